@@ -35,8 +35,7 @@ from madeleine.inference.dense import DenseEmbedder
 from madeleine.memory.rules.storing.chunking import split_into_chunks
 from madeleine.memory.text.normalization import clean_text
 from madeleine.server.attach.connector import NoHost, host_status
-from madeleine.server.cli.ingest_command import MAX_PART_CHARS
-from madeleine.server.cli.ingest_reading import Document
+from madeleine.server.cli.ingest_command import MAX_PART_CHARS, Document
 
 ROOT = Path(__file__).parent.parent
 RESULTS = Path(__file__).parent / "results"

@@ -16,7 +16,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from madeleine.inference import packaged
-from madeleine.inference.loading import Loading, load_engine, load_errors, register_model
+from madeleine.inference.loading import ModelLoading, load_engine, load_errors, register_model
 from madeleine.memory.errors import EmbeddingUnavailable, InvalidInput
 from madeleine.memory.model import ModelName
 
@@ -46,10 +46,10 @@ class LoadedModel:
     """The model's own, without its truncation: long texts are counted whole."""
 
 
-def dimension(name: str) -> int:
+def embedding_dimension(name: str) -> int:
     """Dimension of the model's vectors, known without loading it. Raises `InvalidInput` for a name nobody knows."""
-    if name == packaged.MODEL_NAME:
-        return packaged.MODEL_DIM
+    if name == packaged.PACKAGED_MODEL:
+        return packaged.PACKAGED_MODEL_DIMENSION
     from fastembed import TextEmbedding
 
     try:
@@ -57,7 +57,7 @@ def dimension(name: str) -> int:
     except ValueError as error:
         raise InvalidInput(
             f"MADELEINE_EMBEDDING_MODEL names {name!r}, which fastembed does not know. "
-            f"Leave it out for {packaged.MODEL_NAME}, or take a name from fastembed's list of supported models."
+            f"Leave it out for {packaged.PACKAGED_MODEL}, or take a name from fastembed's list of supported models."
         ) from error
 
 
@@ -65,7 +65,7 @@ def load(name: str, models_dir: Path) -> LoadedModel:
     """The default model from its wheel; any other by fastembed, which fetches it. Raises `EmbeddingUnavailable`."""
     from fastembed import TextEmbedding
 
-    if name == packaged.MODEL_NAME:
+    if name == packaged.PACKAGED_MODEL:
         engine = _load_packaged(models_dir)
         return LoadedModel(engine, reads_all_scripts=False, tokenizer=_whole_text_tokenizer(engine))
     with load_errors(name, EmbeddingUnavailable, "check the name and the network"):
@@ -87,8 +87,8 @@ def _load_packaged(models_dir: Path) -> TextEmbedding:
         alias,
         pooling=PoolingType.MEAN,
         normalization=True,
-        sources=ModelSource(hf=packaged.MODEL_NAME),
-        dim=packaged.MODEL_DIM,
+        sources=ModelSource(hf=packaged.PACKAGED_MODEL),
+        dim=packaged.PACKAGED_MODEL_DIMENSION,
         model_file=str(onnx_file),
     )
     return load_engine(TextEmbedding, alias, specific_model_path=str(directory))
@@ -125,10 +125,10 @@ class DenseEmbedder:
         """`patience`: seconds that a call waits for a model that is being loaded; as long as it takes for the default
         model, which is on the disk, a few seconds for one that has to be fetched."""
         self._name = ModelName(name)
-        self._patience = MAX_LOAD_WAIT_SECONDS if patience is None and name != packaged.MODEL_NAME else patience
+        self._patience = MAX_LOAD_WAIT_SECONDS if patience is None and name != packaged.PACKAGED_MODEL else patience
         self._worker = ThreadPoolExecutor(max_workers=1, thread_name_prefix="embedding")
         self._small_batch_worker = ThreadPoolExecutor(max_workers=1, thread_name_prefix="embedding a few")
-        self._loading: Loading[LoadedModel, EmbeddingUnavailable] = Loading(
+        self._loading: ModelLoading[LoadedModel, EmbeddingUnavailable] = ModelLoading(
             name, lambda: loader(name, models_dir), EmbeddingUnavailable, logger=logger
         )
 
@@ -143,12 +143,12 @@ class DenseEmbedder:
 
     def coverage(self, text: str) -> float:
         model = self._loading.loaded
-        every_script = model.reads_all_scripts if model else self._name != packaged.MODEL_NAME
+        every_script = model.reads_all_scripts if model else self._name != packaged.PACKAGED_MODEL
         return 1.0 if every_script else latin_share(text)
 
     async def dimension(self) -> int:
         """Of the vectors. Raises `InvalidInput` for a name that nobody knows."""
-        return await asyncio.to_thread(dimension, self._name)
+        return await asyncio.to_thread(embedding_dimension, self._name)
 
     async def warm_up(self) -> None:
         """Load the model now, however long it takes. Raises `EmbeddingUnavailable`."""
@@ -204,8 +204,8 @@ def latin_share(text: str) -> float:
     if text.isascii():
         return 1.0
     letters = [character for character in text if character.isalpha()]
-    return sum(map(is_latin, letters)) / len(letters) if letters else 1.0
+    return sum(map(is_latin_letter, letters)) / len(letters) if letters else 1.0
 
 
-def is_latin(letter: str) -> bool:
+def is_latin_letter(letter: str) -> bool:
     return letter.isascii() or unicodedata.name(letter, "").startswith(("LATIN", "FULLWIDTH LATIN", "MODIFIER LETTER"))

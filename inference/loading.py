@@ -16,11 +16,11 @@ M = TypeVar("M")
 Engine = TypeVar("Engine")
 E = TypeVar("E", EmbeddingUnavailable, RerankerUnavailable)
 
-RETRY_SECONDS = 60.0
+LOAD_RETRY_SECONDS = 60.0
 """After a failure to load, the next try comes no sooner: each may wait for a network."""
 
 
-class Loading(Generic[M, E]):
+class ModelLoading(Generic[M, E]):
     """The loading of one model: at most one attempt is under way, and a failed one is repeated after a pause."""
 
     def __init__(self, name: str, load: Callable[[], M], unavailable: type[E], *, logger: logging.Logger) -> None:
@@ -42,7 +42,7 @@ class Loading(Generic[M, E]):
         the last failure while it is too early for a new one."""
         if self._attempt and (not self._attempt.done() or self.loaded is not None):
             return self._attempt
-        if self.failure and time.monotonic() - self._failed_at < RETRY_SECONDS:
+        if self.failure and time.monotonic() - self._failed_at < LOAD_RETRY_SECONDS:
             raise self.failure.with_traceback(None)  # it would hold what each caller had in hand
         loop = asyncio.get_running_loop()
         self._attempt = loop.create_future()

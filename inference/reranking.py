@@ -15,17 +15,17 @@ from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import Protocol
 
-from madeleine.inference.loading import Loading, load_engine, load_errors, register_model
+from madeleine.inference.loading import ModelLoading, load_engine, load_errors, register_model
 from madeleine.memory.errors import RerankerUnavailable
 
 logger = logging.getLogger(__name__)
 
 MAX_SCORING_SECONDS = 2.0
-MAX_TEXT_CHARS = 4_000
+MAX_SCORED_CHARS = 4_000
 """Characters: no such model reads more."""
-BATCH_SIZE = 8
+PAIRS_PER_RUN = 8
 """Pairs in one run of the model: rows are padded to the longest of their run."""
-MODEL_FILES = ("onnx/model.onnx", "model.onnx")
+ONNX_FILE_NAMES = ("onnx/model.onnx", "model.onnx")
 
 
 class CrossEncoder(Protocol):
@@ -33,7 +33,6 @@ class CrossEncoder(Protocol):
 
     def rerank(self, query: str, documents: Iterable[str], batch_size: int = 64) -> Iterable[float]:
         """A number for each, greater is better, without bounds."""
-        ...
 
 
 def load(name: str, models_dir: Path) -> CrossEncoder:
@@ -45,7 +44,7 @@ def load(name: str, models_dir: Path) -> CrossEncoder:
     with load_errors(name, RerankerUnavailable, "check MADELEINE_RERANKER and the network"):
         if not Path(name).is_dir():
             return load_engine(TextCrossEncoder, name, cache_dir=str(models_dir / "hub"))
-        file = next((file for file in MODEL_FILES if (Path(name) / file).is_file()), MODEL_FILES[0])
+        file = next((file for file in ONNX_FILE_NAMES if (Path(name) / file).is_file()), ONNX_FILE_NAMES[0])
         alias = f"directory/{Path(name).absolute()}"
         register_model(TextCrossEncoder, alias, sources=ModelSource(hf=alias), model_file=file)
         return load_engine(TextCrossEncoder, alias, specific_model_path=name)
@@ -65,7 +64,7 @@ class FastembedReranker:
         """`patience`: seconds that a call takes at most, loading included."""
         self._name = name
         self._patience = patience
-        self._loading: Loading[CrossEncoder, RerankerUnavailable] = Loading(
+        self._loading: ModelLoading[CrossEncoder, RerankerUnavailable] = ModelLoading(
             name, lambda: loader(name, models_dir), RerankerUnavailable, logger=logger
         )
         self._worker = ThreadPoolExecutor(max_workers=1, thread_name_prefix="reranking")
@@ -93,11 +92,11 @@ class FastembedReranker:
 
         def work() -> list[float]:
             scores: list[float] = []
-            for start in range(0, len(texts), BATCH_SIZE):
+            for start in range(0, len(texts), PAIRS_PER_RUN):
                 if given_up.is_set() or self._closed.is_set():
                     break
-                batch = [text[:MAX_TEXT_CHARS] for text in texts[start : start + BATCH_SIZE]]
-                scores += map(sigmoid, model.rerank(query[:MAX_TEXT_CHARS], batch, batch_size=BATCH_SIZE))
+                batch = [text[:MAX_SCORED_CHARS] for text in texts[start : start + PAIRS_PER_RUN]]
+                scores += map(sigmoid, model.rerank(query[:MAX_SCORED_CHARS], batch, batch_size=PAIRS_PER_RUN))
             return scores
 
         try:

@@ -22,7 +22,7 @@ __all__ = ["Memory", "connect"]
 CLIENT_NAME = "madeleine library"
 """In the provenance of what is stored."""
 
-AnswerModel = TypeVar("AnswerModel", bound=models.Answer)
+AnswerModel = TypeVar("AnswerModel", bound=models.LibraryAnswer)
 Moment = datetime | date | str
 """A date alone, a moment, or either in ISO 8601."""
 

@@ -11,11 +11,11 @@ from pydantic import BaseModel, ConfigDict, Field, model_validator
 from madeleine.memory.model import Category
 
 
-class Answer(BaseModel):
+class LibraryAnswer(BaseModel):
     model_config = ConfigDict(frozen=True, extra="ignore")
 
 
-class Provenance(Answer):
+class Provenance(LibraryAnswer):
     """Where a memory comes from: when it was stored, by which tool, from which client and in which session."""
 
     stored_at: datetime | None = None
@@ -24,7 +24,7 @@ class Provenance(Answer):
     session_id: str = ""
 
 
-class StoreResult(Answer):
+class StoreResult(LibraryAnswer):
     """`status` is "stored", or "reinforced" if an earlier memory says the same: then `id` is that memory, `reinforced`
     its text, and the text that was given is not kept."""
 
@@ -45,7 +45,7 @@ class StoreResult(Answer):
     notice: str = ""
 
 
-class Source(Answer):
+class MemorySource(LibraryAnswer):
     """A memory, without its text."""
 
     id: str
@@ -55,7 +55,7 @@ class Source(Answer):
     provenance: Provenance = Provenance()
 
 
-class DescribedMemory(Source):
+class DescribedMemory(MemorySource):
     text: str
     category: Category
     feeling: str = ""
@@ -69,7 +69,7 @@ class RecalledMemory(DescribedMemory):
     timeline: tuple[str, ...] = ()
 
 
-class RecallResult(Answer):
+class RecallResult(LibraryAnswer):
     """`memories` for the format "memories", else `fragments` or `prompt` with its `sources`."""
 
     count: int
@@ -79,13 +79,13 @@ class RecallResult(Answer):
     memories: tuple[RecalledMemory, ...] = ()
     fragments: str = ""
     prompt: str = ""
-    sources: tuple[Source, ...] = ()
+    sources: tuple[MemorySource, ...] = ()
     reformulated: tuple[str, ...] = ()
     """Further queries that were asked."""
     notice: str = ""
 
 
-class SearchHit(Answer):
+class SearchHit(LibraryAnswer):
     """`source` is "memories", "diary", "chat" or "notes"; `snippet` has at most 400 characters."""
 
     source: str
@@ -98,14 +98,14 @@ class SearchHit(Answer):
     provenance: Provenance = Provenance()
 
 
-class SearchPage(Answer):
+class SearchPage(LibraryAnswer):
     """Newest first. `next_cursor` is "" on the last page."""
 
     hits: tuple[SearchHit, ...]
     next_cursor: str = ""
 
 
-class Revision(Answer):
+class Revision(LibraryAnswer):
     """What a memory was until it was changed; only what changed is set."""
 
     until: datetime | None = None
@@ -141,7 +141,7 @@ class CompleteMemory(DescribedMemory):
     """Oldest first."""
 
 
-class MemoryPage(Answer):
+class MemoryPage(LibraryAnswer):
     """`missing`: ids that this being has no memory of. `next_cursor` is "" on the last page."""
 
     memories: tuple[CompleteMemory, ...]
@@ -149,7 +149,7 @@ class MemoryPage(Answer):
     next_cursor: str = ""
 
 
-class Cluster(Answer):
+class Cluster(LibraryAnswer):
     """A topic, with the number of its memories by status. `parent`: name of the root that it belongs to."""
 
     id: str
@@ -161,11 +161,11 @@ class Cluster(Answer):
     dead: int = 0
 
 
-class ClusterList(Answer):
+class ClusterList(LibraryAnswer):
     clusters: tuple[Cluster, ...]
 
 
-class UpdateResult(Answer):
+class UpdateResult(LibraryAnswer):
     """`changed`: names of the fields that were given."""
 
     id: str
@@ -174,7 +174,7 @@ class UpdateResult(Answer):
     notice: str = ""
 
 
-class ForgetResult(Answer):
+class ForgetResult(LibraryAnswer):
     """`related`: memories tied to what was erased, which stay and may tell the same."""
 
     erased: tuple[str, ...]
@@ -186,7 +186,7 @@ class ForgetResult(Answer):
     notice: str = ""
 
 
-class PatrolStep(Answer):
+class PatrolStep(LibraryAnswer):
     """`counts`: what the step did, by name. `skipped`, `failed`: why, or ""."""
 
     name: str
@@ -204,7 +204,7 @@ class PatrolStep(Answer):
         return {**answer, "counts": counts}
 
 
-class PatrolSpending(Answer):
+class PatrolSpending(LibraryAnswer):
     """On language models. `usd` is None if a price is not known."""
 
     calls: int = 0
@@ -213,7 +213,7 @@ class PatrolSpending(Answer):
     usd: float | None = None
 
 
-class PatrolReport(Answer):
+class PatrolReport(LibraryAnswer):
     """`pending`: decisions that a language model or the caller has to make, as `guidance` (kind → instructions) says;
     `waiting`: how many more there are."""
 
@@ -229,12 +229,12 @@ class PatrolReport(Answer):
     """What `undo` put back, by name."""
 
 
-class Turn(Answer):
+class PromptTurn(LibraryAnswer):
     role: str
     content: str
 
 
-class RecentMemory(Answer):
+class RecentMemory(LibraryAnswer):
     id: str
     text: str
     category: Category
@@ -242,7 +242,7 @@ class RecentMemory(Answer):
     last_activated: datetime | None = None
 
 
-class ChatMessage(Answer):
+class ChatMessage(LibraryAnswer):
     id: str
     role: str
     text: str
@@ -251,12 +251,12 @@ class ChatMessage(Answer):
     session_id: str = ""
 
 
-class DiaryDay(Answer):
+class DiaryDay(LibraryAnswer):
     date: str
     text: str
 
 
-class DroppedBlock(Answer):
+class DroppedBlock(LibraryAnswer):
     """Left out for the token limit: `count` entries with `tokens` tokens of a block; `in_full`: all of it."""
 
     block: str
@@ -265,13 +265,13 @@ class DroppedBlock(Answer):
     in_full: bool = False
 
 
-class Context(Answer):
+class Context(LibraryAnswer):
     """`prompt` is the whole context as one text; the blocks follow by themselves. A block that was not asked for, or is
     switched off, is None."""
 
     prompt: str
     system_prompt: str | None = None
-    snapshot: tuple[Turn, ...] | None = None
+    snapshot: tuple[PromptTurn, ...] | None = None
     recent_nodes: tuple[RecentMemory, ...] | None = None
     memory_block: str | None = None
     memories: tuple[SearchHit, ...] | None = None
@@ -280,7 +280,7 @@ class Context(Answer):
     diary: tuple[DiaryDay, ...] | None = None
     thoughts: tuple[str, ...] | None = None
     tags_placeholder: tuple[str, ...] | None = None
-    sources: tuple[Source, ...] = ()
+    sources: tuple[MemorySource, ...] = ()
     dropped: tuple[DroppedBlock, ...] = ()
     tokens: Mapping[str, int] = Field(default_factory=dict)
     """By block; `limit` is the token limit."""

@@ -21,21 +21,17 @@ class Embedder(Protocol):
 
     async def embed(self, texts: Sequence[str]) -> NDArray[np.float32]:
         """float32, (n, dim), unit rows, in the order of `texts`. Raises `EmbeddingUnavailable`."""
-        ...
 
     def coverage(self, text: str) -> float:
         """Share in [0, 1] of the letters of `text` in scripts that the model knows; 1 for a text without letters."""
-        ...
 
     async def count_tokens(self, texts: Sequence[str]) -> list[int]:
         """Tokens of each text by the model's own tokenizer; an upper estimate while the model cannot be had."""
-        ...
 
 
 class VectorCache(Protocol):
     async def vectors(self, model: ModelName, hashes: Sequence[ContentHash]) -> dict[ContentHash, Vector]:
         """Vectors by content hash; a text that this model has never embedded is left out."""
-        ...
 
 
 @dataclass(frozen=True, slots=True)

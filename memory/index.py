@@ -106,7 +106,6 @@ class CandidatePool:
 class WordStatistics(Protocol):
     async def idf(self, scope: Scope, words: Sequence[str]) -> list[float]:
         """BM25's IDF of each word over the being's memories; 0 for stop words; the greatest for words that none has."""
-        ...
 
 
 class StoreIndex(Protocol):
@@ -118,7 +117,6 @@ class StoreIndex(Protocol):
         self, scope: Scope, vector: Vector, *, limit: int, statuses: Sequence[Status]
     ) -> list[tuple[MemoryId, float]]:
         """(id, cosine), nearest first."""
-        ...
 
 
 class RecallIndex(Protocol):
@@ -135,14 +133,11 @@ class Index(StoreIndex, RecallIndex, WordStatistics, Protocol):
     async def scrub(self) -> None:
         """Returns when nothing of what was deleted or replaced before the call is left in the index's own files.
         Queries and upserts go on meanwhile. Raises `IndexUnavailable`; it can be tried again."""
-        ...
 
     async def flush(self) -> None:
         """Returns when all upserts are on disk."""
-        ...
 
     async def optimize(self) -> bool:
         """Build what makes search fast (HNSW). Queries and upserts go on meanwhile. True if anything was done."""
-        ...
 
     async def close(self) -> None: ...

@@ -73,7 +73,6 @@ class LanguageModel(Protocol):
         """Return one answer that fits the schema, or why it does not. `on_cost` is called for every call that cost
         tokens, also where the answer is invalid. Raises `LanguageModelUnavailable`, `UnusableAnswer`; never quotes the
         key."""
-        ...
 
 
 class CostLog(Protocol):

@@ -37,10 +37,10 @@ class ProfileEntry:
     @property
     def id(self) -> str:
         """Id for the audit, which holds no names chosen by people."""
-        return entry_id(self.kind, self.name)
+        return profile_entry_id(self.kind, self.name)
 
 
-def entry_id(kind: ProfileKind, name: str) -> str:
+def profile_entry_id(kind: ProfileKind, name: str) -> str:
     return f"{kind}/{name}" if kind == "soul" else f"{kind}/{hashlib.sha256(name.encode()).hexdigest()[:12]}"
 
 

@@ -29,53 +29,41 @@ class PatrolReads(VectorCache, Protocol):
 
     async def last_erasure(self) -> int:
         """A number that rises whenever something is forgotten."""
-        ...
 
     async def unclustered(self, *, limit: int) -> list[records.MemoryState]:
         """Living memories without a cluster, in the order of their arrival."""
-        ...
 
     async def with_outdated_status(self) -> list[records.MemoryState]:
         """Living memories whose status `memory.rules.dynamics.importance.flagged_status` changes."""
-        ...
 
     async def recalled_dead(self) -> list[records.MemoryState]:
         """Dead ones that were recalled since they died."""
-        ...
 
     async def members(self, *cluster_ids: ClusterId) -> list[records.MemoryState]:
         """Of these clusters, in the order of their arrival, dead ones included."""
-        ...
 
     async def states(self, ids: Sequence[MemoryId]) -> list[records.MemoryState]:
         """Those that exist, each once, in the order of `ids`."""
-        ...
 
     async def cluster_counts(self, ids: Sequence[ClusterId] | None = None) -> list[records.ClusterCounts]:
         """Of all clusters that have memories, or of those of `ids`."""
-        ...
 
     async def clusters(self, ids: Sequence[ClusterId] | None = None) -> list[Cluster]:
         """All, or those of `ids` that exist."""
-        ...
 
     async def memories(self, ids: Sequence[MemoryId]) -> list[Memory]: ...
 
     async def stored_since(self, moment: datetime | None, *, limit: int) -> list[Memory]:
         """The latest `limit` stored after it, oldest first; without summaries."""
-        ...
 
     async def sessions(self) -> list[records.SessionCount]:
         """Those not yet summarised, oldest first."""
-        ...
 
     async def session_memories(self, session_id: str) -> list[Memory]:
         """Its episodic memories that are neither dead nor pinned nor summarised, oldest first."""
-        ...
 
     async def summarised_by(self, ids: Sequence[MemoryId]) -> list[MemoryId]:
         """The memories that these, or memories that these have absorbed, summarise."""
-        ...
 
     async def last_diary(self) -> records.DiaryEntry | None: ...
 
@@ -85,7 +73,6 @@ class PatrolReads(VectorCache, Protocol):
 
     async def open_requests(self) -> list[records.StoredDecisionRequest]:
         """Those not yet decided, the oldest first."""
-        ...
 
 
 class PatrolTransaction(PatrolReads, Protocol):
@@ -93,7 +80,6 @@ class PatrolTransaction(PatrolReads, Protocol):
 
     async def increment_session_counts(self, run: RunId) -> int:
         """❷ Add one cycle for every active memory, journalled; return their number."""
-        ...
 
     async def apply(self, changes: records.PatrolChanges, *, run: RunId, step: str) -> None: ...
 
@@ -105,18 +91,15 @@ class PatrolLedger(VectorCache, CostLog, Protocol):
 
     def patrol(self, scope: Scope) -> AbstractAsyncContextManager[PatrolTransaction]:
         """Commits on a normal exit, else rolls back."""
-        ...
 
     def patrol_reads(self, scope: Scope) -> PatrolReads:
         """For preparation without the writer: each read sees the last commit."""
-        ...
 
     async def store_requests(
         self, scope: Scope, requests: Sequence[records.StoredDecisionRequest], *, at: datetime, read_at_erasure: int
     ) -> bool:
         """Store nothing and return False if anything was forgotten since `PatrolReads.last_erasure` returned
         `read_at_erasure`: a request may show it. Also deletes those that were not decided within a fortnight."""
-        ...
 
     async def begin_run(self, scope: Scope, run: RunId, started: datetime) -> None: ...
 
@@ -124,15 +107,12 @@ class PatrolLedger(VectorCache, CostLog, Protocol):
 
     async def runs(self, scope: Scope, *, limit: int) -> list[records.PatrolRun]:
         """The latest first."""
-        ...
 
     async def unfinished_runs(self) -> list[records.PatrolRun]:
         """Of all beings; their processes have died."""
-        ...
 
     async def undo(
         self, scope: Scope, run: RunId, *, at: datetime, state: records.RunState = "undone"
     ) -> records.UndoResult:
         """Restore what the run changed, in one transaction; fields changed since by anything but a patrol stay as they
         are. Raises `CannotUndo`, and nothing is changed then."""
-        ...

@@ -22,9 +22,9 @@ from madeleine.patrol.deciding.answers import Decision
 from madeleine.patrol.deciding.requests import DecisionRequest
 from madeleine.patrol.deciding.resolution import DECISION_TYPES, apply_decisions, offer_to_agent, resolve_with_model
 from madeleine.patrol.report import STEPS, PatrolProgress, PatrolReport, StepName, StepReport
-from madeleine.patrol.steps.aging import age, flag, revive
-from madeleine.patrol.steps.assign import ASSIGNMENT_BATCH, assign, prepare
-from madeleine.patrol.steps.merge import merge
+from madeleine.patrol.steps.aging import age_memories, flag_faded_memories, revive_recalled_memories
+from madeleine.patrol.steps.assign import ASSIGNMENT_BATCH, assign_to_clusters, prepare_assignment
+from madeleine.patrol.steps.merge import merge_small_clusters
 from madeleine.patrol.unit_of_work import UnitOfWork
 
 logger = logging.getLogger(__name__)
@@ -33,7 +33,7 @@ logger = logging.getLogger(__name__)
 PatrolEventKind = Literal["begins", "progress", "ends", "fails"]
 
 
-class _RollBack(Exception):
+class _DryRunRollback(Exception):
     """Ends the transaction of a dry run."""
 
 
@@ -221,22 +221,22 @@ class Patrol:
         context = PatrolContext(self.services, scope, RunId(str(uuid.uuid4())), language, dry_run=True)
         report = PatrolReport(run_id=context.run_id, dry_run=True)
         if "assign" in steps:  # the writer is not to wait for a model
-            context.prepared = await prepare(context)
-        with suppress(_RollBack):
+            context.prepared = await prepare_assignment(context)
+        with suppress(_DryRunRollback):
             async with self._ledger.patrol(scope) as transaction:
                 context.share_transaction(transaction)
                 reports = await run_steps(context, steps, on_progress)
                 _, waiting = await offer_to_agent(context)
                 report = replace(report, steps=tuple(reports), waiting=waiting)
-                raise _RollBack
+                raise _DryRunRollback
         return report
 
 
-WITHOUT_KEY = "[graph] BYOK key not set: skipping ❹❻ diary/think_md (mechanical processing only)"
+SKIPPED_WITHOUT_KEY = "[graph] BYOK key not set: skipping ❹❻ diary/think_md (mechanical processing only)"
 """The words of spec P7."""
-DRY_RUN = "a dry run asks no language model"
+SKIPPED_IN_DRY_RUN = "a dry run asks no language model"
 MECHANICAL_STEPS: Mapping[StepName, Callable[[UnitOfWork], Awaitable[dict[str, int]]]] = {
-    "age": age, "flag": flag, "revive": revive, "merge": merge
+    "age": age_memories, "flag": flag_faded_memories, "revive": revive_recalled_memories, "merge": merge_small_clusters
 }  # fmt: skip
 
 
@@ -249,7 +249,7 @@ async def run_steps(
     for done, name in enumerate(names):
         progress = PatrolProgress(name, done, len(names))
         context.begin_step()
-        context.report_progress = _part_reporter(progress, on_progress)
+        context.report_progress = _step_progress_reporter(progress, on_progress)
         try:
             reports.append(await _run_step(context, name))
         except Exception as error:  # one of the three places where it is caught broadly: the patrol goes on
@@ -260,11 +260,11 @@ async def run_steps(
                 break
         on_progress(replace(progress, done=done + 1))
     if context.language_model is None and DECISION_TYPES.keys() & set(names):
-        logger.info(WITHOUT_KEY)
+        logger.info(SKIPPED_WITHOUT_KEY)
     return reports
 
 
-def _part_reporter(
+def _step_progress_reporter(
     progress: PatrolProgress, on_progress: Callable[[PatrolProgress], None]
 ) -> Callable[[int, int], None]:
     return lambda part, parts: on_progress(replace(progress, part=part, parts=parts))
@@ -272,23 +272,23 @@ def _part_reporter(
 
 async def _run_step(context: PatrolContext, name: StepName) -> StepReport:
     if name == "assign":
-        return await _assign(context)
+        return await _assign_in_batches(context)
     if name in DECISION_TYPES:
         if context.language_model is None or context.dry_run:
-            return StepReport(name, skipped=DRY_RUN if context.language_model else WITHOUT_KEY)
+            return StepReport(name, skipped=SKIPPED_IN_DRY_RUN if context.language_model else SKIPPED_WITHOUT_KEY)
         return await resolve_with_model(context, name)
     async with context.unit_of_work(name) as work:
         counts = await MECHANICAL_STEPS[name](work)
     return StepReport(name, counts)
 
 
-async def _assign(context: PatrolContext) -> StepReport:
+async def _assign_in_batches(context: PatrolContext) -> StepReport:
     """In several transactions, so that other calls can store between them."""
-    prepared = context.prepared or await prepare(context)
+    prepared = context.prepared or await prepare_assignment(context)
     counts = context.counts
     while True:
         async with context.unit_of_work("assign", prepared) as work:
-            batch_counts = await assign(work)
+            batch_counts = await assign_to_clusters(work)
         counts.update(batch_counts)
         counts["waiting_for_vectors"] = batch_counts["waiting_for_vectors"]
         prepared = replace(prepared, memories=(), notes=())

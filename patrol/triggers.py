@@ -8,7 +8,7 @@ from typing import Literal
 
 from madeleine.memory.patrol_records import RecentActivity
 
-Trigger = Literal["memories", "hour", "idle"]
+PatrolTrigger = Literal["memories", "hour", "idle"]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -23,14 +23,14 @@ class PatrolTriggers:
 
 def due_trigger(
     now: datetime, activity: RecentActivity, triggers: PatrolTriggers, *, last_call: datetime | None = None
-) -> Trigger | None:
+) -> PatrolTrigger | None:
     """Why a patrol is due, None if it is not. `last_call`: time of the last call of any client. Times are aware.
 
     An hour that passed while no process ran is made up for once, if there is activity from before it.
     """
     if 0 < triggers.after_memories <= activity.stored:
         return "memories"
-    if triggers.at_hour is not None and activity.first < last_time_at(now, triggers.at_hour):
+    if triggers.at_hour is not None and activity.first < last_time_of_hour(now, triggers.at_hour):
         return "hour"
     last_activity = max(activity.latest, last_call or activity.latest)
     if triggers.after_idle is not None and now - last_activity >= triggers.after_idle:
@@ -38,7 +38,7 @@ def due_trigger(
     return None
 
 
-def last_time_at(now: datetime, hour: int) -> datetime:
+def last_time_of_hour(now: datetime, hour: int) -> datetime:
     """The latest time, `now` at most, at which it was that hour."""
     today = now.replace(hour=hour, minute=0, second=0, microsecond=0)
     return today if today <= now else today - timedelta(days=1)

@@ -131,7 +131,7 @@ class UnitOfWork:
 
     def add(self, memory: Memory) -> None:
         self.new.append(memory)
-        self.put(state_of(memory))
+        self.put(memory_state(memory))
 
     def move(self, states: Iterable[MemoryState], to: ClusterId) -> None:
         for state in list(states):
@@ -201,7 +201,7 @@ class UnitOfWork:
         for start in range(0, len(existing), CLUSTERS_PER_QUERY):
             vectors = await self.active_vectors(existing[start : start + CLUSTERS_PER_QUERY])
             # A root may have tens of thousands.
-            for id_, mean in (await asyncio.to_thread(_means, vectors)).items():
+            for id_, mean in (await asyncio.to_thread(_cluster_means, vectors)).items():
                 if mean is not None:
                     self.clusters[id_] = replace(self.clusters[id_], vector=mean, model=self.embedding_model)
 
@@ -217,7 +217,7 @@ class UnitOfWork:
     def changes(self) -> PatrolChanges:
         new = {memory.id for memory in self.new}
         return PatrolChanges(
-            new=tuple(_with_state(memory, self._states[memory.id]) for memory in self.new),
+            new=tuple(_with_memory_state(memory, self._states[memory.id]) for memory in self.new),
             notes=self.notes,
             states=tuple(s for s in self._states.values() if s.id not in new and s != self._states_before[s.id]),
             rewritten=tuple(self.rewritten),
@@ -232,15 +232,15 @@ class UnitOfWork:
         )
 
 
-def _means(vectors: Mapping[ClusterId, Sequence[Vector]]) -> dict[ClusterId, Vector | None]:
+def _cluster_means(vectors: Mapping[ClusterId, Sequence[Vector]]) -> dict[ClusterId, Vector | None]:
     return {id_: mean_vector(np.stack(rows)) if rows else None for id_, rows in vectors.items()}
 
 
-def state_of(memory: Memory) -> MemoryState:
+def memory_state(memory: Memory) -> MemoryState:
     return MemoryState(**{field.name: getattr(memory, field.name) for field in fields(MemoryState)})
 
 
-def _with_state(memory: Memory, state: MemoryState) -> Memory:
+def _with_memory_state(memory: Memory, state: MemoryState) -> Memory:
     return replace(
         memory, status=state.status, fresh=state.fresh, cluster_id=state.cluster_id, session_count=state.session_count
     )

@@ -102,10 +102,10 @@ def all_texts(connection: sqlite3.Connection) -> str:
 def orphaned_vectors(path: Path) -> set[str]:
     """Hashes of cached texts that no memory has, nor the prototypes of the roots."""
     known = {content_hash(text) for texts in ROOT_PROTOTYPES.values() for text in texts}
-    found = rows(
+    stored_rows = rows(
         path, "SELECT content_hash FROM embeddings WHERE content_hash NOT IN (SELECT content_hash FROM memories)"
     )
-    return {hash_ for (hash_,) in found} - known
+    return {hash_ for (hash_,) in stored_rows} - known
 
 
 class NearbyIndex:

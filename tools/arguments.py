@@ -23,15 +23,16 @@ from pydantic import (
     model_validator,
 )
 from pydantic.json_schema import GenerateJsonSchema
+from pydantic_core import core_schema
 
 from madeleine.memory.errors import InvalidInput
 from madeleine.memory.model import Emotion
 
-SHORT = 200
+SHORT_CHARS = 200
 """Characters of a name, a label or an identifier."""
-LINE = 2_000
+LINE_CHARS = 2_000
 """Characters of a line of dialogue, a setting or a lesson."""
-LONG_TEXT = "x-long-text"
+LONG_TEXT_MARK = "x-long-text"
 """Marks, inside this module, a schema whose maximum length is the setting `max_text_chars`."""
 
 _NESTED_FIELDS = frozenset(
@@ -54,7 +55,7 @@ class Arguments(BaseModel):
         return raw
 
 
-def storable(value: Any) -> Any:
+def require_storable(value: Any) -> Any:
     if isinstance(value, str):
         try:
             value.encode()
@@ -67,7 +68,7 @@ def storable(value: Any) -> Any:
     return value
 
 
-def not_blank(value: str) -> str:
+def require_text(value: str) -> str:
     if not any(unicodedata.category(char)[0] in "LNPS" for char in value):  # zero-width characters are invisible
         raise ValueError("is empty; give a text, or leave the argument out if it is optional")
     return value
@@ -80,33 +81,33 @@ def _within_max_text_chars(value: str, info: ValidationInfo) -> str:
     return value
 
 
-Text = Annotated[str, BeforeValidator(storable), AfterValidator(not_blank), Field(min_length=1)]
+Text = Annotated[str, BeforeValidator(require_storable), AfterValidator(require_text), Field(min_length=1)]
 """A text that a caller leaves out is "" as a value: an empty one is refused."""
-Short = Annotated[Text, Field(max_length=SHORT)]
-Line = Annotated[Text, Field(max_length=LINE)]
-LongText = Annotated[Text, AfterValidator(_within_max_text_chars), Field(json_schema_extra={LONG_TEXT: True})]
-Share = Annotated[float, Field(ge=0, le=1)]
+Short = Annotated[Text, Field(max_length=SHORT_CHARS)]
+Line = Annotated[Text, Field(max_length=LINE_CHARS)]
+LongText = Annotated[Text, AfterValidator(_within_max_text_chars), Field(json_schema_extra={LONG_TEXT_MARK: True})]
+ZeroToOne = Annotated[float, Field(ge=0, le=1)]
 Emotions = Annotated[
     list[Annotated[Emotion, WithJsonSchema({"type": "string", "maxLength": 20})]],
     Field(max_length=3, description="GoEmotions labels, such as joy, fear, pride."),
 ]
 """The 27 labels are not in the schema, which is part of every prompt; an unknown label is refused with the list."""
 
-A = TypeVar("A", bound=Arguments)
-T = TypeVar("T", bound=Hashable)
+ArgumentsT = TypeVar("ArgumentsT", bound=Arguments)
+ItemT = TypeVar("ItemT", bound=Hashable)
 
 
-def read_arguments(model: type[A], raw: Mapping[str, Any], *, max_text_chars: int) -> A:
+def read_arguments(model: type[ArgumentsT], raw: Mapping[str, Any], *, max_text_chars: int) -> ArgumentsT:
     """Raises `InvalidInput`, which names every invalid argument and says what to do."""
     try:
         return model.model_validate(dict(raw), context={"max_text_chars": max_text_chars})
     except ValidationError as error:
         details = error.errors(include_url=False, include_input=True)
-        complaints = unique(_complaint(model, dict(detail)) for detail in details)
+        complaints = unique(_argument_complaint(model, dict(detail)) for detail in details)
         raise InvalidInput(f"Nothing was done. {' '.join(complaints[:5])}") from error
 
 
-def _complaint(model: type[Arguments], error: Mapping[str, Any]) -> str:
+def _argument_complaint(model: type[Arguments], error: Mapping[str, Any]) -> str:
     location = error["loc"]
     fields = _NESTED_FIELDS.union(model.model_fields)  # other names in a location are pydantic's, of unions
     path = [part for part in location if isinstance(part, int) or part in fields or len(location) == 1]
@@ -131,7 +132,7 @@ def _complaint(model: type[Arguments], error: Mapping[str, Any]) -> str:
             return f"{where}: {printable(error['msg'])}."
 
 
-def unique(items: Iterable[T]) -> tuple[T, ...]:
+def unique(items: Iterable[ItemT]) -> tuple[ItemT, ...]:
     """Each item once, in order."""
     return tuple(dict.fromkeys(items))
 
@@ -141,50 +142,48 @@ def printable(text: str) -> str:
     return text.encode(errors="replace").decode()[:300]
 
 
-class _UntitledSchema(GenerateJsonSchema):
-    """JSON Schema 2020-12 without titles."""
+class _ArgumentsSchema(GenerateJsonSchema):
+    """JSON Schema 2020-12 without titles and nulls."""
 
     def field_title_should_be_set(self, schema: Any) -> bool:
         return False
 
+    def nullable_schema(self, schema: core_schema.NullableSchema) -> dict[str, Any]:
+        """An argument is left out, never null."""
+        return self.generate_inner(schema["schema"])
+
 
 def input_schema(model: type[Arguments], *, max_text_chars: int) -> dict[str, Any]:
     """The schema as a client sees it: with every bound, without titles, nulls, references and minimum lengths of 1."""
-    raw = model.model_json_schema(schema_generator=_UntitledSchema)
+    raw = model.model_json_schema(schema_generator=_ArgumentsSchema)
     definitions: dict[str, Any] = raw.pop("$defs", {})
-    cleaned = _clean(raw, definitions, max_text_chars)
+    cleaned = _clean_schema(raw, definitions, max_text_chars)
     cleaned.pop("description", None)
     assert isinstance(cleaned, dict)
     return cleaned
 
 
-def _clean(schema: Any, definitions: Mapping[str, Any], max_text_chars: int) -> Any:
+def _clean_schema(schema: Any, definitions: Mapping[str, Any], max_text_chars: int) -> Any:
     if isinstance(schema, list):
-        return [_clean(item, definitions, max_text_chars) for item in schema]
+        return [_clean_schema(item, definitions, max_text_chars) for item in schema]
     if not isinstance(schema, dict):
         return schema
     if reference := schema.get("$ref"):
-        return _clean(definitions[reference.rsplit("/", 1)[1]], definitions, max_text_chars)
-    if options := schema.get("anyOf"):
-        kept = [option for option in options if option != {"type": "null"}]
-        if len(kept) < len(options):
-            others = {key: value for key, value in schema.items() if key not in {"anyOf", "default"}}
-            merged = (kept[0] if len(kept) == 1 else {"anyOf": kept}) | others
-            return _clean(merged, definitions, max_text_chars)
+        return _clean_schema(definitions[reference.rsplit("/", 1)[1]], definitions, max_text_chars)
     result = {
         key: (
-            {name: _clean(sub, definitions, max_text_chars) for name, sub in value.items()}
+            {name: _clean_schema(sub, definitions, max_text_chars) for name, sub in value.items()}
             if key == "properties"
-            else _clean(value, definitions, max_text_chars)
+            else _clean_schema(value, definitions, max_text_chars)
         )
         for key, value in schema.items()
         if not (key == "title" and isinstance(value, str))
-        and key != LONG_TEXT
+        and key != LONG_TEXT_MARK
         and not (key == "default" and (not value or isinstance(value, list)))
         and not (key == "minLength" and value == 1)
     }
-    if schema.get("default") == "" and "description" in result:  # last: clients cache the text of the list
+    if schema.get("default", False) in ("", None) and "description" in result:
         result["description"] = result.pop("description")
-    if schema.get(LONG_TEXT):
+    if schema.get(LONG_TEXT_MARK):
         result["maxLength"] = max_text_chars
     return result

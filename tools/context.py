@@ -20,8 +20,7 @@ from madeleine.memory.model import Memory, scene_to_text
 from madeleine.memory.rules.prompting.prompt_parts import MAX_MESSAGE_CHARS, truncated
 from madeleine.memory.rules.prompting.recalled_text import memories_in_prompt_order
 from madeleine.tools.arguments import Arguments, LongText, Short
-from madeleine.tools.reading import hit_as_json
-from madeleine.tools.replies import fields_of, meaning_notice, moment, notice, present, source, when
+from madeleine.tools.replies import fields_of, hit_json, iso_time, meaning_notice, memory_date, nonempty, source_json
 from madeleine.tools.tool import Call, answer_schema, tool
 
 
@@ -84,26 +83,28 @@ def context_as_json(context: BuiltContext, query: ContextQuery) -> dict[str, Any
     blocks: dict[str, Any] = {
         "system_prompt": context.system_prompt if "system_prompt" in query.blocks else None,
         "snapshot": [asdict(turn) for turn in context.snapshot] if "snapshot" in query.blocks else None,
-        "recent_nodes": _each(context.recent_nodes, node_as_json),
+        "recent_nodes": _json_list(context.recent_nodes, node_as_json),
         "memory_block": context.memory_block,
-        "memories": _each(context.memories, hit_as_json),
-        "history_current_chat": _each(context.history_current_chat, message_as_json),
-        "history_recent": _each(context.history_recent, message_as_json),
-        "diary": _each(context.diary, asdict),
-        "thoughts": _each(context.thoughts, str),
-        "tags_placeholder": _each(context.tags_placeholder, str),
+        "memories": _json_list(context.memories, hit_json),
+        "history_current_chat": _json_list(context.history_current_chat, message_as_json),
+        "history_recent": _json_list(context.history_recent, message_as_json),
+        "diary": _json_list(context.diary, asdict),
+        "thoughts": _json_list(context.thoughts, str),
+        "tags_placeholder": _json_list(context.tags_placeholder, str),
     }
     return {
         "prompt": context.prompt,
         **{name: block for name, block in blocks.items() if block is not None},
-        **present(sources=[source(memory) for memory in memories_in_prompt_order([m for m, _ in context.recalled])]),
+        **nonempty(
+            sources=[source_json(memory) for memory in memories_in_prompt_order([m for m, _ in context.recalled])]
+        ),
         "dropped": [dropped_as_json(dropped) for dropped in context.dropped],
         "tokens": {**context.tokens, "limit": query.token_limit},
-        **notice(meaning_notice(context.meaning_off)),
+        **nonempty(notice=meaning_notice(context.meaning_off)),
     }
 
 
-def _each(items: Any, as_json: Any) -> list[Any] | None:
+def _json_list(items: Any, as_json: Any) -> list[Any] | None:
     return None if items is None else [as_json(item) for item in items]
 
 
@@ -112,15 +113,15 @@ def node_as_json(memory: Memory) -> dict[str, Any]:
         "id": memory.id,
         "text": scene_to_text(memory.scene, memory.feeling),
         "category": memory.category,
-        "when": when(memory),
-        "last_activated": moment(memory.last_activated),
+        "when": memory_date(memory),
+        "last_activated": iso_time(memory.last_activated),
     }
 
 
 def message_as_json(message: Message) -> dict[str, Any]:
     text = truncated(message.text, MAX_MESSAGE_CHARS)
-    fields = {"id": message.id, "at": moment(message.at), "role": message.role, "text": text}
-    return fields | present(**fields_of(message, "speaker session_id"))
+    fields = {"id": message.id, "at": iso_time(message.at), "role": message.role, "text": text}
+    return fields | nonempty(**fields_of(message, "speaker session_id"))
 
 
 def dropped_as_json(dropped: DroppedPart) -> dict[str, Any]:

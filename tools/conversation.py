@@ -13,16 +13,16 @@ from madeleine.memory.ingest.ingest import Chunk, Ingested, IngestText
 from madeleine.memory.model import Category, parse_moment
 from madeleine.memory.watch.extraction import Extracted
 from madeleine.memory.watch.observe import AgentMemory, Observation
-from madeleine.tools.arguments import Arguments, Emotions, Line, LongText, Share, Short, printable, unique
-from madeleine.tools.replies import fields_of, not_embedded, present
+from madeleine.tools.arguments import Arguments, Emotions, Line, LongText, Short, ZeroToOne, printable, unique
+from madeleine.tools.replies import embedding_notice, fields_of, nonempty
 from madeleine.tools.tool import Call, answer_schema, tool
 
 MAX_MESSAGES = 100
 """Of one call of `observe`."""
-PREVIEW_CHARS = 60
+CHUNK_PREVIEW_CHARS = 60
 """Beginning of a chunk that the answer shows."""
-SCORE_DIGITS = 4
-PART_FORGOTTEN = (
+CHUNK_SCORE_DIGITS = 4
+CHUNKS_FORGOTTEN = (
     "This key was used before, and part of that text has been forgotten since. Nothing was stored now. To store a "
     "different text, or this one again, use another key."
 )
@@ -38,7 +38,7 @@ class ObservedMessage(Arguments):
 
 class ObservedMemory(Arguments):
     essence: Annotated[Line, Field(description="What to remember, in sentences that make sense alone.")]
-    weight: Annotated[Share, Field(description="0 noise, 1 critical.")]
+    weight: Annotated[ZeroToOne, Field(description="0 noise, 1 critical.")]
     emotions: Emotions = []
     lesson: Annotated[Line, Field(description="What to do in future.")] = ""
     messages: Annotated[
@@ -71,7 +71,7 @@ async def observe(call: Call, arguments: ObserveArguments) -> dict[str, Any]:
     others follow."""
     observation = Observation(
         session_id=arguments.session_id,
-        messages=[_message(position, message) for position, message in enumerate(arguments.messages)],
+        messages=[_new_message(position, message) for position, message in enumerate(arguments.messages)],
         memories=[
             AgentMemory(
                 Extracted(memory.essence.strip(), unique(memory.emotions), memory.weight, memory.lesson),
@@ -83,7 +83,7 @@ async def observe(call: Call, arguments: ObserveArguments) -> dict[str, Any]:
         interface=arguments.interface,
     )
     observed = await call.use.observe(call.scope, observation, request=call.request_key())
-    return {"new": len(observed.new)} | present(
+    return {"new": len(observed.new)} | nonempty(
         ids=[message.id for message in observed.new],
         position=observed.new[0].position if observed.new else None,
         known=observed.known or None,
@@ -96,7 +96,7 @@ async def observe(call: Call, arguments: ObserveArguments) -> dict[str, Any]:
     )
 
 
-def _message(position: int, message: ObservedMessage) -> NewMessage:
+def _new_message(position: int, message: ObservedMessage) -> NewMessage:
     at = parse_moment(message.at) if message.at else None
     if message.at and at is None:
         raise InvalidInput(
@@ -139,11 +139,11 @@ async def ingest(call: Call, arguments: IngestArguments) -> dict[str, Any]:
         "reinforced": counts["reinforced"],
         "dropped": counts["dropped"],
         "chunks": [chunk_as_json(chunk, ingested) for chunk in ingested.chunks],
-    } | present(
+    } | nonempty(
         repeated=(ingested.repeated and arguments.key != "") or None,
         redacted=dict(ingested.redacted),
         forgotten=counts["forgotten"] or None,
-        notice=not_embedded("Stored", ingested.unembedded) or (PART_FORGOTTEN if counts["forgotten"] else ""),
+        notice=embedding_notice("Stored", ingested.unembedded) or (CHUNKS_FORGOTTEN if counts["forgotten"] else ""),
     )
 
 
@@ -151,7 +151,7 @@ def chunk_as_json(chunk: Chunk, ingested: Ingested) -> dict[str, Any]:
     if chunk.status == "forgotten":
         return {"status": chunk.status}
     text = ingested.text[chunk.start : chunk.start + chunk.length]
-    begins = " ".join(text[: 2 * PREVIEW_CHARS].split())[:PREVIEW_CHARS]
-    scores = {name: round(getattr(chunk, name), SCORE_DIGITS) for name in ("importance", "novelty", "salience")}
-    details = present(**fields_of(chunk, "id category resembles"), begins=begins, chars=chunk.length or None)
+    begins = " ".join(text[: 2 * CHUNK_PREVIEW_CHARS].split())[:CHUNK_PREVIEW_CHARS]
+    scores = {name: round(getattr(chunk, name), CHUNK_SCORE_DIGITS) for name in ("importance", "novelty", "salience")}
+    details = nonempty(**fields_of(chunk, "id category resembles"), begins=begins, chars=chunk.length or None)
     return {"status": chunk.status} | details | scores

@@ -10,10 +10,10 @@ from madeleine.memory.errors import InvalidInput
 from madeleine.memory.model import Note
 from madeleine.memory.profile import ProfileEntry, ProfileKind
 from madeleine.tools.arguments import Arguments, Short, Text
-from madeleine.tools.replies import fields_of, moment, present
+from madeleine.tools.replies import fields_of, iso_time, nonempty
 from madeleine.tools.tool import Call, answer_schema, tool
 
-VALUE_CHARS = 8_000
+PROFILE_VALUE_CHARS = 8_000
 """Of an entry, which is part of every prompt."""
 
 ProfileAction = Literal["show", "set", "enable", "disable", "done", "remove"]
@@ -33,7 +33,7 @@ class ProfileArguments(Arguments):
             "a note: its type (todo, reminder) with set, its id with done and remove."
         ),
     ] = ""
-    value: Annotated[Text, Field(max_length=VALUE_CHARS, description="Only with set.")] = ""
+    value: Annotated[Text, Field(max_length=PROFILE_VALUE_CHARS, description="Only with set.")] = ""
 
 
 @tool(
@@ -79,7 +79,7 @@ async def change_entry(call: Call, action: ProfileAction, kind: ProfileKind, nam
     match action:
         case "set":
             written = await call.use.profile.write(call.scope, kind, name, value)
-            return {"entries": [entry_as_json(written.entry)]} | present(redacted=dict(written.redacted))
+            return {"entries": [entry_as_json(written.entry)]} | nonempty(redacted=dict(written.redacted))
         case "enable" | "disable":
             return {
                 "entries": [entry_as_json(await call.use.profile.enable(call.scope, kind, name, action == "enable"))]
@@ -94,7 +94,7 @@ async def change_note(call: Call, action: ProfileAction, name: str, value: str) 
     match action:
         case "set":
             written = await call.use.profile.note(call.scope, name, value)
-            return {"notes": [note_as_json(written.note)]} | present(redacted=dict(written.redacted))
+            return {"notes": [note_as_json(written.note)]} | nonempty(redacted=dict(written.redacted))
         case "done":
             await call.use.profile.close_note(call.scope, name)
             return {"done": name}
@@ -109,10 +109,10 @@ async def change_note(call: Call, action: ProfileAction, name: str, value: str) 
 
 def entry_as_json(entry: ProfileEntry) -> dict[str, Any]:
     switchable = entry.kind in ("partner_rules", "preferences")
-    return fields_of(entry, "id kind name value") | present(
-        enabled=entry.enabled if switchable else None, memory_id=entry.memory_id, updated_at=moment(entry.updated_at)
+    return fields_of(entry, "id kind name value") | nonempty(
+        enabled=entry.enabled if switchable else None, memory_id=entry.memory_id, updated_at=iso_time(entry.updated_at)
     )
 
 
 def note_as_json(note: Note) -> dict[str, Any]:
-    return fields_of(note, "id type content") | {"created_at": moment(note.created_at)}
+    return fields_of(note, "id type content") | {"created_at": iso_time(note.created_at)}

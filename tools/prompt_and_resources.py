@@ -45,8 +45,8 @@ class PromptArguments(Arguments):
 async def get_context_prompt(call: Call, raw: Mapping[str, Any], *, max_text_chars: int) -> types.GetPromptResult:
     """Raises `InvalidInput` for invalid arguments."""
     # Fields left empty in a client's form arrive as "".
-    given = {name: text for name, text in raw.items() if text != ""}
-    arguments = read_arguments(PromptArguments, given, max_text_chars=max_text_chars)
+    filled_in = {name: text for name, text in raw.items() if text != ""}
+    arguments = read_arguments(PromptArguments, filled_in, max_text_chars=max_text_chars)
     query = ContextQuery(
         message=arguments.message,
         session_id=arguments.session_id,
@@ -99,16 +99,16 @@ async def read_snapshot(call: Call) -> str:
 
 async def read_recent_memories(call: Call) -> str:
     context = await _build_block(call, "recent_nodes")
-    return _json({"recent_nodes": [node_as_json(memory) for memory in context.recent_nodes or ()]})
+    return _json_text({"recent_nodes": [node_as_json(memory) for memory in context.recent_nodes or ()]})
 
 
 async def read_diary(call: Call) -> str:
     context = await _build_block(call, "diary")
-    return _json({"diary": [asdict(day) for day in context.diary or ()]})
+    return _json_text({"diary": [asdict(day) for day in context.diary or ()]})
 
 
 async def read_profile(call: Call) -> str:
-    return _json(await show_profile(call, audited_as="memory://profile"))
+    return _json_text(await show_profile(call, audited_as="memory://profile"))
 
 
 RESOURCES = (
@@ -152,5 +152,5 @@ async def _build_block(call: Call, block: ContextBlock, *, token_limit: int = UN
     return await build_context(call, query, audited_as=f"memory://{block}")
 
 
-def _json(content: Any) -> str:
+def _json_text(content: Any) -> str:
     return json.dumps(content, ensure_ascii=False)

@@ -10,7 +10,7 @@ from typing import Annotated, Any, Literal
 from pydantic import Field
 
 from madeleine.memory.errors import InvalidInput
-from madeleine.memory.keyword_search import KeywordQuery, SearchHit, SearchSource
+from madeleine.memory.keyword_search import KeywordQuery, SearchSource
 from madeleine.memory.model import Category, ClusterId, MemoryId, parse_moment
 from madeleine.memory.recall.ranking import RecallQuery
 from madeleine.memory.recall.recall import RecallResult
@@ -18,7 +18,7 @@ from madeleine.memory.recall.search import MemoryPage, SearchPage, query_terms
 from madeleine.memory.rules.prompting.recalled_text import LIST_FORMAT, PROMPT_FORMAT, RandomSource, fragments_format
 from madeleine.memory.rules.ranking.profiles import RankingProfile
 from madeleine.tools.arguments import Arguments, Emotions, LongText, Short, unique
-from madeleine.tools.replies import brief, fields_of, meaning_notice, moment, notice, present, provenance, source, whole
+from madeleine.tools.replies import hit_json, meaning_notice, nonempty, notice, recalled_json, source_json, whole_json
 from madeleine.tools.tool import Call, Tool, answer_schema, tool
 
 MAX_SEARCH_WORDS = 32
@@ -74,15 +74,15 @@ def recall_tool(chance: RandomSource) -> Tool:
 
 
 def recall_as_json(result: RecallResult, format_: RecallFormat) -> dict[str, Any]:
-    content: dict[str, Any] = {"memories": [brief(memory, score) for memory, score in result.memories]}
+    content: dict[str, Any] = {"memories": [recalled_json(memory, score) for memory, score in result.memories]}
     if format_ != "memories":  # a text does not name its memories
-        content = {format_: result.text} | present(sources=[source(memory) for memory, _ in result.memories])
+        content = {format_: result.text} | nonempty(sources=[source_json(memory) for memory, _ in result.memories])
     return {
         **content,
         "count": len(result.memories),
         "total_tokens": result.total_tokens,
         "budget_used": round(result.budget_used, 4),
-        **present(reformulated=list(result.reformulated)),
+        **nonempty(reformulated=list(result.reformulated)),
         **notice(meaning_notice(result.meaning_off), *result.notices),
     }
 
@@ -119,10 +119,10 @@ async def recall_memory(call: Call, arguments: RecallMemoryArguments) -> dict[st
 
 def memory_page_as_json(page: MemoryPage) -> dict[str, Any]:
     memories = [
-        whole(memory, [revision for revision in page.revisions if revision.memory_id == memory.id])
+        whole_json(memory, [revision for revision in page.revisions if revision.memory_id == memory.id])
         for memory in page.memories
     ]
-    return {"memories": memories} | present(missing=list(page.missing), next_cursor=page.next_cursor)
+    return {"memories": memories} | nonempty(missing=list(page.missing), next_cursor=page.next_cursor)
 
 
 class SearchArguments(Arguments):
@@ -146,7 +146,7 @@ async def search_memory(call: Call, arguments: SearchArguments) -> dict[str, Any
     """Search memories, diary, chat and notes for exact words, newest first: names, dates, phrases. Use it to look
     something up, for a time span, or for faded memories (status dead). For similar meaning use recall."""
     page = await _search(call, arguments)
-    return {"hits": [hit_as_json(hit) for hit in page.hits]} | present(next_cursor=page.next_cursor)
+    return {"hits": [hit_json(hit) for hit in page.hits]} | nonempty(next_cursor=page.next_cursor)
 
 
 async def _search(call: Call, arguments: SearchArguments) -> SearchPage:
@@ -171,18 +171,6 @@ async def _search(call: Call, arguments: SearchArguments) -> SearchPage:
             f"query: has {len(terms)} words, at most {MAX_SEARCH_WORDS} are searched. Keep the specific ones."
         )
     return await call.use.search(call.scope, replace(query, terms=terms, mode=arguments.mode), cursor=arguments.cursor)
-
-
-def hit_as_json(hit: SearchHit) -> dict[str, Any]:
-    """spec H3."""
-    return {
-        "source": hit.source,
-        "id": hit.id,
-        "timestamp": moment(hit.timestamp),
-        **fields_of(hit, "snippet tags"),
-        "provenance": provenance(hit.provenance, hit.stored_at),
-        **present(**fields_of(hit, "actors status")),
-    }
 
 
 def _parse_date(argument: Literal["since", "until"], text: str) -> datetime | None:

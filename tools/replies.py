@@ -13,25 +13,26 @@ from typing import Any
 from mcp_types import CallToolResult, TextContent
 
 from madeleine.memory.errors import ERROR_META, MadeleineError, error_as_json
+from madeleine.memory.keyword_search import SearchHit
 from madeleine.memory.model import Memory, Provenance, Revision, when_date, when_to_json
 from madeleine.memory.rules.prompting.recalled_text import timeline_lines
 
 logger = logging.getLogger(__name__)
 
 
-def answer(content: dict[str, Any]) -> CallToolResult:
+def tool_answer(content: dict[str, Any]) -> CallToolResult:
     """`structuredContent` is complete by itself; the text is the same, compact."""
     text = json.dumps(content, ensure_ascii=False, separators=(",", ":"), allow_nan=False)
     return CallToolResult(content=[TextContent(type="text", text=text)], structured_content=content)
 
 
-def refusal(error: MadeleineError) -> CallToolResult:
+def refused_answer(error: MadeleineError) -> CallToolResult:
     """A `ToolError` whose message says what to do; its kind is in `_meta`, for programs."""
     text = TextContent(type="text", text=str(error))
     return CallToolResult(content=[text], is_error=True, meta={ERROR_META: error_as_json(error)})
 
 
-def crash(tool: str, error: BaseException) -> CallToolResult:
+def crash_answer(tool: str, error: BaseException) -> CallToolResult:
     """An unexpected error. The log has the traceback under the incident number that the client gets."""
     incident = uuid.uuid4().hex[:8]
     logger.error("%s failed, incident %s", tool, incident, exc_info=error)
@@ -42,7 +43,7 @@ def crash(tool: str, error: BaseException) -> CallToolResult:
     return CallToolResult(content=[TextContent(type="text", text=message)], is_error=True)
 
 
-def present(**fields: Any) -> dict[str, Any]:
+def nonempty(**fields: Any) -> dict[str, Any]:
     """The fields, without None, "" and empty collections."""
     return {name: value for name, value in fields.items() if value not in (None, "", [], (), {})}
 
@@ -53,67 +54,79 @@ def fields_of(value: object, names: str) -> dict[str, Any]:
     return {name: list(field) if isinstance(field, tuple) else field for name, field in attributes.items()}
 
 
-def moment(at: datetime | None) -> str | None:
+def iso_time(at: datetime | None) -> str | None:
     return at.isoformat(timespec="seconds") if at else None
 
 
-def when(memory: Memory) -> str:
+def memory_date(memory: Memory) -> str:
     """The scene's date as written, else the day it was stored."""
     return when_date(memory.scene.when[0]) if memory.scene.when else memory.happened_at.date().isoformat()
 
 
-def provenance(source: Provenance, stored_at: datetime | None) -> dict[str, Any]:
-    return present(stored_at=moment(stored_at), **asdict(source))
+def provenance_json(source: Provenance, stored_at: datetime | None) -> dict[str, Any]:
+    return nonempty(stored_at=iso_time(stored_at), **asdict(source))
 
 
-def source(memory: Memory) -> dict[str, Any]:
+def source_json(memory: Memory) -> dict[str, Any]:
     """Provenance of a memory, for answers that hold its text elsewhere."""
-    return present(
+    return nonempty(
         id=memory.id,
-        when=when(memory),
+        when=memory_date(memory),
         actors=list(memory.scene.actors),
-        provenance=provenance(memory.provenance, memory.created_at),
+        provenance=provenance_json(memory.provenance, memory.created_at),
     )
 
 
-def brief(memory: Memory, score: float) -> dict[str, Any]:
+def recalled_json(memory: Memory, score: float) -> dict[str, Any]:
     """A memory as recall returns it."""
-    return present(
+    return nonempty(
         id=memory.id,
         text=memory.scene.action,
         score=score,
         category=memory.category,
-        when=when(memory),
+        when=memory_date(memory),
         actors=list(memory.scene.actors),
         **fields_of(memory, "feeling lesson"),
         timeline=list(timeline_lines(memory)),
-        provenance=provenance(memory.provenance, memory.created_at),
+        provenance=provenance_json(memory.provenance, memory.created_at),
     )
 
 
-def whole(memory: Memory, revisions: Sequence[Revision] = ()) -> dict[str, Any]:
+def whole_json(memory: Memory, revisions: Sequence[Revision] = ()) -> dict[str, Any]:
     """A memory with all details; a dead one is marked by its status. `history`: its earlier versions, oldest first."""
     timeline = when_to_json(memory.scene.when)
-    return present(
+    return nonempty(
         id=memory.id,
         text=memory.scene.action,
         **fields_of(memory, "status category importance"),
-        when=when(memory),
+        when=memory_date(memory),
         timeline=timeline if len(timeline) > 1 or any(isinstance(item, dict) for item in timeline) else None,
         **fields_of(memory.scene, "actors setting dialogue sensory"),
         **fields_of(memory, "feeling emotions lesson themes cluster_id absorbed_into compressed_into resembles"),
         compression_source=memory.compression_source or None,
-        provenance=provenance(memory.provenance, memory.created_at),
-        history=[earlier(revision) for revision in revisions],
+        provenance=provenance_json(memory.provenance, memory.created_at),
+        history=[revision_json(revision) for revision in revisions],
     ) | fields_of(memory, "pinned session_count access_count reactivation_count")
 
 
-def earlier(revision: Revision) -> dict[str, Any]:
+def hit_json(hit: SearchHit) -> dict[str, Any]:
+    """A hit of `search_memory` (spec H3)."""
+    return {
+        "source": hit.source,
+        "id": hit.id,
+        "timestamp": iso_time(hit.timestamp),
+        **fields_of(hit, "snippet tags"),
+        "provenance": provenance_json(hit.provenance, hit.stored_at),
+        **nonempty(**fields_of(hit, "actors status")),
+    }
+
+
+def revision_json(revision: Revision) -> dict[str, Any]:
     """An earlier version of a memory, in the fields that were changed."""
     before = {name: value for name, value in asdict(revision.before).items() if value is not None}
     if "themes" in before:
         before["themes"] = list(before["themes"])
-    return present(until=moment(revision.at), changed_by=revision.client) | before
+    return nonempty(until=iso_time(revision.at), changed_by=revision.client) | before
 
 
 def meaning_notice(reason: str) -> str:
@@ -121,11 +134,11 @@ def meaning_notice(reason: str) -> str:
     return f"Meaning-based recall is off; only words are compared. {reason}" if reason else ""
 
 
-def not_embedded(done: str, reason: str) -> str:
+def embedding_notice(done: str, reason: str) -> str:
     """What to say of a memory that was stored or changed without a vector; "" if `reason` is."""
     return f"{done}; found by its words only until it can be embedded. {reason}" if reason else ""
 
 
 def notice(*sentences: str) -> dict[str, Any]:
     """The sentences under the key `notice`; nothing if all are empty."""
-    return present(notice=" ".join(filter(None, sentences)))
+    return nonempty(notice=" ".join(filter(None, sentences)))

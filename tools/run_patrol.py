@@ -26,8 +26,8 @@ async def run_patrol(call: Call, arguments: RunPatrolArguments) -> dict[str, Any
     """Maintain the memory: sort new memories into clusters, let unused ones fade, revive recalled ones, merge and
     split. Use it after many new memories or at the end of a day; it can be undone. `pending` lists decisions for you:
     follow `guidance` and call again with `decisions`."""
-    given = arguments.model_fields_set
-    if given & {"decisions", "undo"} and len(given) > 1:
+    named_arguments = arguments.model_fields_set
+    if named_arguments & {"decisions", "undo"} and len(named_arguments) > 1:
         raise InvalidInput("Nothing was done. decisions and undo each stand alone: leave out the other arguments.")
 
     def report_progress(progress: PatrolProgress) -> None:

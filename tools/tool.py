@@ -63,7 +63,7 @@ class Call:
         self.use.audit(self.scope, "recall", tool=tool, ids=ids)
 
 
-Run = Callable[[Call, Any], Awaitable[dict[str, Any]]]
+RunTool = Callable[[Call, Any], Awaitable[dict[str, Any]]]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -77,7 +77,7 @@ class Tool:
     description: str
     arguments: type[Arguments]
     answers: Mapping[str, Any]
-    run: Run
+    run: RunTool
     read_only: bool = False
     destructive: bool = False
     idempotent: bool = False

@@ -15,9 +15,9 @@ from madeleine.tools.context import context
 from madeleine.tools.conversation import ingest, observe
 from madeleine.tools.profile import profile
 from madeleine.tools.reading import recall_memory, recall_tool, search_memory
-from madeleine.tools.replies import answer, crash, refusal
+from madeleine.tools.replies import crash_answer, refused_answer, tool_answer
 from madeleine.tools.run_patrol import run_patrol
-from madeleine.tools.tool import Call, Run, Tool
+from madeleine.tools.tool import Call, RunTool, Tool
 from madeleine.tools.writing import forget, store, update_memory
 
 TOOLSETS: Mapping[str, tuple[str, ...]] = {
@@ -26,7 +26,7 @@ TOOLSETS: Mapping[str, tuple[str, ...]] = {
     "conversation": ("observe", "ingest"),
     "context": ("context", "profile"),
 }
-ALL = "all"
+ALL_TOOLSETS = "all"
 """The toolset of every tool."""
 
 
@@ -36,7 +36,7 @@ class Toolset:
     def __init__(self, tools: Sequence[Tool], *, max_text_chars: int) -> None:
         self._tools = {tool.name: tool for tool in tools}
         self.max_text_chars = max_text_chars
-        self._listed = [described(tool, max_text_chars) for tool in tools if tool.listed]
+        self._listed = [described_tool(tool, max_text_chars) for tool in tools if tool.listed]
 
     @property
     def names(self) -> Sequence[str]:
@@ -65,12 +65,12 @@ class Toolset:
                 call, read_arguments(tool.arguments, arguments, max_text_chars=self.max_text_chars)
             )
             if tool.audited:
-                call.audit_recall(name, listed_ids(content))
-            return answer(content)
+                call.audit_recall(name, ids_in_answer(content))
+            return tool_answer(content)
         except MadeleineError as error:
-            return refusal(error)
+            return refused_answer(error)
         except Exception as error:  # the one place where an unexpected error of a tool is caught
-            return crash(name, error)
+            return crash_answer(name, error)
 
 
 def choose_tools(
@@ -88,7 +88,7 @@ def choose_tools(
     Raises `InvalidInput` for an unknown name, and for an empty selection.
     """
     known = {tool.name for tool in tools}
-    _require_known("toolset", toolsets, [*TOOLSETS, ALL])
+    _require_known("toolset", toolsets, [*TOOLSETS, ALL_TOOLSETS])
     _require_known("tool", [*names, *exclude], known)
     requested = {name for toolset in toolsets for name in TOOLSETS.get(toolset, known)} | set(names)
     if toolsets or names:
@@ -119,20 +119,20 @@ def read_only_tools(tools: Iterable[Tool]) -> list[Tool]:
     ]
 
 
-def _without_counting(run: Run) -> Run:
+def _without_counting(run: RunTool) -> RunTool:
     async def run_uncounted(call: Call, arguments: Any) -> dict[str, Any]:
         return await run(replace(call, scope=replace(call.scope, count_activations=False)), arguments)
 
     return run_uncounted
 
 
-def listed_ids(content: Mapping[str, Any]) -> list[str]:
+def ids_in_answer(content: Mapping[str, Any]) -> list[str]:
     """The ids in the lists of an answer, for the audit (spec O4)."""
     items = (item for value in content.values() if isinstance(value, list) for item in value)
     return [str(item["id"]) for item in items if isinstance(item, dict) and "id" in item]
 
 
-def described(tool: Tool, max_text_chars: int) -> types.Tool:
+def described_tool(tool: Tool, max_text_chars: int) -> types.Tool:
     """The tool as `tools/list` shows it."""
     return types.Tool(
         name=tool.name,

@@ -10,12 +10,12 @@ from madeleine.memory.errors import InvalidInput
 from madeleine.memory.ingest.store import NewScene
 from madeleine.memory.model import Category, DatedAction, MemoryChanges, MemoryId, Scene
 from madeleine.memory.recall.ranking import NON_INFERABLE_ADVICE, NON_INFERABLE_THEME, is_non_inferable
-from madeleine.tools.arguments import Arguments, Emotions, Line, LongText, Share, Short, unique
-from madeleine.tools.replies import not_embedded, notice, present
+from madeleine.tools.arguments import Arguments, Emotions, Line, LongText, Short, ZeroToOne, unique
+from madeleine.tools.replies import embedding_notice, nonempty, notice
 from madeleine.tools.tool import Call, answer_schema, tool
 
 CHANGEABLE_FIELDS = ("text", "importance", "themes", "pinned")
-SCRUB_PENDING = (
+SCRUB_PENDING_NOTICE = (
     "Erased from the memory and from every answer. Overwriting the remaining bytes on disk continues in the background."
 )
 
@@ -37,7 +37,7 @@ class StoreArguments(Arguments):
     sensory: Annotated[list[Line], Field(max_length=50)] = []
     feeling: Annotated[Line, Field(description="In the first person.")] = ""
     category: Category = "episodic"
-    importance: Annotated[Share | None, Field(description="0 noise, 0.5 default, 1 critical.")] = None
+    importance: Annotated[ZeroToOne | None, Field(description="0 noise, 0.5 default, 1 critical.")] = None
     emotions: Emotions = []
     lesson: Annotated[Line, Field(description="What to do differently in future.")] = ""
     themes: Annotated[list[Short], Field(max_length=20)] = []
@@ -57,7 +57,7 @@ async def store(call: Call, arguments: StoreArguments) -> dict[str, Any]:
     [stored] = await call.use.store(call.scope, [new_scene(arguments, request_key=call.request_key())])
     memory, reinforced = stored.memory, stored.status == "reinforced"
     advice_due = NON_INFERABLE_THEME in call.use.recall.config.themes and not is_non_inferable(memory.themes)
-    return present(
+    return nonempty(
         id=memory.id,
         status=stored.status,
         reinforced=memory.scene.action if reinforced else None,
@@ -67,7 +67,7 @@ async def store(call: Call, arguments: StoreArguments) -> dict[str, Any]:
         repeated=(stored.repeated and arguments.key != "") or None,
         resembles=stored.resembles,
         redacted=dict(stored.redacted),
-    ) | notice(not_embedded("Stored", stored.unembedded), NON_INFERABLE_ADVICE if advice_due else "")
+    ) | notice(embedding_notice("Stored", stored.unembedded), NON_INFERABLE_ADVICE if advice_due else "")
 
 
 def new_scene(arguments: StoreArguments, *, request_key: str = "") -> NewScene:
@@ -97,7 +97,7 @@ def new_scene(arguments: StoreArguments, *, request_key: str = "") -> NewScene:
 class UpdateMemoryArguments(Arguments):
     memory_id: Short
     text: Annotated[LongText, Field(description="The whole corrected text.")] = ""
-    importance: Share | None = None
+    importance: ZeroToOne | None = None
     themes: Annotated[list[Short], Field(max_length=20)] | None = None
     pinned: bool | None = None
 
@@ -118,8 +118,8 @@ async def update_memory(call: Call, arguments: UpdateMemoryArguments) -> dict[st
     return {
         "id": updated.memory.id,
         "changed": [name for name in CHANGEABLE_FIELDS if getattr(updated.changes, name) is not None],
-        **present(redacted=dict(updated.redacted)),
-        **notice(not_embedded("Changed", updated.unembedded)),
+        **nonempty(redacted=dict(updated.redacted)),
+        **notice(embedding_notice("Changed", updated.unembedded)),
     }
 
 
@@ -133,10 +133,10 @@ async def forget(call: Call, arguments: ForgetArguments) -> dict[str, Any]:
     request: to correct use update_memory; unused memories fade by themselves. related: memories linked to the erased
     ones, which stay and may say the same."""
     result = await call.use.forget(call.scope, [MemoryId(id_) for id_ in arguments.memory_ids])
-    return {"erased": list(result.erased)} | present(
+    return {"erased": list(result.erased)} | nonempty(
         not_found=list(result.missing),
         related=list(result.related),
         messages=result.messages or None,
         diary_entries=result.diary_entries or None,
-        notice="" if result.bytes_gone else SCRUB_PENDING,
+        notice="" if result.bytes_gone else SCRUB_PENDING_NOTICE,
     )

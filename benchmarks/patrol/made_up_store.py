@@ -43,7 +43,7 @@ from madeleine.server.wiring.open_memory import OpenMemory, open_memory
 from madeleine.storage.sql.ledger import open_ledger
 
 SCOPE = Scope(BeingId("patrolled"), "benchmark")
-MODEL = ModelName(packaged.MODEL_NAME)
+MODEL = ModelName(packaged.PACKAGED_MODEL)
 STARTED = datetime(2026, 1, 1, 12, tzinfo=UTC)
 CLUSTER = 8
 """Memories in a cluster; ❻ would split one of 11."""
@@ -59,12 +59,12 @@ _TOPIC = re.compile(r"topic(\d+)")
 
 @cache
 def topic_vector(topic: int) -> NDArray[np.float32]:
-    return unit(np.random.default_rng(topic).standard_normal(packaged.MODEL_DIM))
+    return unit(np.random.default_rng(topic).standard_normal(packaged.PACKAGED_MODEL_DIMENSION))
 
 
 def vector_of(text: str) -> Vector:
     """A unit vector near that of the topic the text names; a random one if it names none."""
-    noise = np.random.default_rng(zlib.crc32(text.encode())).standard_normal(packaged.MODEL_DIM)
+    noise = np.random.default_rng(zlib.crc32(text.encode())).standard_normal(packaged.PACKAGED_MODEL_DIMENSION)
     topic = _TOPIC.search(text)
     return unit(topic_vector(int(topic[1])) + SPREAD * noise if topic else noise)
 
@@ -110,7 +110,7 @@ class MadeUpEmbedder:
         return 1.0
 
     async def dimension(self) -> int:
-        return packaged.MODEL_DIM
+        return packaged.PACKAGED_MODEL_DIMENSION
 
     async def warm_up(self) -> None:
         if self._real:

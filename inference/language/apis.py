@@ -9,11 +9,11 @@ from typing import TYPE_CHECKING, Any, Literal
 from pydantic import BaseModel
 
 from madeleine.inference.language.structured_model import (
-    Arguments,
-    Reply,
+    ModelReply,
+    SdkArguments,
     StructuredModel,
+    prompt_messages,
     system_with_schema,
-    turns_of,
 )
 from madeleine.memory.language_model import Prompt
 
@@ -25,14 +25,14 @@ ANTHROPIC_URL = "https://api.anthropic.com"
 OPENAI_URL = "https://api.openai.com/v1"
 OPENAI_PLACEHOLDER_KEY = "none"
 """The SDK wants one where the server does not."""
-MIN_THINKING_TYPE = {
+LEAST_THINKING_TYPES = {
     "claude-haiku-5": "disabled",
     "claude-sonnet-5-5": "between_tools",
     "claude-sonnet-5": "disabled",
 }
 """Thoughts count as output and reduce its limit. How they are turned off, for models that think by default."""
-ALWAYS_THINKING = ("claude-opus-5", "claude-fable-5", "claude-mythos-5")
-THINKING_TOKENS = 8_000
+ALWAYS_THINKING_MODELS = ("claude-opus-5", "claude-fable-5", "claude-mythos-5")
+THINKING_TOKEN_ALLOWANCE = 8_000
 
 AbnormalEnd = Literal["cut off", "declined"]
 
@@ -45,16 +45,16 @@ class AnthropicModel(StructuredModel):
         client: AsyncAnthropic = sdk.AsyncAnthropic(api_key=self._key, open_telemetry=False, **options)
         return client
 
-    async def _create(self, client: AsyncAnthropic, arguments: Arguments) -> Any:
+    async def _create(self, client: AsyncAnthropic, arguments: SdkArguments) -> Any:
         return await client.messages.create(**arguments)
 
-    def _variants(self, sdk: ModuleType, model: str, prompt: Prompt, schema: type[BaseModel]) -> list[Arguments]:
+    def _variants(self, sdk: ModuleType, model: str, prompt: Prompt, schema: type[BaseModel]) -> list[SdkArguments]:
         """With a schema that the answer is held to; for servers and models that know none, with the schema in words."""
-        plain: Arguments = {
+        plain: SdkArguments = {
             "model": model,
-            "max_tokens": prompt.max_tokens + THINKING_TOKENS * model.startswith(ALWAYS_THINKING),
+            "max_tokens": prompt.max_tokens + THINKING_TOKEN_ALLOWANCE * model.startswith(ALWAYS_THINKING_MODELS),
             "system": prompt.system,
-            "messages": turns_of(prompt),
+            "messages": prompt_messages(prompt),
         }
         in_words = plain | {"system": system_with_schema(prompt, schema)}
         try:
@@ -62,14 +62,14 @@ class AnthropicModel(StructuredModel):
         except ValueError:  # it has something that the API cannot hold an answer to
             return [in_words]
         with_schema = plain | {"output_config": {"format": {"type": "json_schema", "schema": json_schema}}}
-        prefix = max((name for name in MIN_THINKING_TYPE if model.startswith(name)), key=len, default="")
+        prefix = max((name for name in LEAST_THINKING_TYPES if model.startswith(name)), key=len, default="")
         if not prefix:
             return [with_schema, in_words]
-        return [with_schema | {"thinking": {"type": MIN_THINKING_TYPE[prefix]}}, with_schema, in_words]
+        return [with_schema | {"thinking": {"type": LEAST_THINKING_TYPES[prefix]}}, with_schema, in_words]
 
-    def _read(self, answer: Any) -> Reply:
+    def _read(self, answer: Any) -> ModelReply:
         message = _Message.model_validate(answer)
-        return Reply(
+        return ModelReply(
             text="".join(block.text for block in message.content if block.type == "text"),
             end=_ANTHROPIC_ENDS.get(message.stop_reason, "complete"),
             input_tokens=message.usage.input_tokens,
@@ -108,16 +108,19 @@ class OpenAIModel(StructuredModel):
         client: AsyncOpenAI = sdk.AsyncOpenAI(api_key=self._key or OPENAI_PLACEHOLDER_KEY, **options)
         return client
 
-    async def _create(self, client: AsyncOpenAI, arguments: Arguments) -> Any:
+    async def _create(self, client: AsyncOpenAI, arguments: SdkArguments) -> Any:
         return await client.chat.completions.create(**arguments)
 
-    def _variants(self, sdk: ModuleType, model: str, prompt: Prompt, schema: type[BaseModel]) -> list[Arguments]:
+    def _variants(self, sdk: ModuleType, model: str, prompt: Prompt, schema: type[BaseModel]) -> list[SdkArguments]:
         """Held to a schema, held to JSON, held to nothing. Other servers ignore parameters that they do not know, so
         they get the schema in words as well."""
         of_openai = self._config.url in ("", OPENAI_URL)
-        turns = turns_of(prompt)
+        turns = prompt_messages(prompt)
         # The older name is the one that all servers know, and OpenAI's newer models refuse.
-        plain: Arguments = {"model": model, "max_completion_tokens" if of_openai else "max_tokens": prompt.max_tokens}
+        plain: SdkArguments = {
+            "model": model,
+            "max_completion_tokens" if of_openai else "max_tokens": prompt.max_tokens,
+        }
         in_words = plain | {"messages": [{"role": "system", "content": system_with_schema(prompt, schema)}, *turns]}
         variants = [in_words | {"response_format": {"type": "json_object"}}, in_words]
         try:
@@ -129,12 +132,12 @@ class OpenAIModel(StructuredModel):
         only_schema = plain | {"messages": [{"role": "system", "content": prompt.system}, *turns]}
         return [(only_schema if of_openai else in_words) | with_schema, *variants]
 
-    def _read(self, answer: Any) -> Reply:
+    def _read(self, answer: Any) -> ModelReply:
         completion = _Completion.model_validate(answer)
         if not completion.choices:
             raise ValueError("no choices")
         choice, usage = completion.choices[0], completion.usage or _CompletionUsage()
-        return Reply(
+        return ModelReply(
             text=choice.message.content or "",
             end="declined" if choice.message.refusal else _OPENAI_ENDS.get(choice.finish_reason, "complete"),
             input_tokens=usage.prompt_tokens,
@@ -152,13 +155,13 @@ class _CompletionMessage(BaseModel):
     refusal: str | None = None
 
 
-class _Choice(BaseModel):
+class _CompletionChoice(BaseModel):
     message: _CompletionMessage
     finish_reason: str | None = None
 
 
 class _Completion(BaseModel):
-    choices: list[_Choice]
+    choices: list[_CompletionChoice]
     usage: _CompletionUsage | None = None
 
 

@@ -5,24 +5,24 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Literal
 
-Protocol = Literal["anthropic", "openai"]
-Prices = tuple[tuple[str, tuple[float, float]], ...]
+ApiProtocol = Literal["anthropic", "openai"]
+ModelPrices = tuple[tuple[str, tuple[float, float]], ...]
 """Beginning of a model's name → US dollars per million tokens of input and of output."""
 
 
-TIMEOUT_SECONDS = 120.0
-RETRIES = 2
+LLM_TIMEOUT_SECONDS = 120.0
+LLM_RETRIES = 2
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class LanguageConfig:
-    protocol: Protocol
+    protocol: ApiProtocol
     small_model: str
     large_model: str
     url: str = ""
     """Of the API, as its SDK wants it; "" for the provider's own."""
-    timeout_seconds: float = TIMEOUT_SECONDS
+    timeout_seconds: float = LLM_TIMEOUT_SECONDS
     """Of one try."""
-    retries: int = RETRIES
-    prices: Prices = ()
+    retries: int = LLM_RETRIES
+    prices: ModelPrices = ()
     """Before those that are known here."""

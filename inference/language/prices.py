@@ -7,10 +7,10 @@ import tomllib
 from functools import cache
 from pathlib import Path
 
-from madeleine.inference.language.config import Prices
+from madeleine.inference.language.config import ModelPrices
 
-MILLION = 1_000_000
-_NEXT_VERSION = re.compile(r"[-.]?\d{1,2}(?!\d)")
+TOKENS_PER_PRICE = 1_000_000
+_VERSION_SUFFIX = re.compile(r"[-.]?\d{1,2}(?!\d)")
 """`claude-opus-5` tells nothing of the price of a `claude-opus-5-7`; of `claude-opus-5-20260724` it does."""
 
 
@@ -19,15 +19,15 @@ def _known_prices() -> dict[str, tuple[float, float]]:
     return tomllib.loads(Path(__file__).with_suffix(".toml").read_text("utf-8"))
 
 
-def cost_in_usd(model: str, input_tokens: int, output_tokens: int, prices: Prices = ()) -> float | None:
+def cost_in_usd(model: str, input_tokens: int, output_tokens: int, prices: ModelPrices = ()) -> float | None:
     """By the longest name in `prices` that `model` begins with, else in the known prices. None if there is none."""
     configured = {name: price for name, price in prices if model.startswith(name)}
     known = {
         name: price
         for name, price in _known_prices().items()
-        if model.startswith(name) and not _NEXT_VERSION.match(model.removeprefix(name))
+        if model.startswith(name) and not _VERSION_SUFFIX.match(model.removeprefix(name))
     }
     if not (matching := configured or known):
         return None
     input_price, output_price = matching[max(matching, key=len)]
-    return (input_tokens * input_price + output_tokens * output_price) / MILLION
+    return (input_tokens * input_price + output_tokens * output_price) / TOKENS_PER_PRICE

@@ -28,23 +28,23 @@ TYPICAL_BYTES_PER_TOKEN = 4
 """An estimate for servers that report no token counts, so that a token budget holds there, too."""
 MAX_LISTED_ERRORS = 8
 """Validation errors of one answer that the model is told of."""
-LONGEST_WAIT_SECONDS = 30.0
+MAX_RETRY_WAIT_SECONDS = 30.0
 """For a server that says when to retry. One that wants more is not asked again for this call."""
-BACKOFF_SECONDS = 8.0
+MAX_SDK_BACKOFF_SECONDS = 8.0
 """The longest that the SDKs wait by themselves."""
-CONNECT_SECONDS = 10.0
+CONNECT_TIMEOUT_SECONDS = 10.0
 UNKNOWN_PARAMETER_STATUSES = (400, 422)
 """Status codes for a parameter that the server does not know."""
 _ERROR_CODE = re.compile(r"[a-z_]{3,40}")
-_THOUGHTS = re.compile(r"\A\s*<think>.*?</think>", re.S)
-_FENCED = re.compile(r"```[a-z]*\s*\n(.*?)```", re.S)
+_THOUGHTS_BLOCK = re.compile(r"\A\s*<think>.*?</think>", re.S)
+_FENCED_BLOCK = re.compile(r"```[a-z]*\s*\n(.*?)```", re.S)
 
-Arguments = dict[str, Any]
+SdkArguments = dict[str, Any]
 """Keyword arguments of the SDK's method."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Reply:
+class ModelReply:
     """`end`: why the text ends. Tokens as the API counted them; 0 and 0 where it does not."""
 
     text: str
@@ -54,7 +54,7 @@ class Reply:
 
 
 @dataclass(frozen=True, slots=True)
-class Failure:
+class ModelFailure:
     """No reply. The reason is a sentence of ours: a server's own words may quote the key, or the prompt."""
 
     reason: str
@@ -88,7 +88,7 @@ class StructuredModel(ABC):
     async def ask(self, prompt: Prompt, schema: type[Answer], on_cost: Callable[[CallCost], None]) -> Answer | Rejected:
         model = self._config.large_model if prompt.size == "large" else self._config.small_model
         reply = await self._reply(model, prompt, schema)
-        if isinstance(reply, Failure):
+        if isinstance(reply, ModelFailure):
             raise LanguageModelUnavailable(model, reply.reason)
         on_cost(self._spent(prompt, model, reply))
         if reply.end == "cut off":
@@ -108,25 +108,25 @@ class StructuredModel(ABC):
         """The SDK's client."""
 
     @abstractmethod
-    def _variants(self, sdk: ModuleType, model: str, prompt: Prompt, schema: type[BaseModel]) -> list[Arguments]:
+    def _variants(self, sdk: ModuleType, model: str, prompt: Prompt, schema: type[BaseModel]) -> list[SdkArguments]:
         """The same request, from what a server should accept to what every server can."""
 
     @abstractmethod
-    async def _create(self, client: Any, arguments: Arguments) -> Any: ...
+    async def _create(self, client: Any, arguments: SdkArguments) -> Any: ...
 
     @abstractmethod
-    def _read(self, answer: Any) -> Reply:
+    def _read(self, answer: Any) -> ModelReply:
         """Raises `ValueError` for an answer of another shape."""
 
-    async def _reply(self, model: str, prompt: Prompt, schema: type[BaseModel]) -> Reply | Failure:
+    async def _reply(self, model: str, prompt: Prompt, schema: type[BaseModel]) -> ModelReply | ModelFailure:
         """If no variant is accepted, the failure is that of the first."""
         sdk, *_ = [await asyncio.to_thread(import_module, name) for name in self.sdk_modules]
         client = self._client = self._client or self._open(sdk)
         variants = self._variants(sdk, model, prompt, schema)
-        first_failure: Failure | None = None
+        first_failure: ModelFailure | None = None
         for number in range(min(self._accepted_variants.get(model, 0), len(variants) - 1), len(variants)):
             reply = await self._send(sdk, client, variants[number])
-            if isinstance(reply, Reply):
+            if isinstance(reply, ModelReply):
                 self._accepted_variants[model] = number
             elif reply.status in UNKNOWN_PARAMETER_STATUSES:
                 first_failure = first_failure or reply
@@ -135,14 +135,14 @@ class StructuredModel(ABC):
         assert first_failure is not None
         return first_failure
 
-    async def _send(self, sdk: ModuleType, client: Any, arguments: Arguments) -> Reply | Failure:
+    async def _send(self, sdk: ModuleType, client: Any, arguments: SdkArguments) -> ModelReply | ModelFailure:
         """What an SDK raises does not leave this function: it holds the server's words and the request."""
         config = self._config
         at_url = f" at {config.url}" if config.url else ""
-        another_api = Failure(
+        another_api = ModelFailure(
             f"the server{at_url} does not speak the {config.protocol} API. Check MADELEINE_LLM_URL and MADELEINE_LLM."
         )
-        waits = max(BACKOFF_SECONDS, LONGEST_WAIT_SECONDS) * config.retries
+        waits = max(MAX_SDK_BACKOFF_SECONDS, MAX_RETRY_WAIT_SECONDS) * config.retries
         try:
             async with asyncio.timeout(config.timeout_seconds * (config.retries + 1) + waits):
                 answer = await self._create(client, arguments)
@@ -151,21 +151,23 @@ class StructuredModel(ABC):
                 return self._read(answer.model_dump(mode="json", warnings=False))
             return another_api
         except (TimeoutError, sdk.APITimeoutError):
-            return Failure(f"it did not answer within {config.timeout_seconds:g} s (MADELEINE_LLM_TIMEOUT_SECONDS).")
+            return ModelFailure(
+                f"it did not answer within {config.timeout_seconds:g} s (MADELEINE_LLM_TIMEOUT_SECONDS)."
+            )
         except sdk.APIStatusError as error:
-            return Failure(_status_reason(error.status_code, error.body), error.status_code)
+            return ModelFailure(_status_reason(error.status_code, error.body), error.status_code)
         except sdk.APIConnectionError:
-            return Failure(f"it cannot be reached{at_url}, or hung up before it had answered.")
+            return ModelFailure(f"it cannot be reached{at_url}, or hung up before it had answered.")
         except (sdk.APIError, ValueError):  # no JSON, or not what the API's answers are made of
             return another_api
 
-    def _client_options(self, default_url: str, client_class: type[httpx2.AsyncClient]) -> Arguments:
+    def _client_options(self, default_url: str, client_class: type[httpx2.AsyncClient]) -> SdkArguments:
         """Options that both SDKs take. `default_url` is stated, so that no variable of the environment changes it;
         `client_class`: the SDK's default. Redirects are not followed: the key would go with them."""
         import httpx2
 
         config = self._config
-        timeout = httpx2.Timeout(config.timeout_seconds, connect=min(CONNECT_SECONDS, config.timeout_seconds))
+        timeout = httpx2.Timeout(config.timeout_seconds, connect=min(CONNECT_TIMEOUT_SECONDS, config.timeout_seconds))
         hooks = {"response": [_refuse_long_wait]}
         return {
             "base_url": config.url or default_url,
@@ -173,10 +175,10 @@ class StructuredModel(ABC):
             "http_client": client_class(timeout=timeout, follow_redirects=False, event_hooks=hooks),
         }
 
-    def _spent(self, prompt: Prompt, model: str, reply: Reply) -> CallCost:
+    def _spent(self, prompt: Prompt, model: str, reply: ModelReply) -> CallCost:
         input_tokens, output_tokens = reply.input_tokens, reply.output_tokens
         if not input_tokens + output_tokens:
-            input_tokens = _estimated_tokens(prompt.system, *(turn["content"] for turn in turns_of(prompt)))
+            input_tokens = _estimated_tokens(prompt.system, *(turn["content"] for turn in prompt_messages(prompt)))
             output_tokens = _estimated_tokens(reply.text)
         cost = cost_in_usd(model, input_tokens, output_tokens, self._config.prices)
         return CallCost(
@@ -184,7 +186,7 @@ class StructuredModel(ABC):
         )
 
 
-def turns_of(prompt: Prompt) -> list[dict[str, str]]:
+def prompt_messages(prompt: Prompt) -> list[dict[str, str]]:
     """The messages of the request, as both APIs take them."""
     turns = [{"role": "user", "content": prompt.text}]
     if rejected := prompt.rejected:
@@ -214,22 +216,22 @@ def parsed_answer(text: str, schema: type[Answer]) -> Answer | Rejected:
         except ValidationError as error:
             errors = error.errors(include_url=False, include_input=False)
         if errors[0]["type"] != "json_invalid":
-            listed = "; ".join(f"{_place(error['loc'])}: {error['msg']}" for error in errors[:MAX_LISTED_ERRORS])
+            listed = "; ".join(f"{_error_path(error['loc'])}: {error['msg']}" for error in errors[:MAX_LISTED_ERRORS])
             kinds = ", ".join(sorted({error["type"] for error in errors}))
             return Rejected(f"it does not fit the schema ({kinds}).", f"it does not fit the schema: {listed}", text)
     return Rejected("it is not JSON.", text=text)
 
 
 def _json_candidates(text: str) -> Iterator[str]:
-    answer = _THOUGHTS.sub("", text).strip()
+    answer = _THOUGHTS_BLOCK.sub("", text).strip()
     yield answer
-    yield from _FENCED.findall(answer)
+    yield from _FENCED_BLOCK.findall(answer)
     start, end = answer.find("{"), answer.rfind("}")
     if -1 < start < end:
         yield answer[start : end + 1]
 
 
-def _place(location: tuple[int | str, ...]) -> str:
+def _error_path(location: tuple[int | str, ...]) -> str:
     return ".".join(str(part) for part in location) or "the whole"
 
 
@@ -239,7 +241,7 @@ def _estimated_tokens(*texts: str) -> int:
 
 async def _refuse_long_wait(response: httpx2.Response) -> None:
     """A server that asks for a longer wait than ours is not retried; the SDKs would wait for days, or too short."""
-    if _retry_wait_seconds(response.headers) > LONGEST_WAIT_SECONDS:
+    if _retry_wait_seconds(response.headers) > MAX_RETRY_WAIT_SECONDS:
         response.headers["x-should-retry"] = "false"
 
 

@@ -56,7 +56,7 @@ Item = TypeVar("Item")
 
 
 class TagSearch(Protocol):
-    """`memory.recall.tagged.MessageSearch`."""
+    """`memory.recall.search.MessageSearch`."""
 
     async def __call__(
         self, scope: Scope, message: str, *, limit: int, include_chat: bool, include_diary: bool = True

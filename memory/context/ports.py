@@ -18,11 +18,9 @@ class ChatReads(Protocol):
     ) -> list[Message]:
         """The last ones, oldest first: of one session by position, or of all, or of all but one by when they were
         said."""
-        ...
 
     async def sessions(self, scope: Scope, *, limit: int) -> list[ChatSession]:
         """Those spoken in latest first."""
-        ...
 
 
 class ProfileLedger(Protocol):
@@ -30,27 +28,22 @@ class ProfileLedger(Protocol):
         """All entries, by kind and name; of preferences that are memories, those whose memory is alive, with what it
         says now. Also the latest procedural memories that have no entry, as if they had, in the order of their coming.
         """
-        ...
 
     async def write_entry(self, scope: Scope, entry: ProfileEntry) -> MemoryId | None:
         """Durably, in place of the entry of that kind and name, and of one that was learnt, of the same memory. The
         memory that the replaced one was of, if it was of another that is alive. Raises `InvalidInput` if the memory is
         that of an entry with another name; `StorageFull`, `StorageError`."""
-        ...
 
     async def remove_entry(self, scope: Scope, entry: ProfileEntry, *, at: datetime) -> bool:
         """False if it is gone already."""
-        ...
 
     async def add_note(self, scope: Scope, note: Note) -> None: ...
 
     async def open_notes(self, scope: Scope, *, limit: int) -> list[Note]:
         """The latest that are unread and no scenes, oldest first."""
-        ...
 
     async def close_note(self, scope: Scope, note_id: NoteId, *, at: datetime, remove: bool = False) -> bool:
         """Marked as done, or taken away. False if there is no such note that is no scene."""
-        ...
 
 
 class ContextLedger(ChatReads, Protocol):
@@ -64,8 +57,6 @@ class ContextLedger(ChatReads, Protocol):
 
     async def diary_since(self, scope: Scope, date: str, *, limit: int) -> list[DiaryEntry]:
         """The latest of those of that ISO date and later, oldest first."""
-        ...
 
     async def recently_activated(self, scope: Scope, *, limit: int) -> Sequence[Memory]:
         """Living memories with an action, the last one that came to mind first (spec P5)."""
-        ...

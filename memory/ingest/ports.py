@@ -50,21 +50,17 @@ class KeyOutcome:
 class KeyedMemories(Protocol):
     async def memories(self, scope: Scope, ids: Sequence[MemoryId]) -> list[Memory]:
         """Those that exist, each once, in the order of `ids`."""
-        ...
 
     async def key_outcomes(self, scope: Scope, keys: Sequence[str]) -> dict[str, KeyOutcome]:
         """The outcome of each key that was used before."""
-        ...
 
 
 class StoreLedger(KeyedMemories, VectorCache, Protocol):
     async def ids_with_text(self, scope: Scope, hash_: ContentHash) -> list[MemoryId]:
         """Living memories with this very text to embed, oldest first, at most 5."""
-        ...
 
     async def next_turns(self, scope: Scope, sessions: Sequence[str]) -> dict[str, int]:
         """The turn that the next memory of each session has."""
-        ...
 
     async def commit(self, scope: Scope, batch: StoreBatch) -> None:
         """Write memories, reinforcements, vectors and a pending index mark for each new memory, durably.
@@ -72,7 +68,6 @@ class StoreLedger(KeyedMemories, VectorCache, Protocol):
         A reinforcement adds 1 to `access_count`, sets `last_accessed`, raises `importance` to the greater,
         pins if asked, and adds new themes. Raises `KeyConflict` if a key is taken, `StorageFull`, `StorageError`.
         """
-        ...
 
 
 @dataclass(frozen=True, slots=True)
@@ -97,7 +92,6 @@ class ForgetLedger(Protocol):
 
         Leaves a mark for each, until their bytes are gone from the files too (`ScrubLedger`).
         """
-        ...
 
 
 class ScrubLedger(Protocol):
@@ -105,7 +99,6 @@ class ScrubLedger(Protocol):
 
     async def pending_scrubs(self) -> list[tuple[int, MemoryId]]:
         """(mark, memory), oldest first."""
-        ...
 
     async def clear_scrubs(self, marks: Sequence[int]) -> None: ...
 
@@ -114,7 +107,6 @@ class ScrubLedger(Protocol):
 
         Raises `StorageBusy`, `StorageFull`, `StorageError`; it can be tried again.
         """
-        ...
 
 
 class UpdateLedger(VectorCache, Protocol):
@@ -133,7 +125,6 @@ class UpdateLedger(VectorCache, Protocol):
         """Change it durably (`rules.dynamics.revision`), keep what it was, leave a pending index mark; of `vectors` the
         one of its new text is cached. The memory as it is now, and what of `changes` was different; None if there is
         no such memory."""
-        ...
 
 
 class NoteLedger(Protocol):
@@ -145,43 +136,35 @@ class IndexSource(VectorCache, Protocol):
 
     async def pending(self, *, limit: int) -> list[tuple[int, MemoryId]]:
         """(mark, memory), oldest first."""
-        ...
 
     async def clear_marks(self, marks: Sequence[int]) -> None: ...
 
     async def clear_marks_of(self, ids: Sequence[MemoryId], *, up_to: int) -> None:
         """Clear the marks `<= up_to` of these memories."""
-        ...
 
     async def last_mark(self) -> int: ...
 
     async def any_memories(self, ids: Sequence[MemoryId]) -> list[Memory]:
         """By id, whosever they are."""
-        ...
 
     async def all_memories(self, *, after: MemoryId | None, limit: int) -> list[Memory]:
         """Every memory of every being in order of id, a page at a time."""
-        ...
 
     async def count_memories(self) -> int: ...
 
     async def add_missing_vectors(self, model: ModelName, vectors: Mapping[ContentHash, Vector]) -> None:
         """Those of texts that a memory has; leaves a mark for each such memory."""
-        ...
 
     async def without_vector(self, model: ModelName, *, limit: int) -> list[Memory]:
         """Memories whose text has no cached vector of this model."""
-        ...
 
 
 class IngestLedger(KeyedMemories, VectorCache, Protocol):
     async def ingest_outcome(self, scope: Scope, key: str) -> dict[str, Any] | None:
         """The outcome of the text with this key; None until the text is ingested to the end."""
-        ...
 
     async def store_ingest_outcome(self, scope: Scope, key: str, outcome: Mapping[str, Any], *, at: datetime) -> None:
         """Durably; the first outcome of a key stays."""
-        ...
 
 
 class CentroidSource(Protocol):
@@ -190,11 +173,9 @@ class CentroidSource(Protocol):
     async def audit_since(self, scope: Scope, *, after: int) -> tuple[int, bool]:
         """The number of the last audit entry, and whether since `after` any of the being's memories were changed,
         forgotten or tended by a patrol."""
-        ...
 
     async def vectors_after(
         self, scope: Scope, model: ModelName, *, after: int, limit: int
     ) -> list[tuple[int, Vector | None]]:
         """(number, vector) of the being's living memories with greater numbers, in order; None for a memory that has
         not been embedded."""
-        ...

@@ -39,7 +39,6 @@ class RecallLedger(Protocol):
     ) -> tuple[list[Memory], list[Memory]]:
         """The memories, as `memories` returns them, and preferences: living procedural memories that are not disabled
         in the being's profile."""
-        ...
 
     async def ranking_states(self, scope: Scope, ids: Sequence[MemoryId]) -> dict[MemoryId, RankingState]: ...
 
@@ -50,7 +49,6 @@ class Reranker(Protocol):
     async def scores(self, query: str, texts: Sequence[str]) -> list[float]:
         """Relevance of each text to the query, in [0, 1], in the order of `texts`. Raises `RerankerUnavailable` if the
         model is unavailable or takes more than a few seconds."""
-        ...
 
 
 class ActivationLog(Protocol):
@@ -58,17 +56,14 @@ class ActivationLog(Protocol):
 
     def add(self, scope: Scope, activations: Sequence[Activation]) -> None:
         """Nothing for a scope that does not count."""
-        ...
 
     async def flush(self) -> None:
         """Return when everything added is in the ledger."""
-        ...
 
 
 class SearchLedger(Protocol):
     async def search(self, scope: Scope, query: KeywordQuery) -> list[SearchHit]:
         """At most `query.limit`, newest first, equal times by id."""
-        ...
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -87,7 +82,6 @@ class BrowseLedger(Protocol):
 
     async def revisions(self, scope: Scope, ids: Sequence[MemoryId]) -> list[Revision]:
         """Earlier versions of these memories, oldest first."""
-        ...
 
     async def cluster_memories(
         self, scope: Scope, cluster_id: ClusterId, *, limit: int, after: str | None
@@ -96,22 +90,17 @@ class BrowseLedger(Protocol):
 
         None if there is no such cluster.
         """
-        ...
 
     async def cluster_summaries(self, scope: Scope) -> list[ClusterSummary]:
         """Roots first, then by the number of active memories, then by name."""
-        ...
 
 
 class TagLedger(Protocol):
     async def cooccurring_themes(self, scope: Scope, tags: Sequence[Tag], *, recent: int) -> list[tuple[str, ...]]:
         """Themes of each memory, among the `recent` newest, that has a theme matching a tag."""
-        ...
 
     async def tagged(self, scope: Scope, query: TagQuery) -> list[TagMatches]:
         """Texts that match a tag or have a related theme: of each source and mask the newest `query.filters.limit`."""
-        ...
 
     async def hits(self, scope: Scope, wanted: Sequence[tuple[SearchSource, str]]) -> list[SearchHit]:
         """Hits by source and id, in any order; those erased meanwhile are left out."""
-        ...

@@ -11,7 +11,7 @@ from madeleine.memory.index import CandidatePool
 from madeleine.memory.model import Category, Emotion, MemoryId, Scope
 from madeleine.memory.recall.ports import RecallLedger, Reranker
 from madeleine.memory.rules.ranking.profiles import RankingProfile
-from madeleine.memory.text.normalization import fold
+from madeleine.memory.text.normalization import fold_text
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -105,4 +105,4 @@ NON_INFERABLE_ADVICE = (
 
 
 def is_non_inferable(themes: Iterable[str]) -> bool:
-    return any(fold(theme) == NON_INFERABLE_THEME for theme in themes)
+    return any(fold_text(theme) == NON_INFERABLE_THEME for theme in themes)

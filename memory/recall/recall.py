@@ -20,7 +20,7 @@ from madeleine.memory.model import LIVING, Memory, Scope, Vector
 from madeleine.memory.recall.ports import Activation, ActivationLog, RecallLedger, Reranker
 from madeleine.memory.recall.ranking import RankedCandidates, RecallQuery, rerank
 from madeleine.memory.recall.reformulation import RecallAttempt, ReformulationConfig, metered_for_recall, reformulate
-from madeleine.memory.recall.selection import Selection, Selector
+from madeleine.memory.recall.selection import RecallSelection, RecallSelector
 from madeleine.memory.rules.prompting.recalled_text import LIST_FORMAT, AnswerFormat
 from madeleine.memory.rules.ranking.blended import RankingWeights, blended_scores, shared_emotions
 from madeleine.memory.rules.ranking.profiles import (
@@ -104,9 +104,9 @@ class Recall:
         query = replace(query, themes=tuple(dict.fromkeys((*query.themes, *self.config.themes))))
         rank = partial(self._ranked, scope)
 
-        def select(ranked: RankedCandidates) -> Awaitable[Selection]:
+        def select(ranked: RankedCandidates) -> Awaitable[RecallSelection]:
             minimum = self.config.min_importance
-            return Selector(self.ledger, self.embedder, answer_format, scope, query, ranked, minimum).select()
+            return RecallSelector(self.ledger, self.embedder, answer_format, scope, query, ranked, minimum).select()
 
         ranked = await rank(query)
         attempt = RecallAttempt(ranked, await select(ranked))

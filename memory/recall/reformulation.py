@@ -17,7 +17,7 @@ from madeleine.memory.errors import MadeleineError, StorageError
 from madeleine.memory.language_model import CallCost, CostLog, LanguageModel, MeteredModel, Prompt
 from madeleine.memory.model import Memory, RunId, Scope
 from madeleine.memory.recall.ranking import RankedCandidates, RecallQuery, merge_rankings
-from madeleine.memory.recall.selection import Selection
+from madeleine.memory.recall.selection import RecallSelection
 from madeleine.memory.rules.prompting.recalled_text import memory_line, quoted
 from madeleine.memory.rules.storing.secrets import Redact
 
@@ -54,7 +54,7 @@ class RecallAttempt:
     """`rewordings`: the queries tried beside the original one."""
 
     ranked: RankedCandidates
-    selection: Selection
+    selection: RecallSelection
     rewordings: tuple[str, ...] = ()
 
 
@@ -65,7 +65,7 @@ async def reformulate(
     config: ReformulationConfig,
     *,
     rank: Callable[[RecallQuery], Awaitable[RankedCandidates]],
-    select: Callable[[RankedCandidates], Awaitable[Selection]],
+    select: Callable[[RankedCandidates], Awaitable[RecallSelection]],
     redact: Redact,
 ) -> RecallAttempt:
     """Reword and search again until the memories suffice, the model has no new words, or a bound is reached."""

@@ -29,9 +29,9 @@ from madeleine.memory.recall.ports import (
     SearchLedger,
     TagLedger,
 )
-from madeleine.memory.rules.searching.hits import deduplicated, excerpt, first_term_finder, newest_first
+from madeleine.memory.rules.searching.hits import deduplicated_hits, excerpt, first_term_finder, newest_hits_first
 from madeleine.memory.rules.searching.tags import best_matches, hits_near_best, match_finder, related_themes, tags_of
-from madeleine.memory.text.normalization import fold
+from madeleine.memory.text.normalization import fold_text
 
 _QUERY_TERM = re.compile(r'"([^"]+)"|(\S+)')
 
@@ -75,7 +75,7 @@ class Search:
         size = query.limit + 1
         while len(hits) < size:
             batch = await self.ledger.search(scope, replace(query, limit=size))
-            hits = deduplicated([*hits, *(replace(hit, snippet=excerpt(hit.text, find_match)) for hit in batch)])
+            hits = deduplicated_hits([*hits, *(replace(hit, snippet=excerpt(hit.text, find_match)) for hit in batch)])
             if len(batch) < size:
                 break
             query = replace(query, after=batch[-1].position)
@@ -160,14 +160,14 @@ class MessageSearch:
         weighted = [(hits[ref], weight) for ref, weight in best if ref in hits]
         others = [(hit, weight) for hit, weight in weighted if not _is_message_itself(hit, message)]
         find_match = match_finder(tags)
-        pool = newest_first(hits_near_best(others, query.limit))
+        pool = newest_hits_first(hits_near_best(others, query.limit))
         shown = (replace(hit, snippet=excerpt(hit.text, find_match)) for hit in pool)
-        return tuple(deduplicated(shown)[: query.limit])
+        return tuple(deduplicated_hits(shown)[: query.limit])
 
 
 def _is_message_itself(hit: SearchHit, message: str) -> bool:
     """True for a chat hit in the very words of the message: most likely the message itself, already observed."""
-    return hit.source == "chat" and fold(hit.text).split() == fold(message).split()
+    return hit.source == "chat" and fold_text(hit.text).split() == fold_text(message).split()
 
 
 FLUSH_TIMEOUT_SECONDS = 0.2

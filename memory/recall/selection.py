@@ -23,7 +23,7 @@ TAG_TOKENS = 16
 
 
 @dataclass(frozen=True, slots=True)
-class Selection:
+class RecallSelection:
     """`text`: the memories as the answer format renders them; `tokens` of it."""
 
     memories: tuple[Memory, ...]
@@ -32,7 +32,7 @@ class Selection:
 
 
 @dataclass(eq=False)
-class Selector:
+class RecallSelector:
     """Selects memories for an answer of one format. Memories that died or were absorbed since they were indexed are
     skipped; the next candidates take their place, as shorter ones do where one is too long."""
 
@@ -44,10 +44,10 @@ class Selector:
     ranked: RankedCandidates
     min_importance: float = 0.0
 
-    async def select(self) -> Selection:
+    async def select(self) -> RecallSelection:
         ranked, query = self.ranked, self.query
         if not ranked.scores:
-            return Selection((), "", 0)
+            return RecallSelection((), "", 0)
         loaded, preferences = await self._load_best()
         leading = [memory.id for memory in preferences]
         order = preferences_first(ranked.ids, leading, limit=query.limit)
@@ -131,13 +131,13 @@ class Selector:
         tokens = {**indexed, **{memory.id: count for memory, count in zip(unknown, counts, strict=True)}}
         return [tokens[memory.id] + SEPARATOR_TOKENS for memory in memories]
 
-    async def _render(self, memories: Sequence[Memory]) -> Selection:
+    async def _render(self, memories: Sequence[Memory]) -> RecallSelection:
         text = self.answer_format.render(memories)
         if not text:
-            return Selection(tuple(memories), "", 0)
+            return RecallSelection(tuple(memories), "", 0)
         if self.ranked.meaning_off:
-            return Selection(tuple(memories), text, sum(await self._costs(memories)) + TAG_TOKENS)
-        return Selection(tuple(memories), text, *await self.embedder.count_tokens([text]))
+            return RecallSelection(tuple(memories), text, sum(await self._costs(memories)) + TAG_TOKENS)
+        return RecallSelection(tuple(memories), text, *await self.embedder.count_tokens([text]))
 
 
 T = TypeVar("T", bound=Hashable)

@@ -20,7 +20,7 @@ def array_elements(chunks: Iterable[str]) -> Iterator[Any]:
 
     Raises `ValueError` that says after how many characters it cannot be read.
     """
-    buffer = _Buffer(chunks)
+    buffer = _JsonBuffer(chunks)
     if buffer.next_char(_SPACE) != "[":
         yield buffer.element(alone=True)
         return
@@ -29,7 +29,7 @@ def array_elements(chunks: Iterable[str]) -> Iterator[Any]:
         yield buffer.element(alone=False)
 
 
-class _Buffer:
+class _JsonBuffer:
     """The part of a text that is held; what lies before `position` may be dropped."""
 
     def __init__(self, chunks: Iterable[str]) -> None:

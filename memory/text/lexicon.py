@@ -19,7 +19,7 @@ import re
 import tomllib
 from collections import Counter
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from functools import cache, cached_property, lru_cache
 from pathlib import Path
 from typing import Any
@@ -33,25 +33,19 @@ class Lexicon:
 
     language: str
     entries: Mapping[str, Any]
-    _words: dict[str, frozenset[str]] = field(default_factory=dict)
-    _patterns: dict[str, re.Pattern[str] | None] = field(default_factory=dict)
 
+    @cache  # noqa: B019  lexicons live as long as the process
     def words(self, *lists: str) -> frozenset[str]:
         """The words of these lists, or tables of words, together."""
-        key = " ".join(lists)
-        if key not in self._words:
-            entries = (self.entries.get(name, "") for name in lists)
-            texts = (entry if isinstance(entry, str) else " ".join(entry.values()) for entry in entries)
-            self._words[key] = frozenset(word for text in texts for word in text.split())
-        return self._words[key]
+        entries = (self.entries.get(name, "") for name in lists)
+        texts = (entry if isinstance(entry, str) else " ".join(entry.values()) for entry in entries)
+        return frozenset(word for text in texts for word in text.split())
 
+    @cache  # noqa: B019
     def pattern(self, name: str, *, cased: bool = False) -> re.Pattern[str] | None:
         """Compiled from all lines of the entry; None if the language has no such entry."""
-        key = f"{name} cased" if cased else name
-        if key not in self._patterns:
-            lines = self.entries.get("cased" if cased else "patterns", {}).get(name, "")
-            self._patterns[key] = self._compiled(lines) if lines.strip() else None
-        return self._patterns[key]
+        lines = self.entries.get("cased" if cased else "patterns", {}).get(name, "")
+        return self._compiled(lines) if lines.strip() else None
 
     @cached_property
     def numbers(self) -> Mapping[str, str]:
@@ -77,7 +71,7 @@ def _header(path: Path) -> str:
 
 
 @cache
-def lexicon(language: str, folder: Path = LEXICON_FOLDER) -> Lexicon:
+def load_lexicon(language: str, folder: Path = LEXICON_FOLDER) -> Lexicon:
     """Read from its file at the first call."""
     return Lexicon(language, tomllib.loads((folder / f"{language}.toml").read_text("utf-8")))
 
@@ -91,14 +85,14 @@ def lexicons_by_script(text: str, *, mixed: bool = False, folder: Path = LEXICON
             if expression and expression not in matched:
                 matched[expression] = bool(re.search(expression, text))
     return tuple(
-        lexicon(language, folder)
+        load_lexicon(language, folder)
         for language, header in lexicon_headers(folder).items()
         if matched[header["letters"]] and (mixed or not matched.get(header.get("unless", ""), False))
     )
 
 
 @lru_cache(maxsize=1_000)
-def listed(lexicons: tuple[Lexicon, ...], *lists: str) -> frozenset[str]:
+def listed_words(lexicons: tuple[Lexicon, ...], *lists: str) -> frozenset[str]:
     """The words of these lists of all these lexicons."""
     return frozenset[str]().union(*(language.words(*lists) for language in lexicons))
 
@@ -156,5 +150,5 @@ def _most_probable(group: tuple[Lexicon, ...], words: Mapping[str, int]) -> tupl
 @cache
 def _function_words(group: tuple[Lexicon, ...]) -> Mapping[str, tuple[Lexicon, ...]]:
     """The languages of the group that have each function word."""
-    words = listed(group, "function_words")
+    words = listed_words(group, "function_words")
     return {word: tuple(each for each in group if word in each.words("function_words")) for word in words}

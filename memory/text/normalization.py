@@ -47,7 +47,7 @@ FIELD_SEPARATOR = "\x1f"
 """Between fields that are searched as one, so that no term matches across two of them; kept out of what is folded."""
 
 
-def fold(text: str) -> str:
+def fold_text(text: str) -> str:
     """NFKC of the casefolded text: `Ｓtraße` and `STRASSE` are one."""
     if text.isascii():
         return text.lower().replace(FIELD_SEPARATOR, " ")

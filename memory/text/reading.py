@@ -14,8 +14,8 @@ from functools import cached_property
 from itertools import groupby
 from typing import NamedTuple
 
-from madeleine.memory.text.lexicon import Lexicon, lexicons_by_script, listed, probable_lexicons
-from madeleine.memory.text.sentences import sentences
+from madeleine.memory.text.lexicon import Lexicon, lexicons_by_script, listed_words, probable_lexicons
+from madeleine.memory.text.sentences import split_sentences
 
 _WORD = re.compile(r"[^\W\d_]+(?:'[^\W\d_]+)*")
 _NUMBER = re.compile(r"\d+(?:[.,:/\-]\d+)*")
@@ -82,7 +82,7 @@ class Reading:
     @cached_property
     def sentences(self) -> tuple[str, ...]:
         """They join back to the text."""
-        return tuple(sentences(self.text))
+        return tuple(split_sentences(self.text))
 
     @cached_property
     def words(self) -> tuple[Word, ...]:
@@ -110,14 +110,14 @@ class Reading:
 
     def listed(self, *lists: str) -> tuple[str, ...]:
         """Its words that are in these lists of its languages, in order, in the form that is listed."""
-        known = listed(self.lexicons, *lists)
+        known = listed_words(self.lexicons, *lists)
         return tuple(
             form for word in self.words if (form := next((f for f in (word.low, word.stem) if f in known), ""))
         )
 
     def begins_with(self, *lists: str) -> bool:
         """Whether its first word stands in these lists of its languages."""
-        return bool(self.words) and self.words[0].stem in listed(self.lexicons, *lists)
+        return bool(self.words) and self.words[0].stem in listed_words(self.lexicons, *lists)
 
     def matches(self, pattern: str) -> bool:
         """Whether a pattern of its languages is found in it."""
@@ -180,7 +180,7 @@ class Reading:
         return tuple(filter(self._is_possible_name, self.words))
 
     def _is_possible_name(self, word: Word) -> bool:
-        common = listed(self.lexicons, "stop_words", "function_words", "roles", "first_person")
+        common = listed_words(self.lexicons, "stop_words", "function_words", "roles", "first_person")
         return word.capitalised and word.stem not in common and word.low.replace("'", "") not in common
 
     @cached_property
@@ -191,7 +191,7 @@ class Reading:
 
     @cached_property
     def _has_title(self) -> bool:
-        titles = listed(lexicons_by_script(self.text), "title_words")
+        titles = listed_words(lexicons_by_script(self.text), "title_words")
         return any(
             word.text in titles and following.capitalised and self.plain[word.end : following.start].strip(".") == " "
             for word, following in zip(self.words, self.words[1:], strict=False)
@@ -215,12 +215,12 @@ class Reading:
         beside = following is not None and self.plain[word.end : following.start] == " "
         pair = beside and following is not None and following.capitalised and self._may_be_name(following)
         if word.opens:
-            acts = beside and following is not None and following.low in listed(self.lexicons, "person_verbs")
+            acts = beside and following is not None and following.low in listed_words(self.lexicons, "person_verbs")
             return pair or acts or word.low.endswith("'s")
         return pair or not all(lexicon.entries.get("nouns_capitalised") for lexicon in self.lexicons)
 
     def _may_be_name(self, word: Word) -> bool:
-        listed_otherwise = listed(self.lexicons, "not_names", "days", "months")
+        listed_otherwise = listed_words(self.lexicons, "not_names", "days", "months")
         return len(word.text) > 1 and word.stem not in listed_otherwise and self._is_possible_name(word)
 
     # --- what the wording tells -----------------------------------------------------------------------------------
@@ -243,7 +243,7 @@ class Reading:
     @cached_property
     def first_person(self) -> float:
         """In [0, 1]: how far it is told in the first person; 1 from one word in twenty."""
-        listed_forms = listed(self.lexicons, "first_person")
+        listed_forms = listed_words(self.lexicons, "first_person")
         # As listed but for a first capital: "US" is no "us".
         forms = listed_forms | {form[0].upper() + form[1:] for form in listed_forms}
         mine = sum(
@@ -259,7 +259,7 @@ class Reading:
         the first person or about them, not in a question, and not in a line that is marked as an assistant's."""
         if not (self.matches("preference") or self.matches("request")):
             return False
-        spoken = [Reading(sentence, self.text) for sentence in sentences(_ASSISTANT_LINE.sub("", self.text))]
+        spoken = [Reading(sentence, self.text) for sentence in split_sentences(_ASSISTANT_LINE.sub("", self.text))]
         return any(
             sentence.matches("request" if sentence.asks and not sentence.matches("oneself") else "preference")
             for sentence in spoken

@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator
 
-from madeleine.memory.text.lexicon import Lexicon, lexicons_by_script, listed, probable_lexicons
+from madeleine.memory.text.lexicon import Lexicon, lexicons_by_script, listed_words, probable_lexicons
 
 _CLOSERS = "\"'”’»›)\\]}*_`」』）】〉》〕"
 _SENTENCE_END = re.compile(
@@ -20,7 +20,7 @@ _LAST_WORD = re.compile(r"((?:\w\.)*\w+)\.?$")
 _NEXT_WORD = re.compile(r"\W{0,3}(\w+)")
 
 
-def sentences(text: str) -> list[str]:
+def split_sentences(text: str) -> list[str]:
     """Split the text. The parts join back to it; each but the last ends with the white space behind it.
 
     A mark ends a sentence where white space and no small letter follow (in scripts without spaces: anywhere), except
@@ -57,19 +57,19 @@ def _is_abbreviated(text: str, match: re.Match[str], lexicons: tuple[Lexicon, ..
         return False
     word = before[1].casefold()
     following = text[match.end()]
-    if word in listed(lexicons, "titles"):
+    if word in listed_words(lexicons, "titles"):
         return True
     if word.isdigit():
         near = text[max(0, match.start() - 200) : match.end() + 200]
         ordinal = len(word) <= 2 and following.isalpha()
         return ordinal and any(lexicon.entries.get("ordinal_dot") for lexicon in probable_lexicons(near))
-    if word in listed(lexicons, "numbered"):
+    if word in listed_words(lexicons, "numbered"):
         return following.isdigit()
     initial = len(word) == 1 and before[1].isupper() and before[1] != "I"
-    if not (initial or word in listed(lexicons, "abbreviations")):
+    if not (initial or word in listed_words(lexicons, "abbreviations")):
         return False
     next_word = _NEXT_WORD.match(text, match.end())
-    return next_word is None or next_word[1].casefold() not in listed(lexicons, "openers")
+    return next_word is None or next_word[1].casefold() not in listed_words(lexicons, "openers")
 
 
 _BLANK_LINE = re.compile(r"\n[^\S\n]*\n\s*")
@@ -94,7 +94,7 @@ def best_cut(text: str, most: int) -> int:
     line = head.rfind("\n") + 1
     if line > least:
         return line
-    sentence = most - len(sentences(head)[-1])
+    sentence = most - len(split_sentences(head)[-1])
     if sentence > least:
         return sentence
     spaces = [match.end() for match in _SPACE.finditer(head, least)]

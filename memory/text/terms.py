@@ -6,9 +6,9 @@ import re
 import unicodedata
 
 from madeleine.memory.model import DatedAction, Memory, parse_moment
-from madeleine.memory.text.lexicon import lexicon
+from madeleine.memory.text.lexicon import load_lexicon
 
-STOP_WORDS = lexicon("en").words("stop_words")
+STOP_WORDS = load_lexicon("en").words("stop_words")
 """English function words, question words, pronouns and their contractions without apostrophes. Leaving the question
 words and pronouns in costs 3 points of nDCG@10 on LoCoMo."""
 

@@ -19,7 +19,7 @@ from madeleine.memory.language_model import MeteredModel, Prompt, Rejected
 from madeleine.memory.model import Emotion
 from madeleine.memory.rules.storing.grounding import ungrounded_terms
 from madeleine.memory.rules.storing.quoting import Statement, repeats_known_text
-from madeleine.memory.text.sentences import sentences
+from madeleine.memory.text.sentences import split_sentences
 
 EMOTIONS: tuple[Emotion, ...] = get_args(Emotion)
 MAX_EMOTIONS = 3
@@ -197,7 +197,9 @@ def _rejection_reason(essence: EssenceSchema, lines: Sequence[SnippetLine]) -> s
 
 
 _PROMPT_STATEMENTS = tuple(
-    Statement(sentence) for sentence in sentences(EXTRACTION_INSTRUCTIONS.replace("\n", " ")) if len(sentence) > 30
+    Statement(sentence)
+    for sentence in split_sentences(EXTRACTION_INSTRUCTIONS.replace("\n", " "))
+    if len(sentence) > 30
 )
 
 

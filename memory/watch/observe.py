@@ -6,10 +6,9 @@ from __future__ import annotations
 import asyncio
 import uuid
 from collections import Counter
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Awaitable, Callable, Mapping, Sequence
 from dataclasses import KW_ONLY, dataclass, field, replace
 from datetime import datetime, timedelta
-from typing import Protocol
 
 from madeleine.memory.chat import Message, MessageId, NewMessage
 from madeleine.memory.errors import InvalidInput
@@ -45,7 +44,7 @@ class Observation:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Observed:
+class ObservationResult:
     """`new`: messages as they are stored. `known`: how many were stored before, or forgotten. `last_key`: of the last
     message in the session that has a key. `memories`: in the order of the observation's; None for one that was not
     stored, since all its sources, or it itself, are forgotten. `redacted`: secrets that were taken out, by kind."""
@@ -57,13 +56,9 @@ class Observed:
     redacted: Mapping[str, int] = field(default_factory=dict)
 
 
-class RememberAgentMemory(Protocol):
-    """`memory.watch.remember.Remember.agent_memory`: redacts and stores the memory, and links it to its messages. The
-    same non-empty `key` stores nothing twice."""
-
-    async def __call__(
-        self, scope: Scope, session_id: str, extracted: Extracted, messages: Sequence[Message], *, key: str = ""
-    ) -> Stored | None: ...
+RememberAgentMemory = Callable[[Scope, str, Extracted, Sequence[Message], str], Awaitable[Stored | None]]
+"""`memory.watch.remember.Remember.agent_memory`: (scope, session, memory, messages, key). Redacts and stores the
+memory, and links it to its messages. The same non-empty key stores nothing twice."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -78,7 +73,7 @@ class Observe:
     redact: Redact = redact_secrets
     on_append: Callable[[], None] = lambda: None
 
-    async def __call__(self, scope: Scope, observation: Observation, *, request: str = "") -> Observed:
+    async def __call__(self, scope: Scope, observation: Observation, *, request: str = "") -> ObservationResult:
         """Redact, store the messages, then the memories. `request`: the same for a repeated call, else "".
 
         Raises `InvalidInput` for a key or session id that is a secret, and for unknown sources; `StorageFull`,
@@ -97,7 +92,7 @@ class Observe:
             counts.update(stored.redacted if stored else {})
         return replace(observed, redacted=counts)
 
-    async def _store(self, scope: Scope, observation: Observation, request: str) -> Observed:
+    async def _store(self, scope: Scope, observation: Observation, request: str) -> ObservationResult:
         session_id = observation.session_id
         messages = self._messages(scope, observation)
         fallback_keys = (f"{request}-{place}" if request else None for place in range(len(messages)))
@@ -122,8 +117,8 @@ class Observe:
                 if (memory.sources or messages) and not sources:  # it would bring back what was forgotten with them
                     memories.append(None)
                     continue
-                memories.append(await self.remember(scope, session_id, memory.extracted, sources, key=key))
-        return Observed(
+                memories.append(await self.remember(scope, session_id, memory.extracted, sources, key))
+        return ObservationResult(
             new=tuple(await self.ledger.messages(scope, ids)),
             known=len(messages) - len(ids),
             last_key=await self.ledger.last_key(scope, session_id),

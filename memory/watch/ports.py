@@ -23,17 +23,14 @@ class ChatLedger(Protocol):
         was forgotten, is skipped, so that reading a transcript again restores nothing. `title` and `interface` are set
         for a session that has none yet. `watched`: the memory thread does not read the messages, unless it has yet to
         read earlier ones. Raises `StorageFull`, `StorageError`."""
-        ...
 
     async def messages(self, scope: Scope, ids: Sequence[MessageId]) -> list[Message]:
         """The messages that exist, each once, in the order of `ids`."""
-        ...
 
     async def keyed_messages(self, scope: Scope, session_id: str, keys: Sequence[str]) -> dict[str, Message]: ...
 
     async def last_key(self, scope: Scope, session_id: str) -> str | None:
         """The key of the last message in the session that has one."""
-        ...
 
 
 class WatchLedger(Protocol):
@@ -41,26 +38,20 @@ class WatchLedger(Protocol):
 
     async def unwatched_sessions(self, *, now: datetime, limit: int) -> list[UnwatchedSession]:
         """Sessions of all beings with unread messages whose next try is due, the longest waiting first."""
-        ...
 
     async def messages_of(self, scope: Scope, session_id: str, *, start: int, end: int) -> list[Message]:
         """The messages at positions in [start, end), in order."""
-        ...
 
     async def mark_watched(self, scope: Scope, session_id: str, *, up_to: int) -> None:
         """The thread has looked at the messages before this position; failures are forgotten."""
-        ...
 
     async def postpone_watch(self, scope: Scope, session_id: str, *, next_try: datetime, failed: bool) -> None:
         """The session is not due before `next_try`. `failed`: count one failure more."""
-        ...
 
     async def messages_with_memories(self, scope: Scope, ids: Sequence[MessageId]) -> set[MessageId]:
         """The messages that memories were made of already."""
-        ...
 
 
 class CostLedger(CostLog, Protocol):
     async def tokens_since(self, purpose: str, since: datetime) -> int:
         """Sum over all beings: they share the budget of the store's key."""
-        ...

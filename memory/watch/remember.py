@@ -79,16 +79,16 @@ among the messages of its answer, too."""
 QUOTED_COSINE = 0.85
 """Cosine from which what the assistant says is a memory in other words, if no fact differs."""
 
-Outcome = Literal["stored", "reinforced", "repeated", "quoted"]
+RememberOutcome = Literal["stored", "reinforced", "repeated", "quoted"]
 
 
 @dataclass(frozen=True, slots=True)
-class Remembered:
+class RememberResult:
     """Outcome for an extracted memory. Repeated: an earlier try stored it, and `status` is the outcome of that. Quoted:
     the assistant repeated a memory, and nothing was done. `redacted`: secrets that were taken out, by kind."""
 
     extracted: Extracted
-    outcome: Outcome
+    outcome: RememberOutcome
     memory_id: MemoryId
     status: Literal["stored", "reinforced"] = "stored"
     redacted: Mapping[str, int] = field(default_factory=dict)
@@ -124,7 +124,7 @@ class Remember:
 
     async def __call__(
         self, scope: Scope, findings: Sequence[Finding], session_id: str, *, tool: str, keys: Sequence[str] = ()
-    ) -> list[Remembered]:
+    ) -> list[RememberResult]:
         """Store all or none, redacted, then link each memory to its messages; answers in order. `keys`: one each, by
         default from the session, the messages and the essence. Raises `StorageFull`, `StorageError`,
         `IndexUnavailable`."""
@@ -135,19 +135,19 @@ class Remember:
         keys = keys or [finding_key(session_id, finding) for finding in findings]
         earlier = await self.ledger.key_outcomes(scope, keys)
         similar = await self.similar.near(scope, [finding.extracted.essence for finding in findings])
-        results: dict[int, Remembered] = {}
+        results: dict[int, RememberResult] = {}
         scenes: dict[int, NewScene] = {}
         for at, (finding, key, near) in enumerate(zip(findings, keys, similar, strict=True)):
             if again := earlier.get(key):
-                results[at] = Remembered(finding.extracted, "repeated", again.memory_id, again.status)
+                results[at] = RememberResult(finding.extracted, "repeated", again.memory_id, again.status)
             elif quote := _quoted_memory(finding, near):
-                results[at] = Remembered(finding.extracted, "quoted", quote.id)
+                results[at] = RememberResult(finding.extracted, "quoted", quote.id)
             else:
                 scenes[at] = self._scene(finding, near, session_id, tool, key)
         stored = await self.store(scope, list(scenes.values())) if scenes else []
         for at, answer in zip(scenes, stored, strict=True):
-            outcome: Outcome = "repeated" if answer.repeated else answer.status
-            results[at] = Remembered(findings[at].extracted, outcome, answer.memory.id, answer.status)
+            outcome: RememberOutcome = "repeated" if answer.repeated else answer.status
+            results[at] = RememberResult(findings[at].extracted, outcome, answer.memory.id, answer.status)
         messages: dict[MemoryId, list[MessageId]] = {}
         for at, finding in enumerate(findings):
             if results[at].outcome != "quoted":
@@ -157,7 +157,7 @@ class Remember:
         return [replace(results[at], redacted=redaction.found) for at, redaction in enumerate(redactions)]
 
     async def agent_memory(
-        self, scope: Scope, session_id: str, extracted: Extracted, messages: Sequence[Message], *, key: str = ""
+        self, scope: Scope, session_id: str, extracted: Extracted, messages: Sequence[Message], key: str = ""
     ) -> Stored | None:
         """Store a memory that an agent has extracted itself. One that only repeats a memory, dead or alive, changes
         nothing. None if the memory was forgotten meanwhile."""

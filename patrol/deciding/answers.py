@@ -19,16 +19,16 @@ from madeleine.memory.language_model import Rejected
 from madeleine.memory.model import LIVING, Memory, MemoryId
 from madeleine.memory.rules.storing.secrets import Redact
 from madeleine.patrol.context import PatrolContext
-from madeleine.patrol.deciding.requests import MAX_MEMORIES, DecisionKind, DecisionRequest, offered_text
+from madeleine.patrol.deciding.requests import MAX_OFFERED, DecisionKind, DecisionRequest, offered_text
 from madeleine.patrol.ports import PatrolReads
 from madeleine.patrol.unit_of_work import UnitOfWork
 
 MAX_TEXT_CHARS = 2_000
 MAX_POINT_CHARS = 300
-POINTS = (3, 7)
+THINK_POINTS = (3, 7)
 MAX_COMPLAINTS = 5
 
-Ids = Annotated[list[Annotated[MemoryId, Field(min_length=1, max_length=64)]], Field(max_length=MAX_MEMORIES)]
+OfferedIds = Annotated[list[Annotated[MemoryId, Field(min_length=1, max_length=64)]], Field(max_length=MAX_OFFERED)]
 
 
 # One flat shape for every kind of request. No docstring and no word too many: it goes into the tool's schema, which
@@ -37,22 +37,22 @@ class Decision(BaseModel):
     model_config = ConfigDict(strict=True, extra="forbid", frozen=True, defer_build=True)
 
     offer: Annotated[str, Field(min_length=1, max_length=64)]
-    merges: Annotated[list[Ids], Field(max_length=MAX_MEMORIES // 2)] = []
-    make_dead: Ids = []
-    parts: Annotated[list[Ids], Field(max_length=MAX_MEMORIES // 2)] = []
+    merges: Annotated[list[OfferedIds], Field(max_length=MAX_OFFERED // 2)] = []
+    make_dead: OfferedIds = []
+    parts: Annotated[list[OfferedIds], Field(max_length=MAX_OFFERED // 2)] = []
     diary: Annotated[str, Field(max_length=MAX_TEXT_CHARS)] = ""
-    think_md: Annotated[list[Annotated[str, Field(max_length=MAX_POINT_CHARS)]], Field(max_length=POINTS[1])] = []
+    think_md: Annotated[list[Annotated[str, Field(max_length=MAX_POINT_CHARS)]], Field(max_length=THINK_POINTS[1])] = []
     summary: Annotated[str, Field(max_length=MAX_TEXT_CHARS)] = ""
 
 
-class AnswerSchema(BaseModel):
+class RawAnswer(BaseModel):
     # For a language model, which sees numbers in place of ids. Bounds are not in the schemas, where structured outputs
     # know none, but in the checks. Docstrings would go into the schemas.
     model_config = ConfigDict(strict=True, extra="forbid", frozen=True, defer_build=True)
 
 
 @dataclass(frozen=True, slots=True)
-class CurrentState:
+class RequestState:
     """`memories`: those of the request that still exist. Of the request's cluster, for split: whether it is a root, and
     how many active memories it has, 0 if it is gone."""
 
@@ -107,18 +107,18 @@ class CheckedAnswer:
     """What may be applied now. `left_out`: why parts of the answer may not, a sentence each: their memories have
     changed since the request."""
 
-    answer: Answer
+    answer: Resolution
     left_out: tuple[str, ...] = ()
 
 
-class Answer(ABC):
+class Resolution(ABC):
     """An answer in memory ids, frozen. `schema`: as a language model gives it."""
 
     kind: ClassVar[DecisionKind]
-    schema: ClassVar[type[AnswerSchema]]
+    schema: ClassVar[type[RawAnswer]]
 
     @classmethod
-    def from_numbers(cls, answer: AnswerSchema, request: DecisionRequest) -> Self | Rejected:
+    def from_numbers(cls, answer: RawAnswer, request: DecisionRequest) -> Self | Rejected:
         """Of a language model. Numbers count from 1 in the order of the request."""
         ids = {number: memory.id for number, memory in enumerate(request.memories, start=1)}
         unknown: set[int] = set()
@@ -139,7 +139,7 @@ class Answer(ABC):
         if unknown:
             listed = ", ".join(map(str, sorted(unknown)[:5]))
             return Rejected(f"There is no memory {listed}: the numbers go from 1 to {len(ids)}.")
-        numbered: Self = _adapter(cls).validate_python(fields)
+        numbered: Self = _answer_adapter(cls).validate_python(fields)
         return numbered
 
     @classmethod
@@ -174,7 +174,7 @@ class Answer(ABC):
         complaints = list(dict.fromkeys(answer.complaints(request)))[:MAX_COMPLAINTS]
         return Rejected(" ".join(complaints)) if complaints else answer
 
-    def checked(self, current: CurrentState) -> CheckedAnswer | Rejected:
+    def checked(self, current: RequestState) -> CheckedAnswer | Rejected:
         """Held against the request, then against the memories as they are now."""
         result = self.against_request(current.request)
         return result if isinstance(result, Rejected) else result.against_current(current)
@@ -183,7 +183,7 @@ class Answer(ABC):
     def complaints(self, request: DecisionRequest) -> Iterator[str]:
         """The rules of its request that it breaks, a sentence each."""
 
-    def against_current(self, current: CurrentState) -> CheckedAnswer | Rejected:
+    def against_current(self, current: RequestState) -> CheckedAnswer | Rejected:
         """The answer fits its request. A text cannot be left out in part: where a memory that it was made from was
         forgotten or changed, it is refused, for it might say what is to be gone."""
         return Rejected(reason) if (reason := current.text_change()) else CheckedAnswer(self)
@@ -208,13 +208,13 @@ class Answer(ABC):
 
 
 @cache
-def _adapter(answer_type: type[Answer]) -> TypeAdapter[Any]:
+def _answer_adapter(answer_type: type[Resolution]) -> TypeAdapter[Any]:
     return TypeAdapter(answer_type)
 
 
 # --- types of decisions -------------------------------------------------------------------------------------------
 
-AnswerT = TypeVar("AnswerT", bound=Answer)
+AnswerT = TypeVar("AnswerT", bound=Resolution)
 
 
 class DecisionType(ABC, Generic[AnswerT]):
@@ -234,11 +234,11 @@ class DecisionType(ABC, Generic[AnswerT]):
     @abstractmethod
     async def requests(self, key: str) -> list[DecisionRequest]: ...
 
-    def new_texts(self, answer: AnswerT, current: CurrentState) -> list[str]:
+    def new_texts(self, answer: AnswerT, current: RequestState) -> list[str]:
         """Texts that `apply` stores, to be embedded before it; the answer was checked against `current`."""
         return []
 
     @abstractmethod
-    async def apply(self, work: UnitOfWork, answer: AnswerT, current: CurrentState) -> Mapping[str, int] | Rejected:
+    async def apply(self, work: UnitOfWork, answer: AnswerT, current: RequestState) -> Mapping[str, int] | Rejected:
         """Change the unit of work, whose `prepared.vectors` holds those of `new_texts`; the answer was checked against
         `current`. Returns counts for the report."""

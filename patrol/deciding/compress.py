@@ -9,38 +9,38 @@ from datetime import datetime
 
 from madeleine.memory.model import LIVING, Memory, MemoryId, Provenance, Scene
 from madeleine.memory.rules.storing.secrets import Redact
-from madeleine.patrol.deciding.answers import Answer, AnswerSchema, CurrentState, Decision, DecisionType
-from madeleine.patrol.deciding.requests import ORDER_OF_EVENTS, DecisionRequest, offered_in_parts
+from madeleine.patrol.deciding.answers import Decision, DecisionType, RawAnswer, RequestState, Resolution
+from madeleine.patrol.deciding.requests import BY_EVENT_TIME, DecisionRequest, offered_in_parts
 from madeleine.patrol.unit_of_work import UnitOfWork
 
 
-class SummarySchema(AnswerSchema):
+class SummarySchema(RawAnswer):
     summary: str
 
 
 @dataclass(frozen=True, slots=True)
-class Summary(Answer):
+class SessionSummary(Resolution):
     kind = "compress"
     schema = SummarySchema
 
     summary: str
 
     @classmethod
-    def _from_own_fields(cls, decision: Decision) -> Summary:
-        return Summary(decision.summary)
+    def _from_own_fields(cls, decision: Decision) -> SessionSummary:
+        return SessionSummary(decision.summary)
 
-    def normalized(self) -> Summary:
-        return Summary(self.summary.strip())
+    def normalized(self) -> SessionSummary:
+        return SessionSummary(self.summary.strip())
 
-    def redacted(self, redact: Redact) -> Summary:
-        return Summary(redact(self.summary).text)
+    def redacted(self, redact: Redact) -> SessionSummary:
+        return SessionSummary(redact(self.summary).text)
 
     def complaints(self, request: DecisionRequest) -> Iterator[str]:
         return self.text_complaints("summary", self.summary)
 
 
-class Compress(DecisionType[Summary]):
-    answer_type = Summary
+class CompressSessions(DecisionType[SessionSummary]):
+    answer_type = SessionSummary
     embeds_texts = True
 
     async def pending(self) -> list[str]:
@@ -53,18 +53,18 @@ class Compress(DecisionType[Summary]):
     async def requests(self, key: str) -> list[DecisionRequest]:
         return compression_requests(key, await self.context.reads.session_memories(key))
 
-    def new_texts(self, answer: Summary, current: CurrentState) -> list[str]:
-        return [summary_of(answer.summary, current, self.context.services.now()).embed_text]
+    def new_texts(self, answer: SessionSummary, current: RequestState) -> list[str]:
+        return [summary_memory(answer.summary, current, self.context.services.now()).embed_text]
 
-    async def apply(self, work: UnitOfWork, answer: Summary, current: CurrentState) -> dict[str, int]:
-        summary = summary_of(answer.summary, current, self.context.services.now())
+    async def apply(self, work: UnitOfWork, answer: SessionSummary, current: RequestState) -> dict[str, int]:
+        summary = summary_memory(answer.summary, current, self.context.services.now())
         work.add(summary)
         work.new_vectors |= work.prepared.vectors
         work.compressed |= {memory.id: summary.id for memory in current.request.memories}
         return {"summaries": 1, "compressed": len(current.request.memories)}
 
 
-def summary_of(text: str, current: CurrentState, now: datetime) -> Memory:
+def summary_memory(text: str, current: RequestState, now: datetime) -> Memory:
     """A semantic memory of the session's beginning, as important as the most important of its sources."""
     sources = [current.memories[memory.id] for memory in current.request.memories]
     first = min(sources, key=lambda memory: memory.happened_at)
@@ -90,5 +90,5 @@ def compression_requests(session_id: str, memories: Sequence[Memory]) -> list[De
     """The living episodic memories of a session that no summary stands for yet, in the order in which they happened
     (spec L3); a session too long for one request becomes several, each to be summarised by itself."""
     uncompressed = [m for m in memories if m.category == "episodic" and m.status in LIVING and not m.compressed]
-    parts = offered_in_parts(sorted(uncompressed, key=ORDER_OF_EVENTS), "compress")
+    parts = offered_in_parts(sorted(uncompressed, key=BY_EVENT_TIME), "compress")
     return [DecisionRequest(kind="compress", memories=tuple(part), session_id=session_id) for part in parts]

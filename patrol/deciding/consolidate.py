@@ -20,10 +20,10 @@ from madeleine.memory.model import (
     when_date,
 )
 from madeleine.memory.rules.dynamics.importance import flagged_status
-from madeleine.patrol.deciding.answers import Answer, AnswerSchema, CheckedAnswer, CurrentState, Decision, DecisionType
-from madeleine.patrol.deciding.requests import ORDER_OF_ARRIVAL, DecisionRequest, offered_memories, shortened
-from madeleine.patrol.deciding.similar_batches import nearest_first, similar_batches
-from madeleine.patrol.unit_of_work import UnitOfWork, state_of
+from madeleine.patrol.deciding.answers import CheckedAnswer, Decision, DecisionType, RawAnswer, RequestState, Resolution
+from madeleine.patrol.deciding.requests import BY_ARRIVAL_TIME, DecisionRequest, offered_memories, shortened
+from madeleine.patrol.deciding.similar_batches import most_similar, similar_batches
+from madeleine.patrol.unit_of_work import UnitOfWork, memory_state
 
 SURVIVOR_IMPORTANCE_BONUS = 0.05
 """Added to a survivor's importance, once a merge (spec P6 ❹)."""
@@ -31,35 +31,35 @@ TIMELINE_ACTION_CHARACTERS = 2_000
 """Of an action in a timeline."""
 
 
-class MergeSchema(AnswerSchema):
+class MergeSchema(RawAnswer):
     survivor: int
     absorbed: list[int]
 
 
-class ConsolidationSchema(AnswerSchema):
+class ConsolidationSchema(RawAnswer):
     merges: list[MergeSchema]
     make_dead: list[int]
 
 
 @dataclass(frozen=True, slots=True)
-class Merge:
+class MemoryMerge:
     survivor: MemoryId
     absorbed: tuple[MemoryId, ...]
 
 
 @dataclass(frozen=True, slots=True)
-class Consolidation(Answer):
+class Consolidation(Resolution):
     kind = "consolidate"
     schema = ConsolidationSchema
 
-    merges: tuple[Merge, ...] = ()
+    merges: tuple[MemoryMerge, ...] = ()
     make_dead: tuple[MemoryId, ...] = ()
 
     @classmethod
     def _from_own_fields(cls, decision: Decision) -> Consolidation | Rejected:
         if any(len(merge) < 2 for merge in decision.merges):
             return Rejected(f"Offer {decision.offer}: each of merges names its survivor, then what that absorbs.")
-        merges = [Merge(survivor, tuple(absorbed)) for survivor, *absorbed in decision.merges]
+        merges = [MemoryMerge(survivor, tuple(absorbed)) for survivor, *absorbed in decision.merges]
         return Consolidation(tuple(merges), tuple(decision.make_dead))
 
     def complaints(self, request: DecisionRequest) -> Iterator[str]:
@@ -76,8 +76,8 @@ class Consolidation(Answer):
             if id_ in offered and offered[id_].status != "dying":
                 yield f"Memory {id_!r} is {offered[id_].status}: make_dead takes dying memories only."
 
-    def against_current(self, current: CurrentState) -> CheckedAnswer:
-        merges: list[Merge] = []
+    def against_current(self, current: RequestState) -> CheckedAnswer:
+        merges: list[MemoryMerge] = []
         left_out: list[str] = []
         for merge in self.merges:
             if reason := current.change_since(merge.survivor):
@@ -85,13 +85,13 @@ class Consolidation(Answer):
                 continue
             obstacles = {id_: _merge_obstacle(id_, merge.survivor, current) for id_ in merge.absorbed}
             if absorbed := current.unobstructed(obstacles, f"it was not merged into {merge.survivor}", left_out):
-                merges.append(Merge(merge.survivor, absorbed))
-        obstacles = {id_: current.change_since(id_) or _recalled_since(current.memories[id_]) for id_ in self.make_dead}
+                merges.append(MemoryMerge(merge.survivor, absorbed))
+        obstacles = {id_: current.change_since(id_) or _death_obstacle(current.memories[id_]) for id_ in self.make_dead}
         make_dead = current.unobstructed(obstacles, "it was not made dead", left_out)
         return CheckedAnswer(Consolidation(tuple(merges), make_dead), tuple(left_out))
 
 
-def _merge_obstacle(id_: MemoryId, survivor: MemoryId, current: CurrentState) -> str:
+def _merge_obstacle(id_: MemoryId, survivor: MemoryId, current: RequestState) -> str:
     if reason := current.change_since(id_):
         return reason
     memory = current.memories[id_]
@@ -102,7 +102,7 @@ def _merge_obstacle(id_: MemoryId, survivor: MemoryId, current: CurrentState) ->
     return "would not be recalled, as its survivor has a summary that stands for it" if hidden else ""
 
 
-def _recalled_since(memory: Memory) -> str:
+def _death_obstacle(memory: Memory) -> str:
     if memory.pinned:
         return "is pinned by now"
     status = flagged_status(
@@ -111,7 +111,7 @@ def _recalled_since(memory: Memory) -> str:
     return "" if memory.status == status == "dying" else "was recalled since"
 
 
-class Consolidate(DecisionType[Consolidation]):
+class ConsolidateCluster(DecisionType[Consolidation]):
     answer_type = Consolidation
     embeds_texts = True
 
@@ -132,13 +132,13 @@ class Consolidate(DecisionType[Consolidation]):
         memories = await reads.memories([state.id for state in living])
         return await asyncio.to_thread(consolidation_requests, clusters[0], memories, vectors)
 
-    def new_texts(self, answer: Consolidation, current: CurrentState) -> list[str]:
+    def new_texts(self, answer: Consolidation, current: RequestState) -> list[str]:
         return [memory.embed_text for memory in consolidated(answer, current) if _is_rewritten(memory, current)]
 
-    async def apply(self, work: UnitOfWork, answer: Consolidation, current: CurrentState) -> dict[str, int]:
+    async def apply(self, work: UnitOfWork, answer: Consolidation, current: RequestState) -> dict[str, int]:
         changed = consolidated(answer, current)
         for memory in changed:
-            work.put(state_of(memory))
+            work.put(memory_state(memory))
         work.rewritten += [memory for memory in changed if _is_rewritten(memory, current)]
         hashes = {memory.content_hash for memory in work.rewritten}
         work.new_vectors |= {hash_: vector for hash_, vector in work.prepared.vectors.items() if hash_ in hashes}
@@ -152,7 +152,7 @@ class Consolidate(DecisionType[Consolidation]):
         }
 
 
-def _is_rewritten(memory: Memory, current: CurrentState) -> bool:
+def _is_rewritten(memory: Memory, current: RequestState) -> bool:
     return memory.scene != current.memories[memory.id].scene
 
 
@@ -161,13 +161,13 @@ def consolidation_requests(
 ) -> list[DecisionRequest]:
     """Every fresh or dying living member is in exactly one request (spec P6 ❹), with those similar to it; after them
     the nearest consolidated living members, which may be in several. `vectors`: of the members that have one."""
-    living = sorted((memory for memory in members if memory.status in LIVING), key=ORDER_OF_ARRIVAL)
+    living = sorted((memory for memory in members if memory.status in LIVING), key=BY_ARRIVAL_TIME)
     unconsolidated = [memory for memory in living if _is_unconsolidated(memory)]
     # What a summary stands for is not recalled: a memory merged into it would not be either.
     partners = [memory for memory in living if not _is_unconsolidated(memory) and not memory.compressed]
     requests: list[DecisionRequest] = []
     for batch in similar_batches(unconsolidated, vectors, room_for_partners=bool(partners)):
-        nearest = nearest_first(partners, batch, vectors)
+        nearest = most_similar(partners, batch, vectors)
         offered = offered_memories([*batch, *nearest], "consolidate")
         requests.append(
             DecisionRequest(kind="consolidate", memories=offered, cluster_id=cluster.id, cluster=cluster.name)
@@ -182,30 +182,30 @@ def _is_unconsolidated(memory: Memory) -> bool:
 # --- what memories become ---------------------------------------------------------------------------------------
 
 
-def consolidated(answer: Consolidation, current: CurrentState) -> list[Memory]:
+def consolidated(answer: Consolidation, current: RequestState) -> list[Memory]:
     """The memories that change, as they become. `answer` was checked against `current`. Every offered memory that is
     still as it was offered is fresh no longer. A survivor's embed text changes with its timeline."""
     memories = current.memories
     changed: dict[MemoryId, Memory] = {}
     for merge in answer.merges:
         absorbed = [memories[id_] for id_ in merge.absorbed]
-        changed[merge.survivor] = survivor_of(memories[merge.survivor], absorbed)
-        changed |= {memory.id: replace(dead(memory), absorbed_into=merge.survivor) for memory in absorbed}
-    changed |= {id_: dead(memories[id_]) for id_ in answer.make_dead}
+        changed[merge.survivor] = merged_survivor(memories[merge.survivor], absorbed)
+        changed |= {memory.id: replace(dead_memory(memory), absorbed_into=merge.survivor) for memory in absorbed}
+    changed |= {id_: dead_memory(memories[id_]) for id_ in answer.make_dead}
     for id_ in (offered.id for offered in current.request.memories):
         if id_ not in changed and not current.change_since(id_) and memories[id_].fresh:
             changed[id_] = replace(memories[id_], fresh=False)
     return list(changed.values())
 
 
-def survivor_of(survivor: Memory, absorbed: Sequence[Memory]) -> Memory:
+def merged_survivor(survivor: Memory, absorbed: Sequence[Memory]) -> Memory:
     """Keeps its words and when it happened; takes over the others' histories and reactivations, and is as recently
     activated as the latest of them."""
     importance = min(1.0, survivor.importance + SURVIVOR_IMPORTANCE_BONUS)
     session_count = min(memory.session_count for memory in (survivor, *absorbed))
     return replace(
         survivor,
-        scene=replace(survivor.scene, when=merged_when(survivor, absorbed)),
+        scene=replace(survivor.scene, when=merged_timeline(survivor, absorbed)),
         importance=importance,
         session_count=session_count,
         reactivation_count=survivor.reactivation_count + sum(memory.reactivation_count for memory in absorbed),
@@ -216,23 +216,23 @@ def survivor_of(survivor: Memory, absorbed: Sequence[Memory]) -> Memory:
     )
 
 
-def dead(memory: Memory) -> Memory:
+def dead_memory(memory: Memory) -> Memory:
     """Its reactivations start again, so that it comes back only if it is recalled from now on (ruling 3)."""
     return replace(memory, status="dead", reactivation_count=0, fresh=False)
 
 
-def merged_when(survivor: Memory, absorbed: Sequence[Memory]) -> tuple[WhenItem, ...]:
+def merged_timeline(survivor: Memory, absorbed: Sequence[Memory]) -> tuple[WhenItem, ...]:
     """The survivor's own entries as they are, then the histories of the others by date, undated ones last (spec P4).
     Nothing twice, and not what the survivor says itself of that day. A survivor without entries begins with its day,
     for the first entry is read as a memory's date."""
-    own = {(when_date(item), item.action) for item in history(survivor)}
-    items = {(when_date(item), item.action): item for memory in absorbed for item in history(memory)}
+    own = {(when_date(item), item.action) for item in dated_actions(survivor)}
+    items = {(when_date(item), item.action): item for memory in absorbed for item in dated_actions(memory)}
     new = sorted((key for key in items if key not in own), key=lambda key: (parse_moment(key[0]) is None, key))
     first = survivor.scene.when or ((survivor.happened_at.date().isoformat(),) if new else ())
     return (*first, *(items[key] for key in new))
 
 
-def history(memory: Memory) -> list[DatedAction]:
+def dated_actions(memory: Memory) -> list[DatedAction]:
     """Its action on each of its plain dates, on the day it happened if it has none; then what it took over before."""
     when = memory.scene.when
     dates = [when_date(item) for item in when if isinstance(item, str)] or [memory.happened_at.date().isoformat()]

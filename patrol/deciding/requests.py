@@ -28,15 +28,15 @@ from madeleine.memory.rules.ranking.budget import within_budget
 
 DecisionKind = Literal["consolidate", "split", "diary", "compress"]
 
-MAX_MEMORIES = 60
-MAX_CHARACTERS = 24_000
+MAX_OFFERED = 60
+MAX_OFFERED_CHARACTERS = 24_000
 """Some 6,000 tokens of English."""
-TEXT_CHARACTERS = 1_000
-SUMMARISED_CHARACTERS = 4_000
+OFFERED_TEXT_CHARACTERS = 1_000
+SUMMARISED_TEXT_CHARACTERS = 4_000
 """A summary stands for the whole memory, so it is made of more of it."""
 FEELING_CHARACTERS, MAX_ACTORS, ACTOR_CHARACTERS, DATE_CHARACTERS = 300, 10, 60, 40
-ORDER_OF_ARRIVAL = attrgetter("created_at", "id")
-ORDER_OF_EVENTS = attrgetter("happened_at", "created_at", "id")
+BY_ARRIVAL_TIME = attrgetter("created_at", "id")
+BY_EVENT_TIME = attrgetter("happened_at", "created_at", "id")
 """Keys for sorting memories."""
 
 
@@ -90,25 +90,25 @@ class DecisionRequest:
         return self.kind != "consolidate" or len(self.memories) > 1 or self.memories[0].status == "dying"
 
     def as_json(self) -> dict[str, Any]:
-        fields: dict[str, Any] = _adapter().dump_python(self, mode="json")
+        fields: dict[str, Any] = _request_adapter().dump_python(self, mode="json")
         return fields
 
     @classmethod
     def from_json(cls, raw: Mapping[str, Any]) -> DecisionRequest:
-        return _adapter().validate_python(raw)
+        return _request_adapter().validate_python(raw)
 
 
 @cache
-def _adapter() -> TypeAdapter[DecisionRequest]:
+def _request_adapter() -> TypeAdapter[DecisionRequest]:
     return TypeAdapter(DecisionRequest)
 
 
 def offered_text(memory: Memory, kind: DecisionKind) -> str:
     """As a request of that kind shows it; to be summarised with all that it has absorbed, for the summary hides it."""
     if kind != "compress":
-        return shortened(memory.scene.action, TEXT_CHARACTERS)
+        return shortened(memory.scene.action, OFFERED_TEXT_CHARACTERS)
     absorbed = [f"{when_date(item)}: {item.action}" for item in memory.scene.when if isinstance(item, DatedAction)]
-    return shortened("\n".join((memory.scene.action, *absorbed)), SUMMARISED_CHARACTERS)
+    return shortened("\n".join((memory.scene.action, *absorbed)), SUMMARISED_TEXT_CHARACTERS)
 
 
 def offered_memory(memory: Memory, kind: DecisionKind) -> OfferedMemory:
@@ -137,7 +137,9 @@ def offered_memories(
     """In order, each that still fits into a request."""
     offered = [offered_memory(memory, kind) for memory in memories]
     sizes = [memory.size for memory in offered]
-    return tuple(offered[i] for i in within_budget(sizes, limit=MAX_MEMORIES, budget=MAX_CHARACTERS - used_characters))
+    return tuple(
+        offered[i] for i in within_budget(sizes, limit=MAX_OFFERED, budget=MAX_OFFERED_CHARACTERS - used_characters)
+    )
 
 
 def offered_in_parts(memories: Sequence[Memory], kind: DecisionKind) -> list[list[OfferedMemory]]:
@@ -146,7 +148,7 @@ def offered_in_parts(memories: Sequence[Memory], kind: DecisionKind) -> list[lis
     characters = 0
     for memory in (offered_memory(memory, kind) for memory in memories):
         characters += memory.size
-        if not parts or len(parts[-1]) == MAX_MEMORIES or characters > MAX_CHARACTERS:
+        if not parts or len(parts[-1]) == MAX_OFFERED or characters > MAX_OFFERED_CHARACTERS:
             parts.append([])
             characters = memory.size
         parts[-1].append(memory)
@@ -156,28 +158,33 @@ def offered_in_parts(memories: Sequence[Memory], kind: DecisionKind) -> list[lis
 # --- texts for a model, and for the agent -------------------------------------------------------------------------
 
 _TEXTS = tomllib.loads(Path(__file__).with_name("prompts.toml").read_text(encoding="utf-8"))
-SYSTEM: Mapping[str, str] = {kind: f"{text}\n\n{_TEXTS['data']}" for kind, text in _TEXTS["system"].items()}
+SYSTEM_PROMPTS: Mapping[str, str] = {kind: f"{text}\n\n{_TEXTS['data']}" for kind, text in _TEXTS["system"].items()}
 """For a language model, by the purpose of the prompt."""
-SUMMARIZE: str = _TEXTS["summarize"]
+SUMMARIZE_PROMPT: str = _TEXTS["summarize"]
 """spec L3, word for word."""
 GUIDANCE: Mapping[DecisionKind, str] = _TEXTS["guidance"]
 """For the agent that reads requests in a tool's answer, once a kind."""
-GUIDANCE_FIRST: str = _TEXTS["guidance_first"]
-MAX_TOKENS: Mapping[DecisionKind, int] = {"consolidate": 4_000, "split": 4_000, "diary": 2_000, "compress": 1_500}
+GUIDANCE_INTRODUCTION: str = _TEXTS["guidance_first"]
+MAX_ANSWER_TOKENS: Mapping[DecisionKind, int] = {
+    "consolidate": 4_000,
+    "split": 4_000,
+    "diary": 2_000,
+    "compress": 1_500,
+}
 
 
-def prompt_for(request: DecisionRequest) -> Prompt:
+def decision_prompt(request: DecisionRequest) -> Prompt:
     """With numbers for ids (`Answer.from_numbers`)."""
     return Prompt(
         purpose=request.kind,
-        system=SYSTEM[request.kind],
+        system=SYSTEM_PROMPTS[request.kind],
         text=_prompt_text(request),
         size="large",
-        max_tokens=MAX_TOKENS[request.kind],
+        max_tokens=MAX_ANSWER_TOKENS[request.kind],
     )
 
 
-def for_agent(request: DecisionRequest) -> dict[str, Any]:
+def agent_request(request: DecisionRequest) -> dict[str, Any]:
     """As a tool's answer shows it: with ids, without empty fields."""
     fields = {
         "cluster": quoted(request.cluster),
@@ -187,15 +194,15 @@ def for_agent(request: DecisionRequest) -> dict[str, Any]:
         "think": [quoted(point) for point in request.think],
     }
     memories = [{"id": memory.id} | _memory_fields(memory, request.kind) for memory in request.memories]
-    given = {name: value for name, value in fields.items() if value}
-    return {"offer": request.id, "kind": request.kind, **given, "memories": memories}
+    filled_fields = {name: value for name, value in fields.items() if value}
+    return {"offer": request.id, "kind": request.kind, **filled_fields, "memories": memories}
 
 
 def _prompt_text(request: DecisionRequest) -> str:
     match request.kind:
         case "compress":
             lines = (f"- {quoted(f'{memory.when}: {memory.text}')}" for memory in request.memories)
-            return SUMMARIZE.format(session_content=block(*lines))
+            return SUMMARIZE_PROMPT.format(session_content=tagged(*lines))
         case "diary":
             entries: list[dict[str, Any]] = []
             if request.earlier:
@@ -203,20 +210,20 @@ def _prompt_text(request: DecisionRequest) -> str:
             if request.think:
                 entries.append({"think": [quoted(point) for point in request.think]})
             entries += [_memory_fields(memory, "diary") for memory in request.memories]
-            return f"The day: {request.date}\n{block(*map(json_line, entries))}"
+            return f"The day: {request.date}\n{tagged(*map(quoted_json, entries))}"
         case _:
             numbered = [
                 {"n": number} | _memory_fields(memory, request.kind)
                 for number, memory in enumerate(request.memories, start=1)
             ]
-            return block(*map(json_line, [{"cluster": quoted(request.cluster)}, *numbered]))
+            return tagged(*map(quoted_json, [{"cluster": quoted(request.cluster)}, *numbered]))
 
 
-def block(*lines: str) -> str:
+def tagged(*lines: str) -> str:
     return "\n".join(["<memory>", *lines, "</memory>"])
 
 
-def json_line(value: dict[str, Any]) -> str:
+def quoted_json(value: dict[str, Any]) -> str:
     """Quoted as a whole too: `<` at the end of one text and `memory>` in the next could be read as a tag."""
     return quoted(json.dumps(value, ensure_ascii=False))
 

@@ -14,21 +14,21 @@ from madeleine.memory.language_model import MeteredModel, Rejected
 from madeleine.memory.model import ContentHash, Vector
 from madeleine.memory.patrol_records import DecisionRequestId, StoredDecisionRequest
 from madeleine.patrol.context import PatrolContext
-from madeleine.patrol.deciding.answers import Answer, AnswerSchema, CurrentState, Decision, DecisionType
-from madeleine.patrol.deciding.compress import Compress
-from madeleine.patrol.deciding.consolidate import Consolidate, Consolidation
+from madeleine.patrol.deciding.answers import Decision, DecisionType, RawAnswer, RequestState, Resolution
+from madeleine.patrol.deciding.compress import CompressSessions
+from madeleine.patrol.deciding.consolidate import ConsolidateCluster, Consolidation
 from madeleine.patrol.deciding.diary import WriteDiary
-from madeleine.patrol.deciding.requests import DecisionKind, DecisionRequest, for_agent, prompt_for
+from madeleine.patrol.deciding.requests import DecisionKind, DecisionRequest, agent_request, decision_prompt
 from madeleine.patrol.deciding.split import SplitCluster
 from madeleine.patrol.report import DecisionResult, StepName, StepReport
 from madeleine.patrol.unit_of_work import PreparedInputs
 
 DECISION_TYPES: Mapping[str, type[DecisionType[Any]]] = {
-    "consolidate": Consolidate, "split": SplitCluster, "compress": Compress, "diary": WriteDiary
+    "consolidate": ConsolidateCluster, "split": SplitCluster, "compress": CompressSessions, "diary": WriteDiary
 }  # fmt: skip
 """By the name of their step."""
 OFFER_ORDER: Sequence[DecisionKind] = ("diary", "consolidate", "split", "compress")
-CONCURRENT_CALLS = 4
+CONCURRENT_MODEL_CALLS = 4
 MAX_OFFER_CHARACTERS = 24_000
 """Of the requests in a tool's answer: some 8,000 tokens, as ids are costly. One request is always given."""
 
@@ -45,9 +45,9 @@ async def resolve_with_model(context: PatrolContext, step: StepName) -> StepRepo
     requests: list[DecisionRequest] = []
     notes: list[str] = []
     while keys or requests:
-        while keys and len(requests) < CONCURRENT_CALLS:
+        while keys and len(requests) < CONCURRENT_MODEL_CALLS:
             requests += await decision_type.requests(keys.popleft())
-        batch, requests = requests[:CONCURRENT_CALLS], requests[CONCURRENT_CALLS:]
+        batch, requests = requests[:CONCURRENT_MODEL_CALLS], requests[CONCURRENT_MODEL_CALLS:]
         undecided, reason = batch, f"the step has had its {context.services.config.step_seconds:g} s"
         if not context.out_of_time:
             undecided, reason = await _resolve_batch(context, batch, notes)
@@ -65,7 +65,7 @@ async def _resolve_batch(
     """Those that no language model was available for, and why. Updates the step's counts; any other error is raised
     after the answers are applied."""
     assert context.language_model is not None
-    calls = (ask_model(context.language_model, request) for request in requests)
+    calls = (ask_model_to_decide(context.language_model, request) for request in requests)
     undecided: list[DecisionRequest] = []
     reason = ""
     failure: BaseException | None = None
@@ -80,7 +80,7 @@ async def _resolve_batch(
             case BaseException():
                 failure = answer
             case _:
-                applied = await apply(context, request, answer)
+                applied = await apply_answer(context, request, answer)
                 if isinstance(applied, Rejected):
                     context.counts["unusable"] += 1
                     notes.append(applied.reason)
@@ -92,7 +92,7 @@ async def _resolve_batch(
     return undecided, reason
 
 
-async def ask_model(model: MeteredModel, request: DecisionRequest) -> Answer:
+async def ask_model_to_decide(model: MeteredModel, request: DecisionRequest) -> Resolution:
     """An answer that fits its request, in memory ids; it is still to be checked against the memories as they are when
     it is applied. Raises `LanguageModelUnavailable`, `UnusableAnswer`."""
     if not request.has_choice:
@@ -100,15 +100,15 @@ async def ask_model(model: MeteredModel, request: DecisionRequest) -> Answer:
 
     answer_type = DECISION_TYPES[request.kind].answer_type
 
-    def check(raw: AnswerSchema) -> Answer | Rejected:
+    def check(raw: RawAnswer) -> Resolution | Rejected:
         answer = answer_type.from_numbers(raw, request)
         result = answer if isinstance(answer, Rejected) else answer.against_request(request)
-        return Rejected(_in_numbers(result.reason, request)) if isinstance(result, Rejected) else result
+        return Rejected(_with_numbers_for_ids(result.reason, request)) if isinstance(result, Rejected) else result
 
-    return await model.ask(prompt_for(request), answer_type.schema, check)
+    return await model.ask(decision_prompt(request), answer_type.schema, check)
 
 
-def _in_numbers(reason: str, request: DecisionRequest) -> str:
+def _with_numbers_for_ids(reason: str, request: DecisionRequest) -> str:
     """With the numbers that the model knows for the ids that it does not."""
     for number, memory in enumerate(request.memories, start=1):
         reason = reason.replace(repr(memory.id), str(number))
@@ -118,21 +118,21 @@ def _in_numbers(reason: str, request: DecisionRequest) -> str:
 # --- both -------------------------------------------------------------------------------------------------------
 
 
-async def apply(
-    context: PatrolContext, request: DecisionRequest, answer: Answer, *, decided: DecisionRequestId | None = None
+async def apply_answer(
+    context: PatrolContext, request: DecisionRequest, answer: Resolution, *, decided: DecisionRequestId | None = None
 ) -> DecisionResult | Rejected:
     """In a transaction of its own, without a call of a model. `decided`: the stored request that it settles."""
     decision_type = DECISION_TYPES[request.kind](context)
     answer = answer.redacted(context.services.redact)
     vectors: Mapping[ContentHash, Vector] = {}
     if decision_type.embeds_texts:
-        current = await CurrentState.read(context.reads, request)
+        current = await RequestState.read(context.reads, request)
         result = answer.checked(current)
         if not isinstance(result, Rejected):
             vectors = (await context.services.embed(decision_type.new_texts(result.answer, current))).vectors
     async with context.unit_of_work(request.kind, PreparedInputs(vectors=vectors)) as work:
         await work.states([memory.id for memory in request.memories])
-        current = await CurrentState.read(work.transaction, request)
+        current = await RequestState.read(work.transaction, request)
         if request.cluster_id is not None:
             await work.read_clusters([request.cluster_id])
             if cluster := work.clusters.get(request.cluster_id):
@@ -185,7 +185,7 @@ async def _requests_to_offer(context: PatrolContext) -> tuple[list[DecisionReque
                 request = next((old for old in stored if replace(old, id=new.id) == new), new)
                 if not request.has_choice:
                     continue
-                size = len(json.dumps(for_agent(request), ensure_ascii=False))
+                size = len(json.dumps(agent_request(request), ensure_ascii=False))
                 if requests and size > room:
                     room = 0
                     waiting += 1
@@ -218,5 +218,5 @@ async def _apply_decision(
         return DecisionResult(offer=decision.offer, refused=refused)
     request = DecisionRequest.from_json(stored.body)
     answer = DECISION_TYPES[request.kind].answer_type.from_decision(decision)
-    result = answer if isinstance(answer, Rejected) else await apply(context, request, answer, decided=stored.id)
+    result = answer if isinstance(answer, Rejected) else await apply_answer(context, request, answer, decided=stored.id)
     return DecisionResult(offer=decision.offer, refused=result.reason) if isinstance(result, Rejected) else result

@@ -9,23 +9,23 @@ from dataclasses import dataclass, replace
 from madeleine.memory.language_model import Rejected
 from madeleine.memory.model import Cluster, ClusterId, Memory, MemoryId
 from madeleine.memory.rules.storing.secrets import Redact
-from madeleine.patrol.deciding.answers import Answer, AnswerSchema, CheckedAnswer, CurrentState, Decision, DecisionType
-from madeleine.patrol.deciding.requests import ORDER_OF_ARRIVAL, DecisionRequest, offered_memories
+from madeleine.patrol.deciding.answers import CheckedAnswer, Decision, DecisionType, RawAnswer, RequestState, Resolution
+from madeleine.patrol.deciding.requests import BY_ARRIVAL_TIME, DecisionRequest, offered_memories
 from madeleine.patrol.unit_of_work import UnitOfWork
 
 SPLIT_ABOVE_MEMORIES = 10
 """Active memories above which a sub-cluster is to be split."""
 MIN_PART_SIZE = 2
 """Memories of a new sub-cluster, and of what remains."""
-MAX_NAME_CHARS = 60
+MAX_CLUSTER_NAME_CHARS = 60
 
 
-class NewClusterSchema(AnswerSchema):
+class NewClusterSchema(RawAnswer):
     name: str
     memories: list[int]
 
 
-class SplitSchema(AnswerSchema):
+class SplitSchema(RawAnswer):
     parts: list[NewClusterSchema]
 
 
@@ -36,7 +36,7 @@ class NewCluster:
 
 
 @dataclass(frozen=True, slots=True)
-class Split(Answer):
+class ClusterSplit(Resolution):
     """New sub-clusters; a memory in none of them stays."""
 
     kind = "split"
@@ -45,16 +45,16 @@ class Split(Answer):
     parts: tuple[NewCluster, ...] = ()
 
     @classmethod
-    def _from_own_fields(cls, decision: Decision) -> Split | Rejected:
+    def _from_own_fields(cls, decision: Decision) -> ClusterSplit | Rejected:
         if not all(decision.parts):
             return Rejected(f"Offer {decision.offer}: each of parts begins with its name, its memories follow.")
-        return Split(tuple(NewCluster(name, tuple(memories)) for name, *memories in decision.parts))
+        return ClusterSplit(tuple(NewCluster(name, tuple(memories)) for name, *memories in decision.parts))
 
-    def normalized(self) -> Split:
-        return Split(tuple(replace(part, name=" ".join(part.name.split())) for part in self.parts))
+    def normalized(self) -> ClusterSplit:
+        return ClusterSplit(tuple(replace(part, name=" ".join(part.name.split())) for part in self.parts))
 
-    def redacted(self, redact: Redact) -> Split:
-        return Split(tuple(replace(part, name=redact(part.name).text) for part in self.parts))
+    def redacted(self, redact: Redact) -> ClusterSplit:
+        return ClusterSplit(tuple(replace(part, name=redact(part.name).text) for part in self.parts))
 
     def complaints(self, request: DecisionRequest) -> Iterator[str]:
         named = [id_ for part in self.parts for id_ in part.memories]
@@ -62,7 +62,7 @@ class Split(Answer):
         # By their numbers: a complaint goes into a prompt and a report, where no name that somebody made up belongs.
         names = Counter(part.name.casefold() for part in self.parts) + Counter([request.cluster.casefold()])
         for number, part in enumerate(self.parts, start=1):
-            yield from self.text_complaints(f"The name of part {number}", part.name, MAX_NAME_CHARS)
+            yield from self.text_complaints(f"The name of part {number}", part.name, MAX_CLUSTER_NAME_CHARS)
             if len(set(part.memories)) < MIN_PART_SIZE:
                 yield f"Part {number} has fewer than {MIN_PART_SIZE} memories: add some, or leave it out."
             if part.name and names[part.name.casefold()] > 1:
@@ -71,12 +71,12 @@ class Split(Answer):
             least = f"At least {MIN_PART_SIZE} of the memories shown"
             yield f"{least} must stay in no part: take some out, or a whole part."
 
-    def against_current(self, current: CurrentState) -> CheckedAnswer:
+    def against_current(self, current: RequestState) -> CheckedAnswer:
         if not self.parts:
             return CheckedAnswer(self)
         if current.is_root or current.active <= SPLIT_ABOVE_MEMORIES:
             few = f"The cluster has {current.active} active memories by now: too few, so it was not split."
-            return CheckedAnswer(Split(), ("A root is never split." if current.is_root else few,))
+            return CheckedAnswer(ClusterSplit(), ("A root is never split." if current.is_root else few,))
         parts: list[NewCluster] = []
         left_out: list[str] = []
         remaining = current.active
@@ -92,15 +92,15 @@ class Split(Answer):
             else:
                 remaining -= len(members)
                 parts.append(NewCluster(part.name, members))
-        return CheckedAnswer(Split(tuple(parts)), tuple(left_out))
+        return CheckedAnswer(ClusterSplit(tuple(parts)), tuple(left_out))
 
 
 def _dying(memory: Memory) -> str:
     return "" if memory.status == "active" else "is dying by now"
 
 
-class SplitCluster(DecisionType[Split]):
-    answer_type = Split
+class SplitCluster(DecisionType[ClusterSplit]):
+    answer_type = ClusterSplit
 
     async def pending(self) -> list[str]:
         reads = self.context.reads
@@ -119,7 +119,7 @@ class SplitCluster(DecisionType[Split]):
         request = split_request(clusters[0], await reads.memories(active))
         return [request] if request else []
 
-    async def apply(self, work: UnitOfWork, answer: Split, current: CurrentState) -> dict[str, int]:
+    async def apply(self, work: UnitOfWork, answer: ClusterSplit, current: RequestState) -> dict[str, int]:
         cluster_id = current.request.cluster_id
         new_clusters = []
         if answer.parts and cluster_id:
@@ -136,7 +136,7 @@ class SplitCluster(DecisionType[Split]):
 def split_request(cluster: Cluster, active: Sequence[Memory]) -> DecisionRequest | None:
     """None where there is nothing to split: a root, or no more than 10 active memories (spec P6 ❻). Of more than fit,
     those that came first."""
-    members = sorted((memory for memory in active if memory.status == "active"), key=ORDER_OF_ARRIVAL)
+    members = sorted((memory for memory in active if memory.status == "active"), key=BY_ARRIVAL_TIME)
     if cluster.is_root or len(members) <= SPLIT_ABOVE_MEMORIES:
         return None
     offered = offered_memories(members, "split")

@@ -10,12 +10,12 @@ from madeleine.memory.rules.dynamics.importance import flagged_status, revived_s
 from madeleine.patrol.unit_of_work import UnitOfWork
 
 
-async def age(work: UnitOfWork) -> dict[str, int]:
+async def age_memories(work: UnitOfWork) -> dict[str, int]:
     """❷ One more cycle has passed for every active memory."""
     return {"aged": await work.transaction.increment_session_counts(work.run)}
 
 
-async def flag(work: UnitOfWork) -> dict[str, int]:
+async def flag_faded_memories(work: UnitOfWork) -> dict[str, int]:
     """❸ A memory that has faded is dying; a dying one that was recalled is active again."""
     counts = {"dying": 0, "active_again": 0}
     touched: set[ClusterId | None] = set()
@@ -30,7 +30,7 @@ async def flag(work: UnitOfWork) -> dict[str, int]:
     return counts
 
 
-async def revive(work: UnitOfWork) -> dict[str, int]:
+async def revive_recalled_memories(work: UnitOfWork) -> dict[str, int]:
     """❺ Dead memories that were recalled since they died come back. Survivors first, so that one that comes back in
     this very step keeps those that it absorbed dead."""
     dead = work.current(await work.transaction.recalled_dead())

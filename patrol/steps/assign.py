@@ -20,27 +20,19 @@ from madeleine.memory.ingest.notes import PARSE_FAILED, SCENE_NOTE_TYPE, read_sc
 from madeleine.memory.language_model import MeteredModel, Prompt, Rejected
 from madeleine.memory.model import Cluster, ClusterId, ContentHash, Memory, MemoryId, Note, Scope, Vector, content_hash
 from madeleine.memory.patrol_records import MemoryState
-from madeleine.memory.rules.dynamics.clustering import (
-    MIN_GROUP_SIMILARITY,
-    ROOT_PROTOTYPES,
-    Root,
-    cluster_name,
-    common_words,
-    mutual_groups,
-    nearest_root,
-)
+from madeleine.memory.rules.dynamics import clustering
 from madeleine.memory.rules.prompting.recalled_text import quoted
 from madeleine.memory.rules.storing.secrets import Redact, redact_note, redact_secrets
 from madeleine.patrol.context import PatrolContext
-from madeleine.patrol.deciding.answers import AnswerSchema
-from madeleine.patrol.deciding.requests import SYSTEM, block, json_line, shortened
+from madeleine.patrol.deciding.answers import RawAnswer
+from madeleine.patrol.deciding.requests import SYSTEM_PROMPTS, quoted_json, shortened, tagged
 from madeleine.patrol.unit_of_work import PreparedInputs, UnitOfWork
 
 ASSIGNMENT_BATCH = 2_000
 """Memories that are given their clusters in one transaction; calls that store wait for it."""
 
 
-async def assign(work: UnitOfWork) -> dict[str, int]:
+async def assign_to_clusters(work: UnitOfWork) -> dict[str, int]:
     await work.read_clusters()
     work.notes = work.prepared.notes
     unclustered = work.current(await work.transaction.unclustered(limit=ASSIGNMENT_BATCH))
@@ -55,7 +47,7 @@ async def assign(work: UnitOfWork) -> dict[str, int]:
     await work.recompute(outdated)
     matched = await match_clusters(work, ready, vectors)
     under_root = await assign_to_roots(work, ready, vectors)
-    new_clusters = [cluster for root in work.roots() for cluster in await group_under(work, root, under_root)]
+    new_clusters = [cluster for root in work.roots() for cluster in await make_sub_clusters(work, root, under_root)]
     touched = {state.cluster_id for state in await work.states([state.id for state in ready])}
     touched |= {root.id for root in work.roots() if under_root} | {cluster.id for cluster in new_clusters}
     await work.recompute(touched)
@@ -78,7 +70,7 @@ async def match_clusters(work: UnitOfWork, ready: Sequence[MemoryState], vectors
         return 0
     # Thousands of vectors against thousands: other calls go on meanwhile.
     nearest = await asyncio.to_thread(
-        _nearest, [vectors[state.id] for state in ready], [vector for _, vector in targets]
+        _nearest_targets, [vectors[state.id] for state in ready], [vector for _, vector in targets]
     )
     for state, target in zip(ready, nearest, strict=True):
         if target is not None:
@@ -86,10 +78,10 @@ async def match_clusters(work: UnitOfWork, ready: Sequence[MemoryState], vectors
     return len(nearest) - nearest.count(None)
 
 
-def _nearest(vectors: Sequence[Vector], targets: Sequence[Vector]) -> list[int | None]:
+def _nearest_targets(vectors: Sequence[Vector], targets: Sequence[Vector]) -> list[int | None]:
     """For each vector the index of the target nearest to it, if that is near enough."""
     cosines = np.stack(vectors) @ np.stack(targets).T
-    near = cosines.max(axis=1) >= MIN_GROUP_SIMILARITY
+    near = cosines.max(axis=1) >= clustering.MIN_GROUP_SIMILARITY
     return [int(target) if is_near else None for target, is_near in zip(cosines.argmax(axis=1), near, strict=True)]
 
 
@@ -102,13 +94,13 @@ async def assign_to_roots(
     for state in await work.states([state.id for state in ready]):
         if state.cluster_id is None:
             chosen = work.prepared.roots.get(state.id)
-            root = work.root(chosen or nearest_root(vectors[state.id], work.prepared.prototypes))
+            root = work.root(chosen or clustering.nearest_root(vectors[state.id], work.prepared.prototypes))
             work.put(replace(state, cluster_id=root.id))
             under_root.setdefault(root.id, []).append(state.id)
     return under_root
 
 
-async def group_under(
+async def make_sub_clusters(
     work: UnitOfWork, root: Cluster, under_root: Mapping[ClusterId, Sequence[MemoryId]]
 ) -> list[Cluster]:
     """Make new sub-clusters of those memories directly under the root that belong together (ruling 4)."""
@@ -123,39 +115,39 @@ async def group_under(
     new_clusters: list[Cluster] = []
     # Seconds for an imported history: other calls go on meanwhile, but the patrol's transaction holds the ledger's
     # writer, so those that write wait.
-    groups = await asyncio.to_thread(mutual_groups, rows, [row_of[id_] for id_ in arrived])
+    groups = await asyncio.to_thread(clustering.mutual_groups, rows, [row_of[id_] for id_ in arrived])
     for group in groups:
         members = [embedded[row] for row in group]
-        cluster = work.add_sub_cluster(await name_for(work, members), root.id)
+        cluster = work.add_sub_cluster(await name_for_cluster(work, members), root.id)
         work.move(members, cluster.id)
         new_clusters.append(cluster)
     return new_clusters
 
 
-async def name_for(work: UnitOfWork, members: Sequence[MemoryState]) -> str:
+async def name_for_cluster(work: UnitOfWork, members: Sequence[MemoryState]) -> str:
     memories = await work.memories(members)
-    words = sorted(common_words(memories))
+    words = sorted(clustering.common_words(memories))
     idf = await work.words.idf(work.scope, words) if words else []
-    return cluster_name(memories, dict(zip(words, idf, strict=True)))
+    return clustering.cluster_name(memories, dict(zip(words, idf, strict=True)))
 
 
 logger = logging.getLogger(__name__)
 
-MAX_CLASSIFIED = 500
+MAX_CLASSIFIED_MEMORIES = 500
 """Memories that the small model classifies in one patrol; the prototypes do for the others."""
 CLASSIFICATION_BATCH = 50
-ACTION_CHARACTERS = 300
+CLASSIFIED_CHARACTERS = 300
 """Of an action, enough to tell its root."""
 
 
 # --- with models, before the transaction (spec P6 ❶) --------------------------------------------------------------
 
 
-async def prepare(context: PatrolContext) -> PreparedInputs:
+async def prepare_assignment(context: PatrolContext) -> PreparedInputs:
     services = context.services
     unread = await services.ledger.unread_notes(context.scope, type=SCENE_NOTE_TYPE)
-    memories, notes = read_notes(unread, context.scope, services.now(), services.redact)
-    sentences = [sentence for sentences in ROOT_PROTOTYPES.values() for sentence in sentences]
+    memories, notes = memories_from_notes(unread, context.scope, services.now(), services.redact)
+    sentences = [sentence for sentences in clustering.ROOT_PROTOTYPES.values() for sentence in sentences]
     embedded = await services.embed([*sentences, *(memory.embed_text for memory in memories)])
     if embedded.error:
         logger.warning("memories get their clusters at a later patrol: %s", embedded.error)
@@ -165,13 +157,13 @@ async def prepare(context: PatrolContext) -> PreparedInputs:
         await services.ledger.add_vectors(services.embedding_model, vectors)
     prototypes = {
         root: np.stack([vectors[content_hash(sentence)] for sentence in sentences])
-        for root, sentences in ROOT_PROTOTYPES.items()
+        for root, sentences in clustering.ROOT_PROTOTYPES.items()
     }
     roots = await choose_roots(context, memories, vectors)
     return PreparedInputs(tuple(memories), tuple(notes), vectors, prototypes, roots)
 
 
-def read_notes(
+def memories_from_notes(
     notes: Sequence[Note], scope: Scope, now: datetime, redact: Redact = redact_secrets
 ) -> tuple[list[Memory], list[Note]]:
     """Memories of the notes that can be read, and every note in its new state: those that cannot be read are kept and
@@ -193,7 +185,7 @@ def read_notes(
 
 async def choose_roots(
     context: PatrolContext, new: Sequence[Memory], vectors: Mapping[ContentHash, Vector]
-) -> dict[MemoryId, Root]:
+) -> dict[MemoryId, clustering.Root]:
     """For memories near to no sub-cluster, until the token budget or the time limit is reached. Empty without a model,
     or if it does not answer: the prototypes decide then (ruling 5)."""
     if context.language_model is None or context.dry_run:
@@ -213,15 +205,15 @@ async def choose_roots(
         memory
         for memory in (*stored, *new)
         if (vector := vectors.get(memory.content_hash)) is not None
-        and (matrix is None or float((matrix @ vector).max()) < MIN_GROUP_SIMILARITY)
-    ][:MAX_CLASSIFIED]
-    roots: dict[MemoryId, Root] = {}
+        and (matrix is None or float((matrix @ vector).max()) < clustering.MIN_GROUP_SIMILARITY)
+    ][:MAX_CLASSIFIED_MEMORIES]
+    roots: dict[MemoryId, clustering.Root] = {}
     for start in range(0, len(far), CLASSIFICATION_BATCH):
         if context.out_of_time:
             break
         batch = far[start : start + CLASSIFICATION_BATCH]
         try:
-            batch_roots = await classify(context.language_model, [memory.scene.action for memory in batch])
+            batch_roots = await classify_actions(context.language_model, [memory.scene.action for memory in batch])
         except (LanguageModelUnavailable, UnusableAnswer) as error:
             logger.warning("classifying Business or Private by prototypes: %s", error)
             break
@@ -229,29 +221,31 @@ async def choose_roots(
     return roots
 
 
-class RootSchema(AnswerSchema):
+class RootSchema(RawAnswer):
     number: int
-    root: Root
+    root: clustering.Root
 
 
-class ClassificationSchema(AnswerSchema):
+class ClassificationSchema(RawAnswer):
     roots: list[RootSchema]
 
 
-async def classify(model: MeteredModel, actions: Sequence[str]) -> list[Root]:
+async def classify_actions(model: MeteredModel, actions: Sequence[str]) -> list[clustering.Root]:
     """A root for each action, in order. Raises `LanguageModelUnavailable`, `UnusableAnswer`."""
-    return await model.ask(classify_prompt(actions), ClassificationSchema, partial(roots_of, last=len(actions)))
+    return await model.ask(classification_prompt(actions), ClassificationSchema, partial(roots_of, last=len(actions)))
 
 
-def classify_prompt(actions: Sequence[str]) -> Prompt:
+def classification_prompt(actions: Sequence[str]) -> Prompt:
     lines = [
-        json_line({"n": number, "text": quoted(shortened(action, ACTION_CHARACTERS))})
+        quoted_json({"n": number, "text": quoted(shortened(action, CLASSIFIED_CHARACTERS))})
         for number, action in enumerate(actions, start=1)
     ]
-    return Prompt(purpose="classify", system=SYSTEM["classify"], text=block(*lines), size="small", max_tokens=2_000)
+    return Prompt(
+        purpose="classify", system=SYSTEM_PROMPTS["classify"], text=tagged(*lines), size="small", max_tokens=2_000
+    )
 
 
-def roots_of(answer: ClassificationSchema, last: int) -> list[Root] | Rejected:
+def roots_of(answer: ClassificationSchema, last: int) -> list[clustering.Root] | Rejected:
     """Of the numbers from 1 to `last`, in order."""
     if Counter(item.number for item in answer.roots) != Counter(range(1, last + 1)):
         return Rejected(f"Name each number from 1 to {last} exactly once.")

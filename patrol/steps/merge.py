@@ -13,15 +13,15 @@ from madeleine.memory.model import Cluster, ClusterId, Vector
 from madeleine.memory.rules.dynamics.clustering import MIN_GROUP_SIMILARITY
 from madeleine.patrol.unit_of_work import UnitOfWork
 
-SMALL_CLUSTER = 2
+SMALL_CLUSTER_MEMORIES = 2
 """Active memories up to which a sub-cluster is small."""
-BLOCK = 64
+CLUSTERS_COMPARED_TOGETHER = 64
 """Small clusters that are read and compared together; the event loop has its turn in between."""
-_ROUNDING = 1e-5
+_COSINE_ROUNDING = 1e-5
 """A product of matrices rounds otherwise than one of two rows: those this near to the best are compared once more."""
 
 
-async def merge(work: UnitOfWork) -> dict[str, int]:
+async def merge_small_clusters(work: UnitOfWork) -> dict[str, int]:
     await work.read_clusters()
     counts = Counter(removed=0, into_sibling=0, into_root=0)
     clusters = work.sub_clusters()
@@ -29,19 +29,19 @@ async def merge(work: UnitOfWork) -> dict[str, int]:
     siblings = Siblings({cluster.id: (cluster.parent_id, work.vector_of(cluster)) for cluster in clusters})
     joined: dict[ClusterId, None] = {}
     # None becomes small by it: a cluster that was not loses nothing.
-    small = [cluster for cluster in clusters if is_small(work, cluster)]
+    small = [cluster for cluster in clusters if is_small_cluster(work, cluster)]
     small.sort(key=lambda cluster: (work.active_count(cluster.id), cluster.name, cluster.id))
-    for start in range(0, len(small), BLOCK):
-        block = small[start : start + BLOCK]
+    for start in range(0, len(small), CLUSTERS_COMPARED_TOGETHER):
+        block = small[start : start + CLUSTERS_COMPARED_TOGETHER]
         ids = [cluster.id for cluster in block]
         await work.active_vectors(ids)
         await siblings.compare(ids)
         for cluster in block:
-            if not is_small(work, cluster):
+            if not is_small_cluster(work, cluster):
                 continue
             if await work.members(cluster.id):
                 sibling = siblings.nearest(cluster.id)
-                await join(work, siblings, cluster, sibling)
+                await join_cluster(work, siblings, cluster, sibling)
                 joined[sibling or cluster.parent_id] = None
                 counts["into_sibling" if sibling else "into_root"] += 1
             if not children[cluster.id]:
@@ -54,11 +54,11 @@ async def merge(work: UnitOfWork) -> dict[str, int]:
     return dict(counts)
 
 
-def is_small(work: UnitOfWork, cluster: Cluster) -> bool:
-    return work.active_count(cluster.id) <= SMALL_CLUSTER and cluster.id not in work.not_merged
+def is_small_cluster(work: UnitOfWork, cluster: Cluster) -> bool:
+    return work.active_count(cluster.id) <= SMALL_CLUSTER_MEMORIES and cluster.id not in work.not_merged
 
 
-async def join(work: UnitOfWork, siblings: Siblings, cluster: Cluster, sibling: ClusterId | None) -> None:
+async def join_cluster(work: UnitOfWork, siblings: Siblings, cluster: Cluster, sibling: ClusterId | None) -> None:
     """All its memories move. One that stays, because it has children, keeps the mean that it had last."""
     await work.recompute([cluster.id] if siblings.has_grown(cluster.id) else [])
     moved = await work.active_vectors([cluster.id])
@@ -102,7 +102,7 @@ class Siblings:
         others = self._existing & (self._parents == self._parents[own])
         others[own] = False
         cosines = np.where(others, self._cosines[self._lines[id_]], -np.inf)
-        near = np.flatnonzero(cosines >= max(float(cosines.max()), MIN_GROUP_SIMILARITY) - _ROUNDING)
+        near = np.flatnonzero(cosines >= max(float(cosines.max()), MIN_GROUP_SIMILARITY) - _COSINE_ROUNDING)
         exact = [(float(np.dot(self._means[own], self._means[i])), self._ids[i]) for i in near]
         best = max(exact, default=None)
         return best[1] if best and best[0] > MIN_GROUP_SIMILARITY else None

@@ -1,2 +1,3 @@
-"""What an MCP client starts: a forwarder to the host of the data directory. Standard library only, so that it starts in
-tens of milliseconds."""
+"""Clients of the host: the forwarder that an MCP client starts, and the clients of programs and commands.
+
+The forwarder imports the standard library only, so that it starts in tens of milliseconds."""

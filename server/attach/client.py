@@ -60,7 +60,7 @@ class HostClient(ToolClient):
         self._writer = writer
         self._when_lost = when_lost
         self._received: dict[int, asyncio.Queue[dict[str, Any] | None]] = {}
-        """By request id: progress, then the answer; None if the connection is lost."""
+        """Request id → its progress, then its answer; None if the connection is lost."""
         self._request_count = 0
         self._lost = False
 

@@ -28,7 +28,7 @@ lower one is told to be updated."""
 MAX_HOST_REQUEST_BYTES = 64 * 1024
 HANDSHAKE_SECONDS = 30.0
 MAX_HOST_START_SECONDS = 60.0
-"""From the first try to the host's answer; a machine that is busy takes long to import."""
+"""Between the first try and the host's answer; a busy machine takes long to import."""
 HOST_POLL_SECONDS = 0.02
 HOST_LOG_FILE = "madeleine.log"
 MAX_SHOWN_OUTPUT_BYTES = 4_000
@@ -219,7 +219,7 @@ def _make_data_directory(data_dir: Path) -> None:
 
 
 def _start_host_process(data_dir: Path, environment: Mapping[str, str]) -> subprocess.Popen[bytes]:
-    """In a session of its own, so that what ends the client's terminal or group does not end it."""
+    """Start the process in a session of its own, so that closing the client's terminal does not end it."""
     detached: dict[str, Any] = {"start_new_session": True}
     if sys.platform == "win32":
         detached = {"creationflags": subprocess.DETACHED_PROCESS | subprocess.CREATE_NEW_PROCESS_GROUP}
@@ -270,7 +270,7 @@ def stop_host(data_dir: Path) -> bool:
 
 
 def host_is_running(data_dir: Path) -> bool:
-    """Whether a process is the host, answering or not."""
+    """Return whether a process is the host, answering or not."""
     try:
         return is_host_locked(data_dir)
     except OSError:

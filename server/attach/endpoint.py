@@ -74,7 +74,7 @@ def is_file_locked(path: Path) -> bool:
 
 
 def is_host_locked(data_dir: Path) -> bool:
-    """Whether a process is the host. Raises `OSError` if the directory cannot be used."""
+    """Return whether a process is the host. Raises `OSError` if the directory cannot be used."""
     return is_file_locked(data_dir / HOST_LOCK_FILE)
 
 
@@ -95,7 +95,7 @@ def has_unix_sockets() -> bool:
 
 
 def socket_path(data_dir: Path) -> Path:
-    """In the data directory; if its path is too long for a socket, in the user's own folder of the temporary directory.
+    """A path in the data directory; if that is too long for a socket, in the user's folder of the temporary directory.
 
     Raises `UntrustedDirectory` if others can use that folder.
     """
@@ -114,7 +114,7 @@ def socket_path(data_dir: Path) -> Path:
 
 
 def write_host_file(data_dir: Path, address: HostAddress) -> None:
-    """Replaced as a whole. Raises `OSError`."""
+    """Replace the file as a whole. Raises `OSError`."""
     content = {"pid": os.getpid(), "version": __version__}
     content |= {"socket": address.path} if address.path else {"port": address.port, "token": address.token}
     draft = data_dir / f"{HOST_FILE}.{os.getpid()}"
@@ -128,14 +128,14 @@ def write_host_file(data_dir: Path, address: HostAddress) -> None:
 
 
 def remove_host_file(data_dir: Path) -> None:
-    """If it is still this process's: another host may have a new directory at the same path."""
+    """Remove the file if it is still this process's: another host may have a new directory at the same path."""
     if host_pid(data_dir) == os.getpid():
         with suppress(OSError):
             (data_dir / HOST_FILE).unlink(missing_ok=True)
 
 
 def host_pid(data_dir: Path) -> int:
-    """0 if it is not known."""
+    """The host's process id; 0 if it is not known."""
     try:
         return int(json.loads((data_dir / HOST_FILE).read_bytes())["pid"])
     except (OSError, ValueError, KeyError, TypeError):

@@ -37,7 +37,7 @@ class Forwarder:
     client_in: InputPipe
     client_out: OutputPipe
     connect_host: Callable[..., socket.socket]
-    """As `connect_or_start` with its last argument left."""
+    """`connect_or_start` with all arguments bound except `until`."""
     stop: socket.socket
     """When it becomes readable the forwarder ends as if the client had closed its side."""
 
@@ -53,8 +53,9 @@ class Forwarder:
         """Once the client has closed its side: when to give up waiting for the next answer."""
 
     def run(self) -> bool:
-        """Whether every request was answered by a host, or could not be because there was none. Raises `HostRefused` if
-        there never was one."""
+        """Forward until the client has closed its side. Return False if a host ended before it answered every request.
+
+        Raises `HostRefused` if there never was a host."""
         with suppress(BrokenPipeError, ConnectCancelled):
             self._connect()
             while self._goes_on():
@@ -93,8 +94,8 @@ class Forwarder:
             self._end()
         elif self.client_in in readable:
             self._read_client()
-        if host in readable:
-            self._read_host()
+        if host is not None and host in readable:
+            self._read_host(host)
         if host in writable:
             self._send()
 
@@ -134,21 +135,16 @@ class Forwarder:
 
     # --- host → client ------------------------------------------------------------------------------------------
 
-    def _read_host(self) -> None:
-        if self._host is None:
-            return
+    def _read_host(self, host: socket.socket) -> None:
         try:
-            data = self._host.recv(MAX_READ_BYTES)
+            data = host.recv(MAX_READ_BYTES)
         except BlockingIOError:
             return
         except OSError:
             data = b""
-        if data:
-            self._forward_to_client(data)
-        else:
+        if not data:
             self._on_host_gone()
-
-    def _forward_to_client(self, data: bytes) -> None:
+            return
         for line in _complete_lines(self._from_host, data):
             if self._pending.host_sends(line):
                 self.client_out.write(line)

@@ -8,6 +8,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from madeleine.server.attach.streams import MAX_LINE_BYTES
+from madeleine.server.attach.tool_calls import encode_json_rpc
 
 REPEATABLE_TOOLS = frozenset(
     {
@@ -37,7 +38,7 @@ class PendingRequest:
 
 
 class PendingRequests:
-    """In the order in which they came; and the handshake, which has to be repeated to a new host."""
+    """The pending requests in order of arrival, and the handshake, which has to be repeated to a new host."""
 
     def __init__(self) -> None:
         self._pending: dict[RequestId, PendingRequest] = {}
@@ -94,7 +95,7 @@ class PendingRequests:
         return self._repeated_handshake is not None
 
     def repeat(self) -> list[bytes]:
-        """The lines for a new host after `repeat_handshake`: what is left of the client's own handshake comes first."""
+        """The lines for a new host after `repeat_handshake`. An unfinished handshake of the client comes first."""
         handshake = self._initialize[0] if self._initialize else None
         requests = [self._pending[id_] for id_ in sorted(self._pending, key=lambda id_: id_ != handshake)]
         for request in requests:
@@ -113,14 +114,12 @@ class PendingRequests:
 
 
 def _failed_request_answer(id_: RequestId, request: PendingRequest, reason: str) -> bytes:
-    message: dict[str, Any] = {"jsonrpc": "2.0", "id": id_}
-    if request.method == "tools/call":
-        message["result"] = {"content": [{"type": "text", "text": reason}], "isError": True}
-        if _PROTOCOL_VERSION_KEY in request.line:  # since 2026-07-28 each request does, and each result has a type
-            message["result"]["resultType"] = "complete"
-    else:
-        message["error"] = {"code": -32603, "message": reason}
-    return json.dumps(message).encode() + b"\n"
+    if request.method != "tools/call":
+        return encode_json_rpc(id=id_, error={"code": -32603, "message": reason})
+    # Since 2026-07-28 each request names the version, and each result has a type.
+    result_type = {"resultType": "complete"} if _PROTOCOL_VERSION_KEY in request.line else {}
+    result = {"content": [{"type": "text", "text": reason}], "isError": True}
+    return encode_json_rpc(id=id_, result=result | result_type)
 
 
 def _parse_json(line: bytes) -> Any:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import os
 import select
 import socket
@@ -11,7 +12,7 @@ from collections.abc import AsyncIterator, Awaitable, Callable
 from contextlib import suppress
 
 MAX_LINE_BYTES = 16 * 1024 * 1024
-"""Of a JSON-RPC message; a longer line is skipped and answered with an error."""
+"""Limit of a JSON-RPC message; a longer line is skipped and answered with an error."""
 MAX_READ_BYTES = 64 * 1024
 """Read at once, at most."""
 PIPE_WRITE_BYTES = 4096
@@ -25,8 +26,8 @@ ByteReader = Callable[[int], Awaitable[bytes]]
 class LineBuffer:
     """Collects bytes until a line is complete. Blank lines are left out."""
 
-    def __init__(self, max_bytes: int | None = None) -> None:
-        """`max_bytes`: of a line; None for no limit."""
+    def __init__(self, max_bytes: float = math.inf) -> None:
+        """`max_bytes`: of a line."""
         self._max_bytes = max_bytes
         self._buffer = bytearray()
         self._skipping = False
@@ -39,18 +40,15 @@ class LineBuffer:
         while (end := self._buffer.find(b"\n", searched)) >= 0:
             line, searched = bytes(self._buffer[:end]), 0
             del self._buffer[: end + 1]
-            if self._skipping or self._too_long(len(line)):
+            if self._skipping or len(line) > self._max_bytes:
                 self._skipping = False
                 lines.append(None)
             elif line.strip():
                 lines.append(line)
-        if self._too_long(len(self._buffer)):
+        if len(self._buffer) > self._max_bytes:
             self._buffer.clear()
             self._skipping = True
         return lines
-
-    def _too_long(self, size: int) -> bool:
-        return self._max_bytes is not None and size > self._max_bytes
 
 
 async def read_lines(read: ByteReader, max_bytes: int = MAX_LINE_BYTES) -> AsyncIterator[bytes | None]:
@@ -112,5 +110,5 @@ class OutputPipe:
 
 
 def is_fd_writable(fd: int) -> bool:
-    """Whether a write does not block. False on Windows, where nobody can tell."""
+    """Return whether a write would not block. False on Windows, where nobody can tell."""
     return sys.platform != "win32" and bool(select.select([], [fd], [], 0)[1])

@@ -14,11 +14,11 @@ from madeleine.server import __version__
 from madeleine.server.attach.connector import HostRequest, connect_or_start
 
 MCP_VERSION_WITH_HANDSHAKE = "2025-11-25"
-"""Of MCP, with the handshake that every host knows."""
+"""Version of MCP with the handshake that every host knows."""
 
 
 def initialize_params(name: str) -> dict[str, Any]:
-    """For a client that calls itself `name`."""
+    """Parameters of the MCP handshake for a client that calls itself `name`."""
     client = {"name": name, "version": __version__}
     return {"protocolVersion": MCP_VERSION_WITH_HANDSHAKE, "capabilities": {}, "clientInfo": client}
 

@@ -18,7 +18,7 @@ from madeleine.memory.index import Index
 from madeleine.memory.ingest.index_keeper import IndexKeeper, Progress, Scrubber
 from madeleine.memory.model import MemoryId
 from madeleine.server.settings.settings import Settings
-from madeleine.storage.qdrant.schema import Fingerprint
+from madeleine.storage.qdrant.schema import IndexFingerprint
 from madeleine.storage.sql.ledger import Ledger
 
 logger = logging.getLogger(__name__)
@@ -42,7 +42,6 @@ class TextModel(Embedder, Protocol):
 
     async def dimension(self) -> int:
         """Of its vectors, without loading it. Raises `InvalidInput` for an unknown model."""
-        ...
 
     async def warm_up(self) -> None: ...
 
@@ -91,70 +90,68 @@ class IndexUpkeep:
 
     async def run(self) -> None:
         async with asyncio.TaskGroup() as tasks:
-            tasks.create_task(self._keep_index(), name="keep index")
-            tasks.create_task(self._fill_in_vectors(), name="fill in vectors")
-            tasks.create_task(self._erase(), name="erase")
+            unavailable = (StorageFull, IndexUnavailable)
+            tasks.create_task(_repeat(self._keep_index, "updating the index", CATCH_UP_SECONDS, unavailable))
+            tasks.create_task(_repeat(self._fill_in_vectors, "adding missing vectors", EMBED_RETRY_SECONDS))
+            tasks.create_task(_repeat(self._erase, "erasing forgotten memories from the files", ERASE_RETRY_SECONDS))
 
     async def _keep_index(self) -> None:
-        while True:
-            try:
-                self._changes += await self.keeper.catch_up()
-                if self._changes >= OPTIMIZE_AFTER:
-                    self._changes = 0
-                    await self._index.optimize()
-                await self._written.wait()
-                await asyncio.sleep(CATCH_UP_SECONDS)
-                self._written.clear()
-            except Exception as error:  # the marks stay, for a later turn or start
-                if isinstance(error, (IndexUnavailable, StorageFull)):
-                    logger.warning("updating the index failed, retrying: %s", error)
-                else:
-                    logger.exception("updating the index failed, retrying")
-                self._written.set()
-                await asyncio.sleep(CATCH_UP_SECONDS)
+        self._changes += await self.keeper.catch_up()
+        if self._changes >= OPTIMIZE_AFTER:
+            self._changes = 0
+            await self._index.optimize()
+        await self._written.wait()
+        await asyncio.sleep(CATCH_UP_SECONDS)
+        self._written.clear()
 
     async def _erase(self) -> None:
-        while True:
-            await self.scrubber.requested()
-            try:
-                if await self.scrubber.run():
-                    self._changes = OPTIMIZE_AFTER  # the index was rewritten, without its graph
-                    self.wake()
-            except Exception:  # the marks are still there
-                logger.exception("erasing forgotten memories from the files failed, retrying")
-                await asyncio.sleep(ERASE_RETRY_SECONDS)
-                self.scrubber.request()
+        await self.scrubber.requested()
+        try:
+            if await self.scrubber.run():
+                self._changes = OPTIMIZE_AFTER  # the index was rewritten, without its graph
+                self.wake()
+        except Exception:  # the marks are still there
+            self.scrubber.request()
+            raise
 
     async def _fill_in_vectors(self) -> None:
-        while True:
-            # Again after each write: its vector may be missing because the model was still being loaded.
-            self._vectors_wanted.clear()
-            try:
-                await self._warm_up()
-                if not gc.get_freeze_count():
-                    gc.freeze()  # loaded modules stay; visiting them takes 0.1 s in each full collection
-                await self.keeper.embed_missing()
-                await self._vectors_wanted.wait()
-            except StorageFull as error:
-                logger.warning("adding missing vectors failed, retrying: %s", error)
-            except EmbeddingUnavailable as error:
-                logger.info("%s; retrying in %.0f s", error, EMBED_RETRY_SECONDS)
-            except Exception:
-                logger.exception("adding missing vectors failed, retrying")
-            await asyncio.sleep(EMBED_RETRY_SECONDS)
+        # Again after each write: its vector may be missing because the model was still being loaded.
+        self._vectors_wanted.clear()
+        await self._warm_up()
+        if not gc.get_freeze_count():
+            gc.freeze()  # loaded modules stay; visiting them takes 0.1 s in each full collection
+        await self.keeper.embed_missing()
+        await self._vectors_wanted.wait()
+        await asyncio.sleep(EMBED_RETRY_SECONDS)
+
+
+async def _repeat(
+    work: Callable[[], Awaitable[None]],
+    description: str,
+    retry_seconds: float,
+    expected: tuple[type[Exception], ...] = (StorageFull,),
+) -> None:
+    """Without an end. A failed work is repeated after a pause: the ledger's marks are still there. Those that are
+    `expected` are logged without a traceback."""
+    while True:
+        try:
+            await work()
+            continue
+        except EmbeddingUnavailable as error:
+            logger.info("%s; retrying in %.0f s", error, retry_seconds)
+        except expected as error:
+            logger.warning("%s failed, retrying: %s", description, error)
+        except Exception:
+            logger.exception("%s failed, retrying", description)
+        await asyncio.sleep(retry_seconds)
 
 
 async def open_index(
-    settings: Settings,
-    ledger: Ledger,
-    embedder: TextModel,
-    *,
-    rebuild: bool,
-    progress: Progress | None,
+    settings: Settings, ledger: Ledger, embedder: TextModel, *, rebuild: bool, progress: Progress | None
 ) -> tuple[Index, IndexKeeper]:
     """The index, equal to the ledger: caught up from its pending marks, or rebuilt if it is damaged, incomplete, of
     another model, in another place than before, or differs from the ledger in the number of memories."""
-    fingerprint = Fingerprint(embedder.model, await embedder.dimension())
+    fingerprint = IndexFingerprint(embedder.model, await embedder.dimension())
     place, open_there, create_there = await _index_place(settings, ledger, fingerprint)
     if not rebuild and await ledger.index_source.setting(INDEX_BUILT_SETTING) == place:
         try:
@@ -177,7 +174,7 @@ async def open_index(
 
 
 async def _index_place(
-    settings: Settings, ledger: Ledger, fingerprint: Fingerprint
+    settings: Settings, ledger: Ledger, fingerprint: IndexFingerprint
 ) -> tuple[str, Callable[[], Awaitable[Index]], Callable[[], Awaitable[Index]]]:
     """Its name, and how to open the index there or create an empty one."""
     if not settings.qdrant_url:
@@ -194,7 +191,7 @@ async def _index_place(
         await ledger.index_source.set_setting(COLLECTION_SETTING, collection)
     url = settings.qdrant_url
     open_there = partial(ServerIndex.open, url, fingerprint, collection=collection)
-    return url, open_there, partial(ServerIndex.create_anew, url, fingerprint, collection=collection)
+    return url, open_there, partial(open_there, anew=True)
 
 
 @asynccontextmanager

@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 logger = logging.getLogger(__name__)
 
 
-class Thread(Protocol):
+class PolledThread(Protocol):
     """`memory.watch.thread.MemoryThread`, as far as it is needed here."""
 
     @property
@@ -34,7 +34,7 @@ class MemoryThreadLoop(PollingLoop):
 
     def __init__(
         self,
-        thread: Callable[[], Thread | None],
+        thread: Callable[[], PolledThread | None],
         language: Callable[[], AbstractAsyncContextManager[LanguageModel | None]],
         *,
         seconds: float,
@@ -53,7 +53,7 @@ class MemoryThreadLoop(PollingLoop):
                 try:
                     thread.new_messages.clear()
                     async with self._language() as language:
-                        more = _logged(await thread.poll(language))
+                        more = _log_poll(await thread.poll(language))
                 except Exception:
                     logger.exception("reading unwatched messages failed; retrying at the next poll")
                     more = False
@@ -68,7 +68,7 @@ class MemoryThreadLoop(PollingLoop):
                 await thread.new_messages.wait()
 
 
-def _logged(result: PollResult) -> bool:
+def _log_poll(result: PollResult) -> bool:
     """Log what the poll did; return whether more is left to read."""
     counts = result.counts
     if any(counts[name] for name in ("asked", "stored", "failed", "abandoned")):

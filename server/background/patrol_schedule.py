@@ -12,19 +12,19 @@ from typing import Any, Protocol
 from madeleine.memory.language_model import LanguageModel
 from madeleine.memory.model import BeingId, Scope
 from madeleine.memory.patrol_records import RecentActivity
-from madeleine.patrol.report import SYMBOLS, PatrolReport
+from madeleine.patrol.report import STEP_SYMBOLS, PatrolReport
 from madeleine.patrol.run import PatrolEvent
-from madeleine.patrol.triggers import PatrolTriggers, Trigger, due_trigger
+from madeleine.patrol.triggers import PatrolTrigger, PatrolTriggers, due_trigger
 from madeleine.server.background.polling import PollingLoop
 from madeleine.server.settings.settings import Settings
 
 logger = logging.getLogger(__name__)
 
-CLIENT = "madeleine schedule"
+SCHEDULE_CLIENT_NAME = "madeleine schedule"
 MINIMUM_INTERVAL = timedelta(hours=1)
 """Between two automatic patrols of one being, failed ones included: an import of thousands is one event, and must not
 age everything by many cycles; and what fails is not retried in a loop."""
-Language = Callable[[], AbstractAsyncContextManager[LanguageModel | None]]
+LanguageModelLease = Callable[[], AbstractAsyncContextManager[LanguageModel | None]]
 """Lends this process's own language model for one patrol; None where there is none."""
 
 
@@ -36,7 +36,6 @@ class ActivityLedger(Protocol):
         applied decisions, does not. What a patrol has written itself is no activity. A recall counts if it returned
         any living memory.
         """
-        ...
 
 
 class AutomaticPatrol(Protocol):
@@ -60,7 +59,7 @@ class PatrolSchedule(PollingLoop):
         now: Callable[[], datetime],
         wait: Callable[[], Awaitable[object]],
         last_call: Callable[[], datetime | None] = lambda: None,
-        language: Language = nullcontext,
+        language: LanguageModelLease = nullcontext,
     ) -> None:
         """`opened` returns None while the memory is not open. `now` is in this machine's time zone. `wait` comes before
         each poll, also before the first: calls are answered before patrols start."""
@@ -90,7 +89,7 @@ class PatrolSchedule(PollingLoop):
 
     def _next_due(
         self, activities: Sequence[RecentActivity], patrolled: Set[BeingId]
-    ) -> tuple[RecentActivity, Trigger] | None:
+    ) -> tuple[RecentActivity, PatrolTrigger] | None:
         now = self._now()
         for activity in activities:
             if activity.being_id in patrolled or now < self._not_before.get(activity.being_id, now):
@@ -99,7 +98,7 @@ class PatrolSchedule(PollingLoop):
                 return activity, trigger
         return None
 
-    async def _patrol(self, patrol: AutomaticPatrol, activity: RecentActivity, trigger: Trigger) -> None:
+    async def _patrol(self, patrol: AutomaticPatrol, activity: RecentActivity, trigger: PatrolTrigger) -> None:
         being_id = activity.being_id
         try:
             async with self._language() as language:
@@ -107,12 +106,12 @@ class PatrolSchedule(PollingLoop):
                     return
                 self._not_before[being_id] = self._now() + MINIMUM_INTERVAL
                 logger.info("an automatic patrol begins (trigger: %s; %d new memories)", trigger, activity.stored)
-                await patrol(Scope(being_id, CLIENT), language=language, offer_pending=False)
+                await patrol(Scope(being_id, SCHEDULE_CLIENT_NAME), language=language, offer_pending=False)
         except Exception:
             logger.exception("an automatic patrol failed; retrying in %s at the earliest", MINIMUM_INTERVAL)
 
 
-def triggers_of(settings: Settings) -> PatrolTriggers:
+def configured_triggers(settings: Settings) -> PatrolTriggers:
     idle = settings.patrol_after_idle_minutes
     return PatrolTriggers(
         after_memories=settings.patrol_after_memories,
@@ -121,11 +120,11 @@ def triggers_of(settings: Settings) -> PatrolTriggers:
     )
 
 
-MAX_QUEUED = 64
+MAX_QUEUED_EVENTS = 64
 """Events that a subscriber has not read yet; beyond these the oldest are dropped."""
 
 
-class EventBroadcast:
+class PatrolEventBroadcast:
     """`publish` returns at once, however slow a subscriber is."""
 
     def __init__(self) -> None:
@@ -141,24 +140,24 @@ class EventBroadcast:
     @contextmanager
     def subscribe(self, being_id: BeingId) -> Iterator[AsyncIterator[PatrolEvent]]:
         """An endless iterator over the events of one being, for one reader."""
-        subscription = (being_id, asyncio.Queue[PatrolEvent](MAX_QUEUED))
+        subscription = (being_id, asyncio.Queue[PatrolEvent](MAX_QUEUED_EVENTS))
         self._queues.append(subscription)
         try:
-            yield _events(subscription[1])
+            yield _queued_events(subscription[1])
         finally:
             self._queues.remove(subscription)
 
 
-async def _events(queue: asyncio.Queue[PatrolEvent]) -> AsyncIterator[PatrolEvent]:
+async def _queued_events(queue: asyncio.Queue[PatrolEvent]) -> AsyncIterator[PatrolEvent]:
     while True:
         yield await queue.get()
 
 
-def as_json(event: PatrolEvent) -> dict[str, Any]:
+def patrol_event_as_json(event: PatrolEvent) -> dict[str, Any]:
     """One line to a watcher; no words of a memory."""
     fields: dict[str, Any] = {"event": event.event, "run_id": event.run_id}
     if progress := event.progress:
-        fields |= {"step": SYMBOLS[progress.step], "name": progress.step}
+        fields |= {"step": STEP_SYMBOLS[progress.step], "name": progress.step}
         fields |= {"done": progress.done, "total": progress.total}
         fields |= {"part": progress.part, "parts": progress.parts} if progress.parts else {}
     return fields | ({"report": event.report.as_record()} if event.report else {})

@@ -10,12 +10,12 @@ from contextlib import asynccontextmanager, contextmanager
 
 logger = logging.getLogger(__name__)
 
-STOP_SECONDS = 2.0
+STOP_GRACE_SECONDS = 2.0
 """How long a poll may still take when the process stops; then it is cancelled."""
 
 
 class PollingLoop(ABC):
-    """`run` goes on until it is cancelled; `stop` cancels it when it is idle, or after `STOP_SECONDS`."""
+    """`run` goes on until it is cancelled; `stop` cancels it when it is idle, or after `STOP_GRACE_SECONDS`."""
 
     cancelled_message: str
     """Logged when a poll is cancelled."""
@@ -44,7 +44,7 @@ class PollingLoop(ABC):
         """Stop the task `running` that `run` runs in."""
         self._stopping = True
         try:
-            async with asyncio.timeout(STOP_SECONDS):
+            async with asyncio.timeout(STOP_GRACE_SECONDS):
                 await self.wait_until_idle()
         except TimeoutError:
             logger.info("%s", self.cancelled_message)

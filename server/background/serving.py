@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING
 
 from madeleine.memory.errors import MadeleineError
 from madeleine.server.background.memory_thread import MemoryThreadLoop, is_thread_enabled
-from madeleine.server.background.patrol_schedule import EventBroadcast, PatrolSchedule, triggers_of
+from madeleine.server.background.patrol_schedule import PatrolEventBroadcast, PatrolSchedule, configured_triggers
 from madeleine.server.background.polling import PollingLoop
 from madeleine.server.mcp.lines import FINISH_SECONDS
 from madeleine.server.settings.settings import Settings
@@ -29,7 +29,7 @@ if TYPE_CHECKING:
 
 logger = logging.getLogger(__name__)
 
-DELAY_SECONDS = 0.3
+OPENING_DELAY_SECONDS = 0.3
 """From the start to opening, unless a call comes first: time to answer a client's handshake and list the tools."""
 
 
@@ -44,13 +44,13 @@ class LazyMemory:
         self._stack = AsyncExitStack()
         self._opening: asyncio.Task[OpenMemory] | None = None
         self._timer: asyncio.TimerHandle | None = None
-        self.patrol_events = EventBroadcast()
+        self.patrol_events = PatrolEventBroadcast()
         self.last_call: datetime | None = None
         """When the use cases were last needed; UTC."""
 
     async def __aenter__(self) -> LazyMemory:
         use_few_arenas()  # before there are threads
-        self._timer = asyncio.get_running_loop().call_later(DELAY_SECONDS, self._begin)
+        self._timer = asyncio.get_running_loop().call_later(OPENING_DELAY_SECONDS, self._begin)
         return self
 
     async def __aexit__(self, *exception: object) -> None:
@@ -67,7 +67,7 @@ class LazyMemory:
         """The task that opens it; a new one if there is none, or it failed."""
         if self._opening is None or (self._opening.done() and self._opening.exception() is not None):
             self._opening = asyncio.create_task(self._open(), name="open memory")
-            self._opening.add_done_callback(_log_failure)
+            self._opening.add_done_callback(_log_opening_failure)
         return self._opening
 
     async def _open(self) -> OpenMemory:
@@ -89,7 +89,7 @@ class LazyMemory:
         return (await asyncio.shield(self._begin())).use
 
 
-def _log_failure(task: asyncio.Task[OpenMemory]) -> None:
+def _log_opening_failure(task: asyncio.Task[OpenMemory]) -> None:
     if not task.cancelled() and (error := task.exception()):
         is_expected = isinstance(error, MadeleineError)
         logger.error("opening the memory failed: %s", error, exc_info=None if is_expected else error)
@@ -113,7 +113,7 @@ async def served_memory(settings: Settings) -> AsyncIterator[ServedMemory]:
     """The memory opens behind the first answers; on exit the loops end before it closes."""
     async with LanguageModels(settings) as models, LazyMemory(settings) as memory, AsyncExitStack() as running:
         patrols = PatrolSchedule(
-            triggers_of(settings),
+            configured_triggers(settings),
             lambda: (memory.opened.ledger.activity, memory.opened.use.patrol) if memory.opened else None,
             now=lambda: datetime.now().astimezone(),
             wait=lambda: asyncio.sleep(settings.patrol_check_seconds),

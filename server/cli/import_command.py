@@ -25,7 +25,7 @@ from madeleine.server.cli.output import byte_progress, redaction_note
 from madeleine.server.settings.settings import Settings
 from madeleine.server.wiring.clocks import utc_now
 from madeleine.server.wiring.ledgers import ledger_alone
-from madeleine.server.wiring.open_memory import redaction
+from madeleine.server.wiring.open_memory import configured_redaction
 
 CHUNK_CHARS = 1024 * 1024
 _CONVERSATIONS_FILE = re.compile(r"(?:.*/)?conversations(?:[-_]\d+)?\.json")
@@ -35,7 +35,7 @@ _CONVERSATIONS_FILE = re.compile(r"(?:.*/)?conversations(?:[-_]\d+)?\.json")
 async def import_command(settings: Settings, arguments: argparse.Namespace) -> int:
     """The exit code: 1 if some could not be read. Raises `InvalidInput` for a file that is no export."""
     async with ledger_alone(settings) as ledger:
-        observe = Observe(ledger.conversations, now=utc_now, redact=redaction(settings))
+        observe = Observe(ledger.conversations, now=utc_now, redact=configured_redaction(settings))
         importer = Importer(observe, settings, remember=arguments.remember)
         is_complete = False
         try:

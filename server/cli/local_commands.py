@@ -28,7 +28,7 @@ from madeleine.server.http.tokens import create_token, parse_being_id
 from madeleine.server.settings.settings import Settings
 from madeleine.server.wiring.clocks import utc_now
 from madeleine.server.wiring.ledgers import ledger_alone, open_token_ledger
-from madeleine.server.wiring.open_memory import redaction
+from madeleine.server.wiring.open_memory import configured_redaction
 
 MAX_TOKEN_NAME_CHARS = 100
 MAX_IDS_PER_LINE = 3
@@ -42,7 +42,7 @@ async def serve_command(settings: Settings, arguments: argparse.Namespace) -> No
 
         await serve_http_as_host(settings, sse=arguments.sse)
     else:
-        from madeleine.server.mcp.stdio import serve_stdio
+        from madeleine.server.mcp.server import serve_stdio
 
         await serve_stdio(settings)
 
@@ -83,7 +83,7 @@ async def note_command(settings: Settings, arguments: argparse.Namespace) -> Non
     scope = Scope(BeingId(settings.being), "madeleine note")
     async with ledger_alone(settings) as ledger:
         for line in lines:
-            note = await add_note(ledger.context, scope, line, now=utc_now(), redact=redaction(settings))
+            note = await add_note(ledger.context, scope, line, now=utc_now(), redact=configured_redaction(settings))
             redacted.update(note.redacted)
     print(f"{len(lines)} notes wait for the next patrol of {settings.being!r}.")
     if redacted:

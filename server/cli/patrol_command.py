@@ -76,7 +76,7 @@ async def print_runs(settings: Settings, *, limit: int, as_json: bool) -> None:
 
 async def watch_patrols(settings: Settings, *, as_json: bool) -> None:
     """Until SIGINT or SIGTERM. Waits for the next host if the host ends, but does not start another one."""
-    from madeleine.server.mcp.stdio import call_on_stop_signals
+    from madeleine.server.mcp.server import call_on_stop_signals
 
     watching = asyncio.current_task()
     assert watching is not None

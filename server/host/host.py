@@ -34,12 +34,11 @@ from madeleine.server.attach.connector import (
     parse_host_request,
 )
 from madeleine.server.attach.endpoint import HostAddress
-from madeleine.server.background.patrol_schedule import EventBroadcast, as_json
+from madeleine.server.background.patrol_schedule import PatrolEventBroadcast, patrol_event_as_json
 from madeleine.server.background.serving import served_memory
 from madeleine.server.logs import start_logging
 from madeleine.server.mcp.lines import FINISH_SECONDS, ByteWriter, line_transport, write_to_socket
-from madeleine.server.mcp.server import Caller, McpRequestHandlers, selected_toolset
-from madeleine.server.mcp.stdio import call_on_stop_signals
+from madeleine.server.mcp.server import Caller, McpRequestHandlers, call_on_stop_signals, selected_toolset
 from madeleine.server.settings.http import HttpSettings
 from madeleine.server.settings.language_model import LlmSettings
 from madeleine.server.settings.settings import Settings, read_settings, settings_from_variables
@@ -68,7 +67,7 @@ class Host:
     models: LanguageModels
     token: str = ""
     """Required of a client, if the socket does not itself keep others out."""
-    patrol_events: EventBroadcast = field(default_factory=EventBroadcast)
+    patrol_events: PatrolEventBroadcast = field(default_factory=PatrolEventBroadcast)
     stays: bool = False
     """Does not end without clients."""
     wait_until_idle: Callable[[], Awaitable[None]] | None = None
@@ -182,7 +181,7 @@ class Host:
             toolset, lambda _: caller, self.use_cases, lambda _: self.models.for_client(settings), request.session
         )
         try:
-            async with line_transport(reader.read, write, end=self.ending) as (incoming, outgoing):
+            async with line_transport(reader.read, write, self.ending) as (incoming, outgoing):
                 await handlers.serve(incoming, outgoing)
         finally:
             del self._clients[task]
@@ -234,7 +233,7 @@ def _unknown_request_message(request: HostRequest) -> str:
 async def _send_patrol_events(events: AsyncIterator[PatrolEvent], write: ByteWriter) -> None:
     with suppress(ConnectionError):
         async for event in events:
-            await write(json.dumps(as_json(event), ensure_ascii=False).encode() + b"\n")
+            await write(json.dumps(patrol_event_as_json(event), ensure_ascii=False).encode() + b"\n")
 
 
 # --- process ---------------------------------------------------------------------------------------------------------

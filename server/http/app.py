@@ -46,7 +46,7 @@ MAX_CONCURRENT_CALLS = 64
 MAX_OPEN_STREAMS = 1_000
 """Open sessions, and open event streams."""
 MAX_BODY_SECONDS = 30.0
-"""In which the body of a request has to arrive."""
+"""Time limit for the arrival of a request's body."""
 
 
 def build_app(
@@ -121,7 +121,7 @@ def build_app(
 
 
 def cors_middleware(settings: HttpSettings) -> list[Middleware]:
-    """For pages of the configured origins; others cannot read an answer, even if they could ask."""
+    """Headers for pages of the configured origins. Pages of other origins cannot read an answer."""
     if not settings.allowed_origins:
         return []
     return [

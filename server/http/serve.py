@@ -27,12 +27,10 @@ from madeleine.server.attach.endpoint import (
 from madeleine.server.background.serving import served_memory
 from madeleine.server.host.host import Host
 from madeleine.server.http.app import build_app
-from madeleine.server.http.authentication import BearerTokenVerifier, request_caller
-from madeleine.server.http.jwt_issuer import ISSUER_TIMEOUT_SECONDS, JwtIssuer
+from madeleine.server.http.authentication import ISSUER_TIMEOUT_SECONDS, BearerTokenVerifier, JwtIssuer, request_caller
 from madeleine.server.http.request_checks import request_language_key
 from madeleine.server.http.uvicorn_server import GracefulShutdown, bind_listener, run_uvicorn
-from madeleine.server.mcp.server import Caller, McpRequestHandlers, selected_toolset
-from madeleine.server.mcp.stdio import call_on_stop_signals
+from madeleine.server.mcp.server import Caller, McpRequestHandlers, call_on_stop_signals, selected_toolset
 from madeleine.server.settings.http import HttpSettings, in_url, is_loopback
 from madeleine.server.settings.settings import Settings
 from madeleine.server.wiring.language_models import LanguageModels
@@ -46,7 +44,7 @@ MAX_TAKEOVER_ATTEMPTS = 20
 
 
 async def serve_http_as_host(settings: Settings, *, sse: bool) -> None:
-    """Until SIGTERM, SIGINT or `madeleine stop`. Calls in progress are answered, the index is flushed.
+    """Serve until SIGTERM, SIGINT or `madeleine stop`. Calls in progress are answered, the index is flushed.
 
     Clients on stdio share the memory: a host that runs is ended, and they go on with this one. Raises `StorageBusy` if
     that one serves HTTP itself, `StorageError`, and as `serve_http` does.
@@ -94,7 +92,7 @@ async def _become_host(settings: Settings) -> AsyncIterator[tuple[socket.socket,
 
 
 def _end_other_host(data_dir: Path) -> None:
-    """If there is one, after its calls in progress. Blocking. Raises `StorageBusy`."""
+    """End a running host after its calls in progress. Blocks the thread. Raises `StorageBusy`."""
     try:
         with suppress(NoHost):
             status = host_status(data_dir)
@@ -117,7 +115,7 @@ async def serve_http(
     sse: bool = False,
     listening: Callable[[str], None] = lambda url: None,
 ) -> None:
-    """Until `end` is set; then calls in progress are answered, for `FINISH_SECONDS` at most. Handles no signals.
+    """Serve until `end` is set; then answer calls in progress, for `FINISH_SECONDS` at most. Handles no signals.
 
     `listening` is called with the server's URL when clients can connect. Raises `InvalidInput` for an exposed address
     without authentication, `CannotListen`, `StorageError`.
@@ -161,7 +159,8 @@ def require_auth_when_exposed(settings: HttpSettings, *, has_tokens: bool) -> No
 
 
 def anonymous_caller(settings: Settings) -> Caller | None:
-    """None where a setting names another machine: behind a proxy, all requests seem to come from this one."""
+    """The caller of requests without a token. None if a setting names another machine: behind a proxy all requests
+    seem to come from this one."""
     allowed = [urlsplit(f"//{host.removesuffix(':*')}").hostname for host in settings.allowed_hosts]
     hosts = [settings.http_host, urlsplit(settings.resource).hostname, *allowed]
     if settings.oauth_issuer or not all(is_loopback(host or "") for host in hosts):

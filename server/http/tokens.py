@@ -9,7 +9,6 @@ import hashlib
 import hmac
 import re
 import secrets
-from collections.abc import Sequence
 from dataclasses import dataclass, field
 from datetime import datetime
 from typing import Protocol
@@ -23,27 +22,13 @@ _BEING_NAME_PATTERN = re.compile(r"[^\x00-\x1f\ud800-\udfff]{1,200}")
 
 
 class TokenLedger(Protocol):
-    """Tokens are revoked, never removed: whose they were stays known."""
-
-    async def add(self, token: BearerToken) -> None:
-        """Audited, as `revoke` is (spec O10)."""
-        ...
+    """The tokens that were ever made. They are revoked, never removed: whose they were stays known."""
 
     async def find(self, id_: BearerTokenId) -> BearerToken | None:
-        """As it is now, also when another process has just revoked it."""
-        ...
-
-    async def all(self) -> Sequence[BearerToken]:
-        """Oldest first, revoked and expired ones too."""
-        ...
+        """Read the current state: another process may just have revoked the token."""
 
     async def any(self) -> bool:
-        """Whether there ever was one."""
-        ...
-
-    async def revoke(self, id_: BearerTokenId, *, at: datetime) -> bool:
-        """False if there is none of this id. Revoked again, it keeps its first moment."""
-        ...
+        """Return whether a token was ever made."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -83,7 +68,7 @@ def hash_token_secret(secret: str) -> bytes:
 
 
 async def find_valid_token(bearer: str, ledger: TokenLedger, *, now: datetime) -> BearerToken | None:
-    """None if it is not one of ours, or not valid now. Its resource is not checked here."""
+    """Return None for a token that is not ours, or not valid now. The token's resource is not checked here."""
     match = _BEARER_PATTERN.fullmatch(bearer)
     if match is None:
         return None
@@ -94,5 +79,5 @@ async def find_valid_token(bearer: str, ledger: TokenLedger, *, now: datetime) -
 
 
 def parse_being_id(name: object) -> BeingId | None:
-    """None unless it is a string of 1 to 200 characters, none of them a control character."""
+    """Return None unless `name` is a string of 1 to 200 characters without control characters."""
     return BeingId(name) if isinstance(name, str) and _BEING_NAME_PATTERN.fullmatch(name) else None

@@ -24,7 +24,7 @@ MAX_HTTP_CONNECTIONS = 2_000
 """Open at once, idle ones included; beyond, uvicorn answers 503."""
 HTTP_BACKLOG = 256
 STREAM_FLUSH_SECONDS = 0.1
-"""In which an answer that was given reaches its stream; the SDK does not report when it has."""
+"""Time for a given answer to reach its stream; the SDK does not report when it has."""
 
 
 class CannotListen(MadeleineError):
@@ -41,7 +41,7 @@ class CannotListen(MadeleineError):
 
 @contextmanager
 def bind_listener(host: str, port: int) -> Iterator[socket.socket]:
-    """Raises `CannotListen`. Bound here, for uvicorn ends the process if the address is in use."""
+    """Bind the address before uvicorn does, which would end the process if it is in use. Raises `CannotListen`."""
     try:
         family, _, _, _, address = socket.getaddrinfo(host.strip("[]"), port, type=socket.SOCK_STREAM)[0]
         listener = socket.create_server(address[:2], family=family, backlog=HTTP_BACKLOG)
@@ -124,7 +124,7 @@ class _UvicornWithoutSignals(uvicorn.Server):
 async def run_uvicorn(
     app: Starlette, listener: socket.socket, shutdown: GracefulShutdown, *, until: anyio.Event
 ) -> None:
-    """Until `until` is set; then calls in progress are answered, and connections are closed."""
+    """Serve until `until` is set; then answer calls in progress and close connections."""
     config = uvicorn.Config(
         app,
         lifespan="on",

@@ -54,7 +54,7 @@ class OpenRequestCounter:
         self._removed = anyio.Event()
 
     async def finished(self, *, in_all: bool = True) -> bool:
-        """Whether there are none within `FINISH_SECONDS`: `in_all`, or since the last one was removed."""
+        """Wait until no request is open. Return False after `FINISH_SECONDS` in all, or since the last removal."""
         with anyio.move_on_after(FINISH_SECONDS) as limit:
             while self._count > 0:
                 await self._removed.wait()
@@ -65,7 +65,7 @@ class OpenRequestCounter:
 
 @asynccontextmanager
 async def line_transport(
-    read_bytes: ByteReader, write_bytes: ByteWriter, *, end: anyio.Event | None = None
+    read_bytes: ByteReader, write_bytes: ByteWriter, end: anyio.Event
 ) -> AsyncIterator[MessageStreams]:
     """The two streams that `Server.run` takes.
 
@@ -108,7 +108,7 @@ async def line_transport(
         async with to_server:
             with reading, suppress(ConnectionError):
                 await read()
-            readable = await unanswered.finished(in_all=end is not None and end.is_set()) and readable
+            readable = await unanswered.finished(in_all=end.is_set()) and readable
 
     async def writer() -> None:
         async with from_server:
@@ -117,15 +117,14 @@ async def line_transport(
                 if isinstance(message.message, (types.JSONRPCResponse, types.JSONRPCError)):
                     await unanswered.remove()
 
-    async def stop_reading(end: anyio.Event) -> None:
+    async def stop_reading() -> None:
         await end.wait()
         reading.cancel()
 
     async with anyio.create_task_group() as tasks:
         tasks.start_soon(reader)
         tasks.start_soon(writer)
-        if end is not None:
-            tasks.start_soon(stop_reading, end)
+        tasks.start_soon(stop_reading)
         yield read_stream, write_stream
         tasks.cancel_scope.cancel()
 
@@ -164,7 +163,7 @@ async def write_to_socket(writer: asyncio.StreamWriter, data: bytes) -> None:
 
 
 async def _read_fd(fd: int, limit: int) -> bytes:
-    """From a pipe or socket on the event loop, from a regular file (or anything on Windows) in a thread."""
+    """Read a pipe or socket on the event loop, a regular file (or anything on Windows) in a thread."""
     if await _wait_until_ready(anyio.wait_readable, fd):
         return os.read(fd, limit)
     return await anyio.to_thread.run_sync(os.read, fd, limit, abandon_on_cancel=True)
@@ -207,7 +206,7 @@ async def stdio_transport(end: anyio.Event) -> AsyncIterator[MessageStreams]:
     os.dup2(2, 1)
     os.close(null)
     try:
-        async with line_transport(partial(_read_fd, wire_in), _FdWriter(wire_out), end=end) as streams:
+        async with line_transport(partial(_read_fd, wire_in), _FdWriter(wire_out), end) as streams:
             yield streams
     finally:
         os.dup2(wire_in, 0)

@@ -1,4 +1,4 @@
-"""The MCP server: tools, prompts and resources, over whatever transport serves it, and who calls them."""
+"""The MCP server: tools, prompts and resources, who calls them, and serving them on standard input and output."""
 
 from __future__ import annotations
 
@@ -7,12 +7,15 @@ import hashlib
 import json
 import logging
 import random
-from collections.abc import AsyncIterator, Awaitable, Callable
-from contextlib import AbstractAsyncContextManager, asynccontextmanager, nullcontext
+import signal
+import sys
+from collections.abc import AsyncIterator, Awaitable, Callable, Iterator
+from contextlib import AbstractAsyncContextManager, asynccontextmanager, contextmanager, nullcontext
 from dataclasses import dataclass
 from functools import cached_property, partial
 from typing import Any
 
+import anyio
 import mcp_types as types
 from mcp.server.context import ServerRequestContext
 from mcp.server.lowlevel import Server
@@ -22,11 +25,12 @@ from madeleine.memory.errors import InvalidInput, MadeleineError, NotPermitted
 from madeleine.memory.language_model import LanguageModel
 from madeleine.memory.model import BeingId, Role, Scope
 from madeleine.server import __version__
-from madeleine.server.mcp.lines import IncomingMessages, OutgoingMessages
+from madeleine.server.background.serving import served_memory
+from madeleine.server.mcp.lines import IncomingMessages, OutgoingMessages, stdio_transport
 from madeleine.server.settings.settings import Settings
 from madeleine.tools.arguments import printable
 from madeleine.tools.prompt_and_resources import CONTEXT_PROMPT, find_resource, get_context_prompt, resources_of_being
-from madeleine.tools.replies import crash, refusal
+from madeleine.tools.replies import crash_answer, refused_answer
 from madeleine.tools.tool import Call, ReportProgress, UseCases
 from madeleine.tools.toolset import Toolset, choose_tools, default_tools
 
@@ -52,11 +56,12 @@ CONTEXT_TOOL = "context"
 """Prompts and resources are offered to connections that have this tool."""
 
 RequestContext = ServerRequestContext[Any, object]
+PageRequest = types.PaginatedRequestParams
 
 
 @dataclass(frozen=True, slots=True)
 class Caller:
-    """From stdio's configuration, or the token of an HTTP request (ruling 12)."""
+    """Being, role and rights of a connection: from the settings, or the token of an HTTP request (ruling 12)."""
 
     being_id: BeingId
     role: Role = "agent"
@@ -70,7 +75,7 @@ LanguageModelOf = Callable[[RequestContext], AbstractAsyncContextManager[Languag
 
 @dataclass(frozen=True)
 class McpRequestHandlers:
-    """What an MCP server answers: tools, and for connections with the tool `context` prompts and resources.
+    """Answers the requests of MCP: tools, and for connections with the tool `context` prompts and resources.
 
     `use_cases` is awaited at each call: the memory may still be opening behind the first answers.
 
@@ -92,11 +97,10 @@ class McpRequestHandlers:
             on_call_tool=self.call_tool,
         )
         if CONTEXT_TOOL in self.toolset:
-            paginated = types.PaginatedRequestParams
-            server.add_request_handler("prompts/list", paginated, self.list_prompts)
+            server.add_request_handler("prompts/list", PageRequest, self.list_prompts)
             server.add_request_handler("prompts/get", types.GetPromptRequestParams, self.get_prompt)
-            server.add_request_handler("resources/list", paginated, self.list_resources)
-            server.add_request_handler("resources/templates/list", paginated, self.list_templates)
+            server.add_request_handler("resources/list", PageRequest, self.list_resources)
+            server.add_request_handler("resources/templates/list", PageRequest, self.list_templates)
             server.add_request_handler("resources/read", types.ReadResourceRequestParams, self.read_resource)
         return server
 
@@ -112,9 +116,7 @@ class McpRequestHandlers:
     def _allowed_tools(self, caller: Caller) -> Toolset:
         return self._read_only_toolset if caller.read_only else self.toolset
 
-    async def list_tools(
-        self, context: RequestContext, params: types.PaginatedRequestParams | None
-    ) -> types.ListToolsResult:
+    async def list_tools(self, context: RequestContext, params: PageRequest | None) -> types.ListToolsResult:
         return types.ListToolsResult(tools=self._allowed_tools(self.caller_of(context)).list())
 
     async def call_tool(self, context: RequestContext, params: types.CallToolRequestParams) -> types.CallToolResult:
@@ -123,21 +125,19 @@ class McpRequestHandlers:
         caller = self.caller_of(context)
         tools = self._allowed_tools(caller)
         if params.name not in tools:
-            return refusal(NotPermitted(params.name))
+            return refused_answer(NotPermitted(params.name))
         try:
             use, language_model = await self.use_cases(), self.language_model_of(context)
         except MadeleineError as error:
-            return refusal(error)
+            return refused_answer(error)
         except Exception as error:  # as in Toolset.call: no traceback reaches a client
-            return crash(params.name, error)
+            return crash_answer(params.name, error)
         scope = Scope(caller.being_id, client_name(context), caller.role)
         async with language_model as language, progress_reporter(context) as progress:
             call = Call(scope, use, progress, partial(idempotency_key, self.session, context), language)
             return await tools.call(params.name, params.arguments or {}, call)
 
-    async def list_prompts(
-        self, context: RequestContext, params: types.PaginatedRequestParams
-    ) -> types.ListPromptsResult:
+    async def list_prompts(self, context: RequestContext, params: PageRequest) -> types.ListPromptsResult:
         return types.ListPromptsResult(prompts=[CONTEXT_PROMPT])
 
     async def get_prompt(self, context: RequestContext, params: types.GetPromptRequestParams) -> types.GetPromptResult:
@@ -147,14 +147,10 @@ class McpRequestHandlers:
             max_chars = self.toolset.max_text_chars
             return await get_context_prompt(call, params.arguments or {}, max_text_chars=max_chars)
 
-    async def list_resources(
-        self, context: RequestContext, params: types.PaginatedRequestParams
-    ) -> types.ListResourcesResult:
+    async def list_resources(self, context: RequestContext, params: PageRequest) -> types.ListResourcesResult:
         return types.ListResourcesResult(resources=resources_of_being(self.caller_of(context).being_id))
 
-    async def list_templates(
-        self, context: RequestContext, params: types.PaginatedRequestParams
-    ) -> types.ListResourceTemplatesResult:
+    async def list_templates(self, context: RequestContext, params: PageRequest) -> types.ListResourceTemplatesResult:
         """None: every resource is listed."""
         return types.ListResourceTemplatesResult(resource_templates=[])
 
@@ -171,7 +167,7 @@ class McpRequestHandlers:
 
     @asynccontextmanager
     async def _context_call(self, name: str, context: RequestContext) -> AsyncIterator[Call]:
-        """As for a tool call: expected errors say what to do, no traceback reaches a client."""
+        """A call whose errors are translated as a tool's: they say what to do, and no traceback reaches a client."""
         caller = self.caller_of(context)
         counts = self._allowed_tools(caller).counts_recalls(CONTEXT_TOOL)
         scope = Scope(caller.being_id, client_name(context), caller.role, count_activations=counts)
@@ -182,12 +178,14 @@ class McpRequestHandlers:
         except MadeleineError as error:
             raise MCPError(types.INTERNAL_ERROR, str(error)) from error
         except Exception as error:
-            message = "".join(part.text for part in crash(name, error).content if isinstance(part, types.TextContent))
+            message = "".join(
+                part.text for part in crash_answer(name, error).content if isinstance(part, types.TextContent)
+            )
             raise MCPError(types.INTERNAL_ERROR, message) from error
 
 
 def server_instructions(toolset: Toolset) -> str:
-    """For the tools that this connection has."""
+    """The instructions for the tools that this connection has."""
     advice = [sentence for name, sentence in TOOL_ADVICE.items() if name in toolset.names]
     return " ".join([INSTRUCTIONS_OPENING, *advice, STORED_DATA_WARNING])
 
@@ -235,3 +233,30 @@ async def progress_reporter(context: RequestContext) -> AsyncIterator[ReportProg
         await sender
     finally:
         sender.cancel()
+
+
+async def serve_stdio(settings: Settings) -> None:
+    """Serve until the client closes either pipe, or SIGTERM or SIGINT. Calls under way are finished, the index is
+    flushed. Raises `InvalidInput` for unknown tools."""
+    toolset, caller = selected_toolset(settings), Caller(BeingId(settings.being))
+    end = anyio.Event()
+    with call_on_stop_signals(end.set):
+        async with served_memory(settings) as served, stdio_transport(end) as (incoming, outgoing):
+            handlers = McpRequestHandlers(
+                toolset, lambda _: caller, served.memory.use_cases, lambda _: served.models.for_process()
+            )
+            await handlers.serve(incoming, outgoing)
+
+
+@contextmanager
+def call_on_stop_signals(end: Callable[[], None]) -> Iterator[None]:
+    """Call `end` on SIGTERM and SIGINT; not on Windows, whose event loop takes no signals."""
+    loop = asyncio.get_running_loop()
+    signals = () if sys.platform == "win32" else (signal.SIGTERM, signal.SIGINT)
+    for number in signals:
+        loop.add_signal_handler(number, end)
+    try:
+        yield
+    finally:
+        for number in signals:
+            loop.remove_signal_handler(number)

@@ -45,7 +45,7 @@ def from_json(example: str) -> BeforeValidator:
 
 NameList = Annotated[tuple[str, ...], parse_text(split_names)]
 """In the environment separated by commas, in the file a list or the same."""
-CaseInsensitive = parse_text(str.lower)
+AnyCase = parse_text(str.lower)
 Share = Annotated[float, Field(ge=0, le=1)]
 TokenBudget = Annotated[int, Field(ge=0, le=10**12)]
 """0: no limit."""

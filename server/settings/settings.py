@@ -12,7 +12,7 @@ from typing import Annotated, Any, Literal
 
 from pydantic import AfterValidator, ConfigDict, Field, ValidationError
 
-from madeleine.inference.packaged import MODEL_NAME as PACKAGED_MODEL
+from madeleine.inference.packaged import PACKAGED_MODEL
 from madeleine.memory.context.context import TOKEN_LIMIT
 from madeleine.memory.context.values import ContextFlags
 from madeleine.memory.errors import InvalidInput
@@ -32,7 +32,7 @@ from madeleine.server.settings.environment import (
     read_settings_file,
 )
 from madeleine.server.settings.fields import (
-    CaseInsensitive,
+    AnyCase,
     NameList,
     Seconds,
     Share,
@@ -69,7 +69,7 @@ class Settings(HttpSettings, LlmSettings, ContextFlags):
     """Time from the last client's disconnection to the host's end."""
     attach: Literal["", "unix", "tcp"] = ""
     """How clients reach their host: a Unix socket, or loopback TCP with a token; "": the platform's default."""
-    log_level: Annotated[Literal["debug", "info", "warning", "error"], CaseInsensitive] = "info"
+    log_level: Annotated[Literal["debug", "info", "warning", "error"], AnyCase] = "info"
 
     toolsets: NameList = ()
     tools: NameList = ()
@@ -86,7 +86,7 @@ class Settings(HttpSettings, LlmSettings, ContextFlags):
     recall_min_importance: Share = _RECALL_DEFAULTS.min_importance
     recall_non_inferable_only: bool = False
     """Restrict recall to memories with the theme `non-inferable`."""
-    ranking: Annotated[RankingProfile, CaseInsensitive] = _RECALL_DEFAULTS.ranking
+    ranking: Annotated[RankingProfile, AnyCase] = _RECALL_DEFAULTS.ranking
     """The profile of calls that choose none."""
     associative_weights: Annotated[AssociativeWeights, from_json('{"similarity": 0.45}')] = (
         _RECALL_DEFAULTS.profiles.associative
@@ -115,7 +115,7 @@ class Settings(HttpSettings, LlmSettings, ContextFlags):
     patrol_token_budget: TokenBudget = _PATROL_DEFAULTS.token_budget
     compression_threshold: Annotated[int, Field(ge=1, le=10**9)] = _PATROL_DEFAULTS.compression_threshold
 
-    thread: Annotated[Literal["auto", "on", "off"], CaseInsensitive] = "auto"
+    thread: Annotated[Literal["auto", "on", "off"], AnyCase] = "auto"
     """auto: where a language model was chosen for this program, or `thread_records` is on. on: also with a key that
     lies in the environment for others."""
     thread_seconds: Seconds = 5.0

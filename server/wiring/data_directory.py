@@ -16,12 +16,12 @@ from madeleine.server.attach.endpoint import hold_file_lock
 
 logger = logging.getLogger(__name__)
 
-LOCK_FILE = "owner.lock"
-OWNER = "owner.json"
+OWNER_LOCK_FILE = "owner.lock"
+OWNER_FILE = "owner.json"
 """The owner's process id and version, for information only."""
-FILES = ("memory.db*", "owner.*", "host.*", "madeleine.*")
-DIRECTORIES = ("index", "models")
-OTHERS = stat.S_IRWXG | stat.S_IRWXO
+PRIVATE_FILES = ("memory.db*", "owner.*", "host.*", "madeleine.*")
+PRIVATE_DIRECTORIES = ("index", "models")
+GROUP_AND_OTHERS = stat.S_IRWXG | stat.S_IRWXO
 
 
 @contextmanager
@@ -33,30 +33,30 @@ def own_directory(data_dir: Path) -> Iterator[None]:
     with ExitStack() as stack:
         try:
             data_dir.mkdir(mode=0o700, parents=True, exist_ok=True)
-            acquired = stack.enter_context(hold_file_lock(data_dir / LOCK_FILE))
+            acquired = stack.enter_context(hold_file_lock(data_dir / OWNER_LOCK_FILE))
         except OSError as error:
             raise StorageError(
                 f"{data_dir} cannot be used: {error}. Set MADELEINE_DATA_DIR to a writable directory."
             ) from error
         if not acquired:
             raise StorageBusy(
-                f"The memory in {data_dir} is in use by another Madeleine{_owner(data_dir)}. "
+                f"The memory in {data_dir} is in use by another Madeleine{_owner_process(data_dir)}. "
                 "End that one (madeleine stop), or give this one a directory of its own with MADELEINE_DATA_DIR."
             )
         try:
             with suppress(OSError):  # a full disk must not keep the memory shut
                 owner = {"pid": os.getpid(), "version": __version__}
-                (data_dir / OWNER).write_text(json.dumps(owner), encoding="utf-8")
+                (data_dir / OWNER_FILE).write_text(json.dumps(owner), encoding="utf-8")
             restrict_permissions(data_dir)
             yield
         finally:
             with suppress(OSError):
-                (data_dir / OWNER).unlink(missing_ok=True)
+                (data_dir / OWNER_FILE).unlink(missing_ok=True)
 
 
-def _owner(data_dir: Path) -> str:
+def _owner_process(data_dir: Path) -> str:
     try:
-        owner = json.loads((data_dir / OWNER).read_text(encoding="utf-8"))
+        owner = json.loads((data_dir / OWNER_FILE).read_text(encoding="utf-8"))
         return f" (process {int(owner['pid'])})"
     except (OSError, ValueError, KeyError, TypeError):
         return ""
@@ -64,7 +64,7 @@ def _owner(data_dir: Path) -> str:
 
 def restrict_umask() -> None:
     """For all files that this process and its children create, whoever creates them: engines, libraries, SQLite."""
-    os.umask(OTHERS)
+    os.umask(GROUP_AND_OTHERS)
 
 
 def restrict_permissions(data_dir: Path) -> None:
@@ -75,25 +75,25 @@ def restrict_permissions(data_dir: Path) -> None:
     """
     if os.name == "nt":  # permissions are inherited there, and these bits mean nothing
         return
-    ours = {path for pattern in (*FILES, *DIRECTORIES) for path in data_dir.glob(pattern)}
-    for directory in (data_dir / name for name in DIRECTORIES):
+    ours = {path for pattern in (*PRIVATE_FILES, *PRIVATE_DIRECTORIES) for path in data_dir.glob(pattern)}
+    for directory in (data_dir / name for name in PRIVATE_DIRECTORIES):
         if not directory.is_symlink():
             ours.update(directory.rglob("*"))
     foreign = sorted(path.name for path in data_dir.iterdir() if path not in ours)
-    changed = sum(map(_restrict, ours if foreign else ours | {data_dir}))
-    if foreign and data_dir.lstat().st_mode & OTHERS:
+    changed = sum(map(_restrict_path, ours if foreign else ours | {data_dir}))
+    if foreign and data_dir.lstat().st_mode & GROUP_AND_OTHERS:
         logger.warning("others may list %s; it stays so, for it holds other files: %s", data_dir, foreign[0])
     if changed:
         logger.warning("others could read the memory in %s: %d files and directories closed", data_dir, changed)
 
 
-def _restrict(path: Path) -> bool:
+def _restrict_path(path: Path) -> bool:
     """Whether others had access. Links are not followed."""
     try:
         mode = path.lstat().st_mode
-        if stat.S_ISLNK(mode) or not mode & OTHERS:
+        if stat.S_ISLNK(mode) or not mode & GROUP_AND_OTHERS:
             return False
-        path.chmod(stat.S_IMODE(mode) & ~OTHERS)
+        path.chmod(stat.S_IMODE(mode) & ~GROUP_AND_OTHERS)
         return True
     except FileNotFoundError:  # a temporary file that was just removed
         return False

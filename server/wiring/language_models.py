@@ -16,7 +16,7 @@ from madeleine.server.settings.language_model import LlmSettings, is_valid_key, 
 
 logger = logging.getLogger(__name__)
 
-MAX_IDLE = 16
+MAX_IDLE_MODELS = 16
 """Unused models that stay open for the next call with their key."""
 
 LeasedModel = AbstractAsyncContextManager[LanguageModel | None]
@@ -104,5 +104,5 @@ class LanguageModels:
 
     async def _close_oldest_idle(self) -> None:
         idle = [model_key for model_key, entry in self._open.items() if not entry.users]
-        for model_key in idle[: max(0, len(idle) - MAX_IDLE)]:
+        for model_key in idle[: max(0, len(idle) - MAX_IDLE_MODELS)]:
             await self._open.pop(model_key).model.aclose()

@@ -6,9 +6,8 @@ from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 
 from madeleine.memory.errors import InvalidInput
-from madeleine.server.http.tokens import TokenLedger
 from madeleine.server.settings.settings import Settings
-from madeleine.storage.sql.administration import open_tokens
+from madeleine.storage.sql.administration import TokenRepository, open_tokens
 from madeleine.storage.sql.ledger import Ledger, open_ledger
 
 LEDGER_FILE = "memory.db"
@@ -26,7 +25,7 @@ async def ledger_alone(settings: Settings, *, create: bool = True) -> AsyncItera
 
 
 @asynccontextmanager
-async def open_token_ledger(settings: Settings) -> AsyncIterator[TokenLedger]:
+async def open_token_ledger(settings: Settings) -> AsyncIterator[TokenRepository]:
     """On connections of its own, beside a running host and before the memory is open."""
     settings.data_dir.mkdir(mode=0o700, parents=True, exist_ok=True)
     async with open_tokens(settings.data_dir / LEDGER_FILE) as tokens:

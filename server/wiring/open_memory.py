@@ -78,7 +78,7 @@ async def open_memory(
         stack.push_async_callback(embedder.close)
         index, keeper = await open_index(settings, ledger, embedder, rebuild=rebuild, progress=progress)
         stack.push_async_callback(index.close)
-        if reranker := reranker_of(settings, settings.data_dir / MODELS_FOLDER):
+        if reranker := configured_reranker(settings, settings.data_dir / MODELS_FOLDER):
             stack.push_async_callback(reranker.close)
         upkeep = IndexUpkeep(keeper, index, embedder.warm_up, Scrubber(ledger.erasure, keeper, index))
         if background:
@@ -100,7 +100,7 @@ def _build_use_cases(
     reranker: Reranker | None,
     on_patrol_event: Callable[[PatrolEvent], None] | None,
 ) -> tuple[UseCases, MemoryThread]:
-    redact = redaction(settings)
+    redact = configured_redaction(settings)
     write_lock = asyncio.Lock()
     store = StoreScenes(
         ledger.memories, index, embedder, now=utc_now, on_commit=upkeep.wake, redact=redact, write_lock=write_lock
@@ -138,7 +138,7 @@ def _build_use_cases(
         embedder,
         ledger.activations,
         now=utc_now,
-        config=recall_config(settings),
+        config=configured_recall(settings),
         reranker=reranker,
         costs=ledger.patrols,
         redact=redact,
@@ -185,11 +185,11 @@ def _build_use_cases(
     return use, thread
 
 
-def redaction(settings: Settings) -> Redact:
+def configured_redaction(settings: Settings) -> Redact:
     return redact_secrets if settings.redact else without_redaction
 
 
-def recall_config(settings: Settings) -> RecallConfig:
+def configured_recall(settings: Settings) -> RecallConfig:
     return RecallConfig(
         thresholds=MatchThresholds(cosine=settings.recall_threshold),
         ranking=settings.ranking,
@@ -202,7 +202,7 @@ def recall_config(settings: Settings) -> RecallConfig:
     )
 
 
-def reranker_of(settings: Settings, models_dir: Path) -> FastembedReranker | None:
+def configured_reranker(settings: Settings, models_dir: Path) -> FastembedReranker | None:
     """Loads nothing before its first use."""
     if not settings.reranker:
         return None

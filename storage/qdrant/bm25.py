@@ -7,51 +7,51 @@ from functools import cache
 
 import qdrant_edge
 
-from madeleine.memory.text.lexicon import lexicon
+from madeleine.memory.text.lexicon import load_lexicon
 from madeleine.memory.text.terms import STOP_WORDS, normalize_words
 
-WORDS_VERSION = 3
+BM25_TERMS_VERSION = 3
 """Raise it when the analysis below or `memory.text.terms` changes: the index is then rebuilt."""
 
 WeightedTerms = tuple[list[int], list[float]]
 """(term ids, their weights), of equal length; both empty for a text of stop words or signs alone."""
 
-_HAN = "\u3005\u3007\u3400-\u4dbf\u4e00-\u9fff\uf900-\ufaff\U00020000-\U0003ffff"
+_HAN_RANGE = "\u3005\u3007\u3400-\u4dbf\u4e00-\u9fff\uf900-\ufaff\U00020000-\U0003ffff"
 _KANA_AND_HANGUL = "\u3040-\u30fa\u30fc-\u30ff\u1100-\u11ff\uac00-\ud7a3"
 _THAI_LAO_BURMESE_KHMER = "\u0e00-\u0eff\u1000-\u109f\u1780-\u17ff"
-_UNSPACED = re.compile(f"[{_HAN}{_KANA_AND_HANGUL}{_THAI_LAO_BURMESE_KHMER}]+")
-_LONE_HAN_SIGN = re.compile(f"(?<![{_HAN}])[{_HAN}](?![{_HAN}])")
+_UNSPACED_RUN = re.compile(f"[{_HAN_RANGE}{_KANA_AND_HANGUL}{_THAI_LAO_BURMESE_KHMER}]+")
+_LONE_HAN_SIGN = re.compile(f"(?<![{_HAN_RANGE}])[{_HAN_RANGE}](?![{_HAN_RANGE}])")
 _HIRAGANA = re.compile("[\u3040-\u309f]+")
-PAIR = 2
-_LETTERS = "bcdfghjklmnpqrtv"
-TWO_DIGITS = 2
+PAIR_LENGTH = 2
+_DIGIT_LETTERS = "bcdfghjklmnpqrtv"
+ZERO_PADDED_LENGTH = 2
 """Of such the leading zero is dropped: 03 is a day or an hour, 007 and 0049 are what they are."""
-_MONTHS = [month.title() for month in lexicon("en").entries["months"].split()]
-_MONTH = "|".join(rf"{name[:3]}(?:{name[3:]})?" for name in _MONTHS) + "|Sept"
+_MONTHS = [month.title() for month in load_lexicon("en").entries["months"].split()]
+_A_MONTH = "|".join(rf"{name[:3]}(?:{name[3:]})?" for name in _MONTHS) + "|Sept"
 _ISO_DATE = re.compile(r"(?<![\w-])(\d{4})-(0[1-9]|1[0-2])-([0-3]\d)(?![\d-])")
 _DAY_OF_MONTH = re.compile(
-    rf"(?<!\w)([0-3]?\d)(?:st|nd|rd|th)?(?: of)? ({_MONTH})\b|\b({_MONTH})\.? ([0-3]?\d)(?:st|nd|rd|th)?(?!\w)",
+    rf"(?<!\w)([0-3]?\d)(?:st|nd|rd|th)?(?: of)? ({_A_MONTH})\b|\b({_A_MONTH})\.? ([0-3]?\d)(?:st|nd|rd|th)?(?!\w)",
     re.IGNORECASE,
 )
-_NAME = re.compile(r"(?:(?<=[\w,;:] )|(?<=\())(?:May|Will)\b(?! (?:I|You|We|They|The|My)\b)|\bMay(?= \d)")
-_NAMES = ("zqmay", "zqwill")
-_SPELT_WORD = re.compile(r"\bzq\w+")
-_THOUSANDS = re.compile(r"(?<=\d),(?=\d{3}(?!\d))")
-_ORDINAL = re.compile(r"(?<!\w)(\d+)(?:st|nd|rd|th)(?!\w)", re.IGNORECASE)
+_MAY_OR_WILL = re.compile(r"(?:(?<=[\w,;:] )|(?<=\())(?:May|Will)\b(?! (?:I|You|We|They|The|My)\b)|\bMay(?= \d)")
+_SPELT_NAMES = ("zqmay", "zqwill")
+_SPELT_NUMBER_OR_NAME = re.compile(r"\bzq\w+")
+_THOUSANDS_COMMA = re.compile(r"(?<=\d),(?=\d{3}(?!\d))")
+_ORDINAL_NUMBER = re.compile(r"(?<!\w)(\d+)(?:st|nd|rd|th)(?!\w)", re.IGNORECASE)
 _NUMBER = re.compile(r"(?<![^\W_])\d++(?![^\W\d_])")
-_SOUGHT = frozenset("s t d m o y don ma won".split())
+_SEARCHABLE_STOP_WORDS = frozenset("s t d m o y don ma won".split())
 """Of the stop words the pieces of contractions: with apostrophes dropped these are words of their own (vitamin D, who
 won)."""
 
-AVERAGE_WORDS = 60
-AVERAGE_PAIRS = 150
+AVERAGE_DOCUMENT_WORDS = 60
+AVERAGE_DOCUMENT_PAIRS = 150
 """Fixed, for an average that moved with the corpus would need every memory to be encoded again; 60 is as good as the
 true one. Text without spaces has two and a half times as many terms for as much said (JSQuAD, nDCG@10: 92.7 at 150,
 91.5 at 60)."""
 
 
 @cache
-def _bm25(average_length: int = AVERAGE_WORDS) -> qdrant_edge.Bm25:
+def _encoder(average_length: int = AVERAGE_DOCUMENT_WORDS) -> qdrant_edge.Bm25:
     # k and b as tuned on LoCoMo and BEAM.
     return qdrant_edge.Bm25(
         qdrant_edge.Bm25Config(
@@ -60,7 +60,7 @@ def _bm25(average_length: int = AVERAGE_WORDS) -> qdrant_edge.Bm25:
             avg_len=average_length,
             tokenizer=qdrant_edge.TokenizerType.Multilingual,
             lowercase=True,
-            stopwords=qdrant_edge.StopwordsSet(custom=set(STOP_WORDS - _SOUGHT)),
+            stopwords=qdrant_edge.StopwordsSet(custom=set(STOP_WORDS - _SEARCHABLE_STOP_WORDS)),
             stemmer=qdrant_edge.SnowballParams(qdrant_edge.SnowballLanguage.English),
         )
     )
@@ -68,15 +68,17 @@ def _bm25(average_length: int = AVERAGE_WORDS) -> qdrant_edge.Bm25:
 
 def document_terms(words: str) -> WeightedTerms:
     """Weights are BM25's term-frequency part. `words` has been through `memory.text.terms`."""
-    unspaced = sum(len(run) for run in _UNSPACED.findall(words))
-    average = AVERAGE_PAIRS if 2 * unspaced > len(words) else AVERAGE_WORDS
-    vector = _bm25(average).embed_document(_with_numbers_as_words(_UNSPACED.sub(_document_pieces, words)))
+    unspaced = sum(len(run) for run in _UNSPACED_RUN.findall(words))
+    average = AVERAGE_DOCUMENT_PAIRS if 2 * unspaced > len(words) else AVERAGE_DOCUMENT_WORDS
+    vector = _encoder(average).embed_document(_with_numbers_as_words(_UNSPACED_RUN.sub(_document_pairs, words)))
     return vector.indices, vector.values
 
 
 def query_terms(words: str) -> list[int]:
     """Each term once."""
-    return _bm25().embed_query(_with_numbers_as_words(_UNSPACED.sub(_query_pieces, normalize_words(words)))).indices
+    return (
+        _encoder().embed_query(_with_numbers_as_words(_UNSPACED_RUN.sub(_query_pairs, normalize_words(words)))).indices
+    )
 
 
 def _with_numbers_as_words(text: str) -> str:
@@ -85,8 +87,8 @@ def _with_numbers_as_words(text: str) -> str:
     verbs by their capital within a sentence."""
     text = _ISO_DATE.sub(_date_in_words, text)
     text = _DAY_OF_MONTH.sub(_day_as_word, text)
-    text = _NAME.sub(lambda name: f"zq{name.group().lower()}", text)
-    return _NUMBER.sub(_number_as_word, _ORDINAL.sub(r"\1", _THOUSANDS.sub("", text)))
+    text = _MAY_OR_WILL.sub(lambda name: f"zq{name.group().lower()}", text)
+    return _NUMBER.sub(_number_as_word, _ORDINAL_NUMBER.sub(r"\1", _THOUSANDS_COMMA.sub("", text)))
 
 
 def _date_in_words(date: re.Match[str]) -> str:
@@ -98,16 +100,16 @@ def _day_as_word(match: re.Match[str]) -> str:
     day_first, month_first = match.group(1, 2), match.group(4, 3)
     day, named = day_first if day_first[0] else month_first
     month = next(name for name in _MONTHS if name.lower().startswith(named[:3].lower()))
-    return f"zq{month.lower()}{_spelt(str(int(day)))} {'zqmay' if month == 'May' else month}"
+    return f"zq{month.lower()}{_digits_as_letters(str(int(day)))} {'zqmay' if month == 'May' else month}"
 
 
 def _number_as_word(number: re.Match[str]) -> str:
     digits = number.group()
-    return f" zq{_spelt(str(int(digits)) if len(digits) == TWO_DIGITS else digits)} "
+    return f" zq{_digits_as_letters(str(int(digits)) if len(digits) == ZERO_PADDED_LENGTH else digits)} "
 
 
-def _spelt(digits: str) -> str:
-    return "".join(_LETTERS[int(digit)] for digit in digits)
+def _digits_as_letters(digits: str) -> str:
+    return "".join(_DIGIT_LETTERS[int(digit)] for digit in digits)
 
 
 # Scripts that put no spaces between words are cut into pairs of signs here. The tokenizer's own word lists depend on
@@ -115,42 +117,42 @@ def _spelt(digits: str) -> str:
 # found in 東京で寿司を食べました. JSQuAD, nDCG@10: 91.1 so, 90.8 by the tokenizer's words.
 
 
-def _document_pieces(run: re.Match[str]) -> str:
+def _document_pairs(run: re.Match[str]) -> str:
     """Every pair, and each Han sign with none beside it, which in Japanese is a word (all Han signs: 90.4)."""
     signs = run.group()
-    return _as_words([*_pairs(signs), *(_LONE_HAN_SIGN.findall(signs) if len(signs) > 1 else ())])
+    return _pairs_as_words([*_sign_pairs(signs), *(_LONE_HAN_SIGN.findall(signs) if len(signs) > 1 else ())])
 
 
-def _query_pieces(run: re.Match[str]) -> str:
+def _query_pairs(run: re.Match[str]) -> str:
     """Pairs, without those of hiragana alone, which are endings and particles, where there are others (+0.3 points of
     R@10 on JSQuAD); a single sign only where it stands alone."""
-    pairs = _pairs(run.group())
-    return _as_words([pair for pair in pairs if not _HIRAGANA.fullmatch(pair)] or pairs)
+    pairs = _sign_pairs(run.group())
+    return _pairs_as_words([pair for pair in pairs if not _HIRAGANA.fullmatch(pair)] or pairs)
 
 
 def number_terms(words: str) -> frozenset[int]:
     """The terms of a query that are numbers or days."""
-    spelt = _SPELT_WORD.findall(_with_numbers_as_words(_UNSPACED.sub(" ", normalize_words(words))))
-    number_words = [word for word in spelt if word not in _NAMES]
-    return frozenset(_bm25().embed_query(" ".join(number_words)).indices) if number_words else frozenset()
+    spelt = _SPELT_NUMBER_OR_NAME.findall(_with_numbers_as_words(_UNSPACED_RUN.sub(" ", normalize_words(words))))
+    number_words = [word for word in spelt if word not in _SPELT_NAMES]
+    return frozenset(_encoder().embed_query(" ".join(number_words)).indices) if number_words else frozenset()
 
 
-def bridge_terms(words: str) -> frozenset[int]:
+def particle_bridge_terms(words: str) -> frozenset[int]:
     """The terms of a query that are half hiragana: they join a word to its particle, 都の in 京都の桜."""
     half_hiragana = [
         pair
-        for run in _UNSPACED.findall(normalize_words(words))
-        for pair in _pairs(run)
-        if len(pair) == PAIR and bool(_HIRAGANA.fullmatch(pair[0])) != bool(_HIRAGANA.fullmatch(pair[1]))
+        for run in _UNSPACED_RUN.findall(normalize_words(words))
+        for pair in _sign_pairs(run)
+        if len(pair) == PAIR_LENGTH and bool(_HIRAGANA.fullmatch(pair[0])) != bool(_HIRAGANA.fullmatch(pair[1]))
     ]
-    return frozenset(_bm25().embed_query(_as_words(half_hiragana)).indices) if half_hiragana else frozenset()
+    return frozenset(_encoder().embed_query(_pairs_as_words(half_hiragana)).indices) if half_hiragana else frozenset()
 
 
-def _pairs(signs: str) -> list[str]:
-    return [signs[at : at + PAIR] for at in range(max(1, len(signs) - 1))]
+def _sign_pairs(signs: str) -> list[str]:
+    return [signs[at : at + PAIR_LENGTH] for at in range(max(1, len(signs) - 1))]
 
 
-def _as_words(pieces: list[str]) -> str:
+def _pairs_as_words(pairs: list[str]) -> str:
     # Spelt in letters that neither the tokenizer splits nor the stemmer shortens.
-    spelt = ("".join(_LETTERS[int(digit, 16)] for sign in piece for digit in f"{ord(sign):x}") for piece in pieces)
+    spelt = ("".join(_DIGIT_LETTERS[int(digit, 16)] for sign in pair for digit in f"{ord(sign):x}") for pair in pairs)
     return f" {' '.join(spelt)} "

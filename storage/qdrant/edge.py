@@ -29,39 +29,24 @@ import qdrant_edge as qe
 from madeleine.memory.errors import IndexNeedsRebuild, IndexUnavailable
 from madeleine.memory.index import IndexPoint
 from madeleine.memory.model import BeingId, MemoryId, Scope
-from madeleine.storage.qdrant.edge_engine import (
-    Builder,
-    Change,
-    Work,
-    apply,
-    create_shard,
-    edge_filter,
-    edge_hit,
-    edge_point,
-    edge_request,
-    engine_errors,
-    load_checked,
-    may_be_optimized,
-    optimize_files,
-    rewrite_files,
-)
-from madeleine.storage.qdrant.edge_files import Manifest, copy_tree
-from madeleine.storage.qdrant.queries import Hit, HybridIndex, IdfByTerm, PointFilter, PointQuery
-from madeleine.storage.qdrant.schema import BM25, SCAN_BELOW, Fingerprint
+from madeleine.storage.qdrant import edge_engine as engine
+from madeleine.storage.qdrant.edge_files import Manifest, copy_sparse_tree
+from madeleine.storage.qdrant.queries import HybridIndex, IdfByTerm, PointFilter, PointHit, PointQuery
+from madeleine.storage.qdrant.schema import BM25_VECTOR, FULL_SCAN_POINTS, IndexFingerprint
 from madeleine.storage.resources import INDEX_RESERVE_BYTES, has_disk_space, require_disk_space, return_free_memory
 
-_SLICE = 64
+_POINTS_PER_UPDATE = 64
 """Points an update: 2 to 3 ms."""
-_DRIFT = 0.01
-_GENERATION = "generation-"
-_OPENING = "opening"
-_FLUSHING = "flushing"
+_STALE_WRITES_SHARE = 0.01
+_GENERATION_PREFIX = "generation-"
+_OPENING_MARKER = "opening"
+_FLUSHING_MARKER = "flushing"
 
-_T = TypeVar("_T")
+_Item = TypeVar("_Item")
 
 
 @dataclass(slots=True)
-class _Statistics:
+class _BeingStatistics:
     """Of a being, remembered until there were more writes than one for a hundred memories: in a store of less than a
     hundred the figures are always exact, in a larger one they lag by at most 0.01 in the logarithm."""
 
@@ -73,7 +58,7 @@ class _Statistics:
 class EdgeIndex(HybridIndex):
     """`memory.index.Index`. For one process and one event loop: a second opener gets `IndexUnavailable`."""
 
-    def __init__(self, directory: Path, fingerprint: Fingerprint, generation: str, shard: qe.EdgeShard) -> None:
+    def __init__(self, directory: Path, fingerprint: IndexFingerprint, generation: str, shard: qe.EdgeShard) -> None:
         self._directory = directory
         self._fingerprint = fingerprint
         self._generation = generation
@@ -81,14 +66,14 @@ class EdgeIndex(HybridIndex):
         self._closed = False
         self._writing = asyncio.Lock()
         self._disk = ThreadPoolExecutor(max_workers=1, thread_name_prefix="index-disk")
-        self._statistics: dict[BeingId, _Statistics] = {}
+        self._statistics: dict[BeingId, _BeingStatistics] = {}
         self._missed: dict[str, qe.Point | None] | None = None
         """Changes of the live index since it was copied; None while there is no copy."""
         self._renewing = asyncio.Lock()
-        self._builder = Builder()
+        self._builder = engine.RenewalProcess()
 
     @classmethod
-    async def open(cls, directory: Path, fingerprint: Fingerprint) -> EdgeIndex:
+    async def open(cls, directory: Path, fingerprint: IndexFingerprint) -> EdgeIndex:
         """The index on disk, or a new empty one if there is none.
 
         Raises `IndexNeedsRebuild` if its files are damaged or were made with another fingerprint, `IndexUnavailable` if
@@ -97,26 +82,28 @@ class EdgeIndex(HybridIndex):
         return await asyncio.to_thread(cls._open, directory, fingerprint)
 
     @classmethod
-    async def create_anew(cls, directory: Path, fingerprint: Fingerprint, *, scan_below: int = SCAN_BELOW) -> EdgeIndex:
+    async def create_anew(
+        cls, directory: Path, fingerprint: IndexFingerprint, *, scan_below: int = FULL_SCAN_POINTS
+    ) -> EdgeIndex:
         """Removes the index on disk without opening it, and creates an empty one."""
         return await asyncio.to_thread(cls._create, directory, fingerprint, scan_below)
 
     @classmethod
-    def _open(cls, directory: Path, fingerprint: Fingerprint) -> EdgeIndex:
+    def _open(cls, directory: Path, fingerprint: IndexFingerprint) -> EdgeIndex:
         if not any(directory.glob("*")):
-            return cls._create(directory, fingerprint, SCAN_BELOW)
+            return cls._create(directory, fingerprint, FULL_SCAN_POINTS)
         manifest = Manifest.read(directory)
         if manifest.fingerprint != fingerprint.to_json():
             raise IndexNeedsRebuild("The index was made with another model or schema.")
-        marker = directory / _OPENING
+        marker = directory / _OPENING_MARKER
         if marker.exists():
             raise IndexNeedsRebuild("The process died while it opened the index.")
-        if damage := manifest.damage(directory, flushing=(directory / _FLUSHING).exists()):
+        if damage := manifest.damage(directory, flushing=(directory / _FLUSHING_MARKER).exists()):
             raise IndexNeedsRebuild(f"The index's files are damaged: {damage}.")
-        _require_room(directory)  # loading writes
+        _require_index_reserve(directory)  # loading writes
         marker.touch()
         try:
-            shard = load_checked(directory / manifest.generation, fingerprint.dim)
+            shard = engine.load_checked_shard(directory / manifest.generation, fingerprint.dim)
             index = cls(directory, fingerprint, manifest.generation, shard)
             index._write_out_live()
         finally:
@@ -125,14 +112,14 @@ class EdgeIndex(HybridIndex):
         return index
 
     @classmethod
-    def _create(cls, directory: Path, fingerprint: Fingerprint, scan_below: int) -> EdgeIndex:
-        _remove(directory)
-        generation = f"{_GENERATION}{uuid4().hex}"
+    def _create(cls, directory: Path, fingerprint: IndexFingerprint, scan_below: int) -> EdgeIndex:
+        _remove_tree(directory)
+        generation = f"{_GENERATION_PREFIX}{uuid4().hex}"
         directory.mkdir(mode=0o700, parents=True, exist_ok=True)
-        _require_room(directory)
-        with engine_errors(IndexUnavailable):
+        _require_index_reserve(directory)
+        with engine.engine_errors(IndexUnavailable):
             kilobytes = max(1, scan_below * fingerprint.dim * 4 // 1024)
-            shard = create_shard(directory / generation, fingerprint.dim, kilobytes)
+            shard = engine.create_shard(directory / generation, fingerprint.dim, kilobytes)
         index = cls(directory, fingerprint, generation, shard)
         index._write_out_live()
         return index
@@ -140,18 +127,18 @@ class EdgeIndex(HybridIndex):
     # --- writing ----------------------------------------------------------------------------------------------
 
     async def upsert(self, points: Sequence[IndexPoint]) -> None:
-        await self._change(points, lambda point: (point.memory.id, edge_point(point)))
+        await self._change(points, lambda point: (point.memory.id, engine.edge_point(point)))
 
     async def delete(self, ids: Sequence[MemoryId]) -> None:
         await self._change(ids, lambda id: (id, None))
 
-    async def _change(self, items: Sequence[_T], change_of: Callable[[_T], Change]) -> None:
+    async def _change(self, items: Sequence[_Item], change_of: Callable[[_Item], engine.PointChange]) -> None:
         """In order, also among concurrent callers."""
         async with self._writing:
-            for start in range(0, len(items), _SLICE):
-                _require_room(self._directory)
-                changes = [change_of(item) for item in items[start : start + _SLICE]]
-                apply(self._shard, changes)
+            for start in range(0, len(items), _POINTS_PER_UPDATE):
+                _require_index_reserve(self._directory)
+                changes = [change_of(item) for item in items[start : start + _POINTS_PER_UPDATE]]
+                engine.apply_changes(self._shard, changes)
                 for statistics in self._statistics.values():
                     statistics.writes += len(changes)
                 if self._missed is not None:
@@ -161,32 +148,30 @@ class EdgeIndex(HybridIndex):
     # --- reading ----------------------------------------------------------------------------------------------
 
     async def count(self) -> int:
-        with engine_errors(IndexUnavailable):
+        with engine.engine_errors(IndexUnavailable):
             return self._shard.count(qe.CountRequest())
 
-    async def _run(self, queries: Sequence[PointQuery]) -> list[list[Hit]]:
-        filter_of = cache(edge_filter)  # built once for all queries of a batch
-        with engine_errors(IndexUnavailable):
-            batch = qe.QueryBatchRequest([edge_request(query, filter_of) for query in queries])
+    async def _run(self, queries: Sequence[PointQuery]) -> list[list[PointHit]]:
+        filter_of = cache(engine.edge_filter)  # built once for all queries of a batch
+        with engine.engine_errors(IndexUnavailable):
+            batch = qe.QueryBatchRequest([engine.edge_request(query, filter_of) for query in queries])
             answers = self._shard.query_batch(batch)
             return [
-                [edge_hit(point, query) for point in points] for query, points in zip(queries, answers, strict=True)
+                [engine.edge_hit(point, query) for point in points]
+                for query, points in zip(queries, answers, strict=True)
             ]
 
-    def _known_idf(self, scope: Scope) -> IdfByTerm:
-        return self._statistics_of(scope).idf
-
     async def _count_documents(self, scope: Scope) -> int:
-        return self._statistics_of(scope).documents
+        return self._statistics[scope.being_id].documents
 
-    def _statistics_of(self, scope: Scope) -> _Statistics:
+    def _known_idf(self, scope: Scope) -> IdfByTerm:
         statistics = self._statistics.get(scope.being_id)
-        if statistics is None or statistics.writes > statistics.documents * _DRIFT:
-            where = edge_filter(PointFilter(being=scope.being_id, vector=BM25))
-            with engine_errors(IndexUnavailable):
+        if statistics is None or statistics.writes > statistics.documents * _STALE_WRITES_SHARE:
+            where = engine.edge_filter(PointFilter(being=scope.being_id, vector=BM25_VECTOR))
+            with engine.engine_errors(IndexUnavailable):
                 documents = self._shard.count(qe.CountRequest(filter=where))
-            statistics = self._statistics[scope.being_id] = _Statistics(documents)
-        return statistics
+            statistics = self._statistics[scope.being_id] = _BeingStatistics(documents)
+        return statistics.idf
 
     # --- disk -------------------------------------------------------------------------------------------------
 
@@ -225,9 +210,9 @@ class EdgeIndex(HybridIndex):
 
     def _write_out(self, shard: qe.EdgeShard, generation: str) -> None:
         """Everything to disk, and the manifest after it; the manifest makes `generation` the index."""
-        marker = self._directory / _FLUSHING
-        _require_room(self._directory)
-        with engine_errors(IndexUnavailable):
+        marker = self._directory / _FLUSHING_MARKER
+        _require_index_reserve(self._directory)
+        with engine.engine_errors(IndexUnavailable):
             marker.touch()
             shard.flush()
             Manifest.survey(self._directory, self._fingerprint.to_json(), generation).write(self._directory)
@@ -239,26 +224,26 @@ class EdgeIndex(HybridIndex):
         if self._renewing.locked() or self._closed or not has_disk_space(self._directory, INDEX_RESERVE_BYTES):
             return False
         async with self._renewing:
-            return await self._renew(optimize_files, only_if=may_be_optimized)
+            return await self._renew(engine.optimize_shard_files, only_if=engine.is_worth_optimizing)
 
     async def scrub(self) -> None:
         self._builder.stop()  # an optimization would have to be done again anyway
         async with self._renewing:
-            if not await self._renew(rewrite_files):
+            if not await self._renew(engine.rewrite_shard_files):
                 raise IndexUnavailable("The index was closed, or stopped, before it was written anew.")
 
-    async def _renew(self, work: Work, *, only_if: Callable[[Path, int], bool] = lambda generation, dim: True) -> bool:
+    async def _renew(self, work: engine.RenewalWork, *, only_if: Callable[[Path, int], bool] | None = None) -> bool:
         """Have `work` done to a copy, which then takes the live index's place. False if it did not come to that."""
         self._builder.stopped = False
-        copy = f"{_GENERATION}{uuid4().hex}"
+        copy = f"{_GENERATION_PREFIX}{uuid4().hex}"
         try:
             async with self._writing:
                 if self._closed:
                     return False
                 await self._on_disk(self._write_out_live)
-                if not only_if(self._directory / self._generation, self._fingerprint.dim):
+                if only_if and not only_if(self._directory / self._generation, self._fingerprint.dim):
                     return False
-                await self._on_disk(copy_tree, self._directory / self._generation, self._directory / copy)
+                await self._on_disk(copy_sparse_tree, self._directory / self._generation, self._directory / copy)
                 self._missed = {}
             if not await self._builder.run(work, self._directory / copy):
                 return False
@@ -275,12 +260,12 @@ class EdgeIndex(HybridIndex):
     async def _replace_live_by(self, copy: str) -> None:
         if self._closed:
             return
-        with engine_errors(IndexUnavailable):
+        with engine.engine_errors(IndexUnavailable):
             shard = qe.EdgeShard.load(str(self._directory / copy))
         try:
             missed = list((self._missed or {}).items())
-            for start in range(0, len(missed), _SLICE):
-                apply(shard, missed[start : start + _SLICE])
+            for start in range(0, len(missed), _POINTS_PER_UPDATE):
+                engine.apply_changes(shard, missed[start : start + _POINTS_PER_UPDATE])
                 await asyncio.sleep(0)
             await self._on_disk(self._switch_to, shard, copy)
         finally:
@@ -293,19 +278,19 @@ class EdgeIndex(HybridIndex):
         old, old_generation = self._shard, self._generation
         self._shard, self._generation = shard, generation
         old.close()
-        _remove(self._directory / old_generation)
+        _remove_tree(self._directory / old_generation)
 
     def _remove_leftovers(self) -> None:
-        for leftover in self._directory.glob(f"{_GENERATION}*"):
+        for leftover in self._directory.glob(f"{_GENERATION_PREFIX}*"):
             if leftover.name != self._generation:
-                _remove(leftover)
+                _remove_tree(leftover)
 
 
-def _remove(path: Path) -> None:
+def _remove_tree(path: Path) -> None:
     # A builder whose parent was killed may still write there; what it leaves is removed at the next start.
     shutil.rmtree(path, ignore_errors=True)
 
 
-def _require_room(directory: Path) -> None:
+def _require_index_reserve(directory: Path) -> None:
     """Raises `IndexUnavailable`: without room the engine would not fail but end the process."""
     require_disk_space(directory, INDEX_RESERVE_BYTES, IndexUnavailable)

@@ -23,20 +23,20 @@ import qdrant_edge as qe
 from madeleine.memory.errors import IndexNeedsRebuild, IndexUnavailable
 from madeleine.memory.index import IndexPoint
 from madeleine.storage.qdrant import schema
-from madeleine.storage.qdrant.queries import Hit, PointFilter, PointQuery, hit_of
+from madeleine.storage.qdrant.queries import PointFilter, PointHit, PointQuery, hit_of
 from madeleine.storage.resources import INDEX_RESERVE_BYTES, has_disk_space
 
-Change = tuple[str, "qe.Point | None"]
+PointChange = tuple[str, "qe.Point | None"]
 """(id, the point as it is to be, None to delete it)."""
 
-_FEATURES = qe.PayloadSelector.Include(list(schema.FEATURES))
+_FEATURES_SELECTOR = qe.PayloadSelector.Include(list(schema.FEATURE_FIELDS))
 _CHECKED_POINTS = 200
 """Points that are read when a shard is checked."""
 _POINTS_PER_READ = 500
 _DONE, _NOTHING_TO_DO = 0, 3
 
-Work = Callable[[str], int]
-"""`optimize_files` or `rewrite_files`: takes the shard's path, returns the exit code."""
+RenewalWork = Callable[[str], int]
+"""`optimize_shard_files` or `rewrite_shard_files`: takes the shard's path, returns the exit code."""
 
 
 @contextmanager
@@ -61,8 +61,8 @@ def create_shard(path: Path, dim: int, kilobytes: int) -> qe.EdgeShard:
     """An empty one. `kilobytes` of vectors are searched without a graph."""
     path.mkdir(mode=0o700)
     config = qe.EdgeConfig(
-        vectors={schema.DENSE: qe.EdgeVectorParams(dim, qe.Distance.Cosine)},
-        sparse_vectors={schema.BM25: qe.EdgeSparseVectorParams(modifier=qe.Modifier.Idf)},
+        vectors={schema.DENSE_VECTOR: qe.EdgeVectorParams(dim, qe.Distance.Cosine)},
+        sparse_vectors={schema.BM25_VECTOR: qe.EdgeSparseVectorParams(modifier=qe.Modifier.Idf)},
         hnsw_config=qe.HnswIndexConfig(
             m=schema.HNSW_GRAPH_EDGES,
             payload_m=schema.HNSW_BEING_EDGES,
@@ -74,51 +74,51 @@ def create_shard(path: Path, dim: int, kilobytes: int) -> qe.EdgeShard:
     )
     shard = qe.EdgeShard.create(str(path), config)
     for name in schema.KEYWORD_FIELDS:
-        tenant = name == schema.BEING
+        tenant = name == schema.BEING_FIELD
         # A graph for each value of status or category would be built as well, and none is searched.
         params = qe.KeywordIndexParams(is_tenant=tenant, enable_hnsw=tenant)
         shard.update(qe.UpdateOperation.create_field_index(name, params))
     times = qe.IntegerIndexParams(lookup=False, range=True, enable_hnsw=False)
-    shard.update(qe.UpdateOperation.create_field_index(schema.TIME, times))
+    shard.update(qe.UpdateOperation.create_field_index(schema.TIME_FIELD, times))
     return shard
 
 
-def load_checked(path: Path, dim: int) -> qe.EdgeShard:
+def load_checked_shard(path: Path, dim: int) -> qe.EdgeShard:
     """Raises `IndexNeedsRebuild` if the shard does not load or contradicts itself."""
     with engine_errors(IndexNeedsRebuild):
         shard = qe.EdgeShard.load(str(path))
         try:
-            _check(shard, dim)
+            _check_shard(shard, dim)
         except BaseException:
             shard.close()
             raise
     return shard
 
 
-def _check(shard: qe.EdgeShard, dim: int) -> None:
+def _check_shard(shard: qe.EdgeShard, dim: int) -> None:
     """Makes the engine read every kind of file once, and compares its answers."""
     count = shard.count(qe.CountRequest())
     sample, _ = shard.scroll(qe.ScrollRequest(limit=_CHECKED_POINTS, with_payload=True, with_vector=True))
-    nowhere = qe.CountRequest(filter=qe.Filter(must=[qe.IsEmptyCondition(schema.BEING)]))
+    nowhere = qe.CountRequest(filter=qe.Filter(must=[qe.IsEmptyCondition(schema.BEING_FIELD)]))
     complete = len(sample) == min(count, _CHECKED_POINTS) and all(
-        schema.BEING in (point.payload or {}) for point in sample
+        schema.BEING_FIELD in (point.payload or {}) for point in sample
     )
     if not complete or shard.count(nowhere):
         raise IndexNeedsRebuild("The index contradicts itself: points without payload.")
-    shard.query(qe.QueryRequest(limit=10, query=qe.Query.Nearest([1.0] + [0.0] * (dim - 1), using=schema.DENSE)))
-    vectors = (point.vector.get(schema.BM25) for point in sample if isinstance(point.vector, dict))
+    shard.query(qe.QueryRequest(limit=10, query=qe.Query.Nearest([1.0] + [0.0] * (dim - 1), using=schema.DENSE_VECTOR)))
+    vectors = (point.vector.get(schema.BM25_VECTOR) for point in sample if isinstance(point.vector, dict))
     sparse_vector = next((vector for vector in vectors if isinstance(vector, qe.SparseVector)), None)
     if sparse_vector is not None and (terms := sparse_vector.indices):
-        query = qe.Query.Nearest(qe.SparseVector(terms, [1.0] * len(terms)), using=schema.BM25)
+        query = qe.Query.Nearest(qe.SparseVector(terms, [1.0] * len(terms)), using=schema.BM25_VECTOR)
         if not shard.query(qe.QueryRequest(limit=10, query=query)):
             raise IndexNeedsRebuild("The index contradicts itself: words that are not found.")
 
 
 def edge_point(point: IndexPoint) -> qe.Point:
-    return qe.Point(UUID(point.memory.id), schema.named_vectors(point, qe.SparseVector), schema.payload(point))
+    return qe.Point(UUID(point.memory.id), schema.named_vectors(point, qe.SparseVector), schema.point_payload(point))
 
 
-def apply(shard: qe.EdgeShard, changes: Iterable[Change]) -> None:
+def apply_changes(shard: qe.EdgeShard, changes: Iterable[PointChange]) -> None:
     """The last change of each id counts, so upserts and deletions need no order among themselves."""
     last = dict(changes)
     points = [point for point in last.values() if point is not None]
@@ -154,16 +154,16 @@ def edge_request(query: PointQuery, filter_of: Callable[[PointFilter], qe.Filter
         query=qe.Query.Nearest(target, using=using),
         params=params,
         filter=filter_of(query.where),
-        with_vector=[schema.BM25] if query.weights_of else None,
-        with_payload=_FEATURES if query.features else None,
+        with_vector=[schema.BM25_VECTOR] if query.weights_of else None,
+        with_payload=_FEATURES_SELECTOR if query.features else None,
     )
 
 
-def edge_hit(point: qe.ScoredPoint, query: PointQuery) -> Hit:
+def edge_hit(point: qe.ScoredPoint, query: PointQuery) -> PointHit:
     return hit_of(cast(UUID, point.id), point, query)
 
 
-class Builder:
+class RenewalProcess:
     """Runs one child process at a time."""
 
     def __init__(self) -> None:
@@ -177,7 +177,7 @@ class Builder:
             with suppress(ProcessLookupError):
                 self.process.kill()
 
-    async def run(self, work: Work, path: Path) -> bool:
+    async def run(self, work: RenewalWork, path: Path) -> bool:
         """True if the shard at `path` was changed to the end. Raises `IndexUnavailable` if the process failed."""
         if self.stopped:
             return False
@@ -200,7 +200,7 @@ class Builder:
         return outcome == _DONE and not self.stopped
 
 
-def may_be_optimized(generation: Path, dim: int) -> bool:
+def is_worth_optimizing(generation: Path, dim: int) -> bool:
     """Whether a copy is worth its time, and has room: enough points, new or changed, are outside the graph.
 
     The engine's API does not tell how many, its files of versions do: 8 bytes a point.
@@ -217,7 +217,7 @@ def may_be_optimized(generation: Path, dim: int) -> bool:
 # --- in the child process ---------------------------------------------------------------------------------------
 
 
-def optimize_files(path: str) -> int:
+def optimize_shard_files(path: str) -> int:
     """Build the graphs of the shard at `path`, at low priority."""
     if hasattr(os, "nice"):
         os.nice(10)
@@ -227,13 +227,15 @@ def optimize_files(path: str) -> int:
     return _DONE if changed else _NOTHING_TO_DO
 
 
-def rewrite_files(path: str) -> int:
+def rewrite_shard_files(path: str) -> int:
     """Write the points of the shard at `path` into new files, which take the place of the old. Without graphs;
     `optimize` builds those when there is time."""
     old = qe.EdgeShard.load(path)
     config = json.loads((Path(path) / "edge_config.json").read_bytes())
     new_path = Path(f"{path}-anew")
-    new = create_shard(new_path, config["vectors"][schema.DENSE]["size"], config["optimizers"]["indexing_threshold"])
+    new = create_shard(
+        new_path, config["vectors"][schema.DENSE_VECTOR]["size"], config["optimizers"]["indexing_threshold"]
+    )
     offset: Any = None
     while True:
         request = qe.ScrollRequest(offset=offset, limit=_POINTS_PER_READ, with_payload=True, with_vector=True)

@@ -15,18 +15,18 @@ import json
 import os
 import shutil
 import zlib
-from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+from pydantic import BaseModel
+
 from madeleine.memory.errors import IndexNeedsRebuild
 
-_NAME = "index.json"
+_MANIFEST_FILE = "index.json"
 _CHECKSUM_BELOW_BYTES = 64 * 1024
 
 
-@dataclass(frozen=True, slots=True)
-class Manifest:
+class Manifest(BaseModel, frozen=True):
     """`files`: path relative to the generation → (bytes, CRC-32 of a small metadata file or None)."""
 
     fingerprint: dict[str, Any]
@@ -37,35 +37,32 @@ class Manifest:
     def read(cls, directory: Path) -> Manifest:
         """Raises `IndexNeedsRebuild`."""
         try:
-            raw = json.loads((directory / _NAME).read_bytes())
-            files = {str(path): (int(size), checksum) for path, (size, checksum) in raw["files"].items()}
-            return cls(dict(raw["fingerprint"]), str(raw["generation"]), files)
-        except (OSError, ValueError, TypeError, KeyError, AttributeError) as error:
+            return cls.model_validate_json((directory / _MANIFEST_FILE).read_bytes())
+        except (OSError, ValueError) as error:
             raise IndexNeedsRebuild(f"The index's list of files cannot be read: {error!r}") from error
 
     @classmethod
     def survey(cls, directory: Path, fingerprint: dict[str, Any], generation: str) -> Manifest:
         root = directory / generation
-        files = {path: (size, _checksum(root / path, size)) for path, size in _sizes(root).items()}
-        return cls(fingerprint, generation, files)
+        files = {path: (size, _metadata_checksum(root / path, size)) for path, size in _file_sizes(root).items()}
+        return cls(fingerprint=fingerprint, generation=generation, files=files)
 
     def write(self, directory: Path) -> None:
         """Atomic and durable."""
-        text = json.dumps({"fingerprint": self.fingerprint, "generation": self.generation, "files": self.files})
-        temporary = directory / f"{_NAME}.new"
+        temporary = directory / f"{_MANIFEST_FILE}.new"
         with temporary.open("w") as file:
-            file.write(text)
+            file.write(self.model_dump_json())
             file.flush()
             os.fsync(file.fileno())
-        temporary.replace(directory / _NAME)
+        temporary.replace(directory / _MANIFEST_FILE)
         _sync_directory(directory)
 
     def damage(self, directory: Path, *, flushing: bool) -> str | None:
         """What is wrong with the files on disk, if anything; `flushing` if the process died in a flush."""
         root = directory / self.generation
-        present = _sizes(root)
+        present = _file_sizes(root)
         for path, (size, checksum) in self.files.items():
-            if _is_wal_segment(path) or (flushing and _may_vanish(path)):
+            if _is_wal_segment(path) or (flushing and _may_vanish_in_flush(path)):
                 continue
             if path not in present:
                 return f"{path} is missing"
@@ -74,7 +71,7 @@ class Manifest:
             if flushing:
                 if path.endswith(".json") and not _is_json(root / path):
                     return f"{path} is damaged"
-            elif checksum is not None and _checksum(root / path, present[path]) != checksum:
+            elif checksum is not None and _metadata_checksum(root / path, present[path]) != checksum:
                 return f"{path} is damaged"
         return None if flushing else self._wal_damage(present)
 
@@ -85,23 +82,19 @@ class Manifest:
         return "the write-ahead log is incomplete" if len(whole) < len(expected) else None
 
 
-def _sizes(root: Path) -> dict[str, int]:
-    return {
-        (Path(folder) / name).relative_to(root).as_posix(): (Path(folder) / name).stat().st_size
-        for folder, _, names in os.walk(root)
-        for name in names
-    }
+def _file_sizes(root: Path) -> dict[str, int]:
+    return {path.relative_to(root).as_posix(): path.stat().st_size for path in root.rglob("*") if path.is_file()}
 
 
 def _is_wal_segment(path: str) -> bool:
     return path.startswith(("wal/open-", "wal/closed-"))
 
 
-def _may_vanish(path: str) -> bool:
+def _may_vanish_in_flush(path: str) -> bool:
     return path.startswith("wal/") or path.endswith("tracker_journal.dat")
 
 
-def _checksum(path: Path, size: int) -> int | None:
+def _metadata_checksum(path: Path, size: int) -> int | None:
     if size > _CHECKSUM_BELOW_BYTES or not path.name.endswith((".json", ".info", "first-index")):
         return None
     return zlib.crc32(path.read_bytes())
@@ -125,12 +118,12 @@ def _sync_directory(directory: Path) -> None:
         os.close(descriptor)
 
 
-def copy_tree(source: Path, target: Path) -> None:
+def copy_sparse_tree(source: Path, target: Path) -> None:
     """Copy a directory of sparse files as sparse as it is: an index of 10,000 points spans 380 MB and fills 70."""
-    shutil.copytree(source, target, copy_function=_copy_sparse if hasattr(os, "SEEK_DATA") else shutil.copyfile)
+    shutil.copytree(source, target, copy_function=_copy_sparse_file if hasattr(os, "SEEK_DATA") else shutil.copyfile)
 
 
-def _copy_sparse(source: str, target: str) -> None:
+def _copy_sparse_file(source: str, target: str) -> None:
     with Path(source).open("rb", buffering=0) as reader, Path(target).open("wb") as writer:
         size = os.fstat(reader.fileno()).st_size
         start = 0

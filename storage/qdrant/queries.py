@@ -24,11 +24,11 @@ import numpy as np
 
 from madeleine.memory.index import CandidatePool, CandidateQuery, PendingVector, RankingFeatures
 from madeleine.memory.model import LIVING, BeingId, Category, MemoryId, Scope, Status, Vector
-from madeleine.memory.text.normalization import fold
+from madeleine.memory.text.normalization import fold_text
 from madeleine.storage.qdrant import bm25, schema
-from madeleine.storage.qdrant.schema import BM25, DENSE, RRF_K, RRF_WEIGHTS
+from madeleine.storage.qdrant.schema import BM25_VECTOR, DENSE_VECTOR, RRF_RANK_CONSTANT, RRF_WEIGHTS
 
-_NEAREST_EF = 128
+_NEAREST_HNSW_EF = 128
 
 IdfByTerm = dict[int, float | None]
 """IDF of terms over a being's memories; None for a term that no memory has."""
@@ -51,13 +51,13 @@ class PointFilter:
         """(payload field, values of which the point has one)."""
         living = self.being is not None and set(self.statuses) == set(LIVING)
         if self.being is not None:
-            yield schema.STATUS_OF_BEING if living else schema.BEING, (self.being,)
+            yield schema.LIVING_FIELD if living else schema.BEING_FIELD, (self.being,)
         if self.statuses and not living:
-            yield schema.STATUS, self.statuses
+            yield schema.STATUS_FIELD, self.statuses
         if self.categories:
-            yield schema.CATEGORY, self.categories
+            yield schema.CATEGORY_FIELD, self.categories
         for theme in self.themes:
-            yield schema.THEMES, (fold(theme),)
+            yield schema.THEMES_FIELD, (fold_text(theme),)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
@@ -81,11 +81,11 @@ class PointQuery:
     def target(self, sparse_vector: Callable[..., Any]) -> tuple[Any, str]:
         """(what the hits are near to, name of the vector that is compared). `sparse_vector`: the engine's class."""
         if self.vector is not None:
-            return self.vector.tolist(), DENSE
-        return sparse_vector(indices=list(self.terms), values=[1.0] * len(self.terms)), BM25
+            return self.vector.tolist(), DENSE_VECTOR
+        return sparse_vector(indices=list(self.terms), values=[1.0] * len(self.terms)), BM25_VECTOR
 
 
-class Hit(NamedTuple):
+class PointHit(NamedTuple):
     key: int
     """The point's id; a UUID's own hash and comparison are Python code."""
     id: MemoryId
@@ -94,13 +94,13 @@ class Hit(NamedTuple):
     features: RankingFeatures | None = None
 
 
-def hit_of(id: UUID, point: Any, query: PointQuery) -> Hit:
+def hit_of(id: UUID, point: Any, query: PointQuery) -> PointHit:
     """`point`: a scored point of either engine."""
     if id.int in query.known or not (query.weights_of or query.features):
-        return Hit(id.int, MemoryId(str(id)), point.score)
-    sparse_vector = point.vector.get(BM25) if isinstance(point.vector, dict) else None
-    features = schema.features(point.payload or {}) if query.features else None
-    return Hit(id.int, MemoryId(str(id)), point.score, _weights_in(sparse_vector, query.weights_of), features)
+        return PointHit(id.int, MemoryId(str(id)), point.score)
+    sparse_vector = point.vector.get(BM25_VECTOR) if isinstance(point.vector, dict) else None
+    features = schema.ranking_features(point.payload or {}) if query.features else None
+    return PointHit(id.int, MemoryId(str(id)), point.score, _weights_in(sparse_vector, query.weights_of), features)
 
 
 def _weights_in(sparse_vector: Any, terms: Sequence[int]) -> list[float]:
@@ -116,12 +116,12 @@ class HybridIndex(ABC):
     """The queries of `memory.index.Index`, over an engine that runs batches of point queries."""
 
     @abstractmethod
-    async def _run(self, queries: Sequence[PointQuery]) -> list[list[Hit]]:
+    async def _run(self, queries: Sequence[PointQuery]) -> list[list[PointHit]]:
         """The hits of each query, best first. Raises `IndexUnavailable`."""
 
     @abstractmethod
     async def _count_documents(self, scope: Scope) -> int:
-        """Memories of the being that have words."""
+        """Memories of the being that have words, as of the last `_known_idf`."""
 
     @abstractmethod
     def _known_idf(self, scope: Scope) -> IdfByTerm:
@@ -131,7 +131,7 @@ class HybridIndex(ABC):
         self, scope: Scope, vector: Vector, *, limit: int, statuses: Sequence[Status]
     ) -> list[tuple[MemoryId, float]]:
         where = PointFilter(being=scope.being_id, statuses=tuple(statuses))
-        [hits] = await self._run([PointQuery(where=where, limit=limit, vector=vector, ef=_NEAREST_EF)])
+        [hits] = await self._run([PointQuery(where=where, limit=limit, vector=vector, ef=_NEAREST_HNSW_EF)])
         return [(hit.id, hit.score) for hit in hits]
 
     async def idf(self, scope: Scope, words: Sequence[str]) -> list[float]:
@@ -147,7 +147,7 @@ class HybridIndex(ABC):
         hits, cosines = await self._search(scope, query, vector, terms, known)
         # A bridge joins the end of one word to the beginning of the next: that no memory holds it says nothing about
         # the words, and must not make the query look like one about something else.
-        bridges = bm25.bridge_terms(query.words)
+        bridges = bm25.particle_bridge_terms(query.words)
         counted = [at for at, term in enumerate(terms) if term not in bridges or known[term] is not None]
         counted_terms = [terms[at] for at in counted]
         weights = [[hit.weights[at] for at in counted] for hit in hits]
@@ -163,7 +163,7 @@ class HybridIndex(ABC):
 
     async def _search(
         self, scope: Scope, query: CandidateQuery, vector: PendingVector, terms: Sequence[int], known: IdfByTerm
-    ) -> tuple[list[Hit], dict[int, float]]:
+    ) -> tuple[list[PointHit], dict[int, float]]:
         """The fused hits of both channels, and the cosine of each that has a vector. Adds to `known`."""
         mine = PointFilter(being=scope.being_id)
         where = replace(mine, statuses=query.statuses, categories=query.categories, themes=query.themes)
@@ -172,7 +172,7 @@ class HybridIndex(ABC):
         )
         [sparse_hits] = await self._run_and_learn(known, scope, terms, by_words) if terms else [[]]
         if (query_vector := await vector()) is None:
-            return _fused([], sparse_hits), {}
+            return _fused_by_rrf([], sparse_hits), {}
         sparse_keys = [hit.key for hit in sparse_hits]
         queries = [
             PointQuery(
@@ -190,11 +190,11 @@ class HybridIndex(ABC):
             queries.append(PointQuery(where=of_sparse, limit=len(sparse_keys), vector=query_vector, exact=True))
         dense_hits, *more = await self._run(queries)
         cosines = {hit.key: hit.score for hits in (dense_hits, *more) for hit in hits}
-        return _fused(dense_hits, sparse_hits), cosines
+        return _fused_by_rrf(dense_hits, sparse_hits), cosines
 
     async def _run_and_learn(
         self, known: IdfByTerm, scope: Scope, terms: Sequence[int], *queries: PointQuery
-    ) -> list[list[Hit]]:
+    ) -> list[list[PointHit]]:
         """The hits of `queries`; in the same batch the IDFs of new `terms` are looked up, each by its best document."""
         mine = PointFilter(being=scope.being_id)
         lookups = {
@@ -216,14 +216,14 @@ class HybridIndex(ABC):
         return [absent if idf is None else idf for idf in idfs]
 
 
-def _fused(dense_hits: Sequence[Hit], sparse_hits: Sequence[Hit]) -> list[Hit]:
+def _fused_by_rrf(dense_hits: Sequence[PointHit], sparse_hits: Sequence[PointHit]) -> list[PointHit]:
     """Weighted RRF as Qdrant has it (`schema.RRF_WEIGHTS`). Equals are in the order of their ids, in a channel too,
     where an engine gives them in any."""
     scores: dict[int, float] = {}
-    hits: dict[int, Hit] = {}
+    hits: dict[int, PointHit] = {}
     for channel, weight in zip((dense_hits, sparse_hits), RRF_WEIGHTS, strict=True):
         best_first = sorted(channel, key=lambda hit: (-round(hit.score, 6), hit.key))
         for position, hit in enumerate(best_first):
-            scores[hit.key] = scores.get(hit.key, 0.0) + 1 / ((position + 1) / weight + RRF_K - 1)
+            scores[hit.key] = scores.get(hit.key, 0.0) + 1 / ((position + 1) / weight + RRF_RANK_CONSTANT - 1)
             hits[hit.key] = hit
     return [hits[key] for key in sorted(scores, key=lambda key: (-scores[key], key))]

@@ -9,40 +9,40 @@ from typing import Any
 from madeleine.memory.index import IndexPoint, RankingFeatures, WordingSignals
 from madeleine.memory.model import LIVING, ModelName
 from madeleine.memory.rules.ranking.blended import wording_signals
-from madeleine.memory.text.normalization import fold
-from madeleine.storage.qdrant.bm25 import WORDS_VERSION, document_terms
+from madeleine.memory.text.normalization import fold_text
+from madeleine.storage.qdrant.bm25 import BM25_TERMS_VERSION, document_terms
 
-SCHEMA_VERSION = 4
+INDEX_SCHEMA_VERSION = 4
 """Raise it when vectors, payload or their indexes change: an index of another version is rebuilt."""
 
-DENSE = "dense"
-BM25 = "bm25"
+DENSE_VECTOR = "dense"
+BM25_VECTOR = "bm25"
 
-BEING = "being"
-STATUS = "status"
-STATUS_OF_BEING = "lives_in"
+BEING_FIELD = "being"
+STATUS_FIELD = "status"
+LIVING_FIELD = "lives_in"
 """The being, of a living memory only that no summary stands for (spec L3): what nearly every query asks for, in one
 condition instead of two (0.3 ms of 1 ms at 10,000 memories)."""
-CATEGORY = "category"
-CLUSTER = "cluster"
-SESSION = "session"
-TURN = "turn"
-THEMES = "themes"
+CATEGORY_FIELD = "category"
+CLUSTER_FIELD = "cluster"
+SESSION_FIELD = "session"
+TURN_FIELD = "turn"
+THEMES_FIELD = "themes"
 """Folded, as keyword search compares them."""
-TIME = "time"
+TIME_FIELD = "time"
 """Whole seconds since 1970."""
-ACTORS = "actors"
-EMOTIONS = "emotions"
-LENGTH = "length"
+ACTORS_FIELD = "actors"
+EMOTIONS_FIELD = "emotions"
+LENGTH_FIELD = "length"
 """Words of the action."""
-TOKENS = "tokens"
-SIGNALS = "signals"
-"""Of the action's wording (`packed`)."""
-FEATURES = (SESSION, TURN, ACTORS, EMOTIONS, LENGTH, TOKENS, SIGNALS)
-"""What `features` reads."""
-KEYWORD_FIELDS = (BEING, STATUS_OF_BEING, STATUS, CATEGORY, CLUSTER, SESSION, THEMES)
+TOKENS_FIELD = "tokens"
+SIGNALS_FIELD = "signals"
+"""Of the action's wording (`packed_signals`)."""
+FEATURE_FIELDS = (SESSION_FIELD, TURN_FIELD, ACTORS_FIELD, EMOTIONS_FIELD, LENGTH_FIELD, TOKENS_FIELD, SIGNALS_FIELD)
+"""What `ranking_features` reads."""
+KEYWORD_FIELDS = (BEING_FIELD, LIVING_FIELD, STATUS_FIELD, CATEGORY_FIELD, CLUSTER_FIELD, SESSION_FIELD, THEMES_FIELD)
 
-RRF_K = 2
+RRF_RANK_CONSTANT = 2
 RRF_WEIGHTS = (1.0, 2.0)
 """(dense, BM25). A first place counts 1/k of itself whatever its weight; the weight stretches the ranks behind it:
 1/((position + 1)/weight + k - 1). At this k the heavier channel does count more; at k = 60 it counts less."""
@@ -52,18 +52,18 @@ HNSW_BEING_EDGES = 16
 HNSW_EF_CONSTRUCT = 128
 """One graph a being and none over all of them, for no query crosses beings."""
 
-SCAN_BELOW = 5_000
+FULL_SCAN_POINTS = 5_000
 """Points that are searched without a graph: a full scan of so many takes 0.4 ms at 384 dimensions."""
 
 
 @dataclass(frozen=True, slots=True)
-class Fingerprint:
+class IndexFingerprint:
     """What an index was made with. One made with anything else gives wrong answers and must be rebuilt."""
 
     model: ModelName
     dim: int
-    words: int = WORDS_VERSION
-    schema: int = SCHEMA_VERSION
+    words: int = BM25_TERMS_VERSION
+    schema: int = INDEX_SCHEMA_VERSION
 
     def to_json(self) -> dict[str, Any]:
         return asdict(self)
@@ -71,61 +71,61 @@ class Fingerprint:
 
 def named_vectors(point: IndexPoint, sparse_vector: Callable[..., Any]) -> dict[str, Any]:
     """`sparse_vector`: the engine's class, made of `indices` and `values`."""
-    vectors: dict[str, Any] = {} if point.vector is None else {DENSE: point.vector.tolist()}
+    vectors: dict[str, Any] = {} if point.vector is None else {DENSE_VECTOR: point.vector.tolist()}
     indices, values = document_terms(point.words)
     # An empty sparse vector would count as a document in one kind of segment and not in the other.
     if indices:
-        vectors[BM25] = sparse_vector(indices=indices, values=values)
+        vectors[BM25_VECTOR] = sparse_vector(indices=indices, values=values)
     return vectors
 
 
-def payload(point: IndexPoint) -> dict[str, Any]:
+def point_payload(point: IndexPoint) -> dict[str, Any]:
     memory = point.memory
     fields: dict[str, Any] = {
-        BEING: memory.being_id,
-        STATUS: memory.status,
-        CATEGORY: memory.category,
-        SESSION: memory.provenance.session_id,
-        TURN: memory.turn,
-        THEMES: [fold(theme) for theme in memory.themes],
-        TIME: int(memory.happened_at.timestamp()),
-        ACTORS: list(memory.scene.actors),
-        EMOTIONS: list(memory.emotions),
-        LENGTH: len(memory.scene.action.split()),
-        TOKENS: point.tokens,
-        SIGNALS: packed(wording_signals(memory.scene.action)),
+        BEING_FIELD: memory.being_id,
+        STATUS_FIELD: memory.status,
+        CATEGORY_FIELD: memory.category,
+        SESSION_FIELD: memory.provenance.session_id,
+        TURN_FIELD: memory.turn,
+        THEMES_FIELD: [fold_text(theme) for theme in memory.themes],
+        TIME_FIELD: int(memory.happened_at.timestamp()),
+        ACTORS_FIELD: list(memory.scene.actors),
+        EMOTIONS_FIELD: list(memory.emotions),
+        LENGTH_FIELD: len(memory.scene.action.split()),
+        TOKENS_FIELD: point.tokens,
+        SIGNALS_FIELD: packed_signals(wording_signals(memory.scene.action)),
     }
     if memory.status in LIVING and not memory.compressed:
-        fields[STATUS_OF_BEING] = memory.being_id
+        fields[LIVING_FIELD] = memory.being_id
     if memory.cluster_id is not None:
-        fields[CLUSTER] = memory.cluster_id
+        fields[CLUSTER_FIELD] = memory.cluster_id
     return fields
 
 
-def features(payload: Mapping[str, Any]) -> RankingFeatures:
+def ranking_features(payload: Mapping[str, Any]) -> RankingFeatures:
     return RankingFeatures(
-        session_id=payload[SESSION],
-        turn=payload[TURN],
-        actors=tuple(payload[ACTORS]),
-        emotions=tuple(payload[EMOTIONS]),
-        words=payload[LENGTH],
-        tokens=payload[TOKENS],
-        signals=unpacked(payload[SIGNALS]),
+        session_id=payload[SESSION_FIELD],
+        turn=payload[TURN_FIELD],
+        actors=tuple(payload[ACTORS_FIELD]),
+        emotions=tuple(payload[EMOTIONS_FIELD]),
+        words=payload[LENGTH_FIELD],
+        tokens=payload[TOKENS_FIELD],
+        signals=unpacked_signals(payload[SIGNALS_FIELD]),
     )
 
 
-_STEPS = 100
+_SHARE_STEPS = 100
 
 
-def packed(told: WordingSignals) -> int:
+def packed_signals(told: WordingSignals) -> int:
     """One number: three flags, and above them the first person's share in hundredths."""
-    return told.asks | told.tells_when << 1 | told.prefers << 2 | round(told.first_person * _STEPS) << 3
+    return told.asks | told.tells_when << 1 | told.prefers << 2 | round(told.first_person * _SHARE_STEPS) << 3
 
 
-def unpacked(number: int) -> WordingSignals:
+def unpacked_signals(number: int) -> WordingSignals:
     return WordingSignals(
         asks=bool(number & 1),
         tells_when=bool(number & 2),
         prefers=bool(number & 4),
-        first_person=(number >> 3) / _STEPS,
+        first_person=(number >> 3) / _SHARE_STEPS,
     )

@@ -6,8 +6,8 @@ import this module only where it is used.
 
 from __future__ import annotations
 
-from collections.abc import AsyncIterator, Iterator, Sequence
-from contextlib import asynccontextmanager, contextmanager
+from collections.abc import Iterator, Sequence
+from contextlib import AsyncExitStack, contextmanager
 from uuid import UUID
 
 from httpx import HTTPError
@@ -20,9 +20,9 @@ from madeleine.memory.errors import IndexNeedsRebuild, IndexUnavailable
 from madeleine.memory.index import IndexPoint
 from madeleine.memory.model import MemoryId, Scope
 from madeleine.storage.qdrant import schema
-from madeleine.storage.qdrant.queries import Hit, HybridIndex, IdfByTerm, PointFilter, PointQuery, hit_of
+from madeleine.storage.qdrant.queries import HybridIndex, IdfByTerm, PointFilter, PointHit, PointQuery, hit_of
 
-_TIMEOUT_SECONDS = 10
+_REQUEST_TIMEOUT_SECONDS = 10
 
 
 class ServerIndex(HybridIndex):
@@ -36,44 +36,33 @@ class ServerIndex(HybridIndex):
 
     @classmethod
     async def open(
-        cls,
-        location: str,
-        fingerprint: schema.Fingerprint,
-        *,
-        collection: str = "madeleine",
+        cls, location: str, fingerprint: schema.IndexFingerprint, *, collection: str = "madeleine", anew: bool = False
     ) -> ServerIndex:
-        """`location` is a URL, or a directory or `":memory:"` for local mode. Creates the collection if there is none.
+        """`location` is a URL, or a directory or `":memory:"` for local mode. Creates the collection if there is none;
+        with `anew` also if there is one, which is dropped.
 
         Raises `IndexNeedsRebuild` if it was made with another fingerprint, `IndexUnavailable` if the server does not
         answer.
         """
-        index = cls(_connect(location), collection, local="://" not in location)
-        async with index._closed_on_failure():
-            if not await index._client.collection_exists(collection):
-                await index._create(fingerprint)
-            metadata = (await index._client.get_collection(collection)).config.metadata or {}
-            if metadata.get("fingerprint") != fingerprint.to_json():
-                raise IndexNeedsRebuild("The collection was made with another model or schema.")
-        return index
-
-    @classmethod
-    async def create_anew(
-        cls,
-        location: str,
-        fingerprint: schema.Fingerprint,
-        *,
-        collection: str = "madeleine",
-    ) -> ServerIndex:
-        index = cls(_connect(location), collection, local="://" not in location)
-        async with index._closed_on_failure():
-            await index._client.delete_collection(collection)
-            await index._create(fingerprint)
+        async with AsyncExitStack() as closed_on_error:
+            client = _connect_client(location)
+            closed_on_error.push_async_callback(client.close)
+            index = cls(client, collection, local="://" not in location)
+            with _client_errors():
+                if anew:
+                    await client.delete_collection(collection)
+                if not await client.collection_exists(collection):
+                    await index._create(fingerprint)
+                metadata = (await client.get_collection(collection)).config.metadata or {}
+                if metadata.get("fingerprint") != fingerprint.to_json():
+                    raise IndexNeedsRebuild("The collection was made with another model or schema.")
+            closed_on_error.pop_all()
         return index
 
     async def upsert(self, points: Sequence[IndexPoint]) -> None:
         if points:
             with _client_errors():
-                await self._client.upsert(self._collection, [_point(point) for point in points], wait=True)
+                await self._client.upsert(self._collection, [_point_struct(point) for point in points], wait=True)
 
     async def delete(self, ids: Sequence[MemoryId]) -> None:
         if ids:
@@ -97,20 +86,11 @@ class ServerIndex(HybridIndex):
         with _client_errors():
             await self._client.close()
 
-    @asynccontextmanager
-    async def _closed_on_failure(self) -> AsyncIterator[None]:
-        try:
-            with _client_errors():
-                yield
-        except BaseException:
-            await self._client.close()
-            raise
-
-    async def _create(self, fingerprint: schema.Fingerprint) -> None:
+    async def _create(self, fingerprint: schema.IndexFingerprint) -> None:
         await self._client.create_collection(
             self._collection,
-            vectors_config={schema.DENSE: qm.VectorParams(size=fingerprint.dim, distance=qm.Distance.COSINE)},
-            sparse_vectors_config={schema.BM25: qm.SparseVectorParams(modifier=qm.Modifier.IDF)},
+            vectors_config={schema.DENSE_VECTOR: qm.VectorParams(size=fingerprint.dim, distance=qm.Distance.COSINE)},
+            sparse_vectors_config={schema.BM25_VECTOR: qm.SparseVectorParams(modifier=qm.Modifier.IDF)},
             hnsw_config=qm.HnswConfigDiff(
                 m=schema.HNSW_GRAPH_EDGES, payload_m=schema.HNSW_BEING_EDGES, ef_construct=schema.HNSW_EF_CONSTRUCT
             ),
@@ -119,15 +99,15 @@ class ServerIndex(HybridIndex):
         if self._local:
             return
         for name in schema.KEYWORD_FIELDS:
-            tenant = name == schema.BEING
+            tenant = name == schema.BEING_FIELD
             keywords = qm.KeywordIndexParams(type=qm.KeywordIndexType.KEYWORD, is_tenant=tenant, enable_hnsw=tenant)
             await self._client.create_payload_index(self._collection, name, keywords)
         times = qm.IntegerIndexParams(type=qm.IntegerIndexType.INTEGER, lookup=False, range=True, enable_hnsw=False)
-        await self._client.create_payload_index(self._collection, schema.TIME, times)
+        await self._client.create_payload_index(self._collection, schema.TIME_FIELD, times)
 
-    async def _run(self, queries: Sequence[PointQuery]) -> list[list[Hit]]:
+    async def _run(self, queries: Sequence[PointQuery]) -> list[list[PointHit]]:
         with _client_errors():
-            requests = [_request(query, local=self._local) for query in queries]
+            requests = [_query_request(query, local=self._local) for query in queries]
             answers = await self._client.query_batch_points(self._collection, requests)
             return [
                 [hit_of(UUID(str(point.id)), point, query) for point in answer.points]
@@ -139,25 +119,25 @@ class ServerIndex(HybridIndex):
 
     async def _count_documents(self, scope: Scope) -> int:
         with _client_errors():
-            where = _filter(PointFilter(being=scope.being_id, vector=schema.BM25))
+            where = _server_filter(PointFilter(being=scope.being_id, vector=schema.BM25_VECTOR))
             return (await self._client.count(self._collection, count_filter=where, exact=True)).count
 
 
-def _connect(location: str) -> AsyncQdrantClient:
+def _connect_client(location: str) -> AsyncQdrantClient:
     with _client_errors():
         if location == ":memory:":
             return AsyncQdrantClient(location)
         if "://" not in location:
             return AsyncQdrantClient(path=location)
-        return AsyncQdrantClient(location, timeout=_TIMEOUT_SECONDS, check_compatibility=False)
+        return AsyncQdrantClient(location, timeout=_REQUEST_TIMEOUT_SECONDS, check_compatibility=False)
 
 
-def _point(point: IndexPoint) -> qm.PointStruct:
+def _point_struct(point: IndexPoint) -> qm.PointStruct:
     vectors = schema.named_vectors(point, qm.SparseVector)
-    return qm.PointStruct(id=point.memory.id, vector=vectors, payload=schema.payload(point))
+    return qm.PointStruct(id=point.memory.id, vector=vectors, payload=schema.point_payload(point))
 
 
-def _filter(where: PointFilter) -> qm.Filter:
+def _server_filter(where: PointFilter) -> qm.Filter:
     must: list[qm.Condition] = [
         qm.FieldCondition(
             key=name, match=qm.MatchValue(value=values[0]) if len(values) == 1 else qm.MatchAny(any=list(values))
@@ -171,21 +151,21 @@ def _filter(where: PointFilter) -> qm.Filter:
     return qm.Filter(must=must)
 
 
-def _request(query: PointQuery, *, local: bool) -> qm.QueryRequest:
+def _query_request(query: PointQuery, *, local: bool) -> qm.QueryRequest:
     target, using = query.target(qm.SparseVector)
     if query.vector is not None:
         params = None if local else qm.SearchParams(exact=query.exact, hnsw_ef=query.ef)
     else:
-        corpus = qm.IdfCorpusParams(corpus=_filter(query.corpus)) if query.corpus is not None else None
+        corpus = qm.IdfCorpusParams(corpus=_server_filter(query.corpus)) if query.corpus is not None else None
         params = qm.SearchParams(idf=corpus)
     return qm.QueryRequest(
         query=target,
         using=using,
         params=params,
-        filter=_filter(query.where),
+        filter=_server_filter(query.where),
         limit=query.limit,
-        with_vector=[schema.BM25] if query.weights_of else None,
-        with_payload=list(schema.FEATURES) if query.features else None,
+        with_vector=[schema.BM25_VECTOR] if query.weights_of else None,
+        with_payload=list(schema.FEATURE_FIELDS) if query.features else None,
     )
 
 

@@ -138,7 +138,7 @@ async def open_tokens(path: Path) -> AsyncIterator[TokenRepository]:
 
 
 class TokenRepository(Repository):
-    """`TokenLedger`."""
+    """Bearer tokens; implements `TokenLedger`. Adding and revoking are audited (spec O10)."""
 
     async def add(self, token: BearerToken) -> None:
         async with self._database.transaction() as transaction:

@@ -243,9 +243,9 @@ class IndexContract:
         expected = sorted(
             ((float(p.vector @ target), p.memory.id) for p in points if p.vector is not None), reverse=True
         )
-        found = await index.nearest(ADA, target, limit=5, statuses=LIVING)
-        assert [id for id, _ in found] == [id for _, id in expected[:5]]
-        assert [cosine for _, cosine in found] == pytest.approx([cosine for cosine, _ in expected[:5]], abs=1e-5)
+        neighbours = await index.nearest(ADA, target, limit=5, statuses=LIVING)
+        assert [id for id, _ in neighbours] == [id for _, id in expected[:5]]
+        assert [cosine for _, cosine in neighbours] == pytest.approx([cosine for cosine, _ in expected[:5]], abs=1e-5)
 
     @pytest.mark.parametrize(
         ("text", "query"),

@@ -28,10 +28,10 @@ from madeleine.memory.model import (
 )
 from madeleine.memory.model import Status as MemoryStatus
 from madeleine.storage.qdrant import bm25
-from madeleine.storage.qdrant.schema import Fingerprint
+from madeleine.storage.qdrant.schema import IndexFingerprint
 
 DIM = 8
-FINGERPRINT = Fingerprint(model=ModelName("tests"), dim=DIM)
+FINGERPRINT = IndexFingerprint(model=ModelName("tests"), dim=DIM)
 ADA = Scope(BeingId("ada"))
 BOB = Scope(BeingId("bob"))
 MOMENT = datetime(2025, 3, 1, 12, tzinfo=UTC)

@@ -131,8 +131,8 @@ class LanguageModelContract:
 
     async def test_several_may_ask_at_once(self, opened: Open, stub: Stub, spent: Costs) -> None:
         async with opened([model_says(GOOD)] * 8) as model:
-            found = await asyncio.gather(*(model.ask(prompt(), Kind, spent.append) for _ in range(8)))
-        assert len(found) == len(spent) == len(stub.asked) == 8
+            results = await asyncio.gather(*(model.ask(prompt(), Kind, spent.append) for _ in range(8)))
+        assert len(results) == len(spent) == len(stub.asked) == 8
 
     # --- answers that cannot be used ------------------------------------------------------------------------------
 

@@ -91,8 +91,8 @@ async def test_recalls_that_could_not_be_written_are_written_later_in_order(ledg
             await ledger.activations.flush()
         ledger.activations.record(audit_entry(ADA, "recall", MOMENT, ids=["last"]))
     await ledger.activations.flush()
-    found = await ledger.audit.audit(AuditQuery(limit=5000))
-    assert [entry.ids[0] for entry in found] == [*(f"{number}" for number in range(1000)), "last"]
+    entries = await ledger.audit.audit(AuditQuery(limit=5000))
+    assert [entry.ids[0] for entry in entries] == [*(f"{number}" for number in range(1000)), "last"]
 
 
 @pytest.mark.parametrize(

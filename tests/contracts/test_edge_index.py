@@ -13,7 +13,7 @@ from madeleine.memory.index import IndexPoint
 from madeleine.memory.model import LIVING, MemoryId, ModelName
 from madeleine.storage.qdrant import edge
 from madeleine.storage.qdrant.edge import EdgeIndex
-from madeleine.storage.qdrant.schema import Fingerprint
+from madeleine.storage.qdrant.schema import IndexFingerprint
 from tests.contracts.index_contract import IndexContract
 from tests.contracts.index_points import (
     ADA,
@@ -73,7 +73,7 @@ class TestEdgeIndex(IndexContract):
         first = await EdgeIndex.open(tmp_path / "i", FINGERPRINT)
         await first.upsert(random_points(5, seed=3))
         await first.close()
-        other = Fingerprint(model=ModelName("another"), dim=DIM)
+        other = IndexFingerprint(model=ModelName("another"), dim=DIM)
         with pytest.raises(IndexNeedsRebuild):
             await EdgeIndex.open(tmp_path / "i", other)
         anew = await EdgeIndex.create_anew(tmp_path / "i", other)
@@ -83,9 +83,9 @@ class TestEdgeIndex(IndexContract):
 
     async def test_a_second_opener_is_told_that_the_index_is_taken_and_does_no_harm(self, tmp_path: Path) -> None:
         first = await EdgeIndex.open(tmp_path / "i", FINGERPRINT)
-        with pytest.raises(IndexUnavailable) as told:
+        with pytest.raises(IndexUnavailable) as error:
             await EdgeIndex.open(tmp_path / "i", FINGERPRINT)
-        assert not isinstance(told.value, IndexNeedsRebuild)
+        assert not isinstance(error.value, IndexNeedsRebuild)
         await first.upsert(random_points(5, seed=3))
         await first.close()
         second = await EdgeIndex.open(tmp_path / "i", FINGERPRINT)

@@ -13,7 +13,7 @@ import numpy as np
 import pytest
 
 from madeleine.inference import loading, packaged
-from madeleine.inference.dense import DenseEmbedder, LoadedModel, dimension, load
+from madeleine.inference.dense import DenseEmbedder, LoadedModel, embedding_dimension, load
 from madeleine.memory.errors import EmbeddingUnavailable, InvalidInput
 from tests.contracts.embedder_contract import EmbedderContract
 from tests.doubles import WordEmbedder
@@ -38,7 +38,7 @@ class TestWordEmbedder(EmbedderContract):
 @pytest.fixture(scope="module")
 def loaded(tmp_path_factory: pytest.TempPathFactory) -> LoadedModel:
     """The default model, loaded once for all tests: it takes a second."""
-    return load(packaged.MODEL_NAME, tmp_path_factory.mktemp("models"))
+    return load(packaged.PACKAGED_MODEL, tmp_path_factory.mktemp("models"))
 
 
 class TestDenseEmbedder(EmbedderContract):
@@ -46,14 +46,14 @@ class TestDenseEmbedder(EmbedderContract):
 
     @pytest.fixture
     async def embedder(self, loaded: LoadedModel, tmp_path: Path) -> AsyncIterator[DenseEmbedder]:
-        embedder = DenseEmbedder(packaged.MODEL_NAME, tmp_path, loader=lambda name, models_dir: loaded)
+        embedder = DenseEmbedder(packaged.PACKAGED_MODEL, tmp_path, loader=lambda name, models_dir: loaded)
         yield embedder
         await embedder.close()
 
     async def test_the_default_model_has_384_dimensions(self, embedder: DenseEmbedder) -> None:
         """ruling 6"""
         assert (await embedder.embed(["a"])).shape == (1, 384)
-        assert dimension(packaged.MODEL_NAME) == 384
+        assert embedding_dimension(packaged.PACKAGED_MODEL) == 384
 
     async def test_vectors_are_those_that_the_models_authors_publish(self, embedder: DenseEmbedder) -> None:
         """spec L1. The sentence and the first numbers of its vector are those of the model card."""
@@ -99,7 +99,7 @@ def assets(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 
 @pytest.fixture
 async def embedder(tmp_path: Path) -> AsyncIterator[DenseEmbedder]:
-    embedder = DenseEmbedder(packaged.MODEL_NAME, tmp_path / "models")
+    embedder = DenseEmbedder(packaged.PACKAGED_MODEL, tmp_path / "models")
     yield embedder
     await embedder.close()
 
@@ -174,7 +174,7 @@ async def test_a_package_of_that_name_without_the_model_is_no_model() -> None:
 
 async def test_a_models_directory_that_cannot_be_written_is_named(tmp_path: Path) -> None:
     (tmp_path / "models").write_text("a file where a directory should be", encoding="utf-8")
-    embedder = DenseEmbedder(packaged.MODEL_NAME, tmp_path / "models")
+    embedder = DenseEmbedder(packaged.PACKAGED_MODEL, tmp_path / "models")
     assert "cannot be written" in await unavailable(embedder)
     await embedder.close()
 
@@ -199,7 +199,7 @@ async def test_a_model_that_fastembed_does_not_know_is_no_crash(tmp_path: Path) 
 def test_a_model_whose_dimension_nobody_knows_is_refused_by_name() -> None:
     """ruling 6: every collection knows its model."""
     with pytest.raises(InvalidInput, match="nobody/nothing"):
-        dimension("nobody/nothing")
+        embedding_dimension("nobody/nothing")
 
 
 class FlakyLoader:
@@ -221,8 +221,8 @@ async def test_a_later_try_succeeds_when_the_model_can_be_had_again(
     loaded: LoadedModel, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """A server that runs for weeks must not stay without meaning for one bad minute."""
-    monkeypatch.setattr(loading, "RETRY_SECONDS", 0.0)
-    embedder = DenseEmbedder(packaged.MODEL_NAME, tmp_path, loader=FlakyLoader(loaded, failures=2))
+    monkeypatch.setattr(loading, "LOAD_RETRY_SECONDS", 0.0)
+    embedder = DenseEmbedder(packaged.PACKAGED_MODEL, tmp_path, loader=FlakyLoader(loaded, failures=2))
     await unavailable(embedder)
     await unavailable(embedder)
     assert (await embedder.embed(["a"])).shape == (1, 384)
@@ -235,7 +235,7 @@ async def test_a_failure_is_not_tried_again_at_once(
 ) -> None:
     """Each try may wait for a network; recall answers by words meanwhile. The log tells it once."""
     loader = FlakyLoader(loaded, failures=1)
-    embedder = DenseEmbedder(packaged.MODEL_NAME, tmp_path, loader=loader)
+    embedder = DenseEmbedder(packaged.PACKAGED_MODEL, tmp_path, loader=loader)
     with caplog.at_level(logging.WARNING, logger="madeleine.inference.dense"):
         first, second = await unavailable(embedder), await unavailable(embedder)
     assert first == second
@@ -246,7 +246,7 @@ async def test_a_failure_is_not_tried_again_at_once(
 
 async def test_a_model_is_loaded_once(loaded: LoadedModel, tmp_path: Path) -> None:
     loader = FlakyLoader(loaded, failures=0)
-    embedder = DenseEmbedder(packaged.MODEL_NAME, tmp_path, loader=loader)
+    embedder = DenseEmbedder(packaged.PACKAGED_MODEL, tmp_path, loader=loader)
     await embedder.warm_up()
     await embedder.embed(["a"])
     await embedder.count_tokens(["a"])
@@ -284,7 +284,7 @@ async def test_a_call_does_not_wait_for_a_model_that_is_being_fetched(loaded: Lo
 
 async def test_calls_that_come_together_share_one_attempt_to_load(loaded: LoadedModel, tmp_path: Path) -> None:
     loader = GatedLoader(loaded)
-    embedder = DenseEmbedder(packaged.MODEL_NAME, tmp_path, loader=loader)
+    embedder = DenseEmbedder(packaged.PACKAGED_MODEL, tmp_path, loader=loader)
     calls = [asyncio.ensure_future(embedder.embed([text])) for text in "abc"]
     await asyncio.sleep(0)
     loader.gate.set()
@@ -296,7 +296,7 @@ async def test_calls_that_come_together_share_one_attempt_to_load(loaded: Loaded
 async def test_a_call_that_is_cancelled_does_not_stop_the_loading(loaded: LoadedModel, tmp_path: Path) -> None:
     """style.md: cancellation passes; the others that wait are served."""
     loader = GatedLoader(loaded)
-    embedder = DenseEmbedder(packaged.MODEL_NAME, tmp_path, loader=loader)
+    embedder = DenseEmbedder(packaged.PACKAGED_MODEL, tmp_path, loader=loader)
     gone, stays = (asyncio.ensure_future(embedder.embed(["a"])) for _ in range(2))
     await asyncio.sleep(0)
     gone.cancel()
@@ -311,7 +311,7 @@ async def test_a_loader_that_crashes_is_unavailable_and_no_crash(tmp_path: Path)
     def crash(name: str, models_dir: Path) -> LoadedModel:
         raise ZeroDivisionError("onnx went wrong")
 
-    embedder = DenseEmbedder(packaged.MODEL_NAME, tmp_path, loader=crash)
+    embedder = DenseEmbedder(packaged.PACKAGED_MODEL, tmp_path, loader=crash)
     assert "onnx went wrong" in await unavailable(embedder)
     await embedder.close()
 
@@ -319,8 +319,8 @@ async def test_a_loader_that_crashes_is_unavailable_and_no_crash(tmp_path: Path)
 async def test_without_a_model_tokens_are_never_counted_too_low(loaded: LoadedModel, tmp_path: Path) -> None:
     """spec L2: the budget is never exceeded; an upper estimate while the tokenizer cannot be had."""
     texts = ["", "ramen", "ラーメンを食べた", "🙂🙂", "a b c d", "supercalifragilistic"]
-    away = DenseEmbedder(packaged.MODEL_NAME, tmp_path, loader=FlakyLoader(loaded, failures=99))
-    here = DenseEmbedder(packaged.MODEL_NAME, tmp_path, loader=FlakyLoader(loaded, failures=0))
+    away = DenseEmbedder(packaged.PACKAGED_MODEL, tmp_path, loader=FlakyLoader(loaded, failures=99))
+    here = DenseEmbedder(packaged.PACKAGED_MODEL, tmp_path, loader=FlakyLoader(loaded, failures=0))
     estimates, counts = await away.count_tokens(texts), await here.count_tokens(texts)
     assert all(estimate >= count for estimate, count in zip(estimates, counts, strict=True))
     await away.close()

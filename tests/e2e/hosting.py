@@ -34,9 +34,9 @@ def madeleine(data_dir: Path, *arguments: str, **more: str) -> subprocess.Comple
 
 
 def status(data_dir: Path) -> dict[str, Any]:
-    found = madeleine(data_dir, "status", "--json")
-    assert found.returncode == 0, found.stderr
-    answer = json.loads(found.stdout)
+    completed = madeleine(data_dir, "status", "--json")
+    assert completed.returncode == 0, completed.stderr
+    answer = json.loads(completed.stdout)
     assert isinstance(answer, dict)
     return answer
 

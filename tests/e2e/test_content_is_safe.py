@@ -88,8 +88,8 @@ async def test_no_secret_reaches_the_disk_from_scenes_notes_or_queries_and_the_a
         for query in (f"What about {TOKEN}?", f"password={PHRASE}"):
             await call_tool(client, "recall", query=query)
             await call_tool(client, "search_memory", query=query)
-        found = await call_tool(client, "recall", query="the token that Ada told me", format="memories")
-        assert "[redacted: github token]" in found["memories"][0]["text"]
+        answer = await call_tool(client, "recall", query="the token that Ada told me", format="memories")
+        assert "[redacted: github token]" in answer["memories"][0]["text"]
     (tmp_path / "notes.jsonl").unlink()
     for secret in (TOKEN, PHRASE, "MIIEvQIBADANBgkqhkiG9w0BAQEFAASC"):
         assert holding(data_dir, secret) == []

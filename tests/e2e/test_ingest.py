@@ -135,15 +135,15 @@ def test_the_command_reads_standard_input_and_gives_all_of_it_one_category(tmp_p
 )
 def test_invalid_input_is_reported_before_a_host_is_started(tmp_path: Path, words: list[str], said: str) -> None:
     with no_host_left(tmp_path):
-        found = madeleine(tmp_path, "ingest", *words)
-        assert found.returncode == 2
-        assert said in found.stderr
+        completed = madeleine(tmp_path, "ingest", *words)
+        assert completed.returncode == 2
+        assert said in completed.stderr
         assert not (tmp_path / "memory.db").exists()
 
 
 def test_who_may_only_read_is_told_so(tmp_path: Path) -> None:
     with no_host_left(tmp_path):
-        found = madeleine(tmp_path, "ingest", "Makefile", MADELEINE_READ_ONLY="true")
-        assert found.returncode != 0
-        assert "Traceback" not in found.stderr
-        assert "madeleine: " in found.stderr
+        completed = madeleine(tmp_path, "ingest", "Makefile", MADELEINE_READ_ONLY="true")
+        assert completed.returncode != 0
+        assert "Traceback" not in completed.stderr
+        assert "madeleine: " in completed.stderr

@@ -82,9 +82,9 @@ async def test_what_is_observed_is_kept_once_remembered_if_asked_and_forgotten_f
         )
         assert (again["new"], again["known"], again["position"]) == (1, 2, 2)
         assert await call_tool(client, "observe", session_id="s") == {"new": 0, "last_key": "k2"}
-        found = await call_tool(client, "recall", query="Where does Zoé live?", format="memories")
-        assert [one["id"] for one in found["memories"]] == [remembered["id"]]
-        assert found["memories"][0]["provenance"]["session_id"] == "s"
+        answer = await call_tool(client, "recall", query="Where does Zoé live?", format="memories")
+        assert [one["id"] for one in answer["memories"]] == [remembered["id"]]
+        assert answer["memories"][0]["provenance"]["session_id"] == "s"
         assert "is not an ISO date" in await tool_error(
             client, "observe", {"session_id": "s", "messages": [{"role": "user", "text": "x", "at": "?"}]}
         )

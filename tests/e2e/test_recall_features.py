@@ -66,12 +66,12 @@ async def test_with_the_non_inferable_filter_a_store_without_the_theme_gets_advi
     async with connected(tmp_path, more={"MADELEINE_RECALL_NON_INFERABLE_ONLY": "true"}) as client:
         plain = await call_tool(client, "store", text=DINNERS[0])
         tagged = await call_tool(client, "store", text=DINNERS[1], themes=["Non-Inferable"])
-        found = await call_tool(client, "recall", query=QUERY, format="memories")
+        answer = await call_tool(client, "recall", query=QUERY, format="memories")
         still = await call_tool(client, "recall_memory", memory_ids=[plain["id"]])
     assert plain["status"] == "stored"
     assert "'non-inferable'" in plain["notice"]
     assert "notice" not in tagged
-    assert [memory["id"] for memory in found["memories"]] == [tagged["id"]]
+    assert [memory["id"] for memory in answer["memories"]] == [tagged["id"]]
     assert texts(still) == [DINNERS[0]]
 
 

@@ -185,8 +185,8 @@ async def test_bad_input_is_refused_with_advice_and_nothing_is_stored(lodger: Lo
             message = await tool_error(client, "store", dict(arguments))
             assert named in message
             assert "Nothing was done" in message
-        found = await call_tool(client, "search_memory", query="x")
-    assert found["hits"] == []
+        answer = await call_tool(client, "search_memory", query="x")
+    assert answer["hits"] == []
 
 
 async def test_a_corrected_memory_is_recalled_as_it_is_and_shows_what_it_was(lodger: Lodger, era: Era) -> None:

@@ -23,12 +23,12 @@ IN_OTHER_WORDS = "Who made a fruit dessert?"
 async def test_words_recall_and_answers_say_why_meaning_does_not(tmp_path: Path) -> None:
     async with connected(tmp_path, more=AWAY) as client:
         stored = await call_tool(client, "store", text=TEXT)
-        found = await call_tool(client, "recall", query="the apples of grandmother's garden", format="memories")
+        answer = await call_tool(client, "recall", query="the apples of grandmother's garden", format="memories")
         search = await call_tool(client, "search_memory", query="apples")
     assert stored["status"] == "stored"
     assert "BAAI/bge-small-en-v1.5" in stored["notice"]
-    assert found["notice"].startswith("Meaning-based recall is off")
-    assert [memory["id"] for memory in found["memories"]] == [stored["id"]]
+    assert answer["notice"].startswith("Meaning-based recall is off")
+    assert [memory["id"] for memory in answer["memories"]] == [stored["id"]]
     assert [hit["id"] for hit in search["hits"]] == [stored["id"]]
 
 
@@ -37,7 +37,7 @@ async def test_vectors_are_filled_in_once_a_model_can_be_had(tmp_path: Path) -> 
         stored = await call_tool(client, "store", text=TEXT)
         assert (await call_tool(client, "recall", query=IN_OTHER_WORDS))["count"] == 0
     async with connected(tmp_path) as client, asyncio.timeout(TIMEOUT_SECONDS):
-        while not (found := await call_tool(client, "recall", query=IN_OTHER_WORDS, format="memories"))["count"]:
+        while not (answer := await call_tool(client, "recall", query=IN_OTHER_WORDS, format="memories"))["count"]:
             pass
-    assert [memory["id"] for memory in found["memories"]] == [stored["id"]]
-    assert "notice" not in found
+    assert [memory["id"] for memory in answer["memories"]] == [stored["id"]]
+    assert "notice" not in answer

@@ -29,8 +29,8 @@ from madeleine.memory.model import (
     Vector,
 )
 from madeleine.memory.recall.ports import Activation, ClusterSummary, PreferenceQuery
-from madeleine.memory.rules.dynamics.revision import changed_memory, effective_changes, revision
-from madeleine.memory.text.normalization import fold
+from madeleine.memory.rules.dynamics.revision import changed_memory, effective_changes, revision_before
+from madeleine.memory.text.normalization import fold_text
 from madeleine.storage.sql.database.mapping import to_micros
 from tests.fakes.search import InMemorySearch
 from tests.fakes.store import Store
@@ -117,10 +117,10 @@ class InMemoryMemories:
         model: ModelName,
         vectors: Mapping[ContentHash, Vector],
     ) -> tuple[Memory, MemoryChanges] | None:
-        found = await self.memories(scope, [memory_id])
-        if not found:
+        memories = await self.memories(scope, [memory_id])
+        if not memories:
             return None
-        [old] = found
+        [old] = memories
         done = effective_changes(old, changes)
         if done == MemoryChanges():
             return old, done
@@ -134,7 +134,7 @@ class InMemoryMemories:
         if all(one.content_hash != old.content_hash for one in self._store.memories.values()):
             for key in [key for key in self._store.vectors if key[1] == old.content_hash]:
                 del self._store.vectors[key]
-        self._store.revisions.append(revision(old, done, at=at, client=scope.client))
+        self._store.revisions.append(revision_before(old, done, at=at, client=scope.client))
         self._store.patrols.mark([new.id])
         return new, done
 
@@ -143,12 +143,12 @@ class InMemoryMemories:
     async def with_preferences(
         self, scope: Scope, ids: Sequence[MemoryId], preference_query: PreferenceQuery
     ) -> tuple[list[Memory], list[Memory]]:
-        wanted = {fold(theme) for theme in preference_query.themes}
+        wanted = {fold_text(theme) for theme in preference_query.themes}
         matching = list(preference_query.matching)
         preferred = [
             one
             for one in reversed(self._store.own(scope))
-            if one.category == "procedural" and one.status != "dead" and wanted <= {*map(fold, one.themes)}
+            if one.category == "procedural" and one.status != "dead" and wanted <= {*map(fold_text, one.themes)}
         ]
         preferred.sort(
             key=lambda one: (
@@ -212,14 +212,14 @@ class InMemoryMemories:
 
 
 def _reinforced(memory: Memory, again: Reinforcement) -> Memory:
-    themes = {fold(theme): theme for theme in reversed((*memory.themes, *again.themes))}
+    themes = {fold_text(theme): theme for theme in reversed((*memory.themes, *again.themes))}
     return replace(
         memory,
         access_count=memory.access_count + 1,
         last_accessed=max(again.at, memory.last_accessed or again.at),
         importance=max(memory.importance, again.importance or 0.0),
         pinned=memory.pinned or again.pinned,
-        themes=tuple(dict.fromkeys(themes[fold(theme)] for theme in (*memory.themes, *again.themes))),
+        themes=tuple(dict.fromkeys(themes[fold_text(theme)] for theme in (*memory.themes, *again.themes))),
     )
 
 

@@ -40,7 +40,7 @@ from madeleine.memory.patrol_records import (
 )
 from madeleine.memory.rules.dynamics.importance import flagged_status
 from madeleine.patrol.ports import PatrolReads
-from madeleine.patrol.unit_of_work import state_of
+from madeleine.patrol.unit_of_work import memory_state
 from tests.doubles import ADA, NOW
 
 
@@ -89,24 +89,24 @@ class FakePatrolTransaction:
         return 0
 
     async def unclustered(self, *, limit: int) -> list[MemoryState]:
-        return [state_of(m) for m in self._own() if m.cluster_id is None and m.status != "dead"][:limit]
+        return [memory_state(m) for m in self._own() if m.cluster_id is None and m.status != "dead"][:limit]
 
     async def with_outdated_status(self) -> list[MemoryState]:
         return [
-            state_of(m)
+            memory_state(m)
             for m in self._own()
             if flagged_status(m.status, importance=m.importance, session_count=m.session_count, pinned=m.pinned)
             != m.status
         ]
 
     async def recalled_dead(self) -> list[MemoryState]:
-        return [state_of(m) for m in self._own() if m.status == "dead" and m.reactivation_count > 0]
+        return [memory_state(m) for m in self._own() if m.status == "dead" and m.reactivation_count > 0]
 
     async def members(self, *cluster_ids: ClusterId) -> list[MemoryState]:
-        return [state_of(m) for m in self._own() if m.cluster_id in cluster_ids]
+        return [memory_state(m) for m in self._own() if m.cluster_id in cluster_ids]
 
     async def states(self, ids: Sequence[MemoryId]) -> list[MemoryState]:
-        return [state_of(memory) for memory in await self.memories(ids)]
+        return [memory_state(memory) for memory in await self.memories(ids)]
 
     async def cluster_counts(self, ids: Sequence[ClusterId] | None = None) -> list[ClusterCounts]:
         found = []

@@ -6,8 +6,8 @@ from collections.abc import Sequence
 
 from madeleine.memory.keyword_search import KeywordQuery, SearchHit
 from madeleine.memory.model import Memory, Note, Provenance, Scope, scene_to_text, when_as_search_text
-from madeleine.memory.rules.searching.hits import newest_first
-from madeleine.memory.text.normalization import FIELD_SEPARATOR, fold
+from madeleine.memory.rules.searching.hits import newest_hits_first
+from madeleine.memory.text.normalization import FIELD_SEPARATOR, fold_text
 from madeleine.storage.sql.database.mapping import to_micros
 from tests.fakes.store import Store
 
@@ -25,7 +25,7 @@ class InMemorySearch:
             own = [one for one in notes if one.being_id == scope.being_id]
             hits += [_note_hit(one) for one in own if _note_matches(one, query)]
         hits = [one for one in hits if one.source in query.sources and _in_window(one, query)]
-        return newest_first(hits)[: query.limit]
+        return newest_hits_first(hits)[: query.limit]
 
 
 def _in_window(hit: SearchHit, query: KeywordQuery) -> bool:
@@ -36,15 +36,15 @@ def _in_window(hit: SearchHit, query: KeywordQuery) -> bool:
 
 
 def _holds_terms(query: KeywordQuery, text: str, themes: Sequence[str] = ()) -> bool:
-    found = [fold(term) in text or fold(term) in map(fold, themes) for term in query.terms]
+    found = [fold_text(term) in text or fold_text(term) in map(fold_text, themes) for term in query.terms]
     return not found or (all(found) if query.mode == "and" else any(found))
 
 
 def _memory_matches(memory: Memory, query: KeywordQuery) -> bool:
     fields = (memory.scene.action, memory.feeling, when_as_search_text(memory.scene.when))
     return (
-        _holds_terms(query, FIELD_SEPARATOR.join(map(fold, fields)), memory.themes)
-        and {*map(fold, query.themes)} <= {*map(fold, memory.themes)}
+        _holds_terms(query, FIELD_SEPARATOR.join(map(fold_text, fields)), memory.themes)
+        and {*map(fold_text, query.themes)} <= {*map(fold_text, memory.themes)}
         and (not query.categories or memory.category in query.categories)
         and (query.include_dead or memory.status != "dead")
         and (query.include_compressed or not memory.compressed)
@@ -67,7 +67,7 @@ def _memory_hit(memory: Memory) -> SearchHit:
 
 
 def _note_matches(note: Note, query: KeywordQuery) -> bool:
-    return _holds_terms(query, fold(note.content)) and (note.type != "scene" or note.state != "done")
+    return _holds_terms(query, fold_text(note.content)) and (note.type != "scene" or note.state != "done")
 
 
 def _note_hit(note: Note) -> SearchHit:

@@ -103,9 +103,9 @@ def there(path: str) -> bool:
 
 def test_a_directory_that_cannot_be_used_is_told_at_the_start(tmp_path: Path) -> None:
     (tmp_path / "file").touch()
-    found = madeleine(tmp_path / "file" / "data")
-    assert found.returncode == 2
-    assert "Set MADELEINE_DATA_DIR to a writable directory" in found.stderr
+    completed = madeleine(tmp_path / "file" / "data")
+    assert completed.returncode == 2
+    assert "Set MADELEINE_DATA_DIR to a writable directory" in completed.stderr
 
 
 async def test_a_memory_that_another_process_owns_is_told_to_the_call_until_it_is_free(data_dir: Path) -> None:

@@ -88,9 +88,9 @@ async def test_the_host_of_an_older_installation_makes_room(data_dir: Path) -> N
 
 def test_the_client_of_an_older_installation_is_told_to_be_updated(data_dir: Path) -> None:
     with another_installation(data_dir, protocol=HOST_PROTOCOL + 1) as wanted:
-        found = madeleine(data_dir)
-        assert found.returncode == 1
-        assert found.stderr == "madeleine: update one of us\n"
+        completed = madeleine(data_dir)
+        assert completed.returncode == 1
+        assert completed.stderr == "madeleine: update one of us\n"
         assert wanted == ["serve"]
 
 
@@ -131,8 +131,8 @@ async def test_a_caller_that_does_not_say_hello_properly_is_hung_up_on(settled: 
 def test_a_wrong_setting_is_told_at_the_start(data_dir: Path, settled: Path, more: dict[str, str], what: str) -> None:
     """Where there is no host, and beside one."""
     for place in (data_dir, settled):
-        found = madeleine(place, **more)
-        assert (found.returncode, what in found.stderr) == (2, True), found
+        completed = madeleine(place, **more)
+        assert (completed.returncode, what in completed.stderr) == (2, True), completed
 
 
 def test_over_loopback_who_does_not_know_the_token_gets_no_answer(data_dir: Path) -> None:

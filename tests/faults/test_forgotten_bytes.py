@@ -96,8 +96,8 @@ async def test_nothing_of_a_forgotten_memory_is_in_any_file(tmp_path: Path, seed
         [now] = (await memory.use.browse.by_ids(ADA, [secret.id])).memories
         rows.append(embedder.vector(now.embed_text))
         assert set(found_in(tmp_path, MORE_WORDS, rows[1:])) == {*MORE_WORDS, "vector"}  # it finds what is there
-        told = await memory.use.forget(ADA, [secret.id])
-        assert (told.erased, told.missing, told.bytes_gone) == ((secret.id,), (), True)
+        answer = await memory.use.forget(ADA, [secret.id])
+        assert (answer.erased, answer.missing, answer.bytes_gone) == ((secret.id,), (), True)
         assert found_in(tmp_path, MORE_WORDS, rows) == {}
         assert await memory.ledger.index_source.count_memories() == await memory.index.count() == 180
     assert found_in(tmp_path, MORE_WORDS, rows) == {}
@@ -117,8 +117,8 @@ async def test_the_note_that_it_came_from_and_the_cluster_that_it_named_are_gone
         inside = await memory.use.browse.by_cluster(ADA, named.id, limit=9)
         rows = [embedder.vector(one.embed_text) for one in inside.memories]
         assert found_in(tmp_path, ["xylophonisers", "Brandauerin"], rows)
-        told = await memory.use.forget(ADA, [one.id for one in inside.memories])
-        assert told.bytes_gone
+        answer = await memory.use.forget(ADA, [one.id for one in inside.memories])
+        assert answer.bytes_gone
         assert found_in(tmp_path, ["xylophoniser", "Brandauerin"], rows) == {}
         assert [one.name for one in await memory.use.browse.clusters(ADA) if not one.is_root] == []
 
@@ -141,11 +141,11 @@ async def test_the_messages_that_it_was_drawn_from_are_gone_too(tmp_path: Path) 
         assert set(found_in(tmp_path, words)) == set(words)
         [stored] = observed.memories
         assert stored is not None
-        told = await memory.use.forget(ADA, [stored.memory.id])
-        assert (told.messages, told.bytes_gone) == (1, True)
+        answer = await memory.use.forget(ADA, [stored.memory.id])
+        assert (answer.messages, answer.bytes_gone) == (1, True)
         assert set(found_in(tmp_path, words)) == {"zwischenlagered", "marzipanstone"}
-        told = await memory.use.forget(ADA, [observed.new[41].id])
-        assert (told.erased, told.messages, told.bytes_gone) == ((observed.new[41].id,), 1, True)
+        answer = await memory.use.forget(ADA, [observed.new[41].id])
+        assert (answer.erased, answer.messages, answer.bytes_gone) == ((observed.new[41].id,), 1, True)
         assert found_in(tmp_path, words) == {}
         again = await memory.use.observe(ADA, Observation(session_id="s", messages=[secret]))
         assert (again.new, again.known) == ((), 1)
@@ -269,8 +269,8 @@ async def test_while_others_store_recall_and_patrol_nothing_else_is_lost_and_not
                     action=f"Zoé buried xylophoniser {number} at {number} o'clock", actors=("Zoé Brandauerin",)
                 )
                 stored = await memory.use.store(ADA, [NewScene(scene=scene)])
-                told = await forget(stored[0].memory)
-                assert told.bytes_gone
+                answer = await forget(stored[0].memory)
+                assert answer.bytes_gone
             busy = False
         rows = [embedder.vector(one.embed_text) for one in secrets]
         await memory.use.forget(ADA, [secrets[0].id])
@@ -301,8 +301,8 @@ async def test_over_stdio_nothing_is_left_while_the_server_runs_and_after_it(tmp
         assert (await call_tool(client, "recall", query="Where is the xylophoniser?"))["count"] == 1
         await call_tool(client, "run_patrol")
         assert found_in(tmp_path, words)
-        told = await call_tool(client, "forget", memory_ids=[secret["id"], "nobody's"])
-        assert told == {"erased": [secret["id"]], "not_found": ["nobody's"]}
+        answer = await call_tool(client, "forget", memory_ids=[secret["id"], "nobody's"])
+        assert answer == {"erased": [secret["id"]], "not_found": ["nobody's"]}
         assert found_in(tmp_path, words) == {}
         assert (await call_tool(client, "recall", query="Where is the xylophoniser?"))["count"] == 0
         assert (await call_tool(client, "recall", query="Which lake had swans in story 7?"))["count"] > 0
@@ -374,8 +374,8 @@ async def test_killed_in_the_middle_it_is_wholly_there_or_finished_at_the_next_s
             told = await call_tool(client, "forget", memory_ids=[secret["id"]])
             assert told == ({"erased": [secret["id"]]} if left else {"erased": [], "not_found": [secret["id"]]})
             assert found_in(tmp_path, [f"xylophoniser{round_}x", f"vrobel{round_}x"]) == {}
-            found = await call_tool(client, "recall_memory", memory_ids=kept)
-            assert [memory["id"] for memory in found["memories"]] == kept
+            answer = await call_tool(client, "recall_memory", memory_ids=kept)
+            assert [memory["id"] for memory in answer["memories"]] == kept
             assert (await call_tool(client, "recall", query="Which story was about 35 swans?"))["count"] > 0
             secret = await buried(client, round_ + 1)
 

@@ -17,7 +17,7 @@ from madeleine.memory.index import IndexPoint
 from madeleine.memory.model import ModelName
 from madeleine.storage import resources
 from madeleine.storage.qdrant.edge import EdgeIndex
-from madeleine.storage.qdrant.schema import Fingerprint
+from madeleine.storage.qdrant.schema import IndexFingerprint
 from madeleine.storage.sql.ledger import open_ledger
 from tests.contracts.ledger.ledger_values import ADA, batch, memory
 from tests.doubles import a_memory, unit
@@ -41,8 +41,8 @@ async def store(client: Client, thing: str) -> str:
 
 
 async def recalled(client: Client, thing: str) -> list[str]:
-    found = await call_tool(client, "recall", query=f"Where is the {thing}?", format="memories", limit=1)
-    return [memory["id"] for memory in found["memories"]]
+    answer = await call_tool(client, "recall", query=f"Where is the {thing}?", format="memories", limit=1)
+    return [memory["id"] for memory in answer["memories"]]
 
 
 async def everything(client: Client) -> dict[str, Any]:
@@ -148,7 +148,7 @@ async def test_the_ledger_takes_in_nothing_that_the_index_could_not(
 async def test_an_index_without_room_writes_nothing_and_answers(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    fingerprint = Fingerprint(ModelName("m"), 2)
+    fingerprint = IndexFingerprint(ModelName("m"), 2)
     tea, milk = (
         IndexPoint(memory=a_memory(word), words=word, vector=unit([1, 0]), tokens=1) for word in ("tea", "milk")
     )

@@ -21,7 +21,7 @@ import pytest
 from madeleine.memory.errors import IndexNeedsRebuild, IndexUnavailable
 from madeleine.memory.index import IndexPoint
 from madeleine.storage.qdrant.edge import EdgeIndex
-from madeleine.storage.qdrant.edge_files import copy_tree
+from madeleine.storage.qdrant.edge_files import copy_sparse_tree
 from tests.contracts.index_points import ADA, FINGERPRINT, VectorQuery, candidates, memory_id, point, random_points
 
 POINTS = 2000
@@ -79,7 +79,7 @@ DAMAGES: dict[str, Callable[[Path], None]] = {
 
 def open_after_each_damage(pristine: Path, work: Path) -> None:
     """Prints `<damage> <file>` and then the outcome, each on its line, so that the last line names what killed us."""
-    copy_tree(pristine, work)
+    copy_sparse_tree(pristine, work)
     for path, (name, damage) in itertools.product(sorted(_files(pristine)), DAMAGES.items()):
         print(f"{name} {path}", flush=True)
         damage(work / path)
@@ -90,7 +90,7 @@ def open_after_each_damage(pristine: Path, work: Path) -> None:
             shutil.copyfile(pristine / path, work / path)
         else:
             shutil.rmtree(work)
-            copy_tree(pristine, work)
+            copy_sparse_tree(pristine, work)
 
 
 def _files(directory: Path) -> Iterator[str]:

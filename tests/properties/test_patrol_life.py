@@ -89,8 +89,8 @@ class Life(RuleBasedStateMachine):
         return kept_rows(self.reader)
 
     def ids(self, scope: Scope) -> list[MemoryId]:
-        found = self.rows("SELECT id FROM memories WHERE being_id = ? ORDER BY seq", scope.being_id)
-        return [MemoryId(id_) for (id_,) in found]
+        stored_rows = self.rows("SELECT id FROM memories WHERE being_id = ? ORDER BY seq", scope.being_id)
+        return [MemoryId(id_) for (id_,) in stored_rows]
 
     def some(self, scope: Scope, chance: Random, most: int) -> list[MemoryId]:
         """Often of those that something was made of."""

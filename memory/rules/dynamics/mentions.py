@@ -62,18 +62,14 @@ def name_without(name: str, gone: str, members: Collection[Memory], fallback: st
 
 def redact_report(report: Any, gone: str, names: Collection[str]) -> Any:
     """A patrol's report without texts that mention the forgotten; ids, counts and the `names` of clusters stay."""
-    match report:
-        case str():
-            return FORGOTTEN_MARK if report not in names and mentions_forgotten(report, gone) else report
-        case Mapping():
-            return {
-                key: value if key in _KEPT_KEYS and isinstance(value, str) else redact_report(value, gone, names)
-                for key, value in report.items()
-            }
-        case list() | tuple():
-            return [redact_report(item, gone, names) for item in report]
-        case _:
-            return report
+    if isinstance(report, str):
+        return FORGOTTEN_MARK if report not in names and mentions_forgotten(report, gone) else report
+    if isinstance(report, Mapping):
+        return {
+            key: value if key in _KEPT_KEYS and isinstance(value, str) else redact_report(value, gone, names)
+            for key, value in report.items()
+        }
+    return [redact_report(item, gone, names) for item in report] if isinstance(report, list | tuple) else report
 
 
 def timeline_texts(memory: Memory, texts: Iterable[str] = ()) -> frozenset[str]:

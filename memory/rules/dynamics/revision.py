@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
+from dataclasses import asdict, replace
 from datetime import datetime
 from typing import Any
 
@@ -28,7 +28,7 @@ def changed_memory(memory: Memory, changes: MemoryChanges) -> Memory:
     return replace(memory, fresh=True, cluster_id=None) if memory.status in LIVING else memory
 
 
-def revision(memory: Memory, changes: MemoryChanges, *, at: datetime, client: str) -> Revision:
+def revision_before(memory: Memory, changes: MemoryChanges, *, at: datetime, client: str) -> Revision:
     """The values of `memory` in the fields that `changes` names."""
     values = _changeable_values(memory)
     before = MemoryChanges(**{name: values[name] for name in _requested_values(changes)})
@@ -36,8 +36,7 @@ def revision(memory: Memory, changes: MemoryChanges, *, at: datetime, client: st
 
 
 def _requested_values(changes: MemoryChanges) -> dict[str, Any]:
-    values = {name: getattr(changes, name) for name in ("text", "importance", "themes", "pinned")}
-    return {name: value for name, value in values.items() if value is not None}
+    return {name: value for name, value in asdict(changes).items() if value is not None}
 
 
 def _changeable_values(memory: Memory) -> dict[str, Any]:

@@ -13,7 +13,7 @@ from typing import Literal, get_args
 
 from madeleine.memory.model import Memory, scene_to_text
 from madeleine.memory.rules.prompting.recalled_text import quoted, without_tags
-from madeleine.memory.text.sentences import sentences
+from madeleine.memory.text.sentences import split_sentences
 
 PromptPart = Literal[
     "soul", "thoughts", "partner_rules", "preferences", "relationships", "tools", "map",
@@ -111,7 +111,7 @@ def message_entry(at: datetime, role: str, speaker: str, text: str) -> str:
 
 def first_sentence(text: str, max_chars: int = MAX_DIARY_CHARS) -> str:
     line = " ".join(text.split())
-    return truncated(next(iter(sentences(line)), "").rstrip(), max_chars)
+    return truncated(next(iter(split_sentences(line)), "").rstrip(), max_chars)
 
 
 def truncated(text: str, max_chars: int) -> str:

@@ -103,7 +103,6 @@ class RandomSource(Protocol):
 
     def randrange(self, stop: int, /) -> int:
         """Uniform in [0, stop)."""
-        ...
 
 
 def shuffled(items: Iterable[str], chance: RandomSource) -> list[str]:

@@ -84,7 +84,7 @@ def speaker_name(features: RankingFeatures) -> str:
     return first_name(features.actors[0]) if features.actors else ""
 
 
-def blend(pool: CandidatePool, *, dense_trust: float, words: float) -> NDArray[np.float32]:
+def blended_similarity(pool: CandidatePool, *, dense_trust: float, words: float) -> NDArray[np.float32]:
     """float32, (n,): f above. BM25 is scaled by the best of the pool, cosine taken as it is."""
     bm25 = pool.bm25
     best = float(bm25.max(initial=0.0))
@@ -174,7 +174,7 @@ def blended_scores(
     """
     if not len(matching):
         return np.zeros(0, np.float32)
-    f = np.asarray(blend(pool, dense_trust=dense_trust, words=weights.words)[matching], np.float64)
+    f = np.asarray(blended_similarity(pool, dense_trust=dense_trust, words=weights.words)[matching], np.float64)
     features = [pool.features[position] for position in matching]
     g = add_neighbours(f, features, weights, dense_trust)
     prior = query_prior(query, weights)

@@ -6,7 +6,7 @@ from bisect import bisect_right
 from collections.abc import Callable, Iterable
 
 from madeleine.memory.keyword_search import SearchHit
-from madeleine.memory.text.normalization import fold
+from madeleine.memory.text.normalization import fold_text
 
 SNIPPET_CHARS = 400
 """Length of a snippet at most (spec H3)."""
@@ -23,7 +23,7 @@ MatchFinder = Callable[[str], int]
 def first_term_finder(terms: Iterable[str]) -> MatchFinder:
     """Find the first of the terms. Not a pattern: two long terms that differ at their ends would be compared anew at
     each character."""
-    folded_terms = [fold(term) for term in terms]
+    folded_terms = [fold_text(term) for term in terms]
     return lambda folded: min((at for at in map(folded.find, folded_terms) if at >= 0), default=-1)
 
 
@@ -32,7 +32,7 @@ def excerpt(text: str, find_match: MatchFinder) -> str:
     without a match. An ellipsis marks what is left out."""
     if len(text) <= SNIPPET_CHARS:
         return text
-    folded = fold(text)
+    folded = fold_text(text)
     at = _unfolded_position(text, folded, max(0, find_match(folded)))
     room = SNIPPET_CHARS - 2 * len(ELLIPSIS)
     start = max(0, min(at - LEAD_CHARS, len(text) - room))
@@ -48,7 +48,7 @@ def _unfolded_position(text: str, folded: str, at: int) -> int:
     """Position in `text` of the character at `at` in its folded form, where `ß` takes two and an accent none."""
     if len(folded) == len(text):
         return at
-    return bisect_right(range(1, len(text)), at, key=lambda end: len(fold(text[:end])))
+    return bisect_right(range(1, len(text)), at, key=lambda end: len(fold_text(text[:end])))
 
 
 def _next_word_start(text: str, start: int, at: int) -> int:
@@ -65,7 +65,7 @@ DUPLICATE_PREFIX_CHARS = 100
 """Beginning of the snippet that tells two hits apart."""
 
 
-def deduplicated(hits: Iterable[SearchHit]) -> list[SearchHit]:
+def deduplicated_hits(hits: Iterable[SearchHit]) -> list[SearchHit]:
     """Keep the first of the hits with the same source, id and beginning of the snippet, in the given order."""
     unique: dict[tuple[str, str, str], SearchHit] = {}
     for hit in hits:
@@ -73,6 +73,6 @@ def deduplicated(hits: Iterable[SearchHit]) -> list[SearchHit]:
     return list(unique.values())
 
 
-def newest_first(hits: Iterable[SearchHit]) -> list[SearchHit]:
+def newest_hits_first(hits: Iterable[SearchHit]) -> list[SearchHit]:
     """Sort by time, equal times by id."""
     return sorted(hits, key=lambda hit: (-hit.position[0], hit.position[1]))

@@ -19,8 +19,8 @@ from math import log2
 from madeleine.memory.keyword_search import HitPosition, SearchHit, SearchSource, Stemmer, Tag, TagMatches
 from madeleine.memory.rules.searching.hits import MatchFinder
 from madeleine.memory.text.lexicon import lexicons_by_script, without_pattern
-from madeleine.memory.text.normalization import fold
-from madeleine.memory.text.sentences import sentences
+from madeleine.memory.text.normalization import fold_text
+from madeleine.memory.text.sentences import split_sentences
 from madeleine.memory.text.terms import STOP_WORDS, normalize_words
 
 WORD_CHARS = "0-9a-z_\u00df-\u00f6\u00f8-\u00ff\u0100-\u1fff\u2c00-\u2dff"
@@ -126,7 +126,7 @@ def extract_tags(message: str) -> Iterator[str]:
         (names if position > 0 and word[0].isupper() and not word.isupper() else words).append(word)
     words.sort(key=len, reverse=True)
     for candidate in chain(marked, names, _unspaced_words(text), words):
-        tag = " ".join(fold(candidate).split())
+        tag = " ".join(fold_text(candidate).split())
         if _is_specific(tag):
             yield tag
 
@@ -144,7 +144,7 @@ def tags_of(message: str, stem: Stemmer) -> tuple[Tag, ...]:
 
 def _words(text: str) -> Iterator[tuple[int, str]]:
     """(position in its sentence, word)."""
-    for sentence in (sentence for clause in _CLAUSE_END.split(text) for sentence in sentences(clause)):
+    for sentence in (sentence for clause in _CLAUSE_END.split(text) for sentence in split_sentences(clause)):
         for position, word in enumerate(_WORD.findall(sentence)):
             yield position, _POSSESSIVE.sub("", word)
 
@@ -179,7 +179,7 @@ def related_themes(cooccurring: Sequence[Sequence[str]], tags: Sequence[Tag], *,
     memories."""
     counts: Counter[str] = Counter()
     for themes in cooccurring:
-        counts.update(theme for theme in set(map(fold, themes)) if not any(holds_tag(theme, tag) for tag in tags))
+        counts.update(theme for theme in set(map(fold_text, themes)) if not any(holds_tag(theme, tag) for tag in tags))
     frequent = [theme for theme, count in counts.items() if count >= max(2, len(cooccurring) / 4)]
     return tuple(sorted(frequent, key=lambda theme: (-counts[theme], theme))[:most])
 

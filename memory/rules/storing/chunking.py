@@ -24,7 +24,7 @@ from collections.abc import Awaitable, Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from itertools import accumulate, pairwise
 
-from madeleine.memory.text.sentences import sentences
+from madeleine.memory.text.sentences import split_sentences
 
 CountTokens = Callable[[Sequence[str]], Awaitable[list[int]]]
 """Tokens of each text, by the tokenizer of the model."""
@@ -69,7 +69,7 @@ class Atom:
 
 
 async def split_into_chunks(text: str, count: CountTokens, limits: ChunkLimits = DEFAULT_LIMITS) -> list[str]:
-    """Split a cleaned text (`memory.text.cleaning`); an empty one has no chunks."""
+    """Split a cleaned text (`memory.text.normalization.clean_text`); an empty one has no chunks."""
     if not text:
         return []
     uncounted = await asyncio.to_thread(atoms, text)
@@ -153,7 +153,7 @@ def _atoms_of_block(block: str) -> Iterator[Atom]:
     elif _ITEM.match(block):
         yield from (Atom(item, _CUT_IN_PARAGRAPH) for item in _grouped_lines(lines, _ITEM.match))
     else:
-        for sentence in sentences(block):
+        for sentence in split_sentences(block):
             *rows, last = _grouped_lines(_LINES.findall(sentence), _begins_like_sentence)
             yield from (Atom(row, _CUT_AT_LINE_END) for row in rows)
             yield Atom(last, _CUT_IN_PARAGRAPH)

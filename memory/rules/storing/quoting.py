@@ -18,7 +18,7 @@ from madeleine.memory.model import CATEGORIES, DatedAction, Memory, when_date
 from madeleine.memory.rules.storing.likeness import FACT_LISTS, facts
 from madeleine.memory.text.lexicon import lexicons_by_script, without_pattern
 from madeleine.memory.text.reading import Reading
-from madeleine.memory.text.sentences import sentences
+from madeleine.memory.text.sentences import split_sentences
 from madeleine.memory.text.terms import STOP_WORDS
 
 RECALL_TAGS = ("recall", "memory", "context")
@@ -166,7 +166,7 @@ def _is_own_answer(value: Any, depth: int = 4) -> bool:
 
 def statements(text: str) -> list[str]:
     """Sentences, lines, and the fragments of a recall, which ` / ` parts. None is empty."""
-    pieces = (sentence for line in _FRAGMENT_BREAK.split(text) for sentence in sentences(line))
+    pieces = (sentence for line in _FRAGMENT_BREAK.split(text) for sentence in split_sentences(line))
     return [part for piece in pieces if (part := piece.strip(" \t-*•>\"'“”"))]
 
 

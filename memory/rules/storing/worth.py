@@ -12,7 +12,7 @@ import unicodedata
 from collections.abc import Mapping
 
 from madeleine.memory.rules.storing.quoting import statements, without_recalled_blocks
-from madeleine.memory.text.lexicon import lexicons_by_script, listed, without_pattern
+from madeleine.memory.text.lexicon import lexicons_by_script, listed_words, without_pattern
 from madeleine.memory.text.reading import Reading, Word
 
 MIN_STATEMENT_WORDS = 6
@@ -92,7 +92,7 @@ def spoken_text(text: str) -> str:
 def is_small_talk(text: str) -> bool:
     """Whether it is made of greetings, thanks, yes and no alone, in any languages; signs and emoji too."""
     lexicons = lexicons_by_script(text, mixed=True)
-    known = listed(lexicons, "small_talk")
+    known = listed_words(lexicons, "small_talk")
     words = Reading(without_pattern(text, "small_talk", lexicons, by="")).words
     return all(word.low in known or ("'" in word.low and known.issuperset(word.low.split("'"))) for word in words)
 

@@ -11,7 +11,7 @@ from sqlalchemy import and_, bindparam, case, func, insert, or_, select, update
 from madeleine.memory.chat import ChatSession, Message, MessageId, UnwatchedSession
 from madeleine.memory.errors import InvalidInput
 from madeleine.memory.model import Scope
-from madeleine.memory.text.normalization import fold
+from madeleine.memory.text.normalization import fold_text
 from madeleine.storage.sql.administration import record_audit
 from madeleine.storage.sql.database.dialect import (
     MAX_INT,
@@ -70,7 +70,7 @@ _SELECT_MESSAGES_BETWEEN = (
     .where(_IN_SESSION, _m.position >= bindparam("start"), _m.position < bindparam("end"))
     .order_by(_m.position)
 )
-_SELECT_LATEST_OF_SESSION = select(*_MESSAGE.columns).where(_IN_SESSION).order_by(_m.position.desc()).limit(_LIMIT)
+_SELECT_LATEST_IN_SESSION = select(*_MESSAGE.columns).where(_IN_SESSION).order_by(_m.position.desc()).limit(_LIMIT)
 _SELECT_LATEST_MESSAGES = (
     select(*_MESSAGE.columns)
     .where(_m.being_id == _BEING, or_(bindparam("other_than").is_(None), _m.session_id != bindparam("other_than")))
@@ -177,7 +177,7 @@ class ConversationRepository(Repository):
                     being_id=scope.being_id,
                     position=position,
                     key=key,
-                    folded=fold(f"{message.speaker} {message.text}"),
+                    folded=fold_text(f"{message.speaker} {message.text}"),
                 )
                 for position, (message, key) in enumerate(new, start=end)
             ]
@@ -214,7 +214,7 @@ class ConversationRepository(Repository):
     async def recent_messages(
         self, scope: Scope, *, limit: int, session_id: str | None = None, other_than: str | None = None
     ) -> list[Message]:
-        statement = _SELECT_LATEST_MESSAGES if session_id is None else _SELECT_LATEST_OF_SESSION
+        statement = _SELECT_LATEST_MESSAGES if session_id is None else _SELECT_LATEST_IN_SESSION
         binds = {"being": scope.being_id, "session": session_id, "other_than": other_than, "limit": limit}
         return (await self._database.rows(statement, _MESSAGE.from_row, **binds))[::-1]
 

@@ -14,7 +14,7 @@ from madeleine.memory.ingest.notes import SCENE_NOTE_TYPE
 from madeleine.memory.model import Memory, MemoryId, Note, NoteId, Scope
 from madeleine.memory.patrol_records import DiaryEntry, Thoughts
 from madeleine.memory.profile import ProfileEntry, duplicate_preference
-from madeleine.memory.text.normalization import fold
+from madeleine.memory.text.normalization import fold_text
 from madeleine.storage.sql.administration import record_audit
 from madeleine.storage.sql.conversations.chat import ConversationRepository
 from madeleine.storage.sql.database.dialect import equals_any, insert_or_update
@@ -30,9 +30,9 @@ MAX_UNNAMED_PREFERENCES = 200
 _m, _n, _p = memories.c, notes.c, profile.c
 _BEING = bindparam("being", type_=_p.being_id.type)
 
-_ENTRY = Mapped(ProfileEntry, profile)
-_SELECT_ENTRIES = (
-    select(*_ENTRY.columns, _m.action)
+_PROFILE_ENTRY = Mapped(ProfileEntry, profile)
+_SELECT_PROFILE_ENTRIES = (
+    select(*_PROFILE_ENTRY.columns, _m.action)
     .outerjoin(memories, _m.id == _p.memory_id)
     .where(
         _p.being_id == _BEING,
@@ -42,11 +42,11 @@ _SELECT_ENTRIES = (
     .order_by(_p.kind, func.coalesce(_m.seq, 0), _p.name)
 )
 # A procedural memory is a preference, also without an entry (spec 001, 1.6).
-_UNNAMED = Mapped(
+_UNNAMED_PREFERENCE = Mapped(
     ProfileEntry, kind=literal("preferences"), name=_m.id, value=_m.action, updated_at=_m.created_at, memory_id=_m.id
 )
 _SELECT_UNNAMED_PREFERENCES = (
-    select(*_UNNAMED.columns)
+    select(*_UNNAMED_PREFERENCE.columns)
     .where(
         _m.being_id == _BEING,
         # As text, for SQLite to know that it is what `ix_memories_procedural` holds.
@@ -58,16 +58,16 @@ _SELECT_UNNAMED_PREFERENCES = (
     .order_by(_m.seq.desc())
     .limit(bindparam("most"))
 )
-_IS_ENTRY = (_p.being_id == _BEING, _p.kind == bindparam("old_kind"), _p.name == bindparam("old_name"))
-_SELECT_ENTRY = select(_p.name).where(*_IS_ENTRY)
+_IS_PROFILE_ENTRY = (_p.being_id == _BEING, _p.kind == bindparam("old_kind"), _p.name == bindparam("old_name"))
+_SELECT_PROFILE_ENTRY = select(_p.name).where(*_IS_PROFILE_ENTRY)
 _SELECT_REPLACED_MEMORY = (
-    select(_p.memory_id).join(memories, _m.id == _p.memory_id).where(*_IS_ENTRY, _m.status != "dead")
+    select(_p.memory_id).join(memories, _m.id == _p.memory_id).where(*_IS_PROFILE_ENTRY, _m.status != "dead")
 )
 _HAS_SAME_MEMORY = (_p.being_id == _BEING, _p.memory_id == bindparam("same_memory"), _p.name != bindparam("old_name"))
 _SELECT_NAMES_OF_SAME_MEMORY = select(_p.name).where(*_HAS_SAME_MEMORY, _p.name != _p.memory_id)
 _DELETE_ENTRIES_OF_SAME_MEMORY = delete(profile).where(*_HAS_SAME_MEMORY)
-_UPSERT_ENTRY = insert_or_update(profile, "value", "enabled", "memory_id", "updated_at")
-_DELETE_ENTRY = delete(profile).where(*_IS_ENTRY)
+_UPSERT_PROFILE_ENTRY = insert_or_update(profile, "value", "enabled", "memory_id", "updated_at")
+_DELETE_PROFILE_ENTRY = delete(profile).where(*_IS_PROFILE_ENTRY)
 
 _NOTE = Mapped(Note, notes)
 _SELECT_NOTES = select(*_NOTE.columns).where(_n.being_id == _BEING, _n.state == "unread")
@@ -77,7 +77,7 @@ _SELECT_OPEN_NOTES = (
     .order_by(_n.created_at.desc(), _n.seq.desc())
     .limit(bindparam("limit"))
 )
-_SELECT_OTHER_NOTE = select(_n.id).where(*is_own_row(notes), _n.type != SCENE_NOTE_TYPE)
+_SELECT_CLOSABLE_NOTE = select(_n.id).where(*is_own_row(notes), _n.type != SCENE_NOTE_TYPE)
 _INSERT_NOTE = insert(notes)
 _CHANGED_NOTE_FIELDS = ("state", "reason", "content", "memory_id")
 _UPDATE_NOTE = update_own_row(notes, *_CHANGED_NOTE_FIELDS, "folded")
@@ -103,20 +103,22 @@ async def unread_notes(reads: Reads, scope: Scope, type_: str) -> list[Note]:
 
 
 async def update_notes(transaction: Transaction, scope: Scope, changed: Sequence[Note]) -> None:
-    rows = [own_row_binds(scope, note.id, note, _CHANGED_NOTE_FIELDS, folded=fold(note.content)) for note in changed]
+    rows = [
+        own_row_binds(scope, note.id, note, _CHANGED_NOTE_FIELDS, folded=fold_text(note.content)) for note in changed
+    ]
     await transaction.run(_UPDATE_NOTE, rows)
 
 
-def _to_entry(row: Row) -> ProfileEntry:
+def _to_profile_entry(row: Row) -> ProfileEntry:
     """An entry with the present text of its memory, which may have been corrected since."""
     *columns, action = row
-    entry = _ENTRY.from_row(tuple(columns))
+    entry = _PROFILE_ENTRY.from_row(tuple(columns))
     if action is None:
         return entry
     return replace(entry, value=action if entry.learnt else action.removeprefix(f"{entry.name}: "))
 
 
-def _entry_binds(scope: Scope, entry: ProfileEntry) -> dict[str, Any]:
+def _profile_entry_binds(scope: Scope, entry: ProfileEntry) -> dict[str, Any]:
     return {"being": scope.being_id, "old_kind": entry.kind, "old_name": entry.name}
 
 
@@ -124,32 +126,32 @@ class ContextRepository(ConversationRepository):
     """`ContextLedger`, `ProfileLedger` and `NoteLedger`."""
 
     async def profile(self, scope: Scope) -> list[ProfileEntry]:
-        entries = await self._database.rows(_SELECT_ENTRIES, _to_entry, being=scope.being_id)
+        entries = await self._database.rows(_SELECT_PROFILE_ENTRIES, _to_profile_entry, being=scope.being_id)
         binds = {"being": scope.being_id, "most": MAX_UNNAMED_PREFERENCES}
-        unnamed = await self._database.rows(_SELECT_UNNAMED_PREFERENCES, _UNNAMED.from_row, **binds)
+        unnamed = await self._database.rows(_SELECT_UNNAMED_PREFERENCES, _UNNAMED_PREFERENCE.from_row, **binds)
         return [*entries, *reversed(unnamed)]
 
     async def write_entry(self, scope: Scope, entry: ProfileEntry) -> MemoryId | None:
         async with self._database.transaction(grows=True) as transaction:
             replaced: list[MemoryId] = await transaction.rows(
-                _SELECT_REPLACED_MEMORY, scalar, **_entry_binds(scope, entry)
+                _SELECT_REPLACED_MEMORY, scalar, **_profile_entry_binds(scope, entry)
             )
             if entry.memory_id is not None:
                 binds = {"being": scope.being_id, "same_memory": entry.memory_id, "old_name": entry.name}
                 if names := await transaction.rows(_SELECT_NAMES_OF_SAME_MEMORY, scalar, **binds):
                     raise duplicate_preference(names[0])
                 await transaction.run(_DELETE_ENTRIES_OF_SAME_MEMORY, [binds])
-            await transaction.run(_UPSERT_ENTRY, [_ENTRY.to_row(entry, being_id=scope.being_id)])
+            await transaction.run(_UPSERT_PROFILE_ENTRY, [_PROFILE_ENTRY.to_row(entry, being_id=scope.being_id)])
             ids = [entry.id, *([entry.memory_id] if entry.memory_id else [])]
             await record_audit(transaction, scope, "profile", entry.updated_at, tool="profile", ids=ids)
         return next((id_ for id_ in replaced if id_ != entry.memory_id), None)
 
     async def remove_entry(self, scope: Scope, entry: ProfileEntry, *, at: datetime) -> bool:
-        binds = _entry_binds(scope, entry)
+        binds = _profile_entry_binds(scope, entry)
         async with self._database.transaction() as transaction:
-            if not await transaction.rows(_SELECT_ENTRY, scalar, **binds):
+            if not await transaction.rows(_SELECT_PROFILE_ENTRY, scalar, **binds):
                 return False
-            await transaction.run(_DELETE_ENTRY, [binds])
+            await transaction.run(_DELETE_PROFILE_ENTRY, [binds])
             await record_audit(transaction, scope, "profile", at, tool="profile", ids=[entry.id])
             return True
 
@@ -157,7 +159,7 @@ class ContextRepository(ConversationRepository):
         if note.being_id != scope.being_id:
             raise InvalidInput("A note can only be left for the being that the connection serves.")
         async with self._database.transaction(grows=True) as transaction:
-            await transaction.run(_INSERT_NOTE, [_NOTE.to_row(note, folded=fold(note.content))])
+            await transaction.run(_INSERT_NOTE, [_NOTE.to_row(note, folded=fold_text(note.content))])
             await record_audit(transaction, scope, "note", note.created_at, ids=[note.id])
 
     async def open_notes(self, scope: Scope, *, limit: int) -> list[Note]:
@@ -167,7 +169,7 @@ class ContextRepository(ConversationRepository):
     async def close_note(self, scope: Scope, note_id: NoteId, *, at: datetime, remove: bool = False) -> bool:
         binds = own_row_binds(scope, note_id)
         async with self._database.transaction() as transaction:
-            if not await transaction.rows(_SELECT_OTHER_NOTE, scalar, **binds):
+            if not await transaction.rows(_SELECT_CLOSABLE_NOTE, scalar, **binds):
                 return False
             await transaction.run(_DELETE_NOTE if remove else _CLOSE_NOTE, [binds])
             await record_audit(transaction, scope, "note", at, tool="profile", ids=[note_id])

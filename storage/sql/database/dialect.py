@@ -1,5 +1,5 @@
-"""What SQLite and PostgreSQL say differently: here, and in the engine and the schema. All other statements are the same
-in both. Lists and records are JSON text in both.
+"""SQL that differs between SQLite and PostgreSQL. It stands here, in the engine and in the schema only; all other
+statements are the same in both. Lists and records are JSON text in both.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ from sqlalchemy.sql.selectable import TableValuedAlias
 from sqlalchemy.types import Float, Integer, LargeBinary, Text
 
 MIN_INT, MAX_INT = -(2**63), 2**63 - 1
-"""Of an integer column: before and after every moment."""
+"""The limits of an integer column: before and after every moment."""
 
 
 class Moment(Integer):
@@ -43,7 +43,7 @@ class JsonRecord(Text):
 
 
 def partial_index(condition: str) -> dict[str, Any]:
-    """Options of an index of some of the rows."""
+    """Options of an index that holds only the rows that meet the condition."""
     other = condition.replace("compressed = 0", "NOT compressed")
     return {"sqlite_where": text(condition), "postgresql_where": text(other)}
 
@@ -94,7 +94,7 @@ contains_text = _sql_function("contains_text", sqlite="(instr({0}, {1}) > 0)", p
 """A text contains another. Unlike LIKE, the part needs no escaping and may be of any length."""
 greatest = _sql_function("greatest", sqlite="max({0}, {1})", postgresql="greatest({0}, {1})")
 least = _sql_function("least", sqlite="min({0}, {1})", postgresql="least({0}, {1})")
-"""Of two values in a row."""
+"""The greater and the lesser of two values in a row."""
 last_issued = _sql_function(
     "last_issued",
     Integer(),
@@ -159,6 +159,7 @@ def in_list(column: ColumnElement[Any], name: str) -> ColumnElement[bool]:
 
 
 def as_list(values: Iterable[str]) -> str:
+    """The value to bind for `in_list`, as JSON."""
     return json.dumps(list(values))
 
 
@@ -180,21 +181,21 @@ def word_pattern(form: str, word_signs: str, *, whole: bool) -> str:
 
 
 def unindexed(column: ColumnElement[Any]) -> ColumnElement[Any]:
-    """No reason to use an index. Else SQLite takes one on the being for as good as the unique index on the id, and
-    would walk all of the being's memories to fetch ten."""
+    """The column, without the use of an index. Else SQLite takes an index on the being for as good as the unique index
+    on the id, and reads all of the being's memories to fetch ten."""
     return _unindexed_function(column, type_=column.type)
 
 
 def evaluated_after(first: ColumnElement[Any], bind: ColumnElement[Any]) -> ColumnElement[Any]:
-    """`bind`, but not known before a row of `first` is: so SQLite begins with that table."""
+    """`bind`, evaluated after a row of `first` is read: so SQLite begins the join with that table."""
     return case((first.is_not(None), bind))
 
 
 def equals_any(column: ColumnElement[Any], *values: object) -> ColumnElement[bool]:
-    """For an index as good as `IN`, which the engine's reads do not spell out."""
+    """The column has one of the values. An index serves it as well as `IN`, which the engine's reads do not expand."""
     return or_(*(column == value for value in values))
 
 
 def as_indexed(words: str, condition: ColumnElement[bool]) -> ColumnElement[bool]:
-    """`condition` in the very words of a partial index's: by these alone SQLite knows that the index holds its rows."""
+    """`condition` in the exact words of a partial index: SQLite compares the words to find that the index serves it."""
     return _sql_function("as_indexed", sqlite=f"({words})", postgresql="{0}")(condition)

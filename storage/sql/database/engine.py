@@ -30,7 +30,7 @@ _log = logging.getLogger(__name__)
 
 T = TypeVar("T")
 Row = tuple[Any, ...]
-"""As SQLAlchemy declares its own, which is not quite one: a sequence."""
+"""Declared as SQLAlchemy declares its rows; the driver's are tuples."""
 
 READER_CONNECTIONS = 4
 _CHUNK_ROWS = 1000
@@ -54,11 +54,10 @@ _READER_PRAGMAS = (*_PRAGMAS, "PRAGMA query_only = ON")
 
 
 class Reads(Protocol):
-    """What answers a query: the readers, or a transaction that sees its own writes."""
+    """Answers queries: the readers, or a transaction that sees its own writes."""
 
     async def rows(self, statement: ClauseElement, make: Callable[[Row], T], /, **binds: Any) -> list[T]:
-        """Each row made a value."""
-        ...
+        """Return the value that `make` makes of each row."""
 
 
 async def run_to_completion(work: Coroutine[Any, Any, T], *, stop: Callable[[], Awaitable[None]] | None = None) -> T:
@@ -110,7 +109,7 @@ def _create_engine(path: Path, begin: str | None, pragmas: Iterable[str]) -> Asy
 class _Connection(NamedTuple):
     sql: AsyncConnection
     driver: aiosqlite.Connection
-    """For what SQLAlchemy has no name for: `interrupt`, a `rollback` that is always sent, and a query in one go."""
+    """For calls that SQLAlchemy lacks: `interrupt`, a `rollback` that is always sent, and a query in one call."""
 
     async def command(self, sql: str) -> None:
         await run_to_completion(self.sql.exec_driver_sql(sql))
@@ -146,7 +145,7 @@ async def _make_values(rows: Sequence[Row], make: Callable[[Row], T]) -> list[T]
 
 
 class Transaction:
-    """All or nothing."""
+    """Statements that are committed together or not at all."""
 
     def __init__(self, writer: _Connection) -> None:
         self._writer = writer
@@ -253,7 +252,7 @@ class Database:
             raise StorageBusy("Another process reads the memory database, so that its log cannot be emptied yet.")
 
     async def close(self) -> None:
-        """What is under way ends first; what comes later is refused."""
+        """Close after running statements have ended; later ones are refused."""
         async with self._write_lock:
             self._closed = True
             for _ in range(READER_CONNECTIONS):

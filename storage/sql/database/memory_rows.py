@@ -20,7 +20,7 @@ from madeleine.memory.model import (
     WhenItem,
     when_as_search_text,
 )
-from madeleine.memory.text.normalization import FIELD_SEPARATOR, fold
+from madeleine.memory.text.normalization import FIELD_SEPARATOR, fold_text
 from madeleine.storage.sql.database.dialect import insert_or_update
 from madeleine.storage.sql.database.engine import Reads, Row, Transaction
 from madeleine.storage.sql.database.mapping import Mapped, decode_texts_cached, own_row_binds, scalar, update_own_row
@@ -92,7 +92,7 @@ def from_memory(memory: Memory) -> dict[str, Any]:
         **_MEMORY.to_row(memory, emotion=emotion, session_count=memory.session_count),
         "when_": when,
         "content_hash": memory.content_hash,
-        "folded": FIELD_SEPARATOR.join(map(fold, (scene.action, memory.feeling, when))),
+        "folded": FIELD_SEPARATOR.join(map(fold_text, (scene.action, memory.feeling, when))),
         "folded_themes": fold_themes(memory.themes),
     }
 
@@ -106,7 +106,7 @@ async def update_timelines(transaction: Transaction, scope: Scope, rewritten: It
 
 def delimited_theme(theme: str) -> str:
     """A theme with its bounds, to be found in `fold_themes` as a whole only."""
-    return f"{FIELD_SEPARATOR}{fold(theme)}{FIELD_SEPARATOR}"
+    return f"{FIELD_SEPARATOR}{fold_text(theme)}{FIELD_SEPARATOR}"
 
 
 def fold_themes(themes: Iterable[str]) -> str:

@@ -111,11 +111,8 @@ memories = _table(
 )
 _m = memories.c
 Index("ix_memories_timeline", _m.being_id, _m.happened_at.desc(), _m.id)
-Index(
-    "ix_memories_activated",
-    *(_m.being_id, _m.last_activated.desc(), _m.id),
-    **partial_index("last_activated IS NOT NULL"),
-)
+_activated = partial_index("last_activated IS NOT NULL")
+Index("ix_memories_activated", _m.being_id, _m.last_activated.desc(), _m.id, **_activated)
 IS_RECALLED_DEAD = as_indexed(
     "memories.status = 'dead' AND memories.reactivation_count > 0", (_m.status == "dead") & (_m.reactivation_count > 0)
 )

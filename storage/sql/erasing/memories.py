@@ -102,7 +102,7 @@ class _MemoryErasure:
         return [text for before in changes for text in (before.text or "", *(before.themes or ()))]
 
     async def _words(self, earlier: Iterable[str]) -> str:
-        """All that was ever said of the memories, folded for `mentions`."""
+        """Every text that was ever stored about the memories, folded for `mentions`."""
         texts = [text for memory in self._erased for text in mentions.memory_texts(memory)]
         reinforced = await self._transaction.rows(_SELECT_REINFORCEMENT_TEXTS, scalar, **self._binds)
         return mentions.folded_texts([*texts, *earlier, *reinforced])
@@ -159,9 +159,9 @@ class _MemoryErasure:
         """Recompute the means that the changed memories were part of, and rename clusters whose names mention the
         words. Return the names of all clusters, by id."""
         transaction, scope = self._transaction, self._scope
-        left = {memory.cluster_id for memory in changed}
+        former = {memory.cluster_id for memory in changed}
         known = {cluster.id: cluster for cluster in await clusters.read_clusters(transaction, scope)}
-        outdated = [cluster for cluster in known.values() if cluster.id in left]
+        outdated = [cluster for cluster in known.values() if cluster.id in former]
         mended = {c.id: c for c in await clusters.with_recomputed_vectors(transaction, scope, outdated)}
         removed = []
         for cluster in await asyncio.to_thread(_clusters_mentioning, list(known.values()), words):

@@ -25,11 +25,13 @@ _INSERT_VECTOR = insert_missing(embeddings)
 _DELETE_ORPHANED_VECTORS = delete(embeddings).where(
     in_list(_e.content_hash, "hashes"), ~exists().where(_m.content_hash == _e.content_hash)
 )
-_INSERT_MARK = insert(index_pending)
-_MARK_TEXTS = insert(index_pending).from_select(["memory_id"], select(_m.id).where(in_list(_m.content_hash, "hashes")))
-_SELECT_OLDEST_MARKS = select(_p.mark, _p.memory_id).order_by(_p.mark).limit(bindparam("limit"))
-_SELECT_LAST_MARK = select(func.coalesce(func.max(_p.mark), 0))
-_DELETE_MARK = delete(index_pending).where(_p.mark == bindparam("old_mark"))
+_INSERT_INDEX_MARK = insert(index_pending)
+_MARK_MEMORIES_WITH_TEXTS = insert(index_pending).from_select(
+    ["memory_id"], select(_m.id).where(in_list(_m.content_hash, "hashes"))
+)
+_SELECT_OLDEST_INDEX_MARKS = select(_p.mark, _p.memory_id).order_by(_p.mark).limit(bindparam("limit"))
+_SELECT_LAST_INDEX_MARK = select(func.coalesce(func.max(_p.mark), 0))
+_DELETE_INDEX_MARK = delete(index_pending).where(_p.mark == bindparam("old_mark"))
 _DELETE_MARKS_OF_MEMORIES = delete(index_pending).where(in_list(_p.memory_id, "ids"), _p.mark <= bindparam("up_to"))
 _SELECT_MEMORIES_OF_ALL_BEINGS = select(*MEMORY_COLUMNS).where(in_list(_m.id, "ids"))
 _SELECT_MEMORY_PAGE = (
@@ -66,7 +68,7 @@ async def cache_vectors_and_mark(database: Database, model: ModelName, vectors: 
     if vectors:
         async with database.transaction(grows=True) as transaction:
             await cache_vectors(transaction, model, vectors)
-            await transaction.run(_MARK_TEXTS, [{"hashes": as_list(vectors)}])
+            await transaction.run(_MARK_MEMORIES_WITH_TEXTS, [{"hashes": as_list(vectors)}])
 
 
 async def delete_orphaned_vectors(transaction: Transaction, hashes: Sequence[ContentHash]) -> None:
@@ -75,7 +77,7 @@ async def delete_orphaned_vectors(transaction: Transaction, hashes: Sequence[Con
 
 
 async def mark_for_index(transaction: Transaction, ids: Iterable[str]) -> None:
-    await transaction.run(_INSERT_MARK, [{"memory_id": id_} for id_ in ids])
+    await transaction.run(_INSERT_INDEX_MARK, [{"memory_id": id_} for id_ in ids])
 
 
 class VectorReads(Repository):
@@ -89,18 +91,18 @@ class IndexSourceRepository(VectorReads):
     """`IndexSource`."""
 
     async def pending(self, *, limit: int) -> list[tuple[int, MemoryId]]:
-        return await self._database.rows(_SELECT_OLDEST_MARKS, pair, limit=limit)
+        return await self._database.rows(_SELECT_OLDEST_INDEX_MARKS, pair, limit=limit)
 
     async def clear_marks(self, marks: Sequence[int]) -> None:
         async with self._database.transaction(durable=False) as transaction:
-            await transaction.run(_DELETE_MARK, [{"old_mark": mark} for mark in marks])
+            await transaction.run(_DELETE_INDEX_MARK, [{"old_mark": mark} for mark in marks])
 
     async def clear_marks_of(self, ids: Sequence[MemoryId], *, up_to: int) -> None:
         async with self._database.transaction(durable=False) as transaction:
             await transaction.run(_DELETE_MARKS_OF_MEMORIES, [{"ids": as_list(ids), "up_to": up_to}])
 
     async def last_mark(self) -> int:
-        return int((await self._database.rows(_SELECT_LAST_MARK, scalar))[0])
+        return int((await self._database.rows(_SELECT_LAST_INDEX_MARK, scalar))[0])
 
     async def any_memories(self, ids: Sequence[MemoryId]) -> list[Memory]:
         found = await self._database.rows(_SELECT_MEMORIES_OF_ALL_BEINGS, to_memory, ids=as_list(ids))
@@ -118,7 +120,7 @@ class IndexSourceRepository(VectorReads):
             known = set(await transaction.rows(_SELECT_KNOWN_HASHES, scalar, hashes=as_list(vectors)))
             missing = {hash_: vector for hash_, vector in vectors.items() if hash_ in known}
             await cache_vectors(transaction, model, missing)
-            await transaction.run(_MARK_TEXTS, [{"hashes": as_list(missing)}])
+            await transaction.run(_MARK_MEMORIES_WITH_TEXTS, [{"hashes": as_list(missing)}])
 
     async def without_vector(self, model: ModelName, *, limit: int) -> list[Memory]:
         return await self._database.rows(_SELECT_MEMORIES_WITHOUT_VECTOR, to_memory, model=model, limit=limit)

@@ -51,17 +51,17 @@ from madeleine.storage.sql.memories.index_source import VectorReads
 
 _a, _c, _e, _m, _p, _r = audit.c, clusters.c, embeddings.c, memories.c, profile.c, revisions.c
 _BEING: BindParameter[str] = bindparam("being", type_=_m.being_id.type)
-_OWN_IDS = (in_list(_m.id, "ids"), unindexed(_m.being_id) == _BEING)
+_HAS_OWN_ID = (in_list(_m.id, "ids"), unindexed(_m.being_id) == _BEING)
 
-_SELECT_MEMORIES = select(*MEMORY_COLUMNS).where(*_OWN_IDS)
-_BEFORE = Mapped(MemoryChanges, revisions)
+_SELECT_MEMORIES = select(*MEMORY_COLUMNS).where(*_HAS_OWN_ID)
+_REVISION = Mapped(MemoryChanges, revisions)
 _SELECT_REVISIONS = (
-    select(_r.memory_id, _r.at, _r.client, *_BEFORE.columns)
+    select(_r.memory_id, _r.at, _r.client, *_REVISION.columns)
     .where(in_list(_r.memory_id, "ids"), unindexed(_r.being_id) == _BEING)
     .order_by(_r.seq)
 )
 
-_DISABLED = exists().where(
+_IS_DISABLED_PREFERENCE = exists().where(
     unindexed(_p.being_id) == _BEING, _p.kind == "preferences", _p.memory_id == _m.id, _p.enabled.is_(False)
 )
 _required_theme = json_items(bindparam("themes"))
@@ -76,7 +76,7 @@ _PREFERENCE_IDS = (
         # As text, for SQLite to know that it is what `ix_memories_procedural` holds.
         _m.category == literal_column("'procedural'"),
         _m.status.in_([literal_column("'active'"), literal_column("'dying'")]),
-        ~_DISABLED,
+        ~_IS_DISABLED_PREFERENCE,
         ~_LACKS_A_THEME,
     )
     .order_by(_matching.c.key.is_(None), _matching.c.key, _m.importance.desc(), _m.created_at.desc(), _m.seq.desc())
@@ -84,7 +84,7 @@ _PREFERENCE_IDS = (
 )
 # One statement for both: for a being without preferences the second part is a look into an empty part of an index.
 _SELECT_WITH_PREFERENCES = union_all(
-    select(literal_column("0"), _m.seq, *MEMORY_COLUMNS).where(*_OWN_IDS),
+    select(literal_column("0"), _m.seq, *MEMORY_COLUMNS).where(*_HAS_OWN_ID),
     select(literal_column("1"), _m.seq, *MEMORY_COLUMNS).where(_m.id.in_(_PREFERENCE_IDS)),
 )
 _RANKING_STATE = Mapped(
@@ -95,10 +95,10 @@ _RANKING_STATE = Mapped(
         Moment(),
     ),
 )
-_SELECT_RANKING_STATES = select(_m.id, *_RANKING_STATE.columns).where(*_OWN_IDS)
+_SELECT_RANKING_STATES = select(_m.id, *_RANKING_STATE.columns).where(*_HAS_OWN_ID)
 
 
-def _count(status: Status) -> ColumnElement[int]:
+def _count_by_status(status: Status) -> ColumnElement[int]:
     return func.count(case((_m.status == status, 1)))
 
 
@@ -108,9 +108,9 @@ _CLUSTER_SUMMARY = Mapped(
     ClusterSummary,
     clusters,
     parent=func.coalesce(_parents.c.name, ""),
-    active=_count("active"),
-    dying=_count("dying"),
-    dead=_count("dead"),
+    active=_count_by_status("active"),
+    dying=_count_by_status("dying"),
+    dead=_count_by_status("dead"),
 )
 _SELECT_CLUSTER_SUMMARIES = (
     select(*_CLUSTER_SUMMARY.columns)
@@ -119,10 +119,10 @@ _SELECT_CLUSTER_SUMMARIES = (
     .outerjoin(memories, and_(_m.being_id == _c.being_id, _m.cluster_id == _c.id))
     .where(_c.being_id == _BEING)
     .group_by(_c.id)
-    .order_by(_c.is_root.desc(), _count("active").desc(), _c.name, _c.id)
+    .order_by(_c.is_root.desc(), _count_by_status("active").desc(), _c.name, _c.id)
 )
 _previous = memories.alias("previous")
-_PREVIOUS_AT = (
+_PREVIOUS_HAPPENED_AT = (
     select(_previous.c.happened_at)
     .where(_previous.c.id == bindparam("after"), _previous.c.being_id == _BEING)
     .scalar_subquery()
@@ -135,16 +135,16 @@ _SELECT_CLUSTER_MEMORIES = (
         # Nothing comes after a memory that is not the being's: no page is shown twice.
         or_(
             bindparam("after").is_(None),
-            _m.happened_at < _PREVIOUS_AT,
-            and_(_m.happened_at == _PREVIOUS_AT, _m.id > bindparam("after")),
+            _m.happened_at < _PREVIOUS_HAPPENED_AT,
+            and_(_m.happened_at == _PREVIOUS_HAPPENED_AT, _m.id > bindparam("after")),
         ),
     )
     .order_by(_m.happened_at.desc(), _m.id)
     .limit(bindparam("limit"))
 )
 
-_CHANGES_MEMORIES = and_(_a.being_id == _BEING, equals_any(_a.event, "update", "forget", "patrol"))
-_SELECT_LAST_AUDIT = select(func.max(_a.seq), func.count(case((_CHANGES_MEMORIES, 1)))).where(
+_IS_CHANGE_EVENT = and_(_a.being_id == _BEING, equals_any(_a.event, "update", "forget", "patrol"))
+_SELECT_LAST_AUDIT = select(func.max(_a.seq), func.count(case((_IS_CHANGE_EVENT, 1)))).where(
     _a.seq > bindparam("after")
 )
 # In the order of numbers, which all beings share, so that nothing before `after` is read again.
@@ -168,7 +168,7 @@ async def revisions_of(reads: Reads, scope: Scope, ids: Sequence[MemoryId]) -> l
 
 def _to_revision(row: Row) -> Revision:
     memory_id, at, client, *before = row
-    return Revision(memory_id=memory_id, at=from_micros(at), client=client, before=_BEFORE.from_row(tuple(before)))
+    return Revision(memory_id=memory_id, at=from_micros(at), client=client, before=_REVISION.from_row(tuple(before)))
 
 
 def _to_preference_seq_and_memory(row: Row) -> tuple[bool, int, Memory]:

@@ -23,8 +23,8 @@ from madeleine.memory.errors import InvalidInput, KeyConflict, StorageError
 from madeleine.memory.ingest.ports import KeyOutcome, Reinforcement, StoreBatch
 from madeleine.memory.model import ContentHash, Memory, MemoryChanges, MemoryId, ModelName, Scope, Vector
 from madeleine.memory.profile import ProfileEntry
-from madeleine.memory.rules.dynamics.revision import changed_memory, effective_changes, revision
-from madeleine.memory.text.normalization import fold
+from madeleine.memory.rules.dynamics.revision import changed_memory, effective_changes, revision_before
+from madeleine.memory.text.normalization import fold_text
 from madeleine.storage.sql.administration import read_setting, record_audit, record_audit_by_tool, write_setting_once
 from madeleine.storage.sql.database.dialect import (
     as_list,
@@ -69,7 +69,7 @@ _SELECT_NEXT_TURNS = (
     .group_by(_m.session_id)
 )
 _earliest = revisions.alias("earliest")
-_FIRST_TEXT = (
+_ORIGINAL_TEXT = (
     select(_earliest.c.text)
     .where(_earliest.c.memory_id == _m.id, _earliest.c.text.is_not(None))
     .order_by(_earliest.c.seq)
@@ -78,7 +78,7 @@ _FIRST_TEXT = (
 )
 """The text as it was stored, of a memory whose text was changed since: its key stands for that text."""
 _SELECT_KEY_OUTCOMES = union_all(
-    select(_m.key, _m.id, func.coalesce(_FIRST_TEXT, _m.action), literal("stored")).where(
+    select(_m.key, _m.id, func.coalesce(_ORIGINAL_TEXT, _m.action), literal("stored")).where(
         _m.being_id == _BEING, in_list(_m.key, "keys")
     ),
     select(_r.key, _r.memory_id, _r.text, literal("reinforced")).where(_r.being_id == _BEING, in_list(_r.key, "keys")),
@@ -96,10 +96,10 @@ _PREFERENCE = Mapped(ProfileEntry, profile)
 _INSERT_PREFERENCE = insert(profile)
 _UPDATE_PREFERENCE = update_own_row(profile, "value", "updated_at", key="memory_id")
 _REINFORCED_FIELDS = ("access_count", "last_accessed", "importance", "pinned", "themes")
-_UPDATE_REINFORCED = update_own_row(memories, *_REINFORCED_FIELDS, "folded_themes")
+_UPDATE_REINFORCED_MEMORY = update_own_row(memories, *_REINFORCED_FIELDS, "folded_themes")
 _REINFORCEMENT = Mapped(Reinforcement, reinforcements)
 _INSERT_REINFORCEMENT = insert(reinforcements)
-_INSERT_LINK = insert_missing(message_memories).from_select(
+_INSERT_MESSAGE_LINK = insert_missing(message_memories).from_select(
     ["message_id", "memory_id"],
     select(messages.c.id, _m.id)
     .join_from(messages, memories, unindexed(messages.c.being_id) == unindexed(_m.being_id))
@@ -109,7 +109,7 @@ _CHANGED_COLUMNS = (
     "action", "importance", "themes", "pinned", "fresh", "cluster_id", "content_hash", "folded", "folded_themes",
     "resembles",
 )  # fmt: skip
-_UPDATE_CHANGED = update_own_row(memories, *_CHANGED_COLUMNS)
+_UPDATE_CHANGED_MEMORY = update_own_row(memories, *_CHANGED_COLUMNS)
 _CLEAR_RESEMBLES = (
     update(memories).where(_m.resembles == bindparam("target"), _m.being_id == _BEING).values(resembles=None)
 )
@@ -158,15 +158,15 @@ def _preference(memory: Memory) -> ProfileEntry:
 
 async def _refuse_taken_keys(transaction: Transaction, scope: Scope, batch: StoreBatch) -> None:
     """Here and not only in the tables' constraints: a key counts for both tables, and the error names it."""
-    given = [*(memory.key for memory in batch.new), *(record.key for record in batch.reinforcements)]
-    keys = [key for key in given if key is not None]
+    batch_keys = [*(memory.key for memory in batch.new), *(record.key for record in batch.reinforcements)]
+    keys = [key for key in batch_keys if key is not None]
     taken = await key_outcomes(transaction, scope, keys)
     for position, key in enumerate(keys):
         if key in taken or key in keys[:position]:
             raise KeyConflict(key)
 
 
-async def _reinforce(transaction: Transaction, scope: Scope, batch: Sequence[Reinforcement]) -> None:
+async def _reinforce_memories(transaction: Transaction, scope: Scope, batch: Sequence[Reinforcement]) -> None:
     if not batch:
         return
     known = await memories_by_ids(transaction, scope, [reinforcement.memory_id for reinforcement in batch])
@@ -176,12 +176,12 @@ async def _reinforce(transaction: Transaction, scope: Scope, batch: Sequence[Rei
         id_ = reinforcement.memory_id
         if id_ not in memories_now:
             raise StorageError(f"There is no memory {id_} to reinforce. Nothing was stored: store it anew.")
-        memories_now[id_] = _reinforced(memories_now[id_], reinforcement)
+        memories_now[id_] = _reinforced_memory(memories_now[id_], reinforcement)
     rows = [
         own_row_binds(scope, memory.id, memory, _REINFORCED_FIELDS, folded_themes=fold_themes(memory.themes))
         for memory in memories_now.values()
     ]
-    await transaction.run(_UPDATE_REINFORCED, rows)
+    await transaction.run(_UPDATE_REINFORCED_MEMORY, rows)
     # Of what the index holds of a memory, a reinforcement changes the themes alone.
     changed_ids = [memory.id for memory in memories_now.values() if memory.themes != themes_before[memory.id]]
     await mark_for_index(transaction, changed_ids)
@@ -192,10 +192,10 @@ async def _reinforce(transaction: Transaction, scope: Scope, batch: Sequence[Rei
     await record_audit_by_tool(transaction, scope, "reinforce", reinforced)
 
 
-def _reinforced(memory: Memory, reinforcement: Reinforcement) -> Memory:
-    themes = {fold(theme): theme for theme in reversed(reinforcement.themes)}
-    known = {fold(theme) for theme in memory.themes}
-    new_themes = [themes[key] for key in dict.fromkeys(map(fold, reinforcement.themes)) if key not in known]
+def _reinforced_memory(memory: Memory, reinforcement: Reinforcement) -> Memory:
+    themes = {fold_text(theme): theme for theme in reversed(reinforcement.themes)}
+    known = {fold_text(theme) for theme in memory.themes}
+    new_themes = [themes[key] for key in dict.fromkeys(map(fold_text, reinforcement.themes)) if key not in known]
     return replace(
         memory,
         access_count=memory.access_count + 1,
@@ -237,13 +237,13 @@ class MemoryRepository(MemoryReads):
             await cache_vectors(transaction, batch.model, batch.vectors)
             await _refuse_taken_keys(transaction, scope, batch)
             await insert_memories(transaction, scope, batch.new)
-            await _reinforce(transaction, scope, batch.reinforcements)
+            await _reinforce_memories(transaction, scope, batch.reinforcements)
 
     async def link_messages(self, scope: Scope, sources: Mapping[MemoryId, Sequence[MessageId]]) -> None:
         links = [(memory, message) for memory, ids in sources.items() for message in ids]
         async with self._database.transaction() as transaction:
             rows = [{"being": scope.being_id, "memory": memory, "message": message} for memory, message in links]
-            await transaction.run(_INSERT_LINK, rows)
+            await transaction.run(_INSERT_MESSAGE_LINK, rows)
 
     async def change(
         self,
@@ -267,8 +267,8 @@ class MemoryRepository(MemoryReads):
             await cache_vectors(transaction, model, {h: v for h, v in vectors.items() if h == new.content_hash})
             row = from_memory(new)
             columns = {name: row[name] for name in _CHANGED_COLUMNS}
-            await transaction.run(_UPDATE_CHANGED, [own_row_binds(scope, new.id, **columns)])
-            before = revision(old, done, at=at, client=scope.client)
+            await transaction.run(_UPDATE_CHANGED_MEMORY, [own_row_binds(scope, new.id, **columns)])
+            before = revision_before(old, done, at=at, client=scope.client)
             provenance = {"memory_id": old.id, "being_id": scope.being_id, "at": to_micros(at), "client": scope.client}
             await transaction.run(_INSERT_REVISION, [_REVISION.to_row(before.before, **provenance)])
             if new.content_hash != old.content_hash:

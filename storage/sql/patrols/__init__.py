@@ -1,1 +1,1 @@
-"""What a patrol reads, changes, records and undoes."""
+"""Reads, changes, records and undo of patrols."""

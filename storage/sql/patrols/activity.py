@@ -1,4 +1,4 @@
-"""What has come to each being since its last patrol (spec P12).
+"""New memories, recalls and notes of each being since its last patrol (spec P12).
 
 Beings are found by skipping from one to the next in an index, and of their memories only those are read whose clock
 says that they were active in this cycle or the one before (`memory_rows`): few, whatever the number of all.

@@ -48,7 +48,7 @@ JOURNALLED_TABLES: Mapping[str, JournalledTable] = {
     journalled.kind: JournalledTable(table, journalled)
     for table, journalled in tables_declaring(metadata, JournalChanges)
 }
-"""By kind of change."""
+"""Tables by their kind of change."""
 
 
 @dataclass(frozen=True, slots=True)

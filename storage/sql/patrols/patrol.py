@@ -1,4 +1,4 @@
-"""What the patrol reads and changes of a being's memory (spec P6)."""
+"""Reads and changes of a being's memory by a patrol (spec P6)."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from collections.abc import Callable, Sequence
 from datetime import datetime
 from typing import Any, TypeVar
 
-from sqlalchemy import ClauseElement, and_, bindparam, case, func, literal_column, or_, select
+from sqlalchemy import ClauseElement, bindparam, case, func, literal_column, or_, select
 
 from madeleine.memory.model import (
     Cluster,
@@ -74,8 +74,8 @@ _SELECT_UNCLUSTERED = (
     _SELECT_STATES.where(_m.cluster_id.is_(None), _m.status != "dead").order_by(_m.seq).limit(bindparam("limit"))
 )
 _SELECT_STATES_OF_CLUSTERS = _SELECT_STATES.where(in_list(_m.cluster_id, "clusters")).order_by(_m.seq)
-# ❸: below which importance a memory has faded by now, for each number of cycles since it was active. A little more is
-# taken than has: the rule decides. One seek in the index for each of the numbers, instead of a walk through all.
+# ❸: the importance below which a memory has faded by now, for each number of cycles since it was active, and a little
+# more: the rule decides. SQLite seeks once in the index for each of the numbers, instead of reading all memories.
 _MAX_FADING_CYCLES = math.ceil(DECAY_CYCLES * math.log(1 / MIN_LIVING_IMPORTANCE))
 _FADING_THRESHOLDS = [
     MIN_LIVING_IMPORTANCE * math.exp(cycles / DECAY_CYCLES) * (1 + 1e-9) for cycles in range(_MAX_FADING_CYCLES + 1)
@@ -103,21 +103,17 @@ _SELECT_RECALLED_DEAD = _SELECT_STATES.where(IS_RECALLED_DEAD).order_by(_m.seq)
 _COUNT_ACTIVE_MEMORIES = select(func.count()).where(_IS_OWN, _m.status == "active")
 
 
-def _count_if(*conditions: Any) -> Any:
-    return func.count(case((and_(*conditions), 1)))
-
-
 _CLUSTER_COUNTS = Mapped(
     ClusterCounts,
     memories,
-    active=_count_if(_m.status == "active"),
-    dying=_count_if(_m.status == "dying"),
-    dead=_count_if(_m.status == "dead"),
-    unconsolidated=_count_if(or_(_m.status == "dying", and_(_m.status == "active", _m.fresh.is_(True)))),
+    active=func.count().filter(_m.status == "active"),
+    dying=func.count().filter(_m.status == "dying"),
+    dead=func.count().filter(_m.status == "dead"),
+    unconsolidated=func.count().filter(or_(_m.status == "dying", (_m.status == "active") & _m.fresh.is_(True))),
 )
 _counts = select(*_CLUSTER_COUNTS.columns).where(_IS_OWN)
 _COUNT_ALL_CLUSTERS = _counts.where(_m.cluster_id.is_not(None)).group_by(_m.cluster_id)
-# Else it walks through all, in the order of the groups.
+# Unindexed, so that SQLite does not read all memories in the order of the groups.
 _COUNT_CLUSTERS = _counts.where(in_list(_m.cluster_id, "clusters")).group_by(unindexed(_m.cluster_id))
 _SELECT_STORED_SINCE = (
     select(*MEMORY_COLUMNS)
@@ -125,12 +121,8 @@ _SELECT_STORED_SINCE = (
     .order_by(_m.created_at.desc(), _m.seq.desc())
     .limit(bindparam("limit"))
 )
-_IS_SUMMARISABLE = (
-    _IS_OWN,
-    IS_UNSUMMARISED_EPISODE,
-    _m.pinned.is_(False),  # what is never to fade is not to be hidden behind a summary either
-    _m.status != "dead",
-)
+# A pinned memory never fades, and is not hidden behind a summary either.
+_IS_SUMMARISABLE = (_IS_OWN, IS_UNSUMMARISED_EPISODE, _m.pinned.is_(False), _m.status != "dead")
 _SESSION_COUNT = Mapped(SessionCount, memories, memories=func.count())
 _SELECT_SUMMARISABLE_SESSIONS = (
     select(*_SESSION_COUNT.columns)
@@ -152,7 +144,7 @@ _UPDATE_STATE = update_own_row(memories, *_STATE_COLUMNS).values(
     stopped_at=case((bindparam("new_status") == "active", None), else_=_cycle),
 )
 _UPDATE_COMPRESSED = update_own_row(memories, "compressed", "compressed_into")
-_summaries = select(json_items(bindparam("ids")).c.value.label("id")).cte("of_them", recursive=True)
+_summaries = select(json_items(bindparam("ids")).c.value.label("id")).cte("summaries", recursive=True)
 _absorbed = memories.alias("absorbed")
 _summaries = _summaries.union(select(_absorbed.c.id).join(_summaries, _absorbed.c.absorbed_into == _summaries.c.id))
 _SELECT_SUMMARISED = (

@@ -16,22 +16,22 @@ from sqlalchemy import bindparam, select, true
 from madeleine.memory.keyword_search import HitPosition, KeywordQuery, SearchHit, TagMatches, TagQuery
 from madeleine.memory.model import Provenance, Scope, parse_moment
 from madeleine.memory.rules.searching.tags import holds_tag
-from madeleine.memory.text.normalization import FIELD_SEPARATOR, fold
+from madeleine.memory.text.normalization import FIELD_SEPARATOR, fold_text
 from madeleine.storage.sql.database.dialect import as_list, in_list, json_items
 from madeleine.storage.sql.database.engine import Reads, Row
 from madeleine.storage.sql.database.mapping import decode_texts_cached, from_micros, pair, to_micros
 from madeleine.storage.sql.database.tables import diary, memories
 
-MAX_TAGS = 10
-THEMED_DAYS = 366
+MAX_DIARY_TAGS = 10
+MAX_THEMED_DAYS = 366
 """The latest entries whose themes are compared with a message's tags too, at the cost of reading their memories; of
 older entries the text alone is compared."""
-_PAGE_ENTRIES = 400
+_PAGE_SIZE = 400
 _AFTER_ALL_DATES = "\U0010ffff"
 _d, _m = diary.c, memories.c
 _SELECT_ENTRIES = select(_d.date, _d.text, _d.written_at).where(_d.being_id == bindparam("being"))
-_SELECT_PAGE = _SELECT_ENTRIES.where(_d.date < bindparam("before")).order_by(_d.date.desc()).limit(_PAGE_ENTRIES)
-_SELECT_DAYS = _SELECT_ENTRIES.where(in_list(_d.date, "ids"))
+_SELECT_ENTRY_PAGE = _SELECT_ENTRIES.where(_d.date < bindparam("before")).order_by(_d.date.desc()).limit(_PAGE_SIZE)
+_SELECT_ENTRIES_BY_DATE = _SELECT_ENTRIES.where(in_list(_d.date, "ids"))
 _source = json_items(_d.sources)
 _SELECT_THEMES = (
     select(_d.date, _m.themes)
@@ -45,23 +45,23 @@ _SELECT_THEMES = (
 
 async def search_diary(reads: Reads, scope: Scope, query: KeywordQuery) -> list[SearchHit]:
     """At most `query.limit`, newest first."""
-    terms = [fold(term) for term in query.terms]
-    themes = {fold(theme) for theme in query.themes}
-    found: list[SearchHit] = []
+    terms = [fold_text(term) for term in query.terms]
+    themes = {fold_text(theme) for theme in query.themes}
+    results: list[SearchHit] = []
     async for entries in _entry_pages(reads, scope):
-        hits = [_to_hit(entry) for entry in entries if _contains_terms(entry[1], terms, query.mode)]
+        hits = [_to_diary_hit(entry) for entry in entries if _contains_terms(entry[1], terms, query.mode)]
         hits = [hit for hit in hits if _in_window(hit, query)]
         if themes:
             themes_by_day = await _themes_by_day(reads, scope, [hit.id for hit in hits])
-            hits = [hit for hit in hits if themes <= {*map(fold, themes_by_day.get(hit.id, ()))}]
-        found += hits
-        if len(found) >= query.limit:
+            hits = [hit for hit in hits if themes <= {*map(fold_text, themes_by_day.get(hit.id, ()))}]
+        results += hits
+        if len(results) >= query.limit:
             break
-    return await _with_tags(reads, scope, found[: query.limit])
+    return await _with_tags(reads, scope, results[: query.limit])
 
 
 def _contains_terms(text: str, terms: Sequence[str], mode: Literal["or", "and"]) -> bool:
-    folded = fold(text)
+    folded = fold_text(text)
     contained = (term in folded for term in terms)
     return not terms or (all(contained) if mode == "and" else any(contained))
 
@@ -69,19 +69,19 @@ def _contains_terms(text: str, terms: Sequence[str], mode: Literal["or", "and"])
 async def diary_tag_matches(reads: Reads, scope: Scope, query: TagQuery) -> TagMatches:
     newest: list[tuple[HitPosition, int]] = []
     counts: Counter[int] = Counter()
-    required = {fold(theme) for theme in query.filters.themes}
+    required = {fold_text(theme) for theme in query.filters.themes}
     searched = 0
     async for page in _entry_pages(reads, scope):
         entries = page[: max(0, query.max_texts - searched)]
-        themed = [date for date, _, _ in (entries if required else entries[: max(0, THEMED_DAYS - searched)])]
+        themed = [date for date, _, _ in (entries if required else entries[: max(0, MAX_THEMED_DAYS - searched)])]
         themes_by_day = await _themes_by_day(reads, scope, themed)
         searched += len(entries)
         for entry in entries:
-            themes = {*map(fold, themes_by_day.get(entry[0], ()))}
-            folded = FIELD_SEPARATOR.join((fold(entry[1]), *themes))
+            themes = {*map(fold_text, themes_by_day.get(entry[0], ()))}
+            folded = FIELD_SEPARATOR.join((fold_text(entry[1]), *themes))
             mask = sum(1 << n for n, tag in enumerate(query.tags) if holds_tag(folded, tag))
             mask |= (not themes.isdisjoint(query.related)) << len(query.tags)
-            if mask and required <= themes and _in_window(hit := _to_hit(entry), query.filters):
+            if mask and required <= themes and _in_window(hit := _to_diary_hit(entry), query.filters):
                 counts[mask] += 1
                 if counts[mask] <= query.filters.limit:
                     newest.append((hit.position, mask))
@@ -89,14 +89,14 @@ async def diary_tag_matches(reads: Reads, scope: Scope, query: TagQuery) -> TagM
 
 
 async def diary_hits(reads: Reads, scope: Scope, days: Iterable[str]) -> list[SearchHit]:
-    hits = await reads.rows(_SELECT_DAYS, _to_hit, being=scope.being_id, ids=as_list(days))
+    hits = await reads.rows(_SELECT_ENTRIES_BY_DATE, _to_diary_hit, being=scope.being_id, ids=as_list(days))
     return await _with_tags(reads, scope, hits)
 
 
 async def _entry_pages(reads: Reads, scope: Scope) -> AsyncIterator[list[Row]]:
     """Yield (date, text, written_at), the latest day first, in pages: the event loop has its turn between them."""
     before = _AFTER_ALL_DATES
-    while rows := await reads.rows(_SELECT_PAGE, tuple, being=scope.being_id, before=before):
+    while rows := await reads.rows(_SELECT_ENTRY_PAGE, tuple, being=scope.being_id, before=before):
         yield rows
         before = rows[-1][0]
 
@@ -113,7 +113,7 @@ def _in_window(hit: SearchHit, query: KeywordQuery) -> bool:
 
 async def _with_tags(reads: Reads, scope: Scope, hits: list[SearchHit]) -> list[SearchHit]:
     themes_by_day = await _themes_by_day(reads, scope, [hit.id for hit in hits])
-    return [replace(hit, tags=tuple(themes_by_day.get(hit.id, ()))[:MAX_TAGS]) for hit in hits]
+    return [replace(hit, tags=tuple(themes_by_day.get(hit.id, ()))[:MAX_DIARY_TAGS]) for hit in hits]
 
 
 async def _themes_by_day(reads: Reads, scope: Scope, days: Sequence[str]) -> Mapping[str, list[str]]:
@@ -126,7 +126,7 @@ async def _themes_by_day(reads: Reads, scope: Scope, days: Sequence[str]) -> Map
     return {day: [theme for theme, _ in count.most_common()] for day, count in counts.items()}
 
 
-def _to_hit(row: Row) -> SearchHit:
+def _to_diary_hit(row: Row) -> SearchHit:
     date, text, written_at = row
     at = parse_moment(date) or from_micros(written_at)
     return SearchHit(

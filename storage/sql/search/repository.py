@@ -28,7 +28,7 @@ from madeleine.memory.keyword_search import (
     TagQuery,
 )
 from madeleine.memory.model import Scope
-from madeleine.memory.rules.searching.hits import newest_first
+from madeleine.memory.rules.searching.hits import newest_hits_first
 from madeleine.memory.rules.searching.tags import WORD_CHARS
 from madeleine.memory.text.normalization import FIELD_SEPARATOR
 from madeleine.storage.sql.database.dialect import (
@@ -55,8 +55,8 @@ class SearchRepository(Repository):
     """`SearchLedger` and `TagLedger`."""
 
     async def search(self, scope: Scope, query: KeywordQuery) -> list[SearchHit]:
-        hits = await _all_of(self._search(scope, query, source) for source in _sources_with_hits(query))
-        return newest_first(chain.from_iterable(hits))[: query.limit]
+        hits = await _gather_results(self._search(scope, query, source) for source in _sources_with_hits(query))
+        return newest_hits_first(chain.from_iterable(hits))[: query.limit]
 
     async def _search(self, scope: Scope, query: KeywordQuery, source: SearchSource) -> list[SearchHit]:
         if source == "diary":
@@ -68,7 +68,7 @@ class SearchRepository(Repository):
         ids: dict[SearchSource, list[str]] = {}
         for source, id_ in wanted:
             ids.setdefault(source, []).append(id_)
-        return [*chain.from_iterable(await _all_of(self._hits(scope, *of_source) for of_source in ids.items()))]
+        return [*chain.from_iterable(await _gather_results(self._hits(scope, *of_source) for of_source in ids.items()))]
 
     async def _hits(self, scope: Scope, source: SearchSource, ids: Sequence[str]) -> list[SearchHit]:
         if source == "diary":
@@ -77,7 +77,7 @@ class SearchRepository(Repository):
         return await self._database.rows(select_hits_by_id(source), SEARCHED_TABLES[source].to_hit, **binds)
 
     async def tagged(self, scope: Scope, query: TagQuery) -> list[TagMatches]:
-        return await _all_of(self._tagged(scope, query, source) for source in _sources_with_hits(query.filters))
+        return await _gather_results(self._tagged(scope, query, source) for source in _sources_with_hits(query.filters))
 
     async def _tagged(self, scope: Scope, query: TagQuery, source: SearchSource) -> TagMatches:
         if source == "diary":
@@ -97,7 +97,7 @@ class SearchRepository(Repository):
         return await self._database.rows(select_cooccurring_themes(len(tags)), _to_themes, **binds)
 
 
-async def _all_of(queries: Iterable[Awaitable[T]]) -> list[T]:
+async def _gather_results(queries: Iterable[Awaitable[T]]) -> list[T]:
     """Run queries side by side, each on a connection of its own. All have ended when this returns or raises."""
     results = await asyncio.gather(*queries, return_exceptions=True)
     for result in results:
@@ -126,10 +126,10 @@ def _to_mask_and_count(row: Row) -> tuple[HitPosition, int, int]:
 
 def _tag_binds(tags: Sequence[Tag]) -> dict[str, Any]:
     binds: dict[str, Any] = {"edge": FIELD_SEPARATOR} | {f"anchor_{n}": tag.anchor for n, tag in enumerate(tags)}
-    return binds | {f"patterns_{n}": as_list(_patterns(tag)) for n, tag in enumerate(tags)}
+    return binds | {f"patterns_{n}": as_list(_tag_patterns(tag)) for n, tag in enumerate(tags)}
 
 
-def _patterns(tag: Tag) -> list[str]:
+def _tag_patterns(tag: Tag) -> list[str]:
     """For a text with a separator before and behind."""
     if tag.kind == "part":
         return [ANY_TEXT_PATTERN]

@@ -15,7 +15,7 @@ from sqlalchemy import Boolean, ColumnElement, Select, Table, and_, bindparam, o
 from madeleine.memory.chat import Message
 from madeleine.memory.keyword_search import KeywordQuery, SearchHit, SearchSource
 from madeleine.memory.model import Note, Provenance, Scope, scene_to_text
-from madeleine.memory.text.normalization import fold
+from madeleine.memory.text.normalization import fold_text
 from madeleine.storage.sql.database.dialect import MAX_INT, MIN_INT, as_list, contains_text, in_list
 from madeleine.storage.sql.database.engine import Row
 from madeleine.storage.sql.database.mapping import Mapped, to_micros
@@ -152,6 +152,6 @@ def query_binds(scope: Scope, query: KeywordQuery) -> dict[str, Any]:
         "include_dead": query.include_dead,
         "include_compressed": query.include_compressed,
     }
-    binds |= {f"term_{n}": fold(term) for n, term in enumerate(query.terms)}
+    binds |= {f"term_{n}": fold_text(term) for n, term in enumerate(query.terms)}
     binds |= {f"whole_{n}": delimited_theme(term) for n, term in enumerate(query.terms)}
     return binds | {f"theme_{n}": delimited_theme(theme) for n, theme in enumerate(query.themes)}

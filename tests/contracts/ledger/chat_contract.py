@@ -63,11 +63,11 @@ class ChatContract:
         ids = await chat.append(ADA, "s", [first, second], keys=[None, None])
         assert ids == [first.id, second.id]
         await appended(chat, "How are you?")
-        found = await chat.messages_of(ADA, "s", start=0, end=9)
-        assert [(one.position, one.role, one.speaker, one.text) for one in found] == [
+        messages = await chat.messages_of(ADA, "s", start=0, end=9)
+        assert [(one.position, one.role, one.speaker, one.text) for one in messages] == [
             (0, "user", "Zoé", "Hi"), (1, "assistant", "", "Hello, Zoé"), (2, "user", "", "How are you?"),
         ]  # fmt: skip
-        assert (found[0].at, found[0].stored_at, found[0].session_id) == (NOW - SECOND, NOW, "s")
+        assert (messages[0].at, messages[0].stored_at, messages[0].session_id) == (NOW - SECOND, NOW, "s")
 
     async def test_a_key_is_stored_once_in_its_session(self, chat: AnyChat) -> None:
         [one] = await appended(chat, "one", keys=["k1"])
@@ -193,8 +193,8 @@ class ChatContract:
 
     async def test_messages_are_given_by_position(self, chat: AnyChat) -> None:
         await appended(chat, *"abcde")
-        found = await chat.messages_of(ADA, "s", start=1, end=4)
-        assert [one.text for one in found] == ["b", "c", "d"]
+        messages = await chat.messages_of(ADA, "s", start=1, end=4)
+        assert [one.text for one in messages] == ["b", "c", "d"]
 
     # --- beings
 

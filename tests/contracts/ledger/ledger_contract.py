@@ -145,8 +145,8 @@ class LedgerContract:
         await ledger.memories.commit(
             ADA, batch(one, again=[reinforcement_of(one, importance=0.1), reinforcement_of(one)])
         )
-        found = await stored_memory(ledger, one)
-        assert (found.importance, found.pinned, found.access_count) == (0.9, True, 2)
+        stored = await stored_memory(ledger, one)
+        assert (stored.importance, stored.pinned, stored.access_count) == (0.9, True, 2)
 
     async def test_nothing_is_stored_when_the_memory_to_reinforce_is_not_the_being_s(
         self, ledger: StoringLedger

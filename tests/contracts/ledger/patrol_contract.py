@@ -21,7 +21,7 @@ from madeleine.memory.patrol_records import (
     Thoughts,
 )
 from madeleine.memory.rules.dynamics.importance import flagged_status
-from madeleine.patrol.unit_of_work import state_of
+from madeleine.patrol.unit_of_work import memory_state
 from tests.contracts.ledger.any_ledger import AnyLedger
 from tests.contracts.ledger.forgetting_contract import LATER, change, stored
 from tests.contracts.ledger.ledger_values import (
@@ -57,7 +57,7 @@ async def merged(ledger: AnyLedger, id_: RunId, survivor: Memory, absorbed: Memo
     to_be = replace(survivor, scene=replace(survivor.scene, when=(*survivor.scene.when, *entries)), importance=0.55)
     dead = replace(absorbed, status="dead", absorbed_into=survivor.id)
     vectors = {to_be.content_hash: vector(0, 1)}
-    subjects = (state_of(to_be), state_of(dead))
+    subjects = (memory_state(to_be), memory_state(dead))
     await run(ledger, id_, PatrolChanges(states=subjects, rewritten=(to_be,), model=MODEL, vectors=vectors))
     return to_be
 
@@ -224,7 +224,7 @@ class PatrolContract:
         survivor, absorbed = memory("An auction"), memory(TOLD)
         await stored(ledger, survivor, absorbed)
         await merged(ledger, FIRST, survivor, absorbed)
-        await run(ledger, SECOND, PatrolChanges(states=(state_of(absorbed),)))
+        await run(ledger, SECOND, PatrolChanges(states=(memory_state(absorbed),)))
         assert (await stored_memory(ledger, absorbed)).absorbed_into is None
         assert (await ledger.erasure.forget(ADA, [absorbed.id], at=LATER)).related == (survivor.id,)
         assert (await stored_memory(ledger, survivor)).scene.when == ()
@@ -253,9 +253,9 @@ class PatrolContract:
     async def test_an_undo_after_it_brings_nothing_of_it_back(self, ledger: AnyLedger) -> None:
         survivor, absorbed = memory("An auction", importance=0.5), memory(TOLD)
         await stored(ledger, survivor, absorbed, row=vector(1, 0))
-        told = await merged(ledger, FIRST, survivor, absorbed)
+        merged_memory = await merged(ledger, FIRST, survivor, absorbed)
         await ledger.erasure.forget(ADA, [absorbed.id], at=LATER)
-        assert await ledger.memories.vectors(MODEL, [absorbed.content_hash, told.content_hash]) == {}
+        assert await ledger.memories.vectors(MODEL, [absorbed.content_hash, merged_memory.content_hash]) == {}
         await ledger.patrols.undo(ADA, FIRST, at=LATER)
         assert await ledger.memories.memories(ADA, [absorbed.id]) == []
         assert await stored_memory(ledger, survivor) == survivor
@@ -265,10 +265,10 @@ class PatrolContract:
         """Those of a survivor before its timeline grew are kept, for an undo."""
         survivor, absorbed = memory(TOLD), memory("An auction")
         await stored(ledger, survivor, absorbed, row=vector(1, 0))
-        told = await merged(ledger, FIRST, survivor, absorbed)
-        assert len(await ledger.memories.vectors(MODEL, [survivor.content_hash, told.content_hash])) == 2
+        merged_memory = await merged(ledger, FIRST, survivor, absorbed)
+        assert len(await ledger.memories.vectors(MODEL, [survivor.content_hash, merged_memory.content_hash])) == 2
         await ledger.erasure.forget(ADA, [survivor.id], at=LATER)
-        assert await ledger.memories.vectors(MODEL, [survivor.content_hash, told.content_hash]) == {}
+        assert await ledger.memories.vectors(MODEL, [survivor.content_hash, merged_memory.content_hash]) == {}
         assert list(await ledger.memories.vectors(MODEL, [absorbed.content_hash])) == [absorbed.content_hash]
 
     async def test_what_a_forgotten_survivor_absorbed_lives_again_after_an_undo_and_is_tied_to_nobody(
@@ -292,7 +292,7 @@ class PatrolContract:
         root = cluster("root", "Private", "root", is_root=True)
         mean = vector(*np.sqrt([0.5, 0.5]))
         named = cluster("c", "harp & xylophone", "root", vector=mean, model=MODEL)
-        in_c = tuple(replace(state_of(one), cluster_id=named.id) for one in (gone, stays))
+        in_c = tuple(replace(memory_state(one), cluster_id=named.id) for one in (gone, stays))
         await run(ledger, FIRST, PatrolChanges(clusters=(root, named), states=in_c))
         at_root = tuple(replace(one, cluster_id=root.id) for one in in_c)
         await run(ledger, SECOND, PatrolChanges(removed_clusters=(named.id,), states=at_root))

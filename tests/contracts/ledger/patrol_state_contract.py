@@ -272,9 +272,9 @@ class PatrolStateContract:
             await asyncio.sleep(0)
         store.cancel()
         await asyncio.wait({store})
-        found = await ledger.memories.memories(ADA, [one.id for one in new])
-        assert found in ([], new)
-        share = 1 if found else 0
+        memories = await ledger.memories.memories(ADA, [one.id for one in new])
+        assert memories in ([], new)
+        share = 1 if memories else 0
         assert len(await ledger.index_source.pending(limit=100)) == 1 + 20 * share
         assert len(await ledger.memories.vectors(MODEL, list(vectors))) == 20 * share
         assert (await stored_memory(ledger, base)).access_count == share

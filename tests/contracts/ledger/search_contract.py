@@ -18,7 +18,7 @@ from madeleine.memory.keyword_search import KeywordQuery, SearchHit, SearchSourc
 from madeleine.memory.model import BeingId, Memory, Provenance, Scope
 from madeleine.memory.patrol_records import DiaryEntry, PatrolChanges
 from madeleine.memory.rules.searching.tags import holds_tag, tag_of
-from madeleine.memory.text.normalization import fold
+from madeleine.memory.text.normalization import fold_text
 from tests.contracts.ledger.any_ledger import AnyLedger
 from tests.contracts.ledger.ledger_values import (
     ADA,
@@ -60,7 +60,7 @@ async def keep(ledger: AnyLedger, text: str = "tea", *, scope: Scope = ADA, **ot
 
 
 def tags(*texts: str) -> tuple[Tag, ...]:
-    return tuple(tag_of(fold(text), stem) for text in texts)
+    return tuple(tag_of(fold_text(text), stem) for text in texts)
 
 
 def tagged(*texts: str, related: tuple[str, ...] = (), newest: int = 1_000, **filters: Any) -> TagQuery:
@@ -80,14 +80,14 @@ class SearchContract:
         entry = await write(ledger, "Tea all day.")
         await ledger.context.add_note(ADA, noted := note("Buy tea", at=MOMENT + timedelta(minutes=1)))
         await keep(ledger, "milk")
-        found = await ledger.search.search(ADA, keyword_query("tea"))
+        hits = await ledger.search.search(ADA, keyword_query("tea"))
         # A day stands at its beginning.
-        assert [(hit.source, hit.id) for hit in found] == [
+        assert [(hit.source, hit.id) for hit in hits] == [
             ("chat", said), ("notes", noted.id), ("memories", kept.id), ("diary", entry.date),
         ]  # fmt: skip
         for source in SOURCES:
             assert ids(await ledger.search.search(ADA, keyword_query("tea", sources=(source,)))) == [
-                hit.id for hit in found if hit.source == source
+                hit.id for hit in hits if hit.source == source
             ]
 
     async def test_a_message_that_is_found_says_who_said_it_when_and_where(self, ledger: AnyLedger) -> None:
@@ -141,8 +141,8 @@ class SearchContract:
         await write(ledger, "tea", kept)
         await say(ledger, "tea")
         await ledger.context.add_note(ADA, note("tea"))
-        found = await ledger.search.search(ADA, keyword_query("tea", **filters))
-        assert {hit.source for hit in found} == set(expected.split())
+        hits = await ledger.search.search(ADA, keyword_query("tea", **filters))
+        assert {hit.source for hit in hits} == set(expected.split())
         matched = await ledger.search.tagged(ADA, tagged("tea", **filters))
         assert {one.source for one in matched if one.newest} == set(expected.split())
 
@@ -150,8 +150,8 @@ class SearchContract:
         both, one = await say(ledger, "tea and milk"), await say(ledger, "tea")
         await write(ledger, "Milk in tea")
         await write(ledger, "Milk", date="2025-03-02")
-        found = await ledger.search.search(ADA, keyword_query("tea", "milk", mode="and"))
-        assert set(ids(found)) == {both, "2025-03-01"}
+        hits = await ledger.search.search(ADA, keyword_query("tea", "milk", mode="and"))
+        assert set(ids(hits)) == {both, "2025-03-01"}
         assert one in ids(await ledger.search.search(ADA, keyword_query("tea", "milk")))
 
     async def test_a_diary_longer_than_one_reading_is_searched_to_its_first_day(self, ledger: AnyLedger) -> None:
@@ -273,7 +273,7 @@ class SearchContract:
         kept = await keep(ledger, said, scope=scope)
         message = await say(ledger, said, scope=scope)
         entry = await write(ledger, said, scope=scope)
-        mask = sum(1 << n for n, tag in enumerate(tags(*wanted)) if holds_tag(fold(said), tag))
+        mask = sum(1 << n for n, tag in enumerate(tags(*wanted)) if holds_tag(fold_text(said), tag))
         expected = dict.fromkeys((kept.id, message, entry.date), mask) if mask else {}
         assert masks(await ledger.search.tagged(scope, tagged(*wanted))) == expected
 
@@ -281,13 +281,13 @@ class SearchContract:
         kept, said = await keep(ledger), await say(ledger, "tea")
         entry = await write(ledger, "tea", kept)
         await ledger.context.add_note(ADA, noted := note("tea"))
-        found = await ledger.search.search(ADA, keyword_query("tea"))
+        hits = await ledger.search.search(ADA, keyword_query("tea"))
         wanted: list[tuple[SearchSource, str]] = [
             ("memories", kept.id), ("chat", said), ("diary", entry.date), ("notes", noted.id),
             ("memories", said), ("notes", "unknown"), ("diary", "yesterday"),
         ]  # fmt: skip
         by_id = await ledger.search.hits(ADA, wanted)
-        assert sorted(by_id, key=lambda hit: hit.id) == sorted(found, key=lambda hit: hit.id)
+        assert sorted(by_id, key=lambda hit: hit.id) == sorted(hits, key=lambda hit: hit.id)
         assert await ledger.search.hits(ADA, []) == []
 
     async def test_themes_that_stand_beside_a_tag_are_those_of_recent_memories(self, ledger: AnyLedger) -> None:

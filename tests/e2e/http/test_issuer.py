@@ -20,7 +20,6 @@ from cryptography.hazmat.primitives.serialization import Encoding, PublicFormat
 from jwt.algorithms import ECAlgorithm, RSAAlgorithm
 
 from madeleine.memory.errors import InvalidInput
-from madeleine.server.http import jwt_issuer
 from madeleine.server.settings.settings import read_settings
 from tests.e2e.http.http_serving import Served, asked, bearer, posted, serving
 
@@ -30,8 +29,8 @@ RSA = generate_rsa(public_exponent=65537, key_size=2048)
 
 
 def published(key: Any, algorithm: Any, kid: str) -> dict[str, Any]:
-    found: dict[str, Any] = json.loads(algorithm.to_jwk(key.public_key()))
-    return found | {"kid": kid, "use": "sig"}
+    content: dict[str, Any] = json.loads(algorithm.to_jwk(key.public_key()))
+    return content | {"kid": kid, "use": "sig"}
 
 
 @dataclass
@@ -177,7 +176,7 @@ async def test_keys_that_change_are_fetched_again(
 ) -> None:
     good = vouching.claims(server.settings.resource)
     assert await status(server, signed(good)) == 200
-    monkeypatch.setattr(jwt_issuer, "KEY_FETCH_PAUSE_SECONDS", 0.0)
+    monkeypatch.setattr("madeleine.server.http.authentication.KEY_FETCH_PAUSE_SECONDS", 0.0)
     vouching.keys = [published(OTHER_EC, ECAlgorithm, "new")]
     assert await status(server, signed(good, OTHER_EC, kid="new")) == 200
     assert await status(server, signed(good)) == 401

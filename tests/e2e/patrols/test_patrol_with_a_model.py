@@ -28,7 +28,9 @@ DINNERS = [f"We shared ramen at the counter on evening {number}, and talked for 
 
 def lines(asked: ModelRequest) -> list[dict[str, Any]]:
     """The memories as the model is shown them: one a line."""
-    return [found for line in asked.text.splitlines() if line.startswith("{") and "n" in (found := json.loads(line))]
+    return [
+        content for line in asked.text.splitlines() if line.startswith("{") and "n" in (content := json.loads(line))
+    ]
 
 
 def sensible(asked: ModelRequest) -> StubAnswer:

@@ -167,15 +167,15 @@ def test_the_command_runs_lists_and_undoes_a_patrol(data_dir: Path, tmp_path: Pa
     ],
 )
 def test_what_cannot_be_done_is_said_with_what_to_change(common_dir: Path, words: list[str], said: str) -> None:
-    found = madeleine(common_dir, "patrol", *words)
-    assert (found.returncode, found.stdout) == (2, "")
-    assert said in found.stderr
-    assert "Traceback" not in found.stderr
+    completed = madeleine(common_dir, "patrol", *words)
+    assert (completed.returncode, completed.stdout) == (2, "")
+    assert said in completed.stderr
+    assert "Traceback" not in completed.stderr
 
 
 def test_a_client_that_may_only_read_runs_none(common_dir: Path) -> None:
-    found = madeleine(common_dir, "patrol", MADELEINE_READ_ONLY="true")
-    assert (found.returncode, "Traceback" in found.stderr) == (2, False)
+    completed = madeleine(common_dir, "patrol", MADELEINE_READ_ONLY="true")
+    assert (completed.returncode, "Traceback" in completed.stderr) == (2, False)
 
 
 # --- watched ----------------------------------------------------------------------------------------------------

@@ -133,8 +133,8 @@ def test_a_time_that_leaves_the_calendar_on_its_way_to_utc_is_no_moment(text: st
 @given(st.text(max_size=40) | st.from_regex(r"\d{4}-\d{2}-\d{2}.{0,20}", fullmatch=True))
 def test_no_text_makes_reading_a_moment_fail(text: str) -> None:
     """spec P4: `when` may be any string."""
-    found = parse_moment(text)
-    assert found is None or found.tzinfo is UTC
+    moment = parse_moment(text)
+    assert moment is None or moment.tzinfo is UTC
 
 
 def test_a_scene_happened_at_its_first_date_that_can_be_read() -> None:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from madeleine.memory.model import Memory, MemoryId, Status
-from madeleine.patrol.steps.aging import age, flag, revive
+from madeleine.patrol.steps.aging import age_memories, flag_faded_memories, revive_recalled_memories
 from tests.doubles import a_memory
 from tests.unit.patrol.step_fixtures import StepStore
 
@@ -25,7 +25,7 @@ async def test_one_cycle_is_added_for_every_active_memory_and_no_other(
     """spec P6 ❷: "adds 1 to `session_count` for every active node"."""
     memory = store.put(a_memory("ramen", status=status, session_count=3))
     work = await store.begin()
-    counts = await age(work)
+    counts = await age_memories(work)
     await store.write(work)
     assert store.now(memory).session_count == after
     assert counts == {"aged": after - 3}
@@ -35,7 +35,7 @@ async def test_a_pinned_memory_ages_too(store: StepStore) -> None:
     """spec P6 ❷: pinning keeps it from dying (❸), not from aging."""
     memory = store.put(a_memory("ramen", pinned=True))
     work = await store.begin()
-    await age(work)
+    await age_memories(work)
     await store.write(work)
     assert store.now(memory).session_count == 1
 
@@ -46,8 +46,8 @@ async def test_seventy_patrols_without_a_recall_make_a_memory_dying(store: StepS
     statuses: list[Status] = []
     for _ in range(70):
         work = await store.begin()
-        await age(work)
-        await flag(work)
+        await age_memories(work)
+        await flag_faded_memories(work)
         await store.write(work)
         statuses.append(store.now(memory).status)
     assert statuses == ["active"] * 69 + ["dying"]
@@ -59,7 +59,7 @@ async def test_seventy_patrols_without_a_recall_make_a_memory_dying(store: StepS
 async def flagged(store: StepStore, memory: Memory) -> tuple[Status, dict[str, int]]:
     store.put(memory)
     work = await store.begin()
-    counts = await flag(work)
+    counts = await flag_faded_memories(work)
     await store.write(work)
     return store.now(memory).status, dict(counts)
 
@@ -102,7 +102,7 @@ async def revived(store: StepStore, *memories: Memory) -> list[Status]:
     for memory in memories:
         store.put(memory)
     work = await store.begin()
-    await revive(work)
+    await revive_recalled_memories(work)
     await store.write(work)
     return [store.now(memory).status for memory in memories]
 

@@ -31,8 +31,8 @@ def beginning(line: str) -> str:
 
 
 def the(report: PatrolReport, kind: str) -> DecisionRequest:
-    [found] = [offer for offer in report.pending if offer.kind == kind]
-    return found
+    [result] = [offer for offer in report.pending if offer.kind == kind]
+    return result
 
 
 # --- ❹ ----------------------------------------------------------------------------------------------------------
@@ -42,7 +42,9 @@ async def test_a_merge_leaves_the_meaning_of_its_survivor_as_it_was(home: Househ
     """Nine retellings before it drowned what it says itself: no question in other words found it any more."""
     await home.store(*(f"Ann cooked lentil soup with carrots: pot {n}" for n in range(1, 10)), session_id="s")
     await home.run_patrol(ScriptedModel(consolidate=merging), steps=["assign", "consolidate"])
-    survivors = [one for one in await home.all() if len(one.scene.when) > 1]  # its day, and what it has absorbed
+    survivors = [
+        memory for memory in await home.all() if len(memory.scene.when) > 1
+    ]  # its day, and what it has absorbed
     assert survivors
     for survivor in survivors:
         assert survivor.embed_text == f"{survivor.scene.when[0]} {survivor.scene.action}"
@@ -67,7 +69,7 @@ async def test_memories_behind_a_dead_summary_are_recalled_again(home: Household
     told = await home.store("Ann sailed to Elba", "Ann slept on the deck", session_id="s", importance=1.0)
     await home.store("The accountant sent the invoice", session_id="t", importance=1.0)
     await home.run_patrol(ScriptedModel(compress=lambda p: {"summary": "Ann sailed."}), steps=["assign", "compress"])
-    [summary] = [one for one in await home.all() if one.compression_source]
+    [summary] = [memory for memory in await home.all() if memory.compression_source]
     assert (await home.now(told[0])).compressed_into == summary.id
     await home.run_patrol(steps=["assign"])
     for _ in range(91):
@@ -80,8 +82,8 @@ async def test_memories_behind_a_dead_summary_are_recalled_again(home: Household
 
     report = await home.run_patrol(ScriptedModel(consolidate=let_go), steps=["flag", "consolidate"])
     assert (await home.now(summary)).status == "dead"
-    found = await home.now(told[0])
-    assert (found.status, found.compressed, found.compressed_into) == ("active", False, None)
+    result = await home.now(told[0])
+    assert (result.status, result.compressed, result.compressed_into) == ("active", False, None)
     await home.undo(report.run_id)
     assert (await home.now(told[0])).compressed_into == summary.id
 

@@ -11,7 +11,7 @@ import pytest
 
 from madeleine.memory.model import Cluster, Memory, ModelName, Status, Vector
 from madeleine.memory.rules.dynamics.clustering import MIN_GROUP_SIMILARITY
-from madeleine.patrol.steps.merge import SMALL_CLUSTER, merge
+from madeleine.patrol.steps.merge import SMALL_CLUSTER_MEMORIES, merge_small_clusters
 from madeleine.patrol.unit_of_work import UnitOfWork
 from tests.doubles import a_memory, unit
 from tests.unit.patrol.step_fixtures import DIM, StepStore, axis, lean
@@ -26,7 +26,7 @@ def store() -> StepStore:
 
 async def merged(store: StepStore) -> Mapping[str, int]:
     work = await store.begin()
-    counts = await merge(work)
+    counts = await merge_small_clusters(work)
     await store.write(work)
     return counts
 
@@ -141,9 +141,9 @@ async def test_the_target_has_the_mean_of_all_its_active_memories(store: StepSto
     fill(store, large, 3)
     store.put(a_memory("moved"), lean(0.6), small)
     await merged(store)
-    found = store.ledger.cluster("Large").vector
-    assert found is not None
-    assert found.tolist() == pytest.approx(unit(3 * axis(0) + lean(0.6)).tolist(), abs=1e-6)
+    result = store.ledger.cluster("Large").vector
+    assert result is not None
+    assert result.tolist() == pytest.approx(unit(3 * axis(0) + lean(0.6)).tolist(), abs=1e-6)
 
 
 async def test_two_small_clusters_that_are_alike_join_and_may_then_be_large(store: StepStore) -> None:
@@ -178,7 +178,7 @@ async def test_merging_twice_changes_nothing_more(store: StepStore) -> None:
 async def merged_one_by_one(work: UnitOfWork) -> None:
     """spec P6 ❼ as it is written: everything is computed anew after each move."""
     for cluster in sorted(work.sub_clusters(), key=lambda c: (work.active_count(c.id), c.name, c.id)):
-        if work.active_count(cluster.id) > SMALL_CLUSTER:
+        if work.active_count(cluster.id) > SMALL_CLUSTER_MEMORIES:
             continue
         if members := await work.members(cluster.id):
             own = work.vector_of(work.clusters[cluster.id])
@@ -216,16 +216,16 @@ async def test_many_clusters_at_once_end_where_one_by_one_they_would(seed: int) 
     """Recomputed and compared after each move they took 39 s of 2,000 small clusters, with the writer held."""
     store = StepStore()
     many_clusters(store, Random(seed), 150)
-    expected, found = await store.begin(), await store.begin()
+    expected, result = await store.begin(), await store.begin()
     await merged_one_by_one(expected)
-    counts = await merge(found)
+    counts = await merge_small_clusters(result)
     assert min(counts.values()) > 5
-    assert {one.id: one.cluster_id for one in found.changes().states} == {
+    assert {one.id: one.cluster_id for one in result.changes().states} == {
         one.id: one.cluster_id for one in expected.changes().states
     }
-    assert found.clusters.keys() == expected.clusters.keys()
+    assert result.clusters.keys() == expected.clusters.keys()
     for id_, cluster in expected.clusters.items():
-        vector = found.clusters[id_].vector
+        vector = result.clusters[id_].vector
         assert (vector is None) == (cluster.vector is None)
         if vector is not None and cluster.vector is not None:
             assert vector.tolist() == pytest.approx(cluster.vector.tolist(), abs=1e-6)

@@ -16,7 +16,7 @@ from madeleine.memory.rules.dynamics.importance import effective_importance, fla
 from madeleine.patrol.context import PatrolConfig
 from madeleine.patrol.deciding.answers import Decision
 from madeleine.patrol.report import StepName
-from madeleine.patrol.run import WITHOUT_KEY
+from madeleine.patrol.run import SKIPPED_WITHOUT_KEY
 from tests.doubles import ADA, Clock
 from tests.household import MOMENT, Household, ScriptedModel, household, new_store, rows, shown_memories
 
@@ -77,8 +77,8 @@ def test_the_dead_come_back_as_in_the_table(
     importance: float, cycles: int, reactivations: int, then: int | None
 ) -> None:
     """spec P6 ❺, ruling 3: "eff_imp > 0.05" at session_count / (1 + reactivations); // on revival."""
-    found = revived_session_count(importance=importance, session_count=cycles, reactivation_count=reactivations)
-    assert found == then
+    session_count = revived_session_count(importance=importance, session_count=cycles, reactivation_count=reactivations)
+    assert session_count == then
 
 
 # --- ❶ ----------------------------------------------------------------------------------------------------------
@@ -299,7 +299,7 @@ async def test_with_a_key_the_missing_key_is_not_logged(home: Household, caplog:
     await home.store("Ann sang")
     with caplog.at_level(logging.INFO):
         await home.run_patrol(ScriptedModel())
-    assert WITHOUT_KEY not in caplog.text
+    assert SKIPPED_WITHOUT_KEY not in caplog.text
 
 
 async def test_a_day_has_one_entry_and_the_last_points_stand(home: Household) -> None:

@@ -14,8 +14,8 @@ from madeleine.memory.errors import IndexUnavailable, StorageError
 from madeleine.memory.model import ModelName
 from madeleine.memory.patrol_records import UndoResult
 from madeleine.patrol.context import PatrolServices
-from madeleine.patrol.report import STEPS, SYMBOLS, PatrolProgress, StepName
-from madeleine.patrol.run import WITHOUT_KEY, Patrol, PatrolEvent
+from madeleine.patrol.report import STEP_SYMBOLS, STEPS, PatrolProgress, StepName
+from madeleine.patrol.run import SKIPPED_WITHOUT_KEY, Patrol, PatrolEvent
 from tests.doubles import ADA, BOB, Clock, FakeActivationLog, FakeWordStatistics, WordEmbedder, a_memory, unit
 from tests.fakes.patrol_ledger import FakePatrolLedger
 
@@ -83,14 +83,14 @@ async def test_steps_that_need_a_key_are_skipped_with_the_words_of_the_spec(
     assert {step.name: step.skipped for step in report.steps if step.skipped} == dict.fromkeys(
         ("consolidate", "split", "compress", "diary"), words
     )
-    assert words == WITHOUT_KEY
+    assert words == SKIPPED_WITHOUT_KEY
     assert [record.getMessage() for record in caplog.records].count(words) == 1
 
 
 async def test_a_skipped_step_says_only_why(home: Household) -> None:
     """spec P7"""
-    [found] = (await home.patrol(ADA, steps=["split"])).as_json()["steps"]
-    assert found == {"step": SYMBOLS["split"], "name": "split", "skipped": WITHOUT_KEY}
+    [result] = (await home.patrol(ADA, steps=["split"])).as_json()["steps"]
+    assert result == {"step": STEP_SYMBOLS["split"], "name": "split", "skipped": SKIPPED_WITHOUT_KEY}
 
 
 @pytest.mark.parametrize("steps", [["assign"], ["age", "flag", "revive", "merge"]])
@@ -100,7 +100,7 @@ async def test_a_patrol_that_needs_no_key_does_not_log_a_missing_one(
     """spec P7"""
     with caplog.at_level(logging.INFO):
         await home.patrol(ADA, steps=steps)
-    assert WITHOUT_KEY not in caplog.text
+    assert SKIPPED_WITHOUT_KEY not in caplog.text
 
 
 async def test_scene_notes_become_fresh_memories_under_a_root(home: Household) -> None:
@@ -321,9 +321,9 @@ async def test_a_failing_step_changes_nothing_and_the_patrol_goes_on(home: House
         home.ledger.put(alike := a_memory("tea with Ann"), home.embedder.vector(alike.embed_text))
     home.words.fails_with = IndexUnavailable("The index sleeps. Wake it.")
     report = await home.patrol(ADA)
-    found = {step.name: step for step in report.steps}
-    assert found["assign"].as_json() == {"step": "❶", "name": "assign", "failed": "The index sleeps. Wake it."}
-    assert found["flag"].counts["dying"] == 1
+    result = {step.name: step for step in report.steps}
+    assert result["assign"].as_json() == {"step": "❶", "name": "assign", "failed": "The index sleeps. Wake it."}
+    assert result["flag"].counts["dying"] == 1
     assert {memory.cluster_id for memory in home.ledger.state.memories.values()} == {None}
 
 

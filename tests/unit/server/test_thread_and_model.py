@@ -121,9 +121,9 @@ async def test_what_an_answer_costs_is_written_down_also_where_it_cannot_be_used
             home.clock.advance(timedelta(seconds=30))
             await home.thread.poll(model)
             await model.aclose()
-            found = rows(tmp_path / "memory.db", "SELECT run_id, being_id, purpose, model FROM cost_records")
-    assert [row[1:] for row in found] == [("ada", "extract", "small")] * 3
-    assert len({run for run, *_ in found}) == 2, "a turn is a run"
+            stored_rows = rows(tmp_path / "memory.db", "SELECT run_id, being_id, purpose, model FROM cost_records")
+    assert [row[1:] for row in stored_rows] == [("ada", "extract", "small")] * 3
+    assert len({run for run, *_ in stored_rows}) == 2, "a turn is a run"
 
 
 def right_now() -> StubAnswer:

@@ -30,8 +30,8 @@ def test_a_tool_that_programs_call_is_listed_where_it_is_asked_for() -> None:
     tools = [unlisted, *ALL[1:]]
     for wish, listed in (({}, False), ({"exclude": ["store"]}, False), ({"toolsets": ["memory"]}, True),
                          ({"toolsets": ["all"]}, True), ({"names": ["recall"]}, True)):  # fmt: skip
-        found = {tool.name: tool for tool in choose_tools(tools, **cast(Any, wish))}
-        assert found["recall"].listed is listed
+        result = {tool.name: tool for tool in choose_tools(tools, **cast(Any, wish))}
+        assert result["recall"].listed is listed
     assert [tool.name for tool in Toolset(tools, max_text_chars=100).list()] == [
         tool.name for tool in ALL[1:] if tool.listed
     ]

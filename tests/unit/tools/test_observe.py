@@ -14,7 +14,7 @@ from madeleine.memory.errors import InvalidInput
 from madeleine.memory.ingest.store import Stored
 from madeleine.memory.model import Scope
 from madeleine.memory.watch.extraction import Extracted
-from madeleine.memory.watch.observe import AgentMemory, Observation, Observed
+from madeleine.memory.watch.observe import AgentMemory, Observation, ObservationResult
 from madeleine.tools.arguments import read_arguments
 from madeleine.tools.conversation import MAX_MESSAGES
 from madeleine.tools.conversation import observe as observe_tool
@@ -38,14 +38,16 @@ WHOLE = {
 }
 
 
-async def asked(given: Mapping[str, Any], told: Observed | None = None) -> tuple[Observation, str, dict[str, Any]]:
+async def asked(
+    given: Mapping[str, Any], told: ObservationResult | None = None
+) -> tuple[Observation, str, dict[str, Any]]:
     """What the use case is told, and the answer to the caller."""
     seen: list[tuple[Observation, str]] = []
 
-    async def observe(scope: Scope, observation: Observation, *, request: str = "") -> Observed:
+    async def observe(scope: Scope, observation: Observation, *, request: str = "") -> ObservationResult:
         assert scope is ADA
         seen.append((observation, request))
-        return told or Observed(new=(), known=0, last_key=None)
+        return told or ObservationResult(new=(), known=0, last_key=None)
 
     call = Call(ADA, cast(UseCases, SimpleNamespace(observe=observe)), request_key=lambda: "request-1")
     answer = await observe_tool.run(call, read_arguments(observe_tool.arguments, given, max_text_chars=100))
@@ -73,7 +75,7 @@ async def test_everything_that_is_said_reaches_the_use_case() -> None:
 
 async def test_the_answer_says_what_was_new() -> None:
     memory = a_memory("They met.")
-    told = Observed(
+    told = ObservationResult(
         new=(one := a_message("Hi"), two := a_message("Hello")),
         known=3,
         last_key="k",

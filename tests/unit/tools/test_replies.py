@@ -24,13 +24,23 @@ from madeleine.server.mcp.lines import encode_message
 from madeleine.tools.arguments import Arguments
 from madeleine.tools.reading import (
     RecallFormat,
-    hit_as_json,
     memory_page_as_json,
     recall_as_json,
     recall_memory,
     recall_tool,
 )
-from madeleine.tools.replies import answer, brief, crash, meaning_notice, moment, present, refusal, when, whole
+from madeleine.tools.replies import (
+    crash_answer,
+    hit_json,
+    iso_time,
+    meaning_notice,
+    memory_date,
+    nonempty,
+    recalled_json,
+    refused_answer,
+    tool_answer,
+    whole_json,
+)
 from madeleine.tools.tool import Call, Tool, UseCases
 from madeleine.tools.toolset import Toolset, default_tools
 from tests.doubles import ADA, NOW, Clock, a_memory
@@ -77,8 +87,8 @@ def over_the_wire(result: types.CallToolResult) -> dict[str, Any]:
     line = encode_message(types.JSONRPCResponse(jsonrpc="2.0", id=1, result=dumped))
     assert line.endswith(b"\n")
     assert line.count(b"\n") == 1
-    found: dict[str, Any] = json.loads(line)["result"]
-    return found
+    content: dict[str, Any] = json.loads(line)["result"]
+    return content
 
 
 def holds_null(value: Any) -> bool:
@@ -91,13 +101,13 @@ def holds_null(value: Any) -> bool:
 
 @pytest.mark.parametrize("memory", [SPARSE, FULL], ids=["sparse", "full"])
 def test_no_null_is_sent_of_a_memory(memory: Memory) -> None:
-    assert not holds_null(brief(memory, 0.5))
-    assert not holds_null(whole(memory))
+    assert not holds_null(recalled_json(memory, 0.5))
+    assert not holds_null(whole_json(memory))
 
 
 def test_a_whole_memory_tells_everything_that_is_known_of_it() -> None:
     """spec P10"""
-    assert whole(FULL) == {
+    assert whole_json(FULL) == {
         "id": FULL.id,
         "text": "We ate.",
         "status": "active",
@@ -125,16 +135,16 @@ def test_a_whole_memory_tells_everything_that_is_known_of_it() -> None:
 
 def test_an_importance_of_zero_is_told() -> None:
     """Zero is a value, not a gap."""
-    assert whole(a_memory("noise", importance=0.0))["importance"] == 0.0
-    assert present(a=0, b=False, c=None, d="", e=[], f=(), g={}) == {"a": 0, "b": False}
+    assert whole_json(a_memory("noise", importance=0.0))["importance"] == 0.0
+    assert nonempty(a=0, b=False, c=None, d="", e=[], f=(), g={}) == {"a": 0, "b": False}
 
 
 def test_a_brief_memory_says_when_it_was_even_if_nobody_told() -> None:
-    assert brief(SPARSE, 0.5)["when"] == "2026-03-01"
-    assert when(FULL) == "2026-02-27"
-    assert when(a_memory("We ate.", when=("Day7",))) == "Day7"
-    assert moment(None) is None
-    assert moment(NOW) == "2026-03-01T12:00:00+00:00"
+    assert recalled_json(SPARSE, 0.5)["when"] == "2026-03-01"
+    assert memory_date(FULL) == "2026-02-27"
+    assert memory_date(a_memory("We ate.", when=("Day7",))) == "Day7"
+    assert iso_time(None) is None
+    assert iso_time(NOW) == "2026-03-01T12:00:00+00:00"
 
 
 @given(
@@ -150,7 +160,7 @@ def test_a_brief_memory_says_when_it_was_even_if_nobody_told() -> None:
 )
 def test_the_text_of_an_answer_equals_its_structured_content(content: dict[str, Any]) -> None:
     """A client that reads only one of the two misses nothing."""
-    result = answer(content)
+    result = tool_answer(content)
     assert json.loads(text_of(result)) == content
     assert result.structured_content == content
     assert not result.is_error
@@ -160,27 +170,27 @@ def test_the_text_of_an_answer_equals_its_structured_content(content: dict[str, 
 
 def test_an_answer_is_compact_and_not_escaped() -> None:
     """Every character costs the client tokens."""
-    assert text_of(answer({"a": ["東京", 1], "b": True})) == '{"a":["東京",1],"b":true}'
+    assert text_of(tool_answer({"a": ["東京", 1], "b": True})) == '{"a":["東京",1],"b":true}'
 
 
 @pytest.mark.parametrize("bad", ["\ud800", "a\udfffb", "\ude00\ud83d"])
 def test_half_of_a_surrogate_pair_does_not_keep_an_answer_from_being_sent(bad: str) -> None:
     """It once ended the writer, and with it the server: the ledger holds no such text, but an id or an error may."""
-    assert over_the_wire(answer({"text": bad}))["structuredContent"] == {"text": bad}
-    assert over_the_wire(refusal(InvalidInput(bad)))["isError"] is True
+    assert over_the_wire(tool_answer({"text": bad}))["structuredContent"] == {"text": bad}
+    assert over_the_wire(refused_answer(InvalidInput(bad)))["isError"] is True
 
 
 def test_a_refusal_says_what_the_error_says() -> None:
-    found = over_the_wire(refusal(StorageFull("No space is left; make room.")))
-    assert found["content"][0]["text"] == "No space is left; make room."
-    assert found["isError"] is True
-    assert "structuredContent" not in found
+    result = over_the_wire(refused_answer(StorageFull("No space is left; make room.")))
+    assert result["content"][0]["text"] == "No space is left; make room."
+    assert result["isError"] is True
+    assert "structuredContent" not in result
 
 
 def test_a_crash_tells_an_incident_and_no_traceback_and_the_log_tells_all(caplog: pytest.LogCaptureFixture) -> None:
     """style.md, errors: caught broadly at a tool call, logged with traceback."""
     with caplog.at_level(logging.ERROR):
-        words = text_of(crash("recall", ZeroDivisionError("secret detail")))
+        words = text_of(crash_answer("recall", ZeroDivisionError("secret detail")))
     assert "recall failed" in words
     assert "secret" not in words
     assert "Traceback" not in words
@@ -216,8 +226,8 @@ async def called(outcome: Any, **arguments: Any) -> types.CallToolResult:
     async def run(call: Call, arguments: NoArguments) -> dict[str, Any]:
         if isinstance(outcome, BaseException):
             raise outcome
-        found: dict[str, Any] = outcome
-        return found
+        result: dict[str, Any] = outcome
+        return result
 
     return await toolset(run).call("probe", arguments, Call(ADA, ONLY_AUDIT))
 
@@ -315,7 +325,7 @@ def test_a_hit_has_the_fields_of_the_spec_and_a_short_snippet() -> None:
         actors=("Ada",),
         position=(1, "n"),
     )
-    assert hit_as_json(hit) == {
+    assert hit_json(hit) == {
         "source": "memories",
         "id": "n",
         "timestamp": "2026-03-01T12:00:00+00:00",

@@ -1,4 +1,4 @@
-"""What a memory was before it was changed, which note it came from, and what was forgotten but may have left bytes.
+"""Fields of a memory before each change, the note that it came from, and forgotten memories that may have left bytes.
 
 Revision 0004.
 """

@@ -1,4 +1,4 @@
-"""A being's clock instead of a count in every row; journal, offers and costs of patrols; diary; summaries of sessions.
+"""A being's clock instead of a count in every row; journal, requests and costs of patrols; diary; session summaries.
 
 Revision 0005. `session_count` is `coalesce(stopped_at, the being's cycle) - since` from now on: a cycle more for every
 active memory is one row changed, not all of them.

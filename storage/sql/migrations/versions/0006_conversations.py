@@ -1,4 +1,4 @@
-"""Conversations, profiles and what was poured in; a memory's turn in its session, and the one that it resembles.
+"""Conversations, profiles and ingested texts; a memory's turn in its session, and the memory that it resembles.
 
 Revision 0006.
 """

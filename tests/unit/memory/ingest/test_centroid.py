@@ -53,8 +53,8 @@ async def test_without_memories_there_is_none(home: Household) -> None:
 async def test_it_is_the_mean_of_the_being_s_own_vectors(home: Household) -> None:
     await home.store("a red boat", "the green house")
     await home.store("a wolf in the snow", scope=BOB)
-    found = await centroids(home)[0].centroid(ADA)
-    assert found == pytest.approx(mean(home, "a red boat", "the green house"))
+    center = await centroids(home)[0].centroid(ADA)
+    assert center == pytest.approx(mean(home, "a red boat", "the green house"))
 
 
 async def test_only_what_is_new_is_read_again(home: Household) -> None:
@@ -62,8 +62,8 @@ async def test_only_what_is_new_is_read_again(home: Household) -> None:
     await home.store("a red boat", "the green house")
     await mine.centroid(ADA)
     await home.store("snow")
-    found = await mine.centroid(ADA)
-    assert found == pytest.approx(mean(home, "a red boat", "the green house", "snow"))
+    center = await mine.centroid(ADA)
+    assert center == pytest.approx(mean(home, "a red boat", "the green house", "snow"))
     await mine.centroid(ADA)
     assert [count for count in source.read if count] == [2, 1]
 
@@ -71,9 +71,9 @@ async def test_only_what_is_new_is_read_again(home: Household) -> None:
 async def test_three_that_ask_at_once_read_everything_once(home: Household) -> None:
     mine, source = centroids(home)
     await home.store("a red boat", "the green house")
-    found = await asyncio.gather(*(mine.centroid(ADA) for _ in range(3)))
+    results = await asyncio.gather(*(mine.centroid(ADA) for _ in range(3)))
     assert [count for count in source.read if count] == [2]
-    assert all(one == pytest.approx(mean(home, "a red boat", "the green house")) for one in found)
+    assert all(one == pytest.approx(mean(home, "a red boat", "the green house")) for one in results)
 
 
 async def test_it_is_read_in_pages(home: Household, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -18,7 +18,7 @@ from madeleine.memory.model import MemoryId
 from madeleine.server.background import index_upkeep as background
 from madeleine.server.background.index_upkeep import IndexUpkeep
 from madeleine.storage.qdrant.edge import EdgeIndex
-from madeleine.storage.qdrant.schema import Fingerprint
+from madeleine.storage.qdrant.schema import IndexFingerprint
 from madeleine.storage.sql.ledger import Ledger, open_ledger
 from tests.contracts.ledger.ledger_values import WAIT_S
 from tests.doubles import ADA, NOW, WordEmbedder, a_memory
@@ -65,7 +65,7 @@ class House:
 
 @pytest.fixture
 async def house(tmp_path: Path, new_db: Path) -> AsyncIterator[House]:
-    index: Any = await Stubborn.open(tmp_path / "index", Fingerprint(WordEmbedder().model, WordEmbedder().dim))
+    index: Any = await Stubborn.open(tmp_path / "index", IndexFingerprint(WordEmbedder().model, WordEmbedder().dim))
     index.begun, index.go = asyncio.Event(), asyncio.Event()
     index.go.set()
     async with open_ledger(new_db) as ledger:
@@ -89,8 +89,8 @@ async def at_work(house: House, monkeypatch: pytest.MonkeyPatch) -> AsyncIterato
 
 async def test_the_answer_comes_when_the_bytes_are_gone_and_says_what_was_not_there(at_work: House) -> None:
     one, _ = await at_work.stored("one", "two")
-    told = await at_work.forget(ADA, [one, MemoryId("nobody"), one])
-    assert (told.erased, told.missing, told.related, told.bytes_gone) == ((one,), ("nobody",), (), True)
+    answer = await at_work.forget(ADA, [one, MemoryId("nobody"), one])
+    assert (answer.erased, answer.missing, answer.related, answer.bytes_gone) == ((one,), ("nobody",), (), True)
     assert await at_work.ledger.erasure.pending_scrubs() == []
     assert await at_work.index.count() == 1
     assert at_work.index.scrubs == 1
@@ -106,8 +106,8 @@ async def test_what_takes_long_goes_on_behind_the_answer(at_work: House, monkeyp
     monkeypatch.setattr(forgetting, "SCRUB_WAIT_SECONDS", 0.05)
     [one] = await at_work.stored("one")
     at_work.index.go.clear()
-    told = await at_work.forget(ADA, [one])
-    assert (told.erased, told.bytes_gone) == ((one,), False)
+    answer = await at_work.forget(ADA, [one])
+    assert (answer.erased, answer.bytes_gone) == ((one,), False)
     assert await at_work.ledger.memories.memories(ADA, [one]) == []
     assert await at_work.index.count() == 0
     at_work.index.go.set()
@@ -119,8 +119,8 @@ async def test_what_takes_long_goes_on_behind_the_answer(at_work: House, monkeyp
 async def test_what_fails_is_told_and_tried_again(at_work: House) -> None:
     [one] = await at_work.stored("one")
     at_work.index.failures = 1
-    told = await at_work.forget(ADA, [one])
-    assert (told.erased, told.bytes_gone) == ((one,), False)
+    answer = await at_work.forget(ADA, [one])
+    assert (answer.erased, answer.bytes_gone) == ((one,), False)
     assert (await at_work.forget(ADA, [one])).bytes_gone
     assert await at_work.ledger.erasure.pending_scrubs() == []
 
@@ -128,8 +128,8 @@ async def test_what_fails_is_told_and_tried_again(at_work: House) -> None:
 async def test_an_index_that_is_away_keeps_nothing_from_being_forgotten(at_work: House) -> None:
     [one] = await at_work.stored("one")
     at_work.index.away = True
-    told = await at_work.forget(ADA, [one])
-    assert (told.erased, told.bytes_gone) == ((one,), False)
+    answer = await at_work.forget(ADA, [one])
+    assert (answer.erased, answer.bytes_gone) == ((one,), False)
     assert await at_work.ledger.memories.memories(ADA, [one]) == []
     at_work.index.away = False
     assert (await at_work.forget(ADA, [one])).bytes_gone

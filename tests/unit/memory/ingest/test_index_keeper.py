@@ -17,7 +17,7 @@ from madeleine.memory.ingest.ports import StoreBatch
 from madeleine.memory.model import LIVING, Memory, MemoryId, Scope
 from madeleine.memory.patrol_records import PatrolChanges
 from madeleine.storage.qdrant.edge import EdgeIndex
-from madeleine.storage.qdrant.schema import Fingerprint
+from madeleine.storage.qdrant.schema import IndexFingerprint
 from tests.contracts.index_points import candidates, index_query
 from tests.contracts.ledger.ledger_values import apply_changes, states
 from tests.doubles import ADA, BOB, WordEmbedder, a_memory
@@ -70,13 +70,13 @@ class Home:
         return list((await candidates(index or self.index, ADA, index_query(text))).ids)
 
     async def by_meaning(self, text: str) -> list[MemoryId]:
-        found = await self.index.nearest(ADA, self.embedder.vector(text), limit=9, statuses=LIVING)
-        return [id_ for id_, cosine in found if cosine > 0.5]
+        neighbours = await self.index.nearest(ADA, self.embedder.vector(text), limit=9, statuses=LIVING)
+        return [id_ for id_, cosine in neighbours if cosine > 0.5]
 
 
 @asynccontextmanager
 async def opened(path: Path, kind: type[EdgeIndex] = EdgeIndex) -> AsyncIterator[EdgeIndex]:
-    index = await kind.open(path, Fingerprint(WordEmbedder().model, WordEmbedder().dim))
+    index = await kind.open(path, IndexFingerprint(WordEmbedder().model, WordEmbedder().dim))
     yield index
     await index.close()
 

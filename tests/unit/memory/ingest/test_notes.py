@@ -117,10 +117,10 @@ def test_fields_that_nobody_knows_are_passed_over() -> None:
 )
 def test_a_note_that_cannot_be_read_says_why(content: str) -> None:
     """spec P6 ❶ 2: marked, and kept for self-repair; the reason can itself be stored."""
-    found = read_scene(note(content), ADA, NOW)
-    assert isinstance(found, str)
-    assert found
-    assert found.encode()
+    scene = read_scene(note(content), ADA, NOW)
+    assert isinstance(scene, str)
+    assert scene
+    assert scene.encode()
 
 
 JSON = st.recursive(
@@ -140,10 +140,10 @@ JSON = st.recursive(
 @given(st.dictionaries(st.sampled_from(["action", "when", "actors", "importance", "emotion", "scene"]), JSON))
 def test_no_json_makes_reading_a_note_fail(content: dict[str, Any]) -> None:
     """ruling 1: one bad note may not stop a patrol."""
-    found = read_scene(note(json.dumps(content)), ADA, NOW)
-    if isinstance(found, Memory):
-        assert 0 <= found.importance <= 1
-        assert found.scene.action.strip()
+    scene = read_scene(note(json.dumps(content)), ADA, NOW)
+    if isinstance(scene, Memory):
+        assert 0 <= scene.importance <= 1
+        assert scene.scene.action.strip()
 
 
 class Inbox:

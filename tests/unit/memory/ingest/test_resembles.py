@@ -15,9 +15,9 @@ from madeleine.memory.patrol_records import PatrolChanges
 from madeleine.memory.recall.search import BrowseMemories
 from madeleine.memory.rules.storing.likeness import RESEMBLING_COSINE, SAME_COSINE
 from madeleine.storage.qdrant.edge import EdgeIndex
-from madeleine.storage.qdrant.schema import Fingerprint
+from madeleine.storage.qdrant.schema import IndexFingerprint
 from madeleine.storage.sql.ledger import open_ledger
-from madeleine.tools.replies import whole
+from madeleine.tools.replies import whole_json
 from tests.contracts.ledger.ledger_values import apply_changes, states
 from tests.doubles import ADA, BOB, Clock, WordEmbedder
 from tests.household import Household
@@ -75,7 +75,7 @@ async def test_the_link_is_shown_with_the_whole_memory(home: Household) -> None:
     found = await BrowseMemories(home.ledger.recall, home.ledger.activations, now=home.clock).by_ids(
         ADA, [first.id, second.id]
     )
-    assert [whole(memory).get("resembles") for memory in found.memories] == [None, first.id]
+    assert [whole_json(memory).get("resembles") for memory in found.memories] == [None, first.id]
 
 
 async def test_a_forgotten_memory_leaves_no_link_to_it(home: Household) -> None:
@@ -113,7 +113,7 @@ async def test_an_undone_note_takes_the_links_to_its_memory_with_it(home: Househ
 
 async def test_the_link_survives_a_reopening_and_a_rebuilt_index(tmp_path: Path) -> None:
     embedder, clock = WordEmbedder(), Clock()
-    made = Fingerprint(embedder.model, embedder.dim)
+    made = IndexFingerprint(embedder.model, embedder.dim)
 
     async def store(text: str) -> tuple[MemoryId, MemoryId | None]:
         async with open_ledger(tmp_path / "memory.db") as ledger:

@@ -22,7 +22,7 @@ from madeleine.memory.recall.recall import Recall
 from madeleine.memory.rules.storing.likeness import SAME_COSINE
 from madeleine.memory.rules.storing.secrets import without_redaction
 from madeleine.storage.qdrant.edge import EdgeIndex
-from madeleine.storage.qdrant.schema import Fingerprint
+from madeleine.storage.qdrant.schema import IndexFingerprint
 from madeleine.storage.sql.ledger import Ledger, open_ledger
 from tests.contracts.ledger.ledger_values import WAIT_S, apply_changes, states
 from tests.doubles import ADA, BOB, Clock, WordEmbedder
@@ -84,7 +84,7 @@ class Home:
 
 @pytest.fixture
 async def home(tmp_path: Path) -> AsyncIterator[Home]:
-    index = await EdgeIndex.open(tmp_path / "index", Fingerprint(WordEmbedder().model, WordEmbedder().dim))
+    index = await EdgeIndex.open(tmp_path / "index", IndexFingerprint(WordEmbedder().model, WordEmbedder().dim))
     yield Home(InMemoryLedger(), index)
     await index.close()
 
@@ -92,7 +92,7 @@ async def home(tmp_path: Path) -> AsyncIterator[Home]:
 @pytest.fixture
 async def durable_home(tmp_path: Path, new_db: Path) -> AsyncIterator[Home]:
     """Over a database: where a call may be cancelled at each of its steps."""
-    index = await EdgeIndex.open(tmp_path / "index", Fingerprint(WordEmbedder().model, WordEmbedder().dim))
+    index = await EdgeIndex.open(tmp_path / "index", IndexFingerprint(WordEmbedder().model, WordEmbedder().dim))
     async with open_ledger(new_db) as ledger:
         yield Home(ledger, index)
     await index.close()
@@ -336,9 +336,9 @@ async def test_a_key_with_another_text_is_refused_and_nothing_of_the_batch_is_st
 ) -> None:
     """spec T4: whose key it is cannot be told, so neither text is taken for the other."""
     await home.store(ADA, before)
-    with pytest.raises(KeyConflict) as told:
+    with pytest.raises(KeyConflict) as error:
         await home.store(ADA, [scene("Bought bread"), scene(DINNER, key="k"), scene("Baked bread", key="k")])
-    assert told.value.key == "k"
+    assert error.value.key == "k"
     assert [memory.scene.action for memory in await home.kept()] == [new.scene.action for new in before]
 
 
@@ -360,7 +360,7 @@ async def test_a_store_without_the_index_is_acknowledged_and_recallable_once_it_
 async def test_a_caller_that_goes_away_between_ledger_and_index_stops_neither(tmp_path: Path) -> None:
     """ruling 1"""
     embedder = WordEmbedder()
-    index = await HeldIndex.open(tmp_path / "index", Fingerprint(embedder.model, embedder.dim))
+    index = await HeldIndex.open(tmp_path / "index", IndexFingerprint(embedder.model, embedder.dim))
     assert isinstance(index, HeldIndex)
     index.hold()
     async with asyncio.timeout(WAIT_S), open_ledger(tmp_path / "memory.db") as ledger:

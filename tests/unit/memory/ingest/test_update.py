@@ -101,9 +101,9 @@ async def test_a_memory_that_is_not_the_being_s_does_not_exist(home: OpenMemory,
     """spec P1: the same words for what is another's and for what is nobody's."""
     theirs = (await stored(home)).id if scope is BOB else MemoryId("x" * 36)
     for changes in (MemoryChanges(text=OSLO), MemoryChanges(pinned=True)):
-        with pytest.raises(InvalidInput) as told:
+        with pytest.raises(InvalidInput) as error:
             await home.use.update(BOB if scope is BOB else ADA, theirs, changes)
-        assert str(told.value).replace(theirs, "…") == (
+        assert str(error.value).replace(theirs, "…") == (
             "There is no memory '…'. Nothing was changed: take an id that recall or search_memory returned."
         )
 

@@ -16,7 +16,7 @@ from madeleine.memory.model import Memory, MemoryId
 from madeleine.memory.recall.ports import Reranker
 from madeleine.memory.recall.recall import Recall, RecallConfig, RecallResult
 from madeleine.storage.qdrant.edge import EdgeIndex
-from madeleine.storage.qdrant.schema import Fingerprint
+from madeleine.storage.qdrant.schema import IndexFingerprint
 from tests.doubles import ADA, Clock, FakeActivationLog, WordEmbedder
 from tests.fakes.ledger import InMemoryLedger
 
@@ -60,7 +60,7 @@ class Home:
 
 @asynccontextmanager
 async def opened(directory: Path, embedder: WordEmbedder) -> AsyncIterator[Home]:
-    index = await EdgeIndex.open(directory / "index", Fingerprint(embedder.model, embedder.dim))
+    index = await EdgeIndex.open(directory / "index", IndexFingerprint(embedder.model, embedder.dim))
     yield Home(InMemoryLedger(), index, embedder)
     await index.close()
 

@@ -28,9 +28,9 @@ async def test_only_the_best_are_looked_at_and_the_others_stay_behind_them(home:
     await home.put(*FACTS)
     recall = home.recall(reranker=WordReranker(SAYS), config=RecallConfig(rerank=2))
     plain = await home.recall()(ADA, RecallQuery(text="harbor", limit=4))
-    found = await recall(ADA, RecallQuery(text="harbor", limit=4))
-    assert ids(found) == ids([FACTS[1], FACTS[0], FACTS[2], FACTS[3]])
-    scores = [score for _, score in found.memories]
+    recalled = await recall(ADA, RecallQuery(text="harbor", limit=4))
+    assert ids(recalled) == ids([FACTS[1], FACTS[0], FACTS[2], FACTS[3]])
+    scores = [score for _, score in recalled.memories]
     assert scores[:2] == [0.2, 0.1]
     assert scores[2:] == [round(0.1 * score, 4) for _, score in plain.memories[2:]]
 

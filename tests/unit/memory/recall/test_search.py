@@ -16,7 +16,7 @@ from madeleine.memory.errors import InvalidInput
 from madeleine.memory.keyword_search import KeywordQuery, SearchHit, SearchSource
 from madeleine.memory.model import Provenance, Scope
 from madeleine.memory.recall.search import Search, make_cursor, query_terms, read_cursor
-from madeleine.memory.rules.searching.hits import newest_first
+from madeleine.memory.rules.searching.hits import newest_hits_first
 from tests.doubles import ADA, NOW, Clock, FakeActivationLog
 
 SOURCES: tuple[SearchSource, ...] = ("memories", "diary", "chat", "notes")
@@ -97,7 +97,7 @@ class Repeating:
     """`SearchLedger` that gives some of its hits twice, as one that joins several tables may."""
 
     def __init__(self, hits: Sequence[SearchHit]) -> None:
-        self._hits = newest_first(hits)
+        self._hits = newest_hits_first(hits)
 
     async def search(self, scope: Scope, query: KeywordQuery) -> list[SearchHit]:
         after = query.after
@@ -139,7 +139,7 @@ async def test_pages_are_full_and_no_hit_is_lost_or_shown_twice(
             break
         assert len(page.hits) == limit
         cursor = page.next_cursor
-    assert seen == list(dict.fromkeys(hit.id for hit in newest_first(hits)))
+    assert seen == list(dict.fromkeys(hit.id for hit in newest_hits_first(hits)))
 
 
 async def test_only_memories_that_are_hit_are_counted() -> None:

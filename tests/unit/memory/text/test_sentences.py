@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from madeleine.memory.text.sentences import sentences
+from madeleine.memory.text.sentences import split_sentences
 
 
 @pytest.mark.parametrize(
@@ -44,11 +44,11 @@ from madeleine.memory.text.sentences import sentences
     ],
 )
 def test_sentences_end_where_a_reader_would_say(parts: list[str]) -> None:
-    assert sentences("".join(parts)) == parts
+    assert split_sentences("".join(parts)) == parts
 
 
 @given(st.text(st.sampled_from("aB1 .!?。」”)\n…Dr")))
 def test_sentences_join_back_and_none_is_blank(text: str) -> None:
-    found = sentences(text)
+    found = split_sentences(text)
     assert "".join(found) == text
     assert all(found)

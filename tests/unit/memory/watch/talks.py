@@ -21,7 +21,7 @@ from madeleine.memory.watch.observe import AgentMemory, Observation, Observe
 from madeleine.memory.watch.remember import Remember, SimilarMemories
 from madeleine.memory.watch.thread import MemoryThread, PollResult, ThreadConfig
 from madeleine.storage.qdrant.edge import EdgeIndex
-from madeleine.storage.qdrant.schema import Fingerprint
+from madeleine.storage.qdrant.schema import IndexFingerprint
 from madeleine.storage.sql.ledger import Ledger, open_ledger
 from tests.doubles import ADA, Clock, WordEmbedder
 from tests.household import NearbyIndex, ScriptedModel, new_store, rows
@@ -122,8 +122,8 @@ class Talks:
         return [one.scene.action for one in await self.kept(scope)]
 
     async def recalled(self, query: str, scope: Scope = ADA) -> list[str]:
-        found = await self.recall(scope, RecallQuery(text=query))
-        return [one.scene.action for one, _ in found.memories]
+        recalled = await self.recall(scope, RecallQuery(text=query))
+        return [one.scene.action for one, _ in recalled.memories]
 
     def waits(self) -> list[tuple[str, int, int]]:
         """(session, looked at, of so many) of those that have not been looked at to the end."""
@@ -150,7 +150,7 @@ async def talks(
         index: Any = NearIndex()
         if real:
             embedder = WordEmbedder()
-            index = await EdgeIndex.open(tmp_path / "index", Fingerprint(embedder.model, embedder.dim))
+            index = await EdgeIndex.open(tmp_path / "index", IndexFingerprint(embedder.model, embedder.dim))
             stack.push_async_callback(index.close)
         ledger = await stack.enter_async_context(open_ledger(path))
         await ledger.database._writer.sql.exec_driver_sql("PRAGMA synchronous = OFF")

@@ -14,7 +14,7 @@ from madeleine.memory.errors import InvalidInput
 from madeleine.memory.ingest.store import Stored
 from madeleine.memory.model import Scope
 from madeleine.memory.watch.extraction import Extracted
-from madeleine.memory.watch.observe import AgentMemory, Observation, Observe, Observed
+from madeleine.memory.watch.observe import AgentMemory, Observation, ObservationResult, Observe
 from tests.doubles import ADA, NOW, Clock, a_memory
 from tests.doubles_chat import FakeChat
 
@@ -35,7 +35,6 @@ class Remembered:
         session_id: str,
         extracted: Extracted,
         messages: Sequence[Message],
-        *,
         key: str = "",
     ) -> Stored:
         self.calls.append((extracted.essence, [message.text for message in messages], key))
@@ -48,7 +47,7 @@ class Room:
         self.remembered = Remembered()
         self.observe = Observe(self.chat, self.remembered, now=Clock())
 
-    async def __call__(self, *messages: NewMessage, request: str = "", **more: Any) -> Observed:
+    async def __call__(self, *messages: NewMessage, request: str = "", **more: Any) -> ObservationResult:
         return await self.observe(ADA, Observation(session_id="s", messages=messages, **more), request=request)
 
     async def texts(self) -> list[str]:

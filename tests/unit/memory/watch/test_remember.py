@@ -13,7 +13,7 @@ import pytest
 from madeleine.memory.chat import Message
 from madeleine.memory.watch.extraction import Extracted, Finding
 from madeleine.memory.watch.observe import AgentMemory
-from madeleine.memory.watch.remember import Remembered
+from madeleine.memory.watch.remember import RememberResult
 from tests.doubles import ADA, BOB
 from tests.unit.memory.watch.talks import Said, Talks, talks
 
@@ -32,7 +32,7 @@ async def messages(home: Talks, *said: Said, session: str = "s", scope: Any = AD
     return (await home.ledger.conversations.recent_messages(scope, limit=100, session_id=session))[-len(said) :]
 
 
-async def remember(home: Talks, extracted: Extracted, sources: list[Message], **more: Any) -> Remembered:
+async def remember(home: Talks, extracted: Extracted, sources: list[Message], **more: Any) -> RememberResult:
     fields: dict[str, Any] = {"session_id": "s", "tool": "thread", "scope": ADA} | more
     [found] = await home.remember(fields.pop("scope"), [Finding(extracted, tuple(sources))], **fields)
     return found
@@ -40,9 +40,9 @@ async def remember(home: Talks, extracted: Extracted, sources: list[Message], **
 
 async def test_the_four_dimensions_become_a_memory_with_speaker_day_and_source(home: Talks) -> None:
     """spec T3, T4"""
-    found = await remember(home, LYON, await messages(home, SAID))
+    outcome = await remember(home, LYON, await messages(home, SAID))
     [kept] = await home.kept()
-    assert (found.outcome, found.memory_id) == ("stored", kept.id)
+    assert (outcome.outcome, outcome.memory_id) == ("stored", kept.id)
     assert (kept.scene.action, kept.emotions, kept.importance, kept.lesson) == (
         LYON.essence, LYON.emotions, LYON.weight, LYON.lesson
     )  # fmt: skip
@@ -53,9 +53,9 @@ async def test_the_four_dimensions_become_a_memory_with_speaker_day_and_source(h
 
 async def test_done_again_it_is_done_once(home: Talks) -> None:
     """A turn that was repeated, as after a crash."""
-    told = await messages(home, SAID)
-    first = await remember(home, LYON, told)
-    again = await remember(home, LYON, told)
+    history = await messages(home, SAID)
+    first = await remember(home, LYON, history)
+    again = await remember(home, LYON, history)
     assert (again.outcome, again.status, again.memory_id) == ("repeated", "stored", first.memory_id)
     assert [(one.access_count, one.scene.action) for one in await home.kept()] == [(0, LYON.essence)]
 
@@ -65,9 +65,9 @@ async def test_said_again_on_another_day_it_is_reinforced(home: Talks) -> None:
     await remember(home, LYON, await messages(home, SAID))
     home.clock.advance(timedelta(days=3))
     again = Extracted("Ada moved to Lyon with two cats.", (), 0.9)
-    found = await remember(home, again, await messages(home, SAID, session="t"), session_id="t")
+    outcome = await remember(home, again, await messages(home, SAID, session="t"), session_id="t")
     [kept] = await home.kept()
-    assert found.outcome == "reinforced"
+    assert outcome.outcome == "reinforced"
     assert (kept.access_count, kept.last_accessed, kept.importance) == (1, home.clock(), 0.9)
     assert (kept.scene.action, kept.scene.when) == (LYON.essence, ("2026-03-01",))
     assert len(home.links()) == 2
@@ -85,33 +85,33 @@ async def test_said_again_on_another_day_it_is_reinforced(home: Talks) -> None:
 )
 async def test_a_fact_that_differs_or_is_new_is_another_memory(home: Talks, essence: str) -> None:
     """spec T6"""
-    told = await messages(home, SAID)
-    await remember(home, LYON, told)
-    found = await remember(home, Extracted(essence, (), 0.5), told)
-    assert found.outcome == "stored"
+    history = await messages(home, SAID)
+    await remember(home, LYON, history)
+    outcome = await remember(home, Extracted(essence, (), 0.5), history)
+    assert outcome.outcome == "stored"
     assert len(await home.kept()) == 2
 
 
 async def test_a_new_lesson_is_news_of_an_old_event(home: Talks) -> None:
-    told = await messages(home, SAID)
-    await remember(home, LYON, told)
-    await remember(home, Extracted(LYON.essence, (), 0.5, "Never ask about the cats."), told)
+    history = await messages(home, SAID)
+    await remember(home, LYON, history)
+    await remember(home, Extracted(LYON.essence, (), 0.5, "Never ask about the cats."), history)
     assert sorted(one.lesson for one in await home.kept()) == ["Ask about the cats.", "Never ask about the cats."]
 
 
 async def test_what_the_assistant_alone_tells_of_a_memory_changes_nothing(home: Talks) -> None:
     [old] = await home.keep(LYON.essence)
-    told = await messages(home, ("user", "Where do I live?"), ("assistant", "You moved to Lyon, I remember."))
-    for sources in (told, told[1:]):
-        found = await remember(home, Extracted("The user moved to Lyon in May.", (), 0.5), sources)
-        assert (found.outcome, found.memory_id) == ("quoted", old.id)
+    history = await messages(home, ("user", "Where do I live?"), ("assistant", "You moved to Lyon, I remember."))
+    for sources in (history, history[1:]):
+        outcome = await remember(home, Extracted("The user moved to Lyon in May.", (), 0.5), sources)
+        assert (outcome.outcome, outcome.memory_id) == ("quoted", old.id)
     assert [one.access_count for one in await home.kept()] == [0]
     assert home.links() == []
 
 
 async def test_secrets_are_redacted(home: Talks) -> None:
-    told = await messages(home, ("user", "my password is hunter2pass1"))
-    await remember(home, Extracted("The password is hunter2pass1", (), 0.5), told)
+    history = await messages(home, ("user", "my password is hunter2pass1"))
+    await remember(home, Extracted("The password is hunter2pass1", (), 0.5), history)
     [kept] = await home.texts()
     assert "hunter2" not in kept
 
@@ -129,28 +129,28 @@ async def test_secrets_in_a_memory_of_an_agent_are_redacted_and_counted(home: Ta
 async def test_two_beings_have_each_their_own(home: Talks) -> None:
     """spec P1"""
     await remember(home, LYON, await messages(home, SAID))
-    found = await remember(home, LYON, await messages(home, SAID, scope=BOB), scope=BOB)
-    assert found.outcome == "stored"
+    outcome = await remember(home, LYON, await messages(home, SAID, scope=BOB), scope=BOB)
+    assert outcome.outcome == "stored"
     assert await home.texts(ADA) == await home.texts(BOB) == [LYON.essence]
     assert (await home.remember.ledger.key_outcomes(BOB, ["thread-unknown"])) == {}
 
 
 async def test_two_that_say_the_same_at_once_become_one(home: Talks) -> None:
-    told = tuple(await messages(home, SAID))
+    history = tuple(await messages(home, SAID))
     same = Extracted(LYON.essence, LYON.emotions, 0.5, LYON.lesson)
     other = Extracted("Ada's cats are called Tom and Rosa.", (), 0.5)
-    found = await home.remember(
-        ADA, [Finding(one, told) for one in (LYON, same, other)], session_id="s", tool="thread", keys=["a", "b", "c"]
+    outcome = await home.remember(
+        ADA, [Finding(one, history) for one in (LYON, same, other)], session_id="s", tool="thread", keys=["a", "b", "c"]
     )
-    assert [one.outcome for one in found] == ["stored", "reinforced", "stored"]
+    assert [one.outcome for one in outcome] == ["stored", "reinforced", "stored"]
     assert len(await home.kept()) == 2
 
 
 async def test_without_the_embedding_model_it_goes_by_words(home: Talks) -> None:
     await home.keep(LYON.essence)
     home.embedder.available = False
-    found = await remember(home, Extracted("Ada moved to Lyon with two cats.", (), 0.5), await messages(home, SAID))
-    assert found.outcome == "reinforced"
+    outcome = await remember(home, Extracted("Ada moved to Lyon with two cats.", (), 0.5), await messages(home, SAID))
+    assert outcome.outcome == "reinforced"
 
 
 # --- what an agent drew itself, by `observe` --------------------------------------------------------------------

@@ -11,10 +11,10 @@ from hypothesis import strategies as st
 from madeleine.memory.language_model import Rejected
 from madeleine.memory.model import LIVING, ClusterId, Memory, MemoryId
 from madeleine.memory.rules.dynamics.importance import MIN_LIVING_IMPORTANCE, effective_importance
-from madeleine.patrol.deciding.answers import CheckedAnswer, CurrentState
-from madeleine.patrol.deciding.consolidate import Consolidation, Merge, consolidated
+from madeleine.patrol.deciding.answers import CheckedAnswer, RequestState
+from madeleine.patrol.deciding.consolidate import Consolidation, MemoryMerge, consolidated
 from madeleine.patrol.deciding.requests import DecisionKind, DecisionRequest
-from madeleine.patrol.deciding.split import NewCluster, Split
+from madeleine.patrol.deciding.split import ClusterSplit, NewCluster
 from tests.doubles import a_memory
 from tests.unit.patrol.deciding.request_fixtures import HOME, checked, current_of, request_of
 
@@ -35,11 +35,11 @@ def heaps(draw: st.DrawFn, ids: Sequence[MemoryId], most: int) -> list[tuple[Mem
 @st.composite
 def consolidations(draw: st.DrawFn, offer: DecisionRequest) -> Consolidation:
     pinned = {memory.id for memory in offer.memories if memory.pinned}
-    found = heaps(draw, [memory.id for memory in offer.memories if draw(st.booleans())], 4)
-    piles = [sorted(heap, key=lambda id_: id_ not in pinned) for heap in found if heap]
-    merges = [Merge(pile[0], tuple(pile[1:])) for pile in piles]
+    result = heaps(draw, [memory.id for memory in offer.memories if draw(st.booleans())], 4)
+    piles = [sorted(heap, key=lambda id_: id_ not in pinned) for heap in result if heap]
+    merges = [MemoryMerge(pile[0], tuple(pile[1:])) for pile in piles]
     if draw(st.integers(0, 4)):
-        merges = [Merge(m.survivor, tuple(i for i in m.absorbed if i not in pinned)) for m in merges]
+        merges = [MemoryMerge(m.survivor, tuple(i for i in m.absorbed if i not in pinned)) for m in merges]
         merges = [merge for merge in merges if merge.absorbed]
     named = {id_ for merge in merges for id_ in (merge.survivor, *merge.absorbed)}
     dying = [m.id for m in offer.memories if m.status == "dying" and m.id not in named | pinned]
@@ -47,10 +47,12 @@ def consolidations(draw: st.DrawFn, offer: DecisionRequest) -> Consolidation:
 
 
 @st.composite
-def splits(draw: st.DrawFn, offer: DecisionRequest) -> Split:
+def splits(draw: st.DrawFn, offer: DecisionRequest) -> ClusterSplit:
     names = draw(st.permutations(["Ramen", "Trains", "Cats"]))
-    found = heaps(draw, [memory.id for memory in offer.memories], 3)
-    return Split(tuple(NewCluster(name, heap) for name, heap in zip(names, found, strict=False) if len(heap) != 1))
+    result = heaps(draw, [memory.id for memory in offer.memories], 3)
+    return ClusterSplit(
+        tuple(NewCluster(name, heap) for name, heap in zip(names, result, strict=False) if len(heap) != 1)
+    )
 
 
 @st.composite
@@ -74,24 +76,24 @@ def memories(draw: st.DrawFn, kind: DecisionKind) -> list[Memory]:
 @st.composite
 def later(draw: st.DrawFn, before: Sequence[Memory]) -> list[Memory]:
     """The same memories some time on: forgotten, recalled, moved, pinned, changed, dead."""
-    found: list[Memory] = []
+    result: list[Memory] = []
     for memory in before:
         match draw(st.sampled_from([*[""] * 14, "forgotten", "recalled", "moved", "pinned", "changed", "dead"])):
             case "forgotten":
                 continue
             case "recalled":
-                found.append(replace(memory, session_count=0, reactivation_count=memory.reactivation_count + 1))
+                result.append(replace(memory, session_count=0, reactivation_count=memory.reactivation_count + 1))
             case "moved":
-                found.append(replace(memory, cluster_id=ClusterId("elsewhere")))
+                result.append(replace(memory, cluster_id=ClusterId("elsewhere")))
             case "pinned":
-                found.append(replace(memory, pinned=True))
+                result.append(replace(memory, pinned=True))
             case "changed":
-                found.append(replace(memory, scene=replace(memory.scene, action="another"), fresh=True))
+                result.append(replace(memory, scene=replace(memory.scene, action="another"), fresh=True))
             case "dead":
-                found.append(replace(memory, status="dead"))
+                result.append(replace(memory, status="dead"))
             case _:
-                found.append(memory)
-    return found
+                result.append(memory)
+    return result
 
 
 @st.composite
@@ -107,11 +109,11 @@ def test_any_consolidation_keeps_the_rules_of_step_4(data: st.DataObject) -> Non
     offer, now = data.draw(offer_and_now("consolidate"))
     answer = data.draw(consolidations(offer))
     by_id = {memory.id: memory for memory in now}
-    found = checked(answer, offer, current_of(now))
-    if isinstance(found, Rejected):
+    result = checked(answer, offer, current_of(now))
+    if isinstance(result, Rejected):
         return
-    assert isinstance(found.answer, Consolidation)
-    changed = consolidated(found.answer, CurrentState(offer, by_id))
+    assert isinstance(result.answer, Consolidation)
+    changed = consolidated(result.answer, RequestState(offer, by_id))
     after = by_id | {memory.id: memory for memory in changed}
 
     offered = {memory.id for memory in offer.memories}
@@ -135,7 +137,7 @@ def test_any_consolidation_keeps_the_rules_of_step_4(data: st.DataObject) -> Non
             else:
                 assert after[memory.absorbed_into].status in LIVING
     # Reactivations are passed on, but for those of memories that were made dead.
-    lost = sum(by_id[id_].reactivation_count for id_ in found.answer.make_dead)
+    lost = sum(by_id[id_].reactivation_count for id_ in result.answer.make_dead)
     assert sum(m.reactivation_count for m in after.values()) == sum(m.reactivation_count for m in now) - lost
 
 
@@ -146,15 +148,15 @@ def test_any_split_keeps_the_rules_of_step_6(data: st.DataObject) -> None:
     answer = data.draw(splits(offer))
     by_id = {memory.id: memory for memory in now}
     present = current_of(now)
-    found = checked(answer, offer, present)
-    if isinstance(found, Rejected):
+    result = checked(answer, offer, present)
+    if isinstance(result, Rejected):
         return
-    assert isinstance(found.answer, Split)
-    moved = [id_ for part in found.answer.parts for id_ in part.memories]
+    assert isinstance(result.answer, ClusterSplit)
+    moved = [id_ for part in result.answer.parts for id_ in part.memories]
     assert len(set(moved)) == len(moved)
     assert set(moved) <= {memory.id for memory in offer.memories}
     assert all(by_id[id_].status == "active" and by_id[id_].cluster_id == HOME for id_ in moved)
-    assert all(len(part.memories) >= 2 and part.name for part in found.answer.parts)
+    assert all(len(part.memories) >= 2 and part.name for part in result.answer.parts)
     assert not moved or (present.active > 10 and present.active - len(moved) >= 2)
 
 
@@ -162,6 +164,6 @@ def test_any_split_keeps_the_rules_of_step_6(data: st.DataObject) -> None:
 def test_an_answer_that_was_checked_is_kept_when_it_is_checked_again(data: st.DataObject, kind: DecisionKind) -> None:
     offer, now = data.draw(offer_and_now(kind))
     answer = data.draw(splits(offer)) if kind == "split" else data.draw(consolidations(offer))
-    found = checked(answer, offer, current_of(now))
-    if not isinstance(found, Rejected):
-        assert checked(found.answer, offer, current_of(now)) == CheckedAnswer(found.answer)
+    result = checked(answer, offer, current_of(now))
+    if not isinstance(result, Rejected):
+        assert checked(result.answer, offer, current_of(now)) == CheckedAnswer(result.answer)

@@ -8,12 +8,12 @@ import pytest
 
 from madeleine.memory.language_model import Rejected
 from madeleine.memory.model import ClusterId, Memory, MemoryId
-from madeleine.patrol.deciding.answers import Answer, CheckedAnswer, CurrentState
-from madeleine.patrol.deciding.compress import Summary
-from madeleine.patrol.deciding.consolidate import Consolidation, Merge
-from madeleine.patrol.deciding.diary import Diary
+from madeleine.patrol.deciding.answers import CheckedAnswer, RequestState, Resolution
+from madeleine.patrol.deciding.compress import SessionSummary
+from madeleine.patrol.deciding.consolidate import Consolidation, MemoryMerge
+from madeleine.patrol.deciding.diary import DiaryAnswer
 from madeleine.patrol.deciding.requests import DecisionRequest
-from madeleine.patrol.deciding.split import NewCluster, Split
+from madeleine.patrol.deciding.split import ClusterSplit, NewCluster
 from tests.doubles import a_memory
 from tests.unit.patrol.deciding.request_fixtures import HOME, checked, current_of, request_of
 
@@ -32,16 +32,16 @@ def fading(name: str) -> Memory:
     return replace(home(name), status="dying", session_count=70, fresh=False)
 
 
-def refusal(answer: Answer, offer: DecisionRequest) -> str:
-    found = answer.against_request(offer)
-    assert isinstance(found, Rejected)
-    return found.reason
+def refusal(answer: Resolution, offer: DecisionRequest) -> str:
+    result = answer.against_request(offer)
+    assert isinstance(result, Rejected)
+    return result.reason
 
 
-def kept(answer: Answer, offer: DecisionRequest, present: CurrentState) -> CheckedAnswer:
-    found = checked(answer, offer, present)
-    assert isinstance(found, CheckedAnswer)
-    return found
+def kept(answer: Resolution, offer: DecisionRequest, present: RequestState) -> CheckedAnswer:
+    result = checked(answer, offer, present)
+    assert isinstance(result, CheckedAnswer)
+    return result
 
 
 # --- ❹, the offer -----------------------------------------------------------------------------------------------
@@ -51,7 +51,7 @@ FOUR = [home("A"), home("B"), replace(home("C"), pinned=True), fading("D")]
 
 def test_a_merge_and_a_death_that_keep_the_rules_count() -> None:
     """spec P6 ❹"""
-    answer = Consolidation((Merge(C, (A, B)),), (D,))
+    answer = Consolidation((MemoryMerge(C, (A, B)),), (D,))
     assert checked(answer, request_of("consolidate", FOUR), current_of(FOUR)) == CheckedAnswer(answer)
 
 
@@ -62,16 +62,16 @@ def test_nothing_to_merge_is_an_answer() -> None:
 @pytest.mark.parametrize(
     ("answer", "reason"),
     [
-        (Consolidation((Merge(A, ids("Z")),)), "'Z' was not offered"),
-        (Consolidation((Merge(MemoryId("Z"), (A,)),)), "'Z' was not offered"),
+        (Consolidation((MemoryMerge(A, ids("Z")),)), "'Z' was not offered"),
+        (Consolidation((MemoryMerge(MemoryId("Z"), (A,)),)), "'Z' was not offered"),
         (Consolidation((), ids("Z")), "'Z' was not offered"),
-        (Consolidation((Merge(A, (A,)),)), "'A' is named 2 times"),
-        (Consolidation((Merge(A, (B, B)),)), "'B' is named 2 times"),
-        (Consolidation((Merge(A, (B,)), Merge(A, (D,)))), "'A' is named 2 times"),
-        (Consolidation((Merge(A, (B,)), Merge(B, (D,)))), "'B' is named 2 times"),
-        (Consolidation((Merge(A, (D,)),), (D,)), "'D' is named 2 times"),
-        (Consolidation((Merge(A, ()),)), "absorbs nothing"),
-        (Consolidation((Merge(A, (C,)),)), "'C' is pinned"),
+        (Consolidation((MemoryMerge(A, (A,)),)), "'A' is named 2 times"),
+        (Consolidation((MemoryMerge(A, (B, B)),)), "'B' is named 2 times"),
+        (Consolidation((MemoryMerge(A, (B,)), MemoryMerge(A, (D,)))), "'A' is named 2 times"),
+        (Consolidation((MemoryMerge(A, (B,)), MemoryMerge(B, (D,)))), "'B' is named 2 times"),
+        (Consolidation((MemoryMerge(A, (D,)),), (D,)), "'D' is named 2 times"),
+        (Consolidation((MemoryMerge(A, ()),)), "absorbs nothing"),
+        (Consolidation((MemoryMerge(A, (C,)),)), "'C' is pinned"),
         (Consolidation((), (C,)), "'C' is pinned"),
         (Consolidation((), (A,)), "'A' is active: make_dead takes dying memories only"),
     ],
@@ -87,8 +87,8 @@ def test_a_refusal_names_what_is_wrong_all_at_once_up_to_five() -> None:
 
 
 def test_an_answer_to_another_kind_of_offer_is_refused() -> None:
-    assert "to consolidate" in refusal(Split(), request_of("consolidate", FOUR))
-    assert "to diary" in refusal(Summary("x"), request_of("diary", FOUR))
+    assert "to consolidate" in refusal(ClusterSplit(), request_of("consolidate", FOUR))
+    assert "to diary" in refusal(SessionSummary("x"), request_of("diary", FOUR))
 
 
 # --- ❹, the memories now ----------------------------------------------------------------------------------------
@@ -109,21 +109,21 @@ def test_what_changed_since_is_not_absorbed_and_the_rest_counts(now: Memory | No
     """ruling 10: decided in one call, applied in a later one."""
     memories = [home("A"), *([now] if now else []), home("C"), fading("D")]
     offer = request_of("consolidate", [home("A"), home("B"), home("C"), fading("D")])
-    found = kept(Consolidation((Merge(A, (B, C)),), (D,)), offer, current_of(memories))
-    assert found.answer == Consolidation((Merge(A, (C,)),), (D,))
-    (why,) = found.left_out
+    result = kept(Consolidation((MemoryMerge(A, (B, C)),), (D,)), offer, current_of(memories))
+    assert result.answer == Consolidation((MemoryMerge(A, (C,)),), (D,))
+    (why,) = result.left_out
     assert why.startswith(f"B {reason}")
 
 
 def test_nothing_is_merged_into_a_survivor_that_is_gone() -> None:
     offer = request_of("consolidate", FOUR)
-    found = kept(Consolidation((Merge(A, (B,)),), (D,)), offer, current_of(FOUR[1:]))
-    assert found == CheckedAnswer(Consolidation((), (D,)), ("A was forgotten: nothing was merged into it.",))
+    result = kept(Consolidation((MemoryMerge(A, (B,)),), (D,)), offer, current_of(FOUR[1:]))
+    assert result == CheckedAnswer(Consolidation((), (D,)), ("A was forgotten: nothing was merged into it.",))
 
 
 def test_a_merge_with_nothing_left_to_absorb_is_none() -> None:
-    found = kept(Consolidation((Merge(A, (B,)),)), request_of("consolidate", FOUR), current_of([FOUR[0]]))
-    assert found.answer == Consolidation()
+    result = kept(Consolidation((MemoryMerge(A, (B,)),)), request_of("consolidate", FOUR), current_of([FOUR[0]]))
+    assert result.answer == Consolidation()
 
 
 @pytest.mark.parametrize(
@@ -138,21 +138,21 @@ def test_a_merge_with_nothing_left_to_absorb_is_none() -> None:
 )
 def test_a_dying_memory_that_was_recalled_since_stays(now: Memory, reason: str) -> None:
     """spec P6 ❹, ruling 2: activation rewinds the clock."""
-    found = kept(Consolidation((), (D,)), request_of("consolidate", FOUR), current_of([*FOUR[:3], now]))
-    assert found == CheckedAnswer(Consolidation(), (f"D {reason}: it was not made dead.",))
+    result = kept(Consolidation((), (D,)), request_of("consolidate", FOUR), current_of([*FOUR[:3], now]))
+    assert result == CheckedAnswer(Consolidation(), (f"D {reason}: it was not made dead.",))
 
 
 def test_a_pinned_memory_may_be_a_survivor() -> None:
-    found = kept(Consolidation((Merge(C, (A,)),)), request_of("consolidate", FOUR), current_of(FOUR))
-    assert found.answer == Consolidation((Merge(C, (A,)),))
+    result = kept(Consolidation((MemoryMerge(C, (A,)),)), request_of("consolidate", FOUR), current_of(FOUR))
+    assert result.answer == Consolidation((MemoryMerge(C, (A,)),))
 
 
 def test_nothing_that_is_recalled_disappears_behind_a_summary() -> None:
     """spec L3, 3.3: compressed memories are not recalled; what is merged into one would not be either."""
     memories = [replace(home("A"), compressed=True), home("B"), replace(home("C"), compressed=True)]
-    found = kept(Consolidation((Merge(A, (B, C)),)), request_of("consolidate", memories), current_of(memories))
-    assert found.answer == Consolidation((Merge(A, (C,)),))
-    assert len(found.left_out) == 1
+    result = kept(Consolidation((MemoryMerge(A, (B, C)),)), request_of("consolidate", memories), current_of(memories))
+    assert result.answer == Consolidation((MemoryMerge(A, (C,)),))
+    assert len(result.left_out) == 1
 
 
 # --- ❻ ----------------------------------------------------------------------------------------------------------
@@ -160,20 +160,20 @@ def test_nothing_that_is_recalled_disappears_behind_a_summary() -> None:
 TWELVE = [home(name) for name in "ABCDEFGHIJKL"]
 
 
-def split(*parts: tuple[str, str]) -> Split:
-    return Split(tuple(NewCluster(name, ids(members)) for name, members in parts))
+def split(*parts: tuple[str, str]) -> ClusterSplit:
+    return ClusterSplit(tuple(NewCluster(name, ids(members)) for name, members in parts))
 
 
 def test_a_split_that_keeps_the_rules_counts_with_tidy_names() -> None:
     """spec P6 ❻"""
-    found = kept(
+    result = kept(
         split(("  Ramen \n evenings ", "AB"), ("Trains", "CDE")), request_of("split", TWELVE), current_of(TWELVE)
     )
-    assert found == CheckedAnswer(split(("Ramen evenings", "AB"), ("Trains", "CDE")))
+    assert result == CheckedAnswer(split(("Ramen evenings", "AB"), ("Trains", "CDE")))
 
 
 def test_that_all_is_one_topic_is_an_answer() -> None:
-    assert checked(Split(), request_of("split", TWELVE), current_of(TWELVE)) == CheckedAnswer(Split())
+    assert checked(ClusterSplit(), request_of("split", TWELVE), current_of(TWELVE)) == CheckedAnswer(ClusterSplit())
 
 
 @pytest.mark.parametrize(
@@ -192,7 +192,7 @@ def test_that_all_is_one_topic_is_an_answer() -> None:
         (split(("DINNERS", "AB")), "name of part 1 is taken"),
     ],
 )
-def test_a_split_that_breaks_a_rule_is_refused(answer: Split, reason: str) -> None:
+def test_a_split_that_breaks_a_rule_is_refused(answer: ClusterSplit, reason: str) -> None:
     """spec P6 ❻: ≥ 2 in each, ≥ 2 remain."""
     assert reason in refusal(answer, request_of("split", TWELVE))
 
@@ -205,30 +205,30 @@ def test_two_memories_may_remain() -> None:
 
 def test_a_memory_dying_since_the_offer_is_not_moved() -> None:
     now = [fading("A") if m.id == A else m for m in TWELVE]
-    found = kept(split(("Ramen", "ABC")), request_of("split", TWELVE), current_of(now))
-    assert found.answer == split(("Ramen", "BC"))
-    assert found.left_out == ("A is dying by now: it was not moved to part 1.",)
+    result = kept(split(("Ramen", "ABC")), request_of("split", TWELVE), current_of(now))
+    assert result.answer == split(("Ramen", "BC"))
+    assert result.left_out == ("A is dying by now: it was not moved to part 1.",)
 
 
 def test_a_part_with_one_memory_left_is_not_made() -> None:
-    found = kept(split(("Ramen", "AB"), ("Trains", "CD")), request_of("split", TWELVE), current_of(TWELVE[1:]))
-    assert found.answer == split(("Trains", "CD"))
-    assert len(found.left_out) == 2
+    result = kept(split(("Ramen", "AB"), ("Trains", "CD")), request_of("split", TWELVE), current_of(TWELVE[1:]))
+    assert result.answer == split(("Trains", "CD"))
+    assert len(result.left_out) == 2
 
 
 @pytest.mark.parametrize("present", [current_of([]), current_of(TWELVE, active=10), current_of(TWELVE, is_root=True)])
-def test_a_cluster_that_is_small_by_now_or_gone_or_a_root_is_not_split(present: CurrentState) -> None:
+def test_a_cluster_that_is_small_by_now_or_gone_or_a_root_is_not_split(present: RequestState) -> None:
     """spec P6 ❻: more than 10 active, never a root."""
-    found = kept(split(("Ramen", "AB")), request_of("split", TWELVE), present)
-    assert found.answer == Split()
-    assert found.left_out
+    result = kept(split(("Ramen", "AB")), request_of("split", TWELVE), present)
+    assert result.answer == ClusterSplit()
+    assert result.left_out
 
 
 def test_two_active_memories_remain_whatever_happened_meanwhile() -> None:
     """spec P6 ❻: the two that were to stay are gone."""
     now = [*TWELVE[:10], home("M")]
-    found = kept(split(("Ramen", "ABCDE"), ("Trains", "FGHIJ")), request_of("split", TWELVE), current_of(now))
-    assert found.answer == split(("Ramen", "ABCDE"))
+    result = kept(split(("Ramen", "ABCDE"), ("Trains", "FGHIJ")), request_of("split", TWELVE), current_of(now))
+    assert result.answer == split(("Ramen", "ABCDE"))
 
 
 # --- diary, summary ---------------------------------------------------------------------------------------------
@@ -238,30 +238,30 @@ POINTS = ("one", "two", "three")
 
 def test_a_diary_loses_blank_lines_and_bullets() -> None:
     """spec P8"""
-    answer = Diary(" a \n\n b\r\n c\n", ("- one", " 2. two ", "• three", "  "))
-    assert answer.against_request(request_of("diary", FOUR)) == Diary("a\nb\nc", POINTS)
+    answer = DiaryAnswer(" a \n\n b\r\n c\n", ("- one", " 2. two ", "• three", "  "))
+    assert answer.against_request(request_of("diary", FOUR)) == DiaryAnswer("a\nb\nc", POINTS)
 
 
 def test_a_diary_in_one_line_has_its_sentences_for_lines() -> None:
-    answer = Diary("We met. It rained! Was I glad? 嬉しかった。寝た。", POINTS)
-    found = answer.against_request(request_of("diary", FOUR))
-    assert found == Diary("We met.\nIt rained!\nWas I glad?\n嬉しかった。\n寝た。", POINTS)
+    answer = DiaryAnswer("We met. It rained! Was I glad? 嬉しかった。寝た。", POINTS)
+    result = answer.against_request(request_of("diary", FOUR))
+    assert result == DiaryAnswer("We met.\nIt rained!\nWas I glad?\n嬉しかった。\n寝た。", POINTS)
 
 
 @pytest.mark.parametrize(
     ("answer", "reason"),
     [
-        (Diary("a\nb", POINTS), "diary has 2 lines: write 3 to 5"),
-        (Diary("a\nb\nc\nd\ne\nf", POINTS), "diary has 6 lines"),
-        (Diary("", POINTS), "diary is empty"),
-        (Diary("a\nb\n" + "c" * 2_000, POINTS), "at most 2,000"),
-        (Diary("a\nb\nc\ud800", POINTS), "cannot be stored"),
-        (Diary("a\nb\nc", ("one", "two")), "think_md has 2 points: write 3 to 7"),
-        (Diary("a\nb\nc", ("x",) * 8), "think_md has 8 points"),
-        (Diary("a\nb\nc", ("one", "two", "x" * 301)), "at most 300"),
+        (DiaryAnswer("a\nb", POINTS), "diary has 2 lines: write 3 to 5"),
+        (DiaryAnswer("a\nb\nc\nd\ne\nf", POINTS), "diary has 6 lines"),
+        (DiaryAnswer("", POINTS), "diary is empty"),
+        (DiaryAnswer("a\nb\n" + "c" * 2_000, POINTS), "at most 2,000"),
+        (DiaryAnswer("a\nb\nc\ud800", POINTS), "cannot be stored"),
+        (DiaryAnswer("a\nb\nc", ("one", "two")), "think_md has 2 points: write 3 to 7"),
+        (DiaryAnswer("a\nb\nc", ("x",) * 8), "think_md has 8 points"),
+        (DiaryAnswer("a\nb\nc", ("one", "two", "x" * 301)), "at most 300"),
     ],
 )
-def test_a_diary_that_breaks_a_rule_is_refused(answer: Diary, reason: str) -> None:
+def test_a_diary_that_breaks_a_rule_is_refused(answer: DiaryAnswer, reason: str) -> None:
     """spec P8: 3–5 lines, 3–7 points."""
     assert reason in refusal(answer, request_of("diary", FOUR))
 
@@ -269,12 +269,12 @@ def test_a_diary_that_breaks_a_rule_is_refused(answer: Diary, reason: str) -> No
 @pytest.mark.parametrize(("text", "reason"), [(" \n ", "summary is empty"), ("x" * 2_001, "at most 2,000")])
 def test_a_summary_that_breaks_a_rule_is_refused(text: str, reason: str) -> None:
     """spec L3"""
-    assert reason in refusal(Summary(text), request_of("compress", FOUR))
+    assert reason in refusal(SessionSummary(text), request_of("compress", FOUR))
 
 
 def test_a_summary_is_stripped() -> None:
-    assert checked(Summary(" Ada rents. \n"), request_of("compress", FOUR), current_of(FOUR)) == CheckedAnswer(
-        Summary("Ada rents.")
+    assert checked(SessionSummary(" Ada rents. \n"), request_of("compress", FOUR), current_of(FOUR)) == CheckedAnswer(
+        SessionSummary("Ada rents.")
     )
 
 
@@ -282,15 +282,15 @@ def test_a_summary_is_stripped() -> None:
 def test_no_text_is_written_from_what_was_forgotten_or_changed_since(now: list[Memory]) -> None:
     """ruling 11: a forgotten memory is gone everywhere, so it must not come back in a summary."""
     for answer, offer in (
-        (Summary("Ada rents."), request_of("compress", FOUR)),
-        (Diary("a\nb\nc", POINTS), request_of("diary", FOUR)),
+        (SessionSummary("Ada rents."), request_of("compress", FOUR)),
+        (DiaryAnswer("a\nb\nc", POINTS), request_of("diary", FOUR)),
     ):
-        found = checked(answer, offer, current_of(now))
-        assert isinstance(found, Rejected)
-        assert "'A'" in found.reason
+        result = checked(answer, offer, current_of(now))
+        assert isinstance(result, Rejected)
+        assert "'A'" in result.reason
 
 
 def test_a_session_is_not_summarised_twice() -> None:
     """spec L3"""
     now = [replace(memory, compressed=True) for memory in FOUR]
-    assert isinstance(checked(Summary("Ada rents."), request_of("compress", FOUR), current_of(now)), Rejected)
+    assert isinstance(checked(SessionSummary("Ada rents."), request_of("compress", FOUR), current_of(now)), Rejected)

@@ -8,8 +8,14 @@ from typing import Any
 import pytest
 
 from madeleine.memory.model import DatedAction, Memory, MemoryId, WhenItem
-from madeleine.patrol.deciding.answers import CurrentState
-from madeleine.patrol.deciding.consolidate import Consolidation, Merge, consolidated, merged_when, survivor_of
+from madeleine.patrol.deciding.answers import RequestState
+from madeleine.patrol.deciding.consolidate import (
+    Consolidation,
+    MemoryMerge,
+    consolidated,
+    merged_survivor,
+    merged_timeline,
+)
 from tests.doubles import NOW, a_memory
 from tests.unit.patrol.deciding.request_fixtures import HOME, request_of
 
@@ -22,7 +28,10 @@ def memory(name: str, when: tuple[WhenItem, ...] = (), **fields: Any) -> Memory:
 
 def after(answer: Consolidation, *memories: Memory) -> dict[str, Memory]:
     by_id = {one.id: one for one in memories}
-    return {one.id: one for one in consolidated(answer, CurrentState(request_of("consolidate", memories), by_id))}
+    return {
+        request.id: request
+        for request in consolidated(answer, RequestState(request_of("consolidate", memories), by_id))
+    }
 
 
 A, B, C = MemoryId("A"), MemoryId("B"), MemoryId("C")
@@ -30,13 +39,13 @@ A, B, C = MemoryId("A"), MemoryId("B"), MemoryId("C")
 
 def test_the_survivor_grows_and_the_absorbed_die() -> None:
     """spec P6 ❹, ruling 3: the absorbed pass their reactivations on and start again at 0."""
-    found = after(
-        Consolidation((Merge(A, (B, C)),)),
+    result = after(
+        Consolidation((MemoryMerge(A, (B, C)),)),
         memory("A", importance=0.5, session_count=9, reactivation_count=1),
         memory("B", importance=0.9, session_count=4, reactivation_count=2),
         memory("C", importance=0.1, session_count=20, reactivation_count=5, status="dying", fresh=False),
     )
-    survivor, b, c = found["A"], found["B"], found["C"]
+    survivor, b, c = result["A"], result["B"], result["C"]
     assert survivor.importance == pytest.approx(0.55)
     assert (survivor.session_count, survivor.reactivation_count, survivor.status) == (4, 8, "active")
     assert (survivor.fresh, survivor.absorbed_into) == (False, None)
@@ -49,7 +58,7 @@ def test_the_survivor_grows_and_the_absorbed_die() -> None:
 def test_importance_grows_by_a_twentieth_a_merge_and_never_above_one(importance: float, then: float) -> None:
     """spec P6 ❹: "increases by 0.05 (capped at 1.0)"."""
     absorbed = [memory("B"), memory("C")]
-    assert survivor_of(memory("A", importance=importance), absorbed).importance == pytest.approx(then)
+    assert merged_survivor(memory("A", importance=importance), absorbed).importance == pytest.approx(then)
 
 
 @pytest.mark.parametrize(
@@ -65,14 +74,14 @@ def test_a_dying_survivor_lives_if_what_it_became_has_not_faded(
 ) -> None:
     """spec P6 ❸ ❹"""
     dying = memory("A", importance=importance, session_count=counts[0], status="dying")
-    assert survivor_of(dying, [memory("B", session_count=counts[1])]).status == status
+    assert merged_survivor(dying, [memory("B", session_count=counts[1])]).status == status
 
 
 def test_a_memory_made_dead_starts_its_reactivations_again() -> None:
     """spec P6 ❹, ruling 3"""
-    found = after(Consolidation((), (A,)), memory("A", status="dying", session_count=70, reactivation_count=3))
-    assert (found["A"].status, found["A"].reactivation_count, found["A"].absorbed_into) == ("dead", 0, None)
-    assert (found["A"].fresh, found["A"].session_count) == (False, 70)
+    result = after(Consolidation((), (A,)), memory("A", status="dying", session_count=70, reactivation_count=3))
+    assert (result["A"].status, result["A"].reactivation_count, result["A"].absorbed_into) == ("dead", 0, None)
+    assert (result["A"].fresh, result["A"].session_count) == (False, 70)
 
 
 def test_other_offered_fresh_memories_are_fresh_no_longer() -> None:
@@ -80,7 +89,7 @@ def test_other_offered_fresh_memories_are_fresh_no_longer() -> None:
     a, b, c = memory("A"), memory("B", fresh=False), memory("C")
     elsewhere = replace(c, cluster_id=None)
     by_id = {A: a, B: b, C: elsewhere}
-    current = CurrentState(request_of("consolidate", [a, b, c]), by_id)
+    current = RequestState(request_of("consolidate", [a, b, c]), by_id)
     assert consolidated(Consolidation(), current) == [replace(a, fresh=False)]
 
 
@@ -135,16 +144,16 @@ def test_the_timeline_takes_over_the_histories_of_the_absorbed(
 ) -> None:
     """spec P4: "so that the history of absorbed nodes is preserved rather than discarded"."""
     absorbed = [memory(name, when) for name, when in others]
-    assert merged_when(memory("A", own), absorbed) == then
+    assert merged_timeline(memory("A", own), absorbed) == then
 
 
 def test_a_long_action_is_cut_in_the_timeline() -> None:
     long = a_memory("x" * 3_000, when=("2026-01-15",))
-    (_, item) = merged_when(memory("A", ("2026-02-01",)), [long])
+    (_, item) = merged_timeline(memory("A", ("2026-02-01",)), [long])
     assert isinstance(item, DatedAction)
     assert len(item.action) == 2_000
 
 
 def test_a_survivor_happened_when_it_happened() -> None:
     survivor = memory("A", ("2026-02-01",))
-    assert survivor_of(survivor, [memory("B", ("2020-01-01",))]).happened_at == survivor.happened_at
+    assert merged_survivor(survivor, [memory("B", ("2020-01-01",))]).happened_at == survivor.happened_at

@@ -18,10 +18,10 @@ from madeleine.patrol.deciding.compress import compression_requests
 from madeleine.patrol.deciding.consolidate import consolidation_requests
 from madeleine.patrol.deciding.diary import diary_request
 from madeleine.patrol.deciding.requests import (
-    MAX_CHARACTERS,
-    MAX_MEMORIES,
-    SUMMARISED_CHARACTERS,
-    TEXT_CHARACTERS,
+    MAX_OFFERED,
+    MAX_OFFERED_CHARACTERS,
+    OFFERED_TEXT_CHARACTERS,
+    SUMMARISED_TEXT_CHARACTERS,
     DecisionKind,
     DecisionRequest,
     offered_memory,
@@ -68,10 +68,10 @@ def test_an_offer_comes_back_from_json_as_it_was() -> None:
 
 def test_a_shown_memory_has_its_first_day_and_a_text_of_bounded_length() -> None:
     memory = a_memory("x" * 5_000, when=(DatedAction("2026-02-01", "soup"), "2026-02-03"), feeling="y" * 5_000)
-    found = offered_memory(memory, "consolidate")
-    assert (found.when, len(found.text), found.text[-1]) == ("2026-02-01", TEXT_CHARACTERS, "…")
-    assert found.size < MAX_CHARACTERS
-    assert len(offered_memory(memory, "compress").text) == SUMMARISED_CHARACTERS
+    result = offered_memory(memory, "consolidate")
+    assert (result.when, len(result.text), result.text[-1]) == ("2026-02-01", OFFERED_TEXT_CHARACTERS, "…")
+    assert result.size < MAX_OFFERED_CHARACTERS
+    assert len(offered_memory(memory, "compress").text) == SUMMARISED_TEXT_CHARACTERS
 
 
 def test_a_memory_without_a_date_is_shown_on_the_day_it_happened() -> None:
@@ -151,8 +151,8 @@ def test_every_fresh_or_dying_memory_is_in_exactly_one_offer_within_the_bounds(
         if memory.fresh or memory.status == "dying":
             assert shown_ids.count(memory.id) == 1
     for offer in offers:
-        assert len(offer.memories) <= MAX_MEMORIES
-        assert size_of(offer) <= MAX_CHARACTERS
+        assert len(offer.memories) <= MAX_OFFERED
+        assert size_of(offer) <= MAX_OFFERED_CHARACTERS
         assert len(set(ids(offer))) == len(offer.memories)
     chance.shuffle(memories)
     assert [ids(o) for o in consolidation_requests(DINNERS, memories, vectors)] == [ids(o) for o in offers]
@@ -171,9 +171,9 @@ def test_there_is_room_for_partners_however_much_is_fresh() -> None:
 def test_a_cluster_is_offered_to_be_split_above_ten_active_memories(active: int, offered: bool) -> None:
     """spec P6 ❻"""
     others = numbered(5, text="dying", status="dying")
-    found = split_request(DINNERS, numbered(active) + others)
-    assert (found is not None) == offered
-    assert found is None or len(found.memories) == active
+    result = split_request(DINNERS, numbered(active) + others)
+    assert (result is not None) == offered
+    assert result is None or len(result.memories) == active
 
 
 def test_a_root_is_never_offered_to_be_split() -> None:
@@ -192,11 +192,11 @@ def test_a_diary_shows_the_most_important_in_the_order_in_which_they_happened() 
     """spec P8"""
     memories = [replace(m, importance=(i % 2) * 0.5) for i, m in enumerate(numbered(100))]
     offer = diary_request("2026-03-01", memories[::-1], "Before.", ["A point."])
-    found = ids(offer)
+    result = ids(offer)
     assert offer is not None
-    assert found == sorted(found)
-    assert {m.id for m in memories if m.importance} <= set(found)
-    assert (len(found), offer.earlier, offer.think, offer.date) == (60, "Before.", ("A point.",), "2026-03-01")
+    assert result == sorted(result)
+    assert {m.id for m in memories if m.importance} <= set(result)
+    assert (len(result), offer.earlier, offer.think, offer.date) == (60, "Before.", ("A point.",), "2026-03-01")
 
 
 def test_a_day_without_memories_has_no_diary() -> None:
@@ -206,7 +206,7 @@ def test_a_day_without_memories_has_no_diary() -> None:
 def test_a_long_diary_of_before_leaves_the_offer_within_its_bounds() -> None:
     offer = diary_request("2026-03-01", numbered(60, text="x" * 900), "y" * 9_000, ["z" * 900] * 20)
     assert offer is not None
-    assert size_of(offer) <= MAX_CHARACTERS
+    assert size_of(offer) <= MAX_OFFERED_CHARACTERS
 
 
 def test_a_long_session_is_summarised_in_parts_in_the_order_in_which_it_happened() -> None:
@@ -223,7 +223,7 @@ def test_no_part_of_a_session_is_longer_than_an_offer_and_none_is_lost(lengths: 
     memories = [a_memory("x" * length) for length in lengths]
     offers = compression_requests("s1", memories)
     assert sorted(id_ for offer in offers for id_ in ids(offer)) == sorted(m.id for m in memories)
-    assert all(size_of(offer) <= MAX_CHARACTERS and offer.memories for offer in offers)
+    assert all(size_of(offer) <= MAX_OFFERED_CHARACTERS and offer.memories for offer in offers)
 
 
 def test_what_is_not_of_the_session_s_episodes_or_has_a_summary_is_not_summarised() -> None:
@@ -239,13 +239,13 @@ def test_what_is_not_of_the_session_s_episodes_or_has_a_summary_is_not_summarise
 
 def test_equal_input_gives_equal_requests_except_for_their_ids() -> None:
     def anonymous(kind: DecisionKind) -> list[DecisionRequest]:
-        found: dict[DecisionKind, list[DecisionRequest | None]] = {
+        result: dict[DecisionKind, list[DecisionRequest | None]] = {
             "consolidate": [*consolidation_requests(DINNERS, numbered(70), {})],
             "split": [split_request(DINNERS, numbered(20))],
             "diary": [diary_request("2026-03-01", numbered(20), "", [])],
             "compress": [*compression_requests("s1", numbered(70))],
         }
-        return [replace(offer, id=DecisionRequestId("")) for offer in found[kind] if offer]
+        return [replace(offer, id=DecisionRequestId("")) for offer in result[kind] if offer]
 
     kinds: tuple[DecisionKind, ...] = ("consolidate", "split", "diary", "compress")
     for kind in kinds:

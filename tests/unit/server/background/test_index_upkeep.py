@@ -17,7 +17,7 @@ from madeleine.memory.model import LIVING, Memory, ModelName
 from madeleine.server.background import index_upkeep as background
 from madeleine.server.background.index_upkeep import IndexUpkeep
 from madeleine.storage.qdrant.edge import EdgeIndex
-from madeleine.storage.qdrant.schema import Fingerprint
+from madeleine.storage.qdrant.schema import IndexFingerprint
 from madeleine.storage.sql.ledger import Ledger, open_ledger
 from tests.contracts.ledger.ledger_values import WAIT_S
 from tests.doubles import ADA, WordEmbedder, a_memory
@@ -101,7 +101,7 @@ class House:
 async def house(tmp_path: Path, new_db: Path, monkeypatch: pytest.MonkeyPatch) -> AsyncIterator[House]:
     monkeypatch.setattr(background, "CATCH_UP_SECONDS", 0)
     monkeypatch.setattr(background, "EMBED_RETRY_SECONDS", 0)
-    index = await WatchedIndex.open(tmp_path / "index", Fingerprint(WordEmbedder().model, WordEmbedder().dim))
+    index = await WatchedIndex.open(tmp_path / "index", IndexFingerprint(WordEmbedder().model, WordEmbedder().dim))
     assert isinstance(index, WatchedIndex)
     async with open_ledger(new_db) as ledger:
         yield House(ledger, index)

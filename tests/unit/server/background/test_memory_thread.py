@@ -107,7 +107,7 @@ async def test_at_the_end_a_quick_turn_is_finished_and_another_is_cancelled(
     monkeypatch: pytest.MonkeyPatch, seconds: float, cancelled: int
 ) -> None:
     """It is repeated at the next start (tests/unit/memory/watch/test_thread.py)."""
-    monkeypatch.setattr(rounds, "STOP_SECONDS", seconds)
+    monkeypatch.setattr(rounds, "STOP_GRACE_SECONDS", seconds)
     home = Threaded(PollResult(more=True))
     home.goes_on.clear()
     home.new_messages.set()

@@ -7,7 +7,7 @@ import json
 from madeleine.memory.model import BeingId, RunId
 from madeleine.patrol.report import PatrolProgress, PatrolReport, StepReport
 from madeleine.patrol.run import PatrolEvent
-from madeleine.server.background.patrol_schedule import MAX_QUEUED, EventBroadcast, as_json
+from madeleine.server.background.patrol_schedule import MAX_QUEUED_EVENTS, PatrolEventBroadcast, patrol_event_as_json
 
 ADA, BERT = BeingId("ada"), BeingId("bert")
 
@@ -17,7 +17,7 @@ def event(number: int, being_id: BeingId = ADA) -> PatrolEvent:
 
 
 async def test_a_subscriber_gets_the_events_of_its_being_in_order() -> None:
-    events = EventBroadcast()
+    events = PatrolEventBroadcast()
     with events.subscribe(ADA) as subscription:
         for number in range(4):
             events.publish(event(number, BERT if number == 1 else ADA))
@@ -26,16 +26,16 @@ async def test_a_subscriber_gets_the_events_of_its_being_in_order() -> None:
 
 
 async def test_a_subscriber_that_does_not_read_loses_the_oldest_events_and_blocks_nobody() -> None:
-    events = EventBroadcast()
+    events = PatrolEventBroadcast()
     with events.subscribe(ADA) as slow:
-        for number in range(MAX_QUEUED + 10):
+        for number in range(MAX_QUEUED_EVENTS + 10):
             events.publish(event(number))
         first = await anext(aiter(slow))
     assert first.run_id == "10"
 
 
 async def test_a_subscription_that_ended_is_removed() -> None:
-    events = EventBroadcast()
+    events = PatrolEventBroadcast()
     with events.subscribe(ADA):
         pass
     events.publish(event(1))
@@ -46,9 +46,9 @@ def test_events_are_written_without_words_of_a_memory() -> None:
     progress = PatrolEvent(
         being_id=ADA, run_id=RunId("r"), event="progress", progress=PatrolProgress("assign", 0, 9, 3, 7)
     )
-    assert as_json(progress) == {
+    assert patrol_event_as_json(progress) == {
         "event": "progress", "run_id": "r", "step": "❶", "name": "assign", "done": 0, "total": 9, "part": 3, "parts": 7
     }  # fmt: skip
     report = PatrolReport(run_id=RunId("r"), steps=(StepReport("age", {"aged": 2}),))
-    ended = as_json(PatrolEvent(being_id=ADA, run_id=RunId("r"), event="ends", report=report))
+    ended = patrol_event_as_json(PatrolEvent(being_id=ADA, run_id=RunId("r"), event="ends", report=report))
     assert json.loads(json.dumps(ended))["report"]["steps"] == [{"step": "❷", "name": "age", "aged": 2}]

@@ -17,7 +17,12 @@ from madeleine.memory.patrol_records import RecentActivity
 from madeleine.patrol.report import PatrolReport
 from madeleine.patrol.triggers import PatrolTriggers
 from madeleine.server.background import polling as rounds
-from madeleine.server.background.patrol_schedule import CLIENT, MINIMUM_INTERVAL, PatrolSchedule, triggers_of
+from madeleine.server.background.patrol_schedule import (
+    MINIMUM_INTERVAL,
+    SCHEDULE_CLIENT_NAME,
+    PatrolSchedule,
+    configured_triggers,
+)
 from madeleine.server.settings.settings import Settings
 from tests.doubles import NOW, Clock
 
@@ -110,7 +115,7 @@ async def test_an_automatic_patrol_offers_no_decisions(home: Household) -> None:
     """spec P12, ruling 10"""
     home.new = {ADA: many(ADA)}
     await home.schedule.poll()
-    assert home.calls == [(Scope(ADA, CLIENT), None, False)]
+    assert home.calls == [(Scope(ADA, SCHEDULE_CLIENT_NAME), None, False)]
 
 
 async def test_the_language_model_is_lent_for_each_patrol(home: Household) -> None:
@@ -201,7 +206,7 @@ async def test_at_the_end_a_patrol_that_is_quick_ends_and_another_is_cancelled(
     home: Household, monkeypatch: pytest.MonkeyPatch, seconds: float, cancelled: int
 ) -> None:
     """Cancelled, it rolls back what it did (tests/unit/patrol/test_run.py). The others wait for the next start."""
-    monkeypatch.setattr(rounds, "STOP_SECONDS", seconds)
+    monkeypatch.setattr(rounds, "STOP_GRACE_SECONDS", seconds)
     home.new = {ADA: many(ADA), BERT: many(BERT)}
     home.goes_on.clear()
     home.time_passes.set()
@@ -231,11 +236,13 @@ async def test_it_is_idle_when_none_of_its_patrols_is_running(home: Household) -
 
 
 def test_triggers_come_from_the_settings() -> None:
-    assert triggers_of(Settings()) == PatrolTriggers(after_memories=200, at_hour=3, after_idle=timedelta(minutes=60))
+    assert configured_triggers(Settings()) == PatrolTriggers(
+        after_memories=200, at_hour=3, after_idle=timedelta(minutes=60)
+    )
     given = {"patrol_after_memories": 0, "patrol_at_hour": "off", "patrol_after_idle_minutes": 0}
-    assert triggers_of(Settings.model_validate(given)) == PatrolTriggers(
+    assert configured_triggers(Settings.model_validate(given)) == PatrolTriggers(
         after_memories=0, at_hour=None, after_idle=None
     )
-    assert replace(triggers_of(Settings()), at_hour=None) == triggers_of(
+    assert replace(configured_triggers(Settings()), at_hour=None) == configured_triggers(
         Settings.model_validate({"patrol_at_hour": None})
     )

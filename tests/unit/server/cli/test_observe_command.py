@@ -145,23 +145,23 @@ def test_what_a_subagent_does_is_not_observed(tmp_path: Path, more: dict[str, An
 
 @pytest.mark.parametrize("prompt", ["/clear", " ", "<task-notification>done</task-notification>"])
 def test_a_command_is_no_message(prompt: str) -> None:
-    found = parse_hook(SESSION | {"hook_event_name": "UserPromptSubmit", "prompt": prompt})
-    assert found is not None
-    assert (found.messages, found.prompt) == ([], "")
+    request = parse_hook(SESSION | {"hook_event_name": "UserPromptSubmit", "prompt": prompt})
+    assert request is not None
+    assert (request.messages, request.prompt) == ([], "")
 
 
 def test_what_a_program_has_prompted_is_no_message() -> None:
     told = {"hook_event_name": "UserPromptSubmit", "prompt": "Wake up", "source": "system"}
-    found = parse_hook(SESSION | told)
-    assert found is not None
-    assert found.messages == []
+    request = parse_hook(SESSION | told)
+    assert request is not None
+    assert request.messages == []
 
 
 def test_without_a_transcript_the_answer_is_taken_from_the_hook() -> None:
     stop = {"hook_event_name": "Stop", "last_assistant_message": "South.", "prompt_id": "p1", "transcript_path": ""}
-    found = parse_hook(SESSION | stop)
-    assert found is not None
-    assert found.messages == [{"role": "assistant", "text": "South.", "key": "answer-p1"}]
+    request = parse_hook(SESSION | stop)
+    assert request is not None
+    assert request.messages == [{"role": "assistant", "text": "South.", "key": "answer-p1"}]
 
 
 def test_a_transcript_that_cannot_be_read_is_named(tmp_path: Path) -> None:
@@ -170,9 +170,9 @@ def test_a_transcript_that_cannot_be_read_is_named(tmp_path: Path) -> None:
 
 
 def test_a_session_s_title_comes_along() -> None:
-    found = parse_hook(SESSION | {"hook_event_name": "SessionEnd", "session_title": "Harbours"})
-    assert found is not None
-    assert found.arguments == {"session_id": "s", "interface": "claude-code", "title": "Harbours"}
+    request = parse_hook(SESSION | {"hook_event_name": "SessionEnd", "session_title": "Harbours"})
+    assert request is not None
+    assert request.arguments == {"session_id": "s", "interface": "claude-code", "title": "Harbours"}
 
 
 # --- keeping
@@ -209,10 +209,10 @@ def test_a_text_too_long_becomes_several_messages() -> None:
 
 def test_a_call_is_no_longer_than_the_host_takes() -> None:
     host = Host()
-    found = ObserveRequest(
+    request = ObserveRequest(
         {"session_id": "s", "memories": ["m"]}, messages=[{"role": "user", "text": "x" * 400_000}] * 4
     )
-    kept(host, found, limit=10**9)
+    kept(host, request, limit=10**9)
     assert [len(call["messages"]) for call in host.calls] == [2, 2]
     assert ["memories" in call for call in host.calls] == [False, True]
     assert MAX_CALL_MESSAGES == 100
@@ -220,10 +220,10 @@ def test_a_call_is_no_longer_than_the_host_takes() -> None:
 
 def test_what_is_too_long_for_a_message_is_sent_as_several() -> None:
     host = Host()
-    found = ObserveRequest(
+    request = ObserveRequest(
         {"session_id": "s"}, messages=[{"role": "user", "text": "one two three", "key": "k", "at": "2026"}]
     )
-    assert kept(host, found, limit=8) == ["one two ", "three"]
+    assert kept(host, request, limit=8) == ["one two ", "three"]
     assert [message["key"] for message in host.kept] == ["k", "k#1"]
     assert host.kept[1]["at"] == "2026"
 

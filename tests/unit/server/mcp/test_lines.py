@@ -136,16 +136,16 @@ async def test_a_line_that_is_too_long_is_reported_once_and_the_next_is_read() -
 
 
 def refused(line: bytes | None) -> types.JSONRPCError:
-    found = parse_message(line)
-    assert isinstance(found, types.JSONRPCError)
-    assert json.loads(encode_message(found))["jsonrpc"] == "2.0"
-    return found
+    message = parse_message(line)
+    assert isinstance(message, types.JSONRPCError)
+    assert json.loads(encode_message(message))["jsonrpc"] == "2.0"
+    return message
 
 
 def accepted(line: bytes) -> Any:
-    found = parse_message(line)
-    assert isinstance(found, SessionMessage)
-    return found.message
+    message = parse_message(line)
+    assert isinstance(message, SessionMessage)
+    return message.message
 
 
 @pytest.mark.parametrize(
@@ -168,9 +168,9 @@ def test_a_json_rpc_message_is_let_through(line: bytes, kind: type[Any]) -> None
 )
 def test_what_is_not_json_is_answered_with_a_parse_error(line: bytes) -> None:
     """JSON-RPC 2.0, 5.1: −32700, and the id is null."""
-    found = refused(line)
-    assert found.error.code == -32700
-    assert found.id is None
+    message = refused(line)
+    assert message.error.code == -32700
+    assert message.id is None
 
 
 @pytest.mark.parametrize(
@@ -195,15 +195,15 @@ def test_what_is_not_json_is_answered_with_a_parse_error(line: bytes) -> None:
 )
 def test_what_is_not_json_rpc_is_answered_with_its_id(line: bytes, id_: str | int | None) -> None:
     """JSON-RPC 2.0, 5.1: −32600; so that no client waits for ever."""
-    found = refused(line)
-    assert found.error.code == -32600
-    assert found.id == id_
+    message = refused(line)
+    assert message.error.code == -32600
+    assert message.id == id_
 
 
 def test_a_line_that_was_too_long_is_answered() -> None:
-    found = refused(None)
-    assert found.error.code == -32600
-    assert str(MAX_LINE_BYTES) in found.error.message
+    message = refused(None)
+    assert message.error.code == -32600
+    assert str(MAX_LINE_BYTES) in message.error.message
 
 
 def test_half_of_a_surrogate_pair_is_let_through_to_the_tool() -> None:
@@ -219,8 +219,8 @@ def test_a_whole_surrogate_pair_is_one_character() -> None:
 
 @given(st.binary(max_size=40) | st.text(max_size=40).map(str.encode))
 def test_no_line_makes_reading_fail(line: bytes) -> None:
-    found = parse_message(line)
-    assert isinstance(found, SessionMessage) or encode_message(found)
+    message = parse_message(line)
+    assert isinstance(message, SessionMessage) or encode_message(message)
 
 
 @pytest.mark.parametrize("id_", ["\ud800", "ok"])
@@ -243,7 +243,7 @@ def test_an_error_without_an_id_says_null() -> None:
 async def test_messages_go_in_and_bad_lines_are_answered_and_answers_go_out() -> None:
     written = Written()
     source = Chunks([PING + b"\nnot JSON\n" + PING + b"\n", b'{"jsonrpc":"2.0","id":9}\n'])
-    async with line_transport(source.read, written.write) as (incoming, outgoing), incoming, outgoing:
+    async with line_transport(source.read, written.write, anyio.Event()) as (incoming, outgoing), incoming, outgoing:
         found = [await incoming.receive(), await incoming.receive()]
         await outgoing.send(SessionMessage(types.JSONRPCResponse(jsonrpc="2.0", id=1, result={"a": "b"})))
         await written.until(3)
@@ -254,7 +254,11 @@ async def test_messages_go_in_and_bad_lines_are_answered_and_answers_go_out() ->
 
 
 async def test_the_read_side_ends_with_the_source() -> None:
-    async with line_transport(Chunks([]).read, Written().write) as (incoming, outgoing), incoming, outgoing:
+    async with (
+        line_transport(Chunks([]).read, Written().write, anyio.Event()) as (incoming, outgoing),
+        incoming,
+        outgoing,
+    ):
         assert [message async for message in incoming] == []
 
 
@@ -278,7 +282,11 @@ async def assert_open(streams: MessageStreams) -> None:
 async def test_the_read_side_stays_open_until_what_was_asked_is_answered() -> None:
     """A client that closed its end at once had its calls cancelled."""
     written = Written()
-    async with line_transport(Chunks([PING + b"\n" + PING]).read, written.write) as streams, streams[0], streams[1]:
+    async with (
+        line_transport(Chunks([PING + b"\n" + PING]).read, written.write, anyio.Event()) as streams,
+        streams[0],
+        streams[1],
+    ):
         await streams[0].receive()
         await streams[0].receive()
         await streams[1].send(ANSWER)
@@ -290,7 +298,7 @@ async def test_the_read_side_stays_open_until_what_was_asked_is_answered() -> No
 
 async def test_a_call_that_its_client_cancelled_is_not_waited_for() -> None:
     """MCP, cancellation: it is never answered."""
-    async with line_transport(Chunks([PING]).read, Written().write) as streams, streams[0], streams[1]:
+    async with line_transport(Chunks([PING]).read, Written().write, anyio.Event()) as streams, streams[0], streams[1]:
         message = await streams[0].receive()
         await assert_open(streams)
         assert isinstance(message, SessionMessage)
@@ -302,7 +310,7 @@ async def test_a_call_that_its_client_cancelled_is_not_waited_for() -> None:
 
 async def test_what_is_no_answer_ends_no_wait() -> None:
     progress = SessionMessage(types.JSONRPCNotification(jsonrpc="2.0", method="notifications/progress"))
-    async with line_transport(Chunks([PING]).read, Written().write) as streams, streams[0], streams[1]:
+    async with line_transport(Chunks([PING]).read, Written().write, anyio.Event()) as streams, streams[0], streams[1]:
         await streams[0].receive()
         await streams[1].send(progress)
         await assert_open(streams)
@@ -312,14 +320,14 @@ async def test_a_call_that_does_not_end_is_waited_for_no_longer_than_the_bound(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     monkeypatch.setattr(transport, "FINISH_SECONDS", 0)
-    async with line_transport(Chunks([PING]).read, Written().write) as streams, streams[0], streams[1]:
+    async with line_transport(Chunks([PING]).read, Written().write, anyio.Event()) as streams, streams[0], streams[1]:
         await streams[0].receive()
         await assert_ended(streams)
 
 
 async def test_told_to_end_it_reads_no_more_and_waits_for_the_answers() -> None:
     end, written = anyio.Event(), Written()
-    async with line_transport(Silent(PING + b"\n").read, written.write, end=end) as streams, streams[0], streams[1]:
+    async with line_transport(Silent(PING + b"\n").read, written.write, end) as streams, streams[0], streams[1]:
         await streams[0].receive()
         end.set()
         await assert_open(streams)
@@ -331,7 +339,7 @@ async def test_told_to_end_it_reads_no_more_and_waits_for_the_answers() -> None:
 async def test_a_client_that_reads_no_more_is_the_end_and_what_it_asked_is_finished() -> None:
     """A broken pipe once ended the server with a traceback."""
     async with (
-        line_transport(Silent(PING + b"\n" + PING + b"\n").read, Gone().write) as streams,
+        line_transport(Silent(PING + b"\n" + PING + b"\n").read, Gone().write, anyio.Event()) as streams,
         streams[0],
         streams[1],
     ):
@@ -344,11 +352,15 @@ async def test_a_client_that_reads_no_more_is_the_end_and_what_it_asked_is_finis
 
 
 async def test_a_bad_line_of_a_client_that_reads_no_more_is_the_end_too() -> None:
-    async with line_transport(Silent(b"not JSON\n").read, Gone().write) as streams, streams[0], streams[1]:
+    async with (
+        line_transport(Silent(b"not JSON\n").read, Gone().write, anyio.Event()) as streams,
+        streams[0],
+        streams[1],
+    ):
         await assert_ended(streams)
 
 
 async def test_a_connection_that_is_reset_is_the_end() -> None:
     """A socket says so when its client died with answers unread."""
-    async with line_transport(Gone().read, Written().write) as streams, streams[0], streams[1]:
+    async with line_transport(Gone().read, Written().write, anyio.Event()) as streams, streams[0], streams[1]:
         await assert_ended(streams)

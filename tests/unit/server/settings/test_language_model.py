@@ -31,15 +31,15 @@ def language(found: Settings) -> LanguageConfig:
 
 
 def test_without_a_setting_a_client_that_brings_a_key_asks_anthropic(tmp_path: Path) -> None:
-    found = settings(tmp_path)
-    config = language(found)
+    parsed = settings(tmp_path)
+    config = language(parsed)
     assert (config.protocol, config.url, config.small_model, config.large_model) == (
         "anthropic",
         "",
         SMALL_MODEL,
         LARGE_MODEL,
     )
-    assert (found.language_key(), found.configures_language(), found.patrol_token_budget) == ("", False, 200_000)
+    assert (parsed.language_key(), parsed.configures_language(), parsed.patrol_token_budget) == ("", False, 200_000)
 
 
 def test_the_default_models_have_a_price_and_are_known_to_the_sdk() -> None:
@@ -73,14 +73,14 @@ def test_the_default_models_have_a_price_and_are_known_to_the_sdk() -> None:
     ],
 )
 def test_who_is_asked_and_by_which_key(tmp_path: Path, variables: dict[str, str], protocol: str, key: str) -> None:
-    found = settings(tmp_path, **variables)
-    assert (language(found).protocol, found.language_key()) == (protocol, key)
+    parsed = settings(tmp_path, **variables)
+    assert (language(parsed).protocol, parsed.language_key()) == (protocol, key)
 
 
 @pytest.mark.parametrize("more", [{}, {"llm_api_key": KEY}, {"ANTHROPIC_API_KEY": KEY}, {"llm_url": LOCAL}])
 def test_off_switches_all_off(tmp_path: Path, more: dict[str, str]) -> None:
-    found = settings(tmp_path, llm="off", **more)
-    assert (found.language_config(), found.language_key(), found.configures_language()) == (None, "", True)
+    parsed = settings(tmp_path, llm="off", **more)
+    assert (parsed.language_config(), parsed.language_key(), parsed.configures_language()) == (None, "", True)
 
 
 def test_an_ambient_key_counts_also_where_the_file_says_who_is_asked(tmp_path: Path) -> None:
@@ -135,8 +135,8 @@ def test_a_local_model_on_another_machine_needs_no_encryption_without_a_key(tmp_
 
 
 def test_nothing_that_can_be_printed_holds_a_key(tmp_path: Path) -> None:
-    found = settings(tmp_path, llm_api_key=KEY, ANTHROPIC_API_KEY=OTHER)
-    told = f"{found} {found!r} {found.model_dump()} {found.model_dump_json()} {found.language_config()!r}"
+    parsed = settings(tmp_path, llm_api_key=KEY, ANTHROPIC_API_KEY=OTHER)
+    told = f"{parsed} {parsed!r} {parsed.model_dump()} {parsed.model_dump_json()} {parsed.language_config()!r}"
     assert KEY not in told
     assert OTHER not in told
 

@@ -7,7 +7,7 @@ from pathlib import Path
 import platformdirs
 import pytest
 
-from madeleine.inference.packaged import MODEL_NAME as PACKAGED_MODEL
+from madeleine.inference.packaged import PACKAGED_MODEL
 from madeleine.memory.errors import InvalidInput
 from madeleine.server.settings.environment import SETTINGS_FILE
 from madeleine.server.settings.settings import Settings, read_settings
@@ -22,9 +22,9 @@ def environment(data_dir: Path, **given: str) -> dict[str, str]:
 
 def test_nothing_needs_to_be_set(tmp_path: Path) -> None:
     """spec P9: threshold 0.35; ruling 6: the default model."""
-    found = read_settings(environment(tmp_path))
-    assert found == Settings(data_dir=tmp_path)
-    assert (found.being, found.embedding_model, found.recall_threshold) == ("default", PACKAGED_MODEL, 0.35)
+    settings = read_settings(environment(tmp_path))
+    assert settings == Settings(data_dir=tmp_path)
+    assert (settings.being, settings.embedding_model, settings.recall_threshold) == ("default", PACKAGED_MODEL, 0.35)
 
 
 def test_without_a_setting_the_data_is_where_the_platform_keeps_it(
@@ -43,14 +43,14 @@ def test_the_file_in_the_data_directory_is_read(tmp_path: Path) -> None:
     (tmp_path / SETTINGS_FILE).write_text(
         'being = "ada"\nmax_text_chars = 500\nrecall_threshold = 0.5\n', encoding="utf-8"
     )
-    found = read_settings(environment(tmp_path))
-    assert (found.being, found.max_text_chars, found.recall_threshold) == ("ada", 500, 0.5)
+    settings = read_settings(environment(tmp_path))
+    assert (settings.being, settings.max_text_chars, settings.recall_threshold) == ("ada", 500, 0.5)
 
 
 def test_the_environment_wins_over_the_file(tmp_path: Path) -> None:
     (tmp_path / SETTINGS_FILE).write_text('being = "ada"\nlog_level = "debug"\n', encoding="utf-8")
-    found = read_settings(environment(tmp_path, being="bob"))
-    assert (found.being, found.log_level) == ("bob", "debug")
+    settings = read_settings(environment(tmp_path, being="bob"))
+    assert (settings.being, settings.log_level) == ("bob", "debug")
 
 
 def test_other_programs_variables_are_none_of_ours(tmp_path: Path) -> None:
@@ -169,21 +169,23 @@ def test_the_file_cannot_say_where_it_lies(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize("given", ["memory,patrol", " memory , patrol ,"])
 def test_names_are_separated_by_commas(tmp_path: Path, given: str) -> None:
-    found = read_settings(environment(tmp_path, toolsets=given, exclude_tools="forget", read_only="true"))
-    assert (found.toolsets, found.tools) == (("memory", "patrol"), ())
-    assert (found.exclude_tools, found.read_only) == (("forget",), True)
+    settings = read_settings(environment(tmp_path, toolsets=given, exclude_tools="forget", read_only="true"))
+    assert (settings.toolsets, settings.tools) == (("memory", "patrol"), ())
+    assert (settings.exclude_tools, settings.read_only) == (("forget",), True)
 
 
 def test_in_the_file_names_may_be_a_list(tmp_path: Path) -> None:
     (tmp_path / SETTINGS_FILE).write_text('tools = ["recall", "store"]\ntoolsets = "patrol"\n', encoding="utf-8")
-    found = read_settings(environment(tmp_path))
-    assert (found.tools, found.toolsets) == (("recall", "store"), ("patrol",))
+    settings = read_settings(environment(tmp_path))
+    assert (settings.tools, settings.toolsets) == (("recall", "store"), ("patrol",))
 
 
 def test_the_command_line_wins_over_all(tmp_path: Path) -> None:
     (tmp_path / SETTINGS_FILE).write_text('tools = ["recall"]\nbeing = "ada"\n', encoding="utf-8")
-    found = read_settings(environment(tmp_path, tools="store"), overrides={"tools": "forget,recall", "read_only": True})
-    assert (found.tools, found.read_only, found.being) == (("forget", "recall"), True, "ada")
+    settings = read_settings(
+        environment(tmp_path, tools="store"), overrides={"tools": "forget,recall", "read_only": True}
+    )
+    assert (settings.tools, settings.read_only, settings.being) == (("forget", "recall"), True, "ada")
 
 
 # --- patrols ----------------------------------------------------------------------------------------------------

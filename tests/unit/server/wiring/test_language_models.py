@@ -108,7 +108,7 @@ async def test_one_model_serves_all_calls_of_a_key(models: LanguageModels) -> No
 async def test_of_many_keys_the_last_stay_open_and_none_that_is_used_is_closed(
     models: LanguageModels, stub: Stub, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(language, "MAX_IDLE", 2)
+    monkeypatch.setattr(language, "MAX_IDLE_MODELS", 2)
     async with models.for_key(ADAS) as used:
         for number in range(5):
             assert await asked(models.for_key(f"key-{number}"))

@@ -8,17 +8,17 @@ from madeleine.memory.recall.recall import RecallConfig
 from madeleine.memory.recall.reformulation import ReformulationConfig
 from madeleine.memory.rules.ranking.profiles import AssociativeWeights, MatchThresholds, ProfileWeights
 from madeleine.server.settings.settings import Settings, read_settings
-from madeleine.server.wiring.open_memory import recall_config, reranker_of
+from madeleine.server.wiring.open_memory import configured_recall, configured_reranker
 
 
 def configured(tmp_path: Path, **given: str) -> RecallConfig:
     variables = {f"MADELEINE_{name.upper()}": value for name, value in given.items()}
-    return recall_config(read_settings({"MADELEINE_DATA_DIR": str(tmp_path), **variables}))
+    return configured_recall(read_settings({"MADELEINE_DATA_DIR": str(tmp_path), **variables}))
 
 
 def test_without_a_setting_it_is_the_measured_configuration(tmp_path: Path) -> None:
     assert configured(tmp_path) == RecallConfig()
-    assert reranker_of(Settings(data_dir=tmp_path), tmp_path) is None
+    assert configured_reranker(Settings(data_dir=tmp_path), tmp_path) is None
 
 
 def test_every_setting_of_recall_arrives_where_it_counts(tmp_path: Path) -> None:
@@ -49,5 +49,5 @@ def test_a_filter_and_reformulation_run_when_they_are_switched_on(tmp_path: Path
 
 
 def test_a_re_ranker_that_is_named_is_not_loaded_before_it_is_asked(tmp_path: Path) -> None:
-    reranker = reranker_of(Settings(data_dir=tmp_path, reranker="nobody/knows-this"), tmp_path)
+    reranker = configured_reranker(Settings(data_dir=tmp_path, reranker="nobody/knows-this"), tmp_path)
     assert reranker is not None

@@ -7,7 +7,7 @@ from datetime import timedelta
 import pytest
 
 from madeleine.memory.model import ClusterId, MemoryChanges
-from madeleine.memory.rules.dynamics.revision import changed_memory, effective_changes, revision
+from madeleine.memory.rules.dynamics.revision import changed_memory, effective_changes, revision_before
 from tests.doubles import NOW, a_memory
 
 CLUSTER = ClusterId("c")
@@ -24,9 +24,9 @@ def test_only_what_differs_is_a_change() -> None:
 def test_false_zero_and_no_themes_are_values_like_others() -> None:
     old = changed_memory(OLD, ALL)
     asked = MemoryChanges(importance=0.0, themes=(), pinned=False)
-    found = changed_memory(old, effective_changes(old, asked))
-    assert (found.importance, found.themes, found.pinned) == (0.0, (), False)
-    assert revision(old, asked, at=NOW, client="").before == MemoryChanges(
+    changed = changed_memory(old, effective_changes(old, asked))
+    assert (changed.importance, changed.themes, changed.pinned) == (0.0, (), False)
+    assert revision_before(old, asked, at=NOW, client="").before == MemoryChanges(
         importance=0.9, themes=("home", "move"), pinned=True
     )
 
@@ -35,24 +35,29 @@ def test_false_zero_and_no_themes_are_values_like_others() -> None:
 def test_a_living_memory_with_another_text_is_fresh_and_looks_for_a_cluster_again(status: str) -> None:
     """ruling 1"""
     old = a_memory("Ann lives in Rome", status=status, fresh=False, cluster_id=CLUSTER)  # type: ignore[arg-type]
-    found = changed_memory(old, ALL)
-    assert (found.scene.action, found.fresh, found.cluster_id, found.status) == (ALL.text, True, None, status)
-    assert found.content_hash != old.content_hash
+    changed = changed_memory(old, ALL)
+    assert (changed.scene.action, changed.fresh, changed.cluster_id, changed.status) == (ALL.text, True, None, status)
+    assert changed.content_hash != old.content_hash
 
 
 def test_a_dead_memory_stays_dead_where_it_is() -> None:
     old = a_memory("Ann lives in Rome", status="dead", fresh=False, cluster_id=CLUSTER)
-    found = changed_memory(old, ALL)
-    assert (found.scene.action, found.status, found.fresh, found.cluster_id) == (ALL.text, "dead", False, CLUSTER)
+    changed = changed_memory(old, ALL)
+    assert (changed.scene.action, changed.status, changed.fresh, changed.cluster_id) == (
+        ALL.text,
+        "dead",
+        False,
+        CLUSTER,
+    )
 
 
 def test_a_memory_whose_text_stays_stays_where_it_is() -> None:
-    found = changed_memory(OLD, MemoryChanges(importance=0.9, pinned=True))
-    assert (found.cluster_id, found.fresh, found.scene) == (CLUSTER, False, OLD.scene)
+    changed = changed_memory(OLD, MemoryChanges(importance=0.9, pinned=True))
+    assert (changed.cluster_id, changed.fresh, changed.scene) == (CLUSTER, False, OLD.scene)
 
 
 def test_what_is_kept_is_what_was_before_and_only_of_what_changed() -> None:
     at = NOW + timedelta(days=1)
-    kept = revision(OLD, MemoryChanges(text="Ann lives in Oslo"), at=at, client="desk")
+    kept = revision_before(OLD, MemoryChanges(text="Ann lives in Oslo"), at=at, client="desk")
     assert (kept.memory_id, kept.at, kept.client) == (OLD.id, at, "desk")
     assert kept.before == MemoryChanges(text="Ann lives in Rome")

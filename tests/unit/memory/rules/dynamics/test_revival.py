@@ -40,8 +40,8 @@ def test_a_recalled_dead_memory_comes_back_as_worked_by_hand(
     importance: float, cycles: int, reactivations: int, comes_back_with: int | None
 ) -> None:
     """ruling 3: importance × exp(−(session_count / (1 + reactivations)) / 30) > 0.05, then session_count // (1 + r)."""
-    found = revived_session_count(importance=importance, session_count=cycles, reactivation_count=reactivations)
-    assert found == comes_back_with
+    session_count = revived_session_count(importance=importance, session_count=cycles, reactivation_count=reactivations)
+    assert session_count == comes_back_with
 
 
 @given(st.floats(0, 1), st.integers(0, 500), st.integers(1, 20))
@@ -49,8 +49,8 @@ def test_a_memory_that_came_back_is_not_dying_in_the_same_cycle(
     importance: float, cycles: int, reactivations: int
 ) -> None:
     """ruling 3: what it comes back with is at least as young as what it was judged by."""
-    found = revived_session_count(importance=importance, session_count=cycles, reactivation_count=reactivations)
-    assert found is None or effective_importance(importance, found) > MIN_LIVING_IMPORTANCE
+    session_count = revived_session_count(importance=importance, session_count=cycles, reactivation_count=reactivations)
+    assert session_count is None or effective_importance(importance, session_count) > MIN_LIVING_IMPORTANCE
 
 
 @given(st.floats(0, 1), st.integers(0, 500), st.integers(1, 20))

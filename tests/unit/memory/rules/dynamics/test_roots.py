@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 from madeleine.inference.dense import DenseEmbedder
-from madeleine.inference.packaged import MODEL_NAME
+from madeleine.inference.packaged import PACKAGED_MODEL
 from madeleine.memory.rules.dynamics.clustering import ROOT_PROTOTYPES, ROOTS, Root, nearest_root
 from tests.doubles import at_cosine
 
@@ -48,7 +48,7 @@ def test_the_three_best_prototypes_of_a_root_count() -> None:
 )
 async def test_the_default_model_tells_business_from_private(text: str, root: Root, tmp_path: Path) -> None:
     """ruling 5: without a key."""
-    embedder = DenseEmbedder(MODEL_NAME, tmp_path)
+    embedder = DenseEmbedder(PACKAGED_MODEL, tmp_path)
     prototypes = {name: await embedder.embed(sentences) for name, sentences in ROOT_PROTOTYPES.items()}
     [vector] = await embedder.embed([text])
     await embedder.close()

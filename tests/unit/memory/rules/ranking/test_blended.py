@@ -16,7 +16,7 @@ from hypothesis import strategies as st
 
 from madeleine.memory.index import CandidatePool, RankingFeatures, WordingSignals
 from madeleine.memory.model import Emotion, MemoryId
-from madeleine.memory.rules.ranking.blended import RankingWeights, blend, blended_scores, first_name
+from madeleine.memory.rules.ranking.blended import RankingWeights, blended_scores, blended_similarity, first_name
 
 WEIGHTS = RankingWeights()
 GREATEST = 2.5625
@@ -132,37 +132,41 @@ def test_an_emotion_decides_between_equally_relevant_and_everywhere_if_asked_for
 def test_the_best_of_a_session_lifts_the_others_of_it() -> None:
     """ruling 9: f = 0.6, 0.06, 0.06; the second shares the first's session, the third is alone."""
     features = [replace(PLAIN, session_id="s"), replace(PLAIN, session_id="s"), replace(PLAIN, session_id="t")]
-    found = blended_scores("ramen", pool([1.0, 0.1, 0.1], features=features), ALL[:3], dense_trust=1.0, weights=WEIGHTS)
-    assert (found * GREATEST).tolist() == pytest.approx([0.6 + 0.15, 0.06 + 0.15, 0.06 + 0.015])
+    scores = blended_scores(
+        "ramen", pool([1.0, 0.1, 0.1], features=features), ALL[:3], dense_trust=1.0, weights=WEIGHTS
+    )
+    assert (scores * GREATEST).tolist() == pytest.approx([0.6 + 0.15, 0.06 + 0.15, 0.06 + 0.015])
 
 
 def test_memories_without_a_session_do_not_share_one() -> None:
     """ruling 9"""
-    found = blended_scores("ramen", pool([1.0, 0.1]), ALL[:2], dense_trust=1.0, weights=WEIGHTS)
-    assert (found * GREATEST).tolist() == pytest.approx([0.75, 0.075])
+    scores = blended_scores("ramen", pool([1.0, 0.1]), ALL[:2], dense_trust=1.0, weights=WEIGHTS)
+    assert (scores * GREATEST).tolist() == pytest.approx([0.75, 0.075])
 
 
 def test_words_have_four_tenths_of_the_blend_and_meaning_six() -> None:
     """ruling 9: 0.4 × 4/4 + 0.6 × 0.5, and 0.4 × 1/4 + 0.6 × 1."""
-    found = blend(pool([0.5, 1.0], [4.0, 1.0]), dense_trust=1.0, words=0.4)
+    found = blended_similarity(pool([0.5, 1.0], [4.0, 1.0]), dense_trust=1.0, words=0.4)
     assert found.tolist() == pytest.approx([0.7, 0.7])
 
 
 def test_without_trust_in_the_vectors_words_have_the_whole_blend() -> None:
     """ruling 8: w = 1 − 0.6 × 0."""
-    assert blend(pool([1.0, 0.0], [1.0, 4.0]), dense_trust=0.0, words=0.4).tolist() == pytest.approx([0.25, 1.0])
+    assert blended_similarity(pool([1.0, 0.0], [1.0, 4.0]), dense_trust=0.0, words=0.4).tolist() == pytest.approx(
+        [0.25, 1.0]
+    )
 
 
 def test_half_a_trust_gives_meaning_half_of_its_share() -> None:
     """ruling 8: w = 1 − 0.6 × 0.5 = 0.7."""
-    assert blend(pool([1.0], [2.0]), dense_trust=0.5, words=0.4).tolist() == pytest.approx([0.7 + 0.3])
+    assert blended_similarity(pool([1.0], [2.0]), dense_trust=0.5, words=0.4).tolist() == pytest.approx([0.7 + 0.3])
 
 
 def test_an_empty_pool_has_no_scores() -> None:
     """spec P9"""
-    found = blended_scores("ramen", pool([]), ALL[:0], dense_trust=1.0, weights=WEIGHTS)
-    assert found.shape == (0,)
-    assert found.dtype == np.float32
+    scores = blended_scores("ramen", pool([]), ALL[:0], dense_trust=1.0, weights=WEIGHTS)
+    assert scores.shape == (0,)
+    assert scores.dtype == np.float32
 
 
 @pytest.mark.parametrize(
@@ -205,8 +209,8 @@ def test_among_many_similar_candidates_a_neighbour_does_not_outrank_the_answer()
     """The first is asked for, but its next turn is no candidate, as those of all others are."""
     features = [replace(PLAIN, session_id="s", turn=turn) for turn in (0, *range(7, 27))]
     cosines = [1.0, *[0.95, 0.9] * 10]
-    found = blended_scores("ramen", pool(cosines, features=features), ALL[:21], dense_trust=1.0, weights=WEIGHTS)
-    assert found.argmax() == 0
+    scores = blended_scores("ramen", pool(cosines, features=features), ALL[:21], dense_trust=1.0, weights=WEIGHTS)
+    assert scores.argmax() == 0
 
 
 @pytest.mark.parametrize("others", [0, 5, 40])
@@ -214,14 +218,14 @@ def test_an_answer_comes_before_the_question_that_it_answers(others: int) -> Non
     """However many other candidates there are: f = 0.6 and 0.54, of the others 0.18."""
     asked = replace(PLAIN, session_id="s", turn=0, actors=("Ann",), signals=WordingSignals(asks=True))
     answered = replace(PLAIN, session_id="s", turn=1, actors=("Bo",))
-    found = blended_scores(
+    scores = blended_scores(
         "ramen",
         pool([1.0, 0.9, *[0.3] * others], features=[asked, answered, *[PLAIN] * others]),
         ALL[: 2 + others],
         dense_trust=1.0,
         weights=WEIGHTS,
     )
-    assert found.argmax() == 1
+    assert scores.argmax() == 1
 
 
 def test_turns_of_no_session_are_no_neighbours() -> None:
@@ -231,8 +235,8 @@ def test_turns_of_no_session_are_no_neighbours() -> None:
 def test_only_the_very_next_turn_counts() -> None:
     features = [replace(PLAIN, session_id="s", turn=0), replace(PLAIN, session_id="s", turn=2)]
     weights = replace(WEIGHTS, session=0)
-    found = blended_scores("ramen", pool([0.5, 1.0], features=features), ALL[:2], dense_trust=1.0, weights=weights)
-    assert (found * weights.greatest).tolist() == pytest.approx([0.3, 0.6])
+    scores = blended_scores("ramen", pool([0.5, 1.0], features=features), ALL[:2], dense_trust=1.0, weights=weights)
+    assert (scores * weights.greatest).tolist() == pytest.approx([0.3, 0.6])
 
 
 @pytest.mark.parametrize(
@@ -256,8 +260,8 @@ def test_what_a_person_answers_is_about_what_was_asked(asker: str, answerer: str
 def test_without_trust_in_the_vectors_turns_count_by_themselves() -> None:
     features = [replace(PLAIN, session_id="s", turn=at) for at in range(2)]
     weights = replace(WEIGHTS, session=0)
-    found = blended_scores("梅雨", pool([0, 0], [1.0, 2.0], features), ALL[:2], dense_trust=0.0, weights=weights)
-    assert (found * weights.greatest).tolist() == pytest.approx([0.5, 1.0])
+    scores = blended_scores("梅雨", pool([0, 0], [1.0, 2.0], features), ALL[:2], dense_trust=0.0, weights=weights)
+    assert (scores * weights.greatest).tolist() == pytest.approx([0.5, 1.0])
 
 
 @pytest.mark.parametrize(
@@ -299,10 +303,10 @@ def test_a_candidate_that_has_all_that_goes_together_is_near_one() -> None:
     best = RankingFeatures("s", 0, ("user", "Hashi"), ("joy",), 15, 0, signs)
     after = RankingFeatures("s", 1, (), (), 0, 0)
     query, joy = "when should I call Hashi, and how was it?", frozenset({"joy"})
-    found = blended_scores(
+    scores = blended_scores(
         query, pool([1, 1], [3, 3], [best, after]), ALL[:2], dense_trust=1.0, emotions=joy, weights=WEIGHTS
     )
-    assert float(found[0]) == pytest.approx(2.1875 / 2.5625)
+    assert float(scores[0]) == pytest.approx(2.1875 / 2.5625)
 
 
 @given(CANDIDATES, st.floats(-1, 1, width=32), st.floats(0, 1))
@@ -310,7 +314,7 @@ def test_a_score_lies_between_nought_and_one(
     candidates: list[tuple[float, float, RankingFeatures]], cosine: float, trust: float
 ) -> None:
     """ruling 9: negative cosines included."""
-    found = blended_scores(
+    scores = blended_scores(
         "what did I tell Hashi",
         pool(
             [cosine for _ in candidates], [bm25 for _, bm25, _ in candidates], [features for *_, features in candidates]
@@ -319,7 +323,7 @@ def test_a_score_lies_between_nought_and_one(
         dense_trust=trust,
         weights=WEIGHTS,
     )
-    assert ((found >= 0) & (found <= 1)).all()
+    assert ((scores >= 0) & (scores <= 1)).all()
 
 
 @given(CANDIDATES, st.permutations(range(8)), st.floats(0, 1))

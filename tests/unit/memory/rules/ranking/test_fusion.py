@@ -13,9 +13,9 @@ LISTS = st.lists(st.lists(st.sampled_from("abcdef"), unique=True, max_size=6), m
 
 def test_what_both_lists_hold_is_first() -> None:
     """a: 1/61; b: 1/62 + 1/61; c: 1/62. Least 1/62 = 0.016129, most 0.032522: a has (1/61 − 1/62) / (1/61)."""
-    found = fused_by_rrf(["a", "b"], ["b", "c"])
-    assert [item for item, _ in found] == ["b", "a", "c"]
-    assert [score for _, score in found] == pytest.approx([1.0, 1 / 62, 0.0], abs=1e-9)
+    fused = fused_by_rrf(["a", "b"], ["b", "c"])
+    assert [item for item, _ in fused] == ["b", "a", "c"]
+    assert [score for _, score in fused] == pytest.approx([1.0, 1 / 62, 0.0], abs=1e-9)
 
 
 def test_a_greater_k_brings_the_places_closer() -> None:
@@ -32,9 +32,9 @@ def test_nothing_is_fused_to_nothing_and_equals_all_have_one() -> None:
 
 @given(LISTS)
 def test_each_item_comes_once_with_a_share_best_first(lists: list[list[str]]) -> None:
-    found = fused_by_rrf(*lists)
-    assert sorted(item for item, _ in found) == sorted({item for one in lists for item in one})
-    scores = [score for _, score in found]
+    fused = fused_by_rrf(*lists)
+    assert sorted(item for item, _ in fused) == sorted({item for one in lists for item in one})
+    scores = [score for _, score in fused]
     assert scores == sorted(scores, reverse=True)
     assert all(0 <= score <= 1 for score in scores)
 

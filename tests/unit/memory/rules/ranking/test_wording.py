@@ -16,7 +16,7 @@ from madeleine.memory.rules.ranking.blended import (
     read_query,
     wording_signals,
 )
-from madeleine.storage.qdrant.schema import packed, unpacked
+from madeleine.storage.qdrant.schema import packed_signals, unpacked_signals
 
 
 @pytest.mark.parametrize(
@@ -93,7 +93,7 @@ def test_one_word_in_twenty_makes_a_text_of_the_first_person(text: str, share: f
 def test_any_text_can_be_read_and_kept_in_one_number(text: str) -> None:
     found = wording_signals(text)
     assert 0 <= found.first_person <= 1
-    back = unpacked(packed(found))
+    back = unpacked_signals(packed_signals(found))
     assert (back.asks, back.tells_when, back.prefers) == (found.asks, found.tells_when, found.prefers)
     assert back.first_person == pytest.approx(found.first_person, abs=0.005)
 
@@ -105,7 +105,7 @@ def test_every_sign_has_a_bit_of_its_own() -> None:
         WordingSignals(prefers=True),
         WordingSignals(first_person=1.0),
     ]
-    assert [unpacked(packed(one)) for one in each] == each
+    assert [unpacked_signals(packed_signals(one)) for one in each] == each
 
 
 @pytest.mark.parametrize(

@@ -6,7 +6,7 @@ from dataclasses import replace
 
 from madeleine.memory.keyword_search import SearchHit
 from madeleine.memory.model import Provenance
-from madeleine.memory.rules.searching.hits import deduplicated, newest_first
+from madeleine.memory.rules.searching.hits import deduplicated_hits, newest_hits_first
 from tests.doubles import NOW
 
 HIT = SearchHit(
@@ -18,9 +18,9 @@ HIT = SearchHit(
 def test_hits_with_one_source_id_and_beginning_come_once_the_first_of_them() -> None:
     same = replace(HIT, snippet="x" * 100 + "another end")
     note, other, third = replace(HIT, source="notes"), replace(HIT, snippet="y"), replace(HIT, id="b")
-    assert deduplicated([HIT, same, note, other, third, HIT]) == [HIT, note, other, third]
+    assert deduplicated_hits([HIT, same, note, other, third, HIT]) == [HIT, note, other, third]
 
 
 def test_the_newest_comes_first_and_equal_times_by_id() -> None:
     later, twin = replace(HIT, position=(2, "z")), replace(HIT, position=(1, "b"))
-    assert newest_first([twin, HIT, later]) == [later, HIT, twin]
+    assert newest_hits_first([twin, HIT, later]) == [later, HIT, twin]

@@ -35,27 +35,27 @@ def a_hit(source: SearchSource, id_: str) -> SearchHit:
 
 def test_a_tag_weighs_less_the_more_texts_hold_it() -> None:
     """1 / log2(2 + n): tag 0 is held by 6, tag 1 by 14, no text has a related theme: 1/3, 1/4, 1."""
-    found = matches(numbers={0b01: 4, 0b10: 12, 0b11: 2})
-    assert list(tag_weights([found], 2)) == pytest.approx([1 / 3, 1 / 4, 1.0])
-    assert tag_weights([found, found], 2)[0] == pytest.approx(1 / 3.8073549)  # log2(14)
+    matching = matches(numbers={0b01: 4, 0b10: 12, 0b11: 2})
+    assert list(tag_weights([matching], 2)) == pytest.approx([1 / 3, 1 / 4, 1.0])
+    assert tag_weights([matching, matching], 2)[0] == pytest.approx(1 / 3.8073549)  # log2(14)
 
 
 def test_one_that_holds_the_rare_tag_goes_before_newer_ones_with_the_common_one() -> None:
     common = [(1_000 + n, f"c{n}", 0b01) for n in range(300)]
-    found = matches((1, "rare", 0b10), *common)
-    assert ids(found, tags=2, limit=3)[0] == "rare"
-    assert ids(found, tags=2, limit=3) == ["rare", "c299", "c298"]
+    matching = matches((1, "rare", 0b10), *common)
+    assert ids(matching, tags=2, limit=3)[0] == "rare"
+    assert ids(matching, tags=2, limit=3) == ["rare", "c299", "c298"]
 
 
 def test_what_holds_no_tag_but_a_related_theme_only_fills_up() -> None:
-    found = matches((9, "related", 0b100), (1, "own", 0b001), numbers={0b100: 1, 0b001: 1_000})
-    assert ids(found, tags=2, limit=2) == ["own", "related"]
-    assert ids(found, tags=2, limit=1) == ["own"]
+    matching = matches((9, "related", 0b100), (1, "own", 0b001), numbers={0b100: 1, 0b001: 1_000})
+    assert ids(matching, tags=2, limit=2) == ["own", "related"]
+    assert ids(matching, tags=2, limit=1) == ["own"]
 
 
 def test_a_related_theme_lifts_one_of_equals() -> None:
-    found = matches((9, "plain", 0b001), (1, "lifted", 0b101))
-    assert ids(found, tags=2, limit=2) == ["lifted", "plain"]
+    matching = matches((9, "plain", 0b001), (1, "lifted", 0b101))
+    assert ids(matching, tags=2, limit=2) == ["lifted", "plain"]
 
 
 def test_the_pool_is_four_times_the_limit_of_those_near_the_best_and_else_the_limit() -> None:

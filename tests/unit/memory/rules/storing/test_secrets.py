@@ -89,16 +89,16 @@ ORDINARY = [
 @pytest.mark.parametrize(("kind", "secret"), [(kind, one) for kind, some in SECRETS.items() for one in some])
 def test_a_secret_of_a_known_form_is_taken_out_and_the_text_around_it_stays(kind: str, secret: str) -> None:
     for before, after in (("", ""), ("Use ", " from now on."), ("key（", "）です"), ('{"a": "', '"}'), ("\n", "\n")):
-        found = redact_secrets(before + secret + after)
-        assert found.text == f"{before}[redacted: {kind}]{after}"
-        assert found.found == {kind: 1}
+        redaction = redact_secrets(before + secret + after)
+        assert redaction.text == f"{before}[redacted: {kind}]{after}"
+        assert redaction.found == {kind: 1}
 
 
 @pytest.mark.parametrize(("before", "secret", "after", "kind"), IN_CONTEXT)
 def test_a_secret_is_known_by_its_name(before: str, secret: str, after: str, kind: str) -> None:
-    found = redact_secrets(before + secret + after)
-    assert found.text == f"{before}[redacted: {kind}]{after}"
-    assert found.found == {kind: 1}
+    redaction = redact_secrets(before + secret + after)
+    assert redaction.text == f"{before}[redacted: {kind}]{after}"
+    assert redaction.found == {kind: 1}
 
 
 @pytest.mark.parametrize("text", ORDINARY)
@@ -108,14 +108,14 @@ def test_ordinary_text_stays_as_it_is(text: str) -> None:
 
 def test_several_are_counted_by_kind() -> None:
     npm = SECRETS["npm token"][0]
-    found = redact_secrets(f"{npm} and {npm}, and password=hunter2 at postgres://a:b1c2@d")
-    assert found.found == {"npm token": 2, "password": 2}
-    assert found.text.count("[redacted: ") == 4
+    redaction = redact_secrets(f"{npm} and {npm}, and password=hunter2 at postgres://a:b1c2@d")
+    assert redaction.found == {"npm token": 2, "password": 2}
+    assert redaction.text.count("[redacted: ") == 4
 
 
 def test_a_private_key_that_is_cut_off_is_taken_out_as_far_as_it_goes() -> None:
-    found = redact_secrets("-----BEGIN PRIVATE " + f"KEY-----\n{BODY}\n\nThat was all I could read of it.")
-    assert found.text == "[redacted: private key]\n\nThat was all I could read of it."
+    redaction = redact_secrets("-----BEGIN PRIVATE " + f"KEY-----\n{BODY}\n\nThat was all I could read of it.")
+    assert redaction.text == "[redacted: private key]\n\nThat was all I could read of it."
 
 
 def test_a_private_key_in_one_escaped_line_is_taken_out() -> None:

@@ -7,7 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from madeleine.memory.rules.searching.hits import SNIPPET_CHARS, excerpt, first_term_finder
-from madeleine.memory.text.normalization import fold
+from madeleine.memory.text.normalization import fold_text
 
 FILLER = "many words that nobody looks for " * 40
 
@@ -59,7 +59,7 @@ def test_a_snippet_is_never_too_long_and_is_a_part_of_the_text(before: str, word
 @given(st.text(st.characters(codec="ascii"), max_size=900), st.sampled_from(["q", "quince", "a b"]))
 def test_what_was_found_stands_in_the_snippet(text: str, word: str) -> None:
     text += word
-    assert word in fold(excerpt(text + "." * 300, first_term_finder([word])))
+    assert word in fold_text(excerpt(text + "." * 300, first_term_finder([word])))
 
 
 def test_two_long_terms_that_differ_at_their_ends_are_looked_for_in_no_time() -> None:

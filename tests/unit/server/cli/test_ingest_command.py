@@ -12,8 +12,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from madeleine.memory.errors import InvalidInput
-from madeleine.server.cli import ingest_reading
-from madeleine.server.cli.ingest_reading import Document, DocumentPart
+from madeleine.server.cli import ingest_command
+from madeleine.server.cli.ingest_command import Document, DocumentPart
 
 MOST = 40
 
@@ -38,20 +38,20 @@ def lines(*messages: Any) -> bytes:
 
 def test_a_text_is_cut_at_paragraphs_and_nothing_is_lost() -> None:
     text = "The first paragraph is here.\n\nThe second one is here.\n\nThe third."
-    found = parts(text.encode())
-    assert [part.text for part in found] == [
+    document_parts = parts(text.encode())
+    assert [part.text for part in document_parts] == [
         "The first paragraph is here.\n\n", "The second one is here.\n\nThe third."
     ]  # fmt: skip
-    assert sum(part.size for part in found) == len(text)
+    assert sum(part.size for part in document_parts) == len(text)
 
 
 @given(st.text(st.sampled_from("ab. \né雨👩`")).filter(str.strip), st.integers(1, 7))
 def test_parts_join_back_whatever_the_size_of_what_is_read_at_once(text: str, at_once: int) -> None:
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(ingest_reading, "BLOCK_BYTES", at_once)
-        found = parts(text.encode(), most=9)
-    assert all(len(part.text) <= 9 for part in found)
-    assert "".join("".join(part.text for part in found).split()) == "".join(text.split())
+        patch.setattr(ingest_command, "BLOCK_BYTES", at_once)
+        document_parts = parts(text.encode(), most=9)
+    assert all(len(part.text) <= 9 for part in document_parts)
+    assert "".join("".join(part.text for part in document_parts).split()) == "".join(text.split())
 
 
 def test_equal_beginnings_have_equal_keys_whatever_the_file_is_called() -> None:
@@ -87,7 +87,7 @@ def test_only_what_is_needed_is_read() -> None:
     file: Any = Endless()
     found = list(islice(Document(file, "-", about="", most_chars=1_000).parts(), 100))
     assert all(len(part.text) <= 1_000 for part in found)
-    assert file.given <= 3 * ingest_reading.BLOCK_BYTES
+    assert file.given <= 3 * ingest_command.BLOCK_BYTES
 
 
 @pytest.mark.parametrize(
@@ -109,7 +109,7 @@ def test_what_is_no_text_is_refused_with_what_to_do(content: bytes, said: str) -
 
 
 def test_each_message_has_its_speaker_and_its_time() -> None:
-    found = parts(
+    document_parts = parts(
         lines(
             {"speaker": "Ada", "text": "Hello.", "ts": "2026-03-01T12:00:00Z", "session": "s1"},
             {"role": "assistant", "content": [{"type": "text", "text": "Hi."}, {"type": "image"}], "ts": 1_772_366_400},
@@ -118,13 +118,13 @@ def test_each_message_has_its_speaker_and_its_time() -> None:
         ),
         name="chat.jsonl",
     )
-    assert [(part.text, part.speaker, part.when, part.session_id) for part in found] == [
+    assert [(part.text, part.speaker, part.when, part.session_id) for part in document_parts] == [
         ("Hello.", "Ada", "2026-03-01T12:00:00Z", "s1"),
         ("Hi.", "assistant", "2026-03-01T12:00:00+00:00", ""),
         ("Bye.", "user", "2026-03-01T12:00:00+00:00", ""),
         ("", "", "", ""),
     ]
-    assert len({part.key for part in found}) == 4
+    assert len({part.key for part in document_parts}) == 4
 
 
 def test_a_conversation_is_known_by_its_first_line_too() -> None:
@@ -135,10 +135,10 @@ def test_a_conversation_is_known_by_its_first_line_too() -> None:
 
 def test_a_message_too_long_for_a_call_comes_in_several_parts() -> None:
     text = "It rained all day. " * 5
-    found = parts(lines({"speaker": "Ada", "text": text}), name="a.jsonl")
-    assert "".join(part.text for part in found) == text
-    assert {part.speaker for part in found} == {"Ada"}
-    assert [bool(part.size) for part in found] == [False] * (len(found) - 1) + [True]
+    document_parts = parts(lines({"speaker": "Ada", "text": text}), name="a.jsonl")
+    assert "".join(part.text for part in document_parts) == text
+    assert {part.speaker for part in document_parts} == {"Ada"}
+    assert [bool(part.size) for part in document_parts] == [False] * (len(document_parts) - 1) + [True]
 
 
 def test_the_same_message_twice_has_two_keys() -> None:
@@ -173,5 +173,5 @@ def test_a_line_that_is_no_message_is_named(content: bytes, said: str) -> None:
 
 
 def test_a_line_without_an_end_is_refused(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(ingest_reading, "MAX_LINE_BYTES", 1024 * 1024)
+    monkeypatch.setattr(ingest_command, "MAX_LINE_BYTES", 1024 * 1024)
     assert "Line 1 of a.jsonl has more than 1 MB" in refused(b'{"text": "' + b"x" * 2**21, "a.jsonl")
