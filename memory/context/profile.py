@@ -73,8 +73,8 @@ class EditProfile:
         before = _find_entry(entries, kind, name)
         if before is None and sum(entry.kind == kind and not entry.learnt for entry in entries) >= MAX_ENTRIES_PER_KIND:
             raise InvalidInput(
-                f"There are already {MAX_ENTRIES_PER_KIND} entries of the kind {kind}, each part of every prompt. Nothing "
-                "was written: remove one that is not needed, or store this as a memory."
+                f"There are already {MAX_ENTRIES_PER_KIND} entries of the kind {kind}, each part of every prompt. "
+                "Nothing was written: remove one that is not needed, or store this as a memory."
             )
         entry = ProfileEntry(kind=kind, name=name, value=value, updated_at=self.now())
         if before is not None:
