@@ -44,16 +44,16 @@ class RedactingFormatter(logging.Formatter):
     """Tracebacks hold the place and type of an error; its message only where that cannot be somebody's text."""
 
     def formatException(self, ei: _ExceptionInfo) -> str:
-        return "".join(_traceback(ei[1])).rstrip("\n") if ei[1] else ""
+        return "".join(_redacted_traceback(ei[1])).rstrip("\n") if ei[1] else ""
 
 
-def _traceback(error: BaseException) -> list[str]:
+def _redacted_traceback(error: BaseException) -> list[str]:
     cause = error.__cause__ or (None if error.__suppress_context__ else error.__context__)
-    lines = [*_traceback(cause), "\nThen:\n\n"] if cause else []
+    lines = [*_redacted_traceback(cause), "\nThen:\n\n"] if cause else []
     lines += ["Traceback (most recent call last):\n", *traceback.format_tb(error.__traceback__)]
     is_safe = isinstance(error, _SAFE_ERRORS) and not isinstance(error, _QUOTING_ERRORS)
     lines.append(f"{type(error).__module__}.{type(error).__qualname__}{f': {error}' if is_safe else ''}\n")
     if isinstance(error, BaseExceptionGroup):
         for number, part in enumerate(error.exceptions, 1):
-            lines += [f"\nPart {number}:\n\n", *_traceback(part)]
+            lines += [f"\nPart {number}:\n\n", *_redacted_traceback(part)]
     return lines

@@ -64,11 +64,6 @@ class HostClient(ToolClient):
         self._request_count = 0
         self._lost = False
 
-    async def input_schema(self, tool: str) -> Mapping[str, Any] | None:
-        """The JSON schema of a tool's arguments; None if this connection does not list the tool."""
-        tools: list[dict[str, Any]] = (await self.request("tools/list", {}))["tools"]
-        return next((each["inputSchema"] for each in tools if each["name"] == tool), None)
-
     async def initialize(self, name: str) -> None:
         """The handshake of all versions: a host that is older than this program takes part in it as well."""
         await self.request("initialize", initialize_params(name))

@@ -60,7 +60,7 @@ class Forwarder:
         Raises `HostRefused` if there never was a host."""
         with suppress(BrokenPipeError, ConnectCancelled):
             self._connect()
-            while self._goes_on():
+            while self._continues():
                 self._forward_ready()
         self._disconnect()
         unanswered = list(self._pending.fail(HOST_ENDED_MESSAGE, repeatable_too=True))
@@ -69,7 +69,7 @@ class Forwarder:
                 self.client_out.write(answer)
         return not unanswered
 
-    def _goes_on(self) -> bool:
+    def _continues(self) -> bool:
         if self._until is None:
             return True
         return time.monotonic() < self._until and bool(self._host or self.client_out.unsent)

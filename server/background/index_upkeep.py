@@ -91,9 +91,11 @@ class IndexUpkeep:
     async def run(self) -> None:
         async with asyncio.TaskGroup() as tasks:
             unavailable = (StorageFull, IndexUnavailable)
-            tasks.create_task(_repeat(self._keep_index, "updating the index", CATCH_UP_SECONDS, unavailable))
-            tasks.create_task(_repeat(self._fill_in_vectors, "adding missing vectors", EMBED_RETRY_SECONDS))
-            tasks.create_task(_repeat(self._erase, "erasing forgotten memories from the files", ERASE_RETRY_SECONDS))
+            tasks.create_task(_repeat_work(self._keep_index, "updating the index", CATCH_UP_SECONDS, unavailable))
+            tasks.create_task(_repeat_work(self._fill_in_vectors, "adding missing vectors", EMBED_RETRY_SECONDS))
+            tasks.create_task(
+                _repeat_work(self._erase, "erasing forgotten memories from the files", ERASE_RETRY_SECONDS)
+            )
 
     async def _keep_index(self) -> None:
         self._changes += await self.keeper.catch_up()
@@ -125,7 +127,7 @@ class IndexUpkeep:
         await asyncio.sleep(EMBED_RETRY_SECONDS)
 
 
-async def _repeat(
+async def _repeat_work(
     work: Callable[[], Awaitable[None]],
     description: str,
     retry_seconds: float,
@@ -152,10 +154,10 @@ async def open_index(
     """The index, equal to the ledger: caught up from its pending marks, or rebuilt if it is damaged, incomplete, of
     another model, in another place than before, or differs from the ledger in the number of memories."""
     fingerprint = IndexFingerprint(embedder.model, await embedder.dimension())
-    place, open_there, create_there = await _index_place(settings, ledger, fingerprint)
+    place, open_there = await _index_place(settings, ledger, fingerprint)
     if not rebuild and await ledger.index_source.setting(INDEX_BUILT_SETTING) == place:
         try:
-            async with _closed_on_error(await open_there()) as index:
+            async with _closed_on_error(await open_there(anew=False)) as index:
                 keeper = IndexKeeper(ledger.index_source, index, embedder)
                 # The last process may have been killed between the ledger and the index.
                 await keeper.remove_memories([id_ for _, id_ in await ledger.erasure.pending_scrubs()])
@@ -165,7 +167,7 @@ async def open_index(
         except IndexNeedsRebuild as error:
             logger.warning("rebuilding the index from the ledger: %s", error)
     await ledger.index_source.set_setting(INDEX_BUILT_SETTING, None)
-    async with _closed_on_error(await create_there()) as index:
+    async with _closed_on_error(await open_there(anew=True)) as index:
         keeper = IndexKeeper(ledger.index_source, index, embedder)
         await keeper.rebuild(progress)
         await keeper.catch_up()
@@ -175,13 +177,13 @@ async def open_index(
 
 async def _index_place(
     settings: Settings, ledger: Ledger, fingerprint: IndexFingerprint
-) -> tuple[str, Callable[[], Awaitable[Index]], Callable[[], Awaitable[Index]]]:
-    """Its name, and how to open the index there or create an empty one."""
+) -> tuple[str, Callable[..., Awaitable[Index]]]:
+    """Its name, and a function that opens the index there, or with `anew` creates an empty one."""
     if not settings.qdrant_url:
         from madeleine.storage.qdrant.edge import EdgeIndex
 
         path = settings.data_dir / INDEX_FOLDER
-        return "edge", partial(EdgeIndex.open, path, fingerprint), partial(EdgeIndex.create_anew, path, fingerprint)
+        return "edge", lambda anew: (EdgeIndex.create_anew if anew else EdgeIndex.open)(path, fingerprint)
     from madeleine.storage.qdrant.server import ServerIndex
 
     # One for each ledger: a rebuild drops it first.
@@ -190,8 +192,7 @@ async def _index_place(
         collection = f"madeleine-{uuid.uuid4().hex}"
         await ledger.index_source.set_setting(COLLECTION_SETTING, collection)
     url = settings.qdrant_url
-    open_there = partial(ServerIndex.open, url, fingerprint, collection=collection)
-    return url, open_there, partial(open_there, anew=True)
+    return url, partial(ServerIndex.open, url, fingerprint, collection=collection)
 
 
 @asynccontextmanager

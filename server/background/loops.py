@@ -38,8 +38,8 @@ class PollingLoop(ABC):
         """`wait` is called before each poll."""
         self._wait = wait
         self._stopping = False
-        self._idle = asyncio.Event()
-        self._idle.set()
+        self._working = asyncio.Lock()
+        """Held while a poll is at work."""
 
     @abstractmethod
     async def poll(self) -> None:
@@ -47,7 +47,8 @@ class PollingLoop(ABC):
 
     async def wait_until_idle(self) -> None:
         """Returns when no poll is at work."""
-        await self._idle.wait()
+        async with self._working:
+            pass
 
     async def run(self) -> None:
         while not self._stopping:
@@ -73,14 +74,6 @@ class PollingLoop(ABC):
             yield
         finally:
             await self.stop(task)
-
-    @contextmanager
-    def _at_work(self) -> Iterator[None]:
-        self._idle.clear()
-        try:
-            yield
-        finally:
-            self._idle.set()
 
 
 class PolledThread(Protocol):
@@ -114,7 +107,7 @@ class MemoryThreadLoop(PollingLoop):
         """Take turns until nothing is left to read."""
         more = True
         while more and not self._stopping and (thread := self._thread()) is not None:
-            with self._at_work():
+            async with self._working:
                 try:
                     thread.new_messages.clear()
                     async with self._language() as language:
@@ -212,7 +205,7 @@ class PatrolSchedule(PollingLoop):
         if (opened := self._opened()) is None:
             return
         ledger, patrol = opened
-        with self._at_work():
+        async with self._working:
             try:
                 patrolled: set[BeingId] = set()
                 # Read again for each: an agent may have run a patrol of the next one during this one's.

@@ -96,7 +96,7 @@ def _add_audit(commands: Commands, json: argparse.ArgumentParser) -> None:
     add("--since", metavar="T", help="ISO date or time")
     add("--until", metavar="T", help="ISO date or time, inclusive")
     add("--event", metavar="E", help="only this: store, recall, patrol and so on")
-    add("--limit", metavar="N", type=_count, default=100, help="the last N entries (default 100)")
+    add("--limit", metavar="N", type=_positive_count, default=100, help="the last N entries (default 100)")
 
 
 def _add_patrol(commands: Commands, json: argparse.ArgumentParser) -> None:
@@ -109,7 +109,7 @@ def _add_patrol(commands: Commands, json: argparse.ArgumentParser) -> None:
     verbs = patrol.add_subparsers(dest="verb", metavar="verb")
     text = "list patrols, the latest first: when, how they ended, what they changed"
     runs = verbs.add_parser("runs", parents=[json], help=text)
-    runs.add_argument("--limit", metavar="N", type=_count, default=20, help="the last N (default 20)")
+    runs.add_argument("--limit", metavar="N", type=_positive_count, default=20, help="the last N (default 20)")
     undo = verbs.add_parser("undo", parents=[json], help="put back what a patrol changed")
     undo.add_argument("run", metavar="run", help="as `madeleine patrol runs` shows it")
 
@@ -143,18 +143,18 @@ def _add_observe(commands: Commands) -> None:
     add("--key", metavar="K", help="with --role: recorded once, however often it is sent")
     add("--recall", action="store_true", help="print the memories that match the user's message")
     text = "give up after S seconds (default 8)"
-    add("--timeout", metavar="S", type=_seconds, default=HOOK_TIMEOUT_SECONDS, help=text)
+    add("--timeout", metavar="S", type=_timeout_seconds, default=HOOK_TIMEOUT_SECONDS, help=text)
     add("--strict", action="store_true", help="exit with 1 if it was not recorded")
 
 
-def _count(text: str) -> int:
+def _positive_count(text: str) -> int:
     count = int(text)
     if count < 1:
         raise argparse.ArgumentTypeError("must be at least 1")
     return count
 
 
-def _seconds(text: str) -> float:
+def _timeout_seconds(text: str) -> float:
     seconds = float(text)
     if not 0 < seconds <= 3600:
         raise argparse.ArgumentTypeError("must be more than 0 and at most 3600 seconds")

@@ -27,7 +27,7 @@ from madeleine.server.wiring.clocks import utc_now
 from madeleine.server.wiring.data_directory import ledger_alone
 from madeleine.server.wiring.open_memory import configured_redaction
 
-CHUNK_CHARS = 1024 * 1024
+EXPORT_READ_CHARS = 1024 * 1024
 _CONVERSATIONS_FILE = re.compile(r"(?:.*/)?conversations(?:[-_]\d+)?\.json")
 """ChatGPT splits a large export into several."""
 
@@ -71,7 +71,7 @@ class Importer:
             show = stack.enter_context(byte_progress(sum(size for _, size, _ in exports)))
             for name, _, binary in exports:
                 position = 0
-                chunks = iter(partial(io.TextIOWrapper(binary, encoding="utf-8-sig").read, CHUNK_CHARS), "")
+                chunks = iter(partial(io.TextIOWrapper(binary, encoding="utf-8-sig").read, EXPORT_READ_CHARS), "")
                 exported = read_conversations(chunks, max_text_chars=self._max_text_chars)
                 while (conversation := await asyncio.to_thread(next_conversation, exported, path)) is not None:
                     if isinstance(conversation, UnreadableConversation):

@@ -179,8 +179,9 @@ async def ingest_part(call: HostClient, part: DocumentPart, defaults: Mapping[st
 
 async def max_text_chars(call: HostClient) -> int:
     """The host's limit; its settings may differ from ours."""
-    if schema := await call.input_schema("ingest"):
-        return int(schema["properties"]["text"]["maxLength"])
+    for tool in (await call.request("tools/list", {}))["tools"]:
+        if tool["name"] == "ingest":
+            return int(tool["inputSchema"]["properties"]["text"]["maxLength"])
     raise PartRefused("This connection may only read: unset MADELEINE_READ_ONLY and MADELEINE_EXCLUDE_TOOLS.")
 
 
@@ -192,8 +193,8 @@ def open_file(name: str) -> IO[bytes]:
         raise InvalidInput(f"{name} cannot be read: {error.strerror}. Nothing was ingested.") from error
 
 
-BLOCK_BYTES = 64 * 1024
-MAX_LINE_BYTES = 16 * 1024 * 1024
+FILE_READ_BYTES = 64 * 1024
+MAX_MESSAGE_LINE_BYTES = 16 * 1024 * 1024
 KEY_DIGITS = 40
 MAX_LABEL_CHARS = 200
 """Of a speaker, a time or a session."""
@@ -242,7 +243,7 @@ class Document:
 
     def _blocks(self) -> Iterator[bytes]:
         try:
-            while block := self._file.read(BLOCK_BYTES):
+            while block := self._file.read(FILE_READ_BYTES):
                 yield block
         except OSError as error:
             raise InvalidInput(f"{self._name} cannot be read: {error.strerror or error}.") from error
@@ -312,8 +313,8 @@ class Document:
             *lines, unfinished = (unfinished + block).split(b"\n")
             yield from lines
             count += len(lines)
-            if len(unfinished) > MAX_LINE_BYTES:
-                raise self._invalid_line(count + 1, f"has more than {MAX_LINE_BYTES // 1024 // 1024} MB")
+            if len(unfinished) > MAX_MESSAGE_LINE_BYTES:
+                raise self._invalid_line(count + 1, f"has more than {MAX_MESSAGE_LINE_BYTES // 1024 // 1024} MB")
         yield unfinished
 
     def _not_utf8(self, where: str) -> InvalidInput:

@@ -24,7 +24,7 @@ from madeleine.memory.errors import InvalidInput
 from madeleine.memory.ingest.notes import add_note
 from madeleine.memory.model import BeingId, Scope, parse_moment
 from madeleine.server.cli.output import console, print_json, printable, read_text, redaction_note
-from madeleine.server.http.tokens import create_token, parse_being_id
+from madeleine.server.http.tokens import generate_bearer, parse_being_id
 from madeleine.server.settings.settings import Settings
 from madeleine.server.wiring.clocks import utc_now
 from madeleine.server.wiring.data_directory import ledger_alone, open_token_ledger
@@ -165,19 +165,22 @@ async def _create_token(settings: Settings, arguments: argparse.Namespace, now: 
         AnyHttpUrl(resource)
     except ValidationError as error:
         raise InvalidInput(f"--resource: {resource!r} is not a URL; write https://memory.example.org/mcp.") from error
-    new = create_token(
-        being_id,
+    id_, bearer, secret_hash = generate_bearer()
+    token = BearerToken(
+        id=id_,
+        secret_hash=secret_hash,
+        being_id=being_id,
         role=arguments.role,
         read_only=arguments.read_only,
         resource=resource,
         name=arguments.name,
+        created_at=now,
         expires_at=parse_expiry(arguments.expires, now=now),
-        now=now,
     )
     async with open_token_ledger(settings) as ledger:
-        await ledger.add(new.token)
-    print(f"Token {new.token.id} for {new.token.resource}; it is shown this once:", file=sys.stderr)
-    print(new.bearer)
+        await ledger.add(token)
+    print(f"Token {token.id} for {token.resource}; it is shown this once:", file=sys.stderr)
+    print(bearer)
 
 
 def parse_expiry(written: str | None, *, now: datetime) -> datetime | None:

@@ -29,7 +29,7 @@ def main(argv: Sequence[str] | None = None) -> int:
             return EXIT_FAILURE
         raise
     try:
-        return run(arguments)
+        return run_command(arguments)
     except MadeleineError as error:
         print(f"madeleine: {error}", file=sys.stderr)
         is_failure = isinstance(error, ServerUnavailable) and not getattr(error, "usage", False)
@@ -38,7 +38,7 @@ def main(argv: Sequence[str] | None = None) -> int:
         return 130
 
 
-def run(arguments: argparse.Namespace) -> int:
+def run_command(arguments: argparse.Namespace) -> int:
     """The exit code. Raises `MadeleineError`."""
     if arguments.command == "observe":
         from madeleine.server.cli.observe_command import observe_command

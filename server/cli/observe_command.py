@@ -52,7 +52,7 @@ RECALL_PREFACE = (
 
 
 @dataclass(frozen=True, slots=True)
-class Outcome:
+class ObserveOutcome:
     """`recalled` goes to standard output, `complaint` to standard error."""
 
     recalled: str = ""
@@ -69,10 +69,10 @@ def observe_command(arguments: argparse.Namespace) -> int:
     return EXIT_FAILURE if outcome.complaint and arguments.strict else 0
 
 
-def run_with_time_limit(seconds: float, work: Callable[[float], Outcome]) -> Outcome:
+def run_with_time_limit(seconds: float, work: Callable[[float], ObserveOutcome]) -> ObserveOutcome:
     """Run `work` in a thread, which is abandoned after `seconds`, as at a pipe that nobody closes. `work` is given its
     deadline, on the monotonic clock."""
-    outcomes: list[Outcome] = []
+    outcomes: list[ObserveOutcome] = []
     deadline = time.monotonic() + seconds
 
     def run() -> None:
@@ -81,21 +81,21 @@ def run_with_time_limit(seconds: float, work: Callable[[float], Outcome]) -> Out
         except MadeleineError as error:
             is_lost = isinstance(error, ConnectionLost)
             hint = ". Nothing in the transcript is lost: it is read again." if is_lost else ""
-            outcomes.append(Outcome(complaint=f"{error}{hint}"))
+            outcomes.append(ObserveOutcome(complaint=f"{error}{hint}"))
         except Exception as error:  # an agent waits, and a hook may not fail
-            outcomes.append(Outcome(complaint=f"recording the conversation failed: {error!r}"))
+            outcomes.append(ObserveOutcome(complaint=f"recording the conversation failed: {error!r}"))
 
     thread = threading.Thread(target=run, name="observe", daemon=True)
     thread.start()
     thread.join(seconds)
-    late = Outcome(complaint=f"the memory did not answer within {seconds:g} s; the agent continues without it.")
+    late = ObserveOutcome(complaint=f"the memory did not answer within {seconds:g} s; the agent continues without it.")
     return outcomes[0] if outcomes else late
 
 
-def observe_conversation(arguments: argparse.Namespace, deadline: float) -> Outcome:
+def observe_conversation(arguments: argparse.Namespace, deadline: float) -> ObserveOutcome:
     request = parse_input(arguments, _read_standard_input())
     if request is None:
-        return Outcome()
+        return ObserveOutcome()
     variables = environment()
     settings = madeleine_variables(variables)
     data_dir = data_directory(settings.pop("data_dir", None))
@@ -112,7 +112,7 @@ def observe_conversation(arguments: argparse.Namespace, deadline: float) -> Outc
         except MadeleineError as error:  # a read-only client may still recall
             complaint = str(error)
         recalled = recall_for_prompt(call, request.prompt) if arguments.recall and request.prompt else ""
-    return Outcome(recalled, complaint)
+    return ObserveOutcome(recalled, complaint)
 
 
 # --- input --------------------------------------------------------------------------------------------------------

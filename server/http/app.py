@@ -44,7 +44,7 @@ from madeleine.server.http.request_checks import (
 )
 from madeleine.server.mcp.lines import FINISH_SECONDS, OpenRequestCounter
 from madeleine.server.mcp.server import Caller
-from madeleine.server.settings.http import HttpSettings, in_url
+from madeleine.server.settings.http import HttpSettings, host_in_url
 
 MCP_PATH = "/mcp"
 HEALTH_PATH = "/health"
@@ -186,7 +186,7 @@ class CannotListen(MadeleineError):
 
     def __init__(self, host: str, port: int, reason: str) -> None:
         super().__init__(
-            f"Madeleine cannot listen on {in_url(host)}:{port} ({reason}). "
+            f"Madeleine cannot listen on {host_in_url(host)}:{port} ({reason}). "
             "Choose another with --host and --port, or end the program that uses it."
         )
         self.host = host

@@ -27,7 +27,7 @@ from starlette.types import ASGIApp, Message, Receive, Scope, Send
 from madeleine.memory.errors import MadeleineError
 from madeleine.server.http.authentication import request_token
 from madeleine.server.mcp.server import RequestContext
-from madeleine.server.settings.http import LOOPBACK_HOSTS, HttpSettings, in_url, is_loopback
+from madeleine.server.settings.http import LOOPBACK_HOSTS, HttpSettings, host_in_url, is_loopback
 from madeleine.server.settings.language_model import is_valid_key
 
 logger = logging.getLogger(__name__)
@@ -80,7 +80,7 @@ def transport_security_settings(settings: HttpSettings) -> TransportSecuritySett
     """The loopback's names, the public URL, and the configured hosts and origins. Pages of this machine's other servers
     are allowed only where the server listens to this machine alone."""
     url = urlsplit(settings.resource)
-    local: Sequence[str] = (*LOOPBACK_HOSTS, in_url(settings.http_host)) if is_loopback(settings.http_host) else ()
+    local: Sequence[str] = (*LOOPBACK_HOSTS, host_in_url(settings.http_host)) if is_loopback(settings.http_host) else ()
     local_origins = [f"http://{host}" for host in local]
     return TransportSecuritySettings(
         allowed_hosts=[*_with_any_port([*LOOPBACK_HOSTS, *local]), url.netloc, *settings.allowed_hosts],

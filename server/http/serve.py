@@ -30,7 +30,7 @@ from madeleine.server.http.app import GracefulShutdown, bind_listener, build_app
 from madeleine.server.http.authentication import ISSUER_TIMEOUT_SECONDS, BearerTokenVerifier, JwtIssuer, request_caller
 from madeleine.server.http.request_checks import request_language_key
 from madeleine.server.mcp.server import Caller, McpRequestHandlers, call_on_stop_signals, selected_toolset
-from madeleine.server.settings.http import HttpSettings, in_url, is_loopback
+from madeleine.server.settings.http import HttpSettings, host_in_url, is_loopback
 from madeleine.server.settings.settings import Settings
 from madeleine.server.wiring.data_directory import open_token_ledger
 from madeleine.server.wiring.language_models import LanguageModels
@@ -137,7 +137,7 @@ async def serve_http(
                 verifier = BearerTokenVerifier(tokens, JwtIssuer(client, settings) if settings.oauth_issuer else None)
                 app = build_app(handlers.server(), settings, verifier, shutdown, anonymous=anonymous, sse=sse)
                 _log_access_rules(settings, anonymous, has_tokens=has_tokens)
-                listening(f"http://{in_url(settings.http_host)}:{settings.http_port}/mcp")
+                listening(f"http://{host_in_url(settings.http_host)}:{settings.http_port}/mcp")
                 await run_uvicorn(app, listener, shutdown, until=end)
 
 

@@ -9,12 +9,11 @@ import hashlib
 import hmac
 import re
 import secrets
-from dataclasses import dataclass, field
 from datetime import datetime
 from typing import Protocol
 
 from madeleine.memory.bearer_tokens import BearerToken, BearerTokenId
-from madeleine.memory.model import BeingId, Role
+from madeleine.memory.model import BeingId
 
 TOKEN_PREFIX = "mdl_"
 _BEARER_PATTERN = re.compile(r"mdl_([0-9a-f]{12})_([A-Za-z0-9_-]{43})")
@@ -31,36 +30,10 @@ class TokenLedger(Protocol):
         """Return whether a token was ever made."""
 
 
-@dataclass(frozen=True, slots=True)
-class NewBearerToken:
-    token: BearerToken
-    bearer: str = field(repr=False)
-    """The text that the holder sends. It is stored nowhere."""
-
-
-def create_token(
-    being_id: BeingId,
-    *,
-    role: Role,
-    read_only: bool,
-    resource: str,
-    name: str,
-    expires_at: datetime | None,
-    now: datetime,
-) -> NewBearerToken:
+def generate_bearer() -> tuple[BearerTokenId, str, bytes]:
+    """A new token's id, the text that its holder sends, and the hash of its secret. The text is stored nowhere."""
     id_, secret = secrets.token_hex(6), secrets.token_urlsafe(32)
-    token = BearerToken(
-        id=BearerTokenId(id_),
-        secret_hash=hash_token_secret(secret),
-        being_id=being_id,
-        role=role,
-        read_only=read_only,
-        resource=resource,
-        name=name,
-        created_at=now,
-        expires_at=expires_at,
-    )
-    return NewBearerToken(token, f"{TOKEN_PREFIX}{id_}_{secret}")
+    return BearerTokenId(id_), f"{TOKEN_PREFIX}{id_}_{secret}", hash_token_secret(secret)
 
 
 def hash_token_secret(secret: str) -> bytes:

@@ -9,7 +9,7 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
-PREFIX = "MADELEINE_"
+VARIABLE_PREFIX = "MADELEINE_"
 SETTINGS_FILE = "madeleine.toml"
 """In the data directory; the environment wins."""
 PROVIDER_KEY_VARIABLES = {"anthropic": "ANTHROPIC_API_KEY", "openai": "OPENAI_API_KEY"}
@@ -26,9 +26,9 @@ def madeleine_variables(variables: Mapping[str, str]) -> dict[str, str]:
     """Values by the settings' names, as `being` for `MADELEINE_BEING`; an empty variable counts as not set. An ambient
     key is included only if `MADELEINE_LLM` is not another provider."""
     named = {
-        name.removeprefix(PREFIX).lower(): value
+        name.removeprefix(VARIABLE_PREFIX).lower(): value
         for name, value in variables.items()
-        if name.startswith(PREFIX) and value
+        if name.startswith(VARIABLE_PREFIX) and value
     }
     provider_asked = named.get("llm", "").lower()
     ambient = {

@@ -31,7 +31,7 @@ def require(is_valid: Callable[[Any], bool], message: str) -> AfterValidator:
     return AfterValidator(check)
 
 
-def from_json(example: str) -> BeforeValidator:
+def parse_json_text(example: str) -> BeforeValidator:
     """JSON in the environment, a table in the file."""
 
     def parse(written: str) -> object:
@@ -45,7 +45,7 @@ def from_json(example: str) -> BeforeValidator:
 
 NameList = Annotated[tuple[str, ...], parse_text(split_names)]
 """In the environment separated by commas, in the file a list or the same."""
-AnyCase = parse_text(str.lower)
+LowercaseText = parse_text(str.lower)
 Share = Annotated[float, Field(ge=0, le=1)]
 TokenBudget = Annotated[int, Field(ge=0, le=10**12)]
 """0: no limit."""

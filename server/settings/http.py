@@ -38,7 +38,7 @@ def is_loopback(host: str) -> bool:
         return False
 
 
-def in_url(host: str) -> str:
+def host_in_url(host: str) -> str:
     return f"[{host}]" if ":" in host and not host.startswith("[") else host
 
 
@@ -76,4 +76,4 @@ class HttpSettings(BaseModel):
     @property
     def resource(self) -> str:
         """The URL that tokens are bound to."""
-        return self.public_url or f"http://{in_url(self.http_host)}:{self.http_port}/mcp"
+        return self.public_url or f"http://{host_in_url(self.http_host)}:{self.http_port}/mcp"

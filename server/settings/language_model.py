@@ -9,7 +9,7 @@ from pydantic import BaseModel, Field, SecretStr
 
 from madeleine.inference.language.config import LLM_RETRIES, LLM_TIMEOUT_SECONDS, LanguageConfig
 from madeleine.memory.errors import InvalidInput
-from madeleine.server.settings.fields import AnyCase, from_json, parse_text, require
+from madeleine.server.settings.fields import LowercaseText, parse_json_text, parse_text, require
 from madeleine.server.settings.http import is_safe_url, is_whole_url
 
 SMALL_MODEL = "claude-haiku-5-5"
@@ -44,7 +44,7 @@ class LlmSettings(BaseModel):
     """`anthropic_api_key` and `openai_api_key` are the variables that other programs use as well, `ANTHROPIC_API_KEY`
     and `OPENAI_API_KEY`; they count where `llm_api_key` is not set."""
 
-    llm: Annotated[Literal["", "anthropic", "openai", "off"], AnyCase] = ""
+    llm: Annotated[Literal["", "anthropic", "openai", "off"], LowercaseText] = ""
     """"": OpenAI's protocol if there is an `llm_url`, else Anthropic if there is a key for it."""
     llm_api_key: ApiKey = SecretStr("")
     anthropic_api_key: ApiKey = SecretStr("")
@@ -60,7 +60,7 @@ class LlmSettings(BaseModel):
     llm_timeout_seconds: Annotated[float, Field(gt=0, le=3_600)] = LLM_TIMEOUT_SECONDS
     llm_retries: Annotated[int, Field(ge=0, le=10)] = LLM_RETRIES
     llm_prices: Annotated[
-        dict[str, tuple[TokenPrice, TokenPrice]], from_json('{"qwen": [0, 0], "gpt-5": [1.25, 10]}')
+        dict[str, tuple[TokenPrice, TokenPrice]], parse_json_text('{"qwen": [0, 0], "gpt-5": [1.25, 10]}')
     ] = Field(default_factory=dict)
     """Beginning of a model's name → US dollars per million tokens of input and of output."""
 

@@ -24,20 +24,20 @@ from madeleine.patrol.context import PatrolConfig
 from madeleine.patrol.triggers import PatrolTriggers
 from madeleine.server.settings.environment import (
     MAX_TEXT_CHARS,
-    PREFIX,
     SETTINGS_FILE,
+    VARIABLE_PREFIX,
     data_directory,
     environment,
     madeleine_variables,
     read_settings_file,
 )
 from madeleine.server.settings.fields import (
-    AnyCase,
+    LowercaseText,
     NameList,
     Seconds,
     Share,
     TokenBudget,
-    from_json,
+    parse_json_text,
     parse_text,
     require,
 )
@@ -69,7 +69,7 @@ class Settings(HttpSettings, LlmSettings, ContextFlags):
     """Time from the last client's disconnection to the host's end."""
     attach: Literal["", "unix", "tcp"] = ""
     """How clients reach their host: a Unix socket, or loopback TCP with a token; "": the platform's default."""
-    log_level: Annotated[Literal["debug", "info", "warning", "error"], AnyCase] = "info"
+    log_level: Annotated[Literal["debug", "info", "warning", "error"], LowercaseText] = "info"
 
     toolsets: NameList = ()
     tools: NameList = ()
@@ -86,9 +86,9 @@ class Settings(HttpSettings, LlmSettings, ContextFlags):
     recall_min_importance: Share = _RECALL_DEFAULTS.min_importance
     recall_non_inferable_only: bool = False
     """Restrict recall to memories with the theme `non-inferable`."""
-    ranking: Annotated[RankingProfile, AnyCase] = _RECALL_DEFAULTS.ranking
+    ranking: Annotated[RankingProfile, LowercaseText] = _RECALL_DEFAULTS.ranking
     """The profile of calls that choose none."""
-    associative_weights: Annotated[AssociativeWeights, from_json('{"similarity": 0.45}')] = (
+    associative_weights: Annotated[AssociativeWeights, parse_json_text('{"similarity": 0.45}')] = (
         _RECALL_DEFAULTS.profiles.associative
     )
     """Weights of the profile `associative` (ruling 9); one that is left out keeps its default."""
@@ -115,7 +115,7 @@ class Settings(HttpSettings, LlmSettings, ContextFlags):
     patrol_token_budget: TokenBudget = _PATROL_DEFAULTS.token_budget
     compression_threshold: Annotated[int, Field(ge=1, le=10**9)] = _PATROL_DEFAULTS.compression_threshold
 
-    thread: Annotated[Literal["auto", "on", "off"], AnyCase] = "auto"
+    thread: Annotated[Literal["auto", "on", "off"], LowercaseText] = "auto"
     """auto: where a language model was chosen for this program, or `thread_records` is on. on: also with a key that
     lies in the environment for others."""
     thread_seconds: Seconds = 5.0
@@ -142,9 +142,11 @@ def settings_from_variables(
 ) -> Settings:
     """`from_environment`: by the settings' names. Raises as `read_settings` does."""
     if unknown := sorted(set(from_environment) - set(Settings.model_fields)):
-        known = ", ".join(PREFIX + name.upper() for name in Settings.model_fields)
-        raise InvalidInput(f"Unknown setting {PREFIX}{unknown[0].upper()} in the environment. Known are {known}.")
-    settings = _validated(from_environment, "the environment")
+        known = ", ".join(VARIABLE_PREFIX + name.upper() for name in Settings.model_fields)
+        raise InvalidInput(
+            f"Unknown setting {VARIABLE_PREFIX}{unknown[0].upper()} in the environment. Known are {known}."
+        )
+    settings = _validated_settings(from_environment, "the environment")
     file = settings.data_dir / SETTINGS_FILE
     try:
         from_file = read_settings_file(settings.data_dir)
@@ -152,16 +154,16 @@ def settings_from_variables(
         raise InvalidInput(f"{file} cannot be read: {error}. Correct it or remove it.") from error
     for name, reason in (("data_dir", "because the file lies in it"), ("attach", "because it is needed earlier")):
         if name in from_file:
-            raise InvalidInput(f"{name} cannot be set in {file} {reason}: set {PREFIX}{name.upper()}.")
+            raise InvalidInput(f"{name} cannot be set in {file} {reason}: set {VARIABLE_PREFIX}{name.upper()}.")
     if from_file:
-        settings = _validated(from_file | dict(from_environment), str(file))
+        settings = _validated_settings(from_file | dict(from_environment), str(file))
     if overrides:
-        settings = _validated(dict(settings) | dict(overrides), "the command line")
+        settings = _validated_settings(dict(settings) | dict(overrides), "the command line")
     settings.check_language()
     return settings
 
 
-def _validated(values: Mapping[str, Any], source: str) -> Settings:
+def _validated_settings(values: Mapping[str, Any], source: str) -> Settings:
     try:
         return Settings.model_validate(values)
     except ValidationError as error:

@@ -6,7 +6,7 @@ import re
 from pathlib import Path
 
 from madeleine.server.cli.arguments import command_line_parser
-from madeleine.server.settings.environment import PREFIX
+from madeleine.server.settings.environment import VARIABLE_PREFIX
 from madeleine.server.settings.settings import Settings
 
 ROOT = Path(__file__).parents[2]
@@ -18,7 +18,7 @@ DOCUMENTS = sorted(
 DECISIONS = sorted((ROOT / "docs/adr").glob("[0-9]*.md"))
 INDEX, *PAGES = DECISIONS
 _LINK = re.compile(r"\]\(([^)\s]+)\)")
-_SETTING = re.compile(rf"\b{PREFIX}([A-Z0-9_]+)\b(?!…)")
+_SETTING = re.compile(rf"\b{VARIABLE_PREFIX}([A-Z0-9_]+)\b(?!…)")
 
 
 def name_of(path: Path) -> str:

@@ -18,10 +18,10 @@ from mcp.client.client import Client
 from mcp.client.sse import sse_client
 from mcp.client.streamable_http import streamable_http_client
 
-from madeleine.memory.bearer_tokens import BearerTokenId
+from madeleine.memory.bearer_tokens import BearerToken, BearerTokenId
 from madeleine.memory.model import BeingId, Role
 from madeleine.server.http.serve import serve_http
-from madeleine.server.http.tokens import create_token
+from madeleine.server.http.tokens import generate_bearer
 from madeleine.server.settings.settings import Settings
 from madeleine.server.wiring.clocks import utc_now
 from madeleine.server.wiring.data_directory import open_token_ledger
@@ -76,18 +76,21 @@ class Served:
         expires_at: datetime | None = None,
         now: datetime | None = None,
     ) -> str:
-        minted = create_token(
-            BeingId(being),
+        id_, bearer, secret_hash = generate_bearer()
+        token = BearerToken(
+            id=id_,
+            secret_hash=secret_hash,
+            being_id=BeingId(being),
             role=role,
             read_only=read_only,
             resource=resource or self.settings.resource,
             name="",
+            created_at=now or utc_now(),
             expires_at=expires_at,
-            now=now or utc_now(),
         )
         async with open_token_ledger(self.settings) as tokens:
-            await tokens.add(minted.token)
-        return minted.bearer
+            await tokens.add(token)
+        return bearer
 
     async def revoke(self, written: str) -> None:
         async with open_token_ledger(self.settings) as tokens:

@@ -10,12 +10,12 @@ from pathlib import Path
 
 import pytest
 
-from madeleine.memory.bearer_tokens import BearerTokenId
+from madeleine.memory.bearer_tokens import BearerToken, BearerTokenId
 from madeleine.memory.errors import InvalidInput
 from madeleine.memory.model import BeingId
 from madeleine.server.cli.local_commands import parse_expiry
 from madeleine.server.http.serve import anonymous_caller, require_auth_when_exposed
-from madeleine.server.http.tokens import NewBearerToken, create_token, find_valid_token, parse_being_id
+from madeleine.server.http.tokens import find_valid_token, generate_bearer, parse_being_id
 from madeleine.server.mcp.server import Caller
 from madeleine.server.settings.settings import Settings
 from madeleine.storage.sql.administration import open_tokens
@@ -23,30 +23,34 @@ from madeleine.storage.sql.administration import open_tokens
 NOW = datetime(2026, 3, 1, 12, tzinfo=UTC)
 
 
-def minted(*, expires_at: datetime | None = None) -> NewBearerToken:
-    return create_token(
-        BeingId("ada"),
+def new_token(*, expires_at: datetime | None = None) -> tuple[BearerToken, str]:
+    id_, bearer, secret_hash = generate_bearer()
+    token = BearerToken(
+        id=id_,
+        secret_hash=secret_hash,
+        being_id=BeingId("ada"),
         role="human",
         read_only=True,
         resource="https://memory.example.org/mcp",
         name="desk",
+        created_at=NOW,
         expires_at=expires_at,
-        now=NOW,
     )
+    return token, bearer
 
 
 async def test_a_token_is_found_as_it_was_made_and_its_secret_is_nowhere(tmp_path: Path) -> None:
-    made = minted(expires_at=NOW + timedelta(days=1))
+    token, bearer = new_token(expires_at=NOW + timedelta(days=1))
     path = tmp_path / "memory.db"
     async with open_tokens(path) as tokens:
         assert not await tokens.any()
-        await tokens.add(made.token)
+        await tokens.add(token)
         assert await tokens.any()
-        assert await find_valid_token(made.bearer, tokens, now=NOW) == made.token
-        assert await tokens.all() == [made.token]
-    secret = made.bearer.split("_", 2)[2]
+        assert await find_valid_token(bearer, tokens, now=NOW) == token
+        assert await tokens.all() == [token]
+    secret = bearer.split("_", 2)[2]
     assert secret.encode() not in on_disk(tmp_path)
-    assert secret not in repr(made)
+    assert secret not in repr(token)
 
 
 def on_disk(directory: Path) -> bytes:
@@ -54,26 +58,26 @@ def on_disk(directory: Path) -> bytes:
 
 
 async def test_a_revoked_or_expired_token_is_not_recognised_and_stays_known(tmp_path: Path) -> None:
-    made = minted(expires_at=NOW + timedelta(days=1))
+    token, bearer = new_token(expires_at=NOW + timedelta(days=1))
     async with open_tokens(tmp_path / "memory.db") as tokens:
-        await tokens.add(made.token)
-        assert await find_valid_token(made.bearer, tokens, now=NOW + timedelta(days=1)) is None
-        assert await tokens.revoke(made.token.id, at=NOW)
-        assert await tokens.revoke(made.token.id, at=NOW + timedelta(hours=1))
-        assert await find_valid_token(made.bearer, tokens, now=NOW) is None
-        found = await tokens.find(made.token.id)
+        await tokens.add(token)
+        assert await find_valid_token(bearer, tokens, now=NOW + timedelta(days=1)) is None
+        assert await tokens.revoke(token.id, at=NOW)
+        assert await tokens.revoke(token.id, at=NOW + timedelta(hours=1))
+        assert await find_valid_token(bearer, tokens, now=NOW) is None
+        found = await tokens.find(token.id)
         assert found is not None
         assert found.revoked_at == NOW
         assert not await tokens.revoke(BearerTokenId("none"), at=NOW)
 
 
 async def test_a_token_revoked_by_another_process_is_refused_at_once(tmp_path: Path) -> None:
-    path, made = tmp_path / "memory.db", minted()
+    path, (token, bearer) = tmp_path / "memory.db", new_token()
     async with open_tokens(path) as here, open_tokens(path) as there:
-        await there.add(made.token)
-        assert await find_valid_token(made.bearer, here, now=NOW) is not None
-        await there.revoke(made.token.id, at=NOW)
-        assert await find_valid_token(made.bearer, here, now=NOW) is None
+        await there.add(token)
+        assert await find_valid_token(bearer, here, now=NOW) is not None
+        await there.revoke(token.id, at=NOW)
+        assert await find_valid_token(bearer, here, now=NOW) is None
 
 
 async def test_a_new_file_opened_many_times_at_once_is_made_once(tmp_path: Path) -> None:

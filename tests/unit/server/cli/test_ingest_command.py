@@ -48,7 +48,7 @@ def test_a_text_is_cut_at_paragraphs_and_nothing_is_lost() -> None:
 @given(st.text(st.sampled_from("ab. \né雨👩`")).filter(str.strip), st.integers(1, 7))
 def test_parts_join_back_whatever_the_size_of_what_is_read_at_once(text: str, at_once: int) -> None:
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(ingest_command, "BLOCK_BYTES", at_once)
+        patch.setattr(ingest_command, "FILE_READ_BYTES", at_once)
         document_parts = parts(text.encode(), most=9)
     assert all(len(part.text) <= 9 for part in document_parts)
     assert "".join("".join(part.text for part in document_parts).split()) == "".join(text.split())
@@ -87,7 +87,7 @@ def test_only_what_is_needed_is_read() -> None:
     file: Any = Endless()
     found = list(islice(Document(file, "-", about="", most_chars=1_000).parts(), 100))
     assert all(len(part.text) <= 1_000 for part in found)
-    assert file.given <= 3 * ingest_command.BLOCK_BYTES
+    assert file.given <= 3 * ingest_command.FILE_READ_BYTES
 
 
 @pytest.mark.parametrize(
@@ -173,5 +173,5 @@ def test_a_line_that_is_no_message_is_named(content: bytes, said: str) -> None:
 
 
 def test_a_line_without_an_end_is_refused(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(ingest_command, "MAX_LINE_BYTES", 1024 * 1024)
+    monkeypatch.setattr(ingest_command, "MAX_MESSAGE_LINE_BYTES", 1024 * 1024)
     assert "Line 1 of a.jsonl has more than 1 MB" in refused(b'{"text": "' + b"x" * 2**21, "a.jsonl")

@@ -18,8 +18,8 @@ from madeleine.server.cli.main import main
 from madeleine.server.cli.observe_command import (
     MAX_CALL_MESSAGES,
     OVERLAP_MESSAGES,
+    ObserveOutcome,
     ObserveRequest,
-    Outcome,
     parse_hook,
     parse_input,
     recall_for_prompt,
@@ -321,7 +321,7 @@ def test_what_comes_to_mind_is_printed_as_data_and_nothing_where_nothing_does() 
     ],
 )
 def test_an_error_is_a_complaint(error: Exception, said: str) -> None:
-    def work(until: float) -> Outcome:
+    def work(until: float) -> ObserveOutcome:
         raise error
 
     assert run_with_time_limit(9, work).complaint.startswith(said)
@@ -330,9 +330,9 @@ def test_an_error_is_a_complaint(error: Exception, said: str) -> None:
 def test_what_takes_too_long_is_left_behind() -> None:
     never = threading.Event()
 
-    def work(until: float) -> Outcome:
+    def work(until: float) -> ObserveOutcome:
         never.wait()
-        return Outcome("too late")
+        return ObserveOutcome("too late")
 
     found = run_with_time_limit(0.01, work)
     never.set()
@@ -341,7 +341,7 @@ def test_what_takes_too_long_is_left_behind() -> None:
 
 def test_it_is_told_until_when_it_has_time() -> None:
     begun = time.monotonic()
-    assert 8 <= float(run_with_time_limit(9, lambda until: Outcome(str(until - begun))).recalled) <= 10
+    assert 8 <= float(run_with_time_limit(9, lambda until: ObserveOutcome(str(until - begun))).recalled) <= 10
 
 
 @pytest.mark.parametrize("words", [["--timeout", "0"], ["--timeout", "nan"], ["--role", "nobody"], ["--colour"]])
