@@ -5,7 +5,9 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterable
-from dataclasses import astuple
+from dataclasses import fields
+from functools import lru_cache
+from operator import attrgetter
 from typing import Any
 
 from sqlalchemy import ColumnElement, bindparam, case, func, select
@@ -51,10 +53,15 @@ async def set_patrol_cycle(transaction: Transaction, scope: Scope, cycle: int) -
     await transaction.run(_UPSERT_CYCLE, [row])
 
 
+@lru_cache(maxsize=1024)
 def decode_when(stored: str) -> tuple[WhenItem, ...]:
     return tuple(item if isinstance(item, str) else DatedAction(**item) for item in json.loads(stored))
 
 
+_emotion_axes = attrgetter(*(field.name for field in fields(EmotionVector)))
+
+
+@lru_cache(maxsize=1024)
 def _to_emotion(stored: str) -> EmotionVector:
     return EmotionVector(*json.loads(stored))
 
@@ -85,7 +92,7 @@ def from_memory(memory: Memory) -> dict[str, Any]:
     """Values by column; `session_count` is kept as two columns."""
     scene = memory.scene
     when = when_as_search_text(scene.when)
-    emotion = json.dumps(astuple(memory.emotion)) if memory.emotion else None
+    emotion = json.dumps(_emotion_axes(memory.emotion)) if memory.emotion else None
     return {
         **_SCENE.to_row(scene),
         **_PROVENANCE.to_row(memory.provenance),
