@@ -94,7 +94,7 @@ def pair(row: Row) -> tuple[Any, Any]:
 # --- rows ---------------------------------------------------------------------------------------------------------
 
 
-class Mapped(Generic[T]):
+class RowMap(Generic[T]):
     """A dataclass and the columns of its fields: those of `table` that have a field's name, and `expressions`.
 
     `decoders`: of fields that are not read as the type of their column says.

@@ -25,7 +25,7 @@ from madeleine.memory.model import (
 from madeleine.memory.text.normalization import FIELD_SEPARATOR, fold_text
 from madeleine.storage.sql.database.dialect import insert_or_update
 from madeleine.storage.sql.database.engine import Reads, Row, Transaction
-from madeleine.storage.sql.database.mapping import Mapped, decode_texts_cached, own_row_binds, scalar, update_own_row
+from madeleine.storage.sql.database.mapping import RowMap, decode_texts_cached, own_row_binds, scalar, update_own_row
 from madeleine.storage.sql.database.tables import beings, memories
 
 _m = memories.c
@@ -66,9 +66,9 @@ def _to_emotion(stored: str) -> EmotionVector:
     return EmotionVector(*json.loads(stored))
 
 
-_SCENE = Mapped(Scene, memories, when=memories.c.when_, decoders={"actors": decode_texts_cached, "when": decode_when})
-_PROVENANCE = Mapped(Provenance, memories)
-_MEMORY = Mapped(
+_SCENE = RowMap(Scene, memories, when=memories.c.when_, decoders={"actors": decode_texts_cached, "when": decode_when})
+_PROVENANCE = RowMap(Provenance, memories)
+_MEMORY = RowMap(
     Memory,
     memories,
     session_count=SESSION_COUNT,

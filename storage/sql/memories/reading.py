@@ -35,7 +35,7 @@ from madeleine.memory.model import (
 from madeleine.memory.recall.ports import ClusterSummary, PreferenceQuery
 from madeleine.storage.sql.database import dialect
 from madeleine.storage.sql.database.engine import Reads, Row
-from madeleine.storage.sql.database.mapping import Mapped, from_micros, in_order_of, pair, scalar, to_vector
+from madeleine.storage.sql.database.mapping import RowMap, from_micros, in_order_of, pair, scalar, to_vector
 from madeleine.storage.sql.database.memory_rows import MEMORY_COLUMNS, delimited_theme, to_memory
 from madeleine.storage.sql.database.tables import audit, clusters, embeddings, memories, profile, revisions
 from madeleine.storage.sql.memories.index_source import VectorReads
@@ -45,7 +45,7 @@ _BEING: BindParameter[str] = bindparam("being", type_=_m.being_id.type)
 _HAS_OWN_ID = (dialect.in_list(_m.id, "ids"), dialect.unindexed(_m.being_id) == _BEING)
 
 _SELECT_MEMORIES = select(*MEMORY_COLUMNS).where(*_HAS_OWN_ID)
-_REVISION = Mapped(MemoryChanges, revisions)
+_REVISION = RowMap(MemoryChanges, revisions)
 _SELECT_REVISIONS = (
     select(_r.memory_id, _r.at, _r.client, *_REVISION.columns)
     .where(dialect.in_list(_r.memory_id, "ids"), dialect.unindexed(_r.being_id) == _BEING)
@@ -78,7 +78,7 @@ _SELECT_WITH_PREFERENCES = union_all(
     select(literal_column("0"), _m.seq, *MEMORY_COLUMNS).where(*_HAS_OWN_ID),
     select(literal_column("1"), _m.seq, *MEMORY_COLUMNS).where(_m.id.in_(_PREFERENCE_IDS)),
 )
-_RANKING_STATE = Mapped(
+_RANKING_STATE = RowMap(
     RankingState,
     memories,
     last_active=type_coerce(
@@ -97,7 +97,7 @@ def _count_by_status(status: Status) -> ColumnElement[int]:
 
 _SELECT_CLUSTER_ID = select(_c.id).where(_c.id == bindparam("cluster"), _c.being_id == _BEING)
 _parents = clusters.alias("parents")
-_CLUSTER_SUMMARY = Mapped(
+_CLUSTER_SUMMARY = RowMap(
     ClusterSummary,
     clusters,
     parent=func.coalesce(_parents.c.name, ""),
@@ -154,13 +154,13 @@ _SELECT_VECTORS_STORED_AFTER = (
 
 async def memories_by_ids(reads: Reads, scope: Scope, ids: Sequence[MemoryId]) -> list[Memory]:
     return in_order_of(
-        ids, await reads.rows(_SELECT_MEMORIES, to_memory, ids=dialect.as_list(ids), being=scope.being_id)
+        ids, await reads.rows(_SELECT_MEMORIES, to_memory, ids=dialect.as_json(ids), being=scope.being_id)
     )
 
 
 async def revisions_of(reads: Reads, scope: Scope, ids: Sequence[MemoryId]) -> list[Revision]:
     """Oldest first."""
-    return await reads.rows(_SELECT_REVISIONS, _to_revision, ids=dialect.as_list(ids), being=scope.being_id)
+    return await reads.rows(_SELECT_REVISIONS, _to_revision, ids=dialect.as_json(ids), being=scope.being_id)
 
 
 def _to_revision(row: Row) -> Revision:
@@ -195,9 +195,9 @@ class RecallRepository(MemoryReads):
         self, scope: Scope, ids: Sequence[MemoryId], preference_query: PreferenceQuery
     ) -> tuple[list[Memory], list[Memory]]:
         binds = {
-            "ids": dialect.as_list(ids),
-            "matching": dialect.as_list(preference_query.matching),
-            "themes": dialect.as_list(delimited_theme(theme) for theme in preference_query.themes),
+            "ids": dialect.as_json(ids),
+            "matching": dialect.as_json(preference_query.matching),
+            "themes": dialect.as_json(delimited_theme(theme) for theme in preference_query.themes),
             "most": preference_query.most,
             "being": scope.being_id,
         }
@@ -212,7 +212,7 @@ class RecallRepository(MemoryReads):
         return recalled, [memory for *_, memory in preferences]
 
     async def ranking_states(self, scope: Scope, ids: Sequence[MemoryId]) -> dict[MemoryId, RankingState]:
-        binds = {"ids": dialect.as_list(ids), "being": scope.being_id}
+        binds = {"ids": dialect.as_json(ids), "being": scope.being_id}
         return dict(await self._database.rows(_SELECT_RANKING_STATES, _to_id_and_ranking_state, **binds))
 
     async def revisions(self, scope: Scope, ids: Sequence[MemoryId]) -> list[Revision]:

@@ -28,7 +28,7 @@ from madeleine.memory.text.normalization import fold_text
 from madeleine.storage.sql.administration import read_setting, record_audit, record_audit_by_tool, write_setting_once
 from madeleine.storage.sql.database import dialect, tables
 from madeleine.storage.sql.database.engine import Reads, Transaction
-from madeleine.storage.sql.database.mapping import Mapped, own_row_binds, pair, scalar, to_micros, update_own_row
+from madeleine.storage.sql.database.mapping import RowMap, own_row_binds, pair, scalar, to_micros, update_own_row
 from madeleine.storage.sql.database.memory_rows import cycle_of_being, fold_themes, from_memory
 from madeleine.storage.sql.memories.clusters import recompute_clusters
 from madeleine.storage.sql.memories.index_source import cache_vectors, delete_orphaned_vectors, mark_for_index
@@ -79,12 +79,12 @@ _INSERT_MEMORY = insert(tables.memories).values(
         "stopped_at": case((bindparam("new_status") == "active", None), else_=_cycle),
     }
 )
-_PREFERENCE = Mapped(ProfileEntry, tables.profile)
+_PREFERENCE = RowMap(ProfileEntry, tables.profile)
 _INSERT_PREFERENCE = insert(tables.profile)
 _UPDATE_PREFERENCE = update_own_row(tables.profile, "value", "updated_at", key="memory_id")
 _REINFORCED_FIELDS = ("access_count", "last_accessed", "importance", "pinned", "themes")
 _UPDATE_REINFORCED_MEMORY = update_own_row(tables.memories, *_REINFORCED_FIELDS, "folded_themes")
-_REINFORCEMENT = Mapped(Reinforcement, tables.reinforcements)
+_REINFORCEMENT = RowMap(Reinforcement, tables.reinforcements)
 _INSERT_REINFORCEMENT = insert(tables.reinforcements)
 _INSERT_MESSAGE_LINK = dialect.insert_missing(tables.message_memories).from_select(
     ["message_id", "memory_id"],
@@ -108,7 +108,7 @@ _UPDATE_CHANGED_MEMORY = update_own_row(tables.memories, *_CHANGED_COLUMNS)
 _CLEAR_RESEMBLES = (
     update(tables.memories).where(_m.resembles == bindparam("target"), _m.being_id == _BEING).values(resembles=None)
 )
-_REVISION = Mapped(MemoryChanges, tables.revisions)
+_REVISION = RowMap(MemoryChanges, tables.revisions)
 _INSERT_REVISION = insert(tables.revisions)
 _SELECT_INGEST_OUTCOME = select(_i.outcome).where(_i.being_id == _BEING, _i.key == bindparam("keyed_digest"))
 _INSERT_INGEST_OUTCOME = dialect.insert_missing(tables.ingested)
@@ -126,7 +126,7 @@ _REMOVE_INGEST_DIGESTS = (
 async def key_outcomes(reads: Reads, scope: Scope, keys: Sequence[str]) -> dict[str, KeyOutcome]:
     if not keys:
         return {}
-    rows = await reads.rows(_SELECT_KEY_OUTCOMES, tuple, being=scope.being_id, keys=dialect.as_list(keys))
+    rows = await reads.rows(_SELECT_KEY_OUTCOMES, tuple, being=scope.being_id, keys=dialect.as_json(keys))
     return {key: KeyOutcome(id_, text, status) for key, id_, text, status in rows}
 
 
@@ -204,7 +204,7 @@ def _reinforced_memory(memory: Memory, reinforcement: Reinforcement) -> Memory:
 
 async def remove_ingest_digests(transaction: Transaction, scope: Scope, erased: Sequence[MemoryId]) -> None:
     """Remove the digests of the texts that erased memories came from. Their keys stay: they are not ingested again."""
-    await transaction.run(_REMOVE_INGEST_DIGESTS, [{"being": scope.being_id, "ids": dialect.as_list(erased)}])
+    await transaction.run(_REMOVE_INGEST_DIGESTS, [{"being": scope.being_id, "ids": dialect.as_json(erased)}])
 
 
 def _keyed_digest(secret: str, key: str) -> str:
@@ -224,7 +224,7 @@ class MemoryRepository(MemoryReads):
         named = {session for session in sessions if session}
         if not named:
             return {}
-        binds = {"being": scope.being_id, "sessions": dialect.as_list(named)}
+        binds = {"being": scope.being_id, "sessions": dialect.as_json(named)}
         return dict.fromkeys(named, 0) | dict(await self._database.rows(_SELECT_NEXT_TURNS, pair, **binds))
 
     async def commit(self, scope: Scope, batch: StoreBatch) -> None:

@@ -33,16 +33,15 @@ from madeleine.memory.patrol_records import (
     Thoughts,
 )
 from madeleine.memory.rules.dynamics.importance import DECAY_CYCLES, MIN_LIVING_IMPORTANCE, flagged_status
-from madeleine.storage.sql.conversations.context import update_notes
+from madeleine.storage.sql.conversations import context
 from madeleine.storage.sql.database import dialect, memory_rows
 from madeleine.storage.sql.database.engine import Reads, Row, Transaction
-from madeleine.storage.sql.database.mapping import Mapped, in_order_of, own_row_binds, scalar, to_micros, update_own_row
+from madeleine.storage.sql.database.mapping import RowMap, in_order_of, own_row_binds, scalar, to_micros, update_own_row
 from madeleine.storage.sql.database.tables import IS_RECALLED_DEAD, IS_UNSUMMARISED_EPISODE, memories, patrol_offers
 from madeleine.storage.sql.memories.clusters import delete_clusters, read_clusters, upsert_clusters
 from madeleine.storage.sql.memories.index_source import cache_vectors, cached_vectors, mark_for_index
 from madeleine.storage.sql.memories.reading import memories_by_ids
 from madeleine.storage.sql.memories.storing import insert_memories
-from madeleine.storage.sql.patrols.diary import last_diary, read_thoughts, write_diary, write_thoughts
 from madeleine.storage.sql.patrols.journal import Journal
 
 T = TypeVar("T")
@@ -50,7 +49,7 @@ T = TypeVar("T")
 _m, _o = memories.c, patrol_offers.c
 _BEING = bindparam("being", type_=_m.being_id.type)
 _IS_OWN = _m.being_id == _BEING
-_MEMORY_STATE = Mapped(MemoryState, memories, session_count=memory_rows.SESSION_COUNT)
+_MEMORY_STATE = RowMap(MemoryState, memories, session_count=memory_rows.SESSION_COUNT)
 _SELECT_STATES = select(*_MEMORY_STATE.columns).where(_IS_OWN)
 _SELECT_STATES_BY_IDS = select(*_MEMORY_STATE.columns).where(
     dialect.in_list(_m.id, "ids"), dialect.unindexed(_m.being_id) == _BEING
@@ -88,7 +87,7 @@ _SELECT_RECALLED_DEAD = _SELECT_STATES.where(IS_RECALLED_DEAD).order_by(_m.seq)
 _COUNT_ACTIVE_MEMORIES = select(func.count()).where(_IS_OWN, _m.status == "active")
 
 
-_CLUSTER_COUNTS = Mapped(
+_CLUSTER_COUNTS = RowMap(
     ClusterCounts,
     memories,
     active=func.count().filter(_m.status == "active"),
@@ -108,7 +107,7 @@ _SELECT_STORED_SINCE = (
 )
 # A pinned memory never fades, and is not hidden behind a summary either.
 _IS_SUMMARISABLE = (_IS_OWN, IS_UNSUMMARISED_EPISODE, _m.pinned.is_(False), _m.status != "dead")
-_SESSION_COUNT = Mapped(SessionCount, memories, memories=func.count())
+_SESSION_COUNT = RowMap(SessionCount, memories, memories=func.count())
 _SELECT_SUMMARISABLE_SESSIONS = (
     select(*_SESSION_COUNT.columns)
     .where(*_IS_SUMMARISABLE)
@@ -138,7 +137,7 @@ _SELECT_SUMMARISED = (
     .where(dialect.unindexed(_m.being_id) == _BEING, _m.compressed.is_(True))
 )
 
-DECISION_REQUEST = Mapped(StoredDecisionRequest, patrol_offers, decided_by=_o.settled_by)
+DECISION_REQUEST = RowMap(StoredDecisionRequest, patrol_offers, decided_by=_o.settled_by)
 _own_requests = select(*DECISION_REQUEST.columns).where(_o.being_id == _BEING)
 _SELECT_REQUESTS = _own_requests.where(dialect.in_list(_o.id, "ids"))
 _SELECT_OPEN_REQUESTS = _own_requests.where(_o.settled_by.is_(None)).order_by(_o.made_at, _o.id)
@@ -186,15 +185,15 @@ class PatrolReader:
         return await self._states(_SELECT_RECALLED_DEAD)
 
     async def members(self, *cluster_ids: ClusterId) -> list[MemoryState]:
-        return await self._states(_SELECT_STATES_OF_CLUSTERS, clusters=dialect.as_list(cluster_ids))
+        return await self._states(_SELECT_STATES_OF_CLUSTERS, clusters=dialect.as_json(cluster_ids))
 
     async def states(self, ids: Sequence[MemoryId]) -> list[MemoryState]:
-        return in_order_of(ids, await self._states(_SELECT_STATES_BY_IDS, ids=dialect.as_list(ids)))
+        return in_order_of(ids, await self._states(_SELECT_STATES_BY_IDS, ids=dialect.as_json(ids)))
 
     async def cluster_counts(self, ids: Sequence[ClusterId] | None = None) -> list[ClusterCounts]:
         if ids is None:
             return await self._rows(_COUNT_ALL_CLUSTERS, _CLUSTER_COUNTS.from_row)
-        return await self._rows(_COUNT_CLUSTERS, _CLUSTER_COUNTS.from_row, clusters=dialect.as_list(ids))
+        return await self._rows(_COUNT_CLUSTERS, _CLUSTER_COUNTS.from_row, clusters=dialect.as_json(ids))
 
     async def clusters(self, ids: Sequence[ClusterId] | None = None) -> list[Cluster]:
         return await read_clusters(self._reads, self._scope, ids)
@@ -216,16 +215,16 @@ class PatrolReader:
         return await self._rows(_SELECT_SUMMARISABLE_MEMORIES, memory_rows.to_memory, session=session_id)
 
     async def summarised_by(self, ids: Sequence[MemoryId]) -> list[MemoryId]:
-        return await self._rows(_SELECT_SUMMARISED, scalar, ids=dialect.as_list(ids)) if ids else []
+        return await self._rows(_SELECT_SUMMARISED, scalar, ids=dialect.as_json(ids)) if ids else []
 
     async def last_diary(self) -> DiaryEntry | None:
-        return await last_diary(self._reads, self._scope)
+        return await context.last_diary(self._reads, self._scope)
 
     async def thoughts(self) -> Thoughts:
-        return await read_thoughts(self._reads, self._scope)
+        return await context.read_thoughts(self._reads, self._scope)
 
     async def requests(self, ids: Sequence[DecisionRequestId]) -> list[StoredDecisionRequest]:
-        return in_order_of(ids, await self._rows(_SELECT_REQUESTS, DECISION_REQUEST.from_row, ids=dialect.as_list(ids)))
+        return in_order_of(ids, await self._rows(_SELECT_REQUESTS, DECISION_REQUEST.from_row, ids=dialect.as_json(ids)))
 
     async def open_requests(self) -> list[StoredDecisionRequest]:
         return await self._rows(_SELECT_OPEN_REQUESTS, DECISION_REQUEST.from_row)
@@ -249,14 +248,14 @@ class PatrolWriter(PatrolReader):
         if changes.model:
             await cache_vectors(self._transaction, changes.model, changes.vectors)
         await insert_memories(self._transaction, self._scope, changes.new)
-        await update_notes(self._transaction, self._scope, changes.notes)
+        await context.update_notes(self._transaction, self._scope, changes.notes)
         await upsert_clusters(self._transaction, self._scope, changes.clusters)
         await delete_clusters(self._transaction, self._scope, changes.removed_clusters)
         await self._update_memories(changes)
         if changes.diary:
-            await write_diary(self._transaction, self._scope, changes.diary)
+            await context.write_diary(self._transaction, self._scope, changes.diary)
         if changes.thoughts:
-            await write_thoughts(self._transaction, self._scope, changes.thoughts)
+            await context.write_thoughts(self._transaction, self._scope, changes.thoughts)
         decided = [own_row_binds(self._scope, id_, settled_by=run, body={}) for id_ in changes.decided]
         await self._transaction.run(_MARK_REQUEST_DECIDED, decided)
         await mark_for_index(self._transaction, await journal.write(changes))

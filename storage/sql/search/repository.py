@@ -66,7 +66,7 @@ class SearchRepository(Repository):
     async def _hits(self, scope: Scope, source: SearchSource, ids: Sequence[str]) -> list[SearchHit]:
         if source == "diary":
             return await diary.diary_hits(self._database, scope, ids)
-        binds = {"being": scope.being_id, "ids": dialect.as_list(ids)}
+        binds = {"being": scope.being_id, "ids": dialect.as_json(ids)}
         return await self._database.rows(select_hits_by_id(source), SEARCHED_TABLES[source].to_hit, **binds)
 
     async def tagged(self, scope: Scope, query: TagQuery) -> list[TagMatches]:
@@ -119,7 +119,7 @@ def _to_mask_and_count(row: Row) -> tuple[HitPosition, int, int]:
 
 def _tag_binds(tags: Sequence[Tag]) -> dict[str, Any]:
     binds: dict[str, Any] = {"edge": FIELD_SEPARATOR} | {f"anchor_{n}": tag.anchor for n, tag in enumerate(tags)}
-    return binds | {f"patterns_{n}": dialect.as_list(_tag_patterns(tag)) for n, tag in enumerate(tags)}
+    return binds | {f"patterns_{n}": dialect.as_json(_tag_patterns(tag)) for n, tag in enumerate(tags)}
 
 
 def _tag_patterns(tag: Tag) -> list[str]:
