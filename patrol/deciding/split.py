@@ -133,8 +133,8 @@ class SplitCluster(DecisionType[ClusterSplit]):
 
 
 def split_requests(cluster: Cluster, active: Sequence[Memory]) -> list[DecisionRequest]:
-    """At most one; none where there is nothing to split: a root, or no more than 10 active memories (spec P6 ❻). Of more
-    memories than fit, it has those that came first."""
+    """At most one; none where there is nothing to split: a root, or no more than 10 active memories (spec P6 ❻). Of
+    more memories than fit, it has those that came first."""
     members = sorted((memory for memory in active if memory.status == "active"), key=BY_ARRIVAL_TIME)
     if cluster.is_root or len(members) <= SPLIT_ABOVE_MEMORIES:
         return []
