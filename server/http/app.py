@@ -34,11 +34,11 @@ from madeleine.server.http.authentication import BearerTokenVerifier, require_ca
 from madeleine.server.http.request_checks import (
     RETRY_AFTER_HEADERS,
     RateLimit,
+    RateLimitMiddleware,
     buffer_json_body,
     check_host_and_origin,
     error_response,
     limit_concurrency,
-    limit_rate,
     take_language_key,
     transport_security_settings,
 )
@@ -83,7 +83,7 @@ def build_app(
         app = buffer_json_body(app, max_bytes=settings.http_max_body_bytes, max_seconds=MAX_BODY_SECONDS)
         app = limit_concurrency(shutdown.wrap(app), max_requests)
         app = require_caller(app, verifier.tokens, anonymous=anonymous, metadata_url=metadata_url)
-        return limit_rate(app, rate)
+        return RateLimitMiddleware(app, rate)
 
     sessions = StreamableHTTPSessionManager(
         server,

@@ -156,16 +156,20 @@ class RateLimit:
         return 0.0 if accepted else (1 - tokens) / self._per_second
 
 
-def limit_rate(app: ASGIApp, limit: RateLimit) -> ASGIApp:
-    """429 for a token that asks too often; without a token, for an address. So tokens cannot be tried out either."""
+class RateLimitMiddleware:
+    """429 for a token that asks too often; without a token, for an address. So tokens cannot be tried out either.
 
-    async def serve(scope: Scope, receive: Receive, send: Send) -> None:
-        if seconds := math.ceil(limit.wait(rate_limit_key(scope), now=time.monotonic())):
+    A class, for Starlette takes a function in a route for an endpoint instead of an application."""
+
+    def __init__(self, app: ASGIApp, limit: RateLimit) -> None:
+        self._app = app
+        self._limit = limit
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        if seconds := math.ceil(self._limit.wait(rate_limit_key(scope), now=time.monotonic())):
             message = f"Too many requests. Try again in {seconds} s"
             raise HTTPException(429, message, {"Retry-After": str(seconds)})
-        await app(scope, receive, send)
-
-    return serve
+        await self._app(scope, receive, send)
 
 
 def rate_limit_key(scope: Scope) -> str:
