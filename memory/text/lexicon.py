@@ -25,6 +25,12 @@ from pathlib import Path
 from typing import Any
 
 LEXICON_FOLDER = Path(__file__).parent / "lexicons"
+_PATTERNS = tomllib.loads((Path(__file__).parent / "patterns.toml").read_text("utf-8"))
+
+
+def load_pattern(name: str) -> re.Pattern[str]:
+    """Compile an entry of `patterns.toml`: patterns that belong to no language."""
+    return re.compile(_PATTERNS[name], re.VERBOSE)
 
 
 @dataclass(frozen=True, eq=False)

@@ -14,7 +14,7 @@ from functools import cached_property
 from itertools import groupby
 from typing import NamedTuple
 
-from madeleine.memory.text.lexicon import Lexicon, lexicons_by_script, listed_words, probable_lexicons
+from madeleine.memory.text.lexicon import Lexicon, lexicons_by_script, listed_words, load_pattern, probable_lexicons
 from madeleine.memory.text.sentences import split_sentences
 
 _WORD = re.compile(r"[^\W\d_]+(?:'[^\W\d_]+)*")
@@ -29,10 +29,7 @@ _ASSISTANT_LINE = re.compile(r"^[ \t>*-]*(?:assistant|ai|bot|model|agent)\**:.*$
 _INNER_CAPITAL = re.compile(r".+[A-Z]")
 _CAMEL_CASE = re.compile(r"[a-z][A-Z][a-z]+$")
 _HEADING = re.compile(r"^\s{0,3}#{1,6}\s.*$", re.MULTILINE)
-_WEB_ADDRESS = re.compile(
-    # Of an address and of a host only the end that tells: from their beginning, each part would be read to the end.
-    r"(?<!\w)@\w{2,}|\w[.+\-]*@[\w\-]+\.\w{2,}|\bhttps?://\w|\w-*[\w\-]\.(?:com|org|net|io|dev|de|jp)\b"
-)
+_WEB_ADDRESS = load_pattern("web_address")
 FIRST_PERSON_DENSITY = 0.05
 """Share of words in the first person from which a text counts as wholly told in it: one in twenty."""
 

@@ -5,17 +5,9 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator
 
-from madeleine.memory.text.lexicon import Lexicon, lexicons_by_script, listed_words, probable_lexicons
+from madeleine.memory.text.lexicon import Lexicon, lexicons_by_script, listed_words, load_pattern, probable_lexicons
 
-_CLOSERS = "\"'”’»›)\\]}*_`」』）】〉》〕"
-_SENTENCE_END = re.compile(
-    # The full stops of scripts that put spaces between sentences: Latin, Cyrillic, Greek, Arabic, Urdu, Armenian,
-    # Devanagari, Ethiopic, Burmese, Khmer, Tibetan …
-    rf"(?P<mark>[.!?…‽؟۔։।॥።፧။៕།]++)[{_CLOSERS}]*+(?P<space>\s++)?"
-    # … and of those that do not.
-    rf"|[。！？｡．︒⁇⁈⁉]++[…{_CLOSERS}]*+\s*+"
-)
-"""Also a mark without a space behind it, which ends nothing: so each character is read once."""
+_SENTENCE_END = load_pattern("sentence_end")
 _LAST_WORD = re.compile(r"((?:\w\.)*\w+)\.?$")
 _NEXT_WORD = re.compile(r"\W{0,3}(\w+)")
 

@@ -19,6 +19,7 @@ from madeleine.memory.language_model import MeteredModel, Prompt, Rejected
 from madeleine.memory.model import Emotion
 from madeleine.memory.rules.storing.grounding import ungrounded_terms
 from madeleine.memory.rules.storing.quoting import Statement, repeats_known_text
+from madeleine.memory.text.lexicon import load_pattern
 from madeleine.memory.text.sentences import split_sentences
 
 EMOTIONS: tuple[Emotion, ...] = get_args(Emotion)
@@ -163,14 +164,7 @@ def check_extraction(answer: ExtractionSchema, lines: Sequence[SnippetLine]) -> 
 
 NOISE_REASON = "its weight says that it is noise"
 _UNSTORABLE = re.compile("[\x00\ud800-\udfff]")
-_INSTRUCTION_PATTERN = re.compile(
-    r"<\|?[a-z_]+\|?>|\bignore (?:all|any|the|every|previous|prior|above)\b|\bdisregard\b.{0,40}\b(?:above|previous)\b|"
-    r"\b(?:previous|prior|above) instructions?\b|\b(?:system|developer) prompt\b|\byou are now\b|"
-    r"^\s*(?:system|assistant|user|instructions?)\s*:|^\s*(?:store|save|remember|memori[sz]e|record)\b(?: that|:)|"
-    r"\b(?:respond|reply|answer|output) (?:only |with |in )+(?:json|the)\b|"
-    r"\bdo not (?:tell|reveal|mention)\b.{0,40}\buser\b",
-    re.I,
-)
+_INSTRUCTION_PATTERN = load_pattern("instruction")
 
 
 def _rejection_reason(essence: EssenceSchema, lines: Sequence[SnippetLine]) -> str:

@@ -15,16 +15,14 @@ from dataclasses import dataclass, replace
 from typing import Any, Literal
 
 from madeleine.memory.rules.storing.secrets import redact_secrets
+from madeleine.memory.text.lexicon import load_pattern
 from madeleine.memory.text.normalization import storable_text
 
 _SPEAKER_TYPE = re.compile(rb'"type"\s*:\s*"(?:user|assistant)"')
 """Most lines are of another type, and long: they are not parsed."""
 _SKIPPED_FLAGS = ("isMeta", "isSidechain", "isCompactSummary", "isVisibleInTranscriptOnly", "isApiErrorMessage")
 _REMINDER = re.compile(r"<system-reminder>.*?</system-reminder>", re.DOTALL)
-_PROGRAM_TEXT = re.compile(
-    r"<(?:command-|local-command-|bash-|user-memory-|task-|teammate-|ide_)"
-    r"|\[Request interrupted|Caveat: The messages below"
-)
+_PROGRAM_TEXT = load_pattern("program_text")
 _SLASH_COMMAND = re.compile(r"/[\w:.-]+(?:\s|$)")
 """Commands that Claude Code carries out itself, or turns into another prompt."""
 

@@ -9,17 +9,16 @@ from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from typing import Any
 
+from madeleine.memory.embedding import TextVectors
 from madeleine.memory.errors import LanguageModelUnavailable, UnusableAnswer
 from madeleine.memory.language_model import MeteredModel, Rejected
-from madeleine.memory.model import ContentHash, Vector
 from madeleine.memory.patrol_records import DecisionRequestId, StoredDecisionRequest
 from madeleine.patrol.context import PatrolContext
 from madeleine.patrol.deciding.answers import Decision, DecisionType, RawAnswer, RequestState, Resolution
-from madeleine.patrol.deciding.compress import CompressSessions
 from madeleine.patrol.deciding.consolidate import ConsolidateCluster, Consolidation
-from madeleine.patrol.deciding.diary import WriteDiary
 from madeleine.patrol.deciding.requests import DecisionKind, DecisionRequest, agent_request, decision_prompt
 from madeleine.patrol.deciding.split import SplitCluster
+from madeleine.patrol.deciding.summaries_and_diary import CompressSessions, WriteDiary
 from madeleine.patrol.report import DecisionResult, StepName, StepReport
 from madeleine.patrol.unit_of_work import PreparedInputs
 
@@ -124,7 +123,7 @@ async def apply_answer(
     """In a transaction of its own, without a call of a model. `decided`: the stored request that it settles."""
     decision_type = DECISION_TYPES[request.kind](context)
     answer = answer.redacted(context.services.redact)
-    vectors: Mapping[ContentHash, Vector] = {}
+    vectors: TextVectors = {}
     if decision_type.embeds_texts:
         current = await RequestState.read(context.reads, request)
         result = answer.checked(current)

@@ -1,4 +1,5 @@
-"""Write memories into prompts and answers: escaped text, the `<memory>` block, fragments (spec L2, L4, P9).
+"""Write memories into prompts and answers: escaped text, the `<memory>` block, fragments (spec L2, L4, P9;
+rulings 7 and 22).
 
 Provenance (id, date, actors, source) is returned beside the text in every format and is not counted.
 """

@@ -18,7 +18,7 @@ from math import log2
 
 from madeleine.memory.keyword_search import HitPosition, SearchHit, SearchSource, Stemmer, Tag, TagMatches
 from madeleine.memory.rules.searching.hits import MatchFinder
-from madeleine.memory.text.lexicon import lexicons_by_script, without_pattern
+from madeleine.memory.text.lexicon import lexicons_by_script, load_pattern, without_pattern
 from madeleine.memory.text.normalization import fold_text
 from madeleine.memory.text.sentences import split_sentences
 from madeleine.memory.text.terms import STOP_WORDS, normalize_words
@@ -104,9 +104,7 @@ MAX_TAGS = 8
 """Each is searched in all texts of the being: about 25 ms for 100,000 texts."""
 MAX_TAG_CHARS = 60
 
-_QUOTED = re.compile(
-    r'"([^"\n]{1,60})"|“([^”\n]{1,60})”|«([^»\n]{1,60})»|„([^“”\n]{1,60})[“”]|「([^」\n]{1,60})」|『([^』\n]{1,60})』'
-)
+_QUOTED_PHRASE = load_pattern("quoted_phrase")
 _HASHTAG = re.compile(r"(?<![^\W_])#(\w+)")
 _DATE = re.compile(r"(?<!\d)\d{4}-\d{2}-\d{2}(?!\d)")
 _CLAUSE_END = re.compile(r"[:\n]\s")
@@ -118,7 +116,7 @@ _POSSESSIVE = re.compile(r"['’]s?$")
 def extract_tags(message: str) -> Iterator[str]:
     """All tags, folded, the most specific first; a tag may repeat."""
     text = _LINK.sub(" ", unicodedata.normalize("NFKC", message))
-    quoted = (next(filter(None, groups)) for groups in _QUOTED.findall(text))
+    quoted = (next(filter(None, groups)) for groups in _QUOTED_PHRASE.findall(text))
     marked = [*quoted, *_HASHTAG.findall(text), *_DATE.findall(text)]
     names: list[str] = []
     words: list[str] = []

@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Sequence
 
 from madeleine.memory.model import Category, Vector
+from madeleine.memory.text.lexicon import load_pattern
 from madeleine.memory.text.reading import Reading
 from madeleine.memory.text.terms import STOP_WORDS, normalize_words
 
@@ -21,12 +21,7 @@ MAX_TELLING_WORDS = 48
 """Words of a text that are looked up in the statistics."""
 MIN_CATEGORY_SHARE = 0.5
 """Share of a text's sentences that decide its category."""
-_CODE = re.compile(
-    r"`[^`\n]+`|^[^\S\n]*(?:```|~~~)|\b[a-z]+_[a-z_]+\b|\b[a-z]+[A-Z]\w+\b|\w\(\)|\b\w+::\w+"
-    r"|\b[A-Za-z]++\d[A-Za-z\d]*+\b|(?:^|\s)(?:[./~][\w.\-]*)?/[\w.\-]+/[\w.\-/]+|--[a-z][a-z\-]+\b|\b[A-Z]{2,}[_-][A-Z\d_-]+\b",
-    re.MULTILINE,
-)
-"""Names in programs, commands, paths and part numbers."""
+_CODE_NAME = load_pattern("code_name")
 
 
 def importance(*, novelty: float, salience: float) -> float:
@@ -51,7 +46,7 @@ def salience(reading: Reading, *, rarity: float) -> float:
 
     `rarity` in [0, 1] is that of the text's words among the being's memories.
     """
-    technical = rarity >= TECHNICAL_RARITY or bool(_CODE.search(reading.text))
+    technical = rarity >= TECHNICAL_RARITY or bool(_CODE_NAME.search(reading.text))
     signals = (reading.names_something, reading.tells_number, reading.states_preference, technical)
     return min(1.0, sum(weight * signal for weight, signal in zip((0.3, 0.2, 0.4, 0.1), signals, strict=True)))
 

@@ -5,14 +5,10 @@ from __future__ import annotations
 import re
 import unicodedata
 
+from madeleine.memory.text.lexicon import load_pattern
 from madeleine.memory.text.reading import Reading, number_value
 
-_STATED_VALUE = re.compile(
-    r"\b(?:password|passphrase|passcode|passwort|pin|codes?|keys?|tokens?|secret|login|username|handle|account|iban|"
-    r"e-?mail|phone|address)\b(?: \w+)?(?: is| are| was| ist|:|=)\s+[\"'“„«]?([^\s\"'”“»,;]+)"
-    r"|[\"“„«]([^\"”“»]{1,200})[\"”“»]|(\S+@\S+|\b(?:https?://|www\.)\S+)",
-    re.I,
-)
+_STATED_VALUE = load_pattern("stated_value")
 _VERB_ENDINGS = ("ing", "ed", "ly", "ez", "iert", "ый", "но")
 _WORD_ENDING = re.compile(r"(?<=\w{3})(?:ing|ed|es|s|e)$")
 

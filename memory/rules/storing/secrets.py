@@ -20,6 +20,7 @@ from typing import Any
 
 from madeleine.memory.errors import InvalidInput
 from madeleine.memory.model import DatedAction, Scene, WhenItem
+from madeleine.memory.text.lexicon import load_pattern
 
 _TOKEN_START = r"(?<![A-Za-z0-9])"
 
@@ -27,36 +28,17 @@ _FORMATS = tomllib.loads(Path(__file__).with_name("token_formats.toml").read_tex
 TOKEN_FORMATS: Mapping[str, str] = {kind: "|".join(formats) for kind, formats in _FORMATS.items()}
 """Kind → pattern of tokens with an unmistakable prefix, each after a character that is neither letter nor digit."""
 
-_ARMOUR = r"[A-Z0-9 ]{0,30}PRIVATE KEY(?: BLOCK)?-----"
-PRIVATE_KEY = (
-    # To its end; the body stops at the next armour, whichever. One that is cut off: as far as it looks like base64.
-    rf"-----BEGIN {_ARMOUR}(?:(?:[^-]|-(?!----))*+-----END {_ARMOUR}"
-    r"|(?:(?:\s|\\[nr]){0,4}+[A-Za-z0-9+/]{24,128}+)*+={0,2}+)"
-)
-URL_PASSWORD = r"(?<![A-Za-z0-9+.\-])([A-Za-z][A-Za-z0-9+.\-]{1,30}://[^\s/?#@:\"'<>]{0,128}:)([^\s/\"'<>]{1,128})(?=@)"
-AUTHORIZATION = (
-    r"(authorization[\"']?\s{0,3}[:=]\s{0,3}[\"']?(?:bearer|basic|token|digest|apikey)\s{1,3})"
-    r"([A-Za-z0-9+/_.~=\-]{8,4096}+)"
-)
-BEARER = r"(?<![A-Za-z0-9])(bearer\s{1,3})([A-Za-z0-9+/_.~=\-]{16,4096}+)"
-NAMED_SECRET = (
-    r"(pass(?:word|wd|phrase|code)|pwd|パスワード|密码"
-    r"|(?:secret|private|access|account|api|auth)[_\- ]?(?:access[_\-])?key"
-    r"|(?:access|auth|refresh|api|bot|client|session|id)[_\- ]?(?:token|secret)|secret|token)"
-    r"(?:[0-9]{0,3}[\"'`*]{0,3})(\s{0,3}(?::=|=>|[:=：＝])\s{0,3}|\s(?:is|was|to)\s|(?:は|是))"
-    r"(?:([\"'`])([^\"'`\n]{1,256})(?=[\"'`])|([!#-&(-+\--:<-_a-~]{1,256}+))"
-)
-"""Groups: name, the joint between name and value, the quote, the quoted value, the bare value."""
-
+_PRIVATE_KEY = load_pattern("private_key")
+_URL_PASSWORD = load_pattern("url_password")
+_AUTHORIZATION = load_pattern("authorization")
+_BEARER = load_pattern("bearer")
+_NAMED_SECRET = load_pattern("named_secret")
 _PASSWORD_NAMES = ("pass", "pwd", "パスワード", "密码")
 _SECRET_NAMES = (*_PASSWORD_NAMES, "key", "secret", "token")
-"""Every name that `NAMED_SECRET` matches contains one of them."""
+"""Every name that `_NAMED_SECRET` matches contains one of them."""
 _ENDS_A_SENTENCE = ".,:;!?)]}"
 _REDACTION_MARK = "[redacted: "
-_PLACEHOLDER = re.compile(
-    r"[$<{\[(%*]|x{4}|\.{3}|your|example|none\b|null\b|true\b|false\b|undefined\b|change[_-]?me", re.I
-)
-"""The beginning of a placeholder for a secret: a variable, a template, an example."""
+_PLACEHOLDER = load_pattern("secret_placeholder")
 _PATH_BEGINNING = re.compile(r"[/~.]|[A-Za-z]:")
 """The beginning of a path, the value of the other `pwd` (working directory)."""
 _CODE_SIGN = re.compile(r"[(){}\[\]<>|]|\w\.[A-Za-z_]|::|->")
@@ -149,11 +131,6 @@ def _has_letters_and_digits(value: str) -> bool:
 
 
 _ANY_TOKEN = re.compile(_TOKEN_START + "(?:" + "|".join(f"({pattern})" for pattern in TOKEN_FORMATS.values()) + ")")
-_PRIVATE_KEY = re.compile(PRIVATE_KEY)
-_URL_PASSWORD = re.compile(URL_PASSWORD)
-_AUTHORIZATION = re.compile(AUTHORIZATION, re.I)
-_BEARER = re.compile(BEARER, re.I)
-_NAMED_SECRET = re.compile(NAMED_SECRET, re.I)
 
 
 def refuse_secret(name: str, value: str, redact: Redact) -> None:

@@ -12,7 +12,7 @@ import unicodedata
 from collections.abc import Mapping
 
 from madeleine.memory.rules.storing.quoting import statements, without_recalled_blocks
-from madeleine.memory.text.lexicon import lexicons_by_script, listed_words, without_pattern
+from madeleine.memory.text.lexicon import lexicons_by_script, listed_words, load_pattern, without_pattern
 from madeleine.memory.text.reading import Reading, Word
 
 MIN_STATEMENT_WORDS = 6
@@ -36,12 +36,7 @@ _CODE_FENCE = re.compile(r"```.*?(?:```|\Z)|~~~.*?(?:~~~|\Z)", re.S)
 _INLINE_CODE = re.compile(r"`[^`\n]{1,300}`")
 _QUOTE_LINE = re.compile(r"^[ \t]{0,8}>.*$", re.M)
 _URL = re.compile(r"\b(?:https?|ftp|file)://\S+|\bwww\.\S+")
-_CODE_LINE = re.compile(
-    r"^\s*(?:[$#>%]\s\S|(?:from\s+\S+\s+)?import\s|(?:async\s+)?def\s+\w+\(|class\s+\w+[:({]|(?<=\s)return\b.*|return\b.*[;()\[\]=]|"
-    r"(?:const|let|var|public|private|static|func|fn|#include|package|using)\s|(?:if|for|while)\s*\(.*\)\s*\{?|"
-    r"@\w+|</?\w+[^>]*>|[{}\[\]();,]+\s*$|\w[\w.\[\]\"']*\s*(?:[-+*/]?=|:=)\s*\S|(?:SELECT|INSERT|UPDATE|DELETE|CREATE)\s.*|"
-    r"Traceback \(|File \"[^\"]+\", line|\w*(?:Error|Exception): )|[;{}]\s*$|^\s+at \S+\(|=>\s*\{?$"
-)
+_CODE_LINE = load_pattern("code_line")
 _SLASH_COMMAND = re.compile(r"^\s*[/!][a-z][\w-]*(?:\s.*)?$", re.I)
 _PATHS = re.compile(r"(?<!\S)(?:[~.]{0,2}/\S+|\S+\.[a-z]{1,4}(?!\S)|--?[a-z]\S*)")
 

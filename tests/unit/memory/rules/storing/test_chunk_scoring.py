@@ -155,7 +155,7 @@ PLAINLY = (
         r"(?<!\w)@\w{2,}|\b[\w.+\-]+@[\w\-]+\.\w{2,}|\bhttps?://\w|\b\w[\w\-]+\.(?:com|org|net|io|dev|de|jp)\b",
     ),
     (
-        chunk_scoring._CODE,
+        chunk_scoring._CODE_NAME,
         r"`[^`\n]+`|^\s*(?:```|~~~)|\b[a-z]+_[a-z_]+\b|\b[a-z]+[A-Z]\w+\b|\w\(\)|\b\w+::\w+"
         r"|\b[A-Za-z]+\d+[A-Za-z\d]*\b|(?:^|\s)(?:[./~][\w.\-]*)?/[\w.\-]+/[\w.\-/]+|--[a-z][a-z\-]+\b"
         r"|\b[A-Z]{2,}[_-][A-Z\d_-]+\b",
