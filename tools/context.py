@@ -17,8 +17,7 @@ from madeleine.memory.context.values import (
     DroppedPart,
 )
 from madeleine.memory.model import Memory, scene_to_text
-from madeleine.memory.rules.prompting.prompt_parts import MAX_MESSAGE_CHARS, truncated
-from madeleine.memory.rules.prompting.recalled_text import memories_in_prompt_order
+from madeleine.memory.rules.prompting import MAX_MESSAGE_CHARS, memories_in_prompt_order, truncated
 from madeleine.tools.arguments import Arguments, LongText, Short
 from madeleine.tools.replies import fields_of, hit_json, iso_time, meaning_notice, memory_date, nonempty, source_json
 from madeleine.tools.tool import Call, answer_schema, tool
