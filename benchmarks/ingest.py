@@ -34,7 +34,7 @@ from benchmarks.made_up_pages import pages
 from madeleine.inference.dense import DenseEmbedder
 from madeleine.memory.rules.storing.chunking import split_into_chunks
 from madeleine.memory.text.normalization import clean_text
-from madeleine.server.attach.connector import NoHost, host_status
+from madeleine.server.attach.connector import NoHost, query_host
 from madeleine.server.cli.ingest_command import MAX_PART_CHARS, Document
 
 ROOT = Path(__file__).parent.parent
@@ -136,7 +136,7 @@ class ImportRun:
     def host_pid(self) -> int:
         """The process id of the host, 0 if there is none."""
         try:
-            return int(host_status(self.data)["pid"])
+            return int(query_host(self.data, "status")["pid"])
         except NoHost:
             return 0
 

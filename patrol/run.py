@@ -7,9 +7,10 @@ import asyncio
 import logging
 import uuid
 from collections import defaultdict
-from collections.abc import AsyncIterator, Awaitable, Callable, Mapping, Sequence
+from collections.abc import AsyncIterator, Awaitable, Callable, Sequence
 from contextlib import asynccontextmanager, suppress
 from dataclasses import KW_ONLY, dataclass, replace
+from functools import partial
 from typing import Any, Literal
 
 from madeleine.memory.errors import CannotUndo, MadeleineError
@@ -22,10 +23,8 @@ from madeleine.patrol.deciding.answers import Decision
 from madeleine.patrol.deciding.requests import DecisionRequest
 from madeleine.patrol.deciding.resolution import DECISION_TYPES, apply_decisions, offer_to_agent, resolve_with_model
 from madeleine.patrol.report import STEPS, PatrolProgress, PatrolReport, StepName, StepReport
-from madeleine.patrol.steps.aging import age_memories, flag_faded_memories, revive_recalled_memories
 from madeleine.patrol.steps.assign import ASSIGNMENT_BATCH, assign_to_clusters, prepare_assignment
-from madeleine.patrol.steps.merge import merge_small_clusters
-from madeleine.patrol.unit_of_work import UnitOfWork
+from madeleine.patrol.steps.mechanical import MECHANICAL_STEPS
 
 logger = logging.getLogger(__name__)
 
@@ -235,9 +234,6 @@ class Patrol:
 SKIPPED_WITHOUT_KEY = "[graph] BYOK key not set: skipping ❹❻ diary/think_md (mechanical processing only)"
 """The words of spec P7."""
 SKIPPED_IN_DRY_RUN = "a dry run asks no language model"
-MECHANICAL_STEPS: Mapping[StepName, Callable[[UnitOfWork], Awaitable[dict[str, int]]]] = {
-    "age": age_memories, "flag": flag_faded_memories, "revive": revive_recalled_memories, "merge": merge_small_clusters
-}  # fmt: skip
 
 
 async def run_steps(
@@ -249,7 +245,7 @@ async def run_steps(
     for done, name in enumerate(names):
         progress = PatrolProgress(name, done, len(names))
         context.begin_step()
-        context.report_progress = _step_progress_reporter(progress, on_progress)
+        context.report_progress = partial(_report_part, progress, on_progress)
         try:
             reports.append(await _run_step(context, name))
         except Exception as error:  # one of the three places where it is caught broadly: the patrol goes on
@@ -264,10 +260,8 @@ async def run_steps(
     return reports
 
 
-def _step_progress_reporter(
-    progress: PatrolProgress, on_progress: Callable[[PatrolProgress], None]
-) -> Callable[[int, int], None]:
-    return lambda part, parts: on_progress(replace(progress, part=part, parts=parts))
+def _report_part(step: PatrolProgress, on_progress: Callable[[PatrolProgress], None], part: int, parts: int) -> None:
+    on_progress(replace(step, part=part, parts=parts))
 
 
 async def _run_step(context: PatrolContext, name: StepName) -> StepReport:

@@ -9,7 +9,8 @@ from __future__ import annotations
 import math
 import unicodedata
 from collections.abc import Hashable, Iterable, Mapping
-from typing import Annotated, Any, TypeVar
+from dataclasses import fields
+from typing import TYPE_CHECKING, Annotated, Any, TypeVar
 
 from pydantic import (
     AfterValidator,
@@ -28,6 +29,9 @@ from pydantic_core import core_schema
 from madeleine.memory.errors import InvalidInput
 from madeleine.memory.model import Emotion
 
+if TYPE_CHECKING:
+    from _typeshed import DataclassInstance
+
 SHORT_CHARS = 200
 """Characters of a name, a label or an identifier."""
 LINE_CHARS = 2_000
@@ -41,6 +45,9 @@ _NESTED_FIELDS = frozenset(
 )
 """Fields inside the arguments `when` and `decisions`, and inside those of `observe`."""
 
+ItemT = TypeVar("ItemT", bound=Hashable)
+ValueT = TypeVar("ValueT", bound="DataclassInstance")
+
 
 class Arguments(BaseModel):
     """Base of the arguments of every tool."""
@@ -53,6 +60,13 @@ class Arguments(BaseModel):
         if isinstance(raw, dict) and (nulls := [str(name) for name, value in raw.items() if value is None]):
             raise ValueError(f"must not be null, leave it out instead: {printable(', '.join(nulls))}")
         return raw
+
+    def to_value(self, value_type: type[ValueT], **other_fields: Any) -> ValueT:
+        """A value of this dataclass: the arguments of the same name, lists as tuples, and the `other_fields`."""
+        shared = {field.name for field in fields(value_type)} & type(self).model_fields.keys() - other_fields.keys()
+        values = {name: getattr(self, name) for name in shared}
+        tuples = {name: tuple(value) for name, value in values.items() if isinstance(value, list)}
+        return value_type(**values | tuples | other_fields)
 
 
 def require_storable(value: Any) -> Any:
@@ -94,7 +108,6 @@ Emotions = Annotated[
 """The 27 labels are not in the schema, which is part of every prompt; an unknown label is refused with the list."""
 
 ArgumentsT = TypeVar("ArgumentsT", bound=Arguments)
-ItemT = TypeVar("ItemT", bound=Hashable)
 
 
 def read_arguments(model: type[ArgumentsT], raw: Mapping[str, Any], *, max_text_chars: int) -> ArgumentsT:

@@ -69,8 +69,8 @@ async def observe(call: Call, arguments: ObserveArguments) -> dict[str, Any]:
     is stored once. Memories drawn from the messages may come along; to remember anything else use store. Without
     messages: returns the key of the session's last one. position: that of the first new message in its session; the
     others follow."""
-    observation = Observation(
-        session_id=arguments.session_id,
+    observation = arguments.to_value(
+        Observation,
         messages=[_new_message(position, message) for position, message in enumerate(arguments.messages)],
         memories=[
             AgentMemory(
@@ -79,8 +79,6 @@ async def observe(call: Call, arguments: ObserveArguments) -> dict[str, Any]:
             )
             for memory in arguments.memories
         ],
-        title=arguments.title,
-        interface=arguments.interface,
     )
     observed = await call.use.observe(call.scope, observation, request=call.request_key())
     return {"new": len(observed.new)} | nonempty(
@@ -124,14 +122,8 @@ async def ingest(call: Call, arguments: IngestArguments) -> dict[str, Any]:
     """Import a long text into memory: a document, a transcript, notes. It is split where its meaning changes, and each
     part is scored; parts without anything new or informative are dropped and reported. For one scene in your own words
     use store."""
-    text = IngestText(
-        text=arguments.text,
-        session_id=arguments.session_id,
-        category=arguments.category,
-        key=arguments.key or call.request_key() or None,
-        when=arguments.when,
-        actors=unique(arguments.actors),
-    )
+    key = arguments.key or call.request_key() or None
+    text = arguments.to_value(IngestText, key=key, actors=unique(arguments.actors))
     ingested = await call.use.ingest(call.scope, text)
     counts = Counter(chunk.status for chunk in ingested.chunks)
     return {

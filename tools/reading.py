@@ -58,15 +58,7 @@ def recall_tool(chance: RandomSource) -> Tool:
         """Recall the few memories most relevant to what is being said, preferences first; empty if none is related.
         Call it when a conversation begins and whenever the past may matter. For exact words, dates or paging use
         search_memory; by id recall_memory."""
-        query = RecallQuery(
-            text=arguments.query,
-            limit=arguments.limit,
-            token_budget=arguments.token_budget,
-            categories=tuple(arguments.categories),
-            themes=tuple(arguments.themes),
-            emotions=tuple(arguments.emotions),
-            ranking=arguments.ranking,
-        )
+        query = arguments.to_value(RecallQuery, text=arguments.query)
         result = await call.use.recall(call.scope, query, formats[arguments.format], language=call.language)
         return recall_as_json(result, arguments.format)
 
@@ -150,16 +142,14 @@ async def search_memory(call: Call, arguments: SearchArguments) -> dict[str, Any
 
 
 async def _search(call: Call, arguments: SearchArguments) -> SearchPage:
-    query = KeywordQuery(
+    query = arguments.to_value(
+        KeywordQuery,
         terms=(),
+        mode="or",
         themes=tuple(unicodedata.normalize("NFKC", theme).casefold() for theme in arguments.themes),
-        categories=tuple(arguments.categories),
         since=_parse_date("since", arguments.since),
         until=_parse_date("until", arguments.until),
         sources=unique(arguments.sources),
-        include_dead=arguments.include_dead,
-        include_compressed=arguments.include_compressed,
-        limit=arguments.limit,
     )
     if arguments.mode == "tags":
         if arguments.cursor:

@@ -73,23 +73,16 @@ async def store(call: Call, arguments: StoreArguments) -> dict[str, Any]:
 def new_scene(arguments: StoreArguments, *, request_key: str = "") -> NewScene:
     """`request_key` replaces a key that the caller did not give."""
     timeline = [arguments.when] if isinstance(arguments.when, str) else arguments.when or []
-    return NewScene(
-        scene=Scene(
+    return arguments.to_value(
+        NewScene,
+        scene=arguments.to_value(
+            Scene,
             action=arguments.text.strip(),
             actors=unique(arguments.actors),
             when=tuple(item if isinstance(item, str) else DatedAction(item.date, item.action) for item in timeline),
-            setting=arguments.setting,
-            dialogue=tuple(arguments.dialogue),
-            sensory=tuple(arguments.sensory),
         ),
-        feeling=arguments.feeling,
-        category=arguments.category,
-        importance=arguments.importance,
         emotions=unique(arguments.emotions),
-        lesson=arguments.lesson,
         themes=unique(arguments.themes),
-        session_id=arguments.session_id,
-        pinned=arguments.pinned,
         key=arguments.key or request_key or None,
     )
 
@@ -106,12 +99,8 @@ class UpdateMemoryArguments(Arguments):
 async def update_memory(call: Call, arguments: UpdateMemoryArguments) -> dict[str, Any]:
     """Correct a memory; what is left out stays. The new text is recalled at once; recall_memory shows earlier versions
     as history. For something new use store, to erase use forget."""
-    changes = MemoryChanges(
-        text=arguments.text.strip() or None,
-        importance=arguments.importance,
-        themes=None if arguments.themes is None else unique(arguments.themes),
-        pinned=arguments.pinned,
-    )
+    themes = None if arguments.themes is None else unique(arguments.themes)
+    changes = arguments.to_value(MemoryChanges, text=arguments.text.strip() or None, themes=themes)
     if changes == MemoryChanges():
         raise InvalidInput("Nothing to change. Give text, importance, themes or pinned.")
     updated = await call.use.update(call.scope, MemoryId(arguments.memory_id), changes)

@@ -13,7 +13,7 @@ from typing import Any
 from benchmarks.dynamics.plan import Fact, YearPlan
 from benchmarks.dynamics.simulation import NO_DECAY, TOP, UNCOUNTED, Simulation, YearRecord
 from madeleine.memory.recall.selection import RecallQuery
-from madeleine.server.wiring.ledgers import LEDGER_FILE
+from madeleine.server.wiring.data_directory import LEDGER_FILE
 
 GAPS = (30, 60, 90)
 """Days since a fact was last stored or asked about; the last class is open."""

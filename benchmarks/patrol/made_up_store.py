@@ -38,7 +38,7 @@ from madeleine.memory.model import (
 from madeleine.memory.patrol_records import PatrolChanges
 from madeleine.memory.rules.dynamics.clustering import mean_vector
 from madeleine.server.settings.settings import Settings
-from madeleine.server.wiring.ledgers import LEDGER_FILE
+from madeleine.server.wiring.data_directory import LEDGER_FILE
 from madeleine.server.wiring.open_memory import OpenMemory, open_memory
 from madeleine.storage.sql.ledger import open_ledger
 

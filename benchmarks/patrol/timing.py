@@ -14,7 +14,7 @@ from benchmarks.patrol.made_up_store import SCOPE, STARTED
 from madeleine.patrol.context import PatrolServices
 from madeleine.patrol.report import PatrolProgress
 from madeleine.patrol.run import Patrol, PatrolEvent
-from madeleine.server.wiring.ledgers import LEDGER_FILE
+from madeleine.server.wiring.data_directory import LEDGER_FILE
 from madeleine.server.wiring.open_memory import OpenMemory
 
 

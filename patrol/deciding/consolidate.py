@@ -6,6 +6,9 @@ import asyncio
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 
+import numpy as np
+from numpy.typing import NDArray
+
 from madeleine.memory.language_model import Rejected
 from madeleine.memory.model import (
     LIVING,
@@ -19,16 +22,27 @@ from madeleine.memory.model import (
     parse_moment,
     when_date,
 )
+from madeleine.memory.rules.dynamics.clustering import MIN_GROUP_SIMILARITY
 from madeleine.memory.rules.dynamics.importance import flagged_status
+from madeleine.memory.rules.ranking.budget import within_budget
 from madeleine.patrol.deciding.answers import CheckedAnswer, Decision, DecisionType, RawAnswer, RequestState, Resolution
-from madeleine.patrol.deciding.requests import BY_ARRIVAL_TIME, DecisionRequest, offered_memories, shortened
-from madeleine.patrol.deciding.similar_batches import most_similar, similar_batches
+from madeleine.patrol.deciding.requests import (
+    BY_ARRIVAL_TIME,
+    MAX_OFFERED,
+    MAX_OFFERED_CHARACTERS,
+    DecisionRequest,
+    offered_memories,
+    offered_memory,
+    shortened,
+)
 from madeleine.patrol.unit_of_work import UnitOfWork, memory_state
 
 SURVIVOR_IMPORTANCE_BONUS = 0.05
 """Added to a survivor's importance, once a merge (spec P6 ❹)."""
 TIMELINE_ACTION_CHARACTERS = 2_000
 """Of an action in a timeline."""
+UNCONSOLIDATED_MEMORIES, UNCONSOLIDATED_CHARACTERS = 40, 16_000
+"""Of a request with partners, what fresh and dying memories may fill."""
 
 
 class MergeSchema(RawAnswer):
@@ -105,10 +119,7 @@ def _merge_obstacle(id_: MemoryId, survivor: MemoryId, current: RequestState) ->
 def _death_obstacle(memory: Memory) -> str:
     if memory.pinned:
         return "is pinned by now"
-    status = flagged_status(
-        memory.status, importance=memory.importance, session_count=memory.session_count, pinned=memory.pinned
-    )
-    return "" if memory.status == status == "dying" else "was recalled since"
+    return "" if memory.status == flagged_status(memory) == "dying" else "was recalled since"
 
 
 class ConsolidateCluster(DecisionType[Consolidation]):
@@ -201,19 +212,15 @@ def consolidated(answer: Consolidation, current: RequestState) -> list[Memory]:
 def merged_survivor(survivor: Memory, absorbed: Sequence[Memory]) -> Memory:
     """Keeps its words and when it happened; takes over the others' histories and reactivations, and is as recently
     activated as the latest of them."""
-    importance = min(1.0, survivor.importance + SURVIVOR_IMPORTANCE_BONUS)
-    session_count = min(memory.session_count for memory in (survivor, *absorbed))
-    return replace(
+    merged = replace(
         survivor,
         scene=replace(survivor.scene, when=merged_timeline(survivor, absorbed)),
-        importance=importance,
-        session_count=session_count,
+        importance=min(1.0, survivor.importance + SURVIVOR_IMPORTANCE_BONUS),
+        session_count=min(memory.session_count for memory in (survivor, *absorbed)),
         reactivation_count=survivor.reactivation_count + sum(memory.reactivation_count for memory in absorbed),
-        status=flagged_status(
-            survivor.status, importance=importance, session_count=session_count, pinned=survivor.pinned
-        ),
         fresh=False,
     )
+    return replace(merged, status=flagged_status(merged))
 
 
 def dead_memory(memory: Memory) -> Memory:
@@ -239,3 +246,68 @@ def dated_actions(memory: Memory) -> list[DatedAction]:
     dated = [DatedAction(date, memory.scene.action) for date in dates]
     dated += [item for item in when if isinstance(item, DatedAction)]
     return [replace(item, action=shortened(item.action, TIMELINE_ACTION_CHARACTERS)) for item in dated]
+
+
+# --- similar memories in batches of a bounded size ------------------------------------------------------------
+
+
+def similar_batches(
+    memories: Sequence[Memory], vectors: Mapping[MemoryId, Vector], *, room_for_partners: bool
+) -> list[list[Memory]]:
+    """Each group of similar memories goes, whole, into the first batch where it fits."""
+    max_memories, max_characters = MAX_OFFERED, MAX_OFFERED_CHARACTERS
+    if room_for_partners:
+        max_memories, max_characters = UNCONSOLIDATED_MEMORIES, UNCONSOLIDATED_CHARACTERS
+    sizes = {memory.id: offered_memory(memory, "consolidate").size for memory in memories}
+    batches: list[list[Memory]] = []
+    used: list[int] = []
+    for group in _similar_groups(memories, vectors, sizes, max_memories, max_characters):
+        needed = sum(sizes[memory.id] for memory in group)
+        for i, batch in enumerate(batches):
+            if len(batch) + len(group) <= max_memories and used[i] + needed <= max_characters:
+                batch.extend(group)
+                used[i] += needed
+                break
+        else:
+            batches.append(list(group))
+            used.append(needed)
+    return batches
+
+
+def _similar_groups(
+    memories: Sequence[Memory],
+    vectors: Mapping[MemoryId, Vector],
+    sizes: Mapping[MemoryId, int],
+    max_memories: int,
+    max_characters: int,
+) -> Iterator[list[Memory]]:
+    """Disjoint groups within the limits: the first that remains, and the nearest of those similar to it."""
+    rows = _vector_rows(memories, vectors)
+    remaining = np.arange(len(memories))
+    while len(remaining):
+        cosines = (rows @ rows[remaining[0]])[remaining]
+        cosines[0] = np.inf
+        order = np.argsort(-cosines, kind="stable")
+        similar = remaining[order[cosines[order] >= MIN_GROUP_SIMILARITY]]
+        fitting = within_budget([sizes[memories[i].id] for i in similar], limit=max_memories, budget=max_characters)
+        yield [memories[i] for i in similar[fitting]]
+        remaining = remaining[~np.isin(remaining, similar[fitting])]
+
+
+def most_similar(
+    memories: Sequence[Memory], others: Sequence[Memory], vectors: Mapping[MemoryId, Vector]
+) -> list[Memory]:
+    """Those most similar to the nearest of the others, at most as many as a request holds."""
+    cosines = _vector_rows(memories, vectors) @ _vector_rows(others, vectors).T
+    order = np.argsort(-cosines.max(axis=1), kind="stable") if len(memories) else ()
+    return [memories[i] for i in order][:MAX_OFFERED]
+
+
+def _vector_rows(memories: Sequence[Memory], vectors: Mapping[MemoryId, Vector]) -> NDArray[np.float32]:
+    """float32, (n, dim); zeros for a memory without a vector."""
+    dim = next((len(vector) for vector in vectors.values()), 1)
+    rows = np.zeros((len(memories), dim), np.float32)
+    for row, memory in zip(rows, memories, strict=True):
+        if memory.id in vectors:
+            row[:] = vectors[memory.id]
+    return rows

@@ -15,11 +15,10 @@ from madeleine.memory.model import ContentHash, Vector
 from madeleine.memory.patrol_records import DecisionRequestId, StoredDecisionRequest
 from madeleine.patrol.context import PatrolContext
 from madeleine.patrol.deciding.answers import Decision, DecisionType, RawAnswer, RequestState, Resolution
-from madeleine.patrol.deciding.compress import CompressSessions
 from madeleine.patrol.deciding.consolidate import ConsolidateCluster, Consolidation
-from madeleine.patrol.deciding.diary import WriteDiary
 from madeleine.patrol.deciding.requests import DecisionKind, DecisionRequest, agent_request, decision_prompt
 from madeleine.patrol.deciding.split import SplitCluster
+from madeleine.patrol.deciding.summaries_and_diary import CompressSessions, WriteDiary
 from madeleine.patrol.report import DecisionResult, StepName, StepReport
 from madeleine.patrol.unit_of_work import PreparedInputs
 

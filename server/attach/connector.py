@@ -148,13 +148,8 @@ def _exchange_handshake(
     return reply
 
 
-def host_status(data_dir: Path) -> dict[str, Any]:
-    """Raises as `connect_to_host` does."""
-    return _query_host(data_dir, "status")
-
-
-def _query_host(data_dir: Path, want: str) -> dict[str, Any]:
-    """The host's reply alone."""
+def query_host(data_dir: Path, want: str) -> dict[str, Any]:
+    """The host's reply alone. `want` as in `HostRequest`. Raises as `connect_to_host` does."""
     connection, reply = connect_to_host(data_dir, HostRequest(want=want))
     connection.close()
     return reply
@@ -256,7 +251,7 @@ def stop_host(data_dir: Path) -> bool:
     """
     pid = host_pid(data_dir)
     try:
-        pid = int(_query_host(data_dir, "stop")["pid"])
+        pid = int(query_host(data_dir, "stop")["pid"])
     except NoHost:  # or it accepts no connections any more, and is about to end
         if not host_is_running(data_dir):
             return False

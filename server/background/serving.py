@@ -13,9 +13,14 @@ from importlib import import_module
 from typing import TYPE_CHECKING
 
 from madeleine.memory.errors import MadeleineError
-from madeleine.server.background.memory_thread import MemoryThreadLoop, is_thread_enabled
-from madeleine.server.background.patrol_schedule import PatrolEventBroadcast, PatrolSchedule, configured_triggers
-from madeleine.server.background.polling import PollingLoop
+from madeleine.server.background.loops import (
+    MemoryThreadLoop,
+    PatrolEventBroadcast,
+    PatrolSchedule,
+    PollingLoop,
+    configured_triggers,
+    is_thread_enabled,
+)
 from madeleine.server.mcp.lines import FINISH_SECONDS
 from madeleine.server.settings.settings import Settings
 from madeleine.server.wiring.language_models import LanguageModels

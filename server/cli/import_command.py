@@ -24,7 +24,7 @@ from madeleine.server import EXIT_FAILURE
 from madeleine.server.cli.output import byte_progress, redaction_note
 from madeleine.server.settings.settings import Settings
 from madeleine.server.wiring.clocks import utc_now
-from madeleine.server.wiring.ledgers import ledger_alone
+from madeleine.server.wiring.data_directory import ledger_alone
 from madeleine.server.wiring.open_memory import configured_redaction
 
 CHUNK_CHARS = 1024 * 1024

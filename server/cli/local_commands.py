@@ -27,7 +27,7 @@ from madeleine.server.cli.output import console, print_json, printable, read_tex
 from madeleine.server.http.tokens import create_token, parse_being_id
 from madeleine.server.settings.settings import Settings
 from madeleine.server.wiring.clocks import utc_now
-from madeleine.server.wiring.ledgers import ledger_alone, open_token_ledger
+from madeleine.server.wiring.data_directory import ledger_alone, open_token_ledger
 from madeleine.server.wiring.open_memory import configured_redaction
 
 MAX_TOKEN_NAME_CHARS = 100

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import argparse
 import json
+import os
 import sys
 from collections.abc import Sequence
 from pathlib import Path
@@ -14,7 +15,7 @@ from typing import Any
 
 from madeleine.memory.errors import MadeleineError, ServerUnavailable
 from madeleine.server import EXIT_FAILURE, EXIT_USAGE
-from madeleine.server.attach.connector import NoHost, host_is_running, host_status, stop_host, unresponsive_host_message
+from madeleine.server.attach.connector import NoHost, host_is_running, query_host, stop_host, unresponsive_host_message
 from madeleine.server.cli.arguments import parse_command_line
 from madeleine.server.settings.environment import data_directory, environment, madeleine_variables
 
@@ -70,7 +71,7 @@ def forward_to_host(arguments: argparse.Namespace) -> int:
 def print_status(data_dir: Path, *, as_json: bool) -> None:
     """Print the process that owns the memory, and its clients. Raises `HostRefused`."""
     try:
-        status = host_status(data_dir)
+        status = query_host(data_dir, "status")
     except NoHost:
         status = {"data_dir": str(data_dir)}
     if as_json:
@@ -94,11 +95,10 @@ def run_with_settings(arguments: argparse.Namespace) -> int:
 
     from madeleine.server.logs import start_logging
     from madeleine.server.settings.settings import read_settings
-    from madeleine.server.wiring.data_directory import restrict_umask
 
     settings = read_settings(overrides=setting_overrides(arguments))
     start_logging(settings.log_level)
-    restrict_umask()
+    os.umask(0o077)  # for all files that libraries create as well
     name = f"{arguments.command}_command"
     own_modules = ("import", "ingest", "patrol", "profile")
     module = name if arguments.command in own_modules else "local_commands"

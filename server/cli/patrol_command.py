@@ -25,7 +25,7 @@ from madeleine.server.cli.output import client_settings, console, host_tool, pri
 from madeleine.server.settings.environment import environment
 from madeleine.server.settings.fields import split_names
 from madeleine.server.settings.settings import Settings
-from madeleine.server.wiring.ledgers import ledger_alone
+from madeleine.server.wiring.data_directory import ledger_alone
 
 COMMAND_NAME = "madeleine patrol"
 RECONNECT_SECONDS = 1.0

@@ -34,7 +34,7 @@ from madeleine.server.attach.connector import (
     parse_host_request,
 )
 from madeleine.server.attach.endpoint import HostAddress
-from madeleine.server.background.patrol_schedule import PatrolEventBroadcast, patrol_event_as_json
+from madeleine.server.background.loops import PatrolEventBroadcast, patrol_event_as_json
 from madeleine.server.background.serving import served_memory
 from madeleine.server.logs import start_logging
 from madeleine.server.mcp.lines import FINISH_SECONDS, ByteWriter, line_transport, write_to_socket

@@ -92,16 +92,13 @@ def _with_any_port(names: Sequence[str]) -> list[str]:
     return [pattern for name in names for pattern in (name, f"{name}:*")]
 
 
-class TransportSecurity:
+def check_host_and_origin(app: ASGIApp, settings: TransportSecuritySettings) -> ASGIApp:
     """The outermost layer: checks `Host` (421) and `Origin` (403), logs each request, answers expected errors (503)."""
+    security = TransportSecurityMiddleware(settings)
 
-    def __init__(self, app: ASGIApp, settings: TransportSecuritySettings) -> None:
-        self._app = app
-        self._security = TransportSecurityMiddleware(settings)
-
-    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+    async def serve(scope: Scope, receive: Receive, send: Send) -> None:
         if scope["type"] != "http":
-            await self._app(scope, receive, send)
+            await app(scope, receive, send)
             return
         started, status = time.monotonic(), 0
 
@@ -112,11 +109,10 @@ class TransportSecurity:
             await send(message)
 
         try:
-            rejection = await self._security.validate_request(Request(scope))
-            app = self._app
-            if rejection is not None:
-                app = error_response(rejection.status_code, REJECTION_MESSAGES[rejection.status_code])
-            await app(scope, receive, send_with_status)
+            serving = app
+            if rejection := await security.validate_request(Request(scope)):
+                serving = error_response(rejection.status_code, REJECTION_MESSAGES[rejection.status_code])
+            await serving(scope, receive, send_with_status)
         except MadeleineError as error:
             logger.warning("a request could not be served: %s", error)
             if not status:
@@ -132,6 +128,8 @@ class TransportSecurity:
                 token.client_id[:100] if token else "no token",
                 (time.monotonic() - started) * 1000,
             )
+
+    return serve
 
 
 MAX_RATE_BUCKETS = 10_000
@@ -159,7 +157,9 @@ class RateLimit:
 
 
 class RateLimitMiddleware:
-    """429 for a token that asks too often; without a token, for an address. So tokens cannot be tried out either."""
+    """429 for a token that asks too often; without a token, for an address. So tokens cannot be tried out either.
+
+    A class, for Starlette takes a function in a route for an endpoint instead of an application."""
 
     def __init__(self, app: ASGIApp, limit: RateLimit) -> None:
         self._app = app

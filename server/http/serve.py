@@ -16,7 +16,7 @@ import httpx
 
 from madeleine.memory.errors import InvalidInput, StorageBusy, StorageError
 from madeleine.memory.model import BeingId
-from madeleine.server.attach.connector import HostRefused, NoHost, host_status, stop_host
+from madeleine.server.attach.connector import HostRefused, NoHost, query_host, stop_host
 from madeleine.server.attach.endpoint import (
     HOST_LOCK_FILE,
     HostAddress,
@@ -26,15 +26,14 @@ from madeleine.server.attach.endpoint import (
 )
 from madeleine.server.background.serving import served_memory
 from madeleine.server.host.host import Host
-from madeleine.server.http.app import build_app
+from madeleine.server.http.app import GracefulShutdown, bind_listener, build_app, run_uvicorn
 from madeleine.server.http.authentication import ISSUER_TIMEOUT_SECONDS, BearerTokenVerifier, JwtIssuer, request_caller
 from madeleine.server.http.request_checks import request_language_key
-from madeleine.server.http.uvicorn_server import GracefulShutdown, bind_listener, run_uvicorn
 from madeleine.server.mcp.server import Caller, McpRequestHandlers, call_on_stop_signals, selected_toolset
 from madeleine.server.settings.http import HttpSettings, in_url, is_loopback
 from madeleine.server.settings.settings import Settings
+from madeleine.server.wiring.data_directory import open_token_ledger
 from madeleine.server.wiring.language_models import LanguageModels
-from madeleine.server.wiring.ledgers import open_token_ledger
 from madeleine.tools.tool import UseCases
 
 logger = logging.getLogger(__name__)
@@ -95,7 +94,7 @@ def _end_other_host(data_dir: Path) -> None:
     """End a running host after its calls in progress. Blocks the thread. Raises `StorageBusy`."""
     try:
         with suppress(NoHost):
-            status = host_status(data_dir)
+            status = query_host(data_dir, "status")
             if status.get("http"):
                 raise StorageBusy(
                     f"Process {status['pid']} serves the memory in {data_dir} already, at {status['http']}. End it "

@@ -29,7 +29,7 @@ from madeleine.server.background.serving import served_memory
 from madeleine.server.mcp.lines import IncomingMessages, OutgoingMessages, stdio_transport
 from madeleine.server.settings.settings import Settings
 from madeleine.tools.arguments import printable
-from madeleine.tools.prompt_and_resources import CONTEXT_PROMPT, find_resource, get_context_prompt, resources_of_being
+from madeleine.tools.context import CONTEXT_PROMPT, find_resource, get_context_prompt, resources_of_being
 from madeleine.tools.replies import crash_answer, refused_answer
 from madeleine.tools.tool import Call, ReportProgress, UseCases
 from madeleine.tools.toolset import Toolset, choose_tools, default_tools

@@ -1,4 +1,7 @@
-"""The data directory: one process owns it, and its files are private to the user (files 0600, directories 0700)."""
+"""The data directory: one process owns it, and its files are private to the user (files 0600, directories 0700).
+
+The ledger in it may be opened beside a running host, the index may not.
+"""
 
 from __future__ import annotations
 
@@ -6,13 +9,16 @@ import json
 import logging
 import os
 import stat
-from collections.abc import Iterator
-from contextlib import ExitStack, contextmanager, suppress
+from collections.abc import AsyncIterator, Iterator
+from contextlib import ExitStack, asynccontextmanager, contextmanager, suppress
 from pathlib import Path
 
-from madeleine.memory.errors import StorageBusy, StorageError
+from madeleine.memory.errors import InvalidInput, StorageBusy, StorageError
 from madeleine.server import __version__
 from madeleine.server.attach.endpoint import hold_file_lock
+from madeleine.server.settings.settings import Settings
+from madeleine.storage.sql.administration import TokenRepository, open_tokens
+from madeleine.storage.sql.ledger import Ledger, open_ledger
 
 logger = logging.getLogger(__name__)
 
@@ -62,11 +68,6 @@ def _owner_process(data_dir: Path) -> str:
         return ""
 
 
-def restrict_umask() -> None:
-    """For all files that this process and its children create, whoever creates them: engines, libraries, SQLite."""
-    os.umask(GROUP_AND_OTHERS)
-
-
 def restrict_permissions(data_dir: Path) -> None:
     """Remove the access of other users that an earlier version, a copy or a lax umask gave, and log it. Blocking.
 
@@ -100,3 +101,25 @@ def _restrict_path(path: Path) -> bool:
     except OSError as error:
         logger.warning("%s is open to others and cannot be closed: %s", path, error)
         return False
+
+
+LEDGER_FILE = "memory.db"
+
+
+@asynccontextmanager
+async def ledger_alone(settings: Settings, *, create: bool = True) -> AsyncIterator[Ledger]:
+    """Opened beside a running host. Without `create` raises `InvalidInput` where there is no ledger."""
+    if create:
+        settings.data_dir.mkdir(mode=0o700, parents=True, exist_ok=True)
+    elif not (settings.data_dir / LEDGER_FILE).exists():
+        raise InvalidInput(f"There is no memory in {settings.data_dir} yet. Set MADELEINE_DATA_DIR to where it is.")
+    async with open_ledger(settings.data_dir / LEDGER_FILE) as ledger:
+        yield ledger
+
+
+@asynccontextmanager
+async def open_token_ledger(settings: Settings) -> AsyncIterator[TokenRepository]:
+    """On connections of its own, beside a running host and before the memory is open."""
+    settings.data_dir.mkdir(mode=0o700, parents=True, exist_ok=True)
+    async with open_tokens(settings.data_dir / LEDGER_FILE) as tokens:
+        yield tokens

@@ -83,24 +83,25 @@ class LanguageModels:
 
     @asynccontextmanager
     async def _lease(self, config: LanguageConfig | None, key: str) -> AsyncIterator[LanguageModel | None]:
-        if config is None:
+        entry = self._open_model(config, key) if config else None
+        if entry is None:
             yield None
             return
-        model_key = _ModelKey(config, key)
-        entry = self._open.get(model_key)
-        if entry is None:
-            model = open_language_model(config, key)
-            if model is None:
-                yield None
-                return
-            entry = self._open[model_key] = _OpenModel(model)
-        self._open.move_to_end(model_key)
         entry.users += 1
         try:
             yield entry.model
         finally:
             entry.users -= 1
             await self._close_oldest_idle()
+
+    def _open_model(self, config: LanguageConfig, key: str) -> _OpenModel | None:
+        model_key = _ModelKey(config, key)
+        entry = self._open.pop(model_key, None)
+        if entry is None and (model := open_language_model(config, key)):
+            entry = _OpenModel(model)
+        if entry:
+            self._open[model_key] = entry  # the most recently used one is the last
+        return entry
 
     async def _close_oldest_idle(self) -> None:
         idle = [model_key for model_key, entry in self._open.items() if not entry.users]

@@ -38,8 +38,7 @@ from madeleine.patrol.run import Patrol, PatrolEvent
 from madeleine.server.background.index_upkeep import IndexUpkeep, TextModel, open_index
 from madeleine.server.settings.settings import Settings
 from madeleine.server.wiring.clocks import local_day, today, utc_now
-from madeleine.server.wiring.data_directory import own_directory
-from madeleine.server.wiring.ledgers import LEDGER_FILE
+from madeleine.server.wiring.data_directory import LEDGER_FILE, own_directory
 from madeleine.storage.sql.ledger import Ledger, open_ledger
 from madeleine.tools.tool import UseCases
 

@@ -18,7 +18,7 @@ from madeleine.memory.errors import InvalidInput
 from madeleine.server.cli.arguments import command_line_parser
 from madeleine.server.cli.profile_command import profile_command
 from madeleine.server.settings.settings import Settings
-from madeleine.server.wiring.ledgers import ledger_alone
+from madeleine.server.wiring.data_directory import ledger_alone
 from tests.e2e.hosting import hosts_of
 from tests.e2e.http.http_serving import serving
 from tests.e2e.serving import COMMAND, ERAS, ROOT, Era, call_tool, connected, environment, tool_error

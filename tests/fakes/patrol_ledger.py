@@ -92,12 +92,7 @@ class FakePatrolTransaction:
         return [memory_state(m) for m in self._own() if m.cluster_id is None and m.status != "dead"][:limit]
 
     async def with_outdated_status(self) -> list[MemoryState]:
-        return [
-            memory_state(m)
-            for m in self._own()
-            if flagged_status(m.status, importance=m.importance, session_count=m.session_count, pinned=m.pinned)
-            != m.status
-        ]
+        return [memory_state(m) for m in self._own() if flagged_status(m) != m.status]
 
     async def recalled_dead(self) -> list[MemoryState]:
         return [memory_state(m) for m in self._own() if m.status == "dead" and m.reactivation_count > 0]

@@ -5,7 +5,8 @@ from __future__ import annotations
 
 import math
 
-from madeleine.memory.model import Status
+from madeleine.memory.model import Memory, Status
+from madeleine.memory.patrol_records import MemoryState
 
 DECAY_CYCLES = 30.0
 """Patrol cycles in which importance falls to 1/e."""
@@ -18,13 +19,13 @@ def effective_importance(importance: float, session_count: float) -> float:
     return importance * math.exp(-session_count / DECAY_CYCLES)
 
 
-def flagged_status(status: Status, *, importance: float, session_count: int, pinned: bool) -> Status:
+def flagged_status(memory: Memory | MemoryState) -> Status:
     """The status after ❸: active memories that have faded are dying, dying ones that were recalled are active
     again (ruling 2). A pinned memory never fades; a dead one stays dead."""
-    if status == "dead":
-        return status
-    faded = not pinned and effective_importance(importance, session_count) <= MIN_LIVING_IMPORTANCE
-    return "dying" if faded else "active"
+    if memory.status == "dead":
+        return memory.status
+    faded = effective_importance(memory.importance, memory.session_count) <= MIN_LIVING_IMPORTANCE
+    return "dying" if faded and not memory.pinned else "active"
 
 
 def revived_session_count(*, importance: float, session_count: int, reactivation_count: int) -> int | None:

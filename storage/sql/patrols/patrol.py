@@ -19,7 +19,6 @@ from madeleine.memory.model import (
     ModelName,
     RunId,
     Scope,
-    Status,
     Vector,
 )
 from madeleine.memory.patrol_records import (
@@ -161,12 +160,6 @@ _MARK_REQUEST_DECIDED = update_own_row(patrol_offers, "settled_by", "body")
 _SELECT_LAST_ERASURE = select(last_issued(literal_column("'forgotten'"), literal_column("'mark'")))
 
 
-def _status_by_decay(state: MemoryState) -> Status:
-    return flagged_status(
-        state.status, importance=state.importance, session_count=state.session_count, pinned=state.pinned
-    )
-
-
 class PatrolReader:
     """`PatrolReads` of one being, outside or inside a transaction."""
 
@@ -195,7 +188,7 @@ class PatrolReader:
             *await self._states(_SELECT_UNFADED_DYING, thresholds=thresholds),
             *await self._states(_SELECT_PINNED_DYING),
         ]
-        return [state for state in states if state.status != _status_by_decay(state)]
+        return [state for state in states if state.status != flagged_status(state)]
 
     async def recalled_dead(self) -> list[MemoryState]:
         return await self._states(_SELECT_RECALLED_DEAD)

@@ -19,7 +19,7 @@ from madeleine.memory.recall.ports import ActivationLog, BrowseLedger, RecallLed
 from madeleine.memory.watch.ports import ChatLedger, CostLedger, WatchLedger
 from madeleine.memory.watch.remember import RememberLedger
 from madeleine.patrol.ports import PatrolLedger
-from madeleine.server.background.patrol_schedule import ActivityLedger
+from madeleine.server.background.loops import ActivityLedger
 from madeleine.storage.sql.administration import AuditRepository
 
 

@@ -96,12 +96,7 @@ class PatrolContract:
             for importance, cycles, status, pinned in clocks
         ]
         await ledger.memories.commit(scope, batch(*all_))
-        expected = {
-            one.id
-            for one in all_
-            if one.status
-            != flagged_status(one.status, importance=one.importance, session_count=one.session_count, pinned=one.pinned)
-        }
+        expected = {one.id for one in all_ if one.status != flagged_status(one)}
         assert {one.id for one in await ledger.patrols.patrol_reads(scope).with_outdated_status()} == expected
 
     # --- diary and points

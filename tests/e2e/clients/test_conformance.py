@@ -11,9 +11,8 @@ import anyio
 import pytest
 
 from madeleine.memory.model import BeingId
-from madeleine.server.http.app import build_app
+from madeleine.server.http.app import GracefulShutdown, bind_listener, build_app, run_uvicorn
 from madeleine.server.http.authentication import BearerTokenVerifier
-from madeleine.server.http.uvicorn_server import GracefulShutdown, bind_listener, run_uvicorn
 from madeleine.server.mcp.server import Caller
 from madeleine.server.settings.http import HttpSettings
 from madeleine.storage.sql.administration import open_tokens

@@ -24,8 +24,8 @@ from madeleine.server.http.serve import serve_http
 from madeleine.server.http.tokens import create_token
 from madeleine.server.settings.settings import Settings
 from madeleine.server.wiring.clocks import utc_now
+from madeleine.server.wiring.data_directory import open_token_ledger
 from madeleine.server.wiring.language_models import LanguageModels
-from madeleine.server.wiring.ledgers import open_token_ledger
 from madeleine.server.wiring.open_memory import open_memory
 from madeleine.tools.tool import UseCases
 from tests.doubles import WordEmbedder

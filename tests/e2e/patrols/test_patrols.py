@@ -21,7 +21,7 @@ import pytest
 from madeleine.server.attach.connector import HostRefused, HostRequest, connect_to_host
 from madeleine.server.cli.patrol_command import run_as_json
 from madeleine.server.settings.settings import Settings
-from madeleine.server.wiring.ledgers import ledger_alone
+from madeleine.server.wiring.data_directory import ledger_alone
 from tests.doubles import ADA
 from tests.e2e.hosting import asking, hosted, hosts_of, madeleine, no_host_left, status
 from tests.e2e.serving import COMMAND, ERAS, ROOT, Era, call_tool, connected, environment

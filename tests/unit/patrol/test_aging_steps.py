@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from madeleine.memory.model import Memory, MemoryId, Status
-from madeleine.patrol.steps.aging import age_memories, flag_faded_memories, revive_recalled_memories
+from madeleine.patrol.steps.mechanical import age_memories, flag_faded_memories, revive_recalled_memories
 from tests.doubles import a_memory
 from tests.unit.patrol.step_fixtures import StepStore
 

@@ -11,7 +11,7 @@ import pytest
 
 from madeleine.memory.model import Cluster, Memory, ModelName, Status, Vector
 from madeleine.memory.rules.dynamics.clustering import MIN_GROUP_SIMILARITY
-from madeleine.patrol.steps.merge import SMALL_CLUSTER_MEMORIES, merge_small_clusters
+from madeleine.patrol.steps.mechanical import SMALL_CLUSTER_MEMORIES, merge_small_clusters
 from madeleine.patrol.unit_of_work import UnitOfWork
 from tests.doubles import a_memory, unit
 from tests.unit.patrol.step_fixtures import DIM, StepStore, axis, lean

@@ -17,6 +17,7 @@ from madeleine.patrol.context import PatrolConfig
 from madeleine.patrol.deciding.answers import Decision
 from madeleine.patrol.report import StepName
 from madeleine.patrol.run import SKIPPED_WITHOUT_KEY
+from tests.contracts.ledger.ledger_values import memory
 from tests.doubles import ADA, Clock
 from tests.household import MOMENT, Household, ScriptedModel, household, new_store, rows, shown_memories
 
@@ -58,7 +59,7 @@ def test_effective_importance_falls_as_in_the_table(
 ) -> None:
     """spec P6 ❸: "eff_imp = importance × exp(−session_count / 30)", "at or below 0.05"."""
     assert effective_importance(importance, cycles) == pytest.approx(effective, abs=1e-8)
-    assert flagged_status("active", importance=importance, session_count=cycles, pinned=False) == status
+    assert flagged_status(memory(importance=importance, session_count=cycles)) == status
 
 
 @pytest.mark.parametrize(

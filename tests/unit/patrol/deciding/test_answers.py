@@ -16,9 +16,7 @@ from madeleine.memory.language_model import CallCost, Rejected
 from madeleine.memory.model import MemoryId, RunId
 from madeleine.patrol.context import PatrolContext, PatrolServices
 from madeleine.patrol.deciding.answers import Decision, Resolution
-from madeleine.patrol.deciding.compress import SessionSummary
 from madeleine.patrol.deciding.consolidate import Consolidation, MemoryMerge
-from madeleine.patrol.deciding.diary import DiaryAnswer
 from madeleine.patrol.deciding.requests import (
     GUIDANCE,
     SUMMARIZE_PROMPT,
@@ -30,6 +28,7 @@ from madeleine.patrol.deciding.requests import (
 )
 from madeleine.patrol.deciding.resolution import DECISION_TYPES, ask_model_to_decide
 from madeleine.patrol.deciding.split import ClusterSplit, NewCluster
+from madeleine.patrol.deciding.summaries_and_diary import DiaryAnswer, SessionSummary
 from madeleine.patrol.steps.assign import choose_roots, classification_prompt, classify_actions
 from tests.doubles import ADA, NOW, FakeWordStatistics, WordEmbedder, a_memory, at_cosine, metered
 from tests.fakes.patrol_ledger import FakePatrolLedger

@@ -9,11 +9,10 @@ import pytest
 from madeleine.memory.language_model import Rejected
 from madeleine.memory.model import ClusterId, Memory, MemoryId
 from madeleine.patrol.deciding.answers import CheckedAnswer, RequestState, Resolution
-from madeleine.patrol.deciding.compress import SessionSummary
 from madeleine.patrol.deciding.consolidate import Consolidation, MemoryMerge
-from madeleine.patrol.deciding.diary import DiaryAnswer
 from madeleine.patrol.deciding.requests import DecisionRequest
 from madeleine.patrol.deciding.split import ClusterSplit, NewCluster
+from madeleine.patrol.deciding.summaries_and_diary import DiaryAnswer, SessionSummary
 from tests.doubles import a_memory
 from tests.unit.patrol.deciding.request_fixtures import HOME, checked, current_of, request_of
 

@@ -14,9 +14,7 @@ from hypothesis import strategies as st
 
 from madeleine.memory.model import DatedAction, Memory, MemoryId, Provenance, Status, Vector
 from madeleine.memory.patrol_records import DecisionRequestId
-from madeleine.patrol.deciding.compress import compression_requests
 from madeleine.patrol.deciding.consolidate import consolidation_requests
-from madeleine.patrol.deciding.diary import diary_request
 from madeleine.patrol.deciding.requests import (
     MAX_OFFERED,
     MAX_OFFERED_CHARACTERS,
@@ -27,6 +25,7 @@ from madeleine.patrol.deciding.requests import (
     offered_memory,
 )
 from madeleine.patrol.deciding.split import split_request
+from madeleine.patrol.deciding.summaries_and_diary import compression_requests, diary_request
 from tests.doubles import NOW, a_memory, unit
 from tests.unit.patrol.deciding.request_fixtures import DINNERS, HOME, ROOT, request_of
 

@@ -13,8 +13,8 @@ import pytest
 
 from madeleine.memory.language_model import LanguageModel
 from madeleine.memory.watch.thread import PollResult
-from madeleine.server.background import polling as rounds
-from madeleine.server.background.memory_thread import MemoryThreadLoop, is_thread_enabled
+from madeleine.server.background import loops as rounds
+from madeleine.server.background.loops import MemoryThreadLoop, is_thread_enabled
 from madeleine.server.settings.settings import Settings
 
 NEVER = 3_600.0

@@ -7,7 +7,7 @@ import json
 from madeleine.memory.model import BeingId, RunId
 from madeleine.patrol.report import PatrolProgress, PatrolReport, StepReport
 from madeleine.patrol.run import PatrolEvent
-from madeleine.server.background.patrol_schedule import MAX_QUEUED_EVENTS, PatrolEventBroadcast, patrol_event_as_json
+from madeleine.server.background.loops import MAX_QUEUED_EVENTS, PatrolEventBroadcast, patrol_event_as_json
 
 ADA, BERT = BeingId("ada"), BeingId("bert")
 

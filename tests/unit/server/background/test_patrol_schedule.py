@@ -16,8 +16,8 @@ from madeleine.memory.model import BeingId, RunId, Scope
 from madeleine.memory.patrol_records import RecentActivity
 from madeleine.patrol.report import PatrolReport
 from madeleine.patrol.triggers import PatrolTriggers
-from madeleine.server.background import polling as rounds
-from madeleine.server.background.patrol_schedule import (
+from madeleine.server.background import loops as rounds
+from madeleine.server.background.loops import (
     MINIMUM_INTERVAL,
     SCHEDULE_CLIENT_NAME,
     PatrolSchedule,

@@ -14,7 +14,7 @@ from madeleine.server.cli.arguments import command_line_parser
 from madeleine.server.cli.local_commands import note_command
 from madeleine.server.cli.main import main, setting_overrides
 from madeleine.server.settings.settings import Settings
-from madeleine.server.wiring.ledgers import LEDGER_FILE
+from madeleine.server.wiring.data_directory import LEDGER_FILE
 from madeleine.storage.sql.ledger import open_ledger
 
 
@@ -36,9 +36,7 @@ def test_an_unknown_tool_is_told_at_the_start(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
     monkeypatch.setenv("MADELEINE_DATA_DIR", str(tmp_path / "data"))
-    monkeypatch.setattr(
-        "madeleine.server.wiring.data_directory.restrict_umask", lambda: None
-    )  # it would be this process's for good
+    monkeypatch.setattr("os.umask", lambda mask: mask)  # it would be this process's for good
     assert main(["serve", "--in-process", "--tools", "recall,remember"]) == 2
     assert (
         "Unknown tool 'remember'. Known are context, forget, ingest, observe, profile, recall,"

@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from madeleine.server.attach.pending_requests import MAX_REQUEST_REPEATS, PendingRequests
+from madeleine.server.attach.forwarder import MAX_REQUEST_REPEATS, PendingRequests
 from madeleine.server.attach.streams import MAX_LINE_BYTES
 
 

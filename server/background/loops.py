@@ -1,13 +1,15 @@
-"""Automatic patrols, in the process that owns the memory, and live events of patrols (spec P12; docs/adr/0016)."""
+"""Background tasks that poll, in the process that owns the memory: the memory thread (spec T1; docs/adr/0021) and
+scheduled patrols (spec P12; docs/adr/0016). Live events of patrols."""
 
 from __future__ import annotations
 
 import asyncio
 import logging
+from abc import ABC, abstractmethod
 from collections.abc import AsyncIterator, Awaitable, Callable, Iterator, Sequence, Set
-from contextlib import AbstractAsyncContextManager, contextmanager, nullcontext
+from contextlib import AbstractAsyncContextManager, asynccontextmanager, contextmanager, nullcontext, suppress
 from datetime import datetime, timedelta
-from typing import Any, Protocol
+from typing import TYPE_CHECKING, Any, Protocol
 
 from madeleine.memory.language_model import LanguageModel
 from madeleine.memory.model import BeingId, Scope
@@ -15,10 +17,144 @@ from madeleine.memory.patrol_records import RecentActivity
 from madeleine.patrol.report import STEP_SYMBOLS, PatrolReport
 from madeleine.patrol.run import PatrolEvent
 from madeleine.patrol.triggers import PatrolTrigger, PatrolTriggers, due_trigger
-from madeleine.server.background.polling import PollingLoop
 from madeleine.server.settings.settings import Settings
 
+if TYPE_CHECKING:
+    from madeleine.memory.watch.thread import PollResult
+
 logger = logging.getLogger(__name__)
+
+STOP_GRACE_SECONDS = 2.0
+"""How long a poll may still take when the process stops; then it is cancelled."""
+
+
+class PollingLoop(ABC):
+    """`run` goes on until it is cancelled; `stop` cancels it when it is idle, or after `STOP_GRACE_SECONDS`."""
+
+    cancelled_message: str
+    """Logged when a poll is cancelled."""
+
+    def __init__(self, wait: Callable[[], Awaitable[object]]) -> None:
+        """`wait` is called before each poll."""
+        self._wait = wait
+        self._stopping = False
+        self._idle = asyncio.Event()
+        self._idle.set()
+
+    @abstractmethod
+    async def poll(self) -> None:
+        """Raises nothing but its cancellation."""
+
+    async def wait_until_idle(self) -> None:
+        """Returns when no poll is at work."""
+        await self._idle.wait()
+
+    async def run(self) -> None:
+        while not self._stopping:
+            await self._wait()
+            await self.poll()
+
+    async def stop(self, running: asyncio.Task[None]) -> None:
+        """Stop the task `running` that `run` runs in."""
+        self._stopping = True
+        try:
+            async with asyncio.timeout(STOP_GRACE_SECONDS):
+                await self.wait_until_idle()
+        except TimeoutError:
+            logger.info("%s", self.cancelled_message)
+        running.cancel()
+        await asyncio.wait({running})
+
+    @asynccontextmanager
+    async def running(self, name: str) -> AsyncIterator[None]:
+        """Run it in a task of that name meanwhile."""
+        task = asyncio.create_task(self.run(), name=name)
+        try:
+            yield
+        finally:
+            await self.stop(task)
+
+    @contextmanager
+    def _at_work(self) -> Iterator[None]:
+        self._idle.clear()
+        try:
+            yield
+        finally:
+            self._idle.set()
+
+
+class PolledThread(Protocol):
+    """`memory.watch.thread.MemoryThread`, as far as it is needed here."""
+
+    @property
+    def new_messages(self) -> asyncio.Event: ...
+
+    async def poll(self, language: LanguageModel | None) -> PollResult: ...
+
+
+class MemoryThreadLoop(PollingLoop):
+    """What is cancelled at the end is read again at the next start."""
+
+    cancelled_message = "the memory thread was reading a conversation, and will read it again at the next start"
+
+    def __init__(
+        self,
+        thread: Callable[[], PolledThread | None],
+        language: Callable[[], AbstractAsyncContextManager[LanguageModel | None]],
+        *,
+        seconds: float,
+    ) -> None:
+        """`thread` is None while the memory is not open. `seconds`: between two polls, if nothing is observed."""
+        super().__init__(self._wait_for_messages)
+        self._thread = thread
+        self._language = language
+        self._seconds = seconds
+
+    async def poll(self) -> None:
+        """Take turns until nothing is left to read."""
+        more = True
+        while more and not self._stopping and (thread := self._thread()) is not None:
+            with self._at_work():
+                try:
+                    thread.new_messages.clear()
+                    async with self._language() as language:
+                        more = _log_poll(await thread.poll(language))
+                except Exception:
+                    logger.exception("reading unwatched messages failed; retrying at the next poll")
+                    more = False
+
+    async def _wait_for_messages(self) -> None:
+        thread = self._thread()
+        if thread is None:
+            await asyncio.sleep(self._seconds)
+            return
+        with suppress(TimeoutError):
+            async with asyncio.timeout(self._seconds):
+                await thread.new_messages.wait()
+
+
+def _log_poll(result: PollResult) -> bool:
+    """Log what the poll did; return whether more is left to read."""
+    counts = result.counts
+    if any(counts[name] for name in ("asked", "stored", "failed", "abandoned")):
+        logger.info("the memory thread: %s", ", ".join(f"{count} {name}" for name, count in sorted(counts.items())))
+    return result.more
+
+
+def is_thread_enabled(settings: Settings) -> bool:
+    """Whether the memory thread runs: by default only with a language model (spec T1)."""
+    if settings.thread == "off":
+        return False
+    if settings.thread_records or settings.chooses_language():
+        return True
+    if settings.thread == "on" and not settings.language_key():
+        logger.warning(
+            "MADELEINE_THREAD is on, but there is no language model. Set MADELEINE_LLM_API_KEY or MADELEINE_LLM_URL, "
+            "or MADELEINE_THREAD_RECORDS to keep conversations without one."
+        )
+        return False
+    return settings.thread == "on"
+
 
 SCHEDULE_CLIENT_NAME = "madeleine schedule"
 MINIMUM_INTERVAL = timedelta(hours=1)
