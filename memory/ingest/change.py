@@ -53,11 +53,7 @@ class UpdateMemory:
         """Redact secrets in the new text and themes, then change the memory. Raises `InvalidInput` if this being has no
         such memory, `StorageError`."""
         redaction = Redaction(self.redact)
-        changes = replace(
-            changes,
-            text=None if changes.text is None else redaction.text(changes.text),
-            themes=None if changes.themes is None else redaction.texts(changes.themes),
-        )
+        changes = redaction.fields(changes, "text", "themes")
         return replace(await self.update_redacted(scope, memory_id, changes), redacted=redaction.found)
 
     async def update_redacted(self, scope: Scope, memory_id: MemoryId, changes: MemoryChanges) -> Updated:
