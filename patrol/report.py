@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import asdict, dataclass, field
 from typing import Any, Literal
 
 from madeleine.memory.model import RunId
@@ -79,10 +79,8 @@ class ModelCosts:
     usd: float | None = 0.0
 
     def as_json(self) -> dict[str, Any]:
-        costs: dict[str, Any] = {
-            "calls": self.calls, "input_tokens": self.input_tokens, "output_tokens": self.output_tokens
-        }  # fmt: skip
-        return costs if self.usd is None else costs | {"usd": round(self.usd, 6)}
+        costs = asdict(self) | {"usd": None if self.usd is None else round(self.usd, 6)}
+        return {name: value for name, value in costs.items() if value is not None}
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

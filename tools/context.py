@@ -13,14 +13,7 @@ import mcp_types as types
 from pydantic import BeforeValidator, Field
 
 from madeleine.memory.chat import Message
-from madeleine.memory.context.values import (
-    CONTEXT_BLOCKS,
-    BuiltContext,
-    ContextBlock,
-    ContextFlags,
-    ContextQuery,
-    DroppedPart,
-)
+from madeleine.memory.context.values import CONTEXT_BLOCKS, BuiltContext, ContextBlock, ContextFlags, ContextQuery
 from madeleine.memory.model import BeingId, Memory, scene_to_text
 from madeleine.memory.rules.prompting import MAX_MESSAGE_CHARS, memories_in_prompt_order, truncated
 from madeleine.tools.arguments import Arguments, LongText, Short, read_arguments
@@ -102,7 +95,10 @@ def context_as_json(context: BuiltContext, query: ContextQuery) -> dict[str, Any
         **nonempty(
             sources=[source_json(memory) for memory in memories_in_prompt_order([m for m, _ in context.recalled])]
         ),
-        "dropped": [dropped_as_json(dropped) for dropped in context.dropped],
+        "dropped": [
+            nonempty(block=part.part, count=part.count, tokens=part.tokens, in_full=part.full or None)
+            for part in context.dropped
+        ],
         "tokens": {**context.tokens, "limit": query.token_limit},
         **nonempty(notice=meaning_notice(context.meaning_off)),
     }
@@ -126,11 +122,6 @@ def message_as_json(message: Message) -> dict[str, Any]:
     text = truncated(message.text, MAX_MESSAGE_CHARS)
     fields = {"id": message.id, "at": iso_time(message.at), "role": message.role, "text": text}
     return fields | nonempty(**fields_of(message, "speaker session_id"))
-
-
-def dropped_as_json(dropped: DroppedPart) -> dict[str, Any]:
-    values = {"block": dropped.part, "count": dropped.count, "tokens": dropped.tokens}
-    return values | ({"in_full": True} if dropped.full else {})
 
 
 CONTEXT_PROMPT = types.Prompt(

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
+from functools import partial
 from typing import Any
 
 import mcp_types as types
@@ -113,17 +114,14 @@ def _require_known(kind: str, names: Iterable[str], known: Iterable[str]) -> Non
 def read_only_tools(tools: Iterable[Tool]) -> list[Tool]:
     """Tools that change nothing, and those that only count recalls, without counting."""
     return [
-        replace(tool, read_only=True, idempotent=True, run=_without_counting(tool.run))
+        replace(tool, read_only=True, idempotent=True, run=partial(_run_without_counting, tool.run))
         for tool in tools
         if tool.read_only or tool.counts_recalls
     ]
 
 
-def _without_counting(run: RunTool) -> RunTool:
-    async def run_uncounted(call: Call, arguments: Any) -> dict[str, Any]:
-        return await run(replace(call, scope=replace(call.scope, count_activations=False)), arguments)
-
-    return run_uncounted
+async def _run_without_counting(run: RunTool, call: Call, arguments: Any) -> dict[str, Any]:
+    return await run(replace(call, scope=replace(call.scope, count_activations=False)), arguments)
 
 
 def ids_in_answer(content: Mapping[str, Any]) -> list[str]:

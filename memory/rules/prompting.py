@@ -1,5 +1,5 @@
 """Write memories into prompts and answers: escaped text, the `<memory>` block, fragments, and the parts of a context
-(spec L2, L4, P5, P9).
+(spec L2, L4, P5, P9; rulings 7 and 22).
 
 Stored text is data: each entry is one line that can close no tag (`quoted`), between tags. Only the soul and the
 partner's rules, which were written to be followed, stand outside the tags.

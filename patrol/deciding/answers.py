@@ -139,8 +139,7 @@ class Resolution(ABC):
         if unknown:
             listed = ", ".join(map(str, sorted(unknown)[:5]))
             return Rejected(f"There is no memory {listed}: the numbers go from 1 to {len(ids)}.")
-        numbered: Self = _answer_adapter(cls).validate_python(fields)
-        return numbered
+        return cls._validated(fields)
 
     @classmethod
     def from_decision(cls, decision: Decision) -> Self | Rejected:
@@ -155,8 +154,13 @@ class Resolution(ABC):
         return cls._from_own_fields(decision)
 
     @classmethod
-    @abstractmethod
-    def _from_own_fields(cls, decision: Decision) -> Self | Rejected: ...
+    def _from_own_fields(cls, decision: Decision) -> Self | Rejected:
+        return cls._validated({name: getattr(decision, name) for name in cls.schema.model_fields})
+
+    @classmethod
+    def _validated(cls, fields: Mapping[str, Any]) -> Self:
+        answer: Self = _answer_adapter(cls).validate_python(fields)
+        return answer
 
     def normalized(self) -> Self:
         """With tidy texts."""

@@ -165,12 +165,7 @@ SUMMARIZE_PROMPT: str = _TEXTS["summarize"]
 GUIDANCE: Mapping[DecisionKind, str] = _TEXTS["guidance"]
 """For the agent that reads requests in a tool's answer, once a kind."""
 GUIDANCE_INTRODUCTION: str = _TEXTS["guidance_first"]
-MAX_ANSWER_TOKENS: Mapping[DecisionKind, int] = {
-    "consolidate": 4_000,
-    "split": 4_000,
-    "diary": 2_000,
-    "compress": 1_500,
-}
+MAX_ANSWER_TOKENS: Mapping[DecisionKind, int] = _TEXTS["max_answer_tokens"]
 
 
 def decision_prompt(request: DecisionRequest) -> Prompt:

@@ -14,7 +14,7 @@ from madeleine.memory.model import LIVING, Memory, MemoryId, Provenance, Scene
 from madeleine.memory.patrol_records import DiaryEntry, Thoughts
 from madeleine.memory.rules.storing.secrets import Redact
 from madeleine.memory.text.sentences import split_sentences
-from madeleine.patrol.deciding.answers import THINK_POINTS, Decision, DecisionType, RawAnswer, RequestState, Resolution
+from madeleine.patrol.deciding.answers import THINK_POINTS, DecisionType, RawAnswer, RequestState, Resolution
 from madeleine.patrol.deciding.requests import (
     BY_EVENT_TIME,
     MAX_OFFERED,
@@ -49,10 +49,6 @@ class DiaryAnswer(Resolution):
 
     diary: str
     think_md: tuple[str, ...]
-
-    @classmethod
-    def _from_own_fields(cls, decision: Decision) -> DiaryAnswer:
-        return DiaryAnswer(decision.diary, tuple(decision.think_md))
 
     def normalized(self) -> DiaryAnswer:
         points = (_BULLET.sub("", " ".join(point.split())) for point in self.think_md)
@@ -92,8 +88,7 @@ class WriteDiary(DecisionType[DiaryAnswer]):
         last = await reads.last_diary()
         new = await reads.stored_since(last.written_at if last else None, limit=MAX_DIARY_MEMORIES)
         earlier = last.text if last and last.date == key else ""
-        request = diary_request(key, new, earlier, (await reads.thoughts()).points)
-        return [request] if request else []
+        return diary_requests(key, new, earlier, (await reads.thoughts()).points)
 
     async def apply(self, work: UnitOfWork, answer: DiaryAnswer, current: RequestState) -> dict[str, int] | Rejected:
         request = current.request
@@ -114,18 +109,18 @@ class WriteDiary(DecisionType[DiaryAnswer]):
         return {"written": 1, "points": len(answer.think_md)}
 
 
-def diary_request(date: str, memories: Sequence[Memory], earlier: str, think: Sequence[str]) -> DecisionRequest | None:
-    """Of more memories than fit the most important, in the order in which they happened. None without any."""
+def diary_requests(date: str, memories: Sequence[Memory], earlier: str, think: Sequence[str]) -> list[DecisionRequest]:
+    """At most one request: of more memories than fit the most important, in the order in which they happened."""
     earlier, points = shortened_diary(earlier, think)
     by_importance = sorted(memories, key=lambda memory: (-memory.importance, BY_EVENT_TIME(memory)))
     used = len(earlier) + sum(map(len, points))
     offered = offered_memories(by_importance, "diary", used_characters=used)
     if not offered:
-        return None
+        return []
     by_id = {memory.id: memory for memory in offered}
     in_order = tuple(by_id[memory.id] for memory in sorted(memories, key=BY_EVENT_TIME) if memory.id in by_id)
     until = max(memory.created_at for memory in memories)
-    return DecisionRequest(kind="diary", memories=in_order, date=date, until=until, earlier=earlier, think=points)
+    return [DecisionRequest(kind="diary", memories=in_order, date=date, until=until, earlier=earlier, think=points)]
 
 
 def shortened_diary(earlier: str, think: Sequence[str]) -> tuple[str, tuple[str, ...]]:
@@ -144,10 +139,6 @@ class SessionSummary(Resolution):
     schema = SummarySchema
 
     summary: str
-
-    @classmethod
-    def _from_own_fields(cls, decision: Decision) -> SessionSummary:
-        return SessionSummary(decision.summary)
 
     def normalized(self) -> SessionSummary:
         return SessionSummary(self.summary.strip())

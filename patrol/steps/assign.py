@@ -15,10 +15,11 @@ from functools import partial
 
 import numpy as np
 
+from madeleine.memory.embedding import TextVectors
 from madeleine.memory.errors import LanguageModelUnavailable, UnusableAnswer
 from madeleine.memory.ingest.notes import PARSE_FAILED, SCENE_NOTE_TYPE, read_scene
 from madeleine.memory.language_model import MeteredModel, Prompt, Rejected
-from madeleine.memory.model import Cluster, ClusterId, ContentHash, Memory, MemoryId, Note, Scope, Vector, content_hash
+from madeleine.memory.model import Cluster, ClusterId, Memory, MemoryId, Note, Scope, Vector, content_hash
 from madeleine.memory.patrol_records import MemoryState
 from madeleine.memory.rules.dynamics import clustering
 from madeleine.memory.rules.prompting import quoted
@@ -184,7 +185,7 @@ def memories_from_notes(
 
 
 async def choose_roots(
-    context: PatrolContext, new: Sequence[Memory], vectors: Mapping[ContentHash, Vector]
+    context: PatrolContext, new: Sequence[Memory], vectors: TextVectors
 ) -> dict[MemoryId, clustering.Root]:
     """For memories near to no sub-cluster, until the token budget or the time limit is reached. Empty without a model,
     or if it does not answer: the prototypes decide then (ruling 5)."""
