@@ -15,7 +15,7 @@ from sqlalchemy import bindparam, select, true
 
 from madeleine.memory.keyword_search import HitPosition, KeywordQuery, SearchHit, TagMatches, TagQuery
 from madeleine.memory.model import Provenance, Scope, parse_moment
-from madeleine.memory.rules.searching.tags import holds_tag
+from madeleine.memory.rules.searching import holds_tag
 from madeleine.memory.text.normalization import FIELD_SEPARATOR, fold_text
 from madeleine.storage.sql.database.dialect import as_json, in_list, json_items
 from madeleine.storage.sql.database.engine import Reads, Row

@@ -28,8 +28,7 @@ from madeleine.memory.keyword_search import (
     TagQuery,
 )
 from madeleine.memory.model import Scope
-from madeleine.memory.rules.searching.hits import newest_hits_first
-from madeleine.memory.rules.searching.tags import WORD_CHARS
+from madeleine.memory.rules.searching import WORD_CHARS, newest_hits_first
 from madeleine.memory.text.normalization import FIELD_SEPARATOR
 from madeleine.storage.sql.database import dialect
 from madeleine.storage.sql.database.engine import Repository, Row
