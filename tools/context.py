@@ -15,8 +15,7 @@ from pydantic import BeforeValidator, Field
 from madeleine.memory.chat import Message
 from madeleine.memory.context.values import CONTEXT_BLOCKS, BuiltContext, ContextBlock, ContextFlags, ContextQuery
 from madeleine.memory.model import BeingId, Memory, scene_to_text
-from madeleine.memory.rules.prompting.prompt_parts import MAX_MESSAGE_CHARS, truncated
-from madeleine.memory.rules.prompting.recalled_text import memories_in_prompt_order
+from madeleine.memory.rules.prompting import MAX_MESSAGE_CHARS, memories_in_prompt_order, truncated
 from madeleine.tools.arguments import Arguments, LongText, Short, read_arguments
 from madeleine.tools.profile import show_profile
 from madeleine.tools.replies import fields_of, hit_json, iso_time, meaning_notice, memory_date, nonempty, source_json

@@ -12,10 +12,10 @@ from pydantic import Field
 from madeleine.memory.errors import InvalidInput
 from madeleine.memory.keyword_search import KeywordQuery, SearchSource
 from madeleine.memory.model import Category, ClusterId, MemoryId, parse_moment
-from madeleine.memory.recall.ranking import RecallQuery
 from madeleine.memory.recall.recall import RecallResult
 from madeleine.memory.recall.search import MemoryPage, SearchPage, query_terms
-from madeleine.memory.rules.prompting.recalled_text import LIST_FORMAT, PROMPT_FORMAT, RandomSource, fragments_format
+from madeleine.memory.recall.selection import RecallQuery
+from madeleine.memory.rules.prompting import LIST_FORMAT, PROMPT_FORMAT, RandomSource, fragments_format
 from madeleine.memory.rules.ranking.profiles import RankingProfile
 from madeleine.tools.arguments import Arguments, Emotions, LongText, Short, unique
 from madeleine.tools.replies import hit_json, meaning_notice, memory_json, nonempty, notice, recalled_json, source_json

@@ -15,7 +15,7 @@ from mcp_types import CallToolResult, TextContent
 from madeleine.memory.errors import ERROR_META, MadeleineError, error_as_json
 from madeleine.memory.keyword_search import SearchHit
 from madeleine.memory.model import Memory, Provenance, Revision, when_date, when_to_json
-from madeleine.memory.rules.prompting.recalled_text import timeline_lines
+from madeleine.memory.rules.prompting import timeline_lines
 
 logger = logging.getLogger(__name__)
 

@@ -10,7 +10,7 @@ from typing import Any
 import mcp_types as types
 
 from madeleine.memory.errors import InvalidInput, MadeleineError
-from madeleine.memory.rules.prompting.recalled_text import RandomSource
+from madeleine.memory.rules.prompting import RandomSource
 from madeleine.tools.arguments import input_schema, printable, read_arguments
 from madeleine.tools.context import context
 from madeleine.tools.conversation import ingest, observe

@@ -14,7 +14,7 @@ from madeleine.memory.keyword_search import SearchHit
 from madeleine.memory.model import Memory, Note
 from madeleine.memory.patrol_records import DiaryEntry
 from madeleine.memory.profile import ProfileEntry
-from madeleine.memory.rules.prompting.prompt_parts import (
+from madeleine.memory.rules.prompting import (
     DATA_NOTICE,
     PROMPT_PARTS,
     SNAPSHOT,
@@ -27,6 +27,8 @@ from madeleine.memory.rules.prompting.prompt_parts import (
     diary_entry,
     first_sentence,
     list_item,
+    memories_in_prompt_order,
+    memory_line,
     message_entry,
     named_entry,
     render_part,
@@ -34,7 +36,6 @@ from madeleine.memory.rules.prompting.prompt_parts import (
     scene_entry,
     soul_part,
 )
-from madeleine.memory.rules.prompting.recalled_text import memories_in_prompt_order, memory_line
 
 MAX_LEARNT_PREFERENCES = 50
 """Latest unnamed preferences that are shown: they are learnt without a request and are in every prompt."""

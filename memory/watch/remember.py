@@ -193,12 +193,8 @@ class Remember:
 
 
 def _redacted_finding(finding: Finding, redaction: Redaction) -> Finding:
-    extracted = replace(
-        finding.extracted,
-        essence=redaction.text(finding.extracted.essence),
-        lesson=redaction.text(finding.extracted.lesson),
-    )
-    return replace(finding, extracted=extracted, dialogue=redaction.texts(finding.dialogue))
+    extracted = redaction.fields(finding.extracted, "essence", "lesson")
+    return replace(redaction.fields(finding, "dialogue"), extracted=extracted)
 
 
 def finding_key(session_id: str, finding: Finding) -> str:

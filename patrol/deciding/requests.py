@@ -23,7 +23,7 @@ from pydantic import TypeAdapter
 from madeleine.memory.language_model import Prompt
 from madeleine.memory.model import ClusterId, DatedAction, Memory, MemoryId, Status, when_date
 from madeleine.memory.patrol_records import DecisionRequestId
-from madeleine.memory.rules.prompting.recalled_text import quoted
+from madeleine.memory.rules.prompting import quoted
 from madeleine.memory.rules.ranking.budget import within_budget
 
 DecisionKind = Literal["consolidate", "split", "diary", "compress"]

@@ -22,7 +22,7 @@ from madeleine.memory.language_model import MeteredModel, Prompt, Rejected
 from madeleine.memory.model import Cluster, ClusterId, Memory, MemoryId, Note, Scope, Vector, content_hash
 from madeleine.memory.patrol_records import MemoryState
 from madeleine.memory.rules.dynamics import clustering
-from madeleine.memory.rules.prompting.recalled_text import quoted
+from madeleine.memory.rules.prompting import quoted
 from madeleine.memory.rules.storing.secrets import Redact, redact_note, redact_secrets
 from madeleine.patrol.context import PatrolContext
 from madeleine.patrol.deciding.answers import RawAnswer

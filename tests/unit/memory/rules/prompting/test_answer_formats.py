@@ -9,7 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from madeleine.memory.model import DatedAction, Memory
-from madeleine.memory.rules.prompting.recalled_text import (
+from madeleine.memory.rules.prompting import (
     LIST_FORMAT,
     PROMPT_FORMAT,
     AnswerFormat,

@@ -10,7 +10,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from madeleine.memory.rules.prompting.recalled_text import fragments, memory_block_text
+from madeleine.memory.rules.prompting import fragments, memory_block_text
 from madeleine.memory.rules.storing.quoting import (
     Statement,
     repeats_known_text,
