@@ -80,11 +80,11 @@ def context_as_json(context: BuiltContext, query: ContextQuery) -> dict[str, Any
     blocks: dict[str, Any] = {
         "system_prompt": context.system_prompt if "system_prompt" in query.blocks else None,
         "snapshot": [asdict(turn) for turn in context.snapshot] if "snapshot" in query.blocks else None,
-        "recent_nodes": _json_list(context.recent_nodes, node_as_json),
+        "recent_nodes": _json_list(context.recent_nodes, recent_memory_json),
         "memory_block": context.memory_block,
         "memories": _json_list(context.memories, hit_json),
-        "history_current_chat": _json_list(context.history_current_chat, message_as_json),
-        "history_recent": _json_list(context.history_recent, message_as_json),
+        "history_current_chat": _json_list(context.history_current_chat, chat_message_json),
+        "history_recent": _json_list(context.history_recent, chat_message_json),
         "diary": _json_list(context.diary, asdict),
         "thoughts": _json_list(context.thoughts, str),
         "tags_placeholder": _json_list(context.tags_placeholder, str),
@@ -108,7 +108,7 @@ def _json_list(items: Any, as_json: Any) -> list[Any] | None:
     return None if items is None else [as_json(item) for item in items]
 
 
-def node_as_json(memory: Memory) -> dict[str, Any]:
+def recent_memory_json(memory: Memory) -> dict[str, Any]:
     return {
         "id": memory.id,
         "text": scene_to_text(memory.scene, memory.feeling),
@@ -118,7 +118,7 @@ def node_as_json(memory: Memory) -> dict[str, Any]:
     }
 
 
-def message_as_json(message: Message) -> dict[str, Any]:
+def chat_message_json(message: Message) -> dict[str, Any]:
     text = truncated(message.text, MAX_MESSAGE_CHARS)
     fields = {"id": message.id, "at": iso_time(message.at), "role": message.role, "text": text}
     return fields | nonempty(**fields_of(message, "speaker session_id"))
@@ -201,7 +201,7 @@ async def read_snapshot(call: Call) -> str:
 
 async def read_recent_memories(call: Call) -> str:
     context = await _build_block(call, "recent_nodes")
-    return _json_text({"recent_nodes": [node_as_json(memory) for memory in context.recent_nodes or ()]})
+    return _json_text({"recent_nodes": [recent_memory_json(memory) for memory in context.recent_nodes or ()]})
 
 
 async def read_diary(call: Call) -> str:
@@ -213,7 +213,7 @@ async def read_profile(call: Call) -> str:
     return _json_text(await show_profile(call, audited_as="memory://profile"))
 
 
-RESOURCES = (
+MEMORY_RESOURCES = (
     MemoryResource("snapshot", "Open notes, knowledge, and the diary of the last 7 days.", MARKDOWN, read_snapshot),
     MemoryResource("recent", "The 5 memories recalled last.", JSON, read_recent_memories),
     MemoryResource("diary", "The diary of the last 7 days, in full.", JSON, read_diary),
@@ -227,7 +227,7 @@ def resources_of_being(being: BeingId) -> list[types.Resource]:
     """The resources of one being; those of others are not disclosed."""
     return [
         types.Resource(uri=resource_uri(being, r.name), name=r.name, description=r.description, mime_type=r.mime_type)
-        for r in RESOURCES
+        for r in MEMORY_RESOURCES
     ]
 
 
@@ -243,7 +243,7 @@ def find_resource(requested: str, being: BeingId) -> MemoryResource | None:
         return None
     if parts.scheme != RESOURCE_SCHEME or unquote(parts.netloc) != being or parts.query or parts.fragment:
         return None
-    return next((resource for resource in RESOURCES if parts.path == f"/{resource.name}"), None)
+    return next((resource for resource in MEMORY_RESOURCES if parts.path == f"/{resource.name}"), None)
 
 
 async def _build_block(call: Call, block: ContextBlock, *, token_limit: int = UNLIMITED_TOKENS) -> BuiltContext:

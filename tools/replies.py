@@ -92,7 +92,7 @@ def recalled_json(memory: Memory, score: float) -> dict[str, Any]:
     )
 
 
-def whole_json(memory: Memory, revisions: Sequence[Revision] = ()) -> dict[str, Any]:
+def memory_json(memory: Memory, revisions: Sequence[Revision] = ()) -> dict[str, Any]:
     """A memory with all details; a dead one is marked by its status. `history`: its earlier versions, oldest first."""
     timeline = when_to_json(memory.scene.when)
     return nonempty(

@@ -37,7 +37,7 @@ class Toolset:
     def __init__(self, tools: Sequence[Tool], *, max_text_chars: int) -> None:
         self._tools = {tool.name: tool for tool in tools}
         self.max_text_chars = max_text_chars
-        self._listed = [described_tool(tool, max_text_chars) for tool in tools if tool.listed]
+        self._listed = [listed_tool(tool, max_text_chars) for tool in tools if tool.listed]
 
     @property
     def names(self) -> Sequence[str]:
@@ -130,7 +130,7 @@ def ids_in_answer(content: Mapping[str, Any]) -> list[str]:
     return [str(item["id"]) for item in items if isinstance(item, dict) and "id" in item]
 
 
-def described_tool(tool: Tool, max_text_chars: int) -> types.Tool:
+def listed_tool(tool: Tool, max_text_chars: int) -> types.Tool:
     """The tool as `tools/list` shows it."""
     return types.Tool(
         name=tool.name,

@@ -27,12 +27,12 @@ from madeleine.patrol.unit_of_work import UnitOfWork
 
 MAX_DIARY_MEMORIES = 5 * MAX_OFFERED
 """Stored since the last entry and read; the most important of them are offered."""
-EARLIER_ENTRY_CHARACTERS, MAX_EARLIER_POINTS, POINT_CHARACTERS = 2_000, 7, 300
+EARLIER_ENTRY_CHARACTERS, MAX_EARLIER_POINTS, THINK_POINT_CHARACTERS = 2_000, 7, 300
 """Of what was written before, as a request shows it."""
 MIN_LINES, MAX_LINES = 3, 5
 MAX_RECORDED_SOURCES = 300
 """Recorded of an entry or of the points, the latest."""
-_BULLET = re.compile(r"^(?:[-*•–]|\d{1,2}[.)])\s+")
+_BULLET_PATTERN = re.compile(r"^(?:[-*•–]|\d{1,2}[.)])\s+")
 
 
 class DiarySchema(RawAnswer):
@@ -51,7 +51,7 @@ class DiaryAnswer(Resolution):
     think_md: tuple[str, ...]
 
     def normalized(self) -> DiaryAnswer:
-        points = (_BULLET.sub("", " ".join(point.split())) for point in self.think_md)
+        points = (_BULLET_PATTERN.sub("", " ".join(point.split())) for point in self.think_md)
         return DiaryAnswer("\n".join(_diary_lines(self.diary)), tuple(point for point in points if point))
 
     def redacted(self, redact: Redact) -> DiaryAnswer:
@@ -65,7 +65,7 @@ class DiaryAnswer(Resolution):
         if not THINK_POINTS[0] <= len(self.think_md) <= THINK_POINTS[1]:
             yield f"think_md has {len(self.think_md)} points: write {THINK_POINTS[0]} to {THINK_POINTS[1]}."
         for point in self.think_md:
-            yield from self.text_complaints("A point of think_md", point, POINT_CHARACTERS)
+            yield from self.text_complaints("A point of think_md", point, THINK_POINT_CHARACTERS)
 
 
 def _diary_lines(text: str) -> list[str]:
@@ -125,7 +125,7 @@ def diary_requests(date: str, memories: Sequence[Memory], earlier: str, think: S
 
 def shortened_diary(earlier: str, think: Sequence[str]) -> tuple[str, tuple[str, ...]]:
     """The day's entry and the points as a request shows them."""
-    points = tuple(shortened(point, POINT_CHARACTERS) for point in think[:MAX_EARLIER_POINTS])
+    points = tuple(shortened(point, THINK_POINT_CHARACTERS) for point in think[:MAX_EARLIER_POINTS])
     return shortened(earlier, EARLIER_ENTRY_CHARACTERS), points
 
 

@@ -26,7 +26,7 @@ from madeleine.memory.rules.prompting import quoted
 from madeleine.memory.rules.storing.secrets import Redact, redact_note, redact_secrets
 from madeleine.patrol.context import PatrolContext
 from madeleine.patrol.deciding.answers import RawAnswer
-from madeleine.patrol.deciding.requests import SYSTEM_PROMPTS, quoted_json, shortened, tagged
+from madeleine.patrol.deciding.requests import SYSTEM_PROMPTS, quoted_json, shortened, tagged_lines
 from madeleine.patrol.unit_of_work import PreparedInputs, UnitOfWork
 
 ASSIGNMENT_BATCH = 2_000
@@ -233,7 +233,9 @@ class ClassificationSchema(RawAnswer):
 
 async def classify_actions(model: MeteredModel, actions: Sequence[str]) -> list[clustering.Root]:
     """A root for each action, in order. Raises `LanguageModelUnavailable`, `UnusableAnswer`."""
-    return await model.ask(classification_prompt(actions), ClassificationSchema, partial(roots_of, last=len(actions)))
+    return await model.ask(
+        classification_prompt(actions), ClassificationSchema, partial(roots_from_answer, last=len(actions))
+    )
 
 
 def classification_prompt(actions: Sequence[str]) -> Prompt:
@@ -242,11 +244,11 @@ def classification_prompt(actions: Sequence[str]) -> Prompt:
         for number, action in enumerate(actions, start=1)
     ]
     return Prompt(
-        purpose="classify", system=SYSTEM_PROMPTS["classify"], text=tagged(*lines), size="small", max_tokens=2_000
+        purpose="classify", system=SYSTEM_PROMPTS["classify"], text=tagged_lines(*lines), size="small", max_tokens=2_000
     )
 
 
-def roots_of(answer: ClassificationSchema, last: int) -> list[clustering.Root] | Rejected:
+def roots_from_answer(answer: ClassificationSchema, last: int) -> list[clustering.Root] | Rejected:
     """Of the numbers from 1 to `last`, in order."""
     if Counter(item.number for item in answer.roots) != Counter(range(1, last + 1)):
         return Rejected(f"Name each number from 1 to {last} exactly once.")
