@@ -32,7 +32,7 @@ from rich.table import Table
 from benchmarks import metrics
 from madeleine.memory.ingest.store import NewScene
 from madeleine.memory.model import BeingId, Emotion, Scene, Scope
-from madeleine.memory.recall.ranking import RecallQuery
+from madeleine.memory.recall.selection import RecallQuery
 from madeleine.server.settings.settings import Settings
 from madeleine.server.wiring.open_memory import OpenMemory, open_memory
 

@@ -29,8 +29,8 @@ from rich.table import Table
 from benchmarks import ablation, data_sets, metrics
 from madeleine.memory.index import CandidateQuery
 from madeleine.memory.model import LIVING, BeingId, MemoryId, Scope, Vector
-from madeleine.memory.recall.ranking import RecallQuery
 from madeleine.memory.recall.recall import Recall, RecallConfig
+from madeleine.memory.recall.selection import RecallQuery
 from madeleine.memory.rules.ranking.profiles import MatchThresholds
 from madeleine.server.settings.settings import Settings
 from madeleine.server.wiring.clocks import utc_now

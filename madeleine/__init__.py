@@ -47,6 +47,5 @@ def __getattr__(name: str) -> object:
         raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
     import importlib
 
-    if name in ("client", "models"):
-        return importlib.import_module(f"{__name__}.{name}")
-    return getattr(importlib.import_module(f"{__name__}.client"), name)
+    client = importlib.import_module(f"{__name__}.client")
+    return client if name == "client" else getattr(client, name)

@@ -226,11 +226,7 @@ class Memory:
 
 @asynccontextmanager
 async def connect(
-    *,
-    being: str | None = None,
-    data_dir: str | PathLike[str] | None = None,
-    url: str | None = None,
-    token: str = "",
+    *, being: str | None = None, data_dir: str | PathLike[str] | None = None, url: str | None = None, token: str = ""
 ) -> AsyncIterator[Memory]:
     """Connect to the memory of a being.
 

@@ -12,6 +12,9 @@ from numpy.typing import NDArray
 from madeleine.memory.errors import EmbeddingUnavailable
 from madeleine.memory.model import ContentHash, ModelName, Vector, content_hash
 
+TextVectors = dict[ContentHash, Vector]
+"""By the content hash of the text."""
+
 
 class Embedder(Protocol):
     """Text to vectors, and to tokens. One call is one batch; work is done in a worker thread."""
@@ -30,15 +33,19 @@ class Embedder(Protocol):
 
 
 class VectorCache(Protocol):
-    async def vectors(self, model: ModelName, hashes: Sequence[ContentHash]) -> dict[ContentHash, Vector]:
-        """Vectors by content hash; a text that this model has never embedded is left out."""
+    async def vectors(self, model: ModelName, hashes: Sequence[ContentHash]) -> TextVectors:
+        """A text that this model has never embedded is left out."""
+
+
+class WritableVectorCache(VectorCache, Protocol):
+    async def add_vectors(self, model: ModelName, vectors: Mapping[ContentHash, Vector]) -> None: ...
 
 
 @dataclass(frozen=True, slots=True)
 class EmbeddedTexts:
     """`vectors` by content hash. `error`: why some of the texts have none; None if all have one."""
 
-    vectors: dict[ContentHash, Vector]
+    vectors: TextVectors
     error: EmbeddingUnavailable | None = None
 
     @property

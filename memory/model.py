@@ -260,6 +260,9 @@ def when_to_json(when: Sequence[WhenItem]) -> list[Any]:
     return [i if isinstance(i, str) else {"date": i.date, "action": i.action} for i in when]
 
 
+_encode_json = json.JSONEncoder(ensure_ascii=False).encode
+
+
 def when_as_search_text(when: Sequence[WhenItem]) -> str:
     """The `when` array as JSON text, which keyword search looks into (spec P11)."""
-    return json.dumps(when_to_json(when), ensure_ascii=False)
+    return _encode_json(when_to_json(when))

@@ -8,20 +8,9 @@ from datetime import datetime
 from typing import Any, Protocol
 
 from madeleine.memory import patrol_records as records
-from madeleine.memory.embedding import VectorCache
+from madeleine.memory.embedding import VectorCache, WritableVectorCache
 from madeleine.memory.language_model import CostLog
-from madeleine.memory.model import (
-    Cluster,
-    ClusterId,
-    ContentHash,
-    Memory,
-    MemoryId,
-    ModelName,
-    Note,
-    RunId,
-    Scope,
-    Vector,
-)
+from madeleine.memory.model import Cluster, ClusterId, Memory, MemoryId, Note, RunId, Scope
 
 
 class PatrolReads(VectorCache, Protocol):
@@ -84,10 +73,8 @@ class PatrolTransaction(PatrolReads, Protocol):
     async def apply(self, changes: records.PatrolChanges, *, run: RunId, step: str) -> None: ...
 
 
-class PatrolLedger(VectorCache, CostLog, Protocol):
+class PatrolLedger(WritableVectorCache, CostLog, Protocol):
     async def unread_notes(self, scope: Scope, *, type: str) -> list[Note]: ...
-
-    async def add_vectors(self, model: ModelName, vectors: Mapping[ContentHash, Vector]) -> None: ...
 
     def patrol(self, scope: Scope) -> AbstractAsyncContextManager[PatrolTransaction]:
         """Commits on a normal exit, else rolls back."""

@@ -3,18 +3,18 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import asdict, dataclass, field
 from typing import Any, Literal
 
 from madeleine.memory.model import RunId
-from madeleine.patrol.deciding.requests import GUIDANCE, GUIDANCE_INTRODUCTION, DecisionRequest, agent_request
+from madeleine.patrol.deciding.requests import AGENT_GUIDANCE, GUIDANCE_INTRODUCTION, DecisionRequest, agent_request
 
 StepName = Literal["assign", "age", "flag", "consolidate", "revive", "split", "merge", "compress", "diary"]
 STEPS: tuple[StepName, ...] = (
     "assign", "age", "flag", "consolidate", "revive", "split", "merge", "compress", "diary",
 )  # fmt: skip
 """❶ to ❼ of spec P6, then what spec L3 and P8 add."""
-STEP_SYMBOLS: Mapping[StepName, str] = dict(zip(STEPS, "❶❷❸❹❺❻❼++", strict=True))
+PATROL_STEP_SYMBOLS: Mapping[StepName, str] = dict(zip(STEPS, "❶❷❸❹❺❻❼++", strict=True))
 
 
 @dataclass(frozen=True, slots=True)
@@ -35,7 +35,7 @@ class PatrolProgress:
     @property
     def message(self) -> str:
         part = f": {self.part} of {self.parts}" if self.parts else ""
-        return f"{STEP_SYMBOLS[self.step]} {self.step}{part}"
+        return f"{PATROL_STEP_SYMBOLS[self.step]} {self.step}{part}"
 
 
 @dataclass(frozen=True, slots=True)
@@ -50,7 +50,7 @@ class StepReport:
     notes: tuple[str, ...] = ()
 
     def as_json(self) -> dict[str, Any]:
-        step = {"step": STEP_SYMBOLS[self.name], "name": self.name, **self.counts}
+        step = {"step": PATROL_STEP_SYMBOLS[self.name], "name": self.name, **self.counts}
         return step | _without_empty(skipped=self.skipped, failed=self.failed, notes=list(self.notes))
 
 
@@ -79,10 +79,8 @@ class ModelCosts:
     usd: float | None = 0.0
 
     def as_json(self) -> dict[str, Any]:
-        costs: dict[str, Any] = {
-            "calls": self.calls, "input_tokens": self.input_tokens, "output_tokens": self.output_tokens
-        }  # fmt: skip
-        return costs if self.usd is None else costs | {"usd": round(self.usd, 6)}
+        costs = asdict(self) | {"usd": None if self.usd is None else round(self.usd, 6)}
+        return {name: value for name, value in costs.items() if value is not None}
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -102,7 +100,7 @@ class PatrolReport:
         guidance = {}
         if self.pending:
             kinds = dict.fromkeys(request.kind for request in self.pending)
-            guidance = {"how": GUIDANCE_INTRODUCTION} | {kind: GUIDANCE[kind] for kind in kinds}
+            guidance = {"how": GUIDANCE_INTRODUCTION} | {kind: AGENT_GUIDANCE[kind] for kind in kinds}
         report = self.as_record() | {"pending": [agent_request(request) for request in self.pending]}
         return report | _without_empty(guidance=guidance, waiting=self.waiting)
 

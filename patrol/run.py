@@ -79,7 +79,8 @@ class Patrol:
         notify = on_progress or (lambda progress: None)
         async with self._exclusive(scope):
             if dry_run:
-                return await self._dry_run(scope, steps, notify, language)
+                context = PatrolContext(self.services, scope, RunId(str(uuid.uuid4())), language, dry_run=True)
+                return await self._dry_run(context, steps, notify)
             async with self._run(scope) as run_id:
                 context = PatrolContext(self.services, scope, run_id, language)
 
@@ -211,18 +212,13 @@ class Patrol:
             logger.exception("the patrol is committed, but the index could not be brought up to date yet")
 
     async def _dry_run(
-        self,
-        scope: Scope,
-        steps: Sequence[StepName],
-        on_progress: Callable[[PatrolProgress], None],
-        language: LanguageModel | None,
+        self, context: PatrolContext, steps: Sequence[StepName], on_progress: Callable[[PatrolProgress], None]
     ) -> PatrolReport:
-        context = PatrolContext(self.services, scope, RunId(str(uuid.uuid4())), language, dry_run=True)
         report = PatrolReport(run_id=context.run_id, dry_run=True)
         if "assign" in steps:  # the writer is not to wait for a model
             context.prepared = await prepare_assignment(context)
         with suppress(_DryRunRollback):
-            async with self._ledger.patrol(scope) as transaction:
+            async with self._ledger.patrol(context.scope) as transaction:
                 context.share_transaction(transaction)
                 reports = await run_steps(context, steps, on_progress)
                 _, waiting = await offer_to_agent(context)

@@ -11,19 +11,9 @@ from dataclasses import dataclass, field, fields, replace
 import numpy as np
 from numpy.typing import NDArray
 
+from madeleine.memory.embedding import TextVectors
 from madeleine.memory.index import WordStatistics
-from madeleine.memory.model import (
-    Cluster,
-    ClusterId,
-    ContentHash,
-    Memory,
-    MemoryId,
-    ModelName,
-    Note,
-    RunId,
-    Scope,
-    Vector,
-)
+from madeleine.memory.model import Cluster, ClusterId, Memory, MemoryId, ModelName, Note, RunId, Scope, Vector
 from madeleine.memory.patrol_records import DecisionRequestId, DiaryEntry, MemoryState, PatrolChanges, Thoughts
 from madeleine.memory.rules.dynamics.clustering import ROOTS, Root, mean_vector
 from madeleine.patrol.ports import PatrolTransaction
@@ -40,7 +30,7 @@ class PreparedInputs:
 
     memories: tuple[Memory, ...] = ()
     notes: tuple[Note, ...] = ()
-    vectors: Mapping[ContentHash, Vector] = field(default_factory=dict)
+    vectors: TextVectors = field(default_factory=dict)
     prototypes: Mapping[Root, NDArray[np.float32]] = field(default_factory=dict)
     roots: Mapping[MemoryId, Root] = field(default_factory=dict)
 
@@ -64,7 +54,7 @@ class UnitOfWork:
     notes: tuple[Note, ...] = ()
     rewritten: list[Memory] = field(default_factory=list)
     compressed: dict[MemoryId, MemoryId | None] = field(default_factory=dict)
-    new_vectors: dict[ContentHash, Vector] = field(default_factory=dict)
+    new_vectors: TextVectors = field(default_factory=dict)
     diary: DiaryEntry | None = None
     thoughts: Thoughts | None = None
     decided: list[DecisionRequestId] = field(default_factory=list)
@@ -72,7 +62,7 @@ class UnitOfWork:
     def __post_init__(self) -> None:
         self._states: dict[MemoryId, MemoryState] = {}
         self._states_before: dict[MemoryId, MemoryState] = {}
-        self._vectors: dict[ContentHash, Vector] = dict(self.prepared.vectors)
+        self._vectors: TextVectors = dict(self.prepared.vectors)
         self._clusters_before: dict[ClusterId, Cluster] = {}
         self._members: dict[ClusterId | None, dict[MemoryId, None]] = defaultdict(dict)
         self._clusters_with_members: set[ClusterId] = set()

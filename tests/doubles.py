@@ -68,7 +68,7 @@ class Clock:
 
 
 class ScriptedChance:
-    """`memory.rules.prompting.recalled_text.RandomSource` that gives the numbers it is told, in order."""
+    """`memory.rules.prompting.RandomSource` that gives the numbers it is told, in order."""
 
     def __init__(self, picks: Iterable[int]) -> None:
         self._picks = iter(picks)

@@ -32,9 +32,9 @@ from madeleine.memory.model import Emotion
 if TYPE_CHECKING:
     from _typeshed import DataclassInstance
 
-SHORT_CHARS = 200
+MAX_SHORT_TEXT_CHARS = 200
 """Characters of a name, a label or an identifier."""
-LINE_CHARS = 2_000
+MAX_LINE_CHARS = 2_000
 """Characters of a line of dialogue, a setting or a lesson."""
 LONG_TEXT_MARK = "x-long-text"
 """Marks, inside this module, a schema whose maximum length is the setting `max_text_chars`."""
@@ -97,8 +97,8 @@ def _within_max_text_chars(value: str, info: ValidationInfo) -> str:
 
 Text = Annotated[str, BeforeValidator(require_storable), AfterValidator(require_text), Field(min_length=1)]
 """A text that a caller leaves out is "" as a value: an empty one is refused."""
-Short = Annotated[Text, Field(max_length=SHORT_CHARS)]
-Line = Annotated[Text, Field(max_length=LINE_CHARS)]
+Short = Annotated[Text, Field(max_length=MAX_SHORT_TEXT_CHARS)]
+Line = Annotated[Text, Field(max_length=MAX_LINE_CHARS)]
 LongText = Annotated[Text, AfterValidator(_within_max_text_chars), Field(json_schema_extra={LONG_TEXT_MARK: True})]
 ZeroToOne = Annotated[float, Field(ge=0, le=1)]
 Emotions = Annotated[

@@ -13,17 +13,9 @@ import mcp_types as types
 from pydantic import BeforeValidator, Field
 
 from madeleine.memory.chat import Message
-from madeleine.memory.context.values import (
-    CONTEXT_BLOCKS,
-    BuiltContext,
-    ContextBlock,
-    ContextFlags,
-    ContextQuery,
-    DroppedPart,
-)
+from madeleine.memory.context.values import CONTEXT_BLOCKS, BuiltContext, ContextBlock, ContextFlags, ContextQuery
 from madeleine.memory.model import BeingId, Memory, scene_to_text
-from madeleine.memory.rules.prompting.prompt_parts import MAX_MESSAGE_CHARS, truncated
-from madeleine.memory.rules.prompting.recalled_text import memories_in_prompt_order
+from madeleine.memory.rules.prompting import MAX_MESSAGE_CHARS, memories_in_prompt_order, truncated
 from madeleine.tools.arguments import Arguments, LongText, Short, read_arguments
 from madeleine.tools.profile import show_profile
 from madeleine.tools.replies import fields_of, hit_json, iso_time, meaning_notice, memory_date, nonempty, source_json
@@ -88,11 +80,11 @@ def context_as_json(context: BuiltContext, query: ContextQuery) -> dict[str, Any
     blocks: dict[str, Any] = {
         "system_prompt": context.system_prompt if "system_prompt" in query.blocks else None,
         "snapshot": [asdict(turn) for turn in context.snapshot] if "snapshot" in query.blocks else None,
-        "recent_nodes": _json_list(context.recent_nodes, node_as_json),
+        "recent_nodes": _json_list(context.recent_nodes, recent_memory_json),
         "memory_block": context.memory_block,
         "memories": _json_list(context.memories, hit_json),
-        "history_current_chat": _json_list(context.history_current_chat, message_as_json),
-        "history_recent": _json_list(context.history_recent, message_as_json),
+        "history_current_chat": _json_list(context.history_current_chat, chat_message_json),
+        "history_recent": _json_list(context.history_recent, chat_message_json),
         "diary": _json_list(context.diary, asdict),
         "thoughts": _json_list(context.thoughts, str),
         "tags_placeholder": _json_list(context.tags_placeholder, str),
@@ -103,7 +95,10 @@ def context_as_json(context: BuiltContext, query: ContextQuery) -> dict[str, Any
         **nonempty(
             sources=[source_json(memory) for memory in memories_in_prompt_order([m for m, _ in context.recalled])]
         ),
-        "dropped": [dropped_as_json(dropped) for dropped in context.dropped],
+        "dropped": [
+            nonempty(block=part.part, count=part.count, tokens=part.tokens, in_full=part.full or None)
+            for part in context.dropped
+        ],
         "tokens": {**context.tokens, "limit": query.token_limit},
         **nonempty(notice=meaning_notice(context.meaning_off)),
     }
@@ -113,7 +108,7 @@ def _json_list(items: Any, as_json: Any) -> list[Any] | None:
     return None if items is None else [as_json(item) for item in items]
 
 
-def node_as_json(memory: Memory) -> dict[str, Any]:
+def recent_memory_json(memory: Memory) -> dict[str, Any]:
     return {
         "id": memory.id,
         "text": scene_to_text(memory.scene, memory.feeling),
@@ -123,15 +118,10 @@ def node_as_json(memory: Memory) -> dict[str, Any]:
     }
 
 
-def message_as_json(message: Message) -> dict[str, Any]:
+def chat_message_json(message: Message) -> dict[str, Any]:
     text = truncated(message.text, MAX_MESSAGE_CHARS)
     fields = {"id": message.id, "at": iso_time(message.at), "role": message.role, "text": text}
     return fields | nonempty(**fields_of(message, "speaker session_id"))
-
-
-def dropped_as_json(dropped: DroppedPart) -> dict[str, Any]:
-    values = {"block": dropped.part, "count": dropped.count, "tokens": dropped.tokens}
-    return values | ({"in_full": True} if dropped.full else {})
 
 
 CONTEXT_PROMPT = types.Prompt(
@@ -211,7 +201,7 @@ async def read_snapshot(call: Call) -> str:
 
 async def read_recent_memories(call: Call) -> str:
     context = await _build_block(call, "recent_nodes")
-    return _json_text({"recent_nodes": [node_as_json(memory) for memory in context.recent_nodes or ()]})
+    return _json_text({"recent_nodes": [recent_memory_json(memory) for memory in context.recent_nodes or ()]})
 
 
 async def read_diary(call: Call) -> str:
@@ -223,7 +213,7 @@ async def read_profile(call: Call) -> str:
     return _json_text(await show_profile(call, audited_as="memory://profile"))
 
 
-RESOURCES = (
+MEMORY_RESOURCES = (
     MemoryResource("snapshot", "Open notes, knowledge, and the diary of the last 7 days.", MARKDOWN, read_snapshot),
     MemoryResource("recent", "The 5 memories recalled last.", JSON, read_recent_memories),
     MemoryResource("diary", "The diary of the last 7 days, in full.", JSON, read_diary),
@@ -237,7 +227,7 @@ def resources_of_being(being: BeingId) -> list[types.Resource]:
     """The resources of one being; those of others are not disclosed."""
     return [
         types.Resource(uri=resource_uri(being, r.name), name=r.name, description=r.description, mime_type=r.mime_type)
-        for r in RESOURCES
+        for r in MEMORY_RESOURCES
     ]
 
 
@@ -253,7 +243,7 @@ def find_resource(requested: str, being: BeingId) -> MemoryResource | None:
         return None
     if parts.scheme != RESOURCE_SCHEME or unquote(parts.netloc) != being or parts.query or parts.fragment:
         return None
-    return next((resource for resource in RESOURCES if parts.path == f"/{resource.name}"), None)
+    return next((resource for resource in MEMORY_RESOURCES if parts.path == f"/{resource.name}"), None)
 
 
 async def _build_block(call: Call, block: ContextBlock, *, token_limit: int = UNLIMITED_TOKENS) -> BuiltContext:

@@ -12,13 +12,13 @@ from pydantic import Field
 from madeleine.memory.errors import InvalidInput
 from madeleine.memory.keyword_search import KeywordQuery, SearchSource
 from madeleine.memory.model import Category, ClusterId, MemoryId, parse_moment
-from madeleine.memory.recall.ranking import RecallQuery
 from madeleine.memory.recall.recall import RecallResult
 from madeleine.memory.recall.search import MemoryPage, SearchPage, query_terms
-from madeleine.memory.rules.prompting.recalled_text import LIST_FORMAT, PROMPT_FORMAT, RandomSource, fragments_format
+from madeleine.memory.recall.selection import RecallQuery
+from madeleine.memory.rules.prompting import LIST_FORMAT, PROMPT_FORMAT, RandomSource, fragments_format
 from madeleine.memory.rules.ranking.profiles import RankingProfile
 from madeleine.tools.arguments import Arguments, Emotions, LongText, Short, unique
-from madeleine.tools.replies import hit_json, meaning_notice, nonempty, notice, recalled_json, source_json, whole_json
+from madeleine.tools.replies import hit_json, meaning_notice, memory_json, nonempty, notice, recalled_json, source_json
 from madeleine.tools.tool import Call, Tool, answer_schema, tool
 
 MAX_SEARCH_WORDS = 32
@@ -111,7 +111,7 @@ async def recall_memory(call: Call, arguments: RecallMemoryArguments) -> dict[st
 
 def memory_page_as_json(page: MemoryPage) -> dict[str, Any]:
     memories = [
-        whole_json(memory, [revision for revision in page.revisions if revision.memory_id == memory.id])
+        memory_json(memory, [revision for revision in page.revisions if revision.memory_id == memory.id])
         for memory in page.memories
     ]
     return {"memories": memories} | nonempty(missing=list(page.missing), next_cursor=page.next_cursor)

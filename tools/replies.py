@@ -15,7 +15,7 @@ from mcp_types import CallToolResult, TextContent
 from madeleine.memory.errors import ERROR_META, MadeleineError, error_as_json
 from madeleine.memory.keyword_search import SearchHit
 from madeleine.memory.model import Memory, Provenance, Revision, when_date, when_to_json
-from madeleine.memory.rules.prompting.recalled_text import timeline_lines
+from madeleine.memory.rules.prompting import timeline_lines
 
 logger = logging.getLogger(__name__)
 
@@ -92,7 +92,7 @@ def recalled_json(memory: Memory, score: float) -> dict[str, Any]:
     )
 
 
-def whole_json(memory: Memory, revisions: Sequence[Revision] = ()) -> dict[str, Any]:
+def memory_json(memory: Memory, revisions: Sequence[Revision] = ()) -> dict[str, Any]:
     """A memory with all details; a dead one is marked by its status. `history`: its earlier versions, oldest first."""
     timeline = when_to_json(memory.scene.when)
     return nonempty(

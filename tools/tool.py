@@ -9,10 +9,9 @@ from typing import Any, TypeVar
 from madeleine.memory.audit import Audit
 from madeleine.memory.context.context import BuildContext
 from madeleine.memory.context.profile import EditProfile
-from madeleine.memory.ingest.forget import Forget
+from madeleine.memory.ingest.change import Forget, UpdateMemory
 from madeleine.memory.ingest.ingest import Ingest
 from madeleine.memory.ingest.store import StoreScenes
-from madeleine.memory.ingest.update import UpdateMemory
 from madeleine.memory.language_model import LanguageModel
 from madeleine.memory.model import Scope
 from madeleine.memory.recall.recall import Recall

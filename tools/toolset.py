@@ -4,12 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
+from functools import partial
 from typing import Any
 
 import mcp_types as types
 
 from madeleine.memory.errors import InvalidInput, MadeleineError
-from madeleine.memory.rules.prompting.recalled_text import RandomSource
+from madeleine.memory.rules.prompting import RandomSource
 from madeleine.tools.arguments import input_schema, printable, read_arguments
 from madeleine.tools.context import context
 from madeleine.tools.conversation import ingest, observe
@@ -36,7 +37,7 @@ class Toolset:
     def __init__(self, tools: Sequence[Tool], *, max_text_chars: int) -> None:
         self._tools = {tool.name: tool for tool in tools}
         self.max_text_chars = max_text_chars
-        self._listed = [described_tool(tool, max_text_chars) for tool in tools if tool.listed]
+        self._listed = [listed_tool(tool, max_text_chars) for tool in tools if tool.listed]
 
     @property
     def names(self) -> Sequence[str]:
@@ -113,17 +114,14 @@ def _require_known(kind: str, names: Iterable[str], known: Iterable[str]) -> Non
 def read_only_tools(tools: Iterable[Tool]) -> list[Tool]:
     """Tools that change nothing, and those that only count recalls, without counting."""
     return [
-        replace(tool, read_only=True, idempotent=True, run=_without_counting(tool.run))
+        replace(tool, read_only=True, idempotent=True, run=partial(_run_without_counting, tool.run))
         for tool in tools
         if tool.read_only or tool.counts_recalls
     ]
 
 
-def _without_counting(run: RunTool) -> RunTool:
-    async def run_uncounted(call: Call, arguments: Any) -> dict[str, Any]:
-        return await run(replace(call, scope=replace(call.scope, count_activations=False)), arguments)
-
-    return run_uncounted
+async def _run_without_counting(run: RunTool, call: Call, arguments: Any) -> dict[str, Any]:
+    return await run(replace(call, scope=replace(call.scope, count_activations=False)), arguments)
 
 
 def ids_in_answer(content: Mapping[str, Any]) -> list[str]:
@@ -132,7 +130,7 @@ def ids_in_answer(content: Mapping[str, Any]) -> list[str]:
     return [str(item["id"]) for item in items if isinstance(item, dict) and "id" in item]
 
 
-def described_tool(tool: Tool, max_text_chars: int) -> types.Tool:
+def listed_tool(tool: Tool, max_text_chars: int) -> types.Tool:
     """The tool as `tools/list` shows it."""
     return types.Tool(
         name=tool.name,

@@ -9,7 +9,7 @@ from pydantic import Field
 from madeleine.memory.errors import InvalidInput
 from madeleine.memory.ingest.store import NewScene
 from madeleine.memory.model import Category, DatedAction, MemoryChanges, MemoryId, Scene
-from madeleine.memory.recall.ranking import NON_INFERABLE_ADVICE, NON_INFERABLE_THEME, is_non_inferable
+from madeleine.memory.recall.selection import NON_INFERABLE_ADVICE, NON_INFERABLE_THEME, is_non_inferable
 from madeleine.tools.arguments import Arguments, Emotions, Line, LongText, Short, ZeroToOne, unique
 from madeleine.tools.replies import embedding_notice, nonempty, notice
 from madeleine.tools.tool import Call, answer_schema, tool

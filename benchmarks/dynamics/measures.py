@@ -12,7 +12,7 @@ from typing import Any
 
 from benchmarks.dynamics.plan import Fact, YearPlan
 from benchmarks.dynamics.simulation import NO_DECAY, TOP, UNCOUNTED, Simulation, YearRecord
-from madeleine.memory.recall.ranking import RecallQuery
+from madeleine.memory.recall.selection import RecallQuery
 from madeleine.server.wiring.data_directory import LEDGER_FILE
 
 GAPS = (30, 60, 90)

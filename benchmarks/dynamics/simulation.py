@@ -19,9 +19,9 @@ from madeleine.inference.stems import stem
 from madeleine.memory.ingest.store import StoreScenes
 from madeleine.memory.keyword_search import KeywordQuery
 from madeleine.memory.model import BeingId, Memory, MemoryId, ModelName, Scope
-from madeleine.memory.recall.ranking import RecallQuery
 from madeleine.memory.recall.recall import Recall
 from madeleine.memory.recall.search import BrowseMemories, MessageSearch, Search, query_terms
+from madeleine.memory.recall.selection import RecallQuery
 from madeleine.patrol.context import PatrolServices
 from madeleine.patrol.report import STEPS, PatrolReport, StepName
 from madeleine.patrol.run import Patrol

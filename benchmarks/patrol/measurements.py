@@ -15,7 +15,7 @@ from benchmarks.made_up_scenes import questions
 from benchmarks.patrol.made_up_store import FADES, SCOPE, batch_of, new_memories, open_store
 from benchmarks.patrol.timing import TimedPatrol, medians, timed_patrol, timed_reads
 from madeleine.inference.dense import DenseEmbedder
-from madeleine.memory.recall.ranking import RecallQuery
+from madeleine.memory.recall.selection import RecallQuery
 from madeleine.server.settings.settings import Settings
 from madeleine.server.wiring.open_memory import OpenMemory
 

@@ -26,9 +26,10 @@ from madeleine.memory.embedding import Embedder
 from madeleine.memory.keyword_search import SearchHit
 from madeleine.memory.model import Scope
 from madeleine.memory.recall.ports import Activation, ActivationLog
-from madeleine.memory.recall.ranking import RecallQuery
 from madeleine.memory.recall.recall import Recall, RecallResult
-from madeleine.memory.rules.prompting.prompt_parts import (
+from madeleine.memory.recall.selection import RecallQuery
+from madeleine.memory.rules.prompting import (
+    PROMPT_FORMAT,
     PROMPT_PARTS,
     SNAPSHOT,
     SNAPSHOT_REPLY,
@@ -36,7 +37,6 @@ from madeleine.memory.rules.prompting.prompt_parts import (
     PromptPart,
     first_sentence,
 )
-from madeleine.memory.rules.prompting.recalled_text import PROMPT_FORMAT
 
 MAX_RECENT_NODES = 5
 DIARY_DAYS = 7

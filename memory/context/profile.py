@@ -10,10 +10,9 @@ from datetime import datetime
 
 from madeleine.memory.context.ports import ProfileLedger
 from madeleine.memory.errors import InvalidInput
-from madeleine.memory.ingest.forget import Forget
+from madeleine.memory.ingest.change import Forget, UpdateMemory
 from madeleine.memory.ingest.notes import SCENE_NOTE_TYPE, AddedNote, add_note
 from madeleine.memory.ingest.store import NewScene, StoreScenes
-from madeleine.memory.ingest.update import UpdateMemory
 from madeleine.memory.model import MemoryChanges, MemoryId, Note, NoteId, Scene, Scope
 from madeleine.memory.profile import PROFILE_KIND_ORDER, SOUL_PARTS, ProfileEntry, ProfileKind, duplicate_preference
 from madeleine.memory.rules.storing.secrets import Redact, Redaction, redact_secrets

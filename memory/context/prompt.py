@@ -5,7 +5,7 @@ from __future__ import annotations
 
 from collections import defaultdict
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
 from madeleine.memory.chat import Message
 from madeleine.memory.context.values import ContextFlags, DroppedPart
@@ -14,7 +14,7 @@ from madeleine.memory.keyword_search import SearchHit
 from madeleine.memory.model import Memory, Note
 from madeleine.memory.patrol_records import DiaryEntry
 from madeleine.memory.profile import ProfileEntry
-from madeleine.memory.rules.prompting.prompt_parts import (
+from madeleine.memory.rules.prompting import (
     DATA_NOTICE,
     PROMPT_PARTS,
     SNAPSHOT,
@@ -24,9 +24,10 @@ from madeleine.memory.rules.prompting.prompt_parts import (
     PromptPart,
     dated_entry,
     delimiters,
-    diary_entry,
     first_sentence,
     list_item,
+    memories_in_prompt_order,
+    memory_line,
     message_entry,
     named_entry,
     render_part,
@@ -34,7 +35,6 @@ from madeleine.memory.rules.prompting.prompt_parts import (
     scene_entry,
     soul_part,
 )
-from madeleine.memory.rules.prompting.recalled_text import memories_in_prompt_order, memory_line
 
 MAX_LEARNT_PREFERENCES = 50
 """Latest unnamed preferences that are shown: they are learnt without a request and are in every prompt."""
@@ -122,17 +122,12 @@ def _preference_texts(enabled: Sequence[ProfileEntry]) -> list[tuple[str, str]]:
 def _diary_entries(days: Sequence[DiaryEntry], *, full: bool) -> list[PromptEntry]:
     """Shortened entries; with `full`, the whole text as an alternative where it differs."""
     entries = _entries_latest_best(
-        "diary", [(day.date, diary_entry(day.date, first_sentence(day.text))) for day in days]
+        "diary", [(day.date, named_entry(day.date, first_sentence(day.text))) for day in days]
     )
     if not full:
         return entries
-    whole = [diary_entry(day.date, day.text) for day in days]
-    return [
-        PromptEntry(
-            part="diary", id=entry.id, text=entry.text, rank=entry.rank, full="" if text == entry.text else text
-        )
-        for entry, text in zip(entries, whole, strict=True)
-    ]
+    whole = [named_entry(day.date, day.text) for day in days]
+    return [replace(entry, full="" if text == entry.text else text) for entry, text in zip(entries, whole, strict=True)]
 
 
 def _message_texts(messages: Sequence[Message]) -> list[tuple[str, str]]:

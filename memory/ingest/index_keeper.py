@@ -12,7 +12,7 @@ from madeleine.memory.errors import IndexNeedsRebuild, IndexUnavailable
 from madeleine.memory.index import Index, IndexPoint, StoreIndex
 from madeleine.memory.ingest.ports import IndexSource, ScrubLedger
 from madeleine.memory.model import ContentHash, Memory, MemoryId, Vector
-from madeleine.memory.rules.prompting.recalled_text import recallable_text
+from madeleine.memory.rules.prompting import recallable_text
 from madeleine.memory.text.terms import memory_words
 
 logger = logging.getLogger(__name__)

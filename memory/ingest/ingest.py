@@ -116,12 +116,7 @@ class Ingest:
         redaction = Redaction(self.redact)
         # Before it is chunked: a secret may be longer than a chunk.
         text = await asyncio.to_thread(lambda: redaction.text(clean_text(request.text)))
-        request = replace(
-            request,
-            session_id=redaction.text(request.session_id),
-            when=redaction.text(request.when),
-            actors=redaction.texts(request.actors),
-        )
+        request = redaction.fields(request, "session_id", "when", "actors")
         if request.key is not None and (earlier := await self.ledger.ingest_outcome(scope, request.key)):
             return await self._repeated(scope, request.key, text, earlier)
         pieces = [piece async for piece in self._pieces(text)]

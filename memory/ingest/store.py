@@ -258,15 +258,8 @@ def redact_scene(new: NewScene, redact: Redact) -> tuple[NewScene, Mapping[str, 
     """
     refuse_secret("key", new.key or "", redact)
     redaction = Redaction(redact)
-    redacted = replace(
-        new,
-        scene=redaction.scene(new.scene),
-        feeling=redaction.text(new.feeling),
-        lesson=redaction.text(new.lesson),
-        themes=redaction.texts(new.themes),
-        session_id=redaction.text(new.session_id),
-    )
-    return redacted, redaction.found
+    redacted = redaction.fields(new, "feeling", "lesson", "themes", "session_id")
+    return replace(redacted, scene=redaction.scene(new.scene)), redaction.found
 
 
 def new_memory(scope: Scope, new: NewScene, now: datetime) -> Memory:

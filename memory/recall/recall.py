@@ -18,10 +18,9 @@ from madeleine.memory.index import CandidatePool, CandidateQuery, RecallIndex
 from madeleine.memory.language_model import CostLog, LanguageModel
 from madeleine.memory.model import LIVING, Memory, Scope, Vector
 from madeleine.memory.recall.ports import Activation, ActivationLog, RecallLedger, Reranker
-from madeleine.memory.recall.ranking import RankedCandidates, RecallQuery, rerank
 from madeleine.memory.recall.reformulation import RecallAttempt, ReformulationConfig, metered_for_recall, reformulate
-from madeleine.memory.recall.selection import RecallSelection, RecallSelector
-from madeleine.memory.rules.prompting.recalled_text import LIST_FORMAT, AnswerFormat
+from madeleine.memory.recall.selection import RankedCandidates, RecallQuery, RecallSelection, RecallSelector, rerank
+from madeleine.memory.rules.prompting import LIST_FORMAT, AnswerFormat
 from madeleine.memory.rules.ranking.blended import RankingWeights, blended_scores, shared_emotions
 from madeleine.memory.rules.ranking.profiles import (
     MatchThresholds,

@@ -16,9 +16,8 @@ from pydantic import BaseModel
 from madeleine.memory.errors import MadeleineError, StorageError
 from madeleine.memory.language_model import CallCost, CostLog, LanguageModel, MeteredModel, Prompt
 from madeleine.memory.model import Memory, RunId, Scope
-from madeleine.memory.recall.ranking import RankedCandidates, RecallQuery, merge_rankings
-from madeleine.memory.recall.selection import RecallSelection
-from madeleine.memory.rules.prompting.recalled_text import memory_line, quoted
+from madeleine.memory.recall.selection import RankedCandidates, RecallQuery, RecallSelection, merge_rankings
+from madeleine.memory.rules.prompting import memory_line, quoted
 from madeleine.memory.rules.storing.secrets import Redact
 
 logger = logging.getLogger(__name__)

@@ -29,8 +29,17 @@ from madeleine.memory.recall.ports import (
     SearchLedger,
     TagLedger,
 )
-from madeleine.memory.rules.searching.hits import deduplicated_hits, excerpt, first_term_finder, newest_hits_first
-from madeleine.memory.rules.searching.tags import best_matches, hits_near_best, match_finder, related_themes, tags_of
+from madeleine.memory.rules.searching import (
+    best_matches,
+    deduplicated_hits,
+    excerpt,
+    first_term_finder,
+    hits_near_best,
+    match_finder,
+    newest_hits_first,
+    related_themes,
+    tags_of,
+)
 from madeleine.memory.text.normalization import fold_text
 
 _QUERY_TERM = re.compile(r'"([^"]+)"|(\S+)')

@@ -7,6 +7,7 @@ a tree of which the branch up from `current_node` is the conversation as it was 
 
 from __future__ import annotations
 
+import json
 import math
 import re
 from collections.abc import Callable, Iterable, Iterator, Mapping
@@ -16,7 +17,6 @@ from typing import Any, TypeVar
 
 from madeleine.memory.chat import ChatRole, NewMessage
 from madeleine.memory.model import parse_moment
-from madeleine.memory.text.json_stream import array_elements
 from madeleine.memory.text.normalization import keyed_parts, storable_text
 
 CLAUDE_INTERFACE, CHATGPT_INTERFACE = "claude.ai", "chatgpt.com"
@@ -208,3 +208,92 @@ def _require_type(kind: type[JsonType], value: Any, subject: str) -> JsonType:
     if not isinstance(value, kind):
         raise _UnexpectedShape(f"{subject} is {_JSON_TYPES.get(type(value), 'a number')}, not {_JSON_TYPES[kind]}")
     return value
+
+
+_SPACE = re.compile(r"\s*")
+_SPACE_AND_COMMAS = re.compile(r"[\s,]*")
+_CUT_OFF_CHARS = 16
+"""JSON that is cut off fails within its last characters; a string that is cut off fails where it begins."""
+_DECODER = json.JSONDecoder(strict=False)
+
+
+def array_elements(chunks: Iterable[str]) -> Iterator[Any]:
+    """Yield the elements of the array that `chunks` make together; if they make one object, that object. At most twice
+    the longest element is held.
+
+    Raises `ValueError` that says after how many characters it cannot be read.
+    """
+    buffer = _JsonBuffer(chunks)
+    if buffer.next_char(_SPACE) != "[":
+        yield buffer.element(alone=True)
+        return
+    buffer.position += 1
+    while buffer.next_char(_SPACE_AND_COMMAS) != "]":
+        yield buffer.element(alone=False)
+
+
+class _JsonBuffer:
+    """The part of a text that is held; what lies before `position` may be dropped."""
+
+    def __init__(self, chunks: Iterable[str]) -> None:
+        self.position = 0
+        self._chunks = iter(chunks)
+        self._text = ""
+        self._dropped_chars = 0
+        self._has_more = True
+
+    def next_char(self, skipped: re.Pattern[str]) -> str:
+        """Move behind what is skipped; the character that stands there."""
+        while True:
+            match = skipped.match(self._text, self.position)
+            self.position = match.end() if match else self.position
+            if self.position < len(self._text):
+                return self._text[self.position]
+            if not self._has_more:
+                raise self._broken("it ends too early", self.position)
+            self._read_more()
+
+    def element(self, *, alone: bool) -> Any:
+        """Decode the element at `position` and move behind it. `alone`: it is no element of an array."""
+        while True:
+            try:
+                value, end = _DECODER.raw_decode(self._text, self.position)
+            except json.JSONDecodeError as error:
+                cut_off = error.msg.startswith("Unterminated string") or self._near_end(error.pos)
+                if not cut_off:
+                    raise self._broken(f"it is damaged ({error.msg})", error.pos) from error
+                if not self._has_more:
+                    raise self._broken("it ends too early", error.pos) from error
+            except RecursionError as error:
+                raise self._broken("it is nested too deeply", self.position) from error
+            else:
+                following = self._char_behind(end)
+                if alone or following in (",", "]") or not (following or self._has_more):
+                    self.position = end
+                    return value
+                # A number that is cut off is a number, too.
+                if not (self._has_more and self._near_end(end)):
+                    raise self._broken("it is damaged (no comma)", end)
+            self._read_more()
+
+    def _char_behind(self, position: int) -> str:
+        match = _SPACE.match(self._text, position)
+        return self._text[match.end() : match.end() + 1] if match else ""
+
+    def _near_end(self, position: int) -> bool:
+        return position >= len(self._text) - _CUT_OFF_CHARS
+
+    def _read_more(self) -> None:
+        """Read until twice as much is held, so that a long element is not decoded again at every chunk."""
+        parts = [self._text[self.position :]]
+        self._dropped_chars, self.position = self._dropped_chars + self.position, 0
+        missing = 2 * len(parts[0]) + 1
+        while self._has_more and missing > 0:
+            chunk = next(self._chunks, None)
+            self._has_more = chunk is not None
+            parts.append(chunk or "")
+            missing -= len(parts[-1])
+        self._text = "".join(parts)
+
+    def _broken(self, reason: str, position: int) -> ValueError:
+        return ValueError(f"{reason} after {self._dropped_chars + position:,} characters")

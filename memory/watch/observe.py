@@ -174,16 +174,9 @@ def redact_observation(observation: Observation, redact: Redact) -> tuple[Observ
     for message in observation.messages:
         refuse_secret("key", message.key or "", redact)
     redaction = Redaction(redact)
-    redacted = replace(
-        observation,
-        title=redaction.text(observation.title),
-        interface=redaction.text(observation.interface),
-        messages=[
-            replace(message, text=redaction.text(message.text), speaker=redaction.text(message.speaker))
-            for message in observation.messages
-        ],
-    )
-    return redacted, redaction.found
+    messages = [redaction.fields(message, "text", "speaker") for message in observation.messages]
+    redacted = redaction.fields(observation, "title", "interface")
+    return replace(redacted, messages=messages), redaction.found
 
 
 def _require_existing_places(observation: Observation) -> None:

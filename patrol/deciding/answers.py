@@ -23,16 +23,16 @@ from madeleine.patrol.deciding.requests import MAX_OFFERED, DecisionKind, Decisi
 from madeleine.patrol.ports import PatrolReads
 from madeleine.patrol.unit_of_work import UnitOfWork
 
-MAX_TEXT_CHARS = 2_000
+MAX_ANSWER_TEXT_CHARS = 2_000
 MAX_POINT_CHARS = 300
 THINK_POINTS = (3, 7)
-MAX_COMPLAINTS = 5
+MAX_COMPLAINTS_PER_ANSWER = 5
 
 OfferedIds = Annotated[list[Annotated[MemoryId, Field(min_length=1, max_length=64)]], Field(max_length=MAX_OFFERED)]
 
 
 # One flat shape for every kind of request. No docstring and no word too many: it goes into the tool's schema, which
-# every client puts into every prompt. What the fields mean is said with each request (`requests.GUIDANCE`).
+# every client puts into every prompt. What the fields mean is said with each request (`requests.AGENT_GUIDANCE`).
 class Decision(BaseModel):
     model_config = ConfigDict(strict=True, extra="forbid", frozen=True, defer_build=True)
 
@@ -40,9 +40,9 @@ class Decision(BaseModel):
     merges: Annotated[list[OfferedIds], Field(max_length=MAX_OFFERED // 2)] = []
     make_dead: OfferedIds = []
     parts: Annotated[list[OfferedIds], Field(max_length=MAX_OFFERED // 2)] = []
-    diary: Annotated[str, Field(max_length=MAX_TEXT_CHARS)] = ""
+    diary: Annotated[str, Field(max_length=MAX_ANSWER_TEXT_CHARS)] = ""
     think_md: Annotated[list[Annotated[str, Field(max_length=MAX_POINT_CHARS)]], Field(max_length=THINK_POINTS[1])] = []
-    summary: Annotated[str, Field(max_length=MAX_TEXT_CHARS)] = ""
+    summary: Annotated[str, Field(max_length=MAX_ANSWER_TEXT_CHARS)] = ""
 
 
 class RawAnswer(BaseModel):
@@ -139,8 +139,7 @@ class Resolution(ABC):
         if unknown:
             listed = ", ".join(map(str, sorted(unknown)[:5]))
             return Rejected(f"There is no memory {listed}: the numbers go from 1 to {len(ids)}.")
-        numbered: Self = _answer_adapter(cls).validate_python(fields)
-        return numbered
+        return cls._validated(fields)
 
     @classmethod
     def from_decision(cls, decision: Decision) -> Self | Rejected:
@@ -155,8 +154,13 @@ class Resolution(ABC):
         return cls._from_own_fields(decision)
 
     @classmethod
-    @abstractmethod
-    def _from_own_fields(cls, decision: Decision) -> Self | Rejected: ...
+    def _from_own_fields(cls, decision: Decision) -> Self | Rejected:
+        return cls._validated({name: getattr(decision, name) for name in cls.schema.model_fields})
+
+    @classmethod
+    def _validated(cls, fields: Mapping[str, Any]) -> Self:
+        answer: Self = _answer_adapter(cls).validate_python(fields)
+        return answer
 
     def normalized(self) -> Self:
         """With tidy texts."""
@@ -171,7 +175,7 @@ class Resolution(ABC):
         if self.kind != request.kind:
             return Rejected(f"This offer is to {request.kind}: answer that.")
         answer = self.normalized()
-        complaints = list(dict.fromkeys(answer.complaints(request)))[:MAX_COMPLAINTS]
+        complaints = list(dict.fromkeys(answer.complaints(request)))[:MAX_COMPLAINTS_PER_ANSWER]
         return Rejected(" ".join(complaints)) if complaints else answer
 
     def checked(self, current: RequestState) -> CheckedAnswer | Rejected:
@@ -198,7 +202,7 @@ class Resolution(ABC):
                 yield f"Memory {id_!r} is named {times} times: name it once in the whole answer."
 
     @staticmethod
-    def text_complaints(name: str, text: str, longest: int = MAX_TEXT_CHARS) -> Iterator[str]:
+    def text_complaints(name: str, text: str, longest: int = MAX_ANSWER_TEXT_CHARS) -> Iterator[str]:
         if not text.strip():
             yield f"{name} is empty: write it."
         if len(text) > longest:

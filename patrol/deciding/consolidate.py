@@ -144,10 +144,10 @@ class ConsolidateCluster(DecisionType[Consolidation]):
         return await asyncio.to_thread(consolidation_requests, clusters[0], memories, vectors)
 
     def new_texts(self, answer: Consolidation, current: RequestState) -> list[str]:
-        return [memory.embed_text for memory in consolidated(answer, current) if _is_rewritten(memory, current)]
+        return [memory.embed_text for memory in changed_memories(answer, current) if _is_rewritten(memory, current)]
 
     async def apply(self, work: UnitOfWork, answer: Consolidation, current: RequestState) -> dict[str, int]:
-        changed = consolidated(answer, current)
+        changed = changed_memories(answer, current)
         for memory in changed:
             work.put(memory_state(memory))
         work.rewritten += [memory for memory in changed if _is_rewritten(memory, current)]
@@ -193,7 +193,7 @@ def _is_unconsolidated(memory: Memory) -> bool:
 # --- what memories become ---------------------------------------------------------------------------------------
 
 
-def consolidated(answer: Consolidation, current: RequestState) -> list[Memory]:
+def changed_memories(answer: Consolidation, current: RequestState) -> list[Memory]:
     """The memories that change, as they become. `answer` was checked against `current`. Every offered memory that is
     still as it was offered is fresh no longer. A survivor's embed text changes with its timeline."""
     memories = current.memories

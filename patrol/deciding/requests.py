@@ -23,7 +23,7 @@ from pydantic import TypeAdapter
 from madeleine.memory.language_model import Prompt
 from madeleine.memory.model import ClusterId, DatedAction, Memory, MemoryId, Status, when_date
 from madeleine.memory.patrol_records import DecisionRequestId
-from madeleine.memory.rules.prompting.recalled_text import quoted
+from madeleine.memory.rules.prompting import quoted
 from madeleine.memory.rules.ranking.budget import within_budget
 
 DecisionKind = Literal["consolidate", "split", "diary", "compress"]
@@ -157,20 +157,15 @@ def offered_in_parts(memories: Sequence[Memory], kind: DecisionKind) -> list[lis
 
 # --- texts for a model, and for the agent -------------------------------------------------------------------------
 
-_TEXTS = tomllib.loads(Path(__file__).with_name("prompts.toml").read_text(encoding="utf-8"))
-SYSTEM_PROMPTS: Mapping[str, str] = {kind: f"{text}\n\n{_TEXTS['data']}" for kind, text in _TEXTS["system"].items()}
+_PROMPTS = tomllib.loads(Path(__file__).with_name("prompts.toml").read_text(encoding="utf-8"))
+SYSTEM_PROMPTS: Mapping[str, str] = {kind: f"{text}\n\n{_PROMPTS['data']}" for kind, text in _PROMPTS["system"].items()}
 """For a language model, by the purpose of the prompt."""
-SUMMARIZE_PROMPT: str = _TEXTS["summarize"]
+SESSION_SUMMARY_PROMPT: str = _PROMPTS["summarize"]
 """spec L3, word for word."""
-GUIDANCE: Mapping[DecisionKind, str] = _TEXTS["guidance"]
+AGENT_GUIDANCE: Mapping[DecisionKind, str] = _PROMPTS["guidance"]
 """For the agent that reads requests in a tool's answer, once a kind."""
-GUIDANCE_INTRODUCTION: str = _TEXTS["guidance_first"]
-MAX_ANSWER_TOKENS: Mapping[DecisionKind, int] = {
-    "consolidate": 4_000,
-    "split": 4_000,
-    "diary": 2_000,
-    "compress": 1_500,
-}
+GUIDANCE_INTRODUCTION: str = _PROMPTS["guidance_first"]
+MAX_ANSWER_TOKENS: Mapping[DecisionKind, int] = _PROMPTS["max_answer_tokens"]
 
 
 def decision_prompt(request: DecisionRequest) -> Prompt:
@@ -202,7 +197,7 @@ def _prompt_text(request: DecisionRequest) -> str:
     match request.kind:
         case "compress":
             lines = (f"- {quoted(f'{memory.when}: {memory.text}')}" for memory in request.memories)
-            return SUMMARIZE_PROMPT.format(session_content=tagged(*lines))
+            return SESSION_SUMMARY_PROMPT.format(session_content=tagged_lines(*lines))
         case "diary":
             entries: list[dict[str, Any]] = []
             if request.earlier:
@@ -210,16 +205,16 @@ def _prompt_text(request: DecisionRequest) -> str:
             if request.think:
                 entries.append({"think": [quoted(point) for point in request.think]})
             entries += [_memory_fields(memory, "diary") for memory in request.memories]
-            return f"The day: {request.date}\n{tagged(*map(quoted_json, entries))}"
+            return f"The day: {request.date}\n{tagged_lines(*map(quoted_json, entries))}"
         case _:
             numbered = [
                 {"n": number} | _memory_fields(memory, request.kind)
                 for number, memory in enumerate(request.memories, start=1)
             ]
-            return tagged(*map(quoted_json, [{"cluster": quoted(request.cluster)}, *numbered]))
+            return tagged_lines(*map(quoted_json, [{"cluster": quoted(request.cluster)}, *numbered]))
 
 
-def tagged(*lines: str) -> str:
+def tagged_lines(*lines: str) -> str:
     return "\n".join(["<memory>", *lines, "</memory>"])
 
 

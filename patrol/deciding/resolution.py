@@ -9,9 +9,9 @@ from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from typing import Any
 
+from madeleine.memory.embedding import TextVectors
 from madeleine.memory.errors import LanguageModelUnavailable, UnusableAnswer
 from madeleine.memory.language_model import MeteredModel, Rejected
-from madeleine.memory.model import ContentHash, Vector
 from madeleine.memory.patrol_records import DecisionRequestId, StoredDecisionRequest
 from madeleine.patrol.context import PatrolContext
 from madeleine.patrol.deciding.answers import Decision, DecisionType, RawAnswer, RequestState, Resolution
@@ -123,7 +123,7 @@ async def apply_answer(
     """In a transaction of its own, without a call of a model. `decided`: the stored request that it settles."""
     decision_type = DECISION_TYPES[request.kind](context)
     answer = answer.redacted(context.services.redact)
-    vectors: Mapping[ContentHash, Vector] = {}
+    vectors: TextVectors = {}
     if decision_type.embeds_texts:
         current = await RequestState.read(context.reads, request)
         result = answer.checked(current)

@@ -116,8 +116,7 @@ class SplitCluster(DecisionType[ClusterSplit]):
         if not clusters:
             return []
         active = [state.id for state in await reads.members(ClusterId(key)) if state.status == "active"]
-        request = split_request(clusters[0], await reads.memories(active))
-        return [request] if request else []
+        return split_requests(clusters[0], await reads.memories(active))
 
     async def apply(self, work: UnitOfWork, answer: ClusterSplit, current: RequestState) -> dict[str, int]:
         cluster_id = current.request.cluster_id
@@ -133,11 +132,11 @@ class SplitCluster(DecisionType[ClusterSplit]):
         return {"new_clusters": len(new_clusters), "moved": sum(len(part.memories) for part in answer.parts)}
 
 
-def split_request(cluster: Cluster, active: Sequence[Memory]) -> DecisionRequest | None:
-    """None where there is nothing to split: a root, or no more than 10 active memories (spec P6 ❻). Of more than fit,
-    those that came first."""
+def split_requests(cluster: Cluster, active: Sequence[Memory]) -> list[DecisionRequest]:
+    """At most one; none where there is nothing to split: a root, or no more than 10 active memories (spec P6 ❻). Of
+    more memories than fit, it has those that came first."""
     members = sorted((memory for memory in active if memory.status == "active"), key=BY_ARRIVAL_TIME)
     if cluster.is_root or len(members) <= SPLIT_ABOVE_MEMORIES:
-        return None
+        return []
     offered = offered_memories(members, "split")
-    return DecisionRequest(kind="split", memories=offered, cluster_id=cluster.id, cluster=cluster.name)
+    return [DecisionRequest(kind="split", memories=offered, cluster_id=cluster.id, cluster=cluster.name)]

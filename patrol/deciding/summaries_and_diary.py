@@ -14,7 +14,7 @@ from madeleine.memory.model import LIVING, Memory, MemoryId, Provenance, Scene
 from madeleine.memory.patrol_records import DiaryEntry, Thoughts
 from madeleine.memory.rules.storing.secrets import Redact
 from madeleine.memory.text.sentences import split_sentences
-from madeleine.patrol.deciding.answers import THINK_POINTS, Decision, DecisionType, RawAnswer, RequestState, Resolution
+from madeleine.patrol.deciding.answers import THINK_POINTS, DecisionType, RawAnswer, RequestState, Resolution
 from madeleine.patrol.deciding.requests import (
     BY_EVENT_TIME,
     MAX_OFFERED,
@@ -27,12 +27,12 @@ from madeleine.patrol.unit_of_work import UnitOfWork
 
 MAX_DIARY_MEMORIES = 5 * MAX_OFFERED
 """Stored since the last entry and read; the most important of them are offered."""
-EARLIER_ENTRY_CHARACTERS, MAX_EARLIER_POINTS, POINT_CHARACTERS = 2_000, 7, 300
+EARLIER_ENTRY_CHARACTERS, MAX_EARLIER_POINTS, THINK_POINT_CHARACTERS = 2_000, 7, 300
 """Of what was written before, as a request shows it."""
 MIN_LINES, MAX_LINES = 3, 5
 MAX_RECORDED_SOURCES = 300
 """Recorded of an entry or of the points, the latest."""
-_BULLET = re.compile(r"^(?:[-*•–]|\d{1,2}[.)])\s+")
+_BULLET_PATTERN = re.compile(r"^(?:[-*•–]|\d{1,2}[.)])\s+")
 
 
 class DiarySchema(RawAnswer):
@@ -50,12 +50,8 @@ class DiaryAnswer(Resolution):
     diary: str
     think_md: tuple[str, ...]
 
-    @classmethod
-    def _from_own_fields(cls, decision: Decision) -> DiaryAnswer:
-        return DiaryAnswer(decision.diary, tuple(decision.think_md))
-
     def normalized(self) -> DiaryAnswer:
-        points = (_BULLET.sub("", " ".join(point.split())) for point in self.think_md)
+        points = (_BULLET_PATTERN.sub("", " ".join(point.split())) for point in self.think_md)
         return DiaryAnswer("\n".join(_diary_lines(self.diary)), tuple(point for point in points if point))
 
     def redacted(self, redact: Redact) -> DiaryAnswer:
@@ -69,7 +65,7 @@ class DiaryAnswer(Resolution):
         if not THINK_POINTS[0] <= len(self.think_md) <= THINK_POINTS[1]:
             yield f"think_md has {len(self.think_md)} points: write {THINK_POINTS[0]} to {THINK_POINTS[1]}."
         for point in self.think_md:
-            yield from self.text_complaints("A point of think_md", point, POINT_CHARACTERS)
+            yield from self.text_complaints("A point of think_md", point, THINK_POINT_CHARACTERS)
 
 
 def _diary_lines(text: str) -> list[str]:
@@ -92,8 +88,7 @@ class WriteDiary(DecisionType[DiaryAnswer]):
         last = await reads.last_diary()
         new = await reads.stored_since(last.written_at if last else None, limit=MAX_DIARY_MEMORIES)
         earlier = last.text if last and last.date == key else ""
-        request = diary_request(key, new, earlier, (await reads.thoughts()).points)
-        return [request] if request else []
+        return diary_requests(key, new, earlier, (await reads.thoughts()).points)
 
     async def apply(self, work: UnitOfWork, answer: DiaryAnswer, current: RequestState) -> dict[str, int] | Rejected:
         request = current.request
@@ -114,23 +109,23 @@ class WriteDiary(DecisionType[DiaryAnswer]):
         return {"written": 1, "points": len(answer.think_md)}
 
 
-def diary_request(date: str, memories: Sequence[Memory], earlier: str, think: Sequence[str]) -> DecisionRequest | None:
-    """Of more memories than fit the most important, in the order in which they happened. None without any."""
+def diary_requests(date: str, memories: Sequence[Memory], earlier: str, think: Sequence[str]) -> list[DecisionRequest]:
+    """At most one request: of more memories than fit the most important, in the order in which they happened."""
     earlier, points = shortened_diary(earlier, think)
     by_importance = sorted(memories, key=lambda memory: (-memory.importance, BY_EVENT_TIME(memory)))
     used = len(earlier) + sum(map(len, points))
     offered = offered_memories(by_importance, "diary", used_characters=used)
     if not offered:
-        return None
+        return []
     by_id = {memory.id: memory for memory in offered}
     in_order = tuple(by_id[memory.id] for memory in sorted(memories, key=BY_EVENT_TIME) if memory.id in by_id)
     until = max(memory.created_at for memory in memories)
-    return DecisionRequest(kind="diary", memories=in_order, date=date, until=until, earlier=earlier, think=points)
+    return [DecisionRequest(kind="diary", memories=in_order, date=date, until=until, earlier=earlier, think=points)]
 
 
 def shortened_diary(earlier: str, think: Sequence[str]) -> tuple[str, tuple[str, ...]]:
     """The day's entry and the points as a request shows them."""
-    points = tuple(shortened(point, POINT_CHARACTERS) for point in think[:MAX_EARLIER_POINTS])
+    points = tuple(shortened(point, THINK_POINT_CHARACTERS) for point in think[:MAX_EARLIER_POINTS])
     return shortened(earlier, EARLIER_ENTRY_CHARACTERS), points
 
 
@@ -144,10 +139,6 @@ class SessionSummary(Resolution):
     schema = SummarySchema
 
     summary: str
-
-    @classmethod
-    def _from_own_fields(cls, decision: Decision) -> SessionSummary:
-        return SessionSummary(decision.summary)
 
     def normalized(self) -> SessionSummary:
         return SessionSummary(self.summary.strip())

@@ -15,17 +15,18 @@ from functools import partial
 
 import numpy as np
 
+from madeleine.memory.embedding import TextVectors
 from madeleine.memory.errors import LanguageModelUnavailable, UnusableAnswer
 from madeleine.memory.ingest.notes import PARSE_FAILED, SCENE_NOTE_TYPE, read_scene
 from madeleine.memory.language_model import MeteredModel, Prompt, Rejected
-from madeleine.memory.model import Cluster, ClusterId, ContentHash, Memory, MemoryId, Note, Scope, Vector, content_hash
+from madeleine.memory.model import Cluster, ClusterId, Memory, MemoryId, Note, Scope, Vector, content_hash
 from madeleine.memory.patrol_records import MemoryState
 from madeleine.memory.rules.dynamics import clustering
-from madeleine.memory.rules.prompting.recalled_text import quoted
+from madeleine.memory.rules.prompting import quoted
 from madeleine.memory.rules.storing.secrets import Redact, redact_note, redact_secrets
 from madeleine.patrol.context import PatrolContext
 from madeleine.patrol.deciding.answers import RawAnswer
-from madeleine.patrol.deciding.requests import SYSTEM_PROMPTS, quoted_json, shortened, tagged
+from madeleine.patrol.deciding.requests import SYSTEM_PROMPTS, quoted_json, shortened, tagged_lines
 from madeleine.patrol.unit_of_work import PreparedInputs, UnitOfWork
 
 ASSIGNMENT_BATCH = 2_000
@@ -184,7 +185,7 @@ def memories_from_notes(
 
 
 async def choose_roots(
-    context: PatrolContext, new: Sequence[Memory], vectors: Mapping[ContentHash, Vector]
+    context: PatrolContext, new: Sequence[Memory], vectors: TextVectors
 ) -> dict[MemoryId, clustering.Root]:
     """For memories near to no sub-cluster, until the token budget or the time limit is reached. Empty without a model,
     or if it does not answer: the prototypes decide then (ruling 5)."""
@@ -232,7 +233,9 @@ class ClassificationSchema(RawAnswer):
 
 async def classify_actions(model: MeteredModel, actions: Sequence[str]) -> list[clustering.Root]:
     """A root for each action, in order. Raises `LanguageModelUnavailable`, `UnusableAnswer`."""
-    return await model.ask(classification_prompt(actions), ClassificationSchema, partial(roots_of, last=len(actions)))
+    return await model.ask(
+        classification_prompt(actions), ClassificationSchema, partial(roots_from_answer, last=len(actions))
+    )
 
 
 def classification_prompt(actions: Sequence[str]) -> Prompt:
@@ -241,11 +244,11 @@ def classification_prompt(actions: Sequence[str]) -> Prompt:
         for number, action in enumerate(actions, start=1)
     ]
     return Prompt(
-        purpose="classify", system=SYSTEM_PROMPTS["classify"], text=tagged(*lines), size="small", max_tokens=2_000
+        purpose="classify", system=SYSTEM_PROMPTS["classify"], text=tagged_lines(*lines), size="small", max_tokens=2_000
     )
 
 
-def roots_of(answer: ClassificationSchema, last: int) -> list[clustering.Root] | Rejected:
+def roots_from_answer(answer: ClassificationSchema, last: int) -> list[clustering.Root] | Rejected:
     """Of the numbers from 1 to `last`, in order."""
     if Counter(item.number for item in answer.roots) != Counter(range(1, last + 1)):
         return Rejected(f"Name each number from 1 to {last} exactly once.")

@@ -23,7 +23,7 @@ SMALL_CLUSTER_MEMORIES = 2
 """Active memories up to which a sub-cluster is small."""
 CLUSTERS_COMPARED_TOGETHER = 64
 """Small clusters that are read and compared together; the event loop has its turn in between."""
-_COSINE_ROUNDING = 1e-5
+_COSINE_ROUNDING_ERROR = 1e-5
 """A product of matrices rounds otherwise than one of two rows: those this near to the best are compared once more."""
 
 
@@ -32,7 +32,7 @@ async def merge_small_clusters(work: UnitOfWork) -> dict[str, int]:
     counts = Counter(removed=0, into_sibling=0, into_root=0)
     clusters = work.sub_clusters()
     children = Counter(cluster.parent_id for cluster in clusters)
-    siblings = Siblings({cluster.id: (cluster.parent_id, work.vector_of(cluster)) for cluster in clusters})
+    siblings = SiblingFinder({cluster.id: (cluster.parent_id, work.vector_of(cluster)) for cluster in clusters})
     joined: dict[ClusterId, None] = {}
     # None becomes small by it: a cluster that was not loses nothing.
     small = [cluster for cluster in clusters if is_small_cluster(work, cluster)]
@@ -64,7 +64,7 @@ def is_small_cluster(work: UnitOfWork, cluster: Cluster) -> bool:
     return work.active_count(cluster.id) <= SMALL_CLUSTER_MEMORIES and cluster.id not in work.not_merged
 
 
-async def join_cluster(work: UnitOfWork, siblings: Siblings, cluster: Cluster, sibling: ClusterId | None) -> None:
+async def join_cluster(work: UnitOfWork, siblings: SiblingFinder, cluster: Cluster, sibling: ClusterId | None) -> None:
     """All its memories move. One that stays, because it has children, keeps the mean that it had last."""
     await work.recompute([cluster.id] if siblings.has_grown(cluster.id) else [])
     moved = await work.active_vectors([cluster.id])
@@ -75,7 +75,7 @@ async def join_cluster(work: UnitOfWork, siblings: Siblings, cluster: Cluster, s
         siblings.grow(sibling, (await work.active_vectors([sibling]))[sibling])
 
 
-class Siblings:
+class SiblingFinder:
     """The most similar sub-cluster under the same parent, while sub-clusters grow and are removed. `vectors`: of each
     sub-cluster its parent and its mean, None for one that cannot be compared. The cosines of some to all are held at a
     time, float32 (some, all): one product, in which a cluster that grows changes its own row and column alone."""
@@ -108,7 +108,7 @@ class Siblings:
         others = self._existing & (self._parents == self._parents[own])
         others[own] = False
         cosines = np.where(others, self._cosines[self._lines[id_]], -np.inf)
-        near = np.flatnonzero(cosines >= max(float(cosines.max()), MIN_GROUP_SIMILARITY) - _COSINE_ROUNDING)
+        near = np.flatnonzero(cosines >= max(float(cosines.max()), MIN_GROUP_SIMILARITY) - _COSINE_ROUNDING_ERROR)
         exact = [(float(np.dot(self._means[own], self._means[i])), self._ids[i]) for i in near]
         best = max(exact, default=None)
         return best[1] if best and best[0] > MIN_GROUP_SIMILARITY else None

@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any, Protocol
 from madeleine.memory.language_model import LanguageModel
 from madeleine.memory.model import BeingId, Scope
 from madeleine.memory.patrol_records import RecentActivity
-from madeleine.patrol.report import STEP_SYMBOLS, PatrolReport
+from madeleine.patrol.report import PATROL_STEP_SYMBOLS, PatrolReport
 from madeleine.patrol.run import PatrolEvent
 from madeleine.patrol.triggers import PatrolTrigger, PatrolTriggers, due_trigger
 from madeleine.server.settings.settings import Settings
@@ -286,7 +286,7 @@ def patrol_event_as_json(event: PatrolEvent) -> dict[str, Any]:
     """One line to a watcher; no words of a memory."""
     fields: dict[str, Any] = {"event": event.event, "run_id": event.run_id}
     if progress := event.progress:
-        fields |= {"step": STEP_SYMBOLS[progress.step], "name": progress.step}
+        fields |= {"step": PATROL_STEP_SYMBOLS[progress.step], "name": progress.step}
         fields |= {"done": progress.done, "total": progress.total}
         fields |= {"part": progress.part, "parts": progress.parts} if progress.parts else {}
     return fields | ({"report": event.report.as_record()} if event.report else {})

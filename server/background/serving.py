@@ -119,7 +119,7 @@ async def served_memory(settings: Settings) -> AsyncIterator[ServedMemory]:
     async with LanguageModels(settings) as models, LazyMemory(settings) as memory, AsyncExitStack() as running:
         patrols = PatrolSchedule(
             configured_triggers(settings),
-            lambda: (memory.opened.ledger.activity, memory.opened.use.patrol) if memory.opened else None,
+            lambda: (memory.opened.ledger.patrols, memory.opened.use.patrol) if memory.opened else None,
             now=lambda: datetime.now().astimezone(),
             wait=lambda: asyncio.sleep(settings.patrol_check_seconds),
             last_call=lambda: memory.last_call,

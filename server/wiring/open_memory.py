@@ -19,16 +19,15 @@ from madeleine.memory.context.values import ContextFlags
 from madeleine.memory.embedding import Embedder
 from madeleine.memory.index import Index
 from madeleine.memory.ingest.being_statistics import Centroids, WordRarity
-from madeleine.memory.ingest.forget import Forget
+from madeleine.memory.ingest.change import Forget, UpdateMemory
 from madeleine.memory.ingest.index_keeper import IndexKeeper, Progress, Scrubber
 from madeleine.memory.ingest.ingest import Ingest
 from madeleine.memory.ingest.store import StoreScenes
-from madeleine.memory.ingest.update import UpdateMemory
 from madeleine.memory.recall.ports import Reranker
-from madeleine.memory.recall.ranking import NON_INFERABLE_THEME
 from madeleine.memory.recall.recall import Recall, RecallConfig
 from madeleine.memory.recall.reformulation import ReformulationConfig
 from madeleine.memory.recall.search import BrowseMemories, MessageSearch, Search
+from madeleine.memory.recall.selection import NON_INFERABLE_THEME
 from madeleine.memory.rules.ranking.profiles import MatchThresholds, ProfileWeights
 from madeleine.memory.rules.storing.secrets import Redact, redact_secrets, without_redaction
 from madeleine.memory.watch.observe import Observe

@@ -17,13 +17,13 @@ from madeleine.memory.bearer_tokens import BearerToken, BearerTokenId
 from madeleine.memory.model import Scope
 from madeleine.storage.sql.database.dialect import MAX_INT, MIN_INT, insert_missing, insert_or_update, last_issued
 from madeleine.storage.sql.database.engine import Database, Reads, Repository, Transaction, open_database
-from madeleine.storage.sql.database.mapping import Mapped, scalar, to_micros
+from madeleine.storage.sql.database.mapping import RowMap, scalar, to_micros
 from madeleine.storage.sql.database.tables import audit, settings, tokens
 
 # --- audit --------------------------------------------------------------------------------------------------------
 
 _a = audit.c
-_AUDIT_ENTRY = Mapped(AuditEntry, audit)
+_AUDIT_ENTRY = RowMap(AuditEntry, audit)
 _INSERT_AUDIT_ENTRY = insert(audit)
 _SELECT_AUDIT_ENTRIES = (
     select(*_AUDIT_ENTRY.columns)
@@ -117,7 +117,7 @@ def _setting_row(name: str, value: Any) -> dict[str, str]:
 # --- bearer tokens, by the hash of their secret -------------------------------------------------------------------
 
 _t = tokens.c
-_TOKEN = Mapped(BearerToken, tokens)
+_TOKEN = RowMap(BearerToken, tokens)
 _SELECT_TOKENS = select(*_TOKEN.columns).order_by(_t.created_at, _t.id)
 _SELECT_TOKEN = _SELECT_TOKENS.where(_t.id == bindparam("token_id"))
 _SELECT_ANY_TOKEN = select(literal(1)).select_from(tokens).limit(1)

@@ -15,7 +15,6 @@ from madeleine.storage.sql.memories.activations import ActivationWriter
 from madeleine.storage.sql.memories.index_source import IndexSourceRepository
 from madeleine.storage.sql.memories.reading import RecallRepository
 from madeleine.storage.sql.memories.storing import MemoryRepository
-from madeleine.storage.sql.patrols.activity import ActivityRepository
 from madeleine.storage.sql.patrols.repository import PatrolRepository
 from madeleine.storage.sql.search.repository import SearchRepository
 
@@ -34,7 +33,6 @@ class Ledger:
         self.conversations = ConversationRepository(database)
         self.context = ContextRepository(database)
         self.patrols = PatrolRepository(database)
-        self.activity = ActivityRepository(database)
         self.audit = AuditRepository(database)
 
 

@@ -158,7 +158,7 @@ class TestSqlLedger(
                 await ledger.patrols.undo(ADA, RunId("old"), at=MOMENT)
             assert await ledger.patrols.runs(ADA, limit=9) == [run]
             await ledger.memories.commit(ADA, batch(memory(created_at=run.started)))
-            assert await ledger.activity.recent_activity() == [], "it was a patrol all the same"
+            assert await ledger.patrols.recent_activity() == [], "it was a patrol all the same"
 
     async def test_a_store_from_before_the_clock_keeps_every_count_and_what_it_embeds_is_found_again(
         self, path: Path

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 
 from madeleine.memory.keyword_search import KeywordQuery, SearchHit
 from madeleine.memory.model import Memory, Note, Provenance, Scope, scene_to_text, when_as_search_text
-from madeleine.memory.rules.searching.hits import newest_hits_first
+from madeleine.memory.rules.searching import newest_hits_first
 from madeleine.memory.text.normalization import FIELD_SEPARATOR, fold_text
 from madeleine.storage.sql.database.mapping import to_micros
 from tests.fakes.store import Store

@@ -19,7 +19,7 @@ from mcp.client.client import Client
 
 from madeleine.memory.chat import NewMessage
 from madeleine.memory.errors import CannotUndo
-from madeleine.memory.ingest.forget import Forgotten
+from madeleine.memory.ingest.change import Forgotten
 from madeleine.memory.ingest.notes import add_note
 from madeleine.memory.ingest.store import NewScene
 from madeleine.memory.keyword_search import KeywordQuery

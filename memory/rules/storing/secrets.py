@@ -13,14 +13,17 @@ import json
 import re
 import tomllib
 from collections import Counter
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field, replace
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any, TypeVar
 
 from madeleine.memory.errors import InvalidInput
-from madeleine.memory.model import DatedAction, Scene, WhenItem
+from madeleine.memory.model import DatedAction, Scene
 from madeleine.memory.text.lexicon import load_pattern
+
+if TYPE_CHECKING:
+    from _typeshed import DataclassInstance
 
 _TOKEN_START = r"(?<![A-Za-z0-9])"
 
@@ -139,6 +142,9 @@ def refuse_secret(name: str, value: str, redact: Redact) -> None:
         raise InvalidInput(f"{name}: looks like a secret ({', '.join(kinds)}). Nothing was stored: use another {name}.")
 
 
+Record = TypeVar("Record", bound="DataclassInstance")
+
+
 class Redaction:
     """Redacts the texts of one use case; `found` counts the secrets that were taken out, by kind."""
 
@@ -151,22 +157,19 @@ class Redaction:
         self.found.update(redacted.found)
         return redacted.text
 
-    def texts(self, texts: Iterable[str]) -> tuple[str, ...]:
-        return tuple(map(self.text, texts))
+    def fields(self, record: Record, *names: str) -> Record:
+        """A copy of the dataclass with these fields redacted: texts and tuples of texts. None stays."""
+        return replace(record, **{name: self._value(getattr(record, name)) for name in names})
 
     def scene(self, scene: Scene) -> Scene:
-        return replace(
-            scene,
-            action=self.text(scene.action),
-            actors=self.texts(scene.actors),
-            when=tuple(self._when(item) for item in scene.when),
-            setting=self.text(scene.setting),
-            dialogue=self.texts(scene.dialogue),
-            sensory=self.texts(scene.sensory),
-        )
+        return self.fields(scene, "action", "actors", "when", "setting", "dialogue", "sensory")
 
-    def _when(self, item: WhenItem) -> WhenItem:
-        return self.text(item) if isinstance(item, str) else DatedAction(self.text(item.date), self.text(item.action))
+    def _value(self, value: Any) -> Any:
+        if isinstance(value, str):
+            return self.text(value)
+        if isinstance(value, DatedAction):
+            return self.fields(value, "date", "action")
+        return None if value is None else tuple(map(self._value, value))
 
     def json(self, value: Any) -> Any:
         """JSON with every text redacted, names too. A text may be a secret by its name alone."""

@@ -13,26 +13,16 @@ from madeleine.memory.errors import InvalidInput
 from madeleine.memory.model import Scope
 from madeleine.memory.text.normalization import fold_text
 from madeleine.storage.sql.administration import record_audit
-from madeleine.storage.sql.database.dialect import (
-    MAX_INT,
-    MIN_INT,
-    as_list,
-    excluded,
-    greatest,
-    in_list,
-    insert_or_update,
-    least,
-    unindexed,
-)
+from madeleine.storage.sql.database import dialect
 from madeleine.storage.sql.database.engine import Repository, Row, Transaction
-from madeleine.storage.sql.database.mapping import Mapped, in_order_of, scalar, to_micros
+from madeleine.storage.sql.database.mapping import RowMap, in_order_of, scalar, to_micros
 from madeleine.storage.sql.database.tables import forgotten_keys, message_memories, messages, sessions
 
 _m, _s, _l, _f = messages.c, sessions.c, message_memories.c, forgotten_keys.c
 ERASED_TITLE = "\x7f"
 """Stored in place of a title that told of forgotten messages; reads as "". While it is there, the next transcript or
 export that is read does not bring the old title back."""
-NO_FIRST_AT, NO_LAST_AT = MAX_INT, MIN_INT
+NO_FIRST_AT, NO_LAST_AT = dialect.MAX_INT, dialect.MIN_INT
 """The times of a session without messages: those of any message replace them."""
 
 _BEING = bindparam("being", type_=_m.being_id.type)
@@ -44,27 +34,29 @@ _IN_SAME_SESSION = and_(_m.being_id == _s.being_id, _m.session_id == _s.session_
 
 # --- observing ----------------------------------------------------------------------------------------------------
 
-_MESSAGE = Mapped(Message, messages)
-_SELECT_KEYED_MESSAGES = select(_m.key, *_MESSAGE.columns).where(_IN_SESSION, in_list(_m.key, "keys"))
-_SELECT_FORGOTTEN_KEYS = select(_f.key_hash).where(_f.being_id == _BEING, in_list(_f.key_hash, "hashes"))
+_MESSAGE = RowMap(Message, messages)
+_SELECT_KEYED_MESSAGES = select(_m.key, *_MESSAGE.columns).where(_IN_SESSION, dialect.in_list(_m.key, "keys"))
+_SELECT_FORGOTTEN_KEYS = select(_f.key_hash).where(_f.being_id == _BEING, dialect.in_list(_f.key_hash, "hashes"))
 _SELECT_LAST_KEY = select(_m.key).where(_IN_SESSION, _m.key.is_not(None)).order_by(_m.position.desc()).limit(1)
 _SELECT_SESSION_STATE = select(_s.messages, _s.watched, _s.next_try).where(_IS_SESSION)
 _INSERT_MESSAGE = insert(messages)
-_new = excluded(sessions)
-_UPSERT_SESSION = insert_or_update(
+_new = dialect.excluded(sessions)
+_UPSERT_SESSION = dialect.insert_or_update(
     sessions,
     "messages",
     "watched",
     "next_try",
     title=case((_s.title == "", _new.title), else_=_s.title),
     interface=case((_s.interface == "", _new.interface), else_=_s.interface),
-    first_at=least(_s.first_at, _new.first_at),
-    last_at=greatest(_s.last_at, _new.last_at),
+    first_at=dialect.least(_s.first_at, _new.first_at),
+    last_at=dialect.greatest(_s.last_at, _new.last_at),
 )
 
 # --- reading ------------------------------------------------------------------------------------------------------
 
-_SELECT_MESSAGES = select(*_MESSAGE.columns).where(in_list(_m.id, "ids"), unindexed(_m.being_id) == _BEING)
+_SELECT_MESSAGES = select(*_MESSAGE.columns).where(
+    dialect.in_list(_m.id, "ids"), dialect.unindexed(_m.being_id) == _BEING
+)
 _SELECT_MESSAGES_BETWEEN = (
     select(*_MESSAGE.columns)
     .where(_IN_SESSION, _m.position >= bindparam("start"), _m.position < bindparam("end"))
@@ -78,7 +70,7 @@ _SELECT_LATEST_MESSAGES = (
     .limit(_LIMIT)
 )
 _MESSAGE_COUNT = select(func.count()).where(_IN_SAME_SESSION).correlate(sessions).scalar_subquery()
-_CHAT_SESSION = Mapped(
+_CHAT_SESSION = RowMap(
     ChatSession, sessions, title=case((_s.title == ERASED_TITLE, ""), else_=_s.title), messages=_MESSAGE_COUNT
 )
 _SELECT_SESSIONS = (
@@ -90,7 +82,7 @@ _SELECT_SESSIONS = (
 
 # --- watching -----------------------------------------------------------------------------------------------------
 
-_UNWATCHED_SESSION = Mapped(UnwatchedSession, sessions)
+_UNWATCHED_SESSION = RowMap(UnwatchedSession, sessions)
 _SELECT_UNWATCHED_SESSIONS = (
     select(*_UNWATCHED_SESSION.columns)
     .where(_s.watched < _s.messages, _s.next_try <= bindparam("now"))
@@ -109,7 +101,7 @@ _MARK_WATCHED = (
     update(sessions)
     .where(_IS_SESSION, _s.watched <= bindparam("up_to"))
     .values(
-        watched=least(bindparam("up_to"), _s.messages),
+        watched=dialect.least(bindparam("up_to"), _s.messages),
         failures=0,
         next_try=func.coalesce(_FIRST_UNWATCHED_AT, _s.next_try),
     )
@@ -123,7 +115,7 @@ _SELECT_MESSAGES_WITH_MEMORIES = (
     select(_m.id)
     .distinct()
     .join(message_memories, _l.message_id == _m.id)
-    .where(in_list(_m.id, "ids"), unindexed(_m.being_id) == _BEING)
+    .where(dialect.in_list(_m.id, "ids"), dialect.unindexed(_m.being_id) == _BEING)
 )
 
 
@@ -137,9 +129,11 @@ async def _known_keys(transaction: Transaction, scope: Scope, session_id: str, k
     hashes = {message_key_hash(session_id, key): key for key in keys if key is not None}
     if not hashes:
         return set()
-    binds = {"being": scope.being_id, "session": session_id, "keys": as_list(hashes.values())}
+    binds = {"being": scope.being_id, "session": session_id, "keys": dialect.as_json(hashes.values())}
     present = await transaction.rows(_SELECT_KEYED_MESSAGES, scalar, **binds)
-    forgotten = await transaction.rows(_SELECT_FORGOTTEN_KEYS, scalar, being=scope.being_id, hashes=as_list(hashes))
+    forgotten = await transaction.rows(
+        _SELECT_FORGOTTEN_KEYS, scalar, being=scope.being_id, hashes=dialect.as_json(hashes)
+    )
     return {*present, *(hashes[hash_] for hash_ in forgotten)}
 
 
@@ -200,11 +194,11 @@ class ConversationRepository(Repository):
             return ids
 
     async def messages(self, scope: Scope, ids: Sequence[MessageId]) -> list[Message]:
-        binds = {"being": scope.being_id, "ids": as_list(ids)}
+        binds = {"being": scope.being_id, "ids": dialect.as_json(ids)}
         return in_order_of(ids, await self._database.rows(_SELECT_MESSAGES, _MESSAGE.from_row, **binds))
 
     async def keyed_messages(self, scope: Scope, session_id: str, keys: Sequence[str]) -> dict[str, Message]:
-        binds = {"being": scope.being_id, "session": session_id, "keys": as_list(keys)}
+        binds = {"being": scope.being_id, "session": session_id, "keys": dialect.as_json(keys)}
         return dict(await self._database.rows(_SELECT_KEYED_MESSAGES, _to_key_and_message, **binds))
 
     async def last_key(self, scope: Scope, session_id: str) -> str | None:
@@ -239,7 +233,7 @@ class ConversationRepository(Repository):
             await transaction.run(_POSTPONE_SESSION, [row])
 
     async def messages_with_memories(self, scope: Scope, ids: Sequence[MessageId]) -> set[MessageId]:
-        binds = {"being": scope.being_id, "ids": as_list(ids)}
+        binds = {"being": scope.being_id, "ids": dialect.as_json(ids)}
         return set(await self._database.rows(_SELECT_MESSAGES_WITH_MEMORIES, scalar, **binds))
 
 

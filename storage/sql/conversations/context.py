@@ -19,18 +19,17 @@ from madeleine.storage.sql.administration import record_audit
 from madeleine.storage.sql.conversations.chat import ConversationRepository
 from madeleine.storage.sql.database.dialect import equals_any, insert_or_update
 from madeleine.storage.sql.database.engine import Reads, Row, Transaction
-from madeleine.storage.sql.database.mapping import Mapped, is_own_row, own_row_binds, scalar, update_own_row
+from madeleine.storage.sql.database.mapping import RowMap, is_own_row, json_texts, own_row_binds, scalar, update_own_row
 from madeleine.storage.sql.database.memory_rows import MEMORY_COLUMNS, to_memory
-from madeleine.storage.sql.database.tables import memories, notes, profile
-from madeleine.storage.sql.patrols.diary import diary_since, read_thoughts
+from madeleine.storage.sql.database.tables import beings, diary, memories, notes, profile
 
 MAX_UNNAMED_PREFERENCES = 200
 """Procedural memories without an entry of their own that a profile shows: the latest."""
 
-_m, _n, _p = memories.c, notes.c, profile.c
+_b, _d, _m, _n, _p = beings.c, diary.c, memories.c, notes.c, profile.c
 _BEING = bindparam("being", type_=_p.being_id.type)
 
-_PROFILE_ENTRY = Mapped(ProfileEntry, profile)
+_PROFILE_ENTRY = RowMap(ProfileEntry, profile)
 _SELECT_PROFILE_ENTRIES = (
     select(*_PROFILE_ENTRY.columns, _m.action)
     .outerjoin(memories, _m.id == _p.memory_id)
@@ -42,7 +41,7 @@ _SELECT_PROFILE_ENTRIES = (
     .order_by(_p.kind, func.coalesce(_m.seq, 0), _p.name)
 )
 # A procedural memory is a preference, also without an entry (spec 001, 1.6).
-_UNNAMED_PREFERENCE = Mapped(
+_UNNAMED_PREFERENCE = RowMap(
     ProfileEntry, kind=literal("preferences"), name=_m.id, value=_m.action, updated_at=_m.created_at, memory_id=_m.id
 )
 _SELECT_UNNAMED_PREFERENCES = (
@@ -69,7 +68,7 @@ _DELETE_ENTRIES_OF_SAME_MEMORY = delete(profile).where(*_HAS_SAME_MEMORY)
 _UPSERT_PROFILE_ENTRY = insert_or_update(profile, "value", "enabled", "memory_id", "updated_at")
 _DELETE_PROFILE_ENTRY = delete(profile).where(*_IS_PROFILE_ENTRY)
 
-_NOTE = Mapped(Note, notes)
+_NOTE = RowMap(Note, notes)
 _SELECT_NOTES = select(*_NOTE.columns).where(_n.being_id == _BEING, _n.state == "unread")
 _SELECT_UNREAD_NOTES = _SELECT_NOTES.where(_n.type == bindparam("note_type")).order_by(_n.created_at, _n.seq)
 _SELECT_OPEN_NOTES = (
@@ -83,6 +82,15 @@ _CHANGED_NOTE_FIELDS = ("state", "reason", "content", "memory_id")
 _UPDATE_NOTE = update_own_row(notes, *_CHANGED_NOTE_FIELDS, "folded")
 _CLOSE_NOTE = update(notes).where(*is_own_row(notes)).values(state="done")
 _DELETE_NOTE = delete(notes).where(*is_own_row(notes))
+
+_DIARY_ENTRY = RowMap(DiaryEntry, diary)
+_own_entries = select(*_DIARY_ENTRY.columns).where(_d.being_id == _BEING)
+_SELECT_LAST_DIARY_ENTRY = _own_entries.order_by(_d.written_at.desc()).limit(1)
+_SELECT_DIARY_SINCE = _own_entries.where(_d.date >= bindparam("day")).order_by(_d.date.desc()).limit(bindparam("limit"))
+_UPSERT_DIARY_ENTRY = insert_or_update(diary, "text", "sources", "written_at")
+_THOUGHTS = RowMap(Thoughts, points=_b.think, sources=_b.think_sources)
+_SELECT_THOUGHTS = select(*_THOUGHTS.columns).where(_b.being_id == _BEING)
+_UPSERT_THOUGHTS = insert_or_update(beings, "think", "think_sources")
 
 _SELECT_RECENT_MEMORIES = (
     select(*MEMORY_COLUMNS)
@@ -107,6 +115,25 @@ async def update_notes(transaction: Transaction, scope: Scope, changed: Sequence
         own_row_binds(scope, note.id, note, _CHANGED_NOTE_FIELDS, folded=fold_text(note.content)) for note in changed
     ]
     await transaction.run(_UPDATE_NOTE, rows)
+
+
+async def last_diary(reads: Reads, scope: Scope) -> DiaryEntry | None:
+    entries = await reads.rows(_SELECT_LAST_DIARY_ENTRY, _DIARY_ENTRY.from_row, being=scope.being_id)
+    return entries[0] if entries else None
+
+
+async def write_diary(transaction: Transaction, scope: Scope, entry: DiaryEntry) -> None:
+    await transaction.run(_UPSERT_DIARY_ENTRY, [_DIARY_ENTRY.to_row(entry, being_id=scope.being_id)])
+
+
+async def read_thoughts(reads: Reads, scope: Scope) -> Thoughts:
+    thoughts = await reads.rows(_SELECT_THOUGHTS, _THOUGHTS.from_row, being=scope.being_id)
+    return thoughts[0] if thoughts else Thoughts()
+
+
+async def write_thoughts(transaction: Transaction, scope: Scope, new: Thoughts) -> None:
+    thoughts = {"think": json_texts(new.points), "think_sources": json_texts(new.sources)}
+    await transaction.run(_UPSERT_THOUGHTS, [{"being_id": scope.being_id, "cycle": 0, **thoughts}])
 
 
 def _to_profile_entry(row: Row) -> ProfileEntry:
@@ -179,7 +206,8 @@ class ContextRepository(ConversationRepository):
         return await read_thoughts(self._database, scope)
 
     async def diary_since(self, scope: Scope, date: str, *, limit: int) -> list[DiaryEntry]:
-        return await diary_since(self._database, scope, date, limit)
+        binds = {"being": scope.being_id, "day": date, "limit": limit}
+        return (await self._database.rows(_SELECT_DIARY_SINCE, _DIARY_ENTRY.from_row, **binds))[::-1]
 
     async def recently_activated(self, scope: Scope, *, limit: int) -> list[Memory]:
         return await self._database.rows(_SELECT_RECENT_MEMORIES, to_memory, being=scope.being_id, limit=limit)

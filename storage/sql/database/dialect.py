@@ -30,7 +30,7 @@ def _moment(type_: Moment, compiler: Any, **options: Any) -> str:
     return "BIGINT"
 
 
-class Digest(LargeBinary):
+class HashBytes(LargeBinary):
     """A hash as it is; other binary columns hold vectors."""
 
 
@@ -153,12 +153,12 @@ def json_without_field(json_object: Any, name: str) -> ColumnElement[Any]:
 
 
 def in_list(column: ColumnElement[Any], name: str) -> ColumnElement[bool]:
-    """`column` is in the list bound to `name` by `as_list`: one bind, one text, whatever the length. An expanding
+    """`column` is in the list bound to `name` by `as_json`: one bind, one text, whatever the length. An expanding
     `IN` would have to be cut up at SQLite's limit of variables, and costs 0.1 ms more for 200 ids."""
     return column.in_(select(json_items(bindparam(name)).c.value))
 
 
-def as_list(values: Iterable[str]) -> str:
+def as_json(values: Iterable[str]) -> str:
     """The value to bind for `in_list`, as JSON."""
     return json.dumps(list(values))
 

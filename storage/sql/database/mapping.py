@@ -6,7 +6,7 @@ import json
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import fields
 from datetime import UTC, datetime, timedelta
-from functools import lru_cache, partial
+from functools import lru_cache
 from typing import Any, Generic, Protocol, TypeVar
 
 import numpy as np
@@ -44,8 +44,11 @@ def decode_texts_cached(stored: str) -> tuple[Any, ...]:
     return decode_texts(stored)
 
 
+_encode_json = json.JSONEncoder(ensure_ascii=False).encode  # `json.dumps` would make an encoder at each call
+
+
 def json_texts(values: Sequence[str]) -> str:
-    return json.dumps(values, ensure_ascii=False) if values else "[]"
+    return _encode_json(values) if values else "[]"
 
 
 def to_bytes(vector: Vector) -> bytes:
@@ -70,15 +73,14 @@ _DECODERS: Mapping[type, Callable[[Any], Any]] = {
 _ENCODERS: Mapping[type, Callable[[Any], Any]] = {
     datetime: to_micros,
     tuple: json_texts,
-    dict: partial(json.dumps, ensure_ascii=False),
+    dict: _encode_json,
     np.ndarray: to_bytes,
 }
 
 
 def encode_value(value: Any) -> Any:
     """A field's value as its column holds it."""
-    encode = _ENCODERS.get(type(value))
-    return encode(value) if encode else value
+    return encode(value) if (encode := _ENCODERS.get(type(value))) else value
 
 
 def scalar(row: Row) -> Any:
@@ -92,7 +94,7 @@ def pair(row: Row) -> tuple[Any, Any]:
 # --- rows ---------------------------------------------------------------------------------------------------------
 
 
-class Mapped(Generic[T]):
+class RowMap(Generic[T]):
     """A dataclass and the columns of its fields: those of `table` that have a field's name, and `expressions`.
 
     `decoders`: of fields that are not read as the type of their column says.
@@ -113,19 +115,20 @@ class Mapped(Generic[T]):
         self._names = tuple(names)
         self._stored_names = tuple(name for name in names if table is not None and name in table.c)
         by_name = {name: _DECODERS.get(type(known[name].type)) for name in names} | dict(decoders or {})
-        self._decoders = [(name, decode) for name, decode in by_name.items() if decode]
+        self._decoders = [(place, decode) for place, name in enumerate(names) if (decode := by_name[name])]
 
     def from_row(self, row: Row, **others: Any) -> T:
-        others.update(zip(self._names, row, strict=True))
-        for name, decode in self._decoders:
-            if (stored := others[name]) is not None:
-                others[name] = decode(stored)
+        values = list(row)
+        for place, decode in self._decoders:
+            if (stored := values[place]) is not None:
+                values[place] = decode(stored)
+        others.update(zip(self._names, values, strict=True))
         return self._make(**others)
 
     def to_row(self, record: T, **others: Any) -> dict[str, Any]:
-        """The fields that are columns of the table, and `others`."""
-        names = (name for name in self._stored_names if name not in others)
-        return {name: encode_value(getattr(record, name)) for name in names} | others
+        """The fields that are columns of the table, and `others`, as columns hold them."""
+        row = {name: getattr(record, name) for name in self._stored_names} | others
+        return {name: encode(value) if (encode := _ENCODERS.get(type(value))) else value for name, value in row.items()}
 
 
 def is_own_row(table: Table, key: str = "id") -> tuple[ColumnElement[bool], ColumnElement[bool]]:

@@ -5,7 +5,9 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterable
-from dataclasses import astuple
+from dataclasses import fields
+from functools import lru_cache
+from operator import attrgetter
 from typing import Any
 
 from sqlalchemy import ColumnElement, bindparam, case, func, select
@@ -23,7 +25,7 @@ from madeleine.memory.model import (
 from madeleine.memory.text.normalization import FIELD_SEPARATOR, fold_text
 from madeleine.storage.sql.database.dialect import insert_or_update
 from madeleine.storage.sql.database.engine import Reads, Row, Transaction
-from madeleine.storage.sql.database.mapping import Mapped, decode_texts_cached, own_row_binds, scalar, update_own_row
+from madeleine.storage.sql.database.mapping import RowMap, decode_texts_cached, own_row_binds, scalar, update_own_row
 from madeleine.storage.sql.database.tables import beings, memories
 
 _m = memories.c
@@ -51,17 +53,22 @@ async def set_patrol_cycle(transaction: Transaction, scope: Scope, cycle: int) -
     await transaction.run(_UPSERT_CYCLE, [row])
 
 
+@lru_cache(maxsize=1024)
 def decode_when(stored: str) -> tuple[WhenItem, ...]:
     return tuple(item if isinstance(item, str) else DatedAction(**item) for item in json.loads(stored))
 
 
+_emotion_axes = attrgetter(*(field.name for field in fields(EmotionVector)))
+
+
+@lru_cache(maxsize=1024)
 def _to_emotion(stored: str) -> EmotionVector:
     return EmotionVector(*json.loads(stored))
 
 
-_SCENE = Mapped(Scene, memories, when=memories.c.when_, decoders={"actors": decode_texts_cached, "when": decode_when})
-_PROVENANCE = Mapped(Provenance, memories)
-_MEMORY = Mapped(
+_SCENE = RowMap(Scene, memories, when=memories.c.when_, decoders={"actors": decode_texts_cached, "when": decode_when})
+_PROVENANCE = RowMap(Provenance, memories)
+_MEMORY = RowMap(
     Memory,
     memories,
     session_count=SESSION_COUNT,
@@ -85,7 +92,7 @@ def from_memory(memory: Memory) -> dict[str, Any]:
     """Values by column; `session_count` is kept as two columns."""
     scene = memory.scene
     when = when_as_search_text(scene.when)
-    emotion = json.dumps(astuple(memory.emotion)) if memory.emotion else None
+    emotion = json.dumps(_emotion_axes(memory.emotion)) if memory.emotion else None
     return {
         **_SCENE.to_row(scene),
         **_PROVENANCE.to_row(memory.provenance),

@@ -9,7 +9,7 @@ from sqlalchemy import Boolean, Column, Float, ForeignKey, Index, Integer, Large
 from sqlalchemy.schema import SchemaItem, UniqueConstraint
 from sqlalchemy.types import TypeEngine
 
-from madeleine.storage.sql.database.dialect import Digest, JsonRecord, Moment, TextList, as_indexed, partial_index
+from madeleine.storage.sql.database.dialect import HashBytes, JsonRecord, Moment, TextList, as_indexed, partial_index
 from madeleine.storage.sql.database.lifecycle import (
     ClearReference,
     DeleteRows,
@@ -196,7 +196,7 @@ audit = _table(
 tokens = _table(
     "tokens",
     *_keys(Text, "id"),
-    *_required(Digest, "secret_hash"),
+    *_required(HashBytes, "secret_hash"),
     *_required(Text, "being_id", "role", "resource", "name"),
     *_required(Boolean, "read_only"),
     *_required(Moment, "created_at"),

@@ -16,7 +16,7 @@ from madeleine.memory.ingest.ports import Erased
 from madeleine.memory.model import Cluster, Memory, MemoryId, Scope
 from madeleine.memory.rules.dynamics import mentions
 from madeleine.storage.sql.administration import record_audit
-from madeleine.storage.sql.database.dialect import as_list, in_list
+from madeleine.storage.sql.database.dialect import as_json, in_list
 from madeleine.storage.sql.database.engine import Repository, Transaction
 from madeleine.storage.sql.database.lifecycle import DeleteRows, removal_statements
 from madeleine.storage.sql.database.mapping import own_row_binds, pair, scalar, update_own_row
@@ -63,7 +63,7 @@ class _MemoryErasure:
         self._ids = [memory.id for memory in erased]
         survivors = {memory.id: memory.absorbed_into for memory in erased}
         self._heirs = {id_: _first_remaining(id_, survivors) for id_ in self._ids}
-        self._binds = {"being": scope.being_id, "ids": as_list(self._ids)}
+        self._binds = {"being": scope.being_id, "ids": as_json(self._ids)}
 
     async def erase(self) -> Erased:
         transaction, scope = self._transaction, self._scope
@@ -77,7 +77,7 @@ class _MemoryErasure:
         related = [*absorbed, *heirs, *(memory.id for memory in retold), *await self._clear_summaries(), *summaries]
         note_ids = await transaction.rows(_SELECT_NOTES_OF_MEMORIES, scalar, **self._binds)
         for statement in _REMOVE_MEMORIES:
-            await transaction.run(statement, [{"ids": as_list(self._ids)}])
+            await transaction.run(statement, [{"ids": as_json(self._ids)}])
         await remove_ingest_digests(transaction, scope, self._ids)
         changed = [*self._erased, *retold]
         names = await self._mend_clusters(changed, words)
@@ -115,7 +115,7 @@ class _MemoryErasure:
         wave = self._ids
         while wave:
             absorbed = await self._transaction.rows(
-                _SELECT_ABSORBED, pair, being=self._scope.being_id, ids=as_list(wave)
+                _SELECT_ABSORBED, pair, being=self._scope.being_id, ids=as_json(wave)
             )
             wave = [id_ for id_, _ in absorbed if id_ not in known]
             known.update(wave)

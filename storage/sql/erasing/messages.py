@@ -13,7 +13,7 @@ from madeleine.memory.chat import MessageId
 from madeleine.memory.model import MemoryId, Scope
 from madeleine.memory.rules.dynamics.mentions import folded_texts, mentions_forgotten
 from madeleine.storage.sql.conversations.chat import ERASED_TITLE, NO_FIRST_AT, NO_LAST_AT, message_key_hash
-from madeleine.storage.sql.database.dialect import as_list, in_list, insert_missing, unindexed
+from madeleine.storage.sql.database.dialect import as_json, in_list, insert_missing, unindexed
 from madeleine.storage.sql.database.engine import Transaction
 from madeleine.storage.sql.database.mapping import pair, scalar
 from madeleine.storage.sql.database.tables import forgotten_keys, memories, message_memories, messages, sessions
@@ -69,7 +69,7 @@ class _ErasedMessage(NamedTuple):
 
 async def source_messages(transaction: Transaction, ids: Sequence[MemoryId]) -> list[MessageId]:
     """The messages that these memories were drawn from."""
-    return await transaction.rows(_SELECT_SOURCE_MESSAGES, scalar, ids=as_list(ids))
+    return await transaction.rows(_SELECT_SOURCE_MESSAGES, scalar, ids=as_json(ids))
 
 
 async def erase_messages(
@@ -77,21 +77,21 @@ async def erase_messages(
 ) -> tuple[list[MessageId], list[MemoryId]]:
     """Return the ids of the messages that there were, and of the memories that were drawn from them. A session is
     erased with its last message, and its title as soon as it mentions an erased one."""
-    erased = await transaction.rows(_SELECT_MESSAGES, _ErasedMessage._make, ids=as_list(ids), being=scope.being_id)
+    erased = await transaction.rows(_SELECT_MESSAGES, _ErasedMessage._make, ids=as_json(ids), being=scope.being_id)
     if not erased:
         return [], []
-    message_binds = {"ids": as_list(message.id for message in erased), "being": scope.being_id}
+    message_binds = {"ids": as_json(message.id for message in erased), "being": scope.being_id}
     drawn = await transaction.rows(_SELECT_DRAWN_MEMORIES, scalar, **message_binds)
     hashes = [message_key_hash(message.session_id, message.key) for message in erased if message.key is not None]
     await transaction.run(_INSERT_FORGOTTEN_KEY, [{"being_id": scope.being_id, "key_hash": hash_} for hash_ in hashes])
     for statement in (_DELETE_LINKS, _DELETE_MESSAGES):
         await transaction.run(statement, [message_binds])
-    session_binds = {"sessions": as_list({message.session_id for message in erased}), "being": scope.being_id}
+    session_binds = {"sessions": as_json({message.session_id for message in erased}), "being": scope.being_id}
     await transaction.run(_BLANK_EMPTY_SESSIONS, [session_binds])
     await transaction.run(_UPDATE_SESSIONS, [session_binds])
     titles = dict(await transaction.rows(_SELECT_TITLES, pair, **session_binds))
     mentioning = await asyncio.to_thread(_sessions_with_words_of, titles, erased)
-    await transaction.run(_CLEAR_TITLE, [{"sessions": as_list(mentioning), "being": scope.being_id}])
+    await transaction.run(_CLEAR_TITLE, [{"sessions": as_json(mentioning), "being": scope.being_id}])
     return [message.id for message in erased], list(dict.fromkeys(drawn))
 
 

@@ -18,7 +18,7 @@ from sqlalchemy import ColumnElement, bindparam, delete, exists, func, or_, sele
 
 from madeleine.memory.model import ContentHash, MemoryId, Scene, Scope, when_as_search_text
 from madeleine.memory.rules.dynamics.mentions import mentions_forgotten, without_timeline_texts
-from madeleine.storage.sql.database.dialect import as_list, contains_text, in_list, json_field, json_items, set_json_key
+from madeleine.storage.sql.database.dialect import as_json, contains_text, in_list, json_field, json_items, set_json_key
 from madeleine.storage.sql.database.engine import Row, Transaction
 from madeleine.storage.sql.database.lifecycle import EraseListing, tables_declaring
 from madeleine.storage.sql.database.mapping import decode_texts, encode_value, pair, scalar
@@ -114,7 +114,7 @@ async def memories_with_changed_timeline(transaction: Transaction, scope: Scope)
 async def erase_from_diary(transaction: Transaction, scope: Scope, ids: Collection[MemoryId]) -> int:
     """Delete the diary entries that were written from the memories, and the points for the next session: a derived text
     may tell of what is forgotten. Return the number of entries."""
-    binds = {"being": scope.being_id, "ids": as_list(ids)}
+    binds = {"being": scope.being_id, "ids": as_json(ids)}
     [entries] = await transaction.rows(_COUNT_DIARY_ENTRIES, scalar, **binds)
     for statement in _ERASE_LISTINGS:
         await transaction.run(statement, [binds])
@@ -125,7 +125,7 @@ async def delete_requests(transaction: Transaction, scope: Scope, ids: Collectio
     """Delete open requests that show the memories, or hold a text that was written from more than they show."""
     requests = await transaction.rows(_SELECT_OPEN_REQUESTS, pair, being=scope.being_id)
     telling = await asyncio.to_thread(_requests_telling_of, requests, ids, words)
-    await transaction.run(_DELETE_REQUESTS, [{"being": scope.being_id, "ids": as_list(telling)}])
+    await transaction.run(_DELETE_REQUESTS, [{"being": scope.being_id, "ids": as_json(telling)}])
 
 
 def _requests_telling_of(requests: Iterable[tuple[str, str]], ids: Collection[MemoryId], words: str) -> list[str]:
@@ -159,10 +159,10 @@ class ErasedMemories:
 
 
 async def clean_journal(transaction: Transaction, scope: Scope, erased: ErasedMemories) -> None:
-    own = {"being": scope.being_id, "ids": as_list([*erased.heirs, *erased.note_ids])}
+    own = {"being": scope.being_id, "ids": as_json([*erased.heirs, *erased.note_ids])}
     own_changes = await transaction.rows(_SELECT_OWN_CHANGES, CHANGE.from_row, **own)
     await transaction.run(_DELETE_OWN_CHANGES, [own])
-    related_to = {"being": scope.being_id, "ids": as_list(erased.heirs)}
+    related_to = {"being": scope.being_id, "ids": as_json(erased.heirs)}
     related = await transaction.rows(_SELECT_RELATED_CHANGES, CHANGE.from_row, **related_to)
     cleaned = await asyncio.to_thread(_cleaned_changes, related, erased)
     await transaction.run(_DELETE_CHANGE, [{"old_seq": new.seq} for _, new in cleaned if new.before == new.after])
@@ -176,7 +176,7 @@ async def clean_journal(transaction: Transaction, scope: Scope, erased: ErasedMe
     for old, new in cleaned:
         hashes |= _field_values([old], "content_hash") - _field_values([new], "content_hash")
     await delete_orphaned_vectors(transaction, [ContentHash(hash_) for hash_ in hashes])
-    clusters = as_list({*erased.cluster_ids, *_field_values(own_changes, "cluster_id")})
+    clusters = as_json({*erased.cluster_ids, *_field_values(own_changes, "cluster_id")})
     await transaction.run(_CLEAR_CLUSTER_VECTORS, [{"being": scope.being_id, "ids": clusters}])
     # Clusters of long ago are renamed too.
     names = await transaction.rows(_SELECT_CLUSTER_NAMES, tuple, being=scope.being_id)

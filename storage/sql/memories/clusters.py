@@ -10,14 +10,14 @@ from sqlalchemy import BindParameter, and_, bindparam, delete, select
 
 from madeleine.memory.model import Cluster, ClusterId, Scope, Status, Vector
 from madeleine.memory.rules.dynamics.clustering import mean_vector
-from madeleine.storage.sql.database.dialect import as_list, excluded, in_list, insert_or_update, unindexed
+from madeleine.storage.sql.database.dialect import as_json, excluded, in_list, insert_or_update, unindexed
 from madeleine.storage.sql.database.engine import Reads, Row, Transaction
-from madeleine.storage.sql.database.mapping import Mapped, to_vector
+from madeleine.storage.sql.database.mapping import RowMap, to_vector
 from madeleine.storage.sql.database.tables import clusters, embeddings, memories
 
 _c, _m = clusters.c, memories.c
 _BEING: BindParameter[str] = bindparam("being")
-_CLUSTER = Mapped(Cluster, clusters)
+_CLUSTER = RowMap(Cluster, clusters)
 _SELECT_ALL_CLUSTERS = select(*_CLUSTER.columns).where(_c.being_id == _BEING).order_by(_c.id)
 _SELECT_CLUSTERS = (
     select(*_CLUSTER.columns).where(in_list(_c.id, "ids"), unindexed(_c.being_id) == _BEING).order_by(_c.id)
@@ -38,7 +38,7 @@ async def read_clusters(reads: Reads, scope: Scope, ids: Iterable[str] | None = 
     """The being's clusters with these ids, or all, in order of id."""
     if ids is None:
         return await reads.rows(_SELECT_ALL_CLUSTERS, _CLUSTER.from_row, being=scope.being_id)
-    return await reads.rows(_SELECT_CLUSTERS, _CLUSTER.from_row, being=scope.being_id, ids=as_list(ids))
+    return await reads.rows(_SELECT_CLUSTERS, _CLUSTER.from_row, being=scope.being_id, ids=as_json(ids))
 
 
 async def upsert_clusters(transaction: Transaction, scope: Scope, changed: Sequence[Cluster]) -> None:

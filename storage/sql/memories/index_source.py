@@ -11,7 +11,7 @@ from sqlalchemy import bindparam, delete, exists, func, insert, select
 
 from madeleine.memory.model import ContentHash, Memory, MemoryId, ModelName, Vector
 from madeleine.storage.sql.administration import read_setting, write_setting
-from madeleine.storage.sql.database.dialect import as_list, in_list, insert_missing
+from madeleine.storage.sql.database.dialect import as_json, in_list, insert_missing
 from madeleine.storage.sql.database.engine import Database, Reads, Repository, Row, Transaction
 from madeleine.storage.sql.database.mapping import in_order_of, pair, scalar, to_bytes, to_vector
 from madeleine.storage.sql.database.memory_rows import MEMORY_COLUMNS, to_memory
@@ -50,7 +50,7 @@ _SELECT_MEMORIES_WITHOUT_VECTOR = (
 async def cached_vectors(reads: Reads, model: ModelName, hashes: Sequence[ContentHash]) -> dict[ContentHash, Vector]:
     if not hashes:
         return {}
-    return dict(await reads.rows(_SELECT_VECTORS, _to_hash_and_vector, model=model, hashes=as_list(hashes)))
+    return dict(await reads.rows(_SELECT_VECTORS, _to_hash_and_vector, model=model, hashes=as_json(hashes)))
 
 
 def _to_hash_and_vector(row: Row) -> tuple[ContentHash, Vector]:
@@ -68,12 +68,12 @@ async def cache_vectors_and_mark(database: Database, model: ModelName, vectors: 
     if vectors:
         async with database.transaction(grows=True) as transaction:
             await cache_vectors(transaction, model, vectors)
-            await transaction.run(_MARK_MEMORIES_WITH_TEXTS, [{"hashes": as_list(vectors)}])
+            await transaction.run(_MARK_MEMORIES_WITH_TEXTS, [{"hashes": as_json(vectors)}])
 
 
 async def delete_orphaned_vectors(transaction: Transaction, hashes: Sequence[ContentHash]) -> None:
     """Delete the vectors, of any model, of those texts that no memory has any more."""
-    await transaction.run(_DELETE_ORPHANED_VECTORS, [{"hashes": as_list(hashes)}])
+    await transaction.run(_DELETE_ORPHANED_VECTORS, [{"hashes": as_json(hashes)}])
 
 
 async def mark_for_index(transaction: Transaction, ids: Iterable[str]) -> None:
@@ -99,13 +99,13 @@ class IndexSourceRepository(VectorReads):
 
     async def clear_marks_of(self, ids: Sequence[MemoryId], *, up_to: int) -> None:
         async with self._database.transaction(durable=False) as transaction:
-            await transaction.run(_DELETE_MARKS_OF_MEMORIES, [{"ids": as_list(ids), "up_to": up_to}])
+            await transaction.run(_DELETE_MARKS_OF_MEMORIES, [{"ids": as_json(ids), "up_to": up_to}])
 
     async def last_mark(self) -> int:
         return int((await self._database.rows(_SELECT_LAST_INDEX_MARK, scalar))[0])
 
     async def any_memories(self, ids: Sequence[MemoryId]) -> list[Memory]:
-        found = await self._database.rows(_SELECT_MEMORIES_OF_ALL_BEINGS, to_memory, ids=as_list(ids))
+        found = await self._database.rows(_SELECT_MEMORIES_OF_ALL_BEINGS, to_memory, ids=as_json(ids))
         return in_order_of(ids, found)
 
     async def all_memories(self, *, after: MemoryId | None, limit: int) -> list[Memory]:
@@ -117,10 +117,10 @@ class IndexSourceRepository(VectorReads):
     async def add_missing_vectors(self, model: ModelName, vectors: Mapping[ContentHash, Vector]) -> None:
         """Ignores texts that no memory has: one that was forgotten while it was being embedded leaves no vector."""
         async with self._database.transaction() as transaction:
-            known = set(await transaction.rows(_SELECT_KNOWN_HASHES, scalar, hashes=as_list(vectors)))
+            known = set(await transaction.rows(_SELECT_KNOWN_HASHES, scalar, hashes=as_json(vectors)))
             missing = {hash_: vector for hash_, vector in vectors.items() if hash_ in known}
             await cache_vectors(transaction, model, missing)
-            await transaction.run(_MARK_MEMORIES_WITH_TEXTS, [{"hashes": as_list(missing)}])
+            await transaction.run(_MARK_MEMORIES_WITH_TEXTS, [{"hashes": as_json(missing)}])
 
     async def without_vector(self, model: ModelName, *, limit: int) -> list[Memory]:
         return await self._database.rows(_SELECT_MEMORIES_WITHOUT_VECTOR, to_memory, model=model, limit=limit)

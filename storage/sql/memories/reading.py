@@ -5,68 +5,36 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 
-from sqlalchemy import (
-    BindParameter,
-    ColumnElement,
-    and_,
-    bindparam,
-    case,
-    exists,
-    func,
-    literal_column,
-    or_,
-    select,
-    type_coerce,
-    union_all,
-)
+from sqlalchemy import and_, bindparam, exists, func, literal_column, or_, select, type_coerce, union_all
 
 from madeleine.memory.index import RankingState
-from madeleine.memory.model import (
-    ClusterId,
-    Memory,
-    MemoryChanges,
-    MemoryId,
-    ModelName,
-    Revision,
-    Scope,
-    Status,
-    Vector,
-)
+from madeleine.memory.model import ClusterId, Memory, MemoryChanges, MemoryId, ModelName, Revision, Scope, Vector
 from madeleine.memory.recall.ports import ClusterSummary, PreferenceQuery
-from madeleine.storage.sql.database.dialect import (
-    Moment,
-    as_list,
-    contains_text,
-    equals_any,
-    greatest,
-    in_list,
-    json_items,
-    unindexed,
-)
+from madeleine.storage.sql.database import dialect
 from madeleine.storage.sql.database.engine import Reads, Row
-from madeleine.storage.sql.database.mapping import Mapped, from_micros, in_order_of, pair, scalar, to_vector
+from madeleine.storage.sql.database.mapping import RowMap, from_micros, in_order_of, pair, scalar, to_vector
 from madeleine.storage.sql.database.memory_rows import MEMORY_COLUMNS, delimited_theme, to_memory
 from madeleine.storage.sql.database.tables import audit, clusters, embeddings, memories, profile, revisions
 from madeleine.storage.sql.memories.index_source import VectorReads
 
 _a, _c, _e, _m, _p, _r = audit.c, clusters.c, embeddings.c, memories.c, profile.c, revisions.c
-_BEING: BindParameter[str] = bindparam("being", type_=_m.being_id.type)
-_HAS_OWN_ID = (in_list(_m.id, "ids"), unindexed(_m.being_id) == _BEING)
+_BEING = bindparam("being", type_=_m.being_id.type)
+_HAS_OWN_ID = (dialect.in_list(_m.id, "ids"), dialect.unindexed(_m.being_id) == _BEING)
 
 _SELECT_MEMORIES = select(*MEMORY_COLUMNS).where(*_HAS_OWN_ID)
-_REVISION = Mapped(MemoryChanges, revisions)
+_REVISION = RowMap(MemoryChanges, revisions)
 _SELECT_REVISIONS = (
     select(_r.memory_id, _r.at, _r.client, *_REVISION.columns)
-    .where(in_list(_r.memory_id, "ids"), unindexed(_r.being_id) == _BEING)
+    .where(dialect.in_list(_r.memory_id, "ids"), dialect.unindexed(_r.being_id) == _BEING)
     .order_by(_r.seq)
 )
 
 _IS_DISABLED_PREFERENCE = exists().where(
-    unindexed(_p.being_id) == _BEING, _p.kind == "preferences", _p.memory_id == _m.id, _p.enabled.is_(False)
+    dialect.unindexed(_p.being_id) == _BEING, _p.kind == "preferences", _p.memory_id == _m.id, _p.enabled.is_(False)
 )
-_required_theme = json_items(bindparam("themes"))
-_LACKS_A_THEME = exists().where(~contains_text(_m.folded_themes, _required_theme.c.value))
-_matching_item = json_items(bindparam("matching"))
+_required_theme = dialect.json_items(bindparam("themes"))
+_LACKS_A_THEME = exists().where(~dialect.contains_text(_m.folded_themes, _required_theme.c.value))
+_matching_item = dialect.json_items(bindparam("matching"))
 _matching = select(_matching_item.c.key, _matching_item.c.value).subquery()
 _PREFERENCE_IDS = (
     select(_m.id)
@@ -87,30 +55,28 @@ _SELECT_WITH_PREFERENCES = union_all(
     select(literal_column("0"), _m.seq, *MEMORY_COLUMNS).where(*_HAS_OWN_ID),
     select(literal_column("1"), _m.seq, *MEMORY_COLUMNS).where(_m.id.in_(_PREFERENCE_IDS)),
 )
-_RANKING_STATE = Mapped(
+_RANKING_STATE = RowMap(
     RankingState,
     memories,
     last_active=type_coerce(
-        greatest(_m.created_at, greatest(func.coalesce(_m.last_activated, 0), func.coalesce(_m.last_accessed, 0))),
-        Moment(),
+        dialect.greatest(
+            _m.created_at, dialect.greatest(func.coalesce(_m.last_activated, 0), func.coalesce(_m.last_accessed, 0))
+        ),
+        dialect.Moment(),
     ),
 )
 _SELECT_RANKING_STATES = select(_m.id, *_RANKING_STATE.columns).where(*_HAS_OWN_ID)
 
-
-def _count_by_status(status: Status) -> ColumnElement[int]:
-    return func.count(case((_m.status == status, 1)))
-
-
+_ACTIVE_COUNT = func.count().filter(_m.status == "active")
 _SELECT_CLUSTER_ID = select(_c.id).where(_c.id == bindparam("cluster"), _c.being_id == _BEING)
 _parents = clusters.alias("parents")
-_CLUSTER_SUMMARY = Mapped(
+_CLUSTER_SUMMARY = RowMap(
     ClusterSummary,
     clusters,
     parent=func.coalesce(_parents.c.name, ""),
-    active=_count_by_status("active"),
-    dying=_count_by_status("dying"),
-    dead=_count_by_status("dead"),
+    active=_ACTIVE_COUNT,
+    dying=func.count().filter(_m.status == "dying"),
+    dead=func.count().filter(_m.status == "dead"),
 )
 _SELECT_CLUSTER_SUMMARIES = (
     select(*_CLUSTER_SUMMARY.columns)
@@ -119,7 +85,7 @@ _SELECT_CLUSTER_SUMMARIES = (
     .outerjoin(memories, and_(_m.being_id == _c.being_id, _m.cluster_id == _c.id))
     .where(_c.being_id == _BEING)
     .group_by(_c.id)
-    .order_by(_c.is_root.desc(), _count_by_status("active").desc(), _c.name, _c.id)
+    .order_by(_c.is_root.desc(), _ACTIVE_COUNT.desc(), _c.name, _c.id)
 )
 _previous = memories.alias("previous")
 _PREVIOUS_HAPPENED_AT = (
@@ -143,27 +109,29 @@ _SELECT_CLUSTER_MEMORIES = (
     .limit(bindparam("limit"))
 )
 
-_IS_CHANGE_EVENT = and_(_a.being_id == _BEING, equals_any(_a.event, "update", "forget", "patrol"))
-_SELECT_LAST_AUDIT = select(func.max(_a.seq), func.count(case((_IS_CHANGE_EVENT, 1)))).where(
-    _a.seq > bindparam("after")
-)
+_IS_CHANGE_EVENT = and_(_a.being_id == _BEING, dialect.equals_any(_a.event, "update", "forget", "patrol"))
+_SELECT_LAST_AUDIT = select(func.max(_a.seq), func.count().filter(_IS_CHANGE_EVENT)).where(_a.seq > bindparam("after"))
 # In the order of numbers, which all beings share, so that nothing before `after` is read again.
 _SELECT_VECTORS_STORED_AFTER = (
     select(_m.seq, _e.vector)
     .outerjoin(embeddings, and_(_e.model == bindparam("model"), _e.content_hash == _m.content_hash))
-    .where(_m.seq > bindparam("after"), unindexed(_m.being_id) == _BEING, unindexed(_m.status) != "dead")
+    .where(
+        _m.seq > bindparam("after"), dialect.unindexed(_m.being_id) == _BEING, dialect.unindexed(_m.status) != "dead"
+    )
     .order_by(_m.seq)
     .limit(bindparam("limit"))
 )
 
 
 async def memories_by_ids(reads: Reads, scope: Scope, ids: Sequence[MemoryId]) -> list[Memory]:
-    return in_order_of(ids, await reads.rows(_SELECT_MEMORIES, to_memory, ids=as_list(ids), being=scope.being_id))
+    return in_order_of(
+        ids, await reads.rows(_SELECT_MEMORIES, to_memory, ids=dialect.as_json(ids), being=scope.being_id)
+    )
 
 
 async def revisions_of(reads: Reads, scope: Scope, ids: Sequence[MemoryId]) -> list[Revision]:
     """Oldest first."""
-    return await reads.rows(_SELECT_REVISIONS, _to_revision, ids=as_list(ids), being=scope.being_id)
+    return await reads.rows(_SELECT_REVISIONS, _to_revision, ids=dialect.as_json(ids), being=scope.being_id)
 
 
 def _to_revision(row: Row) -> Revision:
@@ -198,9 +166,9 @@ class RecallRepository(MemoryReads):
         self, scope: Scope, ids: Sequence[MemoryId], preference_query: PreferenceQuery
     ) -> tuple[list[Memory], list[Memory]]:
         binds = {
-            "ids": as_list(ids),
-            "matching": as_list(preference_query.matching),
-            "themes": as_list(delimited_theme(theme) for theme in preference_query.themes),
+            "ids": dialect.as_json(ids),
+            "matching": dialect.as_json(preference_query.matching),
+            "themes": dialect.as_json(delimited_theme(theme) for theme in preference_query.themes),
             "most": preference_query.most,
             "being": scope.being_id,
         }
@@ -215,7 +183,7 @@ class RecallRepository(MemoryReads):
         return recalled, [memory for *_, memory in preferences]
 
     async def ranking_states(self, scope: Scope, ids: Sequence[MemoryId]) -> dict[MemoryId, RankingState]:
-        binds = {"ids": as_list(ids), "being": scope.being_id}
+        binds = {"ids": dialect.as_json(ids), "being": scope.being_id}
         return dict(await self._database.rows(_SELECT_RANKING_STATES, _to_id_and_ranking_state, **binds))
 
     async def revisions(self, scope: Scope, ids: Sequence[MemoryId]) -> list[Revision]:

@@ -26,27 +26,10 @@ from madeleine.memory.profile import ProfileEntry
 from madeleine.memory.rules.dynamics.revision import changed_memory, effective_changes, revision_before
 from madeleine.memory.text.normalization import fold_text
 from madeleine.storage.sql.administration import read_setting, record_audit, record_audit_by_tool, write_setting_once
-from madeleine.storage.sql.database.dialect import (
-    as_list,
-    in_list,
-    insert_missing,
-    json_field,
-    json_items,
-    json_without_field,
-    unindexed,
-)
+from madeleine.storage.sql.database import dialect, tables
 from madeleine.storage.sql.database.engine import Reads, Transaction
-from madeleine.storage.sql.database.mapping import Mapped, own_row_binds, pair, scalar, to_micros, update_own_row
+from madeleine.storage.sql.database.mapping import RowMap, own_row_binds, pair, scalar, to_micros, update_own_row
 from madeleine.storage.sql.database.memory_rows import cycle_of_being, fold_themes, from_memory
-from madeleine.storage.sql.database.tables import (
-    ingested,
-    memories,
-    message_memories,
-    messages,
-    profile,
-    reinforcements,
-    revisions,
-)
 from madeleine.storage.sql.memories.clusters import recompute_clusters
 from madeleine.storage.sql.memories.index_source import cache_vectors, delete_orphaned_vectors, mark_for_index
 from madeleine.storage.sql.memories.reading import MemoryReads, memories_by_ids
@@ -54,21 +37,21 @@ from madeleine.storage.sql.memories.reading import MemoryReads, memories_by_ids
 INGEST_SECRET_SETTING = "ingested_secret"
 """In the store's settings: 32 random bytes in hexadecimal digits, made with the first outcome."""
 
-_i, _m, _r = ingested.c, memories.c, reinforcements.c
+_i, _m, _r = tables.ingested.c, tables.memories.c, tables.reinforcements.c
 _BEING = bindparam("being", type_=_m.being_id.type)
 
 _SELECT_IDS_BY_HASH = (
     select(_m.id)
-    .where(_m.content_hash == bindparam("hash"), unindexed(_m.being_id) == _BEING, _m.status != "dead")
+    .where(_m.content_hash == bindparam("hash"), dialect.unindexed(_m.being_id) == _BEING, _m.status != "dead")
     .order_by(_m.seq)
     .limit(5)
 )
 _SELECT_NEXT_TURNS = (
     select(_m.session_id, func.max(_m.turn) + 1)
-    .where(_m.being_id == _BEING, _m.session_id != literal_column("''"), in_list(_m.session_id, "sessions"))
+    .where(_m.being_id == _BEING, _m.session_id != literal_column("''"), dialect.in_list(_m.session_id, "sessions"))
     .group_by(_m.session_id)
 )
-_earliest = revisions.alias("earliest")
+_earliest = tables.revisions.alias("earliest")
 _ORIGINAL_TEXT = (
     select(_earliest.c.text)
     .where(_earliest.c.memory_id == _m.id, _earliest.c.text.is_not(None))
@@ -79,58 +62,71 @@ _ORIGINAL_TEXT = (
 """The text as it was stored, of a memory whose text was changed since: its key stands for that text."""
 _SELECT_KEY_OUTCOMES = union_all(
     select(_m.key, _m.id, func.coalesce(_ORIGINAL_TEXT, _m.action), literal("stored")).where(
-        _m.being_id == _BEING, in_list(_m.key, "keys")
+        _m.being_id == _BEING, dialect.in_list(_m.key, "keys")
     ),
-    select(_r.key, _r.memory_id, _r.text, literal("reinforced")).where(_r.being_id == _BEING, in_list(_r.key, "keys")),
+    select(_r.key, _r.memory_id, _r.text, literal("reinforced")).where(
+        _r.being_id == _BEING, dialect.in_list(_r.key, "keys")
+    ),
 )
-_INSERTED_COLUMNS = [column.name for column in memories.columns if column.name not in ("seq", "since", "stopped_at")]
+_INSERTED_COLUMNS = [
+    column.name for column in tables.memories.columns if column.name not in ("seq", "since", "stopped_at")
+]
 _cycle = cycle_of_being(bindparam("new_being_id"))
-_INSERT_MEMORY = insert(memories).values(
+_INSERT_MEMORY = insert(tables.memories).values(
     {name: bindparam(f"new_{name}") for name in _INSERTED_COLUMNS}
     | {
         "since": _cycle - bindparam("new_session_count"),
         "stopped_at": case((bindparam("new_status") == "active", None), else_=_cycle),
     }
 )
-_PREFERENCE = Mapped(ProfileEntry, profile)
-_INSERT_PREFERENCE = insert(profile)
-_UPDATE_PREFERENCE = update_own_row(profile, "value", "updated_at", key="memory_id")
+_PREFERENCE = RowMap(ProfileEntry, tables.profile)
+_INSERT_PREFERENCE = insert(tables.profile)
+_UPDATE_PREFERENCE = update_own_row(tables.profile, "value", "updated_at", key="memory_id")
 _REINFORCED_FIELDS = ("access_count", "last_accessed", "importance", "pinned", "themes")
-_UPDATE_REINFORCED_MEMORY = update_own_row(memories, *_REINFORCED_FIELDS, "folded_themes")
-_REINFORCEMENT = Mapped(Reinforcement, reinforcements)
-_INSERT_REINFORCEMENT = insert(reinforcements)
-_INSERT_MESSAGE_LINK = insert_missing(message_memories).from_select(
+_UPDATE_REINFORCED_MEMORY = update_own_row(tables.memories, *_REINFORCED_FIELDS, "folded_themes")
+_REINFORCEMENT = RowMap(Reinforcement, tables.reinforcements)
+_INSERT_REINFORCEMENT = insert(tables.reinforcements)
+_INSERT_MESSAGE_LINK = dialect.insert_missing(tables.message_memories).from_select(
     ["message_id", "memory_id"],
-    select(messages.c.id, _m.id)
-    .join_from(messages, memories, unindexed(messages.c.being_id) == unindexed(_m.being_id))
-    .where(messages.c.id == bindparam("message"), _m.id == bindparam("memory"), unindexed(_m.being_id) == _BEING),
+    select(tables.messages.c.id, _m.id)
+    .join_from(
+        tables.messages,
+        tables.memories,
+        dialect.unindexed(tables.messages.c.being_id) == dialect.unindexed(_m.being_id),
+    )
+    .where(
+        tables.messages.c.id == bindparam("message"),
+        _m.id == bindparam("memory"),
+        dialect.unindexed(_m.being_id) == _BEING,
+    ),
 )
 _CHANGED_COLUMNS = (
     "action", "importance", "themes", "pinned", "fresh", "cluster_id", "content_hash", "folded", "folded_themes",
     "resembles",
 )  # fmt: skip
-_UPDATE_CHANGED_MEMORY = update_own_row(memories, *_CHANGED_COLUMNS)
+_UPDATE_CHANGED_MEMORY = update_own_row(tables.memories, *_CHANGED_COLUMNS)
 _CLEAR_RESEMBLES = (
-    update(memories).where(_m.resembles == bindparam("target"), _m.being_id == _BEING).values(resembles=None)
+    update(tables.memories).where(_m.resembles == bindparam("target"), _m.being_id == _BEING).values(resembles=None)
 )
-_REVISION = Mapped(MemoryChanges, revisions)
-_INSERT_REVISION = insert(revisions)
+_REVISION = RowMap(MemoryChanges, tables.revisions)
+_INSERT_REVISION = insert(tables.revisions)
 _SELECT_INGEST_OUTCOME = select(_i.outcome).where(_i.being_id == _BEING, _i.key == bindparam("keyed_digest"))
-_INSERT_INGEST_OUTCOME = insert_missing(ingested)
-_chunk = json_items(json_field(_i.outcome, "chunks"))
+_INSERT_INGEST_OUTCOME = dialect.insert_missing(tables.ingested)
+_chunk = dialect.json_items(dialect.json_field(_i.outcome, "chunks"))
 _REMOVE_INGEST_DIGESTS = (
-    update(ingested)
+    update(tables.ingested)
     .where(
-        _i.being_id == _BEING, select(_chunk.c.value).where(in_list(json_field(_chunk.c.value, "id"), "ids")).exists()
+        _i.being_id == _BEING,
+        select(_chunk.c.value).where(dialect.in_list(dialect.json_field(_chunk.c.value, "id"), "ids")).exists(),
     )
-    .values(outcome=json_without_field(_i.outcome, "digest"))
+    .values(outcome=dialect.json_without_field(_i.outcome, "digest"))
 )
 
 
 async def key_outcomes(reads: Reads, scope: Scope, keys: Sequence[str]) -> dict[str, KeyOutcome]:
     if not keys:
         return {}
-    rows = await reads.rows(_SELECT_KEY_OUTCOMES, tuple, being=scope.being_id, keys=as_list(keys))
+    rows = await reads.rows(_SELECT_KEY_OUTCOMES, tuple, being=scope.being_id, keys=dialect.as_json(keys))
     return {key: KeyOutcome(id_, text, status) for key, id_, text, status in rows}
 
 
@@ -208,7 +204,7 @@ def _reinforced_memory(memory: Memory, reinforcement: Reinforcement) -> Memory:
 
 async def remove_ingest_digests(transaction: Transaction, scope: Scope, erased: Sequence[MemoryId]) -> None:
     """Remove the digests of the texts that erased memories came from. Their keys stay: they are not ingested again."""
-    await transaction.run(_REMOVE_INGEST_DIGESTS, [{"being": scope.being_id, "ids": as_list(erased)}])
+    await transaction.run(_REMOVE_INGEST_DIGESTS, [{"being": scope.being_id, "ids": dialect.as_json(erased)}])
 
 
 def _keyed_digest(secret: str, key: str) -> str:
@@ -228,7 +224,7 @@ class MemoryRepository(MemoryReads):
         named = {session for session in sessions if session}
         if not named:
             return {}
-        binds = {"being": scope.being_id, "sessions": as_list(named)}
+        binds = {"being": scope.being_id, "sessions": dialect.as_json(named)}
         return dict.fromkeys(named, 0) | dict(await self._database.rows(_SELECT_NEXT_TURNS, pair, **binds))
 
     async def commit(self, scope: Scope, batch: StoreBatch) -> None:

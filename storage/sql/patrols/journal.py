@@ -11,10 +11,10 @@ from sqlalchemy import Table, bindparam, delete, insert, select
 
 from madeleine.memory.model import Memory, MemoryId, RunId, Scope
 from madeleine.memory.patrol_records import MemoryState, PatrolChanges
-from madeleine.storage.sql.database.dialect import as_list, in_list, unindexed
+from madeleine.storage.sql.database.dialect import as_json, in_list, unindexed
 from madeleine.storage.sql.database.engine import Reads, Transaction
 from madeleine.storage.sql.database.lifecycle import JournalChanges, tables_declaring
-from madeleine.storage.sql.database.mapping import Mapped, encode_value, is_own_row
+from madeleine.storage.sql.database.mapping import RowMap, encode_value, is_own_row
 from madeleine.storage.sql.database.tables import metadata, patrol_changes
 
 JournalFields = dict[str, Any]
@@ -40,7 +40,7 @@ class JournalledTable:
 
     async def rows(self, reads: Reads, scope: Scope, keys: Iterable[str]) -> dict[str, JournalFields]:
         """The rows as they are, by key; fields as JSON can hold them."""
-        rows = await reads.rows(self.select_rows, tuple, being=scope.being_id, keys=as_list(dict.fromkeys(keys)))
+        rows = await reads.rows(self.select_rows, tuple, being=scope.being_id, keys=as_json(dict.fromkeys(keys)))
         return {key: dict(zip(self.columns, map(_to_json_value, values), strict=True)) for key, *values in rows}
 
 
@@ -62,7 +62,7 @@ class Change:
     after: JournalFields | None
 
 
-CHANGE = Mapped(Change, patrol_changes)
+CHANGE = RowMap(Change, patrol_changes)
 
 
 class Journal:

@@ -10,17 +10,7 @@ from typing import Any, TypeVar
 
 from sqlalchemy import ClauseElement, bindparam, case, func, literal_column, or_, select
 
-from madeleine.memory.model import (
-    Cluster,
-    ClusterId,
-    ContentHash,
-    Memory,
-    MemoryId,
-    ModelName,
-    RunId,
-    Scope,
-    Vector,
-)
+from madeleine.memory.model import Cluster, ClusterId, ContentHash, Memory, MemoryId, ModelName, RunId, Scope, Vector
 from madeleine.memory.patrol_records import (
     ClusterCounts,
     DecisionRequestId,
@@ -32,33 +22,15 @@ from madeleine.memory.patrol_records import (
     Thoughts,
 )
 from madeleine.memory.rules.dynamics.importance import DECAY_CYCLES, MIN_LIVING_IMPORTANCE, flagged_status
-from madeleine.storage.sql.conversations.context import update_notes
-from madeleine.storage.sql.database.dialect import (
-    as_list,
-    evaluated_after,
-    in_list,
-    json_items,
-    json_number_at,
-    last_issued,
-    unindexed,
-)
+from madeleine.storage.sql.conversations import context
+from madeleine.storage.sql.database import dialect, memory_rows
 from madeleine.storage.sql.database.engine import Reads, Row, Transaction
-from madeleine.storage.sql.database.mapping import Mapped, in_order_of, own_row_binds, scalar, to_micros, update_own_row
-from madeleine.storage.sql.database.memory_rows import (
-    MEMORY_COLUMNS,
-    SESSION_COUNT,
-    cycle_of_being,
-    patrol_cycle,
-    set_patrol_cycle,
-    to_memory,
-    update_timelines,
-)
+from madeleine.storage.sql.database.mapping import RowMap, in_order_of, own_row_binds, scalar, to_micros, update_own_row
 from madeleine.storage.sql.database.tables import IS_RECALLED_DEAD, IS_UNSUMMARISED_EPISODE, memories, patrol_offers
 from madeleine.storage.sql.memories.clusters import delete_clusters, read_clusters, upsert_clusters
 from madeleine.storage.sql.memories.index_source import cache_vectors, cached_vectors, mark_for_index
 from madeleine.storage.sql.memories.reading import memories_by_ids
 from madeleine.storage.sql.memories.storing import insert_memories
-from madeleine.storage.sql.patrols.diary import last_diary, read_thoughts, write_diary, write_thoughts
 from madeleine.storage.sql.patrols.journal import Journal
 
 T = TypeVar("T")
@@ -66,25 +38,27 @@ T = TypeVar("T")
 _m, _o = memories.c, patrol_offers.c
 _BEING = bindparam("being", type_=_m.being_id.type)
 _IS_OWN = _m.being_id == _BEING
-_MEMORY_STATE = Mapped(MemoryState, memories, session_count=SESSION_COUNT)
+_MEMORY_STATE = RowMap(MemoryState, memories, session_count=memory_rows.SESSION_COUNT)
 _SELECT_STATES = select(*_MEMORY_STATE.columns).where(_IS_OWN)
-_SELECT_STATES_BY_IDS = select(*_MEMORY_STATE.columns).where(in_list(_m.id, "ids"), unindexed(_m.being_id) == _BEING)
+_SELECT_STATES_BY_IDS = select(*_MEMORY_STATE.columns).where(
+    dialect.in_list(_m.id, "ids"), dialect.unindexed(_m.being_id) == _BEING
+)
 _SELECT_UNCLUSTERED = (
     _SELECT_STATES.where(_m.cluster_id.is_(None), _m.status != "dead").order_by(_m.seq).limit(bindparam("limit"))
 )
-_SELECT_STATES_OF_CLUSTERS = _SELECT_STATES.where(in_list(_m.cluster_id, "clusters")).order_by(_m.seq)
+_SELECT_STATES_OF_CLUSTERS = _SELECT_STATES.where(dialect.in_list(_m.cluster_id, "clusters")).order_by(_m.seq)
 # ❸: the importance below which a memory has faded by now, for each number of cycles since it was active, and a little
 # more: the rule decides. SQLite seeks once in the index for each of the numbers, instead of reading all memories.
 _MAX_FADING_CYCLES = math.ceil(DECAY_CYCLES * math.log(1 / MIN_LIVING_IMPORTANCE))
 _FADING_THRESHOLDS = [
     MIN_LIVING_IMPORTANCE * math.exp(cycles / DECAY_CYCLES) * (1 + 1e-9) for cycles in range(_MAX_FADING_CYCLES + 1)
 ]
-_thresholds = json_items(bindparam("thresholds"), "thresholds")
+_thresholds = dialect.json_items(bindparam("thresholds"), "thresholds")
 _SELECT_FADED_ACTIVE = (
     select(*_MEMORY_STATE.columns)
     .select_from(_thresholds.join(memories, _m.since == bindparam("cycle") - _thresholds.c.key))
     .where(
-        _m.being_id == evaluated_after(_thresholds.c.key, _BEING),
+        _m.being_id == dialect.evaluated_after(_thresholds.c.key, _BEING),
         _m.status == "active",
         _m.pinned.is_(False),
         _m.importance <= _thresholds.c.value,
@@ -93,7 +67,7 @@ _SELECT_FADED_ACTIVE = (
 _SELECT_LONG_FADED_ACTIVE = _SELECT_STATES.where(
     _m.status == "active", _m.pinned.is_(False), _m.since < bindparam("cycle") - bindparam("deepest")
 )
-_own_threshold = json_number_at(bindparam("thresholds"), _m.stopped_at - _m.since)
+_own_threshold = dialect.json_number_at(bindparam("thresholds"), _m.stopped_at - _m.since)
 _SELECT_UNFADED_DYING = _SELECT_STATES.where(
     _m.status == "dying", _m.pinned.is_(False), _m.importance * (1 + 1e-8) > func.coalesce(_own_threshold, 2.0)
 )
@@ -102,7 +76,7 @@ _SELECT_RECALLED_DEAD = _SELECT_STATES.where(IS_RECALLED_DEAD).order_by(_m.seq)
 _COUNT_ACTIVE_MEMORIES = select(func.count()).where(_IS_OWN, _m.status == "active")
 
 
-_CLUSTER_COUNTS = Mapped(
+_CLUSTER_COUNTS = RowMap(
     ClusterCounts,
     memories,
     active=func.count().filter(_m.status == "active"),
@@ -113,16 +87,16 @@ _CLUSTER_COUNTS = Mapped(
 _counts = select(*_CLUSTER_COUNTS.columns).where(_IS_OWN)
 _COUNT_ALL_CLUSTERS = _counts.where(_m.cluster_id.is_not(None)).group_by(_m.cluster_id)
 # Unindexed, so that SQLite does not read all memories in the order of the groups.
-_COUNT_CLUSTERS = _counts.where(in_list(_m.cluster_id, "clusters")).group_by(unindexed(_m.cluster_id))
+_COUNT_CLUSTERS = _counts.where(dialect.in_list(_m.cluster_id, "clusters")).group_by(dialect.unindexed(_m.cluster_id))
 _SELECT_STORED_SINCE = (
-    select(*MEMORY_COLUMNS)
+    select(*memory_rows.MEMORY_COLUMNS)
     .where(_IS_OWN, _m.created_at > bindparam("after"), _m.compression_source.is_(False))
     .order_by(_m.created_at.desc(), _m.seq.desc())
     .limit(bindparam("limit"))
 )
 # A pinned memory never fades, and is not hidden behind a summary either.
 _IS_SUMMARISABLE = (_IS_OWN, IS_UNSUMMARISED_EPISODE, _m.pinned.is_(False), _m.status != "dead")
-_SESSION_COUNT = Mapped(SessionCount, memories, memories=func.count())
+_SESSION_COUNT = RowMap(SessionCount, memories, memories=func.count())
 _SELECT_SUMMARISABLE_SESSIONS = (
     select(*_SESSION_COUNT.columns)
     .where(*_IS_SUMMARISABLE)
@@ -130,12 +104,12 @@ _SELECT_SUMMARISABLE_SESSIONS = (
     .order_by(func.min(_m.created_at), _m.session_id)
 )
 _SELECT_SUMMARISABLE_MEMORIES = (
-    select(*MEMORY_COLUMNS)
+    select(*memory_rows.MEMORY_COLUMNS)
     .where(*_IS_SUMMARISABLE, _m.session_id == bindparam("session"))
-    .order_by(unindexed(_m.happened_at), _m.seq)
+    .order_by(dialect.unindexed(_m.happened_at), _m.seq)
 )
 
-_cycle = cycle_of_being(_BEING)
+_cycle = memory_rows.cycle_of_being(_BEING)
 _STATE_COLUMNS = ("importance", "status", "fresh", "cluster_id", "absorbed_into", "reactivation_count")
 _STATE_FIELDS = (*_STATE_COLUMNS, "session_count")
 _UPDATE_STATE = update_own_row(memories, *_STATE_COLUMNS).values(
@@ -143,21 +117,21 @@ _UPDATE_STATE = update_own_row(memories, *_STATE_COLUMNS).values(
     stopped_at=case((bindparam("new_status") == "active", None), else_=_cycle),
 )
 _UPDATE_COMPRESSED = update_own_row(memories, "compressed", "compressed_into")
-_summaries = select(json_items(bindparam("ids")).c.value.label("id")).cte("summaries", recursive=True)
+_summaries = select(dialect.json_items(bindparam("ids")).c.value.label("id")).cte("summaries", recursive=True)
 _absorbed = memories.alias("absorbed")
 _summaries = _summaries.union(select(_absorbed.c.id).join(_summaries, _absorbed.c.absorbed_into == _summaries.c.id))
 _SELECT_SUMMARISED = (
     select(_m.id)
     .join(_summaries, _m.compressed_into == _summaries.c.id)
-    .where(unindexed(_m.being_id) == _BEING, _m.compressed.is_(True))
+    .where(dialect.unindexed(_m.being_id) == _BEING, _m.compressed.is_(True))
 )
 
-DECISION_REQUEST = Mapped(StoredDecisionRequest, patrol_offers, decided_by=_o.settled_by)
+DECISION_REQUEST = RowMap(StoredDecisionRequest, patrol_offers, decided_by=_o.settled_by)
 _own_requests = select(*DECISION_REQUEST.columns).where(_o.being_id == _BEING)
-_SELECT_REQUESTS = _own_requests.where(in_list(_o.id, "ids"))
+_SELECT_REQUESTS = _own_requests.where(dialect.in_list(_o.id, "ids"))
 _SELECT_OPEN_REQUESTS = _own_requests.where(_o.settled_by.is_(None)).order_by(_o.made_at, _o.id)
 _MARK_REQUEST_DECIDED = update_own_row(patrol_offers, "settled_by", "body")
-_SELECT_LAST_ERASURE = select(last_issued(literal_column("'forgotten'"), literal_column("'mark'")))
+_SELECT_LAST_ERASURE = select(dialect.last_issued(literal_column("'forgotten'"), literal_column("'mark'")))
 
 
 class PatrolReader:
@@ -180,7 +154,7 @@ class PatrolReader:
         return await self._states(_SELECT_UNCLUSTERED, limit=limit)
 
     async def with_outdated_status(self) -> list[MemoryState]:
-        cycle = await patrol_cycle(self._reads, self._scope)
+        cycle = await memory_rows.patrol_cycle(self._reads, self._scope)
         thresholds = json.dumps(_FADING_THRESHOLDS)
         states = [
             *await self._states(_SELECT_FADED_ACTIVE, thresholds=thresholds, cycle=cycle),
@@ -194,15 +168,15 @@ class PatrolReader:
         return await self._states(_SELECT_RECALLED_DEAD)
 
     async def members(self, *cluster_ids: ClusterId) -> list[MemoryState]:
-        return await self._states(_SELECT_STATES_OF_CLUSTERS, clusters=as_list(cluster_ids))
+        return await self._states(_SELECT_STATES_OF_CLUSTERS, clusters=dialect.as_json(cluster_ids))
 
     async def states(self, ids: Sequence[MemoryId]) -> list[MemoryState]:
-        return in_order_of(ids, await self._states(_SELECT_STATES_BY_IDS, ids=as_list(ids)))
+        return in_order_of(ids, await self._states(_SELECT_STATES_BY_IDS, ids=dialect.as_json(ids)))
 
     async def cluster_counts(self, ids: Sequence[ClusterId] | None = None) -> list[ClusterCounts]:
         if ids is None:
             return await self._rows(_COUNT_ALL_CLUSTERS, _CLUSTER_COUNTS.from_row)
-        return await self._rows(_COUNT_CLUSTERS, _CLUSTER_COUNTS.from_row, clusters=as_list(ids))
+        return await self._rows(_COUNT_CLUSTERS, _CLUSTER_COUNTS.from_row, clusters=dialect.as_json(ids))
 
     async def clusters(self, ids: Sequence[ClusterId] | None = None) -> list[Cluster]:
         return await read_clusters(self._reads, self._scope, ids)
@@ -215,25 +189,25 @@ class PatrolReader:
 
     async def stored_since(self, moment: datetime | None, *, limit: int) -> list[Memory]:
         after = to_micros(moment) if moment else 0
-        return (await self._rows(_SELECT_STORED_SINCE, to_memory, after=after, limit=limit))[::-1]
+        return (await self._rows(_SELECT_STORED_SINCE, memory_rows.to_memory, after=after, limit=limit))[::-1]
 
     async def sessions(self) -> list[SessionCount]:
         return await self._rows(_SELECT_SUMMARISABLE_SESSIONS, _SESSION_COUNT.from_row)
 
     async def session_memories(self, session_id: str) -> list[Memory]:
-        return await self._rows(_SELECT_SUMMARISABLE_MEMORIES, to_memory, session=session_id)
+        return await self._rows(_SELECT_SUMMARISABLE_MEMORIES, memory_rows.to_memory, session=session_id)
 
     async def summarised_by(self, ids: Sequence[MemoryId]) -> list[MemoryId]:
-        return await self._rows(_SELECT_SUMMARISED, scalar, ids=as_list(ids)) if ids else []
+        return await self._rows(_SELECT_SUMMARISED, scalar, ids=dialect.as_json(ids)) if ids else []
 
     async def last_diary(self) -> DiaryEntry | None:
-        return await last_diary(self._reads, self._scope)
+        return await context.last_diary(self._reads, self._scope)
 
     async def thoughts(self) -> Thoughts:
-        return await read_thoughts(self._reads, self._scope)
+        return await context.read_thoughts(self._reads, self._scope)
 
     async def requests(self, ids: Sequence[DecisionRequestId]) -> list[StoredDecisionRequest]:
-        return in_order_of(ids, await self._rows(_SELECT_REQUESTS, DECISION_REQUEST.from_row, ids=as_list(ids)))
+        return in_order_of(ids, await self._rows(_SELECT_REQUESTS, DECISION_REQUEST.from_row, ids=dialect.as_json(ids)))
 
     async def open_requests(self) -> list[StoredDecisionRequest]:
         return await self._rows(_SELECT_OPEN_REQUESTS, DECISION_REQUEST.from_row)
@@ -245,8 +219,8 @@ class PatrolWriter(PatrolReader):
         self._transaction = transaction
 
     async def increment_session_counts(self, run: RunId) -> int:
-        cycle = await patrol_cycle(self._transaction, self._scope)
-        await set_patrol_cycle(self._transaction, self._scope, cycle + 1)
+        cycle = await memory_rows.patrol_cycle(self._transaction, self._scope)
+        await memory_rows.set_patrol_cycle(self._transaction, self._scope, cycle + 1)
         await Journal(self._transaction, self._scope, run, "age").write_cycle(cycle)
         return int((await self._rows(_COUNT_ACTIVE_MEMORIES, scalar))[0])
 
@@ -257,14 +231,14 @@ class PatrolWriter(PatrolReader):
         if changes.model:
             await cache_vectors(self._transaction, changes.model, changes.vectors)
         await insert_memories(self._transaction, self._scope, changes.new)
-        await update_notes(self._transaction, self._scope, changes.notes)
+        await context.update_notes(self._transaction, self._scope, changes.notes)
         await upsert_clusters(self._transaction, self._scope, changes.clusters)
         await delete_clusters(self._transaction, self._scope, changes.removed_clusters)
         await self._update_memories(changes)
         if changes.diary:
-            await write_diary(self._transaction, self._scope, changes.diary)
+            await context.write_diary(self._transaction, self._scope, changes.diary)
         if changes.thoughts:
-            await write_thoughts(self._transaction, self._scope, changes.thoughts)
+            await context.write_thoughts(self._transaction, self._scope, changes.thoughts)
         decided = [own_row_binds(self._scope, id_, settled_by=run, body={}) for id_ in changes.decided]
         await self._transaction.run(_MARK_REQUEST_DECIDED, decided)
         await mark_for_index(self._transaction, await journal.write(changes))
@@ -272,7 +246,7 @@ class PatrolWriter(PatrolReader):
     async def _update_memories(self, changes: PatrolChanges) -> None:
         states = (own_row_binds(self._scope, state.id, state, _STATE_FIELDS) for state in changes.states)
         await self._transaction.run(_UPDATE_STATE, states)
-        await update_timelines(self._transaction, self._scope, changes.rewritten)
+        await memory_rows.update_timelines(self._transaction, self._scope, changes.rewritten)
         compressed = (
             own_row_binds(self._scope, id_, compressed=summary is not None, compressed_into=summary)
             for id_, summary in changes.compressed.items()

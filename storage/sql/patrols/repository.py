@@ -7,24 +7,44 @@ from contextlib import asynccontextmanager
 from datetime import datetime, timedelta
 from typing import Any
 
-from sqlalchemy import bindparam, delete, func, insert, select
+from sqlalchemy import (
+    ColumnElement,
+    Select,
+    Table,
+    bindparam,
+    case,
+    delete,
+    func,
+    insert,
+    literal,
+    or_,
+    select,
+    type_coerce,
+    union,
+    union_all,
+)
 
+from madeleine.memory.ingest.notes import SCENE_NOTE_TYPE
 from madeleine.memory.language_model import CallCost
 from madeleine.memory.model import ContentHash, ModelName, Note, RunId, Scope, Vector
-from madeleine.memory.patrol_records import PatrolRun, RunState, StoredDecisionRequest, UndoResult
+from madeleine.memory.patrol_records import PatrolRun, RecentActivity, RunState, StoredDecisionRequest, UndoResult
 from madeleine.storage.sql.administration import record_audit
 from madeleine.storage.sql.conversations.context import unread_notes
-from madeleine.storage.sql.database.mapping import Mapped, own_row_binds, scalar, to_micros, update_own_row
-from madeleine.storage.sql.database.tables import cost_records, patrol_offers, patrol_runs
+from madeleine.storage.sql.database.dialect import Moment, equals_any, json_field, json_items
+from madeleine.storage.sql.database.mapping import RowMap, own_row_binds, scalar, to_micros, update_own_row
+from madeleine.storage.sql.database.memory_rows import cycle_of_being
+from madeleine.storage.sql.database.tables import cost_records, memories, notes, patrol_offers, patrol_runs
 from madeleine.storage.sql.memories.index_source import cache_vectors_and_mark
 from madeleine.storage.sql.memories.reading import MemoryReads
 from madeleine.storage.sql.patrols.patrol import DECISION_REQUEST, PatrolReader, PatrolWriter
 from madeleine.storage.sql.patrols.undo import undo_run
 
+WRITTEN_BY_PATROL = ("notes", "run_patrol")
+"""Tools: a note that was taken in, a summary."""
 UNDECIDED_REQUESTS_KEPT_FOR = timedelta(days=14)
 
-_c, _o, _r = cost_records.c, patrol_offers.c, patrol_runs.c
-_PATROL_RUN = Mapped(PatrolRun, patrol_runs)
+_c, _m, _n, _o, _r = cost_records.c, memories.c, notes.c, patrol_offers.c, patrol_runs.c
+_PATROL_RUN = RowMap(PatrolRun, patrol_runs)
 _SELECT_LATEST_RUNS = (
     select(*_PATROL_RUN.columns)
     .where(_r.being_id == bindparam("being"))
@@ -34,7 +54,7 @@ _SELECT_LATEST_RUNS = (
 _SELECT_UNFINISHED_RUNS = select(*_PATROL_RUN.columns).where(_r.state == "running").order_by(_r.started.desc())
 _INSERT_RUN = insert(patrol_runs)
 _FINISH_RUN = update_own_row(patrol_runs, "finished", "state", "report")
-_COST = Mapped(CallCost, cost_records)
+_COST = RowMap(CallCost, cost_records)
 _INSERT_COST = insert(cost_records)
 _SUM_TOKENS_SINCE = select(func.coalesce(func.sum(_c.input_tokens + _c.output_tokens), 0)).where(
     _c.purpose == bindparam("purpose"), _c.at >= bindparam("since")
@@ -44,9 +64,79 @@ _DELETE_EXPIRED_REQUESTS = delete(patrol_offers).where(
     _o.being_id == bindparam("being"), _o.settled_by.is_(None), _o.made_at < bindparam("before")
 )
 
+# --- new memories, recalls and notes of each being since its last patrol (spec P12) ---------------------------------
+
+# Beings are found by skipping from one to the next in an index, and of their memories only those are read whose clock
+# says that they were active in this cycle or the one before (`memory_rows`): few, whatever the number of all.
+
+
+def _select_beings_of(table: Table) -> Select[Any]:
+    """Each being once."""
+    first = select(func.min(table.c.being_id).label("being")).cte(f"{table.name}_beings", recursive=True)
+    following = select(func.min(table.c.being_id)).where(table.c.being_id > first.c.being).scalar_subquery()
+    # The last row is NULL.
+    beings = first.union_all(select(following).where(first.c.being.is_not(None)))
+    return select(beings.c.being).where(beings.c.being.is_not(None))
+
+
+def _last_run_started(being: Any) -> ColumnElement[int]:
+    """The start of the being's last run that did a step; -1 before the first."""
+    started = (
+        select(_r.started)
+        .where(
+            _r.being_id == being,
+            equals_any(_r.state, "finished", "undone", "unjournalled"),
+            select(json_items(json_field(_r.report, "steps")).c.key).exists(),
+        )
+        .order_by(_r.started.desc())
+        .limit(1)
+        .scalar_subquery()
+    )
+    return func.coalesce(started, -1)
+
+
+_beings = union(_select_beings_of(memories), _select_beings_of(notes)).cte("known_beings")
+_since_last_run = select(
+    _beings.c.being, cycle_of_being(_beings.c.being).label("cycle"), _last_run_started(_beings.c.being).label("until")
+).cte("since_last_run")
+_is_stored = (_m.created_at > _since_last_run.c.until) & ~equals_any(_m.tool, *WRITTEN_BY_PATROL)
+_is_recalled = _m.last_activated > _since_last_run.c.until
+_memory_activity = (
+    select(
+        _since_last_run.c.being,
+        case((_is_stored, 1), else_=0).label("stored"),
+        case((_is_stored, _m.created_at), else_=_m.last_activated).label("first"),
+        case((_is_recalled, _m.last_activated), else_=_m.created_at).label("latest"),
+    )
+    .select_from(_since_last_run)
+    .join(memories, _m.being_id == _since_last_run.c.being)
+    .where(
+        equals_any(_m.status, "active", "dying"),
+        equals_any(_m.pinned, False, True),
+        # What came while ❷ was still to come in that run is of the cycle before.
+        _m.since >= _since_last_run.c.cycle - 1,
+        or_(_is_stored, _is_recalled),
+    )
+)
+_note_activity = (
+    select(_since_last_run.c.being, literal(1), _n.created_at, _n.created_at)
+    .select_from(_since_last_run)
+    .join(notes, _n.being_id == _since_last_run.c.being)
+    .where(_n.state == "unread", _n.type == SCENE_NOTE_TYPE, _n.created_at > _since_last_run.c.until)
+)
+_activity = union_all(_memory_activity, _note_activity).subquery("activity")
+_ACTIVITY = RowMap(
+    RecentActivity,
+    being_id=_activity.c.being,
+    stored=func.sum(_activity.c.stored),
+    first=type_coerce(func.min(_activity.c.first), Moment()),
+    latest=type_coerce(func.max(_activity.c.latest), Moment()),
+)
+_SELECT_RECENT_ACTIVITY = select(*_ACTIVITY.columns).group_by(_activity.c.being).order_by(_activity.c.being)
+
 
 class PatrolRepository(MemoryReads):
-    """`PatrolLedger` and `CostLedger`."""
+    """`PatrolLedger`, `ActivityLedger` and `CostLedger`."""
 
     async def unread_notes(self, scope: Scope, *, type: str) -> list[Note]:
         return await unread_notes(self._database, scope, type)
@@ -105,3 +195,6 @@ class PatrolRepository(MemoryReads):
     async def tokens_since(self, purpose: str, since: datetime) -> int:
         [tokens] = await self._database.rows(_SUM_TOKENS_SINCE, scalar, purpose=purpose, since=to_micros(since))
         return int(tokens)
+
+    async def recent_activity(self) -> list[RecentActivity]:
+        return await self._database.rows(_SELECT_RECENT_ACTIVITY, _ACTIVITY.from_row)

@@ -23,7 +23,7 @@ from madeleine.memory.model import Memory, MemoryId, RunId, Scope
 from madeleine.memory.patrol_records import RunState, UndoResult
 from madeleine.storage.sql.administration import record_audit
 from madeleine.storage.sql.database import tables
-from madeleine.storage.sql.database.dialect import as_list, contains_text, equals_any, greatest, in_list, unindexed
+from madeleine.storage.sql.database.dialect import as_json, contains_text, equals_any, greatest, in_list, unindexed
 from madeleine.storage.sql.database.engine import Row, Transaction
 from madeleine.storage.sql.database.lifecycle import DeleteWithMemory, removal_statements
 from madeleine.storage.sql.database.mapping import decode_texts, own_row_binds, scalar, update_own_row
@@ -195,7 +195,7 @@ class _Undo:
         if removed:
             ids = [memory.id for memory in removed]
             for statement in _REMOVE_MEMORIES:
-                await self.transaction.run(statement, [{"ids": as_list(ids)}])
+                await self.transaction.run(statement, [{"ids": as_json(ids)}])
             await delete_orphaned_vectors(self.transaction, [memory.content_hash for memory in removed])
             await self.transaction.run(_MARK_FOR_SCRUB, [{"memory_id": id_} for id_ in ids])
         return removed
@@ -214,7 +214,7 @@ class _Undo:
         """Correct the clocks that the undo has set of living memories: a recall since the run began has rewound them
         (ruling 2), and each later tick has counted from there. The clock of one that was not active stood still."""
         cycle = await patrol_cycle(self.transaction, self.scope)
-        binds = {"being": self.scope.being_id, "ids": as_list(ids), "cycle": cycle, "run": self.run}
+        binds = {"being": self.scope.being_id, "ids": as_json(ids), "cycle": cycle, "run": self.run}
         await self.transaction.run(_REWIND_CLOCKS_OF_RECALLED, [binds])
 
     async def _update_derived(self, changes: Sequence[Change]) -> None:
@@ -224,7 +224,7 @@ class _Undo:
         await update_timelines(self.transaction, self.scope, rewritten)
         hashes = [hash_ for change in changes if (hash_ := (change.after or {}).get("content_hash"))]
         await delete_orphaned_vectors(self.transaction, hashes)
-        targets = as_list(dict.fromkeys(change.target for change in changes))
+        targets = as_json(dict.fromkeys(change.target for change in changes))
         await mark_for_index(self.transaction, await self._rows(_SELECT_EXISTING, ids=targets))
 
     # --- refusals
@@ -233,7 +233,7 @@ class _Undo:
         """A later run that stands has not found what was before this one."""
         if not changes:
             return
-        targets = as_list({change.target for change in changes if change.kind != "clock"})
+        targets = as_json({change.target for change in changes if change.kind != "clock"})
         later = await self._rows(_SELECT_LATER, tuple, targets=targets, last=max(change.seq for change in changes))
         for kind, target, before, after, later_run in later:
             # A cluster's mean is computed anew; its name and its place are not.
@@ -244,7 +244,7 @@ class _Undo:
                 )
 
     async def _refuse_if_restated(self, made: Sequence[MemoryId]) -> None:
-        restated = await self._rows(_SELECT_RESTATED_MEMORIES, ids=as_list(made)) if made else []
+        restated = await self._rows(_SELECT_RESTATED_MEMORIES, ids=as_json(made)) if made else []
         if restated:
             raise CannotUndo(
                 f"The memory {restated[0]}, which the run has made, was stored again or changed since. Nothing was "
@@ -252,7 +252,7 @@ class _Undo:
             )
 
     async def _refuse_if_cluster_used(self, made_clusters: Collection[str]) -> None:
-        in_use = await self._rows(_SELECT_DELETED_CLUSTERS_IN_USE, clusters=as_list(made_clusters))
+        in_use = await self._rows(_SELECT_DELETED_CLUSTERS_IN_USE, clusters=as_json(made_clusters))
         if in_use:
             raise CannotUndo(
                 f"{await self._later_run(in_use[0])} added memories to the cluster {in_use[0]}, which this undo would "

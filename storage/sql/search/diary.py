@@ -15,9 +15,9 @@ from sqlalchemy import bindparam, select, true
 
 from madeleine.memory.keyword_search import HitPosition, KeywordQuery, SearchHit, TagMatches, TagQuery
 from madeleine.memory.model import Provenance, Scope, parse_moment
-from madeleine.memory.rules.searching.tags import holds_tag
+from madeleine.memory.rules.searching import holds_tag
 from madeleine.memory.text.normalization import FIELD_SEPARATOR, fold_text
-from madeleine.storage.sql.database.dialect import as_list, in_list, json_items
+from madeleine.storage.sql.database.dialect import as_json, in_list, json_items
 from madeleine.storage.sql.database.engine import Reads, Row
 from madeleine.storage.sql.database.mapping import decode_texts_cached, from_micros, pair, to_micros
 from madeleine.storage.sql.database.tables import diary, memories
@@ -89,7 +89,7 @@ async def diary_tag_matches(reads: Reads, scope: Scope, query: TagQuery) -> TagM
 
 
 async def diary_hits(reads: Reads, scope: Scope, days: Iterable[str]) -> list[SearchHit]:
-    hits = await reads.rows(_SELECT_ENTRIES_BY_DATE, _to_diary_hit, being=scope.being_id, ids=as_list(days))
+    hits = await reads.rows(_SELECT_ENTRIES_BY_DATE, _to_diary_hit, being=scope.being_id, ids=as_json(days))
     return await _with_tags(reads, scope, hits)
 
 
@@ -121,7 +121,7 @@ async def _themes_by_day(reads: Reads, scope: Scope, days: Sequence[str]) -> Map
     if not days:
         return {}
     counts: defaultdict[str, Counter[str]] = defaultdict(Counter)
-    for day, themes in await reads.rows(_SELECT_THEMES, pair, being=scope.being_id, days=as_list(days)):
+    for day, themes in await reads.rows(_SELECT_THEMES, pair, being=scope.being_id, days=as_json(days)):
         counts[day].update(decode_texts_cached(themes))
     return {day: [theme for theme, _ in count.most_common()] for day, count in counts.items()}
 

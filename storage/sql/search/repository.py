@@ -28,17 +28,9 @@ from madeleine.memory.keyword_search import (
     TagQuery,
 )
 from madeleine.memory.model import Scope
-from madeleine.memory.rules.searching.hits import newest_hits_first
-from madeleine.memory.rules.searching.tags import WORD_CHARS
+from madeleine.memory.rules.searching import WORD_CHARS, newest_hits_first
 from madeleine.memory.text.normalization import FIELD_SEPARATOR
-from madeleine.storage.sql.database.dialect import (
-    ANY_TEXT_PATTERN,
-    as_list,
-    contains_text,
-    json_items,
-    matches_pattern,
-    word_pattern,
-)
+from madeleine.storage.sql.database import dialect
 from madeleine.storage.sql.database.engine import Repository, Row
 from madeleine.storage.sql.database.mapping import decode_texts_cached
 from madeleine.storage.sql.database.memory_rows import delimited_theme
@@ -73,7 +65,7 @@ class SearchRepository(Repository):
     async def _hits(self, scope: Scope, source: SearchSource, ids: Sequence[str]) -> list[SearchHit]:
         if source == "diary":
             return await diary.diary_hits(self._database, scope, ids)
-        binds = {"being": scope.being_id, "ids": as_list(ids)}
+        binds = {"being": scope.being_id, "ids": dialect.as_json(ids)}
         return await self._database.rows(select_hits_by_id(source), SEARCHED_TABLES[source].to_hit, **binds)
 
     async def tagged(self, scope: Scope, query: TagQuery) -> list[TagMatches]:
@@ -126,22 +118,22 @@ def _to_mask_and_count(row: Row) -> tuple[HitPosition, int, int]:
 
 def _tag_binds(tags: Sequence[Tag]) -> dict[str, Any]:
     binds: dict[str, Any] = {"edge": FIELD_SEPARATOR} | {f"anchor_{n}": tag.anchor for n, tag in enumerate(tags)}
-    return binds | {f"patterns_{n}": as_list(_tag_patterns(tag)) for n, tag in enumerate(tags)}
+    return binds | {f"patterns_{n}": dialect.as_json(_tag_patterns(tag)) for n, tag in enumerate(tags)}
 
 
 def _tag_patterns(tag: Tag) -> list[str]:
     """For a text with a separator before and behind."""
     if tag.kind == "part":
-        return [ANY_TEXT_PATTERN]
-    return [word_pattern(form, WORD_CHARS, whole=tag.kind == "words") for form in tag.forms]
+        return [dialect.ANY_TEXT_PATTERN]
+    return [dialect.word_pattern(form, WORD_CHARS, whole=tag.kind == "words") for form in tag.forms]
 
 
 def _holds_tag(text: ColumnElement[str], n: int) -> ColumnElement[bool]:
-    pattern = json_items(bindparam(f"patterns_{n}"))
+    pattern = dialect.json_items(bindparam(f"patterns_{n}"))
     edge = bindparam("edge", type_=Text)
     return and_(
-        contains_text(text, bindparam(f"anchor_{n}")),
-        exists().select_from(pattern).where(matches_pattern(edge + text + edge, pattern.c.value)),
+        dialect.contains_text(text, bindparam(f"anchor_{n}")),
+        exists().select_from(pattern).where(dialect.matches_pattern(edge + text + edge, pattern.c.value)),
     )
 
 
@@ -153,7 +145,9 @@ def select_tag_masks(source: SearchSource, themes: int, tags: int, related: int)
     texts = [columns[name] for name in ("folded", "folded_themes") if name in columns]
     bits = [or_(*(_holds_tag(text, n) for text in texts)) for n in range(tags)]
     if related and "folded_themes" in columns:
-        bits.append(or_(*(contains_text(columns.folded_themes, bindparam(f"related_{n}")) for n in range(related))))
+        bits.append(
+            or_(*(dialect.contains_text(columns.folded_themes, bindparam(f"related_{n}")) for n in range(related)))
+        )
     mask: ColumnElement[int] = sum((case((bit, 1 << n), else_=0) for n, bit in enumerate(bits)), literal(0))
     masks = select(time.label("at"), columns.id.label("id"), mask.label("mask")).where(*searched.filters(themes))
     masks = masks.order_by(time.desc(), columns.id).limit(bindparam("max_texts"))

@@ -16,14 +16,14 @@ from madeleine.memory.chat import Message
 from madeleine.memory.keyword_search import KeywordQuery, SearchHit, SearchSource
 from madeleine.memory.model import Note, Provenance, Scope, scene_to_text
 from madeleine.memory.text.normalization import fold_text
-from madeleine.storage.sql.database.dialect import MAX_INT, MIN_INT, as_list, contains_text, in_list
+from madeleine.storage.sql.database.dialect import MAX_INT, MIN_INT, as_json, contains_text, in_list
 from madeleine.storage.sql.database.engine import Row
-from madeleine.storage.sql.database.mapping import Mapped, to_micros
+from madeleine.storage.sql.database.mapping import RowMap, to_micros
 from madeleine.storage.sql.database.memory_rows import MEMORY_COLUMNS, delimited_theme, to_memory
 from madeleine.storage.sql.database.tables import memories, messages, notes
 
 _m, _n = memories.c, notes.c
-_MESSAGE, _NOTE = Mapped(Message, messages), Mapped(Note, notes)
+_MESSAGE, _NOTE = RowMap(Message, messages), RowMap(Note, notes)
 
 
 @dataclass(frozen=True, eq=False)
@@ -106,7 +106,7 @@ SEARCHED_TABLES = {
         MEMORY_COLUMNS,
         _memory_hit,
         conditions=(
-            or_(bindparam("categories") == as_list(()), in_list(_m.category, "categories")),
+            or_(bindparam("categories") == as_json(()), in_list(_m.category, "categories")),
             or_(bindparam("include_dead", type_=Boolean), _m.status != "dead"),
             or_(bindparam("include_compressed", type_=Boolean), _m.compressed.is_(False)),
         ),
@@ -148,7 +148,7 @@ def query_binds(scope: Scope, query: KeywordQuery) -> dict[str, Any]:
         "after_at": after_at,
         "after_id": after_id,
         "limit": query.limit,
-        "categories": as_list(query.categories),
+        "categories": as_json(query.categories),
         "include_dead": query.include_dead,
         "include_compressed": query.include_compressed,
     }

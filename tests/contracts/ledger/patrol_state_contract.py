@@ -136,27 +136,27 @@ class PatrolStateContract:
         def later(minutes: int) -> datetime:
             return MOMENT + timedelta(minutes=minutes)
 
-        assert await ledger.activity.recent_activity() == []
+        assert await ledger.patrols.recent_activity() == []
         old = [memory(f"Old {n}", created_at=later(n)) for n in range(3)]
         await ledger.memories.commit(ADA, batch(*old))
         await ledger.memories.commit(BOB, batch(memory("Another's", scope=BOB, created_at=later(1))))
         bobs = RecentActivity(being_id=BOB.being_id, stored=1, first=later(1), latest=later(1))
-        assert await ledger.activity.recent_activity() == [
+        assert await ledger.patrols.recent_activity() == [
             RecentActivity(being_id=ADA.being_id, stored=3, first=later(0), latest=later(2)), bobs
         ]  # fmt: skip
         await self.patrolled(ledger, RunId("one"), later(10))
-        assert await ledger.activity.recent_activity() == [bobs]
+        assert await ledger.patrols.recent_activity() == [bobs]
         ledger.activations.add(ADA, [Activation(old[1].id, 1, later(20))])
         await ledger.activations.flush()
         recalled = RecentActivity(being_id=ADA.being_id, stored=0, first=later(20), latest=later(20))
-        assert await ledger.activity.recent_activity() == [recalled, bobs]
+        assert await ledger.patrols.recent_activity() == [recalled, bobs]
         await ledger.memories.commit(ADA, batch(memory("New", created_at=later(30))))
         await ledger.context.add_note(ADA, note("{}", type_="scene", at=later(15)))
         everything = RecentActivity(being_id=ADA.being_id, stored=2, first=later(15), latest=later(30))
-        assert await ledger.activity.recent_activity() == [everything, bobs]
+        assert await ledger.patrols.recent_activity() == [everything, bobs]
         await self.patrolled(ledger, RunId("two"), later(40))
         await ledger.patrols.undo(ADA, RunId("two"), at=later(41))
-        assert await ledger.activity.recent_activity() == [bobs], "what was undone is not done again by itself"
+        assert await ledger.patrols.recent_activity() == [bobs], "what was undone is not done again by itself"
 
     async def test_what_a_patrol_writes_is_nothing_new_and_what_comes_while_it_runs_is(self, ledger: AnyLedger) -> None:
         """spec P12: else each patrol would bring the next."""
@@ -169,7 +169,7 @@ class PatrolStateContract:
                 written = memory(f"By {tool}", created_at=since, provenance=Provenance(tool=tool))
                 await transaction.apply(PatrolChanges(new=(written,)), run=RUN, step="assign")
         await ledger.patrols.finish_run(ADA, RUN, since, {"steps": [{"name": "assign"}]})
-        assert await ledger.activity.recent_activity() == [
+        assert await ledger.patrols.recent_activity() == [
             RecentActivity(being_id=ADA.being_id, stored=1, first=since, latest=since)
         ]
 
@@ -182,7 +182,7 @@ class PatrolStateContract:
         await ledger.patrols.undo(ADA, RunId("killed"), at=MOMENT, state="rolled_back")
         await ledger.patrols.begin_run(ADA, RunId("decided"), MOMENT + timedelta(minutes=2))
         await ledger.patrols.finish_run(ADA, RunId("decided"), MOMENT, {"steps": [], "decided": [{"offer": "x"}]})
-        assert [one.stored for one in await ledger.activity.recent_activity()] == [1]
+        assert [one.stored for one in await ledger.patrols.recent_activity()] == [1]
 
     async def patrolled(self, ledger: AnyLedger, run: RunId, started: datetime) -> None:
         await ledger.patrols.begin_run(ADA, run, started)

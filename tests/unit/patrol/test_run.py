@@ -14,7 +14,7 @@ from madeleine.memory.errors import IndexUnavailable, StorageError
 from madeleine.memory.model import ModelName
 from madeleine.memory.patrol_records import UndoResult
 from madeleine.patrol.context import PatrolServices
-from madeleine.patrol.report import STEP_SYMBOLS, STEPS, PatrolProgress, StepName
+from madeleine.patrol.report import PATROL_STEP_SYMBOLS, STEPS, PatrolProgress, StepName
 from madeleine.patrol.run import SKIPPED_WITHOUT_KEY, Patrol, PatrolEvent
 from tests.doubles import ADA, BOB, Clock, FakeActivationLog, FakeWordStatistics, WordEmbedder, a_memory, unit
 from tests.fakes.patrol_ledger import FakePatrolLedger
@@ -90,7 +90,7 @@ async def test_steps_that_need_a_key_are_skipped_with_the_words_of_the_spec(
 async def test_a_skipped_step_says_only_why(home: Household) -> None:
     """spec P7"""
     [result] = (await home.patrol(ADA, steps=["split"])).as_json()["steps"]
-    assert result == {"step": STEP_SYMBOLS["split"], "name": "split", "skipped": SKIPPED_WITHOUT_KEY}
+    assert result == {"step": PATROL_STEP_SYMBOLS["split"], "name": "split", "skipped": SKIPPED_WITHOUT_KEY}
 
 
 @pytest.mark.parametrize("steps", [["assign"], ["age", "flag", "revive", "merge"]])

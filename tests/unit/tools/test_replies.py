@@ -22,24 +22,18 @@ from madeleine.memory.recall.recall import RecallResult
 from madeleine.memory.recall.search import MemoryPage
 from madeleine.server.mcp.lines import encode_message
 from madeleine.tools.arguments import Arguments
-from madeleine.tools.reading import (
-    RecallFormat,
-    memory_page_as_json,
-    recall_as_json,
-    recall_memory,
-    recall_tool,
-)
+from madeleine.tools.reading import RecallFormat, memory_page_as_json, recall_as_json, recall_memory, recall_tool
 from madeleine.tools.replies import (
     crash_answer,
     hit_json,
     iso_time,
     meaning_notice,
     memory_date,
+    memory_json,
     nonempty,
     recalled_json,
     refused_answer,
     tool_answer,
-    whole_json,
 )
 from madeleine.tools.tool import Call, Tool, UseCases
 from madeleine.tools.toolset import Toolset, default_tools
@@ -102,12 +96,12 @@ def holds_null(value: Any) -> bool:
 @pytest.mark.parametrize("memory", [SPARSE, FULL], ids=["sparse", "full"])
 def test_no_null_is_sent_of_a_memory(memory: Memory) -> None:
     assert not holds_null(recalled_json(memory, 0.5))
-    assert not holds_null(whole_json(memory))
+    assert not holds_null(memory_json(memory))
 
 
 def test_a_whole_memory_tells_everything_that_is_known_of_it() -> None:
     """spec P10"""
-    assert whole_json(FULL) == {
+    assert memory_json(FULL) == {
         "id": FULL.id,
         "text": "We ate.",
         "status": "active",
@@ -135,7 +129,7 @@ def test_a_whole_memory_tells_everything_that_is_known_of_it() -> None:
 
 def test_an_importance_of_zero_is_told() -> None:
     """Zero is a value, not a gap."""
-    assert whole_json(a_memory("noise", importance=0.0))["importance"] == 0.0
+    assert memory_json(a_memory("noise", importance=0.0))["importance"] == 0.0
     assert nonempty(a=0, b=False, c=None, d="", e=[], f=(), g={}) == {"a": 0, "b": False}
 
 

@@ -14,12 +14,12 @@ import pytest
 from madeleine.memory.chat import Message, MessageId
 from madeleine.memory.context.context import BuildContext
 from madeleine.memory.context.values import BuiltContext, ContextBlock, ContextFlags, ContextQuery
-from madeleine.memory.ingest import forget as forgetting
+from madeleine.memory.ingest import change
 from madeleine.memory.ingest.store import NewScene
 from madeleine.memory.model import MemoryId, RunId, Scene, Scope
 from madeleine.memory.patrol_records import DiaryEntry, PatrolChanges, Thoughts
 from madeleine.memory.recall.ports import Activation
-from madeleine.memory.rules.prompting.prompt_parts import DATA_NOTICE
+from madeleine.memory.rules.prompting import DATA_NOTICE
 from madeleine.server.settings.settings import Settings
 from madeleine.server.wiring.open_memory import OpenMemory, open_memory
 from tests.doubles import ADA, BOB, WordEmbedder
@@ -240,7 +240,7 @@ async def test_recent_are_the_five_that_came_to_mind_last_alive_and_ones_own(
     house: House, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """spec P5, 2-B"""
-    monkeypatch.setattr(forgetting, "SCRUB_WAIT_SECONDS", 0.0)  # nothing works in the background here
+    monkeypatch.setattr(change, "SCRUB_WAIT_SECONDS", 0.0)  # nothing works in the background here
     ids = await house.store(*(f"Scene number {n}" for n in range(8)))
     [bobs] = await house.store("Bob's scene", scope=BOB)
     await house.activate(bobs, scope=BOB)

@@ -9,7 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from madeleine.memory.context.prompt import FittedPrompt, PromptEntry, fit_prompt
-from madeleine.memory.rules.prompting.prompt_parts import DATA_NOTICE, PROMPT_PARTS, SNAPSHOT_REPLY, PromptPart
+from madeleine.memory.rules.prompting import DATA_NOTICE, PROMPT_PARTS, SNAPSHOT_REPLY, PromptPart
 from tests.doubles import WordEmbedder
 
 

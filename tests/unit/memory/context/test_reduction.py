@@ -6,7 +6,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from madeleine.memory.context.prompt import PART_PRIORITY, EntryCosts, PromptEntry, select_entries
-from madeleine.memory.rules.prompting.prompt_parts import PROMPT_PARTS, PromptPart
+from madeleine.memory.rules.prompting import PROMPT_PARTS, PromptPart
 
 NO_TAGS = dict.fromkeys(PROMPT_PARTS, 0)
 

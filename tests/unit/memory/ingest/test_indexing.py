@@ -7,7 +7,7 @@ import pytest
 
 from madeleine.inference.dense import latin_share
 from madeleine.memory.ingest.index_keeper import index_points
-from madeleine.memory.rules.prompting.recalled_text import memory_line
+from madeleine.memory.rules.prompting import memory_line
 from tests.doubles import WordEmbedder, a_memory
 
 

@@ -17,8 +17,8 @@ from madeleine.memory.ingest.index_keeper import IndexKeeper
 from madeleine.memory.ingest.store import NewScene, StoreScenes
 from madeleine.memory.model import Category, Memory, MemoryId, Scene, Scope, Status, Vector, embed_text
 from madeleine.memory.patrol_records import PatrolChanges
-from madeleine.memory.recall.ranking import RecallQuery
 from madeleine.memory.recall.recall import Recall
+from madeleine.memory.recall.selection import RecallQuery
 from madeleine.memory.rules.storing.likeness import SAME_COSINE
 from madeleine.memory.rules.storing.secrets import without_redaction
 from madeleine.storage.qdrant.edge import EdgeIndex

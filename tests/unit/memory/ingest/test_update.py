@@ -9,10 +9,10 @@ from pathlib import Path
 import pytest
 
 from madeleine.memory.errors import InvalidInput
-from madeleine.memory.ingest.forget import Forgotten
+from madeleine.memory.ingest.change import Forgotten
 from madeleine.memory.ingest.store import NewScene
 from madeleine.memory.model import Memory, MemoryChanges, MemoryId, Scene
-from madeleine.memory.recall.ranking import RecallQuery
+from madeleine.memory.recall.selection import RecallQuery
 from madeleine.server.settings.settings import Settings
 from madeleine.server.wiring.open_memory import OpenMemory, open_memory
 from tests.doubles import ADA, BOB, NOW

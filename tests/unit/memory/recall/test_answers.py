@@ -17,9 +17,9 @@ from madeleine.inference.packaged import locate_model_files
 from madeleine.memory.ingest.ports import Reinforcement, StoreBatch
 from madeleine.memory.model import DatedAction, MemoryId
 from madeleine.memory.recall.ports import Activation
-from madeleine.memory.recall.ranking import RecallQuery
 from madeleine.memory.recall.recall import Recall, RecallConfig
-from madeleine.memory.rules.prompting.recalled_text import PROMPT_FORMAT
+from madeleine.memory.recall.selection import RecallQuery
+from madeleine.memory.rules.prompting import PROMPT_FORMAT
 from madeleine.memory.rules.ranking.profiles import LinearWeights, ProfileWeights, RankingProfile
 from madeleine.tools.reading import RecallArguments, recall_tool
 from madeleine.tools.tool import Call, UseCases

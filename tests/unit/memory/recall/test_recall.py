@@ -15,8 +15,8 @@ from madeleine.memory.index import CandidatePool, CandidateQuery, PendingVector,
 from madeleine.memory.model import Memory, Scope
 from madeleine.memory.patrol_records import PatrolChanges
 from madeleine.memory.recall.ports import Activation
-from madeleine.memory.recall.ranking import RecallQuery
-from madeleine.memory.rules.prompting.recalled_text import PROMPT_FORMAT, memory_block_text
+from madeleine.memory.recall.selection import RecallQuery
+from madeleine.memory.rules.prompting import PROMPT_FORMAT, memory_block_text
 from tests.contracts.ledger.ledger_values import WAIT_S, apply_changes, states
 from tests.doubles import ADA, NOW, WordEmbedder, a_memory
 from tests.unit.memory.recall.homes import DIM, Home, ids

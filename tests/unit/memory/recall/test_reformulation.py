@@ -12,9 +12,9 @@ import pytest
 from madeleine.memory.errors import IndexUnavailable, LanguageModelUnavailable, StorageFull, UnusableAnswer
 from madeleine.memory.language_model import CallCost, Prompt
 from madeleine.memory.model import RunId, Scope
-from madeleine.memory.recall.ranking import RecallQuery
 from madeleine.memory.recall.recall import RecallConfig, RecallResult
 from madeleine.memory.recall.reformulation import Judgement, ReformulationConfig, judgement_prompt
+from madeleine.memory.recall.selection import RecallQuery
 from madeleine.memory.rules.storing.secrets import redact_secrets
 from tests.doubles import ADA, NOW, a_memory
 from tests.household import ScriptedModel

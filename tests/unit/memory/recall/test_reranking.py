@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from madeleine.memory.recall.ranking import RecallQuery
 from madeleine.memory.recall.recall import RecallConfig
+from madeleine.memory.recall.selection import RecallQuery
 from tests.doubles import ADA, a_memory
 from tests.rerankers import WordReranker
 from tests.unit.memory.recall.homes import Home, ids

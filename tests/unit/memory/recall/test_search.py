@@ -16,7 +16,7 @@ from madeleine.memory.errors import InvalidInput
 from madeleine.memory.keyword_search import KeywordQuery, SearchHit, SearchSource
 from madeleine.memory.model import Provenance, Scope
 from madeleine.memory.recall.search import Search, make_cursor, query_terms, read_cursor
-from madeleine.memory.rules.searching.hits import newest_hits_first
+from madeleine.memory.rules.searching import newest_hits_first
 from tests.doubles import ADA, NOW, Clock, FakeActivationLog
 
 SOURCES: tuple[SearchSource, ...] = ("memories", "diary", "chat", "notes")

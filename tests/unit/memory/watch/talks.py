@@ -15,8 +15,8 @@ from madeleine.memory.index import CandidatePool, CandidateQuery, PendingVector
 from madeleine.memory.ingest.store import NewScene, StoreScenes
 from madeleine.memory.language_model import Prompt
 from madeleine.memory.model import Memory, Scene, Scope
-from madeleine.memory.recall.ranking import RecallQuery
 from madeleine.memory.recall.recall import Recall
+from madeleine.memory.recall.selection import RecallQuery
 from madeleine.memory.watch.observe import AgentMemory, Observation, Observe
 from madeleine.memory.watch.remember import Remember, SimilarMemories
 from madeleine.memory.watch.thread import MemoryThread, PollResult, ThreadConfig

@@ -13,7 +13,7 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from madeleine.memory.chat import ChatRole
-from madeleine.memory.rules.prompting.recalled_text import fragments, memory_block_text
+from madeleine.memory.rules.prompting import fragments, memory_block_text
 from madeleine.memory.watch.snippets import SNIPPET_MESSAGES
 from madeleine.memory.watch.thread import MemoryThread, ThreadConfig
 from tests.doubles import ADA, BOB, Clock

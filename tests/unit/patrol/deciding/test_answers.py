@@ -18,8 +18,8 @@ from madeleine.patrol.context import PatrolContext, PatrolServices
 from madeleine.patrol.deciding.answers import Decision, Resolution
 from madeleine.patrol.deciding.consolidate import Consolidation, MemoryMerge
 from madeleine.patrol.deciding.requests import (
-    GUIDANCE,
-    SUMMARIZE_PROMPT,
+    AGENT_GUIDANCE,
+    SESSION_SUMMARY_PROMPT,
     SYSTEM_PROMPTS,
     DecisionKind,
     DecisionRequest,
@@ -82,7 +82,7 @@ def test_memories_are_numbered_from_one() -> None:
 
 def test_a_session_is_summarised_with_the_words_of_the_specification() -> None:
     """spec L3, 3.2: the summarization prompt."""
-    assert SUMMARIZE_PROMPT == (
+    assert SESSION_SUMMARY_PROMPT == (
         "Summarize the following conversation into 2-3 sentences capturing key facts,\n"
         "decisions, and topics discussed. Be specific and preserve names, numbers, and\n"
         "technical details. Do not include pleasantries.\n"
@@ -91,7 +91,9 @@ def test_a_session_is_summarised_with_the_words_of_the_specification() -> None:
         "{session_content}"
     )
     text = decision_prompt(request_of("compress", [a_memory("use {braces}")])).text
-    assert text == SUMMARIZE_PROMPT.replace("{session_content}", "<memory>\n- 2026-03-01: use {braces}\n</memory>")
+    assert text == SESSION_SUMMARY_PROMPT.replace(
+        "{session_content}", "<memory>\n- 2026-03-01: use {braces}\n</memory>"
+    )
 
 
 def test_a_diary_prompt_shows_the_earlier_entry_and_points() -> None:
@@ -216,7 +218,7 @@ def test_no_action_can_end_the_block_that_it_stands_in(actions: list[str]) -> No
 @pytest.mark.parametrize("kind", KINDS)
 def test_the_example_that_the_agent_is_shown_is_a_decision_that_is_accepted(kind: DecisionKind) -> None:
     """ruling 10"""
-    example = re.search(r"Answer (\{.*\})\. ", GUIDANCE[kind])
+    example = re.search(r"Answer (\{.*\})\. ", AGENT_GUIDANCE[kind])
     assert example
     text = re.sub("<(survivor|absorbed) id>", "<memory id>", example[1]).replace("<its id>", "offer-1")
     for id_ in IDS[2:4] if kind == "split" else (IDS[0], IDS[1], IDS[2]):
@@ -291,4 +293,4 @@ def test_a_request_restored_from_json_has_the_same_prompt() -> None:
 @pytest.mark.parametrize("kind", KINDS)
 def test_instructions_are_short_enough_to_be_read(kind: DecisionKind) -> None:
     assert len(SYSTEM_PROMPTS[kind]) < 2_000
-    assert len(GUIDANCE[kind]) < 600
+    assert len(AGENT_GUIDANCE[kind]) < 600

@@ -12,7 +12,7 @@ from madeleine.memory.language_model import Rejected
 from madeleine.memory.model import LIVING, ClusterId, Memory, MemoryId
 from madeleine.memory.rules.dynamics.importance import MIN_LIVING_IMPORTANCE, effective_importance
 from madeleine.patrol.deciding.answers import CheckedAnswer, RequestState
-from madeleine.patrol.deciding.consolidate import Consolidation, MemoryMerge, consolidated
+from madeleine.patrol.deciding.consolidate import Consolidation, MemoryMerge, changed_memories
 from madeleine.patrol.deciding.requests import DecisionKind, DecisionRequest
 from madeleine.patrol.deciding.split import ClusterSplit, NewCluster
 from tests.doubles import a_memory
@@ -113,7 +113,7 @@ def test_any_consolidation_keeps_the_rules_of_step_4(data: st.DataObject) -> Non
     if isinstance(result, Rejected):
         return
     assert isinstance(result.answer, Consolidation)
-    changed = consolidated(result.answer, RequestState(offer, by_id))
+    changed = changed_memories(result.answer, RequestState(offer, by_id))
     after = by_id | {memory.id: memory for memory in changed}
 
     offered = {memory.id for memory in offer.memories}

@@ -12,7 +12,7 @@ from madeleine.patrol.deciding.answers import RequestState
 from madeleine.patrol.deciding.consolidate import (
     Consolidation,
     MemoryMerge,
-    consolidated,
+    changed_memories,
     merged_survivor,
     merged_timeline,
 )
@@ -30,7 +30,7 @@ def after(answer: Consolidation, *memories: Memory) -> dict[str, Memory]:
     by_id = {one.id: one for one in memories}
     return {
         request.id: request
-        for request in consolidated(answer, RequestState(request_of("consolidate", memories), by_id))
+        for request in changed_memories(answer, RequestState(request_of("consolidate", memories), by_id))
     }
 
 
@@ -90,7 +90,7 @@ def test_other_offered_fresh_memories_are_fresh_no_longer() -> None:
     elsewhere = replace(c, cluster_id=None)
     by_id = {A: a, B: b, C: elsewhere}
     current = RequestState(request_of("consolidate", [a, b, c]), by_id)
-    assert consolidated(Consolidation(), current) == [replace(a, fresh=False)]
+    assert changed_memories(Consolidation(), current) == [replace(a, fresh=False)]
 
 
 # --- the timeline -----------------------------------------------------------------------------------------------

@@ -24,8 +24,8 @@ from madeleine.patrol.deciding.requests import (
     DecisionRequest,
     offered_memory,
 )
-from madeleine.patrol.deciding.split import split_request
-from madeleine.patrol.deciding.summaries_and_diary import compression_requests, diary_request
+from madeleine.patrol.deciding.split import split_requests
+from madeleine.patrol.deciding.summaries_and_diary import compression_requests, diary_requests
 from tests.doubles import NOW, a_memory, unit
 from tests.unit.patrol.deciding.request_fixtures import DINNERS, HOME, ROOT, request_of
 
@@ -46,8 +46,7 @@ def numbered(count: int, *, text: str = "ramen", fresh: bool = True, status: Sta
     ]
 
 
-def ids(offer: DecisionRequest | None) -> list[str]:
-    assert offer is not None
+def ids(offer: DecisionRequest) -> list[str]:
     return [memory.id for memory in offer.memories]
 
 
@@ -170,18 +169,17 @@ def test_there_is_room_for_partners_however_much_is_fresh() -> None:
 def test_a_cluster_is_offered_to_be_split_above_ten_active_memories(active: int, offered: bool) -> None:
     """spec P6 ❻"""
     others = numbered(5, text="dying", status="dying")
-    result = split_request(DINNERS, numbered(active) + others)
-    assert (result is not None) == offered
-    assert result is None or len(result.memories) == active
+    requests = split_requests(DINNERS, numbered(active) + others)
+    assert [len(request.memories) for request in requests] == ([active] if offered else [])
 
 
 def test_a_root_is_never_offered_to_be_split() -> None:
     """spec P6 ❻"""
-    assert split_request(ROOT, numbered(50)) is None
+    assert split_requests(ROOT, numbered(50)) == []
 
 
 def test_of_a_very_large_cluster_those_that_came_first_are_offered() -> None:
-    assert ids(split_request(DINNERS, numbered(100)[::-1])) == [m.id for m in numbered(60)]
+    assert ids(split_requests(DINNERS, numbered(100)[::-1])[0]) == [m.id for m in numbered(60)]
 
 
 # --- diary, compression -----------------------------------------------------------------------------------------
@@ -190,7 +188,7 @@ def test_of_a_very_large_cluster_those_that_came_first_are_offered() -> None:
 def test_a_diary_shows_the_most_important_in_the_order_in_which_they_happened() -> None:
     """spec P8"""
     memories = [replace(m, importance=(i % 2) * 0.5) for i, m in enumerate(numbered(100))]
-    offer = diary_request("2026-03-01", memories[::-1], "Before.", ["A point."])
+    [offer] = diary_requests("2026-03-01", memories[::-1], "Before.", ["A point."])
     result = ids(offer)
     assert offer is not None
     assert result == sorted(result)
@@ -199,11 +197,11 @@ def test_a_diary_shows_the_most_important_in_the_order_in_which_they_happened() 
 
 
 def test_a_day_without_memories_has_no_diary() -> None:
-    assert diary_request("2026-03-01", [], "", []) is None
+    assert diary_requests("2026-03-01", [], "", []) == []
 
 
 def test_a_long_diary_of_before_leaves_the_offer_within_its_bounds() -> None:
-    offer = diary_request("2026-03-01", numbered(60, text="x" * 900), "y" * 9_000, ["z" * 900] * 20)
+    [offer] = diary_requests("2026-03-01", numbered(60, text="x" * 900), "y" * 9_000, ["z" * 900] * 20)
     assert offer is not None
     assert size_of(offer) <= MAX_OFFERED_CHARACTERS
 
@@ -238,13 +236,13 @@ def test_what_is_not_of_the_session_s_episodes_or_has_a_summary_is_not_summarise
 
 def test_equal_input_gives_equal_requests_except_for_their_ids() -> None:
     def anonymous(kind: DecisionKind) -> list[DecisionRequest]:
-        result: dict[DecisionKind, list[DecisionRequest | None]] = {
-            "consolidate": [*consolidation_requests(DINNERS, numbered(70), {})],
-            "split": [split_request(DINNERS, numbered(20))],
-            "diary": [diary_request("2026-03-01", numbered(20), "", [])],
-            "compress": [*compression_requests("s1", numbered(70))],
+        result: dict[DecisionKind, list[DecisionRequest]] = {
+            "consolidate": consolidation_requests(DINNERS, numbered(70), {}),
+            "split": split_requests(DINNERS, numbered(20)),
+            "diary": diary_requests("2026-03-01", numbered(20), "", []),
+            "compress": compression_requests("s1", numbered(70)),
         }
-        return [replace(offer, id=DecisionRequestId("")) for offer in result[kind] if offer]
+        return [replace(offer, id=DecisionRequestId("")) for offer in result[kind]]
 
     kinds: tuple[DecisionKind, ...] = ("consolidate", "split", "diary", "compress")
     for kind in kinds:

@@ -10,7 +10,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from madeleine.memory.rules.prompting.recalled_text import fragments, quoted, shuffled
+from madeleine.memory.rules.prompting import fragments, quoted, shuffled
 from tests.doubles import ScriptedChance, a_memory
 
 PIECES = st.lists(

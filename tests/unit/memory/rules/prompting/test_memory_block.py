@@ -6,7 +6,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from madeleine.memory.model import DatedAction
-from madeleine.memory.rules.prompting.recalled_text import memory_block_text, memory_line
+from madeleine.memory.rules.prompting import memory_block_text, memory_line
 from tests.doubles import a_memory
 
 EXAMPLE = """\

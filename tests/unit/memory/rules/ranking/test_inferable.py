@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from madeleine.memory.recall.ranking import NON_INFERABLE_ADVICE, is_non_inferable
+from madeleine.memory.recall.selection import NON_INFERABLE_ADVICE, is_non_inferable
 
 
 @pytest.mark.parametrize(

@@ -6,7 +6,7 @@ from dataclasses import replace
 
 from madeleine.memory.keyword_search import SearchHit
 from madeleine.memory.model import Provenance
-from madeleine.memory.rules.searching.hits import deduplicated_hits, newest_hits_first
+from madeleine.memory.rules.searching import deduplicated_hits, newest_hits_first
 from tests.doubles import NOW
 
 HIT = SearchHit(

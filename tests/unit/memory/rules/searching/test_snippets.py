@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from madeleine.memory.rules.searching.hits import SNIPPET_CHARS, excerpt, first_term_finder
+from madeleine.memory.rules.searching import SNIPPET_CHARS, excerpt, first_term_finder
 from madeleine.memory.text.normalization import fold_text
 
 FILLER = "many words that nobody looks for " * 40

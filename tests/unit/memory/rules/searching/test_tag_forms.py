@@ -7,7 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from madeleine.inference.stems import stem
-from madeleine.memory.rules.searching.tags import holds_tag, match_finder, tag_of
+from madeleine.memory.rules.searching import holds_tag, match_finder, tag_of
 from madeleine.memory.text.normalization import fold_text
 
 

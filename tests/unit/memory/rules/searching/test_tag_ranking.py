@@ -7,7 +7,7 @@ import pytest
 from madeleine.memory.keyword_search import SearchHit, SearchSource, TagMatches
 from madeleine.memory.model import Provenance
 from madeleine.memory.recall.search import POOL_FACTOR
-from madeleine.memory.rules.searching.tags import best_matches, hits_near_best, tag_weights
+from madeleine.memory.rules.searching import best_matches, hits_near_best, tag_weights
 from tests.doubles import NOW
 
 

@@ -7,7 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from madeleine.inference.stems import stem
-from madeleine.memory.rules.searching.tags import MAX_TAG_CHARS, MAX_TAGS, extract_tags, related_themes, tag_of, tags_of
+from madeleine.memory.rules.searching import MAX_TAG_CHARS, MAX_TAGS, extract_tags, related_themes, tag_of, tags_of
 from madeleine.memory.text.terms import STOP_WORDS
 
 

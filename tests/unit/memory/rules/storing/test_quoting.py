@@ -10,7 +10,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from madeleine.memory.rules.prompting.recalled_text import fragments, memory_block_text
+from madeleine.memory.rules.prompting import fragments, memory_block_text
 from madeleine.memory.rules.storing.quoting import (
     Statement,
     repeats_known_text,
@@ -21,7 +21,7 @@ from madeleine.memory.rules.storing.quoting import (
     without_quoted_sentences,
     without_recalled_blocks,
 )
-from madeleine.tools.replies import recalled_json, whole_json
+from madeleine.tools.replies import memory_json, recalled_json
 from tests.doubles import a_memory
 
 LYON = a_memory("Ada moved to Lyon in May with her two cats.", feeling="torn, and glad of it", when=("2026-05-02",))
@@ -54,7 +54,7 @@ def test_what_stands_between_the_tags_of_recalled_text_is_taken_out(text: str, l
 def test_answers_of_our_own_tools_are_known_wherever_they_stand() -> None:
     recalled = json.dumps({"memories": [recalled_json(LYON, 0.5)], "count": 1, "total_tokens": 9, "budget_used": 0.1})
     assert without_recalled_blocks(f"The tool said: {recalled} What now?") == "The tool said:  What now?"
-    assert without_recalled_blocks(json.dumps({"memories": [whole_json(LYON)]}, indent=2)) == ""
+    assert without_recalled_blocks(json.dumps({"memories": [memory_json(LYON)]}, indent=2)) == ""
     assert without_recalled_blocks(json.dumps({"hits": [{"source": "chat", "snippet": "Lyon", "id": "1"}]})) == ""
 
 

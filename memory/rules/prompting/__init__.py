@@ -1,1 +1,0 @@
-"""How memories are written into prompts and answers."""

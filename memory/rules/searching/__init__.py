@@ -1,1 +1,0 @@
-"""Tags, hits and excerpts of keyword search."""
