@@ -194,7 +194,7 @@ async def test_memories_that_waited_get_their_cluster_when_the_model_is_back(hom
     [memory] = home.ledger.state.memories.values()
     home.embedder.available = True
     await home.ledger.add_vectors(
-        home.embedder.model, {memory.content_hash: home.embedder.vector(memory.embed_text)}
+        home.embedder.model, {memory.content_hash: home.embedder.vector(memory.embedded_text)}
     )  # as the background work does
     await home.patrol(ADA)
     assert home.ledger.memory(memory).cluster_id is not None
@@ -318,7 +318,7 @@ async def test_a_failing_step_changes_nothing_and_the_patrol_goes_on(home: House
     home.ledger.put(a_memory("old", session_count=75))
 
     for _ in range(3):
-        home.ledger.put(alike := a_memory("tea with Ann"), home.embedder.vector(alike.embed_text))
+        home.ledger.put(alike := a_memory("tea with Ann"), home.embedder.vector(alike.embedded_text))
     home.words.fails_with = IndexUnavailable("The index sleeps. Wake it.")
     report = await home.patrol(ADA)
     result = {step.name: step for step in report.steps}
