@@ -11,14 +11,7 @@ from hypothesis import strategies as st
 
 from madeleine.memory.model import DatedAction
 from madeleine.memory.rules import prompting
-from madeleine.memory.rules.prompting import (
-    PROMPT_PARTS,
-    SNAPSHOT,
-    SYSTEM_PROMPT,
-    TURN,
-    PromptPart,
-    without_tags,
-)
+from madeleine.memory.rules.prompting import PROMPT_PARTS, SNAPSHOT, SYSTEM_PROMPT, TURN, PromptPart, without_tags
 from tests.doubles import a_memory
 
 AT = datetime(2026, 3, 1, 18, 5, tzinfo=UTC)
