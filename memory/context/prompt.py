@@ -5,7 +5,7 @@ from __future__ import annotations
 
 from collections import defaultdict
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
 from madeleine.memory.chat import Message
 from madeleine.memory.context.values import ContextFlags, DroppedPart
@@ -24,7 +24,6 @@ from madeleine.memory.rules.prompting import (
     PromptPart,
     dated_entry,
     delimiters,
-    diary_entry,
     first_sentence,
     list_item,
     memories_in_prompt_order,
@@ -123,17 +122,12 @@ def _preference_texts(enabled: Sequence[ProfileEntry]) -> list[tuple[str, str]]:
 def _diary_entries(days: Sequence[DiaryEntry], *, full: bool) -> list[PromptEntry]:
     """Shortened entries; with `full`, the whole text as an alternative where it differs."""
     entries = _entries_latest_best(
-        "diary", [(day.date, diary_entry(day.date, first_sentence(day.text))) for day in days]
+        "diary", [(day.date, named_entry(day.date, first_sentence(day.text))) for day in days]
     )
     if not full:
         return entries
-    whole = [diary_entry(day.date, day.text) for day in days]
-    return [
-        PromptEntry(
-            part="diary", id=entry.id, text=entry.text, rank=entry.rank, full="" if text == entry.text else text
-        )
-        for entry, text in zip(entries, whole, strict=True)
-    ]
+    whole = [named_entry(day.date, day.text) for day in days]
+    return [replace(entry, full="" if text == entry.text else text) for entry, text in zip(entries, whole, strict=True)]
 
 
 def _message_texts(messages: Sequence[Message]) -> list[tuple[str, str]]:

@@ -242,10 +242,6 @@ def dated_entry(label: str, at: datetime, text: str) -> str:
     return list_item(f"[{label}] {at.date().isoformat()}: {text}")
 
 
-def diary_entry(date: str, text: str) -> str:
-    return list_item(f"{date}: {text}")
-
-
 def scene_entry(memory: Memory) -> str:
     """spec P4, `scene_to_text`."""
     return list_item(scene_to_text(memory.scene, memory.feeling))

@@ -14,7 +14,7 @@ from madeleine.memory.chat import Message, MessageId
 from madeleine.memory.embedding import Embedder
 from madeleine.memory.errors import EmbeddingUnavailable
 from madeleine.memory.index import CandidateQuery, RecallIndex
-from madeleine.memory.ingest.ports import KeyOutcome
+from madeleine.memory.ingest.ports import KeyedMemories
 from madeleine.memory.ingest.store import NewScene, Stored
 from madeleine.memory.model import LIVING, Memory, MemoryId, Scene, Scope, Status, Vector
 from madeleine.memory.recall.ports import RecallLedger
@@ -94,11 +94,7 @@ class RememberResult:
     redacted: Mapping[str, int] = field(default_factory=dict)
 
 
-class RememberLedger(Protocol):
-    async def memories(self, scope: Scope, ids: Sequence[MemoryId]) -> list[Memory]: ...
-
-    async def key_outcomes(self, scope: Scope, keys: Sequence[str]) -> dict[str, KeyOutcome]: ...
-
+class RememberLedger(KeyedMemories, Protocol):
     async def link_messages(self, scope: Scope, messages: Mapping[MemoryId, Sequence[MessageId]]) -> None: ...
 
 

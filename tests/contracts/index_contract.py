@@ -8,13 +8,7 @@ from dataclasses import replace
 import pytest
 
 from madeleine.memory.index import Index, RankingFeatures
-from madeleine.memory.model import (
-    LIVING,
-    BeingId,
-    MemoryId,
-    Provenance,
-    Scope,
-)
+from madeleine.memory.model import LIVING, BeingId, MemoryId, Provenance, Scope
 from madeleine.memory.text.terms import normalize_words
 from tests.contracts.index_points import (
     ADA,

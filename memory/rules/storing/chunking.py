@@ -83,12 +83,7 @@ async def split_into_chunks(text: str, count: CountTokens, limits: ChunkLimits =
             fitting += await _pieces_of_long_atom(atom, count, limits.most)
     chunks = await asyncio.to_thread(_joined_chunks, fitting, limits)
     # Some tokenizers count other tokens in a text than in its parts.
-    lengths = await count(chunks)
-    return [
-        part
-        for chunk, tokens in zip(chunks, lengths, strict=True)
-        for part in ([chunk] if tokens <= limits.most else await _halved_until_fitting(chunk, count, limits.most))
-    ]
+    return await _halved_until_fitting(chunks, count, limits.most)
 
 
 def _joined_chunks(fitting: Sequence[Atom], limits: ChunkLimits) -> list[str]:
@@ -233,19 +228,21 @@ def _graphemes(text: str) -> Iterator[str]:
         yield grapheme
 
 
-async def _halved_until_fitting(chunk: str, count: CountTokens, most: int) -> list[str]:
+async def _halved_until_fitting(chunks: Sequence[str], count: CountTokens, most: int) -> list[str]:
+    fitting: list[str] = []
+    for chunk, tokens in zip(chunks, await count(chunks), strict=True):
+        halves = _halves(chunk) if tokens > most else [chunk]
+        fitting += halves if len(halves) == 1 else await _halved_until_fitting(halves, count, most)
+    return fitting
+
+
+def _halves(chunk: str) -> list[str]:
+    """Cut between words, or in the only word; the chunk alone if it is one character."""
     parts = list(_words_with_spaces(chunk, LONGEST_UNCUT_WORD))
     if len(parts) == 1:
         parts = list(_words_with_spaces(chunk, 1))
     middle = len(parts) // 2
-    if not middle:
-        return [chunk]
-    halves = ["".join(parts[:middle]), "".join(parts[middle:])]
-    return [
-        part
-        for half, tokens in zip(halves, await count(halves), strict=True)
-        for part in ([half] if tokens <= most else await _halved_until_fitting(half, count, most))
-    ]
+    return ["".join(parts[:middle]), "".join(parts[middle:])] if middle else [chunk]
 
 
 def without_tiny_atoms(counted: Iterable[Atom], limits: ChunkLimits) -> list[Atom]:

@@ -5,33 +5,10 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 
-from sqlalchemy import (
-    BindParameter,
-    ColumnElement,
-    and_,
-    bindparam,
-    case,
-    exists,
-    func,
-    literal_column,
-    or_,
-    select,
-    type_coerce,
-    union_all,
-)
+from sqlalchemy import and_, bindparam, exists, func, literal_column, or_, select, type_coerce, union_all
 
 from madeleine.memory.index import RankingState
-from madeleine.memory.model import (
-    ClusterId,
-    Memory,
-    MemoryChanges,
-    MemoryId,
-    ModelName,
-    Revision,
-    Scope,
-    Status,
-    Vector,
-)
+from madeleine.memory.model import ClusterId, Memory, MemoryChanges, MemoryId, ModelName, Revision, Scope, Vector
 from madeleine.memory.recall.ports import ClusterSummary, PreferenceQuery
 from madeleine.storage.sql.database import dialect
 from madeleine.storage.sql.database.engine import Reads, Row
@@ -41,7 +18,7 @@ from madeleine.storage.sql.database.tables import audit, clusters, embeddings, m
 from madeleine.storage.sql.memories.index_source import VectorReads
 
 _a, _c, _e, _m, _p, _r = audit.c, clusters.c, embeddings.c, memories.c, profile.c, revisions.c
-_BEING: BindParameter[str] = bindparam("being", type_=_m.being_id.type)
+_BEING = bindparam("being", type_=_m.being_id.type)
 _HAS_OWN_ID = (dialect.in_list(_m.id, "ids"), dialect.unindexed(_m.being_id) == _BEING)
 
 _SELECT_MEMORIES = select(*MEMORY_COLUMNS).where(*_HAS_OWN_ID)
@@ -90,20 +67,16 @@ _RANKING_STATE = RowMap(
 )
 _SELECT_RANKING_STATES = select(_m.id, *_RANKING_STATE.columns).where(*_HAS_OWN_ID)
 
-
-def _count_by_status(status: Status) -> ColumnElement[int]:
-    return func.count(case((_m.status == status, 1)))
-
-
+_ACTIVE_COUNT = func.count().filter(_m.status == "active")
 _SELECT_CLUSTER_ID = select(_c.id).where(_c.id == bindparam("cluster"), _c.being_id == _BEING)
 _parents = clusters.alias("parents")
 _CLUSTER_SUMMARY = RowMap(
     ClusterSummary,
     clusters,
     parent=func.coalesce(_parents.c.name, ""),
-    active=_count_by_status("active"),
-    dying=_count_by_status("dying"),
-    dead=_count_by_status("dead"),
+    active=_ACTIVE_COUNT,
+    dying=func.count().filter(_m.status == "dying"),
+    dead=func.count().filter(_m.status == "dead"),
 )
 _SELECT_CLUSTER_SUMMARIES = (
     select(*_CLUSTER_SUMMARY.columns)
@@ -112,7 +85,7 @@ _SELECT_CLUSTER_SUMMARIES = (
     .outerjoin(memories, and_(_m.being_id == _c.being_id, _m.cluster_id == _c.id))
     .where(_c.being_id == _BEING)
     .group_by(_c.id)
-    .order_by(_c.is_root.desc(), _count_by_status("active").desc(), _c.name, _c.id)
+    .order_by(_c.is_root.desc(), _ACTIVE_COUNT.desc(), _c.name, _c.id)
 )
 _previous = memories.alias("previous")
 _PREVIOUS_HAPPENED_AT = (
@@ -137,9 +110,7 @@ _SELECT_CLUSTER_MEMORIES = (
 )
 
 _IS_CHANGE_EVENT = and_(_a.being_id == _BEING, dialect.equals_any(_a.event, "update", "forget", "patrol"))
-_SELECT_LAST_AUDIT = select(func.max(_a.seq), func.count(case((_IS_CHANGE_EVENT, 1)))).where(
-    _a.seq > bindparam("after")
-)
+_SELECT_LAST_AUDIT = select(func.max(_a.seq), func.count().filter(_IS_CHANGE_EVENT)).where(_a.seq > bindparam("after"))
 # In the order of numbers, which all beings share, so that nothing before `after` is read again.
 _SELECT_VECTORS_STORED_AFTER = (
     select(_m.seq, _e.vector)

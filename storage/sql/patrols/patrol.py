@@ -10,17 +10,7 @@ from typing import Any, TypeVar
 
 from sqlalchemy import ClauseElement, bindparam, case, func, literal_column, or_, select
 
-from madeleine.memory.model import (
-    Cluster,
-    ClusterId,
-    ContentHash,
-    Memory,
-    MemoryId,
-    ModelName,
-    RunId,
-    Scope,
-    Vector,
-)
+from madeleine.memory.model import Cluster, ClusterId, ContentHash, Memory, MemoryId, ModelName, RunId, Scope, Vector
 from madeleine.memory.patrol_records import (
     ClusterCounts,
     DecisionRequestId,

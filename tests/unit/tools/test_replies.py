@@ -22,13 +22,7 @@ from madeleine.memory.recall.recall import RecallResult
 from madeleine.memory.recall.search import MemoryPage
 from madeleine.server.mcp.lines import encode_message
 from madeleine.tools.arguments import Arguments
-from madeleine.tools.reading import (
-    RecallFormat,
-    memory_page_as_json,
-    recall_as_json,
-    recall_memory,
-    recall_tool,
-)
+from madeleine.tools.reading import RecallFormat, memory_page_as_json, recall_as_json, recall_memory, recall_tool
 from madeleine.tools.replies import (
     crash_answer,
     hit_json,

@@ -9,13 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from madeleine.memory.model import DatedAction, Memory
-from madeleine.memory.rules.prompting import (
-    LIST_FORMAT,
-    PROMPT_FORMAT,
-    AnswerFormat,
-    fragments_format,
-    recallable_text,
-)
+from madeleine.memory.rules.prompting import LIST_FORMAT, PROMPT_FORMAT, AnswerFormat, fragments_format, recallable_text
 from tests.doubles import a_memory
 
 TEXTS = st.text(st.sampled_from("ab <>/&'\n港memoryrecall"), max_size=20)

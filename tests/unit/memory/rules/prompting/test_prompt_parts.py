@@ -11,14 +11,7 @@ from hypothesis import strategies as st
 
 from madeleine.memory.model import DatedAction
 from madeleine.memory.rules import prompting
-from madeleine.memory.rules.prompting import (
-    PROMPT_PARTS,
-    SNAPSHOT,
-    SYSTEM_PROMPT,
-    TURN,
-    PromptPart,
-    without_tags,
-)
+from madeleine.memory.rules.prompting import PROMPT_PARTS, SNAPSHOT, SYSTEM_PROMPT, TURN, PromptPart, without_tags
 from tests.doubles import a_memory
 
 AT = datetime(2026, 3, 1, 18, 5, tzinfo=UTC)
@@ -38,7 +31,7 @@ ENTRIES: dict[PromptPart, list[str]] = {
     "map": [prompting.named_entry("Kitchen", "beside the hall")],
     "notes": [prompting.dated_entry("todo", AT, "Buy bread"), prompting.dated_entry("reminder", AT, "Call Ann")],
     "knowledge": [prompting.named_entry("Router", "in the hall")],
-    "diary": [prompting.diary_entry("2026-02-28", "A quiet day.\nWe baked.")],
+    "diary": [prompting.named_entry("2026-02-28", "A quiet day.\nWe baked.")],
     "recent_nodes": [
         prompting.scene_entry(
             a_memory(
@@ -182,7 +175,7 @@ def test_no_stored_text_leaves_its_line_or_closes_its_block(name: str, text: str
         prompting.named_entry(name, text),
         prompting.list_item(text),
         prompting.dated_entry(name, AT, text),
-        prompting.diary_entry("2026-03-01", text),
+        prompting.named_entry("2026-03-01", text),
         prompting.scene_entry(memory),
         prompting.dated_entry("chat", AT, text),
         prompting.message_entry(AT, "user", name, text),
