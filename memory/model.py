@@ -146,12 +146,12 @@ class Memory:
     resembles: MemoryId | None = None
 
     @property
-    def embed_text(self) -> str:
-        return embed_text(self.scene, self.feeling)
+    def embedded_text(self) -> str:
+        return embedded_text(self.scene, self.feeling)
 
     @property
     def content_hash(self) -> ContentHash:
-        return content_hash(self.embed_text)
+        return content_hash(self.embedded_text)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -213,7 +213,7 @@ def when_date(item: WhenItem) -> str:
     return moment.date().isoformat() if moment else text
 
 
-def embed_text(scene: Scene, feeling: str) -> str:
+def embedded_text(scene: Scene, feeling: str) -> str:
     """The text that is embedded: when + action + feeling (spec P4).
 
     Behind a plain date, entries with an action are what a survivor has absorbed (spec P6 ❹): not embedded, for a model

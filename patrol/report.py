@@ -4,17 +4,15 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import asdict, dataclass, field
-from typing import Any, Literal
+from typing import Any, Literal, get_args
 
 from madeleine.memory.model import RunId
 from madeleine.patrol.deciding.requests import AGENT_GUIDANCE, GUIDANCE_INTRODUCTION, DecisionRequest, agent_request
 
 StepName = Literal["assign", "age", "flag", "consolidate", "revive", "split", "merge", "compress", "diary"]
-STEPS: tuple[StepName, ...] = (
-    "assign", "age", "flag", "consolidate", "revive", "split", "merge", "compress", "diary",
-)  # fmt: skip
+PATROL_STEPS: tuple[StepName, ...] = get_args(StepName)
 """❶ to ❼ of spec P6, then what spec L3 and P8 add."""
-PATROL_STEP_SYMBOLS: Mapping[StepName, str] = dict(zip(STEPS, "❶❷❸❹❺❻❼++", strict=True))
+PATROL_STEP_SYMBOLS: Mapping[StepName, str] = dict(zip(PATROL_STEPS, "❶❷❸❹❺❻❼++", strict=True))
 
 
 @dataclass(frozen=True, slots=True)

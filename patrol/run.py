@@ -22,7 +22,7 @@ from madeleine.patrol.context import PatrolContext, PatrolServices
 from madeleine.patrol.deciding.answers import Decision
 from madeleine.patrol.deciding.requests import DecisionRequest
 from madeleine.patrol.deciding.resolution import DECISION_TYPES, apply_decisions, offer_to_agent, resolve_with_model
-from madeleine.patrol.report import STEPS, PatrolProgress, PatrolReport, StepName, StepReport
+from madeleine.patrol.report import PATROL_STEPS, PatrolProgress, PatrolReport, StepName, StepReport
 from madeleine.patrol.steps.assign import ASSIGNMENT_BATCH, assign_to_clusters, prepare_assignment
 from madeleine.patrol.steps.mechanical import MECHANICAL_STEPS
 
@@ -67,7 +67,7 @@ class Patrol:
         self,
         scope: Scope,
         *,
-        steps: Sequence[StepName] = STEPS,
+        steps: Sequence[StepName] = PATROL_STEPS,
         dry_run: bool = False,
         language: LanguageModel | None = None,
         offer_pending: bool = True,
@@ -235,8 +235,8 @@ SKIPPED_IN_DRY_RUN = "a dry run asks no language model"
 async def run_steps(
     context: PatrolContext, names: Sequence[StepName], on_progress: Callable[[PatrolProgress], None]
 ) -> list[StepReport]:
-    """Run these steps in the order of `STEPS`. A step that fails reports what it had done, and the others follow."""
-    names = [name for name in STEPS if name in names]
+    """Run these steps in their order. A step that fails reports what it had done, and the others follow."""
+    names = [name for name in PATROL_STEPS if name in names]
     reports: list[StepReport] = []
     for done, name in enumerate(names):
         progress = PatrolProgress(name, done, len(names))

@@ -38,7 +38,7 @@ from madeleine.memory.recall.ports import Activation
 from madeleine.memory.rules.dynamics.clustering import ROOT_PROTOTYPES
 from madeleine.patrol.context import PatrolConfig, PatrolServices
 from madeleine.patrol.ports import PatrolTransaction
-from madeleine.patrol.report import STEPS, PatrolReport, StepName
+from madeleine.patrol.report import PATROL_STEPS, PatrolReport, StepName
 from madeleine.patrol.run import Patrol
 from madeleine.storage.sql.database.schema import migrate_to_head
 from madeleine.storage.sql.ledger import Ledger, open_ledger
@@ -214,7 +214,7 @@ class Household:
         await self.update(scope, id_, MemoryChanges(**changes))
 
     async def run_patrol(
-        self, language: Any = None, *, scope: Scope = ADA, steps: Sequence[StepName] = STEPS, **fields: Any
+        self, language: Any = None, *, scope: Scope = ADA, steps: Sequence[StepName] = PATROL_STEPS, **fields: Any
     ) -> PatrolReport:
         self.clock.advance(MOMENT)
         return await self.patrol(scope, language=language, steps=steps, **fields)

@@ -23,7 +23,7 @@ from madeleine.memory.recall.recall import Recall
 from madeleine.memory.recall.search import BrowseMemories, MessageSearch, Search, query_terms
 from madeleine.memory.recall.selection import RecallQuery
 from madeleine.patrol.context import PatrolServices
-from madeleine.patrol.report import STEPS, PatrolReport, StepName
+from madeleine.patrol.report import PATROL_STEPS, PatrolReport, StepName
 from madeleine.patrol.run import Patrol
 from madeleine.server.wiring.open_memory import OpenMemory
 
@@ -43,7 +43,7 @@ class Variant:
 
     @property
     def steps(self) -> tuple[StepName, ...]:
-        return tuple(step for step in STEPS if step not in self.without)
+        return tuple(step for step in PATROL_STEPS if step not in self.without)
 
 
 FULL = Variant("full")

@@ -92,7 +92,7 @@ def memory_of(
 
 
 def batch_of(memories: Sequence[Memory]) -> StoreBatch:
-    vectors = {memory.content_hash: vector_of(memory.embed_text) for memory in memories}
+    vectors = {memory.content_hash: vector_of(memory.embedded_text) for memory in memories}
     return StoreBatch(new=tuple(memories), model=MODEL, vectors=vectors)
 
 

@@ -65,7 +65,7 @@ class UpdateMemory:
         if changes.text is None:  # a vector that the memory lacks is filled in by the background
             embedded = EmbeddedTexts(await self.ledger.vectors(self.embedder.model, [memory.content_hash]))
         else:
-            embedded = await embed_cached(self.embedder, self.ledger, [memory.embed_text])
+            embedded = await embed_cached(self.embedder, self.ledger, [memory.embedded_text])
         return await asyncio.shield(self._commit(scope, memory_id, changes, embedded))
 
     async def _commit(

@@ -62,7 +62,7 @@ class IndexKeeper:
         `EmbeddingUnavailable`."""
         done = 0
         while memories := await self.source.without_vector(self.embedder.model, limit=EMBED_BATCH_SIZE):
-            embedded = await embed_cached(self.embedder, self.source, [memory.embed_text for memory in memories])
+            embedded = await embed_cached(self.embedder, self.source, [memory.embedded_text for memory in memories])
             if embedded.error:
                 raise embedded.error
             await self.source.add_missing_vectors(self.embedder.model, embedded.vectors)
@@ -116,7 +116,7 @@ async def index_points(
             memory=memory,
             words=memory_words(memory),
             vector=vectors.get(memory.content_hash)
-            if embedder.coverage(memory.embed_text) >= MIN_LEGIBLE_SHARE
+            if embedder.coverage(memory.embedded_text) >= MIN_LEGIBLE_SHARE
             else None,
             tokens=count,
         )

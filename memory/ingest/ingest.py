@@ -30,7 +30,7 @@ from madeleine.memory.model import (
     Scope,
     Vector,
     content_hash,
-    embed_text,
+    embedded_text,
 )
 from madeleine.memory.rules.storing.chunk_scoring import MIN_IMPORTANCE, chunk_category, importance, novelty, salience
 from madeleine.memory.rules.storing.chunking import DEFAULT_LIMITS, ChunkLimits, split_into_chunks
@@ -122,7 +122,7 @@ class Ingest:
         pieces = [piece async for piece in self._pieces(text)]
         # In a thread: there may be thousands, at a millisecond each, and the event loop has other calls to answer.
         scenes = await asyncio.to_thread(_scenes_of_pieces, request, pieces)
-        texts = [embed_text(new.scene, new.feeling) for new in scenes.values()]
+        texts = [embedded_text(new.scene, new.feeling) for new in scenes.values()]
         embedded = await embed_cached(self.embedder, self.ledger, texts)
         await turn
         scored = await self._scored(scope, scenes, embedded.vectors)
@@ -208,7 +208,7 @@ class Ingest:
         rarities = await self.rarity.rarities(scope, [new.scene.action for new in scenes.values()])
 
         def score(start: int, new: NewScene, rarity: float) -> tuple[Chunk, NewScene]:
-            text = embed_text(new.scene, new.feeling)
+            text = embedded_text(new.scene, new.feeling)
             vector = vectors.get(content_hash(text))
             newness = 1.0 if vector is None else novelty(vector, centroid, legible=self.embedder.coverage(text))
             salient = salience(Reading(new.scene.action), rarity=rarity)

@@ -122,7 +122,9 @@ class StoreScenes:
         with each memory that is to be reinforced; if it raises, nothing is stored."""
         now = self.now()
         memories = [new_memory(scope, scene, now) for scene in scenes]
-        embedded = await embed_cached(self.embedder, self.ledger, [memory.embed_text for memory in memories], vectors)
+        embedded = await embed_cached(
+            self.embedder, self.ledger, [memory.embedded_text for memory in memories], vectors
+        )
         # Before the lock is taken: the model may be busy, and nobody's store should wait for that.
         points = await index_points(memories, embedded.vectors, self.embedder)
         drafts = list(zip(scenes, points, strict=True))

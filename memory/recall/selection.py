@@ -52,7 +52,7 @@ async def rerank(
 ) -> RankedCandidates:
     """Score the best `limit` candidates with a cross-encoder (spec L2, step 4). The others follow in their order, with
     scores scaled to stay below. Returns `ranked` with a notice if the model is unavailable."""
-    texts = {memory.id: memory.embed_text for memory in await ledger.memories(scope, ranked.ids[:limit])}
+    texts = {memory.id: memory.embedded_text for memory in await ledger.memories(scope, ranked.ids[:limit])}
     if not texts:
         return ranked
     try:

@@ -128,7 +128,7 @@ class Remember:
         findings = [
             _redacted_finding(finding, redaction) for finding, redaction in zip(findings, redactions, strict=True)
         ]
-        keys = keys or [finding_key(session_id, finding) for finding in findings]
+        keys = keys or [finding_idempotency_key(session_id, finding) for finding in findings]
         earlier = await self.ledger.key_outcomes(scope, keys)
         similar = await self.similar.near(scope, [finding.extracted.essence for finding in findings])
         results: dict[int, RememberResult] = {}
@@ -193,7 +193,7 @@ def _redacted_finding(finding: Finding, redaction: Redaction) -> Finding:
     return replace(redaction.fields(finding, "dialogue"), extracted=extracted)
 
 
-def finding_key(session_id: str, finding: Finding) -> str:
+def finding_idempotency_key(session_id: str, finding: Finding) -> str:
     """The same for the same essence and lesson of the same messages."""
     positions = [message.position for message in finding.sources]
     return f"observed-{json_digest([session_id, positions, finding.extracted.essence, finding.extracted.lesson])}"

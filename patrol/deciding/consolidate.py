@@ -144,7 +144,7 @@ class ConsolidateCluster(DecisionType[Consolidation]):
         return await asyncio.to_thread(consolidation_requests, clusters[0], memories, vectors)
 
     def new_texts(self, answer: Consolidation, current: RequestState) -> list[str]:
-        return [memory.embed_text for memory in changed_memories(answer, current) if _is_rewritten(memory, current)]
+        return [memory.embedded_text for memory in changed_memories(answer, current) if _is_rewritten(memory, current)]
 
     async def apply(self, work: UnitOfWork, answer: Consolidation, current: RequestState) -> dict[str, int]:
         changed = changed_memories(answer, current)

@@ -199,9 +199,7 @@ def _prompt_text(request: DecisionRequest) -> str:
             lines = (f"- {quoted(f'{memory.when}: {memory.text}')}" for memory in request.memories)
             return SESSION_SUMMARY_PROMPT.format(session_content=tagged_lines(*lines))
         case "diary":
-            entries: list[dict[str, Any]] = []
-            if request.earlier:
-                entries.append({"earlier": _quoted_lines(request.earlier)})
+            entries: list[dict[str, Any]] = [{"earlier": _quoted_lines(request.earlier)}] if request.earlier else []
             if request.think:
                 entries.append({"think": [quoted(point) for point in request.think]})
             entries += [_memory_fields(memory, "diary") for memory in request.memories]

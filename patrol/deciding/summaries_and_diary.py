@@ -165,7 +165,7 @@ class CompressSessions(DecisionType[SessionSummary]):
         return compression_requests(key, await self.context.reads.session_memories(key))
 
     def new_texts(self, answer: SessionSummary, current: RequestState) -> list[str]:
-        return [summary_memory(answer.summary, current, self.context.services.now()).embed_text]
+        return [summary_memory(answer.summary, current, self.context.services.now()).embedded_text]
 
     async def apply(self, work: UnitOfWork, answer: SessionSummary, current: RequestState) -> dict[str, int]:
         summary = summary_memory(answer.summary, current, self.context.services.now())

@@ -149,7 +149,7 @@ async def prepare_assignment(context: PatrolContext) -> PreparedInputs:
     unread = await services.ledger.unread_notes(context.scope, type=SCENE_NOTE_TYPE)
     memories, notes = memories_from_notes(unread, context.scope, services.now(), services.redact)
     sentences = [sentence for sentences in clustering.ROOT_PROTOTYPES.values() for sentence in sentences]
-    embedded = await services.embed([*sentences, *(memory.embed_text for memory in memories)])
+    embedded = await services.embed([*sentences, *(memory.embedded_text for memory in memories)])
     if embedded.error:
         logger.warning("memories get their clusters at a later patrol: %s", embedded.error)
         return PreparedInputs(tuple(memories), tuple(notes))

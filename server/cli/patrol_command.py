@@ -18,7 +18,7 @@ from rich.text import Text
 from madeleine.memory.errors import InvalidInput
 from madeleine.memory.model import BeingId, Scope
 from madeleine.memory.patrol_records import PatrolRun
-from madeleine.patrol.report import STEPS, PatrolProgress
+from madeleine.patrol.report import PATROL_STEPS, PatrolProgress
 from madeleine.server.attach.client import patrol_events, start_host
 from madeleine.server.attach.connector import NoHost
 from madeleine.server.cli.output import client_settings, console, host_tool, print_json, printable
@@ -113,10 +113,10 @@ async def call_run_patrol(settings: Settings, arguments: Mapping[str, Any]) -> d
 def parse_steps(written: str) -> list[str]:
     """Names separated by commas. Raises `InvalidInput`."""
     steps = split_names(written)
-    if unknown := [name for name in steps if name not in STEPS]:
-        raise InvalidInput(f"--steps: there is no step {unknown[0]!r}. Known are {', '.join(STEPS)}.")
+    if unknown := [name for name in steps if name not in PATROL_STEPS]:
+        raise InvalidInput(f"--steps: there is no step {unknown[0]!r}. Known are {', '.join(PATROL_STEPS)}.")
     if not steps:
-        raise InvalidInput(f"--steps: name some of {', '.join(STEPS)}, separated by commas.")
+        raise InvalidInput(f"--steps: name some of {', '.join(PATROL_STEPS)}, separated by commas.")
     return list(steps)
 
 

@@ -92,9 +92,9 @@ async def test_nothing_of_a_forgotten_memory_is_in_any_file(tmp_path: Path, seed
     embedder = DenseWords(dim=96)
     async with open_memory(Settings(data_dir=tmp_path), embedder=embedder) as memory:
         secret = await lived(memory, random.Random(seed))
-        rows = [embedder.vector(secret.embed_text)]
+        rows = [embedder.vector(secret.embedded_text)]
         [now] = (await memory.use.browse.by_ids(ADA, [secret.id])).memories
-        rows.append(embedder.vector(now.embed_text))
+        rows.append(embedder.vector(now.embedded_text))
         assert set(found_in(tmp_path, MORE_WORDS, rows[1:])) == {*MORE_WORDS, "vector"}  # it finds what is there
         answer = await memory.use.forget(ADA, [secret.id])
         assert (answer.erased, answer.missing, answer.bytes_gone) == ((secret.id,), (), True)
@@ -115,7 +115,7 @@ async def test_the_note_that_it_came_from_and_the_cluster_that_it_named_are_gone
         [named] = [one for one in await memory.use.browse.clusters(ADA) if not one.is_root]
         assert named.name == "xylophonisers"
         inside = await memory.use.browse.by_cluster(ADA, named.id, limit=9)
-        rows = [embedder.vector(one.embed_text) for one in inside.memories]
+        rows = [embedder.vector(one.embedded_text) for one in inside.memories]
         assert found_in(tmp_path, ["xylophonisers", "Brandauerin"], rows)
         answer = await memory.use.forget(ADA, [one.id for one in inside.memories])
         assert answer.bytes_gone
@@ -203,7 +203,7 @@ async def test_what_patrols_have_made_of_it_is_gone_too(tmp_path: Path) -> None:
             if one.scene.action.endswith("day 9")
         ]
         assert secret in [item.action for item in survivor.scene.when if isinstance(item, DatedAction)]
-        rows = [embedder.vector(stored[0].memory.embed_text)]
+        rows = [embedder.vector(stored[0].memory.embedded_text)]
         assert set(found_in(tmp_path, words, rows)) == {*words, "vector"}
         told = await use.forget(ADA, [stored[0].memory.id])
         assert (told.bytes_gone, told.diary_entries) == (True, 1)
@@ -226,7 +226,7 @@ async def test_what_another_memory_has_in_common_with_it_stays(tmp_path: Path) -
         [mine] = await memory.use.store(ADA, [NewScene(scene=scene)])
         [theirs] = await memory.use.store(BOB, [NewScene(scene=scene)])
         await memory.use.forget(ADA, [mine.memory.id, theirs.memory.id])
-        row = embedder.vector(theirs.memory.embed_text)
+        row = embedder.vector(theirs.memory.embedded_text)
         assert found_in(tmp_path, ["Brandauerin"])
         assert found_in(tmp_path, vectors=[row])
         assert (await memory.use.browse.by_ids(BOB, [theirs.memory.id])).memories == (theirs.memory,)
@@ -272,7 +272,7 @@ async def test_while_others_store_recall_and_patrol_nothing_else_is_lost_and_not
                 answer = await forget(stored[0].memory)
                 assert answer.bytes_gone
             busy = False
-        rows = [embedder.vector(one.embed_text) for one in secrets]
+        rows = [embedder.vector(one.embedded_text) for one in secrets]
         await memory.use.forget(ADA, [secrets[0].id])
         assert found_in(tmp_path, ["xylophoniser", "Brandauerin"], rows) == {}
         await memory.keeper.catch_up()

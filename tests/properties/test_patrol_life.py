@@ -21,7 +21,7 @@ from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, ru
 from madeleine.memory.errors import CannotUndo, StorageError
 from madeleine.memory.model import MemoryId, RunId, Scope
 from madeleine.patrol.deciding.requests import DecisionRequest
-from madeleine.patrol.report import STEPS, PatrolReport
+from madeleine.patrol.report import PATROL_STEPS, PatrolReport
 from tests.doubles import ADA, BOB, Clock
 from tests.household import Household, all_texts, household, kept_rows, new_store
 from tests.properties.random_mind import decision_on, random_model
@@ -191,7 +191,7 @@ class Life(RuleBasedStateMachine):
         assert self.told() == before
 
     def _patrol(self, scope: Scope, chance: Random, **fields: Any) -> PatrolReport:
-        steps = STEPS if chance.random() < 0.8 else chance.sample(STEPS, 3)
+        steps = PATROL_STEPS if chance.random() < 0.8 else chance.sample(PATROL_STEPS, 3)
         mind = random_model(chance) if chance.random() < 0.7 else None
         report: PatrolReport = self.do(self.home.run_patrol(mind, scope=scope, steps=steps, **fields))
         self.offers += report.pending

@@ -12,7 +12,7 @@ from madeleine.memory.model import (
     DatedAction,
     Scene,
     content_hash,
-    embed_text,
+    embedded_text,
     happened_at,
     parse_moment,
     scene_to_text,
@@ -63,18 +63,18 @@ def test_the_text_that_is_embedded_is_when_action_and_feeling() -> None:
         dialogue=("Yes!",),
         sensory=("coffee",),
     )
-    assert embed_text(scene, "proud") == "2026-02-26 Chose the name proud"
+    assert embedded_text(scene, "proud") == "2026-02-26 Chose the name proud"
 
 
 def test_a_timeline_of_dated_actions_alone_is_embedded_whole() -> None:
     """spec P4: behind a plain date they are what was absorbed, which would drown what the memory says itself."""
     scene = Scene(action="Chose the name", when=(DatedAction("2026-02-27T09:00", "slept on it"),))
-    assert embed_text(scene, "") == "2026-02-27 slept on it Chose the name"
+    assert embedded_text(scene, "") == "2026-02-27 slept on it Chose the name"
 
 
 def test_a_scene_with_an_action_alone_embeds_that_action() -> None:
     """spec P4"""
-    assert a_memory("Chose the name").embed_text == "Chose the name"
+    assert a_memory("Chose the name").embedded_text == "Chose the name"
 
 
 def test_what_is_not_embedded_does_not_change_the_content_hash() -> None:

@@ -14,7 +14,7 @@ from madeleine.memory.errors import IndexUnavailable, StorageError
 from madeleine.memory.model import ModelName
 from madeleine.memory.patrol_records import UndoResult
 from madeleine.patrol.context import PatrolServices
-from madeleine.patrol.report import PATROL_STEP_SYMBOLS, STEPS, PatrolProgress, StepName
+from madeleine.patrol.report import PATROL_STEP_SYMBOLS, PATROL_STEPS, PatrolProgress, StepName
 from madeleine.patrol.run import SKIPPED_WITHOUT_KEY, Patrol, PatrolEvent
 from tests.doubles import ADA, BOB, Clock, FakeActivationLog, FakeWordStatistics, WordEmbedder, a_memory, unit
 from tests.fakes.patrol_ledger import FakePatrolLedger
@@ -56,7 +56,7 @@ def scene(action: str, **fields: object) -> str:
 async def test_the_steps_run_in_the_order_of_the_spec(home: Household) -> None:
     """spec P6: ❶ to ❼, in that order; then what spec L3 and P8 add."""
     report = await home.patrol(ADA)
-    assert [step.name for step in report.steps] == list(STEPS)
+    assert [step.name for step in report.steps] == list(PATROL_STEPS)
     assert [step["step"] for step in report.as_json()["steps"]] == list("❶❷❸❹❺❻❼++")
 
 
@@ -70,7 +70,9 @@ async def test_progress_is_told_after_each_step(home: Household) -> None:
     """spec P12"""
     told: list[PatrolProgress] = []
     await home.patrol(ADA, on_progress=told.append)
-    assert [(news.step, news.done, news.total) for news in told] == [(name, i + 1, 9) for i, name in enumerate(STEPS)]
+    assert [(news.step, news.done, news.total) for news in told] == [
+        (name, i + 1, 9) for i, name in enumerate(PATROL_STEPS)
+    ]
 
 
 async def test_steps_that_need_a_key_are_skipped_with_the_words_of_the_spec(
@@ -194,7 +196,7 @@ async def test_memories_that_waited_get_their_cluster_when_the_model_is_back(hom
     [memory] = home.ledger.state.memories.values()
     home.embedder.available = True
     await home.ledger.add_vectors(
-        home.embedder.model, {memory.content_hash: home.embedder.vector(memory.embed_text)}
+        home.embedder.model, {memory.content_hash: home.embedder.vector(memory.embedded_text)}
     )  # as the background work does
     await home.patrol(ADA)
     assert home.ledger.memory(memory).cluster_id is not None
@@ -318,7 +320,7 @@ async def test_a_failing_step_changes_nothing_and_the_patrol_goes_on(home: House
     home.ledger.put(a_memory("old", session_count=75))
 
     for _ in range(3):
-        home.ledger.put(alike := a_memory("tea with Ann"), home.embedder.vector(alike.embed_text))
+        home.ledger.put(alike := a_memory("tea with Ann"), home.embedder.vector(alike.embedded_text))
     home.words.fails_with = IndexUnavailable("The index sleeps. Wake it.")
     report = await home.patrol(ADA)
     result = {step.name: step for step in report.steps}

@@ -11,7 +11,7 @@ import json
 import sqlalchemy as sa
 from alembic import op
 
-from madeleine.memory.model import DatedAction, Scene, content_hash, embed_text
+from madeleine.memory.model import DatedAction, Scene, content_hash, embedded_text
 
 revision = "0005"
 down_revision = "0004"
@@ -128,7 +128,7 @@ def _embed_without_what_was_absorbed() -> None:
     )
     for id_, action, when, feeling, old in found.fetchall():
         items = tuple(item if isinstance(item, str) else DatedAction(**item) for item in json.loads(when))
-        new = content_hash(embed_text(Scene(action=action, when=items), feeling))
+        new = content_hash(embedded_text(Scene(action=action, when=items), feeling))
         if new != old:
             connection.execute(
                 sa.text("UPDATE memories SET content_hash = :new WHERE id = :id"), {"new": new, "id": id_}

@@ -58,7 +58,7 @@ class Home:
 
     async def commit(self, *memories: Memory, scope: Scope = ADA, embedded: bool = True) -> None:
         """Into the ledger alone, which leaves a mark for each."""
-        vectors = {memory.content_hash: self.embedder.vector(memory.embed_text) for memory in memories}
+        vectors = {memory.content_hash: self.embedder.vector(memory.embedded_text) for memory in memories}
         await self.ledger.memories.commit(
             scope, StoreBatch(new=memories, model=self.embedder.model, vectors=vectors if embedded else {})
         )

@@ -44,7 +44,7 @@ async def test_each_memory_has_its_own_vector_and_none_before_it_is_embedded() -
     """spec T5"""
     embedder = LatinEmbedder()
     one, waiting, other = a_memory("Played the violin"), a_memory("Lit a lantern"), a_memory("Ate saffron")
-    vectors = {memory.content_hash: embedder.vector(memory.embed_text) for memory in (other, one)}
+    vectors = {memory.content_hash: embedder.vector(memory.embedded_text) for memory in (other, one)}
     points = await index_points([one, waiting, other], vectors, embedder)
     assert [point.memory for point in points] == [one, waiting, other]
     assert [point.vector is vectors.get(point.memory.content_hash) for point in points] == [True] * 3

@@ -15,7 +15,7 @@ from madeleine.memory.errors import IndexUnavailable, InvalidInput, KeyConflict
 from madeleine.memory.index import IndexPoint
 from madeleine.memory.ingest.index_keeper import IndexKeeper
 from madeleine.memory.ingest.store import NewScene, StoreScenes
-from madeleine.memory.model import Category, Memory, MemoryId, Scene, Scope, Status, Vector, embed_text
+from madeleine.memory.model import Category, Memory, MemoryId, Scene, Scope, Status, Vector, embedded_text
 from madeleine.memory.patrol_records import PatrolChanges
 from madeleine.memory.recall.recall import Recall
 from madeleine.memory.recall.selection import RecallQuery
@@ -121,7 +121,7 @@ def scene(
 
 
 def cosine(embedder: WordEmbedder, one: NewScene, other: NewScene) -> float:
-    mine, theirs = [embedder.vector(embed_text(new.scene, new.feeling)) for new in (one, other)]
+    mine, theirs = [embedder.vector(embedded_text(new.scene, new.feeling)) for new in (one, other)]
     return float(np.dot(mine, theirs))
 
 

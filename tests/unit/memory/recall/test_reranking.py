@@ -21,7 +21,7 @@ async def test_the_models_scores_take_the_place_of_the_profiles(home: Home) -> N
     assert ids(found) == ids([FACTS[2], FACTS[3], FACTS[1], FACTS[0]])
     assert [score for _, score in found.memories] == [0.9, 0.8, 0.2, 0.1]
     assert found.notices == ()
-    assert reranker.asked == [("harbor", [memory.embed_text for memory in FACTS])]
+    assert reranker.asked == [("harbor", [memory.embedded_text for memory in FACTS])]
 
 
 async def test_only_the_best_are_looked_at_and_the_others_stay_behind_them(home: Home) -> None:

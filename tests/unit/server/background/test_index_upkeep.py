@@ -78,7 +78,7 @@ class House:
 
     async def write(self, memory: Memory, *, embedded: bool = True) -> None:
         """Into the ledger alone, which leaves a mark."""
-        vectors = {memory.content_hash: self.embedder.vector(memory.embed_text)} if embedded else {}
+        vectors = {memory.content_hash: self.embedder.vector(memory.embedded_text)} if embedded else {}
         await self.ledger.memories.commit(ADA, StoreBatch(new=(memory,), model=self.embedder.model, vectors=vectors))
 
     async def turns(self, count: int) -> list[Turn]:
