@@ -16,7 +16,7 @@ from madeleine.memory.model import Category, Emotion, Memory, MemoryId, Scope, S
 @dataclass(frozen=True, slots=True)
 class WordingSignals:
     """Signals in the wording of a memory. `asks`: it ends with a question. `tells_when`: it mentions a day or a span of
-    time. `prefers`: somebody states a preference. `first_person`: share in [0, 1] told by "I" or "we"."""
+    time. `prefers`: somebody mentions a preference. `first_person`: share in [0, 1] told by "I" or "we"."""
 
     asks: bool = False
     tells_when: bool = False

@@ -15,6 +15,7 @@ from pydantic import BeforeValidator, Field
 from madeleine.memory.chat import Message
 from madeleine.memory.context.values import CONTEXT_BLOCKS, BuiltContext, ContextBlock, ContextFlags, ContextQuery
 from madeleine.memory.model import BeingId, Memory, scene_to_text
+from madeleine.memory.patrol_records import DiaryEntry
 from madeleine.memory.rules.prompting import MAX_MESSAGE_CHARS, memories_in_prompt_order, truncated
 from madeleine.tools.arguments import Arguments, LongText, Short, read_arguments
 from madeleine.tools.profile import show_profile
@@ -85,7 +86,7 @@ def context_as_json(context: BuiltContext, query: ContextQuery) -> dict[str, Any
         "memories": _json_list(context.memories, hit_json),
         "history_current_chat": _json_list(context.history_current_chat, chat_message_json),
         "history_recent": _json_list(context.history_recent, chat_message_json),
-        "diary": _json_list(context.diary, asdict),
+        "diary": _json_list(context.diary, diary_day_json),
         "thoughts": _json_list(context.thoughts, str),
         "tags_placeholder": _json_list(context.tags_placeholder, str),
     }
@@ -106,6 +107,10 @@ def context_as_json(context: BuiltContext, query: ContextQuery) -> dict[str, Any
 
 def _json_list(items: Any, as_json: Any) -> list[Any] | None:
     return None if items is None else [as_json(item) for item in items]
+
+
+def diary_day_json(day: DiaryEntry) -> dict[str, Any]:
+    return fields_of(day, "date text")
 
 
 def recent_memory_json(memory: Memory) -> dict[str, Any]:
@@ -206,7 +211,7 @@ async def read_recent_memories(call: Call) -> str:
 
 async def read_diary(call: Call) -> str:
     context = await _build_block(call, "diary")
-    return _json_text({"diary": [asdict(day) for day in context.diary or ()]})
+    return _json_text({"diary": [diary_day_json(day) for day in context.diary or ()]})
 
 
 async def read_profile(call: Call) -> str:

@@ -7,26 +7,19 @@ from collections.abc import Callable, Iterable
 from dataclasses import KW_ONLY, dataclass, field, replace
 from datetime import date, datetime, timedelta
 from operator import attrgetter
-from typing import Protocol, TypeVar
+from typing import TypeVar
 
 from madeleine.memory.chat import Message
 from madeleine.memory.context.ports import ContextLedger
 from madeleine.memory.context.profile import entries_in_display_order
 from madeleine.memory.context.prompt import ContextMaterial, FittedPrompt, fit_prompt, prompt_entries
-from madeleine.memory.context.values import (
-    LITE_LIMIT,
-    BuiltContext,
-    ChatTurn,
-    ContextBlock,
-    ContextFlags,
-    ContextQuery,
-    DiaryDay,
-)
+from madeleine.memory.context.values import LITE_LIMIT, BuiltContext, ChatTurn, ContextBlock, ContextFlags, ContextQuery
 from madeleine.memory.embedding import Embedder
 from madeleine.memory.keyword_search import SearchHit
 from madeleine.memory.model import Scope
 from madeleine.memory.recall.ports import Activation, ActivationLog
 from madeleine.memory.recall.recall import Recall, RecallResult
+from madeleine.memory.recall.search import MessageSearch
 from madeleine.memory.recall.selection import RecallQuery
 from madeleine.memory.rules.prompting import (
     PROMPT_FORMAT,
@@ -55,14 +48,6 @@ _MEMORY_PARTS: frozenset[PromptPart] = frozenset(
 Item = TypeVar("Item")
 
 
-class TagSearch(Protocol):
-    """`memory.recall.search.MessageSearch`."""
-
-    async def __call__(
-        self, scope: Scope, message: str, *, limit: int, include_chat: bool, include_diary: bool = True
-    ) -> tuple[SearchHit, ...]: ...
-
-
 @dataclass(frozen=True, eq=False)
 class BuildContext:
     """The use case. Only memories in the memory block count as recalled: a context is built each turn, and memories
@@ -70,7 +55,7 @@ class BuildContext:
 
     ledger: ContextLedger
     recall: Recall
-    search: TagSearch
+    search: MessageSearch
     embedder: Embedder
     activations: ActivationLog
     _: KW_ONLY
@@ -199,10 +184,7 @@ def context_from_fitted_prompt(query: ContextQuery, material: ContextMaterial, f
         history_recent=remaining("history_recent", material.other_chats, attrgetter("id")),
         diary=None
         if days is None
-        else tuple(
-            DiaryDay(date=day.date, text=day.text if day.date in full_days else first_sentence(day.text))
-            for day in days
-        ),
+        else tuple(day if day.date in full_days else replace(day, text=first_sentence(day.text)) for day in days),
         thoughts=None if thoughts is None else tuple(text for _, text in thoughts),
         tags_placeholder=() if "tags_placeholder" in blocks else None,
         dropped=tuple(fit.dropped()),

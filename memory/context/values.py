@@ -11,6 +11,7 @@ from pydantic import BaseModel, ConfigDict, Field
 from madeleine.memory.chat import Message
 from madeleine.memory.keyword_search import SearchHit
 from madeleine.memory.model import Memory
+from madeleine.memory.patrol_records import DiaryEntry
 
 ContextBlock = Literal[
     "system_prompt", "snapshot", "recent_nodes", "memory_block", "memories",
@@ -76,14 +77,6 @@ class ChatTurn:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class DiaryDay:
-    """A diary entry as shown, in full or shortened. `date` is ISO."""
-
-    date: str
-    text: str
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
 class DroppedPart:
     """`count` entries of `part` that did not fit, and their tokens. `full`: the entries are shown, but shortened."""
 
@@ -98,7 +91,8 @@ class BuiltContext:
     """Lists hold what is left after the reduction; None for a block that was not requested or is disabled.
 
     `prompt` is the whole context as one text, each entry once; `turn` is the part of it that changes with each message.
-    `tokens` is by block, with the prompt's `total`. `shown`: ids of the memories, notes and messages in the prompt.
+    `diary` is in full or shortened. `tokens` is by block, with the prompt's `total`. `shown`: ids of the memories,
+    notes and messages in the prompt.
     """
 
     system_prompt: str = ""
@@ -111,7 +105,7 @@ class BuiltContext:
     memories: tuple[SearchHit, ...] | None = None
     history_current_chat: tuple[Message, ...] | None = None
     history_recent: tuple[Message, ...] | None = None
-    diary: tuple[DiaryDay, ...] | None = None
+    diary: tuple[DiaryEntry, ...] | None = None
     thoughts: tuple[str, ...] | None = None
     tags_placeholder: tuple[str, ...] | None = None
     dropped: tuple[DroppedPart, ...] = ()

@@ -251,10 +251,15 @@ class Reading:
         return min(1.0, mine / words / FIRST_PERSON_DENSITY) if words else 0.0
 
     @cached_property
+    def mentions_preference(self) -> bool:
+        """The wording of a preference stands somewhere in it, in a question too."""
+        return self.matches("preference") or self.matches("request")
+
+    @cached_property
     def states_preference(self) -> bool:
         """It says how the being is to behave, or what the person it serves wants always (spec L1, L2, ruling 15): in
         the first person or about them, not in a question, and not in a line that is marked as an assistant's."""
-        if not (self.matches("preference") or self.matches("request")):
+        if not self.mentions_preference:
             return False
         spoken = [Reading(sentence, self.text) for sentence in split_sentences(_ASSISTANT_LINE.sub("", self.text))]
         return any(

@@ -14,7 +14,6 @@ from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
-from types import FrameType
 from typing import Any
 
 from madeleine.server import EXIT_USAGE
@@ -63,10 +62,9 @@ class Forwarder:
             while self._continues():
                 self._forward_ready()
         self._disconnect()
-        unanswered = list(self._pending.fail(HOST_ENDED_MESSAGE, repeatable_too=True))
+        unanswered = b"".join(self._pending.fail(HOST_ENDED_MESSAGE, repeatable_too=True))
         with suppress(BrokenPipeError):
-            for answer in unanswered:
-                self.client_out.write(answer)
+            self.client_out.write(unanswered)
         return not unanswered
 
     def _continues(self) -> bool:
@@ -158,8 +156,7 @@ class Forwarder:
     def _on_host_gone(self) -> None:
         """Repeat the requests without an answer to the next host, or answer them here."""
         self._disconnect()
-        for answer in self._pending.fail(HOST_ENDED_MESSAGE):
-            self.client_out.write(answer)
+        self.client_out.write(b"".join(self._pending.fail(HOST_ENDED_MESSAGE)))
         if self._pending:
             self._reconnect()
 
@@ -179,8 +176,7 @@ class Forwarder:
             self._connect()
         except HostRefused as refusal:
             self._invalid.clear()
-            for answer in self._pending.fail(str(refusal), repeatable_too=True):
-                self.client_out.write(answer)
+            self.client_out.write(b"".join(self._pending.fail(str(refusal), repeatable_too=True)))
             return
         if handshake := self._pending.repeat_handshake():
             self._to_host += handshake
@@ -205,7 +201,8 @@ def _stop_signal_socket() -> Iterator[socket.socket]:
     writer, stop = socket.socketpair()
     with writer, stop:
         writer.setblocking(False)
-        handlers = {number: signal.signal(number, _ignore_signal) for number in (signal.SIGTERM, signal.SIGINT)}
+        # No work for a handler: the wakeup descriptor is written to.
+        handlers = {number: signal.signal(number, lambda *_: None) for number in (signal.SIGTERM, signal.SIGINT)}
         wakeup = signal.set_wakeup_fd(writer.fileno(), warn_on_full_buffer=False)
         try:
             yield stop
@@ -213,10 +210,6 @@ def _stop_signal_socket() -> Iterator[socket.socket]:
             signal.set_wakeup_fd(wakeup)
             for number, handler in handlers.items():
                 signal.signal(number, handler)
-
-
-def _ignore_signal(signum: int, frame: FrameType | None) -> None:
-    """The wakeup descriptor is written to."""
 
 
 def forward_stdio(data_dir: Path, environment: Mapping[str, str], settings: Mapping[str, str]) -> int:

@@ -73,7 +73,9 @@ class Importer:
                 position = 0
                 chunks = iter(partial(io.TextIOWrapper(binary, encoding="utf-8-sig").read, EXPORT_READ_CHARS), "")
                 exported = read_conversations(chunks, max_text_chars=self._max_text_chars)
-                while (conversation := await asyncio.to_thread(next_conversation, exported, path)) is not None:
+                next_conversation = translate_read_errors(path)(partial(next, exported, None))
+                # In a thread: JSON of some megabytes takes a while.
+                while (conversation := await asyncio.to_thread(next_conversation)) is not None:
                     if isinstance(conversation, UnreadableConversation):
                         title = f" ({conversation.title[:80]!r})" if conversation.title else ""
                         place = f"{path.name}: conversation {conversation.place}{title}"
@@ -128,14 +130,6 @@ def open_export(path: Path, stack: ExitStack) -> list[tuple[str, int, IO[bytes]]
     if not members:
         raise InvalidInput(f"{path} has no conversations.json in it. Give an export of Claude or ChatGPT.")
     return [(member.filename, member.file_size, stack.enter_context(archive.open(member))) for member in members]
-
-
-def next_conversation(
-    exported: Iterator[ExportedConversation | UnreadableConversation], path: Path
-) -> ExportedConversation | UnreadableConversation | None:
-    """In a thread: JSON of some megabytes takes a while."""
-    with translate_read_errors(path):
-        return next(exported, None)
 
 
 @contextmanager

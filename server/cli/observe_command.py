@@ -257,17 +257,16 @@ def since_last_recorded(messages: list[Any], last_key: str | None, overlap: int 
 
 def split_messages(messages: Iterable[Any], limit: int) -> list[Any]:
     """Split each text longer than `limit` characters; nothing is lost. The tool refuses invalid messages."""
-    return [part for message in messages for part in _split_long_message(message, limit)]
-
-
-def _split_long_message(message: Any, limit: int) -> Iterator[Any]:
-    text = message.get("text") if isinstance(message, Mapping) else None
-    if not isinstance(text, str) or len(text) <= limit:
-        yield message
-        return
-    key = message.get("key")
-    for place, part in enumerate(part for part in split_by_length(storable_text(text), limit) if storable_text(part)):
-        yield {**message, "text": part} | ({"key": f"{key}#{place}"} if key and place else {})
+    parts: list[Any] = []
+    for message in messages:
+        text = message.get("text") if isinstance(message, Mapping) else None
+        if not isinstance(text, str) or len(text) <= limit:
+            parts.append(message)
+            continue
+        key = message.get("key")
+        for place, part in enumerate(filter(storable_text, split_by_length(storable_text(text), limit))):
+            parts.append({**message, "text": part} | ({"key": f"{key}#{place}"} if key and place else {}))
+    return parts
 
 
 def _message_batches(messages: Sequence[Any]) -> Iterator[list[Any]]:

@@ -94,7 +94,7 @@ def build_app(
     )
     streamable = StreamableHTTPASGIApp(sessions)
     routes = [
-        Route(HEALTH_PATH, answer_health, methods=["GET"]),
+        Route(HEALTH_PATH, JSONResponse({"status": "ok"}), methods=["GET"]),
         *resource_metadata_routes(settings, resource),
         # A stream is open for hours and a call for milliseconds: each kind has a limit of its own.
         Route(MCP_PATH, protected(streamable, MAX_OPEN_STREAMS), methods=["GET"]),
@@ -113,10 +113,18 @@ def build_app(
             Route(SSE_PATH, protected(serve_stream, MAX_OPEN_STREAMS), methods=["GET"]),
             Route(SSE_MESSAGES_PATH, post_message, methods=["POST"]),
         ]
+    # Pages of other origins cannot read an answer.
+    cors = Middleware(
+        CORSMiddleware,
+        allow_origins=settings.allowed_origins,
+        allow_methods=["GET", "POST", "DELETE"],
+        allow_headers=["*"],
+        expose_headers=["Mcp-Session-Id", "WWW-Authenticate", "Retry-After"],
+    )
     middleware = [
         Middleware(take_language_key),
         Middleware(check_host_and_origin, settings=transport_security_settings(settings)),
-        *cors_middleware(settings),
+        *([cors] if settings.allowed_origins else []),
         Middleware(AuthenticationMiddleware, backend=BearerAuthBackend(verifier, resource_server_url=resource)),
     ]
     asgi = Starlette(
@@ -129,21 +137,6 @@ def build_app(
     return asgi
 
 
-def cors_middleware(settings: HttpSettings) -> list[Middleware]:
-    """Headers for pages of the configured origins. Pages of other origins cannot read an answer."""
-    if not settings.allowed_origins:
-        return []
-    return [
-        Middleware(
-            CORSMiddleware,
-            allow_origins=settings.allowed_origins,
-            allow_methods=["GET", "POST", "DELETE"],
-            allow_headers=["*"],
-            expose_headers=["Mcp-Session-Id", "WWW-Authenticate", "Retry-After"],
-        )
-    ]
-
-
 def resource_metadata_routes(settings: HttpSettings, resource: AnyHttpUrl) -> list[Route]:
     """RFC 9728. Without an issuer there is no authorization server to name, which the RFC allows and the SDK does
     not: then this page stands in for it."""
@@ -153,15 +146,8 @@ def resource_metadata_routes(settings: HttpSettings, resource: AnyHttpUrl) -> li
         auth = AuthSettings.model_validate(written | {"validate_token_resource": True})
         return create_protected_resource_routes(resource, [auth.issuer_url])
     document = {"resource": settings.resource, "bearer_methods_supported": ["header"]}
-
-    async def metadata(request: Request) -> Response:
-        return JSONResponse(document)
-
-    return [Route(build_resource_metadata_url(resource).path or "/", metadata, methods=["GET"])]
-
-
-async def answer_health(request: Request) -> Response:
-    return JSONResponse({"status": "ok"})
+    path = build_resource_metadata_url(resource).path or "/"
+    return [Route(path, JSONResponse(document), methods=["GET"])]
 
 
 async def answer_http_error(request: Request, error: Exception) -> Response:
@@ -184,14 +170,6 @@ STREAM_FLUSH_SECONDS = 0.1
 class CannotListen(MadeleineError):
     """The address is in use, or is not this machine's."""
 
-    def __init__(self, host: str, port: int, reason: str) -> None:
-        super().__init__(
-            f"Madeleine cannot listen on {host_in_url(host)}:{port} ({reason}). "
-            "Choose another with --host and --port, or end the program that uses it."
-        )
-        self.host = host
-        self.port = port
-
 
 @contextmanager
 def bind_listener(host: str, port: int) -> Iterator[socket.socket]:
@@ -200,7 +178,10 @@ def bind_listener(host: str, port: int) -> Iterator[socket.socket]:
         family, _, _, _, address = socket.getaddrinfo(host.strip("[]"), port, type=socket.SOCK_STREAM)[0]
         listener = socket.create_server(address[:2], family=family, backlog=HTTP_BACKLOG)
     except OSError as error:
-        raise CannotListen(host, port, error.strerror or str(error)) from error
+        raise CannotListen(
+            f"Madeleine cannot listen on {host_in_url(host)}:{port} ({error.strerror or error}). "
+            "Choose another with --host and --port, or end the program that uses it."
+        ) from error
     with listener:
         yield listener
 
@@ -278,7 +259,7 @@ class _UvicornWithoutSignals(uvicorn.Server):
 async def run_uvicorn(
     app: Starlette, listener: socket.socket, shutdown: GracefulShutdown, *, until: anyio.Event
 ) -> None:
-    """Serve until `until` is set; then answer calls in progress and close connections."""
+    """Serve until `until` is set, as it is by a cancellation; then answer calls in progress and close connections."""
     config = uvicorn.Config(
         app,
         lifespan="on",
@@ -294,18 +275,16 @@ async def run_uvicorn(
     server = _UvicornWithoutSignals(config)
 
     async def finish() -> None:
+        await until.wait()
         await shutdown.drain()
         server.should_exit = True
 
-    async def finish_in_time() -> None:
-        await until.wait()
-        await finish()
-
     async with anyio.create_task_group() as tasks:
-        tasks.start_soon(finish_in_time)
+        tasks.start_soon(finish)
         try:
             await server.serve(sockets=[listener])
         except asyncio.CancelledError:
+            until.set()
             with anyio.CancelScope(shield=True):
                 await finish()
                 await server.shutdown([listener])

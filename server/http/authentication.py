@@ -117,10 +117,6 @@ KEY_FETCH_ERRORS = (httpx.HTTPError, httpx.InvalidURL, TimeoutError, ValueError)
 class IssuerUnavailable(MadeleineError):
     """The issuer's keys cannot be fetched, so no token of it can be verified."""
 
-    def __init__(self, issuer: str, reason: str) -> None:
-        super().__init__(f"The keys of {issuer} cannot be fetched now ({reason}). Try again in a moment.")
-        self.issuer = issuer
-
 
 class JwtIssuer:
     """The SDK's `TokenVerifier` for the JWTs of one issuer, whose public keys are fetched on demand and cached."""
@@ -215,7 +211,8 @@ class JwtIssuer:
                 self._failure = str(error) or type(error).__name__
                 logger.warning("the keys of %s could not be fetched: %s", self._issuer, self._failure)
         if self._keys is None:
-            raise IssuerUnavailable(self._issuer, self._failure)
+            message = f"The keys of {self._issuer} cannot be fetched now ({self._failure}). Try again in a moment."
+            raise IssuerUnavailable(message)
 
     async def _discover_jwks_url(self) -> str:
         failure: Exception = ValueError("no metadata")

@@ -199,7 +199,7 @@ def wording_signals(text: str) -> WordingSignals:
     return WordingSignals(
         asks=reading.asks,
         tells_when=reading.tells_time,
-        prefers=reading.states_preference,
+        prefers=reading.mentions_preference,
         first_person=reading.first_person,
     )
 

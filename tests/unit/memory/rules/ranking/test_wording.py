@@ -65,6 +65,7 @@ def test_a_day_or_a_span_of_time_is_told(text: str, tells: bool) -> None:
         ("I'd rather stay", True),
         ("i do not like it, but my favourite is red", True),
         ("my favorite colour", True),
+        ("I prefer Flask, but how would you test the routes?", True),
         ("She prefers tea", False),
         ("I am like you", False),
         ("", False),
