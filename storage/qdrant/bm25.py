@@ -76,9 +76,8 @@ def document_terms(words: str) -> WeightedTerms:
 
 def query_terms(words: str) -> list[int]:
     """Each term once."""
-    return (
-        _encoder().embed_query(_with_numbers_as_words(_UNSPACED_RUN.sub(_query_pairs, normalize_words(words)))).indices
-    )
+    text = _UNSPACED_RUN.sub(_query_pairs, normalize_words(words))
+    return _encoder().embed_query(_with_numbers_as_words(text)).indices
 
 
 def _with_numbers_as_words(text: str) -> str:

@@ -16,13 +16,14 @@ from __future__ import annotations
 
 import asyncio
 import shutil
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field
 from functools import cache
+from itertools import islice
 from pathlib import Path
-from typing import Any, TypeVar
-from uuid import uuid4
+from typing import Any, cast
+from uuid import UUID, uuid4
 
 import qdrant_edge as qe
 
@@ -31,7 +32,7 @@ from madeleine.memory.index import IndexPoint
 from madeleine.memory.model import BeingId, MemoryId, Scope
 from madeleine.storage.qdrant import edge_engine as engine
 from madeleine.storage.qdrant.edge_files import Manifest, copy_sparse_tree
-from madeleine.storage.qdrant.queries import HybridIndex, IdfByTerm, PointFilter, PointHit, PointQuery
+from madeleine.storage.qdrant.queries import HybridIndex, IdfByTerm, PointFilter, PointHit, PointQuery, hit_of
 from madeleine.storage.qdrant.schema import BM25_VECTOR, FULL_SCAN_POINTS, IndexFingerprint
 from madeleine.storage.resources import INDEX_RESERVE_BYTES, has_disk_space, require_disk_space, return_free_memory
 
@@ -41,8 +42,6 @@ _STALE_WRITES_SHARE = 0.01
 _GENERATION_PREFIX = "generation-"
 _OPENING_MARKER = "opening"
 _FLUSHING_MARKER = "flushing"
-
-_Item = TypeVar("_Item")
 
 
 @dataclass(slots=True)
@@ -127,22 +126,21 @@ class EdgeIndex(HybridIndex):
     # --- writing ----------------------------------------------------------------------------------------------
 
     async def upsert(self, points: Sequence[IndexPoint]) -> None:
-        await self._change(points, lambda point: (point.memory.id, engine.edge_point(point)))
+        await self._change((point.memory.id, engine.edge_point(point)) for point in points)
 
     async def delete(self, ids: Sequence[MemoryId]) -> None:
-        await self._change(ids, lambda id: (id, None))
+        await self._change((id, None) for id in ids)
 
-    async def _change(self, items: Sequence[_Item], change_of: Callable[[_Item], engine.PointChange]) -> None:
+    async def _change(self, changes: Iterator[engine.PointChange]) -> None:
         """In order, also among concurrent callers."""
         async with self._writing:
-            for start in range(0, len(items), _POINTS_PER_UPDATE):
+            while batch := list(islice(changes, _POINTS_PER_UPDATE)):
                 _require_index_reserve(self._directory)
-                changes = [change_of(item) for item in items[start : start + _POINTS_PER_UPDATE]]
-                engine.apply_changes(self._shard, changes)
+                engine.apply_changes(self._shard, batch)
                 for statistics in self._statistics.values():
-                    statistics.writes += len(changes)
+                    statistics.writes += len(batch)
                 if self._missed is not None:
-                    self._missed.update(changes)
+                    self._missed.update(batch)
                 await asyncio.sleep(0)
 
     # --- reading ----------------------------------------------------------------------------------------------
@@ -155,11 +153,8 @@ class EdgeIndex(HybridIndex):
         filter_of = cache(engine.edge_filter)  # built once for all queries of a batch
         with engine.engine_errors(IndexUnavailable):
             batch = qe.QueryBatchRequest([engine.edge_request(query, filter_of) for query in queries])
-            answers = self._shard.query_batch(batch)
-            return [
-                [engine.edge_hit(point, query) for point in points]
-                for query, points in zip(queries, answers, strict=True)
-            ]
+            answers = zip(queries, self._shard.query_batch(batch), strict=True)
+            return [[hit_of(cast(UUID, point.id), point, query) for point in points] for query, points in answers]
 
     async def _count_documents(self, scope: Scope) -> int:
         return self._statistics[scope.being_id].documents

@@ -23,7 +23,7 @@ import qdrant_edge as qe
 from madeleine.memory.errors import IndexNeedsRebuild, IndexUnavailable
 from madeleine.memory.index import IndexPoint
 from madeleine.storage.qdrant import schema
-from madeleine.storage.qdrant.queries import PointFilter, PointHit, PointQuery, hit_of
+from madeleine.storage.qdrant.queries import PointFilter, PointQuery
 from madeleine.storage.resources import INDEX_RESERVE_BYTES, has_disk_space
 
 PointChange = tuple[str, "qe.Point | None"]
@@ -157,10 +157,6 @@ def edge_request(query: PointQuery, filter_of: Callable[[PointFilter], qe.Filter
         with_vector=[schema.BM25_VECTOR] if query.weights_of else None,
         with_payload=_FEATURES_SELECTOR if query.features else None,
     )
-
-
-def edge_hit(point: qe.ScoredPoint, query: PointQuery) -> PointHit:
-    return hit_of(cast(UUID, point.id), point, query)
 
 
 class RenewalProcess:

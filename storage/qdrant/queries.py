@@ -62,7 +62,7 @@ class PointFilter:
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
 class PointQuery:
-    """A query by `vector`, or by `terms` of weight 1 each."""
+    """A query by `vector`; without one by `terms` of weight 1 each."""
 
     where: PointFilter
     limit: int
@@ -174,17 +174,8 @@ class HybridIndex(ABC):
         if (query_vector := await vector()) is None:
             return _fused_by_rrf([], sparse_hits), {}
         sparse_keys = [hit.key for hit in sparse_hits]
-        queries = [
-            PointQuery(
-                where=where,
-                limit=query.dense_limit,
-                vector=query_vector,
-                ef=2 * query.dense_limit,
-                weights_of=terms,
-                features=True,
-                known=frozenset(sparse_keys),
-            )
-        ]
+        by_vector = replace(by_words, vector=query_vector, limit=query.dense_limit, ef=2 * query.dense_limit)
+        queries = [replace(by_vector, known=frozenset(sparse_keys))]
         if sparse_keys:
             of_sparse = PointFilter(keys=sparse_keys)
             queries.append(PointQuery(where=of_sparse, limit=len(sparse_keys), vector=query_vector, exact=True))

@@ -108,11 +108,8 @@ class ServerIndex(HybridIndex):
     async def _run(self, queries: Sequence[PointQuery]) -> list[list[PointHit]]:
         with _client_errors():
             requests = [_query_request(query, local=self._local) for query in queries]
-            answers = await self._client.query_batch_points(self._collection, requests)
-            return [
-                [hit_of(UUID(str(point.id)), point, query) for point in answer.points]
-                for query, answer in zip(queries, answers, strict=True)
-            ]
+            answers = zip(queries, await self._client.query_batch_points(self._collection, requests), strict=True)
+            return [[hit_of(UUID(str(point.id)), point, query) for point in answer.points] for query, answer in answers]
 
     def _known_idf(self, scope: Scope) -> IdfByTerm:
         return {}  # not remembered: another server may write to the same collection

@@ -18,20 +18,12 @@ from typing import Any, TypeVar
 
 from sqlalchemy import ColumnElement, Select, Text, and_, bindparam, case, exists, func, literal, or_, select
 
-from madeleine.memory.keyword_search import (
-    HitPosition,
-    KeywordQuery,
-    SearchHit,
-    SearchSource,
-    Tag,
-    TagMatches,
-    TagQuery,
-)
+from madeleine.memory.keyword_search import KeywordQuery, SearchHit, SearchSource, Tag, TagMatches, TagQuery
 from madeleine.memory.model import Scope
 from madeleine.memory.rules.searching import WORD_CHARS, newest_hits_first
 from madeleine.memory.text.normalization import FIELD_SEPARATOR
 from madeleine.storage.sql.database import dialect
-from madeleine.storage.sql.database.engine import Repository, Row
+from madeleine.storage.sql.database.engine import Repository
 from madeleine.storage.sql.database.mapping import decode_texts_cached
 from madeleine.storage.sql.database.memory_rows import delimited_theme
 from madeleine.storage.sql.database.tables import memories
@@ -77,25 +69,21 @@ class SearchRepository(Repository):
         binds = query_binds(scope, query.filters) | _tag_binds(query.tags)
         binds |= {f"related_{n}": delimited_theme(theme) for n, theme in enumerate(query.related)}
         statement = select_tag_masks(source, len(query.filters.themes), len(query.tags), len(query.related))
-        rows = await self._database.rows(statement, _to_mask_and_count, max_texts=query.max_texts, **binds)
-        return TagMatches(
-            source,
-            newest=tuple((position, mask) for position, mask, _ in rows),
-            counts={mask: count for _, mask, count in rows},
-        )
+        rows = await self._database.rows(statement, tuple, max_texts=query.max_texts, **binds)
+        newest = tuple(((at, id_), mask) for at, id_, mask, _ in rows)
+        return TagMatches(source, newest, counts={mask: count for _, _, mask, count in rows})
 
     async def cooccurring_themes(self, scope: Scope, tags: Sequence[Tag], *, recent: int) -> list[tuple[str, ...]]:
         binds = {"being": scope.being_id, "recent": recent} | _tag_binds(tags)
-        return await self._database.rows(select_cooccurring_themes(len(tags)), _to_themes, **binds)
+        statement = select_cooccurring_themes(len(tags))
+        return await self._database.rows(statement, lambda row: decode_texts_cached(row[0]), **binds)
 
 
 async def _gather_results(queries: Iterable[Awaitable[T]]) -> list[T]:
     """Run queries side by side, each on a connection of its own. All have ended when this returns or raises."""
-    results = await asyncio.gather(*queries, return_exceptions=True)
-    for result in results:
-        if isinstance(result, BaseException):
-            raise result
-    return [result for result in results if not isinstance(result, BaseException)]
+    tasks = [asyncio.ensure_future(query) for query in queries]
+    await asyncio.gather(*tasks, return_exceptions=True)
+    return [task.result() for task in tasks]
 
 
 def _sources_with_hits(query: KeywordQuery) -> list[SearchSource]:
@@ -105,15 +93,6 @@ def _sources_with_hits(query: KeywordQuery) -> list[SearchSource]:
         for source in dict.fromkeys(query.sources)
         if source == "memories" or (not query.categories and (source == "diary" or not query.themes))
     ]
-
-
-def _to_themes(row: Row) -> tuple[str, ...]:
-    return decode_texts_cached(row[0])
-
-
-def _to_mask_and_count(row: Row) -> tuple[HitPosition, int, int]:
-    at, id_, mask, count = row
-    return (at, id_), mask, count
 
 
 def _tag_binds(tags: Sequence[Tag]) -> dict[str, Any]:
