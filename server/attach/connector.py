@@ -171,7 +171,12 @@ def connect_or_start(
     `environment` of a host that is started. `cancelled` ends the waiting when it becomes readable. `until`: by the
     monotonic clock. Raises `HostRefused` with a message for the person, `ConnectCancelled`.
     """
-    _make_data_directory(data_dir)
+    try:
+        data_dir.mkdir(mode=0o700, parents=True, exist_ok=True)
+        is_host_locked(data_dir)
+    except OSError as error:
+        message = f"{data_dir} cannot be used: {error}. Set MADELEINE_DATA_DIR to a writable directory."
+        raise HostRefused(message, usage=True) from error
     until = until or time.monotonic() + MAX_HOST_START_SECONDS
     started: subprocess.Popen[bytes] | None = None
     try:
@@ -201,16 +206,6 @@ def connect_or_start(
             started.stdout.close()
             # A thread waits for its end, so that it leaves no zombie.
             threading.Thread(target=started.wait, name="host", daemon=True).start()
-
-
-def _make_data_directory(data_dir: Path) -> None:
-    try:
-        data_dir.mkdir(mode=0o700, parents=True, exist_ok=True)
-        is_host_locked(data_dir)
-    except OSError as error:
-        raise HostRefused(
-            f"{data_dir} cannot be used: {error}. Set MADELEINE_DATA_DIR to a writable directory.", usage=True
-        ) from error
 
 
 def _start_host_process(data_dir: Path, environment: Mapping[str, str]) -> subprocess.Popen[bytes]:

@@ -187,8 +187,13 @@ def listening_socket(data_dir: Path, transport: str = "") -> Iterator[tuple[sock
         listener = socket.create_server((LOOPBACK_ADDRESS, 0), backlog=SOCKET_BACKLOG)
         address = HostAddress(port=listener.getsockname()[1], token=secrets.token_urlsafe(32))
     else:
-        address = HostAddress(path=str(socket_path(data_dir)))
-        listener = _listen_on_unix(Path(address.path))
+        path = socket_path(data_dir)
+        address = HostAddress(path=str(path))
+        path.unlink(missing_ok=True)
+        listener = socket.socket(socket.AF_UNIX, socket.SOCK_STREAM)
+        listener.bind(address.path)
+        path.chmod(0o600)
+        listener.listen(SOCKET_BACKLOG)
     with listener:
         try:
             write_host_file(data_dir, address)
@@ -202,15 +207,6 @@ def listening_socket(data_dir: Path, transport: str = "") -> Iterator[tuple[sock
             remove_host_file(data_dir)
             if created and _file_identity(address) == created:
                 Path(address.path).unlink(missing_ok=True)
-
-
-def _listen_on_unix(path: Path) -> socket.socket:
-    path.unlink(missing_ok=True)
-    listener = socket.socket(socket.AF_UNIX, socket.SOCK_STREAM)
-    listener.bind(str(path))
-    path.chmod(0o600)
-    listener.listen(SOCKET_BACKLOG)
-    return listener
 
 
 def _file_identity(address: HostAddress) -> tuple[int, int] | None:

@@ -184,9 +184,8 @@ def limit_concurrency(app: ASGIApp, max_requests: int) -> ASGIApp:
 
     async def serve(scope: Scope, receive: Receive, send: Send) -> None:
         if semaphore.locked():
-            raise HTTPException(
-                503, f"{max_requests} requests are served already. Try again in a moment", RETRY_AFTER_HEADERS
-            )
+            message = f"{max_requests} requests are served already. Try again in a moment"
+            raise HTTPException(503, message, RETRY_AFTER_HEADERS)
         async with semaphore:
             await app(scope, receive, send)
 
