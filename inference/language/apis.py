@@ -4,7 +4,7 @@
 from __future__ import annotations
 
 from types import ModuleType
-from typing import Any, ClassVar, Literal
+from typing import Annotated, Any, ClassVar, Literal
 
 from pydantic import AliasPath, BaseModel, Field
 
@@ -77,8 +77,8 @@ class _MessageBlock(BaseModel):
 class _Message(BaseModel):
     content: list[_MessageBlock]
     stop_reason: str | None = None
-    input_tokens: int = Field(0, validation_alias=AliasPath("usage", "input_tokens"))
-    output_tokens: int = Field(0, validation_alias=AliasPath("usage", "output_tokens"))
+    input_tokens: Annotated[int, Field(validation_alias=AliasPath("usage", "input_tokens"))] = 0
+    output_tokens: Annotated[int, Field(validation_alias=AliasPath("usage", "output_tokens"))] = 0
 
 
 _ANTHROPIC_ENDS: dict[str | None, AbnormalEnd] = {
@@ -132,10 +132,10 @@ class _CompletionMessage(BaseModel):
 
 
 class _Completion(BaseModel):
-    message: _CompletionMessage = Field(validation_alias=AliasPath("choices", 0, "message"))
-    finish_reason: str | None = Field(None, validation_alias=AliasPath("choices", 0, "finish_reason"))
-    prompt_tokens: int = Field(0, validation_alias=AliasPath("usage", "prompt_tokens"))
-    completion_tokens: int = Field(0, validation_alias=AliasPath("usage", "completion_tokens"))
+    message: Annotated[_CompletionMessage, Field(validation_alias=AliasPath("choices", 0, "message"))]
+    finish_reason: Annotated[str | None, Field(validation_alias=AliasPath("choices", 0, "finish_reason"))] = None
+    prompt_tokens: Annotated[int, Field(validation_alias=AliasPath("usage", "prompt_tokens"))] = 0
+    completion_tokens: Annotated[int, Field(validation_alias=AliasPath("usage", "completion_tokens"))] = 0
 
 
 _OPENAI_ENDS: dict[str | None, AbnormalEnd] = {"length": "cut off", "content_filter": "declined"}
