@@ -169,7 +169,7 @@ def context_from_fitted_prompt(query: ContextQuery, material: ContextMaterial, f
             return None
         return tuple(item for item in items if (block, id_of(item)) not in dropped)
 
-    days = remaining("diary", material.diary, attrgetter("date"))
+    days = [day if day.date in full_days else replace(day, text=first_sentence(day.text)) for day in material.diary]
     thoughts = remaining("thoughts", enumerate(material.thoughts), lambda numbered: str(numbered[0]))
     return BuiltContext(
         system_prompt=texts.system_prompt,
@@ -182,9 +182,7 @@ def context_from_fitted_prompt(query: ContextQuery, material: ContextMaterial, f
         memories=remaining("memories", material.hits, attrgetter("id")),
         history_current_chat=remaining("history_current_chat", material.current_chat, attrgetter("id")),
         history_recent=remaining("history_recent", material.other_chats, attrgetter("id")),
-        diary=None
-        if days is None
-        else tuple(day if day.date in full_days else replace(day, text=first_sentence(day.text)) for day in days),
+        diary=remaining("diary", days, attrgetter("date")),
         thoughts=None if thoughts is None else tuple(text for _, text in thoughts),
         tags_placeholder=() if "tags_placeholder" in blocks else None,
         dropped=tuple(fit.dropped()),

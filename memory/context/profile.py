@@ -65,9 +65,8 @@ class EditProfile:
         # As JSON: some secrets are recognised by their name alone.
         [(name, value)] = redaction.json({normalized_name(name): value.strip()}).items()
         if kind == "soul" and name not in SOUL_PARTS:
-            raise InvalidInput(
-                f"A soul has no part {name[:100]!r}. Nothing was written: name {joined_with_or(SOUL_PARTS)}."
-            )
+            parts = f"{', '.join(SOUL_PARTS[:-1])} or {SOUL_PARTS[-1]}"
+            raise InvalidInput(f"A soul has no part {name[:100]!r}. Nothing was written: name {parts}.")
         entries = await self.ledger.profile(scope)
         before = _find_entry(entries, kind, name)
         if before is None and sum(entry.kind == kind and not entry.learnt for entry in entries) >= MAX_ENTRIES_PER_KIND:
@@ -182,10 +181,6 @@ def normalized_name(name: str) -> str:
 def name_key(name: str) -> str:
     """Equal for names that differ only in case."""
     return unicodedata.normalize("NFC", normalized_name(name).casefold())
-
-
-def joined_with_or(names: Sequence[str]) -> str:
-    return f"{', '.join(names[:-1])} or {names[-1]}"
 
 
 def _find_entry(entries: Sequence[ProfileEntry], kind: ProfileKind, name: str) -> ProfileEntry | None:

@@ -139,8 +139,7 @@ def _entries_best_first(part: PromptPart, entries: Iterable[tuple[str, str]]) ->
 
 
 def _entries_latest_best(part: PromptPart, entries: Sequence[tuple[str, str]]) -> list[PromptEntry]:
-    last = len(entries) - 1
-    return [PromptEntry(part=part, id=id_, text=text, rank=last - n) for n, (id_, text) in enumerate(entries)]
+    return _entries_best_first(part, reversed(entries))[::-1]
 
 
 # --- the token limit ------------------------------------------------------------------------------------------------

@@ -18,6 +18,7 @@ from typing import Any, TypeVar
 from madeleine.memory.chat import ChatRole, NewMessage
 from madeleine.memory.model import parse_moment
 from madeleine.memory.text.normalization import keyed_parts, storable_text
+from madeleine.memory.watch.observe import Observation
 
 CLAUDE_INTERFACE, CHATGPT_INTERFACE = "claude.ai", "chatgpt.com"
 MAX_FIELD_CHARS = 200
@@ -28,16 +29,6 @@ _JSON_TYPES = {dict: "an object", list: "a list", str: "a text", bool: "true or 
 
 Json = dict[str, Any]
 JsonType = TypeVar("JsonType")
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class ExportedConversation:
-    """A conversation. `messages` may be empty: some are begun and left. Each has its key."""
-
-    session_id: str
-    title: str
-    interface: str
-    messages: tuple[NewMessage, ...]
 
 
 @dataclass(frozen=True, slots=True)
@@ -67,9 +58,7 @@ class _ExportFormat:
     text: Callable[[Json], str]
 
 
-def read_conversations(
-    chunks: Iterable[str], *, max_text_chars: int
-) -> Iterator[ExportedConversation | UnreadableConversation]:
+def read_conversations(chunks: Iterable[str], *, max_text_chars: int) -> Iterator[Observation | UnreadableConversation]:
     """Read the conversations of an export, in its order. Raises `ValueError` with the place where the text is not
     JSON."""
     for place, export in enumerate(array_elements(chunks), start=1):
@@ -80,7 +69,7 @@ def read_conversations(
             yield UnreadableConversation(place, title, str(error))
 
 
-def _conversation(export: Any, max_text_chars: int) -> ExportedConversation:
+def _conversation(export: Any, max_text_chars: int) -> Observation:
     export = _require_type(dict, export, "it")
     if "chat_messages" not in export and "mapping" not in export:
         raise _UnexpectedShape("it has neither chat_messages, as Claude's have, nor a mapping, as ChatGPT's")
@@ -97,7 +86,7 @@ def _conversation(export: Any, max_text_chars: int) -> ExportedConversation:
     if not session_id:
         raise _UnexpectedShape(f"it has no {' or '.join(shape.id_fields)} that names it")
     title = storable_text(_or_empty(str, export.get(shape.title_field))).strip()[:MAX_FIELD_CHARS]
-    return ExportedConversation(session_id=session_id, title=title, interface=shape.interface, messages=tuple(messages))
+    return Observation(session_id=session_id, title=title, interface=shape.interface, messages=tuple(messages))
 
 
 # --- Claude -----------------------------------------------------------------------------------------------------

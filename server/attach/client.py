@@ -72,12 +72,11 @@ class HostClient(ToolClient):
     async def receive(self, reader: asyncio.StreamReader) -> None:
         """Hand each message to the request that it belongs to, until the host hangs up."""
         try:
-            async for line in read_lines(reader.read):
-                message = json.loads(line or b"{}")
-                if (received := self._received.get(_request_id(message))) is not None:
-                    received.put_nowait(message)
-        except (OSError, ValueError):
-            pass
+            with suppress(OSError, ValueError):
+                async for line in read_lines(reader.read):
+                    message = json.loads(line or b"{}")
+                    if (received := self._received.get(_request_id(message))) is not None:
+                        received.put_nowait(message)
         finally:
             self._lost = True
             for received in self._received.values():

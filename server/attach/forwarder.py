@@ -294,8 +294,6 @@ class PendingRequests:
                     self._repeated_handshake = None
                     return False
                 self._pending.pop(id_, None)
-            case _:
-                pass
         return True
 
     def repeat_handshake(self) -> bytes | None:

@@ -98,10 +98,8 @@ async def http_client(url: str, token: str, name: str) -> AsyncIterator[ToolClie
     `ServerUnavailable`."""
     if token and not is_safe_url(url):
         raise InvalidInput("The token would go unencrypted: write https://, or an address of this machine.")
-    headers = {
-        "accept": "application/json, text/event-stream",
-        "mcp-protocol-version": HTTP_MCP_VERSION,
-    } | ({"authorization": f"Bearer {token}"} if token else {})
+    headers = {"accept": "application/json, text/event-stream", "mcp-protocol-version": HTTP_MCP_VERSION}
+    headers |= {"authorization": f"Bearer {token}"} if token else {}
     async with httpx2.AsyncClient(headers=headers, timeout=HTTP_TIMEOUT) as http:
         client = HttpClient(http, url, name)
         await client.request("server/discover", {})

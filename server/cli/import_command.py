@@ -12,13 +12,14 @@ import zlib
 from collections import Counter
 from collections.abc import Iterator
 from contextlib import ExitStack, contextmanager
+from dataclasses import replace
 from functools import partial
 from pathlib import Path
 from typing import IO
 
 from madeleine.memory.errors import InvalidInput
 from madeleine.memory.model import BeingId, Scope
-from madeleine.memory.watch.exports import ExportedConversation, UnreadableConversation, read_conversations
+from madeleine.memory.watch.exports import UnreadableConversation, read_conversations
 from madeleine.memory.watch.observe import Observation, Observe
 from madeleine.server import EXIT_FAILURE
 from madeleine.server.cli.output import byte_progress, redaction_note
@@ -92,18 +93,11 @@ class Importer:
                 "Give the .zip that they sent, or the conversations.json in it."
             )
 
-    async def _import_conversation(self, conversation: ExportedConversation) -> None:
+    async def _import_conversation(self, conversation: Observation) -> None:
         if not conversation.messages:
             self.counts["empty"] += 1
             return
-        observation = Observation(
-            session_id=conversation.session_id,
-            messages=conversation.messages,
-            title=conversation.title,
-            interface=conversation.interface,
-            watched=not self._remember,
-        )
-        observed = await self._observe(self._scope, observation)
+        observed = await self._observe(self._scope, replace(conversation, watched=not self._remember))
         self.counts["conversations" if observed.new else "known"] += 1
         if observed.new:
             self.counts["messages"] += len(observed.new)

@@ -93,7 +93,9 @@ def run_with_time_limit(seconds: float, work: Callable[[float], ObserveOutcome])
 
 
 def observe_conversation(arguments: argparse.Namespace, deadline: float) -> ObserveOutcome:
-    request = parse_input(arguments, _read_standard_input())
+    # Not `sys.stdin`: an abandoned thread that reads it would delay the end of the process.
+    text = io.FileIO(0, closefd=False).readall().decode("utf-8-sig", errors="replace")
+    request = parse_input(arguments, text)
     if request is None:
         return ObserveOutcome()
     variables = environment()
@@ -194,11 +196,6 @@ def _session_id_argument(arguments: argparse.Namespace) -> str:
     if not arguments.session:
         raise InvalidInput("name the conversation: --session S")
     return str(arguments.session)
-
-
-def _read_standard_input() -> str:
-    # Not `sys.stdin`: an abandoned thread that reads it would delay the end of the process.
-    return io.FileIO(0, closefd=False).readall().decode("utf-8-sig", errors="replace")
 
 
 # --- calls --------------------------------------------------------------------------------------------------------

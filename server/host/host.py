@@ -47,10 +47,8 @@ from madeleine.tools.tool import UseCases
 
 logger = logging.getLogger(__name__)
 
-CLIENT_SETTINGS = frozenset(
-    {"being", "toolsets", "tools", "exclude_tools", "read_only"}
-    | set(HttpSettings.model_fields)
-    | set(LlmSettings.model_fields)
+CLIENT_SETTINGS = frozenset({"being", "toolsets", "tools", "exclude_tools", "read_only"}).union(
+    HttpSettings.model_fields, LlmSettings.model_fields
 )
 """Settings that are each client's own, or have no effect on it; all others are the host's, from whoever started it."""
 MAX_LOG_BYTES = 1_000_000

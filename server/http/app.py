@@ -16,7 +16,6 @@ from mcp.server.auth.settings import AuthSettings
 from mcp.server.context import CallNext, HandlerResult, ServerRequestContext
 from mcp.server.lowlevel import Server
 from mcp.server.sse import SseServerTransport
-from mcp.server.streamable_http import EventStore
 from mcp.server.streamable_http_manager import StreamableHTTPASGIApp, StreamableHTTPSessionManager
 from pydantic import AnyHttpUrl
 from starlette.applications import Starlette
@@ -50,7 +49,6 @@ MCP_PATH = "/mcp"
 HEALTH_PATH = "/health"
 SSE_PATH = "/sse"
 SSE_MESSAGES_PATH = "/messages"
-STREAM_RETRY_MILLISECONDS = 100
 MAX_CONCURRENT_CALLS = 64
 MAX_OPEN_STREAMS = 1_000
 """Open sessions, and open event streams."""
@@ -66,12 +64,10 @@ def build_app(
     *,
     anonymous: Caller | None,
     sse: bool = False,
-    events: EventStore | None = None,
 ) -> Starlette:
     """`server` is one for all connections, and its lifespan is the application's.
 
     `anonymous`: the caller of a request without a token while no token was ever made; None: such a request is refused.
-    `events` keeps sent messages, so that a broken stream can be resumed; Madeleine's calls are short and do without.
     """
     server.middleware.append(shutdown)
     resource = AnyHttpUrl(settings.resource)
@@ -87,8 +83,6 @@ def build_app(
 
     sessions = StreamableHTTPSessionManager(
         server,
-        event_store=events,
-        retry_interval=STREAM_RETRY_MILLISECONDS if events else None,
         max_request_body_size=settings.http_max_body_bytes,
         max_sessions=MAX_OPEN_STREAMS,
     )

@@ -180,19 +180,15 @@ def rate_limit_key(scope: Scope) -> str:
 
 def limit_concurrency(app: ASGIApp, max_requests: int) -> ASGIApp:
     """503 for a request beyond that many at once."""
-    active = 0
+    semaphore = asyncio.Semaphore(max_requests)
 
     async def serve(scope: Scope, receive: Receive, send: Send) -> None:
-        nonlocal active
-        if active >= max_requests:
+        if semaphore.locked():
             raise HTTPException(
                 503, f"{max_requests} requests are served already. Try again in a moment", RETRY_AFTER_HEADERS
             )
-        active += 1
-        try:
+        async with semaphore:
             await app(scope, receive, send)
-        finally:
-            active -= 1
 
     return serve
 

@@ -5,10 +5,12 @@ from __future__ import annotations
 import re
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
+from functools import partial
 from pathlib import Path
 
 import anyio
 import pytest
+from mcp.server.streamable_http_manager import StreamableHTTPSessionManager
 
 from madeleine.memory.model import BeingId
 from madeleine.server.http.app import GracefulShutdown, bind_listener, build_app, run_uvicorn
@@ -38,9 +40,11 @@ async def listening(directory: Path) -> AsyncIterator[str]:
         async with open_tokens(directory / "memory.db") as tokens, anyio.create_task_group() as tasks:
             verifier = BearerTokenVerifier(tokens)
             anonymous = Caller(BeingId("ada"))
-            app = build_app(
-                conformance_server(), settings, verifier, shutdown, anonymous=anonymous, events=MemoryEvents()
-            )
+            # Madeleine's calls are short and need no event store; the suite resumes broken streams.
+            resumable = partial(StreamableHTTPSessionManager, event_store=MemoryEvents(), retry_interval=100)
+            with pytest.MonkeyPatch.context() as patch:
+                patch.setattr("madeleine.server.http.app.StreamableHTTPSessionManager", resumable)
+                app = build_app(conformance_server(), settings, verifier, shutdown, anonymous=anonymous)
 
             async def serve() -> None:
                 await run_uvicorn(app, listener, shutdown, until=end)

@@ -13,10 +13,10 @@ from hypothesis import strategies as st
 from madeleine.memory.watch.exports import (
     CHATGPT_INTERFACE,
     CLAUDE_INTERFACE,
-    ExportedConversation,
     UnreadableConversation,
     read_conversations,
 )
+from madeleine.memory.watch.observe import Observation
 from tests.chat_exports import chatgpt, claude, node
 
 ANYTHING = st.recursive(
@@ -26,13 +26,13 @@ ANYTHING = st.recursive(
 )
 
 
-def read(*found: Any, limit: int = 1000) -> list[ExportedConversation | UnreadableConversation]:
+def read(*found: Any, limit: int = 1000) -> list[Observation | UnreadableConversation]:
     return list(read_conversations([json.dumps(found)], max_text_chars=limit))
 
 
-def one(found: Any, limit: int = 1000) -> ExportedConversation:
+def one(found: Any, limit: int = 1000) -> Observation:
     [read_one] = read(found, limit=limit)
-    assert isinstance(read_one, ExportedConversation), read_one
+    assert isinstance(read_one, Observation), read_one
     return read_one
 
 
@@ -42,7 +42,7 @@ def why(found: Any) -> str:
     return read_one.reason
 
 
-def told(found: ExportedConversation) -> list[tuple[str, str]]:
+def told(found: Observation) -> list[tuple[str, str]]:
     return [(message.role, message.text) for message in found.messages]
 
 
@@ -140,7 +140,7 @@ def test_what_is_wrong_with_a_conversation_is_named(found: Any, reason: str) -> 
 
 def test_one_that_cannot_be_read_does_not_keep_the_others_back() -> None:
     found = read(claude(("human", "a")), {"title": "Broken", "mapping": 3}, chatgpt(node("a", None, "user", "b")))
-    assert [type(each) for each in found] == [ExportedConversation, UnreadableConversation, ExportedConversation]
+    assert [type(each) for each in found] == [Observation, UnreadableConversation, Observation]
     assert found[1] == UnreadableConversation(2, "Broken", "its mapping is a number, not an object")
 
 
@@ -171,5 +171,5 @@ def test_whatever_stands_in_a_field_it_is_read_or_named(data: st.DataObject) -> 
         place = place[name]
     place[name] = data.draw(ANYTHING)
     for found in read(export):
-        if isinstance(found, ExportedConversation):
+        if isinstance(found, Observation):
             assert all(message.text.strip() and message.key for message in found.messages)
