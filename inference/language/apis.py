@@ -4,9 +4,9 @@
 from __future__ import annotations
 
 from types import ModuleType
-from typing import TYPE_CHECKING, Any, Literal
+from typing import Annotated, Any, ClassVar, Literal
 
-from pydantic import BaseModel
+from pydantic import AliasPath, BaseModel, Field
 
 from madeleine.inference.language.structured_model import (
     ModelReply,
@@ -17,14 +17,8 @@ from madeleine.inference.language.structured_model import (
 )
 from madeleine.memory.language_model import Prompt
 
-if TYPE_CHECKING:
-    from anthropic import AsyncAnthropic
-    from openai import AsyncOpenAI
-
 ANTHROPIC_URL = "https://api.anthropic.com"
 OPENAI_URL = "https://api.openai.com/v1"
-OPENAI_PLACEHOLDER_KEY = "none"
-"""The SDK wants one where the server does not."""
 LEAST_THINKING_TYPES = {
     "claude-haiku-5": "disabled",
     "claude-sonnet-5-5": "between_tools",
@@ -39,13 +33,11 @@ AbnormalEnd = Literal["cut off", "declined"]
 
 class AnthropicModel(StructuredModel):
     sdk_modules = ("anthropic", "anthropic.resources.messages")
+    client_class = "AsyncAnthropic"
+    client_options: ClassVar[SdkArguments] = {"open_telemetry": False}
+    default_url = ANTHROPIC_URL
 
-    def _open(self, sdk: ModuleType) -> AsyncAnthropic:
-        options = self._client_options(ANTHROPIC_URL, sdk.DefaultAsyncHttpxClient)
-        client: AsyncAnthropic = sdk.AsyncAnthropic(api_key=self._key, open_telemetry=False, **options)
-        return client
-
-    async def _create(self, client: AsyncAnthropic, arguments: SdkArguments) -> Any:
+    async def _create(self, client: Any, arguments: SdkArguments) -> Any:
         return await client.messages.create(**arguments)
 
     def _variants(self, sdk: ModuleType, model: str, prompt: Prompt, schema: type[BaseModel]) -> list[SdkArguments]:
@@ -72,14 +64,9 @@ class AnthropicModel(StructuredModel):
         return ModelReply(
             text="".join(block.text for block in message.content if block.type == "text"),
             end=_ANTHROPIC_ENDS.get(message.stop_reason, "complete"),
-            input_tokens=message.usage.input_tokens,
-            output_tokens=message.usage.output_tokens,
+            input_tokens=message.input_tokens,
+            output_tokens=message.output_tokens,
         )
-
-
-class _MessageUsage(BaseModel):
-    input_tokens: int = 0
-    output_tokens: int = 0
 
 
 class _MessageBlock(BaseModel):
@@ -90,7 +77,8 @@ class _MessageBlock(BaseModel):
 class _Message(BaseModel):
     content: list[_MessageBlock]
     stop_reason: str | None = None
-    usage: _MessageUsage = _MessageUsage()
+    input_tokens: Annotated[int, Field(validation_alias=AliasPath("usage", "input_tokens"))] = 0
+    output_tokens: Annotated[int, Field(validation_alias=AliasPath("usage", "output_tokens"))] = 0
 
 
 _ANTHROPIC_ENDS: dict[str | None, AbnormalEnd] = {
@@ -102,13 +90,10 @@ _ANTHROPIC_ENDS: dict[str | None, AbnormalEnd] = {
 
 class OpenAIModel(StructuredModel):
     sdk_modules = ("openai", "openai.resources.chat.completions")
+    client_class = "AsyncOpenAI"
+    default_url = OPENAI_URL
 
-    def _open(self, sdk: ModuleType) -> AsyncOpenAI:
-        options = self._client_options(OPENAI_URL, sdk.DefaultAsyncHttpxClient)
-        client: AsyncOpenAI = sdk.AsyncOpenAI(api_key=self._key or OPENAI_PLACEHOLDER_KEY, **options)
-        return client
-
-    async def _create(self, client: AsyncOpenAI, arguments: SdkArguments) -> Any:
+    async def _create(self, client: Any, arguments: SdkArguments) -> Any:
         return await client.chat.completions.create(**arguments)
 
     def _variants(self, sdk: ModuleType, model: str, prompt: Prompt, schema: type[BaseModel]) -> list[SdkArguments]:
@@ -117,10 +102,8 @@ class OpenAIModel(StructuredModel):
         of_openai = self._config.url in ("", OPENAI_URL)
         turns = prompt_messages(prompt)
         # The older name is the one that all servers know, and OpenAI's newer models refuse.
-        plain: SdkArguments = {
-            "model": model,
-            "max_completion_tokens" if of_openai else "max_tokens": prompt.max_tokens,
-        }
+        token_limit = "max_completion_tokens" if of_openai else "max_tokens"
+        plain: SdkArguments = {"model": model, token_limit: prompt.max_tokens}
         in_words = plain | {"messages": [{"role": "system", "content": system_with_schema(prompt, schema)}, *turns]}
         variants = [in_words | {"response_format": {"type": "json_object"}}, in_words]
         try:
@@ -134,20 +117,13 @@ class OpenAIModel(StructuredModel):
 
     def _read(self, answer: Any) -> ModelReply:
         completion = _Completion.model_validate(answer)
-        if not completion.choices:
-            raise ValueError("no choices")
-        choice, usage = completion.choices[0], completion.usage or _CompletionUsage()
+        message = completion.message
         return ModelReply(
-            text=choice.message.content or "",
-            end="declined" if choice.message.refusal else _OPENAI_ENDS.get(choice.finish_reason, "complete"),
-            input_tokens=usage.prompt_tokens,
-            output_tokens=usage.completion_tokens,
+            text=message.content or "",
+            end="declined" if message.refusal else _OPENAI_ENDS.get(completion.finish_reason, "complete"),
+            input_tokens=completion.prompt_tokens,
+            output_tokens=completion.completion_tokens,
         )
-
-
-class _CompletionUsage(BaseModel):
-    prompt_tokens: int = 0
-    completion_tokens: int = 0
 
 
 class _CompletionMessage(BaseModel):
@@ -155,14 +131,11 @@ class _CompletionMessage(BaseModel):
     refusal: str | None = None
 
 
-class _CompletionChoice(BaseModel):
-    message: _CompletionMessage
-    finish_reason: str | None = None
-
-
 class _Completion(BaseModel):
-    choices: list[_CompletionChoice]
-    usage: _CompletionUsage | None = None
+    message: Annotated[_CompletionMessage, Field(validation_alias=AliasPath("choices", 0, "message"))]
+    finish_reason: Annotated[str | None, Field(validation_alias=AliasPath("choices", 0, "finish_reason"))] = None
+    prompt_tokens: Annotated[int, Field(validation_alias=AliasPath("usage", "prompt_tokens"))] = 0
+    completion_tokens: Annotated[int, Field(validation_alias=AliasPath("usage", "completion_tokens"))] = 0
 
 
 _OPENAI_ENDS: dict[str | None, AbnormalEnd] = {"length": "cut off", "content_filter": "declined"}

@@ -33,6 +33,8 @@ MAX_RETRY_WAIT_SECONDS = 30.0
 MAX_SDK_BACKOFF_SECONDS = 8.0
 """The longest that the SDKs wait by themselves."""
 CONNECT_TIMEOUT_SECONDS = 10.0
+PLACEHOLDER_KEY = "none"
+"""An SDK wants one where the server of a local model does not."""
 UNKNOWN_PARAMETER_STATUSES = (400, 422)
 """Status codes for a parameter that the server does not know."""
 _ERROR_CODE = re.compile(r"[a-z_]{3,40}")
@@ -77,6 +79,12 @@ class StructuredModel(ABC):
 
     sdk_modules: ClassVar[tuple[str, ...]]
     """The SDK, and what it would import at the first request."""
+    client_class: ClassVar[str]
+    """Name of the SDK's class."""
+    client_options: ClassVar[SdkArguments] = {}
+    """Options that this SDK alone takes."""
+    default_url: ClassVar[str]
+    """Stated, so that no variable of the environment changes it."""
 
     def __init__(self, config: LanguageConfig, key: str) -> None:
         self._config = config
@@ -102,10 +110,6 @@ class StructuredModel(ABC):
         client, self._client = self._client, None
         if client is not None:
             await client.close()
-
-    @abstractmethod
-    def _open(self, sdk: ModuleType) -> Any:
-        """The SDK's client."""
 
     @abstractmethod
     def _variants(self, sdk: ModuleType, model: str, prompt: Prompt, schema: type[BaseModel]) -> list[SdkArguments]:
@@ -151,9 +155,8 @@ class StructuredModel(ABC):
                 return self._read(answer.model_dump(mode="json", warnings=False))
             return another_api
         except (TimeoutError, sdk.APITimeoutError):
-            return ModelFailure(
-                f"it did not answer within {config.timeout_seconds:g} s (MADELEINE_LLM_TIMEOUT_SECONDS)."
-            )
+            within = f"{config.timeout_seconds:g} s (MADELEINE_LLM_TIMEOUT_SECONDS)"
+            return ModelFailure(f"it did not answer within {within}.")
         except sdk.APIStatusError as error:
             return ModelFailure(_status_reason(error.status_code, error.body), error.status_code)
         except sdk.APIConnectionError:
@@ -161,19 +164,20 @@ class StructuredModel(ABC):
         except (sdk.APIError, ValueError):  # no JSON, or not what the API's answers are made of
             return another_api
 
-    def _client_options(self, default_url: str, client_class: type[httpx2.AsyncClient]) -> SdkArguments:
-        """Options that both SDKs take. `default_url` is stated, so that no variable of the environment changes it;
-        `client_class`: the SDK's default. Redirects are not followed: the key would go with them."""
+    def _open(self, sdk: ModuleType) -> Any:
+        """The SDK's client. Redirects are not followed: the key would go with them."""
         import httpx2
 
         config = self._config
         timeout = httpx2.Timeout(config.timeout_seconds, connect=min(CONNECT_TIMEOUT_SECONDS, config.timeout_seconds))
         hooks = {"response": [_refuse_long_wait]}
-        return {
-            "base_url": config.url or default_url,
-            "max_retries": config.retries,
-            "http_client": client_class(timeout=timeout, follow_redirects=False, event_hooks=hooks),
-        }
+        return getattr(sdk, self.client_class)(
+            api_key=self._key or PLACEHOLDER_KEY,
+            base_url=config.url or self.default_url,
+            max_retries=config.retries,
+            http_client=sdk.DefaultAsyncHttpxClient(timeout=timeout, follow_redirects=False, event_hooks=hooks),
+            **self.client_options,
+        )
 
     def _spent(self, prompt: Prompt, model: str, reply: ModelReply) -> CallCost:
         input_tokens, output_tokens = reply.input_tokens, reply.output_tokens
@@ -232,7 +236,7 @@ def _json_candidates(text: str) -> Iterator[str]:
 
 
 def _error_path(location: tuple[int | str, ...]) -> str:
-    return ".".join(str(part) for part in location) or "the whole"
+    return ".".join(map(str, location)) or "the whole"
 
 
 def _estimated_tokens(*texts: str) -> int:

@@ -45,10 +45,10 @@ class ServerIndex(HybridIndex):
         answer.
         """
         async with AsyncExitStack() as closed_on_error:
-            client = _connect_client(location)
-            closed_on_error.push_async_callback(client.close)
-            index = cls(client, collection, local="://" not in location)
             with _client_errors():
+                client = _connect_client(location)
+                closed_on_error.push_async_callback(client.close)
+                index = cls(client, collection, local="://" not in location)
                 if anew:
                     await client.delete_collection(collection)
                 if not await client.collection_exists(collection):
@@ -121,12 +121,11 @@ class ServerIndex(HybridIndex):
 
 
 def _connect_client(location: str) -> AsyncQdrantClient:
-    with _client_errors():
-        if location == ":memory:":
-            return AsyncQdrantClient(location)
-        if "://" not in location:
-            return AsyncQdrantClient(path=location)
-        return AsyncQdrantClient(location, timeout=_REQUEST_TIMEOUT_SECONDS, check_compatibility=False)
+    if location == ":memory:":
+        return AsyncQdrantClient(location)
+    if "://" not in location:
+        return AsyncQdrantClient(path=location)
+    return AsyncQdrantClient(location, timeout=_REQUEST_TIMEOUT_SECONDS, check_compatibility=False)
 
 
 def _point_struct(point: IndexPoint) -> qm.PointStruct:
