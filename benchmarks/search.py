@@ -29,7 +29,7 @@ from madeleine.memory.ingest.ports import StoreBatch
 from madeleine.memory.keyword_search import KeywordQuery
 from madeleine.memory.model import BeingId, Memory, MemoryId, ModelName, Provenance, RunId, Scene, Scope
 from madeleine.memory.patrol_records import DiaryEntry, PatrolChanges
-from madeleine.memory.recall.search import MessageSearch, Search, query_terms
+from madeleine.memory.recall.search import Search, SearchByMessageTags, split_search_terms
 from madeleine.storage.sql.ledger import Ledger, open_ledger
 
 SCOPE = Scope(BeingId("benchmark"), count_activations=False)
@@ -83,7 +83,7 @@ async def fill(ledger: Ledger, texts: Texts, size: int) -> None:
 
 
 async def measure(ledger: Ledger, texts: Texts, show: Callable[[str, float, float, int], None]) -> None:
-    by_message = MessageSearch(ledger.search, stem)
+    by_message = SearchByMessageTags(ledger.search, stem)
     search = Search(ledger.search, ledger.activations, by_message=by_message, now=lambda: END)
     words = texts.words
 
@@ -104,7 +104,7 @@ async def measure(ledger: Ledger, texts: Texts, show: Callable[[str, float, floa
         "four rare words": " ".join(words[RARE : RARE + 4]),
     }
     for name, text in queries.items():
-        query = KeywordQuery(terms=query_terms(text))
+        query = KeywordQuery(terms=split_search_terms(text))
         await timed(f"{name}, any", lambda query=query: search(SCOPE, query))  # type: ignore[misc]
         all_words = replace(query, mode="and")
         await timed(f"{name}, all", lambda query=all_words: search(SCOPE, query))  # type: ignore[misc]

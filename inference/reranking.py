@@ -15,15 +15,20 @@ from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import Protocol
 
-from madeleine.inference.loading import ModelLoading, load_engine, load_errors, register_model
+from madeleine.inference.loading import (
+    ModelLoader,
+    load_fastembed_model,
+    model_load_errors_translated,
+    register_fastembed_model,
+)
 from madeleine.memory.errors import RerankerUnavailable
 
 logger = logging.getLogger(__name__)
 
-MAX_SCORING_SECONDS = 2.0
-MAX_SCORED_CHARS = 4_000
+MAX_RERANKING_SECONDS = 2.0
+MAX_RERANKED_TEXT_CHARS = 4_000
 """Characters: no such model reads more."""
-PAIRS_PER_RUN = 8
+RERANKING_BATCH_PAIRS = 8
 """Pairs in one run of the model: rows are padded to the longest of their run."""
 ONNX_FILE_NAMES = ("onnx/model.onnx", "model.onnx")
 
@@ -41,13 +46,13 @@ def load(name: str, models_dir: Path) -> CrossEncoder:
     from fastembed.common.model_description import ModelSource
     from fastembed.rerank.cross_encoder import TextCrossEncoder
 
-    with load_errors(name, RerankerUnavailable, "check MADELEINE_RERANKER and the network"):
+    with model_load_errors_translated(name, RerankerUnavailable, "check MADELEINE_RERANKER and the network"):
         if not Path(name).is_dir():
-            return load_engine(TextCrossEncoder, name, cache_dir=str(models_dir / "hub"))
+            return load_fastembed_model(TextCrossEncoder, name, cache_dir=str(models_dir / "hub"))
         file = next((file for file in ONNX_FILE_NAMES if (Path(name) / file).is_file()), ONNX_FILE_NAMES[0])
         alias = f"directory/{Path(name).absolute()}"
-        register_model(TextCrossEncoder, alias, sources=ModelSource(hf=alias), model_file=file)
-        return load_engine(TextCrossEncoder, alias, specific_model_path=name)
+        register_fastembed_model(TextCrossEncoder, alias, sources=ModelSource(hf=alias), model_file=file)
+        return load_fastembed_model(TextCrossEncoder, alias, specific_model_path=name)
 
 
 class FastembedReranker:
@@ -58,13 +63,13 @@ class FastembedReranker:
         name: str,
         models_dir: Path,
         *,
-        patience: float = MAX_SCORING_SECONDS,
+        patience: float = MAX_RERANKING_SECONDS,
         loader: Callable[[str, Path], CrossEncoder] = load,
     ) -> None:
         """`patience`: seconds that a call takes at most, loading included."""
         self._name = name
         self._patience = patience
-        self._loading: ModelLoading[CrossEncoder, RerankerUnavailable] = ModelLoading(
+        self._loading: ModelLoader[CrossEncoder, RerankerUnavailable] = ModelLoader(
             name, lambda: loader(name, models_dir), RerankerUnavailable, logger=logger
         )
         self._worker = ThreadPoolExecutor(max_workers=1, thread_name_prefix="reranking")
@@ -92,11 +97,13 @@ class FastembedReranker:
 
         def work() -> list[float]:
             scores: list[float] = []
-            for start in range(0, len(texts), PAIRS_PER_RUN):
+            for start in range(0, len(texts), RERANKING_BATCH_PAIRS):
                 if given_up.is_set() or self._closed.is_set():
                     break
-                batch = [text[:MAX_SCORED_CHARS] for text in texts[start : start + PAIRS_PER_RUN]]
-                scores += map(sigmoid, model.rerank(query[:MAX_SCORED_CHARS], batch, batch_size=PAIRS_PER_RUN))
+                batch = [text[:MAX_RERANKED_TEXT_CHARS] for text in texts[start : start + RERANKING_BATCH_PAIRS]]
+                scores += map(
+                    sigmoid, model.rerank(query[:MAX_RERANKED_TEXT_CHARS], batch, batch_size=RERANKING_BATCH_PAIRS)
+                )
             return scores
 
         try:

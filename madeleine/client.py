@@ -12,10 +12,10 @@ from madeleine import models
 from madeleine.memory.errors import InvalidInput
 from madeleine.memory.keyword_search import SearchSource
 from madeleine.memory.model import Category, Emotion
-from madeleine.server.settings.environment import data_directory, environment, madeleine_variables
+from madeleine.server.settings.environment import environment, madeleine_variables, resolve_data_directory
 
 if TYPE_CHECKING:
-    from madeleine.server.attach.client import OnProgress, ToolClient
+    from madeleine.server.attach.client import ToolClient, ToolProgressCallback
 
 __all__ = ["Memory", "connect"]
 
@@ -205,7 +205,7 @@ class Memory:
         return await self._ask(models.ForgetResult, "forget", memory_ids=ids)
 
     async def patrol(
-        self, *, on_progress: OnProgress | None = None, **optional: Unpack[PatrolArguments]
+        self, *, on_progress: ToolProgressCallback | None = None, **optional: Unpack[PatrolArguments]
     ) -> models.PatrolReport:
         """Tidy the memory: cluster, fade, revive, merge and split. Takes seconds to minutes.
 
@@ -218,7 +218,7 @@ class Memory:
         return await self._ask(models.Context, "context", **optional)
 
     async def _ask(
-        self, answer: type[AnswerModel], tool: str, on_progress: OnProgress | None = None, /, **arguments: Any
+        self, answer: type[AnswerModel], tool: str, on_progress: ToolProgressCallback | None = None, /, **arguments: Any
     ) -> AnswerModel:
         dated = {name: value.isoformat() if isinstance(value, date) else value for name, value in arguments.items()}
         return answer.model_validate(await self._call(tool, dated, on_progress=on_progress))
@@ -256,7 +256,7 @@ async def connect(
 def _host_connection(
     being: str | None, data_dir: str | PathLike[str] | None
 ) -> AbstractAsyncContextManager[ToolClient]:
-    from madeleine.server.attach.client import host_client
+    from madeleine.server.attach.client import open_host_client
 
     variables = environment()
     # The tools that were chosen for a model are not those that a program may call.
@@ -267,5 +267,5 @@ def _host_connection(
     own_dir = settings.pop("data_dir", None)
     if being is not None:
         settings["being"] = being
-    directory = data_directory(own_dir if data_dir is None else str(data_dir))
-    return host_client(directory, variables, settings, CLIENT_NAME)
+    directory = resolve_data_directory(own_dir if data_dir is None else str(data_dir))
+    return open_host_client(directory, variables, settings, CLIENT_NAME)

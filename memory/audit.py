@@ -10,8 +10,8 @@ from typing import Literal, Protocol
 from madeleine.memory.model import BeingId, Scope
 
 
-def audit_entry(
-    scope: Scope, event: AuditEvent, at: datetime, *, tool: str = "", ids: Iterable[str] = ()
+def build_audit_entry(
+    scope: Scope, event: AuditEventKind, at: datetime, *, tool: str = "", ids: Iterable[str] = ()
 ) -> AuditEntry:
     """Each id once, in order."""
     return AuditEntry(
@@ -33,12 +33,12 @@ class Audit:
     _: KW_ONLY
     now: Callable[[], datetime]
 
-    def __call__(self, scope: Scope, event: AuditEvent, *, tool: str = "", ids: Iterable[str] = ()) -> None:
+    def __call__(self, scope: Scope, event: AuditEventKind, *, tool: str = "", ids: Iterable[str] = ()) -> None:
         """Returns at once; written within a second."""
-        self.log.record(audit_entry(scope, event, self.now(), tool=tool, ids=ids))
+        self.log.record(build_audit_entry(scope, event, self.now(), tool=tool, ids=ids))
 
 
-AuditEvent = Literal[
+AuditEventKind = Literal[
     "store", "reinforce", "update", "forget", "observe", "note", "patrol", "recall", "reindex", "token", "profile",
 ]  # fmt: skip
 
@@ -52,7 +52,7 @@ class AuditEntry:
     entries without a gap; 0 before it is written.
     """
 
-    event: AuditEvent
+    event: AuditEventKind
     at: datetime
     being_id: BeingId
     client: str = ""
@@ -74,7 +74,7 @@ class AuditQuery:
     """The last `limit` of all beings, unless one is named; `since` and `until` inclusive."""
 
     being_id: BeingId | None = None
-    event: AuditEvent | None = None
+    event: AuditEventKind | None = None
     since: datetime | None = None
     until: datetime | None = None
     limit: int = 100

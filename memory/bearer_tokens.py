@@ -12,7 +12,7 @@ BearerTokenId = NewType("BearerTokenId", str)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class BearerToken:
+class BearerTokenRecord:
     """`resource` is the URL of the one server that takes it (RFC 8707)."""
 
     id: BearerTokenId

@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 from madeleine.memory.errors import EmbeddingUnavailable
 from madeleine.memory.model import ContentHash, ModelName, Vector, content_hash
 
-TextVectors = dict[ContentHash, Vector]
+VectorByContentHash = dict[ContentHash, Vector]
 """By the content hash of the text."""
 
 
@@ -33,7 +33,7 @@ class Embedder(Protocol):
 
 
 class VectorCache(Protocol):
-    async def vectors(self, model: ModelName, hashes: Sequence[ContentHash]) -> TextVectors:
+    async def vectors(self, model: ModelName, hashes: Sequence[ContentHash]) -> VectorByContentHash:
         """A text that this model has never embedded is left out."""
 
 
@@ -42,10 +42,10 @@ class WritableVectorCache(VectorCache, Protocol):
 
 
 @dataclass(frozen=True, slots=True)
-class EmbeddedTexts:
+class EmbeddingOutcome:
     """`vectors` by content hash. `error`: why some of the texts have none; None if all have one."""
 
-    vectors: TextVectors
+    vectors: VectorByContentHash
     error: EmbeddingUnavailable | None = None
 
     @property
@@ -54,9 +54,9 @@ class EmbeddedTexts:
         return str(self.error) if self.error else ""
 
 
-async def embed_cached(
+async def embed_with_cache(
     embedder: Embedder, cache: VectorCache, texts: Iterable[str], known: Mapping[ContentHash, Vector] | None = None
-) -> EmbeddedTexts:
+) -> EmbeddingOutcome:
     """Vectors of `texts`: from `known`, else from the cache, else from the model, which gets each missing text once, in
     one batch and in the order of `texts`.
 
@@ -68,9 +68,9 @@ async def embed_cached(
     vectors |= await cache.vectors(embedder.model, [hash_ for hash_ in by_hash if hash_ not in vectors])
     missing = [hash_ for hash_ in by_hash if hash_ not in vectors]
     if not missing:
-        return EmbeddedTexts(vectors)
+        return EmbeddingOutcome(vectors)
     try:
         rows = await embedder.embed([by_hash[hash_] for hash_ in missing])
     except EmbeddingUnavailable as error:
-        return EmbeddedTexts(vectors, error)
-    return EmbeddedTexts(vectors | dict(zip(missing, rows, strict=True)))
+        return EmbeddingOutcome(vectors, error)
+    return EmbeddingOutcome(vectors | dict(zip(missing, rows, strict=True)))

@@ -121,7 +121,7 @@ class ConnectionLost(ServerUnavailable):
     """The server went away, or did not answer in time; whether the call was carried out is not known."""
 
 
-ERROR_META = "madeleine/error"
+ERROR_META_KEY = "madeleine/error"
 """Key of `error_as_json` in the `_meta` of a tool's answer."""
 _KINDS: dict[str, type[MadeleineError]] = {
     kind.__name__: kind for kind in globals().values() if isinstance(kind, type) and issubclass(kind, MadeleineError)

@@ -25,7 +25,7 @@ class WordingSignals:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class RankingState:
+class MemoryRankingState:
     """Values of a memory that ranking reads and that change over time. `last_active`: when it was last stored,
     reinforced or recalled; `access_count`: times reinforced."""
 
@@ -77,7 +77,7 @@ class RankingFeatures:
     signals: WordingSignals = WordingSignals()
 
 
-PendingVector: TypeAlias = "Callable[[], Awaitable[Vector | None]]"
+AwaitQueryVector: TypeAlias = "Callable[[], Awaitable[Vector | None]]"
 """Returns the query's vector; None while meaning-based recall is off. An index awaits it after the sparse search, so
 that the model can work meanwhile."""
 
@@ -103,12 +103,12 @@ class CandidatePool:
         return (self.weights @ self.idf).astype(np.float32)
 
 
-class WordStatistics(Protocol):
+class WordIdfSource(Protocol):
     async def idf(self, scope: Scope, words: Sequence[str]) -> list[float]:
         """BM25's IDF of each word over the being's memories; 0 for stop words; the greatest for words that none has."""
 
 
-class StoreIndex(Protocol):
+class WritableIndex(Protocol):
     """The methods of the index that storing memories needs. `upsert` is idempotent and visible to the next query."""
 
     async def upsert(self, points: Sequence[IndexPoint]) -> None: ...
@@ -120,10 +120,10 @@ class StoreIndex(Protocol):
 
 
 class RecallIndex(Protocol):
-    async def candidates(self, scope: Scope, query: CandidateQuery, vector: PendingVector) -> CandidatePool: ...
+    async def candidates(self, scope: Scope, query: CandidateQuery, vector: AwaitQueryVector) -> CandidatePool: ...
 
 
-class Index(StoreIndex, RecallIndex, WordStatistics, Protocol):
+class Index(WritableIndex, RecallIndex, WordIdfSource, Protocol):
     """The derived index. It may be thrown away at any time."""
 
     async def delete(self, ids: Sequence[MemoryId]) -> None: ...

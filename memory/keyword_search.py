@@ -55,7 +55,7 @@ HitPosition = tuple[int, str]
 """(microseconds since 1970, id): newest first, equal times by id."""
 
 
-TagKind = Literal["words", "beginning", "part"]
+TagMatchMode = Literal["words", "beginning", "part"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -67,7 +67,7 @@ class Tag:
     """
 
     text: str
-    kind: TagKind
+    kind: TagMatchMode
     forms: tuple[str, ...]
     anchor: str
 

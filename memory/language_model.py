@@ -13,7 +13,7 @@ from pydantic import BaseModel
 from madeleine.memory.errors import TokenBudgetExceeded, UnusableAnswer
 from madeleine.memory.model import RunId, Scope
 
-ModelSize = Literal["small", "large"]
+LanguageModelSize = Literal["small", "large"]
 """A small model classifies; a large one consolidates, splits and writes."""
 
 Answer = TypeVar("Answer", bound=BaseModel)
@@ -37,7 +37,7 @@ class Prompt:
     purpose: str
     system: str
     text: str
-    size: ModelSize
+    size: LanguageModelSize
     max_tokens: int = 4_000
     """Upper bound for the answer."""
     rejected: Rejected | None = None
@@ -59,7 +59,7 @@ class CallCost:
         return self.input_tokens + self.output_tokens
 
 
-MAX_ASK_ATTEMPTS = 2
+MAX_ASKS_PER_PROMPT = 2
 MIN_BYTES_PER_TOKEN = 3
 """Lower bound for a prompt: English has 4 or 5, other scripts 3."""
 
@@ -75,7 +75,7 @@ class LanguageModel(Protocol):
         key."""
 
 
-class CostLog(Protocol):
+class ModelCostRecorder(Protocol):
     async def record_cost(self, scope: Scope, run: RunId, spent: CallCost, *, at: datetime) -> None: ...
 
 
@@ -100,7 +100,7 @@ class MeteredModel:
         call might cost more than is left), `UnusableAnswer`."""
         costs: list[CallCost] = []
         reason = ""
-        for _ in range(MAX_ASK_ATTEMPTS):
+        for _ in range(MAX_ASKS_PER_PROMPT):
             answer = await self._call(prompt, schema, costs)
             result = answer if isinstance(answer, Rejected) else check(answer)
             if not isinstance(result, Rejected):
@@ -111,7 +111,7 @@ class MeteredModel:
         raise UnusableAnswer(costs[-1].model if costs else "that was asked", reason)
 
     async def _call(self, prompt: Prompt, schema: type[Answer], costs: list[CallCost]) -> Answer | Rejected:
-        maximum = maximum_tokens(prompt)
+        maximum = max_tokens_of_call(prompt)
         if self.budget and self.spent_tokens:
             spent = await self.spent_tokens(prompt.purpose)
             if spent + self._reserved + maximum > self.budget:
@@ -126,7 +126,7 @@ class MeteredModel:
                 await self.record(cost)
 
 
-def maximum_tokens(prompt: Prompt) -> int:
+def max_tokens_of_call(prompt: Prompt) -> int:
     """Upper estimate of what the call may cost."""
     rejected = prompt.rejected or Rejected("")
     texts = (prompt.system, prompt.text, rejected.text, rejected.complaint or rejected.reason)

@@ -44,7 +44,7 @@ Emotion = Literal[
 Role = Literal["human", "senior", "agent"]
 """The kind of caller that speaks for a being: a person, an agent that is trusted with decisions, any other agent (spec
 O4)."""
-ROLES: tuple[Role, ...] = get_args(Role)
+CALLER_ROLES: tuple[Role, ...] = get_args(Role)
 
 
 @dataclass(frozen=True, slots=True)
@@ -79,7 +79,7 @@ class DatedAction:
     action: str
 
 
-WhenItem = str | DatedAction
+TimelineEntry = str | DatedAction
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -88,7 +88,7 @@ class Scene:
 
     action: str
     actors: tuple[str, ...] = ()
-    when: tuple[WhenItem, ...] = ()
+    when: tuple[TimelineEntry, ...] = ()
     setting: str = ""
     dialogue: tuple[str, ...] = ()
     sensory: tuple[str, ...] = ()
@@ -206,10 +206,10 @@ class Note:
     memory_id: MemoryId | None = None
 
 
-def when_date(item: WhenItem) -> str:
+def when_date(item: TimelineEntry) -> str:
     """The date of a timeline entry: the day alone where it is an ISO date or time, else as written."""
     text = item if isinstance(item, str) else item.date
-    moment = parse_moment(text)
+    moment = parse_iso_moment(text)
     return moment.date().isoformat() if moment else text
 
 
@@ -239,7 +239,7 @@ def content_hash(text: str) -> ContentHash:
 _ISO_DATE = re.compile(r"\d{4}-\d{2}-\d{2}")
 
 
-def parse_moment(text: str) -> datetime | None:
+def parse_iso_moment(text: str) -> datetime | None:
     """An ISO date or time as an aware moment (UTC where it names no zone), or None where it is neither."""
     if not _ISO_DATE.match(text):
         return None
@@ -250,19 +250,19 @@ def parse_moment(text: str) -> datetime | None:
         return None
 
 
-def happened_at(when: Sequence[WhenItem], default: datetime) -> datetime:
+def happened_at(when: Sequence[TimelineEntry], default: datetime) -> datetime:
     """The first entry that can be read as a date, else `default`."""
-    moments = (parse_moment(item if isinstance(item, str) else item.date) for item in when)
+    moments = (parse_iso_moment(item if isinstance(item, str) else item.date) for item in when)
     return next((moment for moment in moments if moment), default)
 
 
-def when_to_json(when: Sequence[WhenItem]) -> list[Any]:
+def timeline_to_json(when: Sequence[TimelineEntry]) -> list[Any]:
     return [i if isinstance(i, str) else {"date": i.date, "action": i.action} for i in when]
 
 
 _encode_json = json.JSONEncoder(ensure_ascii=False).encode
 
 
-def when_as_search_text(when: Sequence[WhenItem]) -> str:
+def timeline_as_search_text(when: Sequence[TimelineEntry]) -> str:
     """The `when` array as JSON text, which keyword search looks into (spec P11)."""
-    return _encode_json(when_to_json(when))
+    return _encode_json(timeline_to_json(when))

@@ -45,7 +45,7 @@ class MemoryState:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class ClusterCounts:
+class ClusterMemoryCounts:
     """Memories of a cluster by status; `unconsolidated`: fresh active or dying ones, the input of ❹."""
 
     cluster_id: ClusterId
@@ -114,7 +114,7 @@ class PatrolChanges:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class SessionCount:
+class UnsummarisedSession:
     """A session not yet summarised; `memories`: its episodic ones that are neither dead nor pinned (spec L3)."""
 
     session_id: str

@@ -37,10 +37,10 @@ class ProfileEntry:
     @property
     def id(self) -> str:
         """Id for the audit, which holds no names chosen by people."""
-        return profile_entry_id(self.kind, self.name)
+        return audit_id_of_profile_entry(self.kind, self.name)
 
 
-def profile_entry_id(kind: ProfileKind, name: str) -> str:
+def audit_id_of_profile_entry(kind: ProfileKind, name: str) -> str:
     return f"{kind}/{name}" if kind == "soul" else f"{kind}/{hashlib.sha256(name.encode()).hexdigest()[:12]}"
 
 

@@ -10,14 +10,14 @@ from contextlib import AsyncExitStack, asynccontextmanager
 from dataclasses import InitVar, dataclass, field
 from datetime import date, datetime
 
-from madeleine.memory.embedding import EmbeddedTexts, Embedder, embed_cached
-from madeleine.memory.index import WordStatistics
+from madeleine.memory.embedding import Embedder, EmbeddingOutcome, embed_with_cache
+from madeleine.memory.index import WordIdfSource
 from madeleine.memory.language_model import CallCost, LanguageModel, MeteredModel
 from madeleine.memory.model import ClusterId, ModelName, RunId, Scope
 from madeleine.memory.rules.storing.secrets import Redact, redact_secrets
 from madeleine.patrol.ports import PatrolLedger, PatrolReads, PatrolTransaction
-from madeleine.patrol.report import ModelCosts
-from madeleine.patrol.unit_of_work import PreparedInputs, UnitOfWork
+from madeleine.patrol.report import PatrolModelCosts
+from madeleine.patrol.unit_of_work import PreparedAssignment, UnitOfWork
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -38,7 +38,7 @@ class PatrolServices:
     `write_lock` is the one of `StoreScenes`: a memory that it finds alive is alive when it is reinforced."""
 
     ledger: PatrolLedger
-    words: WordStatistics
+    words: WordIdfSource
     embedder: Embedder
     now: Callable[[], datetime]
     today: Callable[[], date] | None = None
@@ -53,12 +53,12 @@ class PatrolServices:
     def diary_date(self) -> date:
         return self.today() if self.today else self.now().date()
 
-    async def embed(self, texts: Iterable[str]) -> EmbeddedTexts:
-        return await embed_cached(self.embedder, self.ledger, texts)
+    async def embed(self, texts: Iterable[str]) -> EmbeddingOutcome:
+        return await embed_with_cache(self.embedder, self.ledger, texts)
 
 
 @dataclass(eq=False)
-class PatrolContext:
+class PatrolRunContext:
     """One run. In a dry run all steps share one transaction, which is rolled back."""
 
     services: PatrolServices
@@ -66,12 +66,12 @@ class PatrolContext:
     run_id: RunId
     language: InitVar[LanguageModel | None] = None
     dry_run: bool = False
-    costs: ModelCosts = field(default_factory=ModelCosts)
+    costs: PatrolModelCosts = field(default_factory=PatrolModelCosts)
     counts: Counter[str] = field(default_factory=Counter)
     """What the current step has done so far."""
     split_off: set[ClusterId] = field(default_factory=set)
     """Clusters that this run has made by splitting."""
-    prepared: PreparedInputs | None = None
+    prepared: PreparedAssignment | None = None
     """For ❶, if prepared before the steps, as for a dry run."""
     report_progress: Callable[[int, int], None] = lambda done, total: None
     """(done, total) of the current step."""
@@ -100,7 +100,7 @@ class PatrolContext:
         return time.monotonic() > self._step_deadline
 
     @asynccontextmanager
-    async def unit_of_work(self, step: str, prepared: PreparedInputs | None = None) -> AsyncIterator[UnitOfWork]:
+    async def unit_of_work(self, step: str, prepared: PreparedAssignment | None = None) -> AsyncIterator[UnitOfWork]:
         """A transaction of its own, written when left without an exception."""
         services = self.services
         async with AsyncExitStack() as stack:
@@ -114,7 +114,7 @@ class PatrolContext:
                 services.words,
                 services.embedding_model,
                 run=self.run_id,
-                prepared=prepared or PreparedInputs(),
+                prepared=prepared or PreparedAssignment(),
                 not_merged=frozenset(self.split_off),
             )
             yield work
@@ -126,7 +126,7 @@ class PatrolContext:
     async def _record_cost(self, spent: CallCost) -> None:
         """Recorded whatever becomes of the run."""
         before = self.costs
-        self.costs = ModelCosts(
+        self.costs = PatrolModelCosts(
             calls=before.calls + 1,
             input_tokens=before.input_tokens + spent.input_tokens,
             output_tokens=before.output_tokens + spent.output_tokens,

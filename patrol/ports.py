@@ -9,7 +9,7 @@ from typing import Any, Protocol
 
 from madeleine.memory import patrol_records as records
 from madeleine.memory.embedding import VectorCache, WritableVectorCache
-from madeleine.memory.language_model import CostLog
+from madeleine.memory.language_model import ModelCostRecorder
 from madeleine.memory.model import Cluster, ClusterId, Memory, MemoryId, Note, RunId, Scope
 
 
@@ -23,7 +23,7 @@ class PatrolReads(VectorCache, Protocol):
         """Living memories without a cluster, in the order of their arrival."""
 
     async def with_outdated_status(self) -> list[records.MemoryState]:
-        """Living memories whose status `memory.rules.dynamics.importance.flagged_status` changes."""
+        """Living memories whose status `memory.rules.dynamics.importance.status_after_flagging` changes."""
 
     async def recalled_dead(self) -> list[records.MemoryState]:
         """Dead ones that were recalled since they died."""
@@ -34,7 +34,7 @@ class PatrolReads(VectorCache, Protocol):
     async def states(self, ids: Sequence[MemoryId]) -> list[records.MemoryState]:
         """Those that exist, each once, in the order of `ids`."""
 
-    async def cluster_counts(self, ids: Sequence[ClusterId] | None = None) -> list[records.ClusterCounts]:
+    async def cluster_counts(self, ids: Sequence[ClusterId] | None = None) -> list[records.ClusterMemoryCounts]:
         """Of all clusters that have memories, or of those of `ids`."""
 
     async def clusters(self, ids: Sequence[ClusterId] | None = None) -> list[Cluster]:
@@ -45,7 +45,7 @@ class PatrolReads(VectorCache, Protocol):
     async def stored_since(self, moment: datetime | None, *, limit: int) -> list[Memory]:
         """The latest `limit` stored after it, oldest first; without summaries."""
 
-    async def sessions(self) -> list[records.SessionCount]:
+    async def sessions(self) -> list[records.UnsummarisedSession]:
         """Those not yet summarised, oldest first."""
 
     async def session_memories(self, session_id: str) -> list[Memory]:
@@ -73,7 +73,7 @@ class PatrolTransaction(PatrolReads, Protocol):
     async def apply(self, changes: records.PatrolChanges, *, run: RunId, step: str) -> None: ...
 
 
-class PatrolLedger(WritableVectorCache, CostLog, Protocol):
+class PatrolLedger(WritableVectorCache, ModelCostRecorder, Protocol):
     async def unread_notes(self, scope: Scope, *, type: str) -> list[Note]: ...
 
     def patrol(self, scope: Scope) -> AbstractAsyncContextManager[PatrolTransaction]:

@@ -37,7 +37,7 @@ class PatrolProgress:
 
 
 @dataclass(frozen=True, slots=True)
-class StepReport:
+class PatrolStepReport:
     """`counts`: what the step did, by name. `skipped`: why it did not run, or "". `failed`: what went wrong, or "";
     what is counted was done before. `notes`: what else there is to say, a sentence each."""
 
@@ -53,7 +53,7 @@ class StepReport:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class DecisionResult:
+class AgentDecisionResult:
     """Result of a decision of the calling agent. `refused`: why nothing of it was done, or "". `left_out`: what of it
     was not done, a sentence each, as its memories have changed since they were offered."""
 
@@ -68,7 +68,7 @@ class DecisionResult:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class ModelCosts:
+class PatrolModelCosts:
     """Of all calls of language models in a patrol. `usd` is None if the price of a call is not known."""
 
     calls: int = 0
@@ -87,9 +87,9 @@ class PatrolReport:
 
     run_id: RunId
     dry_run: bool = False
-    steps: tuple[StepReport, ...] = ()
-    decided: tuple[DecisionResult, ...] = ()
-    costs: ModelCosts = ModelCosts()
+    steps: tuple[PatrolStepReport, ...] = ()
+    decided: tuple[AgentDecisionResult, ...] = ()
+    costs: PatrolModelCosts = PatrolModelCosts()
     pending: tuple[DecisionRequest, ...] = ()
     waiting: int = 0
 

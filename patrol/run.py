@@ -17,14 +17,18 @@ from madeleine.memory.errors import CannotUndo, MadeleineError
 from madeleine.memory.language_model import LanguageModel
 from madeleine.memory.model import BeingId, MemoryId, RunId, Scope
 from madeleine.memory.patrol_records import PatrolRun, UndoResult
-from madeleine.memory.recall.ports import ActivationLog
-from madeleine.patrol.context import PatrolContext, PatrolServices
+from madeleine.memory.recall.ports import ReactivationRecorder
+from madeleine.patrol.context import PatrolRunContext, PatrolServices
 from madeleine.patrol.deciding.answers import Decision
 from madeleine.patrol.deciding.requests import DecisionRequest
-from madeleine.patrol.deciding.resolution import DECISION_TYPES, apply_decisions, offer_to_agent, resolve_with_model
-from madeleine.patrol.report import PATROL_STEPS, PatrolProgress, PatrolReport, StepName, StepReport
-from madeleine.patrol.steps.assign import ASSIGNMENT_BATCH, assign_to_clusters, prepare_assignment
-from madeleine.patrol.steps.mechanical import MECHANICAL_STEPS
+from madeleine.patrol.deciding.resolution import DECISION_HANDLERS, apply_decisions, offer_to_agent, resolve_with_model
+from madeleine.patrol.report import PATROL_STEPS, PatrolProgress, PatrolReport, PatrolStepReport, StepName
+from madeleine.patrol.steps.assign import (
+    MAX_ASSIGNMENT_BATCH_MEMORIES,
+    assign_memories_to_clusters,
+    prepare_cluster_assignment,
+)
+from madeleine.patrol.steps.mechanical import MECHANICAL_STEP_FUNCTIONS
 
 logger = logging.getLogger(__name__)
 
@@ -48,12 +52,12 @@ class PatrolEvent:
 
 
 @dataclass(eq=False)
-class Patrol:
+class RunPatrols:
     """The use case. One patrol a being at a time. `update_index` is awaited after a run that changed something.
     `on_removed` gets the memories that an undo has removed from the ledger. `on_event` must not block."""
 
     services: PatrolServices
-    activations: ActivationLog
+    activations: ReactivationRecorder
     _: KW_ONLY
     update_index: Callable[[], Awaitable[object]] | None = None
     on_removed: Callable[[Sequence[MemoryId]], Awaitable[object]] | None = None
@@ -79,16 +83,16 @@ class Patrol:
         notify = on_progress or (lambda progress: None)
         async with self._exclusive(scope):
             if dry_run:
-                context = PatrolContext(self.services, scope, RunId(str(uuid.uuid4())), language, dry_run=True)
+                context = PatrolRunContext(self.services, scope, RunId(str(uuid.uuid4())), language, dry_run=True)
                 return await self._dry_run(context, steps, notify)
             async with self._run(scope) as run_id:
-                context = PatrolContext(self.services, scope, run_id, language)
+                context = PatrolRunContext(self.services, scope, run_id, language)
 
                 def progressed(progress: PatrolProgress) -> None:
                     notify(progress)
                     self._emit(scope, run_id, "progress", progress=progress)
 
-                reports = await run_steps(context, steps, progressed)
+                reports = await run_patrol_steps(context, steps, progressed)
                 report = PatrolReport(run_id=run_id, steps=tuple(reports), costs=context.costs)
                 return await self._finish(context, report, offer_pending=offer_pending)
 
@@ -100,10 +104,10 @@ class Patrol:
         """Apply decisions of the calling agent (ruling 10), and offer what is pending then. A run of its own."""
         async with self._exclusive(scope):
             if not decisions:
-                requests, waiting = await offer_to_agent(PatrolContext(self.services, scope, RunId("")))
+                requests, waiting = await offer_to_agent(PatrolRunContext(self.services, scope, RunId("")))
                 return PatrolReport(run_id=RunId(""), pending=tuple(requests), waiting=waiting)
             async with self._run(scope) as run_id:
-                context = PatrolContext(self.services, scope, run_id)
+                context = PatrolRunContext(self.services, scope, run_id)
                 report = PatrolReport(run_id=run_id, decided=tuple(await apply_decisions(context, decisions)))
                 return await self._finish(context, report)
 
@@ -163,7 +167,7 @@ class Patrol:
         await self._bring_index_up_to_date()
 
     async def _finish(
-        self, context: PatrolContext, report: PatrolReport, *, offer_pending: bool = True
+        self, context: PatrolRunContext, report: PatrolReport, *, offer_pending: bool = True
     ) -> PatrolReport:
         requests: list[DecisionRequest] = []
         waiting = 0
@@ -212,15 +216,15 @@ class Patrol:
             logger.exception("the patrol is committed, but the index could not be brought up to date yet")
 
     async def _dry_run(
-        self, context: PatrolContext, steps: Sequence[StepName], on_progress: Callable[[PatrolProgress], None]
+        self, context: PatrolRunContext, steps: Sequence[StepName], on_progress: Callable[[PatrolProgress], None]
     ) -> PatrolReport:
         report = PatrolReport(run_id=context.run_id, dry_run=True)
         if "assign" in steps:  # the writer is not to wait for a model
-            context.prepared = await prepare_assignment(context)
+            context.prepared = await prepare_cluster_assignment(context)
         with suppress(_DryRunRollback):
             async with self._ledger.patrol(context.scope) as transaction:
                 context.share_transaction(transaction)
-                reports = await run_steps(context, steps, on_progress)
+                reports = await run_patrol_steps(context, steps, on_progress)
                 _, waiting = await offer_to_agent(context)
                 report = replace(report, steps=tuple(reports), waiting=waiting)
                 raise _DryRunRollback
@@ -232,12 +236,12 @@ SKIPPED_WITHOUT_KEY = "[graph] BYOK key not set: skipping ❹❻ diary/think_md 
 SKIPPED_IN_DRY_RUN = "a dry run asks no language model"
 
 
-async def run_steps(
-    context: PatrolContext, names: Sequence[StepName], on_progress: Callable[[PatrolProgress], None]
-) -> list[StepReport]:
+async def run_patrol_steps(
+    context: PatrolRunContext, names: Sequence[StepName], on_progress: Callable[[PatrolProgress], None]
+) -> list[PatrolStepReport]:
     """Run these steps in their order. A step that fails reports what it had done, and the others follow."""
     names = [name for name in PATROL_STEPS if name in names]
-    reports: list[StepReport] = []
+    reports: list[PatrolStepReport] = []
     for done, name in enumerate(names):
         progress = PatrolProgress(name, done, len(names))
         context.begin_step()
@@ -247,11 +251,11 @@ async def run_steps(
         except Exception as error:  # one of the three places where it is caught broadly: the patrol goes on
             logger.exception("the patrol's step %s failed", name)
             reason = str(error) if isinstance(error, MadeleineError) else "see the server's log"
-            reports.append(StepReport(name, dict(context.counts), failed=reason))
+            reports.append(PatrolStepReport(name, dict(context.counts), failed=reason))
             if context.dry_run:  # its transaction may hold half of the step
                 break
         on_progress(replace(progress, done=done + 1))
-    if context.language_model is None and DECISION_TYPES.keys() & set(names):
+    if context.language_model is None and DECISION_HANDLERS.keys() & set(names):
         logger.info(SKIPPED_WITHOUT_KEY)
     return reports
 
@@ -260,28 +264,28 @@ def _report_part(step: PatrolProgress, on_progress: Callable[[PatrolProgress], N
     on_progress(replace(step, part=part, parts=parts))
 
 
-async def _run_step(context: PatrolContext, name: StepName) -> StepReport:
+async def _run_step(context: PatrolRunContext, name: StepName) -> PatrolStepReport:
     if name == "assign":
         return await _assign_in_batches(context)
-    if name in DECISION_TYPES:
+    if name in DECISION_HANDLERS:
         if context.language_model is None or context.dry_run:
-            return StepReport(name, skipped=SKIPPED_IN_DRY_RUN if context.language_model else SKIPPED_WITHOUT_KEY)
+            return PatrolStepReport(name, skipped=SKIPPED_IN_DRY_RUN if context.language_model else SKIPPED_WITHOUT_KEY)
         return await resolve_with_model(context, name)
     async with context.unit_of_work(name) as work:
-        counts = await MECHANICAL_STEPS[name](work)
-    return StepReport(name, counts)
+        counts = await MECHANICAL_STEP_FUNCTIONS[name](work)
+    return PatrolStepReport(name, counts)
 
 
-async def _assign_in_batches(context: PatrolContext) -> StepReport:
+async def _assign_in_batches(context: PatrolRunContext) -> PatrolStepReport:
     """In several transactions, so that other calls can store between them."""
-    prepared = context.prepared or await prepare_assignment(context)
+    prepared = context.prepared or await prepare_cluster_assignment(context)
     counts = context.counts
     while True:
         async with context.unit_of_work("assign", prepared) as work:
-            batch_counts = await assign_to_clusters(work)
+            batch_counts = await assign_memories_to_clusters(work)
         counts.update(batch_counts)
         counts["waiting_for_vectors"] = batch_counts["waiting_for_vectors"]
         prepared = replace(prepared, memories=(), notes=())
-        if batch_counts["assigned"] < ASSIGNMENT_BATCH or context.out_of_time:
-            return StepReport("assign", dict(counts))
-        context.report_progress(counts["assigned"], counts["assigned"] + ASSIGNMENT_BATCH)
+        if batch_counts["assigned"] < MAX_ASSIGNMENT_BATCH_MEMORIES or context.out_of_time:
+            return PatrolStepReport("assign", dict(counts))
+        context.report_progress(counts["assigned"], counts["assigned"] + MAX_ASSIGNMENT_BATCH_MEMORIES)

@@ -12,7 +12,7 @@ PatrolTrigger = Literal["memories", "hour", "idle"]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class PatrolTriggers:
+class PatrolTriggerConfig:
     """`after_memories`: number of new memories, 0 for never. `at_hour`: 0 to 23 in the time zone of `now`, None for
     never. `after_idle`: time without a call, None for never."""
 
@@ -21,8 +21,8 @@ class PatrolTriggers:
     after_idle: timedelta | None = timedelta(minutes=60)
 
 
-def due_trigger(
-    now: datetime, activity: RecentActivity, triggers: PatrolTriggers, *, last_call: datetime | None = None
+def due_patrol_trigger(
+    now: datetime, activity: RecentActivity, triggers: PatrolTriggerConfig, *, last_call: datetime | None = None
 ) -> PatrolTrigger | None:
     """Why a patrol is due, None if it is not. `last_call`: time of the last call of any client. Times are aware.
 

@@ -11,26 +11,26 @@ from dataclasses import dataclass, field, fields, replace
 import numpy as np
 from numpy.typing import NDArray
 
-from madeleine.memory.embedding import TextVectors
-from madeleine.memory.index import WordStatistics
+from madeleine.memory.embedding import VectorByContentHash
+from madeleine.memory.index import WordIdfSource
 from madeleine.memory.model import Cluster, ClusterId, Memory, MemoryId, ModelName, Note, RunId, Scope, Vector
 from madeleine.memory.patrol_records import DecisionRequestId, DiaryEntry, MemoryState, PatrolChanges, Thoughts
-from madeleine.memory.rules.dynamics.clustering import ROOTS, Root, mean_vector
+from madeleine.memory.rules.dynamics.clustering import ROOT_CLUSTER_NAMES, Root, unit_mean_vector
 from madeleine.patrol.ports import PatrolTransaction
 
-CLUSTERS_PER_QUERY = 200
+CLUSTER_RECOMPUTE_BATCH = 200
 """Recomputed together: one by one, each costs two queries of milliseconds."""
 
 
 @dataclass(frozen=True, slots=True)
-class PreparedInputs:
+class PreparedAssignment:
     """Prepared with a model before the transaction: memories from notes, the notes' new states, vectors of new texts,
     the prototypes of the roots, float32 (k, dim) each, both empty while the embedding model is not available; and the
     roots that a language model has chosen (spec P6 ❶)."""
 
     memories: tuple[Memory, ...] = ()
     notes: tuple[Note, ...] = ()
-    vectors: TextVectors = field(default_factory=dict)
+    vectors: VectorByContentHash = field(default_factory=dict)
     prototypes: Mapping[Root, NDArray[np.float32]] = field(default_factory=dict)
     roots: Mapping[MemoryId, Root] = field(default_factory=dict)
 
@@ -43,10 +43,10 @@ class UnitOfWork:
 
     scope: Scope
     transaction: PatrolTransaction
-    words: WordStatistics
+    words: WordIdfSource
     embedding_model: ModelName
     run: RunId
-    prepared: PreparedInputs = PreparedInputs()
+    prepared: PreparedAssignment = PreparedAssignment()
     not_merged: frozenset[ClusterId] = frozenset()
     clusters: dict[ClusterId, Cluster] = field(default_factory=dict)
     # What is written besides memory states and clusters; each as in `PatrolChanges`.
@@ -54,7 +54,7 @@ class UnitOfWork:
     notes: tuple[Note, ...] = ()
     rewritten: list[Memory] = field(default_factory=list)
     compressed: dict[MemoryId, MemoryId | None] = field(default_factory=dict)
-    new_vectors: TextVectors = field(default_factory=dict)
+    new_vectors: VectorByContentHash = field(default_factory=dict)
     diary: DiaryEntry | None = None
     thoughts: Thoughts | None = None
     decided: list[DecisionRequestId] = field(default_factory=list)
@@ -62,7 +62,7 @@ class UnitOfWork:
     def __post_init__(self) -> None:
         self._states: dict[MemoryId, MemoryState] = {}
         self._states_before: dict[MemoryId, MemoryState] = {}
-        self._vectors: TextVectors = dict(self.prepared.vectors)
+        self._vectors: VectorByContentHash = dict(self.prepared.vectors)
         self._clusters_before: dict[ClusterId, Cluster] = {}
         self._members: dict[ClusterId | None, dict[MemoryId, None]] = defaultdict(dict)
         self._clusters_with_members: set[ClusterId] = set()
@@ -121,7 +121,7 @@ class UnitOfWork:
 
     def add(self, memory: Memory) -> None:
         self.new.append(memory)
-        self.put(memory_state(memory))
+        self.put(state_of_memory(memory))
 
     def move(self, states: Iterable[MemoryState], to: ClusterId) -> None:
         for state in list(states):
@@ -160,7 +160,7 @@ class UnitOfWork:
         return id_ not in self._read and id_ not in self.clusters
 
     def roots(self) -> list[Cluster]:
-        return [self.root(name) for name in ROOTS]
+        return [self.root(name) for name in ROOT_CLUSTER_NAMES]
 
     def root(self, name: Root) -> Cluster:
         """The being's root of that name, made when it is first needed (spec P3)."""
@@ -188,8 +188,8 @@ class UnitOfWork:
         wanted = [id_ for id_ in dict.fromkeys(ids) if id_ is not None]
         await self.read_clusters(wanted)
         existing = [id_ for id_ in wanted if id_ in self.clusters]
-        for start in range(0, len(existing), CLUSTERS_PER_QUERY):
-            vectors = await self.active_vectors(existing[start : start + CLUSTERS_PER_QUERY])
+        for start in range(0, len(existing), CLUSTER_RECOMPUTE_BATCH):
+            vectors = await self.active_vectors(existing[start : start + CLUSTER_RECOMPUTE_BATCH])
             # A root may have tens of thousands.
             for id_, mean in (await asyncio.to_thread(_cluster_means, vectors)).items():
                 if mean is not None:
@@ -223,10 +223,10 @@ class UnitOfWork:
 
 
 def _cluster_means(vectors: Mapping[ClusterId, Sequence[Vector]]) -> dict[ClusterId, Vector | None]:
-    return {id_: mean_vector(np.stack(rows)) if rows else None for id_, rows in vectors.items()}
+    return {id_: unit_mean_vector(np.stack(rows)) if rows else None for id_, rows in vectors.items()}
 
 
-def memory_state(memory: Memory) -> MemoryState:
+def state_of_memory(memory: Memory) -> MemoryState:
     return MemoryState(**{field.name: getattr(memory, field.name) for field in fields(MemoryState)})
 
 

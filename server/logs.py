@@ -11,7 +11,7 @@ from types import TracebackType
 from madeleine.memory.errors import InvalidInput, KeyConflict, MadeleineError
 
 OWN_LOGGERS = ("madeleine",)
-VERBOSE_LOGGERS = ("mcp", "uvicorn", "httpx", "httpx2", "alembic", "anthropic", "openai")
+WARNINGS_ONLY_LOGGERS = ("mcp", "uvicorn", "httpx", "httpx2", "alembic", "anthropic", "openai")
 """Libraries that log at `info` what our own log covers, session ids included."""
 LOG_FORMAT = "%(asctime)s %(levelname)s %(name)s: %(message)s"
 _QUOTING_ERRORS = (InvalidInput, KeyConflict)
@@ -25,13 +25,13 @@ def start_logging(level: str, handler: logging.Handler | None = None) -> None:
     """`handler`: standard error by default. `debug` applies to our own package: at that level the database driver logs
     every value."""
     handler = handler or logging.StreamHandler(sys.stderr)
-    handler.setFormatter(RedactingFormatter(LOG_FORMAT))
+    handler.setFormatter(TracebackRedactingFormatter(LOG_FORMAT))
     handler.addFilter(_is_loggable)
     number = logging.getLevelNamesMapping()[level.upper()]
     logging.basicConfig(handlers=[handler], level=max(number, logging.INFO))
     for name in OWN_LOGGERS:
         logging.getLogger(name).setLevel(number)
-    for name in VERBOSE_LOGGERS:
+    for name in WARNINGS_ONLY_LOGGERS:
         logging.getLogger(name).setLevel(max(number, logging.WARNING))
 
 
@@ -40,7 +40,7 @@ def _is_loggable(record: logging.LogRecord) -> bool:
     return record.levelno >= logging.INFO or record.name.split(".")[0] in OWN_LOGGERS
 
 
-class RedactingFormatter(logging.Formatter):
+class TracebackRedactingFormatter(logging.Formatter):
     """Tracebacks hold the place and type of an error; its message only where that cannot be somebody's text."""
 
     def formatException(self, ei: _ExceptionInfo) -> str:

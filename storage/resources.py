@@ -20,11 +20,11 @@ from shutil import disk_usage
 from madeleine.memory.errors import MadeleineError, StorageFull
 
 MEGABYTE = 1024 * 1024
-INDEX_RESERVE_BYTES = 32 * MEGABYTE
+INDEX_DISK_RESERVE_BYTES = 32 * MEGABYTE
 """What a flush writes at most: segments and log of the embedded index take some 25 MB for the first memory, and grow by
 files of 2 MB."""
-LEDGER_RESERVE_BYTES = 2 * INDEX_RESERVE_BYTES
-MAX_ARENAS = 2
+LEDGER_DISK_RESERVE_BYTES = 2 * INDEX_DISK_RESERVE_BYTES
+MAX_MALLOC_ARENAS = 2
 _M_ARENA_MAX = -8
 """As glibc's malloc.h has it."""
 
@@ -46,10 +46,10 @@ def require_disk_space(directory: Path, reserve_bytes: int, error: type[Madelein
         )
 
 
-def use_few_arenas() -> None:
+def limit_malloc_arenas() -> None:
     """For the rest of the process. Arenas that it already has stay."""
     if mallopt := getattr(_libc, "mallopt", None):
-        mallopt(_M_ARENA_MAX, MAX_ARENAS)
+        mallopt(_M_ARENA_MAX, MAX_MALLOC_ARENAS)
 
 
 def return_free_memory() -> None:

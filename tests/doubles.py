@@ -28,8 +28,8 @@ from madeleine.memory.model import (
     Scene,
     Scope,
     Status,
+    TimelineEntry,
     Vector,
-    WhenItem,
     happened_at,
 )
 from madeleine.memory.recall.ports import Activation
@@ -149,7 +149,7 @@ class MemoryFields(TypedDict, total=False):
 def a_memory(
     action: str,
     *,
-    when: tuple[WhenItem, ...] = (),
+    when: tuple[TimelineEntry, ...] = (),
     actors: tuple[str, ...] = (),
     setting: str = "",
     dialogue: tuple[str, ...] = (),

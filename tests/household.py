@@ -35,11 +35,11 @@ from madeleine.memory.model import (
 )
 from madeleine.memory.patrol_records import UndoResult
 from madeleine.memory.recall.ports import Activation
-from madeleine.memory.rules.dynamics.clustering import ROOT_PROTOTYPES
+from madeleine.memory.rules.dynamics.clustering import ROOT_PROTOTYPE_TEXTS
 from madeleine.patrol.context import PatrolConfig, PatrolServices
 from madeleine.patrol.ports import PatrolTransaction
 from madeleine.patrol.report import PATROL_STEPS, PatrolReport, StepName
-from madeleine.patrol.run import Patrol
+from madeleine.patrol.run import RunPatrols
 from madeleine.storage.sql.database.schema import migrate_to_head
 from madeleine.storage.sql.ledger import Ledger, open_ledger
 from madeleine.storage.sql.patrols.repository import PatrolRepository
@@ -101,7 +101,7 @@ def all_texts(connection: sqlite3.Connection) -> str:
 
 def orphaned_vectors(path: Path) -> set[str]:
     """Hashes of cached texts that no memory has, nor the prototypes of the roots."""
-    known = {content_hash(text) for texts in ROOT_PROTOTYPES.values() for text in texts}
+    known = {content_hash(text) for texts in ROOT_PROTOTYPE_TEXTS.values() for text in texts}
     stored_rows = rows(
         path, "SELECT content_hash FROM embeddings WHERE content_hash NOT IN (SELECT content_hash FROM memories)"
     )
@@ -193,7 +193,7 @@ class Household:
         self.update = UpdateMemory(ledger.memories, self.index, self.embedder, write_lock, now=clock)
         journalled: Any = self.mortal
         services = PatrolServices(ledger=journalled, words=self.words, embedder=self.embedder, now=clock, config=config)
-        self.patrol = Patrol(services, ledger.activations)
+        self.patrol = RunPatrols(services, ledger.activations)
 
     async def store(self, *texts: str, scope: Scope = ADA, **fields: Any) -> list[Memory]:
         return [one.memory for one in await self.stored(*texts, scope=scope, **fields)]

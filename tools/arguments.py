@@ -49,7 +49,7 @@ ItemT = TypeVar("ItemT", bound=Hashable)
 ValueT = TypeVar("ValueT", bound="DataclassInstance")
 
 
-class Arguments(BaseModel):
+class ToolArguments(BaseModel):
     """Base of the arguments of every tool."""
 
     model_config = ConfigDict(strict=True, extra="forbid", frozen=True, allow_inf_nan=False)
@@ -69,7 +69,7 @@ class Arguments(BaseModel):
         return value_type(**values | tuples | other_fields)
 
 
-def require_storable(value: Any) -> Any:
+def require_storable_text(value: Any) -> Any:
     if isinstance(value, str):
         try:
             value.encode()
@@ -82,7 +82,7 @@ def require_storable(value: Any) -> Any:
     return value
 
 
-def require_text(value: str) -> str:
+def require_visible_text(value: str) -> str:
     if not any(unicodedata.category(char)[0] in "LNPS" for char in value):  # zero-width characters are invisible
         raise ValueError("is empty; give a text, or leave the argument out if it is optional")
     return value
@@ -95,22 +95,22 @@ def _within_max_text_chars(value: str, info: ValidationInfo) -> str:
     return value
 
 
-Text = Annotated[str, BeforeValidator(require_storable), AfterValidator(require_text), Field(min_length=1)]
+Text = Annotated[str, BeforeValidator(require_storable_text), AfterValidator(require_visible_text), Field(min_length=1)]
 """A text that a caller leaves out is "" as a value: an empty one is refused."""
-Short = Annotated[Text, Field(max_length=MAX_SHORT_TEXT_CHARS)]
-Line = Annotated[Text, Field(max_length=MAX_LINE_CHARS)]
+ShortText = Annotated[Text, Field(max_length=MAX_SHORT_TEXT_CHARS)]
+LineText = Annotated[Text, Field(max_length=MAX_LINE_CHARS)]
 LongText = Annotated[Text, AfterValidator(_within_max_text_chars), Field(json_schema_extra={LONG_TEXT_MARK: True})]
 ZeroToOne = Annotated[float, Field(ge=0, le=1)]
-Emotions = Annotated[
+EmotionLabels = Annotated[
     list[Annotated[Emotion, WithJsonSchema({"type": "string", "maxLength": 20})]],
     Field(max_length=3, description="GoEmotions labels, such as joy, fear, pride."),
 ]
 """The 27 labels are not in the schema, which is part of every prompt; an unknown label is refused with the list."""
 
-ArgumentsT = TypeVar("ArgumentsT", bound=Arguments)
+ArgumentsT = TypeVar("ArgumentsT", bound=ToolArguments)
 
 
-def read_arguments(model: type[ArgumentsT], raw: Mapping[str, Any], *, max_text_chars: int) -> ArgumentsT:
+def validate_tool_arguments(model: type[ArgumentsT], raw: Mapping[str, Any], *, max_text_chars: int) -> ArgumentsT:
     """Raises `InvalidInput`, which names every invalid argument and says what to do."""
     try:
         return model.model_validate(dict(raw), context={"max_text_chars": max_text_chars})
@@ -120,7 +120,7 @@ def read_arguments(model: type[ArgumentsT], raw: Mapping[str, Any], *, max_text_
         raise InvalidInput(f"Nothing was done. {' '.join(complaints[:5])}") from error
 
 
-def _argument_complaint(model: type[Arguments], error: Mapping[str, Any]) -> str:
+def _argument_complaint(model: type[ToolArguments], error: Mapping[str, Any]) -> str:
     location = error["loc"]
     fields = _NESTED_FIELDS.union(model.model_fields)  # other names in a location are pydantic's, of unions
     path = [part for part in location if isinstance(part, int) or part in fields or len(location) == 1]
@@ -166,7 +166,7 @@ class _ArgumentsSchema(GenerateJsonSchema):
         return self.generate_inner(schema["schema"])
 
 
-def input_schema(model: type[Arguments], *, max_text_chars: int) -> dict[str, Any]:
+def tool_input_schema(model: type[ToolArguments], *, max_text_chars: int) -> dict[str, Any]:
     """The schema as a client sees it: with every bound, without titles, nulls, references and minimum lengths of 1."""
     raw = model.model_json_schema(schema_generator=_ArgumentsSchema)
     definitions: dict[str, Any] = raw.pop("$defs", {})

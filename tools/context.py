@@ -16,16 +16,16 @@ from madeleine.memory.chat import Message
 from madeleine.memory.context.values import CONTEXT_BLOCKS, BuiltContext, ContextBlock, ContextFlags, ContextQuery
 from madeleine.memory.model import BeingId, Memory, scene_to_text
 from madeleine.memory.patrol_records import DiaryEntry
-from madeleine.memory.rules.prompting import MAX_MESSAGE_CHARS, memories_in_prompt_order, truncated
-from madeleine.tools.arguments import Arguments, LongText, Short, read_arguments
+from madeleine.memory.rules.prompting import MAX_PROMPT_MESSAGE_CHARS, memories_in_prompt_order, truncated
+from madeleine.tools.arguments import LongText, ShortText, ToolArguments, validate_tool_arguments
 from madeleine.tools.profile import show_profile
 from madeleine.tools.replies import fields_of, hit_json, iso_time, meaning_notice, memory_date, nonempty, source_json
 from madeleine.tools.tool import Call, answer_schema, tool
 
 
-class ContextArguments(Arguments):
+class ContextArguments(ToolArguments):
     message: Annotated[LongText, Field(description="The message to answer. Without it, nothing is recalled.")] = ""
-    session_id: Annotated[Short, Field(description="Of this conversation, as in observe.")] = ""
+    session_id: Annotated[ShortText, Field(description="Of this conversation, as in observe.")] = ""
     token_limit: Annotated[int | None, Field(ge=1, le=1_000_000, description="Of the prompt.")] = None
     blocks: Annotated[
         list[ContextBlock], Field(min_length=1, max_length=len(CONTEXT_BLOCKS), description="Only these.")
@@ -67,16 +67,16 @@ async def context(call: Call, arguments: ContextArguments) -> dict[str, Any]:
         blocks=frozenset(arguments.blocks),
         flags=call.use.context.flags.model_copy(update=flags),
     )
-    return context_as_json(await build_context(call, query, audited_as="context"), query)
+    return built_context_as_json(await build_audited_context(call, query, audited_as="context"), query)
 
 
-async def build_context(call: Call, query: ContextQuery, *, audited_as: str) -> BuiltContext:
+async def build_audited_context(call: Call, query: ContextQuery, *, audited_as: str) -> BuiltContext:
     built = await call.use.context(call.scope, query)
     call.audit_recall(audited_as, built.shown)
     return built
 
 
-def context_as_json(context: BuiltContext, query: ContextQuery) -> dict[str, Any]:
+def built_context_as_json(context: BuiltContext, query: ContextQuery) -> dict[str, Any]:
     """Blocks that were not requested, or are disabled, are left out; empty ones are not."""
     blocks: dict[str, Any] = {
         "system_prompt": context.system_prompt if "system_prompt" in query.blocks else None,
@@ -124,12 +124,12 @@ def recent_memory_json(memory: Memory) -> dict[str, Any]:
 
 
 def chat_message_json(message: Message) -> dict[str, Any]:
-    text = truncated(message.text, MAX_MESSAGE_CHARS)
+    text = truncated(message.text, MAX_PROMPT_MESSAGE_CHARS)
     fields = {"id": message.id, "at": iso_time(message.at), "role": message.role, "text": text}
     return fields | nonempty(**fields_of(message, "speaker session_id"))
 
 
-CONTEXT_PROMPT = types.Prompt(
+CONTEXT_MCP_PROMPT = types.Prompt(
     name="memory_context",
     description="The context for answering a message: identity, notes and knowledge, relevant memories.",
     arguments=[
@@ -147,9 +147,9 @@ def _parse_integer(value: object) -> object:
     return int(value) if isinstance(value, str) and value.strip().isascii() and value.strip().isdigit() else value
 
 
-class PromptArguments(Arguments):
+class ContextPromptArguments(ToolArguments):
     message: LongText
-    session_id: Short = ""
+    session_id: ShortText = ""
     token_limit: Annotated[int | None, BeforeValidator(_parse_integer), Field(ge=1, le=1_000_000)] = None
 
 
@@ -157,15 +157,15 @@ async def get_context_prompt(call: Call, raw: Mapping[str, Any], *, max_text_cha
     """Raises `InvalidInput` for invalid arguments."""
     # Fields left empty in a client's form arrive as "".
     filled_in = {name: text for name, text in raw.items() if text != ""}
-    arguments = read_arguments(PromptArguments, filled_in, max_text_chars=max_text_chars)
+    arguments = validate_tool_arguments(ContextPromptArguments, filled_in, max_text_chars=max_text_chars)
     own = call.use.context
     query = arguments.to_value(ContextQuery, token_limit=arguments.token_limit or own.token_limit, flags=own.flags)
-    built = await build_context(call, query, audited_as=CONTEXT_PROMPT.name)
-    messages = context_messages(built, arguments.message)
-    return types.GetPromptResult(description=CONTEXT_PROMPT.description, messages=messages)
+    built = await build_audited_context(call, query, audited_as=CONTEXT_MCP_PROMPT.name)
+    messages = context_as_prompt_messages(built, arguments.message)
+    return types.GetPromptResult(description=CONTEXT_MCP_PROMPT.description, messages=messages)
 
 
-def context_messages(context: BuiltContext, message: str) -> list[types.PromptMessage]:
+def context_as_prompt_messages(context: BuiltContext, message: str) -> list[types.PromptMessage]:
     """Blocks 1-A and 1-B come first and stay the same from turn to turn, so that clients can cache them. MCP prompts
     have no system role."""
     if not context.snapshot:
@@ -185,7 +185,7 @@ def _prompt_message(role: types.Role, *texts: str) -> types.PromptMessage:
 
 # --- resources --------------------------------------------------------------------------------------------------
 
-RESOURCE_SCHEME = "memory"
+RESOURCE_URI_SCHEME = "memory"
 MARKDOWN, JSON = "text/markdown", "application/json"
 UNLIMITED_TOKENS = 1_000_000
 """Resources are returned whole."""
@@ -204,12 +204,12 @@ async def read_snapshot(call: Call) -> str:
     return context.snapshot[0].content if context.snapshot else ""
 
 
-async def read_recent_memories(call: Call) -> str:
+async def read_recent_memories_resource(call: Call) -> str:
     context = await _build_block(call, "recent_nodes")
     return _json_text({"recent_nodes": [recent_memory_json(memory) for memory in context.recent_nodes or ()]})
 
 
-async def read_diary(call: Call) -> str:
+async def read_diary_resource(call: Call) -> str:
     context = await _build_block(call, "diary")
     return _json_text({"diary": [diary_day_json(day) for day in context.diary or ()]})
 
@@ -220,8 +220,8 @@ async def read_profile(call: Call) -> str:
 
 MEMORY_RESOURCES = (
     MemoryResource("snapshot", "Open notes, knowledge, and the diary of the last 7 days.", MARKDOWN, read_snapshot),
-    MemoryResource("recent", "The 5 memories recalled last.", JSON, read_recent_memories),
-    MemoryResource("diary", "The diary of the last 7 days, in full.", JSON, read_diary),
+    MemoryResource("recent", "The 5 memories recalled last.", JSON, read_recent_memories_resource),
+    MemoryResource("diary", "The diary of the last 7 days, in full.", JSON, read_diary_resource),
     MemoryResource(
         "profile", "Soul, partner rules, preferences, relationships, tools, map, knowledge.", JSON, read_profile
     ),
@@ -231,22 +231,24 @@ MEMORY_RESOURCES = (
 def resources_of_being(being: BeingId) -> list[types.Resource]:
     """The resources of one being; those of others are not disclosed."""
     return [
-        types.Resource(uri=resource_uri(being, r.name), name=r.name, description=r.description, mime_type=r.mime_type)
+        types.Resource(
+            uri=being_resource_uri(being, r.name), name=r.name, description=r.description, mime_type=r.mime_type
+        )
         for r in MEMORY_RESOURCES
     ]
 
 
-def resource_uri(being: BeingId, name: str) -> str:
-    return f"{RESOURCE_SCHEME}://{quote(being, safe='')}/{name}"
+def being_resource_uri(being: BeingId, name: str) -> str:
+    return f"{RESOURCE_URI_SCHEME}://{quote(being, safe='')}/{name}"
 
 
-def find_resource(requested: str, being: BeingId) -> MemoryResource | None:
+def find_being_resource(requested: str, being: BeingId) -> MemoryResource | None:
     """The resource of this URI; None for unknown URIs and for another being's (ruling 12)."""
     try:
         parts = urlsplit(requested)
     except ValueError:
         return None
-    if parts.scheme != RESOURCE_SCHEME or unquote(parts.netloc) != being or parts.query or parts.fragment:
+    if parts.scheme != RESOURCE_URI_SCHEME or unquote(parts.netloc) != being or parts.query or parts.fragment:
         return None
     return next((resource for resource in MEMORY_RESOURCES if parts.path == f"/{resource.name}"), None)
 
@@ -256,7 +258,7 @@ async def _build_block(call: Call, block: ContextBlock, *, token_limit: int = UN
     if block == "diary":
         flags = flags.model_copy(update={"enable_ai_diary": True, "ai_diary_full": True, "prompt_lite_mode": False})
     query = ContextQuery(token_limit=token_limit, blocks=frozenset({block}), flags=flags)
-    return await build_context(call, query, audited_as=f"memory://{block}")
+    return await build_audited_context(call, query, audited_as=f"memory://{block}")
 
 
 def _json_text(content: Any) -> str:

@@ -9,12 +9,21 @@ from pydantic import Field
 
 from madeleine.memory.chat import ChatRole, NewMessage
 from madeleine.memory.errors import InvalidInput
-from madeleine.memory.ingest.ingest import Chunk, Ingested, IngestText
-from madeleine.memory.model import Category, parse_moment
+from madeleine.memory.ingest.ingest import Chunk, IngestOutcome, IngestRequest
+from madeleine.memory.model import Category, parse_iso_moment
 from madeleine.memory.watch.extraction import Extracted
-from madeleine.memory.watch.observe import AgentMemory, Observation
-from madeleine.tools.arguments import Arguments, Emotions, Line, LongText, Short, ZeroToOne, printable, unique
-from madeleine.tools.replies import embedding_notice, fields_of, nonempty
+from madeleine.memory.watch.observe import AgentExtractedMemory, Observation
+from madeleine.tools.arguments import (
+    EmotionLabels,
+    LineText,
+    LongText,
+    ShortText,
+    ToolArguments,
+    ZeroToOne,
+    printable,
+    unique,
+)
+from madeleine.tools.replies import fields_of, missing_vector_notice, nonempty
 from madeleine.tools.tool import Call, answer_schema, tool
 
 MAX_MESSAGES = 100
@@ -28,35 +37,35 @@ CHUNKS_FORGOTTEN = (
 )
 
 
-class ObservedMessage(Arguments):
+class ObservedMessage(ToolArguments):
     role: ChatRole
     text: LongText
-    speaker: Annotated[Short, Field(description="Name of the speaker, if known.")] = ""
-    at: Annotated[Short, Field(description="ISO time; now by default.")] = ""
-    key: Annotated[Short | None, Field(description="Id within its session; a repeated key is stored once.")] = None
+    speaker: Annotated[ShortText, Field(description="Name of the speaker, if known.")] = ""
+    at: Annotated[ShortText, Field(description="ISO time; now by default.")] = ""
+    key: Annotated[ShortText | None, Field(description="Id within its session; a repeated key is stored once.")] = None
 
 
-class ObservedMemory(Arguments):
-    essence: Annotated[Line, Field(description="What to remember, in sentences that make sense alone.")]
+class ObservedMemory(ToolArguments):
+    essence: Annotated[LineText, Field(description="What to remember, in sentences that make sense alone.")]
     weight: Annotated[ZeroToOne, Field(description="0 noise, 1 critical.")]
-    emotions: Emotions = []
-    lesson: Annotated[Line, Field(description="What to do in future.")] = ""
+    emotions: EmotionLabels = []
+    lesson: Annotated[LineText, Field(description="What to do in future.")] = ""
     messages: Annotated[
-        list[Short | Annotated[int, Field(ge=0, le=MAX_MESSAGES - 1)]],
+        list[ShortText | Annotated[int, Field(ge=0, le=MAX_MESSAGES - 1)]],
         Field(
             max_length=MAX_MESSAGES, description="Its messages: keys, or positions in this call from 0; by default all."
         ),
     ] = []
 
 
-class ObserveArguments(Arguments):
-    session_id: Short
+class ObserveArguments(ToolArguments):
+    session_id: ShortText
     messages: Annotated[list[ObservedMessage], Field(max_length=MAX_MESSAGES, description="In order.")] = []
     memories: Annotated[
         list[ObservedMemory], Field(max_length=20, description="Memories you drew from them yourself; usually none.")
     ] = []
-    title: Short = ""
-    interface: Annotated[Short, Field(description="Where it is held; by default the client's name.")] = ""
+    title: ShortText = ""
+    interface: Annotated[ShortText, Field(description="Where it is held; by default the client's name.")] = ""
 
 
 @tool(
@@ -73,7 +82,7 @@ async def observe(call: Call, arguments: ObserveArguments) -> dict[str, Any]:
         Observation,
         messages=[_new_message(position, message) for position, message in enumerate(arguments.messages)],
         memories=[
-            AgentMemory(
+            AgentExtractedMemory(
                 Extracted(memory.essence.strip(), unique(memory.emotions), memory.weight, memory.lesson),
                 unique(memory.messages),
             )
@@ -95,7 +104,7 @@ async def observe(call: Call, arguments: ObserveArguments) -> dict[str, Any]:
 
 
 def _new_message(position: int, message: ObservedMessage) -> NewMessage:
-    at = parse_moment(message.at) if message.at else None
+    at = parse_iso_moment(message.at) if message.at else None
     if message.at and at is None:
         raise InvalidInput(
             f"messages.{position}.at: {printable(message.at)!r} is not an ISO date or time, such as "
@@ -104,13 +113,13 @@ def _new_message(position: int, message: ObservedMessage) -> NewMessage:
     return NewMessage(role=message.role, text=message.text, speaker=message.speaker, at=at, key=message.key)
 
 
-class IngestArguments(Arguments):
+class IngestArguments(ToolArguments):
     text: LongText
-    session_id: Short = ""
+    session_id: ShortText = ""
     category: Annotated[Category | None, Field(description="For all parts; by default chosen for each part.")] = None
-    key: Annotated[Short, Field(description="Idempotency key for repeated calls.")] = ""
-    when: Annotated[Short, Field(description="Date of the text (YYYY-MM-DD or ISO time).")] = ""
-    actors: Annotated[list[Short], Field(max_length=50, description="Authors or speakers.")] = []
+    key: Annotated[ShortText, Field(description="Idempotency key for repeated calls.")] = ""
+    when: Annotated[ShortText, Field(description="Date of the text (YYYY-MM-DD or ISO time).")] = ""
+    actors: Annotated[list[ShortText], Field(max_length=50, description="Authors or speakers.")] = []
 
 
 @tool(
@@ -123,7 +132,7 @@ async def ingest(call: Call, arguments: IngestArguments) -> dict[str, Any]:
     part is scored; parts without anything new or informative are dropped and reported. For one scene in your own words
     use store."""
     key = arguments.key or call.request_key() or None
-    text = arguments.to_value(IngestText, key=key, actors=unique(arguments.actors))
+    text = arguments.to_value(IngestRequest, key=key, actors=unique(arguments.actors))
     ingested = await call.use.ingest(call.scope, text)
     counts = Counter(chunk.status for chunk in ingested.chunks)
     return {
@@ -135,11 +144,12 @@ async def ingest(call: Call, arguments: IngestArguments) -> dict[str, Any]:
         repeated=(ingested.repeated and arguments.key != "") or None,
         redacted=dict(ingested.redacted),
         forgotten=counts["forgotten"] or None,
-        notice=embedding_notice("Stored", ingested.unembedded) or (CHUNKS_FORGOTTEN if counts["forgotten"] else ""),
+        notice=missing_vector_notice("Stored", ingested.unembedded)
+        or (CHUNKS_FORGOTTEN if counts["forgotten"] else ""),
     )
 
 
-def chunk_as_json(chunk: Chunk, ingested: Ingested) -> dict[str, Any]:
+def chunk_as_json(chunk: Chunk, ingested: IngestOutcome) -> dict[str, Any]:
     if chunk.status == "forgotten":
         return {"status": chunk.status}
     text = ingested.text[chunk.start : chunk.start + chunk.length]

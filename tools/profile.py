@@ -9,31 +9,31 @@ from pydantic import Field
 from madeleine.memory.errors import InvalidInput
 from madeleine.memory.model import Note
 from madeleine.memory.profile import ProfileEntry, ProfileKind
-from madeleine.tools.arguments import Arguments, Short, Text
+from madeleine.tools.arguments import ShortText, Text, ToolArguments
 from madeleine.tools.replies import fields_of, iso_time, nonempty
 from madeleine.tools.tool import Call, answer_schema, tool
 
-PROFILE_VALUE_CHARS = 8_000
+MAX_PROFILE_VALUE_CHARS = 8_000
 """Of an entry, which is part of every prompt."""
 
 ProfileAction = Literal["show", "set", "enable", "disable", "done", "remove"]
 ShownKind = Literal["soul", "partner_rules", "preferences", "relationships", "tools", "map", "knowledge", "notes"]
 
 
-class ProfileArguments(Arguments):
+class ProfileArguments(ToolArguments):
     action: Annotated[
         ProfileAction,
         Field(description="enable and disable work on partner_rules and preferences; done closes a note."),
     ] = "show"
     kind: Annotated[ShownKind | None, Field(description="All kinds if left out.")] = None
     name: Annotated[
-        Short,
+        ShortText,
         Field(
             description="Of the entry. The soul has personality, voice, values, backstory, inner_world, examples. For "
             "a note: its type (todo, reminder) with set, its id with done and remove."
         ),
     ] = ""
-    value: Annotated[Text, Field(max_length=PROFILE_VALUE_CHARS, description="Only with set.")] = ""
+    value: Annotated[Text, Field(max_length=MAX_PROFILE_VALUE_CHARS, description="Only with set.")] = ""
 
 
 @tool(
@@ -57,7 +57,7 @@ async def profile(call: Call, arguments: ProfileArguments) -> dict[str, Any]:
     if (action == "set") != bool(value):
         raise InvalidInput("Nothing was done. value is required with set, and only allowed there.")
     if kind == "notes":
-        return await change_note(call, action, name, value)
+        return await change_inbox_note(call, action, name, value)
     return await change_entry(call, action, kind, name, value)
 
 
@@ -90,7 +90,7 @@ async def change_entry(call: Call, action: ProfileAction, kind: ProfileKind, nam
             raise InvalidInput("Nothing was done. done is for notes; use remove for other entries.")
 
 
-async def change_note(call: Call, action: ProfileAction, name: str, value: str) -> dict[str, Any]:
+async def change_inbox_note(call: Call, action: ProfileAction, name: str, value: str) -> dict[str, Any]:
     match action:
         case "set":
             written = await call.use.profile.note(call.scope, name, value)

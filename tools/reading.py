@@ -11,13 +11,13 @@ from pydantic import Field
 
 from madeleine.memory.errors import InvalidInput
 from madeleine.memory.keyword_search import KeywordQuery, SearchSource
-from madeleine.memory.model import Category, ClusterId, MemoryId, parse_moment
+from madeleine.memory.model import Category, ClusterId, MemoryId, parse_iso_moment
 from madeleine.memory.recall.recall import RecallResult
-from madeleine.memory.recall.search import MemoryPage, SearchPage, query_terms
+from madeleine.memory.recall.search import BrowsedMemories, SearchPage, split_search_terms
 from madeleine.memory.recall.selection import RecallQuery
-from madeleine.memory.rules.prompting import LIST_FORMAT, PROMPT_FORMAT, RandomSource, fragments_format
+from madeleine.memory.rules.prompting import LIST_FORMAT, MEMORY_BLOCK_FORMAT, RandomSource, make_fragments_format
 from madeleine.memory.rules.ranking.profiles import RankingProfile
-from madeleine.tools.arguments import Arguments, Emotions, LongText, Short, unique
+from madeleine.tools.arguments import EmotionLabels, LongText, ShortText, ToolArguments, unique
 from madeleine.tools.replies import hit_json, meaning_notice, memory_json, nonempty, notice, recalled_json, source_json
 from madeleine.tools.tool import Call, Tool, answer_schema, tool
 
@@ -26,12 +26,12 @@ MAX_SEARCH_WORDS = 32
 RecallFormat = Literal["fragments", "memories", "prompt"]
 
 
-class RecallArguments(Arguments):
+class RecallArguments(ToolArguments):
     query: Annotated[LongText, Field(description="The current message or topic.")]
     limit: Annotated[int, Field(ge=1, le=50)] = 3
     categories: Annotated[list[Category], Field(max_length=5)] = []
-    themes: Annotated[list[Short], Field(max_length=20, description="All of these.")] = []
-    emotions: Annotated[Emotions, Field(description="Felt now.")] = []
+    themes: Annotated[list[ShortText], Field(max_length=20, description="All of these.")] = []
+    emotions: Annotated[EmotionLabels, Field(description="Felt now.")] = []
     ranking: RankingProfile | None = None
     token_budget: Annotated[int, Field(ge=1, le=100_000)] = 2000
     format: Annotated[
@@ -40,7 +40,7 @@ class RecallArguments(Arguments):
 
 
 def recall_tool(chance: RandomSource) -> Tool:
-    formats = {"fragments": fragments_format(chance), "memories": LIST_FORMAT, "prompt": PROMPT_FORMAT}
+    formats = {"fragments": make_fragments_format(chance), "memories": LIST_FORMAT, "prompt": MEMORY_BLOCK_FORMAT}
 
     @tool(
         RecallArguments,
@@ -60,12 +60,12 @@ def recall_tool(chance: RandomSource) -> Tool:
         search_memory; by id recall_memory."""
         query = arguments.to_value(RecallQuery, text=arguments.query)
         result = await call.use.recall(call.scope, query, formats[arguments.format], language=call.language)
-        return recall_as_json(result, arguments.format)
+        return recall_result_as_json(result, arguments.format)
 
     return recall
 
 
-def recall_as_json(result: RecallResult, format_: RecallFormat) -> dict[str, Any]:
+def recall_result_as_json(result: RecallResult, format_: RecallFormat) -> dict[str, Any]:
     content: dict[str, Any] = {"memories": [recalled_json(memory, score) for memory, score in result.memories]}
     if format_ != "memories":  # a text does not name its memories
         content = {format_: result.text} | nonempty(sources=[source_json(memory) for memory, _ in result.memories])
@@ -79,11 +79,11 @@ def recall_as_json(result: RecallResult, format_: RecallFormat) -> dict[str, Any
     }
 
 
-class RecallMemoryArguments(Arguments):
-    memory_ids: Annotated[list[Short], Field(min_length=1, max_length=50)] | None = None
-    cluster_id: Short = ""
+class RecallMemoryArguments(ToolArguments):
+    memory_ids: Annotated[list[ShortText], Field(min_length=1, max_length=50)] | None = None
+    cluster_id: ShortText = ""
     limit: Annotated[int, Field(ge=1, le=100)] = 20
-    cursor: Annotated[Short, Field(description="next_cursor of the last page.")] = ""
+    cursor: Annotated[ShortText, Field(description="next_cursor of the last page.")] = ""
 
 
 @tool(
@@ -109,7 +109,7 @@ async def recall_memory(call: Call, arguments: RecallMemoryArguments) -> dict[st
     return {"clusters": [asdict(cluster) for cluster in await browse.clusters(call.scope)]}
 
 
-def memory_page_as_json(page: MemoryPage) -> dict[str, Any]:
+def memory_page_as_json(page: BrowsedMemories) -> dict[str, Any]:
     memories = [
         memory_json(memory, [revision for revision in page.revisions if revision.memory_id == memory.id])
         for memory in page.memories
@@ -117,20 +117,20 @@ def memory_page_as_json(page: MemoryPage) -> dict[str, Any]:
     return {"memories": memories} | nonempty(missing=list(page.missing), next_cursor=page.next_cursor)
 
 
-class SearchArguments(Arguments):
+class SearchArguments(ToolArguments):
     query: Annotated[LongText, Field(description='Words, "a phrase"; with mode tags a message.')]
     mode: Annotated[
         Literal["or", "and", "tags"], Field(description="Any word, all words, or the subject of a message.")
     ] = "or"
-    themes: Annotated[list[Short], Field(max_length=20, description="All of these.")] = []
+    themes: Annotated[list[ShortText], Field(max_length=20, description="All of these.")] = []
     categories: Annotated[list[Category], Field(max_length=5)] = []
-    since: Annotated[Short, Field(description="ISO date or time.")] = ""
-    until: Annotated[Short, Field(description="Inclusive.")] = ""
+    since: Annotated[ShortText, Field(description="ISO date or time.")] = ""
+    until: Annotated[ShortText, Field(description="Inclusive.")] = ""
     sources: Annotated[list[SearchSource], Field(min_length=1, max_length=4)] = ["memories", "diary", "chat", "notes"]
     include_dead: Annotated[bool, Field(description="Faded ones too; being found helps revive them.")] = True
     include_compressed: bool = False
     limit: Annotated[int, Field(ge=1, le=100)] = 10
-    cursor: Annotated[Short, Field(description="next_cursor of the last page.")] = ""
+    cursor: Annotated[ShortText, Field(description="next_cursor of the last page.")] = ""
 
 
 @tool(SearchArguments, answer_schema("hits", array="hits", string="next_cursor"), audited=True, counts_recalls=True)
@@ -155,7 +155,7 @@ async def _search(call: Call, arguments: SearchArguments) -> SearchPage:
         if arguments.cursor:
             raise InvalidInput("cursor: mode tags has one page. Raise limit for more, or leave the cursor out.")
         return await call.use.search.about(call.scope, arguments.query, query)
-    terms = query_terms(arguments.query)
+    terms = split_search_terms(arguments.query)
     if len(terms) > MAX_SEARCH_WORDS:
         raise InvalidInput(
             f"query: has {len(terms)} words, at most {MAX_SEARCH_WORDS} are searched. Keep the specific ones."
@@ -167,7 +167,7 @@ def _parse_date(argument: Literal["since", "until"], text: str) -> datetime | No
     """None for "". A bare date as `until` includes the whole day."""
     if not text:
         return None
-    at = parse_moment(text)
+    at = parse_iso_moment(text)
     if at is None:
         raise InvalidInput(f"{argument}: {text[:40]!r} is not a date; write it like 2026-03-01 or 2026-03-01T18:30.")
     whole_day = argument == "until" and len(text) == len("2026-01-31")

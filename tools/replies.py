@@ -12,27 +12,27 @@ from typing import Any
 
 from mcp_types import CallToolResult, TextContent
 
-from madeleine.memory.errors import ERROR_META, MadeleineError, error_as_json
+from madeleine.memory.errors import ERROR_META_KEY, MadeleineError, error_as_json
 from madeleine.memory.keyword_search import SearchHit
-from madeleine.memory.model import Memory, Provenance, Revision, when_date, when_to_json
-from madeleine.memory.rules.prompting import timeline_lines
+from madeleine.memory.model import Memory, Provenance, Revision, timeline_to_json, when_date
+from madeleine.memory.rules.prompting import latest_timeline_lines
 
 logger = logging.getLogger(__name__)
 
 
-def tool_answer(content: dict[str, Any]) -> CallToolResult:
+def tool_result_of_content(content: dict[str, Any]) -> CallToolResult:
     """`structuredContent` is complete by itself; the text is the same, compact."""
     text = json.dumps(content, ensure_ascii=False, separators=(",", ":"), allow_nan=False)
     return CallToolResult(content=[TextContent(type="text", text=text)], structured_content=content)
 
 
-def refused_answer(error: MadeleineError) -> CallToolResult:
+def tool_result_of_error(error: MadeleineError) -> CallToolResult:
     """A `ToolError` whose message says what to do; its kind is in `_meta`, for programs."""
     text = TextContent(type="text", text=str(error))
-    return CallToolResult(content=[text], is_error=True, meta={ERROR_META: error_as_json(error)})
+    return CallToolResult(content=[text], is_error=True, meta={ERROR_META_KEY: error_as_json(error)})
 
 
-def crash_answer(tool: str, error: BaseException) -> CallToolResult:
+def tool_result_of_crash(tool: str, error: BaseException) -> CallToolResult:
     """An unexpected error. The log has the traceback under the incident number that the client gets."""
     incident = uuid.uuid4().hex[:8]
     logger.error("%s failed, incident %s", tool, incident, exc_info=error)
@@ -63,7 +63,7 @@ def memory_date(memory: Memory) -> str:
     return when_date(memory.scene.when[0]) if memory.scene.when else memory.happened_at.date().isoformat()
 
 
-def provenance_json(source: Provenance, stored_at: datetime | None) -> dict[str, Any]:
+def provenance_as_json(source: Provenance, stored_at: datetime | None) -> dict[str, Any]:
     return nonempty(stored_at=iso_time(stored_at), **asdict(source))
 
 
@@ -73,7 +73,7 @@ def source_json(memory: Memory) -> dict[str, Any]:
         id=memory.id,
         when=memory_date(memory),
         actors=list(memory.scene.actors),
-        provenance=provenance_json(memory.provenance, memory.created_at),
+        provenance=provenance_as_json(memory.provenance, memory.created_at),
     )
 
 
@@ -87,14 +87,14 @@ def recalled_json(memory: Memory, score: float) -> dict[str, Any]:
         when=memory_date(memory),
         actors=list(memory.scene.actors),
         **fields_of(memory, "feeling lesson"),
-        timeline=list(timeline_lines(memory)),
-        provenance=provenance_json(memory.provenance, memory.created_at),
+        timeline=list(latest_timeline_lines(memory)),
+        provenance=provenance_as_json(memory.provenance, memory.created_at),
     )
 
 
 def memory_json(memory: Memory, revisions: Sequence[Revision] = ()) -> dict[str, Any]:
     """A memory with all details; a dead one is marked by its status. `history`: its earlier versions, oldest first."""
-    timeline = when_to_json(memory.scene.when)
+    timeline = timeline_to_json(memory.scene.when)
     return nonempty(
         id=memory.id,
         text=memory.scene.action,
@@ -104,8 +104,8 @@ def memory_json(memory: Memory, revisions: Sequence[Revision] = ()) -> dict[str,
         **fields_of(memory.scene, "actors setting dialogue sensory"),
         **fields_of(memory, "feeling emotions lesson themes cluster_id absorbed_into compressed_into resembles"),
         compression_source=memory.compression_source or None,
-        provenance=provenance_json(memory.provenance, memory.created_at),
-        history=[revision_json(revision) for revision in revisions],
+        provenance=provenance_as_json(memory.provenance, memory.created_at),
+        history=[revision_as_json(revision) for revision in revisions],
     ) | fields_of(memory, "pinned session_count access_count reactivation_count")
 
 
@@ -116,12 +116,12 @@ def hit_json(hit: SearchHit) -> dict[str, Any]:
         "id": hit.id,
         "timestamp": iso_time(hit.timestamp),
         **fields_of(hit, "snippet tags"),
-        "provenance": provenance_json(hit.provenance, hit.stored_at),
+        "provenance": provenance_as_json(hit.provenance, hit.stored_at),
         **nonempty(**fields_of(hit, "actors status")),
     }
 
 
-def revision_json(revision: Revision) -> dict[str, Any]:
+def revision_as_json(revision: Revision) -> dict[str, Any]:
     """An earlier version of a memory, in the fields that were changed."""
     before = {name: value for name, value in asdict(revision.before).items() if value is not None}
     if "themes" in before:
@@ -134,7 +134,7 @@ def meaning_notice(reason: str) -> str:
     return f"Meaning-based recall is off; only words are compared. {reason}" if reason else ""
 
 
-def embedding_notice(done: str, reason: str) -> str:
+def missing_vector_notice(done: str, reason: str) -> str:
     """What to say of a memory that was stored or changed without a vector; "" if `reason` is."""
     return f"{done}; found by its words only until it can be embedded. {reason}" if reason else ""
 

@@ -10,15 +10,15 @@ from madeleine.memory.errors import InvalidInput
 from madeleine.memory.model import RunId
 from madeleine.patrol.deciding.answers import Decision
 from madeleine.patrol.report import PATROL_STEPS, PatrolProgress, StepName
-from madeleine.tools.arguments import Arguments, Short
+from madeleine.tools.arguments import ShortText, ToolArguments
 from madeleine.tools.tool import Call, answer_schema, tool
 
 
-class RunPatrolArguments(Arguments):
+class RunPatrolArguments(ToolArguments):
     steps: Annotated[list[StepName], Field(min_length=1, max_length=9, description="Only these.")] = list(PATROL_STEPS)
     dry_run: Annotated[bool, Field(description="Only report what would change.")] = False
     decisions: Annotated[list[Decision] | None, Field(max_length=20, description="For `pending`; [] lists it.")] = None
-    undo: Annotated[Short, Field(description="A run_id whose changes to undo.")] = ""
+    undo: Annotated[ShortText, Field(description="A run_id whose changes to undo.")] = ""
 
 
 @tool(RunPatrolArguments, answer_schema("run_id steps pending", string="run_id", array="steps pending"))

@@ -17,14 +17,14 @@ from madeleine.memory.model import Scope
 from madeleine.memory.recall.recall import Recall
 from madeleine.memory.recall.search import BrowseMemories, Search
 from madeleine.memory.watch.observe import Observe
-from madeleine.patrol.run import Patrol
-from madeleine.tools.arguments import Arguments
+from madeleine.patrol.run import RunPatrols
+from madeleine.tools.arguments import ToolArguments
 
-ArgumentsT = TypeVar("ArgumentsT", bound=Arguments)
+ArgumentsT = TypeVar("ArgumentsT", bound=ToolArguments)
 
 
 @dataclass(frozen=True, slots=True)
-class UseCases:
+class ToolUseCases:
     """The use cases behind the tools."""
 
     store: StoreScenes
@@ -34,7 +34,7 @@ class UseCases:
     recall: Recall
     search: Search
     browse: BrowseMemories
-    patrol: Patrol
+    patrol: RunPatrols
     audit: Audit
     observe: Observe
     context: BuildContext
@@ -50,7 +50,7 @@ class Call:
     """One tool call. The scope is the connection's (ruling 12)."""
 
     scope: Scope
-    use: UseCases
+    use: ToolUseCases
     progress: ReportProgress = field(default=lambda done, total, message: None)
     request_key: Callable[[], str] = field(default=lambda: "")
     """The same key when a client repeats a request after its connection broke; "" where that does not happen."""
@@ -74,7 +74,7 @@ class Tool:
 
     name: str
     description: str
-    arguments: type[Arguments]
+    arguments: type[ToolArguments]
     answers: Mapping[str, Any]
     run: RunTool
     read_only: bool = False

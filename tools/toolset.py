@@ -11,23 +11,23 @@ import mcp_types as types
 
 from madeleine.memory.errors import InvalidInput, MadeleineError
 from madeleine.memory.rules.prompting import RandomSource
-from madeleine.tools.arguments import input_schema, printable, read_arguments
+from madeleine.tools.arguments import printable, tool_input_schema, validate_tool_arguments
 from madeleine.tools.context import context
 from madeleine.tools.conversation import ingest, observe
 from madeleine.tools.profile import profile
 from madeleine.tools.reading import recall_memory, recall_tool, search_memory
-from madeleine.tools.replies import crash_answer, refused_answer, tool_answer
+from madeleine.tools.replies import tool_result_of_content, tool_result_of_crash, tool_result_of_error
 from madeleine.tools.run_patrol import run_patrol
 from madeleine.tools.tool import Call, RunTool, Tool
 from madeleine.tools.writing import forget, store, update_memory
 
-TOOLSETS: Mapping[str, tuple[str, ...]] = {
+TOOL_NAMES_BY_TOOLSET: Mapping[str, tuple[str, ...]] = {
     "memory": ("recall", "recall_memory", "search_memory", "store", "update_memory", "forget"),
     "patrol": ("run_patrol",),
     "conversation": ("observe", "ingest"),
     "context": ("context", "profile"),
 }
-ALL_TOOLSETS = "all"
+ALL_TOOLS_TOOLSET = "all"
 """The toolset of every tool."""
 
 
@@ -63,15 +63,15 @@ class Toolset:
         tool = self._tools[name]
         try:
             content = await tool.run(
-                call, read_arguments(tool.arguments, arguments, max_text_chars=self.max_text_chars)
+                call, validate_tool_arguments(tool.arguments, arguments, max_text_chars=self.max_text_chars)
             )
             if tool.audited:
                 call.audit_recall(name, ids_in_answer(content))
-            return tool_answer(content)
+            return tool_result_of_content(content)
         except MadeleineError as error:
-            return refused_answer(error)
+            return tool_result_of_error(error)
         except Exception as error:  # the one place where an unexpected error of a tool is caught
-            return crash_answer(name, error)
+            return tool_result_of_crash(name, error)
 
 
 def choose_tools(
@@ -89,9 +89,9 @@ def choose_tools(
     Raises `InvalidInput` for an unknown name, and for an empty selection.
     """
     known = {tool.name for tool in tools}
-    _require_known("toolset", toolsets, [*TOOLSETS, ALL_TOOLSETS])
+    _require_known("toolset", toolsets, [*TOOL_NAMES_BY_TOOLSET, ALL_TOOLS_TOOLSET])
     _require_known("tool", [*names, *exclude], known)
-    requested = {name for toolset in toolsets for name in TOOLSETS.get(toolset, known)} | set(names)
+    requested = {name for toolset in toolsets for name in TOOL_NAMES_BY_TOOLSET.get(toolset, known)} | set(names)
     if toolsets or names:
         tools = [replace(tool, listed=True) for tool in tools if tool.name in requested]
     selected = [tool for tool in tools if tool.name not in exclude]
@@ -135,7 +135,7 @@ def listed_tool(tool: Tool, max_text_chars: int) -> types.Tool:
     return types.Tool(
         name=tool.name,
         description=tool.description,
-        input_schema=input_schema(tool.arguments, max_text_chars=max_text_chars),
+        input_schema=tool_input_schema(tool.arguments, max_text_chars=max_text_chars),
         output_schema=dict(tool.answers),
         annotations=types.ToolAnnotations(
             read_only_hint=tool.read_only,
@@ -146,7 +146,7 @@ def listed_tool(tool: Tool, max_text_chars: int) -> types.Tool:
     )
 
 
-def default_tools(chance: RandomSource) -> list[Tool]:
+def make_all_tools(chance: RandomSource) -> list[Tool]:
     """Every tool; `choose_tools` selects among them."""
     return [
         recall_tool(chance), recall_memory, search_memory, store, update_memory, forget, run_patrol, observe, ingest,

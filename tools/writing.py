@@ -9,41 +9,45 @@ from pydantic import Field
 from madeleine.memory.errors import InvalidInput
 from madeleine.memory.ingest.store import NewScene
 from madeleine.memory.model import Category, DatedAction, MemoryChanges, MemoryId, Scene
-from madeleine.memory.recall.selection import NON_INFERABLE_ADVICE, NON_INFERABLE_THEME, is_non_inferable
-from madeleine.tools.arguments import Arguments, Emotions, Line, LongText, Short, ZeroToOne, unique
-from madeleine.tools.replies import embedding_notice, nonempty, notice
+from madeleine.memory.recall.selection import (
+    MISSING_NON_INFERABLE_THEME_ADVICE,
+    NON_INFERABLE_THEME,
+    has_non_inferable_theme,
+)
+from madeleine.tools.arguments import EmotionLabels, LineText, LongText, ShortText, ToolArguments, ZeroToOne, unique
+from madeleine.tools.replies import missing_vector_notice, nonempty, notice
 from madeleine.tools.tool import Call, answer_schema, tool
 
-CHANGEABLE_FIELDS = ("text", "importance", "themes", "pinned")
+CHANGEABLE_MEMORY_FIELDS = ("text", "importance", "themes", "pinned")
 SCRUB_PENDING_NOTICE = (
     "Erased from the memory and from every answer. Overwriting the remaining bytes on disk continues in the background."
 )
 
 
-class DatedEntry(Arguments):
-    date: Short
-    action: Line
+class DatedActionArguments(ToolArguments):
+    date: ShortText
+    action: LineText
 
 
-class StoreArguments(Arguments):
+class StoreArguments(ToolArguments):
     text: Annotated[LongText, Field(description="What happened, in sentences that make sense alone.")]
     when: Annotated[
-        Short | Annotated[list[Short | DatedEntry], Field(min_length=1, max_length=50)] | None,
+        ShortText | Annotated[list[ShortText | DatedActionArguments], Field(min_length=1, max_length=50)] | None,
         Field(description="Date (YYYY-MM-DD or ISO time), or a timeline."),
     ] = None
-    actors: Annotated[list[Short], Field(max_length=50, description="Participants, the speaker first.")] = []
-    setting: Line = ""
-    dialogue: Annotated[list[Line], Field(max_length=50, description="Quotes worth keeping.")] = []
-    sensory: Annotated[list[Line], Field(max_length=50)] = []
-    feeling: Annotated[Line, Field(description="In the first person.")] = ""
+    actors: Annotated[list[ShortText], Field(max_length=50, description="Participants, the speaker first.")] = []
+    setting: LineText = ""
+    dialogue: Annotated[list[LineText], Field(max_length=50, description="Quotes worth keeping.")] = []
+    sensory: Annotated[list[LineText], Field(max_length=50)] = []
+    feeling: Annotated[LineText, Field(description="In the first person.")] = ""
     category: Category = "episodic"
     importance: Annotated[ZeroToOne | None, Field(description="0 noise, 0.5 default, 1 critical.")] = None
-    emotions: Emotions = []
-    lesson: Annotated[Line, Field(description="What to do differently in future.")] = ""
-    themes: Annotated[list[Short], Field(max_length=20)] = []
-    session_id: Short = ""
+    emotions: EmotionLabels = []
+    lesson: Annotated[LineText, Field(description="What to do differently in future.")] = ""
+    themes: Annotated[list[ShortText], Field(max_length=20)] = []
+    session_id: ShortText = ""
     pinned: Annotated[bool, Field(description="Never fades.")] = False
-    key: Annotated[Short, Field(description="Idempotency key for repeated calls.")] = ""
+    key: Annotated[ShortText, Field(description="Idempotency key for repeated calls.")] = ""
 
 
 @tool(
@@ -54,9 +58,9 @@ async def store(call: Call, arguments: StoreArguments) -> dict[str, Any]:
     """Store one scene in long-term memory; it can be recalled at once. Use it for what later conversations should know:
     an event, decision, preference, feeling or lesson. One scene per call. An earlier memory that says the same is
     reinforced instead; a different number, date, name or negation is stored separately."""
-    [stored] = await call.use.store(call.scope, [new_scene(arguments, request_key=call.request_key())])
+    [stored] = await call.use.store(call.scope, [new_scene_from_arguments(arguments, request_key=call.request_key())])
     memory, reinforced = stored.memory, stored.status == "reinforced"
-    advice_due = NON_INFERABLE_THEME in call.use.recall.config.themes and not is_non_inferable(memory.themes)
+    advice_due = NON_INFERABLE_THEME in call.use.recall.config.themes and not has_non_inferable_theme(memory.themes)
     return nonempty(
         id=memory.id,
         status=stored.status,
@@ -67,10 +71,12 @@ async def store(call: Call, arguments: StoreArguments) -> dict[str, Any]:
         repeated=(stored.repeated and arguments.key != "") or None,
         resembles=stored.resembles,
         redacted=dict(stored.redacted),
-    ) | notice(embedding_notice("Stored", stored.unembedded), NON_INFERABLE_ADVICE if advice_due else "")
+    ) | notice(
+        missing_vector_notice("Stored", stored.unembedded), MISSING_NON_INFERABLE_THEME_ADVICE if advice_due else ""
+    )
 
 
-def new_scene(arguments: StoreArguments, *, request_key: str = "") -> NewScene:
+def new_scene_from_arguments(arguments: StoreArguments, *, request_key: str = "") -> NewScene:
     """`request_key` replaces a key that the caller did not give."""
     timeline = [arguments.when] if isinstance(arguments.when, str) else arguments.when or []
     return arguments.to_value(
@@ -87,11 +93,11 @@ def new_scene(arguments: StoreArguments, *, request_key: str = "") -> NewScene:
     )
 
 
-class UpdateMemoryArguments(Arguments):
-    memory_id: Short
+class UpdateMemoryArguments(ToolArguments):
+    memory_id: ShortText
     text: Annotated[LongText, Field(description="The whole corrected text.")] = ""
     importance: ZeroToOne | None = None
-    themes: Annotated[list[Short], Field(max_length=20)] | None = None
+    themes: Annotated[list[ShortText], Field(max_length=20)] | None = None
     pinned: bool | None = None
 
 
@@ -106,14 +112,14 @@ async def update_memory(call: Call, arguments: UpdateMemoryArguments) -> dict[st
     updated = await call.use.update(call.scope, MemoryId(arguments.memory_id), changes)
     return {
         "id": updated.memory.id,
-        "changed": [name for name in CHANGEABLE_FIELDS if getattr(updated.changes, name) is not None],
+        "changed": [name for name in CHANGEABLE_MEMORY_FIELDS if getattr(updated.changes, name) is not None],
         **nonempty(redacted=dict(updated.redacted)),
-        **notice(embedding_notice("Changed", updated.unembedded)),
+        **notice(missing_vector_notice("Changed", updated.unembedded)),
     }
 
 
-class ForgetArguments(Arguments):
-    memory_ids: Annotated[list[Short], Field(min_length=1, max_length=50)]
+class ForgetArguments(ToolArguments):
+    memory_ids: Annotated[list[ShortText], Field(min_length=1, max_length=50)]
 
 
 @tool(ForgetArguments, answer_schema("erased", array="erased not_found related"), destructive=True, idempotent=True)

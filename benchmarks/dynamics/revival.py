@@ -13,9 +13,9 @@ from benchmarks.dynamics.rule_based_agent import words
 from benchmarks.dynamics.simulation import SCOPE, Simulation
 from madeleine.memory.model import Memory
 from madeleine.memory.rules.dynamics.importance import (
-    MIN_LIVING_IMPORTANCE,
+    MAX_DYING_IMPORTANCE,
     effective_importance,
-    revived_session_count,
+    session_count_after_revival,
 )
 
 Tool = Literal["search_memory", "recall_memory"]
@@ -105,10 +105,10 @@ def revival_by_importance() -> list[dict[str, Any]]:
     """What ❺ computes for a memory of each importance that has just faded. One strong cue counts 2."""
     rows = []
     for importance in IMPORTANCES:
-        faded = next(count for count in range(1000) if effective_importance(importance, count) <= MIN_LIVING_IMPORTANCE)
+        faded = next(count for count in range(1000) if effective_importance(importance, count) <= MAX_DYING_IMPORTANCE)
         row: dict[str, Any] = {"importance": importance, "fades after": faded}
         for cues in CUES:
-            row[f"session count after {cues}"] = revived_session_count(
+            row[f"session count after {cues}"] = session_count_after_revival(
                 importance=importance, session_count=faded, reactivation_count=2 * cues
             )
         rows.append(row)

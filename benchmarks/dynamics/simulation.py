@@ -20,11 +20,11 @@ from madeleine.memory.ingest.store import StoreScenes
 from madeleine.memory.keyword_search import KeywordQuery
 from madeleine.memory.model import BeingId, Memory, MemoryId, ModelName, Scope
 from madeleine.memory.recall.recall import Recall
-from madeleine.memory.recall.search import BrowseMemories, MessageSearch, Search, query_terms
+from madeleine.memory.recall.search import BrowseMemories, Search, SearchByMessageTags, split_search_terms
 from madeleine.memory.recall.selection import RecallQuery
 from madeleine.patrol.context import PatrolServices
 from madeleine.patrol.report import PATROL_STEPS, PatrolReport, StepName
-from madeleine.patrol.run import Patrol
+from madeleine.patrol.run import RunPatrols
 from madeleine.server.wiring.open_memory import OpenMemory
 
 SCOPE = Scope(BeingId("year"), "benchmark")
@@ -102,11 +102,11 @@ class Simulation:
         self.store = StoreScenes(ledger.memories, index, embedder, now=self.now)
         self.recall = Recall(ledger.recall, index, embedder, ledger.activations, now=self.now)
         self.search = Search(
-            ledger.search, ledger.activations, by_message=MessageSearch(ledger.search, stem), now=self.now
+            ledger.search, ledger.activations, by_message=SearchByMessageTags(ledger.search, stem), now=self.now
         )
         self.browse = BrowseMemories(ledger.recall, ledger.activations, now=self.now)
         services = PatrolServices(ledger=ledger.patrols, words=index, embedder=embedder, now=self.now)
-        self.patrol = Patrol(services, ledger.activations)
+        self.patrol = RunPatrols(services, ledger.activations)
         self.versions: dict[int, list[MemoryId]] = defaultdict(list)
         self.small_talk: set[MemoryId] = set()
 
@@ -146,7 +146,7 @@ class Simulation:
 
     async def keyword_hits(self, words: Sequence[str]) -> set[MemoryId]:
         """The ten newest memories that contain all of the words."""
-        page = await self.search(SCOPE, KeywordQuery(terms=query_terms(" ".join(words)), mode="and"))
+        page = await self.search(SCOPE, KeywordQuery(terms=split_search_terms(" ".join(words)), mode="and"))
         return {MemoryId(hit.id) for hit in page.hits}
 
 

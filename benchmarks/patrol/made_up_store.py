@@ -36,7 +36,7 @@ from madeleine.memory.model import (
     Vector,
 )
 from madeleine.memory.patrol_records import PatrolChanges
-from madeleine.memory.rules.dynamics.clustering import mean_vector
+from madeleine.memory.rules.dynamics.clustering import unit_mean_vector
 from madeleine.server.settings.settings import Settings
 from madeleine.server.wiring.data_directory import LEDGER_FILE
 from madeleine.server.wiring.open_memory import OpenMemory, open_memory
@@ -160,7 +160,7 @@ async def fill(data_dir: Path, count: int, *, idle_nights: int = 1) -> None:
                     being_id=SCOPE.being_id,
                     name=f"topic{topic}",
                     parent_id=roots[topic % 2].id,
-                    vector=mean_vector(np.stack(list(batch.vectors.values()))),
+                    vector=unit_mean_vector(np.stack(list(batch.vectors.values()))),
                     model=MODEL,
                 )
             )

@@ -13,7 +13,7 @@ from typing import Any
 from benchmarks.patrol.made_up_store import SCOPE, STARTED
 from madeleine.patrol.context import PatrolServices
 from madeleine.patrol.report import PatrolProgress
-from madeleine.patrol.run import Patrol, PatrolEvent
+from madeleine.patrol.run import PatrolEvent, RunPatrols
 from madeleine.server.wiring.data_directory import LEDGER_FILE
 from madeleine.server.wiring.open_memory import OpenMemory
 
@@ -55,7 +55,7 @@ async def timed_patrol(memory: OpenMemory, data_dir: Path, *, offer_pending: boo
     services = PatrolServices(
         ledger=memory.ledger.patrols, words=memory.index, embedder=memory.embedder, now=lambda: STARTED
     )
-    run = Patrol(services, memory.ledger.activations, update_index=memory.keeper.catch_up, on_event=on_event)
+    run = RunPatrols(services, memory.ledger.activations, update_index=memory.keeper.catch_up, on_event=on_event)
     report = await run(SCOPE, on_progress=step, offer_pending=offer_pending)
     lap("index")
     timed.counts = {step.name: step.counts for step in report.steps}

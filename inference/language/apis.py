@@ -11,7 +11,7 @@ from pydantic import AliasPath, BaseModel, Field
 from madeleine.inference.language.structured_model import (
     ModelReply,
     SdkArguments,
-    StructuredModel,
+    StructuredLanguageModel,
     prompt_messages,
     system_with_schema,
 )
@@ -19,7 +19,7 @@ from madeleine.memory.language_model import Prompt
 
 ANTHROPIC_URL = "https://api.anthropic.com"
 OPENAI_URL = "https://api.openai.com/v1"
-LEAST_THINKING_TYPES = {
+MINIMAL_THINKING_BY_MODEL_PREFIX = {
     "claude-haiku-5": "disabled",
     "claude-sonnet-5-5": "between_tools",
     "claude-sonnet-5": "disabled",
@@ -28,10 +28,10 @@ LEAST_THINKING_TYPES = {
 ALWAYS_THINKING_MODELS = ("claude-opus-5", "claude-fable-5", "claude-mythos-5")
 THINKING_TOKEN_ALLOWANCE = 8_000
 
-AbnormalEnd = Literal["cut off", "declined"]
+AbnormalReplyEnd = Literal["cut off", "declined"]
 
 
-class AnthropicModel(StructuredModel):
+class AnthropicModel(StructuredLanguageModel):
     sdk_modules = ("anthropic", "anthropic.resources.messages")
     client_class = "AsyncAnthropic"
     client_options: ClassVar[SdkArguments] = {"open_telemetry": False}
@@ -54,10 +54,10 @@ class AnthropicModel(StructuredModel):
         except ValueError:  # it has something that the API cannot hold an answer to
             return [in_words]
         with_schema = plain | {"output_config": {"format": {"type": "json_schema", "schema": json_schema}}}
-        prefix = max((name for name in LEAST_THINKING_TYPES if model.startswith(name)), key=len, default="")
+        prefix = max((name for name in MINIMAL_THINKING_BY_MODEL_PREFIX if model.startswith(name)), key=len, default="")
         if not prefix:
             return [with_schema, in_words]
-        return [with_schema | {"thinking": {"type": LEAST_THINKING_TYPES[prefix]}}, with_schema, in_words]
+        return [with_schema | {"thinking": {"type": MINIMAL_THINKING_BY_MODEL_PREFIX[prefix]}}, with_schema, in_words]
 
     def _read(self, answer: Any) -> ModelReply:
         message = _Message.model_validate(answer)
@@ -81,14 +81,14 @@ class _Message(BaseModel):
     output_tokens: Annotated[int, Field(validation_alias=AliasPath("usage", "output_tokens"))] = 0
 
 
-_ANTHROPIC_ENDS: dict[str | None, AbnormalEnd] = {
+_ANTHROPIC_ENDS: dict[str | None, AbnormalReplyEnd] = {
     "max_tokens": "cut off",
     "model_context_window_exceeded": "cut off",
     "refusal": "declined",
 }
 
 
-class OpenAIModel(StructuredModel):
+class OpenAIModel(StructuredLanguageModel):
     sdk_modules = ("openai", "openai.resources.chat.completions")
     client_class = "AsyncOpenAI"
     default_url = OPENAI_URL
@@ -138,4 +138,4 @@ class _Completion(BaseModel):
     completion_tokens: Annotated[int, Field(validation_alias=AliasPath("usage", "completion_tokens"))] = 0
 
 
-_OPENAI_ENDS: dict[str | None, AbnormalEnd] = {"length": "cut off", "content_filter": "declined"}
+_OPENAI_ENDS: dict[str | None, AbnormalReplyEnd] = {"length": "cut off", "content_filter": "declined"}

@@ -5,24 +5,24 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Literal
 
-ApiProtocol = Literal["anthropic", "openai"]
+LanguageModelApi = Literal["anthropic", "openai"]
 ModelPrices = tuple[tuple[str, tuple[float, float]], ...]
 """Beginning of a model's name → US dollars per million tokens of input and of output."""
 
 
-LLM_TIMEOUT_SECONDS = 120.0
-LLM_RETRIES = 2
+DEFAULT_LLM_TIMEOUT_SECONDS = 120.0
+DEFAULT_LLM_RETRIES = 2
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class LanguageConfig:
-    protocol: ApiProtocol
+class LanguageModelConfig:
+    protocol: LanguageModelApi
     small_model: str
     large_model: str
     url: str = ""
     """Of the API, as its SDK wants it; "" for the provider's own."""
-    timeout_seconds: float = LLM_TIMEOUT_SECONDS
+    timeout_seconds: float = DEFAULT_LLM_TIMEOUT_SECONDS
     """Of one try."""
-    retries: int = LLM_RETRIES
+    retries: int = DEFAULT_LLM_RETRIES
     prices: ModelPrices = ()
     """Before those that are known here."""

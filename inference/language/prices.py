@@ -19,7 +19,7 @@ def _known_prices() -> dict[str, tuple[float, float]]:
     return tomllib.loads(Path(__file__).with_suffix(".toml").read_text("utf-8"))
 
 
-def cost_in_usd(model: str, input_tokens: int, output_tokens: int, prices: ModelPrices = ()) -> float | None:
+def model_call_cost_in_usd(model: str, input_tokens: int, output_tokens: int, prices: ModelPrices = ()) -> float | None:
     """By the longest name in `prices` that `model` begins with, else in the known prices. None if there is none."""
     configured = {name: price for name, price in prices if model.startswith(name)}
     known = {

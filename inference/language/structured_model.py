@@ -16,8 +16,8 @@ from typing import TYPE_CHECKING, Any, ClassVar, Literal
 
 from pydantic import BaseModel, ValidationError
 
-from madeleine.inference.language.config import LanguageConfig
-from madeleine.inference.language.prices import cost_in_usd
+from madeleine.inference.language.config import LanguageModelConfig
+from madeleine.inference.language.prices import model_call_cost_in_usd
 from madeleine.memory.errors import LanguageModelUnavailable, UnusableAnswer
 from madeleine.memory.language_model import Answer, CallCost, Prompt, Rejected
 
@@ -28,7 +28,7 @@ TYPICAL_BYTES_PER_TOKEN = 4
 """An estimate for servers that report no token counts, so that a token budget holds there, too."""
 MAX_LISTED_ERRORS = 8
 """Validation errors of one answer that the model is told of."""
-MAX_RETRY_WAIT_SECONDS = 30.0
+MAX_RETRY_AFTER_SECONDS = 30.0
 """For a server that says when to retry. One that wants more is not asked again for this call."""
 MAX_SDK_BACKOFF_SECONDS = 8.0
 """The longest that the SDKs wait by themselves."""
@@ -63,7 +63,7 @@ class ModelFailure:
     status: int = 0
 
 
-def open_language_model(config: LanguageConfig | None, key: str) -> StructuredModel | None:
+def open_language_model(config: LanguageModelConfig | None, key: str) -> StructuredLanguageModel | None:
     """Costs nothing until it is asked. None without a configuration, or without a key where one is needed: servers of
     local models need none."""
     if config is None or not (key or (config.protocol == "openai" and config.url)):
@@ -73,7 +73,7 @@ def open_language_model(config: LanguageConfig | None, key: str) -> StructuredMo
     return AnthropicModel(config, key) if config.protocol == "anthropic" else OpenAIModel(config, key)
 
 
-class StructuredModel(ABC):
+class StructuredLanguageModel(ABC):
     """`memory.language_model.LanguageModel` over one API. Safe for use by several tasks. Opens its connections at the
     first request, and again after `aclose`."""
 
@@ -86,7 +86,7 @@ class StructuredModel(ABC):
     default_url: ClassVar[str]
     """Stated, so that no variable of the environment changes it."""
 
-    def __init__(self, config: LanguageConfig, key: str) -> None:
+    def __init__(self, config: LanguageModelConfig, key: str) -> None:
         self._config = config
         self._key = key
         self._client: Any = None
@@ -103,7 +103,7 @@ class StructuredModel(ABC):
             raise UnusableAnswer(model, f"it was cut off at {prompt.max_tokens:,} tokens.")
         if reply.end == "declined":
             raise UnusableAnswer(model, "it declined to answer.")
-        return parsed_answer(reply.text, schema)
+        return parse_model_answer(reply.text, schema)
 
     async def aclose(self) -> None:
         """Close its connections. Called by whoever opened it, when it is used no more."""
@@ -146,7 +146,7 @@ class StructuredModel(ABC):
         another_api = ModelFailure(
             f"the server{at_url} does not speak the {config.protocol} API. Check MADELEINE_LLM_URL and MADELEINE_LLM."
         )
-        waits = max(MAX_SDK_BACKOFF_SECONDS, MAX_RETRY_WAIT_SECONDS) * config.retries
+        waits = max(MAX_SDK_BACKOFF_SECONDS, MAX_RETRY_AFTER_SECONDS) * config.retries
         try:
             async with asyncio.timeout(config.timeout_seconds * (config.retries + 1) + waits):
                 answer = await self._create(client, arguments)
@@ -184,7 +184,7 @@ class StructuredModel(ABC):
         if not input_tokens + output_tokens:
             input_tokens = _estimated_tokens(prompt.system, *(turn["content"] for turn in prompt_messages(prompt)))
             output_tokens = _estimated_tokens(reply.text)
-        cost = cost_in_usd(model, input_tokens, output_tokens, self._config.prices)
+        cost = model_call_cost_in_usd(model, input_tokens, output_tokens, self._config.prices)
         return CallCost(
             purpose=prompt.purpose, model=model, input_tokens=input_tokens, output_tokens=output_tokens, usd=cost
         )
@@ -211,7 +211,7 @@ def system_with_schema(prompt: Prompt, schema: type[BaseModel]) -> str:
     return f"{prompt.system}\n\n{in_words}"
 
 
-def parsed_answer(text: str, schema: type[Answer]) -> Answer | Rejected:
+def parse_model_answer(text: str, schema: type[Answer]) -> Answer | Rejected:
     """The first part of the text that is JSON, validated. Models that are not held to JSON wrap it in words, fences and
     thoughts."""
     for part in _json_candidates(text):
@@ -245,7 +245,7 @@ def _estimated_tokens(*texts: str) -> int:
 
 async def _refuse_long_wait(response: httpx2.Response) -> None:
     """A server that asks for a longer wait than ours is not retried; the SDKs would wait for days, or too short."""
-    if _retry_wait_seconds(response.headers) > MAX_RETRY_WAIT_SECONDS:
+    if _retry_wait_seconds(response.headers) > MAX_RETRY_AFTER_SECONDS:
         response.headers["x-should-retry"] = "false"
 
 

@@ -11,36 +11,36 @@ from typing import TypeVar
 
 from madeleine.memory.chat import Message
 from madeleine.memory.context.ports import ContextLedger
-from madeleine.memory.context.profile import entries_in_display_order
-from madeleine.memory.context.prompt import ContextMaterial, FittedPrompt, fit_prompt, prompt_entries
+from madeleine.memory.context.profile import profile_entries_in_display_order
+from madeleine.memory.context.prompt import ContextMaterial, FittedPrompt, fit_prompt, prompt_entries_from_material
 from madeleine.memory.context.values import LITE_LIMIT, BuiltContext, ChatTurn, ContextBlock, ContextFlags, ContextQuery
 from madeleine.memory.embedding import Embedder
 from madeleine.memory.keyword_search import SearchHit
 from madeleine.memory.model import Scope
-from madeleine.memory.recall.ports import Activation, ActivationLog
+from madeleine.memory.recall.ports import Activation, ReactivationRecorder
 from madeleine.memory.recall.recall import Recall, RecallResult
-from madeleine.memory.recall.search import MessageSearch
+from madeleine.memory.recall.search import SearchByMessageTags
 from madeleine.memory.recall.selection import RecallQuery
 from madeleine.memory.rules.prompting import (
-    PROMPT_FORMAT,
-    PROMPT_PARTS,
-    SNAPSHOT,
+    MEMORY_BLOCK_FORMAT,
+    PROMPT_PART_NAMES,
+    SNAPSHOT_PARTS,
     SNAPSHOT_REPLY,
-    SYSTEM_PROMPT,
-    PromptPart,
+    SYSTEM_PROMPT_PARTS,
+    PromptPartName,
     first_sentence,
 )
 
-MAX_RECENT_NODES = 5
-DIARY_DAYS = 7
-MAX_NOTES = 1_000
+MAX_RECENT_MEMORIES = 5
+CONTEXT_DIARY_DAYS = 7
+MAX_CONTEXT_NOTES = 1_000
 """Upper bound; the token limit decides what fits and reports what it dropped."""
 RECALL_TOKENS = 2000
 """Token budget of the memory block (spec L2)."""
-TOKEN_LIMIT = 8000
-MAX_SESSIONS = 100
+DEFAULT_MAX_CONTEXT_TOKENS = 8000
+MAX_EXAMINED_SESSIONS = 100
 """The latest sessions, among which those of one interface are looked for."""
-_MEMORY_PARTS: frozenset[PromptPart] = frozenset(
+_MEMORY_PARTS: frozenset[PromptPartName] = frozenset(
     {"preferences", "notes", "recent_nodes", "memories", "memory_block", "history_recent", "history_current_chat"}
 )
 """Parts whose entries are audited by their own ids."""
@@ -55,21 +55,21 @@ class BuildContext:
 
     ledger: ContextLedger
     recall: Recall
-    search: MessageSearch
+    search: SearchByMessageTags
     embedder: Embedder
-    activations: ActivationLog
+    activations: ReactivationRecorder
     _: KW_ONLY
     now: Callable[[], datetime]
     today: Callable[[], date]
     flags: ContextFlags = field(default_factory=ContextFlags)
-    token_limit: int = TOKEN_LIMIT
+    token_limit: int = DEFAULT_MAX_CONTEXT_TOKENS
     """`flags` and `token_limit`: defaults for callers that give none."""
 
     async def __call__(self, scope: Scope, query: ContextQuery) -> BuiltContext:
         """Raises `StorageError`, `IndexUnavailable`."""
-        parts = requested_parts(query)
+        parts = requested_prompt_parts(query)
         material = await self._gather(scope, query, parts)
-        entries = [entry for entry in prompt_entries(material, query.flags) if entry.part in parts]
+        entries = [entry for entry in prompt_entries_from_material(material, query.flags) if entry.part in parts]
         with_notice = "system_prompt" in query.blocks
         fit = await fit_prompt(entries, self.embedder, limit=query.token_limit, with_notice=with_notice)
         context = context_from_fitted_prompt(query, material, fit)
@@ -77,18 +77,18 @@ class BuildContext:
         self.activations.add(scope, [Activation(memory.id, 1, now) for memory, _ in context.recalled])
         return context
 
-    async def _gather(self, scope: Scope, query: ContextQuery, parts: set[PromptPart]) -> ContextMaterial:
+    async def _gather(self, scope: Scope, query: ContextQuery, parts: set[PromptPartName]) -> ContextMaterial:
         ledger, flags, limit = self.ledger, query.flags, query.flags.item_limit
         lite = flags.prompt_lite_mode
         with_message = bool(query.message) and limit > 0
-        since = (self.today() - timedelta(days=DIARY_DAYS - 1)).isoformat()
-        diary_limit, recent_limit = (LITE_LIMIT, LITE_LIMIT) if lite else (DIARY_DAYS, MAX_RECENT_NODES)
-        profile_parts = {*SYSTEM_PROMPT, "knowledge"}
+        since = (self.today() - timedelta(days=CONTEXT_DIARY_DAYS - 1)).isoformat()
+        diary_limit, recent_limit = (LITE_LIMIT, LITE_LIMIT) if lite else (CONTEXT_DIARY_DAYS, MAX_RECENT_MEMORIES)
+        profile_parts = {*SYSTEM_PROMPT_PARTS, "knowledge"}
         recalled = await self._recalled(scope, query) if "memory_block" in parts and with_message else None
         return ContextMaterial(
-            profile=entries_in_display_order(await ledger.profile(scope)) if parts & profile_parts else (),
+            profile=profile_entries_in_display_order(await ledger.profile(scope)) if parts & profile_parts else (),
             thoughts=(await ledger.thoughts(scope)).points if "thoughts" in parts else (),
-            notes=await ledger.open_notes(scope, limit=MAX_NOTES) if "notes" in parts else (),
+            notes=await ledger.open_notes(scope, limit=MAX_CONTEXT_NOTES) if "notes" in parts else (),
             diary=await ledger.diary_since(scope, since, limit=diary_limit) if "diary" in parts else (),
             recent_nodes=(
                 await ledger.recently_activated(scope, limit=recent_limit) if "recent_nodes" in parts else ()
@@ -116,7 +116,7 @@ class BuildContext:
         ledger, limit, session_id = self.ledger, query.flags.item_limit, query.session_id
         if query.flags.unified_history:
             return await ledger.recent_messages(scope, limit=limit, other_than=session_id or None)
-        sessions = await ledger.sessions(scope, limit=MAX_SESSIONS)
+        sessions = await ledger.sessions(scope, limit=MAX_EXAMINED_SESSIONS)
         interface = next((chat.interface for chat in sessions if chat.session_id == session_id), scope.client)
         others = [chat.session_id for chat in sessions if chat.interface == interface and chat.session_id != session_id]
         # The last `limit` messages are in at most the `limit` latest sessions.
@@ -142,18 +142,18 @@ class BuildContext:
     async def _recalled(self, scope: Scope, query: ContextQuery) -> RecallResult:
         """Not counted yet: some of it may not fit."""
         recall_query = RecallQuery(text=query.message, limit=query.flags.item_limit, token_budget=RECALL_TOKENS)
-        return await self.recall(replace(scope, count_activations=False), recall_query, PROMPT_FORMAT)
+        return await self.recall(replace(scope, count_activations=False), recall_query, MEMORY_BLOCK_FORMAT)
 
 
-def requested_parts(query: ContextQuery) -> set[PromptPart]:
+def requested_prompt_parts(query: ContextQuery) -> set[PromptPartName]:
     """Parts of the requested blocks that no flag disables (spec H5)."""
     blocks: set[str] = set(query.blocks)
     if "system_prompt" in blocks:
-        blocks.update(SYSTEM_PROMPT)
+        blocks.update(SYSTEM_PROMPT_PARTS)
     if "snapshot" in blocks:
-        blocks.update(SNAPSHOT)
+        blocks.update(SNAPSHOT_PARTS)
     blocks -= query.flags.disabled_blocks
-    return {part for part in PROMPT_PARTS if part in blocks}
+    return {part for part in PROMPT_PART_NAMES if part in blocks}
 
 
 def context_from_fitted_prompt(query: ContextQuery, material: ContextMaterial, fit: FittedPrompt) -> BuiltContext:
@@ -187,12 +187,12 @@ def context_from_fitted_prompt(query: ContextQuery, material: ContextMaterial, f
         tags_placeholder=() if "tags_placeholder" in blocks else None,
         dropped=tuple(fit.dropped()),
         tokens=fit.tokens,
-        shown=[audit_id(entry.part, entry.id) for entry in shown],
+        shown=[audit_id_of_prompt_entry(entry.part, entry.id) for entry in shown],
         meaning_off=material.meaning_off,
     )
 
 
-def audit_id(part: PromptPart, id_: str) -> str:
+def audit_id_of_prompt_entry(part: PromptPartName, id_: str) -> str:
     """Memories, notes and messages by their ids, diary days by date, the rest by the part's name."""
     if part in _MEMORY_PARTS:
         return id_

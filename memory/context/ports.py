@@ -12,7 +12,7 @@ from madeleine.memory.patrol_records import DiaryEntry, Thoughts
 from madeleine.memory.profile import ProfileEntry
 
 
-class ChatReads(Protocol):
+class ChatReader(Protocol):
     async def recent_messages(
         self, scope: Scope, *, limit: int, session_id: str | None = None, other_than: str | None = None
     ) -> list[Message]:
@@ -46,7 +46,7 @@ class ProfileLedger(Protocol):
         """Marked as done, or taken away. False if there is no such note that is no scene."""
 
 
-class ContextLedger(ChatReads, Protocol):
+class ContextLedger(ChatReader, Protocol):
     """What a context reads."""
 
     async def profile(self, scope: Scope) -> list[ProfileEntry]: ...

@@ -15,15 +15,15 @@ from madeleine.memory.ingest.notes import SCENE_NOTE_TYPE, AddedNote, add_note
 from madeleine.memory.ingest.store import NewScene, StoreScenes
 from madeleine.memory.model import MemoryChanges, MemoryId, Note, NoteId, Scene, Scope
 from madeleine.memory.profile import PROFILE_KIND_ORDER, SOUL_PARTS, ProfileEntry, ProfileKind, duplicate_preference
-from madeleine.memory.rules.storing.secrets import Redact, Redaction, redact_secrets
+from madeleine.memory.rules.storing.secrets import CountingRedactor, Redact, redact_secrets
 
 MAX_ENTRIES_PER_KIND = 200
 """Of one kind that are written by hand: each is part of every prompt."""
-MAX_NOTES = 1_000
+MAX_LISTED_NOTES = 1_000
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class WrittenEntry:
+class WrittenProfileEntry:
     """`redacted`: number of secrets removed, by kind."""
 
     entry: ProfileEntry
@@ -53,17 +53,17 @@ class EditProfile:
         key = name_key(name)
         return [
             entry
-            for entry in entries_in_display_order(await self.ledger.profile(scope))
+            for entry in profile_entries_in_display_order(await self.ledger.profile(scope))
             if (kind is None or entry.kind == kind) and (not key or name_key(entry.name) == key)
         ]
 
-    async def write(self, scope: Scope, kind: ProfileKind, name: str, value: str) -> WrittenEntry:
+    async def write(self, scope: Scope, kind: ProfileKind, name: str, value: str) -> WrittenProfileEntry:
         """Return the entry as it is read from now on. Secrets are redacted first. Raises `InvalidInput` for an unknown
         part of the soul, too many entries of a kind, or a preference that another entry already states;
         `StorageFull`, `StorageError`."""
-        redaction = Redaction(self.redact)
+        redaction = CountingRedactor(self.redact)
         # As JSON: some secrets are recognised by their name alone.
-        [(name, value)] = redaction.json({normalized_name(name): value.strip()}).items()
+        [(name, value)] = redaction.json({normalize_profile_name(name): value.strip()}).items()
         if kind == "soul" and name not in SOUL_PARTS:
             parts = f"{', '.join(SOUL_PARTS[:-1])} or {SOUL_PARTS[-1]}"
             raise InvalidInput(f"A soul has no part {name[:100]!r}. Nothing was written: name {parts}.")
@@ -83,7 +83,7 @@ class EditProfile:
         if replaced:  # concurrent writes: the later one wins
             await self.forget(scope, [replaced])
         current = _find_entry(await self.ledger.profile(scope), kind, entry.name)
-        return WrittenEntry(entry=current or entry, redacted=redaction.found)
+        return WrittenProfileEntry(entry=current or entry, redacted=redaction.found)
 
     async def _with_memory(
         self, scope: Scope, entry: ProfileEntry, before: ProfileEntry | None, entries: Sequence[ProfileEntry]
@@ -129,7 +129,7 @@ class EditProfile:
         return entry
 
     async def _existing(self, scope: Scope, kind: ProfileKind, name: str) -> ProfileEntry:
-        entry = _find_entry(await self.ledger.profile(scope), kind, normalized_name(name))
+        entry = _find_entry(await self.ledger.profile(scope), kind, normalize_profile_name(name))
         if entry is None:
             raise InvalidInput(
                 f"There is no entry {name[:100]!r} of the kind {kind}. Nothing was changed: the action show lists all."
@@ -140,12 +140,12 @@ class EditProfile:
 
     async def notes(self, scope: Scope) -> list[Note]:
         """Open notes, oldest first."""
-        return await self.ledger.open_notes(scope, limit=MAX_NOTES)
+        return await self.ledger.open_notes(scope, limit=MAX_LISTED_NOTES)
 
     async def note(self, scope: Scope, type_: str, content: str) -> AddedNote:
         """Write a note of the caller's own type, such as todo or reminder. Secrets are redacted first. Raises
         `InvalidInput` for a scene."""
-        redacted_type = self.redact(normalized_name(type_))
+        redacted_type = self.redact(normalize_profile_name(type_))
         type_ = redacted_type.text
         if type_.casefold() == SCENE_NOTE_TYPE:
             raise InvalidInput(
@@ -162,7 +162,7 @@ class EditProfile:
             )
 
 
-def entries_in_display_order(entries: Sequence[ProfileEntry]) -> list[ProfileEntry]:
+def profile_entries_in_display_order(entries: Sequence[ProfileEntry]) -> list[ProfileEntry]:
     """A stable order. Learnt preferences follow named ones, in the given order, in which they were learnt."""
 
     def sort_key(entry: ProfileEntry) -> tuple[int, int, str]:
@@ -173,14 +173,14 @@ def entries_in_display_order(entries: Sequence[ProfileEntry]) -> list[ProfileEnt
     return sorted(entries, key=sort_key)
 
 
-def normalized_name(name: str) -> str:
+def normalize_profile_name(name: str) -> str:
     """A name as it is stored: NFC, single spaces."""
     return unicodedata.normalize("NFC", " ".join(name.split()))
 
 
 def name_key(name: str) -> str:
     """Equal for names that differ only in case."""
-    return unicodedata.normalize("NFC", normalized_name(name).casefold())
+    return unicodedata.normalize("NFC", normalize_profile_name(name).casefold())
 
 
 def _find_entry(entries: Sequence[ProfileEntry], kind: ProfileKind, name: str) -> ProfileEntry | None:

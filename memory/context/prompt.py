@@ -8,35 +8,35 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 
 from madeleine.memory.chat import Message
-from madeleine.memory.context.values import ContextFlags, DroppedPart
+from madeleine.memory.context.values import ContextFlags, DroppedPromptEntries
 from madeleine.memory.embedding import Embedder
 from madeleine.memory.keyword_search import SearchHit
 from madeleine.memory.model import Memory, Note
 from madeleine.memory.patrol_records import DiaryEntry
 from madeleine.memory.profile import ProfileEntry
 from madeleine.memory.rules.prompting import (
-    DATA_NOTICE,
-    PROMPT_PARTS,
-    SNAPSHOT,
+    PROMPT_PART_NAMES,
+    SNAPSHOT_PARTS,
     SNAPSHOT_REPLY,
-    SYSTEM_PROMPT,
-    TURN,
-    PromptPart,
+    STORED_TEXT_IS_DATA_NOTICE,
+    SYSTEM_PROMPT_PARTS,
+    TURN_PARTS,
+    PromptPartName,
     dated_entry,
-    delimiters,
     first_sentence,
     list_item,
     memories_in_prompt_order,
-    memory_line,
-    message_entry,
-    named_entry,
-    render_part,
-    render_parts,
-    scene_entry,
-    soul_part,
+    prompt_part_delimiters,
+    render_memory_line,
+    render_message_item,
+    render_named_item,
+    render_prompt_part,
+    render_prompt_parts,
+    render_scene_item,
+    render_soul_section,
 )
 
-MAX_LEARNT_PREFERENCES = 50
+MAX_SHOWN_LEARNT_PREFERENCES = 50
 """Latest unnamed preferences that are shown: they are learnt without a request and are in every prompt."""
 
 
@@ -45,7 +45,7 @@ class PromptEntry:
     """A rendered entry. `rank`: its place within its part, 0 the most valuable. `full`: a longer text that replaces
     `text` where there is room; "" for none."""
 
-    part: PromptPart
+    part: PromptPartName
     id: str
     text: str
     rank: int
@@ -69,7 +69,7 @@ class ContextMaterial:
     meaning_off: str = ""
 
 
-def prompt_entries(material: ContextMaterial, flags: ContextFlags) -> list[PromptEntry]:
+def prompt_entries_from_material(material: ContextMaterial, flags: ContextFlags) -> list[PromptEntry]:
     """Entries in the order in which they are shown, part by part."""
     recalled: dict[str, int] = {memory.id: rank for rank, (memory, _) in enumerate(material.recalled)}
     recent = [memory for memory in material.recent_nodes if memory.id not in recalled]
@@ -79,13 +79,13 @@ def prompt_entries(material: ContextMaterial, flags: ContextFlags) -> list[Promp
     hits = [hit for hit in material.hits if hit.id not in shown]
     enabled = [entry for entry in material.profile if entry.enabled]
 
-    def named(part: PromptPart) -> list[PromptEntry]:
+    def named(part: PromptPartName) -> list[PromptEntry]:
         entries = [entry for entry in enabled if entry.kind == part]
-        return _entries_best_first(part, ((entry.id, named_entry(entry.name, entry.value)) for entry in entries))
+        return _entries_best_first(part, ((entry.id, render_named_item(entry.name, entry.value)) for entry in entries))
 
     soul = [entry for entry in enabled if entry.kind == "soul"]
     return [
-        *_entries_best_first("soul", ((entry.name, soul_part(entry.name, entry.value)) for entry in soul)),
+        *_entries_best_first("soul", ((entry.name, render_soul_section(entry.name, entry.value)) for entry in soul)),
         *_entries_best_first("thoughts", ((str(n), list_item(text)) for n, text in enumerate(material.thoughts))),
         *named("partner_rules"),
         *_entries_best_first("preferences", _preference_texts(enabled)),
@@ -95,12 +95,12 @@ def prompt_entries(material: ContextMaterial, flags: ContextFlags) -> list[Promp
         *_entries_latest_best("notes", [(n.id, dated_entry(n.type, n.created_at, n.content)) for n in material.notes]),
         *named("knowledge"),
         *_diary_entries(material.diary, full=flags.ai_diary_full and not flags.prompt_lite_mode),
-        *_entries_best_first("recent_nodes", ((memory.id, scene_entry(memory)) for memory in recent)),
+        *_entries_best_first("recent_nodes", ((memory.id, render_scene_item(memory)) for memory in recent)),
         *_entries_best_first(
             "memories", ((hit.id, dated_entry(hit.source, hit.timestamp, hit.snippet)) for hit in hits)
         ),
         *(
-            PromptEntry(part="memory_block", id=memory.id, text=memory_line(memory), rank=recalled[memory.id])
+            PromptEntry(part="memory_block", id=memory.id, text=render_memory_line(memory), rank=recalled[memory.id])
             for memory in memories_in_prompt_order([memory for memory, _ in material.recalled])
         ),
         *_entries_latest_best("history_recent", _message_texts(material.other_chats)),
@@ -112,9 +112,9 @@ def _preference_texts(enabled: Sequence[ProfileEntry]) -> list[tuple[str, str]]:
     """Named preferences first, then the latest learnt ones."""
     preferences = [entry for entry in enabled if entry.kind == "preferences"]
     named = [entry for entry in preferences if not entry.learnt]
-    learnt = [entry for entry in preferences if entry.learnt][-MAX_LEARNT_PREFERENCES:]
+    learnt = [entry for entry in preferences if entry.learnt][-MAX_SHOWN_LEARNT_PREFERENCES:]
     return [
-        *((entry.memory_id or entry.id, named_entry(entry.name, entry.value)) for entry in named),
+        *((entry.memory_id or entry.id, render_named_item(entry.name, entry.value)) for entry in named),
         *((entry.name, list_item(entry.value)) for entry in learnt),
     ]
 
@@ -122,23 +122,23 @@ def _preference_texts(enabled: Sequence[ProfileEntry]) -> list[tuple[str, str]]:
 def _diary_entries(days: Sequence[DiaryEntry], *, full: bool) -> list[PromptEntry]:
     """Shortened entries; with `full`, the whole text as an alternative where it differs."""
     entries = _entries_latest_best(
-        "diary", [(day.date, named_entry(day.date, first_sentence(day.text))) for day in days]
+        "diary", [(day.date, render_named_item(day.date, first_sentence(day.text))) for day in days]
     )
     if not full:
         return entries
-    whole = [named_entry(day.date, day.text) for day in days]
+    whole = [render_named_item(day.date, day.text) for day in days]
     return [replace(entry, full="" if text == entry.text else text) for entry, text in zip(entries, whole, strict=True)]
 
 
 def _message_texts(messages: Sequence[Message]) -> list[tuple[str, str]]:
-    return [(said.id, message_entry(said.at, said.role, said.speaker, said.text)) for said in messages]
+    return [(said.id, render_message_item(said.at, said.role, said.speaker, said.text)) for said in messages]
 
 
-def _entries_best_first(part: PromptPart, entries: Iterable[tuple[str, str]]) -> list[PromptEntry]:
+def _entries_best_first(part: PromptPartName, entries: Iterable[tuple[str, str]]) -> list[PromptEntry]:
     return [PromptEntry(part=part, id=id_, text=text, rank=rank) for rank, (id_, text) in enumerate(entries)]
 
 
-def _entries_latest_best(part: PromptPart, entries: Sequence[tuple[str, str]]) -> list[PromptEntry]:
+def _entries_latest_best(part: PromptPartName, entries: Sequence[tuple[str, str]]) -> list[PromptEntry]:
     return _entries_best_first(part, reversed(entries))[::-1]
 
 
@@ -146,7 +146,7 @@ def _entries_latest_best(part: PromptPart, entries: Sequence[tuple[str, str]]) -
 
 
 @dataclass(frozen=True, slots=True)
-class PromptTexts:
+class RenderedPrompt:
     """The rendered prompt. `by_part`: the parts of the turn."""
 
     system_prompt: str = ""
@@ -159,12 +159,12 @@ class PromptTexts:
         return "\n\n".join(text for text in (self.system_prompt, self.snapshot, self.turn) if text)
 
 
-PART_PRIORITY: tuple[PromptPart | None, ...] = (
+PROMPT_PART_PRIORITY: tuple[PromptPartName | None, ...] = (
     "soul", "partner_rules", "preferences", "memory_block", "notes", "thoughts", "relationships", "tools", "map",
     "knowledge", "diary", "recent_nodes", "memories", None, "history_current_chat", "history_recent",
 )  # fmt: skip
 """The most valuable part first. None: the full text of diary entries."""
-_FULL_TEXT_PRIORITY = PART_PRIORITY.index(None)
+_FULL_TEXT_PRIORITY = PROMPT_PART_PRIORITY.index(None)
 
 
 @dataclass(frozen=True, slots=True)
@@ -174,20 +174,20 @@ class EntryCosts:
 
     entries: Sequence[int]
     full: Sequence[int]
-    tags: Mapping[PromptPart, int]
+    tags: Mapping[PromptPartName, int]
     fixed: int = 0
 
 
-EntrySelection = Mapping[int, bool]
+PromptEntrySelection = Mapping[int, bool]
 """Positions of the entries that are kept, and whether they are kept in full."""
 
 
-def select_entries(entries: Sequence[PromptEntry], costs: EntryCosts, *, limit: int) -> dict[int, bool]:
+def select_prompt_entries(entries: Sequence[PromptEntry], costs: EntryCosts, *, limit: int) -> dict[int, bool]:
     """Greedy by priority: each entry that still fits is kept; an entry that is too long leaves its room to the next
     ones. The costs of the selection never exceed `limit`; nothing is kept if `costs.fixed` alone exceeds it."""
     selection: dict[int, bool] = {}
     used = costs.fixed
-    open_parts: set[PromptPart] = set()
+    open_parts: set[PromptPartName] = set()
     for priority, position in _positions_by_priority(entries):
         part = entries[position].part
         in_full = priority == _FULL_TEXT_PRIORITY
@@ -203,8 +203,8 @@ def select_entries(entries: Sequence[PromptEntry], costs: EntryCosts, *, limit: 
 
 
 def _positions_by_priority(entries: Sequence[PromptEntry]) -> list[tuple[int, int]]:
-    """(index in `PART_PRIORITY`, position), most valuable first."""
-    keys = [(PART_PRIORITY.index(entry.part), entry.rank, position) for position, entry in enumerate(entries)]
+    """(index in `PROMPT_PART_PRIORITY`, position), most valuable first."""
+    keys = [(PROMPT_PART_PRIORITY.index(entry.part), entry.rank, position) for position, entry in enumerate(entries)]
     keys += [(_FULL_TEXT_PRIORITY, entry.rank, position) for position, entry in enumerate(entries) if entry.full]
     return [(priority, position) for priority, _, position in sorted(keys)]
 
@@ -214,24 +214,24 @@ class FittedPrompt:
     """`costs`: None where everything fits, so that nothing had to be counted one by one."""
 
     entries: Sequence[PromptEntry]
-    selection: EntrySelection
-    texts: PromptTexts
+    selection: PromptEntrySelection
+    texts: RenderedPrompt
     tokens: Mapping[str, int]
     costs: EntryCosts | None = None
 
-    def dropped(self) -> Iterator[DroppedPart]:
+    def dropped(self) -> Iterator[DroppedPromptEntries]:
         """The entries that were dropped or shortened, by part, in display order."""
         if self.costs is None:
             return
         full, short = self.costs.full, self.costs.entries
-        for part in PROMPT_PARTS:
+        for part in PROMPT_PART_NAMES:
             positions = [position for position, entry in enumerate(self.entries) if entry.part == part]
             shortened = [at for at in positions if self.entries[at].full and self.selection.get(at) is False]
             dropped_tokens = [short[at] for at in positions if at not in self.selection]
             saved_tokens = [full[at] - short[at] for at in shortened]
             for tokens, in_full in ((dropped_tokens, False), (saved_tokens, True)):
                 if tokens:
-                    yield DroppedPart(part=part, count=len(tokens), tokens=sum(tokens), full=in_full)
+                    yield DroppedPromptEntries(part=part, count=len(tokens), tokens=sum(tokens), full=in_full)
 
 
 async def fit_prompt(
@@ -246,7 +246,7 @@ async def fit_prompt(
     costs = await _entry_costs(entries, embedder, with_notice=with_notice)
     budget = limit
     while True:
-        selection = select_entries(entries, costs, limit=budget)
+        selection = select_prompt_entries(entries, costs, limit=budget)
         texts = render_prompt(entries, selection, with_notice=with_notice and costs.fixed <= budget)
         tokens = await _count_tokens(texts, embedder)
         if tokens["total"] <= limit or not texts.prompt:
@@ -255,21 +255,23 @@ async def fit_prompt(
         budget -= tokens["total"] - limit
 
 
-def render_prompt(entries: Sequence[PromptEntry], selection: EntrySelection, *, with_notice: bool) -> PromptTexts:
-    by_part: dict[PromptPart, list[str]] = defaultdict(list)
+def render_prompt(
+    entries: Sequence[PromptEntry], selection: PromptEntrySelection, *, with_notice: bool
+) -> RenderedPrompt:
+    by_part: dict[PromptPartName, list[str]] = defaultdict(list)
     for position, entry in enumerate(entries):
         if position in selection:
             by_part[entry.part].append(entry.full if selection[position] else entry.text)
-    system = render_parts(by_part, SYSTEM_PROMPT)
-    return PromptTexts(
-        system_prompt="\n\n".join(text for text in (system, DATA_NOTICE if with_notice else "") if text),
-        snapshot=render_parts(by_part, SNAPSHOT),
-        turn=render_parts(by_part, TURN),
-        by_part={part: render_part(part, by_part[part]) for part in TURN if by_part[part]},
+    system = render_prompt_parts(by_part, SYSTEM_PROMPT_PARTS)
+    return RenderedPrompt(
+        system_prompt="\n\n".join(text for text in (system, STORED_TEXT_IS_DATA_NOTICE if with_notice else "") if text),
+        snapshot=render_prompt_parts(by_part, SNAPSHOT_PARTS),
+        turn=render_prompt_parts(by_part, TURN_PARTS),
+        by_part={part: render_prompt_part(part, by_part[part]) for part in TURN_PARTS if by_part[part]},
     )
 
 
-async def _count_tokens(texts: PromptTexts, embedder: Embedder) -> dict[str, int]:
+async def _count_tokens(texts: RenderedPrompt, embedder: Embedder) -> dict[str, int]:
     """Tokens by block; `total` is the greater of the two forms, the one prompt and the messages."""
     snapshot = f"{texts.snapshot}\n{SNAPSHOT_REPLY}" if texts.snapshot else ""
     blocks: dict[str, str] = {"system_prompt": texts.system_prompt, "snapshot": snapshot, **texts.by_part}
@@ -280,16 +282,16 @@ async def _count_tokens(texts: PromptTexts, embedder: Embedder) -> dict[str, int
 
 
 async def _entry_costs(entries: Sequence[PromptEntry], embedder: Embedder, *, with_notice: bool) -> EntryCosts:
-    notice = f"{DATA_NOTICE}\n\n" if with_notice else ""
-    reply = f"{SNAPSHOT_REPLY}\n" if any(entry.part in SNAPSHOT for entry in entries) else ""
-    tags = ["\n".join((*delimiters(part), "\n")) for part in PROMPT_PARTS]
+    notice = f"{STORED_TEXT_IS_DATA_NOTICE}\n\n" if with_notice else ""
+    reply = f"{SNAPSHOT_REPLY}\n" if any(entry.part in SNAPSHOT_PARTS for entry in entries) else ""
+    tags = ["\n".join((*prompt_part_delimiters(part), "\n")) for part in PROMPT_PART_NAMES]
     counted = await embedder.count_tokens(
         [notice, reply, *tags, *(f"{entry.text}\n" for entry in entries), *(f"{entry.full}\n" for entry in entries)]
     )
     counts = iter(counted)
     return EntryCosts(
         fixed=next(counts) + next(counts),
-        tags={part: next(counts) for part in PROMPT_PARTS},
+        tags={part: next(counts) for part in PROMPT_PART_NAMES},
         entries=[next(counts) for _ in entries],
         full=list(counts),
     )

@@ -77,7 +77,7 @@ class ChatTurn:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class DroppedPart:
+class DroppedPromptEntries:
     """`count` entries of `part` that did not fit, and their tokens. `full`: the entries are shown, but shortened."""
 
     part: str
@@ -108,7 +108,7 @@ class BuiltContext:
     diary: tuple[DiaryEntry, ...] | None = None
     thoughts: tuple[str, ...] | None = None
     tags_placeholder: tuple[str, ...] | None = None
-    dropped: tuple[DroppedPart, ...] = ()
+    dropped: tuple[DroppedPromptEntries, ...] = ()
     tokens: Mapping[str, int] = field(default_factory=dict)
     shown: Sequence[str] = ()
     meaning_off: str = ""

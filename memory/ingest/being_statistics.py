@@ -12,22 +12,22 @@ import numpy as np
 from numpy.typing import NDArray
 
 from madeleine.memory.errors import IndexUnavailable
-from madeleine.memory.index import WordStatistics
-from madeleine.memory.ingest.ports import CentroidSource
+from madeleine.memory.index import WordIdfSource
+from madeleine.memory.ingest.ports import CentroidLedger
 from madeleine.memory.model import BeingId, ModelName, Scope, Vector
-from madeleine.memory.rules.storing.chunk_scoring import MIN_ABSENT_TERM_IDF, rarity, telling_words
+from madeleine.memory.rules.storing.chunk_scoring import MIN_ABSENT_TERM_IDF, rarity, words_for_rarity
 
 VECTORS_PER_PAGE = 2_000
 """Vectors read at a time: 3 MB of 384 dimensions."""
-MAX_CACHED_BEINGS = 256
+MAX_CACHED_CENTROID_SUMS = 256
 """Beings whose sums are cached; the least recently used is dropped."""
-ABSENT_TERM = "qxzjvkwqxz"
+TERM_IN_NO_MEMORY = "qxzjvkwqxz"
 """A word that no memory has: it has the greatest IDF."""
 MAX_IDF_DRIFT = 0.2
 """Growth of the greatest IDF after which all words are looked up again: a fifth more memories."""
-WORDS_PER_QUERY = 64
+RARITY_BATCH_WORDS = 64
 """Words a query: the index answers nobody else meanwhile."""
-MAX_CACHED_WORDS = 20_000
+MAX_CACHED_WORD_IDFS = 20_000
 """Words of the one being whose IDF is cached: texts are ingested one being at a time."""
 
 
@@ -40,7 +40,7 @@ class _VectorSum:
     last_audit: int = 0
 
 
-class Centroids:
+class BeingCentroids:
     """Mean vectors of beings, kept up at the cost of what is new.
 
     The sum of a being's vectors is cached. Each call adds the memories that were stored since the last call. If a
@@ -48,7 +48,7 @@ class Centroids:
     being's living memories, whoever stored them, and right after a restart.
     """
 
-    def __init__(self, source: CentroidSource, model: ModelName) -> None:
+    def __init__(self, source: CentroidLedger, model: ModelName) -> None:
         self._source = source
         self._model = model
         self._sums: OrderedDict[BeingId, _VectorSum] = OrderedDict()
@@ -81,7 +81,7 @@ class Centroids:
             last_read = page[-1][0]
         self._sums[scope.being_id] = _VectorSum(total, last_summed, last_audit)
         self._sums.move_to_end(scope.being_id)
-        if len(self._sums) > MAX_CACHED_BEINGS:
+        if len(self._sums) > MAX_CACHED_CENTROID_SUMS:
             self._sums.popitem(last=False)
         total = total + _sum_of_vectors(later)
         norm = float(np.linalg.norm(total))
@@ -92,10 +92,10 @@ def _sum_of_vectors(vectors: Sequence[Vector]) -> NDArray[np.float64] | float:
     return np.sum(vectors, axis=0, dtype=np.float64) if vectors else 0.0
 
 
-class WordRarity:
+class TextRarityScorer:
     """Rarity of words among a being's memories. Each word is looked up once for many texts."""
 
-    def __init__(self, statistics: WordStatistics) -> None:
+    def __init__(self, statistics: WordIdfSource) -> None:
         self._statistics = statistics
         self._being: BeingId | None = None
         self._absent_term_idf = 0.0
@@ -103,9 +103,9 @@ class WordRarity:
 
     async def rarities(self, scope: Scope, texts: Sequence[str]) -> list[float]:
         """In [0, 1], of each text; 0 for all while the index is unavailable."""
-        words = [telling_words(text) for text in texts]
+        words = [words_for_rarity(text) for text in texts]
         try:
-            [absent_term_idf] = await self._statistics.idf(scope, [ABSENT_TERM])
+            [absent_term_idf] = await self._statistics.idf(scope, [TERM_IN_NO_MEMORY])
             if absent_term_idf < MIN_ABSENT_TERM_IDF:
                 return [0.0] * len(texts)
             idf = await self._look_up(scope, set().union(*words), absent_term_idf)
@@ -115,11 +115,11 @@ class WordRarity:
 
     async def _look_up(self, scope: Scope, words: set[str], absent_term_idf: float) -> dict[str, float]:
         drifted = abs(absent_term_idf - self._absent_term_idf) > MAX_IDF_DRIFT
-        if self._being != scope.being_id or drifted or len(self._idf) > MAX_CACHED_WORDS:
+        if self._being != scope.being_id or drifted or len(self._idf) > MAX_CACHED_WORD_IDFS:
             self._being, self._absent_term_idf, self._idf = scope.being_id, absent_term_idf, {}
         cached = self._idf  # a call for another being may replace it meanwhile
         missing = sorted(words - cached.keys())
-        for start in range(0, len(missing), WORDS_PER_QUERY):
-            batch = missing[start : start + WORDS_PER_QUERY]
+        for start in range(0, len(missing), RARITY_BATCH_WORDS):
+            batch = missing[start : start + RARITY_BATCH_WORDS]
             cached.update(zip(batch, await self._statistics.idf(scope, batch), strict=True))
         return cached

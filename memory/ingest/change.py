@@ -12,18 +12,18 @@ from dataclasses import KW_ONLY, dataclass, field, replace
 from datetime import datetime
 
 from madeleine.memory.chat import MessageId
-from madeleine.memory.embedding import EmbeddedTexts, Embedder, embed_cached
+from madeleine.memory.embedding import Embedder, EmbeddingOutcome, embed_with_cache
 from madeleine.memory.errors import IndexUnavailable, InvalidInput
-from madeleine.memory.index import StoreIndex
-from madeleine.memory.ingest.index_keeper import IndexKeeper, Scrubber, index_after_commit, index_points
-from madeleine.memory.ingest.ports import ForgetLedger, UpdateLedger
+from madeleine.memory.index import WritableIndex
+from madeleine.memory.ingest.index_keeper import ErasedBytesScrubber, IndexKeeper, index_committed_points, index_points
+from madeleine.memory.ingest.ports import ForgetLedger, UpdateMemoryLedger
 from madeleine.memory.model import Memory, MemoryChanges, MemoryId, Scope
-from madeleine.memory.rules.dynamics.revision import changed_memory
-from madeleine.memory.rules.storing.secrets import Redact, Redaction, redact_secrets
+from madeleine.memory.rules.dynamics.revision import memory_after_changes
+from madeleine.memory.rules.storing.secrets import CountingRedactor, Redact, redact_secrets
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Updated:
+class UpdateOutcome:
     """`changes`: the fields that were different. `unembedded`: why the memory is found by its words only, for now.
     `redacted`: number of secrets removed, by kind."""
 
@@ -40,8 +40,8 @@ class UpdateMemory:
     `write_lock` is shared with `StoreScenes`. `on_commit` is called after a commit; it must not block.
     """
 
-    ledger: UpdateLedger
-    index: StoreIndex
+    ledger: UpdateMemoryLedger
+    index: WritableIndex
     embedder: Embedder
     write_lock: asyncio.Lock
     _: KW_ONLY
@@ -49,28 +49,28 @@ class UpdateMemory:
     on_commit: Callable[[], None] = lambda: None
     redact: Redact = redact_secrets
 
-    async def __call__(self, scope: Scope, memory_id: MemoryId, changes: MemoryChanges) -> Updated:
+    async def __call__(self, scope: Scope, memory_id: MemoryId, changes: MemoryChanges) -> UpdateOutcome:
         """Redact secrets in the new text and themes, then change the memory. Raises `InvalidInput` if this being has no
         such memory, `StorageError`."""
-        redaction = Redaction(self.redact)
+        redaction = CountingRedactor(self.redact)
         changes = redaction.fields(changes, "text", "themes")
         return replace(await self.update_redacted(scope, memory_id, changes), redacted=redaction.found)
 
-    async def update_redacted(self, scope: Scope, memory_id: MemoryId, changes: MemoryChanges) -> Updated:
+    async def update_redacted(self, scope: Scope, memory_id: MemoryId, changes: MemoryChanges) -> UpdateOutcome:
         """Update with texts that the caller has redacted."""
         memories = await self.ledger.memories(scope, [memory_id])
         if not memories:
             raise _unknown_memory(memory_id)
-        memory = changed_memory(memories[0], changes)
+        memory = memory_after_changes(memories[0], changes)
         if changes.text is None:  # a vector that the memory lacks is filled in by the background
-            embedded = EmbeddedTexts(await self.ledger.vectors(self.embedder.model, [memory.content_hash]))
+            embedded = EmbeddingOutcome(await self.ledger.vectors(self.embedder.model, [memory.content_hash]))
         else:
-            embedded = await embed_cached(self.embedder, self.ledger, [memory.embedded_text])
+            embedded = await embed_with_cache(self.embedder, self.ledger, [memory.embedded_text])
         return await asyncio.shield(self._commit(scope, memory_id, changes, embedded))
 
     async def _commit(
-        self, scope: Scope, memory_id: MemoryId, changes: MemoryChanges, embedded: EmbeddedTexts
-    ) -> Updated:
+        self, scope: Scope, memory_id: MemoryId, changes: MemoryChanges, embedded: EmbeddingOutcome
+    ) -> UpdateOutcome:
         async with self.write_lock:
             result = await self.ledger.change(
                 scope, memory_id, changes, at=self.now(), model=self.embedder.model, vectors=embedded.vectors
@@ -80,8 +80,8 @@ class UpdateMemory:
             memory, applied = result
             if applied != MemoryChanges():
                 self.on_commit()
-                await index_after_commit(self.index, await index_points([memory], embedded.vectors, self.embedder))
-        return Updated(
+                await index_committed_points(self.index, await index_points([memory], embedded.vectors, self.embedder))
+        return UpdateOutcome(
             memory=memory, changes=applied, unembedded=embedded.unavailable if applied.text is not None else ""
         )
 
@@ -92,7 +92,7 @@ def _unknown_memory(memory_id: MemoryId) -> InvalidInput:
     )
 
 
-SCRUB_WAIT_SECONDS = 20.0
+MAX_SCRUB_WAIT_SECONDS = 20.0
 """How long a call waits for the last bytes: 10,000 memories take about 4 s, 50,000 may take longer than this."""
 
 
@@ -119,7 +119,7 @@ class Forget:
 
     ledger: ForgetLedger
     keeper: IndexKeeper
-    scrubber: Scrubber
+    scrubber: ErasedBytesScrubber
     write_lock: asyncio.Lock
     _: KW_ONLY
     now: Callable[[], datetime]
@@ -138,7 +138,7 @@ class Forget:
             # A memory that the ledger lacks is in no answer, and the scrubber removes it again.
             with suppress(IndexUnavailable):
                 await self.keeper.remove_memories(erased.ids)
-        bytes_gone = await self.scrubber.run_and_wait(within_seconds=SCRUB_WAIT_SECONDS)
+        bytes_gone = await self.scrubber.run_and_wait(within_seconds=MAX_SCRUB_WAIT_SECONDS)
         gone = {*erased.ids, *erased.messages}
         return Forgotten(
             erased=tuple(id_ for id_ in ids if id_ in gone),

@@ -7,18 +7,18 @@ import logging
 from collections.abc import Awaitable, Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 
-from madeleine.memory.embedding import Embedder, embed_cached
+from madeleine.memory.embedding import Embedder, embed_with_cache
 from madeleine.memory.errors import IndexNeedsRebuild, IndexUnavailable
-from madeleine.memory.index import Index, IndexPoint, StoreIndex
-from madeleine.memory.ingest.ports import IndexSource, ScrubLedger
+from madeleine.memory.index import Index, IndexPoint, WritableIndex
+from madeleine.memory.ingest.ports import IndexingLedger, ScrubLedger
 from madeleine.memory.model import ContentHash, Memory, MemoryId, Vector
-from madeleine.memory.rules.prompting import recallable_text
-from madeleine.memory.text.terms import memory_words
+from madeleine.memory.rules.prompting import recallable_text_of_memory
+from madeleine.memory.text.terms import bm25_text_of_memory
 
 logger = logging.getLogger(__name__)
 
-MEMORIES_PER_PAGE = 500
-EMBED_BATCH_SIZE = 32
+MEMORIES_INDEXED_AT_ONCE = 500
+BACKGROUND_EMBED_BATCH_TEXTS = 32
 """Texts that the background embeds at once: a recall that comes meanwhile waits for at most one batch."""
 
 Progress = Callable[[int, int], Awaitable[None]]
@@ -29,7 +29,7 @@ Progress = Callable[[int, int], Awaitable[None]]
 class IndexKeeper:
     """One keeper an index; its work is done one piece at a time."""
 
-    source: IndexSource
+    source: IndexingLedger
     index: Index
     embedder: Embedder
     _lock: asyncio.Lock = field(default_factory=asyncio.Lock, init=False)
@@ -40,7 +40,7 @@ class IndexKeeper:
         async with self._lock:
             done = 0
             last = await self.source.last_mark() if to_now else None
-            while marks := await self.source.pending(limit=MEMORIES_PER_PAGE):
+            while marks := await self.source.pending(limit=MEMORIES_INDEXED_AT_ONCE):
                 if last is not None and marks[0][0] > last:
                     break
                 ids = list(dict.fromkeys(id_ for _, id_ in marks))
@@ -61,8 +61,8 @@ class IndexKeeper:
         """Embed memories that were stored while the model was unavailable. Returns their number. Raises
         `EmbeddingUnavailable`."""
         done = 0
-        while memories := await self.source.without_vector(self.embedder.model, limit=EMBED_BATCH_SIZE):
-            embedded = await embed_cached(self.embedder, self.source, [memory.embedded_text for memory in memories])
+        while memories := await self.source.without_vector(self.embedder.model, limit=BACKGROUND_EMBED_BATCH_TEXTS):
+            embedded = await embed_with_cache(self.embedder, self.source, [memory.embedded_text for memory in memories])
             if embedded.error:
                 raise embedded.error
             await self.source.add_missing_vectors(self.embedder.model, embedded.vectors)
@@ -83,7 +83,7 @@ class IndexKeeper:
             last_mark = await self.source.last_mark()
             after: MemoryId | None = None
             done = 0
-            while page := await self.source.all_memories(after=after, limit=MEMORIES_PER_PAGE):
+            while page := await self.source.all_memories(after=after, limit=MEMORIES_INDEXED_AT_ONCE):
                 await self._index_memories(page, [])
                 await self.source.clear_marks_of([memory.id for memory in page], up_to=last_mark)
                 after = page[-1].id
@@ -101,7 +101,7 @@ class IndexKeeper:
             await self.index.delete(gone)
 
 
-MIN_LEGIBLE_SHARE = 0.5
+MIN_LEGIBLE_LETTER_SHARE = 0.5
 """Share of a text's letters that the model must be able to read for its vector to mean anything."""
 
 
@@ -110,13 +110,13 @@ async def index_points(
 ) -> list[IndexPoint]:
     """Memories as points of the index, without a vector where the model cannot read the text: such vectors lie close to
     everything."""
-    tokens = await embedder.count_tokens([recallable_text(memory) for memory in memories])
+    tokens = await embedder.count_tokens([recallable_text_of_memory(memory) for memory in memories])
     return [
         IndexPoint(
             memory=memory,
-            words=memory_words(memory),
+            words=bm25_text_of_memory(memory),
             vector=vectors.get(memory.content_hash)
-            if embedder.coverage(memory.embedded_text) >= MIN_LEGIBLE_SHARE
+            if embedder.coverage(memory.embedded_text) >= MIN_LEGIBLE_LETTER_SHARE
             else None,
             tokens=count,
         )
@@ -124,7 +124,7 @@ async def index_points(
     ]
 
 
-async def index_after_commit(index: StoreIndex, points: Sequence[IndexPoint]) -> None:
+async def index_committed_points(index: WritableIndex, points: Sequence[IndexPoint]) -> None:
     """Index points after their commit. The pending marks stay until the index is on disk; after a failure the keeper
     indexes them again."""
     try:
@@ -134,7 +134,7 @@ async def index_after_commit(index: StoreIndex, points: Sequence[IndexPoint]) ->
 
 
 @dataclass(eq=False)
-class Scrubber:
+class ErasedBytesScrubber:
     """Removes what was erased from the ledger's tables from the files of ledger and index as well (ADR 0012).
 
     Works off the marks that `forget` leaves. One task calls `run`, others request it and wait. The marks are in the

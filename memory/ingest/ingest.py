@@ -16,9 +16,9 @@ from datetime import datetime
 from typing import Any, Literal
 from weakref import WeakValueDictionary
 
-from madeleine.memory.embedding import Embedder, embed_cached
+from madeleine.memory.embedding import Embedder, embed_with_cache
 from madeleine.memory.errors import KeyConflict
-from madeleine.memory.ingest.being_statistics import Centroids, WordRarity
+from madeleine.memory.ingest.being_statistics import BeingCentroids, TextRarityScorer
 from madeleine.memory.ingest.ports import IngestLedger
 from madeleine.memory.ingest.store import NewScene, Stored, StoreScenes
 from madeleine.memory.model import (
@@ -33,19 +33,19 @@ from madeleine.memory.model import (
     embedded_text,
 )
 from madeleine.memory.rules.storing.chunk_scoring import MIN_IMPORTANCE, chunk_category, importance, novelty, salience
-from madeleine.memory.rules.storing.chunking import DEFAULT_LIMITS, ChunkLimits, split_into_chunks
-from madeleine.memory.rules.storing.secrets import Redact, Redaction, redact_secrets, refuse_secret
+from madeleine.memory.rules.storing.chunking import DEFAULT_LIMITS, ChunkTokenLimits, split_into_chunks
+from madeleine.memory.rules.storing.secrets import CountingRedactor, Redact, redact_secrets, refuse_secret_argument
 from madeleine.memory.text.normalization import clean_text
 from madeleine.memory.text.reading import Reading
-from madeleine.memory.text.sentences import best_cut
+from madeleine.memory.text.sentences import best_cut_position
 
-INGEST_TOOL = "ingest"
-SECTION_CHARS = 16_000
+INGEST_TOOL_NAME = "ingest"
+CHUNKING_SECTION_CHARS = 16_000
 """Characters of a long text that are chunked at a time: 15 ms, after which the event loop has its turn."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class IngestText:
+class IngestRequest:
     """`category`, `when` and `actors` apply to all chunks; without a category each chunk gets its own. `key` makes the
     call idempotent."""
 
@@ -75,7 +75,7 @@ class Chunk:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Ingested:
+class IngestOutcome:
     """`text`: redacted and cleaned. `repeated`: the key was used before for the same text, and nothing was done.
     `unembedded`: why the memories are found by their words only, for now."""
 
@@ -93,27 +93,27 @@ class Ingest:
     ledger: IngestLedger
     store: StoreScenes
     embedder: Embedder
-    centroids: Centroids
-    rarity: WordRarity
+    centroids: BeingCentroids
+    rarity: TextRarityScorer
     _: KW_ONLY
     now: Callable[[], datetime]
     redact: Redact = redact_secrets
     threshold: float = MIN_IMPORTANCE
-    limits: ChunkLimits = DEFAULT_LIMITS
+    limits: ChunkTokenLimits = DEFAULT_LIMITS
     _session_locks: WeakValueDictionary[tuple[BeingId, str], asyncio.Lock] = field(
         default_factory=WeakValueDictionary, init=False
     )
 
-    async def __call__(self, scope: Scope, request: IngestText) -> Ingested:
+    async def __call__(self, scope: Scope, request: IngestRequest) -> IngestOutcome:
         """Store all chunks that are important enough, in one transaction. Texts of a session are embedded at the same
         time, but stored in the order in which they came. Raises `KeyConflict` if the key was used for another text,
         `InvalidInput` if it is a secret, `StorageFull` and `StorageError`."""
         async with self._session_turn(scope, request.session_id) as turn:
             return await self._ingest(scope, request, turn)
 
-    async def _ingest(self, scope: Scope, request: IngestText, turn: Awaitable[Any]) -> Ingested:
-        refuse_secret("key", request.key or "", self.redact)
-        redaction = Redaction(self.redact)
+    async def _ingest(self, scope: Scope, request: IngestRequest, turn: Awaitable[Any]) -> IngestOutcome:
+        refuse_secret_argument("key", request.key or "", self.redact)
+        redaction = CountingRedactor(self.redact)
         # Before it is chunked: a secret may be longer than a chunk.
         text = await asyncio.to_thread(lambda: redaction.text(clean_text(request.text)))
         request = redaction.fields(request, "session_id", "when", "actors")
@@ -123,7 +123,7 @@ class Ingest:
         # In a thread: there may be thousands, at a millisecond each, and the event loop has other calls to answer.
         scenes = await asyncio.to_thread(_scenes_of_pieces, request, pieces)
         texts = [embedded_text(new.scene, new.feeling) for new in scenes.values()]
-        embedded = await embed_cached(self.embedder, self.ledger, texts)
+        embedded = await embed_with_cache(self.embedder, self.ledger, texts)
         await turn
         scored = await self._scored(scope, scenes, embedded.vectors)
         low_keys = [new.key for chunk, new in scored if chunk.importance < self.threshold and new.key is not None]
@@ -133,7 +133,7 @@ class Ingest:
         new_scenes = [new for _, new in kept]
         stored = await self.store.store_redacted(scope, new_scenes, vectors=embedded.vectors) if kept else []
         stored_at = {chunk.start: answer for (chunk, _), answer in zip(kept, stored, strict=True)}
-        ingested = Ingested(
+        ingested = IngestOutcome(
             text=text,
             chunks=tuple(_chunk_with_outcome(chunk, stored_at.get(chunk.start)) for chunk, _ in scored),
             unembedded=embedded.unavailable,
@@ -143,13 +143,13 @@ class Ingest:
             await self.ledger.store_ingest_outcome(scope, request.key, _outcome_to_json(ingested), at=self.now())
         return ingested
 
-    async def _repeated(self, scope: Scope, key: str, text: str, outcome: Mapping[str, Any]) -> Ingested:
+    async def _repeated(self, scope: Scope, key: str, text: str, outcome: Mapping[str, Any]) -> IngestOutcome:
         chunks = tuple(Chunk(**chunk) for chunk in outcome["chunks"])
         if "digest" not in outcome:
             chunks = await self._remaining(scope, key, text, chunks)
         elif outcome["digest"] != _text_digest(text):
             raise KeyConflict(key)
-        return Ingested(text=text, chunks=chunks, repeated=True, redacted=outcome["redacted"])
+        return IngestOutcome(text=text, chunks=chunks, repeated=True, redacted=outcome["redacted"])
 
     async def _remaining(self, scope: Scope, key: str, text: str, chunks: Sequence[Chunk]) -> tuple[Chunk, ...]:
         """The outcome after some chunks were forgotten, and with them the text's digest. The keys of the remaining
@@ -193,9 +193,9 @@ class Ingest:
     async def _pieces(self, text: str) -> AsyncIterator[str]:
         start = 0
         while start < len(text):
-            section = text[start : start + 2 * SECTION_CHARS]
-            if len(section) == 2 * SECTION_CHARS:
-                section = section[: best_cut(section, SECTION_CHARS)]
+            section = text[start : start + 2 * CHUNKING_SECTION_CHARS]
+            if len(section) == 2 * CHUNKING_SECTION_CHARS:
+                section = section[: best_cut_position(section, CHUNKING_SECTION_CHARS)]
             for piece in await split_into_chunks(section, self.embedder.count_tokens, self.limits):
                 yield piece
             start += len(section)
@@ -222,7 +222,7 @@ class Ingest:
         return await asyncio.to_thread(lambda: list(map(score, scenes.keys(), scenes.values(), rarities)))
 
 
-def _scenes_of_pieces(request: IngestText, pieces: Sequence[str]) -> dict[int, NewScene]:
+def _scenes_of_pieces(request: IngestRequest, pieces: Sequence[str]) -> dict[int, NewScene]:
     """Scenes by their start in the text that the pieces make up."""
     scenes: dict[int, NewScene] = {}
     start = 0
@@ -234,7 +234,7 @@ def _scenes_of_pieces(request: IngestText, pieces: Sequence[str]) -> dict[int, N
             category=request.category or chunk_category(Reading(action)),
             session_id=request.session_id,
             key=None if request.key is None else _chunk_key(request.key, position, action),
-            tool=INGEST_TOOL,
+            tool=INGEST_TOOL_NAME,
         )
         start += len(piece)
     return scenes
@@ -250,7 +250,7 @@ def _chunk_with_outcome(chunk: Chunk, stored: Stored | None) -> Chunk:
 # --- the recorded outcome ----------------------------------------------------------------------------------------
 
 
-def _outcome_to_json(ingested: Ingested) -> dict[str, Any]:
+def _outcome_to_json(ingested: IngestOutcome) -> dict[str, Any]:
     """The outcome without any of the text."""
     chunks = [asdict(chunk) for chunk in ingested.chunks]
     return {

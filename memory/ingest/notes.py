@@ -12,12 +12,12 @@ from typing import Annotated, Any
 from pydantic import BaseModel, ConfigDict, Field, ValidationError, field_validator
 
 from madeleine.memory.ingest.ports import NoteLedger
-from madeleine.memory.ingest.store import NewScene, new_memory
+from madeleine.memory.ingest.store import NewScene, memory_from_new_scene
 from madeleine.memory.model import Category, DatedAction, Emotion, EmotionVector, Memory, Note, NoteId, Scene, Scope
-from madeleine.memory.rules.storing.secrets import Redact, redact_note, redact_secrets
+from madeleine.memory.rules.storing.secrets import Redact, redact_note_content, redact_secrets
 
 SCENE_NOTE_TYPE = "scene"
-PARSE_FAILED = "[PARSE_FAILED]"
+PARSE_FAILED_MARK = "[PARSE_FAILED]"
 
 
 class _DatedActionInput(BaseModel):
@@ -39,7 +39,7 @@ class _EmotionAxes(BaseModel):
     trust: _EmotionAxis = 0.0
 
 
-class SceneInput(BaseModel):
+class SceneNoteContent(BaseModel):
     """A scene note's content. `action` is required; a scene may stand by itself or under the key `scene`."""
 
     model_config = ConfigDict(extra="ignore", defer_build=True)
@@ -80,13 +80,13 @@ def _all_texts(value: Any) -> Iterator[str]:
             yield from _all_texts(part)
 
 
-def read_scene(note: Note, scope: Scope, now: datetime) -> Memory | str:
+def memory_from_scene_note(note: Note, scope: Scope, now: datetime) -> Memory | str:
     """The memory that a scene note becomes, or why it cannot be read. Importance is clamped to [0, 1] (spec P6 ❶)."""
     try:
         raw = json.loads(note.content)
         if isinstance(raw, dict) and isinstance(raw.get("scene"), dict):
             raw = {**{k: v for k, v in raw.items() if k != "scene"}, **raw["scene"]}
-        given = SceneInput.model_validate(raw)
+        given = SceneNoteContent.model_validate(raw)
         for text in _all_texts(raw):
             text.encode()  # half of a surrogate pair cannot be stored
             if "\x00" in text:
@@ -115,7 +115,7 @@ def read_scene(note: Note, scope: Scope, now: datetime) -> Memory | str:
         pinned=given.pinned,
         tool="notes",
     )
-    return new_memory(scope, new, now)
+    return memory_from_new_scene(scope, new, now)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -135,7 +135,7 @@ async def add_note(
     type_: str = SCENE_NOTE_TYPE,
     redact: Redact = redact_secrets,
 ) -> AddedNote:
-    content, found = redact_note(content, redact)
+    content, found = redact_note_content(content, redact)
     note = Note(id=NoteId(str(uuid.uuid4())), being_id=scope.being_id, type=type_, content=content, created_at=now)
     await ledger.add_note(scope, note)
     return AddedNote(note=note, redacted=found)

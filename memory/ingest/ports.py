@@ -39,7 +39,7 @@ class StoreBatch:
 
 
 @dataclass(frozen=True, slots=True)
-class KeyOutcome:
+class IdempotencyKeyOutcome:
     """What an idempotency key has led to before: the memory, the words stored under the key, and how."""
 
     memory_id: MemoryId
@@ -47,15 +47,15 @@ class KeyOutcome:
     status: Literal["stored", "reinforced"]
 
 
-class KeyedMemories(Protocol):
+class MemoryAndKeyReader(Protocol):
     async def memories(self, scope: Scope, ids: Sequence[MemoryId]) -> list[Memory]:
         """Those that exist, each once, in the order of `ids`."""
 
-    async def key_outcomes(self, scope: Scope, keys: Sequence[str]) -> dict[str, KeyOutcome]:
+    async def key_outcomes(self, scope: Scope, keys: Sequence[str]) -> dict[str, IdempotencyKeyOutcome]:
         """The outcome of each key that was used before."""
 
 
-class StoreLedger(KeyedMemories, VectorCache, Protocol):
+class StoreScenesLedger(MemoryAndKeyReader, VectorCache, Protocol):
     async def ids_with_text(self, scope: Scope, hash_: ContentHash) -> list[MemoryId]:
         """Living memories with this very text to embed, oldest first, at most 5."""
 
@@ -109,7 +109,7 @@ class ScrubLedger(Protocol):
         """
 
 
-class UpdateLedger(VectorCache, Protocol):
+class UpdateMemoryLedger(VectorCache, Protocol):
     async def memories(self, scope: Scope, ids: Sequence[MemoryId]) -> list[Memory]: ...
 
     async def change(
@@ -131,7 +131,7 @@ class NoteLedger(Protocol):
     async def add_note(self, scope: Scope, note: Note) -> None: ...
 
 
-class IndexSource(VectorCache, Protocol):
+class IndexingLedger(VectorCache, Protocol):
     """What keeps the index equal to the ledger. Not scoped: it serves the store, not a caller."""
 
     async def pending(self, *, limit: int) -> list[tuple[int, MemoryId]]:
@@ -159,7 +159,7 @@ class IndexSource(VectorCache, Protocol):
         """Memories whose text has no cached vector of this model."""
 
 
-class IngestLedger(KeyedMemories, VectorCache, Protocol):
+class IngestLedger(MemoryAndKeyReader, VectorCache, Protocol):
     async def ingest_outcome(self, scope: Scope, key: str) -> dict[str, Any] | None:
         """The outcome of the text with this key; None until the text is ingested to the end."""
 
@@ -167,7 +167,7 @@ class IngestLedger(KeyedMemories, VectorCache, Protocol):
         """Durably; the first outcome of a key stays."""
 
 
-class CentroidSource(Protocol):
+class CentroidLedger(Protocol):
     """Vectors from which the mean of a being's memories is computed."""
 
     async def audit_since(self, scope: Scope, *, after: int) -> tuple[int, bool]:

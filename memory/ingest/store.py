@@ -13,11 +13,11 @@ from typing import Literal
 import numpy as np
 from numpy.typing import NDArray
 
-from madeleine.memory.embedding import EmbeddedTexts, Embedder, embed_cached
+from madeleine.memory.embedding import Embedder, EmbeddingOutcome, embed_with_cache
 from madeleine.memory.errors import IndexUnavailable, KeyConflict
-from madeleine.memory.index import IndexPoint, StoreIndex
-from madeleine.memory.ingest.index_keeper import index_after_commit, index_points
-from madeleine.memory.ingest.ports import KeyOutcome, Reinforcement, StoreBatch, StoreLedger
+from madeleine.memory.index import IndexPoint, WritableIndex
+from madeleine.memory.ingest.index_keeper import index_committed_points, index_points
+from madeleine.memory.ingest.ports import IdempotencyKeyOutcome, Reinforcement, StoreBatch, StoreScenesLedger
 from madeleine.memory.model import (
     LIVING,
     Category,
@@ -32,12 +32,12 @@ from madeleine.memory.model import (
     Vector,
     happened_at,
 )
-from madeleine.memory.rules.storing.likeness import RESEMBLING_COSINE, SAME_COSINE, same_facts
-from madeleine.memory.rules.storing.secrets import Redact, Redaction, redact_secrets, refuse_secret
+from madeleine.memory.rules.storing.likeness import MIN_SAME_SCENE_COSINE, RESEMBLING_COSINE, memories_tell_same_facts
+from madeleine.memory.rules.storing.secrets import CountingRedactor, Redact, redact_secrets, refuse_secret_argument
 
 logger = logging.getLogger(__name__)
 
-SIMILAR_CANDIDATES = 5
+MAX_DUPLICATE_CANDIDATES = 5
 """Nearest memories that are compared with a new scene."""
 
 
@@ -79,7 +79,7 @@ class Stored:
 
 _Draft = tuple[NewScene, IndexPoint]
 """A new scene, and the point of the memory that it may become."""
-_Outcome = tuple[KeyOutcome, bool]
+_Outcome = tuple[IdempotencyKeyOutcome, bool]
 """The outcome for a scene, and whether it is that of an earlier call with the same key."""
 
 
@@ -91,8 +91,8 @@ class StoreScenes:
     other use cases that change memories, so that none goes away between a decision and its commit.
     """
 
-    ledger: StoreLedger
-    index: StoreIndex
+    ledger: StoreScenesLedger
+    index: WritableIndex
     embedder: Embedder
     _: KW_ONLY
     now: Callable[[], datetime]
@@ -121,8 +121,8 @@ class StoreScenes:
         """Store scenes that the caller has redacted. `vectors`: of texts that are embedded already. `approve` is called
         with each memory that is to be reinforced; if it raises, nothing is stored."""
         now = self.now()
-        memories = [new_memory(scope, scene, now) for scene in scenes]
-        embedded = await embed_cached(
+        memories = [memory_from_new_scene(scope, scene, now) for scene in scenes]
+        embedded = await embed_with_cache(
             self.embedder, self.ledger, [memory.embedded_text for memory in memories], vectors
         )
         # Before the lock is taken: the model may be busy, and nobody's store should wait for that.
@@ -132,7 +132,7 @@ class StoreScenes:
         return await asyncio.shield(self._commit(scope, drafts, embedded, approve))
 
     async def _commit(
-        self, scope: Scope, drafts: Sequence[_Draft], embedded: EmbeddedTexts, approve: Callable[[MemoryId], None]
+        self, scope: Scope, drafts: Sequence[_Draft], embedded: EmbeddingOutcome, approve: Callable[[MemoryId], None]
     ) -> list[Stored]:
         async with self.write_lock:
             plan = await self._plan(scope, drafts, approve)
@@ -149,7 +149,7 @@ class StoreScenes:
             if new or any(reinforcement.themes for reinforcement in plan.reinforcements):
                 self.on_commit()
             if plan.points:
-                await index_after_commit(self.index, plan.points)
+                await index_committed_points(self.index, plan.points)
             return await self._answers(scope, plan.outcomes, new, embedded.unavailable)
 
     async def _plan(self, scope: Scope, drafts: Sequence[_Draft], approve: Callable[[MemoryId], None]) -> _StorePlan:
@@ -171,11 +171,11 @@ class StoreScenes:
                 if session_id:
                     turns[session_id] += 1
                 plan.add(replace(point, memory=memory))
-                outcome = KeyOutcome(memory.id, text, "stored")
+                outcome = IdempotencyKeyOutcome(memory.id, text, "stored")
             else:
                 approve(same)
                 plan.reinforcements.append(_reinforcement(same, scene, point.memory))
-                outcome = KeyOutcome(same, text, "reinforced")
+                outcome = IdempotencyKeyOutcome(same, text, "reinforced")
             plan.outcomes.append((outcome, False))
             if key is not None:
                 by_key[key] = outcome
@@ -188,7 +188,7 @@ class StoreScenes:
         else (None, the nearest that says much the same) (spec T6)."""
         in_plan = list(plan.similar_to(point))
         for other, cosine in in_plan:
-            if cosine >= SAME_COSINE and same_facts(point.memory, other):
+            if cosine >= MIN_SAME_SCENE_COSINE and memories_tell_same_facts(point.memory, other):
                 return other.id, None
         same_text = await self.ledger.ids_with_text(scope, point.memory.content_hash)
         # A point without a vector may have an illegible text, whose vector says nothing.
@@ -197,14 +197,14 @@ class StoreScenes:
         memories = await self.ledger.memories(scope, [*same_text, *near]) if near else []
         living = [(other, near[other.id]) for other in memories if other.status in LIVING and not other.compressed]
         for other, cosine in living:
-            if cosine >= SAME_COSINE and same_facts(point.memory, other):
+            if cosine >= MIN_SAME_SCENE_COSINE and memories_tell_same_facts(point.memory, other):
                 return other.id, None
         nearest = max([*living, *in_plan], key=lambda similar: similar[1], default=None)
         return None, nearest[0].id if nearest else None
 
     async def _near(self, scope: Scope, vector: Vector) -> dict[MemoryId, float]:
         try:
-            near = await self.index.nearest(scope, vector, limit=SIMILAR_CANDIDATES, statuses=LIVING)
+            near = await self.index.nearest(scope, vector, limit=MAX_DUPLICATE_CANDIDATES, statuses=LIVING)
         except IndexUnavailable as error:
             logger.warning("storing without a search for duplicates: %s", error)
             return {}
@@ -258,13 +258,13 @@ def redact_scene(new: NewScene, redact: Redact) -> tuple[NewScene, Mapping[str, 
 
     A secret in the key is refused: redacted, the key would be the same as another one.
     """
-    refuse_secret("key", new.key or "", redact)
-    redaction = Redaction(redact)
+    refuse_secret_argument("key", new.key or "", redact)
+    redaction = CountingRedactor(redact)
     redacted = redaction.fields(new, "feeling", "lesson", "themes", "session_id")
     return replace(redacted, scene=redaction.scene(new.scene)), redaction.found
 
 
-def new_memory(scope: Scope, new: NewScene, now: datetime) -> Memory:
+def memory_from_new_scene(scope: Scope, new: NewScene, now: datetime) -> Memory:
     """A fresh, active memory without a cluster (ruling 1)."""
     return Memory(
         id=MemoryId(str(uuid.uuid4())),

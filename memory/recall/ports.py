@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from datetime import datetime
 from typing import Protocol
 
-from madeleine.memory.index import RankingState
+from madeleine.memory.index import MemoryRankingState
 from madeleine.memory.keyword_search import KeywordQuery, SearchHit, SearchSource, Tag, TagMatches, TagQuery
 from madeleine.memory.model import ClusterId, Memory, MemoryId, Revision, Scope
 
@@ -40,7 +40,7 @@ class RecallLedger(Protocol):
         """The memories, as `memories` returns them, and preferences: living procedural memories that are not disabled
         in the being's profile."""
 
-    async def ranking_states(self, scope: Scope, ids: Sequence[MemoryId]) -> dict[MemoryId, RankingState]: ...
+    async def ranking_states(self, scope: Scope, ids: Sequence[MemoryId]) -> dict[MemoryId, MemoryRankingState]: ...
 
 
 class Reranker(Protocol):
@@ -51,7 +51,7 @@ class Reranker(Protocol):
         model is unavailable or takes more than a few seconds."""
 
 
-class ActivationLog(Protocol):
+class ReactivationRecorder(Protocol):
     """Reactivations are written in batches off the request path, and before a patrol reads the counts."""
 
     def add(self, scope: Scope, activations: Sequence[Activation]) -> None:
@@ -61,7 +61,7 @@ class ActivationLog(Protocol):
         """Return when everything added is in the ledger."""
 
 
-class SearchLedger(Protocol):
+class KeywordSearchLedger(Protocol):
     async def search(self, scope: Scope, query: KeywordQuery) -> list[SearchHit]:
         """At most `query.limit`, newest first, equal times by id."""
 
@@ -95,7 +95,7 @@ class BrowseLedger(Protocol):
         """Roots first, then by the number of active memories, then by name."""
 
 
-class TagLedger(Protocol):
+class TagSearchLedger(Protocol):
     async def cooccurring_themes(self, scope: Scope, tags: Sequence[Tag], *, recent: int) -> list[tuple[str, ...]]:
         """Themes of each memory, among the `recent` newest, that has a theme matching a tag."""
 

@@ -15,26 +15,26 @@ from numpy.typing import NDArray
 from madeleine.memory.embedding import Embedder
 from madeleine.memory.errors import EmbeddingUnavailable
 from madeleine.memory.index import CandidatePool, CandidateQuery, RecallIndex
-from madeleine.memory.language_model import CostLog, LanguageModel
+from madeleine.memory.language_model import LanguageModel, ModelCostRecorder
 from madeleine.memory.model import LIVING, Memory, Scope, Vector
-from madeleine.memory.recall.ports import Activation, ActivationLog, RecallLedger, Reranker
+from madeleine.memory.recall.ports import Activation, ReactivationRecorder, RecallLedger, Reranker
 from madeleine.memory.recall.reformulation import RecallAttempt, ReformulationConfig, metered_for_recall, reformulate
 from madeleine.memory.recall.selection import RankedCandidates, RecallQuery, RecallSelection, RecallSelector, rerank
-from madeleine.memory.rules.prompting import LIST_FORMAT, AnswerFormat
+from madeleine.memory.rules.prompting import LIST_FORMAT, RecallTextFormat
 from madeleine.memory.rules.ranking.blended import RankingWeights, blended_scores, shared_emotions
 from madeleine.memory.rules.ranking.profiles import (
     MatchThresholds,
-    ProfileWeights,
     RankingProfile,
-    associative,
+    RankingProfileWeights,
+    associative_ranking_scores,
+    evenly_falling_scores,
     linear,
     matching_candidates,
-    rank_scores,
     similarity,
 )
 from madeleine.memory.rules.storing.secrets import Redact, redact_secrets
 
-CANDIDATES_PER_RESULT = 4
+MIN_CANDIDATES_PER_RESULT = 4
 """Least number of candidates from each channel for each memory to return (spec L2, step 2)."""
 EMBEDDING_HEAD_START_SECONDS = 0.001
 """For the model before the index: the least that an event loop can wait, a fifth of what an embedding takes."""
@@ -50,7 +50,7 @@ class RecallConfig:
     thresholds: MatchThresholds = MatchThresholds()
     weights: RankingWeights = RankingWeights()
     ranking: RankingProfile = "blended"
-    profiles: ProfileWeights = ProfileWeights()
+    profiles: RankingProfileWeights = RankingProfileWeights()
     themes: tuple[str, ...] = ()
     """Recall is restricted to memories with all of these (spec O12, the non-inferable filter)."""
     min_importance: float = 0.0
@@ -82,12 +82,12 @@ class Recall:
     ledger: RecallLedger
     index: RecallIndex
     embedder: Embedder
-    activations: ActivationLog
+    activations: ReactivationRecorder
     _: KW_ONLY
     now: Callable[[], datetime]
     config: RecallConfig = RecallConfig()
     reranker: Reranker | None = None
-    costs: CostLog | None = None
+    costs: ModelCostRecorder | None = None
     redact: Redact = redact_secrets
     """`costs` records what a language model costs. `redact` is applied to queries before a model is shown them."""
 
@@ -95,7 +95,7 @@ class Recall:
         self,
         scope: Scope,
         query: RecallQuery,
-        answer_format: AnswerFormat = LIST_FORMAT,
+        answer_format: RecallTextFormat = LIST_FORMAT,
         *,
         language: LanguageModel | None = None,
     ) -> RecallResult:
@@ -142,8 +142,8 @@ class Recall:
             statuses=LIVING,
             categories=query.categories,
             themes=tuple(dict.fromkeys((*query.themes, *self.config.themes))),
-            sparse_limit=max(self.config.sparse_limit, CANDIDATES_PER_RESULT * query.limit),
-            dense_limit=max(self.config.dense_limit, CANDIDATES_PER_RESULT * query.limit),
+            sparse_limit=max(self.config.sparse_limit, MIN_CANDIDATES_PER_RESULT * query.limit),
+            dense_limit=max(self.config.dense_limit, MIN_CANDIDATES_PER_RESULT * query.limit),
         )
         embedding = asyncio.create_task(self._embedded(query.text))
         try:
@@ -177,7 +177,7 @@ class Recall:
                 query.text, pool, matching, dense_trust=trust, emotions=emotions, weights=self.config.weights
             )
         if profile == "rrf":
-            return matching, rank_scores(len(matching))
+            return matching, evenly_falling_scores(len(matching))
         states = await self.ledger.ranking_states(scope, [pool.ids[i] for i in matching])
         # Memories forgotten since they were indexed have no state.
         matching = matching[[pool.ids[i] in states for i in matching]]
@@ -190,7 +190,7 @@ class Recall:
             return matching[enough], scores[enough]
         features = [pool.features[i] for i in matching]
         shared = shared_emotions(query.text, np.asarray(near, np.float64), features, emotions)
-        return matching, associative(near, matching_states, shared, now=now, weights=profiles)
+        return matching, associative_ranking_scores(near, matching_states, shared, now=now, weights=profiles)
 
     async def _embedded(self, text: str) -> tuple[Vector | None, str]:
         try:

@@ -14,10 +14,10 @@ from pathlib import Path
 from pydantic import BaseModel
 
 from madeleine.memory.errors import MadeleineError, StorageError
-from madeleine.memory.language_model import CallCost, CostLog, LanguageModel, MeteredModel, Prompt
+from madeleine.memory.language_model import CallCost, LanguageModel, MeteredModel, ModelCostRecorder, Prompt
 from madeleine.memory.model import Memory, RunId, Scope
 from madeleine.memory.recall.selection import RankedCandidates, RecallQuery, RecallSelection, merge_rankings
-from madeleine.memory.rules.prompting import memory_line, quoted
+from madeleine.memory.rules.prompting import quoted, render_memory_line
 from madeleine.memory.rules.storing.secrets import Redact
 
 logger = logging.getLogger(__name__)
@@ -25,16 +25,16 @@ logger = logging.getLogger(__name__)
 MAX_SHOWN_MEMORIES, MAX_SHOWN_MEMORY_CHARS = 10, 300
 """Memories that the model is shown, and characters of each."""
 MAX_SHOWN_QUERY_CHARS = 2_000
-MAX_NEW_QUERY_CHARS = 500
-ANSWER_TOKENS = 300
-RECALL_RUN_ID = RunId("recall")
+MAX_REWORDED_QUERY_CHARS = 500
+MAX_VERDICT_TOKENS = 300
+RECALL_COST_RUN_ID = RunId("recall")
 """Takes the place of a patrol's run id in cost records."""
 
 _INSTRUCTIONS_TEMPLATE = (Path(__file__).parent / "reformulation_prompt.txt").read_text("utf-8").rstrip()
-REFORMULATION_INSTRUCTIONS = _INSTRUCTIONS_TEMPLATE.format(max_query_chars=MAX_NEW_QUERY_CHARS - 200)
+REFORMULATION_INSTRUCTIONS = _INSTRUCTIONS_TEMPLATE.format(max_query_chars=MAX_REWORDED_QUERY_CHARS - 200)
 
 
-class Judgement(BaseModel, strict=True, extra="forbid", frozen=True, defer_build=True):
+class RecallVerdict(BaseModel, strict=True, extra="forbid", frozen=True, defer_build=True):
     # Bounds are not in the schema, where structured outputs know none; a docstring would go into it.
     sufficient: bool
     query: str
@@ -73,9 +73,9 @@ async def reformulate(
     try:
         async with asyncio.timeout(config.seconds):
             for _ in range(config.rounds):
-                prompt = judgement_prompt(shown_query, best.selection.memories)
-                judgement = await model.ask(prompt, Judgement, lambda answer: answer)
-                words = " ".join(judgement.query.split())[:MAX_NEW_QUERY_CHARS]
+                prompt = recall_verdict_prompt(shown_query, best.selection.memories)
+                judgement = await model.ask(prompt, RecallVerdict, lambda answer: answer)
+                words = " ".join(judgement.query.split())[:MAX_REWORDED_QUERY_CHARS]
                 tried = {text.casefold() for text in ("", query.text, *best.rewordings)}
                 if (judgement.sufficient and best.selection.memories) or words.casefold() in tried:
                     break
@@ -89,29 +89,29 @@ async def reformulate(
 
 
 def metered_for_recall(
-    language: LanguageModel, costs: CostLog | None, scope: Scope, now: Callable[[], datetime]
+    language: LanguageModel, costs: ModelCostRecorder | None, scope: Scope, now: Callable[[], datetime]
 ) -> MeteredModel:
     """Record the cost of each call, if `costs` is given. Failing to record is logged and does not fail the recall."""
 
     async def record(spent: CallCost) -> None:
         try:
             if costs is not None:
-                await costs.record_cost(scope, RECALL_RUN_ID, spent, at=now())
+                await costs.record_cost(scope, RECALL_COST_RUN_ID, spent, at=now())
         except StorageError as error:
             logger.warning("recording the cost of a recall failed: %s", error)
 
     return MeteredModel(language, record)
 
 
-def judgement_prompt(query: str, memories: Sequence[Memory]) -> Prompt:
-    lines = [memory_line(memory)[:MAX_SHOWN_MEMORY_CHARS] for memory in memories[:MAX_SHOWN_MEMORIES]]
+def recall_verdict_prompt(query: str, memories: Sequence[Memory]) -> Prompt:
+    lines = [render_memory_line(memory)[:MAX_SHOWN_MEMORY_CHARS] for memory in memories[:MAX_SHOWN_MEMORIES]]
     query_json = json.dumps(quoted(query[:MAX_SHOWN_QUERY_CHARS]), ensure_ascii=False)
     return Prompt(
         purpose="reformulate",
         system=REFORMULATION_INSTRUCTIONS,
         text="\n".join([f"query: {query_json}", "<memory>", *lines, "</memory>"]),
         size="small",
-        max_tokens=ANSWER_TOKENS,
+        max_tokens=MAX_VERDICT_TOKENS,
     )
 
 

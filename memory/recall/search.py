@@ -23,22 +23,22 @@ from madeleine.memory.keyword_search import KeywordQuery, SearchHit, SearchSourc
 from madeleine.memory.model import ClusterId, Memory, MemoryId, Revision, Scope, Status
 from madeleine.memory.recall.ports import (
     Activation,
-    ActivationLog,
     BrowseLedger,
     ClusterSummary,
-    SearchLedger,
-    TagLedger,
+    KeywordSearchLedger,
+    ReactivationRecorder,
+    TagSearchLedger,
 )
 from madeleine.memory.rules.searching import (
-    best_matches,
+    best_tag_matches,
     deduplicated_hits,
     excerpt,
+    first_tag_finder,
     first_term_finder,
-    hits_near_best,
-    match_finder,
-    newest_hits_first,
+    most_specific_tags,
     related_themes,
-    tags_of,
+    sort_hits_newest_first,
+    tag_hits_near_best,
 )
 from madeleine.memory.text.normalization import fold_text
 
@@ -55,23 +55,23 @@ class SearchPage:
 class Search:
     """The use case. Living memories that are found get +1 reactivation, dead ones +2; other sources are not counted."""
 
-    ledger: SearchLedger
-    activations: ActivationLog
+    ledger: KeywordSearchLedger
+    activations: ReactivationRecorder
     _: KW_ONLY
-    by_message: MessageSearch
+    by_message: SearchByMessageTags
     now: Callable[[], datetime]
 
     async def __call__(self, scope: Scope, query: KeywordQuery, *, cursor: str = "") -> SearchPage:
         """Raises `InvalidInput` for a cursor that is not of this query."""
-        after = read_cursor(cursor, query) if cursor else None
+        after = decode_search_cursor(cursor, query) if cursor else None
         page_and_next = await self._page_and_next(scope, replace(query, after=after))
         hits = page_and_next[: query.limit]
         self._activate(scope, hits)
         has_more = len(page_and_next) > query.limit
-        return SearchPage(tuple(hits), make_cursor(hits[-1].position, query) if has_more else "")
+        return SearchPage(tuple(hits), encode_search_cursor(hits[-1].position, query) if has_more else "")
 
     async def about(self, scope: Scope, message: str, query: KeywordQuery) -> SearchPage:
-        """Search one page by the tags of a message (`MessageSearch`)."""
+        """Search one page by the tags of a message (`SearchByMessageTags`)."""
         hits = await self.by_message.about(scope, message, query)
         self._activate(scope, hits)
         return SearchPage(hits)
@@ -93,15 +93,15 @@ class Search:
     def _activate(self, scope: Scope, hits: Iterable[SearchHit]) -> None:
         now = self.now()
         memories = [hit for hit in hits if hit.source == "memories"]
-        self.activations.add(scope, [activation_of(MemoryId(hit.id), hit.status, now) for hit in memories])
+        self.activations.add(scope, [reactivation_record(MemoryId(hit.id), hit.status, now) for hit in memories])
 
 
-def activation_of(memory_id: MemoryId, status: Status | None, at: datetime) -> Activation:
+def reactivation_record(memory_id: MemoryId, status: Status | None, at: datetime) -> Activation:
     """+1 for a living memory, +2 for a dead one (spec P10, P11)."""
     return Activation(memory_id, 2 if status == "dead" else 1, at)
 
 
-def query_terms(text: str) -> tuple[str, ...]:
+def split_search_terms(text: str) -> tuple[str, ...]:
     """Split a query at white space, `"a phrase"` as one term; casefolded and width-normalised, each once."""
     folded = unicodedata.normalize("NFKC", text).casefold()
     return tuple(dict.fromkeys(phrase or word for phrase, word in _QUERY_TERM.findall(folded)))
@@ -111,11 +111,11 @@ def _query_fingerprint(query: KeywordQuery) -> str:
     return hashlib.sha256(repr(replace(query, after=None, limit=0)).encode()).hexdigest()[:12]
 
 
-def make_cursor(position: tuple[int, str], query: KeywordQuery) -> str:
+def encode_search_cursor(position: tuple[int, str], query: KeywordQuery) -> str:
     return base64.urlsafe_b64encode(json.dumps([*position, _query_fingerprint(query)]).encode()).decode()
 
 
-def read_cursor(cursor: str, query: KeywordQuery) -> tuple[int, str]:
+def decode_search_cursor(cursor: str, query: KeywordQuery) -> tuple[int, str]:
     try:
         micros, id_, fingerprint = json.loads(base64.urlsafe_b64decode(cursor.encode()))
         position = (int(micros), str(id_))
@@ -126,20 +126,20 @@ def read_cursor(cursor: str, query: KeywordQuery) -> tuple[int, str]:
     return position
 
 
-POOL_FACTOR = 4
+TAG_POOL_SIZE_PER_HIT = 4
 """Pool size as a multiple of the limit: of the pool, texts near the best one are sorted by time."""
-MAX_THEME_MEMORIES = 5_000
+MAX_COOCCURRENCE_MEMORIES = 5_000
 """Newest memories whose themes are examined for co-occurrence."""
 MAX_RELATED_THEMES = 8
-MAX_SEARCHED_TEXTS = 50_000
+MAX_SEARCHED_TEXTS_PER_SOURCE = 50_000
 """Newest texts of each source that are searched. A context is built each turn, so its cost is bounded."""
 
 
 @dataclass(frozen=True, eq=False)
-class MessageSearch:
+class SearchByMessageTags:
     """The use case. It counts no reactivation: a context, which is built each turn, is not a recall."""
 
-    ledger: TagLedger
+    ledger: TagSearchLedger
     stem: Stemmer
 
     async def __call__(
@@ -155,21 +155,21 @@ class MessageSearch:
     async def about(self, scope: Scope, message: str, query: KeywordQuery) -> tuple[SearchHit, ...]:
         """Search within the filters and sources of `query`, at most `query.limit` hits; its terms and position are
         ignored. Empty for a message without tags."""
-        tags = tags_of(message, self.stem)
+        tags = most_specific_tags(message, self.stem)
         if not tags:
             return ()
-        themes = await self.ledger.cooccurring_themes(scope, tags, recent=MAX_THEME_MEMORIES)
+        themes = await self.ledger.cooccurring_themes(scope, tags, recent=MAX_COOCCURRENCE_MEMORIES)
         related = related_themes(themes, tags, most=MAX_RELATED_THEMES)
-        pool_size = POOL_FACTOR * query.limit + 1  # the message itself may be among them
+        pool_size = TAG_POOL_SIZE_PER_HIT * query.limit + 1  # the message itself may be among them
         matches = await self.ledger.tagged(
-            scope, TagQuery(tags, related, replace(query, limit=pool_size), MAX_SEARCHED_TEXTS)
+            scope, TagQuery(tags, related, replace(query, limit=pool_size), MAX_SEARCHED_TEXTS_PER_SOURCE)
         )
-        best = best_matches(matches, len(tags), pool_size)
+        best = best_tag_matches(matches, len(tags), pool_size)
         hits = {(hit.source, hit.id): hit for hit in await self.ledger.hits(scope, [ref for ref, _ in best])}
         weighted = [(hits[ref], weight) for ref, weight in best if ref in hits]
         others = [(hit, weight) for hit, weight in weighted if not _is_message_itself(hit, message)]
-        find_match = match_finder(tags)
-        pool = newest_hits_first(hits_near_best(others, query.limit))
+        find_match = first_tag_finder(tags)
+        pool = sort_hits_newest_first(tag_hits_near_best(others, query.limit))
         shown = (replace(hit, snippet=excerpt(hit.text, find_match)) for hit in pool)
         return tuple(deduplicated_hits(shown)[: query.limit])
 
@@ -179,12 +179,12 @@ def _is_message_itself(hit: SearchHit, message: str) -> bool:
     return hit.source == "chat" and fold_text(hit.text).split() == fold_text(message).split()
 
 
-FLUSH_TIMEOUT_SECONDS = 0.2
+MAX_REACTIVATION_FLUSH_SECONDS = 0.2
 
 
 @dataclass(frozen=True, slots=True)
-class MemoryPage:
-    """`missing`: ids under which this being has no memory. `revisions`: earlier versions of the memories, oldest
+class BrowsedMemories:
+    """`missing`: ids under which this being has no memory. `revisions_table`: earlier versions of the memories, oldest
     first."""
 
     memories: tuple[Memory, ...]
@@ -198,18 +198,18 @@ class BrowseMemories:
     """The use case. Each living memory that is shown gets +1 reactivation, each dead one +2."""
 
     ledger: BrowseLedger
-    activations: ActivationLog
+    activations: ReactivationRecorder
     _: KW_ONLY
     now: Callable[[], datetime]
 
-    async def by_ids(self, scope: Scope, ids: Sequence[MemoryId]) -> MemoryPage:
+    async def by_ids(self, scope: Scope, ids: Sequence[MemoryId]) -> BrowsedMemories:
         await self._flush_activations()
         memories = await self.ledger.memories(scope, list(dict.fromkeys(ids)))
         existing = {memory.id for memory in memories}
         missing = tuple(id_ for id_ in dict.fromkeys(ids) if id_ not in existing)
         return await self._page(scope, memories, missing=missing)
 
-    async def by_cluster(self, scope: Scope, cluster_id: ClusterId, *, limit: int, cursor: str = "") -> MemoryPage:
+    async def by_cluster(self, scope: Scope, cluster_id: ClusterId, *, limit: int, cursor: str = "") -> BrowsedMemories:
         """Newest first. Raises `InvalidInput` for a cluster that does not exist."""
         await self._flush_activations()
         memories = await self.ledger.cluster_memories(scope, cluster_id, limit=limit + 1, after=cursor or None)
@@ -225,15 +225,15 @@ class BrowseMemories:
 
     async def _page(
         self, scope: Scope, memories: Sequence[Memory], *, missing: tuple[MemoryId, ...] = (), next_cursor: str = ""
-    ) -> MemoryPage:
+    ) -> BrowsedMemories:
         now = self.now()
-        self.activations.add(scope, [activation_of(memory.id, memory.status, now) for memory in memories])
+        self.activations.add(scope, [reactivation_record(memory.id, memory.status, now) for memory in memories])
         revisions = await self.ledger.revisions(scope, [memory.id for memory in memories])
-        return MemoryPage(tuple(memories), tuple(revisions), missing, next_cursor)
+        return BrowsedMemories(tuple(memories), tuple(revisions), missing, next_cursor)
 
     async def _flush_activations(self) -> None:
         """Count recalls that were just made; bounded, so that no read waits for a busy writer."""
         flush = asyncio.ensure_future(self.activations.flush())
         # A failure is not the reader's: the counts are kept, and their writer tries again and logs it.
         flush.add_done_callback(lambda done: done.cancelled() or done.exception())
-        await asyncio.wait({flush}, timeout=FLUSH_TIMEOUT_SECONDS)
+        await asyncio.wait({flush}, timeout=MAX_REACTIVATION_FLUSH_SECONDS)

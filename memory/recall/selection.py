@@ -12,7 +12,7 @@ from madeleine.memory.errors import RerankerUnavailable
 from madeleine.memory.index import CandidatePool
 from madeleine.memory.model import LIVING, Category, Emotion, Memory, MemoryId, Scope
 from madeleine.memory.recall.ports import PreferenceQuery, RecallLedger, Reranker
-from madeleine.memory.rules.prompting import AnswerFormat
+from madeleine.memory.rules.prompting import RecallTextFormat
 from madeleine.memory.rules.ranking.budget import within_budget
 from madeleine.memory.rules.ranking.profiles import RankingProfile
 from madeleine.memory.text.normalization import fold_text
@@ -71,7 +71,7 @@ def merge_rankings(first: RankedCandidates, second: RankedCandidates) -> RankedC
         return replace(first if first.scores else second, notices=notices)
     return replace(
         first,
-        scores={id_: round(score, 4) for id_, score in fused_by_rrf(first.ids, second.ids)},
+        scores={id_: round(score, 4) for id_, score in fuse_rankings_by_rrf(first.ids, second.ids)},
         tokens={**first.tokens, **second.tokens},
         meaning_off=first.meaning_off or second.meaning_off,
         notices=notices,
@@ -84,7 +84,7 @@ RRF_K = 60
 T = TypeVar("T", bound=Hashable)
 
 
-def fused_by_rrf(*lists: Sequence[T], k: int = RRF_K) -> list[tuple[T, float]]:
+def fuse_rankings_by_rrf(*lists: Sequence[T], k: int = RRF_K) -> list[tuple[T, float]]:
     """Best first: each item with Σ 1 / (k + rank) over the lists that hold it, rank from 1, min-max normalised to
     [0, 1]; 1 for all where all are equal. Equals stand in the order in which they first come."""
     sums: dict[T, float] = {}
@@ -101,22 +101,22 @@ def fused_by_rrf(*lists: Sequence[T], k: int = RRF_K) -> list[tuple[T, float]]:
 
 NON_INFERABLE_THEME = "non-inferable"
 """The theme of memories that nobody could read out of the code or the surroundings."""
-NON_INFERABLE_ADVICE = (
+MISSING_NON_INFERABLE_THEME_ADVICE = (
     f"Recall is restricted to memories with the theme {NON_INFERABLE_THEME!r}, which this one lacks: it is kept, and "
     "not recalled. If nobody could find it out by looking at the code or the surroundings (why something was decided, "
     "what the team agreed on, why not otherwise, what other projects know), add the theme by update_memory."
 )
 
 
-def is_non_inferable(themes: Iterable[str]) -> bool:
+def has_non_inferable_theme(themes: Iterable[str]) -> bool:
     return any(fold_text(theme) == NON_INFERABLE_THEME for theme in themes)
 
 
-TOKEN_COUNT_BATCH = 10
+BUDGET_FILL_BATCH_MEMORIES = 10
 """Memories loaded at once where the best ones do not fit."""
-WEAK_PREFERENCE_SHARE = 3
+WEAK_PREFERENCE_BUDGET_DIVISOR = 3
 """One part in this many of the budget is open to preferences that are not among the best matches."""
-SEPARATOR_TOKENS = 2
+MAX_SEPARATOR_TOKENS = 2
 TAG_TOKENS = 16
 """Upper bounds for any separator and any tags, used where no tokenizer counts them."""
 
@@ -137,7 +137,7 @@ class RecallSelector:
 
     ledger: RecallLedger
     embedder: Embedder
-    answer_format: AnswerFormat
+    answer_format: RecallTextFormat
     scope: Scope
     query: RecallQuery
     ranked: RankedCandidates
@@ -149,7 +149,7 @@ class RecallSelector:
             return RecallSelection((), "", 0)
         loaded, preferences = await self._load_best()
         leading = [memory.id for memory in preferences]
-        order = preferences_first(ranked.ids, leading, limit=query.limit)
+        order = order_with_preferences_first(ranked.ids, leading, limit=query.limit)
         best = [loaded[id_] for id_ in order[: query.limit] if id_ in loaded]
         if len(best) == min(query.limit, len(order)) and self._surely_fit(best):
             selection = await self._render(best)
@@ -185,7 +185,7 @@ class RecallSelector:
         tokens = self.ranked.tokens
         if self.ranked.meaning_off and any(memory.id not in tokens for memory in memories):
             return False
-        most = TAG_TOKENS + sum(tokens.get(memory.id, 0) + SEPARATOR_TOKENS for memory in memories)
+        most = TAG_TOKENS + sum(tokens.get(memory.id, 0) + MAX_SEPARATOR_TOKENS for memory in memories)
         return most <= self.query.token_budget
 
     async def _fill_budget(self, order: Sequence[MemoryId], loaded: Mapping[MemoryId, Memory]) -> list[Memory]:
@@ -195,7 +195,7 @@ class RecallSelector:
         [used] = (
             [TAG_TOKENS] if self.ranked.meaning_off else await self.embedder.count_tokens([self.answer_format.tags])
         )
-        size = max(query.limit, TOKEN_COUNT_BATCH)
+        size = max(query.limit, BUDGET_FILL_BATCH_MEMORIES)
         for start in range(0, len(order), size):
             batch = order[start : start + size]
             missing = await self.ledger.memories(self.scope, [id_ for id_ in batch if id_ not in loaded])
@@ -215,7 +215,7 @@ class RecallSelector:
         limit = self.query.limit
         best = self.ranked.ids[:limit]
         weak = [loaded[id_] for id_ in order[:limit] if id_ in loaded and id_ not in best]
-        budget = self.query.token_budget // WEAK_PREFERENCE_SHARE
+        budget = self.query.token_budget // WEAK_PREFERENCE_BUDGET_DIVISOR
         fitting = within_budget(await self._costs(weak), limit=limit, budget=budget)
         too_long = {memory.id for memory in weak} - {weak[position].id for position in fitting}
         return [id_ for id_ in order if id_ not in too_long]
@@ -228,7 +228,7 @@ class RecallSelector:
         if not self.ranked.meaning_off:
             return counts
         tokens = {**indexed, **{memory.id: count for memory, count in zip(unknown, counts, strict=True)}}
-        return [tokens[memory.id] + SEPARATOR_TOKENS for memory in memories]
+        return [tokens[memory.id] + MAX_SEPARATOR_TOKENS for memory in memories]
 
     async def _render(self, memories: Sequence[Memory]) -> RecallSelection:
         text = self.answer_format.render(memories)
@@ -239,7 +239,7 @@ class RecallSelector:
         return RecallSelection(tuple(memories), text, *await self.embedder.count_tokens([text]))
 
 
-def preferences_first(ranked: Sequence[T], preferences: Sequence[T], *, limit: int) -> list[T]:
+def order_with_preferences_first(ranked: Sequence[T], preferences: Sequence[T], *, limit: int) -> list[T]:
     """All of `ranked`, best first, and some of `preferences`, the first ones first: in the order in which they are to
     be taken until there are `limit`.
 

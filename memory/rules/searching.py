@@ -24,30 +24,32 @@ from madeleine.memory.text.normalization import fold_text
 from madeleine.memory.text.sentences import split_sentences
 from madeleine.memory.text.terms import STOP_WORDS, normalize_words
 
-WORD_CHARS = "0-9a-z_\u00df-\u00f6\u00f8-\u00ff\u0100-\u1fff\u2c00-\u2dff"
+SPACED_SCRIPT_CHAR_CLASS = "0-9a-z_\u00df-\u00f6\u00f8-\u00ff\u0100-\u1fff\u2c00-\u2dff"
 """Inside of a character class: letters of folded words in scripts with spaces. Unspaced scripts are left out, so that a
 Latin word ends where Japanese follows."""
-LONG_STEM = 5
+MIN_PREFIX_STEM_CHARS = 5
 """Letters a stem needs so that any word beginning with it counts as a form. Shorter stems are ambiguous: `car` begins
 `care`, `card` and `carry`."""
-HAN = "\u3005\u3007\u3400-\u4dbf\u4e00-\u9fff\uf900-\ufaff\U00020000-\U0003ffff"
-KATAKANA = "\u30a1-\u30fa\u30fc-\u30fe"
-HANGUL = "\uac00-\ud7a3"
-THAI = "\u0e00-\u0eff\u1000-\u109f\u1780-\u17ff"
-UNSPACED_RUN = re.compile(f"[{HAN}]+|[{KATAKANA}]+|[{HANGUL}]+|[{THAI}]+")
+HAN_CHAR_CLASS = "\u3005\u3007\u3400-\u4dbf\u4e00-\u9fff\uf900-\ufaff\U00020000-\U0003ffff"
+KATAKANA_CHAR_CLASS = "\u30a1-\u30fa\u30fc-\u30fe"
+HANGUL_CHAR_CLASS = "\uac00-\ud7a3"
+SOUTHEAST_ASIAN_CHAR_CLASS = "\u0e00-\u0eff\u1000-\u109f\u1780-\u17ff"
+UNSPACED_SCRIPT_RUN = re.compile(
+    f"[{HAN_CHAR_CLASS}]+|[{KATAKANA_CHAR_CLASS}]+|[{HANGUL_CHAR_CLASS}]+|[{SOUTHEAST_ASIAN_CHAR_CLASS}]+"
+)
 _DOUBLED_CONSONANT = re.compile("[aeiou][bdgklmnprt]$")
 
 
-def tag_of(text: str, stem: Stemmer) -> Tag:
+def tag_from_text(text: str, stem: Stemmer) -> Tag:
     """Build the tag of a folded word or phrase, with the forms in which texts hold it."""
-    if UNSPACED_RUN.match(text):
+    if UNSPACED_SCRIPT_RUN.match(text):
         return Tag(text, "part", (text,), text)
     if not text.isalpha():
         spaced = text.replace("_", " ")
         return Tag(text, "words", tuple(dict.fromkeys((text, spaced))), _common_prefix([text, spaced]))
     stemmed = stem(text)
     base = _common_prefix([text, stemmed.removesuffix("i")])
-    if len(base) >= LONG_STEM + (base == text):
+    if len(base) >= MIN_PREFIX_STEM_CHARS + (base == text):
         return Tag(text, "beginning", (base,), base)
     forms = sorted({text, *(form for form in _english_forms(stemmed) if stem(form) == stemmed)})
     return Tag(text, "words", tuple(forms), _common_prefix(forms))
@@ -75,7 +77,7 @@ def holds_tag(folded: str, tag: Tag) -> bool:
     return tag.anchor in folded and _compiled_pattern(_tag_pattern(tag)).search(folded) is not None
 
 
-def match_finder(tags: Iterable[Tag]) -> MatchFinder:
+def first_tag_finder(tags: Iterable[Tag]) -> FirstMatchFinder:
     """Find the first of the tags in a folded text."""
     pattern = _compiled_pattern("|".join(map(_tag_pattern, tags)))
 
@@ -90,8 +92,8 @@ def _tag_pattern(tag: Tag) -> str:
     forms = "|".join(re.escape(form) for form in tag.forms)
     if tag.kind == "part":
         return forms
-    end = f"(?![{WORD_CHARS}])" if tag.kind == "words" else ""
-    return f"(?<![{WORD_CHARS}])(?:{forms}){end}"
+    end = f"(?![{SPACED_SCRIPT_CHAR_CLASS}])" if tag.kind == "words" else ""
+    return f"(?<![{SPACED_SCRIPT_CHAR_CLASS}])(?:{forms}){end}"
 
 
 @lru_cache(maxsize=64)
@@ -101,7 +103,7 @@ def _compiled_pattern(pattern: str) -> re.Pattern[str]:
 
 # --- the tags of a message ---
 
-MAX_TAGS = 8
+MAX_MESSAGE_TAGS = 8
 """Each is searched in all texts of the being: about 25 ms for 100,000 texts."""
 MAX_TAG_CHARS = 60
 
@@ -110,11 +112,13 @@ _HASHTAG = re.compile(r"(?<![^\W_])#(\w+)")
 _DATE = re.compile(r"(?<!\d)\d{4}-\d{2}-\d{2}(?!\d)")
 _CLAUSE_END = re.compile(r"[:\n]\s")
 _LINK = re.compile(r"\b\w+://\S+")
-_WORD = re.compile(f"[^\\W{HAN}{KATAKANA}{HANGUL}{THAI}\u3041-\u309f]+(?:['’\\-][^\\W{HAN}]+)*")
+_WORD = re.compile(
+    f"[^\\W{HAN_CHAR_CLASS}{KATAKANA_CHAR_CLASS}{HANGUL_CHAR_CLASS}{SOUTHEAST_ASIAN_CHAR_CLASS}\u3041-\u309f]+(?:['’\\-][^\\W{HAN_CHAR_CLASS}]+)*"
+)
 _POSSESSIVE = re.compile(r"['’]s?$")
 
 
-def extract_tags(message: str) -> Iterator[str]:
+def extract_tag_texts(message: str) -> Iterator[str]:
     """All tags, folded, the most specific first; a tag may repeat."""
     text = _LINK.sub(" ", unicodedata.normalize("NFKC", message))
     quoted = (next(filter(None, groups)) for groups in _QUOTED_PHRASE.findall(text))
@@ -130,13 +134,13 @@ def extract_tags(message: str) -> Iterator[str]:
             yield tag
 
 
-def tags_of(message: str, stem: Stemmer) -> tuple[Tag, ...]:
-    """The `MAX_TAGS` most specific tags; forms of one word are one tag."""
+def most_specific_tags(message: str, stem: Stemmer) -> tuple[Tag, ...]:
+    """The `MAX_MESSAGE_TAGS` most specific tags; forms of one word are one tag."""
     tags: dict[tuple[str, ...], Tag] = {}
-    for text in extract_tags(message):
-        tag = tag_of(text, stem)
+    for text in extract_tag_texts(message):
+        tag = tag_from_text(text, stem)
         tags.setdefault(tag.forms, tag)
-        if len(tags) == MAX_TAGS:
+        if len(tags) == MAX_MESSAGE_TAGS:
             break
     return tuple(tags.values())
 
@@ -156,12 +160,12 @@ def _is_specific(tag: str) -> bool:
 def _unspaced_words(text: str) -> list[str]:
     words: list[str] = []
     lexicons = lexicons_by_script(text)
-    for run in UNSPACED_RUN.findall(text):
-        if re.match(f"[{HAN}]", run):
+    for run in UNSPACED_SCRIPT_RUN.findall(text):
+        if re.match(f"[{HAN_CHAR_CLASS}]", run):
             words += [
                 word for part in without_pattern(run, "function_signs", lexicons).split() for word in _han_words(part)
             ]
-        elif re.match(f"[{HANGUL}]", run):
+        elif re.match(f"[{HANGUL_CHAR_CLASS}]", run):
             words.append(without_pattern(run, "particle", lexicons, by="") or run)
         else:
             words.append(run)
@@ -188,14 +192,14 @@ def related_themes(cooccurring: Sequence[Sequence[str]], tags: Sequence[Tag], *,
 NEAR_SHARE = 0.5
 """Share of the best weight from which a text counts as near; weaker ones only fill up the limit."""
 
-SourceRef = tuple[SearchSource, str]
+SearchedItemKey = tuple[SearchSource, str]
 """A source and an id in it."""
-TagWeight = tuple[bool, float]
+TagMatchWeight = tuple[bool, float]
 """Whether a text holds a tag of the message itself (these come before texts with a related theme alone), and the sum of
 the weights of its tags."""
 
 
-def tag_weights(matches: Sequence[TagMatches], tags: int) -> tuple[float, ...]:
+def rarity_weights_of_tags(matches: Sequence[TagMatches], tags: int) -> tuple[float, ...]:
     """1 / log2(2 + n) for each tag that n texts hold, and last for the related themes: 0.63 for n = 1, 0.10 for a
     thousand."""
     counts = [0] * (tags + 1)
@@ -206,13 +210,15 @@ def tag_weights(matches: Sequence[TagMatches], tags: int) -> tuple[float, ...]:
     return tuple(1 / log2(2 + count) for count in counts)
 
 
-def best_matches(matches: Sequence[TagMatches], tags: int, limit: int) -> list[tuple[SourceRef, TagWeight]]:
+def best_tag_matches(
+    matches: Sequence[TagMatches], tags: int, limit: int
+) -> list[tuple[SearchedItemKey, TagMatchWeight]]:
     """The best `limit` texts, best first; the newest of equals first."""
-    weights = tag_weights(matches, tags)
+    weights = rarity_weights_of_tags(matches, tags)
     own_tags = (1 << tags) - 1
 
     @cache
-    def weight(mask: int) -> TagWeight:
+    def weight(mask: int) -> TagMatchWeight:
         return bool(mask & own_tags), sum(weights[bit] for bit in range(tags + 1) if mask >> bit & 1)
 
     def sort_key(match: tuple[HitPosition, int, SearchSource]) -> tuple[bool, float, int, str, str]:
@@ -225,7 +231,7 @@ def best_matches(matches: Sequence[TagMatches], tags: int, limit: int) -> list[t
     return [((source, id_), weight(mask)) for (_, id_), mask, source in best]
 
 
-def hits_near_best(hits: Sequence[tuple[SearchHit, TagWeight]], limit: int) -> list[SearchHit]:
+def tag_hits_near_best(hits: Sequence[tuple[SearchHit, TagMatchWeight]], limit: int) -> list[SearchHit]:
     """The hits near the best one, given best first; `limit` hits where fewer are near."""
     if not hits:
         return []
@@ -236,24 +242,24 @@ def hits_near_best(hits: Sequence[tuple[SearchHit, TagWeight]], limit: int) -> l
 
 SNIPPET_CHARS = 400
 """Length of a snippet at most (spec H3)."""
-LEAD_CHARS = 100
+SNIPPET_LEAD_CHARS = 100
 """Characters of a snippet before the match."""
 ELLIPSIS = "…"
 _WORD_SLACK = 40
 """Characters given up at most to begin and end with a whole word."""
 
-MatchFinder = Callable[[str], int]
+FirstMatchFinder = Callable[[str], int]
 """Position of the first match in a folded text; -1 for none."""
 
 
-def first_term_finder(terms: Iterable[str]) -> MatchFinder:
+def first_term_finder(terms: Iterable[str]) -> FirstMatchFinder:
     """Find the first of the terms. Not a pattern: two long terms that differ at their ends would be compared anew at
     each character."""
     folded_terms = [fold_text(term) for term in terms]
     return lambda folded: min((at for at in map(folded.find, folded_terms) if at >= 0), default=-1)
 
 
-def excerpt(text: str, find_match: MatchFinder) -> str:
+def excerpt(text: str, find_match: FirstMatchFinder) -> str:
     """Return a short text whole; of a longer one up to `SNIPPET_CHARS` characters around the match, or its beginning
     without a match. An ellipsis marks what is left out."""
     if len(text) <= SNIPPET_CHARS:
@@ -261,7 +267,7 @@ def excerpt(text: str, find_match: MatchFinder) -> str:
     folded = fold_text(text)
     at = _unfolded_position(text, folded, max(0, find_match(folded)))
     room = SNIPPET_CHARS - 2 * len(ELLIPSIS)
-    start = max(0, min(at - LEAD_CHARS, len(text) - room))
+    start = max(0, min(at - SNIPPET_LEAD_CHARS, len(text) - room))
     if start > 0:
         start = _next_word_start(text, start, at)
     end = min(len(text), start + room)
@@ -287,7 +293,7 @@ def _last_word_end(text: str, end: int, at: int) -> int:
     return next((position for position in slack if text[position].isspace()), end)
 
 
-DUPLICATE_PREFIX_CHARS = 100
+COMPARED_SNIPPET_CHARS = 100
 """Beginning of the snippet that tells two hits apart."""
 
 
@@ -295,10 +301,10 @@ def deduplicated_hits(hits: Iterable[SearchHit]) -> list[SearchHit]:
     """Keep the first of the hits with the same source, id and beginning of the snippet, in the given order."""
     unique: dict[tuple[str, str, str], SearchHit] = {}
     for hit in hits:
-        unique.setdefault((hit.source, hit.id, hit.snippet[:DUPLICATE_PREFIX_CHARS]), hit)
+        unique.setdefault((hit.source, hit.id, hit.snippet[:COMPARED_SNIPPET_CHARS]), hit)
     return list(unique.values())
 
 
-def newest_hits_first(hits: Iterable[SearchHit]) -> list[SearchHit]:
+def sort_hits_newest_first(hits: Iterable[SearchHit]) -> list[SearchHit]:
     """Sort by time, equal times by id."""
     return sorted(hits, key=lambda hit: (-hit.position[0], hit.position[1]))

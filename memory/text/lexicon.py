@@ -66,7 +66,7 @@ class Lexicon:
 
 
 @cache
-def lexicon_headers(folder: Path = LEXICON_FOLDER) -> Mapping[str, Mapping[str, str]]:
+def load_lexicon_headers(folder: Path = LEXICON_FOLDER) -> Mapping[str, Mapping[str, str]]:
     """The header of each language's file, without reading what is below it."""
     return {path.stem: tomllib.loads(_header(path)) for path in sorted(folder.glob("*.toml"))}
 
@@ -86,13 +86,13 @@ def lexicons_by_script(text: str, *, mixed: bool = False, folder: Path = LEXICON
     """Lexicons of all languages that are written with letters of the text, by code. `mixed`: the text may be in several
     languages, so that no letter rules a language out."""
     matched: dict[str, bool] = {}
-    for header in lexicon_headers(folder).values():
+    for header in load_lexicon_headers(folder).values():
         for expression in (header["letters"], header.get("unless", "")):
             if expression and expression not in matched:
                 matched[expression] = bool(re.search(expression, text))
     return tuple(
         load_lexicon(language, folder)
-        for language, header in lexicon_headers(folder).items()
+        for language, header in load_lexicon_headers(folder).items()
         if matched[header["letters"]] and (mixed or not matched.get(header.get("unless", ""), False))
     )
 
@@ -114,9 +114,9 @@ def without_pattern(text: str, pattern: str, lexicons: Iterable[Lexicon], *, by:
 
 _WORD = re.compile(r"(?<!['’])[^\W\d_]+(?:['’](?=\w))?")
 """A word up to its apostrophe, which stays: `l'` of French, but nothing of what English joins to a word."""
-MIN_FUNCTION_WORDS = 2
+MIN_LANGUAGE_FUNCTION_WORDS = 2
 """Different function words that tell a language; one alone is often one of another language, too."""
-MIN_OWN_FUNCTION_WORDS = 3
+MIN_UNSHARED_FUNCTION_WORDS = 3
 """Different function words of one language alone, from which a part of the text is in it."""
 
 
@@ -146,10 +146,10 @@ def _most_probable(group: tuple[Lexicon, ...], words: Mapping[str, int]) -> tupl
             scores[language] += count / len(languages)
             own[language] += len(languages) == 1
     best = max(scores.values())
-    if evidence < MIN_FUNCTION_WORDS:
+    if evidence < MIN_LANGUAGE_FUNCTION_WORDS:
         return group
     return tuple(
-        language for language in group if scores[language] * 2 >= best or own[language] >= MIN_OWN_FUNCTION_WORDS
+        language for language in group if scores[language] * 2 >= best or own[language] >= MIN_UNSHARED_FUNCTION_WORDS
     )
 
 

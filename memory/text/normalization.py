@@ -56,7 +56,7 @@ def fold_text(text: str) -> str:
     return folded.replace(FIELD_SEPARATOR, " ").encode(errors="replace").decode()
 
 
-def keyed_parts(text: str, key: str, limit: int) -> Iterator[tuple[str, str]]:
+def split_keyed_message(text: str, key: str, limit: int) -> Iterator[tuple[str, str]]:
     """(key, part) of each part of a message that holds something visible; the first part has the message's key."""
     parts = [part for part in split_by_length(text, limit) if storable_text(part)]
     return ((f"{key}#{number}" if number else key, part) for number, part in enumerate(parts))

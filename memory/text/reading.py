@@ -30,11 +30,11 @@ _INNER_CAPITAL = re.compile(r".+[A-Z]")
 _CAMEL_CASE = re.compile(r"[a-z][A-Z][a-z]+$")
 _HEADING = re.compile(r"^\s{0,3}#{1,6}\s.*$", re.MULTILINE)
 _WEB_ADDRESS = load_pattern("web_address")
-FIRST_PERSON_DENSITY = 0.05
+FULL_FIRST_PERSON_WORD_SHARE = 0.05
 """Share of words in the first person from which a text counts as wholly told in it: one in twenty."""
 
 
-class Word(NamedTuple):
+class WordInText(NamedTuple):
     """A run of letters, with straight apostrophes. `low`: in lower case; `stem`: `low` up to its apostrophe; `opens`:
     whether it has a capital, and a sentence, a line or a quotation begins with it."""
 
@@ -82,14 +82,14 @@ class Reading:
         return tuple(split_sentences(self.text))
 
     @cached_property
-    def words(self) -> tuple[Word, ...]:
+    def words(self) -> tuple[WordInText, ...]:
         return tuple(self._words())
 
-    def _words(self) -> Iterator[Word]:
+    def _words(self) -> Iterator[WordInText]:
         for match in _WORD.finditer(self.plain):
             text, start = match[0], match.start()
             low = text.casefold()
-            yield Word(text, low, low.split("'", 1)[0], start, text[0].isupper() and self._opens(start))
+            yield WordInText(text, low, low.split("'", 1)[0], start, text[0].isupper() and self._opens(start))
 
     def _opens(self, start: int) -> bool:
         before = self.plain[max(0, start - 8) : start].rstrip(" \t_")
@@ -172,11 +172,11 @@ class Reading:
     # --- names --------------------------------------------------------------------------------------------------
 
     @cached_property
-    def possible_names(self) -> tuple[Word, ...]:
+    def possible_names(self) -> tuple[WordInText, ...]:
         """Words with a capital that are no function words of its languages, those that open a sentence too."""
         return tuple(filter(self._is_possible_name, self.words))
 
-    def _is_possible_name(self, word: Word) -> bool:
+    def _is_possible_name(self, word: WordInText) -> bool:
         common = listed_words(self.lexicons, "stop_words", "function_words", "roles", "first_person")
         return word.capitalised and word.stem not in common and word.low.replace("'", "") not in common
 
@@ -216,7 +216,7 @@ class Reading:
             return pair or acts or word.low.endswith("'s")
         return pair or not all(lexicon.entries.get("nouns_capitalised") for lexicon in self.lexicons)
 
-    def _may_be_name(self, word: Word) -> bool:
+    def _may_be_name(self, word: WordInText) -> bool:
         listed_otherwise = listed_words(self.lexicons, "not_names", "days", "months")
         return len(word.text) > 1 and word.stem not in listed_otherwise and self._is_possible_name(word)
 
@@ -248,7 +248,7 @@ class Reading:
             for word in self.words
         )
         words = len(self.text.split())
-        return min(1.0, mine / words / FIRST_PERSON_DENSITY) if words else 0.0
+        return min(1.0, mine / words / FULL_FIRST_PERSON_WORD_SHARE) if words else 0.0
 
     @cached_property
     def mentions_preference(self) -> bool:

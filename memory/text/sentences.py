@@ -67,14 +67,14 @@ def _is_abbreviated(text: str, match: re.Match[str], lexicons: tuple[Lexicon, ..
 _BLANK_LINE = re.compile(r"\n[^\S\n]*\n\s*")
 _FENCE = re.compile(r"^[^\S\n]*(?:`{3,}|~{3,})", re.MULTILINE)
 _SPACE = re.compile(r"\s+")
-MIN_FILLED_SHARE = 0.5
+MIN_CUT_POSITION_SHARE = 0.5
 """Least length of a part as a share of the maximum: no shorter part is made for a better kind of cut."""
 
 
-def best_cut(text: str, most: int) -> int:
+def best_cut_position(text: str, most: int) -> int:
     """Position in (0, most]: behind the last paragraph that ends within `most` characters and outside a code block;
     else behind a line, a sentence, a word, whichever first lies in the second half; else `most`."""
-    least = int(most * MIN_FILLED_SHARE)
+    least = int(most * MIN_CUT_POSITION_SHARE)
     head = text[:most]
     fences = [fence.start() for fence in _FENCE.finditer(head)]
     paragraphs = [match.end() for match in _BLANK_LINE.finditer(head)]

@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 import unicodedata
 
-from madeleine.memory.model import DatedAction, Memory, parse_moment
+from madeleine.memory.model import DatedAction, Memory, parse_iso_moment
 from madeleine.memory.text.lexicon import load_lexicon
 
 STOP_WORDS = load_lexicon("en").words("stop_words")
@@ -22,14 +22,14 @@ def normalize_words(text: str) -> str:
     return _APOSTROPHES.sub("", unicodedata.normalize("NFKC", _ACCENTS_FOR_APOSTROPHES.sub("", text)))
 
 
-def memory_words(memory: Memory) -> str:
+def bm25_text_of_memory(memory: Memory) -> str:
     """Dates in words, actors that the action does not name, then everything that was said of the scene."""
     scene = memory.scene
     moment = memory.happened_at
     dates = [f"{moment:%A} {moment.day} {moment:%B} {moment.year}"]
     for item in scene.when:
         text = item.date if isinstance(item, DatedAction) else item
-        if parse_moment(text) is None:
+        if parse_iso_moment(text) is None:
             dates.append(text)
         if isinstance(item, DatedAction):
             dates.append(item.action)

@@ -16,8 +16,8 @@ from datetime import UTC, datetime
 from typing import Any, TypeVar
 
 from madeleine.memory.chat import ChatRole, NewMessage
-from madeleine.memory.model import parse_moment
-from madeleine.memory.text.normalization import keyed_parts, storable_text
+from madeleine.memory.model import parse_iso_moment
+from madeleine.memory.text.normalization import split_keyed_message, storable_text
 from madeleine.memory.watch.observe import Observation
 
 CLAUDE_INTERFACE, CHATGPT_INTERFACE = "claude.ai", "chatgpt.com"
@@ -27,7 +27,7 @@ _CITATION_MARK = re.compile("\ue200.*?\ue201", re.DOTALL)
 """Text that ChatGPT's page replaces by a link."""
 _JSON_TYPES = {dict: "an object", list: "a list", str: "a text", bool: "true or false", type(None): "null"}
 
-Json = dict[str, Any]
+JsonObject = dict[str, Any]
 JsonType = TypeVar("JsonType")
 
 
@@ -53,15 +53,15 @@ class _ExportFormat:
     id_fields: tuple[str, ...]
     title_field: str
     time_field: str
-    messages: Callable[[Json], Iterable[tuple[str, Json]]]
-    role: Callable[[Json], ChatRole | None]
-    text: Callable[[Json], str]
+    messages: Callable[[JsonObject], Iterable[tuple[str, JsonObject]]]
+    role: Callable[[JsonObject], ChatRole | None]
+    text: Callable[[JsonObject], str]
 
 
 def read_conversations(chunks: Iterable[str], *, max_text_chars: int) -> Iterator[Observation | UnreadableConversation]:
     """Read the conversations of an export, in its order. Raises `ValueError` with the place where the text is not
     JSON."""
-    for place, export in enumerate(array_elements(chunks), start=1):
+    for place, export in enumerate(iterate_json_array(chunks), start=1):
         try:
             yield _conversation(export, max_text_chars)
         except _UnexpectedShape as error:
@@ -80,7 +80,7 @@ def _conversation(export: Any, max_text_chars: int) -> Observation:
         if role := shape.role(message):
             at = _parse_export_time(message.get(shape.time_field)) or at
             text = storable_text(shape.text(message)).strip()
-            parts = keyed_parts(text, _usable_id(message, shape.id_fields[-1:]) or fallback_key, max_text_chars)
+            parts = split_keyed_message(text, _usable_id(message, shape.id_fields[-1:]) or fallback_key, max_text_chars)
             messages += [NewMessage(role=role, text=part, at=at, key=key) for key, part in parts]
     session_id = _usable_id(export, shape.id_fields)
     if not session_id:
@@ -92,16 +92,16 @@ def _conversation(export: Any, max_text_chars: int) -> Observation:
 # --- Claude -----------------------------------------------------------------------------------------------------
 
 
-def _claude_messages(export: Json) -> Iterator[tuple[str, Json]]:
+def _claude_messages(export: JsonObject) -> Iterator[tuple[str, JsonObject]]:
     for place, message in enumerate(_require_type(list, export["chat_messages"], "its chat_messages")):
         yield str(place), _require_type(dict, message, f"message {place + 1}")
 
 
-def _claude_role(message: Json) -> ChatRole | None:
+def _claude_role(message: JsonObject) -> ChatRole | None:
     return _ROLES.get(str(message.get("sender")))
 
 
-def _claude_text(message: Json) -> str:
+def _claude_text(message: JsonObject) -> str:
     """The words of the message, without thoughts and tools, and the names of its attachments."""
     blocks = _json_objects(message.get("content"))
     texts = [_or_empty(str, block.get("text")) for block in blocks if block.get("type") == "text"]
@@ -120,7 +120,7 @@ _CLAUDE_FORMAT = _ExportFormat(
 # --- ChatGPT ----------------------------------------------------------------------------------------------------
 
 
-def _chatgpt_messages(export: Json) -> list[tuple[str, Json]]:
+def _chatgpt_messages(export: JsonObject) -> list[tuple[str, JsonObject]]:
     """The messages of the branch that ends at the current node."""
     mapping = _require_type(dict, export["mapping"], "its mapping")
     node = export.get("current_node") or next(reversed(mapping), None)
@@ -135,7 +135,7 @@ def _chatgpt_messages(export: Json) -> list[tuple[str, Json]]:
     return [(node, message) for node, message in reversed(branch.items()) if isinstance(message, dict)]
 
 
-def _chatgpt_role(message: Json) -> ChatRole | None:
+def _chatgpt_role(message: JsonObject) -> ChatRole | None:
     """None for hidden messages and for those from the model to a tool."""
     role = _ROLES.get(str(_or_empty(dict, message.get("author")).get("role")))
     hidden = _or_empty(dict, message.get("metadata")).get("is_visually_hidden_from_conversation")
@@ -144,7 +144,7 @@ def _chatgpt_role(message: Json) -> ChatRole | None:
     return role if has_text and not hidden and not to_a_tool else None
 
 
-def _chatgpt_text(message: Json) -> str:
+def _chatgpt_text(message: JsonObject) -> str:
     texts = map(_part_text, _or_empty(list, _or_empty(dict, message.get("content")).get("parts")))
     return _CITATION_MARK.sub("", "\n\n".join(text for text in texts if text.strip()))
 
@@ -169,7 +169,7 @@ _CHATGPT_FORMAT = _ExportFormat(
 def _parse_export_time(value: Any) -> datetime | None:
     """Read an ISO time, or seconds since 1970."""
     if isinstance(value, str):
-        return parse_moment(value)
+        return parse_iso_moment(value)
     if isinstance(value, int | float) and not isinstance(value, bool) and math.isfinite(value):
         try:
             return datetime.fromtimestamp(value, UTC)
@@ -178,13 +178,13 @@ def _parse_export_time(value: Any) -> datetime | None:
     return None
 
 
-def _usable_id(export: Json, fields: Iterable[str]) -> str:
+def _usable_id(export: JsonObject, fields: Iterable[str]) -> str:
     """The first of the fields with a usable name; "" if there is none."""
     names = (_or_empty(str, export.get(field)) for field in fields)
     return next((name for name in names if name and len(name) <= MAX_FIELD_CHARS and storable_text(name) == name), "")
 
 
-def _json_objects(value: Any) -> list[Json]:
+def _json_objects(value: Any) -> list[JsonObject]:
     return [entry for entry in _or_empty(list, value) if isinstance(entry, dict)]
 
 
@@ -206,7 +206,7 @@ _CUT_OFF_CHARS = 16
 _DECODER = json.JSONDecoder(strict=False)
 
 
-def array_elements(chunks: Iterable[str]) -> Iterator[Any]:
+def iterate_json_array(chunks: Iterable[str]) -> Iterator[Any]:
     """Yield the elements of the array that `chunks` make together; if they make one object, that object. At most twice
     the longest element is held.
 

@@ -23,23 +23,23 @@ from madeleine.memory.text.lexicon import load_pattern
 from madeleine.memory.text.sentences import split_sentences
 
 EMOTIONS: tuple[Emotion, ...] = get_args(Emotion)
-MAX_EMOTIONS = 3
+MAX_EMOTIONS_PER_MEMORY = 3
 MAX_ESSENCES = 3
 """Essences of one snippet. One is the rule; six messages may hold more than one thing."""
 MAX_ESSENCE_CHARS = 500
 MAX_LESSON_CHARS = 300
-MIN_WEIGHT = 0.1
+MIN_ESSENCE_WEIGHT = 0.1
 """Below it is noise (spec T3: 0.0)."""
 MAX_SHOWN_MESSAGE_CHARS = 4_000
 """Characters of one message; a longer one is shown without its middle."""
-MAX_ANSWER_TOKENS = 1_000
-NOTHING_USABLE = "nothing of it could be used."
+MAX_EXTRACTION_ANSWER_TOKENS = 1_000
+NOTHING_USABLE_REASON = "nothing of it could be used."
 
 _INSTRUCTIONS_TEMPLATE = (Path(__file__).parent / "extraction_prompt.txt").read_text("utf-8").rstrip()
 EXTRACTION_INSTRUCTIONS = _INSTRUCTIONS_TEMPLATE.format(
     max_essences=MAX_ESSENCES,
     max_essence_chars=MAX_ESSENCE_CHARS,
-    max_emotions=MAX_EMOTIONS,
+    max_emotions=MAX_EMOTIONS_PER_MEMORY,
     emotions=", ".join(EMOTIONS),
 )
 
@@ -56,7 +56,7 @@ class Extracted:
 
 
 @dataclass(frozen=True, slots=True)
-class Finding:
+class SourcedMemory:
     """An extracted memory, the messages that it rests on, and lines of them to be kept word for word."""
 
     extracted: Extracted
@@ -65,10 +65,10 @@ class Finding:
 
 
 @dataclass(frozen=True, slots=True)
-class Extraction:
+class ExtractionOutcome:
     """The usable part of an answer, and the reasons why the rest is dropped, without a word of the conversation."""
 
-    findings: tuple[Finding, ...] = ()
+    findings: tuple[SourcedMemory, ...] = ()
     dropped: tuple[str, ...] = ()
 
 
@@ -94,20 +94,20 @@ class SnippetLine:
     new: bool
 
 
-async def extract(model: MeteredModel, lines: Sequence[SnippetLine]) -> Extraction:
+async def extract_memories(model: MeteredModel, lines: Sequence[SnippetLine]) -> ExtractionOutcome:
     """Rejects an answer of which nothing counts; if nothing of the next one does either, the extraction is empty.
     Raises `LanguageModelUnavailable`, `UnusableAnswer`."""
-    extraction = Extraction()
+    extraction = ExtractionOutcome()
 
-    def check(answer: ExtractionSchema) -> Extraction | Rejected:
+    def check(answer: ExtractionSchema) -> ExtractionOutcome | Rejected:
         nonlocal extraction
-        extraction, complaint = check_extraction(answer, lines)
-        return extraction if extraction.findings or not complaint else Rejected(NOTHING_USABLE, complaint)
+        extraction, complaint = check_extraction_answer(answer, lines)
+        return extraction if extraction.findings or not complaint else Rejected(NOTHING_USABLE_REASON, complaint)
 
     try:
         return await model.ask(extraction_prompt(lines), ExtractionSchema, check)
     except UnusableAnswer as error:
-        if error.reason != NOTHING_USABLE:
+        if error.reason != NOTHING_USABLE_REASON:
             raise
         return extraction
 
@@ -119,7 +119,7 @@ def extraction_prompt(lines: Sequence[SnippetLine]) -> Prompt:
         system=EXTRACTION_INSTRUCTIONS,
         text=shown,
         size="small",
-        max_tokens=MAX_ANSWER_TOKENS,
+        max_tokens=MAX_EXTRACTION_ANSWER_TOKENS,
     )
 
 
@@ -143,9 +143,9 @@ def _without_middle(text: str) -> str:
 # --- what counts of an answer -----------------------------------------------------------------------------------
 
 
-def check_extraction(answer: ExtractionSchema, lines: Sequence[SnippetLine]) -> tuple[Extraction, str]:
+def check_extraction_answer(answer: ExtractionSchema, lines: Sequence[SnippetLine]) -> tuple[ExtractionOutcome, str]:
     """The usable part of the answer, and a complaint about the rest for the model alone; "" for none."""
-    findings: list[Finding] = []
+    findings: list[SourcedMemory] = []
     dropped: list[str] = []
     complaints: list[str] = []
     for number, essence in enumerate(answer.memories, start=1):
@@ -157,12 +157,12 @@ def check_extraction(answer: ExtractionSchema, lines: Sequence[SnippetLine]) -> 
             continue
         reason, _, quoted = fault.partition(": ")
         dropped.append(reason)
-        if reason != NOISE_REASON:
+        if reason != NOISE_REJECTION_REASON:
             complaints.append(f"Memory {number}: {reason}{f' ({quoted})' if quoted else ''}.")
-    return Extraction(tuple(findings), tuple(dropped)), " ".join(complaints[:MAX_ESSENCES])
+    return ExtractionOutcome(tuple(findings), tuple(dropped)), " ".join(complaints[:MAX_ESSENCES])
 
 
-NOISE_REASON = "its weight says that it is noise"
+NOISE_REJECTION_REASON = "its weight says that it is noise"
 _UNSTORABLE = re.compile("[\x00\ud800-\udfff]")
 _INSTRUCTION_PATTERN = load_pattern("instruction")
 
@@ -177,8 +177,8 @@ def _rejection_reason(essence: EssenceSchema, lines: Sequence[SnippetLine]) -> s
         return "it holds a sign that cannot be stored"
     if not math.isfinite(essence.weight):
         return "its weight is no number"
-    if essence.weight < MIN_WEIGHT:
-        return NOISE_REASON
+    if essence.weight < MIN_ESSENCE_WEIGHT:
+        return NOISE_REJECTION_REASON
     if unknown := sorted({number for number in essence.messages if not 1 <= number <= len(lines)}):
         return f"it rests on messages that were not shown: {', '.join(map(str, unknown[:5]))}"
     if not any(lines[number - 1].new for number in essence.messages):
@@ -206,18 +206,18 @@ def _day_in_words(message: Message) -> str:
     return f"{message.at:%Y-%m-%d} {message.at.day} {message.at:%B %A}"
 
 
-def _finding(essence: EssenceSchema, lines: Sequence[SnippetLine]) -> Finding:
+def _finding(essence: EssenceSchema, lines: Sequence[SnippetLine]) -> SourcedMemory:
     lesson = " ".join(essence.lesson.split())
     foreign = ungrounded_terms(lesson, _shown_text(lines), orders=True)
     if len(lesson) > MAX_LESSON_CHARS or _INSTRUCTION_PATTERN.search(lesson) or foreign:
         lesson = ""
     extracted = Extracted(
         essence=" ".join(essence.essence.split()),
-        emotions=tuple(dict.fromkeys(_known_emotions(essence.emotions)))[:MAX_EMOTIONS],
+        emotions=tuple(dict.fromkeys(_known_emotions(essence.emotions)))[:MAX_EMOTIONS_PER_MEMORY],
         weight=min(1.0, essence.weight),
         lesson=lesson,
     )
-    return Finding(extracted, tuple(lines[number - 1].message for number in sorted(set(essence.messages))))
+    return SourcedMemory(extracted, tuple(lines[number - 1].message for number in sorted(set(essence.messages))))
 
 
 def _known_emotions(labels: Sequence[str]) -> Iterator[Emotion]:

@@ -14,15 +14,15 @@ from madeleine.memory.chat import Message, MessageId, NewMessage
 from madeleine.memory.errors import InvalidInput
 from madeleine.memory.ingest.store import Stored
 from madeleine.memory.model import Scope
-from madeleine.memory.rules.storing.secrets import Redact, Redaction, redact_secrets, refuse_secret
+from madeleine.memory.rules.storing.secrets import CountingRedactor, Redact, redact_secrets, refuse_secret_argument
 from madeleine.memory.watch.extraction import Extracted
-from madeleine.memory.watch.ports import ChatLedger
+from madeleine.memory.watch.ports import ObservationLedger
 
 _ONE_MICROSECOND = timedelta(microseconds=1)
 
 
 @dataclass(frozen=True, slots=True)
-class AgentMemory:
+class AgentExtractedMemory:
     """A memory that an agent has extracted from a conversation itself. `sources`: the messages that it rests on, by
     their keys in the session or by their places in the call; all of the call if there are none."""
 
@@ -37,7 +37,7 @@ class Observation:
 
     session_id: str
     messages: Sequence[NewMessage] = ()
-    memories: Sequence[AgentMemory] = ()
+    memories: Sequence[AgentExtractedMemory] = ()
     title: str = ""
     interface: str = ""
     watched: bool = False
@@ -66,7 +66,7 @@ class Observe:
     """The use case. A message with a known key, or of a repeated call, is not stored again. Without `remember` memories
     are refused. `on_append` is called when new messages are durable; it must not block."""
 
-    ledger: ChatLedger
+    ledger: ObservationLedger
     remember: RememberAgentMemory | None = None
     _: KW_ONLY
     now: Callable[[], datetime]
@@ -170,10 +170,10 @@ class Observe:
 def redact_observation(observation: Observation, redact: Redact) -> tuple[Observation, Mapping[str, int]]:
     """The session and its messages without secrets, and the number of secrets by kind; memories are redacted where they
     are stored. A secret in an id or key is refused: redacted, it would be the same as another one."""
-    refuse_secret("session_id", observation.session_id, redact)
+    refuse_secret_argument("session_id", observation.session_id, redact)
     for message in observation.messages:
-        refuse_secret("key", message.key or "", redact)
-    redaction = Redaction(redact)
+        refuse_secret_argument("key", message.key or "", redact)
+    redaction = CountingRedactor(redact)
     messages = [redaction.fields(message, "text", "speaker") for message in observation.messages]
     redacted = redaction.fields(observation, "title", "interface")
     return replace(redacted, messages=messages), redaction.found

@@ -7,11 +7,11 @@ from datetime import datetime
 from typing import Protocol
 
 from madeleine.memory.chat import Message, MessageId, UnwatchedSession
-from madeleine.memory.language_model import CostLog
+from madeleine.memory.language_model import ModelCostRecorder
 from madeleine.memory.model import Scope
 
 
-class ChatLedger(Protocol):
+class ObservationLedger(Protocol):
     """The ledger for observing a conversation."""
 
     async def append(
@@ -33,7 +33,7 @@ class ChatLedger(Protocol):
         """The key of the last message in the session that has one."""
 
 
-class WatchLedger(Protocol):
+class MemoryThreadLedger(Protocol):
     """The ledger for the memory thread (spec T1). The search for work is not scoped: the thread serves all beings."""
 
     async def unwatched_sessions(self, *, now: datetime, limit: int) -> list[UnwatchedSession]:
@@ -52,6 +52,6 @@ class WatchLedger(Protocol):
         """The messages that memories were made of already."""
 
 
-class CostLedger(CostLog, Protocol):
+class TokenSpendingLedger(ModelCostRecorder, Protocol):
     async def tokens_since(self, purpose: str, since: datetime) -> int:
         """Sum over all beings: they share the budget of the store's key."""

@@ -14,24 +14,24 @@ from madeleine.memory.chat import Message, MessageId
 from madeleine.memory.embedding import Embedder
 from madeleine.memory.errors import EmbeddingUnavailable
 from madeleine.memory.index import CandidateQuery, RecallIndex
-from madeleine.memory.ingest.ports import KeyedMemories
+from madeleine.memory.ingest.ports import MemoryAndKeyReader
 from madeleine.memory.ingest.store import NewScene, Stored
 from madeleine.memory.model import LIVING, Memory, MemoryId, Scene, Scope, Status, Vector
 from madeleine.memory.recall.ports import RecallLedger
 from madeleine.memory.rules.storing.quoting import (
+    person_restates_known_text,
     repeats_known_text,
-    restates_known_text,
-    share_of_shared_words,
-    statements_of,
+    share_of_words_in_source,
+    statements_of_memory,
 )
-from madeleine.memory.rules.storing.secrets import Redact, Redaction, redact_secrets
-from madeleine.memory.watch.extraction import Extracted, Finding
+from madeleine.memory.rules.storing.secrets import CountingRedactor, Redact, redact_secrets
+from madeleine.memory.watch.extraction import Extracted, SourcedMemory
 
 ALL_STATUSES: tuple[Status, ...] = ("active", "dying", "dead")
 MAX_BY_WORDS = 40
 """A long message may quote many memories, each with few of its words."""
 MAX_BY_MEANING = 20
-LOOKUP_CHARS = 8_000
+MAX_LOOKUP_TEXT_CHARS = 8_000
 """Characters of a text by which memories are looked up."""
 
 
@@ -44,7 +44,7 @@ class SimilarMemory:
 
 
 @dataclass(frozen=True, eq=False)
-class SimilarMemories:
+class SimilarMemorySearch:
     """Search for memories that a text may quote, dead ones too. Does not count as a recall."""
 
     ledger: RecallLedger
@@ -56,7 +56,7 @@ class SimilarMemories:
         unavailable. Raises `IndexUnavailable`."""
         if not texts:
             return []
-        texts = [text[:LOOKUP_CHARS] for text in texts]
+        texts = [text[:MAX_LOOKUP_TEXT_CHARS] for text in texts]
         vectors: list[Vector | None] = [None] * len(texts)
         with suppress(EmbeddingUnavailable):
             vectors = list(await self.embedder.embed(texts))
@@ -72,14 +72,14 @@ class SimilarMemories:
         return [SimilarMemory(memory, cosines[memory.id]) for memory in await self.ledger.memories(scope, pool.ids)]
 
 
-AGENT_TOOL = "observe"
-OWN_WORDS_SHARE = 0.5
+OBSERVE_TOOL_NAME = "observe"
+MIN_PERSON_WORDS_SHARE = 0.5
 """Share of an essence's words from which it counts as said by the person, and not by the assistant alone: a question is
 among the messages of its answer, too."""
-QUOTED_COSINE = 0.85
+MIN_QUOTE_COSINE = 0.85
 """Cosine from which what the assistant says is a memory in other words, if no fact differs."""
 
-RememberOutcome = Literal["stored", "reinforced", "repeated", "quoted"]
+RememberStatus = Literal["stored", "reinforced", "repeated", "quoted"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -88,17 +88,17 @@ class RememberResult:
     the assistant repeated a memory, and nothing was done. `redacted`: secrets that were taken out, by kind."""
 
     extracted: Extracted
-    outcome: RememberOutcome
+    outcome: RememberStatus
     memory_id: MemoryId
     status: Literal["stored", "reinforced"] = "stored"
     redacted: Mapping[str, int] = field(default_factory=dict)
 
 
-class RememberLedger(KeyedMemories, Protocol):
+class RememberLedger(MemoryAndKeyReader, Protocol):
     async def link_messages(self, scope: Scope, messages: Mapping[MemoryId, Sequence[MessageId]]) -> None: ...
 
 
-StoreRedacted = Callable[[Scope, Sequence[NewScene]], Awaitable[list[Stored]]]
+StoreRedactedScenes = Callable[[Scope, Sequence[NewScene]], Awaitable[list[Stored]]]
 """`memory.ingest.store.StoreScenes.store_redacted`."""
 
 
@@ -111,20 +111,20 @@ class Remember:
     """The use case. A repeated call stores nothing twice: by keys, and then by T6. `day_of`: the day of a moment where
     the people are."""
 
-    store: StoreRedacted
+    store: StoreRedactedScenes
     ledger: RememberLedger
-    similar: SimilarMemories
+    similar: SimilarMemorySearch
     _: KW_ONLY
     day_of: Callable[[datetime], date] = utc_day
     redact: Redact = redact_secrets
 
     async def __call__(
-        self, scope: Scope, findings: Sequence[Finding], session_id: str, *, tool: str, keys: Sequence[str] = ()
+        self, scope: Scope, findings: Sequence[SourcedMemory], session_id: str, *, tool: str, keys: Sequence[str] = ()
     ) -> list[RememberResult]:
         """Store all or none, redacted, then link each memory to its messages; answers in order. `keys`: one each, by
         default from the session, the messages and the essence. Raises `StorageFull`, `StorageError`,
         `IndexUnavailable`."""
-        redactions = [Redaction(self.redact) for _ in findings]
+        redactions = [CountingRedactor(self.redact) for _ in findings]
         findings = [
             _redacted_finding(finding, redaction) for finding, redaction in zip(findings, redactions, strict=True)
         ]
@@ -142,7 +142,7 @@ class Remember:
                 scenes[at] = self._scene(finding, near, session_id, tool, key)
         stored = await self.store(scope, list(scenes.values())) if scenes else []
         for at, answer in zip(scenes, stored, strict=True):
-            outcome: RememberOutcome = "repeated" if answer.repeated else answer.status
+            outcome: RememberStatus = "repeated" if answer.repeated else answer.status
             results[at] = RememberResult(findings[at].extracted, outcome, answer.memory.id, answer.status)
         messages: dict[MemoryId, list[MessageId]] = {}
         for at, finding in enumerate(findings):
@@ -157,8 +157,8 @@ class Remember:
     ) -> Stored | None:
         """Store a memory that an agent has extracted itself. One that only repeats a memory, dead or alive, changes
         nothing. None if the memory was forgotten meanwhile."""
-        finding = Finding(extracted, tuple(messages))
-        [result] = await self(scope, [finding], session_id, tool=AGENT_TOOL, keys=[key] if key else ())
+        finding = SourcedMemory(extracted, tuple(messages))
+        [result] = await self(scope, [finding], session_id, tool=OBSERVE_TOOL_NAME, keys=[key] if key else ())
         memories = await self.ledger.memories(scope, [result.memory_id])
         if not memories:
             return None
@@ -167,7 +167,7 @@ class Remember:
         return Stored(memory=memories[0], status=status, repeated=repeated, redacted=result.redacted)
 
     def _scene(
-        self, finding: Finding, similar: Sequence[SimilarMemory], session_id: str, tool: str, key: str
+        self, finding: SourcedMemory, similar: Sequence[SimilarMemory], session_id: str, tool: str, key: str
     ) -> NewScene:
         """The essence as a scene; or the scene of a living memory that says all of it, so that this one is reinforced
         (spec T6): on another day, or with another name of the same person, it would not count as the same."""
@@ -188,12 +188,12 @@ class Remember:
         return replace(new, scene=same.scene, feeling=same.feeling, category=same.category, emotions=(), lesson="")
 
 
-def _redacted_finding(finding: Finding, redaction: Redaction) -> Finding:
+def _redacted_finding(finding: SourcedMemory, redaction: CountingRedactor) -> SourcedMemory:
     extracted = redaction.fields(finding.extracted, "essence", "lesson")
     return replace(redaction.fields(finding, "dialogue"), extracted=extracted)
 
 
-def finding_idempotency_key(session_id: str, finding: Finding) -> str:
+def finding_idempotency_key(session_id: str, finding: SourcedMemory) -> str:
     """The same for the same essence and lesson of the same messages."""
     positions = [message.position for message in finding.sources]
     return f"observed-{json_digest([session_id, positions, finding.extracted.essence, finding.extracted.lesson])}"
@@ -208,25 +208,25 @@ def speakers_of(messages: Sequence[Message]) -> tuple[str, ...]:
     return tuple(dict.fromkeys(message.speaker for message in messages if message.speaker))
 
 
-def _quoted_memory(finding: Finding, similar: Sequence[SimilarMemory]) -> Memory | None:
+def _quoted_memory(finding: SourcedMemory, similar: Sequence[SimilarMemory]) -> Memory | None:
     """The memory, dead or alive, that the assistant only repeated."""
     essence = finding.extracted.essence
     asked = "\n".join(message.text for message in finding.sources if message.role == "user")
-    if not finding.sources or share_of_shared_words(essence, asked) >= OWN_WORDS_SHARE:
+    if not finding.sources or share_of_words_in_source(essence, asked) >= MIN_PERSON_WORDS_SHARE:
         return None
     speakers = speakers_of(finding.sources)
     for each in similar:
-        statements = statements_of(each.memory)
+        statements = statements_of_memory(each.memory)
         if repeats_known_text(essence, statements, speakers) or (
-            each.cosine >= QUOTED_COSINE and repeats_known_text(essence, statements, speakers, share=0.0)
+            each.cosine >= MIN_QUOTE_COSINE and repeats_known_text(essence, statements, speakers, share=0.0)
         ):
             return each.memory
     return None
 
 
-def _restates(finding: Finding, memory: Memory) -> bool:
+def _restates(finding: SourcedMemory, memory: Memory) -> bool:
     """Whether a living memory says all of the finding."""
     extracted = finding.extracted
     if memory.status not in LIVING or memory.compressed or extracted.lesson not in ("", memory.lesson):
         return False
-    return restates_known_text(extracted.essence, statements_of(memory), speakers_of(finding.sources))
+    return person_restates_known_text(extracted.essence, statements_of_memory(memory), speakers_of(finding.sources))

@@ -9,12 +9,12 @@ from datetime import datetime
 from itertools import pairwise
 
 from madeleine.memory.chat import Message, UnwatchedSession
-from madeleine.memory.rules.storing.quoting import statements_of, without_quoted_sentences
-from madeleine.memory.rules.storing.worth import is_agreement, should_remember
-from madeleine.memory.watch.extraction import Extracted, Finding, SnippetLine
+from madeleine.memory.rules.storing.quoting import statements_of_memory, without_quotes_from_memory
+from madeleine.memory.rules.storing.worth import reason_to_remember_agreement, should_remember
+from madeleine.memory.watch.extraction import Extracted, SnippetLine, SourcedMemory
 from madeleine.memory.watch.remember import SimilarMemory
 
-SNIPPET_MESSAGES = 6
+MAX_SNIPPET_MESSAGES = 6
 """Messages that are read together (spec T2)."""
 
 
@@ -35,7 +35,7 @@ def choose_snippet(session: UnwatchedSession, messages: Sequence[Message], settl
     Longer stretches are read from the oldest on, each message in exactly one snippet as a new one. A snippet ends with
     an answer if it can, so that a question is not parted from it.
     """
-    start, end = session.watched, min(session.watched + SNIPPET_MESSAGES, session.messages)
+    start, end = session.watched, min(session.watched + MAX_SNIPPET_MESSAGES, session.messages)
     new = [message for message in messages if message.position >= start]
     if end == session.messages:
         settled = _settled_messages(new, settled_before)
@@ -46,7 +46,7 @@ def choose_snippet(session: UnwatchedSession, messages: Sequence[Message], settl
     elif answers := [message.position for message in new if message.role == "assistant"]:
         end = answers[-1] + 1
         new = [message for message in new if message.position < end]
-    shown = [message for message in messages if message.position < end][-SNIPPET_MESSAGES:]
+    shown = [message for message in messages if message.position < end][-MAX_SNIPPET_MESSAGES:]
     return Snippet(start, end, tuple(new), tuple(shown))
 
 
@@ -58,7 +58,7 @@ def _settled_messages(new: Sequence[Message], before: datetime) -> list[Message]
     return list(new[: last_answer + 1])
 
 
-def worth_reading(lines: Sequence[SnippetLine]) -> bool:
+def is_snippet_worth_reading(lines: Sequence[SnippetLine]) -> bool:
     """Whether the new lines may hold something to remember."""
     new = [line for line in lines if line.new]
     asked = "\n".join(line.text for line in new if line.message.role == "user")
@@ -67,20 +67,20 @@ def worth_reading(lines: Sequence[SnippetLine]) -> bool:
         return True
     return any(
         answer.new and answer.message.role == "user" and question.message.role == "assistant"
-        and is_agreement(question.text, answer.text)
+        and reason_to_remember_agreement(question.text, answer.text)
         for question, answer in pairwise(lines)
     )  # fmt: skip
 
 
-def without_quotes(
+def lines_without_memory_quotes(
     lines: Sequence[SnippetLine], similar: Sequence[Sequence[SimilarMemory]], speakers: Sequence[str]
 ) -> list[SnippetLine]:
     """`lines` without what they quote from the memories that are similar to each."""
-    statements = {each.memory.id: statements_of(each.memory) for memories in similar for each in memories}
+    statements = {each.memory.id: statements_of_memory(each.memory) for memories in similar for each in memories}
     return [
         replace(
             line,
-            text=without_quoted_sentences(
+            text=without_quotes_from_memory(
                 line.text,
                 [statement for each in memories for statement in statements[each.memory.id]],
                 by_assistant=line.message.role == "assistant",
@@ -91,25 +91,25 @@ def without_quotes(
     ]
 
 
-RECORDED_WEIGHT = 0.4
+RECORDED_EXCHANGE_WEIGHT = 0.4
 """Below the 0.5 of what somebody stores on purpose: nobody has judged it."""
-MAX_RECORDED_CHARS = 2_000
-MAX_ANSWER_CHARS = 500
+MAX_RECORDED_ESSENCE_CHARS = 2_000
+MAX_RECORDED_ANSWER_CHARS = 500
 
 
-def recorded_exchanges(lines: Sequence[SnippetLine]) -> list[Finding]:
+def memories_from_exchanges(lines: Sequence[SnippetLine]) -> list[SourcedMemory]:
     """Each exchange of the new messages that is worth it: the person's words are the memory, the answer its
     dialogue."""
-    findings: list[Finding] = []
+    findings: list[SourcedMemory] = []
     for exchange in _exchanges([line for line in lines if line.new]):
         asked = "\n".join(line.text for line in exchange if line.message.role == "user")
         answered = "\n".join(line.text for line in exchange if line.message.role == "assistant")
         if should_remember(asked, answered)[0] and (text := " ".join((asked or answered).split())):
-            essence = _shortened(text, MAX_RECORDED_CHARS)
+            essence = _shortened(text, MAX_RECORDED_ESSENCE_CHARS)
             answer = " ".join(answered.split()) if asked else ""
-            dialogue = (_shortened(answer, MAX_ANSWER_CHARS),) if answer else ()
-            extracted = Extracted(essence=essence, emotions=(), weight=RECORDED_WEIGHT)
-            findings.append(Finding(extracted, tuple(line.message for line in exchange), dialogue))
+            dialogue = (_shortened(answer, MAX_RECORDED_ANSWER_CHARS),) if answer else ()
+            extracted = Extracted(essence=essence, emotions=(), weight=RECORDED_EXCHANGE_WEIGHT)
+            findings.append(SourcedMemory(extracted, tuple(line.message for line in exchange), dialogue))
     return findings
 
 

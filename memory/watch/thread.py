@@ -21,37 +21,37 @@ from madeleine.memory.errors import (
 )
 from madeleine.memory.language_model import CallCost, LanguageModel, MeteredModel
 from madeleine.memory.model import BeingId, RunId, Scope
-from madeleine.memory.watch.extraction import Finding, SnippetLine, extract
-from madeleine.memory.watch.ports import CostLedger, WatchLedger
+from madeleine.memory.watch.extraction import SnippetLine, SourcedMemory, extract_memories
+from madeleine.memory.watch.ports import MemoryThreadLedger, TokenSpendingLedger
 from madeleine.memory.watch.remember import Remember, json_digest, speakers_of
 from madeleine.memory.watch.snippets import (
-    SNIPPET_MESSAGES,
+    MAX_SNIPPET_MESSAGES,
     Snippet,
     choose_snippet,
-    recorded_exchanges,
-    without_quotes,
-    worth_reading,
+    is_snippet_worth_reading,
+    lines_without_memory_quotes,
+    memories_from_exchanges,
 )
 
 logger = logging.getLogger(__name__)
 
-THREAD_CLIENT = "madeleine thread"
-THREAD_TOOL = "thread"
+THREAD_CLIENT_NAME = "madeleine thread"
+THREAD_TOOL_NAME = "thread"
 SPOKEN_ROLES = ("user", "assistant")
-SESSIONS_PER_POLL = 50
+MAX_SESSIONS_PER_POLL = 50
 """Sessions of one poll, each with one snippet."""
-MAX_UNUSABLE_ANSWERS = 3
+MAX_UNUSABLE_ANSWERS_PER_SNIPPET = 3
 """After so many a snippet is abandoned."""
-BUDGET_PERIOD = timedelta(days=1)
-BUDGET_PAUSE = timedelta(minutes=10)
+TOKEN_BUDGET_PERIOD = timedelta(days=1)
+SPENT_BUDGET_PAUSE = timedelta(minutes=10)
 """When a day's tokens are spent: until it is checked whether some of them were spent long enough ago."""
-MAX_FAILURES = 10
+MAX_READING_FAILURES = 10
 """Failures of any kind, before a restart too. After these, one more that does not pass by itself abandons the
 snippet."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class ThreadConfig:
+class MemoryThreadConfig:
     """`settle`: how long an answer to a person's last message is awaited before that message is read. `retry`: pause
     after the first failure, doubled with each more, up to `retry_most`. `token_budget`: a day, 0 for unlimited.
     `records`: without a model, store exchanges word for word (spec H6)."""
@@ -64,7 +64,7 @@ class ThreadConfig:
 
 
 @dataclass(slots=True)
-class PollResult:
+class ThreadPollResult:
     """`more`: there are snippets that could be read now."""
 
     counts: Counter[str] = field(default_factory=Counter)
@@ -75,12 +75,12 @@ class PollResult:
 class MemoryThread:
     """The use case. Its owner calls `poll` again and again, one call at a time."""
 
-    ledger: WatchLedger
-    costs: CostLedger
+    ledger: MemoryThreadLedger
+    costs: TokenSpendingLedger
     remember: Remember
     _: KW_ONLY
     now: Callable[[], datetime]
-    config: ThreadConfig = ThreadConfig()
+    config: MemoryThreadConfig = MemoryThreadConfig()
     new_messages: asyncio.Event = field(default_factory=asyncio.Event, init=False)
     _counts: Counter[str] = field(default_factory=Counter, init=False)
     """Counts of the current poll."""
@@ -94,10 +94,10 @@ class MemoryThread:
         """Tell of new messages. Returns at once."""
         self.new_messages.set()
 
-    async def poll(self, language: LanguageModel | None) -> PollResult:
+    async def poll(self, language: LanguageModel | None) -> ThreadPollResult:
         """Read one snippet of each session that has unread messages. A session that fails is retried at a later poll,
         and does not keep the others from being read. Raises `StorageError` if the sessions cannot be listed."""
-        result = PollResult()
+        result = ThreadPollResult()
         if language is None and not self.config.records:
             return result
         now = self.now()
@@ -105,8 +105,8 @@ class MemoryThread:
             return result
         run = RunId(str(uuid.uuid4()))
         self._counts = result.counts
-        for session in await self.ledger.unwatched_sessions(now=now, limit=SESSIONS_PER_POLL):
-            scope = Scope(session.being_id, THREAD_CLIENT)
+        for session in await self.ledger.unwatched_sessions(now=now, limit=MAX_SESSIONS_PER_POLL):
+            scope = Scope(session.being_id, THREAD_CLIENT_NAME)
             metered = None if language is None else self._metered(language, scope, run)
             try:
                 result.more |= await self._read_session(scope, session, metered)
@@ -128,7 +128,7 @@ class MemoryThread:
                 logger.exception("reading unwatched messages failed; retrying later")
                 await self._record_failure(scope, session)
         if result.counts["waiting"] and not result.counts["asked"]:
-            self._paused_until = self.now() + BUDGET_PAUSE
+            self._paused_until = self.now() + SPENT_BUDGET_PAUSE
         return result
 
     def _metered(self, language: LanguageModel, scope: Scope, run: RunId) -> MeteredModel:
@@ -138,14 +138,14 @@ class MemoryThread:
             return self.costs.record_cost(scope, run, spent, at=self.now())
 
         def spent_tokens(purpose: str) -> Awaitable[int]:
-            return self.costs.tokens_since(purpose, self.now() - BUDGET_PERIOD)
+            return self.costs.tokens_since(purpose, self.now() - TOKEN_BUDGET_PERIOD)
 
         return MeteredModel(language, record, budget=self.config.token_budget, spent_tokens=spent_tokens)
 
     async def _read_session(self, scope: Scope, session: UnwatchedSession, language: MeteredModel | None) -> bool:
         """True if the session has more to read."""
-        first = max(0, session.watched - SNIPPET_MESSAGES + 1)
-        end = min(session.watched + SNIPPET_MESSAGES, session.messages)
+        first = max(0, session.watched - MAX_SNIPPET_MESSAGES + 1)
+        end = min(session.watched + MAX_SNIPPET_MESSAGES, session.messages)
         messages = await self.ledger.messages_of(scope, session.session_id, start=first, end=end)
         snippet = choose_snippet(session, messages, self.now() - self.config.settle)
         if snippet is None:
@@ -158,7 +158,10 @@ class MemoryThread:
         except UnusableAnswer as error:
             place = (session.being_id, session.session_id, session.watched)
             self._unusable_answers[place] += 1
-            if self._unusable_answers[place] < MAX_UNUSABLE_ANSWERS and session.failures < MAX_FAILURES:
+            if (
+                self._unusable_answers[place] < MAX_UNUSABLE_ANSWERS_PER_SNIPPET
+                and session.failures < MAX_READING_FAILURES
+            ):
                 logger.info("reading unwatched messages failed; retrying later: %s", error)
                 await self._record_failure(scope, session)
                 return False
@@ -167,7 +170,7 @@ class MemoryThread:
         except (LanguageModelUnavailable, EmbeddingUnavailable, IndexUnavailable, StorageError):
             raise  # these pass by themselves
         except Exception as error:
-            if session.failures < MAX_FAILURES:
+            if session.failures < MAX_READING_FAILURES:
                 raise
             logger.warning("unwatched messages are skipped, as reading them failed too often: %s", error)
             self._counts["abandoned"] += 1
@@ -182,15 +185,15 @@ class MemoryThread:
         if end := await self._link_earlier(scope, session_id, snippet.start):
             return end
         if lines := await self._lines(scope, snippet):
-            findings = recorded_exchanges(lines) if language is None else await self._extract(language, lines)
+            findings = memories_from_exchanges(lines) if language is None else await self._extract(language, lines)
             await self._store(scope, session_id, snippet, findings)
         return snippet.end
 
     async def _link_earlier(self, scope: Scope, session_id: str, start: int) -> int:
         """Link the memories that a killed poll has stored of a snippet with this start to its messages, and return the
         end of that snippet; 0 if there are none."""
-        ends = range(start + 1, start + SNIPPET_MESSAGES + 1)
-        keys = {key: end for end in ends for key in snippet_keys(session_id, start, end)}
+        ends = range(start + 1, start + MAX_SNIPPET_MESSAGES + 1)
+        keys = {key: end for end in ends for key in snippet_idempotency_keys(session_id, start, end)}
         stored = await self.remember.ledger.key_outcomes(scope, list(keys))
         if not stored:
             return 0
@@ -211,16 +214,16 @@ class MemoryThread:
             for message in snippet.shown
             if message.role in SPOKEN_ROLES
         ]
-        if not worth_reading(lines):
+        if not is_snippet_worth_reading(lines):
             return []
         similar = await self.remember.similar.near(scope, [line.text for line in lines])
         # In a thread: it may take some time, and the event loop has other calls to answer.
-        lines = await asyncio.to_thread(without_quotes, lines, similar, speakers_of(snippet.shown))
-        return [line for line in lines if line.text] if worth_reading(lines) else []
+        lines = await asyncio.to_thread(lines_without_memory_quotes, lines, similar, speakers_of(snippet.shown))
+        return [line for line in lines if line.text] if is_snippet_worth_reading(lines) else []
 
-    async def _extract(self, language: MeteredModel, lines: Sequence[SnippetLine]) -> Sequence[Finding]:
+    async def _extract(self, language: MeteredModel, lines: Sequence[SnippetLine]) -> Sequence[SourcedMemory]:
         try:
-            extraction = await extract(language, lines)
+            extraction = await extract_memories(language, lines)
         except UnusableAnswer:
             self._counts["asked"] += 1
             raise
@@ -231,15 +234,15 @@ class MemoryThread:
             logger.info("an extracted memory is dropped: %s", reason)
         return extraction.findings
 
-    async def _store(self, scope: Scope, session_id: str, snippet: Snippet, findings: Sequence[Finding]) -> None:
+    async def _store(self, scope: Scope, session_id: str, snippet: Snippet, findings: Sequence[SourcedMemory]) -> None:
         # Messages that were forgotten while the model read them leave no memory.
-        start = max(0, snippet.end - SNIPPET_MESSAGES)
+        start = max(0, snippet.end - MAX_SNIPPET_MESSAGES)
         messages = await self.ledger.messages_of(scope, session_id, start=start, end=snippet.end)
         existing = {message.id for message in messages}
         findings = [finding for finding in findings if all(message.id in existing for message in finding.sources)]
         if findings:
-            keys = snippet_keys(session_id, snippet.start, snippet.end)[: len(findings)]
-            for result in await self.remember(scope, findings, session_id, tool=THREAD_TOOL, keys=keys):
+            keys = snippet_idempotency_keys(session_id, snippet.start, snippet.end)[: len(findings)]
+            for result in await self.remember(scope, findings, session_id, tool=THREAD_TOOL_NAME, keys=keys):
                 self._counts[result.outcome] += 1
 
     # --- failures ---------------------------------------------------------------------------------------------
@@ -268,10 +271,10 @@ class MemoryThread:
 
     async def _wait_for_tokens(self, scope: Scope, session: UnwatchedSession, error: TokenBudgetExceeded) -> None:
         self._counts["waiting"] += 1
-        await self._postpone(scope, session, BUDGET_PAUSE, failed=False)
+        await self._postpone(scope, session, SPENT_BUDGET_PAUSE, failed=False)
         now = self.now()
         # A warning not more than once in the period of the budget.
-        first = self._budget_warned_at is None or now - self._budget_warned_at >= BUDGET_PERIOD
+        first = self._budget_warned_at is None or now - self._budget_warned_at >= TOKEN_BUDGET_PERIOD
         if first:
             self._budget_warned_at = now
         budget = self.config.token_budget
@@ -284,7 +287,9 @@ class MemoryThread:
         )
 
 
-def snippet_keys(session_id: str, start: int, end: int) -> list[str]:
+def snippet_idempotency_keys(session_id: str, start: int, end: int) -> list[str]:
     """Idempotency keys for the memories of the messages at positions in [start, end). Not made of their text: should a
     poll be repeated, the model may choose other words."""
-    return [f"{THREAD_TOOL}-{json_digest([session_id, start, end, number])}" for number in range(SNIPPET_MESSAGES)]
+    return [
+        f"{THREAD_TOOL_NAME}-{json_digest([session_id, start, end, number])}" for number in range(MAX_SNIPPET_MESSAGES)
+    ]

@@ -54,7 +54,7 @@ def read_transcript(lines: Iterable[bytes]) -> list[TranscriptMessage]:
     return messages
 
 
-def spoken_prompt(text: str) -> str:
+def prompt_as_in_transcript(text: str) -> str:
     """A prompt as it will stand in the transcript; "" for one that is not said to the assistant."""
     spoken = spoken_text(text)
     return "" if _SLASH_COMMAND.match(spoken) else spoken

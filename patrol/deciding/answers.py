@@ -18,7 +18,7 @@ from pydantic import BaseModel, ConfigDict, Field, TypeAdapter
 from madeleine.memory.language_model import Rejected
 from madeleine.memory.model import LIVING, Memory, MemoryId
 from madeleine.memory.rules.storing.secrets import Redact
-from madeleine.patrol.context import PatrolContext
+from madeleine.patrol.context import PatrolRunContext
 from madeleine.patrol.deciding.requests import MAX_OFFERED, DecisionKind, DecisionRequest, offered_text
 from madeleine.patrol.ports import PatrolReads
 from madeleine.patrol.unit_of_work import UnitOfWork
@@ -228,7 +228,7 @@ class DecisionType(ABC, Generic[AnswerT]):
     embeds_texts: ClassVar[bool] = False
     """Whether it has `new_texts`."""
 
-    def __init__(self, context: PatrolContext) -> None:
+    def __init__(self, context: PatrolRunContext) -> None:
         self.context = context
 
     @abstractmethod

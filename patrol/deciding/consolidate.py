@@ -17,41 +17,41 @@ from madeleine.memory.model import (
     DatedAction,
     Memory,
     MemoryId,
+    TimelineEntry,
     Vector,
-    WhenItem,
-    parse_moment,
+    parse_iso_moment,
     when_date,
 )
-from madeleine.memory.rules.dynamics.clustering import MIN_GROUP_SIMILARITY
-from madeleine.memory.rules.dynamics.importance import flagged_status
+from madeleine.memory.rules.dynamics.clustering import MIN_CLUSTERING_COSINE
+from madeleine.memory.rules.dynamics.importance import status_after_flagging
 from madeleine.memory.rules.ranking.budget import within_budget
 from madeleine.patrol.deciding.answers import CheckedAnswer, Decision, DecisionType, RawAnswer, RequestState, Resolution
 from madeleine.patrol.deciding.requests import (
     BY_ARRIVAL_TIME,
+    MAX_DECISION_REQUEST_CHARS,
     MAX_OFFERED,
-    MAX_OFFERED_CHARACTERS,
     DecisionRequest,
-    offered_memories,
+    offered_memories_within_limits,
     offered_memory,
     shortened,
 )
-from madeleine.patrol.unit_of_work import UnitOfWork, memory_state
+from madeleine.patrol.unit_of_work import UnitOfWork, state_of_memory
 
 SURVIVOR_IMPORTANCE_BONUS = 0.05
 """Added to a survivor's importance, once a merge (spec P6 ❹)."""
-TIMELINE_ACTION_CHARACTERS = 2_000
+MAX_TIMELINE_ACTION_CHARS = 2_000
 """Of an action in a timeline."""
 UNCONSOLIDATED_MEMORIES, UNCONSOLIDATED_CHARACTERS = 40, 16_000
 """Of a request with partners, what fresh and dying memories may fill."""
 
 
-class MergeSchema(RawAnswer):
+class MemoryMergeSchema(RawAnswer):
     survivor: int
     absorbed: list[int]
 
 
 class ConsolidationSchema(RawAnswer):
-    merges: list[MergeSchema]
+    merges: list[MemoryMergeSchema]
     make_dead: list[int]
 
 
@@ -119,7 +119,7 @@ def _merge_obstacle(id_: MemoryId, survivor: MemoryId, current: RequestState) ->
 def _death_obstacle(memory: Memory) -> str:
     if memory.pinned:
         return "is pinned by now"
-    return "" if memory.status == flagged_status(memory) == "dying" else "was recalled since"
+    return "" if memory.status == status_after_flagging(memory) == "dying" else "was recalled since"
 
 
 class ConsolidateCluster(DecisionType[Consolidation]):
@@ -149,7 +149,7 @@ class ConsolidateCluster(DecisionType[Consolidation]):
     async def apply(self, work: UnitOfWork, answer: Consolidation, current: RequestState) -> dict[str, int]:
         changed = changed_memories(answer, current)
         for memory in changed:
-            work.put(memory_state(memory))
+            work.put(state_of_memory(memory))
         work.rewritten += [memory for memory in changed if _is_rewritten(memory, current)]
         hashes = {memory.content_hash for memory in work.rewritten}
         work.new_vectors |= {hash_: vector for hash_, vector in work.prepared.vectors.items() if hash_ in hashes}
@@ -177,9 +177,9 @@ def consolidation_requests(
     # What a summary stands for is not recalled: a memory merged into it would not be either.
     partners = [memory for memory in living if not _is_unconsolidated(memory) and not memory.compressed]
     requests: list[DecisionRequest] = []
-    for batch in similar_batches(unconsolidated, vectors, room_for_partners=bool(partners)):
-        nearest = most_similar(partners, batch, vectors)
-        offered = offered_memories([*batch, *nearest], "consolidate")
+    for batch in batches_of_similar_memories(unconsolidated, vectors, room_for_partners=bool(partners)):
+        nearest = memories_most_similar_to(partners, batch, vectors)
+        offered = offered_memories_within_limits([*batch, *nearest], "consolidate")
         requests.append(
             DecisionRequest(kind="consolidate", memories=offered, cluster_id=cluster.id, cluster=cluster.name)
         )
@@ -220,7 +220,7 @@ def merged_survivor(survivor: Memory, absorbed: Sequence[Memory]) -> Memory:
         reactivation_count=survivor.reactivation_count + sum(memory.reactivation_count for memory in absorbed),
         fresh=False,
     )
-    return replace(merged, status=flagged_status(merged))
+    return replace(merged, status=status_after_flagging(merged))
 
 
 def dead_memory(memory: Memory) -> Memory:
@@ -228,13 +228,13 @@ def dead_memory(memory: Memory) -> Memory:
     return replace(memory, status="dead", reactivation_count=0, fresh=False)
 
 
-def merged_timeline(survivor: Memory, absorbed: Sequence[Memory]) -> tuple[WhenItem, ...]:
+def merged_timeline(survivor: Memory, absorbed: Sequence[Memory]) -> tuple[TimelineEntry, ...]:
     """The survivor's own entries as they are, then the histories of the others by date, undated ones last (spec P4).
     Nothing twice, and not what the survivor says itself of that day. A survivor without entries begins with its day,
     for the first entry is read as a memory's date."""
     own = {(when_date(item), item.action) for item in dated_actions(survivor)}
     items = {(when_date(item), item.action): item for memory in absorbed for item in dated_actions(memory)}
-    new = sorted((key for key in items if key not in own), key=lambda key: (parse_moment(key[0]) is None, key))
+    new = sorted((key for key in items if key not in own), key=lambda key: (parse_iso_moment(key[0]) is None, key))
     first = survivor.scene.when or ((survivor.happened_at.date().isoformat(),) if new else ())
     return (*first, *(items[key] for key in new))
 
@@ -245,17 +245,17 @@ def dated_actions(memory: Memory) -> list[DatedAction]:
     dates = [when_date(item) for item in when if isinstance(item, str)] or [memory.happened_at.date().isoformat()]
     dated = [DatedAction(date, memory.scene.action) for date in dates]
     dated += [item for item in when if isinstance(item, DatedAction)]
-    return [replace(item, action=shortened(item.action, TIMELINE_ACTION_CHARACTERS)) for item in dated]
+    return [replace(item, action=shortened(item.action, MAX_TIMELINE_ACTION_CHARS)) for item in dated]
 
 
 # --- similar memories in batches of a bounded size ------------------------------------------------------------
 
 
-def similar_batches(
+def batches_of_similar_memories(
     memories: Sequence[Memory], vectors: Mapping[MemoryId, Vector], *, room_for_partners: bool
 ) -> list[list[Memory]]:
     """Each group of similar memories goes, whole, into the first batch where it fits."""
-    max_memories, max_characters = MAX_OFFERED, MAX_OFFERED_CHARACTERS
+    max_memories, max_characters = MAX_OFFERED, MAX_DECISION_REQUEST_CHARS
     if room_for_partners:
         max_memories, max_characters = UNCONSOLIDATED_MEMORIES, UNCONSOLIDATED_CHARACTERS
     sizes = {memory.id: offered_memory(memory, "consolidate").size for memory in memories}
@@ -288,13 +288,13 @@ def _similar_groups(
         cosines = (rows @ rows[remaining[0]])[remaining]
         cosines[0] = np.inf
         order = np.argsort(-cosines, kind="stable")
-        similar = remaining[order[cosines[order] >= MIN_GROUP_SIMILARITY]]
+        similar = remaining[order[cosines[order] >= MIN_CLUSTERING_COSINE]]
         fitting = within_budget([sizes[memories[i].id] for i in similar], limit=max_memories, budget=max_characters)
         yield [memories[i] for i in similar[fitting]]
         remaining = remaining[~np.isin(remaining, similar[fitting])]
 
 
-def most_similar(
+def memories_most_similar_to(
     memories: Sequence[Memory], others: Sequence[Memory], vectors: Mapping[MemoryId, Vector]
 ) -> list[Memory]:
     """Those most similar to the nearest of the others, at most as many as a request holds."""

@@ -29,10 +29,10 @@ from madeleine.memory.rules.ranking.budget import within_budget
 DecisionKind = Literal["consolidate", "split", "diary", "compress"]
 
 MAX_OFFERED = 60
-MAX_OFFERED_CHARACTERS = 24_000
+MAX_DECISION_REQUEST_CHARS = 24_000
 """Some 6,000 tokens of English."""
-OFFERED_TEXT_CHARACTERS = 1_000
-SUMMARISED_TEXT_CHARACTERS = 4_000
+MAX_OFFERED_TEXT_CHARS = 1_000
+MAX_SUMMARISED_TEXT_CHARS = 4_000
 """A summary stands for the whole memory, so it is made of more of it."""
 FEELING_CHARACTERS, MAX_ACTORS, ACTOR_CHARACTERS, DATE_CHARACTERS = 300, 10, 60, 40
 BY_ARRIVAL_TIME = attrgetter("created_at", "id")
@@ -106,9 +106,9 @@ def _request_adapter() -> TypeAdapter[DecisionRequest]:
 def offered_text(memory: Memory, kind: DecisionKind) -> str:
     """As a request of that kind shows it; to be summarised with all that it has absorbed, for the summary hides it."""
     if kind != "compress":
-        return shortened(memory.scene.action, OFFERED_TEXT_CHARACTERS)
+        return shortened(memory.scene.action, MAX_OFFERED_TEXT_CHARS)
     absorbed = [f"{when_date(item)}: {item.action}" for item in memory.scene.when if isinstance(item, DatedAction)]
-    return shortened("\n".join((memory.scene.action, *absorbed)), SUMMARISED_TEXT_CHARACTERS)
+    return shortened("\n".join((memory.scene.action, *absorbed)), MAX_SUMMARISED_TEXT_CHARS)
 
 
 def offered_memory(memory: Memory, kind: DecisionKind) -> OfferedMemory:
@@ -131,24 +131,24 @@ def shortened(text: str, limit: int) -> str:
     return text if len(text) <= limit else text[: limit - 1] + "…"
 
 
-def offered_memories(
+def offered_memories_within_limits(
     memories: Sequence[Memory], kind: DecisionKind, *, used_characters: int = 0
 ) -> tuple[OfferedMemory, ...]:
     """In order, each that still fits into a request."""
     offered = [offered_memory(memory, kind) for memory in memories]
     sizes = [memory.size for memory in offered]
     return tuple(
-        offered[i] for i in within_budget(sizes, limit=MAX_OFFERED, budget=MAX_OFFERED_CHARACTERS - used_characters)
+        offered[i] for i in within_budget(sizes, limit=MAX_OFFERED, budget=MAX_DECISION_REQUEST_CHARS - used_characters)
     )
 
 
-def offered_in_parts(memories: Sequence[Memory], kind: DecisionKind) -> list[list[OfferedMemory]]:
+def offered_memories_in_parts(memories: Sequence[Memory], kind: DecisionKind) -> list[list[OfferedMemory]]:
     """All of them, in order, as many parts as do not fit into one request."""
     parts: list[list[OfferedMemory]] = []
     characters = 0
     for memory in (offered_memory(memory, kind) for memory in memories):
         characters += memory.size
-        if not parts or len(parts[-1]) == MAX_OFFERED or characters > MAX_OFFERED_CHARACTERS:
+        if not parts or len(parts[-1]) == MAX_OFFERED or characters > MAX_DECISION_REQUEST_CHARS:
             parts.append([])
             characters = memory.size
         parts[-1].append(memory)
@@ -165,7 +165,7 @@ SESSION_SUMMARY_PROMPT: str = _PROMPTS["summarize"]
 AGENT_GUIDANCE: Mapping[DecisionKind, str] = _PROMPTS["guidance"]
 """For the agent that reads requests in a tool's answer, once a kind."""
 GUIDANCE_INTRODUCTION: str = _PROMPTS["guidance_first"]
-MAX_ANSWER_TOKENS: Mapping[DecisionKind, int] = _PROMPTS["max_answer_tokens"]
+MAX_DECISION_ANSWER_TOKENS: Mapping[DecisionKind, int] = _PROMPTS["max_answer_tokens"]
 
 
 def decision_prompt(request: DecisionRequest) -> Prompt:
@@ -175,7 +175,7 @@ def decision_prompt(request: DecisionRequest) -> Prompt:
         system=SYSTEM_PROMPTS[request.kind],
         text=_prompt_text(request),
         size="large",
-        max_tokens=MAX_ANSWER_TOKENS[request.kind],
+        max_tokens=MAX_DECISION_ANSWER_TOKENS[request.kind],
     )
 
 

@@ -9,44 +9,44 @@ from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from typing import Any
 
-from madeleine.memory.embedding import TextVectors
+from madeleine.memory.embedding import VectorByContentHash
 from madeleine.memory.errors import LanguageModelUnavailable, UnusableAnswer
 from madeleine.memory.language_model import MeteredModel, Rejected
 from madeleine.memory.patrol_records import DecisionRequestId, StoredDecisionRequest
-from madeleine.patrol.context import PatrolContext
+from madeleine.patrol.context import PatrolRunContext
 from madeleine.patrol.deciding.answers import Decision, DecisionType, RawAnswer, RequestState, Resolution
 from madeleine.patrol.deciding.consolidate import ConsolidateCluster, Consolidation
 from madeleine.patrol.deciding.requests import DecisionKind, DecisionRequest, agent_request, decision_prompt
 from madeleine.patrol.deciding.split import SplitCluster
 from madeleine.patrol.deciding.summaries_and_diary import CompressSessions, WriteDiary
-from madeleine.patrol.report import DecisionResult, StepName, StepReport
-from madeleine.patrol.unit_of_work import PreparedInputs
+from madeleine.patrol.report import AgentDecisionResult, PatrolStepReport, StepName
+from madeleine.patrol.unit_of_work import PreparedAssignment
 
-DECISION_TYPES: Mapping[str, type[DecisionType[Any]]] = {
+DECISION_HANDLERS: Mapping[str, type[DecisionType[Any]]] = {
     "consolidate": ConsolidateCluster, "split": SplitCluster, "compress": CompressSessions, "diary": WriteDiary
 }  # fmt: skip
 """By the name of their step."""
-OFFER_ORDER: Sequence[DecisionKind] = ("diary", "consolidate", "split", "compress")
-CONCURRENT_MODEL_CALLS = 4
-MAX_OFFER_CHARACTERS = 24_000
+DECISION_OFFER_ORDER: Sequence[DecisionKind] = ("diary", "consolidate", "split", "compress")
+MAX_CONCURRENT_MODEL_CALLS = 4
+MAX_AGENT_OFFER_CHARS = 24_000
 """Of the requests in a tool's answer: some 8,000 tokens, as ids are costly. One request is always given."""
 
 
 # --- a language model -------------------------------------------------------------------------------------------
 
 
-async def resolve_with_model(context: PatrolContext, step: StepName) -> StepReport:
+async def resolve_with_model(context: PatrolRunContext, step: StepName) -> PatrolStepReport:
     """Ask the language model to decide every pending item, until the token budget or the time limit is reached.
     Undecided items stay unchanged and are retried at the next patrol."""
-    decision_type = DECISION_TYPES[step](context)
+    decision_type = DECISION_HANDLERS[step](context)
     keys = deque(await decision_type.pending())
     total = len(keys)
     requests: list[DecisionRequest] = []
     notes: list[str] = []
     while keys or requests:
-        while keys and len(requests) < CONCURRENT_MODEL_CALLS:
+        while keys and len(requests) < MAX_CONCURRENT_MODEL_CALLS:
             requests += await decision_type.requests(keys.popleft())
-        batch, requests = requests[:CONCURRENT_MODEL_CALLS], requests[CONCURRENT_MODEL_CALLS:]
+        batch, requests = requests[:MAX_CONCURRENT_MODEL_CALLS], requests[MAX_CONCURRENT_MODEL_CALLS:]
         undecided, reason = batch, f"the step has had its {context.services.config.step_seconds:g} s"
         if not context.out_of_time:
             undecided, reason = await _resolve_batch(context, batch, notes)
@@ -55,11 +55,11 @@ async def resolve_with_model(context: PatrolContext, step: StepName) -> StepRepo
             notes.append(f"{pending} pending until the next patrol: {reason.rstrip('.')}.")
             break
         context.report_progress(total - len(keys), total)
-    return StepReport(step, dict(context.counts), notes=tuple(notes))
+    return PatrolStepReport(step, dict(context.counts), notes=tuple(notes))
 
 
 async def _resolve_batch(
-    context: PatrolContext, requests: Sequence[DecisionRequest], notes: list[str]
+    context: PatrolRunContext, requests: Sequence[DecisionRequest], notes: list[str]
 ) -> tuple[list[DecisionRequest], str]:
     """Those that no language model was available for, and why. Updates the step's counts; any other error is raised
     after the answers are applied."""
@@ -97,7 +97,7 @@ async def ask_model_to_decide(model: MeteredModel, request: DecisionRequest) -> 
     if not request.has_choice:
         return Consolidation()
 
-    answer_type = DECISION_TYPES[request.kind].answer_type
+    answer_type = DECISION_HANDLERS[request.kind].answer_type
 
     def check(raw: RawAnswer) -> Resolution | Rejected:
         answer = answer_type.from_numbers(raw, request)
@@ -118,18 +118,18 @@ def _with_numbers_for_ids(reason: str, request: DecisionRequest) -> str:
 
 
 async def apply_answer(
-    context: PatrolContext, request: DecisionRequest, answer: Resolution, *, decided: DecisionRequestId | None = None
-) -> DecisionResult | Rejected:
+    context: PatrolRunContext, request: DecisionRequest, answer: Resolution, *, decided: DecisionRequestId | None = None
+) -> AgentDecisionResult | Rejected:
     """In a transaction of its own, without a call of a model. `decided`: the stored request that it settles."""
-    decision_type = DECISION_TYPES[request.kind](context)
+    decision_type = DECISION_HANDLERS[request.kind](context)
     answer = answer.redacted(context.services.redact)
-    vectors: TextVectors = {}
+    vectors: VectorByContentHash = {}
     if decision_type.embeds_texts:
         current = await RequestState.read(context.reads, request)
         result = answer.checked(current)
         if not isinstance(result, Rejected):
             vectors = (await context.services.embed(decision_type.new_texts(result.answer, current))).vectors
-    async with context.unit_of_work(request.kind, PreparedInputs(vectors=vectors)) as work:
+    async with context.unit_of_work(request.kind, PreparedAssignment(vectors=vectors)) as work:
         await work.states([memory.id for memory in request.memories])
         current = await RequestState.read(work.transaction, request)
         if request.cluster_id is not None:
@@ -144,13 +144,13 @@ async def apply_answer(
             return counts
         if decided is not None:
             work.decided.append(decided)
-    return DecisionResult(offer=request.id, counts=counts, left_out=result.left_out)
+    return AgentDecisionResult(offer=request.id, counts=counts, left_out=result.left_out)
 
 
 # --- the calling agent ------------------------------------------------------------------------------------------
 
 
-async def offer_to_agent(context: PatrolContext) -> tuple[list[DecisionRequest], int]:
+async def offer_to_agent(context: PatrolRunContext) -> tuple[list[DecisionRequest], int]:
     """Pending decisions, as many as fit into an answer, stored so that a decision can be checked against them; and how
     many more there may be. A request that was offered before and is unchanged is offered again. A dry run only
     counts."""
@@ -169,13 +169,13 @@ async def offer_to_agent(context: PatrolContext) -> tuple[list[DecisionRequest],
             return requests, waiting
 
 
-async def _requests_to_offer(context: PatrolContext) -> tuple[list[DecisionRequest], list[DecisionRequest], int]:
+async def _requests_to_offer(context: PatrolRunContext) -> tuple[list[DecisionRequest], list[DecisionRequest], int]:
     """The stored requests; those to offer, which may be among them; and how many more there may be."""
     stored = [DecisionRequest.from_json(record.body) for record in await context.reads.open_requests()]
     requests: list[DecisionRequest] = []
-    room = 0 if context.dry_run else MAX_OFFER_CHARACTERS
+    room = 0 if context.dry_run else MAX_AGENT_OFFER_CHARS
     waiting = 0
-    for decision_type in (DECISION_TYPES[kind](context) for kind in OFFER_ORDER):
+    for decision_type in (DECISION_HANDLERS[kind](context) for kind in DECISION_OFFER_ORDER):
         for key in await decision_type.pending():
             if room <= 0:
                 waiting += 1
@@ -194,13 +194,13 @@ async def _requests_to_offer(context: PatrolContext) -> tuple[list[DecisionReque
     return stored, requests, waiting
 
 
-async def apply_decisions(context: PatrolContext, decisions: Sequence[Decision]) -> list[DecisionResult]:
+async def apply_decisions(context: PatrolRunContext, decisions: Sequence[Decision]) -> list[AgentDecisionResult]:
     """Each by itself: one that cannot be used changes nothing and does not keep the others from counting."""
     stored = {
         record.id: record
         for record in await context.reads.requests([DecisionRequestId(decision.offer) for decision in decisions])
     }
-    results: list[DecisionResult] = []
+    results: list[AgentDecisionResult] = []
     for decision in decisions:
         results.append(await _apply_decision(context, decision, stored.get(DecisionRequestId(decision.offer))))
         if not results[-1].refused:
@@ -209,13 +209,13 @@ async def apply_decisions(context: PatrolContext, decisions: Sequence[Decision])
 
 
 async def _apply_decision(
-    context: PatrolContext, decision: Decision, stored: StoredDecisionRequest | None
-) -> DecisionResult:
+    context: PatrolRunContext, decision: Decision, stored: StoredDecisionRequest | None
+) -> AgentDecisionResult:
     if stored is None or stored.decided_by is not None:
         why = "was decided before" if stored else "is not known: it was never made, or too long ago"
         refused = f"This offer {why}. Call run_patrol with decisions: [] for pending decisions."
-        return DecisionResult(offer=decision.offer, refused=refused)
+        return AgentDecisionResult(offer=decision.offer, refused=refused)
     request = DecisionRequest.from_json(stored.body)
-    answer = DECISION_TYPES[request.kind].answer_type.from_decision(decision)
+    answer = DECISION_HANDLERS[request.kind].answer_type.from_decision(decision)
     result = answer if isinstance(answer, Rejected) else await apply_answer(context, request, answer, decided=stored.id)
-    return DecisionResult(offer=decision.offer, refused=result.reason) if isinstance(result, Rejected) else result
+    return AgentDecisionResult(offer=decision.offer, refused=result.reason) if isinstance(result, Rejected) else result

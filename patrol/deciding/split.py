@@ -10,51 +10,51 @@ from madeleine.memory.language_model import Rejected
 from madeleine.memory.model import Cluster, ClusterId, Memory, MemoryId
 from madeleine.memory.rules.storing.secrets import Redact
 from madeleine.patrol.deciding.answers import CheckedAnswer, Decision, DecisionType, RawAnswer, RequestState, Resolution
-from madeleine.patrol.deciding.requests import BY_ARRIVAL_TIME, DecisionRequest, offered_memories
+from madeleine.patrol.deciding.requests import BY_ARRIVAL_TIME, DecisionRequest, offered_memories_within_limits
 from madeleine.patrol.unit_of_work import UnitOfWork
 
-SPLIT_ABOVE_MEMORIES = 10
+MAX_UNSPLIT_CLUSTER_MEMORIES = 10
 """Active memories above which a sub-cluster is to be split."""
 MIN_PART_SIZE = 2
 """Memories of a new sub-cluster, and of what remains."""
 MAX_CLUSTER_NAME_CHARS = 60
 
 
-class NewClusterSchema(RawAnswer):
+class ClusterSplitPartSchema(RawAnswer):
     name: str
     memories: list[int]
 
 
-class SplitSchema(RawAnswer):
-    parts: list[NewClusterSchema]
+class ClusterSplitSchema(RawAnswer):
+    parts: list[ClusterSplitPartSchema]
 
 
 @dataclass(frozen=True, slots=True)
-class NewCluster:
+class ClusterSplitPart:
     name: str
     memories: tuple[MemoryId, ...]
 
 
 @dataclass(frozen=True, slots=True)
-class ClusterSplit(Resolution):
+class ClusterSplitAnswer(Resolution):
     """New sub-clusters; a memory in none of them stays."""
 
     kind = "split"
-    schema = SplitSchema
+    schema = ClusterSplitSchema
 
-    parts: tuple[NewCluster, ...] = ()
+    parts: tuple[ClusterSplitPart, ...] = ()
 
     @classmethod
-    def _from_own_fields(cls, decision: Decision) -> ClusterSplit | Rejected:
+    def _from_own_fields(cls, decision: Decision) -> ClusterSplitAnswer | Rejected:
         if not all(decision.parts):
             return Rejected(f"Offer {decision.offer}: each of parts begins with its name, its memories follow.")
-        return ClusterSplit(tuple(NewCluster(name, tuple(memories)) for name, *memories in decision.parts))
+        return ClusterSplitAnswer(tuple(ClusterSplitPart(name, tuple(memories)) for name, *memories in decision.parts))
 
-    def normalized(self) -> ClusterSplit:
-        return ClusterSplit(tuple(replace(part, name=" ".join(part.name.split())) for part in self.parts))
+    def normalized(self) -> ClusterSplitAnswer:
+        return ClusterSplitAnswer(tuple(replace(part, name=" ".join(part.name.split())) for part in self.parts))
 
-    def redacted(self, redact: Redact) -> ClusterSplit:
-        return ClusterSplit(tuple(replace(part, name=redact(part.name).text) for part in self.parts))
+    def redacted(self, redact: Redact) -> ClusterSplitAnswer:
+        return ClusterSplitAnswer(tuple(replace(part, name=redact(part.name).text) for part in self.parts))
 
     def complaints(self, request: DecisionRequest) -> Iterator[str]:
         named = [id_ for part in self.parts for id_ in part.memories]
@@ -74,10 +74,10 @@ class ClusterSplit(Resolution):
     def against_current(self, current: RequestState) -> CheckedAnswer:
         if not self.parts:
             return CheckedAnswer(self)
-        if current.is_root or current.active <= SPLIT_ABOVE_MEMORIES:
+        if current.is_root or current.active <= MAX_UNSPLIT_CLUSTER_MEMORIES:
             few = f"The cluster has {current.active} active memories by now: too few, so it was not split."
-            return CheckedAnswer(ClusterSplit(), ("A root is never split." if current.is_root else few,))
-        parts: list[NewCluster] = []
+            return CheckedAnswer(ClusterSplitAnswer(), ("A root is never split." if current.is_root else few,))
+        parts: list[ClusterSplitPart] = []
         left_out: list[str] = []
         remaining = current.active
         # By their numbers: a report is kept, and the name may tell of what is forgotten later.
@@ -91,20 +91,20 @@ class ClusterSplit(Resolution):
                 left_out.append(f"Part {number}: the cluster would keep too few memories, so it was not made.")
             else:
                 remaining -= len(members)
-                parts.append(NewCluster(part.name, members))
-        return CheckedAnswer(ClusterSplit(tuple(parts)), tuple(left_out))
+                parts.append(ClusterSplitPart(part.name, members))
+        return CheckedAnswer(ClusterSplitAnswer(tuple(parts)), tuple(left_out))
 
 
 def _dying(memory: Memory) -> str:
     return "" if memory.status == "active" else "is dying by now"
 
 
-class SplitCluster(DecisionType[ClusterSplit]):
-    answer_type = ClusterSplit
+class SplitCluster(DecisionType[ClusterSplitAnswer]):
+    answer_type = ClusterSplitAnswer
 
     async def pending(self) -> list[str]:
         reads = self.context.reads
-        counts = [count for count in await reads.cluster_counts() if count.active > SPLIT_ABOVE_MEMORIES]
+        counts = [count for count in await reads.cluster_counts() if count.active > MAX_UNSPLIT_CLUSTER_MEMORIES]
         clusters = await reads.clusters([count.cluster_id for count in counts])
         roots = {cluster.id for cluster in clusters if cluster.is_root}
         counts.sort(key=lambda count: (-count.active, count.cluster_id))
@@ -118,7 +118,7 @@ class SplitCluster(DecisionType[ClusterSplit]):
         active = [state.id for state in await reads.members(ClusterId(key)) if state.status == "active"]
         return split_requests(clusters[0], await reads.memories(active))
 
-    async def apply(self, work: UnitOfWork, answer: ClusterSplit, current: RequestState) -> dict[str, int]:
+    async def apply(self, work: UnitOfWork, answer: ClusterSplitAnswer, current: RequestState) -> dict[str, int]:
         cluster_id = current.request.cluster_id
         new_clusters = []
         if answer.parts and cluster_id:
@@ -136,7 +136,7 @@ def split_requests(cluster: Cluster, active: Sequence[Memory]) -> list[DecisionR
     """At most one; none where there is nothing to split: a root, or no more than 10 active memories (spec P6 ❻). Of
     more memories than fit, it has those that came first."""
     members = sorted((memory for memory in active if memory.status == "active"), key=BY_ARRIVAL_TIME)
-    if cluster.is_root or len(members) <= SPLIT_ABOVE_MEMORIES:
+    if cluster.is_root or len(members) <= MAX_UNSPLIT_CLUSTER_MEMORIES:
         return []
-    offered = offered_memories(members, "split")
+    offered = offered_memories_within_limits(members, "split")
     return [DecisionRequest(kind="split", memories=offered, cluster_id=cluster.id, cluster=cluster.name)]

@@ -19,18 +19,18 @@ from madeleine.patrol.deciding.requests import (
     BY_EVENT_TIME,
     MAX_OFFERED,
     DecisionRequest,
-    offered_in_parts,
-    offered_memories,
+    offered_memories_in_parts,
+    offered_memories_within_limits,
     shortened,
 )
 from madeleine.patrol.unit_of_work import UnitOfWork
 
-MAX_DIARY_MEMORIES = 5 * MAX_OFFERED
+MAX_MEMORIES_READ_FOR_DIARY = 5 * MAX_OFFERED
 """Stored since the last entry and read; the most important of them are offered."""
 EARLIER_ENTRY_CHARACTERS, MAX_EARLIER_POINTS, THINK_POINT_CHARACTERS = 2_000, 7, 300
 """Of what was written before, as a request shows it."""
 MIN_LINES, MAX_LINES = 3, 5
-MAX_RECORDED_SOURCES = 300
+MAX_RECORDED_DIARY_SOURCES = 300
 """Recorded of an entry or of the points, the latest."""
 _BULLET_PATTERN = re.compile(r"^(?:[-*•–]|\d{1,2}[.)])\s+")
 
@@ -86,7 +86,7 @@ class WriteDiary(DecisionType[DiaryAnswer]):
     async def requests(self, key: str) -> list[DecisionRequest]:
         reads = self.context.reads
         last = await reads.last_diary()
-        new = await reads.stored_since(last.written_at if last else None, limit=MAX_DIARY_MEMORIES)
+        new = await reads.stored_since(last.written_at if last else None, limit=MAX_MEMORIES_READ_FOR_DIARY)
         earlier = last.text if last and last.date == key else ""
         return diary_requests(key, new, earlier, (await reads.thoughts()).points)
 
@@ -101,10 +101,10 @@ class WriteDiary(DecisionType[DiaryAnswer]):
         work.diary = DiaryEntry(
             date=request.date,
             text=answer.diary,
-            sources=tuple(dict.fromkeys((*(today.sources if today else ()), *offered)))[-MAX_RECORDED_SOURCES:],
+            sources=tuple(dict.fromkeys((*(today.sources if today else ()), *offered)))[-MAX_RECORDED_DIARY_SOURCES:],
             written_at=request.until or self.context.services.now(),
         )
-        sources = tuple(dict.fromkeys((*thoughts.sources, *offered)))[-MAX_RECORDED_SOURCES:]
+        sources = tuple(dict.fromkeys((*thoughts.sources, *offered)))[-MAX_RECORDED_DIARY_SOURCES:]
         work.thoughts = Thoughts(points=answer.think_md, sources=sources)
         return {"written": 1, "points": len(answer.think_md)}
 
@@ -114,7 +114,7 @@ def diary_requests(date: str, memories: Sequence[Memory], earlier: str, think: S
     earlier, points = shortened_diary(earlier, think)
     by_importance = sorted(memories, key=lambda memory: (-memory.importance, BY_EVENT_TIME(memory)))
     used = len(earlier) + sum(map(len, points))
-    offered = offered_memories(by_importance, "diary", used_characters=used)
+    offered = offered_memories_within_limits(by_importance, "diary", used_characters=used)
     if not offered:
         return []
     by_id = {memory.id: memory for memory in offered}
@@ -129,29 +129,29 @@ def shortened_diary(earlier: str, think: Sequence[str]) -> tuple[str, tuple[str,
     return shortened(earlier, EARLIER_ENTRY_CHARACTERS), points
 
 
-class SummarySchema(RawAnswer):
+class SessionSummarySchema(RawAnswer):
     summary: str
 
 
 @dataclass(frozen=True, slots=True)
-class SessionSummary(Resolution):
+class SessionSummaryAnswer(Resolution):
     kind = "compress"
-    schema = SummarySchema
+    schema = SessionSummarySchema
 
     summary: str
 
-    def normalized(self) -> SessionSummary:
-        return SessionSummary(self.summary.strip())
+    def normalized(self) -> SessionSummaryAnswer:
+        return SessionSummaryAnswer(self.summary.strip())
 
-    def redacted(self, redact: Redact) -> SessionSummary:
-        return SessionSummary(redact(self.summary).text)
+    def redacted(self, redact: Redact) -> SessionSummaryAnswer:
+        return SessionSummaryAnswer(redact(self.summary).text)
 
     def complaints(self, request: DecisionRequest) -> Iterator[str]:
         return self.text_complaints("summary", self.summary)
 
 
-class CompressSessions(DecisionType[SessionSummary]):
-    answer_type = SessionSummary
+class CompressSessions(DecisionType[SessionSummaryAnswer]):
+    answer_type = SessionSummaryAnswer
     embeds_texts = True
 
     async def pending(self) -> list[str]:
@@ -162,20 +162,20 @@ class CompressSessions(DecisionType[SessionSummary]):
         return [session.session_id for session in oldest]
 
     async def requests(self, key: str) -> list[DecisionRequest]:
-        return compression_requests(key, await self.context.reads.session_memories(key))
+        return session_compression_requests(key, await self.context.reads.session_memories(key))
 
-    def new_texts(self, answer: SessionSummary, current: RequestState) -> list[str]:
-        return [summary_memory(answer.summary, current, self.context.services.now()).embedded_text]
+    def new_texts(self, answer: SessionSummaryAnswer, current: RequestState) -> list[str]:
+        return [session_summary_as_memory(answer.summary, current, self.context.services.now()).embedded_text]
 
-    async def apply(self, work: UnitOfWork, answer: SessionSummary, current: RequestState) -> dict[str, int]:
-        summary = summary_memory(answer.summary, current, self.context.services.now())
+    async def apply(self, work: UnitOfWork, answer: SessionSummaryAnswer, current: RequestState) -> dict[str, int]:
+        summary = session_summary_as_memory(answer.summary, current, self.context.services.now())
         work.add(summary)
         work.new_vectors |= work.prepared.vectors
         work.compressed |= {memory.id: summary.id for memory in current.request.memories}
         return {"summaries": 1, "compressed": len(current.request.memories)}
 
 
-def summary_memory(text: str, current: RequestState, now: datetime) -> Memory:
+def session_summary_as_memory(text: str, current: RequestState, now: datetime) -> Memory:
     """A semantic memory of the session's beginning, as important as the most important of its sources."""
     sources = [current.memories[memory.id] for memory in current.request.memories]
     first = min(sources, key=lambda memory: memory.happened_at)
@@ -197,9 +197,9 @@ def summary_memory(text: str, current: RequestState, now: datetime) -> Memory:
     )
 
 
-def compression_requests(session_id: str, memories: Sequence[Memory]) -> list[DecisionRequest]:
+def session_compression_requests(session_id: str, memories: Sequence[Memory]) -> list[DecisionRequest]:
     """The living episodic memories of a session that no summary stands for yet, in the order in which they happened
     (spec L3); a session too long for one request becomes several, each to be summarised by itself."""
     uncompressed = [m for m in memories if m.category == "episodic" and m.status in LIVING and not m.compressed]
-    parts = offered_in_parts(sorted(uncompressed, key=BY_EVENT_TIME), "compress")
+    parts = offered_memories_in_parts(sorted(uncompressed, key=BY_EVENT_TIME), "compress")
     return [DecisionRequest(kind="compress", memories=tuple(part), session_id=session_id) for part in parts]

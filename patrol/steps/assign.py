@@ -15,28 +15,28 @@ from functools import partial
 
 import numpy as np
 
-from madeleine.memory.embedding import TextVectors
+from madeleine.memory.embedding import VectorByContentHash
 from madeleine.memory.errors import LanguageModelUnavailable, UnusableAnswer
-from madeleine.memory.ingest.notes import PARSE_FAILED, SCENE_NOTE_TYPE, read_scene
+from madeleine.memory.ingest.notes import PARSE_FAILED_MARK, SCENE_NOTE_TYPE, memory_from_scene_note
 from madeleine.memory.language_model import MeteredModel, Prompt, Rejected
 from madeleine.memory.model import Cluster, ClusterId, Memory, MemoryId, Note, Scope, Vector, content_hash
 from madeleine.memory.patrol_records import MemoryState
 from madeleine.memory.rules.dynamics import clustering
 from madeleine.memory.rules.prompting import quoted
-from madeleine.memory.rules.storing.secrets import Redact, redact_note, redact_secrets
-from madeleine.patrol.context import PatrolContext
+from madeleine.memory.rules.storing.secrets import Redact, redact_note_content, redact_secrets
+from madeleine.patrol.context import PatrolRunContext
 from madeleine.patrol.deciding.answers import RawAnswer
 from madeleine.patrol.deciding.requests import SYSTEM_PROMPTS, quoted_json, shortened, tagged_lines
-from madeleine.patrol.unit_of_work import PreparedInputs, UnitOfWork
+from madeleine.patrol.unit_of_work import PreparedAssignment, UnitOfWork
 
-ASSIGNMENT_BATCH = 2_000
+MAX_ASSIGNMENT_BATCH_MEMORIES = 2_000
 """Memories that are given their clusters in one transaction; calls that store wait for it."""
 
 
-async def assign_to_clusters(work: UnitOfWork) -> dict[str, int]:
+async def assign_memories_to_clusters(work: UnitOfWork) -> dict[str, int]:
     await work.read_clusters()
     work.notes = work.prepared.notes
-    unclustered = work.current(await work.transaction.unclustered(limit=ASSIGNMENT_BATCH))
+    unclustered = work.current(await work.transaction.unclustered(limit=MAX_ASSIGNMENT_BATCH_MEMORIES))
     for memory in work.prepared.memories:
         work.add(memory)
     unclustered += await work.states([memory.id for memory in work.prepared.memories])
@@ -47,7 +47,7 @@ async def assign_to_clusters(work: UnitOfWork) -> dict[str, int]:
     outdated = [c.id for c in work.sub_clusters() if work.vector_of(c) is None and work.active_count(c.id)]
     await work.recompute(outdated)
     matched = await match_clusters(work, ready, vectors)
-    under_root = await assign_to_roots(work, ready, vectors)
+    under_root = await assign_memories_to_roots(work, ready, vectors)
     new_clusters = [cluster for root in work.roots() for cluster in await make_sub_clusters(work, root, under_root)]
     touched = {state.cluster_id for state in await work.states([state.id for state in ready])}
     touched |= {root.id for root in work.roots() if under_root} | {cluster.id for cluster in new_clusters}
@@ -82,11 +82,11 @@ async def match_clusters(work: UnitOfWork, ready: Sequence[MemoryState], vectors
 def _nearest_targets(vectors: Sequence[Vector], targets: Sequence[Vector]) -> list[int | None]:
     """For each vector the index of the target nearest to it, if that is near enough."""
     cosines = np.stack(vectors) @ np.stack(targets).T
-    near = cosines.max(axis=1) >= clustering.MIN_GROUP_SIMILARITY
+    near = cosines.max(axis=1) >= clustering.MIN_CLUSTERING_COSINE
     return [int(target) if is_near else None for target, is_near in zip(cosines.argmax(axis=1), near, strict=True)]
 
 
-async def assign_to_roots(
+async def assign_memories_to_roots(
     work: UnitOfWork, ready: Sequence[MemoryState], vectors: Mapping[MemoryId, Vector]
 ) -> dict[ClusterId, list[MemoryId]]:
     """Assign the others to Business or Private, as a language model has chosen, else by the prototypes (spec P6 ❶,
@@ -95,7 +95,7 @@ async def assign_to_roots(
     for state in await work.states([state.id for state in ready]):
         if state.cluster_id is None:
             chosen = work.prepared.roots.get(state.id)
-            root = work.root(chosen or clustering.nearest_root(vectors[state.id], work.prepared.prototypes))
+            root = work.root(chosen or clustering.nearest_root_cluster(vectors[state.id], work.prepared.prototypes))
             work.put(replace(state, cluster_id=root.id))
             under_root.setdefault(root.id, []).append(state.id)
     return under_root
@@ -116,7 +116,7 @@ async def make_sub_clusters(
     new_clusters: list[Cluster] = []
     # Seconds for an imported history: other calls go on meanwhile, but the patrol's transaction holds the ledger's
     # writer, so those that write wait.
-    groups = await asyncio.to_thread(clustering.mutual_groups, rows, [row_of[id_] for id_ in arrived])
+    groups = await asyncio.to_thread(clustering.mutually_similar_groups, rows, [row_of[id_] for id_ in arrived])
     for group in groups:
         members = [embedded[row] for row in group]
         cluster = work.add_sub_cluster(await name_for_cluster(work, members), root.id)
@@ -127,41 +127,41 @@ async def make_sub_clusters(
 
 async def name_for_cluster(work: UnitOfWork, members: Sequence[MemoryState]) -> str:
     memories = await work.memories(members)
-    words = sorted(clustering.common_words(memories))
+    words = sorted(clustering.count_shared_name_words(memories))
     idf = await work.words.idf(work.scope, words) if words else []
-    return clustering.cluster_name(memories, dict(zip(words, idf, strict=True)))
+    return clustering.cluster_name_from_memories(memories, dict(zip(words, idf, strict=True)))
 
 
 logger = logging.getLogger(__name__)
 
-MAX_CLASSIFIED_MEMORIES = 500
+MAX_ROOT_CLASSIFIED_MEMORIES = 500
 """Memories that the small model classifies in one patrol; the prototypes do for the others."""
-CLASSIFICATION_BATCH = 50
-CLASSIFIED_CHARACTERS = 300
+ROOT_CLASSIFICATION_BATCH = 50
+MAX_CLASSIFIED_ACTION_CHARS = 300
 """Of an action, enough to tell its root."""
 
 
 # --- with models, before the transaction (spec P6 ❶) --------------------------------------------------------------
 
 
-async def prepare_assignment(context: PatrolContext) -> PreparedInputs:
+async def prepare_cluster_assignment(context: PatrolRunContext) -> PreparedAssignment:
     services = context.services
     unread = await services.ledger.unread_notes(context.scope, type=SCENE_NOTE_TYPE)
     memories, notes = memories_from_notes(unread, context.scope, services.now(), services.redact)
-    sentences = [sentence for sentences in clustering.ROOT_PROTOTYPES.values() for sentence in sentences]
+    sentences = [sentence for sentences in clustering.ROOT_PROTOTYPE_TEXTS.values() for sentence in sentences]
     embedded = await services.embed([*sentences, *(memory.embedded_text for memory in memories)])
     if embedded.error:
         logger.warning("memories get their clusters at a later patrol: %s", embedded.error)
-        return PreparedInputs(tuple(memories), tuple(notes))
+        return PreparedAssignment(tuple(memories), tuple(notes))
     vectors = embedded.vectors
     if not context.dry_run:
         await services.ledger.add_vectors(services.embedding_model, vectors)
     prototypes = {
         root: np.stack([vectors[content_hash(sentence)] for sentence in sentences])
-        for root, sentences in clustering.ROOT_PROTOTYPES.items()
+        for root, sentences in clustering.ROOT_PROTOTYPE_TEXTS.items()
     }
-    roots = await choose_roots(context, memories, vectors)
-    return PreparedInputs(tuple(memories), tuple(notes), vectors, prototypes, roots)
+    roots = await choose_roots_with_model(context, memories, vectors)
+    return PreparedAssignment(tuple(memories), tuple(notes), vectors, prototypes, roots)
 
 
 def memories_from_notes(
@@ -171,28 +171,28 @@ def memories_from_notes(
     marked `[PARSE_FAILED]` (ruling 1). Secrets are removed: a note may be older than their redaction."""
     memories: list[Memory] = []
     read: list[Note] = []
-    for note in (replace(note, content=redact_note(note.content, redact)[0]) for note in notes):
-        scene = read_scene(note, scope, now)
+    for note in (replace(note, content=redact_note_content(note.content, redact)[0]) for note in notes):
+        scene = memory_from_scene_note(note, scope, now)
         if isinstance(scene, Memory):
             memories.append(scene)
             read.append(replace(note, state="done", memory_id=scene.id))
         else:
-            read.append(replace(note, state="parse_failed", reason=f"{PARSE_FAILED} {scene}"))
+            read.append(replace(note, state="parse_failed", reason=f"{PARSE_FAILED_MARK} {scene}"))
     return memories, read
 
 
 # --- Business or Private, by a small language model (spec P6 ❶.5) -------------------------------------------------
 
 
-async def choose_roots(
-    context: PatrolContext, new: Sequence[Memory], vectors: TextVectors
+async def choose_roots_with_model(
+    context: PatrolRunContext, new: Sequence[Memory], vectors: VectorByContentHash
 ) -> dict[MemoryId, clustering.Root]:
     """For memories near to no sub-cluster, until the token budget or the time limit is reached. Empty without a model,
     or if it does not answer: the prototypes decide then (ruling 5)."""
     if context.language_model is None or context.dry_run:
         return {}
     embedding_model = context.services.embedding_model
-    unclustered = await context.reads.unclustered(limit=ASSIGNMENT_BATCH)
+    unclustered = await context.reads.unclustered(limit=MAX_ASSIGNMENT_BATCH_MEMORIES)
     stored = await context.reads.memories([state.id for state in unclustered])
     hashes = [state.content_hash for state in unclustered]
     vectors = {**vectors, **await context.reads.vectors(embedding_model, hashes)}
@@ -206,13 +206,13 @@ async def choose_roots(
         memory
         for memory in (*stored, *new)
         if (vector := vectors.get(memory.content_hash)) is not None
-        and (matrix is None or float((matrix @ vector).max()) < clustering.MIN_GROUP_SIMILARITY)
-    ][:MAX_CLASSIFIED_MEMORIES]
+        and (matrix is None or float((matrix @ vector).max()) < clustering.MIN_CLUSTERING_COSINE)
+    ][:MAX_ROOT_CLASSIFIED_MEMORIES]
     roots: dict[MemoryId, clustering.Root] = {}
-    for start in range(0, len(far), CLASSIFICATION_BATCH):
+    for start in range(0, len(far), ROOT_CLASSIFICATION_BATCH):
         if context.out_of_time:
             break
-        batch = far[start : start + CLASSIFICATION_BATCH]
+        batch = far[start : start + ROOT_CLASSIFICATION_BATCH]
         try:
             batch_roots = await classify_actions(context.language_model, [memory.scene.action for memory in batch])
         except (LanguageModelUnavailable, UnusableAnswer) as error:
@@ -222,25 +222,25 @@ async def choose_roots(
     return roots
 
 
-class RootSchema(RawAnswer):
+class RootChoiceSchema(RawAnswer):
     number: int
     root: clustering.Root
 
 
-class ClassificationSchema(RawAnswer):
-    roots: list[RootSchema]
+class RootClassificationSchema(RawAnswer):
+    roots: list[RootChoiceSchema]
 
 
 async def classify_actions(model: MeteredModel, actions: Sequence[str]) -> list[clustering.Root]:
     """A root for each action, in order. Raises `LanguageModelUnavailable`, `UnusableAnswer`."""
     return await model.ask(
-        classification_prompt(actions), ClassificationSchema, partial(roots_from_answer, last=len(actions))
+        root_classification_prompt(actions), RootClassificationSchema, partial(roots_from_answer, last=len(actions))
     )
 
 
-def classification_prompt(actions: Sequence[str]) -> Prompt:
+def root_classification_prompt(actions: Sequence[str]) -> Prompt:
     lines = [
-        quoted_json({"n": number, "text": quoted(shortened(action, CLASSIFIED_CHARACTERS))})
+        quoted_json({"n": number, "text": quoted(shortened(action, MAX_CLASSIFIED_ACTION_CHARS))})
         for number, action in enumerate(actions, start=1)
     ]
     return Prompt(
@@ -248,7 +248,7 @@ def classification_prompt(actions: Sequence[str]) -> Prompt:
     )
 
 
-def roots_from_answer(answer: ClassificationSchema, last: int) -> list[clustering.Root] | Rejected:
+def roots_from_answer(answer: RootClassificationSchema, last: int) -> list[clustering.Root] | Rejected:
     """Of the numbers from 1 to `last`, in order."""
     if Counter(item.number for item in answer.roots) != Counter(range(1, last + 1)):
         return Rejected(f"Name each number from 1 to {last} exactly once.")

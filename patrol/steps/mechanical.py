@@ -15,13 +15,13 @@ from numpy.typing import NDArray
 
 from madeleine.memory.model import Cluster, ClusterId, Vector
 from madeleine.memory.patrol_records import MemoryState
-from madeleine.memory.rules.dynamics.clustering import MIN_GROUP_SIMILARITY
-from madeleine.memory.rules.dynamics.importance import flagged_status, revived_session_count
+from madeleine.memory.rules.dynamics.clustering import MIN_CLUSTERING_COSINE
+from madeleine.memory.rules.dynamics.importance import session_count_after_revival, status_after_flagging
 from madeleine.patrol.unit_of_work import UnitOfWork
 
-SMALL_CLUSTER_MEMORIES = 2
+MAX_SMALL_CLUSTER_MEMORIES = 2
 """Active memories up to which a sub-cluster is small."""
-CLUSTERS_COMPARED_TOGETHER = 64
+CLUSTER_COMPARISON_BATCH = 64
 """Small clusters that are read and compared together; the event loop has its turn in between."""
 _COSINE_ROUNDING_ERROR = 1e-5
 """A product of matrices rounds otherwise than one of two rows: those this near to the best are compared once more."""
@@ -37,8 +37,8 @@ async def merge_small_clusters(work: UnitOfWork) -> dict[str, int]:
     # None becomes small by it: a cluster that was not loses nothing.
     small = [cluster for cluster in clusters if is_small_cluster(work, cluster)]
     small.sort(key=lambda cluster: (work.active_count(cluster.id), cluster.name, cluster.id))
-    for start in range(0, len(small), CLUSTERS_COMPARED_TOGETHER):
-        block = small[start : start + CLUSTERS_COMPARED_TOGETHER]
+    for start in range(0, len(small), CLUSTER_COMPARISON_BATCH):
+        block = small[start : start + CLUSTER_COMPARISON_BATCH]
         ids = [cluster.id for cluster in block]
         await work.active_vectors(ids)
         await siblings.compare(ids)
@@ -61,7 +61,7 @@ async def merge_small_clusters(work: UnitOfWork) -> dict[str, int]:
 
 
 def is_small_cluster(work: UnitOfWork, cluster: Cluster) -> bool:
-    return work.active_count(cluster.id) <= SMALL_CLUSTER_MEMORIES and cluster.id not in work.not_merged
+    return work.active_count(cluster.id) <= MAX_SMALL_CLUSTER_MEMORIES and cluster.id not in work.not_merged
 
 
 async def join_cluster(work: UnitOfWork, siblings: SiblingFinder, cluster: Cluster, sibling: ClusterId | None) -> None:
@@ -108,10 +108,10 @@ class SiblingFinder:
         others = self._existing & (self._parents == self._parents[own])
         others[own] = False
         cosines = np.where(others, self._cosines[self._lines[id_]], -np.inf)
-        near = np.flatnonzero(cosines >= max(float(cosines.max()), MIN_GROUP_SIMILARITY) - _COSINE_ROUNDING_ERROR)
+        near = np.flatnonzero(cosines >= max(float(cosines.max()), MIN_CLUSTERING_COSINE) - _COSINE_ROUNDING_ERROR)
         exact = [(float(np.dot(self._means[own], self._means[i])), self._ids[i]) for i in near]
         best = max(exact, default=None)
-        return best[1] if best and best[0] > MIN_GROUP_SIMILARITY else None
+        return best[1] if best and best[0] > MIN_CLUSTERING_COSINE else None
 
     def has_grown(self, id_: ClusterId) -> bool:
         return id_ in self._sums
@@ -145,7 +145,7 @@ async def flag_faded_memories(work: UnitOfWork) -> dict[str, int]:
     counts = {"dying": 0, "active_again": 0}
     touched: set[ClusterId | None] = set()
     for state in work.current(await work.transaction.with_outdated_status()):
-        status = flagged_status(state)
+        status = status_after_flagging(state)
         work.put(replace(state, status=status))
         counts["dying" if status == "dying" else "active_again"] += 1
         touched.add(state.cluster_id)
@@ -157,13 +157,13 @@ async def revive_recalled_memories(work: UnitOfWork) -> dict[str, int]:
     """❺ Dead memories that were recalled since they died come back. Survivors first, so that one that comes back in
     this very step keeps those that it absorbed dead."""
     dead = work.current(await work.transaction.recalled_dead())
-    depths = {state.id: len(await surviving_memories(work, state)) for state in dead}
+    depths = {state.id: len(await absorbing_survivors_of(work, state)) for state in dead}
     touched: set[ClusterId | None] = set()
     revived = 0
     for state in sorted(dead, key=lambda state: depths[state.id]):
-        if any(survivor.status != "dead" for survivor in await surviving_memories(work, state)):
+        if any(survivor.status != "dead" for survivor in await absorbing_survivors_of(work, state)):
             continue
-        session_count = revived_session_count(
+        session_count = session_count_after_revival(
             importance=state.importance, session_count=state.session_count, reactivation_count=state.reactivation_count
         )
         if session_count is not None:
@@ -174,7 +174,7 @@ async def revive_recalled_memories(work: UnitOfWork) -> dict[str, int]:
     return {"revived": revived}
 
 
-async def surviving_memories(work: UnitOfWork, state: MemoryState) -> list[MemoryState]:
+async def absorbing_survivors_of(work: UnitOfWork, state: MemoryState) -> list[MemoryState]:
     """The memory that absorbed it, the one that absorbed that, and so on."""
     chain: list[MemoryState] = []
     while state.absorbed_into and (survivor := await work.states([state.absorbed_into])) and survivor[0] not in chain:
@@ -183,7 +183,7 @@ async def surviving_memories(work: UnitOfWork, state: MemoryState) -> list[Memor
     return chain
 
 
-MECHANICAL_STEPS: Mapping[str, Callable[[UnitOfWork], Awaitable[dict[str, int]]]] = {
+MECHANICAL_STEP_FUNCTIONS: Mapping[str, Callable[[UnitOfWork], Awaitable[dict[str, int]]]] = {
     "age": age_memories, "flag": flag_faded_memories, "revive": revive_recalled_memories, "merge": merge_small_clusters
 }  # fmt: skip
 """By name."""

@@ -15,16 +15,16 @@ from pathlib import Path
 from typing import Any
 
 from madeleine.memory.errors import ConnectionLost
-from madeleine.server.attach.connector import HostRequest, connect_or_start, connect_to_host
+from madeleine.server.attach.connector import HostRequest, connect_or_start_host, connect_to_host
 from madeleine.server.attach.streams import read_lines
 from madeleine.server.attach.tool_calls import (
     encode_json_rpc,
-    initialize_params,
     json_rpc_result,
-    structured_content_of,
+    mcp_initialize_params,
+    structured_content_of_tool_result,
 )
 
-OnProgress = Callable[[float, float | None, str | None], Awaitable[None]]
+ToolProgressCallback = Callable[[float, float | None, str | None], Awaitable[None]]
 """(done, total, message)."""
 
 
@@ -32,22 +32,22 @@ class ToolClient(ABC):
     """A connection to a memory's server. Calls may run at the same time."""
 
     async def __call__(
-        self, tool: str, arguments: Mapping[str, Any], *, on_progress: OnProgress | None = None
+        self, tool: str, arguments: Mapping[str, Any], *, on_progress: ToolProgressCallback | None = None
     ) -> dict[str, Any]:
         """The structured answer.
 
         Raises the `MadeleineError` that the tool answered with, `ConnectionLost`, `ServerUnavailable`."""
         params = {"name": tool, "arguments": arguments}
-        return structured_content_of(await self.request("tools/call", params, on_progress))
+        return structured_content_of_tool_result(await self.request("tools/call", params, on_progress))
 
     @abstractmethod
     async def request(
-        self, method: str, params: Mapping[str, Any], on_progress: OnProgress | None = None
+        self, method: str, params: Mapping[str, Any], on_progress: ToolProgressCallback | None = None
     ) -> dict[str, Any]:
         """The result of a JSON-RPC request. Raises `ServerError`, `ConnectionLost`, `ServerUnavailable`."""
 
 
-async def report_progress(notification: Mapping[str, Any], on_progress: OnProgress) -> None:
+async def deliver_progress_notification(notification: Mapping[str, Any], on_progress: ToolProgressCallback) -> None:
     params = notification["params"]
     await on_progress(params["progress"], params.get("total"), params.get("message"))
 
@@ -66,7 +66,7 @@ class HostClient(ToolClient):
 
     async def initialize(self, name: str) -> None:
         """The handshake of all versions: a host that is older than this program takes part in it as well."""
-        await self.request("initialize", initialize_params(name))
+        await self.request("initialize", mcp_initialize_params(name))
         await self._send(method="notifications/initialized")
 
     async def receive(self, reader: asyncio.StreamReader) -> None:
@@ -83,7 +83,7 @@ class HostClient(ToolClient):
                 received.put_nowait(None)
 
     async def request(
-        self, method: str, params: Mapping[str, Any], on_progress: OnProgress | None = None
+        self, method: str, params: Mapping[str, Any], on_progress: ToolProgressCallback | None = None
     ) -> dict[str, Any]:
         self._request_count += 1
         id_ = self._request_count
@@ -95,7 +95,7 @@ class HostClient(ToolClient):
                 if "method" not in message:
                     return json_rpc_result(message)
                 if on_progress:
-                    await report_progress(message, on_progress)
+                    await deliver_progress_notification(message, on_progress)
             raise self._connection_lost()
         except asyncio.CancelledError:
             self._writer.write(encode_json_rpc(method="notifications/cancelled", params={"requestId": id_}))
@@ -123,7 +123,7 @@ def _request_id(message: Mapping[str, Any]) -> Any:
 
 
 @asynccontextmanager
-async def host_client(
+async def open_host_client(
     data_dir: Path,
     environment: Mapping[str, str],
     settings: Mapping[str, str],
@@ -147,7 +147,7 @@ async def host_client(
                 await receiving
 
 
-async def start_host(data_dir: Path, environment: Mapping[str, str]) -> None:
+async def ensure_host_running(data_dir: Path, environment: Mapping[str, str]) -> None:
     """Start a host if there is none. Raises `HostRefused`."""
     (await _connect_in_thread(data_dir, environment, HostRequest(want="status"))).close()
 
@@ -158,7 +158,7 @@ async def _connect_in_thread(data_dir: Path, environment: Mapping[str, str], req
 
     def connect() -> socket.socket:
         with cancelled:
-            return connect_or_start(data_dir, environment, request, cancelled=cancelled)
+            return connect_or_start_host(data_dir, environment, request, cancelled=cancelled)
 
     with cancel:
         return await asyncio.to_thread(connect)

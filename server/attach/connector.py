@@ -25,13 +25,13 @@ from madeleine.server.attach.endpoint import UntrustedDirectory, connect_socket,
 HOST_PROTOCOL = 1
 """Version of the two lines and what they promise. The higher one wins: a host of a lower one is replaced, a client of a
 lower one is told to be updated."""
-MAX_HOST_REQUEST_BYTES = 64 * 1024
+MAX_HOST_HANDSHAKE_BYTES = 64 * 1024
 HANDSHAKE_SECONDS = 30.0
-MAX_HOST_START_SECONDS = 60.0
+MAX_HOST_START_OR_STOP_SECONDS = 60.0
 """Between the first try and the host's answer; a busy machine takes long to import."""
 HOST_POLL_SECONDS = 0.02
 HOST_LOG_FILE = "madeleine.log"
-MAX_SHOWN_OUTPUT_BYTES = 4_000
+MAX_FAILED_START_OUTPUT_BYTES = 4_000
 """Shown of what a host printed that failed to start."""
 
 
@@ -49,7 +49,7 @@ class NoHost(Exception):
     """Nothing answers, or it is not a host, or it went away."""
 
 
-class ConnectCancelled(Exception):
+class ConnectingToHostCancelled(Exception):
     """The caller needs no host any more."""
 
 
@@ -76,7 +76,7 @@ class HostRequest:
         return _encode_handshake_line(asdict(self))
 
 
-def parse_host_request(line: bytes) -> HostRequest:
+def parse_host_handshake_request(line: bytes) -> HostRequest:
     """Fields of a later protocol are ignored. Raises `ValueError`, `KeyError`, `TypeError` for anything else."""
     request = json.loads(line)["madeleine"]
     settings, protocol = request.get("settings", {}), request["protocol"]
@@ -90,7 +90,7 @@ def parse_host_request(line: bytes) -> HostRequest:
     )
 
 
-def encode_host_reply(**content: Any) -> bytes:
+def encode_host_handshake_reply(**content: Any) -> bytes:
     """`ok` or `error` (and `usage`); always the protocol, the version and the process id of the host."""
     return _encode_handshake_line({"protocol": HOST_PROTOCOL, "version": __version__, "pid": os.getpid()} | content)
 
@@ -137,8 +137,8 @@ def _exchange_handshake(
     while not line.endswith(b"\n"):
         if connection not in select.select(watched, [], [], max(0.0, until - time.monotonic()))[0]:
             raise NoHost("it does not answer")
-        waiting = connection.recv(MAX_HOST_REQUEST_BYTES, socket.MSG_PEEK)
-        if not waiting or len(line) > MAX_HOST_REQUEST_BYTES:
+        waiting = connection.recv(MAX_HOST_HANDSHAKE_BYTES, socket.MSG_PEEK)
+        if not waiting or len(line) > MAX_HOST_HANDSHAKE_BYTES:
             raise NoHost("it went away")
         line += connection.recv(waiting.find(b"\n") + 1 or len(waiting))
     connection.settimeout(None)
@@ -158,7 +158,7 @@ def query_host(data_dir: Path, want: str) -> dict[str, Any]:
 # --- start --------------------------------------------------------------------------------------------------------
 
 
-def connect_or_start(
+def connect_or_start_host(
     data_dir: Path,
     environment: Mapping[str, str],
     request: HostRequest,
@@ -169,7 +169,7 @@ def connect_or_start(
     """Connect to the host; where nobody holds its lock, start one.
 
     `environment` of a host that is started. `cancelled` ends the waiting when it becomes readable. `until`: by the
-    monotonic clock. Raises `HostRefused` with a message for the person, `ConnectCancelled`.
+    monotonic clock. Raises `HostRefused` with a message for the person, `ConnectingToHostCancelled`.
     """
     try:
         data_dir.mkdir(mode=0o700, parents=True, exist_ok=True)
@@ -177,7 +177,7 @@ def connect_or_start(
     except OSError as error:
         message = f"{data_dir} cannot be used: {error}. Set MADELEINE_DATA_DIR to a writable directory."
         raise HostRefused(message, usage=True) from error
-    until = until or time.monotonic() + MAX_HOST_START_SECONDS
+    until = until or time.monotonic() + MAX_HOST_START_OR_STOP_SECONDS
     started: subprocess.Popen[bytes] | None = None
     try:
         while True:
@@ -199,7 +199,7 @@ def connect_or_start(
             if time.monotonic() > until:
                 raise HostRefused(unresponsive_host_message(data_dir))
             if select.select([cancelled], [], [], HOST_POLL_SECONDS)[0]:
-                raise ConnectCancelled
+                raise ConnectingToHostCancelled
     finally:
         if started is not None:
             assert started.stdout is not None
@@ -230,7 +230,7 @@ def _raise_failed_start(host: subprocess.Popen[bytes]) -> None:
     then another is tried."""
     assert host.stdout is not None
     with host.stdout:
-        output = host.stdout.read()[-MAX_SHOWN_OUTPUT_BYTES:].decode(errors="replace").strip()
+        output = host.stdout.read()[-MAX_FAILED_START_OUTPUT_BYTES:].decode(errors="replace").strip()
     if host.returncode > 0:
         reason = output.removeprefix("madeleine: ") or f"Madeleine's process ended with {host.returncode}."
         raise HostRefused(reason, usage=host.returncode == EXIT_USAGE)
@@ -248,18 +248,18 @@ def stop_host(data_dir: Path) -> bool:
     try:
         pid = int(query_host(data_dir, "stop")["pid"])
     except NoHost:  # or it accepts no connections any more, and is about to end
-        if not host_is_running(data_dir):
+        if not is_host_running(data_dir):
             return False
-    until = time.monotonic() + MAX_HOST_START_SECONDS
+    until = time.monotonic() + MAX_HOST_START_OR_STOP_SECONDS
     # Another client may start the next host at once: that is another process.
-    while host_is_running(data_dir) and host_pid(data_dir) in (pid, 0):
+    while is_host_running(data_dir) and host_pid(data_dir) in (pid, 0):
         if time.monotonic() > until:
             raise HostRefused(unresponsive_host_message(data_dir))
         time.sleep(HOST_POLL_SECONDS)
     return True
 
 
-def host_is_running(data_dir: Path) -> bool:
+def is_host_running(data_dir: Path) -> bool:
     """Return whether a process is the host, answering or not."""
     try:
         return is_host_locked(data_dir)

@@ -22,13 +22,13 @@ from madeleine.server import __version__
 
 HOST_LOCK_FILE = "host.lock"
 """Held by the host as long as it lives."""
-HOST_FILE = "host.json"
+HOST_INFO_FILE = "host.json"
 """Process id, version and address of the host."""
-SOCKET_FILE = "host.sock"
+HOST_SOCKET_FILE = "host.sock"
 MAX_SOCKET_PATH_BYTES = 100
 """The smallest limit among the systems is 103."""
 LOOPBACK_ADDRESS = "127.0.0.1"
-SOCKET_CONNECT_SECONDS = 5.0
+MAX_HOST_CONNECT_SECONDS = 5.0
 SOCKET_BACKLOG = 128
 
 
@@ -52,7 +52,7 @@ else:
 
 
 @contextmanager
-def hold_file_lock(path: Path) -> Iterator[bool]:
+def try_to_hold_file_lock(path: Path) -> Iterator[bool]:
     """Hold the lock of a file; yields False if another process holds it. Raises `OSError` if the file cannot be used.
 
     The operating system frees the lock when the process ends, however it ends."""
@@ -69,7 +69,7 @@ def hold_file_lock(path: Path) -> Iterator[bool]:
 
 
 def is_file_locked(path: Path) -> bool:
-    with hold_file_lock(path) as acquired:
+    with try_to_hold_file_lock(path) as acquired:
         return not acquired
 
 
@@ -94,12 +94,12 @@ def has_unix_sockets() -> bool:
     return sys.platform != "win32" and hasattr(socket, "AF_UNIX")
 
 
-def socket_path(data_dir: Path) -> Path:
+def host_socket_path(data_dir: Path) -> Path:
     """A path in the data directory; if that is too long for a socket, in the user's folder of the temporary directory.
 
     Raises `UntrustedDirectory` if others can use that folder.
     """
-    path = data_dir / SOCKET_FILE
+    path = data_dir / HOST_SOCKET_FILE
     if len(os.fsencode(path)) <= MAX_SOCKET_PATH_BYTES:
         return path
     folder = Path(tempfile.gettempdir()) / f"madeleine-{os.getuid()}"
@@ -113,31 +113,31 @@ def socket_path(data_dir: Path) -> Path:
     return folder / f"{hashlib.sha256(os.fsencode(data_dir)).hexdigest()[:16]}.sock"
 
 
-def write_host_file(data_dir: Path, address: HostAddress) -> None:
+def write_host_info_file(data_dir: Path, address: HostAddress) -> None:
     """Replace the file as a whole. Raises `OSError`."""
     content = {"pid": os.getpid(), "version": __version__}
     content |= {"socket": address.path} if address.path else {"port": address.port, "token": address.token}
-    draft = data_dir / f"{HOST_FILE}.{os.getpid()}"
+    draft = data_dir / f"{HOST_INFO_FILE}.{os.getpid()}"
     try:
         draft.touch(mode=0o600)
         draft.write_text(json.dumps(content), encoding="utf-8")
-        draft.replace(data_dir / HOST_FILE)
+        draft.replace(data_dir / HOST_INFO_FILE)
     except OSError:
         draft.unlink(missing_ok=True)
         raise
 
 
-def remove_host_file(data_dir: Path) -> None:
+def remove_own_host_info_file(data_dir: Path) -> None:
     """Remove the file if it is still this process's: another host may have a new directory at the same path."""
     if host_pid(data_dir) == os.getpid():
         with suppress(OSError):
-            (data_dir / HOST_FILE).unlink(missing_ok=True)
+            (data_dir / HOST_INFO_FILE).unlink(missing_ok=True)
 
 
 def host_pid(data_dir: Path) -> int:
     """The host's process id; 0 if it is not known."""
     try:
-        return int(json.loads((data_dir / HOST_FILE).read_bytes())["pid"])
+        return int(json.loads((data_dir / HOST_INFO_FILE).read_bytes())["pid"])
     except (OSError, ValueError, KeyError, TypeError):
         return 0
 
@@ -145,13 +145,13 @@ def host_pid(data_dir: Path) -> int:
 def find_address(data_dir: Path) -> HostAddress:
     """The address that a host would have; an empty one if it cannot be known. Raises `UntrustedDirectory`."""
     try:
-        content = json.loads((data_dir / HOST_FILE).read_bytes())
+        content = json.loads((data_dir / HOST_INFO_FILE).read_bytes())
         if "socket" in content:
             return HostAddress(path=str(content["socket"]))
         return HostAddress(port=int(content["port"]), token=str(content["token"]))
     except (OSError, ValueError, KeyError, TypeError):
         # A full disk may have kept the host from writing it.
-        return HostAddress(path=str(socket_path(data_dir))) if has_unix_sockets() else HostAddress()
+        return HostAddress(path=str(host_socket_path(data_dir))) if has_unix_sockets() else HostAddress()
 
 
 # --- socket -------------------------------------------------------------------------------------------------------
@@ -160,12 +160,12 @@ def find_address(data_dir: Path) -> HostAddress:
 def connect_socket(address: HostAddress) -> socket.socket:
     """A connected, blocking socket without a timeout. Raises `OSError` if nobody listens."""
     if address.port:
-        connection = socket.create_connection((LOOPBACK_ADDRESS, address.port), SOCKET_CONNECT_SECONDS)
+        connection = socket.create_connection((LOOPBACK_ADDRESS, address.port), MAX_HOST_CONNECT_SECONDS)
         connection.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
     elif address.path:
         connection = socket.socket(socket.AF_UNIX, socket.SOCK_STREAM)
         try:
-            connection.settimeout(SOCKET_CONNECT_SECONDS)
+            connection.settimeout(MAX_HOST_CONNECT_SECONDS)
             connection.connect(address.path)
         except BaseException:
             connection.close()
@@ -177,17 +177,17 @@ def connect_socket(address: HostAddress) -> socket.socket:
 
 
 @contextmanager
-def listening_socket(data_dir: Path, transport: str = "") -> Iterator[tuple[socket.socket, HostAddress]]:
+def open_host_listener(data_dir: Path, transport: str = "") -> Iterator[tuple[socket.socket, HostAddress]]:
     """A socket that clients can already connect to, and its address in the host file.
 
     `transport`: "unix", "tcp", or "" for the system's own. The caller holds the lock, so a file that is there is a
     leftover. Raises `OSError`, `UntrustedDirectory`."""
-    (data_dir / HOST_FILE).unlink(missing_ok=True)
+    (data_dir / HOST_INFO_FILE).unlink(missing_ok=True)
     if transport == "tcp" or not (transport or has_unix_sockets()):
         listener = socket.create_server((LOOPBACK_ADDRESS, 0), backlog=SOCKET_BACKLOG)
         address = HostAddress(port=listener.getsockname()[1], token=secrets.token_urlsafe(32))
     else:
-        path = socket_path(data_dir)
+        path = host_socket_path(data_dir)
         address = HostAddress(path=str(path))
         path.unlink(missing_ok=True)
         listener = socket.socket(socket.AF_UNIX, socket.SOCK_STREAM)
@@ -196,7 +196,7 @@ def listening_socket(data_dir: Path, transport: str = "") -> Iterator[tuple[sock
         listener.listen(SOCKET_BACKLOG)
     with listener:
         try:
-            write_host_file(data_dir, address)
+            write_host_info_file(data_dir, address)
         except OSError:  # a full disk; a Unix socket is found without
             if not address.path:
                 raise
@@ -204,7 +204,7 @@ def listening_socket(data_dir: Path, transport: str = "") -> Iterator[tuple[sock
         try:
             yield listener, address
         finally:
-            remove_host_file(data_dir)
+            remove_own_host_info_file(data_dir)
             if created and _file_identity(address) == created:
                 Path(address.path).unlink(missing_ok=True)
 

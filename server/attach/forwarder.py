@@ -17,13 +17,19 @@ from pathlib import Path
 from typing import Any
 
 from madeleine.server import EXIT_USAGE
-from madeleine.server.attach.connector import ConnectCancelled, HostRefused, HostRequest, connect_or_start
-from madeleine.server.attach.streams import MAX_LINE_BYTES, MAX_READ_BYTES, InputPipe, LineBuffer, OutputPipe
+from madeleine.server.attach.connector import ConnectingToHostCancelled, HostRefused, HostRequest, connect_or_start_host
+from madeleine.server.attach.streams import (
+    MAX_LINE_BYTES,
+    MAX_STREAM_READ_BYTES,
+    LineBuffer,
+    NonblockingOutput,
+    SelectableInput,
+)
 from madeleine.server.attach.tool_calls import encode_json_rpc
 
-MAX_RECONNECT_SECONDS = 15.0
+MAX_WAIT_AFTER_CLIENT_END_SECONDS = 15.0
 """After the client's end, for the next answer: a host hangs up somewhat earlier."""
-MAX_UNSENT_BYTES = 1024 * 1024
+MAX_UNFORWARDED_BYTES = 1024 * 1024
 """Bytes towards one side from which the other is not read."""
 HOST_ENDED_MESSAGE = (
     "Madeleine's process ended, or was told to, before it answered; whether this was carried out is not known. Nothing "
@@ -35,10 +41,10 @@ HOST_ENDED_MESSAGE = (
 class Forwarder:
     """One client. `run` returns when the client has closed its side, and all its requests are answered."""
 
-    client_in: InputPipe
-    client_out: OutputPipe
+    client_in: SelectableInput
+    client_out: NonblockingOutput
     connect_host: Callable[..., socket.socket]
-    """`connect_or_start` with all arguments bound except `until`."""
+    """`connect_or_start_host` with all arguments bound except `until`."""
     stop: socket.socket
     """When it becomes readable the forwarder ends as if the client had closed its side."""
 
@@ -57,7 +63,7 @@ class Forwarder:
         """Forward until the client has closed its side. Return False if a host ended before it answered every request.
 
         Raises `HostRefused` if there never was a host."""
-        with suppress(BrokenPipeError, ConnectCancelled):
+        with suppress(BrokenPipeError, ConnectingToHostCancelled):
             self._connect()
             while self._continues():
                 self._forward_ready()
@@ -74,15 +80,15 @@ class Forwarder:
 
     def _forward_ready(self) -> None:
         """Wait for bytes and forward them. Neither side is read while the other does not take its data."""
-        readers: list[socket.socket | InputPipe] = []
-        writers: list[socket.socket | OutputPipe] = [self.client_out] if self.client_out.unsent else []
+        readers: list[socket.socket | SelectableInput] = []
+        writers: list[socket.socket | NonblockingOutput] = [self.client_out] if self.client_out.unsent else []
         if self._until is None:
-            # It stays readable, for `connect_or_start` must see it too.
+            # It stays readable, for `connect_or_start_host` must see it too.
             readers.append(self.stop)
-            if len(self._to_host) < MAX_UNSENT_BYTES:
+            if len(self._to_host) < MAX_UNFORWARDED_BYTES:
                 readers.append(self.client_in)
         if (host := self._host) is not None:
-            if len(self.client_out.unsent) < MAX_UNSENT_BYTES:
+            if len(self.client_out.unsent) < MAX_UNFORWARDED_BYTES:
                 readers.append(host)
             if self._to_host:
                 writers.append(host)
@@ -101,7 +107,7 @@ class Forwarder:
 
     def _end(self) -> None:
         if self._until is None:
-            self._until = time.monotonic() + MAX_RECONNECT_SECONDS
+            self._until = time.monotonic() + MAX_WAIT_AFTER_CLIENT_END_SECONDS
             self._send()
 
     # --- client → host ------------------------------------------------------------------------------------------
@@ -137,7 +143,7 @@ class Forwarder:
 
     def _read_host(self, host: socket.socket) -> None:
         try:
-            data = host.recv(MAX_READ_BYTES)
+            data = host.recv(MAX_STREAM_READ_BYTES)
         except BlockingIOError:
             return
         except OSError:
@@ -149,7 +155,7 @@ class Forwarder:
             if self._pending.host_sends(line):
                 self.client_out.write(line)
                 if self._until is not None:
-                    self._until = time.monotonic() + MAX_RECONNECT_SECONDS
+                    self._until = time.monotonic() + MAX_WAIT_AFTER_CLIENT_END_SECONDS
             else:  # the answer to the repeated handshake
                 self._repeat_requests()
 
@@ -212,13 +218,13 @@ def _stop_signal_socket() -> Iterator[socket.socket]:
                 signal.signal(number, handler)
 
 
-def forward_stdio(data_dir: Path, environment: Mapping[str, str], settings: Mapping[str, str]) -> int:
+def forward_stdio_to_host(data_dir: Path, environment: Mapping[str, str], settings: Mapping[str, str]) -> int:
     """Forward standard input and output. The exit code: 2 for what the caller has to change, told on standard error."""
     request = HostRequest(session=uuid.uuid4().hex, settings=settings)
     try:
         with _stop_signal_socket() as stop:
-            connect = partial(connect_or_start, data_dir, environment, request, cancelled=stop)
-            answered = Forwarder(InputPipe(0), OutputPipe(1), connect, stop).run()
+            connect = partial(connect_or_start_host, data_dir, environment, request, cancelled=stop)
+            answered = Forwarder(SelectableInput(0), NonblockingOutput(1), connect, stop).run()
     except HostRefused as refusal:
         print(f"madeleine: {refusal}", file=sys.stderr)
         return EXIT_USAGE if refusal.usage else 1
@@ -237,7 +243,7 @@ MAX_REQUEST_REPEATS = 5
 """A request over which hosts die is not repeated for ever."""
 _PROTOCOL_VERSION_KEY = b'"io.modelcontextprotocol/protocolVersion"'
 
-RequestId = str | int
+JsonRpcRequestId = str | int
 
 
 @dataclass(slots=True)
@@ -256,10 +262,10 @@ class PendingRequests:
     """The pending requests in order of arrival, and the handshake, which has to be repeated to a new host."""
 
     def __init__(self) -> None:
-        self._pending: dict[RequestId, PendingRequest] = {}
-        self._initialize: tuple[RequestId, bytes] | None = None
+        self._pending: dict[JsonRpcRequestId, PendingRequest] = {}
+        self._initialize: tuple[JsonRpcRequestId, bytes] | None = None
         self._initialized: bytes | None = None
-        self._repeated_handshake: RequestId | None = None
+        self._repeated_handshake: JsonRpcRequestId | None = None
         """Its answer is not for the client, who has had one."""
 
     def __len__(self) -> int:
@@ -326,7 +332,7 @@ class PendingRequests:
                 yield _failed_request_answer(id_, request, reason)
 
 
-def _failed_request_answer(id_: RequestId, request: PendingRequest, reason: str) -> bytes:
+def _failed_request_answer(id_: JsonRpcRequestId, request: PendingRequest, reason: str) -> bytes:
     if request.method != "tools/call":
         return encode_json_rpc(id=id_, error={"code": -32603, "message": reason})
     # Since 2026-07-28 each request names the version, and each result has a type.

@@ -13,17 +13,17 @@ from pydantic import TypeAdapter
 
 from madeleine.memory.errors import AuthenticationFailed, ConnectionLost, InvalidInput, ServerError, ServerUnavailable
 from madeleine.server import __version__
-from madeleine.server.attach.client import OnProgress, ToolClient, report_progress
+from madeleine.server.attach.client import ToolClient, ToolProgressCallback, deliver_progress_notification
 from madeleine.server.attach.tool_calls import json_rpc_result
 from madeleine.server.settings.http import is_safe_url
 
-HTTP_MCP_VERSION = "2026-07-28"
+HTTP_CLIENT_MCP_VERSION = "2026-07-28"
 JSON_OBJECT_ADAPTER = TypeAdapter(dict[str, Any])
-HTTP_TIMEOUT = httpx2.Timeout(30, read=300)
+TOOL_CALL_HTTP_TIMEOUT = httpx2.Timeout(30, read=300)
 """Seconds. A patrol reports progress more often than it may be silent."""
 
 
-class HttpClient(ToolClient):
+class HttpToolClient(ToolClient):
     """A connection to a server over HTTP."""
 
     def __init__(self, http: httpx2.AsyncClient, url: str, name: str) -> None:
@@ -33,12 +33,12 @@ class HttpClient(ToolClient):
         self._ids = count(1)
 
     async def request(
-        self, method: str, params: Mapping[str, Any], on_progress: OnProgress | None = None
+        self, method: str, params: Mapping[str, Any], on_progress: ToolProgressCallback | None = None
     ) -> dict[str, Any]:
         id_ = next(self._ids)
         prefix = "io.modelcontextprotocol/"
         meta = {
-            f"{prefix}protocolVersion": HTTP_MCP_VERSION,
+            f"{prefix}protocolVersion": HTTP_CLIENT_MCP_VERSION,
             f"{prefix}clientCapabilities": {},
             f"{prefix}clientInfo": {"name": self._name, "version": __version__},
         } | ({"progressToken": id_} if on_progress else {})
@@ -51,7 +51,7 @@ class HttpClient(ToolClient):
                     if "method" not in received:
                         return json_rpc_result(received)
                     if on_progress and received["method"] == "notifications/progress":
-                        await report_progress(received, on_progress)
+                        await deliver_progress_notification(received, on_progress)
         except (httpx2.ConnectError, httpx2.ConnectTimeout, httpx2.UnsupportedProtocol, httpx2.InvalidURL) as error:
             raise ServerUnavailable(f"{self._url} cannot be reached ({error}). Check server and address.") from error
         except (httpx2.TransportError, httpx2.StreamError) as error:
@@ -98,9 +98,9 @@ async def http_client(url: str, token: str, name: str) -> AsyncIterator[ToolClie
     `ServerUnavailable`."""
     if token and not is_safe_url(url):
         raise InvalidInput("The token would go unencrypted: write https://, or an address of this machine.")
-    headers = {"accept": "application/json, text/event-stream", "mcp-protocol-version": HTTP_MCP_VERSION}
+    headers = {"accept": "application/json, text/event-stream", "mcp-protocol-version": HTTP_CLIENT_MCP_VERSION}
     headers |= {"authorization": f"Bearer {token}"} if token else {}
-    async with httpx2.AsyncClient(headers=headers, timeout=HTTP_TIMEOUT) as http:
-        client = HttpClient(http, url, name)
+    async with httpx2.AsyncClient(headers=headers, timeout=TOOL_CALL_HTTP_TIMEOUT) as http:
+        client = HttpToolClient(http, url, name)
         await client.request("server/discover", {})
         yield client

@@ -13,13 +13,13 @@ from contextlib import suppress
 
 MAX_LINE_BYTES = 16 * 1024 * 1024
 """Limit of a JSON-RPC message; a longer line is skipped and answered with an error."""
-MAX_READ_BYTES = 64 * 1024
+MAX_STREAM_READ_BYTES = 64 * 1024
 """Read at once, at most."""
 PIPE_WRITE_BYTES = 4096
 """Bytes that a pipe which is ready takes without blocking."""
 
 
-ByteReader = Callable[[int], Awaitable[bytes]]
+ReadBytes = Callable[[int], Awaitable[bytes]]
 """Takes a limit; returns at most that many bytes, b"" at the end."""
 
 
@@ -51,17 +51,17 @@ class LineBuffer:
         return lines
 
 
-async def read_lines(read: ByteReader, max_bytes: int = MAX_LINE_BYTES) -> AsyncIterator[bytes | None]:
+async def read_lines(read: ReadBytes, max_bytes: int = MAX_LINE_BYTES) -> AsyncIterator[bytes | None]:
     """Each line as `LineBuffer` has it; the last one may have no end."""
     buffer = LineBuffer(max_bytes)
-    while chunk := await read(MAX_READ_BYTES):
+    while chunk := await read(MAX_STREAM_READ_BYTES):
         for line in buffer.feed(chunk):
             yield line
     for line in buffer.feed(b"\n"):
         yield line
 
 
-class InputPipe:
+class SelectableInput:
     """A descriptor to read from. On Windows, where only sockets can be watched, a thread reads it into one."""
 
     def __init__(self, fd: int) -> None:
@@ -77,18 +77,18 @@ class InputPipe:
     def read(self) -> bytes:
         """The bytes that have arrived; b"" at the end."""
         try:
-            return self._relay.recv(MAX_READ_BYTES) if self._relay else os.read(self._fd, MAX_READ_BYTES)
+            return self._relay.recv(MAX_STREAM_READ_BYTES) if self._relay else os.read(self._fd, MAX_STREAM_READ_BYTES)
         except ConnectionError:
             return b""
 
 
 def _copy_to_socket(fd: int, writer: socket.socket) -> None:
     with suppress(OSError), writer:
-        while data := os.read(fd, MAX_READ_BYTES):
+        while data := os.read(fd, MAX_STREAM_READ_BYTES):
             writer.sendall(data)
 
 
-class OutputPipe:
+class NonblockingOutput:
     """A descriptor to write to without waiting for a reader that does not read; `unsent` holds the remaining bytes."""
 
     def __init__(self, fd: int) -> None:

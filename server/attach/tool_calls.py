@@ -9,15 +9,15 @@ from contextlib import closing, contextmanager
 from pathlib import Path
 from typing import Any
 
-from madeleine.memory.errors import ERROR_META, ConnectionLost, ServerError, error_from_json
+from madeleine.memory.errors import ERROR_META_KEY, ConnectionLost, ServerError, error_from_json
 from madeleine.server import __version__
-from madeleine.server.attach.connector import HostRequest, connect_or_start
+from madeleine.server.attach.connector import HostRequest, connect_or_start_host
 
 MCP_VERSION_WITH_HANDSHAKE = "2025-11-25"
 """Version of MCP with the handshake that every host knows."""
 
 
-def initialize_params(name: str) -> dict[str, Any]:
+def mcp_initialize_params(name: str) -> dict[str, Any]:
     """Parameters of the MCP handshake for a client that calls itself `name`."""
     client = {"name": name, "version": __version__}
     return {"protocolVersion": MCP_VERSION_WITH_HANDSHAKE, "capabilities": {}, "clientInfo": client}
@@ -35,11 +35,11 @@ def json_rpc_result(answer: Mapping[str, Any]) -> dict[str, Any]:
     return result
 
 
-def structured_content_of(result: Mapping[str, Any]) -> dict[str, Any]:
+def structured_content_of_tool_result(result: Mapping[str, Any]) -> dict[str, Any]:
     """The structured content of a `tools/call` result. Raises the `MadeleineError` that the tool answered with."""
     if result.get("isError"):
         message = "".join(str(part.get("text", "")) for part in result.get("content", ()))
-        raise error_from_json((result.get("_meta") or {}).get(ERROR_META), message)
+        raise error_from_json((result.get("_meta") or {}).get(ERROR_META_KEY), message)
     content = result.get("structuredContent")
     return content if isinstance(content, dict) else {}
 
@@ -54,10 +54,10 @@ class BlockingHostClient:
 
     def __call__(self, tool: str, arguments: Mapping[str, Any]) -> dict[str, Any]:
         """The structured answer. Raises the `MadeleineError` that the tool answered with, `ConnectionLost`."""
-        return structured_content_of(self._request("tools/call", {"name": tool, "arguments": arguments}))
+        return structured_content_of_tool_result(self._request("tools/call", {"name": tool, "arguments": arguments}))
 
     def initialize(self, name: str) -> None:
-        self._request("initialize", initialize_params(name))
+        self._request("initialize", mcp_initialize_params(name))
         self._send(method="notifications/initialized")
 
     def _request(self, method: str, params: Mapping[str, Any]) -> dict[str, Any]:
@@ -83,7 +83,7 @@ class BlockingHostClient:
 
 
 @contextmanager
-def blocking_host_client(
+def open_blocking_host_client(
     data_dir: Path, environment: Mapping[str, str], settings: Mapping[str, str], *, name: str, until: float
 ) -> Iterator[BlockingHostClient]:
     """Connect, starting a host if there is none. `settings` as in `HostRequest`. `until`, by the monotonic
@@ -91,7 +91,7 @@ def blocking_host_client(
     cancelled, cancel = socket.socketpair()
     with cancelled, cancel:
         request = HostRequest(settings=settings)
-        connection = connect_or_start(data_dir, environment, request, cancelled=cancelled, until=until)
+        connection = connect_or_start_host(data_dir, environment, request, cancelled=cancelled, until=until)
     with closing(connection):
         calls = BlockingHostClient(connection)
         calls.initialize(name)

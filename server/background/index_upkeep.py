@@ -15,7 +15,7 @@ from typing import Protocol
 from madeleine.memory.embedding import Embedder
 from madeleine.memory.errors import EmbeddingUnavailable, IndexNeedsRebuild, IndexUnavailable, StorageFull
 from madeleine.memory.index import Index
-from madeleine.memory.ingest.index_keeper import IndexKeeper, Progress, Scrubber
+from madeleine.memory.ingest.index_keeper import ErasedBytesScrubber, IndexKeeper, Progress
 from madeleine.memory.model import MemoryId
 from madeleine.server.settings.settings import Settings
 from madeleine.storage.qdrant.schema import IndexFingerprint
@@ -26,18 +26,18 @@ logger = logging.getLogger(__name__)
 CATCH_UP_SECONDS = 2.0
 """After a store: time in which more stores may follow, before the index is made durable and the marks are cleared."""
 EMBED_RETRY_SECONDS = 60.0
-ERASE_RETRY_SECONDS = 60.0
-OPTIMIZE_AFTER = 2_000
+FILE_ERASURE_RETRY_SECONDS = 60.0
+MIN_NEW_MEMORIES_TO_OPTIMIZE = 2_000
 """New memories in the index from which an optimisation pays; fewer are searched by brute force in less than a
 millisecond."""
 INDEX_FOLDER = "index"
-INDEX_BUILT_SETTING = "index_built"
+COMPLETED_INDEX_PLACE_SETTING = "index_built"
 """The ledger's setting for the place of the completed index; an incomplete one is rebuilt."""
-COLLECTION_SETTING = "collection"
+QDRANT_COLLECTION_SETTING = "collection"
 """The ledger's setting for its collection on a Qdrant server."""
 
 
-class TextModel(Embedder, Protocol):
+class LazyEmbedder(Embedder, Protocol):
     """Embeds texts and counts their tokens; loaded at its first use."""
 
     async def dimension(self) -> int:
@@ -52,7 +52,7 @@ class IndexUpkeep:
     """`wake` is called after each write. `run` goes on until it is cancelled."""
 
     def __init__(
-        self, keeper: IndexKeeper, index: Index, warm_up: Callable[[], Awaitable[None]], scrubber: Scrubber
+        self, keeper: IndexKeeper, index: Index, warm_up: Callable[[], Awaitable[None]], scrubber: ErasedBytesScrubber
     ) -> None:
         self.keeper = keeper
         self.scrubber = scrubber
@@ -60,7 +60,7 @@ class IndexUpkeep:
         self._warm_up = warm_up
         self._written = asyncio.Event()
         self._vectors_wanted = asyncio.Event()
-        self._changes = OPTIMIZE_AFTER
+        self._changes = MIN_NEW_MEMORIES_TO_OPTIMIZE
         """Since the last optimisation; at the start one may pay: the index is new, or its last process was killed."""
 
     def wake(self) -> None:
@@ -94,12 +94,12 @@ class IndexUpkeep:
             tasks.create_task(_repeat_work(self._keep_index, "updating the index", CATCH_UP_SECONDS, unavailable))
             tasks.create_task(_repeat_work(self._fill_in_vectors, "adding missing vectors", EMBED_RETRY_SECONDS))
             tasks.create_task(
-                _repeat_work(self._erase, "erasing forgotten memories from the files", ERASE_RETRY_SECONDS)
+                _repeat_work(self._erase, "erasing forgotten memories from the files", FILE_ERASURE_RETRY_SECONDS)
             )
 
     async def _keep_index(self) -> None:
         self._changes += await self.keeper.catch_up()
-        if self._changes >= OPTIMIZE_AFTER:
+        if self._changes >= MIN_NEW_MEMORIES_TO_OPTIMIZE:
             self._changes = 0
             await self._index.optimize()
         await self._written.wait()
@@ -110,7 +110,7 @@ class IndexUpkeep:
         await self.scrubber.requested()
         try:
             if await self.scrubber.run():
-                self._changes = OPTIMIZE_AFTER  # the index was rewritten, without its graph
+                self._changes = MIN_NEW_MEMORIES_TO_OPTIMIZE  # the index was rewritten, without its graph
                 self.wake()
         except Exception:  # the marks are still there
             self.scrubber.request()
@@ -148,14 +148,14 @@ async def _repeat_work(
         await asyncio.sleep(retry_seconds)
 
 
-async def open_index(
-    settings: Settings, ledger: Ledger, embedder: TextModel, *, rebuild: bool, progress: Progress | None
+async def open_synchronized_index(
+    settings: Settings, ledger: Ledger, embedder: LazyEmbedder, *, rebuild: bool, progress: Progress | None
 ) -> tuple[Index, IndexKeeper]:
     """The index, equal to the ledger: caught up from its pending marks, or rebuilt if it is damaged, incomplete, of
     another model, in another place than before, or differs from the ledger in the number of memories."""
     fingerprint = IndexFingerprint(embedder.model, await embedder.dimension())
     place, open_there = await _index_place(settings, ledger, fingerprint)
-    if not rebuild and await ledger.index_source.setting(INDEX_BUILT_SETTING) == place:
+    if not rebuild and await ledger.index_source.setting(COMPLETED_INDEX_PLACE_SETTING) == place:
         try:
             async with _closed_on_error(await open_there(anew=False)) as index:
                 keeper = IndexKeeper(ledger.index_source, index, embedder)
@@ -166,12 +166,12 @@ async def open_index(
                 return index, keeper
         except IndexNeedsRebuild as error:
             logger.warning("rebuilding the index from the ledger: %s", error)
-    await ledger.index_source.set_setting(INDEX_BUILT_SETTING, None)
+    await ledger.index_source.set_setting(COMPLETED_INDEX_PLACE_SETTING, None)
     async with _closed_on_error(await open_there(anew=True)) as index:
         keeper = IndexKeeper(ledger.index_source, index, embedder)
         await keeper.rebuild(progress)
         await keeper.catch_up()
-        await ledger.index_source.set_setting(INDEX_BUILT_SETTING, place)
+        await ledger.index_source.set_setting(COMPLETED_INDEX_PLACE_SETTING, place)
         return index, keeper
 
 
@@ -184,15 +184,15 @@ async def _index_place(
 
         path = settings.data_dir / INDEX_FOLDER
         return "edge", lambda anew: (EdgeIndex.create_anew if anew else EdgeIndex.open)(path, fingerprint)
-    from madeleine.storage.qdrant.server import ServerIndex
+    from madeleine.storage.qdrant.server import QdrantServerIndex
 
     # One for each ledger: a rebuild drops it first.
-    collection = await ledger.index_source.setting(COLLECTION_SETTING)
+    collection = await ledger.index_source.setting(QDRANT_COLLECTION_SETTING)
     if collection is None:
         collection = f"madeleine-{uuid.uuid4().hex}"
-        await ledger.index_source.set_setting(COLLECTION_SETTING, collection)
+        await ledger.index_source.set_setting(QDRANT_COLLECTION_SETTING, collection)
     url = settings.qdrant_url
-    return url, partial(ServerIndex.open, url, fingerprint, collection=collection)
+    return url, partial(QdrantServerIndex.open, url, fingerprint, collection=collection)
 
 
 @asynccontextmanager

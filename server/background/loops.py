@@ -16,20 +16,20 @@ from madeleine.memory.model import BeingId, Scope
 from madeleine.memory.patrol_records import RecentActivity
 from madeleine.patrol.report import PATROL_STEP_SYMBOLS, PatrolReport
 from madeleine.patrol.run import PatrolEvent
-from madeleine.patrol.triggers import PatrolTrigger, PatrolTriggers, due_trigger
+from madeleine.patrol.triggers import PatrolTrigger, PatrolTriggerConfig, due_patrol_trigger
 from madeleine.server.settings.settings import Settings
 
 if TYPE_CHECKING:
-    from madeleine.memory.watch.thread import PollResult
+    from madeleine.memory.watch.thread import ThreadPollResult
 
 logger = logging.getLogger(__name__)
 
-STOP_GRACE_SECONDS = 2.0
+POLL_STOP_GRACE_SECONDS = 2.0
 """How long a poll may still take when the process stops; then it is cancelled."""
 
 
 class PollingLoop(ABC):
-    """`run` goes on until it is cancelled; `stop` cancels it when it is idle, or after `STOP_GRACE_SECONDS`."""
+    """`run` goes on until it is cancelled; `stop` cancels it when it is idle, or after `POLL_STOP_GRACE_SECONDS`."""
 
     cancelled_message: str
     """Logged when a poll is cancelled."""
@@ -59,7 +59,7 @@ class PollingLoop(ABC):
         """Stop the task `running` that `run` runs in."""
         self._stopping = True
         try:
-            async with asyncio.timeout(STOP_GRACE_SECONDS):
+            async with asyncio.timeout(POLL_STOP_GRACE_SECONDS):
                 await self.wait_until_idle()
         except TimeoutError:
             logger.info("%s", self.cancelled_message)
@@ -76,13 +76,13 @@ class PollingLoop(ABC):
             await self.stop(task)
 
 
-class PolledThread(Protocol):
+class PollableMemoryThread(Protocol):
     """`memory.watch.thread.MemoryThread`, as far as it is needed here."""
 
     @property
     def new_messages(self) -> asyncio.Event: ...
 
-    async def poll(self, language: LanguageModel | None) -> PollResult: ...
+    async def poll(self, language: LanguageModel | None) -> ThreadPollResult: ...
 
 
 class MemoryThreadLoop(PollingLoop):
@@ -92,7 +92,7 @@ class MemoryThreadLoop(PollingLoop):
 
     def __init__(
         self,
-        thread: Callable[[], PolledThread | None],
+        thread: Callable[[], PollableMemoryThread | None],
         language: Callable[[], AbstractAsyncContextManager[LanguageModel | None]],
         *,
         seconds: float,
@@ -126,7 +126,7 @@ class MemoryThreadLoop(PollingLoop):
                 await thread.new_messages.wait()
 
 
-def _log_poll(result: PollResult) -> bool:
+def _log_poll(result: ThreadPollResult) -> bool:
     """Log what the poll did; return whether more is left to read."""
     counts = result.counts
     if any(counts[name] for name in ("asked", "stored", "failed", "abandoned")):
@@ -134,7 +134,7 @@ def _log_poll(result: PollResult) -> bool:
     return result.more
 
 
-def is_thread_enabled(settings: Settings) -> bool:
+def is_memory_thread_enabled(settings: Settings) -> bool:
     """Whether the memory thread runs: by default only with a language model (spec T1)."""
     if settings.thread == "off":
         return False
@@ -149,15 +149,15 @@ def is_thread_enabled(settings: Settings) -> bool:
     return settings.thread == "on"
 
 
-SCHEDULE_CLIENT_NAME = "madeleine schedule"
+AUTOMATIC_PATROL_CLIENT_NAME = "madeleine schedule"
 MINIMUM_INTERVAL = timedelta(hours=1)
 """Between two automatic patrols of one being, failed ones included: an import of thousands is one event, and must not
 age everything by many cycles; and what fails is not retried in a loop."""
-LanguageModelLease = Callable[[], AbstractAsyncContextManager[LanguageModel | None]]
+LendLanguageModel = Callable[[], AbstractAsyncContextManager[LanguageModel | None]]
 """Lends this process's own language model for one patrol; None where there is none."""
 
 
-class ActivityLedger(Protocol):
+class RecentActivityReader(Protocol):
     async def recent_activity(self) -> list[RecentActivity]:
         """Of every being with activity since its last patrol.
 
@@ -167,8 +167,8 @@ class ActivityLedger(Protocol):
         """
 
 
-class AutomaticPatrol(Protocol):
-    """`patrol.run.Patrol`, as far as it is needed here."""
+class PatrolRunner(Protocol):
+    """`patrol.run.RunPatrols`, as far as it is needed here."""
 
     def is_running(self, being_id: BeingId) -> bool: ...
 
@@ -177,18 +177,18 @@ class AutomaticPatrol(Protocol):
     ) -> PatrolReport: ...
 
 
-class PatrolSchedule(PollingLoop):
+class AutomaticPatrolLoop(PollingLoop):
     cancelled_message = "a patrol was running and is rolled back, for the process ends"
 
     def __init__(
         self,
-        triggers: PatrolTriggers,
-        opened: Callable[[], tuple[ActivityLedger, AutomaticPatrol] | None],
+        triggers: PatrolTriggerConfig,
+        opened: Callable[[], tuple[RecentActivityReader, PatrolRunner] | None],
         *,
         now: Callable[[], datetime],
         wait: Callable[[], Awaitable[object]],
         last_call: Callable[[], datetime | None] = lambda: None,
-        language: LanguageModelLease = nullcontext,
+        language: LendLanguageModel = nullcontext,
     ) -> None:
         """`opened` returns None while the memory is not open. `now` is in this machine's time zone. `wait` comes before
         each poll, also before the first: calls are answered before patrols start."""
@@ -223,11 +223,11 @@ class PatrolSchedule(PollingLoop):
         for activity in activities:
             if activity.being_id in patrolled or now < self._not_before.get(activity.being_id, now):
                 continue
-            if trigger := due_trigger(now, activity, self._triggers, last_call=self._last_call()):
+            if trigger := due_patrol_trigger(now, activity, self._triggers, last_call=self._last_call()):
                 return activity, trigger
         return None
 
-    async def _patrol(self, patrol: AutomaticPatrol, activity: RecentActivity, trigger: PatrolTrigger) -> None:
+    async def _patrol(self, patrol: PatrolRunner, activity: RecentActivity, trigger: PatrolTrigger) -> None:
         being_id = activity.being_id
         try:
             async with self._language() as language:
@@ -235,14 +235,14 @@ class PatrolSchedule(PollingLoop):
                     return
                 self._not_before[being_id] = self._now() + MINIMUM_INTERVAL
                 logger.info("an automatic patrol begins (trigger: %s; %d new memories)", trigger, activity.stored)
-                await patrol(Scope(being_id, SCHEDULE_CLIENT_NAME), language=language, offer_pending=False)
+                await patrol(Scope(being_id, AUTOMATIC_PATROL_CLIENT_NAME), language=language, offer_pending=False)
         except Exception:
             logger.exception("an automatic patrol failed; retrying in %s at the earliest", MINIMUM_INTERVAL)
 
 
-def configured_triggers(settings: Settings) -> PatrolTriggers:
+def patrol_triggers_from_settings(settings: Settings) -> PatrolTriggerConfig:
     idle = settings.patrol_after_idle_minutes
-    return PatrolTriggers(
+    return PatrolTriggerConfig(
         after_memories=settings.patrol_after_memories,
         at_hour=settings.patrol_at_hour,
         after_idle=timedelta(minutes=idle) if idle else None,

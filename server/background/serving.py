@@ -14,18 +14,18 @@ from typing import TYPE_CHECKING
 
 from madeleine.memory.errors import MadeleineError
 from madeleine.server.background.loops import (
+    AutomaticPatrolLoop,
     MemoryThreadLoop,
     PatrolEventBroadcast,
-    PatrolSchedule,
     PollingLoop,
-    configured_triggers,
-    is_thread_enabled,
+    is_memory_thread_enabled,
+    patrol_triggers_from_settings,
 )
 from madeleine.server.mcp.lines import FINISH_SECONDS
 from madeleine.server.settings.settings import Settings
-from madeleine.server.wiring.language_models import LanguageModels
-from madeleine.storage.resources import use_few_arenas
-from madeleine.tools.tool import UseCases
+from madeleine.server.wiring.language_models import LanguageModelPool
+from madeleine.storage.resources import limit_malloc_arenas
+from madeleine.tools.tool import ToolUseCases
 
 if TYPE_CHECKING:
     from madeleine.server.wiring.open_memory import OpenMemory
@@ -34,11 +34,11 @@ if TYPE_CHECKING:
 
 logger = logging.getLogger(__name__)
 
-OPENING_DELAY_SECONDS = 0.3
+MEMORY_OPENING_DELAY_SECONDS = 0.3
 """From the start to opening, unless a call comes first: time to answer a client's handshake and list the tools."""
 
 
-class LazyMemory:
+class LazilyOpenedMemory:
     """A failure to open is raised in the call that needs the memory; the next call tries again, for the cause may be
     gone: another process that owned it, or a full disk."""
 
@@ -53,9 +53,9 @@ class LazyMemory:
         self.last_call: datetime | None = None
         """When the use cases were last needed; UTC."""
 
-    async def __aenter__(self) -> LazyMemory:
-        use_few_arenas()  # before there are threads
-        self._timer = asyncio.get_running_loop().call_later(OPENING_DELAY_SECONDS, self._begin)
+    async def __aenter__(self) -> LazilyOpenedMemory:
+        limit_malloc_arenas()  # before there are threads
+        self._timer = asyncio.get_running_loop().call_later(MEMORY_OPENING_DELAY_SECONDS, self._begin)
         return self
 
     async def __aexit__(self, *exception: object) -> None:
@@ -88,7 +88,7 @@ class LazyMemory:
         task = self._opening
         return task.result() if task and task.done() and not task.cancelled() and task.exception() is None else None
 
-    async def use_cases(self) -> UseCases:
+    async def use_cases(self) -> ToolUseCases:
         """Raises what opening raised."""
         self.last_call = datetime.now(UTC)
         return (await asyncio.shield(self._begin())).use
@@ -104,8 +104,8 @@ def _log_opening_failure(task: asyncio.Task[OpenMemory]) -> None:
 class ServedMemory:
     """A memory with its language models, and the loops of scheduled patrols and of the memory thread."""
 
-    models: LanguageModels
-    memory: LazyMemory
+    models: LanguageModelPool
+    memory: LazilyOpenedMemory
     loops: tuple[PollingLoop, ...]
 
     async def wait_until_idle(self) -> None:
@@ -114,11 +114,15 @@ class ServedMemory:
 
 
 @asynccontextmanager
-async def served_memory(settings: Settings) -> AsyncIterator[ServedMemory]:
+async def open_served_memory(settings: Settings) -> AsyncIterator[ServedMemory]:
     """The memory opens behind the first answers; on exit the loops end before it closes."""
-    async with LanguageModels(settings) as models, LazyMemory(settings) as memory, AsyncExitStack() as running:
-        patrols = PatrolSchedule(
-            configured_triggers(settings),
+    async with (
+        LanguageModelPool(settings) as models,
+        LazilyOpenedMemory(settings) as memory,
+        AsyncExitStack() as running,
+    ):
+        patrols = AutomaticPatrolLoop(
+            patrol_triggers_from_settings(settings),
             lambda: (memory.opened.ledger.patrols, memory.opened.use.patrol) if memory.opened else None,
             now=lambda: datetime.now().astimezone(),
             wait=lambda: asyncio.sleep(settings.patrol_check_seconds),
@@ -132,6 +136,6 @@ async def served_memory(settings: Settings) -> AsyncIterator[ServedMemory]:
         )
         if settings.patrol_auto:
             await running.enter_async_context(patrols.running("scheduled patrols"))
-        if is_thread_enabled(settings):
+        if is_memory_thread_enabled(settings):
             await running.enter_async_context(thread.running("memory thread"))
         yield ServedMemory(models, memory, (patrols, thread))

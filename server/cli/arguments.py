@@ -6,11 +6,11 @@ import argparse
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
-from madeleine.memory.model import ROLES
+from madeleine.memory.model import CALLER_ROLES
 from madeleine.server import __version__
 
-PROFILE_KINDS = "soul, partner_rules, preferences, relationships, tools, map, knowledge or notes"
-HOOK_TIMEOUT_SECONDS = 8.0
+PROFILE_KINDS_HELP = "soul, partner_rules, preferences, relationships, tools, map, knowledge or notes"
+DEFAULT_OBSERVE_TIMEOUT_SECONDS = 8.0
 """Default time limit of `madeleine observe`."""
 OPTIONAL_FLAG: dict[str, Any] = {"action": "store_true", "default": argparse.SUPPRESS}
 """An option that may stand before or behind a subcommand, whose default would overwrite it; see `set_defaults`."""
@@ -21,7 +21,7 @@ if TYPE_CHECKING:
 
 def parse_command_line(argv: Sequence[str] | None) -> argparse.Namespace:
     """`command` is always set. Raises `SystemExit`."""
-    grammar = command_line_parser()
+    grammar = build_command_line_parser()
     arguments = grammar.parse_args(argv)
     arguments.command = arguments.command or "serve"
     if not arguments.http and (arguments.sse or hasattr(arguments, "http_host") or hasattr(arguments, "http_port")):
@@ -29,7 +29,7 @@ def parse_command_line(argv: Sequence[str] | None) -> argparse.Namespace:
     return arguments
 
 
-def command_line_parser() -> argparse.ArgumentParser:
+def build_command_line_parser() -> argparse.ArgumentParser:
     serving, json = _serving_options(), argparse.ArgumentParser(add_help=False)
     json.add_argument("--json", **OPTIONAL_FLAG, help="print JSON; audit entries and watched events one per line")
     grammar = argparse.ArgumentParser(
@@ -119,7 +119,7 @@ def _add_token(commands: Commands) -> None:
     verbs = token.add_subparsers(dest="verb", metavar="verb", required=True)
     add = verbs.add_parser("create", help="make a token and print it, once").add_argument
     add("--being", help="whose memory it opens (default: the setting)")
-    add("--role", choices=ROLES, default="agent", help="the role of its holder (default: agent)")
+    add("--role", choices=CALLER_ROLES, default="agent", help="the role of its holder (default: agent)")
     add("--read-only", action="store_true", help="only tools that change nothing")
     add("--name", default="", help="its purpose, shown in the list")
     add("--expires", help="a date (2027-01-31), a moment with its time, or a number of days (90d)")
@@ -143,7 +143,7 @@ def _add_observe(commands: Commands) -> None:
     add("--key", metavar="K", help="with --role: recorded once, however often it is sent")
     add("--recall", action="store_true", help="print the memories that match the user's message")
     text = "give up after S seconds (default 8)"
-    add("--timeout", metavar="S", type=_timeout_seconds, default=HOOK_TIMEOUT_SECONDS, help=text)
+    add("--timeout", metavar="S", type=_timeout_seconds, default=DEFAULT_OBSERVE_TIMEOUT_SECONDS, help=text)
     add("--strict", action="store_true", help="exit with 1 if it was not recorded")
 
 
@@ -177,11 +177,11 @@ def _add_profile(commands: Commands, json: argparse.ArgumentParser) -> None:
     profile = commands.add_parser("profile", help="show and change who the being is: soul, rules, preferences, notes")
     verbs = profile.add_subparsers(dest="verb", metavar="verb", required=True)
     show = verbs.add_parser("show", parents=[json], help="list entries, all or of one kind")
-    show.add_argument("kind", nargs="?", help=PROFILE_KINDS)
+    show.add_argument("kind", nargs="?", help=PROFILE_KINDS_HELP)
     show.add_argument("name", nargs="?", help="only this entry")
     text = "write an entry, in place of the one of that name; or leave a note"
     add = verbs.add_parser("set", help=text).add_argument
-    add("kind", help=PROFILE_KINDS)
+    add("kind", help=PROFILE_KINDS_HELP)
     add("name", help="the entry's name; for a note its type, as todo")
     add("value", nargs="?", help="its text")
     add("--file", metavar="F", help="read the text from a file; - for standard input")
@@ -191,7 +191,7 @@ def _add_profile(commands: Commands, json: argparse.ArgumentParser) -> None:
         add("name", help="the entry's name")
     text = "remove an entry; a preference with its memory, which is forgotten"
     add = verbs.add_parser("remove", help=text).add_argument
-    add("kind", help=PROFILE_KINDS)
+    add("kind", help=PROFILE_KINDS_HELP)
     add("name", help="the entry's name; for a note its id")
     done = verbs.add_parser("done", help="mark a note as done")
     done.add_argument("name", help="the note's id, as `madeleine profile show` shows it")

@@ -25,8 +25,8 @@ from madeleine.server import EXIT_FAILURE
 from madeleine.server.cli.output import byte_progress, redaction_note
 from madeleine.server.settings.settings import Settings
 from madeleine.server.wiring.clocks import utc_now
-from madeleine.server.wiring.data_directory import ledger_alone
-from madeleine.server.wiring.open_memory import configured_redaction
+from madeleine.server.wiring.data_directory import open_ledger_without_index
+from madeleine.server.wiring.open_memory import redaction_from_settings
 
 EXPORT_READ_CHARS = 1024 * 1024
 _CONVERSATIONS_FILE = re.compile(r"(?:.*/)?conversations(?:[-_]\d+)?\.json")
@@ -35,9 +35,9 @@ _CONVERSATIONS_FILE = re.compile(r"(?:.*/)?conversations(?:[-_]\d+)?\.json")
 
 async def import_command(settings: Settings, arguments: argparse.Namespace) -> int:
     """The exit code: 1 if some could not be read. Raises `InvalidInput` for a file that is no export."""
-    async with ledger_alone(settings) as ledger:
-        observe = Observe(ledger.conversations, now=utc_now, redact=configured_redaction(settings))
-        importer = Importer(observe, settings, remember=arguments.remember)
+    async with open_ledger_without_index(settings) as ledger:
+        observe = Observe(ledger.conversations, now=utc_now, redact=redaction_from_settings(settings))
+        importer = ConversationImporter(observe, settings, remember=arguments.remember)
         is_complete = False
         try:
             for file in arguments.files:
@@ -50,7 +50,7 @@ async def import_command(settings: Settings, arguments: argparse.Namespace) -> i
     return EXIT_FAILURE if importer.unreadable else 0
 
 
-class Importer:
+class ConversationImporter:
     """Counts `conversations` and `messages` that were new, and conversations that were `known` or `empty`."""
 
     def __init__(self, observe: Observe, settings: Settings, *, remember: bool) -> None:
@@ -67,14 +67,14 @@ class Importer:
         """Raises `InvalidInput` if it holds no readable conversation."""
         imported_before, unreadable_before = self.counts.total(), len(self.unreadable)
         with ExitStack() as stack:
-            with translate_read_errors(path):
-                exports = open_export(path, stack)
+            with raise_read_errors_as_invalid_input(path):
+                exports = open_conversation_export(path, stack)
             show = stack.enter_context(byte_progress(sum(size for _, size, _ in exports)))
             for name, _, binary in exports:
                 position = 0
                 chunks = iter(partial(io.TextIOWrapper(binary, encoding="utf-8-sig").read, EXPORT_READ_CHARS), "")
                 exported = read_conversations(chunks, max_text_chars=self._max_text_chars)
-                next_conversation = translate_read_errors(path)(partial(next, exported, None))
+                next_conversation = raise_read_errors_as_invalid_input(path)(partial(next, exported, None))
                 # In a thread: JSON of some megabytes takes a while.
                 while (conversation := await asyncio.to_thread(next_conversation)) is not None:
                     if isinstance(conversation, UnreadableConversation):
@@ -115,7 +115,7 @@ class Importer:
             print(f"madeleine: left out {reason}", file=sys.stderr)
 
 
-def open_export(path: Path, stack: ExitStack) -> list[tuple[str, int, IO[bytes]]]:
+def open_conversation_export(path: Path, stack: ExitStack) -> list[tuple[str, int, IO[bytes]]]:
     """(name, bytes, content) of the conversations in an export, a .zip or a file out of one; `stack` closes them."""
     if not zipfile.is_zipfile(path):
         return [(path.name, path.stat().st_size, stack.enter_context(path.open("rb")))]
@@ -127,7 +127,7 @@ def open_export(path: Path, stack: ExitStack) -> list[tuple[str, int, IO[bytes]]
 
 
 @contextmanager
-def translate_read_errors(path: Path) -> Iterator[None]:
+def raise_read_errors_as_invalid_input(path: Path) -> Iterator[None]:
     """Raise errors of files, archives and JSON as `InvalidInput`."""
     try:
         yield

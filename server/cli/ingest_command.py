@@ -30,17 +30,17 @@ from pydantic import TypeAdapter, ValidationError
 from madeleine.memory.errors import ConnectionLost, InvalidInput, MadeleineError
 from madeleine.memory.model import Category
 from madeleine.memory.text.normalization import storable_text
-from madeleine.memory.text.sentences import best_cut
+from madeleine.memory.text.sentences import best_cut_position
 from madeleine.server import EXIT_FAILURE
 from madeleine.server.attach.client import HostClient
 from madeleine.server.cli.output import ShowBytes, byte_progress, host_tool, print_json, printable, redaction_note
 from madeleine.server.settings.settings import Settings
 
-MAX_PART_CHARS = 16_000
+MAX_DOCUMENT_PART_CHARS = 16_000
 """Of a part: about 30 chunks, for which the model takes a second; a recall in the meantime waits no longer."""
-MAX_PARTS_IN_FLIGHT = 3
+MAX_DOCUMENT_PARTS_IN_FLIGHT = 3
 CONNECTION_LOST_HINT = "Run the same command again: it continues where it stopped."
-STATUS_LABELS = {
+CHUNK_STATUS_LABELS = {
     "stored": "stored",
     "reinforced": "known already and reinforced",
     "dropped": "not worth keeping",
@@ -69,18 +69,18 @@ class IngestFileReport:
         if answer.get("repeated"):
             self.counts["already"] += len(answer["chunks"])
             return
-        self.counts.update({status: answer.get(status, 0) for status in STATUS_LABELS})
+        self.counts.update({status: answer.get(status, 0) for status in CHUNK_STATUS_LABELS})
         self.redacted.update(answer.get("redacted", {}))
         self.notice = answer.get("notice", self.notice)
 
     def as_json(self) -> dict[str, Any]:
-        counts = {status: self.counts[status] for status in STATUS_LABELS}
+        counts = {status: self.counts[status] for status in CHUNK_STATUS_LABELS}
         optional = {"redacted": dict(self.redacted), "notice": self.notice, "without_text": self.without_text}
         present = {name: value for name, value in optional.items() if value}
         return {"file": self.file, "parts": self.parts} | counts | present
 
     def counts_text(self) -> str:
-        counts = ((self.counts[status], label) for status, label in STATUS_LABELS.items())
+        counts = ((self.counts[status], label) for status, label in CHUNK_STATUS_LABELS.items())
         return ", ".join(f"{count} {label}" for count, label in counts if count) or "nothing"
 
     def summary(self) -> str:
@@ -104,19 +104,19 @@ async def ingest_command(settings: Settings, arguments: argparse.Namespace) -> i
     try:
         with ExitStack() as stack:
             # All are opened before the first is read.
-            files = [stack.enter_context(open_file(name)) for name in arguments.files]
+            files = [stack.enter_context(open_file_or_stdin(name)) for name in arguments.files]
             show = stack.enter_context(byte_progress(sum(os.fstat(file.fileno()).st_size for file in files)))
             async with host_tool(
                 settings, "ingest", command="madeleine ingest", when_lost=CONNECTION_LOST_HINT
             ) as call:
-                most_chars = min(await max_text_chars(call), MAX_PART_CHARS)
+                most_chars = min(await max_text_chars(call), MAX_DOCUMENT_PART_CHARS)
                 for path, file in zip(arguments.files, files, strict=True):
                     name = "standard input" if path == "-" else path
                     reports.append(IngestFileReport(name))
                     document = Document(file, name, about=key_prefix, most_chars=most_chars)
                     await ingest_document(call, document, reports[-1], show, defaults)
     except (MadeleineError, ExceptionGroup) as error:
-        print_reports([report for report in reports if report.parts], as_json=arguments.json)
+        print_ingest_reports([report for report in reports if report.parts], as_json=arguments.json)
         reason: Exception = error
         while isinstance(reason, ExceptionGroup):
             reason = reason.exceptions[0]
@@ -124,11 +124,11 @@ async def ingest_command(settings: Settings, arguments: argparse.Namespace) -> i
             raise reason from error
         print(f"madeleine: {reason}", file=sys.stderr)
         return EXIT_FAILURE
-    print_reports(reports, as_json=arguments.json)
+    print_ingest_reports(reports, as_json=arguments.json)
     return 0
 
 
-def print_reports(reports: list[IngestFileReport], *, as_json: bool) -> None:
+def print_ingest_reports(reports: list[IngestFileReport], *, as_json: bool) -> None:
     if as_json:
         print_json([report.as_json() for report in reports])
     else:
@@ -141,7 +141,7 @@ async def ingest_document(
 ) -> None:
     """`defaults`: arguments of the tool for parts that have none of their own. Raises `PartRefused`, `ConnectionLost`,
     in a group."""
-    slots = asyncio.Semaphore(MAX_PARTS_IN_FLIGHT)
+    slots = asyncio.Semaphore(MAX_DOCUMENT_PARTS_IN_FLIGHT)
     parts = document.parts()
 
     async def ingest(part: DocumentPart) -> None:
@@ -185,7 +185,7 @@ async def max_text_chars(call: HostClient) -> int:
     raise PartRefused("This connection may only read: unset MADELEINE_READ_ONLY and MADELEINE_EXCLUDE_TOOLS.")
 
 
-def open_file(name: str) -> IO[bytes]:
+def open_file_or_stdin(name: str) -> IO[bytes]:
     """Standard input for "-"."""
     try:
         return sys.stdin.buffer if name == "-" else Path(name).open("rb")
@@ -195,8 +195,8 @@ def open_file(name: str) -> IO[bytes]:
 
 FILE_READ_BYTES = 64 * 1024
 MAX_MESSAGE_LINE_BYTES = 16 * 1024 * 1024
-KEY_DIGITS = 40
-MAX_LABEL_CHARS = 200
+DOCUMENT_PART_KEY_DIGITS = 40
+MAX_MESSAGE_METADATA_CHARS = 200
 """Of a speaker, a time or a session."""
 _TEXT_FIELDS = ("text", "content", "message", "body")
 _SPEAKER_FIELDS = ("speaker", "author", "name", "sender", "role")
@@ -250,7 +250,7 @@ class Document:
 
     def _part(self, text: str, size: int, place: str, **about: str) -> DocumentPart:
         self._digest.update(json.dumps([text, about]).encode())
-        key = f"file-{self._digest.hexdigest()[:KEY_DIGITS]}"
+        key = f"file-{self._digest.hexdigest()[:DOCUMENT_PART_KEY_DIGITS]}"
         return DocumentPart(text=text, key=key, size=size, place=place, **about)
 
     # --- texts ----------------------------------------------------------------------------------------------------
@@ -272,7 +272,7 @@ class Document:
         for text in texts:
             buffer += text
             while len(buffer) > self._most_chars:
-                end = best_cut(buffer, self._most_chars)
+                end = best_cut_position(buffer, self._most_chars)
                 yield buffer[:end]
                 buffer = buffer[end:]
         if buffer:
@@ -348,7 +348,7 @@ def _first_value(message: Mapping[str, Any], names: tuple[str, ...]) -> Any:
 
 
 def _shortened(value: Any) -> str:
-    return storable_text(str(value).strip()[:MAX_LABEL_CHARS])
+    return storable_text(str(value).strip()[:MAX_MESSAGE_METADATA_CHARS])
 
 
 def _message_text(content: Any) -> str:

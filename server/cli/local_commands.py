@@ -18,20 +18,20 @@ from typing import get_args
 
 from pydantic import AnyHttpUrl, ValidationError
 
-from madeleine.memory.audit import AuditEntry, AuditEvent, AuditQuery
-from madeleine.memory.bearer_tokens import BearerToken, BearerTokenId
+from madeleine.memory.audit import AuditEntry, AuditEventKind, AuditQuery
+from madeleine.memory.bearer_tokens import BearerTokenId, BearerTokenRecord
 from madeleine.memory.errors import InvalidInput
 from madeleine.memory.ingest.notes import add_note
-from madeleine.memory.model import BeingId, Scope, parse_moment
+from madeleine.memory.model import BeingId, Scope, parse_iso_moment
 from madeleine.server.cli.output import console, print_json, printable, read_text, redaction_note
 from madeleine.server.http.tokens import generate_bearer, parse_being_id
 from madeleine.server.settings.settings import Settings
 from madeleine.server.wiring.clocks import utc_now
-from madeleine.server.wiring.data_directory import ledger_alone, open_token_ledger
-from madeleine.server.wiring.open_memory import configured_redaction
+from madeleine.server.wiring.data_directory import open_bearer_token_ledger, open_ledger_without_index
+from madeleine.server.wiring.open_memory import redaction_from_settings
 
-MAX_TOKEN_NAME_CHARS = 100
-MAX_IDS_PER_LINE = 3
+MAX_BEARER_TOKEN_NAME_CHARS = 100
+MAX_IDS_PER_AUDIT_LINE = 3
 """Ids of memories in a line of the audit; JSON has all."""
 
 
@@ -42,9 +42,9 @@ async def serve_command(settings: Settings, arguments: argparse.Namespace) -> No
 
         await serve_http_as_host(settings, sse=arguments.sse)
     else:
-        from madeleine.server.mcp.server import serve_stdio
+        from madeleine.server.mcp.server import serve_mcp_on_stdio
 
-        await serve_stdio(settings)
+        await serve_mcp_on_stdio(settings)
 
 
 async def config_command(settings: Settings, arguments: argparse.Namespace) -> None:
@@ -81,9 +81,9 @@ async def note_command(settings: Settings, arguments: argparse.Namespace) -> Non
     lines = [line for line in text.split("\n") if line.strip()]
     redacted: Counter[str] = Counter()
     scope = Scope(BeingId(settings.being), "madeleine note")
-    async with ledger_alone(settings) as ledger:
+    async with open_ledger_without_index(settings) as ledger:
         for line in lines:
-            note = await add_note(ledger.context, scope, line, now=utc_now(), redact=configured_redaction(settings))
+            note = await add_note(ledger.context, scope, line, now=utc_now(), redact=redaction_from_settings(settings))
             redacted.update(note.redacted)
     print(f"{len(lines)} notes wait for the next patrol of {settings.being!r}.")
     if redacted:
@@ -96,7 +96,7 @@ async def note_command(settings: Settings, arguments: argparse.Namespace) -> Non
 async def audit_command(settings: Settings, arguments: argparse.Namespace) -> None:
     """Print who did what to which memories, and when, oldest first (spec O4, O10). A host's recalls appear a second
     later."""
-    known_events = get_args(AuditEvent)
+    known_events = get_args(AuditEventKind)
     if arguments.event not in (None, *known_events):
         raise InvalidInput(f"--event: there is no {arguments.event!r}. Known are {', '.join(known_events)}.")
     query = AuditQuery(
@@ -106,7 +106,7 @@ async def audit_command(settings: Settings, arguments: argparse.Namespace) -> No
         until=_parse_moment_option("--until", arguments.until, end_of_day=True),
         limit=arguments.limit,
     )
-    async with ledger_alone(settings, create=False) as ledger:
+    async with open_ledger_without_index(settings, create=False) as ledger:
         entries, missing = await ledger.audit.audit(query), await ledger.audit.audit_missing()
     for entry in entries:
         print(_audit_json(entry) if arguments.json else _audit_line(entry))
@@ -120,7 +120,7 @@ def _audit_json(entry: AuditEntry) -> str:
 
 def _audit_line(entry: AuditEntry) -> str:
     caller = "/".join(part for part in (entry.being_id, entry.client, entry.role) if part)
-    ids = " ".join(entry.ids[:MAX_IDS_PER_LINE]) + (" …" if len(entry.ids) > MAX_IDS_PER_LINE else "")
+    ids = " ".join(entry.ids[:MAX_IDS_PER_AUDIT_LINE]) + (" …" if len(entry.ids) > MAX_IDS_PER_AUDIT_LINE else "")
     at = entry.at.isoformat(timespec="seconds")
     return printable(f"{entry.seq} {at} {entry.event} {caller} {entry.tool} ({len(entry.ids)}) {ids}")
 
@@ -128,7 +128,7 @@ def _audit_line(entry: AuditEntry) -> str:
 def _parse_moment_option(option: str, text: str | None, *, end_of_day: bool = False) -> datetime | None:
     if text is None:
         return None
-    moment = parse_moment(text)
+    moment = parse_iso_moment(text)
     if moment is None:
         raise InvalidInput(f"{option}: {text!r} is not a date; write it like 2026-03-01 or 2026-03-01T18:30.")
     whole_day = end_of_day and len(text) == len("2026-03-01")
@@ -144,7 +144,7 @@ async def token_command(settings: Settings, arguments: argparse.Namespace) -> No
     if arguments.verb == "create":
         await _create_token(settings, arguments, now)
         return
-    async with open_token_ledger(settings) as ledger:
+    async with open_bearer_token_ledger(settings) as ledger:
         if arguments.verb == "list":
             lines = [_token_line(token, now=now) for token in await ledger.all()]
             print("\n".join(lines) or "There are no tokens.")
@@ -158,15 +158,15 @@ async def _create_token(settings: Settings, arguments: argparse.Namespace, now: 
     being_id = parse_being_id(settings.being if arguments.being is None else arguments.being)
     if being_id is None:
         raise InvalidInput("--being: give 1 to 200 characters without control characters.")
-    if len(arguments.name) > MAX_TOKEN_NAME_CHARS or not arguments.name.isprintable():
-        raise InvalidInput(f"--name: give at most {MAX_TOKEN_NAME_CHARS} printable characters.")
+    if len(arguments.name) > MAX_BEARER_TOKEN_NAME_CHARS or not arguments.name.isprintable():
+        raise InvalidInput(f"--name: give at most {MAX_BEARER_TOKEN_NAME_CHARS} printable characters.")
     resource = arguments.resource or settings.resource
     try:
         AnyHttpUrl(resource)
     except ValidationError as error:
         raise InvalidInput(f"--resource: {resource!r} is not a URL; write https://memory.example.org/mcp.") from error
     id_, bearer, secret_hash = generate_bearer()
-    token = BearerToken(
+    token = BearerTokenRecord(
         id=id_,
         secret_hash=secret_hash,
         being_id=being_id,
@@ -175,15 +175,15 @@ async def _create_token(settings: Settings, arguments: argparse.Namespace, now: 
         resource=resource,
         name=arguments.name,
         created_at=now,
-        expires_at=parse_expiry(arguments.expires, now=now),
+        expires_at=parse_token_expiry(arguments.expires, now=now),
     )
-    async with open_token_ledger(settings) as ledger:
+    async with open_bearer_token_ledger(settings) as ledger:
         await ledger.add(token)
     print(f"Token {token.id} for {token.resource}; it is shown this once:", file=sys.stderr)
     print(bearer)
 
 
-def parse_expiry(written: str | None, *, now: datetime) -> datetime | None:
+def parse_token_expiry(written: str | None, *, now: datetime) -> datetime | None:
     """The end of the day in UTC for a date without a time. Raises `InvalidInput`."""
     if written is None:
         return None
@@ -193,7 +193,7 @@ def parse_expiry(written: str | None, *, now: datetime) -> datetime | None:
         elif re.fullmatch(r"[0-9]{4}-[0-9]{2}-[0-9]{2}", written):
             expires = datetime.fromisoformat(written).replace(tzinfo=UTC) + timedelta(days=1)
         else:
-            expires = parse_moment(written) or now
+            expires = parse_iso_moment(written) or now
     except (ValueError, OverflowError):
         expires = now
     if expires <= now:
@@ -201,7 +201,7 @@ def parse_expiry(written: str | None, *, now: datetime) -> datetime | None:
     return expires
 
 
-def _token_line(token: BearerToken, *, now: datetime) -> str:
+def _token_line(token: BearerTokenRecord, *, now: datetime) -> str:
     if token.revoked_at:
         state = f"revoked {token.revoked_at:%Y-%m-%d}"
     elif not token.valid(now):

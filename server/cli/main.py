@@ -15,9 +15,9 @@ from typing import Any
 
 from madeleine.memory.errors import MadeleineError, ServerUnavailable
 from madeleine.server import EXIT_FAILURE, EXIT_USAGE
-from madeleine.server.attach.connector import NoHost, host_is_running, query_host, stop_host, unresponsive_host_message
+from madeleine.server.attach.connector import NoHost, is_host_running, query_host, stop_host, unresponsive_host_message
 from madeleine.server.cli.arguments import parse_command_line
-from madeleine.server.settings.environment import data_directory, environment, madeleine_variables
+from madeleine.server.settings.environment import environment, madeleine_variables, resolve_data_directory
 
 
 def main(argv: Sequence[str] | None = None) -> int:
@@ -45,30 +45,30 @@ def run_command(arguments: argparse.Namespace) -> int:
 
         return observe_command(arguments)
     if arguments.command == "serve" and not (arguments.in_process or arguments.http):
-        return forward_to_host(arguments)
+        return run_forwarder(arguments)
     if arguments.command not in ("status", "stop"):
-        return run_with_settings(arguments)
-    data_dir = data_directory(madeleine_variables(environment()).get("data_dir"))
+        return run_command_with_settings(arguments)
+    data_dir = resolve_data_directory(madeleine_variables(environment()).get("data_dir"))
     if arguments.command == "status":
-        print_status(data_dir, as_json=arguments.json)
+        print_host_status(data_dir, as_json=arguments.json)
     else:
         stopped = stop_host(data_dir)
         print("Ended." if stopped else f"No process serves the memory in {data_dir}.")
     return 0
 
 
-def forward_to_host(arguments: argparse.Namespace) -> int:
+def run_forwarder(arguments: argparse.Namespace) -> int:
     """Forward standard input and output to the host of the data directory."""
-    from madeleine.server.attach.forwarder import forward_stdio
+    from madeleine.server.attach.forwarder import forward_stdio_to_host
 
     variables = environment()
     settings = madeleine_variables(variables) | {
-        name: str(value) for name, value in setting_overrides(arguments).items()
+        name: str(value) for name, value in setting_overrides_from_arguments(arguments).items()
     }
-    return forward_stdio(data_directory(settings.pop("data_dir", None)), variables, settings)
+    return forward_stdio_to_host(resolve_data_directory(settings.pop("data_dir", None)), variables, settings)
 
 
-def print_status(data_dir: Path, *, as_json: bool) -> None:
+def print_host_status(data_dir: Path, *, as_json: bool) -> None:
     """Print the process that owns the memory, and its clients. Raises `HostRefused`."""
     try:
         status = query_host(data_dir, "status")
@@ -76,7 +76,7 @@ def print_status(data_dir: Path, *, as_json: bool) -> None:
         status = {"data_dir": str(data_dir)}
     if as_json:
         print(json.dumps(status, indent=2))
-    elif "pid" not in status and host_is_running(data_dir):
+    elif "pid" not in status and is_host_running(data_dir):
         print(unresponsive_host_message(data_dir))
     elif "pid" not in status:
         print(f"No process serves the memory in {data_dir}; the next client starts one.")
@@ -88,7 +88,7 @@ def print_status(data_dir: Path, *, as_json: bool) -> None:
             print(f"  a client of being {client['being']!r} (madeleine {client['version']})")
 
 
-def run_with_settings(arguments: argparse.Namespace) -> int:
+def run_command_with_settings(arguments: argparse.Namespace) -> int:
     """Run the function `<command>_command`. Without an exit code of its own, it has succeeded."""
     import asyncio
     from importlib import import_module
@@ -96,7 +96,7 @@ def run_with_settings(arguments: argparse.Namespace) -> int:
     from madeleine.server.logs import start_logging
     from madeleine.server.settings.settings import read_settings
 
-    settings = read_settings(overrides=setting_overrides(arguments))
+    settings = read_settings(overrides=setting_overrides_from_arguments(arguments))
     start_logging(settings.log_level)
     os.umask(0o077)  # for all files that libraries create as well
     name = f"{arguments.command}_command"
@@ -106,7 +106,7 @@ def run_with_settings(arguments: argparse.Namespace) -> int:
     return asyncio.run(command(settings, arguments)) or 0
 
 
-def setting_overrides(arguments: argparse.Namespace) -> dict[str, Any]:
+def setting_overrides_from_arguments(arguments: argparse.Namespace) -> dict[str, Any]:
     """Settings from the command line, which win over the environment."""
     names = ("toolsets", "tools", "exclude_tools", "read_only", "http_host", "http_port")
     return {name: getattr(arguments, name) for name in names if hasattr(arguments, name)}

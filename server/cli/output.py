@@ -10,14 +10,14 @@ from pathlib import Path
 from typing import IO, TYPE_CHECKING
 
 from madeleine.memory.errors import InvalidInput
-from madeleine.server.attach.client import HostClient, host_client
+from madeleine.server.attach.client import HostClient, open_host_client
 from madeleine.server.settings.environment import environment, madeleine_variables
 from madeleine.server.settings.settings import Settings
 
 if TYPE_CHECKING:
     from rich.console import Console
 
-PIPED_WIDTH = 120
+PIPED_CONSOLE_WIDTH_CHARS = 120
 PROGRESS_LINE_SHARE = 0.1
 """Share of all bytes after which a line is printed, without a terminal."""
 PROGRESS_LINE_BYTES = 1_000_000
@@ -53,7 +53,7 @@ def console(file: IO[str] | None = None) -> Console:
     from rich.console import Console
 
     file = file or sys.stdout
-    return Console(file=file, highlight=False, markup=False, width=None if file.isatty() else PIPED_WIDTH)
+    return Console(file=file, highlight=False, markup=False, width=None if file.isatty() else PIPED_CONSOLE_WIDTH_CHARS)
 
 
 @contextmanager
@@ -84,7 +84,7 @@ def host_tool(
     settings: Settings, tool: str, *, command: str, when_lost: str
 ) -> AbstractAsyncContextManager[HostClient]:
     """Connect to the host as a client with one tool. Raises `HostRefused`; `when_lost` as in `HostClient`."""
-    return host_client(settings.data_dir, environment(), client_settings(tool), command, when_lost=when_lost)
+    return open_host_client(settings.data_dir, environment(), client_settings(tool), command, when_lost=when_lost)
 
 
 def client_settings(tool: str) -> dict[str, str]:

@@ -19,18 +19,18 @@ from madeleine.memory.errors import InvalidInput
 from madeleine.memory.model import BeingId, Scope
 from madeleine.memory.patrol_records import PatrolRun
 from madeleine.patrol.report import PATROL_STEPS, PatrolProgress
-from madeleine.server.attach.client import patrol_events, start_host
+from madeleine.server.attach.client import ensure_host_running, patrol_events
 from madeleine.server.attach.connector import NoHost
 from madeleine.server.cli.output import client_settings, console, host_tool, print_json, printable
 from madeleine.server.settings.environment import environment
-from madeleine.server.settings.fields import split_names
+from madeleine.server.settings.fields import split_comma_separated_names
 from madeleine.server.settings.settings import Settings
-from madeleine.server.wiring.data_directory import ledger_alone
+from madeleine.server.wiring.data_directory import open_ledger_without_index
 
-COMMAND_NAME = "madeleine patrol"
-RECONNECT_SECONDS = 1.0
+PATROL_CLIENT_NAME = "madeleine patrol"
+PATROL_WATCH_RECONNECT_SECONDS = 1.0
 
-ShowProgress = Callable[[float, float, str], None]
+ShowPatrolProgress = Callable[[float, float, str], None]
 """(done, total, message)."""
 
 
@@ -41,35 +41,35 @@ async def patrol_command(settings: Settings, arguments: argparse.Namespace) -> i
             raise InvalidInput("--watch stands alone, or with --json: it shows what patrols do and starts none.")
         await watch_patrols(settings, as_json=arguments.json)
     elif arguments.verb == "runs":
-        await print_runs(settings, limit=arguments.limit, as_json=arguments.json)
+        await print_patrol_runs(settings, limit=arguments.limit, as_json=arguments.json)
     elif arguments.verb == "undo":
         answer = await call_run_patrol(settings, {"undo": arguments.run})
         if arguments.json:
             print_json(answer)
         else:
-            counts = counts_text(answer.get("undone", {}), none="nothing was to be changed")
+            counts = nonzero_counts_as_text(answer.get("undone", {}), none="nothing was to be changed")
             print(f"The patrol {printable(arguments.run)} is undone: {counts}.")
     else:
         chosen: dict[str, Any] = {"dry_run": True} if arguments.dry_run else {}
         if arguments.steps is not None:
-            chosen["steps"] = parse_steps(arguments.steps)
+            chosen["steps"] = parse_patrol_steps(arguments.steps)
         report = await call_run_patrol(settings, chosen)
         if arguments.json:
             print_json(report)
         else:
-            print_report(console(), report)
+            print_patrol_report(console(), report)
         return 1 if any(step.get("failed") for step in report["steps"]) else 0
     return 0
 
 
-async def print_runs(settings: Settings, *, limit: int, as_json: bool) -> None:
+async def print_patrol_runs(settings: Settings, *, limit: int, as_json: bool) -> None:
     """From the ledger alone, as the audit: safe beside a running host, and it starts none."""
-    async with ledger_alone(settings, create=False) as ledger:
-        runs = await ledger.patrols.runs(Scope(BeingId(settings.being), COMMAND_NAME), limit=limit)
+    async with open_ledger_without_index(settings, create=False) as ledger:
+        runs = await ledger.patrols.runs(Scope(BeingId(settings.being), PATROL_CLIENT_NAME), limit=limit)
     if as_json:
-        print_json([run_as_json(run) for run in runs])
+        print_json([patrol_run_as_json(run) for run in runs])
     elif runs:
-        console().print(runs_table(runs))
+        console().print(table_of_patrol_runs(runs))
     else:
         print(f"No patrol of {settings.being!r} has run yet.")
 
@@ -84,8 +84,8 @@ async def watch_patrols(settings: Settings, *, as_json: bool) -> None:
     def end() -> None:
         watching.cancel()
 
-    with call_on_stop_signals(end), suppress(asyncio.CancelledError), event_display(console()) as print_event:
-        await start_host(settings.data_dir, environment())
+    with call_on_stop_signals(end), suppress(asyncio.CancelledError), display_patrol_events(console()) as print_event:
+        await ensure_host_running(settings.data_dir, environment())
         while True:
             with suppress(NoHost):
                 async with patrol_events(settings.data_dir, client_settings("run_patrol")) as events:
@@ -95,24 +95,24 @@ async def watch_patrols(settings: Settings, *, as_json: bool) -> None:
                             print(json.dumps(event, ensure_ascii=False), flush=True)
                         else:
                             print_event(event)
-            await asyncio.sleep(RECONNECT_SECONDS)
+            await asyncio.sleep(PATROL_WATCH_RECONNECT_SECONDS)
 
 
 async def call_run_patrol(settings: Settings, arguments: Mapping[str, Any]) -> dict[str, Any]:
     """The answer of the tool, whose progress is shown on standard error. Raises as `ToolClient` does."""
-    with patrol_progress(console(sys.stderr)) as show_progress:
+    with show_patrol_progress(console(sys.stderr)) as show_progress:
 
         async def on_progress(progress: float, total: float | None, message: str | None) -> None:
             show_progress(progress, total or 0, message or "")
 
         when_lost = "`madeleine patrol runs` shows its result."
-        async with host_tool(settings, "run_patrol", command=COMMAND_NAME, when_lost=when_lost) as call:
+        async with host_tool(settings, "run_patrol", command=PATROL_CLIENT_NAME, when_lost=when_lost) as call:
             return await call("run_patrol", arguments, on_progress=on_progress)
 
 
-def parse_steps(written: str) -> list[str]:
+def parse_patrol_steps(written: str) -> list[str]:
     """Names separated by commas. Raises `InvalidInput`."""
-    steps = split_names(written)
+    steps = split_comma_separated_names(written)
     if unknown := [name for name in steps if name not in PATROL_STEPS]:
         raise InvalidInput(f"--steps: there is no step {unknown[0]!r}. Known are {', '.join(PATROL_STEPS)}.")
     if not steps:
@@ -120,17 +120,17 @@ def parse_steps(written: str) -> list[str]:
     return list(steps)
 
 
-def run_as_json(run: PatrolRun) -> dict[str, Any]:
+def patrol_run_as_json(run: PatrolRun) -> dict[str, Any]:
     ended = {} if run.state == "running" else {"finished": run.finished.isoformat()}
     about = {"run_id": run.id, "state": run.state, "started": run.started.isoformat(), **ended}
-    return about | {"changed": run_summary(run), "report": dict(run.report)}
+    return about | {"changed": summary_of_patrol_run(run), "report": dict(run.report)}
 
 
 # --- display ------------------------------------------------------------------------------------------------------
 
 
 @contextmanager
-def patrol_progress(out: Console) -> Iterator[ShowProgress]:
+def show_patrol_progress(out: Console) -> Iterator[ShowPatrolProgress]:
     """A progress bar; a line for each call where there is no terminal."""
     if not out.is_terminal:
         yield lambda done, total, message: out.print(f"{done:g} of {total:g} {printable(message)}".rstrip())
@@ -142,10 +142,10 @@ def patrol_progress(out: Console) -> Iterator[ShowProgress]:
 
 
 @contextmanager
-def event_display(out: Console) -> Iterator[Callable[[Mapping[str, Any]], None]]:
+def display_patrol_events(out: Console) -> Iterator[Callable[[Mapping[str, Any]], None]]:
     """Shows events as `patrol_events.as_json` writes them: a progress bar while a patrol runs, then its report."""
     with ExitStack() as running:
-        show_progress: ShowProgress | None = None
+        show_progress: ShowPatrolProgress | None = None
 
         def print_event(event: Mapping[str, Any]) -> None:
             nonlocal show_progress
@@ -153,7 +153,7 @@ def event_display(out: Console) -> Iterator[Callable[[Mapping[str, Any]], None]]
                 running.close()
                 show_progress = None
             elif show_progress is None:
-                show_progress = running.enter_context(patrol_progress(out))
+                show_progress = running.enter_context(show_patrol_progress(out))
             if event["event"] == "begins":
                 out.print(f"Patrol {printable(event['run_id'])} begins")
             elif event["event"] == "fails":
@@ -163,28 +163,28 @@ def event_display(out: Console) -> Iterator[Callable[[Mapping[str, Any]], None]]
                 progress = PatrolProgress(*(event.get(name, 0) for name in names))
                 show_progress(progress.steps_done, progress.total, progress.message)
             elif "report" in event:
-                print_report(out, event["report"])
+                print_patrol_report(out, event["report"])
 
         yield print_event
 
 
-def print_report(out: Console, report: Mapping[str, Any]) -> None:
+def print_patrol_report(out: Console, report: Mapping[str, Any]) -> None:
     """As `PatrolReport.as_json` or `as_record` gives it."""
     if report["steps"]:
         title = "What a patrol would do" if report.get("dry_run") else f"Patrol {printable(report['run_id'])}"
         out.print(title, soft_wrap=True)
         table = Table("", "step", "result")
         for step in report["steps"]:
-            table.add_row(step["step"], step["name"], step_result(step))
+            table.add_row(step["step"], step["name"], patrol_step_result_as_text(step))
         out.print(table)
     if decided := report.get("decided"):
-        out.print(f"{applied_count(decided)} of {len(decided)} decisions were applied")
-    for line in report_footer(report):
+        out.print(f"{count_applied_decisions(decided)} of {len(decided)} decisions were applied")
+    for line in patrol_report_footer_lines(report):
         out.print(line, soft_wrap=True)
 
 
-def step_result(step: Mapping[str, Any]) -> Text:
-    result = Text(counts_text(step))
+def patrol_step_result_as_text(step: Mapping[str, Any]) -> Text:
+    result = Text(nonzero_counts_as_text(step))
     if step.get("failed"):
         result = Text(f"failed: {printable(step['failed'])}", style="red")
     elif step.get("skipped"):
@@ -192,17 +192,17 @@ def step_result(step: Mapping[str, Any]) -> Text:
     return result.append("".join(f"\n{printable(note)}" for note in step.get("notes", ())))
 
 
-def counts_text(values: Mapping[str, Any], *, none: str = "nothing") -> str:
+def nonzero_counts_as_text(values: Mapping[str, Any], *, none: str = "nothing") -> str:
     """The counts among the values, except those that are 0; `none` if there are no others."""
     counts = {name: count for name, count in values.items() if isinstance(count, int) and count}
     return ", ".join(f"{count} {name.replace('_', ' ')}" for name, count in counts.items()) or none
 
 
-def applied_count(decided: Sequence[Mapping[str, Any]]) -> int:
+def count_applied_decisions(decided: Sequence[Mapping[str, Any]]) -> int:
     return sum(not result.get("refused") for result in decided)
 
 
-def report_footer(report: Mapping[str, Any]) -> Iterator[str]:
+def patrol_report_footer_lines(report: Mapping[str, Any]) -> Iterator[str]:
     if pending := len(report.get("pending", ())) + report.get("waiting", 0):
         decisions = "1 decision" if pending == 1 else f"{pending} decisions"
         yield f"{decisions} pending, for an agent that calls run_patrol, or for a language model."
@@ -214,20 +214,20 @@ def report_footer(report: Mapping[str, Any]) -> Iterator[str]:
         yield f"To undo it: madeleine patrol undo {printable(report['run_id'])}"
 
 
-def runs_table(runs: Sequence[PatrolRun]) -> Table:
+def table_of_patrol_runs(runs: Sequence[PatrolRun]) -> Table:
     table = Table(*(Column(name, no_wrap=name != "result") for name in ("began", "run", "state", "result")))
     for run in runs:
         began = run.started.astimezone().isoformat(sep=" ", timespec="seconds")
-        table.add_row(began, run.id, run.state.replace("_", " "), run_summary(run))
+        table.add_row(began, run.id, run.state.replace("_", " "), summary_of_patrol_run(run))
     return table
 
 
-def run_summary(run: PatrolRun) -> str:
+def summary_of_patrol_run(run: PatrolRun) -> str:
     """The changes of all steps."""
     if run.report.get("interrupted"):
         return "interrupted; the finished steps were kept"
     if decided := run.report.get("decided"):
-        return f"applied {applied_count(decided)} decisions of an agent"
+        return f"applied {count_applied_decisions(decided)} decisions of an agent"
     steps = [step for step in run.report.get("steps", ()) if step["name"] != "age"]
-    parts = [f"{step['name']}: {text}" for step in steps if (text := counts_text(step, none=""))]
+    parts = [f"{step['name']}: {text}" for step in steps if (text := nonzero_counts_as_text(step, none=""))]
     return printable("; ".join(parts)) or "nothing"

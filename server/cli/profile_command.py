@@ -13,27 +13,27 @@ from madeleine.memory.errors import InvalidInput
 from madeleine.server.cli.output import console, host_tool, print_json, printable, read_text, redaction_note
 from madeleine.server.settings.settings import Settings
 
-VERB_CONFIRMATIONS = {"set": "Written", "enable": "On", "disable": "Off", "remove": "Removed", "done": "Done"}
+PROFILE_VERB_CONFIRMATIONS = {"set": "Written", "enable": "On", "disable": "Off", "remove": "Removed", "done": "Done"}
 """Verb → the text printed before the entry's name."""
 CONNECTION_LOST_HINT = "`madeleine profile show` tells what became of it."
 
 
 async def profile_command(settings: Settings, arguments: argparse.Namespace) -> None:
     """Raises `HostRefused`, and the error that the tool answers with."""
-    require_profile_tool(settings)
-    tool_arguments = await asyncio.to_thread(tool_arguments_of, arguments)
+    require_profile_tool_allowed(settings)
+    tool_arguments = await asyncio.to_thread(build_profile_tool_arguments, arguments)
     async with host_tool(settings, "profile", command="madeleine profile", when_lost=CONNECTION_LOST_HINT) as call:
         answer = await call("profile", tool_arguments)
     if arguments.json:
         print_json(answer)
     elif arguments.verb == "show":
-        print_entries(answer, settings.being)
+        print_profile_entries(answer, settings.being)
     else:
-        done = f"{VERB_CONFIRMATIONS[arguments.verb]}: {printable(arguments.name)}."
+        done = f"{PROFILE_VERB_CONFIRMATIONS[arguments.verb]}: {printable(arguments.name)}."
         print(f"{done} {redaction_note(answer.get('redacted', {}))}".rstrip())
 
 
-def require_profile_tool(settings: Settings) -> None:
+def require_profile_tool_allowed(settings: Settings) -> None:
     """Raises `InvalidInput` where the settings keep `profile`, which shows and writes, from every client."""
     if settings.read_only:
         raise InvalidInput(
@@ -47,7 +47,7 @@ def require_profile_tool(settings: Settings) -> None:
         )
 
 
-def tool_arguments_of(arguments: argparse.Namespace) -> dict[str, Any]:
+def build_profile_tool_arguments(arguments: argparse.Namespace) -> dict[str, Any]:
     """The tool's arguments. Raises `InvalidInput` for a file that cannot be read."""
     kind = "notes" if arguments.verb == "done" else arguments.kind
     values = {"action": arguments.verb, "kind": kind, "name": arguments.name}
@@ -58,7 +58,7 @@ def tool_arguments_of(arguments: argparse.Namespace) -> dict[str, Any]:
     return {name: value for name, value in values.items() if value is not None}
 
 
-def print_entries(answer: Mapping[str, Any], being: str) -> None:
+def print_profile_entries(answer: Mapping[str, Any], being: str) -> None:
     entries, notes = answer.get("entries", []), answer.get("notes", [])
     if not entries and not notes:
         print(f"Nothing of it is known of {being!r} yet. `madeleine profile set` writes it.")

@@ -12,7 +12,12 @@ import sys
 from pathlib import Path
 
 from madeleine.server import EXIT_USAGE
-from madeleine.server.attach.endpoint import HOST_LOCK_FILE, UntrustedDirectory, hold_file_lock, listening_socket
+from madeleine.server.attach.endpoint import (
+    HOST_LOCK_FILE,
+    UntrustedDirectory,
+    open_host_listener,
+    try_to_hold_file_lock,
+)
 from madeleine.server.settings.environment import environment, madeleine_variables
 
 
@@ -20,11 +25,11 @@ def main() -> int:
     os.umask(0o077)
     data_dir = Path(sys.argv[1])
     try:
-        with hold_file_lock(data_dir / HOST_LOCK_FILE) as acquired:
+        with try_to_hold_file_lock(data_dir / HOST_LOCK_FILE) as acquired:
             if not acquired:
                 return 0
             transport = madeleine_variables(environment()).get("attach", "")
-            with listening_socket(data_dir, transport) as (listener, address):
+            with open_host_listener(data_dir, transport) as (listener, address):
                 from madeleine.server.host.host import run_host
 
                 return run_host(data_dir, listener, address)

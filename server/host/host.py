@@ -28,22 +28,22 @@ from madeleine.server.attach.connector import (
     HANDSHAKE_SECONDS,
     HOST_LOG_FILE,
     HOST_PROTOCOL,
-    MAX_HOST_REQUEST_BYTES,
+    MAX_HOST_HANDSHAKE_BYTES,
     HostRequest,
-    encode_host_reply,
-    parse_host_request,
+    encode_host_handshake_reply,
+    parse_host_handshake_request,
 )
 from madeleine.server.attach.endpoint import HostAddress
 from madeleine.server.background.loops import PatrolEventBroadcast, patrol_event_as_json
-from madeleine.server.background.serving import served_memory
+from madeleine.server.background.serving import open_served_memory
 from madeleine.server.logs import start_logging
-from madeleine.server.mcp.lines import FINISH_SECONDS, ByteWriter, line_transport, write_to_socket
-from madeleine.server.mcp.server import Caller, McpRequestHandlers, call_on_stop_signals, selected_toolset
+from madeleine.server.mcp.lines import FINISH_SECONDS, WriteBytes, open_mcp_line_transport, write_and_drain
+from madeleine.server.mcp.server import Caller, McpRequestHandlers, call_on_stop_signals, toolset_from_settings
 from madeleine.server.settings.http import HttpSettings
 from madeleine.server.settings.language_model import LlmSettings
 from madeleine.server.settings.settings import Settings, read_settings, settings_from_variables
-from madeleine.server.wiring.language_models import LanguageModels
-from madeleine.tools.tool import UseCases
+from madeleine.server.wiring.language_models import LanguageModelPool
+from madeleine.tools.tool import ToolUseCases
 
 logger = logging.getLogger(__name__)
 
@@ -61,8 +61,8 @@ class Host:
     """`serve` returns when `end` was called, or no client was connected for `settings.idle_seconds`."""
 
     settings: Settings
-    use_cases: Callable[[], Awaitable[UseCases]]
-    models: LanguageModels
+    use_cases: Callable[[], Awaitable[ToolUseCases]]
+    models: LanguageModelPool
     token: str = ""
     """Required of a client, if the socket does not itself keep others out."""
     patrol_events: PatrolEventBroadcast = field(default_factory=PatrolEventBroadcast)
@@ -88,7 +88,7 @@ class Host:
         listener.setblocking(False)
         unix = listener.family == getattr(socket, "AF_UNIX", None)
         listen = asyncio.start_unix_server if unix else asyncio.start_server
-        server = await listen(self._connected, sock=listener, limit=MAX_HOST_REQUEST_BYTES)
+        server = await listen(self._connected, sock=listener, limit=MAX_HOST_HANDSHAKE_BYTES)
         self._update_idle_end()
         await self.ending.wait()
         # Closed at once: a client that connects from now on finds no host, and starts the next when this one has gone.
@@ -137,27 +137,27 @@ class Host:
         request = await self._read_request(reader)
         if request is None:
             return
-        write = partial(write_to_socket, writer)
+        write = partial(write_and_drain, writer)
         if request.want == "stop":
-            await write(encode_host_reply(ok=True))
+            await write(encode_host_handshake_reply(ok=True))
             self.end()
         elif request.want == "status":
-            await write(encode_host_reply(ok=True, **self._status()))
+            await write(encode_host_handshake_reply(ok=True, **self._status()))
         elif request.protocol != HOST_PROTOCOL:
-            await write(encode_host_reply(error=_protocol_mismatch_message(request)))
+            await write(encode_host_handshake_reply(error=_protocol_mismatch_message(request)))
         elif (serve := {"serve": self._serve_tools, "watch": self._show_patrols}.get(request.want)) is None:
-            await write(encode_host_reply(error=_unknown_request_message(request)))
+            await write(encode_host_handshake_reply(error=_unknown_request_message(request)))
         else:
             try:
                 await serve(request, reader, write)
             except InvalidInput as error:
-                await write(encode_host_reply(error=str(error), usage=True))
+                await write(encode_host_handshake_reply(error=str(error), usage=True))
 
     async def _read_request(self, reader: asyncio.StreamReader) -> HostRequest | None:
         """None for a malformed request, or one without the token: it gets no answer."""
         try:
             async with asyncio.timeout(HANDSHAKE_SECONDS):
-                request = parse_host_request(await reader.readuntil(b"\n"))
+                request = parse_host_handshake_request(await reader.readuntil(b"\n"))
             authorized = hmac.compare_digest(request.token.encode(), self.token.encode())
         except (ValueError, KeyError, TypeError, asyncio.IncompleteReadError, asyncio.LimitOverrunError, TimeoutError):
             return None
@@ -167,11 +167,11 @@ class Host:
         """Raises `InvalidInput`."""
         return settings_from_variables(dict(request.settings) | {"data_dir": str(self.settings.data_dir)})
 
-    async def _serve_tools(self, request: HostRequest, reader: asyncio.StreamReader, write: ByteWriter) -> None:
+    async def _serve_tools(self, request: HostRequest, reader: asyncio.StreamReader, write: WriteBytes) -> None:
         settings = self._client_settings(request)
-        toolset = selected_toolset(settings.model_copy(update={"max_text_chars": self.settings.max_text_chars}))
+        toolset = toolset_from_settings(settings.model_copy(update={"max_text_chars": self.settings.max_text_chars}))
         self._log_differences(settings)
-        await write(encode_host_reply(ok=True))
+        await write(encode_host_handshake_reply(ok=True))
         caller = Caller(BeingId(settings.being))
         task = cast("asyncio.Task[None]", asyncio.current_task())
         self._clients[task] = {"being": caller.being_id, "version": request.version, "since": round(time.time(), 3)}
@@ -179,16 +179,16 @@ class Host:
             toolset, lambda _: caller, self.use_cases, lambda _: self.models.for_client(settings), request.session
         )
         try:
-            async with line_transport(reader.read, write, self.ending) as (incoming, outgoing):
+            async with open_mcp_line_transport(reader.read, write, self.ending) as (incoming, outgoing):
                 await handlers.serve(incoming, outgoing)
         finally:
             del self._clients[task]
 
-    async def _show_patrols(self, request: HostRequest, reader: asyncio.StreamReader, write: ByteWriter) -> None:
+    async def _show_patrols(self, request: HostRequest, reader: asyncio.StreamReader, write: WriteBytes) -> None:
         """Write each patrol event as one line of JSON, until the client disconnects."""
         being = self._client_settings(request).being
         with self.patrol_events.subscribe(BeingId(being)) as events:
-            await write(encode_host_reply(ok=True, being=being))
+            await write(encode_host_handshake_reply(ok=True, being=being))
             async with asyncio.TaskGroup() as tasks:
                 showing = tasks.create_task(_send_patrol_events(events, write))
                 with suppress(ConnectionError):
@@ -228,7 +228,7 @@ def _unknown_request_message(request: HostRequest) -> str:
     )
 
 
-async def _send_patrol_events(events: AsyncIterator[PatrolEvent], write: ByteWriter) -> None:
+async def _send_patrol_events(events: AsyncIterator[PatrolEvent], write: WriteBytes) -> None:
     with suppress(ConnectionError):
         async for event in events:
             await write(json.dumps(patrol_event_as_json(event), ensure_ascii=False).encode() + b"\n")
@@ -250,13 +250,13 @@ def run_host(data_dir: Path, listener: socket.socket, address: HostAddress) -> i
 
 async def serve_as_host(settings: Settings, listener: socket.socket, address: HostAddress) -> None:
     """Serve until `madeleine stop`, SIGTERM or SIGINT, or `settings.idle_seconds` without a client."""
-    async with served_memory(settings) as served:
+    async with open_served_memory(settings) as served:
         memory = served.memory
         host = Host(settings, memory.use_cases, served.models, address.token, memory.patrol_events)
         host.wait_until_idle = served.wait_until_idle
         with call_on_stop_signals(host.end):
             logger.info("process %d is the host of %s", os.getpid(), settings.data_dir)
-            detach_output()
+            redirect_output_to_devnull()
             await host.serve(listener)
             logger.info("process %d ends", os.getpid())
 
@@ -272,7 +272,7 @@ def log_to_file(path: Path, settings: Settings) -> None:
     start_logging(settings.log_level, handler)
 
 
-def detach_output() -> None:
+def redirect_output_to_devnull() -> None:
     """Write nothing more to the process that started this one: it may not read any longer."""
     sys.stdout.flush()
     sys.stderr.flush()

@@ -35,10 +35,10 @@ from madeleine.server.http.request_checks import (
     RateLimit,
     RateLimitMiddleware,
     buffer_json_body,
-    check_host_and_origin,
-    error_response,
+    check_and_log_http_requests,
+    json_rpc_error_response,
     limit_concurrency,
-    take_language_key,
+    move_language_model_key_to_scope,
     transport_security_settings,
 )
 from madeleine.server.mcp.lines import FINISH_SECONDS, OpenRequestCounter
@@ -49,18 +49,18 @@ MCP_PATH = "/mcp"
 HEALTH_PATH = "/health"
 SSE_PATH = "/sse"
 SSE_MESSAGES_PATH = "/messages"
-MAX_CONCURRENT_CALLS = 64
-MAX_OPEN_STREAMS = 1_000
+MAX_CONCURRENT_HTTP_CALLS = 64
+MAX_OPEN_HTTP_STREAMS = 1_000
 """Open sessions, and open event streams."""
-MAX_BODY_SECONDS = 30.0
+MAX_BODY_ARRIVAL_SECONDS = 30.0
 """Time limit for the arrival of a request's body."""
 
 
-def build_app(
+def build_http_app(
     server: Server[Any],
     settings: HttpSettings,
     verifier: BearerTokenVerifier,
-    shutdown: GracefulShutdown,
+    shutdown: GracefulHttpShutdown,
     *,
     anonymous: Caller | None,
     sse: bool = False,
@@ -76,7 +76,7 @@ def build_app(
 
     def protected(app: ASGIApp, max_requests: int) -> ASGIApp:
         """The outermost check is the last one here."""
-        app = buffer_json_body(app, max_bytes=settings.http_max_body_bytes, max_seconds=MAX_BODY_SECONDS)
+        app = buffer_json_body(app, max_bytes=settings.http_max_body_bytes, max_seconds=MAX_BODY_ARRIVAL_SECONDS)
         app = limit_concurrency(shutdown.wrap(app), max_requests)
         app = require_caller(app, verifier.tokens, anonymous=anonymous, metadata_url=metadata_url)
         return RateLimitMiddleware(app, rate)
@@ -84,15 +84,15 @@ def build_app(
     sessions = StreamableHTTPSessionManager(
         server,
         max_request_body_size=settings.http_max_body_bytes,
-        max_sessions=MAX_OPEN_STREAMS,
+        max_sessions=MAX_OPEN_HTTP_STREAMS,
     )
     streamable = StreamableHTTPASGIApp(sessions)
     routes = [
         Route(HEALTH_PATH, JSONResponse({"status": "ok"}), methods=["GET"]),
-        *resource_metadata_routes(settings, resource),
+        *oauth_resource_metadata_routes(settings, resource),
         # A stream is open for hours and a call for milliseconds: each kind has a limit of its own.
-        Route(MCP_PATH, protected(streamable, MAX_OPEN_STREAMS), methods=["GET"]),
-        Route(MCP_PATH, protected(streamable, MAX_CONCURRENT_CALLS)),
+        Route(MCP_PATH, protected(streamable, MAX_OPEN_HTTP_STREAMS), methods=["GET"]),
+        Route(MCP_PATH, protected(streamable, MAX_CONCURRENT_HTTP_CALLS)),
     ]
     if sse:
         # The transport of 2024-11-05: deprecated, for clients that know no other.
@@ -102,9 +102,9 @@ def build_app(
             async with transport.connect_sse(scope, receive, send) as (read, write):
                 await server.run(read, write, server.create_initialization_options())
 
-        post_message = protected(transport.handle_post_message, MAX_CONCURRENT_CALLS)
+        post_message = protected(transport.handle_post_message, MAX_CONCURRENT_HTTP_CALLS)
         routes += [
-            Route(SSE_PATH, protected(serve_stream, MAX_OPEN_STREAMS), methods=["GET"]),
+            Route(SSE_PATH, protected(serve_stream, MAX_OPEN_HTTP_STREAMS), methods=["GET"]),
             Route(SSE_MESSAGES_PATH, post_message, methods=["POST"]),
         ]
     # Pages of other origins cannot read an answer.
@@ -116,8 +116,8 @@ def build_app(
         expose_headers=["Mcp-Session-Id", "WWW-Authenticate", "Retry-After"],
     )
     middleware = [
-        Middleware(take_language_key),
-        Middleware(check_host_and_origin, settings=transport_security_settings(settings)),
+        Middleware(move_language_model_key_to_scope),
+        Middleware(check_and_log_http_requests, settings=transport_security_settings(settings)),
         *([cors] if settings.allowed_origins else []),
         Middleware(AuthenticationMiddleware, backend=BearerAuthBackend(verifier, resource_server_url=resource)),
     ]
@@ -131,7 +131,7 @@ def build_app(
     return asgi
 
 
-def resource_metadata_routes(settings: HttpSettings, resource: AnyHttpUrl) -> list[Route]:
+def oauth_resource_metadata_routes(settings: HttpSettings, resource: AnyHttpUrl) -> list[Route]:
     """RFC 9728. Without an issuer there is no authorization server to name, which the RFC allows and the SDK does
     not: then this page stands in for it."""
     if settings.oauth_issuer:
@@ -146,18 +146,18 @@ def resource_metadata_routes(settings: HttpSettings, resource: AnyHttpUrl) -> li
 
 async def answer_http_error(request: Request, error: Exception) -> Response:
     assert isinstance(error, HTTPException)
-    return error_response(error.status_code, f"{error.detail}.", error.headers)
+    return json_rpc_error_response(error.status_code, f"{error.detail}.", error.headers)
 
 
 async def answer_internal_error(request: Request, error: Exception) -> Response:
     """Starlette raises the error again, for the log."""
-    return error_response(500, "The request failed inside Madeleine. The server's log says why.")
+    return json_rpc_error_response(500, "The request failed inside Madeleine. The server's log says why.")
 
 
 MAX_HTTP_CONNECTIONS = 2_000
 """Open at once, idle ones included; beyond, uvicorn answers 503."""
 HTTP_BACKLOG = 256
-STREAM_FLUSH_SECONDS = 0.1
+SHUTDOWN_STREAM_FLUSH_SECONDS = 0.1
 """Time for a given answer to reach its stream; the SDK does not report when it has."""
 
 
@@ -166,7 +166,7 @@ class CannotListen(MadeleineError):
 
 
 @contextmanager
-def bind_listener(host: str, port: int) -> Iterator[socket.socket]:
+def bind_http_listener(host: str, port: int) -> Iterator[socket.socket]:
     """Bind the address before uvicorn does, which would end the process if it is in use. Raises `CannotListen`."""
     try:
         family, _, _, _, address = socket.getaddrinfo(host.strip("[]"), port, type=socket.SOCK_STREAM)[0]
@@ -180,7 +180,7 @@ def bind_listener(host: str, port: int) -> Iterator[socket.socket]:
         yield listener
 
 
-class GracefulShutdown:
+class GracefulHttpShutdown:
     """Counts calls in progress, as middleware of the MCP server, whichever connection they came by."""
 
     def __init__(self) -> None:
@@ -199,7 +199,7 @@ class GracefulShutdown:
         """Refuses new requests, waits `FINISH_SECONDS` at most for the calls in progress, then closes the streams."""
         self._draining = True
         await self._calls.finished()
-        await anyio.sleep(STREAM_FLUSH_SECONDS)
+        await anyio.sleep(SHUTDOWN_STREAM_FLUSH_SECONDS)
         self._close_streams.set()
 
     def wrap(self, app: ASGIApp) -> ASGIApp:
@@ -251,7 +251,7 @@ class _UvicornWithoutSignals(uvicorn.Server):
 
 
 async def run_uvicorn(
-    app: Starlette, listener: socket.socket, shutdown: GracefulShutdown, *, until: anyio.Event
+    app: Starlette, listener: socket.socket, shutdown: GracefulHttpShutdown, *, until: anyio.Event
 ) -> None:
     """Serve until `until` is set, as it is by a cancellation; then answer calls in progress and close connections."""
     config = uvicorn.Config(

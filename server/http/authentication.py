@@ -21,33 +21,33 @@ from starlette.requests import Request
 from starlette.types import ASGIApp, Receive, Scope, Send
 
 from madeleine.memory.errors import MadeleineError
-from madeleine.memory.model import ROLES
-from madeleine.server.http.tokens import TOKEN_PREFIX, TokenLedger, find_valid_token, parse_being_id
+from madeleine.memory.model import CALLER_ROLES
+from madeleine.server.http.tokens import BEARER_TOKEN_PREFIX, TokenLedger, find_valid_bearer_token, parse_being_id
 from madeleine.server.mcp.server import Caller, RequestContext
 from madeleine.server.settings.http import HttpSettings, is_safe_url
 from madeleine.server.wiring.clocks import utc_now
 
-CALLER_SCOPE_KEY = "madeleine.caller"
+CALLER_ASGI_SCOPE_KEY = "madeleine.caller"
 """Key of a request's caller in its ASGI scope, set by `require_caller` alone."""
 
 
-class CallerToken(AccessToken):
+class AccessTokenWithCaller(AccessToken):
     """The SDK's access token with the caller it stands for (ruling 12). `token` is never the secret."""
 
     caller: Caller
 
 
-def request_token(scope: Scope) -> CallerToken | None:
+def access_token_of_request(scope: Scope) -> AccessTokenWithCaller | None:
     user = scope.get("user")
     token = user.access_token if isinstance(user, AuthenticatedUser) else None
-    return token if isinstance(token, CallerToken) else None
+    return token if isinstance(token, AccessTokenWithCaller) else None
 
 
 def request_caller(context: RequestContext) -> Caller:
     """The caller of the HTTP request that carried the message, also when its session has seen others."""
     if not isinstance(context.request, Request):
         raise PermissionError("a message came without its HTTP request")
-    caller = context.request.scope[CALLER_SCOPE_KEY]
+    caller = context.request.scope[CALLER_ASGI_SCOPE_KEY]
     assert isinstance(caller, Caller)
     return caller
 
@@ -60,13 +60,13 @@ class BearerTokenVerifier:
         self._issuer = issuer
 
     async def verify_token(self, token: str) -> AccessToken | None:
-        """Raises `StorageError` or `IssuerUnavailable` if the token cannot be checked now."""
-        if not token.startswith(TOKEN_PREFIX):
+        """Raises `StorageError` or `OAuthIssuerUnavailable` if the token cannot be checked now."""
+        if not token.startswith(BEARER_TOKEN_PREFIX):
             return await self._issuer.verify_token(token) if self._issuer else None
-        own = await find_valid_token(token, self.tokens, now=utc_now())
+        own = await find_valid_bearer_token(token, self.tokens, now=utc_now())
         if own is None:
             return None
-        return CallerToken(
+        return AccessTokenWithCaller(
             token=own.id,
             client_id=own.id,
             scopes=[],
@@ -86,14 +86,14 @@ def require_caller(app: ASGIApp, tokens: TokenLedger, *, anonymous: Caller | Non
 
     async def serve(scope: Scope, receive: Receive, send: Send) -> None:
         caller = None
-        if token := request_token(scope):
+        if token := access_token_of_request(scope):
             caller = token.caller
         elif anonymous and "authorization" not in Headers(scope=scope) and not await tokens.any():
             caller = anonymous
         if caller is None:
             await unauthorized(dict(scope, user=None), receive, send)
         else:
-            scope[CALLER_SCOPE_KEY] = caller
+            scope[CALLER_ASGI_SCOPE_KEY] = caller
             await app(scope, receive, send)
 
     return serve
@@ -101,12 +101,12 @@ def require_caller(app: ASGIApp, tokens: TokenLedger, *, anonymous: Caller | Non
 
 logger = logging.getLogger(__name__)
 
-SIGNATURE_ALGORITHMS = ("RS256", "RS384", "RS512", "PS256", "PS384", "PS512", "ES256", "ES384", "ES512", "EdDSA")
+ALLOWED_JWT_ALGORITHMS = ("RS256", "RS384", "RS512", "PS256", "PS384", "PS512", "ES256", "ES384", "ES512", "EdDSA")
 """Asymmetric only: with HS256 whoever knows the public key could sign."""
-CLOCK_LEEWAY_SECONDS = 30
+JWT_CLOCK_LEEWAY_SECONDS = 30
 """Tolerated difference of two clocks."""
-KEYS_FRESH_SECONDS = 600.0
-KEY_FETCH_PAUSE_SECONDS = 10.0
+MAX_ISSUER_KEYS_AGE_SECONDS = 600.0
+MIN_KEY_FETCH_INTERVAL_SECONDS = 10.0
 """Between two fetches: tokens that name unknown keys must not cause a fetch each."""
 ISSUER_TIMEOUT_SECONDS = 5.0
 MAX_ISSUER_ANSWER_BYTES = 1024 * 1024
@@ -114,7 +114,7 @@ KEY_FETCH_ERRORS = (httpx.HTTPError, httpx.InvalidURL, TimeoutError, ValueError)
 """No answer, or an unusable one."""
 
 
-class IssuerUnavailable(MadeleineError):
+class OAuthIssuerUnavailable(MadeleineError):
     """The issuer's keys cannot be fetched, so no token of it can be verified."""
 
 
@@ -130,10 +130,10 @@ class JwtIssuer:
         self._failure = ""
         self._fetching = asyncio.Lock()
 
-    async def verify_token(self, token: str) -> CallerToken | None:
+    async def verify_token(self, token: str) -> AccessTokenWithCaller | None:
         """Return None for a token that is not signed by the issuer, not meant for this resource, or not valid now.
 
-        Raises `IssuerUnavailable`."""
+        Raises `OAuthIssuerUnavailable`."""
         try:
             return self._caller_token(await self._verified_claims(token))
         except jwt.PyJWTError as error:
@@ -144,7 +144,7 @@ class JwtIssuer:
         """Raises `PyJWTError`."""
         header = jwt.get_unverified_header(token)
         algorithm = header.get("alg")
-        if algorithm not in SIGNATURE_ALGORITHMS:
+        if algorithm not in ALLOWED_JWT_ALGORITHMS:
             raise jwt.InvalidAlgorithmError(f"its algorithm is {algorithm!r}")
         key = await self._find_key(header.get("kid"))
         if key is None or key.get("alg", algorithm) != algorithm:
@@ -155,12 +155,12 @@ class JwtIssuer:
             algorithms=[algorithm],
             audience=self._settings.oauth_audience or self._settings.resource,
             issuer=self._issuer,
-            leeway=CLOCK_LEEWAY_SECONDS,
+            leeway=JWT_CLOCK_LEEWAY_SECONDS,
             options={"require": ["exp", "iss", "aud"]},
         )
         return claims
 
-    def _caller_token(self, claims: Mapping[str, Any]) -> CallerToken:
+    def _caller_token(self, claims: Mapping[str, Any]) -> AccessTokenWithCaller:
         settings = self._settings
         being_id = parse_being_id(claims.get(settings.oauth_being_claim))
         if being_id is None:
@@ -168,21 +168,21 @@ class JwtIssuer:
         role = claims.get(settings.oauth_role_claim)
         subject = str(claims.get("sub", being_id))
         read_only = claims.get(settings.oauth_read_only_claim) is True
-        return CallerToken(
+        return AccessTokenWithCaller(
             token="",
             client_id=str(claims.get("client_id") or claims.get("azp") or subject),
             scopes=[],
-            expires_at=int(claims["exp"]) + CLOCK_LEEWAY_SECONDS,
+            expires_at=int(claims["exp"]) + JWT_CLOCK_LEEWAY_SECONDS,
             resource=settings.resource,
             subject=subject,
             claims={"iss": claims["iss"]},
-            caller=Caller(being_id, role if role in ROLES else "agent", read_only),
+            caller=Caller(being_id, role if role in CALLER_ROLES else "agent", read_only),
         )
 
     # --- keys --------------------------------------------------------------------------------------------------
 
     async def _find_key(self, key_id: str | None) -> Mapping[str, Any] | None:
-        """The key as it is published; without an id, the only key. Raises `IssuerUnavailable`."""
+        """The key as it is published; without an id, the only key. Raises `OAuthIssuerUnavailable`."""
         if self._is_fresh() and (key := self._cached_key(key_id)):
             return key
         async with self._fetching:
@@ -191,7 +191,7 @@ class JwtIssuer:
         return self._cached_key(key_id)
 
     def _is_fresh(self) -> bool:
-        return time.monotonic() - self._fetched_at < KEYS_FRESH_SECONDS
+        return time.monotonic() - self._fetched_at < MAX_ISSUER_KEYS_AGE_SECONDS
 
     def _cached_key(self, key_id: str | None) -> Mapping[str, Any] | None:
         keys = self._keys or []
@@ -201,7 +201,7 @@ class JwtIssuer:
 
     async def _fetch_keys(self) -> None:
         """Keys that were fetched before stay in use while the issuer cannot be reached."""
-        if time.monotonic() - self._tried_at >= KEY_FETCH_PAUSE_SECONDS:
+        if time.monotonic() - self._tried_at >= MIN_KEY_FETCH_INTERVAL_SECONDS:
             self._tried_at = time.monotonic()
             try:
                 url = self._settings.oauth_jwks_url or await self._discover_jwks_url()
@@ -212,7 +212,7 @@ class JwtIssuer:
                 logger.warning("the keys of %s could not be fetched: %s", self._issuer, self._failure)
         if self._keys is None:
             message = f"The keys of {self._issuer} cannot be fetched now ({self._failure}). Try again in a moment."
-            raise IssuerUnavailable(message)
+            raise OAuthIssuerUnavailable(message)
 
     async def _discover_jwks_url(self) -> str:
         failure: Exception = ValueError("no metadata")

@@ -25,14 +25,14 @@ from starlette.responses import JSONResponse
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 from madeleine.memory.errors import MadeleineError
-from madeleine.server.http.authentication import request_token
+from madeleine.server.http.authentication import access_token_of_request
 from madeleine.server.mcp.server import RequestContext
 from madeleine.server.settings.http import LOOPBACK_HOSTS, HttpSettings, host_in_url, is_loopback
-from madeleine.server.settings.language_model import is_valid_key
+from madeleine.server.settings.language_model import is_valid_api_key
 
 logger = logging.getLogger(__name__)
 
-BUSY_ERROR_CODE = -32000
+JSON_RPC_BUSY_ERROR_CODE = -32000
 """The first of JSON-RPC's codes that are free for servers."""
 RETRY_AFTER_HEADERS = {"Retry-After": "1"}
 """Seconds."""
@@ -40,19 +40,19 @@ REJECTION_MESSAGES = {
     421: "This server does not answer to that Host. Add it to MADELEINE_ALLOWED_HOSTS if it should.",
     403: "Pages of that Origin may not use this server. Add it to MADELEINE_ALLOWED_ORIGINS if they should.",
 }
-LANGUAGE_KEY_HEADER = "X-Madeleine-LLM-Key"
-LANGUAGE_KEY_SCOPE_KEY = "madeleine.llm_key"
-"""Key of the header's value in a request's ASGI scope, set by `take_language_key` alone."""
+LANGUAGE_MODEL_KEY_HEADER = "X-Madeleine-LLM-Key"
+LANGUAGE_MODEL_KEY_ASGI_SCOPE_KEY = "madeleine.llm_key"
+"""Key of the header's value in a request's ASGI scope, set by `move_language_model_key_to_scope` alone."""
 
 
-def error_response(status: int, message: str, headers: Mapping[str, str] | None = None) -> JSONResponse:
+def json_rpc_error_response(status: int, message: str, headers: Mapping[str, str] | None = None) -> JSONResponse:
     """A JSON-RPC error without an id, as MCP's HTTP transport defines it."""
-    code = BUSY_ERROR_CODE if "Retry-After" in (headers or {}) else types.INVALID_REQUEST
+    code = JSON_RPC_BUSY_ERROR_CODE if "Retry-After" in (headers or {}) else types.INVALID_REQUEST
     body = {"jsonrpc": "2.0", "error": {"code": code, "message": message}}
     return JSONResponse(body, status_code=status, headers=headers)
 
 
-def take_language_key(app: ASGIApp) -> ASGIApp:
+def move_language_model_key_to_scope(app: ASGIApp) -> ASGIApp:
     """Takes it out of the headers before anything can log them; 400 for what cannot be a key."""
 
     async def serve(scope: Scope, receive: Receive, send: Send) -> None:
@@ -60,19 +60,21 @@ def take_language_key(app: ASGIApp) -> ASGIApp:
         if scope["type"] == "http":
             scope = dict(scope)
             headers = MutableHeaders(scope=scope)
-            keys = [key.strip() for key in headers.getlist(LANGUAGE_KEY_HEADER)]
-            del headers[LANGUAGE_KEY_HEADER]
-            scope[LANGUAGE_KEY_SCOPE_KEY] = SecretStr("".join(keys))
-            if len(keys) > 1 or not all(map(is_valid_key, keys)):
-                serving = error_response(400, f"Send {LANGUAGE_KEY_HEADER} once, as one line without spaces.")
+            keys = [key.strip() for key in headers.getlist(LANGUAGE_MODEL_KEY_HEADER)]
+            del headers[LANGUAGE_MODEL_KEY_HEADER]
+            scope[LANGUAGE_MODEL_KEY_ASGI_SCOPE_KEY] = SecretStr("".join(keys))
+            if len(keys) > 1 or not all(map(is_valid_api_key, keys)):
+                serving = json_rpc_error_response(
+                    400, f"Send {LANGUAGE_MODEL_KEY_HEADER} once, as one line without spaces."
+                )
         await serving(scope, receive, send)
 
     return serve
 
 
-def request_language_key(context: RequestContext) -> str:
+def language_model_key_of_request(context: RequestContext) -> str:
     """The key of the HTTP request that carried the message, not of its session; "" without one."""
-    key = context.request.scope.get(LANGUAGE_KEY_SCOPE_KEY) if isinstance(context.request, Request) else None
+    key = context.request.scope.get(LANGUAGE_MODEL_KEY_ASGI_SCOPE_KEY) if isinstance(context.request, Request) else None
     return key.get_secret_value() if isinstance(key, SecretStr) else ""
 
 
@@ -92,7 +94,7 @@ def _with_any_port(names: Sequence[str]) -> list[str]:
     return [pattern for name in names for pattern in (name, f"{name}:*")]
 
 
-def check_host_and_origin(app: ASGIApp, settings: TransportSecuritySettings) -> ASGIApp:
+def check_and_log_http_requests(app: ASGIApp, settings: TransportSecuritySettings) -> ASGIApp:
     """The outermost layer: checks `Host` (421) and `Origin` (403), logs each request, answers expected errors (503)."""
     security = TransportSecurityMiddleware(settings)
 
@@ -111,15 +113,15 @@ def check_host_and_origin(app: ASGIApp, settings: TransportSecuritySettings) -> 
         try:
             serving = app
             if rejection := await security.validate_request(Request(scope)):
-                serving = error_response(rejection.status_code, REJECTION_MESSAGES[rejection.status_code])
+                serving = json_rpc_error_response(rejection.status_code, REJECTION_MESSAGES[rejection.status_code])
             await serving(scope, receive, send_with_status)
         except MadeleineError as error:
             logger.warning("a request could not be served: %s", error)
             if not status:
-                await error_response(503, str(error), RETRY_AFTER_HEADERS)(scope, receive, send_with_status)
+                await json_rpc_error_response(503, str(error), RETRY_AFTER_HEADERS)(scope, receive, send_with_status)
         finally:
             # Never the headers, which hold the token, nor the query, which may hold anything.
-            token = request_token(scope)
+            token = access_token_of_request(scope)
             logger.info(
                 "%s %.200s %s, %s, %.0f ms",
                 scope["method"],
@@ -166,14 +168,14 @@ class RateLimitMiddleware:
         self._limit = limit
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
-        if seconds := math.ceil(self._limit.wait(rate_limit_key(scope), now=time.monotonic())):
+        if seconds := math.ceil(self._limit.wait(rate_limit_key_of_request(scope), now=time.monotonic())):
             message = f"Too many requests. Try again in {seconds} s"
             raise HTTPException(429, message, {"Retry-After": str(seconds)})
         await self._app(scope, receive, send)
 
 
-def rate_limit_key(scope: Scope) -> str:
-    if token := request_token(scope):
+def rate_limit_key_of_request(scope: Scope) -> str:
+    if token := access_token_of_request(scope):
         return f"token {token.client_id} {token.subject} {(token.claims or {}).get('iss', '')}"
     return f"address {(scope.get('client') or ('',))[0]}"
 

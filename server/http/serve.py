@@ -21,24 +21,24 @@ from madeleine.server.attach.endpoint import (
     HOST_LOCK_FILE,
     HostAddress,
     UntrustedDirectory,
-    hold_file_lock,
-    listening_socket,
+    open_host_listener,
+    try_to_hold_file_lock,
 )
-from madeleine.server.background.serving import served_memory
+from madeleine.server.background.serving import open_served_memory
 from madeleine.server.host.host import Host
-from madeleine.server.http.app import GracefulShutdown, bind_listener, build_app, run_uvicorn
+from madeleine.server.http.app import GracefulHttpShutdown, bind_http_listener, build_http_app, run_uvicorn
 from madeleine.server.http.authentication import ISSUER_TIMEOUT_SECONDS, BearerTokenVerifier, JwtIssuer, request_caller
-from madeleine.server.http.request_checks import request_language_key
-from madeleine.server.mcp.server import Caller, McpRequestHandlers, call_on_stop_signals, selected_toolset
+from madeleine.server.http.request_checks import language_model_key_of_request
+from madeleine.server.mcp.server import Caller, McpRequestHandlers, call_on_stop_signals, toolset_from_settings
 from madeleine.server.settings.http import HttpSettings, host_in_url, is_loopback
 from madeleine.server.settings.settings import Settings
-from madeleine.server.wiring.data_directory import open_token_ledger
-from madeleine.server.wiring.language_models import LanguageModels
-from madeleine.tools.tool import UseCases
+from madeleine.server.wiring.data_directory import open_bearer_token_ledger
+from madeleine.server.wiring.language_models import LanguageModelPool
+from madeleine.tools.tool import ToolUseCases
 
 logger = logging.getLogger(__name__)
 
-MAX_TAKEOVER_ATTEMPTS = 20
+MAX_HOST_TAKEOVER_ATTEMPTS = 20
 """A client that has lost its host starts another, and may be faster."""
 
 
@@ -49,12 +49,12 @@ async def serve_http_as_host(settings: Settings, *, sse: bool) -> None:
     that one serves HTTP itself, `StorageError`, and as `serve_http` does.
     """
     # Everything that may prevent serving is tried before another host is ended.
-    selected_toolset(settings)
-    async with open_token_ledger(settings) as tokens:
+    toolset_from_settings(settings)
+    async with open_bearer_token_ledger(settings) as tokens:
         require_auth_when_exposed(settings, has_tokens=await tokens.any())
-    with bind_listener(settings.http_host, settings.http_port):
+    with bind_http_listener(settings.http_host, settings.http_port):
         pass
-    async with _become_host(settings) as (listener, address), served_memory(settings) as served:
+    async with _become_host(settings) as (listener, address), open_served_memory(settings) as served:
         memory, models = served.memory, served.models
         host = Host(settings, memory.use_cases, models, address.token, memory.patrol_events, stays=True)
 
@@ -77,14 +77,14 @@ async def _become_host(settings: Settings) -> AsyncIterator[tuple[socket.socket,
     data_dir = settings.data_dir
     with ExitStack() as stack:
         try:
-            for _ in range(MAX_TAKEOVER_ATTEMPTS):
+            for _ in range(MAX_HOST_TAKEOVER_ATTEMPTS):
                 await asyncio.to_thread(_end_other_host, data_dir)
-                if stack.enter_context(hold_file_lock(data_dir / HOST_LOCK_FILE)):
+                if stack.enter_context(try_to_hold_file_lock(data_dir / HOST_LOCK_FILE)):
                     break
                 stack.close()
             else:
                 raise StorageBusy(f"Other clients of the memory in {data_dir} keep starting a host. Try again.")
-            listener = stack.enter_context(listening_socket(data_dir, settings.attach))
+            listener = stack.enter_context(open_host_listener(data_dir, settings.attach))
         except (OSError, UntrustedDirectory) as error:
             raise StorageError(f"{data_dir} cannot be used: {error}. Set MADELEINE_DATA_DIR.") from error
         yield listener
@@ -107,8 +107,8 @@ def _end_other_host(data_dir: Path) -> None:
 
 async def serve_http(
     settings: Settings,
-    use_cases: Callable[[], Awaitable[UseCases]],
-    models: LanguageModels,
+    use_cases: Callable[[], Awaitable[ToolUseCases]],
+    models: LanguageModelPool,
     *,
     end: anyio.Event,
     sse: bool = False,
@@ -119,23 +119,23 @@ async def serve_http(
     `listening` is called with the server's URL when clients can connect. Raises `InvalidInput` for an exposed address
     without authentication, `CannotListen`, `StorageError`.
     """
-    async with open_token_ledger(settings) as tokens:
+    async with open_bearer_token_ledger(settings) as tokens:
         has_tokens = await tokens.any()
         require_auth_when_exposed(settings, has_tokens=has_tokens)
-        with bind_listener(settings.http_host, settings.http_port) as listener:
+        with bind_http_listener(settings.http_host, settings.http_port) as listener:
             # For port 0 the system has chosen one.
             settings = settings.model_copy(update={"http_port": listener.getsockname()[1]})
             async with httpx.AsyncClient(timeout=ISSUER_TIMEOUT_SECONDS) as client:
-                anonymous = anonymous_caller(settings)
-                shutdown = GracefulShutdown()
+                anonymous = anonymous_caller_from_settings(settings)
+                shutdown = GracefulHttpShutdown()
                 handlers = McpRequestHandlers(
-                    selected_toolset(settings),
+                    toolset_from_settings(settings),
                     request_caller,
                     use_cases,
-                    lambda context: models.for_key(request_language_key(context)),
+                    lambda context: models.for_key(language_model_key_of_request(context)),
                 )
                 verifier = BearerTokenVerifier(tokens, JwtIssuer(client, settings) if settings.oauth_issuer else None)
-                app = build_app(handlers.server(), settings, verifier, shutdown, anonymous=anonymous, sse=sse)
+                app = build_http_app(handlers.server(), settings, verifier, shutdown, anonymous=anonymous, sse=sse)
                 _log_access_rules(settings, anonymous, has_tokens=has_tokens)
                 listening(f"http://{host_in_url(settings.http_host)}:{settings.http_port}/mcp")
                 await run_uvicorn(app, listener, shutdown, until=end)
@@ -157,7 +157,7 @@ def require_auth_when_exposed(settings: HttpSettings, *, has_tokens: bool) -> No
         )
 
 
-def anonymous_caller(settings: Settings) -> Caller | None:
+def anonymous_caller_from_settings(settings: Settings) -> Caller | None:
     """The caller of requests without a token. None if a setting names another machine: behind a proxy all requests
     seem to come from this one."""
     allowed = [urlsplit(f"//{host.removesuffix(':*')}").hostname for host in settings.allowed_hosts]

@@ -12,10 +12,10 @@ import secrets
 from datetime import datetime
 from typing import Protocol
 
-from madeleine.memory.bearer_tokens import BearerToken, BearerTokenId
+from madeleine.memory.bearer_tokens import BearerTokenId, BearerTokenRecord
 from madeleine.memory.model import BeingId
 
-TOKEN_PREFIX = "mdl_"
+BEARER_TOKEN_PREFIX = "mdl_"
 _BEARER_PATTERN = re.compile(r"mdl_([0-9a-f]{12})_([A-Za-z0-9_-]{43})")
 _BEING_NAME_PATTERN = re.compile(r"[^\x00-\x1f\ud800-\udfff]{1,200}")
 
@@ -23,7 +23,7 @@ _BEING_NAME_PATTERN = re.compile(r"[^\x00-\x1f\ud800-\udfff]{1,200}")
 class TokenLedger(Protocol):
     """The tokens that were ever made. They are revoked, never removed: whose they were stays known."""
 
-    async def find(self, id_: BearerTokenId) -> BearerToken | None:
+    async def find(self, id_: BearerTokenId) -> BearerTokenRecord | None:
         """Read the current state: another process may just have revoked the token."""
 
     async def any(self) -> bool:
@@ -33,14 +33,14 @@ class TokenLedger(Protocol):
 def generate_bearer() -> tuple[BearerTokenId, str, bytes]:
     """A new token's id, the text that its holder sends, and the hash of its secret. The text is stored nowhere."""
     id_, secret = secrets.token_hex(6), secrets.token_urlsafe(32)
-    return BearerTokenId(id_), f"{TOKEN_PREFIX}{id_}_{secret}", hash_token_secret(secret)
+    return BearerTokenId(id_), f"{BEARER_TOKEN_PREFIX}{id_}_{secret}", hash_token_secret(secret)
 
 
 def hash_token_secret(secret: str) -> bytes:
     return hashlib.sha256(secret.encode()).digest()
 
 
-async def find_valid_token(bearer: str, ledger: TokenLedger, *, now: datetime) -> BearerToken | None:
+async def find_valid_bearer_token(bearer: str, ledger: TokenLedger, *, now: datetime) -> BearerTokenRecord | None:
     """Return None for a token that is not ours, or not valid now. The token's resource is not checked here."""
     match = _BEARER_PATTERN.fullmatch(bearer)
     if match is None:

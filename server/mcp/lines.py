@@ -24,7 +24,7 @@ from mcp.shared.message import ServerMessageMetadata, SessionMessage
 from pydantic import ValidationError
 from pydantic_core import PydanticSerializationError
 
-from madeleine.server.attach.streams import MAX_LINE_BYTES, PIPE_WRITE_BYTES, ByteReader, is_fd_writable, read_lines
+from madeleine.server.attach.streams import MAX_LINE_BYTES, PIPE_WRITE_BYTES, ReadBytes, is_fd_writable, read_lines
 
 logger = logging.getLogger(__name__)
 
@@ -32,10 +32,10 @@ FINISH_SECONDS = 10.0
 """How long calls under way may take to their end when the client has gone, or the process is told to end."""
 
 
-ByteWriter = Callable[[bytes], Awaitable[None]]
-IncomingMessages = MemoryObjectReceiveStream[SessionMessage | Exception]
-OutgoingMessages = MemoryObjectSendStream[SessionMessage]
-MessageStreams = tuple[IncomingMessages, OutgoingMessages]
+WriteBytes = Callable[[bytes], Awaitable[None]]
+IncomingMcpMessageStream = MemoryObjectReceiveStream[SessionMessage | Exception]
+OutgoingMcpMessageStream = MemoryObjectSendStream[SessionMessage]
+MessageStreams = tuple[IncomingMcpMessageStream, OutgoingMcpMessageStream]
 
 
 class OpenRequestCounter:
@@ -64,8 +64,8 @@ class OpenRequestCounter:
 
 
 @asynccontextmanager
-async def line_transport(
-    read_bytes: ByteReader, write_bytes: ByteWriter, end: anyio.Event
+async def open_mcp_line_transport(
+    read_bytes: ReadBytes, write_bytes: WriteBytes, end: anyio.Event
 ) -> AsyncIterator[MessageStreams]:
     """The two streams that `Server.run` takes.
 
@@ -85,7 +85,7 @@ async def line_transport(
         if not readable:
             return
         try:
-            await write_bytes(encode_message(message))
+            await write_bytes(encode_json_rpc_message_line(message))
         except ConnectionError as error:
             logger.info("the client reads no more: %s", error)
             readable = False
@@ -93,7 +93,7 @@ async def line_transport(
 
     async def read() -> None:
         async for line in read_lines(read_bytes):
-            parsed = parse_message(line)
+            parsed = parse_json_rpc_message_line(line)
             if not isinstance(parsed, SessionMessage):
                 await write(parsed)
             elif isinstance(parsed.message, types.JSONRPCRequest):
@@ -129,7 +129,7 @@ async def line_transport(
         tasks.cancel_scope.cancel()
 
 
-def parse_message(line: bytes | None) -> SessionMessage | types.JSONRPCError:
+def parse_json_rpc_message_line(line: bytes | None) -> SessionMessage | types.JSONRPCError:
     """The message, or the error to answer with."""
     if line is None:
         return json_rpc_error(types.INVALID_REQUEST, f"the message is longer than {MAX_LINE_BYTES} bytes", None)
@@ -150,14 +150,14 @@ def json_rpc_error(code: int, message: str, id_: str | int | None) -> types.JSON
     return types.JSONRPCError(jsonrpc="2.0", id=id_, error=types.ErrorData(code=code, message=message))
 
 
-def encode_message(message: types.JSONRPCMessage) -> bytes:
+def encode_json_rpc_message_line(message: types.JSONRPCMessage) -> bytes:
     try:
         return message.model_dump_json(by_alias=True, exclude_unset=True).encode() + b"\n"
     except PydanticSerializationError:  # half of a surrogate pair, as in a request's id: JSON carries it escaped
         return json.dumps(message.model_dump(by_alias=True, exclude_unset=True, mode="json")).encode() + b"\n"
 
 
-async def write_to_socket(writer: asyncio.StreamWriter, data: bytes) -> None:
+async def write_and_drain(writer: asyncio.StreamWriter, data: bytes) -> None:
     writer.write(data)
     await writer.drain()
 
@@ -196,7 +196,7 @@ async def _wait_until_ready(wait: Callable[[int], Awaitable[None]], fd: int) -> 
 
 
 @asynccontextmanager
-async def stdio_transport(end: anyio.Event) -> AsyncIterator[MessageStreams]:
+async def open_mcp_stdio_transport(end: anyio.Event) -> AsyncIterator[MessageStreams]:
     """Serve standard input and output, until `end` at the latest. Meanwhile nothing else can write to the wire:
     descriptor 1 leads to standard error, and descriptor 0 reads nothing."""
     wire_in, wire_out = os.dup(0), os.dup(1)
@@ -206,7 +206,7 @@ async def stdio_transport(end: anyio.Event) -> AsyncIterator[MessageStreams]:
     os.dup2(2, 1)
     os.close(null)
     try:
-        async with line_transport(partial(_read_fd, wire_in), _FdWriter(wire_out), end) as streams:
+        async with open_mcp_line_transport(partial(_read_fd, wire_in), _FdWriter(wire_out), end) as streams:
             yield streams
     finally:
         os.dup2(wire_in, 0)

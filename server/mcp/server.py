@@ -25,19 +25,19 @@ from madeleine.memory.errors import InvalidInput, MadeleineError, NotPermitted
 from madeleine.memory.language_model import LanguageModel
 from madeleine.memory.model import BeingId, Role, Scope
 from madeleine.server import __version__
-from madeleine.server.background.serving import served_memory
-from madeleine.server.mcp.lines import IncomingMessages, OutgoingMessages, stdio_transport
+from madeleine.server.background.serving import open_served_memory
+from madeleine.server.mcp.lines import IncomingMcpMessageStream, OutgoingMcpMessageStream, open_mcp_stdio_transport
 from madeleine.server.settings.settings import Settings
 from madeleine.tools.arguments import printable
-from madeleine.tools.context import CONTEXT_PROMPT, find_resource, get_context_prompt, resources_of_being
-from madeleine.tools.replies import crash_answer, refused_answer
-from madeleine.tools.tool import Call, ReportProgress, UseCases
-from madeleine.tools.toolset import Toolset, choose_tools, default_tools
+from madeleine.tools.context import CONTEXT_MCP_PROMPT, find_being_resource, get_context_prompt, resources_of_being
+from madeleine.tools.replies import tool_result_of_crash, tool_result_of_error
+from madeleine.tools.tool import Call, ReportProgress, ToolUseCases
+from madeleine.tools.toolset import Toolset, choose_tools, make_all_tools
 
 logger = logging.getLogger(__name__)
 
 INSTRUCTIONS_OPENING = "Madeleine is your long-term memory."
-TOOL_ADVICE = {
+INSTRUCTION_BY_TOOL = {
     "recall": "Call recall with what is being said when a conversation begins and whenever the past may matter.",
     "store": "Call store for what should be known later: events, decisions, preferences, feelings, lessons; one scene "
     "per call.",
@@ -68,8 +68,8 @@ class Caller:
     read_only: bool = False
 
 
-CallerOf = Callable[[RequestContext], Caller]
-LanguageModelOf = Callable[[RequestContext], AbstractAsyncContextManager[LanguageModel | None]]
+CallerOfRequest = Callable[[RequestContext], Caller]
+LanguageModelOfRequest = Callable[[RequestContext], AbstractAsyncContextManager[LanguageModel | None]]
 """Opens the language model for a call, with the key that is to be used for it; None where there is none."""
 
 
@@ -83,16 +83,16 @@ class McpRequestHandlers:
     """
 
     toolset: Toolset
-    caller_of: CallerOf
-    use_cases: Callable[[], Awaitable[UseCases]]
-    language_model_of: LanguageModelOf = lambda _: nullcontext()
+    caller_of: CallerOfRequest
+    use_cases: Callable[[], Awaitable[ToolUseCases]]
+    language_model_of: LanguageModelOfRequest = lambda _: nullcontext()
     session: str = ""
 
     def server(self) -> Server[Any]:
         server = Server[Any](
             "madeleine",
             version=__version__,
-            instructions=server_instructions(self.toolset),
+            instructions=instructions_for_toolset(self.toolset),
             on_list_tools=self.list_tools,
             on_call_tool=self.call_tool,
         )
@@ -104,7 +104,7 @@ class McpRequestHandlers:
             server.add_request_handler("resources/read", types.ReadResourceRequestParams, self.read_resource)
         return server
 
-    async def serve(self, incoming: IncomingMessages, outgoing: OutgoingMessages) -> None:
+    async def serve(self, incoming: IncomingMcpMessageStream, outgoing: OutgoingMcpMessageStream) -> None:
         """Serve one connection until its messages end."""
         server = self.server()
         await server.run(incoming, outgoing, server.create_initialization_options())
@@ -125,23 +125,23 @@ class McpRequestHandlers:
         caller = self.caller_of(context)
         tools = self._allowed_tools(caller)
         if params.name not in tools:
-            return refused_answer(NotPermitted(params.name))
+            return tool_result_of_error(NotPermitted(params.name))
         try:
             use, language_model = await self.use_cases(), self.language_model_of(context)
         except MadeleineError as error:
-            return refused_answer(error)
+            return tool_result_of_error(error)
         except Exception as error:  # as in Toolset.call: no traceback reaches a client
-            return crash_answer(params.name, error)
-        scope = Scope(caller.being_id, client_name(context), caller.role)
-        async with language_model as language, progress_reporter(context) as progress:
-            call = Call(scope, use, progress, partial(idempotency_key, self.session, context), language)
+            return tool_result_of_crash(params.name, error)
+        scope = Scope(caller.being_id, client_name_of_request(context), caller.role)
+        async with language_model as language, open_progress_reporter(context) as progress:
+            call = Call(scope, use, progress, partial(idempotency_key_of_request, self.session, context), language)
             return await tools.call(params.name, params.arguments or {}, call)
 
     async def list_prompts(self, context: RequestContext, params: PageRequest) -> types.ListPromptsResult:
-        return types.ListPromptsResult(prompts=[CONTEXT_PROMPT])
+        return types.ListPromptsResult(prompts=[CONTEXT_MCP_PROMPT])
 
     async def get_prompt(self, context: RequestContext, params: types.GetPromptRequestParams) -> types.GetPromptResult:
-        if params.name != CONTEXT_PROMPT.name:
+        if params.name != CONTEXT_MCP_PROMPT.name:
             raise MCPError(types.INVALID_PARAMS, f"There is no prompt {printable(params.name)[:100]!r}.")
         async with self._context_call(params.name, context) as call:
             max_chars = self.toolset.max_text_chars
@@ -157,7 +157,7 @@ class McpRequestHandlers:
     async def read_resource(
         self, context: RequestContext, params: types.ReadResourceRequestParams
     ) -> types.ReadResourceResult:
-        resource = find_resource(params.uri, self.caller_of(context).being_id)
+        resource = find_being_resource(params.uri, self.caller_of(context).being_id)
         if resource is None:
             raise MCPError(types.INVALID_PARAMS, "Resource not found", {"uri": printable(params.uri)})
         async with self._context_call(f"resource {resource.name}", context) as call:
@@ -170,7 +170,7 @@ class McpRequestHandlers:
         """A call whose errors are translated as a tool's: they say what to do, and no traceback reaches a client."""
         caller = self.caller_of(context)
         counts = self._allowed_tools(caller).counts_recalls(CONTEXT_TOOL)
-        scope = Scope(caller.being_id, client_name(context), caller.role, count_activations=counts)
+        scope = Scope(caller.being_id, client_name_of_request(context), caller.role, count_activations=counts)
         try:
             yield Call(scope, await self.use_cases())
         except InvalidInput as error:
@@ -179,21 +179,21 @@ class McpRequestHandlers:
             raise MCPError(types.INTERNAL_ERROR, str(error)) from error
         except Exception as error:
             message = "".join(
-                part.text for part in crash_answer(name, error).content if isinstance(part, types.TextContent)
+                part.text for part in tool_result_of_crash(name, error).content if isinstance(part, types.TextContent)
             )
             raise MCPError(types.INTERNAL_ERROR, message) from error
 
 
-def server_instructions(toolset: Toolset) -> str:
+def instructions_for_toolset(toolset: Toolset) -> str:
     """The instructions for the tools that this connection has."""
-    advice = [sentence for name, sentence in TOOL_ADVICE.items() if name in toolset.names]
+    advice = [sentence for name, sentence in INSTRUCTION_BY_TOOL.items() if name in toolset.names]
     return " ".join([INSTRUCTIONS_OPENING, *advice, STORED_DATA_WARNING])
 
 
-def selected_toolset(settings: Settings) -> Toolset:
+def toolset_from_settings(settings: Settings) -> Toolset:
     """The selected tools. Raises `InvalidInput` for an unknown name, and for a selection without tools."""
     tools = choose_tools(
-        default_tools(random.SystemRandom()),
+        make_all_tools(random.SystemRandom()),
         toolsets=settings.toolsets,
         names=settings.tools,
         exclude=settings.exclude_tools,
@@ -202,7 +202,7 @@ def selected_toolset(settings: Settings) -> Toolset:
     return Toolset(tools, max_text_chars=settings.max_text_chars)
 
 
-def idempotency_key(session: str, context: RequestContext) -> str:
+def idempotency_key_of_request(session: str, context: RequestContext) -> str:
     """The same key for a repeated request, "" for a client that repeats none. Parameters are part of it, for a client
     that gives all its requests one id; the very same scene stored twice by such a client counts as one."""
     if not session:
@@ -211,14 +211,14 @@ def idempotency_key(session: str, context: RequestContext) -> str:
     return f"request-{hashlib.sha256(request.encode(errors='surrogatepass')).hexdigest()[:32]}"
 
 
-def client_name(context: RequestContext) -> str:
+def client_name_of_request(context: RequestContext) -> str:
     """The client's name for itself: provenance, not identity."""
     params = context.session.client_params
     return params.client_info.name.encode(errors="replace").decode()[:100] if params else ""
 
 
 @asynccontextmanager
-async def progress_reporter(context: RequestContext) -> AsyncIterator[ReportProgress]:
+async def open_progress_reporter(context: RequestContext) -> AsyncIterator[ReportProgress]:
     """Progress is queued and sent by a task of its own: a client that reads slowly delays no work."""
     queue: asyncio.Queue[tuple[float, float, str] | None] = asyncio.Queue()
 
@@ -235,13 +235,13 @@ async def progress_reporter(context: RequestContext) -> AsyncIterator[ReportProg
         sender.cancel()
 
 
-async def serve_stdio(settings: Settings) -> None:
+async def serve_mcp_on_stdio(settings: Settings) -> None:
     """Serve until the client closes either pipe, or SIGTERM or SIGINT. Calls under way are finished, the index is
     flushed. Raises `InvalidInput` for unknown tools."""
-    toolset, caller = selected_toolset(settings), Caller(BeingId(settings.being))
+    toolset, caller = toolset_from_settings(settings), Caller(BeingId(settings.being))
     end = anyio.Event()
     with call_on_stop_signals(end.set):
-        async with served_memory(settings) as served, stdio_transport(end) as (incoming, outgoing):
+        async with open_served_memory(settings) as served, open_mcp_stdio_transport(end) as (incoming, outgoing):
             handlers = McpRequestHandlers(
                 toolset, lambda _: caller, served.memory.use_cases, lambda _: served.models.for_process()
             )

@@ -39,7 +39,7 @@ def madeleine_variables(variables: Mapping[str, str]) -> dict[str, str]:
     return ambient | named
 
 
-def data_directory(named: str | None = None) -> Path:
+def resolve_data_directory(named: str | None = None) -> Path:
     """Absolute; the platform's directory for a user's data if none is named."""
     if named:
         return Path(named).expanduser().absolute()

@@ -10,12 +10,12 @@ from pydantic import AfterValidator, BeforeValidator, Field
 from pydantic_core import PydanticCustomError
 
 
-def split_names(written: str) -> tuple[str, ...]:
+def split_comma_separated_names(written: str) -> tuple[str, ...]:
     """The names between commas."""
     return tuple(name for part in written.split(",") if (name := part.strip()))
 
 
-def parse_text(parse: Callable[[str], object]) -> BeforeValidator:
+def parse_setting_if_text(parse: Callable[[str], object]) -> BeforeValidator:
     """Parse a text, as the environment has it; leave the values of the file as they are."""
     return BeforeValidator(lambda written: parse(written) if isinstance(written, str) else written)
 
@@ -40,13 +40,13 @@ def parse_json_text(example: str) -> BeforeValidator:
         except ValueError:
             raise PydanticCustomError("json", "write it as JSON: {example}", {"example": example}) from None
 
-    return parse_text(parse)
+    return parse_setting_if_text(parse)
 
 
-NameList = Annotated[tuple[str, ...], parse_text(split_names)]
+NameList = Annotated[tuple[str, ...], parse_setting_if_text(split_comma_separated_names)]
 """In the environment separated by commas, in the file a list or the same."""
-LowercaseText = parse_text(str.lower)
+LowercaseText = parse_setting_if_text(str.lower)
 Share = Annotated[float, Field(ge=0, le=1)]
-TokenBudget = Annotated[int, Field(ge=0, le=10**12)]
+TokenBudgetSetting = Annotated[int, Field(ge=0, le=10**12)]
 """0: no limit."""
 Seconds = Annotated[float, Field(gt=0, le=86_400)]

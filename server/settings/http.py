@@ -24,7 +24,7 @@ def is_safe_url(url: str) -> bool:
     return is_whole_url(url) and (parts.scheme == "https" or is_loopback(parts.hostname or ""))
 
 
-def are_origins(origins: tuple[str, ...]) -> bool:
+def are_http_origins(origins: tuple[str, ...]) -> bool:
     return all(origin.startswith(("http://", "https://")) and origin.count("/") == 2 for origin in origins)
 
 
@@ -56,7 +56,7 @@ class HttpSettings(BaseModel):
     allowed_hosts: NameList = ()
     """`Host` headers besides those of the loopback and of the public URL; `name:*` for any port."""
     allowed_origins: Annotated[
-        NameList, require(are_origins, "write origins as in https://app.example.org, without a path")
+        NameList, require(are_http_origins, "write origins as in https://app.example.org, without a path")
     ] = ()
     """`Origin` headers besides those of the loopback, as in `https://app.example.org`."""
 

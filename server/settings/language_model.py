@@ -7,24 +7,24 @@ from urllib.parse import urlsplit
 
 from pydantic import BaseModel, Field, SecretStr
 
-from madeleine.inference.language.config import LLM_RETRIES, LLM_TIMEOUT_SECONDS, LanguageConfig
+from madeleine.inference.language.config import DEFAULT_LLM_RETRIES, DEFAULT_LLM_TIMEOUT_SECONDS, LanguageModelConfig
 from madeleine.memory.errors import InvalidInput
-from madeleine.server.settings.fields import LowercaseText, parse_json_text, parse_text, require
+from madeleine.server.settings.fields import LowercaseText, parse_json_text, parse_setting_if_text, require
 from madeleine.server.settings.http import is_safe_url, is_whole_url
 
 SMALL_MODEL = "claude-haiku-5-5"
-LARGE_MODEL = "claude-sonnet-5-5"
+DEFAULT_LARGE_ANTHROPIC_MODEL = "claude-sonnet-5-5"
 """Of Anthropic; with any other protocol a model has to be named."""
 MAX_KEY_CHARS = 1_000
 
 
-def is_valid_key(written: str) -> bool:
+def is_valid_api_key(written: str) -> bool:
     """Whether it can stand in a header; "" (no key) can."""
     return len(written) <= MAX_KEY_CHARS and all("!" <= character <= "~" for character in written)
 
 
 def _is_valid_secret(key: SecretStr) -> bool:
-    return is_valid_key(key.get_secret_value())
+    return is_valid_api_key(key.get_secret_value())
 
 
 def _has_no_credentials_or_query(url: str) -> bool:
@@ -34,7 +34,7 @@ def _has_no_credentials_or_query(url: str) -> bool:
 
 ApiKey = Annotated[
     SecretStr,
-    parse_text(str.strip),
+    parse_setting_if_text(str.strip),
     require(_is_valid_secret, "a key is one line of visible ASCII characters, without spaces"),
 ]
 TokenPrice = Annotated[float, Field(ge=0, le=1_000_000)]
@@ -57,14 +57,14 @@ class LlmSettings(BaseModel):
     """Of an API that is not the provider's own."""
     llm_small_model: Annotated[str, Field(max_length=200)] = ""
     llm_large_model: Annotated[str, Field(max_length=200)] = ""
-    llm_timeout_seconds: Annotated[float, Field(gt=0, le=3_600)] = LLM_TIMEOUT_SECONDS
-    llm_retries: Annotated[int, Field(ge=0, le=10)] = LLM_RETRIES
+    llm_timeout_seconds: Annotated[float, Field(gt=0, le=3_600)] = DEFAULT_LLM_TIMEOUT_SECONDS
+    llm_retries: Annotated[int, Field(ge=0, le=10)] = DEFAULT_LLM_RETRIES
     llm_prices: Annotated[
         dict[str, tuple[TokenPrice, TokenPrice]], parse_json_text('{"qwen": [0, 0], "gpt-5": [1.25, 10]}')
     ] = Field(default_factory=dict)
     """Beginning of a model's name → US dollars per million tokens of input and of output."""
 
-    def language_config(self) -> LanguageConfig | None:
+    def language_config(self) -> LanguageModelConfig | None:
         """The model to ask, whoever brings the key. None if it is off. Raises `InvalidInput` for settings that do not
         go together."""
         if self.llm == "off":
@@ -76,11 +76,11 @@ class LlmSettings(BaseModel):
                 "for a smaller one that classifies) to the server's name for it, or set MADELEINE_LLM to anthropic or "
                 "off."
             )
-        return LanguageConfig(
+        return LanguageModelConfig(
             protocol="openai" if uses_openai else "anthropic",
             url=self.llm_url,
             small_model=self.llm_small_model or (self.llm_large_model if uses_openai else SMALL_MODEL),
-            large_model=self.llm_large_model or LARGE_MODEL,
+            large_model=self.llm_large_model or DEFAULT_LARGE_ANTHROPIC_MODEL,
             timeout_seconds=self.llm_timeout_seconds,
             retries=self.llm_retries,
             prices=tuple(self.llm_prices.items()),
@@ -109,10 +109,10 @@ class LlmSettings(BaseModel):
     def check_language(self) -> None:
         """Raises `InvalidInput` for settings that do not go together."""
         self.language_config()
-        require_encryption(self.llm_url, self.language_key())
+        require_encryption_for_api_key(self.llm_url, self.language_key())
 
 
-def require_encryption(url: str, key: str) -> None:
+def require_encryption_for_api_key(url: str, key: str) -> None:
     """Raises `InvalidInput` for a key that would cross the network unencrypted."""
     if url and key and not is_safe_url(url):
         raise InvalidInput(

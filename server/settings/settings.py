@@ -13,32 +13,32 @@ from typing import Annotated, Any, Literal
 from pydantic import AfterValidator, ConfigDict, Field, ValidationError
 
 from madeleine.inference.packaged import PACKAGED_MODEL
-from madeleine.memory.context.context import TOKEN_LIMIT
+from madeleine.memory.context.context import DEFAULT_MAX_CONTEXT_TOKENS
 from madeleine.memory.context.values import ContextFlags
 from madeleine.memory.errors import InvalidInput
 from madeleine.memory.recall.recall import RecallConfig
-from madeleine.memory.rules.ranking.profiles import AssociativeWeights, RankingProfile
+from madeleine.memory.rules.ranking.profiles import AssociativeRankingWeights, RankingProfile
 from madeleine.memory.rules.storing.chunk_scoring import MIN_IMPORTANCE
-from madeleine.memory.watch.thread import ThreadConfig
+from madeleine.memory.watch.thread import MemoryThreadConfig
 from madeleine.patrol.context import PatrolConfig
-from madeleine.patrol.triggers import PatrolTriggers
+from madeleine.patrol.triggers import PatrolTriggerConfig
 from madeleine.server.settings.environment import (
     MAX_TEXT_CHARS,
     SETTINGS_FILE,
     VARIABLE_PREFIX,
-    data_directory,
     environment,
     madeleine_variables,
     read_settings_file,
+    resolve_data_directory,
 )
 from madeleine.server.settings.fields import (
     LowercaseText,
     NameList,
     Seconds,
     Share,
-    TokenBudget,
+    TokenBudgetSetting,
     parse_json_text,
-    parse_text,
+    parse_setting_if_text,
     require,
 )
 from madeleine.server.settings.http import HttpSettings, is_whole_url
@@ -46,7 +46,7 @@ from madeleine.server.settings.language_model import LlmSettings
 
 _RECALL_DEFAULTS, _PATROL_DEFAULTS = RecallConfig(), PatrolConfig()
 _QDRANT_HINT = "as in http://localhost:6333; leave it out for the index in the data directory"
-_SCHEDULE_DEFAULTS, _THREAD_DEFAULTS = PatrolTriggers(), ThreadConfig()
+_SCHEDULE_DEFAULTS, _THREAD_DEFAULTS = PatrolTriggerConfig(), MemoryThreadConfig()
 
 
 def _hour_or_off(written: str) -> object:
@@ -59,7 +59,7 @@ class Settings(HttpSettings, LlmSettings, ContextFlags):
     model_config = ConfigDict(frozen=True, extra="forbid", allow_inf_nan=False)
 
     data_dir: Annotated[Path, AfterValidator(lambda path: path.expanduser().absolute())] = Field(
-        default_factory=data_directory
+        default_factory=resolve_data_directory
     )
     being: Annotated[str, Field(min_length=1, max_length=200, pattern=r"^[^\x00-\x1f]+$")] = "default"
     embedding_model: Annotated[str, Field(min_length=1)] = PACKAGED_MODEL
@@ -88,10 +88,10 @@ class Settings(HttpSettings, LlmSettings, ContextFlags):
     """Restrict recall to memories with the theme `non-inferable`."""
     ranking: Annotated[RankingProfile, LowercaseText] = _RECALL_DEFAULTS.ranking
     """The profile of calls that choose none."""
-    associative_weights: Annotated[AssociativeWeights, parse_json_text('{"similarity": 0.45}')] = (
+    associative_weights: Annotated[AssociativeRankingWeights, parse_json_text('{"similarity": 0.45}')] = (
         _RECALL_DEFAULTS.profiles.associative
     )
-    """Weights of the profile `associative` (ruling 9); one that is left out keeps its default."""
+    """Weights of the profile `associative_ranking_scores` (ruling 9); one that is left out keeps its default."""
     reranker: Annotated[str, Field(max_length=1_000)] = ""
     """A cross-encoder that fastembed knows, or a directory that holds one; "" for none."""
     reranker_seconds: Annotated[float, Field(gt=0, le=30)] = 2.0
@@ -103,7 +103,7 @@ class Settings(HttpSettings, LlmSettings, ContextFlags):
     patrol_auto: bool = True
     patrol_after_memories: Annotated[int, Field(ge=0, le=10**9)] = _SCHEDULE_DEFAULTS.after_memories
     """New memories since the last patrol; 0: never for their number."""
-    patrol_at_hour: Annotated[Annotated[int, Field(ge=0, le=23)] | None, parse_text(_hour_or_off)] = (
+    patrol_at_hour: Annotated[Annotated[int, Field(ge=0, le=23)] | None, parse_setting_if_text(_hour_or_off)] = (
         _SCHEDULE_DEFAULTS.at_hour
     )
     """In this machine's time; "off": at no hour."""
@@ -112,7 +112,7 @@ class Settings(HttpSettings, LlmSettings, ContextFlags):
     patrol_check_seconds: Seconds = 60.0
     """Interval between two checks whether a patrol is due; the first comes as long after the start."""
     patrol_step_seconds: Seconds = _PATROL_DEFAULTS.step_seconds
-    patrol_token_budget: TokenBudget = _PATROL_DEFAULTS.token_budget
+    patrol_token_budget: TokenBudgetSetting = _PATROL_DEFAULTS.token_budget
     compression_threshold: Annotated[int, Field(ge=1, le=10**9)] = _PATROL_DEFAULTS.compression_threshold
 
     thread: Annotated[Literal["auto", "on", "off"], LowercaseText] = "auto"
@@ -121,10 +121,10 @@ class Settings(HttpSettings, LlmSettings, ContextFlags):
     thread_seconds: Seconds = 5.0
     """Interval between two polls; a new message starts one at once."""
     thread_settle_seconds: Annotated[float, Field(ge=0, le=86_400)] = _THREAD_DEFAULTS.settle.total_seconds()
-    thread_token_budget: TokenBudget = _THREAD_DEFAULTS.token_budget
+    thread_token_budget: TokenBudgetSetting = _THREAD_DEFAULTS.token_budget
     thread_records: bool = _THREAD_DEFAULTS.records
 
-    context_token_limit: Annotated[int, Field(ge=1, le=1_000_000)] = TOKEN_LIMIT
+    context_token_limit: Annotated[int, Field(ge=1, le=1_000_000)] = DEFAULT_MAX_CONTEXT_TOKENS
 
 
 def read_settings(

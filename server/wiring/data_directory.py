@@ -15,23 +15,23 @@ from pathlib import Path
 
 from madeleine.memory.errors import InvalidInput, StorageBusy, StorageError
 from madeleine.server import __version__
-from madeleine.server.attach.endpoint import hold_file_lock
+from madeleine.server.attach.endpoint import try_to_hold_file_lock
 from madeleine.server.settings.settings import Settings
-from madeleine.storage.sql.administration import TokenRepository, open_tokens
+from madeleine.storage.sql.administration import BearerTokenRepository, open_token_repository
 from madeleine.storage.sql.ledger import Ledger, open_ledger
 
 logger = logging.getLogger(__name__)
 
 OWNER_LOCK_FILE = "owner.lock"
-OWNER_FILE = "owner.json"
+DATA_DIRECTORY_OWNER_FILE = "owner.json"
 """The owner's process id and version, for information only."""
-PRIVATE_FILES = ("memory.db*", "owner.*", "host.*", "madeleine.*")
+PRIVATE_FILE_PATTERNS = ("memory.db*", "owner.*", "host.*", "madeleine.*")
 PRIVATE_DIRECTORIES = ("index", "models")
-GROUP_AND_OTHERS = stat.S_IRWXG | stat.S_IRWXO
+GROUP_AND_OTHERS_PERMISSION_BITS = stat.S_IRWXG | stat.S_IRWXO
 
 
 @contextmanager
-def own_directory(data_dir: Path) -> Iterator[None]:
+def lock_data_directory(data_dir: Path) -> Iterator[None]:
     """Hold the directory's lock; the operating system frees it when the process ends, however it ends.
 
     Raises `StorageBusy` if another process holds it, `StorageError` if the directory cannot be used.
@@ -39,7 +39,7 @@ def own_directory(data_dir: Path) -> Iterator[None]:
     with ExitStack() as stack:
         try:
             data_dir.mkdir(mode=0o700, parents=True, exist_ok=True)
-            acquired = stack.enter_context(hold_file_lock(data_dir / OWNER_LOCK_FILE))
+            acquired = stack.enter_context(try_to_hold_file_lock(data_dir / OWNER_LOCK_FILE))
         except OSError as error:
             raise StorageError(
                 f"{data_dir} cannot be used: {error}. Set MADELEINE_DATA_DIR to a writable directory."
@@ -52,23 +52,23 @@ def own_directory(data_dir: Path) -> Iterator[None]:
         try:
             with suppress(OSError):  # a full disk must not keep the memory shut
                 owner = {"pid": os.getpid(), "version": __version__}
-                (data_dir / OWNER_FILE).write_text(json.dumps(owner), encoding="utf-8")
-            restrict_permissions(data_dir)
+                (data_dir / DATA_DIRECTORY_OWNER_FILE).write_text(json.dumps(owner), encoding="utf-8")
+            make_data_directory_private(data_dir)
             yield
         finally:
             with suppress(OSError):
-                (data_dir / OWNER_FILE).unlink(missing_ok=True)
+                (data_dir / DATA_DIRECTORY_OWNER_FILE).unlink(missing_ok=True)
 
 
 def _owner_process(data_dir: Path) -> str:
     try:
-        owner = json.loads((data_dir / OWNER_FILE).read_text(encoding="utf-8"))
+        owner = json.loads((data_dir / DATA_DIRECTORY_OWNER_FILE).read_text(encoding="utf-8"))
         return f" (process {int(owner['pid'])})"
     except (OSError, ValueError, KeyError, TypeError):
         return ""
 
 
-def restrict_permissions(data_dir: Path) -> None:
+def make_data_directory_private(data_dir: Path) -> None:
     """Remove the access of other users that an earlier version, a copy or a lax umask gave, and log it. Blocking.
 
     Only Madeleine's files, by their names. The directory itself only if it holds nothing else, which others may have to
@@ -76,13 +76,13 @@ def restrict_permissions(data_dir: Path) -> None:
     """
     if os.name == "nt":  # permissions are inherited there, and these bits mean nothing
         return
-    ours = {path for pattern in (*PRIVATE_FILES, *PRIVATE_DIRECTORIES) for path in data_dir.glob(pattern)}
+    ours = {path for pattern in (*PRIVATE_FILE_PATTERNS, *PRIVATE_DIRECTORIES) for path in data_dir.glob(pattern)}
     for directory in (data_dir / name for name in PRIVATE_DIRECTORIES):
         if not directory.is_symlink():
             ours.update(directory.rglob("*"))
     foreign = sorted(path.name for path in data_dir.iterdir() if path not in ours)
     changed = sum(map(_restrict_path, ours if foreign else ours | {data_dir}))
-    if foreign and data_dir.lstat().st_mode & GROUP_AND_OTHERS:
+    if foreign and data_dir.lstat().st_mode & GROUP_AND_OTHERS_PERMISSION_BITS:
         logger.warning("others may list %s; it stays so, for it holds other files: %s", data_dir, foreign[0])
     if changed:
         logger.warning("others could read the memory in %s: %d files and directories closed", data_dir, changed)
@@ -92,9 +92,9 @@ def _restrict_path(path: Path) -> bool:
     """Whether others had access. Links are not followed."""
     try:
         mode = path.lstat().st_mode
-        if stat.S_ISLNK(mode) or not mode & GROUP_AND_OTHERS:
+        if stat.S_ISLNK(mode) or not mode & GROUP_AND_OTHERS_PERMISSION_BITS:
             return False
-        path.chmod(stat.S_IMODE(mode) & ~GROUP_AND_OTHERS)
+        path.chmod(stat.S_IMODE(mode) & ~GROUP_AND_OTHERS_PERMISSION_BITS)
         return True
     except FileNotFoundError:  # a temporary file that was just removed
         return False
@@ -107,7 +107,7 @@ LEDGER_FILE = "memory.db"
 
 
 @asynccontextmanager
-async def ledger_alone(settings: Settings, *, create: bool = True) -> AsyncIterator[Ledger]:
+async def open_ledger_without_index(settings: Settings, *, create: bool = True) -> AsyncIterator[Ledger]:
     """Opened beside a running host. Without `create` raises `InvalidInput` where there is no ledger."""
     if create:
         settings.data_dir.mkdir(mode=0o700, parents=True, exist_ok=True)
@@ -118,8 +118,8 @@ async def ledger_alone(settings: Settings, *, create: bool = True) -> AsyncItera
 
 
 @asynccontextmanager
-async def open_token_ledger(settings: Settings) -> AsyncIterator[TokenRepository]:
+async def open_bearer_token_ledger(settings: Settings) -> AsyncIterator[BearerTokenRepository]:
     """On connections of its own, beside a running host and before the memory is open."""
     settings.data_dir.mkdir(mode=0o700, parents=True, exist_ok=True)
-    async with open_tokens(settings.data_dir / LEDGER_FILE) as tokens:
+    async with open_token_repository(settings.data_dir / LEDGER_FILE) as tokens:
         yield tokens

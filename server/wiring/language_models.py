@@ -8,34 +8,34 @@ from collections.abc import AsyncIterator
 from contextlib import AbstractAsyncContextManager, asynccontextmanager, nullcontext
 from dataclasses import dataclass, field
 
-from madeleine.inference.language.config import LanguageConfig
-from madeleine.inference.language.structured_model import StructuredModel, open_language_model
+from madeleine.inference.language.config import LanguageModelConfig
+from madeleine.inference.language.structured_model import StructuredLanguageModel, open_language_model
 from madeleine.memory.errors import InvalidInput
 from madeleine.memory.language_model import LanguageModel
-from madeleine.server.settings.language_model import LlmSettings, is_valid_key, require_encryption
+from madeleine.server.settings.language_model import LlmSettings, is_valid_api_key, require_encryption_for_api_key
 
 logger = logging.getLogger(__name__)
 
-MAX_IDLE_MODELS = 16
+MAX_IDLE_LANGUAGE_MODELS = 16
 """Unused models that stay open for the next call with their key."""
 
-LeasedModel = AbstractAsyncContextManager[LanguageModel | None]
+LeasedLanguageModel = AbstractAsyncContextManager[LanguageModel | None]
 """A language model for the duration of a call, after which it may be closed. None where none is configured."""
 
 
 @dataclass
 class _OpenModel:
-    model: StructuredModel
+    model: StructuredLanguageModel
     users: int = 0
 
 
 @dataclass(frozen=True, slots=True)
 class _ModelKey:
-    config: LanguageConfig
+    config: LanguageModelConfig
     key: str = field(repr=False)
 
 
-class LanguageModels:
+class LanguageModelPool:
     """A context manager: at its end all are closed. Nothing is opened or imported before it is asked for."""
 
     def __init__(self, settings: LlmSettings) -> None:
@@ -43,7 +43,7 @@ class LanguageModels:
         self._settings = settings
         self._open: OrderedDict[_ModelKey, _OpenModel] = OrderedDict()
 
-    async def __aenter__(self) -> LanguageModels:
+    async def __aenter__(self) -> LanguageModelPool:
         provider, key = self._settings.llm, self._settings.language_key()
         if not key and (provider == "anthropic" or (provider == "openai" and not self._settings.llm_url)):
             logger.warning(
@@ -58,31 +58,31 @@ class LanguageModels:
         while self._open:
             await self._open.popitem()[1].model.aclose()
 
-    def for_process(self) -> LeasedModel:
+    def for_process(self) -> LeasedLanguageModel:
         """With this process's key: for its own work, and for clients that send none."""
         return self._lease(self._settings.language_config(), self._settings.language_key())
 
-    def for_background(self, *, ambient_key: bool = False) -> LeasedModel:
+    def for_background(self, *, ambient_key: bool = False) -> LeasedLanguageModel:
         """For scheduled patrols and the memory thread. `ambient_key`: a key made for other programs is enough."""
         return self.for_process() if ambient_key or self._settings.chooses_language() else nullcontext()
 
-    def for_key(self, key: str) -> LeasedModel:
+    def for_key(self, key: str) -> LeasedLanguageModel:
         """The model of this process with a client's key; without one, with its own. Raises `InvalidInput`."""
         if not key:
             return self.for_process()
-        if not is_valid_key(key):
+        if not is_valid_api_key(key):
             raise InvalidInput("The language model's key has characters that no key has. Nothing was done: check it.")
-        require_encryption(self._settings.llm_url, key)
+        require_encryption_for_api_key(self._settings.llm_url, key)
         return self._lease(self._settings.language_config(), key)
 
-    def for_client(self, client: LlmSettings) -> LeasedModel:
+    def for_client(self, client: LlmSettings) -> LeasedLanguageModel:
         """According to a client's settings, with its key and URL; this process's if they configure none."""
         if not client.configures_language():
             return self.for_process()
         return self._lease(client.language_config(), client.language_key())
 
     @asynccontextmanager
-    async def _lease(self, config: LanguageConfig | None, key: str) -> AsyncIterator[LanguageModel | None]:
+    async def _lease(self, config: LanguageModelConfig | None, key: str) -> AsyncIterator[LanguageModel | None]:
         entry = self._open_model(config, key) if config else None
         if entry is None:
             yield None
@@ -94,7 +94,7 @@ class LanguageModels:
             entry.users -= 1
             await self._close_oldest_idle()
 
-    def _open_model(self, config: LanguageConfig, key: str) -> _OpenModel | None:
+    def _open_model(self, config: LanguageModelConfig, key: str) -> _OpenModel | None:
         model_key = _ModelKey(config, key)
         entry = self._open.pop(model_key, None)
         if entry is None and (model := open_language_model(config, key)):
@@ -105,5 +105,5 @@ class LanguageModels:
 
     async def _close_oldest_idle(self) -> None:
         idle = [model_key for model_key, entry in self._open.items() if not entry.users]
-        for model_key in idle[: max(0, len(idle) - MAX_IDLE_MODELS)]:
+        for model_key in idle[: max(0, len(idle) - MAX_IDLE_LANGUAGE_MODELS)]:
             await self._open.pop(model_key).model.aclose()

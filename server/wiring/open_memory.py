@@ -18,39 +18,39 @@ from madeleine.memory.context.profile import EditProfile
 from madeleine.memory.context.values import ContextFlags
 from madeleine.memory.embedding import Embedder
 from madeleine.memory.index import Index
-from madeleine.memory.ingest.being_statistics import Centroids, WordRarity
+from madeleine.memory.ingest.being_statistics import BeingCentroids, TextRarityScorer
 from madeleine.memory.ingest.change import Forget, UpdateMemory
-from madeleine.memory.ingest.index_keeper import IndexKeeper, Progress, Scrubber
+from madeleine.memory.ingest.index_keeper import ErasedBytesScrubber, IndexKeeper, Progress
 from madeleine.memory.ingest.ingest import Ingest
 from madeleine.memory.ingest.store import StoreScenes
 from madeleine.memory.recall.ports import Reranker
 from madeleine.memory.recall.recall import Recall, RecallConfig
 from madeleine.memory.recall.reformulation import ReformulationConfig
-from madeleine.memory.recall.search import BrowseMemories, MessageSearch, Search
+from madeleine.memory.recall.search import BrowseMemories, Search, SearchByMessageTags
 from madeleine.memory.recall.selection import NON_INFERABLE_THEME
-from madeleine.memory.rules.ranking.profiles import MatchThresholds, ProfileWeights
-from madeleine.memory.rules.storing.secrets import Redact, redact_secrets, without_redaction
+from madeleine.memory.rules.ranking.profiles import MatchThresholds, RankingProfileWeights
+from madeleine.memory.rules.storing.secrets import Redact, redact_nothing, redact_secrets
 from madeleine.memory.watch.observe import Observe
-from madeleine.memory.watch.remember import Remember, SimilarMemories
-from madeleine.memory.watch.thread import MemoryThread, ThreadConfig
+from madeleine.memory.watch.remember import Remember, SimilarMemorySearch
+from madeleine.memory.watch.thread import MemoryThread, MemoryThreadConfig
 from madeleine.patrol.context import PatrolConfig, PatrolServices
-from madeleine.patrol.run import Patrol, PatrolEvent
-from madeleine.server.background.index_upkeep import IndexUpkeep, TextModel, open_index
+from madeleine.patrol.run import PatrolEvent, RunPatrols
+from madeleine.server.background.index_upkeep import IndexUpkeep, LazyEmbedder, open_synchronized_index
 from madeleine.server.settings.settings import Settings
 from madeleine.server.wiring.clocks import local_day, today, utc_now
-from madeleine.server.wiring.data_directory import LEDGER_FILE, own_directory
+from madeleine.server.wiring.data_directory import LEDGER_FILE, lock_data_directory
 from madeleine.storage.sql.ledger import Ledger, open_ledger
-from madeleine.tools.tool import UseCases
+from madeleine.tools.tool import ToolUseCases
 
 MODELS_FOLDER = "models"
 
 
 @dataclass(frozen=True, slots=True)
 class OpenMemory:
-    use: UseCases
+    use: ToolUseCases
     ledger: Ledger
     index: Index
-    embedder: TextModel
+    embedder: LazyEmbedder
     keeper: IndexKeeper
     thread: MemoryThread
 
@@ -61,7 +61,7 @@ async def open_memory(
     *,
     rebuild: bool = False,
     progress: Progress | None = None,
-    embedder: TextModel | None = None,
+    embedder: LazyEmbedder | None = None,
     background: bool = True,
     on_patrol_event: Callable[[PatrolEvent], None] | None = None,
 ) -> AsyncIterator[OpenMemory]:
@@ -70,15 +70,15 @@ async def open_memory(
     Raises `StorageBusy`, `StorageError`, `InvalidInput` for an unknown model. Whatever was opened is closed at the end.
     """
     async with AsyncExitStack() as stack:
-        stack.enter_context(own_directory(settings.data_dir))
+        stack.enter_context(lock_data_directory(settings.data_dir))
         ledger = await stack.enter_async_context(open_ledger(settings.data_dir / LEDGER_FILE))
         embedder = embedder or DenseEmbedder(settings.embedding_model, settings.data_dir / MODELS_FOLDER)
         stack.push_async_callback(embedder.close)
-        index, keeper = await open_index(settings, ledger, embedder, rebuild=rebuild, progress=progress)
+        index, keeper = await open_synchronized_index(settings, ledger, embedder, rebuild=rebuild, progress=progress)
         stack.push_async_callback(index.close)
-        if reranker := configured_reranker(settings, settings.data_dir / MODELS_FOLDER):
+        if reranker := reranker_from_settings(settings, settings.data_dir / MODELS_FOLDER):
             stack.push_async_callback(reranker.close)
-        upkeep = IndexUpkeep(keeper, index, embedder.warm_up, Scrubber(ledger.erasure, keeper, index))
+        upkeep = IndexUpkeep(keeper, index, embedder.warm_up, ErasedBytesScrubber(ledger.erasure, keeper, index))
         if background:
             await stack.enter_async_context(upkeep.running())
         use, thread = _build_use_cases(
@@ -97,15 +97,15 @@ def _build_use_cases(
     *,
     reranker: Reranker | None,
     on_patrol_event: Callable[[PatrolEvent], None] | None,
-) -> tuple[UseCases, MemoryThread]:
-    redact = configured_redaction(settings)
+) -> tuple[ToolUseCases, MemoryThread]:
+    redact = redaction_from_settings(settings)
     write_lock = asyncio.Lock()
     store = StoreScenes(
         ledger.memories, index, embedder, now=utc_now, on_commit=upkeep.wake, redact=redact, write_lock=write_lock
     )
-    similar = SimilarMemories(ledger.recall, index, embedder)
+    similar = SimilarMemorySearch(ledger.recall, index, embedder)
     remember = Remember(store.store_redacted, ledger.memories, similar, day_of=local_day, redact=redact)
-    thread_config = ThreadConfig(
+    thread_config = MemoryThreadConfig(
         settle=timedelta(seconds=settings.thread_settle_seconds),
         token_budget=settings.thread_token_budget,
         records=settings.thread_records,
@@ -129,26 +129,26 @@ def _build_use_cases(
         ledger.memories, index, embedder, write_lock, now=utc_now, on_commit=upkeep.wake, redact=redact
     )
     forget = Forget(ledger.erasure, upkeep.keeper, upkeep.scrubber, write_lock, now=utc_now)
-    by_message = MessageSearch(ledger.search, stem)
+    by_message = SearchByMessageTags(ledger.search, stem)
     recall = Recall(
         ledger.recall,
         index,
         embedder,
         ledger.activations,
         now=utc_now,
-        config=configured_recall(settings),
+        config=recall_config_from_settings(settings),
         reranker=reranker,
         costs=ledger.patrols,
         redact=redact,
     )
-    use = UseCases(
+    use = ToolUseCases(
         store=store,
         ingest=Ingest(
             ledger.memories,
             store,
             embedder,
-            Centroids(ledger.recall, embedder.model),
-            WordRarity(index),
+            BeingCentroids(ledger.recall, embedder.model),
+            TextRarityScorer(index),
             now=utc_now,
             redact=redact,
             threshold=settings.ingest_threshold,
@@ -158,7 +158,7 @@ def _build_use_cases(
         recall=recall,
         search=Search(ledger.search, ledger.activations, by_message=by_message, now=utc_now),
         browse=BrowseMemories(ledger.recall, ledger.activations, now=utc_now),
-        patrol=Patrol(
+        patrol=RunPatrols(
             patrol_services,
             ledger.activations,
             update_index=upkeep.catch_up,
@@ -183,15 +183,15 @@ def _build_use_cases(
     return use, thread
 
 
-def configured_redaction(settings: Settings) -> Redact:
-    return redact_secrets if settings.redact else without_redaction
+def redaction_from_settings(settings: Settings) -> Redact:
+    return redact_secrets if settings.redact else redact_nothing
 
 
-def configured_recall(settings: Settings) -> RecallConfig:
+def recall_config_from_settings(settings: Settings) -> RecallConfig:
     return RecallConfig(
         thresholds=MatchThresholds(cosine=settings.recall_threshold),
         ranking=settings.ranking,
-        profiles=ProfileWeights(associative=settings.associative_weights),
+        profiles=RankingProfileWeights(associative=settings.associative_weights),
         themes=(NON_INFERABLE_THEME,) if settings.recall_non_inferable_only else (),
         min_importance=settings.recall_min_importance,
         reformulation=ReformulationConfig(
@@ -200,7 +200,7 @@ def configured_recall(settings: Settings) -> RecallConfig:
     )
 
 
-def configured_reranker(settings: Settings, models_dir: Path) -> FastembedReranker | None:
+def reranker_from_settings(settings: Settings, models_dir: Path) -> FastembedReranker | None:
     """Loads nothing before its first use."""
     if not settings.reranker:
         return None

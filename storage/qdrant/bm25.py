@@ -13,7 +13,7 @@ from madeleine.memory.text.terms import STOP_WORDS, normalize_words
 BM25_TERMS_VERSION = 3
 """Raise it when the analysis below or `memory.text.terms` changes: the index is then rebuilt."""
 
-WeightedTerms = tuple[list[int], list[float]]
+WeightedTermIds = tuple[list[int], list[float]]
 """(term ids, their weights), of equal length; both empty for a text of stop words or signs alone."""
 
 _HAN_RANGE = "\u3005\u3007\u3400-\u4dbf\u4e00-\u9fff\uf900-\ufaff\U00020000-\U0003ffff"
@@ -22,9 +22,9 @@ _THAI_LAO_BURMESE_KHMER = "\u0e00-\u0eff\u1000-\u109f\u1780-\u17ff"
 _UNSPACED_RUN = re.compile(f"[{_HAN_RANGE}{_KANA_AND_HANGUL}{_THAI_LAO_BURMESE_KHMER}]+")
 _LONE_HAN_SIGN = re.compile(f"(?<![{_HAN_RANGE}])[{_HAN_RANGE}](?![{_HAN_RANGE}])")
 _HIRAGANA = re.compile("[\u3040-\u309f]+")
-PAIR_LENGTH = 2
+SIGN_PAIR_LENGTH = 2
 _DIGIT_LETTERS = "bcdfghjklmnpqrtv"
-ZERO_PADDED_LENGTH = 2
+ZERO_PADDED_NUMBER_DIGITS = 2
 """Of such the leading zero is dropped: 03 is a day or an hour, 007 and 0049 are what they are."""
 _MONTHS = [month.title() for month in load_lexicon("en").entries["months"].split()]
 _A_MONTH = "|".join(rf"{name[:3]}(?:{name[3:]})?" for name in _MONTHS) + "|Sept"
@@ -44,7 +44,7 @@ _SEARCHABLE_STOP_WORDS = frozenset("s t d m o y don ma won".split())
 won)."""
 
 AVERAGE_DOCUMENT_WORDS = 60
-AVERAGE_DOCUMENT_PAIRS = 150
+AVERAGE_DOCUMENT_SIGN_PAIRS = 150
 """Fixed, for an average that moved with the corpus would need every memory to be encoded again; 60 is as good as the
 true one. Text without spaces has two and a half times as many terms for as much said (JSQuAD, nDCG@10: 92.7 at 150,
 91.5 at 60)."""
@@ -66,15 +66,15 @@ def _encoder(average_length: int = AVERAGE_DOCUMENT_WORDS) -> qdrant_edge.Bm25:
     )
 
 
-def document_terms(words: str) -> WeightedTerms:
+def weighted_document_term_ids(words: str) -> WeightedTermIds:
     """Weights are BM25's term-frequency part. `words` has been through `memory.text.terms`."""
     unspaced = sum(len(run) for run in _UNSPACED_RUN.findall(words))
-    average = AVERAGE_DOCUMENT_PAIRS if 2 * unspaced > len(words) else AVERAGE_DOCUMENT_WORDS
+    average = AVERAGE_DOCUMENT_SIGN_PAIRS if 2 * unspaced > len(words) else AVERAGE_DOCUMENT_WORDS
     vector = _encoder(average).embed_document(_with_numbers_as_words(_UNSPACED_RUN.sub(_document_pairs, words)))
     return vector.indices, vector.values
 
 
-def query_terms(words: str) -> list[int]:
+def query_term_ids(words: str) -> list[int]:
     """Each term once."""
     text = _UNSPACED_RUN.sub(_query_pairs, normalize_words(words))
     return _encoder().embed_query(_with_numbers_as_words(text)).indices
@@ -104,7 +104,7 @@ def _day_as_word(match: re.Match[str]) -> str:
 
 def _number_as_word(number: re.Match[str]) -> str:
     digits = number.group()
-    return f" zq{_digits_as_letters(str(int(digits)) if len(digits) == ZERO_PADDED_LENGTH else digits)} "
+    return f" zq{_digits_as_letters(str(int(digits)) if len(digits) == ZERO_PADDED_NUMBER_DIGITS else digits)} "
 
 
 def _digits_as_letters(digits: str) -> str:
@@ -129,26 +129,26 @@ def _query_pairs(run: re.Match[str]) -> str:
     return _pairs_as_words([pair for pair in pairs if not _HIRAGANA.fullmatch(pair)] or pairs)
 
 
-def number_terms(words: str) -> frozenset[int]:
+def number_and_day_term_ids(words: str) -> frozenset[int]:
     """The terms of a query that are numbers or days."""
     spelt = _SPELT_NUMBER_OR_NAME.findall(_with_numbers_as_words(_UNSPACED_RUN.sub(" ", normalize_words(words))))
     number_words = [word for word in spelt if word not in _SPELT_NAMES]
     return frozenset(_encoder().embed_query(" ".join(number_words)).indices) if number_words else frozenset()
 
 
-def particle_bridge_terms(words: str) -> frozenset[int]:
+def particle_bridge_term_ids(words: str) -> frozenset[int]:
     """The terms of a query that are half hiragana: they join a word to its particle, 都の in 京都の桜."""
     half_hiragana = [
         pair
         for run in _UNSPACED_RUN.findall(normalize_words(words))
         for pair in _sign_pairs(run)
-        if len(pair) == PAIR_LENGTH and bool(_HIRAGANA.fullmatch(pair[0])) != bool(_HIRAGANA.fullmatch(pair[1]))
+        if len(pair) == SIGN_PAIR_LENGTH and bool(_HIRAGANA.fullmatch(pair[0])) != bool(_HIRAGANA.fullmatch(pair[1]))
     ]
     return frozenset(_encoder().embed_query(_pairs_as_words(half_hiragana)).indices) if half_hiragana else frozenset()
 
 
 def _sign_pairs(signs: str) -> list[str]:
-    return [signs[at : at + PAIR_LENGTH] for at in range(max(1, len(signs) - 1))]
+    return [signs[at : at + SIGN_PAIR_LENGTH] for at in range(max(1, len(signs) - 1))]
 
 
 def _pairs_as_words(pairs: list[str]) -> str:

@@ -31,10 +31,10 @@ from madeleine.memory.errors import IndexNeedsRebuild, IndexUnavailable
 from madeleine.memory.index import IndexPoint
 from madeleine.memory.model import BeingId, MemoryId, Scope
 from madeleine.storage.qdrant import edge_engine as engine
-from madeleine.storage.qdrant.edge_files import Manifest, copy_sparse_tree
+from madeleine.storage.qdrant.edge_files import IndexManifest, copy_sparse_tree
 from madeleine.storage.qdrant.queries import HybridIndex, IdfByTerm, PointFilter, PointHit, PointQuery, hit_of
-from madeleine.storage.qdrant.schema import BM25_VECTOR, FULL_SCAN_POINTS, IndexFingerprint
-from madeleine.storage.resources import INDEX_RESERVE_BYTES, has_disk_space, require_disk_space, return_free_memory
+from madeleine.storage.qdrant.schema import BM25_VECTOR, MAX_FULL_SCAN_POINTS, IndexFingerprint
+from madeleine.storage.resources import INDEX_DISK_RESERVE_BYTES, has_disk_space, require_disk_space, return_free_memory
 
 _POINTS_PER_UPDATE = 64
 """Points an update: 2 to 3 ms."""
@@ -69,7 +69,7 @@ class EdgeIndex(HybridIndex):
         self._missed: dict[str, qe.Point | None] | None = None
         """Changes of the live index since it was copied; None while there is no copy."""
         self._renewing = asyncio.Lock()
-        self._builder = engine.RenewalProcess()
+        self._builder = engine.ShardRenewalProcess()
 
     @classmethod
     async def open(cls, directory: Path, fingerprint: IndexFingerprint) -> EdgeIndex:
@@ -82,7 +82,7 @@ class EdgeIndex(HybridIndex):
 
     @classmethod
     async def create_anew(
-        cls, directory: Path, fingerprint: IndexFingerprint, *, scan_below: int = FULL_SCAN_POINTS
+        cls, directory: Path, fingerprint: IndexFingerprint, *, scan_below: int = MAX_FULL_SCAN_POINTS
     ) -> EdgeIndex:
         """Removes the index on disk without opening it, and creates an empty one."""
         return await asyncio.to_thread(cls._create, directory, fingerprint, scan_below)
@@ -90,8 +90,8 @@ class EdgeIndex(HybridIndex):
     @classmethod
     def _open(cls, directory: Path, fingerprint: IndexFingerprint) -> EdgeIndex:
         if not any(directory.glob("*")):
-            return cls._create(directory, fingerprint, FULL_SCAN_POINTS)
-        manifest = Manifest.read(directory)
+            return cls._create(directory, fingerprint, MAX_FULL_SCAN_POINTS)
+        manifest = IndexManifest.read(directory)
         if manifest.fingerprint != fingerprint.to_json():
             raise IndexNeedsRebuild("The index was made with another model or schema.")
         marker = directory / _OPENING_MARKER
@@ -116,9 +116,9 @@ class EdgeIndex(HybridIndex):
         generation = f"{_GENERATION_PREFIX}{uuid4().hex}"
         directory.mkdir(mode=0o700, parents=True, exist_ok=True)
         _require_index_reserve(directory)
-        with engine.engine_errors(IndexUnavailable):
+        with engine.engine_errors_translated(IndexUnavailable):
             kilobytes = max(1, scan_below * fingerprint.dim * 4 // 1024)
-            shard = engine.create_shard(directory / generation, fingerprint.dim, kilobytes)
+            shard = engine.create_empty_shard(directory / generation, fingerprint.dim, kilobytes)
         index = cls(directory, fingerprint, generation, shard)
         index._write_out_live()
         return index
@@ -136,7 +136,7 @@ class EdgeIndex(HybridIndex):
         async with self._writing:
             while batch := list(islice(changes, _POINTS_PER_UPDATE)):
                 _require_index_reserve(self._directory)
-                engine.apply_changes(self._shard, batch)
+                engine.apply_point_changes(self._shard, batch)
                 for statistics in self._statistics.values():
                     statistics.writes += len(batch)
                 if self._missed is not None:
@@ -146,13 +146,13 @@ class EdgeIndex(HybridIndex):
     # --- reading ----------------------------------------------------------------------------------------------
 
     async def count(self) -> int:
-        with engine.engine_errors(IndexUnavailable):
+        with engine.engine_errors_translated(IndexUnavailable):
             return self._shard.count(qe.CountRequest())
 
     async def _run(self, queries: Sequence[PointQuery]) -> list[list[PointHit]]:
         filter_of = cache(engine.edge_filter)  # built once for all queries of a batch
-        with engine.engine_errors(IndexUnavailable):
-            batch = qe.QueryBatchRequest([engine.edge_request(query, filter_of) for query in queries])
+        with engine.engine_errors_translated(IndexUnavailable):
+            batch = qe.QueryBatchRequest([engine.as_edge_query_request(query, filter_of) for query in queries])
             answers = zip(queries, self._shard.query_batch(batch), strict=True)
             return [[hit_of(cast(UUID, point.id), point, query) for point in points] for query, points in answers]
 
@@ -163,7 +163,7 @@ class EdgeIndex(HybridIndex):
         statistics = self._statistics.get(scope.being_id)
         if statistics is None or statistics.writes > statistics.documents * _STALE_WRITES_SHARE:
             where = engine.edge_filter(PointFilter(being=scope.being_id, vector=BM25_VECTOR))
-            with engine.engine_errors(IndexUnavailable):
+            with engine.engine_errors_translated(IndexUnavailable):
                 documents = self._shard.count(qe.CountRequest(filter=where))
             statistics = self._statistics[scope.being_id] = _BeingStatistics(documents)
         return statistics.idf
@@ -192,7 +192,7 @@ class EdgeIndex(HybridIndex):
             raise
 
     def _end(self) -> None:
-        if not has_disk_space(self._directory, INDEX_RESERVE_BYTES):
+        if not has_disk_space(self._directory, INDEX_DISK_RESERVE_BYTES):
             # Closing would write, too: what is not on disk yet is made good from the ledger's marks.
             return
         try:
@@ -207,19 +207,19 @@ class EdgeIndex(HybridIndex):
         """Everything to disk, and the manifest after it; the manifest makes `generation` the index."""
         marker = self._directory / _FLUSHING_MARKER
         _require_index_reserve(self._directory)
-        with engine.engine_errors(IndexUnavailable):
+        with engine.engine_errors_translated(IndexUnavailable):
             marker.touch()
             shard.flush()
-            Manifest.survey(self._directory, self._fingerprint.to_json(), generation).write(self._directory)
+            IndexManifest.survey(self._directory, self._fingerprint.to_json(), generation).write(self._directory)
             marker.unlink()
 
     # --- renewal ----------------------------------------------------------------------------------------------
 
     async def optimize(self) -> bool:
-        if self._renewing.locked() or self._closed or not has_disk_space(self._directory, INDEX_RESERVE_BYTES):
+        if self._renewing.locked() or self._closed or not has_disk_space(self._directory, INDEX_DISK_RESERVE_BYTES):
             return False
         async with self._renewing:
-            return await self._renew(engine.optimize_shard_files, only_if=engine.is_worth_optimizing)
+            return await self._renew(engine.optimize_shard_files, only_if=engine.is_shard_worth_optimizing)
 
     async def scrub(self) -> None:
         self._builder.stop()  # an optimization would have to be done again anyway
@@ -255,12 +255,12 @@ class EdgeIndex(HybridIndex):
     async def _replace_live_by(self, copy: str) -> None:
         if self._closed:
             return
-        with engine.engine_errors(IndexUnavailable):
+        with engine.engine_errors_translated(IndexUnavailable):
             shard = qe.EdgeShard.load(str(self._directory / copy))
         try:
             missed = list((self._missed or {}).items())
             for start in range(0, len(missed), _POINTS_PER_UPDATE):
-                engine.apply_changes(shard, missed[start : start + _POINTS_PER_UPDATE])
+                engine.apply_point_changes(shard, missed[start : start + _POINTS_PER_UPDATE])
                 await asyncio.sleep(0)
             await self._on_disk(self._switch_to, shard, copy)
         finally:
@@ -288,4 +288,4 @@ def _remove_tree(path: Path) -> None:
 
 def _require_index_reserve(directory: Path) -> None:
     """Raises `IndexUnavailable`: without room the engine would not fail but end the process."""
-    require_disk_space(directory, INDEX_RESERVE_BYTES, IndexUnavailable)
+    require_disk_space(directory, INDEX_DISK_RESERVE_BYTES, IndexUnavailable)

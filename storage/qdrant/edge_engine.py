@@ -24,7 +24,7 @@ from madeleine.memory.errors import IndexNeedsRebuild, IndexUnavailable
 from madeleine.memory.index import IndexPoint
 from madeleine.storage.qdrant import schema
 from madeleine.storage.qdrant.queries import PointFilter, PointQuery
-from madeleine.storage.resources import INDEX_RESERVE_BYTES, has_disk_space
+from madeleine.storage.resources import INDEX_DISK_RESERVE_BYTES, has_disk_space
 
 PointChange = tuple[str, "qe.Point | None"]
 """(id, the point as it is to be, None to delete it)."""
@@ -40,7 +40,7 @@ RenewalWork = Callable[[str], int]
 
 
 @contextmanager
-def engine_errors(kind: type[IndexUnavailable]) -> Iterator[None]:
+def engine_errors_translated(kind: type[IndexUnavailable]) -> Iterator[None]:
     """Translates the engine's errors to `kind`."""
     try:
         yield
@@ -57,7 +57,7 @@ def engine_errors(kind: type[IndexUnavailable]) -> Iterator[None]:
         raise kind(f"The index's engine panicked: {error}") from error
 
 
-def create_shard(path: Path, dim: int, kilobytes: int) -> qe.EdgeShard:
+def create_empty_shard(path: Path, dim: int, kilobytes: int) -> qe.EdgeShard:
     """An empty one. `kilobytes` of vectors are searched without a graph."""
     path.mkdir(mode=0o700)
     config = qe.EdgeConfig(
@@ -79,13 +79,13 @@ def create_shard(path: Path, dim: int, kilobytes: int) -> qe.EdgeShard:
         params = qe.KeywordIndexParams(is_tenant=tenant, enable_hnsw=tenant)
         shard.update(qe.UpdateOperation.create_field_index(name, params))
     times = qe.IntegerIndexParams(lookup=False, range=True, enable_hnsw=False)
-    shard.update(qe.UpdateOperation.create_field_index(schema.TIME_FIELD, times))
+    shard.update(qe.UpdateOperation.create_field_index(schema.HAPPENED_AT_SECONDS_FIELD, times))
     return shard
 
 
 def load_checked_shard(path: Path, dim: int) -> qe.EdgeShard:
     """Raises `IndexNeedsRebuild` if the shard does not load or contradicts itself."""
-    with engine_errors(IndexNeedsRebuild):
+    with engine_errors_translated(IndexNeedsRebuild):
         shard = qe.EdgeShard.load(str(path))
         try:
             _check_shard(shard, dim)
@@ -118,12 +118,12 @@ def edge_point(point: IndexPoint) -> qe.Point:
     return qe.Point(UUID(point.memory.id), schema.named_vectors(point, qe.SparseVector), schema.point_payload(point))
 
 
-def apply_changes(shard: qe.EdgeShard, changes: Iterable[PointChange]) -> None:
+def apply_point_changes(shard: qe.EdgeShard, changes: Iterable[PointChange]) -> None:
     """The last change of each id counts, so upserts and deletions need no order among themselves."""
     last = dict(changes)
     points = [point for point in last.values() if point is not None]
     deleted: list[qe.PointId] = [UUID(id) for id, point in last.items() if point is None]
-    with engine_errors(IndexUnavailable):
+    with engine_errors_translated(IndexUnavailable):
         if points:
             shard.update(qe.UpdateOperation.upsert_points(points))
         if deleted:
@@ -142,7 +142,7 @@ def edge_filter(where: PointFilter) -> qe.Filter:
     return qe.Filter(must=must)
 
 
-def edge_request(query: PointQuery, filter_of: Callable[[PointFilter], qe.Filter]) -> qe.QueryRequest:
+def as_edge_query_request(query: PointQuery, filter_of: Callable[[PointFilter], qe.Filter]) -> qe.QueryRequest:
     target, using = query.target(qe.SparseVector)
     if query.vector is not None:
         params = qe.SearchParams(exact=query.exact, hnsw_ef=query.ef)
@@ -159,7 +159,7 @@ def edge_request(query: PointQuery, filter_of: Callable[[PointFilter], qe.Filter
     )
 
 
-class RenewalProcess:
+class ShardRenewalProcess:
     """Runs one child process at a time."""
 
     def __init__(self) -> None:
@@ -196,7 +196,7 @@ class RenewalProcess:
         return outcome == _DONE and not self.stopped
 
 
-def is_worth_optimizing(generation: Path, dim: int) -> bool:
+def is_shard_worth_optimizing(generation: Path, dim: int) -> bool:
     """Whether a copy is worth its time, and has room: enough points, new or changed, are outside the graph.
 
     The engine's API does not tell how many, its files of versions do: 8 bytes a point.
@@ -207,7 +207,7 @@ def is_worth_optimizing(generation: Path, dim: int) -> bool:
     if unindexed <= threshold_points:
         return False
     size = sum(path.stat().st_size for path in generation.rglob("*") if path.is_file())
-    return has_disk_space(generation, 2 * size + INDEX_RESERVE_BYTES)
+    return has_disk_space(generation, 2 * size + INDEX_DISK_RESERVE_BYTES)
 
 
 # --- in the child process ---------------------------------------------------------------------------------------
@@ -229,7 +229,7 @@ def rewrite_shard_files(path: str) -> int:
     old = qe.EdgeShard.load(path)
     config = json.loads((Path(path) / "edge_config.json").read_bytes())
     new_path = Path(f"{path}-anew")
-    new = create_shard(
+    new = create_empty_shard(
         new_path, config["vectors"][schema.DENSE_VECTOR]["size"], config["optimizers"]["indexing_threshold"]
     )
     offset: Any = None

@@ -26,7 +26,7 @@ _MANIFEST_FILE = "index.json"
 _CHECKSUM_BELOW_BYTES = 64 * 1024
 
 
-class Manifest(BaseModel, frozen=True):
+class IndexManifest(BaseModel, frozen=True):
     """`files`: path relative to the generation → (bytes, CRC-32 of a small metadata file or None)."""
 
     fingerprint: dict[str, Any]
@@ -34,7 +34,7 @@ class Manifest(BaseModel, frozen=True):
     files: dict[str, tuple[int, int | None]]
 
     @classmethod
-    def read(cls, directory: Path) -> Manifest:
+    def read(cls, directory: Path) -> IndexManifest:
         """Raises `IndexNeedsRebuild`."""
         try:
             return cls.model_validate_json((directory / _MANIFEST_FILE).read_bytes())
@@ -42,7 +42,7 @@ class Manifest(BaseModel, frozen=True):
             raise IndexNeedsRebuild(f"The index's list of files cannot be read: {error!r}") from error
 
     @classmethod
-    def survey(cls, directory: Path, fingerprint: dict[str, Any], generation: str) -> Manifest:
+    def survey(cls, directory: Path, fingerprint: dict[str, Any], generation: str) -> IndexManifest:
         root = directory / generation
         files = {path: (size, _metadata_checksum(root / path, size)) for path, size in _file_sizes(root).items()}
         return cls(fingerprint=fingerprint, generation=generation, files=files)

@@ -22,7 +22,7 @@ from uuid import UUID
 
 import numpy as np
 
-from madeleine.memory.index import CandidatePool, CandidateQuery, PendingVector, RankingFeatures
+from madeleine.memory.index import AwaitQueryVector, CandidatePool, CandidateQuery, RankingFeatures
 from madeleine.memory.model import LIVING, BeingId, Category, MemoryId, Scope, Status, Vector
 from madeleine.memory.text.normalization import fold_text
 from madeleine.storage.qdrant import bm25, schema
@@ -99,7 +99,7 @@ def hit_of(id: UUID, point: Any, query: PointQuery) -> PointHit:
     if id.int in query.known or not (query.weights_of or query.features):
         return PointHit(id.int, MemoryId(str(id)), point.score)
     sparse_vector = point.vector.get(BM25_VECTOR) if isinstance(point.vector, dict) else None
-    features = schema.ranking_features(point.payload or {}) if query.features else None
+    features = schema.features_from_payload(point.payload or {}) if query.features else None
     return PointHit(id.int, MemoryId(str(id)), point.score, _weights_in(sparse_vector, query.weights_of), features)
 
 
@@ -136,22 +136,22 @@ class HybridIndex(ABC):
 
     async def idf(self, scope: Scope, words: Sequence[str]) -> list[float]:
         """The greatest IDF of each word's terms; 0 for a word without terms."""
-        terms = [bm25.query_terms(word) for word in words]
+        terms = [bm25.query_term_ids(word) for word in words]
         known = self._known_idf(scope)
         await self._run_and_learn(known, scope, [term for of_word in terms for term in of_word])
         return [max(await self._idf_of(known, scope, of_word), default=0.0) for of_word in terms]
 
-    async def candidates(self, scope: Scope, query: CandidateQuery, vector: PendingVector) -> CandidatePool:
-        terms = bm25.query_terms(query.words)
+    async def candidates(self, scope: Scope, query: CandidateQuery, vector: AwaitQueryVector) -> CandidatePool:
+        terms = bm25.query_term_ids(query.words)
         known = self._known_idf(scope)
         hits, cosines = await self._search(scope, query, vector, terms, known)
         # A bridge joins the end of one word to the beginning of the next: that no memory holds it says nothing about
         # the words, and must not make the query look like one about something else.
-        bridges = bm25.particle_bridge_terms(query.words)
+        bridges = bm25.particle_bridge_term_ids(query.words)
         counted = [at for at, term in enumerate(terms) if term not in bridges or known[term] is not None]
         counted_terms = [terms[at] for at in counted]
         weights = [[hit.weights[at] for at in counted] for hit in hits]
-        numbers = bm25.number_terms(query.words)
+        numbers = bm25.number_and_day_term_ids(query.words)
         return CandidatePool(
             ids=tuple(hit.id for hit in hits),
             features=tuple(hit.features for hit in hits if hit.features is not None),
@@ -162,7 +162,7 @@ class HybridIndex(ABC):
         )
 
     async def _search(
-        self, scope: Scope, query: CandidateQuery, vector: PendingVector, terms: Sequence[int], known: IdfByTerm
+        self, scope: Scope, query: CandidateQuery, vector: AwaitQueryVector, terms: Sequence[int], known: IdfByTerm
     ) -> tuple[list[PointHit], dict[int, float]]:
         """The fused hits of both channels, and the cosine of each that has a vector. Adds to `known`."""
         mine = PointFilter(being=scope.being_id)

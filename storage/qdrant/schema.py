@@ -8,9 +8,9 @@ from typing import Any
 
 from madeleine.memory.index import IndexPoint, RankingFeatures, WordingSignals
 from madeleine.memory.model import LIVING, ModelName
-from madeleine.memory.rules.ranking.blended import wording_signals
+from madeleine.memory.rules.ranking.blended import read_wording_signals
 from madeleine.memory.text.normalization import fold_text
-from madeleine.storage.qdrant.bm25 import BM25_TERMS_VERSION, document_terms
+from madeleine.storage.qdrant.bm25 import BM25_TERMS_VERSION, weighted_document_term_ids
 
 INDEX_SCHEMA_VERSION = 5
 """Raise it when vectors, payload or their indexes change: an index of another version is rebuilt."""
@@ -29,7 +29,7 @@ SESSION_FIELD = "session"
 TURN_FIELD = "turn"
 THEMES_FIELD = "themes"
 """Folded, as keyword search compares them."""
-TIME_FIELD = "time"
+HAPPENED_AT_SECONDS_FIELD = "time"
 """Whole seconds since 1970."""
 ACTORS_FIELD = "actors"
 EMOTIONS_FIELD = "emotions"
@@ -37,9 +37,9 @@ LENGTH_FIELD = "length"
 """Words of the action."""
 TOKENS_FIELD = "tokens"
 SIGNALS_FIELD = "signals"
-"""Of the action's wording (`packed_signals`)."""
+"""Of the action's wording (`pack_wording_signals`)."""
 FEATURE_FIELDS = (SESSION_FIELD, TURN_FIELD, ACTORS_FIELD, EMOTIONS_FIELD, LENGTH_FIELD, TOKENS_FIELD, SIGNALS_FIELD)
-"""What `ranking_features` reads."""
+"""What `features_from_payload` reads."""
 KEYWORD_FIELDS = (BEING_FIELD, LIVING_FIELD, STATUS_FIELD, CATEGORY_FIELD, CLUSTER_FIELD, SESSION_FIELD, THEMES_FIELD)
 
 RRF_RANK_CONSTANT = 2
@@ -52,7 +52,7 @@ HNSW_BEING_EDGES = 16
 HNSW_EF_CONSTRUCT = 128
 """One graph a being and none over all of them, for no query crosses beings."""
 
-FULL_SCAN_POINTS = 5_000
+MAX_FULL_SCAN_POINTS = 5_000
 """Points that are searched without a graph: a full scan of so many takes 0.4 ms at 384 dimensions."""
 
 
@@ -72,7 +72,7 @@ class IndexFingerprint:
 def named_vectors(point: IndexPoint, sparse_vector: Callable[..., Any]) -> dict[str, Any]:
     """`sparse_vector`: the engine's class, made of `indices` and `values`."""
     vectors: dict[str, Any] = {} if point.vector is None else {DENSE_VECTOR: point.vector.tolist()}
-    indices, values = document_terms(point.words)
+    indices, values = weighted_document_term_ids(point.words)
     # An empty sparse vector would count as a document in one kind of segment and not in the other.
     if indices:
         vectors[BM25_VECTOR] = sparse_vector(indices=indices, values=values)
@@ -88,12 +88,12 @@ def point_payload(point: IndexPoint) -> dict[str, Any]:
         SESSION_FIELD: memory.provenance.session_id,
         TURN_FIELD: memory.turn,
         THEMES_FIELD: [fold_text(theme) for theme in memory.themes],
-        TIME_FIELD: int(memory.happened_at.timestamp()),
+        HAPPENED_AT_SECONDS_FIELD: int(memory.happened_at.timestamp()),
         ACTORS_FIELD: list(memory.scene.actors),
         EMOTIONS_FIELD: list(memory.emotions),
         LENGTH_FIELD: len(memory.scene.action.split()),
         TOKENS_FIELD: point.tokens,
-        SIGNALS_FIELD: packed_signals(wording_signals(memory.scene.action)),
+        SIGNALS_FIELD: pack_wording_signals(read_wording_signals(memory.scene.action)),
     }
     if memory.status in LIVING and not memory.compressed:
         fields[LIVING_FIELD] = memory.being_id
@@ -102,7 +102,7 @@ def point_payload(point: IndexPoint) -> dict[str, Any]:
     return fields
 
 
-def ranking_features(payload: Mapping[str, Any]) -> RankingFeatures:
+def features_from_payload(payload: Mapping[str, Any]) -> RankingFeatures:
     return RankingFeatures(
         session_id=payload[SESSION_FIELD],
         turn=payload[TURN_FIELD],
@@ -110,19 +110,19 @@ def ranking_features(payload: Mapping[str, Any]) -> RankingFeatures:
         emotions=tuple(payload[EMOTIONS_FIELD]),
         words=payload[LENGTH_FIELD],
         tokens=payload[TOKENS_FIELD],
-        signals=unpacked_signals(payload[SIGNALS_FIELD]),
+        signals=unpack_wording_signals(payload[SIGNALS_FIELD]),
     )
 
 
 _SHARE_STEPS = 100
 
 
-def packed_signals(told: WordingSignals) -> int:
+def pack_wording_signals(told: WordingSignals) -> int:
     """One number: three flags, and above them the first person's share in hundredths."""
     return told.asks | told.tells_when << 1 | told.prefers << 2 | round(told.first_person * _SHARE_STEPS) << 3
 
 
-def unpacked_signals(number: int) -> WordingSignals:
+def unpack_wording_signals(number: int) -> WordingSignals:
     return WordingSignals(
         asks=bool(number & 1),
         tells_when=bool(number & 2),

@@ -25,7 +25,7 @@ from madeleine.storage.qdrant.queries import HybridIndex, IdfByTerm, PointFilter
 _REQUEST_TIMEOUT_SECONDS = 10
 
 
-class ServerIndex(HybridIndex):
+class QdrantServerIndex(HybridIndex):
     """`memory.index.Index` on one collection. A server minds its own disk: `flush` and `optimize` do nothing."""
 
     def __init__(self, client: AsyncQdrantClient, collection: str, *, local: bool) -> None:
@@ -37,7 +37,7 @@ class ServerIndex(HybridIndex):
     @classmethod
     async def open(
         cls, location: str, fingerprint: schema.IndexFingerprint, *, collection: str = "madeleine", anew: bool = False
-    ) -> ServerIndex:
+    ) -> QdrantServerIndex:
         """`location` is a URL, or a directory or `":memory:"` for local mode. Creates the collection if there is none;
         with `anew` also if there is one, which is dropped.
 
@@ -103,7 +103,7 @@ class ServerIndex(HybridIndex):
             keywords = qm.KeywordIndexParams(type=qm.KeywordIndexType.KEYWORD, is_tenant=tenant, enable_hnsw=tenant)
             await self._client.create_payload_index(self._collection, name, keywords)
         times = qm.IntegerIndexParams(type=qm.IntegerIndexType.INTEGER, lookup=False, range=True, enable_hnsw=False)
-        await self._client.create_payload_index(self._collection, schema.TIME_FIELD, times)
+        await self._client.create_payload_index(self._collection, schema.HAPPENED_AT_SECONDS_FIELD, times)
 
     async def _run(self, queries: Sequence[PointQuery]) -> list[list[PointHit]]:
         with _client_errors():

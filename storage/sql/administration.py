@@ -12,10 +12,10 @@ from typing import Any
 
 from sqlalchemy import bindparam, func, insert, literal, literal_column, or_, select, update
 
-from madeleine.memory.audit import AuditEntry, AuditEvent, AuditQuery, audit_entry
-from madeleine.memory.bearer_tokens import BearerToken, BearerTokenId
+from madeleine.memory.audit import AuditEntry, AuditEventKind, AuditQuery, build_audit_entry
+from madeleine.memory.bearer_tokens import BearerTokenId, BearerTokenRecord
 from madeleine.memory.model import Scope
-from madeleine.storage.sql.database.dialect import MAX_INT, MIN_INT, insert_missing, insert_or_update, last_issued
+from madeleine.storage.sql.database.dialect import MAX_INT, MIN_INT, insert_missing, last_issued, upsert_statement
 from madeleine.storage.sql.database.engine import Database, Reads, Repository, Transaction, open_database
 from madeleine.storage.sql.database.mapping import RowMap, scalar, to_micros
 from madeleine.storage.sql.database.tables import audit, settings, tokens
@@ -41,7 +41,7 @@ _LAST_NUMBER = last_issued(literal_column("'audit'"), literal_column("'seq'"))
 _COUNT_MISSING_AUDIT_ENTRIES = select(_LAST_NUMBER - func.count()).select_from(audit)
 
 
-async def append_audit(transaction: Transaction, entries: Iterable[AuditEntry]) -> None:
+async def append_audit_entries(transaction: Transaction, entries: Iterable[AuditEntry]) -> None:
     rows = [_AUDIT_ENTRY.to_row(entry) for entry in entries]
     for row in rows:
         del row["seq"]  # the database numbers the entries
@@ -49,13 +49,13 @@ async def append_audit(transaction: Transaction, entries: Iterable[AuditEntry]) 
 
 
 async def record_audit(
-    transaction: Transaction, scope: Scope, event: AuditEvent, at: datetime, *, tool: str = "", ids: Iterable[str]
+    transaction: Transaction, scope: Scope, event: AuditEventKind, at: datetime, *, tool: str = "", ids: Iterable[str]
 ) -> None:
-    await append_audit(transaction, [audit_entry(scope, event, at, tool=tool, ids=ids)])
+    await append_audit_entries(transaction, [build_audit_entry(scope, event, at, tool=tool, ids=ids)])
 
 
 async def record_audit_by_tool(
-    transaction: Transaction, scope: Scope, event: AuditEvent, changes: Iterable[tuple[str, str, datetime]]
+    transaction: Transaction, scope: Scope, event: AuditEventKind, changes: Iterable[tuple[str, str, datetime]]
 ) -> None:
     """Record one entry for each tool in `changes` (tool, id, time), at the time of its last change."""
     by_tool: defaultdict[str, list[tuple[str, datetime]]] = defaultdict(list)
@@ -90,7 +90,7 @@ class AuditRepository(Repository):
 
 _SELECT_SETTING = select(settings.c.value).where(settings.c.name == bindparam("setting"))
 _INSERT_SETTING = insert_missing(settings)
-_UPSERT_SETTING = insert_or_update(settings, "value")
+_UPSERT_SETTING = upsert_statement(settings, "value")
 
 
 async def read_setting(reads: Reads, name: str) -> Any:
@@ -99,7 +99,7 @@ async def read_setting(reads: Reads, name: str) -> Any:
     return json.loads(values[0]) if values else None
 
 
-async def write_setting(database: Database, name: str, value: Any) -> None:
+async def write_store_setting(database: Database, name: str, value: Any) -> None:
     async with database.transaction() as transaction:
         await transaction.run(_UPSERT_SETTING, [_setting_row(name, value)])
 
@@ -117,7 +117,7 @@ def _setting_row(name: str, value: Any) -> dict[str, str]:
 # --- bearer tokens, by the hash of their secret -------------------------------------------------------------------
 
 _t = tokens.c
-_TOKEN = RowMap(BearerToken, tokens)
+_TOKEN = RowMap(BearerTokenRecord, tokens)
 _SELECT_TOKENS = select(*_TOKEN.columns).order_by(_t.created_at, _t.id)
 _SELECT_TOKEN = _SELECT_TOKENS.where(_t.id == bindparam("token_id"))
 _SELECT_ANY_TOKEN = select(literal(1)).select_from(tokens).limit(1)
@@ -130,25 +130,25 @@ _REVOKE_TOKEN = (
 
 
 @asynccontextmanager
-async def open_tokens(path: Path) -> AsyncIterator[TokenRepository]:
+async def open_token_repository(path: Path) -> AsyncIterator[BearerTokenRepository]:
     """The ledger file's tokens, safe to open beside a running server. Raises `StorageError` if the file cannot be used,
     or was written by a newer version."""
     async with open_database(path) as database:
-        yield TokenRepository(database)
+        yield BearerTokenRepository(database)
 
 
-class TokenRepository(Repository):
+class BearerTokenRepository(Repository):
     """Bearer tokens; implements `TokenLedger`. Adding and revoking are audited (spec O10)."""
 
-    async def add(self, token: BearerToken) -> None:
+    async def add(self, token: BearerTokenRecord) -> None:
         async with self._database.transaction() as transaction:
             await transaction.run(_INSERT_TOKEN, [_TOKEN.to_row(token)])
-            await append_audit(transaction, [_token_audit(token, token.created_at, "madeleine token create")])
+            await append_audit_entries(transaction, [_token_audit(token, token.created_at, "madeleine token create")])
 
-    async def find(self, id_: BearerTokenId) -> BearerToken | None:
+    async def find(self, id_: BearerTokenId) -> BearerTokenRecord | None:
         return next(iter(await self._database.rows(_SELECT_TOKEN, _TOKEN.from_row, token_id=id_)), None)
 
-    async def all(self) -> list[BearerToken]:
+    async def all(self) -> list[BearerTokenRecord]:
         return await self._database.rows(_SELECT_TOKENS, _TOKEN.from_row)
 
     async def any(self) -> bool:
@@ -159,9 +159,9 @@ class TokenRepository(Repository):
             known = await transaction.rows(_SELECT_TOKEN, _TOKEN.from_row, token_id=id_)
             for token in known:
                 await transaction.run(_REVOKE_TOKEN, [{"token_id": id_, "moment": to_micros(at)}])
-                await append_audit(transaction, [_token_audit(token, at, "madeleine token revoke")])
+                await append_audit_entries(transaction, [_token_audit(token, at, "madeleine token revoke")])
         return bool(known)
 
 
-def _token_audit(token: BearerToken, at: datetime, client: str) -> AuditEntry:
+def _token_audit(token: BearerTokenRecord, at: datetime, client: str) -> AuditEntry:
     return AuditEntry(event="token", at=at, being_id=token.being_id, client=client, role=token.role, ids=(token.id,))

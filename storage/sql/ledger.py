@@ -11,7 +11,7 @@ from madeleine.storage.sql.conversations.chat import ConversationRepository
 from madeleine.storage.sql.conversations.context import ContextRepository
 from madeleine.storage.sql.database.engine import Database, open_database
 from madeleine.storage.sql.erasing.memories import ErasureRepository
-from madeleine.storage.sql.memories.activations import ActivationWriter
+from madeleine.storage.sql.memories.activations import ReactivationAndAuditWriter
 from madeleine.storage.sql.memories.index_source import IndexSourceRepository
 from madeleine.storage.sql.memories.reading import RecallRepository
 from madeleine.storage.sql.memories.storing import MemoryRepository
@@ -22,7 +22,7 @@ from madeleine.storage.sql.search.repository import SearchRepository
 class Ledger:
     """Each repository implements the ports of the use cases that are given it; all share one database."""
 
-    def __init__(self, database: Database, activations: ActivationWriter) -> None:
+    def __init__(self, database: Database, activations: ReactivationAndAuditWriter) -> None:
         self.database = database
         self.activations = activations
         self.memories = MemoryRepository(database)
@@ -39,5 +39,5 @@ class Ledger:
 @asynccontextmanager
 async def open_ledger(path: Path) -> AsyncIterator[Ledger]:
     """Raises `StorageError` if the file cannot be used, or was written by a newer version."""
-    async with open_database(path) as database, ActivationWriter(database) as activations:
+    async with open_database(path) as database, ReactivationAndAuditWriter(database) as activations:
         yield Ledger(database, activations)

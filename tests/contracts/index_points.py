@@ -111,17 +111,17 @@ async def candidates(index: RecallIndex, scope: Scope, question: VectorQuery) ->
 
 
 def expected_idf(word: str, points: Sequence[IndexPoint]) -> float:
-    [term] = bm25.query_terms(word)
-    having = sum(term in bm25.document_terms(point.words)[0] for point in points)
-    documents = sum(bool(bm25.document_terms(point.words)[0]) for point in points)
+    [term] = bm25.query_term_ids(word)
+    having = sum(term in bm25.weighted_document_term_ids(point.words)[0] for point in points)
+    documents = sum(bool(bm25.weighted_document_term_ids(point.words)[0]) for point in points)
     return math.log(1 + (documents - having + 0.5) / (having + 0.5))
 
 
 def assert_scores_are_true(pool: CandidatePool, question: VectorQuery, points: Sequence[IndexPoint]) -> None:
     """Every cosine, weight and IDF of `pool` equals what the formulas give over `points`, all of one being."""
     by_id = {point.memory.id: point for point in points}
-    terms = bm25.query_terms(question.words)
-    documents = {id: dict(zip(*bm25.document_terms(by_id[id].words), strict=True)) for id in by_id}
+    terms = bm25.query_term_ids(question.words)
+    documents = {id: dict(zip(*bm25.weighted_document_term_ids(by_id[id].words), strict=True)) for id in by_id}
     filled = [document for document in documents.values() if document]
     for column, term in enumerate(terms):
         having = sum(term in document for document in filled)

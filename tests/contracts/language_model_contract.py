@@ -13,10 +13,10 @@ from typing import Any, Literal
 import pytest
 from pydantic import BaseModel, ConfigDict, Field
 
-from madeleine.inference.language.config import LanguageConfig
-from madeleine.inference.language.structured_model import StructuredModel, open_language_model
+from madeleine.inference.language.config import LanguageModelConfig
+from madeleine.inference.language.structured_model import StructuredLanguageModel, open_language_model
 from madeleine.memory.errors import LanguageModelUnavailable, TokenBudgetExceeded, UnusableAnswer
-from madeleine.memory.language_model import CallCost, ModelSize, Prompt
+from madeleine.memory.language_model import CallCost, LanguageModelSize, Prompt
 from tests.doubles import metered
 from tests.language.stub import (
     KEY,
@@ -53,10 +53,10 @@ class Kind(BaseModel):
 GOOD = {"kind": "lesson", "parts": [{"id": "a", "weight": 0.5}], "why": None}
 WRONG = {"kind": PRIVATE, PRIVATE: 1}
 Costs = list[CallCost]
-Open = Callable[..., AbstractAsyncContextManager[StructuredModel]]
+Open = Callable[..., AbstractAsyncContextManager[StructuredLanguageModel]]
 
 
-def prompt(size: ModelSize = "small", max_tokens: int = 700) -> Prompt:
+def prompt(size: LanguageModelSize = "small", max_tokens: int = 700) -> Prompt:
     return Prompt(purpose="classify", system="Say what kind it is.", text=PRIVATE, size=size, max_tokens=max_tokens)
 
 
@@ -76,11 +76,11 @@ class LanguageModelContract:
     @pytest.fixture
     def opened(self, stub: Stub) -> Open:
         @asynccontextmanager
-        async def opened(answers: Sequence[StubAnswer] = (), **settings: Any) -> AsyncIterator[StructuredModel]:
+        async def opened(answers: Sequence[StubAnswer] = (), **settings: Any) -> AsyncIterator[StructuredLanguageModel]:
             stub.answers = list(answers)
             given: dict[str, Any] = {"url": stub.url(self.protocol), "small_model": "small", "large_model": "large"}
             given |= {"protocol": self.protocol, "retries": 0} | settings
-            model = open_language_model(LanguageConfig(**given), KEY)
+            model = open_language_model(LanguageModelConfig(**given), KEY)
             assert model is not None
             try:
                 yield model

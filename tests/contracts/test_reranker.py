@@ -147,7 +147,7 @@ async def test_a_failure_to_load_is_told_at_once_and_not_tried_again_at_every_ca
         with pytest.raises(RerankerUnavailable, match="there is no network"):
             await reranker.scores(QUERY, TEXTS)
     assert tries == ["far"]
-    monkeypatch.setattr(loading_module, "LOAD_RETRY_SECONDS", 0.0)
+    monkeypatch.setattr(loading_module, "MODEL_LOAD_RETRY_PAUSE_SECONDS", 0.0)
     with pytest.raises(RerankerUnavailable):
         await reranker.scores(QUERY, TEXTS)
     assert tries == ["far", "far"]

@@ -7,21 +7,23 @@ import pytest
 
 from madeleine.memory.errors import IndexUnavailable
 from madeleine.storage.qdrant.edge import EdgeIndex
-from madeleine.storage.qdrant.server import ServerIndex
+from madeleine.storage.qdrant.server import QdrantServerIndex
 from tests.contracts.index_contract import IndexContract
 from tests.contracts.index_points import ADA, FINGERPRINT, candidates, index_query, random_points, unit
 
 
 @pytest.fixture
-async def index() -> AsyncIterator[ServerIndex]:
-    index = await ServerIndex.open(":memory:", FINGERPRINT)
+async def index() -> AsyncIterator[QdrantServerIndex]:
+    index = await QdrantServerIndex.open(":memory:", FINGERPRINT)
     yield index
     await index.close()
 
 
 class TestServerIndex(IndexContract):
     @pytest.mark.parametrize("seed", range(6))
-    async def test_it_ranks_as_the_embedded_index_does(self, index: ServerIndex, tmp_path: Path, seed: int) -> None:
+    async def test_it_ranks_as_the_embedded_index_does(
+        self, index: QdrantServerIndex, tmp_path: Path, seed: int
+    ) -> None:
         points = random_points(80, seed=seed)
         embedded = await EdgeIndex.open(tmp_path / "index", FINGERPRINT)
         question = index_query("harbor violin orchard quartz zeppelin", unit(1, -1, 0.5), depth=25)
@@ -35,4 +37,4 @@ class TestServerIndex(IndexContract):
 
     async def test_a_server_that_is_not_there_is_unavailable(self) -> None:
         with pytest.raises(IndexUnavailable):
-            await ServerIndex.open("http://127.0.0.1:9", FINGERPRINT)
+            await QdrantServerIndex.open("http://127.0.0.1:9", FINGERPRINT)

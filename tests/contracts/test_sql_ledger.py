@@ -19,8 +19,8 @@ from madeleine.memory.model import DatedAction, RunId, Scene, Status
 from madeleine.memory.patrol_records import PatrolChanges
 from madeleine.memory.recall.ports import Activation
 from madeleine.storage.sql.database.engine import Transaction
-from madeleine.storage.sql.database.memory_rows import from_memory
-from madeleine.storage.sql.database.schema import MIGRATIONS, SCHEMA_REVISION
+from madeleine.storage.sql.database.memory_rows import row_from_memory
+from madeleine.storage.sql.database.schema import MIGRATIONS_FOLDER, SCHEMA_REVISION
 from madeleine.storage.sql.database.tables import metadata, patrol_runs
 from madeleine.storage.sql.ledger import Ledger, open_ledger
 from tests.contracts.ledger.any_ledger import AnyLedger
@@ -174,7 +174,7 @@ class TestSqlLedger(
         with closing(sqlite3.connect(path)) as connection, connection:
             columns = [row[1] for row in connection.execute("PRAGMA table_info(memories)")][1:]
             for old in olds:
-                row = from_memory(old) | {"session_count": old.session_count, "content_hash": "as it was"}
+                row = row_from_memory(old) | {"session_count": old.session_count, "content_hash": "as it was"}
                 values = [row[name] for name in columns]
                 marks = ", ".join("?" * len(columns))
                 connection.execute(f"INSERT INTO memories ({', '.join(columns)}) VALUES ({marks})", values)
@@ -306,7 +306,7 @@ class TestSqlLedger(
 def _migrate_to(revision: str, path: Path) -> None:
     """A store as an earlier version made it."""
     config = Config()
-    config.set_main_option("script_location", str(MIGRATIONS))
+    config.set_main_option("script_location", str(MIGRATIONS_FOLDER))
     engine = create_engine(f"sqlite:///{path}")
     with engine.begin() as connection:
         config.attributes["connection"] = connection

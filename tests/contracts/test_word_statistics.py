@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from madeleine.memory.index import WordStatistics
+from madeleine.memory.index import WordIdfSource
 from madeleine.storage.qdrant.edge import EdgeIndex
 from tests.contracts.index_points import ADA, BOB, FINGERPRINT, point
 from tests.doubles import FakeWordStatistics
@@ -20,21 +20,21 @@ ABSENT = "counterrevolutionaries"
 class WordStatisticsContract:
     """A fixture `statistics` gives those of a being whose memories hold the words of `KNOWN`."""
 
-    async def test_each_word_has_its_value_in_the_order_of_the_words(self, statistics: WordStatistics) -> None:
+    async def test_each_word_has_its_value_in_the_order_of_the_words(self, statistics: WordIdfSource) -> None:
         values = await statistics.idf(ADA, KNOWN)
         assert len(values) == len(KNOWN)
         assert min(values) >= 0
         assert await statistics.idf(ADA, KNOWN[::-1]) == values[::-1]
         assert [(await statistics.idf(ADA, [word]))[0] for word in KNOWN] == values
 
-    async def test_a_word_of_no_memory_has_the_greatest_value(self, statistics: WordStatistics) -> None:
+    async def test_a_word_of_no_memory_has_the_greatest_value(self, statistics: WordIdfSource) -> None:
         *known, absent = await statistics.idf(ADA, [*KNOWN, ABSENT])
         assert absent > max(known)
 
-    async def test_no_words_have_no_values(self, statistics: WordStatistics) -> None:
+    async def test_no_words_have_no_values(self, statistics: WordIdfSource) -> None:
         assert await statistics.idf(ADA, []) == []
 
-    async def test_a_being_without_memories_has_values_too(self, statistics: WordStatistics) -> None:
+    async def test_a_being_without_memories_has_values_too(self, statistics: WordIdfSource) -> None:
         assert len(await statistics.idf(BOB, KNOWN)) == len(KNOWN)
 
 

@@ -15,10 +15,10 @@ from mcp_types import TextContent, TextResourceContents
 
 from madeleine.memory.audit import AuditQuery
 from madeleine.memory.errors import InvalidInput
-from madeleine.server.cli.arguments import command_line_parser
+from madeleine.server.cli.arguments import build_command_line_parser
 from madeleine.server.cli.profile_command import profile_command
 from madeleine.server.settings.settings import Settings
-from madeleine.server.wiring.data_directory import ledger_alone
+from madeleine.server.wiring.data_directory import open_ledger_without_index
 from tests.e2e.hosting import hosts_of
 from tests.e2e.http.http_serving import serving
 from tests.e2e.serving import COMMAND, ERAS, ROOT, Era, call_tool, connected, environment, tool_error
@@ -244,7 +244,7 @@ async def test_what_is_shown_is_audited_with_its_ids(tmp_path: Path) -> None:
         await read(client, "memory://ada/profile")
         [style] = (await call_tool(client, "profile", kind="preferences"))["entries"]
         await call_tool(client, "profile", action="disable", kind="preferences", name=style["name"])
-    async with ledger_alone(Settings(data_dir=tmp_path)) as ledger:
+    async with open_ledger_without_index(Settings(data_dir=tmp_path)) as ledger:
         entries = await ledger.audit.audit(AuditQuery(event="recall"))
     shown = {entry.tool: entry.ids for entry in entries}
     # Once, of many calls: the others wrote.
@@ -267,7 +267,7 @@ async def test_the_command_shows_and_changes_a_profile_through_the_host(
     rule.write_text("never\ntell it", encoding="utf-8")
 
     async def profile(*arguments: str) -> str:
-        await profile_command(settings, command_line_parser().parse_args(["profile", *arguments]))
+        await profile_command(settings, build_command_line_parser().parse_args(["profile", *arguments]))
         return capsys.readouterr().out
 
     try:
@@ -305,7 +305,7 @@ async def test_a_profile_command_without_its_tool_names_the_setting_and_starts_n
 ) -> None:
     with pytest.raises(InvalidInput, match=said):
         await profile_command(
-            Settings(data_dir=tmp_path, **setting), command_line_parser().parse_args(["profile", "show"])
+            Settings(data_dir=tmp_path, **setting), build_command_line_parser().parse_args(["profile", "show"])
         )
     assert hosts_of(tmp_path) == []
 

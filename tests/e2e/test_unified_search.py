@@ -14,7 +14,7 @@ from mcp.client.client import Client
 from madeleine.server.settings.settings import Settings
 from madeleine.server.wiring.open_memory import open_memory
 from madeleine.tools.tool import Call
-from madeleine.tools.toolset import Toolset, default_tools
+from madeleine.tools.toolset import Toolset, make_all_tools
 from tests.doubles import ADA, WordEmbedder
 from tests.e2e.serving import call_tool, connected, tool_error
 from tests.e2e.test_content_is_safe import madeleine
@@ -92,7 +92,7 @@ async def test_what_was_lived_said_written_and_noted_is_found_by_one_search(tmp_
 
 async def test_a_search_counts_its_memories_by_words_and_by_tags_and_a_reader_s_does_not(tmp_path: Path) -> None:
     """spec P11"""
-    tools = Toolset(default_tools(Random(1)), max_text_chars=1_000)
+    tools = Toolset(make_all_tools(Random(1)), max_text_chars=1_000)
     async with open_memory(Settings(data_dir=tmp_path), embedder=WordEmbedder()) as memory:
 
         async def asked(tool: str, by: Toolset = tools, **arguments: Any) -> dict[str, Any]:

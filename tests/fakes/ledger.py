@@ -13,8 +13,8 @@ from typing import Any
 
 from madeleine.memory.chat import MessageId
 from madeleine.memory.errors import InvalidInput, KeyConflict, StorageError
-from madeleine.memory.index import RankingState
-from madeleine.memory.ingest.ports import KeyOutcome, Reinforcement, StoreBatch
+from madeleine.memory.index import MemoryRankingState
+from madeleine.memory.ingest.ports import IdempotencyKeyOutcome, Reinforcement, StoreBatch
 from madeleine.memory.model import (
     ClusterId,
     ContentHash,
@@ -29,7 +29,7 @@ from madeleine.memory.model import (
     Vector,
 )
 from madeleine.memory.recall.ports import Activation, ClusterSummary, PreferenceQuery
-from madeleine.memory.rules.dynamics.revision import changed_memory, effective_changes, revision_before
+from madeleine.memory.rules.dynamics.revision import changes_that_differ, memory_after_changes, revision_with_old_values
 from madeleine.memory.text.normalization import fold_text
 from madeleine.storage.sql.database.mapping import to_micros
 from tests.fakes.search import InMemorySearch
@@ -51,10 +51,12 @@ class InMemoryMemories:
 
     # --- storing
 
-    async def key_outcomes(self, scope: Scope, keys: Sequence[str]) -> dict[str, KeyOutcome]:
-        outcomes = {one.key: KeyOutcome(one.id, self._first_text(one), "stored") for one in self._store.own(scope)}
+    async def key_outcomes(self, scope: Scope, keys: Sequence[str]) -> dict[str, IdempotencyKeyOutcome]:
+        outcomes = {
+            one.key: IdempotencyKeyOutcome(one.id, self._first_text(one), "stored") for one in self._store.own(scope)
+        }
         outcomes |= {
-            one.key: KeyOutcome(one.memory_id, one.text, "reinforced")
+            one.key: IdempotencyKeyOutcome(one.memory_id, one.text, "reinforced")
             for by, one in self._store.reinforcements
             if by.being_id == scope.being_id
         }
@@ -121,10 +123,10 @@ class InMemoryMemories:
         if not memories:
             return None
         [old] = memories
-        done = effective_changes(old, changes)
+        done = changes_that_differ(old, changes)
         if done == MemoryChanges():
             return old, done
-        new = changed_memory(old, done)
+        new = memory_after_changes(old, done)
         if new.content_hash != old.content_hash:
             for one in self._store.own(scope):
                 if one.resembles == new.id:
@@ -134,7 +136,7 @@ class InMemoryMemories:
         if all(one.content_hash != old.content_hash for one in self._store.memories.values()):
             for key in [key for key in self._store.vectors if key[1] == old.content_hash]:
                 del self._store.vectors[key]
-        self._store.revisions.append(revision_before(old, done, at=at, client=scope.client))
+        self._store.revisions.append(revision_with_old_values(old, done, at=at, client=scope.client))
         self._store.patrols.mark([new.id])
         return new, done
 
@@ -159,9 +161,9 @@ class InMemoryMemories:
         )
         return await self.memories(scope, ids), preferred[: preference_query.most]
 
-    async def ranking_states(self, scope: Scope, ids: Sequence[MemoryId]) -> dict[MemoryId, RankingState]:
+    async def ranking_states(self, scope: Scope, ids: Sequence[MemoryId]) -> dict[MemoryId, MemoryRankingState]:
         return {
-            one.id: RankingState(
+            one.id: MemoryRankingState(
                 importance=one.importance,
                 happened_at=one.happened_at,
                 last_active=max(at for at in (one.created_at, one.last_activated, one.last_accessed) if at),

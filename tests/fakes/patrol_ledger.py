@@ -26,21 +26,21 @@ from madeleine.memory.model import (
     Vector,
 )
 from madeleine.memory.patrol_records import (
-    ClusterCounts,
+    ClusterMemoryCounts,
     DecisionRequestId,
     DiaryEntry,
     MemoryState,
     PatrolChanges,
     PatrolRun,
     RunState,
-    SessionCount,
     StoredDecisionRequest,
     Thoughts,
     UndoResult,
+    UnsummarisedSession,
 )
-from madeleine.memory.rules.dynamics.importance import flagged_status
+from madeleine.memory.rules.dynamics.importance import status_after_flagging
 from madeleine.patrol.ports import PatrolReads
-from madeleine.patrol.unit_of_work import memory_state
+from madeleine.patrol.unit_of_work import state_of_memory
 from tests.doubles import ADA, NOW
 
 
@@ -89,21 +89,21 @@ class FakePatrolTransaction:
         return 0
 
     async def unclustered(self, *, limit: int) -> list[MemoryState]:
-        return [memory_state(m) for m in self._own() if m.cluster_id is None and m.status != "dead"][:limit]
+        return [state_of_memory(m) for m in self._own() if m.cluster_id is None and m.status != "dead"][:limit]
 
     async def with_outdated_status(self) -> list[MemoryState]:
-        return [memory_state(m) for m in self._own() if flagged_status(m) != m.status]
+        return [state_of_memory(m) for m in self._own() if status_after_flagging(m) != m.status]
 
     async def recalled_dead(self) -> list[MemoryState]:
-        return [memory_state(m) for m in self._own() if m.status == "dead" and m.reactivation_count > 0]
+        return [state_of_memory(m) for m in self._own() if m.status == "dead" and m.reactivation_count > 0]
 
     async def members(self, *cluster_ids: ClusterId) -> list[MemoryState]:
-        return [memory_state(m) for m in self._own() if m.cluster_id in cluster_ids]
+        return [state_of_memory(m) for m in self._own() if m.cluster_id in cluster_ids]
 
     async def states(self, ids: Sequence[MemoryId]) -> list[MemoryState]:
-        return [memory_state(memory) for memory in await self.memories(ids)]
+        return [state_of_memory(memory) for memory in await self.memories(ids)]
 
-    async def cluster_counts(self, ids: Sequence[ClusterId] | None = None) -> list[ClusterCounts]:
+    async def cluster_counts(self, ids: Sequence[ClusterId] | None = None) -> list[ClusterMemoryCounts]:
         found = []
         for cluster_id in dict.fromkeys(m.cluster_id for m in self._own() if m.cluster_id is not None):
             if ids is not None and cluster_id not in ids:
@@ -111,7 +111,7 @@ class FakePatrolTransaction:
             of = [m for m in self._own() if m.cluster_id == cluster_id]
             number = Counter(m.status for m in of)
             found.append(
-                ClusterCounts(
+                ClusterMemoryCounts(
                     cluster_id=cluster_id,
                     active=number["active"],
                     dying=number["dying"],
@@ -136,9 +136,9 @@ class FakePatrolTransaction:
         since = [m for m in self._own() if not m.compression_source and (moment is None or m.created_at > moment)]
         return since[-limit:]
 
-    async def sessions(self) -> list[SessionCount]:
+    async def sessions(self) -> list[UnsummarisedSession]:
         number = Counter(m.provenance.session_id for m in self._own() if _of_a_session(m))
-        return [SessionCount(session_id=id_, memories=count) for id_, count in number.items()]
+        return [UnsummarisedSession(session_id=id_, memories=count) for id_, count in number.items()]
 
     async def session_memories(self, session_id: str) -> list[Memory]:
         return [m for m in self._own() if _of_a_session(m) and m.provenance.session_id == session_id]

@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from madeleine.memory.keyword_search import KeywordQuery, SearchHit
-from madeleine.memory.model import Memory, Note, Provenance, Scope, scene_to_text, when_as_search_text
-from madeleine.memory.rules.searching import newest_hits_first
+from madeleine.memory.model import Memory, Note, Provenance, Scope, scene_to_text, timeline_as_search_text
+from madeleine.memory.rules.searching import sort_hits_newest_first
 from madeleine.memory.text.normalization import FIELD_SEPARATOR, fold_text
 from madeleine.storage.sql.database.mapping import to_micros
 from tests.fakes.store import Store
@@ -25,7 +25,7 @@ class InMemorySearch:
             own = [one for one in notes if one.being_id == scope.being_id]
             hits += [_note_hit(one) for one in own if _note_matches(one, query)]
         hits = [one for one in hits if one.source in query.sources and _in_window(one, query)]
-        return newest_hits_first(hits)[: query.limit]
+        return sort_hits_newest_first(hits)[: query.limit]
 
 
 def _in_window(hit: SearchHit, query: KeywordQuery) -> bool:
@@ -41,7 +41,7 @@ def _holds_terms(query: KeywordQuery, text: str, themes: Sequence[str] = ()) -> 
 
 
 def _memory_matches(memory: Memory, query: KeywordQuery) -> bool:
-    fields = (memory.scene.action, memory.feeling, when_as_search_text(memory.scene.when))
+    fields = (memory.scene.action, memory.feeling, timeline_as_search_text(memory.scene.when))
     return (
         _holds_terms(query, FIELD_SEPARATOR.join(map(fold_text, fields)), memory.themes)
         and {*map(fold_text, query.themes)} <= {*map(fold_text, memory.themes)}

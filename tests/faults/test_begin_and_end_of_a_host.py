@@ -14,7 +14,7 @@ from pathlib import Path
 import pytest
 from mcp.client.client import Client
 
-from madeleine.server.attach.endpoint import HOST_FILE, find_address
+from madeleine.server.attach.endpoint import HOST_INFO_FILE, find_address
 from tests.e2e.hosting import asking, hosted, hosts_of, kill, madeleine, mode, no_host_left, status
 from tests.e2e.serving import COMMAND, ROOT, answer_text, call_tool, environment
 
@@ -27,7 +27,7 @@ async def test_stop_and_idleness_end_the_host_and_leave_nothing_behind(data_dir:
         over = os.pidfd_open(pid)
         assert asker.close() == 0
     await readable(over)
-    assert not (data_dir / HOST_FILE).exists()
+    assert not (data_dir / HOST_INFO_FILE).exists()
     assert not there(find_address(data_dir).path)
     assert madeleine(data_dir, "stop").stdout.startswith("No process serves")
     assert status(data_dir) == {"data_dir": str(data_dir)}
@@ -56,11 +56,11 @@ async def test_leftovers_of_a_dead_host_are_no_hindrance(data_dir: Path) -> None
         await call_tool(client, "store", text="The mirror hangs in the hall")
     [pid] = hosts_of(data_dir)
     kill(pid)
-    assert (data_dir / HOST_FILE).exists()
-    (data_dir / HOST_FILE).write_text('{"pid": 1, "port": 9, "token": "x"}', encoding="utf-8")
+    assert (data_dir / HOST_INFO_FILE).exists()
+    (data_dir / HOST_INFO_FILE).write_text('{"pid": 1, "port": 9, "token": "x"}', encoding="utf-8")
     async with hosted(data_dir) as client:
         assert (await call_tool(client, "recall", query="Where does the mirror hang?"))["count"] == 1
-    (data_dir / HOST_FILE).write_bytes(b"\x00garbage")
+    (data_dir / HOST_INFO_FILE).write_bytes(b"\x00garbage")
     async with hosted(data_dir) as client:
         assert (await call_tool(client, "recall", query="Where does the mirror hang?"))["count"] == 1
 

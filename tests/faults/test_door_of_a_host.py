@@ -20,11 +20,11 @@ from madeleine.server.attach.connector import (
     HostRequest,
     NoHost,
     connect_to_host,
-    encode_host_reply,
-    parse_host_request,
+    encode_host_handshake_reply,
+    parse_host_handshake_request,
     unresponsive_host_message,
 )
-from madeleine.server.attach.endpoint import HOST_FILE, HOST_LOCK_FILE, find_address, hold_file_lock
+from madeleine.server.attach.endpoint import HOST_INFO_FILE, HOST_LOCK_FILE, find_address, try_to_hold_file_lock
 from tests.e2e.hosting import asking, hosted, hosts_of, madeleine, mode, no_host_left, status
 from tests.e2e.serving import call_tool
 
@@ -50,16 +50,16 @@ def another_installation(data_dir: Path, *, protocol: int) -> Iterator[list[str]
     listener.listen()
 
     def serve() -> None:
-        with hold_file_lock(data_dir / HOST_LOCK_FILE) as mine:
+        with try_to_hold_file_lock(data_dir / HOST_LOCK_FILE) as mine:
             assert mine
             held.set()
             while "stop" not in wanted:
                 link, _ = listener.accept()
                 with link, link.makefile("rb") as lines:
-                    hello = parse_host_request(lines.readline())
+                    hello = parse_host_handshake_request(lines.readline())
                     wanted.append(hello.want)
                     no = {} if hello.want == "stop" else {"error": "update one of us"}
-                    answer = json.loads(encode_host_reply(version="x", pid=0, **no))
+                    answer = json.loads(encode_host_handshake_reply(version="x", pid=0, **no))
                     answer["madeleine"]["protocol"] = protocol
                     link.sendall(json.dumps(answer).encode() + b"\n")
             listener.close()
@@ -140,7 +140,7 @@ def test_over_loopback_who_does_not_know_the_token_gets_no_answer(data_dir: Path
         asker.store(0, "The lamp is broken")
         asker.wait_for(1)
         address = find_address(data_dir)
-        assert mode(data_dir / HOST_FILE) == 0o600
+        assert mode(data_dir / HOST_INFO_FILE) == 0o600
         for token in ("", "wrong", address.token[:-1]):
             with socket.create_connection(("127.0.0.1", address.port), timeout=60) as link:
                 link.sendall(HostRequest(token=token).line())
@@ -154,7 +154,7 @@ def test_a_stale_port_is_not_told_the_token(data_dir: Path) -> None:
     data_dir.mkdir()
     with socket.create_server(("127.0.0.1", 0)) as stranger:
         about = {"pid": 1, "version": "0", "port": stranger.getsockname()[1], "token": "secret"}
-        (data_dir / HOST_FILE).write_text(json.dumps(about), encoding="utf-8")
+        (data_dir / HOST_INFO_FILE).write_text(json.dumps(about), encoding="utf-8")
         assert status(data_dir) == {"data_dir": str(data_dir)}
         stranger.setblocking(False)
         with pytest.raises(BlockingIOError):

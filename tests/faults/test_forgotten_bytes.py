@@ -26,7 +26,7 @@ from madeleine.memory.keyword_search import KeywordQuery
 from madeleine.memory.language_model import Prompt
 from madeleine.memory.model import DatedAction, Memory, MemoryChanges, Scene
 from madeleine.memory.watch.extraction import Extracted
-from madeleine.memory.watch.observe import AgentMemory, Observation
+from madeleine.memory.watch.observe import AgentExtractedMemory, Observation
 from madeleine.server.settings.settings import Settings
 from madeleine.server.wiring.open_memory import OpenMemory, open_memory
 from tests.doubles import ADA, BOB, NOW
@@ -127,7 +127,9 @@ async def test_the_messages_that_it_was_drawn_from_are_gone_too(tmp_path: Path) 
     """With the title of their session, and with a key and an index of their words. And messages that are forgotten by
     themselves."""
     words = ("xylophoniser", "quincewood", "Brandauerin", "zwischenlagered", "marzipanstone", "key-zzyzx")
-    drawn = AgentMemory(Extracted("Zoé buried a xylophoniser", ("joy",), 0.7, "Bury xylophonisers deeper"), (0,))
+    drawn = AgentExtractedMemory(
+        Extracted("Zoé buried a xylophoniser", ("joy",), 0.7, "Bury xylophonisers deeper"), (0,)
+    )
     async with open_memory(Settings(data_dir=tmp_path), embedder=DenseWords(dim=96)) as memory:
         filler = [NewMessage(role="assistant", text=scene.scene.action) for scene in filling(random.Random(1), 90)]
         text = "I buried the xylophoniser under the quincewood. " + "It was a long evening. " * 400

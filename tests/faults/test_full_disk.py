@@ -56,7 +56,7 @@ async def everything(client: Client) -> dict[str, Any]:
         300_000,
         *(
             pytest.param(left, marks=pytest.mark.slow)
-            for left in (resources.INDEX_RESERVE_BYTES - 1, resources.LEDGER_RESERVE_BYTES - 1)
+            for left in (resources.INDEX_DISK_RESERVE_BYTES - 1, resources.LEDGER_DISK_RESERVE_BYTES - 1)
         ),
     ],
 )
@@ -76,7 +76,7 @@ async def test_on_a_full_disk_stores_are_refused_recalls_go_on_and_room_is_used_
             assert "Nothing was stored" in said
         for thing, id_ in stored.items():
             assert await recalled(client, thing) == [id_]
-        if left < resources.INDEX_RESERVE_BYTES:
+        if left < resources.INDEX_DISK_RESERVE_BYTES:
             await disk.logged("updating the index failed")
         assert "disk is full" in await tool_error(client, "run_patrol", {})
         assert set(await everything(client)) == set(stored.values())
@@ -133,12 +133,12 @@ async def test_the_ledger_takes_in_nothing_that_the_index_could_not(
 ) -> None:
     async with open_ledger(tmp_path / "memory.db") as ledger:
         await ledger.memories.commit(ADA, batch(first := memory()))
-        no_disk_has(monkeypatch, resources.LEDGER_RESERVE_BYTES - 1)
+        no_disk_has(monkeypatch, resources.LEDGER_DISK_RESERVE_BYTES - 1)
         with pytest.raises(StorageFull, match="free some space"):
             await ledger.memories.commit(ADA, batch(memory()))
         # What makes no work for the index goes on while SQLite has resources.
         await ledger.index_source.clear_marks([mark for mark, _ in await ledger.index_source.pending(limit=9)])
-        no_disk_has(monkeypatch, resources.LEDGER_RESERVE_BYTES)
+        no_disk_has(monkeypatch, resources.LEDGER_DISK_RESERVE_BYTES)
         await ledger.memories.commit(ADA, batch(second := memory()))
         assert [found.id for found in await ledger.index_source.all_memories(after=None, limit=9)] == sorted(
             [first.id, second.id]
@@ -154,7 +154,7 @@ async def test_an_index_without_room_writes_nothing_and_answers(
     )
     index = await EdgeIndex.create_anew(tmp_path / "index", fingerprint)
     await index.upsert([tea])
-    no_disk_has(monkeypatch, resources.INDEX_RESERVE_BYTES - 1)
+    no_disk_has(monkeypatch, resources.INDEX_DISK_RESERVE_BYTES - 1)
     with pytest.raises(IndexUnavailable, match="disk is full"):
         await index.upsert([milk])
     with pytest.raises(IndexUnavailable, match="disk is full"):
@@ -163,7 +163,7 @@ async def test_an_index_without_room_writes_nothing_and_answers(
         await index.flush()
     assert await index.optimize() is False
     assert [id_ for id_, _ in await index.nearest(ADA, unit([1, 0]), limit=2, statuses=("active",))] == [tea.memory.id]
-    no_disk_has(monkeypatch, resources.INDEX_RESERVE_BYTES)
+    no_disk_has(monkeypatch, resources.INDEX_DISK_RESERVE_BYTES)
     await index.upsert([milk])
     await index.flush()
     assert await index.count() == 2

@@ -15,14 +15,14 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from madeleine.tools.toolset import default_tools, listed_tool
+from madeleine.tools.toolset import listed_tool, make_all_tools
 from tests.e2e.serving import ROOT, command, environment
 
 AT_ONCE = 50
 """Calls an example."""
 FAST, SLOW = 500, 10_000
 SCHEMAS: Mapping[str, Mapping[str, Any]] = {
-    tool.name: tool.input_schema for tool in (listed_tool(one, 32_000) for one in default_tools(Random(1)))
+    tool.name: tool.input_schema for tool in (listed_tool(one, 32_000) for one in make_all_tools(Random(1)))
 }
 WORDS = ("harbour", "umbrella", "2025-03-01", "港", "Ann", "", " ", "\x00", "\ud800", "'; --", "</recall>", "%", "_")
 

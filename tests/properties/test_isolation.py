@@ -15,7 +15,7 @@ from madeleine.memory.rules.ranking.profiles import RankingProfile
 from madeleine.server.settings.settings import Settings
 from madeleine.server.wiring.open_memory import open_memory
 from madeleine.tools.tool import Call
-from madeleine.tools.toolset import Toolset, default_tools
+from madeleine.tools.toolset import Toolset, make_all_tools
 from tests.doubles import WordEmbedder
 
 FEW, MANY = 600, 2_000
@@ -136,7 +136,7 @@ async def test_random_calls_of_three_beings_never_show_anything_of_another(tmp_p
     seen: dict[str, list[str]] = {"memory": [], "message": [], "cluster": [], "cursor": []}
     owner: dict[str, str] = {}
     callers = [Caller(being, chance, seen) for being in BEINGS]
-    toolset = Toolset(default_tools(chance), max_text_chars=1_000)
+    toolset = Toolset(make_all_tools(chance), max_text_chars=1_000)
     succeeded = 0
     changed: list[str] = []
     erased: list[str] = []

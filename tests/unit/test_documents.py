@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from pathlib import Path
 
-from madeleine.server.cli.arguments import command_line_parser
+from madeleine.server.cli.arguments import build_command_line_parser
 from madeleine.server.settings.environment import VARIABLE_PREFIX
 from madeleine.server.settings.settings import Settings
 
@@ -100,7 +100,9 @@ def test_every_make_target_in_a_document_exists() -> None:
 def test_every_command_is_documented() -> None:
     text = (ROOT / "docs/commands.md").read_text(encoding="utf-8")
     listed = set(re.findall(r"^\| `madeleine (\w+)`", text, flags=re.MULTILINE))
-    known = set(re.findall(r"^    (\w+)\b", command_line_parser().format_help(), flags=re.MULTILINE)) - {"command"}
+    known = set(re.findall(r"^    (\w+)\b", build_command_line_parser().format_help(), flags=re.MULTILINE)) - {
+        "command"
+    }
     assert listed == known
 
 

@@ -15,9 +15,9 @@ from madeleine.memory.model import Memory
 from madeleine.memory.text.reading import Reading
 from madeleine.memory.text.terms import STOP_WORDS, normalize_words
 
-MIN_GROUP_SIMILARITY = 0.45
+MIN_CLUSTERING_COSINE = 0.45
 """Cosine from which a memory belongs to a cluster (spec P6 ❶) and two memories to one group (ruling 4)."""
-MIN_GROUP_SIZE = 3
+MIN_NEW_CLUSTER_MEMORIES = 3
 MAX_NEIGHBOURS = 200
 """Number of the nearest rows to a seed that are searched for the largest group, starting from each of them;
 the farther rows are only added to that group. Measured over 10,000 random unit rows of mean cosine 0.45 (dim 384,
@@ -27,7 +27,7 @@ SEED_BATCH = 64
 2.6 MB."""
 
 
-def mutual_groups(vectors: NDArray[np.float32], seeds: Sequence[int]) -> list[list[int]]:
+def mutually_similar_groups(vectors: NDArray[np.float32], seeds: Sequence[int]) -> list[list[int]]:
     """Disjoint groups of 3 or more rows, every two of a group at cosine ≥ 0.45.
 
     `vectors`: float32, (n, dim), unit rows. Each group holds at least one of `seeds` (row numbers): rows that were
@@ -44,10 +44,10 @@ def mutual_groups(vectors: NDArray[np.float32], seeds: Sequence[int]) -> list[li
             if not free[seed]:
                 continue
             free[seed] = False
-            around = np.flatnonzero(free & (near >= MIN_GROUP_SIMILARITY))
+            around = np.flatnonzero(free & (near >= MIN_CLUSTERING_COSINE))
             around = around[np.argsort(-near[around], kind="stable")]
             group = [int(seed), *_group_among(vectors, around)]
-            if len(group) >= MIN_GROUP_SIZE:
+            if len(group) >= MIN_NEW_CLUSTER_MEMORIES:
                 free[group] = False
                 groups.append(sorted(group))
             else:
@@ -70,13 +70,13 @@ def _group_among(vectors: NDArray[np.float32], around: NDArray[np.intp]) -> list
 
 def _similar_row_bits(vectors: NDArray[np.float32]) -> list[int]:
     """For each row, the bits of the other rows that are alike to it."""
-    similar = vectors @ vectors.T >= MIN_GROUP_SIMILARITY
+    similar = vectors @ vectors.T >= MIN_CLUSTERING_COSINE
     np.fill_diagonal(similar, False)
     return [int.from_bytes(bits.tobytes(), "little") for bits in np.packbits(similar, axis=1, bitorder="little")]
 
 
 def _alike_to_all(vectors: NDArray[np.float32], rows: NDArray[np.intp], others: NDArray[np.intp]) -> NDArray[np.bool_]:
-    return np.asarray((vectors[rows] @ vectors[others].T >= MIN_GROUP_SIMILARITY).all(axis=1))
+    return np.asarray((vectors[rows] @ vectors[others].T >= MIN_CLUSTERING_COSINE).all(axis=1))
 
 
 def _largest_clique(alike: Sequence[int]) -> list[int]:
@@ -99,7 +99,7 @@ def _greedy_clique(alike: Sequence[int], fitting: int) -> list[int]:
     return taken
 
 
-def mean_vector(vectors: NDArray[np.float32]) -> NDArray[np.float32] | None:
+def unit_mean_vector(vectors: NDArray[np.float32]) -> NDArray[np.float32] | None:
     """The unit vector of the mean of unit rows (spec P3); None for no rows or a mean of zero."""
     if len(vectors) == 0:
         return None
@@ -108,12 +108,12 @@ def mean_vector(vectors: NDArray[np.float32]) -> NDArray[np.float32] | None:
     return np.asarray(mean / norm, np.float32) if norm > 0 else None
 
 
-MIN_WORD_CHARS = 3
-CLUSTER_NAME_PARTS = 2
+MIN_CLUSTER_NAME_WORD_CHARS = 3
+MAX_CLUSTER_NAME_PARTS = 2
 MAX_CLUSTER_NAME_CHARS = 60
 
 
-def naming_words(memory: Memory) -> set[str]:
+def cluster_name_words_of_memory(memory: Memory) -> set[str]:
     """The words of the action that could name a group, lower case; names of its actors are left out."""
     text = normalize_words(memory.scene.action).casefold()
     actors = {word for actor in memory.scene.actors for word in _long_words(actor.casefold())}
@@ -121,39 +121,39 @@ def naming_words(memory: Memory) -> set[str]:
 
 
 def _long_words(text: str) -> set[str]:
-    return {word.low for word in Reading(text).words if len(word.low) >= MIN_WORD_CHARS}
+    return {word.low for word in Reading(text).words if len(word.low) >= MIN_CLUSTER_NAME_WORD_CHARS}
 
 
-def common_words(memories: Sequence[Memory]) -> Counter[str]:
+def count_shared_name_words(memories: Sequence[Memory]) -> Counter[str]:
     """Words that at least two of the memories hold, with how many do."""
-    counts = Counter(word for memory in memories for word in naming_words(memory))
-    return Counter({word: count for word, count in counts.items() if count >= CLUSTER_NAME_PARTS})
+    counts = Counter(word for memory in memories for word in cluster_name_words_of_memory(memory))
+    return Counter({word: count for word, count in counts.items() if count >= MAX_CLUSTER_NAME_PARTS})
 
 
-def cluster_name(memories: Sequence[Memory], idf: Mapping[str, float]) -> str:
+def cluster_name_from_memories(memories: Sequence[Memory], idf: Mapping[str, float]) -> str:
     """Up to two themes that at least half of the memories share; else the two words with the greatest count × IDF;
     else the beginning of the first action. At most 60 characters."""
     themes = Counter(theme for memory in memories for theme in dict.fromkeys(memory.themes))
     common = [theme for theme, count in themes.most_common() if count * 2 >= len(memories)]
     if common:
-        return " & ".join(common[:CLUSTER_NAME_PARTS])[:MAX_CLUSTER_NAME_CHARS]
-    counts = common_words(memories)
+        return " & ".join(common[:MAX_CLUSTER_NAME_PARTS])[:MAX_CLUSTER_NAME_CHARS]
+    counts = count_shared_name_words(memories)
     telling = sorted(counts, key=lambda word: (-counts[word] * idf.get(word, 0.0), word))
     if telling:
-        return " & ".join(telling[:CLUSTER_NAME_PARTS])[:MAX_CLUSTER_NAME_CHARS]
+        return " & ".join(telling[:MAX_CLUSTER_NAME_PARTS])[:MAX_CLUSTER_NAME_CHARS]
     return " ".join(memories[0].scene.action.split())[:MAX_CLUSTER_NAME_CHARS]
 
 
 Root = Literal["Business", "Private"]
-ROOTS: tuple[Root, ...] = get_args(Root)
+ROOT_CLUSTER_NAMES: tuple[Root, ...] = get_args(Root)
 _PROTOTYPES = tomllib.loads((Path(__file__).parent / "root_prototypes.toml").read_text("utf-8"))
-ROOT_PROTOTYPES: Mapping[Root, Sequence[str]] = {root: _PROTOTYPES[root] for root in ROOTS}
+ROOT_PROTOTYPE_TEXTS: Mapping[Root, Sequence[str]] = {root: _PROTOTYPES[root] for root in ROOT_CLUSTER_NAMES}
 
 
-def nearest_root(vector: NDArray[np.float32], prototypes: Mapping[Root, NDArray[np.float32]]) -> Root:
+def nearest_root_cluster(vector: NDArray[np.float32], prototypes: Mapping[Root, NDArray[np.float32]]) -> Root:
     """`prototypes`: float32, (k, dim), unit rows. The root with the nearest prototypes (mean of its three best)."""
 
     def nearness(root: Root) -> float:
         return float(np.sort(prototypes[root] @ vector)[-3:].mean())
 
-    return max(ROOTS, key=lambda root: (nearness(root), root))
+    return max(ROOT_CLUSTER_NAMES, key=lambda root: (nearness(root), root))

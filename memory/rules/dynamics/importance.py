@@ -10,7 +10,7 @@ from madeleine.memory.patrol_records import MemoryState
 
 DECAY_CYCLES = 30.0
 """Patrol cycles in which importance falls to 1/e."""
-MIN_LIVING_IMPORTANCE = 0.05
+MAX_DYING_IMPORTANCE = 0.05
 """At or below this effective importance a memory is dying."""
 
 
@@ -19,16 +19,16 @@ def effective_importance(importance: float, session_count: float) -> float:
     return importance * math.exp(-session_count / DECAY_CYCLES)
 
 
-def flagged_status(memory: Memory | MemoryState) -> Status:
+def status_after_flagging(memory: Memory | MemoryState) -> Status:
     """The status after ❸: active memories that have faded are dying, dying ones that were recalled are active
     again (ruling 2). A pinned memory never fades; a dead one stays dead."""
     if memory.status == "dead":
         return memory.status
-    faded = effective_importance(memory.importance, memory.session_count) <= MIN_LIVING_IMPORTANCE
+    faded = effective_importance(memory.importance, memory.session_count) <= MAX_DYING_IMPORTANCE
     return "dying" if faded and not memory.pinned else "active"
 
 
-def revived_session_count(*, importance: float, session_count: int, reactivation_count: int) -> int | None:
+def session_count_after_revival(*, importance: float, session_count: int, reactivation_count: int) -> int | None:
     """The session count with which a dead memory comes back in ❺, or None if it stays dead (ruling 3).
 
     It comes back if it was reactivated at all and `importance × exp(−(session_count / (1 + reactivations)) / 30)`
@@ -36,6 +36,6 @@ def revived_session_count(*, importance: float, session_count: int, reactivation
     """
     if reactivation_count <= 0:
         return None
-    if effective_importance(importance, session_count / (1 + reactivation_count)) <= MIN_LIVING_IMPORTANCE:
+    if effective_importance(importance, session_count / (1 + reactivation_count)) <= MAX_DYING_IMPORTANCE:
         return None
     return session_count // (1 + reactivation_count)

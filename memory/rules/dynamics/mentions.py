@@ -8,11 +8,11 @@ from collections.abc import Collection, Iterable, Mapping
 from dataclasses import replace
 from typing import Any
 
-from madeleine.memory.model import DatedAction, Memory, Scene, WhenItem
-from madeleine.memory.rules.dynamics.clustering import cluster_name, common_words
+from madeleine.memory.model import DatedAction, Memory, Scene, TimelineEntry
+from madeleine.memory.rules.dynamics.clustering import cluster_name_from_memories, count_shared_name_words
 from madeleine.memory.text.terms import STOP_WORDS
 
-FORGOTTEN_MARK = "[forgotten]"
+FORGOTTEN_TEXT_MARK = "[forgotten]"
 """Replaces words of a forgotten memory in a report."""
 _KEPT_KEYS = frozenset({"step", "name", "skipped", "run_id", "id", "cluster_id", "memory_id"})
 """Keys of a report whose text is never from a memory."""
@@ -49,7 +49,7 @@ def mentions_forgotten(text: str, gone: str, kept: str = "") -> bool:
     return any(word in gone and word not in kept for word in words)
 
 
-def name_without(name: str, gone: str, members: Collection[Memory], fallback: str) -> str:
+def cluster_name_without_forgotten(name: str, gone: str, members: Collection[Memory], fallback: str) -> str:
     """The cluster's name if all that it mentions of the forgotten texts is in its members too, else a new one made from
     the members, or `fallback` without members."""
     if not mentions_forgotten(name, gone, folded_texts(text for member in members for text in memory_texts(member))):
@@ -57,13 +57,13 @@ def name_without(name: str, gone: str, members: Collection[Memory], fallback: st
     if not members:
         return fallback
     memories = list(members)
-    return cluster_name(memories, dict.fromkeys(common_words(memories), 1.0))
+    return cluster_name_from_memories(memories, dict.fromkeys(count_shared_name_words(memories), 1.0))
 
 
 def redact_report(report: Any, gone: str, names: Collection[str]) -> Any:
     """A patrol's report without texts that mention the forgotten; ids, counts and the `names` of clusters stay."""
     if isinstance(report, str):
-        return FORGOTTEN_MARK if report not in names and mentions_forgotten(report, gone) else report
+        return FORGOTTEN_TEXT_MARK if report not in names and mentions_forgotten(report, gone) else report
     if isinstance(report, Mapping):
         return {
             key: value if key in _KEPT_KEYS and isinstance(value, str) else redact_report(value, gone, names)
@@ -72,19 +72,19 @@ def redact_report(report: Any, gone: str, names: Collection[str]) -> Any:
     return [redact_report(item, gone, names) for item in report] if isinstance(report, list | tuple) else report
 
 
-def timeline_texts(memory: Memory, texts: Iterable[str] = ()) -> frozenset[str]:
+def timeline_texts_of_absorbed(memory: Memory, texts: Iterable[str] = ()) -> frozenset[str]:
     """The texts of an absorbed memory in its survivor's timeline (spec P4): its action, its earlier actions `texts`,
     and its own dated entries."""
     dated = (item.action for item in memory.scene.when if isinstance(item, DatedAction))
     return frozenset({memory.scene.action, *dated, *texts} - {""})
 
 
-def without_timeline_texts(scene: Scene, texts: Collection[str]) -> Scene:
+def scene_without_timeline_texts(scene: Scene, texts: Collection[str]) -> Scene:
     """A survivor's scene without the timeline entries that repeat these texts (spec P4, P6 ❹)."""
     return replace(scene, when=tuple(item for item in scene.when if not _repeats(item, texts)))
 
 
-def _repeats(item: WhenItem, texts: Collection[str]) -> bool:
+def _repeats(item: TimelineEntry, texts: Collection[str]) -> bool:
     """A timeline shortens long texts."""
     if isinstance(item, str):
         return False

@@ -9,13 +9,13 @@ from typing import Any
 from madeleine.memory.model import LIVING, Memory, MemoryChanges, Revision
 
 
-def effective_changes(memory: Memory, changes: MemoryChanges) -> MemoryChanges:
+def changes_that_differ(memory: Memory, changes: MemoryChanges) -> MemoryChanges:
     """The changes that differ from the memory."""
     requested, before = _requested_values(changes), _changeable_values(memory)
     return MemoryChanges(**{name: value for name, value in requested.items() if value != before[name]})
 
 
-def changed_memory(memory: Memory, changes: MemoryChanges) -> Memory:
+def memory_after_changes(memory: Memory, changes: MemoryChanges) -> Memory:
     """The memory after the changes. A living one with another text is fresh and without a cluster again, as if it had
     just been stored (ruling 1), since it may not belong to its cluster any more. A dead one stays dead, in its cluster.
     It may not resemble any more what it resembled."""
@@ -28,7 +28,7 @@ def changed_memory(memory: Memory, changes: MemoryChanges) -> Memory:
     return replace(memory, fresh=True, cluster_id=None) if memory.status in LIVING else memory
 
 
-def revision_before(memory: Memory, changes: MemoryChanges, *, at: datetime, client: str) -> Revision:
+def revision_with_old_values(memory: Memory, changes: MemoryChanges, *, at: datetime, client: str) -> Revision:
     """The values of `memory` in the fields that `changes` names."""
     values = _changeable_values(memory)
     before = MemoryChanges(**{name: values[name] for name in _requested_values(changes)})

@@ -62,9 +62,9 @@ class RankingWeights:
         return turns + wording + self.length + self.emotion
 
 
-MIN_FOR_BASELINE = 20
+MIN_BASELINE_CANDIDATES = 20
 """Candidates needed before the least f counts as a baseline; among fewer the least may be the very answer."""
-EMOTION_MAX_GAP = 0.02
+MAX_EMOTION_SCORE_GAP = 0.02
 """Distance from the best f within which a shared feeling decides between candidates (`make emotions`)."""
 _WORD = re.compile(r"\w+")
 _USER_NAMES = frozenset({"user", "human", "me", "i"})
@@ -79,7 +79,7 @@ def first_name(actor: str) -> str:
     return match.group() if match else ""
 
 
-def speaker_name(features: RankingFeatures) -> str:
+def first_name_of_speaker(features: RankingFeatures) -> str:
     """The speaker's first name; "" where it is not known."""
     return first_name(features.actors[0]) if features.actors else ""
 
@@ -96,30 +96,30 @@ def blended_similarity(pool: CandidatePool, *, dense_trust: float, words: float)
 def add_neighbours(f: Floats, features: Sequence[RankingFeatures], weights: RankingWeights, trust: float) -> Floats:
     """float64, (n,): g above."""
     positions = {(turn.session_id, turn.turn): n for n, turn in enumerate(features) if turn.session_id}
-    baseline = max(0.0, f.min()) if len(f) >= MIN_FOR_BASELINE else 0.0
+    baseline = max(0.0, f.min()) if len(f) >= MIN_BASELINE_CANDIDATES else 0.0
     g, excess = f.copy(), f - baseline
     for position, turn in enumerate(features):
         after = positions.get((turn.session_id, turn.turn + 1))
         before = positions.get((turn.session_id, turn.turn - 1))
         if after is not None:
             g[position] += trust * weights.next_turn * excess[after]
-        if before is not None and answers_question(turn, features[before]):
+        if before is not None and is_answer_to_turn_before(turn, features[before]):
             g[position] += trust * weights.question * excess[before]
     return g
 
 
-def answers_question(turn: RankingFeatures, before: RankingFeatures) -> bool:
+def is_answer_to_turn_before(turn: RankingFeatures, before: RankingFeatures) -> bool:
     """Whether a person answers what another has asked. The user of an assistant rarely does, but goes on with their own
     matter; an assistant answers with what is known anyhow."""
     return (
         before.signals.asks
         and bool(before.actors)
-        and speaker_name(turn) not in {"", *_USER_NAMES, *_MACHINE_NAMES}
+        and first_name_of_speaker(turn) not in {"", *_USER_NAMES, *_MACHINE_NAMES}
         and turn.actors[0] != before.actors[0]
     )
 
 
-def best_of_session(g: Floats, features: Sequence[RankingFeatures]) -> Floats:
+def best_score_in_session(g: Floats, features: Sequence[RankingFeatures]) -> Floats:
     """float64, (n,): the greatest g within the candidate's session; its own g without a session."""
     sessions = [candidate.session_id for candidate in features]
     best: dict[str, float] = {}
@@ -130,20 +130,20 @@ def best_of_session(g: Floats, features: Sequence[RankingFeatures]) -> Floats:
 
 def shared_emotions(query: str, f: Floats, features: Sequence[RankingFeatures], emotions: frozenset[str]) -> Floats:
     """float64, (n,), in [0, 1] (spec T7): the share of the emotions that each candidate has, as far as they count."""
-    if not emotions or not len(f) or (feeling := feeling_role(read_query(query))) == "beside":
+    if not emotions or not len(f) or (feeling := feeling_role_in_query(reading_of_query(query))) == "beside":
         return np.zeros(len(f))
     shares = np.asarray([len(emotions.intersection(candidate.emotions)) / len(emotions) for candidate in features])
-    return shares if feeling == "asked" else shares * np.clip(1 - (f.max() - f) / EMOTION_MAX_GAP, 0, 1)
+    return shares if feeling == "asked" else shares * np.clip(1 - (f.max() - f) / MAX_EMOTION_SCORE_GAP, 0, 1)
 
 
-def query_prior(query: str, weights: RankingWeights) -> Callable[[RankingFeatures], float]:
+def query_prior_function(query: str, weights: RankingWeights) -> Callable[[RankingFeatures], float]:
     """Return the function that gives a candidate's score for this query, whatever its subject."""
     query_words = frozenset(_WORD.findall(query.casefold().replace("'", "").replace("’", "")))
-    reading = read_query(query)
+    reading = reading_of_query(query)
     oneself, when, advice = asks_about_oneself(reading), asks_when(reading), asks_for_advice(reading)
 
     def prior(candidate: RankingFeatures) -> float:
-        signals, said_by = candidate.signals, speaker_name(candidate)
+        signals, said_by = candidate.signals, first_name_of_speaker(candidate)
         worth = weights.length * min(candidate.words, weights.length_words) / weights.length_words
         if any((name := first_name(actor)) in query_words and name not in _USER_NAMES for actor in candidate.actors):
             worth += weights.actor
@@ -177,23 +177,23 @@ def blended_scores(
     f = np.asarray(blended_similarity(pool, dense_trust=dense_trust, words=weights.words)[matching], np.float64)
     features = [pool.features[position] for position in matching]
     g = add_neighbours(f, features, weights, dense_trust)
-    prior = query_prior(query, weights)
+    prior = query_prior_function(query, weights)
     sums = (
         weights.emotion * shared_emotions(query, f, features, emotions)
         + g
-        + weights.session * best_of_session(g, features)
+        + weights.session * best_score_in_session(g, features)
         + np.asarray([prior(candidate) for candidate in features])
     )
     return np.asarray(np.clip(sums / weights.greatest, 0, 1), np.float32)
 
 
-MAX_QUERY_CHARS = 2_000
+MAX_READ_QUERY_CHARS = 2_000
 """Part of a query whose wording is read: a question is short, and a longer text quotes something."""
 
-FeelingRole = Literal["asked", "there", "beside"]
+FeelingRoleInQuery = Literal["asked", "there", "beside"]
 
 
-def wording_signals(text: str) -> WordingSignals:
+def read_wording_signals(text: str) -> WordingSignals:
     """Read the wording of a memory's action, once, when it is indexed."""
     reading = Reading(text)
     return WordingSignals(
@@ -204,19 +204,19 @@ def wording_signals(text: str) -> WordingSignals:
     )
 
 
-def read_query(query: str) -> Reading:
+def reading_of_query(query: str) -> Reading:
     """Each run of white space is one space, as the patterns expect."""
-    return Reading(" ".join(query[:MAX_QUERY_CHARS].split()))
+    return Reading(" ".join(query[:MAX_READ_QUERY_CHARS].split()))
 
 
-def asks_what_you_said(query: Reading) -> bool:
+def asks_what_assistant_said(query: Reading) -> bool:
     """It asks for what the other one, an assistant, has said: "you recommended", not "would you recommend"."""
     return query.matches("asks_answer")
 
 
 def asks_about_oneself(query: Reading) -> bool:
     """It speaks of "I / my / we", and not of what the other one said."""
-    return query.first_person > 0 and not asks_what_you_said(query)
+    return query.first_person > 0 and not asks_what_assistant_said(query)
 
 
 def asks_when(query: Reading) -> bool:
@@ -226,10 +226,10 @@ def asks_when(query: Reading) -> bool:
 
 def asks_for_advice(query: Reading) -> bool:
     """It asks what to do, where what somebody prefers counts; not what was advised before."""
-    return query.matches("asks_advice") and not asks_what_you_said(query)
+    return query.matches("asks_advice") and not asks_what_assistant_said(query)
 
 
-def feeling_role(query: Reading) -> FeelingRole:
+def feeling_role_in_query(query: Reading) -> FeelingRoleInQuery:
     """Role of a feeling for the query: "asked" if it asks how something felt; "beside" if it asks for a fact, which is
     the same whatever is felt; "there" otherwise."""
     if query.matches("asks_feeling"):

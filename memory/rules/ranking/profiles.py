@@ -1,4 +1,4 @@
-"""The orders of the candidates besides `blended`: the profiles `rrf`, `linear`, `associative`.
+"""The orders of the candidates besides `blended`: the profiles `rrf`, `linear`, `associative_ranking_scores`.
 
     rrf          = 1 − place / n: the engine's order as it is
     linear       = (0.7 × min(similarity + 0.1, 1) + 0.3 × recency) / max(1, 0.7 + 0.3),
@@ -24,18 +24,18 @@ import numpy as np
 from numpy.typing import NDArray
 from pydantic import Field
 
-from madeleine.memory.index import CandidatePool, RankingState
+from madeleine.memory.index import CandidatePool, MemoryRankingState
 
 RankingProfile = Literal["blended", "rrf", "linear", "associative"]
 
-REINFORCEMENT_HALF_POINT = 3
+REINFORCEMENTS_FOR_HALF_SHARE = 3
 """Times told again that count half of what any number of times can."""
 _HOUR = timedelta(hours=1)
-UnitWeight = Annotated[float, Field(ge=0, le=1)]
+ZeroToOneWeight = Annotated[float, Field(ge=0, le=1)]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class LinearWeights:
+class LinearRankingWeights:
     """spec O12. `minimum`: candidates below it are left out; ruling 8 has decided what is a match, hence 0."""
 
     relevance: float = 0.7
@@ -45,20 +45,20 @@ class LinearWeights:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class AssociativeWeights:
+class AssociativeRankingWeights:
     """ruling 9"""
 
-    similarity: UnitWeight = 0.45
-    importance: UnitWeight = 0.20
-    recency: UnitWeight = 0.15
-    reinforcement: UnitWeight = 0.10
-    emotion: UnitWeight = 0.10
+    similarity: ZeroToOneWeight = 0.45
+    importance: ZeroToOneWeight = 0.20
+    recency: ZeroToOneWeight = 0.15
+    reinforcement: ZeroToOneWeight = 0.10
+    emotion: ZeroToOneWeight = 0.10
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class ProfileWeights:
-    linear: LinearWeights = LinearWeights()
-    associative: AssociativeWeights = AssociativeWeights()
+class RankingProfileWeights:
+    linear: LinearRankingWeights = LinearRankingWeights()
+    associative: AssociativeRankingWeights = AssociativeRankingWeights()
     decay_per_hour: float = 0.01
     """Decay of recency: half after 69 hours."""
 
@@ -68,7 +68,7 @@ def similarity(pool: CandidatePool, *, dense_trust: float) -> NDArray[np.float32
     vector, the share of the query's words that the candidate holds."""
     cosine = np.clip(pool.cosine, 0, 1)
     trust = np.where(pool.cosine == 0, 0.0, dense_trust)
-    return np.asarray(np.clip(trust * cosine + (1 - trust) * word_coverage(pool), 0, 1), np.float32)
+    return np.asarray(np.clip(trust * cosine + (1 - trust) * query_word_coverage(pool), 0, 1), np.float32)
 
 
 def recency(age: timedelta, *, decay_per_hour: float) -> float:
@@ -76,18 +76,22 @@ def recency(age: timedelta, *, decay_per_hour: float) -> float:
     return float(np.exp(-decay_per_hour * max(0.0, age / _HOUR)))
 
 
-def reinforcement_share(times: int) -> float:
+def saturating_reinforcement_share(times: int) -> float:
     """n / (n + 3), in [0, 1): each time counts less than the one before."""
-    return times / (times + REINFORCEMENT_HALF_POINT)
+    return times / (times + REINFORCEMENTS_FOR_HALF_SHARE)
 
 
-def rank_scores(count: int) -> NDArray[np.float32]:
+def evenly_falling_scores(count: int) -> NDArray[np.float32]:
     """float32, (n,): 1 for the first, falling evenly, above 0 for the last."""
     return np.asarray(1 - np.arange(count) / max(1, count), np.float32)
 
 
 def linear(
-    similarity: NDArray[np.float32], states: Sequence[RankingState], *, now: datetime, weights: ProfileWeights
+    similarity: NDArray[np.float32],
+    states: Sequence[MemoryRankingState],
+    *,
+    now: datetime,
+    weights: RankingProfileWeights,
 ) -> NDArray[np.float32]:
     """float32, (m,), in [0, 1], of candidates of that similarity."""
     w = weights.linear
@@ -97,13 +101,13 @@ def linear(
     return _scaled_scores(combined, w.relevance + w.recency)
 
 
-def associative(
+def associative_ranking_scores(
     similarity: NDArray[np.float32],
-    states: Sequence[RankingState],
+    states: Sequence[MemoryRankingState],
     shared_emotions: Sequence[float] | NDArray[np.float64],
     *,
     now: datetime,
-    weights: ProfileWeights,
+    weights: RankingProfileWeights,
 ) -> NDArray[np.float32]:
     """float32, (m,), in [0, 1]. `shared_emotions`: of each candidate the share of the asked labels that it has."""
     w = weights.associative
@@ -112,7 +116,7 @@ def associative(
         w.similarity * similarity
         + w.importance * np.asarray([state.importance for state in states])
         + w.recency * np.asarray(since)
-        + w.reinforcement * np.asarray([reinforcement_share(state.access_count) for state in states])
+        + w.reinforcement * np.asarray([saturating_reinforcement_share(state.access_count) for state in states])
         + w.emotion * np.asarray(shared_emotions)
     )
     return _scaled_scores(combined, w.similarity + w.importance + w.recency + w.reinforcement + w.emotion)
@@ -139,7 +143,7 @@ class MatchThresholds:
     tell what is meant, and a pair of signs is less than a word. Costs JSQuAD 0.1 points of nDCG@10 instead of 0.3."""
 
 
-def word_coverage(pool: CandidatePool) -> NDArray[np.float32]:
+def query_word_coverage(pool: CandidatePool) -> NDArray[np.float32]:
     """float32, (n,): the share in [0, 1] of the query's IDF that each candidate holds; 0 for a query without terms."""
     return _idf_share(pool.weights > 0, pool.idf)
 

@@ -12,14 +12,14 @@ from madeleine.memory.text.terms import STOP_WORDS, normalize_words
 NOVELTY_WEIGHT, SALIENCE_WEIGHT = 0.6, 0.4
 MIN_IMPORTANCE = 0.3
 """Importance from which a chunk is stored."""
-TECHNICAL_RARITY = 0.8
+MIN_TECHNICAL_RARITY = 0.8
 """Mean rarity from which the words of a text are technical; see `rarity`."""
 MIN_ABSENT_TERM_IDF = 5.3
 """The IDF of a word that no memory has, in a store of 100 memories: ln(1 + 100.5 / 0.5). In a smaller store every word
 is rare."""
-MAX_TELLING_WORDS = 48
+MAX_RARITY_WORDS = 48
 """Words of a text that are looked up in the statistics."""
-MIN_CATEGORY_SHARE = 0.5
+MIN_CATEGORY_SENTENCE_SHARE = 0.5
 """Share of a text's sentences that decide its category."""
 _CODE_NAME = load_pattern("code_name")
 
@@ -46,15 +46,15 @@ def salience(reading: Reading, *, rarity: float) -> float:
 
     `rarity` in [0, 1] is that of the text's words among the being's memories.
     """
-    technical = rarity >= TECHNICAL_RARITY or bool(_CODE_NAME.search(reading.text))
+    technical = rarity >= MIN_TECHNICAL_RARITY or bool(_CODE_NAME.search(reading.text))
     signals = (reading.names_something, reading.tells_number, reading.states_preference, technical)
     return min(1.0, sum(weight * signal for weight, signal in zip((0.3, 0.2, 0.4, 0.1), signals, strict=True)))
 
 
-def telling_words(text: str) -> list[str]:
+def words_for_rarity(text: str) -> list[str]:
     """Words whose rarity is the text's: no stop words, each once, the longest first, at most 48."""
     words = {word.low for word in Reading(normalize_words(text)).words} - STOP_WORDS
-    return sorted((word for word in words if len(word) > 1), key=lambda word: (-len(word), word))[:MAX_TELLING_WORDS]
+    return sorted((word for word in words if len(word) > 1), key=lambda word: (-len(word), word))[:MAX_RARITY_WORDS]
 
 
 def rarity(idf: Sequence[float], *, absent_term_idf: float) -> float:
@@ -71,9 +71,9 @@ def chunk_category(reading: Reading) -> Category:
     if reading.states_preference:
         return "procedural"
     stated = [Reading(sentence) for sentence in reading.sentences if sentence.strip()] or [reading]
-    if sum(sentence.matches("now") for sentence in stated) >= MIN_CATEGORY_SHARE * len(stated):
+    if sum(sentence.matches("now") for sentence in stated) >= MIN_CATEGORY_SENTENCE_SHARE * len(stated):
         return "working"
-    return "semantic" if sum(map(_is_fact, stated)) >= MIN_CATEGORY_SHARE * len(stated) else "episodic"
+    return "semantic" if sum(map(_is_fact, stated)) >= MIN_CATEGORY_SENTENCE_SHARE * len(stated) else "episodic"
 
 
 def _is_fact(sentence: Reading) -> bool:

@@ -31,19 +31,19 @@ CountTokens = Callable[[Sequence[str]], Awaitable[list[int]]]
 
 
 @dataclass(frozen=True, slots=True)
-class ChunkLimits:
+class ChunkTokenLimits:
     """Tokens."""
 
     least: int = 50
     most: int = 300
 
 
-DEFAULT_LIMITS = ChunkLimits()
-TINY_ATOM_TOKENS = 10
+DEFAULT_LIMITS = ChunkTokenLimits()
+MIN_SEPARATE_ATOM_TOKENS = 10
 """Tokens below which an atom is joined to its neighbour: "Yes." is no place to cut, and the search is shorter."""
-LONGEST_UNCUT_WORD = 40
+MAX_UNCUT_WORD_CHARS = 40
 """Characters after which a word that is too long may be cut."""
-PIECES_A_CHUNK = 4
+MIN_PIECES_PER_CHUNK = 4
 """A sentence that is too long is cut into pieces of at most a quarter of a chunk."""
 
 _CUT_IN_PARAGRAPH, _CUT_AT_LINE_END, _CUT_IN_SENTENCE = 1, 2, 3
@@ -60,7 +60,7 @@ _ZERO_WIDTH_JOINER = "\u200d"
 
 
 @dataclass(frozen=True, slots=True)
-class Atom:
+class TextAtom:
     """`cut`: the cost of a cut behind it, 0 at the end of a paragraph."""
 
     text: str
@@ -68,13 +68,13 @@ class Atom:
     tokens: int = 0
 
 
-async def split_into_chunks(text: str, count: CountTokens, limits: ChunkLimits = DEFAULT_LIMITS) -> list[str]:
+async def split_into_chunks(text: str, count: CountTokens, limits: ChunkTokenLimits = DEFAULT_LIMITS) -> list[str]:
     """Split a cleaned text (`memory.text.normalization.clean_text`); an empty one has no chunks."""
     if not text:
         return []
     uncounted = await asyncio.to_thread(atoms, text)
     counts = await count([atom.text for atom in uncounted])
-    fitting: list[Atom] = []
+    fitting: list[TextAtom] = []
     for atom, tokens in zip(uncounted, counts, strict=True):
         if tokens <= limits.most:
             # At least 1: atoms without tokens would make a chunk of unlimited length.
@@ -86,18 +86,16 @@ async def split_into_chunks(text: str, count: CountTokens, limits: ChunkLimits =
     return await _halved_until_fitting(chunks, count, limits.most)
 
 
-def _joined_chunks(fitting: Sequence[Atom], limits: ChunkLimits) -> list[str]:
-    return [
-        "".join(atom.text for atom in chunk) for chunk in best_partition(without_tiny_atoms(fitting, limits), limits)
-    ]
+def _joined_chunks(fitting: Sequence[TextAtom], limits: ChunkTokenLimits) -> list[str]:
+    return ["".join(atom.text for atom in chunk) for chunk in best_partition(join_tiny_atoms(fitting, limits), limits)]
 
 
 # --- atoms ------------------------------------------------------------------------------------------------------
 
 
-def atoms(text: str) -> list[Atom]:
+def atoms(text: str) -> list[TextAtom]:
     """Split into atoms whose tokens are not counted yet. None is blank, and they join back to `text`."""
-    uncounted: list[Atom] = []
+    uncounted: list[TextAtom] = []
     blocks = list(_paragraphs_and_code_blocks(text))
     for block, following in zip(blocks, [*blocks[1:], ""], strict=True):
         parts = list(_atoms_of_block(block))
@@ -139,19 +137,19 @@ def _belongs_to_next(block: str, following: str) -> bool:
     return bool(_HEADING.fullmatch(content)) or content.endswith((":", "：")) or not blank_line_behind
 
 
-def _atoms_of_block(block: str) -> Iterator[Atom]:
+def _atoms_of_block(block: str) -> Iterator[TextAtom]:
     lines = _LINES.findall(block)
     if _FENCE.match(block) or all(_INDENTED.match(line) for line in lines if line.strip()):
         for code in _grouped_lines(lines, str.strip):
             is_followed_by_blank_line = not _LINES.findall(code)[-1].strip()
-            yield Atom(code, _CUT_IN_PARAGRAPH if is_followed_by_blank_line else _CUT_AT_LINE_END)
+            yield TextAtom(code, _CUT_IN_PARAGRAPH if is_followed_by_blank_line else _CUT_AT_LINE_END)
     elif _ITEM.match(block):
-        yield from (Atom(item, _CUT_IN_PARAGRAPH) for item in _grouped_lines(lines, _ITEM.match))
+        yield from (TextAtom(item, _CUT_IN_PARAGRAPH) for item in _grouped_lines(lines, _ITEM.match))
     else:
         for sentence in split_sentences(block):
             *rows, last = _grouped_lines(_LINES.findall(sentence), _begins_like_sentence)
-            yield from (Atom(row, _CUT_AT_LINE_END) for row in rows)
-            yield Atom(last, _CUT_IN_PARAGRAPH)
+            yield from (TextAtom(row, _CUT_AT_LINE_END) for row in rows)
+            yield TextAtom(last, _CUT_IN_PARAGRAPH)
 
 
 def _begins_like_sentence(line: str) -> bool:
@@ -176,10 +174,10 @@ def _grouped_lines(lines: Iterable[str], begins: Callable[[str], object]) -> Ite
 # --- what is too long, and what is too short --------------------------------------------------------------------
 
 
-async def _pieces_of_long_atom(atom: Atom, count: CountTokens, most: int) -> list[Atom]:
+async def _pieces_of_long_atom(atom: TextAtom, count: CountTokens, most: int) -> list[TextAtom]:
     """Cut an atom above the limit between words, or between characters where a word is longer than a line, into pieces
     small enough to make chunks of similar length."""
-    longest = min(LONGEST_UNCUT_WORD, max(1, most // PIECES_A_CHUNK))
+    longest = min(MAX_UNCUT_WORD_CHARS, max(1, most // MIN_PIECES_PER_CHUNK))
     words: list[str] = []
     lengths: list[int] = []
     parts = await asyncio.to_thread(lambda: list(_words_with_spaces(atom.text, longest)))
@@ -188,16 +186,16 @@ async def _pieces_of_long_atom(atom: Atom, count: CountTokens, most: int) -> lis
         smaller = [part] if length <= most else list(_words_with_spaces(part, 1))
         words += smaller
         lengths += [length] if len(smaller) == 1 else await count(smaller)
-    pieces: list[Atom] = []
+    pieces: list[TextAtom] = []
     held: list[str] = []
     tokens = 0
     for word, length in zip(words, lengths, strict=True):
-        if held and tokens + length > most // PIECES_A_CHUNK:
-            pieces.append(Atom("".join(held), _CUT_IN_SENTENCE, max(1, tokens)))
+        if held and tokens + length > most // MIN_PIECES_PER_CHUNK:
+            pieces.append(TextAtom("".join(held), _CUT_IN_SENTENCE, max(1, tokens)))
             held, tokens = [], 0
         held.append(word)
         tokens += length
-    return [*pieces, Atom("".join(held), atom.cut, max(1, tokens))]
+    return [*pieces, TextAtom("".join(held), atom.cut, max(1, tokens))]
 
 
 def _words_with_spaces(text: str, longest: int) -> Iterator[str]:
@@ -238,18 +236,18 @@ async def _halved_until_fitting(chunks: Sequence[str], count: CountTokens, most:
 
 def _halves(chunk: str) -> list[str]:
     """Cut between words, or in the only word; the chunk alone if it is one character."""
-    parts = list(_words_with_spaces(chunk, LONGEST_UNCUT_WORD))
+    parts = list(_words_with_spaces(chunk, MAX_UNCUT_WORD_CHARS))
     if len(parts) == 1:
         parts = list(_words_with_spaces(chunk, 1))
     middle = len(parts) // 2
     return ["".join(parts[:middle]), "".join(parts[middle:])] if middle else [chunk]
 
 
-def without_tiny_atoms(counted: Iterable[Atom], limits: ChunkLimits) -> list[Atom]:
+def join_tiny_atoms(counted: Iterable[TextAtom], limits: ChunkTokenLimits) -> list[TextAtom]:
     """Join atoms of a few tokens to the neighbour in their paragraph where a cut costs more, else to the next."""
-    joined: list[Atom] = []
+    joined: list[TextAtom] = []
     for atom in counted:
-        if joined and joined[-1].cut and joined[-1].tokens < TINY_ATOM_TOKENS:
+        if joined and joined[-1].cut and joined[-1].tokens < MIN_SEPARATE_ATOM_TOKENS:
             before = joined[-2].cut if len(joined) > 1 else 0
             if before > joined[-1].cut:
                 tiny = joined.pop()
@@ -257,24 +255,24 @@ def without_tiny_atoms(counted: Iterable[Atom], limits: ChunkLimits) -> list[Ato
                     joined.append(tiny)
             elif _join_to_last(joined, atom, limits):
                 continue
-        if atom.cut or atom.tokens >= TINY_ATOM_TOKENS or not _join_to_last(joined, atom, limits):
+        if atom.cut or atom.tokens >= MIN_SEPARATE_ATOM_TOKENS or not _join_to_last(joined, atom, limits):
             joined.append(atom)
     return joined
 
 
-def _join_to_last(joined: list[Atom], atom: Atom, limits: ChunkLimits) -> bool:
+def _join_to_last(joined: list[TextAtom], atom: TextAtom, limits: ChunkTokenLimits) -> bool:
     """Join an atom to the last one if both are of one paragraph and within the limit. True if it was joined."""
     if not joined or not joined[-1].cut or joined[-1].tokens + atom.tokens > limits.most:
         return False
     last = joined.pop()
-    joined.append(Atom(last.text + atom.text, atom.cut, last.tokens + atom.tokens))
+    joined.append(TextAtom(last.text + atom.text, atom.cut, last.tokens + atom.tokens))
     return True
 
 
 # --- the best partition ----------------------------------------------------------------------------------------
 
 
-def best_partition(counted: Sequence[Atom], limits: ChunkLimits) -> list[Sequence[Atom]]:
+def best_partition(counted: Sequence[TextAtom], limits: ChunkTokenLimits) -> list[Sequence[TextAtom]]:
     """The best partition by the rules above, in order: each part at most `limits.most` tokens if every atom is. Atoms
     have at least one token."""
     tokens = [0, *accumulate(atom.tokens for atom in counted)]

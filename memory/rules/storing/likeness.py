@@ -13,7 +13,7 @@ from madeleine.memory.model import DatedAction, Memory, when_date
 from madeleine.memory.text.reading import Reading
 from madeleine.memory.text.terms import STOP_WORDS
 
-SAME_COSINE = 0.92
+MIN_SAME_SCENE_COSINE = 0.92
 """Cosine from which a scene counts as stored again (spec T6)."""
 RESEMBLING_COSINE = 0.8
 """Cosine from which a scene that is no other's equal is linked to the nearest one (spec T6)."""
@@ -26,7 +26,7 @@ FACT_LISTS = ("numbers", "quantities", "amounts", "days", "months", "time_words"
 
 
 @dataclass(frozen=True, slots=True)
-class Facts:
+class TextFacts:
     """What must be equal for two scenes to be the same."""
 
     numbers: tuple[str, ...]
@@ -37,10 +37,10 @@ class Facts:
     """What stands in scripts without case, where names and negations cannot be told from other words."""
 
 
-def facts(reading: Reading) -> Facts:
+def facts(reading: Reading) -> TextFacts:
     fact_words = reading.listed(*FACT_LISTS)
     known = frozenset(fact_words)
-    return Facts(
+    return TextFacts(
         numbers=tuple(sorted(reading.numbers)),
         names=frozenset(
             word.stem
@@ -52,7 +52,7 @@ def facts(reading: Reading) -> Facts:
     )
 
 
-def same_facts(new: Memory, old: Memory) -> bool:
+def memories_tell_same_facts(new: Memory, old: Memory) -> bool:
     """False where numbers, dates, names or a negation differ, or where the new one tells something beyond the old.
 
     Dates, actors and settings count when both have them: a scene stored without them may be the same one, told

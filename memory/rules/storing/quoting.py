@@ -21,15 +21,15 @@ from madeleine.memory.text.reading import Reading
 from madeleine.memory.text.sentences import split_sentences
 from madeleine.memory.text.terms import STOP_WORDS
 
-RECALL_TAGS = ("recall", "memory", "context")
+RECALLED_TEXT_TAG_NAMES = ("recall", "memory", "context")
 """Tags between which memories stand in a prompt (`memory.rules.prompting`)."""
-QUOTED_SHARE = 0.75
+MIN_PARAPHRASE_WORD_SHARE = 0.75
 """Share of its words from which a sentence of the assistant counts as a paraphrase of a memory."""
-MIN_ECHO_WORDS = 3
+MIN_REPEATED_STATEMENT_WORDS = 3
 """Fewer words occur in many memories by chance: they count only if they are all that a memory says."""
 
-_TAG_OPENING = re.compile(rf"<\s{{0,3}}({'|'.join(RECALL_TAGS)})\b[^<>]{{0,200}}>", re.I)
-_TAG_CLOSINGS = {name: re.compile(rf"<\s{{0,3}}/\s{{0,3}}{name}\s{{0,3}}>", re.I) for name in RECALL_TAGS}
+_TAG_OPENING = re.compile(rf"<\s{{0,3}}({'|'.join(RECALLED_TEXT_TAG_NAMES)})\b[^<>]{{0,200}}>", re.I)
+_TAG_CLOSINGS = {name: re.compile(rf"<\s{{0,3}}/\s{{0,3}}{name}\s{{0,3}}>", re.I) for name in RECALLED_TEXT_TAG_NAMES}
 _PROMPT_LINE = re.compile(rf"^[ \t>*-]{{0,8}}\[(?:{'|'.join(one.upper() for one in CATEGORIES)})\] .*$", re.M)
 _TOOL_ANSWER_KEYS = ({"total_tokens", "budget_used"}, {"provenance", "id"}, {"snippet", "source"})
 """Keys that occur together in the answers of our own tools, at any depth."""
@@ -84,11 +84,11 @@ class Statement:
 
     @cached_property
     def caseless(self) -> frozenset[str]:
-        return caseless_parts(self.text)
+        return caseless_script_parts(self.text)
 
     @cached_property
     def known_caseless(self) -> frozenset[str]:
-        return caseless_parts(f"{self.text} {self._about.text}", single=True)
+        return caseless_script_parts(f"{self.text} {self._about.text}", single=True)
 
     @cached_property
     def pairs(self) -> frozenset[str]:
@@ -101,7 +101,7 @@ def _listed(reading: Reading, *lists: str) -> frozenset[str]:
     return frozenset(reading.listed(*lists))
 
 
-def statements_of(memory: Memory) -> tuple[Statement, ...]:
+def statements_of_memory(memory: Memory) -> tuple[Statement, ...]:
     """All that a memory says: its action, feeling, lesson, lines and timeline, each sentence and each whole."""
     scene = memory.scene
     about = " ".join((*scene.actors, *(when_date(item) for item in scene.when), scene.setting, memory.category))
@@ -114,7 +114,7 @@ def statements_of(memory: Memory) -> tuple[Statement, ...]:
 # --- marks ------------------------------------------------------------------------------------------------------
 
 
-def without_recalled_blocks(text: str) -> str:
+def without_recalled_text(text: str) -> str:
     """The text without what is marked as recalled: between our tags, lines of a prompt block, answers of our tools. An
     opening tag that nothing closes marks its own line."""
     return _PROMPT_LINE.sub("", _without_answers(_without_blocks(text))).strip()
@@ -170,7 +170,7 @@ def statements(text: str) -> list[str]:
     return [part for piece in pieces if (part := piece.strip(" \t-*•>\"'“”"))]
 
 
-def without_quoted_sentences(
+def without_quotes_from_memory(
     text: str, known: Sequence[Statement], *, by_assistant: bool, speakers: Collection[str] = ()
 ) -> str:
     """The text without what is marked as recalled, and without sentences that a memory tells already.
@@ -179,11 +179,11 @@ def without_quoted_sentences(
     sentence that says no more than a memory stays, unless it says that it is remembered; two in one message are a
     quote.
     """
-    unmarked_text = without_recalled_blocks(text)
+    unmarked_text = without_recalled_text(text)
     if not unmarked_text or not known:
         return unmarked_text
     said = statements(unmarked_text)
-    share = QUOTED_SHARE if by_assistant else 1.0
+    share = MIN_PARAPHRASE_WORD_SHARE if by_assistant else 1.0
     quotes = {piece for piece in dict.fromkeys(said) if _is_echo(Statement(piece), known, speakers, share)}
     if not by_assistant and len(quotes) < 2:
         quotes = {piece for piece in quotes if Reading(piece).matches("recalls")}
@@ -191,7 +191,7 @@ def without_quoted_sentences(
 
 
 def repeats_known_text(
-    text: str, known: Sequence[Statement], speakers: Collection[str] = (), *, share: float = QUOTED_SHARE
+    text: str, known: Sequence[Statement], speakers: Collection[str] = (), *, share: float = MIN_PARAPHRASE_WORD_SHARE
 ) -> bool:
     """Whether every sentence of the text says no more than a known statement: no fact differs, and at least this share
     of its words is there. `speakers`: names that are no news."""
@@ -199,14 +199,14 @@ def repeats_known_text(
     return bool(said) and all(_is_echo(piece, known, speakers, share) for piece in said)
 
 
-def restates_known_text(text: str, known: Sequence[Statement], speakers: Collection[str] = ()) -> bool:
+def person_restates_known_text(text: str, known: Sequence[Statement], speakers: Collection[str] = ()) -> bool:
     """As `repeats_known_text`, for what a person has said: every word must be there, and nobody whom the memory names
     may be missing, for it may be told of somebody else."""
     said = [Statement(piece) for piece in statements(text)]
     return bool(said) and all(any(_restates_statement(piece, one, speakers) for one in known) for piece in said)
 
 
-def share_of_shared_words(text: str, source: str) -> float:
+def share_of_words_in_source(text: str, source: str) -> float:
     """The share of its words that the source has, too; 0 where it has no words with a meaning."""
     mine = stems(text)
     return len(mine & stems(source)) / len(mine) if mine else 0.0
@@ -215,7 +215,7 @@ def share_of_shared_words(text: str, source: str) -> float:
 def _restates_statement(said: Statement, one: Statement, speakers: Collection[str]) -> bool:
     if not (_is_echo(said, [one], speakers, 1.0) and one.names <= said.known):
         return False
-    return len(said.pairs & one.pairs) >= QUOTED_SHARE * len(said.pairs)
+    return len(said.pairs & one.pairs) >= MIN_PARAPHRASE_WORD_SHARE * len(said.pairs)
 
 
 def _is_echo(said: Statement, known: Iterable[Statement], speakers: Collection[str], share: float) -> bool:
@@ -227,7 +227,7 @@ def _is_echo(said: Statement, known: Iterable[Statement], speakers: Collection[s
             return True
         # The share first: it is soon told, and rules most of them out.
         if (
-            telling >= MIN_ECHO_WORDS
+            telling >= MIN_REPEATED_STATEMENT_WORDS
             and len(mine & one.stems) >= share * len(mine)
             and _adds_no_fact(said, one, spoken_names)
         ):
@@ -242,7 +242,7 @@ def _adds_no_fact(said: Statement, one: Statement, speakers: Reading) -> bool:
         and said.names <= one.known | speakers.known_words
         and said.fact_words <= one.known
         and said.reading.denies == one.reading.denies
-        and said.caseless <= one.known_caseless | caseless_parts(speakers.text, single=True)
+        and said.caseless <= one.known_caseless | caseless_script_parts(speakers.text, single=True)
     )
 
 
@@ -251,10 +251,10 @@ def stems(text: str) -> frozenset[str]:
     reading = Reading(_without_framing(text))
     frame = _listed(reading, *FRAME_LISTS) | STOP_WORDS
     words = (word.stem for word in reading.words if not word.caseless and word.stem not in frame)
-    return frozenset(_WORD_ENDING.sub("", word) for word in words) | caseless_parts(text)
+    return frozenset(_WORD_ENDING.sub("", word) for word in words) | caseless_script_parts(text)
 
 
-def caseless_parts(text: str, *, single: bool = False) -> frozenset[str]:
+def caseless_script_parts(text: str, *, single: bool = False) -> frozenset[str]:
     """What carries the meaning in scripts without case: of Chinese and Japanese, pairs of signs that are no hiragana,
     which change with the tone; of others the beginnings of words. `single`: each sign by itself, too."""
     if text.isascii():

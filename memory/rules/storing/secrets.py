@@ -48,22 +48,22 @@ _CODE_SIGN = re.compile(r"[(){}\[\]<>|]|\w\.[A-Za-z_]|::|->")
 
 
 @dataclass(frozen=True, slots=True)
-class Redacted:
+class RedactedText:
     """`found`: the number of redacted secrets by kind, never their values."""
 
     text: str
     found: Mapping[str, int] = field(default_factory=dict)
 
 
-Redact = Callable[[str], Redacted]
-"""`redact_secrets`, or `without_redaction` where the setting turns redaction off."""
+Redact = Callable[[str], RedactedText]
+"""`redact_secrets`, or `redact_nothing` where the setting turns redaction off."""
 
 
-def without_redaction(text: str) -> Redacted:
-    return Redacted(text)
+def redact_nothing(text: str) -> RedactedText:
+    return RedactedText(text)
 
 
-def redact_secrets(text: str) -> Redacted:
+def redact_secrets(text: str) -> RedactedText:
     """Replace each secret by `[redacted: its kind]`. Idempotent."""
     found: Counter[str] = Counter()
 
@@ -95,7 +95,7 @@ def redact_secrets(text: str) -> Redacted:
         text = _BEARER.sub(bearer, _AUTHORIZATION.sub(authorization, text))
     if any(word in low for word in _SECRET_NAMES):
         text = _without_named_secrets(text, mark)
-    return Redacted(text, dict(found))
+    return RedactedText(text, dict(found))
 
 
 def _without_named_secrets(text: str, mark: Callable[[str], str]) -> str:
@@ -136,7 +136,7 @@ def _has_letters_and_digits(value: str) -> bool:
 _ANY_TOKEN = re.compile(_TOKEN_START + "(?:" + "|".join(f"({pattern})" for pattern in TOKEN_FORMATS.values()) + ")")
 
 
-def refuse_secret(name: str, value: str, redact: Redact) -> None:
+def refuse_secret_argument(name: str, value: str, redact: Redact) -> None:
     """Raises `InvalidInput` if the value of this argument is a secret."""
     if kinds := redact(value).found:
         raise InvalidInput(f"{name}: looks like a secret ({', '.join(kinds)}). Nothing was stored: use another {name}.")
@@ -145,7 +145,7 @@ def refuse_secret(name: str, value: str, redact: Redact) -> None:
 Record = TypeVar("Record", bound="DataclassInstance")
 
 
-class Redaction:
+class CountingRedactor:
     """Redacts the texts of one use case; `found` counts the secrets that were taken out, by kind."""
 
     def __init__(self, redact: Redact) -> None:
@@ -192,9 +192,9 @@ class Redaction:
         return named.text.removeprefix(before)
 
 
-def redact_note(content: str, redact: Redact) -> tuple[str, Mapping[str, int]]:
+def redact_note_content(content: str, redact: Redact) -> tuple[str, Mapping[str, int]]:
     """A note's content, unchanged if it holds no secret; JSON stays JSON."""
-    redaction = Redaction(redact)
+    redaction = CountingRedactor(redact)
     try:
         redacted = redaction.json(json.loads(content))
     except (ValueError, RecursionError):

@@ -11,17 +11,17 @@ import re
 import unicodedata
 from collections.abc import Mapping
 
-from madeleine.memory.rules.storing.quoting import statements, without_recalled_blocks
+from madeleine.memory.rules.storing.quoting import statements, without_recalled_text
 from madeleine.memory.text.lexicon import lexicons_by_script, listed_words, load_pattern, without_pattern
-from madeleine.memory.text.reading import Reading, Word
+from madeleine.memory.text.reading import Reading, WordInText
 
 MIN_STATEMENT_WORDS = 6
 """Words from which a statement without any sign counts."""
 MIN_STATEMENT_CHARS = 12
 """The same for scripts without spaces."""
-MAX_READ_CHARS = 20_000
+MAX_JUDGED_TEXT_CHARS = 20_000
 """Characters of a text that are looked at."""
-WORTH_SIGNS: Mapping[str, str] = {
+REMEMBER_REASONS_BY_PATTERN: Mapping[str, str] = {
     "preference": "a preference",
     "decision": "a decision",
     "plan": "a plan",
@@ -68,7 +68,7 @@ def should_remember(user_text: str, response_text: str) -> tuple[bool, str]:
     return False, "orders and questions" if only_orders else "nothing that tells of anybody or anything"
 
 
-def is_agreement(question: str, answer: str) -> str:
+def reason_to_remember_agreement(question: str, answer: str) -> str:
     """The reason why what a bare yes or no was said to is worth remembering; "" if it is not."""
     if not spoken_text(answer) or not is_small_talk(spoken_text(answer)):
         return ""
@@ -78,7 +78,7 @@ def is_agreement(question: str, answer: str) -> str:
 
 def spoken_text(text: str) -> str:
     """The text without code, links, and what is quoted, from memory or from a message."""
-    text = without_recalled_blocks(unicodedata.normalize("NFKC", text[:MAX_READ_CHARS]).replace("’", "'"))
+    text = without_recalled_text(unicodedata.normalize("NFKC", text[:MAX_JUDGED_TEXT_CHARS]).replace("’", "'"))
     text = _QUOTE_LINE.sub("", _CODE_FENCE.sub("\n", text))
     lines = [line for line in text.splitlines() if not _CODE_LINE.search(line)]
     return _URL.sub(" ", _INLINE_CODE.sub(" ", "\n".join(lines))).strip()
@@ -95,7 +95,7 @@ def is_small_talk(text: str) -> bool:
 def _worth_sign(sentence: Reading) -> str:
     if _SLASH_COMMAND.match(sentence.text) or is_small_talk(sentence.text):
         return ""
-    for sign, reason in WORTH_SIGNS.items():
+    for sign, reason in REMEMBER_REASONS_BY_PATTERN.items():
         if sentence.states_preference if sign == "preference" else sentence.matches(sign):
             return reason
     if sentence.tells_date and not _is_question(sentence):
@@ -127,5 +127,5 @@ def _has_name(sentence: Reading) -> bool:
     )
 
 
-def _prose_words(sentence: Reading) -> tuple[Word, ...]:
+def _prose_words(sentence: Reading) -> tuple[WordInText, ...]:
     return Reading(_PATHS.sub(" ", sentence.text)).words

@@ -16,9 +16,9 @@ from madeleine.storage.sql.administration import record_audit
 from madeleine.storage.sql.database import dialect
 from madeleine.storage.sql.database.engine import Repository, Row, Transaction
 from madeleine.storage.sql.database.mapping import RowMap, in_order_of, scalar, to_micros
-from madeleine.storage.sql.database.tables import forgotten_keys, message_memories, messages, sessions
+from madeleine.storage.sql.database.tables import forgotten_keys_table, message_memories_table, messages, sessions
 
-_m, _s, _l, _f = messages.c, sessions.c, message_memories.c, forgotten_keys.c
+_m, _s, _l, _f = messages.c, sessions.c, message_memories_table.c, forgotten_keys_table.c
 ERASED_TITLE = "\x7f"
 """Stored in place of a title that told of forgotten messages; reads as "". While it is there, the next transcript or
 export that is read does not bring the old title back."""
@@ -41,7 +41,7 @@ _SELECT_LAST_KEY = select(_m.key).where(_IN_SESSION, _m.key.is_not(None)).order_
 _SELECT_SESSION_STATE = select(_s.messages, _s.watched, _s.next_try).where(_IS_SESSION)
 _INSERT_MESSAGE = insert(messages)
 _new = dialect.excluded(sessions)
-_UPSERT_SESSION = dialect.insert_or_update(
+_UPSERT_SESSION = dialect.upsert_statement(
     sessions,
     "messages",
     "watched",
@@ -114,7 +114,7 @@ _POSTPONE_SESSION = (
 _SELECT_MESSAGES_WITH_MEMORIES = (
     select(_m.id)
     .distinct()
-    .join(message_memories, _l.message_id == _m.id)
+    .join(message_memories_table, _l.message_id == _m.id)
     .where(dialect.in_list(_m.id, "ids"), dialect.unindexed(_m.being_id) == _BEING)
 )
 
@@ -138,7 +138,7 @@ async def _known_keys(transaction: Transaction, scope: Scope, session_id: str, k
 
 
 class ConversationRepository(Repository):
-    """`ChatLedger`, `ChatReads` and `WatchLedger`."""
+    """`ObservationLedger`, `ChatReader` and `MemoryThreadLedger`."""
 
     async def append(
         self,

@@ -1,4 +1,4 @@
-"""What a context reads: profile, notes inbox, diary, recent memories and messages (spec P5, H5)."""
+"""What a context reads: profile, notes inbox, diary, recent memories and messages (spec P5, P8, H5)."""
 
 from __future__ import annotations
 
@@ -17,13 +17,13 @@ from madeleine.memory.profile import ProfileEntry, duplicate_preference
 from madeleine.memory.text.normalization import fold_text
 from madeleine.storage.sql.administration import record_audit
 from madeleine.storage.sql.conversations.chat import ConversationRepository
-from madeleine.storage.sql.database.dialect import equals_any, insert_or_update
+from madeleine.storage.sql.database.dialect import equals_any, upsert_statement
 from madeleine.storage.sql.database.engine import Reads, Row, Transaction
 from madeleine.storage.sql.database.mapping import RowMap, is_own_row, json_texts, own_row_binds, scalar, update_own_row
-from madeleine.storage.sql.database.memory_rows import MEMORY_COLUMNS, to_memory
+from madeleine.storage.sql.database.memory_rows import MEMORY_COLUMNS, memory_from_row
 from madeleine.storage.sql.database.tables import beings, diary, memories, notes, profile
 
-MAX_UNNAMED_PREFERENCES = 200
+MAX_PREFERENCES_WITHOUT_ENTRY = 200
 """Procedural memories without an entry of their own that a profile shows: the latest."""
 
 _b, _d, _m, _n, _p = beings.c, diary.c, memories.c, notes.c, profile.c
@@ -65,7 +65,7 @@ _SELECT_REPLACED_MEMORY = (
 _HAS_SAME_MEMORY = (_p.being_id == _BEING, _p.memory_id == bindparam("same_memory"), _p.name != bindparam("old_name"))
 _SELECT_NAMES_OF_SAME_MEMORY = select(_p.name).where(*_HAS_SAME_MEMORY, _p.name != _p.memory_id)
 _DELETE_ENTRIES_OF_SAME_MEMORY = delete(profile).where(*_HAS_SAME_MEMORY)
-_UPSERT_PROFILE_ENTRY = insert_or_update(profile, "value", "enabled", "memory_id", "updated_at")
+_UPSERT_PROFILE_ENTRY = upsert_statement(profile, "value", "enabled", "memory_id", "updated_at")
 _DELETE_PROFILE_ENTRY = delete(profile).where(*_IS_PROFILE_ENTRY)
 
 _NOTE = RowMap(Note, notes)
@@ -87,10 +87,10 @@ _DIARY_ENTRY = RowMap(DiaryEntry, diary)
 _own_entries = select(*_DIARY_ENTRY.columns).where(_d.being_id == _BEING)
 _SELECT_LAST_DIARY_ENTRY = _own_entries.order_by(_d.written_at.desc()).limit(1)
 _SELECT_DIARY_SINCE = _own_entries.where(_d.date >= bindparam("day")).order_by(_d.date.desc()).limit(bindparam("limit"))
-_UPSERT_DIARY_ENTRY = insert_or_update(diary, "text", "sources", "written_at")
+_UPSERT_DIARY_ENTRY = upsert_statement(diary, "text", "sources", "written_at")
 _THOUGHTS = RowMap(Thoughts, points=_b.think, sources=_b.think_sources)
 _SELECT_THOUGHTS = select(*_THOUGHTS.columns).where(_b.being_id == _BEING)
-_UPSERT_THOUGHTS = insert_or_update(beings, "think", "think_sources")
+_UPSERT_THOUGHTS = upsert_statement(beings, "think", "think_sources")
 
 _SELECT_RECENT_MEMORIES = (
     select(*MEMORY_COLUMNS)
@@ -106,7 +106,7 @@ _SELECT_RECENT_MEMORIES = (
 )
 
 
-async def unread_notes(reads: Reads, scope: Scope, type_: str) -> list[Note]:
+async def read_unread_notes(reads: Reads, scope: Scope, type_: str) -> list[Note]:
     return await reads.rows(_SELECT_UNREAD_NOTES, _NOTE.from_row, being=scope.being_id, note_type=type_)
 
 
@@ -117,12 +117,12 @@ async def update_notes(transaction: Transaction, scope: Scope, changed: Sequence
     await transaction.run(_UPDATE_NOTE, rows)
 
 
-async def last_diary(reads: Reads, scope: Scope) -> DiaryEntry | None:
+async def read_last_written_diary_entry(reads: Reads, scope: Scope) -> DiaryEntry | None:
     entries = await reads.rows(_SELECT_LAST_DIARY_ENTRY, _DIARY_ENTRY.from_row, being=scope.being_id)
     return entries[0] if entries else None
 
 
-async def write_diary(transaction: Transaction, scope: Scope, entry: DiaryEntry) -> None:
+async def write_diary_entry(transaction: Transaction, scope: Scope, entry: DiaryEntry) -> None:
     await transaction.run(_UPSERT_DIARY_ENTRY, [_DIARY_ENTRY.to_row(entry, being_id=scope.being_id)])
 
 
@@ -154,7 +154,7 @@ class ContextRepository(ConversationRepository):
 
     async def profile(self, scope: Scope) -> list[ProfileEntry]:
         entries = await self._database.rows(_SELECT_PROFILE_ENTRIES, _to_profile_entry, being=scope.being_id)
-        binds = {"being": scope.being_id, "most": MAX_UNNAMED_PREFERENCES}
+        binds = {"being": scope.being_id, "most": MAX_PREFERENCES_WITHOUT_ENTRY}
         unnamed = await self._database.rows(_SELECT_UNNAMED_PREFERENCES, _UNNAMED_PREFERENCE.from_row, **binds)
         return [*entries, *reversed(unnamed)]
 
@@ -210,4 +210,4 @@ class ContextRepository(ConversationRepository):
         return (await self._database.rows(_SELECT_DIARY_SINCE, _DIARY_ENTRY.from_row, **binds))[::-1]
 
     async def recently_activated(self, scope: Scope, *, limit: int) -> list[Memory]:
-        return await self._database.rows(_SELECT_RECENT_MEMORIES, to_memory, being=scope.being_id, limit=limit)
+        return await self._database.rows(_SELECT_RECENT_MEMORIES, memory_from_row, being=scope.being_id, limit=limit)

@@ -52,12 +52,12 @@ def partial_index(condition: str) -> dict[str, Any]:
 
 
 def excluded(table: Table) -> Any:
-    """The columns of the row that an `insert_or_update` was to insert."""
+    """The columns of the row that an `upsert_statement` was to insert."""
     # PostgreSQL's construct compiles for SQLite too, which spells `ON CONFLICT` alike; not the other way round.
     return postgresql.insert(table).excluded
 
 
-def insert_or_update(table: Table, *names: str, where: ColumnElement[bool] | None = None, **values: Any) -> Insert:
+def upsert_statement(table: Table, *names: str, where: ColumnElement[bool] | None = None, **values: Any) -> Insert:
     """Insert a row; where one with its primary key is there, set `names` as in the new row, and `values`."""
     changes = {name: excluded(table)[name] for name in names} | values
     return postgresql.insert(table).on_conflict_do_update(
@@ -125,7 +125,7 @@ _json_without_field = _sql_function(
     sqlite="json_remove({0}, '$.' || {1})",
     postgresql="CAST(CAST({0} AS JSONB) - {1} AS TEXT)",
 )
-json_number_at = _sql_function(
+json_list_number_at = _sql_function(
     "number_at",
     Float(),
     sqlite="json_extract({0}, '$[' || ({1}) || ']')",
@@ -165,12 +165,12 @@ def as_json(values: Iterable[str]) -> str:
 
 # --- patterns -----------------------------------------------------------------------------------------------------
 
-matches_pattern = _sql_function("matches_pattern", sqlite="({0} GLOB {1})", postgresql="({0} ~ {1})")
+sql_matches_pattern = _sql_function("matches_pattern", sqlite="({0} GLOB {1})", postgresql="({0} ~ {1})")
 """A text matches a pattern from its beginning to its end."""
 ANY_TEXT_PATTERN = "*"
 
 
-def word_pattern(form: str, word_signs: str, *, whole: bool) -> str:
+def glob_pattern_of_word(form: str, word_signs: str, *, whole: bool) -> str:
     """SQLite's pattern for a text, with a separator before and behind, in which a word begins with `form`, or is it if
     `whole`. `word_signs`: what words consist of, as inside brackets."""
     escaped = "".join(f"[{sign}]" if sign in "*?[" else sign for sign in form)
@@ -186,7 +186,7 @@ def unindexed(column: ColumnElement[Any]) -> ColumnElement[Any]:
     return _unindexed_function(column, type_=column.type)
 
 
-def evaluated_after(first: ColumnElement[Any], bind: ColumnElement[Any]) -> ColumnElement[Any]:
+def bind_evaluated_after(first: ColumnElement[Any], bind: ColumnElement[Any]) -> ColumnElement[Any]:
     """`bind`, evaluated after a row of `first` is read: so SQLite begins the join with that table."""
     return case((first.is_not(None), bind))
 

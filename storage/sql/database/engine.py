@@ -23,8 +23,8 @@ from sqlalchemy.engine.interfaces import DBAPIConnection
 from sqlalchemy.ext.asyncio import AsyncConnection, AsyncEngine, create_async_engine
 
 from madeleine.memory.errors import StorageBusy, StorageError
-from madeleine.storage.resources import LEDGER_RESERVE_BYTES, require_disk_space
-from madeleine.storage.sql.database.schema import driver_errors_translated, migrate_to_head
+from madeleine.storage.resources import LEDGER_DISK_RESERVE_BYTES, require_disk_space
+from madeleine.storage.sql.database.schema import migrate_to_head, translating_driver_errors
 
 _log = logging.getLogger(__name__)
 
@@ -32,7 +32,7 @@ T = TypeVar("T")
 Row = tuple[Any, ...]
 """Declared as SQLAlchemy declares its rows; the driver's are tuples."""
 
-READER_CONNECTIONS = 4
+MAX_READER_CONNECTIONS = 4
 _CHUNK_ROWS = 1000
 """Rows made or sent at a time: a few milliseconds, after which the event loop has its turn."""
 _INTERRUPT_EVERY_SECONDS = 0.02
@@ -69,7 +69,7 @@ async def run_to_completion(work: Coroutine[Any, Any, T], *, stop: Callable[[], 
     """
     task = asyncio.ensure_future(work)
     try:
-        with driver_errors_translated():
+        with translating_driver_errors():
             return await asyncio.shield(task)
     except asyncio.CancelledError:
         while not task.done():
@@ -173,7 +173,7 @@ class Database:
         self._connections: list[_Connection] = []
         self._write_lock = asyncio.Lock()
         self._idle_readers: list[_Connection] = []
-        self._reader_slots = asyncio.Semaphore(READER_CONNECTIONS)
+        self._reader_slots = asyncio.Semaphore(MAX_READER_CONNECTIONS)
         self._closed = False
 
     async def open(self) -> None:
@@ -210,7 +210,7 @@ class Database:
         with `StorageFull` while the index would not.
         """
         if grows:
-            require_disk_space(self._directory, LEDGER_RESERVE_BYTES)
+            require_disk_space(self._directory, LEDGER_DISK_RESERVE_BYTES)
         async with self._write_lock:
             self._refuse_if_closed()
             try:
@@ -255,12 +255,12 @@ class Database:
         """Close after running statements have ended; later ones are refused."""
         async with self._write_lock:
             self._closed = True
-            for _ in range(READER_CONNECTIONS):
+            for _ in range(MAX_READER_CONNECTIONS):
                 await self._reader_slots.acquire()
             while self._connections:
                 await self._connections.pop().sql.close()
             self._idle_readers.clear()
-            for _ in range(READER_CONNECTIONS):
+            for _ in range(MAX_READER_CONNECTIONS):
                 self._reader_slots.release()
 
     def _refuse_if_closed(self) -> None:

@@ -21,7 +21,7 @@ class DeleteRows(NamedTuple):
     column: str = "memory_id"
 
 
-class ClearReference(NamedTuple):
+class ClearReferenceToForgotten(NamedTuple):
     """`column` becomes NULL where it names a forgotten memory."""
 
     column: str
@@ -46,7 +46,7 @@ class KeepRows(NamedTuple):
     reason: str
 
 
-class JournalChanges(NamedTuple):
+class JournalColumnChanges(NamedTuple):
     """Changes of `columns` are journalled under `kind` by `key`; undo puts back what is still as the run left it."""
 
     kind: str
@@ -66,11 +66,11 @@ class LeftByUndo(NamedTuple):
     reason: str
 
 
-Erasure = DeleteRows | ClearReference | EraseListing | Redact | KeepRows
-Restoration = JournalChanges | DeleteWithMemory | LeftByUndo
+ErasureDeclaration = DeleteRows | ClearReferenceToForgotten | EraseListing | Redact | KeepRows
+RestorationDeclaration = JournalColumnChanges | DeleteWithMemory | LeftByUndo
 
 
-def tables_declaring(metadata: MetaData, kind: type[T]) -> list[tuple[Table, T]]:
+def tables_with_declaration(metadata: MetaData, kind: type[T]) -> list[tuple[Table, T]]:
     """Tables with their declarations of that kind; tables that refer to others before those."""
     return [
         (table, declaration)
@@ -82,11 +82,11 @@ def tables_declaring(metadata: MetaData, kind: type[T]) -> list[tuple[Table, T]]
 
 def removal_statements(metadata: MetaData, kind: type[DeleteRows] | type[DeleteWithMemory]) -> list[Update | Delete]:
     """Clear the references to the memories of `ids`, then delete the rows that are declared to go with them."""
-    declared: list[tuple[Table, DeleteRows | DeleteWithMemory]] = [*tables_declaring(metadata, kind)]
+    declared: list[tuple[Table, DeleteRows | DeleteWithMemory]] = [*tables_with_declaration(metadata, kind)]
     return [
         *(
             update(table).where(in_list(table.c[reference.column], "ids")).values({reference.column: None})
-            for table, reference in tables_declaring(metadata, ClearReference)
+            for table, reference in tables_with_declaration(metadata, ClearReferenceToForgotten)
         ),
         *(delete(table).where(in_list(table.c[rows.column], "ids")) for table, rows in declared),
     ]

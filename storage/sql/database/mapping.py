@@ -33,15 +33,15 @@ def from_micros(micros: int) -> datetime:
     return _EPOCH + timedelta(microseconds=micros)
 
 
-def decode_texts(stored: str) -> tuple[Any, ...]:
+def decode_json_list(stored: str) -> tuple[Any, ...]:
     # Most lists of most memories are empty.
     return () if stored == "[]" else tuple(json.loads(stored))
 
 
 @lru_cache(maxsize=8192)
 def decode_texts_cached(stored: str) -> tuple[Any, ...]:
-    """`decode_texts` for lists that many memories have in common: who was there, labels."""
-    return decode_texts(stored)
+    """`decode_json_list` for lists that many memories have in common: who was there, labels."""
+    return decode_json_list(stored)
 
 
 _encode_json = json.JSONEncoder(ensure_ascii=False).encode  # `json.dumps` would make an encoder at each call
@@ -51,21 +51,21 @@ def json_texts(values: Sequence[str]) -> str:
     return _encode_json(values) if values else "[]"
 
 
-def to_bytes(vector: Vector) -> bytes:
+def bytes_from_vector(vector: Vector) -> bytes:
     return np.ascontiguousarray(vector, dtype="<f4").tobytes()
 
 
-def to_vector(stored: bytes) -> Vector:
+def vector_from_bytes(stored: bytes) -> Vector:
     """Read-only: a view of the bytes."""
     return np.frombuffer(stored, dtype="<f4")
 
 
 _DECODERS: Mapping[type, Callable[[Any], Any]] = {
     Moment: from_micros,
-    TextList: decode_texts,
+    TextList: decode_json_list,
     JsonRecord: json.loads,
     Boolean: bool,
-    LargeBinary: to_vector,
+    LargeBinary: vector_from_bytes,
 }
 """Decoders of stored values, by the type of the column; values of other types are as they are stored."""
 
@@ -74,11 +74,11 @@ _ENCODERS: Mapping[type, Callable[[Any], Any]] = {
     datetime: to_micros,
     tuple: json_texts,
     dict: _encode_json,
-    np.ndarray: to_bytes,
+    np.ndarray: bytes_from_vector,
 }
 
 
-def encode_value(value: Any) -> Any:
+def encode_column_value(value: Any) -> Any:
     """A field's value as its column holds it."""
     return encode(value) if (encode := _ENCODERS.get(type(value))) else value
 
@@ -147,7 +147,7 @@ def own_row_binds(
     """Binds of `is_own_row`, and of `update_own_row` for the fields `names` of `record` and for the values."""
     values |= {name: getattr(record, name) for name in names}
     return {"target": key, "being": scope.being_id} | {
-        f"new_{name}": encode_value(value) for name, value in values.items()
+        f"new_{name}": encode_column_value(value) for name, value in values.items()
     }
 
 

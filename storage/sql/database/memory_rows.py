@@ -19,11 +19,11 @@ from madeleine.memory.model import (
     Provenance,
     Scene,
     Scope,
-    WhenItem,
-    when_as_search_text,
+    TimelineEntry,
+    timeline_as_search_text,
 )
 from madeleine.memory.text.normalization import FIELD_SEPARATOR, fold_text
-from madeleine.storage.sql.database.dialect import insert_or_update
+from madeleine.storage.sql.database.dialect import upsert_statement
 from madeleine.storage.sql.database.engine import Reads, Row, Transaction
 from madeleine.storage.sql.database.mapping import RowMap, decode_texts_cached, own_row_binds, scalar, update_own_row
 from madeleine.storage.sql.database.tables import beings, memories
@@ -37,24 +37,24 @@ def cycle_of_being(being: Any) -> ColumnElement[int]:
 
 
 _last_counted_cycle = func.coalesce(_m.stopped_at, cycle_of_being(_m.being_id))
-SESSION_COUNT: ColumnElement[int] = _last_counted_cycle - _m.since
-SINCE_AFTER_RECALL = case((_m.status == "dead", _m.since), else_=_last_counted_cycle)
+SESSION_COUNT_EXPRESSION: ColumnElement[int] = _last_counted_cycle - _m.since
+SINCE_COLUMN_AFTER_RECALL = case((_m.status == "dead", _m.since), else_=_last_counted_cycle)
 """`since` after a recall: a living memory's clock is rewound (ruling 2)."""
 _SELECT_CYCLE = select(cycle_of_being(bindparam("being")))
-_UPSERT_CYCLE = insert_or_update(beings, "cycle")
+_UPSERT_CYCLE = upsert_statement(beings, "cycle")
 
 
-async def patrol_cycle(reads: Reads, scope: Scope) -> int:
+async def read_patrol_cycle(reads: Reads, scope: Scope) -> int:
     return int((await reads.rows(_SELECT_CYCLE, scalar, being=scope.being_id))[0])
 
 
-async def set_patrol_cycle(transaction: Transaction, scope: Scope, cycle: int) -> None:
+async def write_patrol_cycle(transaction: Transaction, scope: Scope, cycle: int) -> None:
     row = {"being_id": scope.being_id, "cycle": cycle, "think": "[]", "think_sources": "[]"}
     await transaction.run(_UPSERT_CYCLE, [row])
 
 
 @lru_cache(maxsize=1024)
-def decode_when(stored: str) -> tuple[WhenItem, ...]:
+def decode_when(stored: str) -> tuple[TimelineEntry, ...]:
     return tuple(item if isinstance(item, str) else DatedAction(**item) for item in json.loads(stored))
 
 
@@ -71,27 +71,27 @@ _PROVENANCE = RowMap(Provenance, memories)
 _MEMORY = RowMap(
     Memory,
     memories,
-    session_count=SESSION_COUNT,
+    session_count=SESSION_COUNT_EXPRESSION,
     decoders={"themes": decode_texts_cached, "emotions": decode_texts_cached, "emotion": _to_emotion},
 )
 MEMORY_COLUMNS = (*_SCENE.columns, *_PROVENANCE.columns, *_MEMORY.columns)
-"""The columns that `to_memory` takes, in its order."""
+"""The columns that `memory_from_row` takes, in its order."""
 _PROVENANCE_START = len(_SCENE.columns)
 _MEMORY_START = _PROVENANCE_START + len(_PROVENANCE.columns)
 _TIMELINE_COLUMNS = ("when_", "folded", "content_hash")
 _UPDATE_TIMELINE = update_own_row(memories, *_TIMELINE_COLUMNS)
 
 
-def to_memory(row: Row) -> Memory:
+def memory_from_row(row: Row) -> Memory:
     scene = _SCENE.from_row(row[:_PROVENANCE_START])
     provenance = _PROVENANCE.from_row(row[_PROVENANCE_START:_MEMORY_START])
     return _MEMORY.from_row(row[_MEMORY_START:], scene=scene, provenance=provenance)
 
 
-def from_memory(memory: Memory) -> dict[str, Any]:
+def row_from_memory(memory: Memory) -> dict[str, Any]:
     """Values by column; `session_count` is kept as two columns."""
     scene = memory.scene
-    when = when_as_search_text(scene.when)
+    when = timeline_as_search_text(scene.when)
     emotion = json.dumps(_emotion_axes(memory.emotion)) if memory.emotion else None
     return {
         **_SCENE.to_row(scene),
@@ -106,15 +106,15 @@ def from_memory(memory: Memory) -> dict[str, Any]:
 
 async def update_timelines(transaction: Transaction, scope: Scope, rewritten: Iterable[Memory]) -> None:
     """Store the timelines of these memories, and what is derived from them."""
-    rows = map(from_memory, rewritten)
+    rows = map(row_from_memory, rewritten)
     fields = ((row["id"], {name: row[name] for name in _TIMELINE_COLUMNS}) for row in rows)
     await transaction.run(_UPDATE_TIMELINE, (own_row_binds(scope, id_, **changed) for id_, changed in fields))
 
 
-def delimited_theme(theme: str) -> str:
+def fold_and_delimit_theme(theme: str) -> str:
     """A theme with its bounds, to be found in `fold_themes` as a whole only."""
     return f"{FIELD_SEPARATOR}{fold_text(theme)}{FIELD_SEPARATOR}"
 
 
 def fold_themes(themes: Iterable[str]) -> str:
-    return "".join(delimited_theme(theme) for theme in themes)
+    return "".join(fold_and_delimit_theme(theme) for theme in themes)

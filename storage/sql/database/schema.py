@@ -13,7 +13,7 @@ from sqlalchemy.exc import DBAPIError
 from madeleine.memory.errors import InvalidInput, StorageBusy, StorageError, StorageFull
 
 SCHEMA_REVISION = "0006"
-MIGRATIONS = Path(__file__).parents[1] / "migrations"
+MIGRATIONS_FOLDER = Path(__file__).parents[1] / "migrations"
 _MIGRATION_LOCK = threading.Lock()
 """A server opens the same file for its memory and for its tokens: Alembic's context is global, and a change to the
 write-ahead log does not wait for other connections."""
@@ -29,7 +29,7 @@ def migrate_to_head(path: Path) -> None:
     except OSError as error:
         message = f"The memory database {path} cannot be opened ({error.strerror}). Check the directory and its owner."
         raise StorageError(message) from error
-    with _MIGRATION_LOCK, driver_errors_translated():
+    with _MIGRATION_LOCK, translating_driver_errors():
         revision = _schema_revision(path)
         if revision != SCHEMA_REVISION:
             _run_migrations(path, revision)
@@ -52,7 +52,7 @@ def _run_migrations(path: Path, revision: str | None) -> None:
     from sqlalchemy import URL, NullPool, create_engine, event
 
     config = Config()
-    config.set_main_option("script_location", str(MIGRATIONS).replace("%", "%%"))
+    config.set_main_option("script_location", str(MIGRATIONS_FOLDER).replace("%", "%%"))
     known = {script.revision for script in ScriptDirectory.from_config(config).walk_revisions()}
     if revision is not None and revision not in known:
         raise StorageError(
@@ -77,7 +77,7 @@ _DAMAGED_CODES = {sqlite3.SQLITE_CORRUPT, sqlite3.SQLITE_NOTADB}
 
 
 @contextmanager
-def driver_errors_translated() -> Iterator[None]:
+def translating_driver_errors() -> Iterator[None]:
     try:
         yield
     except DBAPIError as error:

@@ -11,16 +11,16 @@ from sqlalchemy.types import TypeEngine
 
 from madeleine.storage.sql.database.dialect import HashBytes, JsonRecord, Moment, TextList, as_indexed, partial_index
 from madeleine.storage.sql.database.lifecycle import (
-    ClearReference,
+    ClearReferenceToForgotten,
     DeleteRows,
     DeleteWithMemory,
     EraseListing,
-    Erasure,
-    JournalChanges,
+    ErasureDeclaration,
+    JournalColumnChanges,
     KeepRows,
     LeftByUndo,
     Redact,
-    Restoration,
+    RestorationDeclaration,
 )
 
 metadata = MetaData(
@@ -33,7 +33,7 @@ metadata = MetaData(
 )
 
 
-def _table(name: str, *items: SchemaItem, lifecycle: list[Erasure | Restoration]) -> Table:
+def _table(name: str, *items: SchemaItem, lifecycle: list[ErasureDeclaration | RestorationDeclaration]) -> Table:
     # Numbers of rows are not given out again.
     return Table(name, metadata, *items, info={"lifecycle": lifecycle}, sqlite_autoincrement=True)
 
@@ -96,9 +96,9 @@ memories = _table(
     Index("ix_memories_content_hash", "content_hash"),
     lifecycle=[
         DeleteRows("id"),
-        ClearReference("resembles"),
+        ClearReferenceToForgotten("resembles"),
         Redact("erasing.memories._MemoryErasure._release_absorbed"),
-        JournalChanges(
+        JournalColumnChanges(
             "memory",
             "id",
             (
@@ -142,7 +142,7 @@ clusters = _table(
     *_optional(Text, "model"),
     lifecycle=[
         Redact("erasing.memories._MemoryErasure._mend_clusters"),
-        JournalChanges("cluster", "id", ("name", "parent_id", "is_root", "vector", "model")),
+        JournalColumnChanges("cluster", "id", ("name", "parent_id", "is_root", "vector", "model")),
     ],
 )
 
@@ -156,7 +156,7 @@ notes = _table(
     Column("memory_id", Text, index=True),
     Index("ix_notes_inbox", "being_id", "state", "type"),
     # Without the content, which changes only by a secret being taken out of it.
-    lifecycle=[DeleteRows(), JournalChanges("note", "id", ("state", "reason", "memory_id"))],
+    lifecycle=[DeleteRows(), JournalColumnChanges("note", "id", ("state", "reason", "memory_id"))],
 )
 Index("ix_notes_timeline", notes.c.being_id, notes.c.created_at.desc(), notes.c.id)
 
@@ -205,7 +205,7 @@ tokens = _table(
 )
 
 # Fields of a memory before each change; NULL where that change left it as it was.
-revisions = _table(
+revisions_table = _table(
     "revisions",
     *_keys(Integer, "seq"),
     Column("memory_id", Text, ForeignKey("memories.id"), nullable=False, index=True),
@@ -257,14 +257,14 @@ messages = _table(
 Index("ix_messages_timeline", messages.c.being_id, messages.c.at.desc(), messages.c.id)
 
 # Keys of messages that were forgotten, by a hash with their session: what is read again does not come back.
-forgotten_keys = _table(
+forgotten_keys_table = _table(
     "forgotten_keys",
     *_keys(Text, "being_id", "key_hash"),
     lifecycle=[KeepRows("hashes, so that what is read again does not come back"), LeftByUndo("forgetting is final")],
 )
 
 # The memories that were drawn from a message.
-message_memories = _table(
+message_memories_table = _table(
     "message_memories",
     *_keys(Text, "message_id"),
     Column("memory_id", Text, primary_key=True, index=True),
@@ -312,13 +312,13 @@ beings = _table(
     *_required(TextList, "think", "think_sources"),
     lifecycle=[
         EraseListing("think_sources", {"think": "[]", "think_sources": "[]"}),
-        JournalChanges("thoughts", "being_id", ("think", "think_sources")),
+        JournalColumnChanges("thoughts", "being_id", ("think", "think_sources")),
     ],
 )
 
 # The journal (ruling 11): changes of each run, in order; `before` is NULL for a row that it made, `after` for one that
 # it deleted.
-patrol_changes = _table(
+patrol_changes_table = _table(
     "patrol_changes",
     *_keys(Integer, "seq"),
     Column("run_id", Text, nullable=False, index=True),
@@ -346,11 +346,11 @@ diary = _table(
     *_required(Text, "text"),
     *_required(TextList, "sources"),
     *_required(Moment, "written_at"),
-    lifecycle=[EraseListing("sources"), JournalChanges("diary", "date", ("text", "sources", "written_at"))],
+    lifecycle=[EraseListing("sources"), JournalColumnChanges("diary", "date", ("text", "sources", "written_at"))],
 )
 
 # Costs of language models (spec O10).
-cost_records = _table(
+cost_records_table = _table(
     "cost_records",
     *_keys(Integer, "seq"),
     *_required(Text, "being_id", "run_id", "purpose", "model"),

@@ -20,12 +20,12 @@ from madeleine.storage.sql.database.dialect import as_json, in_list
 from madeleine.storage.sql.database.engine import Repository, Transaction
 from madeleine.storage.sql.database.lifecycle import DeleteRows, removal_statements
 from madeleine.storage.sql.database.mapping import own_row_binds, pair, scalar, update_own_row
-from madeleine.storage.sql.database.memory_rows import MEMORY_COLUMNS, to_memory, update_timelines
+from madeleine.storage.sql.database.memory_rows import MEMORY_COLUMNS, memory_from_row, update_timelines
 from madeleine.storage.sql.database.tables import forgotten, memories, metadata, notes, patrol_runs, reinforcements
 from madeleine.storage.sql.erasing import patrols
-from madeleine.storage.sql.erasing.messages import erase_messages, source_messages
+from madeleine.storage.sql.erasing.messages import erase_messages, source_message_ids_of_memories
 from madeleine.storage.sql.memories import clusters
-from madeleine.storage.sql.memories.index_source import delete_orphaned_vectors, mark_for_index
+from madeleine.storage.sql.memories.index_source import delete_orphaned_vectors, mark_memories_for_index
 from madeleine.storage.sql.memories.reading import memories_by_ids, revisions_of
 from madeleine.storage.sql.memories.storing import remove_ingest_digests
 
@@ -82,7 +82,7 @@ class _MemoryErasure:
         changed = [*self._erased, *retold]
         names = await self._mend_clusters(changed, words)
         await delete_orphaned_vectors(transaction, [memory.content_hash for memory in self._erased])
-        entries = await patrols.erase_from_diary(transaction, scope, self._ids)
+        entries = await patrols.erase_memories_from_diary(transaction, scope, self._ids)
         await patrols.delete_requests(transaction, scope, [memory.id for memory in changed], words)
         journalled = patrols.ErasedMemories(
             heirs=self._heirs,
@@ -109,7 +109,7 @@ class _MemoryErasure:
 
     async def _timeline_texts(self, earlier: Collection[str]) -> frozenset[str]:
         """Texts about the memories in timelines, without those about remaining memories that they had absorbed."""
-        texts = {text for memory in self._erased for text in mentions.timeline_texts(memory, earlier)}
+        texts = {text for memory in self._erased for text in mentions.timeline_texts_of_absorbed(memory, earlier)}
         kept: set[str] = set()
         known = set(self._ids)
         wave = self._ids
@@ -143,7 +143,7 @@ class _MemoryErasure:
         changed = [old for old, _ in retold]
         await update_timelines(self._transaction, self._scope, (new for _, new in retold))
         await delete_orphaned_vectors(self._transaction, [old.content_hash for old in changed])
-        await mark_for_index(self._transaction, [old.id for old in changed])
+        await mark_memories_for_index(self._transaction, [old.id for old in changed])
         return changed, [memory.id for memory in tellers if memory.id in heirs]
 
     async def _clear_summaries(self) -> list[MemoryId]:
@@ -151,7 +151,7 @@ class _MemoryErasure:
         erased memories."""
         originals = await self._transaction.rows(_SELECT_SUMMARISED, scalar, **self._binds)
         await self._transaction.run(_CLEAR_SUMMARY, [self._binds])
-        await mark_for_index(self._transaction, originals)
+        await mark_memories_for_index(self._transaction, originals)
         summaries = (memory.compressed_into for memory in self._erased)
         return [*originals, *(summary for summary in summaries if summary and summary not in self._heirs)]
 
@@ -165,9 +165,9 @@ class _MemoryErasure:
         mended = {c.id: c for c in await clusters.with_recomputed_vectors(transaction, scope, outdated)}
         removed = []
         for cluster in await asyncio.to_thread(_clusters_mentioning, list(known.values()), words):
-            members = await transaction.rows(_SELECT_MEMBERS, to_memory, being=scope.being_id, cluster=cluster.id)
+            members = await transaction.rows(_SELECT_MEMBERS, memory_from_row, being=scope.being_id, cluster=cluster.id)
             parent = known.get(cluster.parent_id)
-            name = mentions.name_without(cluster.name, words, members, parent.name if parent else "")
+            name = mentions.cluster_name_without_forgotten(cluster.name, words, members, parent.name if parent else "")
             if name != cluster.name and not members and all(c.parent_id != cluster.id for c in known.values()):
                 removed.append(cluster.id)
             elif name != cluster.name:
@@ -193,7 +193,7 @@ def _first_remaining(id_: MemoryId | None, survivors: dict[MemoryId, MemoryId | 
 
 def _without_texts(tellers: Iterable[Memory], texts: Collection[str]) -> list[tuple[Memory, Memory]]:
     """The memories whose timelines hold any of the texts, as they are and as they become."""
-    pairs = ((old, replace(old, scene=mentions.without_timeline_texts(old.scene, texts))) for old in tellers)
+    pairs = ((old, replace(old, scene=mentions.scene_without_timeline_texts(old.scene, texts))) for old in tellers)
     return [(old, new) for old, new in pairs if new != old]
 
 
@@ -215,7 +215,7 @@ class ErasureRepository(Repository):
         async with self._database.transaction() as transaction:
             known = await memories_by_ids(transaction, scope, [MemoryId(id_) for id_ in ids])
             memory_ids = [memory.id for memory in known]
-            sources = [*(MessageId(id_) for id_ in ids), *await source_messages(transaction, memory_ids)]
+            sources = [*(MessageId(id_) for id_ in ids), *await source_message_ids_of_memories(transaction, memory_ids)]
             messages, drawn = await erase_messages(transaction, scope, sources)
             erased = await _MemoryErasure(transaction, scope, known).erase() if known else Erased()
             if not known and not messages:

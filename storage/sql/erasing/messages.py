@@ -16,9 +16,15 @@ from madeleine.storage.sql.conversations.chat import ERASED_TITLE, NO_FIRST_AT, 
 from madeleine.storage.sql.database.dialect import as_json, in_list, insert_missing, unindexed
 from madeleine.storage.sql.database.engine import Transaction
 from madeleine.storage.sql.database.mapping import pair, scalar
-from madeleine.storage.sql.database.tables import forgotten_keys, memories, message_memories, messages, sessions
+from madeleine.storage.sql.database.tables import (
+    forgotten_keys_table,
+    memories,
+    message_memories_table,
+    messages,
+    sessions,
+)
 
-_m, _s, _l = messages.c, sessions.c, message_memories.c
+_m, _s, _l = messages.c, sessions.c, message_memories_table.c
 _BEING = bindparam("being", type_=_m.being_id.type)
 _IS_OWN = (in_list(_m.id, "ids"), unindexed(_m.being_id) == _BEING)
 _IS_TOUCHED = (_s.being_id == _BEING, in_list(_s.session_id, "sessions"))
@@ -32,9 +38,9 @@ _SELECT_DRAWN_MEMORIES = (
     .where(in_list(_l.message_id, "ids"), unindexed(memories.c.being_id) == _BEING)
     .order_by(memories.c.seq)
 )
-_DELETE_LINKS = delete(message_memories).where(in_list(_l.message_id, "ids"))
+_DELETE_LINKS = delete(message_memories_table).where(in_list(_l.message_id, "ids"))
 _DELETE_MESSAGES = delete(messages).where(*_IS_OWN)
-_INSERT_FORGOTTEN_KEY = insert_missing(forgotten_keys)
+_INSERT_FORGOTTEN_KEY = insert_missing(forgotten_keys_table)
 _SELECT_TITLES = select(_s.session_id, _s.title).where(*_IS_TOUCHED, _s.title != "", _s.title != ERASED_TITLE)
 _CLEAR_TITLE = update(sessions).where(*_IS_TOUCHED).values(title=ERASED_TITLE)
 _HAS_NO_MESSAGES = ~exists().where(*_IN_SESSION).correlate(sessions)
@@ -67,7 +73,7 @@ class _ErasedMessage(NamedTuple):
     text: str
 
 
-async def source_messages(transaction: Transaction, ids: Sequence[MemoryId]) -> list[MessageId]:
+async def source_message_ids_of_memories(transaction: Transaction, ids: Sequence[MemoryId]) -> list[MessageId]:
     """The messages that these memories were drawn from."""
     return await transaction.rows(_SELECT_SOURCE_MESSAGES, scalar, ids=as_json(ids))
 

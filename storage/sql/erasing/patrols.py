@@ -16,18 +16,18 @@ from typing import Any
 
 from sqlalchemy import ColumnElement, bindparam, delete, exists, func, or_, select, update
 
-from madeleine.memory.model import ContentHash, MemoryId, Scene, Scope, when_as_search_text
-from madeleine.memory.rules.dynamics.mentions import mentions_forgotten, without_timeline_texts
+from madeleine.memory.model import ContentHash, MemoryId, Scene, Scope, timeline_as_search_text
+from madeleine.memory.rules.dynamics.mentions import mentions_forgotten, scene_without_timeline_texts
 from madeleine.storage.sql.database.dialect import as_json, contains_text, in_list, json_field, json_items, set_json_key
 from madeleine.storage.sql.database.engine import Row, Transaction
-from madeleine.storage.sql.database.lifecycle import EraseListing, tables_declaring
-from madeleine.storage.sql.database.mapping import decode_texts, encode_value, pair, scalar
+from madeleine.storage.sql.database.lifecycle import EraseListing, tables_with_declaration
+from madeleine.storage.sql.database.mapping import decode_json_list, encode_column_value, pair, scalar
 from madeleine.storage.sql.database.memory_rows import decode_when
-from madeleine.storage.sql.database.tables import diary, memories, metadata, patrol_changes, patrol_offers
+from madeleine.storage.sql.database.tables import diary, memories, metadata, patrol_changes_table, patrol_offers
 from madeleine.storage.sql.memories.index_source import delete_orphaned_vectors
-from madeleine.storage.sql.patrols.journal import CHANGE, Change, JournalFields
+from madeleine.storage.sql.patrols.journal import JOURNAL_CHANGE_ROW_MAP, Change, JournalFields
 
-_d, _j, _o = diary.c, patrol_changes.c, patrol_offers.c
+_d, _j, _o = diary.c, patrol_changes_table.c, patrol_offers.c
 _BEING = bindparam("being", type_=_j.being_id.type)
 
 
@@ -42,15 +42,15 @@ _ERASE_LISTINGS = [
     (update(table).values(listing.values) if listing.values else delete(table)).where(
         table.c.being_id == _BEING, _lists_any(table.c[listing.column])
     )
-    for table, listing in tables_declaring(metadata, EraseListing)
+    for table, listing in tables_with_declaration(metadata, EraseListing)
 ]
 _SELECT_OPEN_REQUESTS = select(_o.id, _o.body).where(_o.being_id == _BEING, _o.settled_by.is_(None))
 _DELETE_REQUESTS = delete(patrol_offers).where(_o.being_id == _BEING, in_list(_o.id, "ids"))
 
-_SELECT_CHANGES = select(*CHANGE.columns)
+_SELECT_CHANGES = select(*JOURNAL_CHANGE_ROW_MAP.columns)
 _OF_MEMORIES_AND_NOTES = (_j.being_id == _BEING, in_list(_j.target, "ids"), or_(_j.kind == "memory", _j.kind == "note"))
 _SELECT_OWN_CHANGES = _SELECT_CHANGES.where(*_OF_MEMORIES_AND_NOTES)
-_DELETE_OWN_CHANGES = delete(patrol_changes).where(*_OF_MEMORIES_AND_NOTES)
+_DELETE_OWN_CHANGES = delete(patrol_changes_table).where(*_OF_MEMORIES_AND_NOTES)
 
 
 def _contains(text: str) -> ColumnElement[bool]:
@@ -84,23 +84,23 @@ _SELECT_RELATED_CHANGES = _SELECT_CHANGES.where(
     ),
 )
 _UPDATE_CHANGE = (
-    update(patrol_changes)
+    update(patrol_changes_table)
     .where(_j.seq == bindparam("old_seq"))
     .values(before=bindparam("new_before"), after=bindparam("new_after"))
 )
-_DELETE_CHANGE = delete(patrol_changes).where(_j.seq == bindparam("old_seq"))
+_DELETE_CHANGE = delete(patrol_changes_table).where(_j.seq == bindparam("old_seq"))
 _SELECT_CLUSTER_NAMES = select(_j.seq, _j.target, json_field(_j.before, "name"), json_field(_j.after, "name")).where(
     _j.being_id == _BEING, _j.kind == "cluster"
 )
 # In SQL, so that the vectors beside the names are not moved. NULL stays NULL.
 _RENAME_BEFORE, _RENAME_AFTER = (
-    update(patrol_changes)
+    update(patrol_changes_table)
     .where(_j.seq == bindparam("old_seq"))
     .values({side.name: set_json_key(side, "name", bindparam("new_name"))})
     for side in (_j.before, _j.after)
 )
 _CLEAR_CLUSTER_VECTORS = (
-    update(patrol_changes)
+    update(patrol_changes_table)
     .where(_j.being_id == _BEING, _j.kind == "cluster", in_list(_j.target, "ids"))
     .values({side.name: set_json_key(side, "vector") for side in (_j.before, _j.after)})
 )
@@ -111,7 +111,7 @@ async def memories_with_changed_timeline(transaction: Transaction, scope: Scope)
     return await transaction.rows(_SELECT_MEMORIES_WITH_CHANGED_TIMELINE, scalar, being=scope.being_id)
 
 
-async def erase_from_diary(transaction: Transaction, scope: Scope, ids: Collection[MemoryId]) -> int:
+async def erase_memories_from_diary(transaction: Transaction, scope: Scope, ids: Collection[MemoryId]) -> int:
     """Delete the diary entries that were written from the memories, and the points for the next session: a derived text
     may tell of what is forgotten. Return the number of entries."""
     binds = {"being": scope.being_id, "ids": as_json(ids)}
@@ -160,14 +160,14 @@ class ErasedMemories:
 
 async def clean_journal(transaction: Transaction, scope: Scope, erased: ErasedMemories) -> None:
     own = {"being": scope.being_id, "ids": as_json([*erased.heirs, *erased.note_ids])}
-    own_changes = await transaction.rows(_SELECT_OWN_CHANGES, CHANGE.from_row, **own)
+    own_changes = await transaction.rows(_SELECT_OWN_CHANGES, JOURNAL_CHANGE_ROW_MAP.from_row, **own)
     await transaction.run(_DELETE_OWN_CHANGES, [own])
     related_to = {"being": scope.being_id, "ids": as_json(erased.heirs)}
-    related = await transaction.rows(_SELECT_RELATED_CHANGES, CHANGE.from_row, **related_to)
+    related = await transaction.rows(_SELECT_RELATED_CHANGES, JOURNAL_CHANGE_ROW_MAP.from_row, **related_to)
     cleaned = await asyncio.to_thread(_cleaned_changes, related, erased)
     await transaction.run(_DELETE_CHANGE, [{"old_seq": new.seq} for _, new in cleaned if new.before == new.after])
     updated = (
-        {"old_seq": new.seq, "new_before": encode_value(new.before), "new_after": encode_value(new.after)}
+        {"old_seq": new.seq, "new_before": encode_column_value(new.before), "new_after": encode_column_value(new.after)}
         for _, new in cleaned
         if new.before != new.after
     )
@@ -213,7 +213,7 @@ def _tells_in_timeline(fields: JournalFields | None, erased: ErasedMemories) -> 
 
 def _without_texts(when: str, erased: ErasedMemories) -> str:
     scene = Scene(action="", when=decode_when(when))
-    return when_as_search_text(without_timeline_texts(scene, erased.timeline_texts).when)
+    return timeline_as_search_text(scene_without_timeline_texts(scene, erased.timeline_texts).when)
 
 
 def _without_ties(fields: JournalFields | None, erased: ErasedMemories, *, told: bool) -> JournalFields | None:
@@ -234,7 +234,7 @@ def _without_ties(fields: JournalFields | None, erased: ErasedMemories, *, told:
 
 
 def _unless_listed(fields: JournalFields | None, sources: str, erased: ErasedMemories) -> JournalFields | None:
-    return fields if fields and erased.heirs.keys().isdisjoint(decode_texts(fields[sources])) else None
+    return fields if fields and erased.heirs.keys().isdisjoint(decode_json_list(fields[sources])) else None
 
 
 def _renamed_clusters(names: Iterable[Row], erased: ErasedMemories) -> tuple[list[JournalFields], list[JournalFields]]:

@@ -14,18 +14,18 @@ from madeleine.memory.audit import AuditEntry
 from madeleine.memory.errors import MadeleineError, StorageFull
 from madeleine.memory.model import Scope
 from madeleine.memory.recall.ports import Activation
-from madeleine.storage.sql.administration import append_audit
+from madeleine.storage.sql.administration import append_audit_entries
 from madeleine.storage.sql.database.dialect import greatest
 from madeleine.storage.sql.database.engine import Database, run_to_completion
 from madeleine.storage.sql.database.mapping import to_micros
-from madeleine.storage.sql.database.memory_rows import SINCE_AFTER_RECALL
+from madeleine.storage.sql.database.memory_rows import SINCE_COLUMN_AFTER_RECALL
 from madeleine.storage.sql.database.tables import memories
 
 _log = logging.getLogger(__name__)
 
-BATCH_DELAY_SECONDS = 1.0
+REACTIVATION_BATCH_DELAY_SECONDS = 1.0
 """Time from the first record of a batch to its write: a burst of recalls is one transaction."""
-MAX_RETRY_SECONDS = 30.0
+MAX_REACTIVATION_RETRY_SECONDS = 30.0
 """The longest pause between attempts while the disk is full."""
 
 _m = memories.c
@@ -35,14 +35,14 @@ _COUNT_ACTIVATION = (
     .values(
         reactivation_count=_m.reactivation_count + bindparam("times"),
         last_activated=greatest(func.coalesce(_m.last_activated, bindparam("at")), bindparam("at")),
-        since=SINCE_AFTER_RECALL,
+        since=SINCE_COLUMN_AFTER_RECALL,
     )
 )
 
 
-class ActivationWriter:
-    """`ActivationLog` and `AuditLog`. An async context manager: its task writes while it is open, and leaving it writes
-    what is pending."""
+class ReactivationAndAuditWriter:
+    """`ReactivationRecorder` and `AuditLog`. An async context manager: its task writes while it is open, and leaving it
+    writes what is pending."""
 
     def __init__(self, database: Database) -> None:
         self._database = database
@@ -71,7 +71,7 @@ class ActivationWriter:
             # Not cancelled midway: after half a write it would not be known whether to count again.
             await run_to_completion(self._write())
 
-    async def __aenter__(self) -> ActivationWriter:
+    async def __aenter__(self) -> ReactivationAndAuditWriter:
         self._task = asyncio.create_task(self._write_in_batches(), name="activations")
         return self
 
@@ -90,15 +90,15 @@ class ActivationWriter:
             )
 
     async def _write_in_batches(self) -> None:
-        pause = BATCH_DELAY_SECONDS
+        pause = REACTIVATION_BATCH_DELAY_SECONDS
         while True:
             await self._has_pending.wait()
             await asyncio.sleep(pause)
             try:
                 await self.flush()
-                pause = BATCH_DELAY_SECONDS
+                pause = REACTIVATION_BATCH_DELAY_SECONDS
             except Exception as error:  # of any kind: the records are kept, and nothing else would write them
-                pause = min(max(2 * pause, 1.0), MAX_RETRY_SECONDS)
+                pause = min(max(2 * pause, 1.0), MAX_REACTIVATION_RETRY_SECONDS)
                 is_full = isinstance(error, StorageFull)
                 level = logging.WARNING if is_full else logging.ERROR
                 message = "writing reactivations failed (%s); retrying in %.0f s"
@@ -113,7 +113,7 @@ class ActivationWriter:
         try:
             async with self._database.transaction() as transaction:
                 await transaction.run(_COUNT_ACTIVATION, activations)
-                await append_audit(transaction, entries)
+                await append_audit_entries(transaction, entries)
         except BaseException:
             self._activations[:0] = activations
             self._audit_entries[:0] = entries

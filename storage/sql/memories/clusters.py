@@ -9,10 +9,10 @@ import numpy as np
 from sqlalchemy import BindParameter, and_, bindparam, delete, select
 
 from madeleine.memory.model import Cluster, ClusterId, Scope, Status, Vector
-from madeleine.memory.rules.dynamics.clustering import mean_vector
-from madeleine.storage.sql.database.dialect import as_json, excluded, in_list, insert_or_update, unindexed
+from madeleine.memory.rules.dynamics.clustering import unit_mean_vector
+from madeleine.storage.sql.database.dialect import as_json, excluded, in_list, unindexed, upsert_statement
 from madeleine.storage.sql.database.engine import Reads, Row, Transaction
-from madeleine.storage.sql.database.mapping import RowMap, to_vector
+from madeleine.storage.sql.database.mapping import RowMap, vector_from_bytes
 from madeleine.storage.sql.database.tables import clusters, embeddings, memories
 
 _c, _m = clusters.c, memories.c
@@ -22,7 +22,7 @@ _SELECT_ALL_CLUSTERS = select(*_CLUSTER.columns).where(_c.being_id == _BEING).or
 _SELECT_CLUSTERS = (
     select(*_CLUSTER.columns).where(in_list(_c.id, "ids"), unindexed(_c.being_id) == _BEING).order_by(_c.id)
 )
-_UPSERT_CLUSTER = insert_or_update(
+_UPSERT_CLUSTER = upsert_statement(
     clusters, "name", "parent_id", "is_root", "vector", "model", where=_c.being_id == excluded(clusters).being_id
 )
 _SELECT_MEMBER_VECTORS = (
@@ -45,7 +45,7 @@ async def upsert_clusters(transaction: Transaction, scope: Scope, changed: Seque
     await transaction.run(_UPSERT_CLUSTER, [_CLUSTER.to_row(cluster, being_id=scope.being_id) for cluster in changed])
 
 
-async def recompute_clusters(transaction: Transaction, scope: Scope, ids: Iterable[str]) -> None:
+async def recompute_cluster_vectors(transaction: Transaction, scope: Scope, ids: Iterable[str]) -> None:
     outdated = await read_clusters(transaction, scope, ids)
     await upsert_clusters(transaction, scope, await with_recomputed_vectors(transaction, scope, outdated))
 
@@ -61,11 +61,11 @@ async def _mean(transaction: Transaction, scope: Scope, cluster: Cluster) -> Vec
     members = await transaction.rows(_SELECT_MEMBER_VECTORS, _to_status_and_vector, **binds)
     active = [vector for status, vector in members if status == "active"]
     rows = active or [vector for _, vector in members]
-    return mean_vector(np.stack(rows)) if rows else None
+    return unit_mean_vector(np.stack(rows)) if rows else None
 
 
 def _to_status_and_vector(row: Row) -> tuple[Status, Vector]:
-    return row[0], to_vector(row[1])
+    return row[0], vector_from_bytes(row[1])
 
 
 async def delete_clusters(transaction: Transaction, scope: Scope, ids: Sequence[ClusterId]) -> None:

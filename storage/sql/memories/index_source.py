@@ -10,11 +10,11 @@ from typing import Any
 from sqlalchemy import bindparam, delete, exists, func, insert, select
 
 from madeleine.memory.model import ContentHash, Memory, MemoryId, ModelName, Vector
-from madeleine.storage.sql.administration import read_setting, write_setting
+from madeleine.storage.sql.administration import read_setting, write_store_setting
 from madeleine.storage.sql.database.dialect import as_json, in_list, insert_missing
 from madeleine.storage.sql.database.engine import Database, Reads, Repository, Row, Transaction
-from madeleine.storage.sql.database.mapping import in_order_of, pair, scalar, to_bytes, to_vector
-from madeleine.storage.sql.database.memory_rows import MEMORY_COLUMNS, to_memory
+from madeleine.storage.sql.database.mapping import bytes_from_vector, in_order_of, pair, scalar, vector_from_bytes
+from madeleine.storage.sql.database.memory_rows import MEMORY_COLUMNS, memory_from_row
 from madeleine.storage.sql.database.tables import embeddings, index_pending, memories
 
 _e, _m, _p = embeddings.c, memories.c, index_pending.c
@@ -54,12 +54,12 @@ async def cached_vectors(reads: Reads, model: ModelName, hashes: Sequence[Conten
 
 
 def _to_hash_and_vector(row: Row) -> tuple[ContentHash, Vector]:
-    return row[0], to_vector(row[1])
+    return row[0], vector_from_bytes(row[1])
 
 
 async def cache_vectors(transaction: Transaction, model: ModelName, vectors: Mapping[ContentHash, Vector]) -> None:
     fixed = {"model": model, "created_at": time.time_ns() // 1000}
-    rows = [fixed | {"content_hash": hash_, "vector": to_bytes(vector)} for hash_, vector in vectors.items()]
+    rows = [fixed | {"content_hash": hash_, "vector": bytes_from_vector(vector)} for hash_, vector in vectors.items()]
     await transaction.run(_INSERT_VECTOR, rows)
 
 
@@ -76,19 +76,19 @@ async def delete_orphaned_vectors(transaction: Transaction, hashes: Sequence[Con
     await transaction.run(_DELETE_ORPHANED_VECTORS, [{"hashes": as_json(hashes)}])
 
 
-async def mark_for_index(transaction: Transaction, ids: Iterable[str]) -> None:
+async def mark_memories_for_index(transaction: Transaction, ids: Iterable[str]) -> None:
     await transaction.run(_INSERT_INDEX_MARK, [{"memory_id": id_} for id_ in ids])
 
 
-class VectorReads(Repository):
+class VectorRepository(Repository):
     """Cached vectors, which nearly every use case reads."""
 
     async def vectors(self, model: ModelName, hashes: Sequence[ContentHash]) -> dict[ContentHash, Vector]:
         return await cached_vectors(self._database, model, hashes)
 
 
-class IndexSourceRepository(VectorReads):
-    """`IndexSource`."""
+class IndexSourceRepository(VectorRepository):
+    """`IndexingLedger`."""
 
     async def pending(self, *, limit: int) -> list[tuple[int, MemoryId]]:
         return await self._database.rows(_SELECT_OLDEST_INDEX_MARKS, pair, limit=limit)
@@ -105,11 +105,11 @@ class IndexSourceRepository(VectorReads):
         return int((await self._database.rows(_SELECT_LAST_INDEX_MARK, scalar))[0])
 
     async def any_memories(self, ids: Sequence[MemoryId]) -> list[Memory]:
-        found = await self._database.rows(_SELECT_MEMORIES_OF_ALL_BEINGS, to_memory, ids=as_json(ids))
+        found = await self._database.rows(_SELECT_MEMORIES_OF_ALL_BEINGS, memory_from_row, ids=as_json(ids))
         return in_order_of(ids, found)
 
     async def all_memories(self, *, after: MemoryId | None, limit: int) -> list[Memory]:
-        return await self._database.rows(_SELECT_MEMORY_PAGE, to_memory, after=after or "", limit=limit)
+        return await self._database.rows(_SELECT_MEMORY_PAGE, memory_from_row, after=after or "", limit=limit)
 
     async def count_memories(self) -> int:
         return int((await self._database.rows(_COUNT_MEMORIES, scalar))[0])
@@ -123,10 +123,10 @@ class IndexSourceRepository(VectorReads):
             await transaction.run(_MARK_MEMORIES_WITH_TEXTS, [{"hashes": as_json(missing)}])
 
     async def without_vector(self, model: ModelName, *, limit: int) -> list[Memory]:
-        return await self._database.rows(_SELECT_MEMORIES_WITHOUT_VECTOR, to_memory, model=model, limit=limit)
+        return await self._database.rows(_SELECT_MEMORIES_WITHOUT_VECTOR, memory_from_row, model=model, limit=limit)
 
     async def setting(self, name: str) -> Any:
         return await read_setting(self._database, name)
 
     async def set_setting(self, name: str, value: Any) -> None:
-        await write_setting(self._database, name, value)
+        await write_store_setting(self._database, name, value)

@@ -7,22 +7,22 @@ from collections.abc import Sequence
 
 from sqlalchemy import and_, bindparam, exists, func, literal_column, or_, select, type_coerce, union_all
 
-from madeleine.memory.index import RankingState
+from madeleine.memory.index import MemoryRankingState
 from madeleine.memory.model import ClusterId, Memory, MemoryChanges, MemoryId, ModelName, Revision, Scope, Vector
 from madeleine.memory.recall.ports import ClusterSummary, PreferenceQuery
 from madeleine.storage.sql.database import dialect
 from madeleine.storage.sql.database.engine import Reads, Row
-from madeleine.storage.sql.database.mapping import RowMap, from_micros, in_order_of, pair, scalar, to_vector
-from madeleine.storage.sql.database.memory_rows import MEMORY_COLUMNS, delimited_theme, to_memory
-from madeleine.storage.sql.database.tables import audit, clusters, embeddings, memories, profile, revisions
-from madeleine.storage.sql.memories.index_source import VectorReads
+from madeleine.storage.sql.database.mapping import RowMap, from_micros, in_order_of, pair, scalar, vector_from_bytes
+from madeleine.storage.sql.database.memory_rows import MEMORY_COLUMNS, fold_and_delimit_theme, memory_from_row
+from madeleine.storage.sql.database.tables import audit, clusters, embeddings, memories, profile, revisions_table
+from madeleine.storage.sql.memories.index_source import VectorRepository
 
-_a, _c, _e, _m, _p, _r = audit.c, clusters.c, embeddings.c, memories.c, profile.c, revisions.c
+_a, _c, _e, _m, _p, _r = audit.c, clusters.c, embeddings.c, memories.c, profile.c, revisions_table.c
 _BEING = bindparam("being", type_=_m.being_id.type)
 _HAS_OWN_ID = (dialect.in_list(_m.id, "ids"), dialect.unindexed(_m.being_id) == _BEING)
 
 _SELECT_MEMORIES = select(*MEMORY_COLUMNS).where(*_HAS_OWN_ID)
-_REVISION = RowMap(MemoryChanges, revisions)
+_REVISION = RowMap(MemoryChanges, revisions_table)
 _SELECT_REVISIONS = (
     select(_r.memory_id, _r.at, _r.client, *_REVISION.columns)
     .where(dialect.in_list(_r.memory_id, "ids"), dialect.unindexed(_r.being_id) == _BEING)
@@ -56,7 +56,7 @@ _SELECT_WITH_PREFERENCES = union_all(
     select(literal_column("1"), _m.seq, *MEMORY_COLUMNS).where(_m.id.in_(_PREFERENCE_IDS)),
 )
 _RANKING_STATE = RowMap(
-    RankingState,
+    MemoryRankingState,
     memories,
     last_active=type_coerce(
         dialect.greatest(
@@ -125,7 +125,7 @@ _SELECT_VECTORS_STORED_AFTER = (
 
 async def memories_by_ids(reads: Reads, scope: Scope, ids: Sequence[MemoryId]) -> list[Memory]:
     return in_order_of(
-        ids, await reads.rows(_SELECT_MEMORIES, to_memory, ids=dialect.as_json(ids), being=scope.being_id)
+        ids, await reads.rows(_SELECT_MEMORIES, memory_from_row, ids=dialect.as_json(ids), being=scope.being_id)
     )
 
 
@@ -140,27 +140,27 @@ def _to_revision(row: Row) -> Revision:
 
 
 def _to_preference_seq_and_memory(row: Row) -> tuple[bool, int, Memory]:
-    return bool(row[0]), row[1], to_memory(tuple(row[2:]))
+    return bool(row[0]), row[1], memory_from_row(tuple(row[2:]))
 
 
-def _to_id_and_ranking_state(row: Row) -> tuple[MemoryId, RankingState]:
+def _to_id_and_ranking_state(row: Row) -> tuple[MemoryId, MemoryRankingState]:
     return row[0], _RANKING_STATE.from_row(row[1:])
 
 
 def _to_seq_and_vector(row: Row) -> tuple[int, Vector | None]:
     seq, vector = row
-    return seq, None if vector is None else to_vector(vector)
+    return seq, None if vector is None else vector_from_bytes(vector)
 
 
-class MemoryReads(VectorReads):
+class MemoryReadRepository(VectorRepository):
     """Memories by id and cached vectors, which nearly every use case reads."""
 
     async def memories(self, scope: Scope, ids: Sequence[MemoryId]) -> list[Memory]:
         return await memories_by_ids(self._database, scope, ids)
 
 
-class RecallRepository(MemoryReads):
-    """`RecallLedger`, `BrowseLedger` and `CentroidSource`."""
+class RecallRepository(MemoryReadRepository):
+    """`RecallLedger`, `BrowseLedger` and `CentroidLedger`."""
 
     async def with_preferences(
         self, scope: Scope, ids: Sequence[MemoryId], preference_query: PreferenceQuery
@@ -168,7 +168,7 @@ class RecallRepository(MemoryReads):
         binds = {
             "ids": dialect.as_json(ids),
             "matching": dialect.as_json(preference_query.matching),
-            "themes": dialect.as_json(delimited_theme(theme) for theme in preference_query.themes),
+            "themes": dialect.as_json(fold_and_delimit_theme(theme) for theme in preference_query.themes),
             "most": preference_query.most,
             "being": scope.being_id,
         }
@@ -182,7 +182,7 @@ class RecallRepository(MemoryReads):
         recalled = in_order_of(ids, (memory for is_preference, _, memory in rows if not is_preference))
         return recalled, [memory for *_, memory in preferences]
 
-    async def ranking_states(self, scope: Scope, ids: Sequence[MemoryId]) -> dict[MemoryId, RankingState]:
+    async def ranking_states(self, scope: Scope, ids: Sequence[MemoryId]) -> dict[MemoryId, MemoryRankingState]:
         binds = {"ids": dialect.as_json(ids), "being": scope.being_id}
         return dict(await self._database.rows(_SELECT_RANKING_STATES, _to_id_and_ranking_state, **binds))
 
@@ -193,7 +193,7 @@ class RecallRepository(MemoryReads):
         self, scope: Scope, cluster_id: ClusterId, *, limit: int, after: str | None
     ) -> list[Memory] | None:
         binds = {"being": scope.being_id, "cluster": cluster_id}
-        page = await self._database.rows(_SELECT_CLUSTER_MEMORIES, to_memory, limit=limit, after=after, **binds)
+        page = await self._database.rows(_SELECT_CLUSTER_MEMORIES, memory_from_row, limit=limit, after=after, **binds)
         if page or await self._database.rows(_SELECT_CLUSTER_ID, scalar, **binds):
             return page
         return None

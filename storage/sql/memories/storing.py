@@ -20,19 +20,19 @@ from sqlalchemy import bindparam, case, func, insert, literal, literal_column, s
 
 from madeleine.memory.chat import MessageId
 from madeleine.memory.errors import InvalidInput, KeyConflict, StorageError
-from madeleine.memory.ingest.ports import KeyOutcome, Reinforcement, StoreBatch
+from madeleine.memory.ingest.ports import IdempotencyKeyOutcome, Reinforcement, StoreBatch
 from madeleine.memory.model import ContentHash, Memory, MemoryChanges, MemoryId, ModelName, Scope, Vector
 from madeleine.memory.profile import ProfileEntry
-from madeleine.memory.rules.dynamics.revision import changed_memory, effective_changes, revision_before
+from madeleine.memory.rules.dynamics.revision import changes_that_differ, memory_after_changes, revision_with_old_values
 from madeleine.memory.text.normalization import fold_text
 from madeleine.storage.sql.administration import read_setting, record_audit, record_audit_by_tool, write_setting_once
 from madeleine.storage.sql.database import dialect, tables
 from madeleine.storage.sql.database.engine import Reads, Transaction
 from madeleine.storage.sql.database.mapping import RowMap, own_row_binds, pair, scalar, to_micros, update_own_row
-from madeleine.storage.sql.database.memory_rows import cycle_of_being, fold_themes, from_memory
-from madeleine.storage.sql.memories.clusters import recompute_clusters
-from madeleine.storage.sql.memories.index_source import cache_vectors, delete_orphaned_vectors, mark_for_index
-from madeleine.storage.sql.memories.reading import MemoryReads, memories_by_ids
+from madeleine.storage.sql.database.memory_rows import cycle_of_being, fold_themes, row_from_memory
+from madeleine.storage.sql.memories.clusters import recompute_cluster_vectors
+from madeleine.storage.sql.memories.index_source import cache_vectors, delete_orphaned_vectors, mark_memories_for_index
+from madeleine.storage.sql.memories.reading import MemoryReadRepository, memories_by_ids
 
 INGEST_SECRET_SETTING = "ingested_secret"
 """In the store's settings: 32 random bytes in hexadecimal digits, made with the first outcome."""
@@ -51,7 +51,7 @@ _SELECT_NEXT_TURNS = (
     .where(_m.being_id == _BEING, _m.session_id != literal_column("''"), dialect.in_list(_m.session_id, "sessions"))
     .group_by(_m.session_id)
 )
-_earliest = tables.revisions.alias("earliest")
+_earliest = tables.revisions_table.alias("earliest")
 _ORIGINAL_TEXT = (
     select(_earliest.c.text)
     .where(_earliest.c.memory_id == _m.id, _earliest.c.text.is_not(None))
@@ -86,7 +86,7 @@ _REINFORCED_FIELDS = ("access_count", "last_accessed", "importance", "pinned", "
 _UPDATE_REINFORCED_MEMORY = update_own_row(tables.memories, *_REINFORCED_FIELDS, "folded_themes")
 _REINFORCEMENT = RowMap(Reinforcement, tables.reinforcements)
 _INSERT_REINFORCEMENT = insert(tables.reinforcements)
-_INSERT_MESSAGE_LINK = dialect.insert_missing(tables.message_memories).from_select(
+_INSERT_MESSAGE_LINK = dialect.insert_missing(tables.message_memories_table).from_select(
     ["message_id", "memory_id"],
     select(tables.messages.c.id, _m.id)
     .join_from(
@@ -108,8 +108,8 @@ _UPDATE_CHANGED_MEMORY = update_own_row(tables.memories, *_CHANGED_COLUMNS)
 _CLEAR_RESEMBLES = (
     update(tables.memories).where(_m.resembles == bindparam("target"), _m.being_id == _BEING).values(resembles=None)
 )
-_REVISION = RowMap(MemoryChanges, tables.revisions)
-_INSERT_REVISION = insert(tables.revisions)
+_REVISION = RowMap(MemoryChanges, tables.revisions_table)
+_INSERT_REVISION = insert(tables.revisions_table)
 _SELECT_INGEST_OUTCOME = select(_i.outcome).where(_i.being_id == _BEING, _i.key == bindparam("keyed_digest"))
 _INSERT_INGEST_OUTCOME = dialect.insert_missing(tables.ingested)
 _chunk = dialect.json_items(dialect.json_field(_i.outcome, "chunks"))
@@ -123,11 +123,11 @@ _REMOVE_INGEST_DIGESTS = (
 )
 
 
-async def key_outcomes(reads: Reads, scope: Scope, keys: Sequence[str]) -> dict[str, KeyOutcome]:
+async def key_outcomes(reads: Reads, scope: Scope, keys: Sequence[str]) -> dict[str, IdempotencyKeyOutcome]:
     if not keys:
         return {}
     rows = await reads.rows(_SELECT_KEY_OUTCOMES, tuple, being=scope.being_id, keys=dialect.as_json(keys))
-    return {key: KeyOutcome(id_, text, status) for key, id_, text, status in rows}
+    return {key: IdempotencyKeyOutcome(id_, text, status) for key, id_, text, status in rows}
 
 
 async def insert_memories(transaction: Transaction, scope: Scope, new: Sequence[Memory]) -> None:
@@ -135,9 +135,9 @@ async def insert_memories(transaction: Transaction, scope: Scope, new: Sequence[
     if any(memory.being_id != scope.being_id for memory in new):
         raise InvalidInput("A memory can only be stored for the being that the connection serves.")
     await transaction.run(
-        _INSERT_MEMORY, [{f"new_{name}": value for name, value in from_memory(memory).items()} for memory in new]
+        _INSERT_MEMORY, [{f"new_{name}": value for name, value in row_from_memory(memory).items()} for memory in new]
     )
-    await mark_for_index(transaction, [memory.id for memory in new])
+    await mark_memories_for_index(transaction, [memory.id for memory in new])
     preferences = [_preference(memory) for memory in new if memory.category == "procedural"]
     await transaction.run(
         _INSERT_PREFERENCE, [_PREFERENCE.to_row(entry, being_id=scope.being_id) for entry in preferences]
@@ -180,7 +180,7 @@ async def _reinforce_memories(transaction: Transaction, scope: Scope, batch: Seq
     await transaction.run(_UPDATE_REINFORCED_MEMORY, rows)
     # Of what the index holds of a memory, a reinforcement changes the themes alone.
     changed_ids = [memory.id for memory in memories_now.values() if memory.themes != themes_before[memory.id]]
-    await mark_for_index(transaction, changed_ids)
+    await mark_memories_for_index(transaction, changed_ids)
     await transaction.run(
         _INSERT_REINFORCEMENT, [_REINFORCEMENT.to_row(record, being_id=scope.being_id) for record in batch]
     )
@@ -211,10 +211,10 @@ def _keyed_digest(secret: str, key: str) -> str:
     return hmac.new(bytes.fromhex(secret), key.encode(), hashlib.sha256).hexdigest()
 
 
-class MemoryRepository(MemoryReads):
-    """`StoreLedger`, `RememberLedger`, `UpdateLedger` and `IngestLedger`."""
+class MemoryRepository(MemoryReadRepository):
+    """`StoreScenesLedger`, `RememberLedger`, `UpdateMemoryLedger` and `IngestLedger`."""
 
-    async def key_outcomes(self, scope: Scope, keys: Sequence[str]) -> dict[str, KeyOutcome]:
+    async def key_outcomes(self, scope: Scope, keys: Sequence[str]) -> dict[str, IdempotencyKeyOutcome]:
         return await key_outcomes(self._database, scope, keys)
 
     async def ids_with_text(self, scope: Scope, hash_: ContentHash) -> list[MemoryId]:
@@ -256,24 +256,24 @@ class MemoryRepository(MemoryReads):
             if not known:
                 return None
             [old] = known
-            done = effective_changes(old, changes)
+            done = changes_that_differ(old, changes)
             if done == MemoryChanges():
                 return old, done
-            new = changed_memory(old, done)
+            new = memory_after_changes(old, done)
             await cache_vectors(transaction, model, {h: v for h, v in vectors.items() if h == new.content_hash})
-            row = from_memory(new)
+            row = row_from_memory(new)
             columns = {name: row[name] for name in _CHANGED_COLUMNS}
             await transaction.run(_UPDATE_CHANGED_MEMORY, [own_row_binds(scope, new.id, **columns)])
-            before = revision_before(old, done, at=at, client=scope.client)
+            before = revision_with_old_values(old, done, at=at, client=scope.client)
             provenance = {"memory_id": old.id, "being_id": scope.being_id, "at": to_micros(at), "client": scope.client}
             await transaction.run(_INSERT_REVISION, [_REVISION.to_row(before.before, **provenance)])
             if new.content_hash != old.content_hash:
                 await delete_orphaned_vectors(transaction, [old.content_hash])
-                await recompute_clusters(transaction, scope, [old.cluster_id] if old.cluster_id else [])
+                await recompute_cluster_vectors(transaction, scope, [old.cluster_id] if old.cluster_id else [])
                 await transaction.run(_CLEAR_RESEMBLES, [{"target": new.id, "being": scope.being_id}])
                 preference = own_row_binds(scope, new.id, value=new.scene.action, updated_at=at)
                 await transaction.run(_UPDATE_PREFERENCE, [preference])
-            await mark_for_index(transaction, [new.id])
+            await mark_memories_for_index(transaction, [new.id])
             await record_audit(transaction, scope, "update", at, tool="update_memory", ids=[new.id])
             return new, done
 

@@ -13,21 +13,21 @@ from madeleine.memory.model import Memory, MemoryId, RunId, Scope
 from madeleine.memory.patrol_records import MemoryState, PatrolChanges
 from madeleine.storage.sql.database.dialect import as_json, in_list, unindexed
 from madeleine.storage.sql.database.engine import Reads, Transaction
-from madeleine.storage.sql.database.lifecycle import JournalChanges, tables_declaring
-from madeleine.storage.sql.database.mapping import RowMap, encode_value, is_own_row
-from madeleine.storage.sql.database.tables import metadata, patrol_changes
+from madeleine.storage.sql.database.lifecycle import JournalColumnChanges, tables_with_declaration
+from madeleine.storage.sql.database.mapping import RowMap, encode_column_value, is_own_row
+from madeleine.storage.sql.database.tables import metadata, patrol_changes_table
 
 JournalFields = dict[str, Any]
 
-INDEXED_FIELDS = frozenset({"status", "cluster_id", "when_", "compressed"})
+INDEXED_MEMORY_FIELDS = frozenset({"status", "cluster_id", "when_", "compressed"})
 """Fields of a memory that are in the index too."""
-_INSERT_CHANGES = insert(patrol_changes)
+_INSERT_CHANGES = insert(patrol_changes_table)
 
 
 class JournalledTable:
     """A table whose changes are journalled under a kind, and the statements on a being's own rows."""
 
-    def __init__(self, table: Table, journalled: JournalChanges) -> None:
+    def __init__(self, table: Table, journalled: JournalColumnChanges) -> None:
         self.table = table
         self.key = journalled.key
         self.columns = journalled.columns
@@ -46,7 +46,7 @@ class JournalledTable:
 
 JOURNALLED_TABLES: Mapping[str, JournalledTable] = {
     journalled.kind: JournalledTable(table, journalled)
-    for table, journalled in tables_declaring(metadata, JournalChanges)
+    for table, journalled in tables_with_declaration(metadata, JournalColumnChanges)
 }
 """Tables by their kind of change."""
 
@@ -62,10 +62,10 @@ class Change:
     after: JournalFields | None
 
 
-CHANGE = RowMap(Change, patrol_changes)
+JOURNAL_CHANGE_ROW_MAP = RowMap(Change, patrol_changes_table)
 
 
-class Journal:
+class PatrolStepJournal:
     """The journal of one step of a run, within its transaction: `read_before`, then the changes, then `write`."""
 
     def __init__(self, transaction: Transaction, scope: Scope, run: RunId, step: str) -> None:
@@ -89,7 +89,7 @@ class Journal:
                 if kind == "memory" and before and after:
                     changed = [name for name in before if before[name] != after[name]]
                     before, after = {name: before[name] for name in changed}, {name: after[name] for name in changed}
-                    if not INDEXED_FIELDS.isdisjoint(changed):
+                    if not INDEXED_MEMORY_FIELDS.isdisjoint(changed):
                         indexed.append(MemoryId(key))
                 if before != after:
                     rows.append(self._row(kind, key, before, after))
@@ -111,8 +111,8 @@ class Journal:
             "step": self._step,
             "kind": kind,
             "target": key,
-            "before": encode_value(before),
-            "after": encode_value(after),
+            "before": encode_column_value(before),
+            "after": encode_column_value(after),
         }
 
 

@@ -12,33 +12,33 @@ from sqlalchemy import ClauseElement, bindparam, case, func, literal_column, or_
 
 from madeleine.memory.model import Cluster, ClusterId, ContentHash, Memory, MemoryId, ModelName, RunId, Scope, Vector
 from madeleine.memory.patrol_records import (
-    ClusterCounts,
+    ClusterMemoryCounts,
     DecisionRequestId,
     DiaryEntry,
     MemoryState,
     PatrolChanges,
-    SessionCount,
     StoredDecisionRequest,
     Thoughts,
+    UnsummarisedSession,
 )
-from madeleine.memory.rules.dynamics.importance import DECAY_CYCLES, MIN_LIVING_IMPORTANCE, flagged_status
+from madeleine.memory.rules.dynamics.importance import DECAY_CYCLES, MAX_DYING_IMPORTANCE, status_after_flagging
 from madeleine.storage.sql.conversations import context
 from madeleine.storage.sql.database import dialect, memory_rows
 from madeleine.storage.sql.database.engine import Reads, Row, Transaction
 from madeleine.storage.sql.database.mapping import RowMap, in_order_of, own_row_binds, scalar, to_micros, update_own_row
 from madeleine.storage.sql.database.tables import IS_RECALLED_DEAD, IS_UNSUMMARISED_EPISODE, memories, patrol_offers
 from madeleine.storage.sql.memories.clusters import delete_clusters, read_clusters, upsert_clusters
-from madeleine.storage.sql.memories.index_source import cache_vectors, cached_vectors, mark_for_index
+from madeleine.storage.sql.memories.index_source import cache_vectors, cached_vectors, mark_memories_for_index
 from madeleine.storage.sql.memories.reading import memories_by_ids
 from madeleine.storage.sql.memories.storing import insert_memories
-from madeleine.storage.sql.patrols.journal import Journal
+from madeleine.storage.sql.patrols.journal import PatrolStepJournal
 
 T = TypeVar("T")
 
 _m, _o = memories.c, patrol_offers.c
 _BEING = bindparam("being", type_=_m.being_id.type)
 _IS_OWN = _m.being_id == _BEING
-_MEMORY_STATE = RowMap(MemoryState, memories, session_count=memory_rows.SESSION_COUNT)
+_MEMORY_STATE = RowMap(MemoryState, memories, session_count=memory_rows.SESSION_COUNT_EXPRESSION)
 _SELECT_STATES = select(*_MEMORY_STATE.columns).where(_IS_OWN)
 _SELECT_STATES_BY_IDS = select(*_MEMORY_STATE.columns).where(
     dialect.in_list(_m.id, "ids"), dialect.unindexed(_m.being_id) == _BEING
@@ -49,16 +49,16 @@ _SELECT_UNCLUSTERED = (
 _SELECT_STATES_OF_CLUSTERS = _SELECT_STATES.where(dialect.in_list(_m.cluster_id, "clusters")).order_by(_m.seq)
 # ❸: the importance below which a memory has faded by now, for each number of cycles since it was active, and a little
 # more: the rule decides. SQLite seeks once in the index for each of the numbers, instead of reading all memories.
-_MAX_FADING_CYCLES = math.ceil(DECAY_CYCLES * math.log(1 / MIN_LIVING_IMPORTANCE))
+_MAX_FADING_CYCLES = math.ceil(DECAY_CYCLES * math.log(1 / MAX_DYING_IMPORTANCE))
 _FADING_THRESHOLDS = [
-    MIN_LIVING_IMPORTANCE * math.exp(cycles / DECAY_CYCLES) * (1 + 1e-9) for cycles in range(_MAX_FADING_CYCLES + 1)
+    MAX_DYING_IMPORTANCE * math.exp(cycles / DECAY_CYCLES) * (1 + 1e-9) for cycles in range(_MAX_FADING_CYCLES + 1)
 ]
 _thresholds = dialect.json_items(bindparam("thresholds"), "thresholds")
 _SELECT_FADED_ACTIVE = (
     select(*_MEMORY_STATE.columns)
     .select_from(_thresholds.join(memories, _m.since == bindparam("cycle") - _thresholds.c.key))
     .where(
-        _m.being_id == dialect.evaluated_after(_thresholds.c.key, _BEING),
+        _m.being_id == dialect.bind_evaluated_after(_thresholds.c.key, _BEING),
         _m.status == "active",
         _m.pinned.is_(False),
         _m.importance <= _thresholds.c.value,
@@ -67,7 +67,7 @@ _SELECT_FADED_ACTIVE = (
 _SELECT_LONG_FADED_ACTIVE = _SELECT_STATES.where(
     _m.status == "active", _m.pinned.is_(False), _m.since < bindparam("cycle") - bindparam("deepest")
 )
-_own_threshold = dialect.json_number_at(bindparam("thresholds"), _m.stopped_at - _m.since)
+_own_threshold = dialect.json_list_number_at(bindparam("thresholds"), _m.stopped_at - _m.since)
 _SELECT_UNFADED_DYING = _SELECT_STATES.where(
     _m.status == "dying", _m.pinned.is_(False), _m.importance * (1 + 1e-8) > func.coalesce(_own_threshold, 2.0)
 )
@@ -77,7 +77,7 @@ _COUNT_ACTIVE_MEMORIES = select(func.count()).where(_IS_OWN, _m.status == "activ
 
 
 _CLUSTER_COUNTS = RowMap(
-    ClusterCounts,
+    ClusterMemoryCounts,
     memories,
     active=func.count().filter(_m.status == "active"),
     dying=func.count().filter(_m.status == "dying"),
@@ -96,7 +96,7 @@ _SELECT_STORED_SINCE = (
 )
 # A pinned memory never fades, and is not hidden behind a summary either.
 _IS_SUMMARISABLE = (_IS_OWN, IS_UNSUMMARISED_EPISODE, _m.pinned.is_(False), _m.status != "dead")
-_SESSION_COUNT = RowMap(SessionCount, memories, memories=func.count())
+_SESSION_COUNT = RowMap(UnsummarisedSession, memories, memories=func.count())
 _SELECT_SUMMARISABLE_SESSIONS = (
     select(*_SESSION_COUNT.columns)
     .where(*_IS_SUMMARISABLE)
@@ -154,7 +154,7 @@ class PatrolReader:
         return await self._states(_SELECT_UNCLUSTERED, limit=limit)
 
     async def with_outdated_status(self) -> list[MemoryState]:
-        cycle = await memory_rows.patrol_cycle(self._reads, self._scope)
+        cycle = await memory_rows.read_patrol_cycle(self._reads, self._scope)
         thresholds = json.dumps(_FADING_THRESHOLDS)
         states = [
             *await self._states(_SELECT_FADED_ACTIVE, thresholds=thresholds, cycle=cycle),
@@ -162,7 +162,7 @@ class PatrolReader:
             *await self._states(_SELECT_UNFADED_DYING, thresholds=thresholds),
             *await self._states(_SELECT_PINNED_DYING),
         ]
-        return [state for state in states if state.status != flagged_status(state)]
+        return [state for state in states if state.status != status_after_flagging(state)]
 
     async def recalled_dead(self) -> list[MemoryState]:
         return await self._states(_SELECT_RECALLED_DEAD)
@@ -173,7 +173,7 @@ class PatrolReader:
     async def states(self, ids: Sequence[MemoryId]) -> list[MemoryState]:
         return in_order_of(ids, await self._states(_SELECT_STATES_BY_IDS, ids=dialect.as_json(ids)))
 
-    async def cluster_counts(self, ids: Sequence[ClusterId] | None = None) -> list[ClusterCounts]:
+    async def cluster_counts(self, ids: Sequence[ClusterId] | None = None) -> list[ClusterMemoryCounts]:
         if ids is None:
             return await self._rows(_COUNT_ALL_CLUSTERS, _CLUSTER_COUNTS.from_row)
         return await self._rows(_COUNT_CLUSTERS, _CLUSTER_COUNTS.from_row, clusters=dialect.as_json(ids))
@@ -189,19 +189,19 @@ class PatrolReader:
 
     async def stored_since(self, moment: datetime | None, *, limit: int) -> list[Memory]:
         after = to_micros(moment) if moment else 0
-        return (await self._rows(_SELECT_STORED_SINCE, memory_rows.to_memory, after=after, limit=limit))[::-1]
+        return (await self._rows(_SELECT_STORED_SINCE, memory_rows.memory_from_row, after=after, limit=limit))[::-1]
 
-    async def sessions(self) -> list[SessionCount]:
+    async def sessions(self) -> list[UnsummarisedSession]:
         return await self._rows(_SELECT_SUMMARISABLE_SESSIONS, _SESSION_COUNT.from_row)
 
     async def session_memories(self, session_id: str) -> list[Memory]:
-        return await self._rows(_SELECT_SUMMARISABLE_MEMORIES, memory_rows.to_memory, session=session_id)
+        return await self._rows(_SELECT_SUMMARISABLE_MEMORIES, memory_rows.memory_from_row, session=session_id)
 
     async def summarised_by(self, ids: Sequence[MemoryId]) -> list[MemoryId]:
         return await self._rows(_SELECT_SUMMARISED, scalar, ids=dialect.as_json(ids)) if ids else []
 
     async def last_diary(self) -> DiaryEntry | None:
-        return await context.last_diary(self._reads, self._scope)
+        return await context.read_last_written_diary_entry(self._reads, self._scope)
 
     async def thoughts(self) -> Thoughts:
         return await context.read_thoughts(self._reads, self._scope)
@@ -219,14 +219,14 @@ class PatrolWriter(PatrolReader):
         self._transaction = transaction
 
     async def increment_session_counts(self, run: RunId) -> int:
-        cycle = await memory_rows.patrol_cycle(self._transaction, self._scope)
-        await memory_rows.set_patrol_cycle(self._transaction, self._scope, cycle + 1)
-        await Journal(self._transaction, self._scope, run, "age").write_cycle(cycle)
+        cycle = await memory_rows.read_patrol_cycle(self._transaction, self._scope)
+        await memory_rows.write_patrol_cycle(self._transaction, self._scope, cycle + 1)
+        await PatrolStepJournal(self._transaction, self._scope, run, "age").write_cycle(cycle)
         return int((await self._rows(_COUNT_ACTIVE_MEMORIES, scalar))[0])
 
     async def apply(self, changes: PatrolChanges, *, run: RunId, step: str) -> None:
         """Before and after are read from the tables: what is journalled is what is there."""
-        journal = Journal(self._transaction, self._scope, run, step)
+        journal = PatrolStepJournal(self._transaction, self._scope, run, step)
         await journal.read_before(changes)
         if changes.model:
             await cache_vectors(self._transaction, changes.model, changes.vectors)
@@ -236,12 +236,12 @@ class PatrolWriter(PatrolReader):
         await delete_clusters(self._transaction, self._scope, changes.removed_clusters)
         await self._update_memories(changes)
         if changes.diary:
-            await context.write_diary(self._transaction, self._scope, changes.diary)
+            await context.write_diary_entry(self._transaction, self._scope, changes.diary)
         if changes.thoughts:
             await context.write_thoughts(self._transaction, self._scope, changes.thoughts)
         decided = [own_row_binds(self._scope, id_, settled_by=run, body={}) for id_ in changes.decided]
         await self._transaction.run(_MARK_REQUEST_DECIDED, decided)
-        await mark_for_index(self._transaction, await journal.write(changes))
+        await mark_memories_for_index(self._transaction, await journal.write(changes))
 
     async def _update_memories(self, changes: PatrolChanges) -> None:
         states = (own_row_binds(self._scope, state.id, state, _STATE_FIELDS) for state in changes.states)

@@ -29,21 +29,21 @@ from madeleine.memory.language_model import CallCost
 from madeleine.memory.model import ContentHash, ModelName, Note, RunId, Scope, Vector
 from madeleine.memory.patrol_records import PatrolRun, RecentActivity, RunState, StoredDecisionRequest, UndoResult
 from madeleine.storage.sql.administration import record_audit
-from madeleine.storage.sql.conversations.context import unread_notes
+from madeleine.storage.sql.conversations.context import read_unread_notes
 from madeleine.storage.sql.database.dialect import Moment, equals_any, json_field, json_items
 from madeleine.storage.sql.database.mapping import RowMap, own_row_binds, scalar, to_micros, update_own_row
 from madeleine.storage.sql.database.memory_rows import cycle_of_being
-from madeleine.storage.sql.database.tables import cost_records, memories, notes, patrol_offers, patrol_runs
+from madeleine.storage.sql.database.tables import cost_records_table, memories, notes, patrol_offers, patrol_runs
 from madeleine.storage.sql.memories.index_source import cache_vectors_and_mark
-from madeleine.storage.sql.memories.reading import MemoryReads
+from madeleine.storage.sql.memories.reading import MemoryReadRepository
 from madeleine.storage.sql.patrols.patrol import DECISION_REQUEST, PatrolReader, PatrolWriter
 from madeleine.storage.sql.patrols.undo import undo_run
 
-WRITTEN_BY_PATROL = ("notes", "run_patrol")
+TOOLS_OF_PATROL_MEMORIES = ("notes", "run_patrol")
 """Tools: a note that was taken in, a summary."""
-UNDECIDED_REQUESTS_KEPT_FOR = timedelta(days=14)
+MAX_OPEN_REQUEST_AGE = timedelta(days=14)
 
-_c, _m, _n, _o, _r = cost_records.c, memories.c, notes.c, patrol_offers.c, patrol_runs.c
+_c, _m, _n, _o, _r = cost_records_table.c, memories.c, notes.c, patrol_offers.c, patrol_runs.c
 _PATROL_RUN = RowMap(PatrolRun, patrol_runs)
 _SELECT_LATEST_RUNS = (
     select(*_PATROL_RUN.columns)
@@ -54,8 +54,8 @@ _SELECT_LATEST_RUNS = (
 _SELECT_UNFINISHED_RUNS = select(*_PATROL_RUN.columns).where(_r.state == "running").order_by(_r.started.desc())
 _INSERT_RUN = insert(patrol_runs)
 _FINISH_RUN = update_own_row(patrol_runs, "finished", "state", "report")
-_COST = RowMap(CallCost, cost_records)
-_INSERT_COST = insert(cost_records)
+_COST = RowMap(CallCost, cost_records_table)
+_INSERT_COST = insert(cost_records_table)
 _SUM_TOKENS_SINCE = select(func.coalesce(func.sum(_c.input_tokens + _c.output_tokens), 0)).where(
     _c.purpose == bindparam("purpose"), _c.at >= bindparam("since")
 )
@@ -99,7 +99,7 @@ _beings = union(_select_beings_of(memories), _select_beings_of(notes)).cte("know
 _since_last_run = select(
     _beings.c.being, cycle_of_being(_beings.c.being).label("cycle"), _last_run_started(_beings.c.being).label("until")
 ).cte("since_last_run")
-_is_stored = (_m.created_at > _since_last_run.c.until) & ~equals_any(_m.tool, *WRITTEN_BY_PATROL)
+_is_stored = (_m.created_at > _since_last_run.c.until) & ~equals_any(_m.tool, *TOOLS_OF_PATROL_MEMORIES)
 _is_recalled = _m.last_activated > _since_last_run.c.until
 _memory_activity = (
     select(
@@ -135,11 +135,11 @@ _ACTIVITY = RowMap(
 _SELECT_RECENT_ACTIVITY = select(*_ACTIVITY.columns).group_by(_activity.c.being).order_by(_activity.c.being)
 
 
-class PatrolRepository(MemoryReads):
-    """`PatrolLedger`, `ActivityLedger` and `CostLedger`."""
+class PatrolRepository(MemoryReadRepository):
+    """`PatrolLedger`, `RecentActivityReader` and `TokenSpendingLedger`."""
 
     async def unread_notes(self, scope: Scope, *, type: str) -> list[Note]:
-        return await unread_notes(self._database, scope, type)
+        return await read_unread_notes(self._database, scope, type)
 
     async def add_vectors(self, model: ModelName, vectors: Mapping[ContentHash, Vector]) -> None:
         await cache_vectors_and_mark(self._database, model, vectors)
@@ -156,7 +156,7 @@ class PatrolRepository(MemoryReads):
         self, scope: Scope, requests: Sequence[StoredDecisionRequest], *, at: datetime, read_at_erasure: int
     ) -> bool:
         made = {"being_id": scope.being_id, "made_at": to_micros(at), "settled_by": None}
-        expired = {"being": scope.being_id, "before": to_micros(at - UNDECIDED_REQUESTS_KEPT_FOR)}
+        expired = {"being": scope.being_id, "before": to_micros(at - MAX_OPEN_REQUEST_AGE)}
         async with self._database.transaction() as transaction:
             if await PatrolReader(transaction, scope).last_erasure() != read_at_erasure:
                 return False

@@ -26,19 +26,19 @@ from madeleine.storage.sql.database import tables
 from madeleine.storage.sql.database.dialect import as_json, contains_text, equals_any, greatest, in_list, unindexed
 from madeleine.storage.sql.database.engine import Row, Transaction
 from madeleine.storage.sql.database.lifecycle import DeleteWithMemory, removal_statements
-from madeleine.storage.sql.database.mapping import decode_texts, own_row_binds, scalar, update_own_row
-from madeleine.storage.sql.database.memory_rows import patrol_cycle, set_patrol_cycle, update_timelines
-from madeleine.storage.sql.memories.clusters import recompute_clusters
-from madeleine.storage.sql.memories.index_source import delete_orphaned_vectors, mark_for_index
+from madeleine.storage.sql.database.mapping import decode_json_list, own_row_binds, scalar, update_own_row
+from madeleine.storage.sql.database.memory_rows import read_patrol_cycle, update_timelines, write_patrol_cycle
+from madeleine.storage.sql.memories.clusters import recompute_cluster_vectors
+from madeleine.storage.sql.memories.index_source import delete_orphaned_vectors, mark_memories_for_index
 from madeleine.storage.sql.memories.reading import memories_by_ids
-from madeleine.storage.sql.patrols.journal import CHANGE, JOURNALLED_TABLES, Change
-from madeleine.storage.sql.patrols.undo_plan import UndoPlan, plan_undo, write_plan
+from madeleine.storage.sql.patrols.journal import JOURNAL_CHANGE_ROW_MAP, JOURNALLED_TABLES, Change
+from madeleine.storage.sql.patrols.undo_plan import TableUndoPlan, plan_undo_of_table, write_undo_plan
 
-_c, _j, _m, _r = tables.clusters.c, tables.patrol_changes.c, tables.memories.c, tables.patrol_runs.c
+_c, _j, _m, _r = tables.clusters.c, tables.patrol_changes_table.c, tables.memories.c, tables.patrol_runs.c
 _BEING = bindparam("being", type_=_m.being_id.type)
 _OF_RUN = (_j.run_id == bindparam("run"), _j.being_id == _BEING)
-_SELECT_CHANGES_NEWEST_FIRST = select(*CHANGE.columns).where(*_OF_RUN).order_by(_j.seq.desc())
-_DELETE_CHANGES = delete(tables.patrol_changes).where(*_OF_RUN)
+_SELECT_CHANGES_NEWEST_FIRST = select(*JOURNAL_CHANGE_ROW_MAP.columns).where(*_OF_RUN).order_by(_j.seq.desc())
+_DELETE_CHANGES = delete(tables.patrol_changes_table).where(*_OF_RUN)
 _SET_RUN_STATE = update_own_row(tables.patrol_runs, "state")
 _SELECT_OWN_CLUSTERS = select(_c.id).where(_c.being_id == _BEING)
 _CLEAR_DELETED_CLUSTERS = (
@@ -61,7 +61,7 @@ _SELECT_LATER = (
 _SELECT_RESTATED_MEMORIES = (
     select(tables.reinforcements.c.memory_id)
     .where(in_list(tables.reinforcements.c.memory_id, "ids"))
-    .union(select(tables.revisions.c.memory_id).where(in_list(tables.revisions.c.memory_id, "ids")))
+    .union(select(tables.revisions_table.c.memory_id).where(in_list(tables.revisions_table.c.memory_id, "ids")))
 )
 _SELECT_DELETED_CLUSTERS_IN_USE = (
     select(_m.cluster_id)
@@ -156,14 +156,14 @@ class _Undo:
     async def restore(self) -> UndoResult:
         """Some refusals can be told only afterwards: all is rolled back then."""
         transaction, scope = self.transaction, self.scope
-        changes = await self._rows(_SELECT_CHANGES_NEWEST_FIRST, CHANGE.from_row)
+        changes = await self._rows(_SELECT_CHANGES_NEWEST_FIRST, JOURNAL_CHANGE_ROW_MAP.from_row)
         of_memories = [change for change in changes if change.kind == "memory"]
         made = [MemoryId(change.target) for change in of_memories if change.before is None]
         await self._refuse_if_changed_later(changes)
         await self._refuse_if_restated(made)
         plans = {kind: await self._plan(kind, changes) for kind in JOURNALLED_TABLES}
         for plan in plans.values():
-            await write_plan(transaction, scope, plan)
+            await write_undo_plan(transaction, scope, plan)
         removed = await self._remove_memories(made)
         ticks = [change for change in changes if change.kind == "clock"]
         restored_ticks = await self._restore_clock(ticks)
@@ -174,7 +174,7 @@ class _Undo:
         # The cluster may be gone: its other memories were forgotten since.
         await transaction.run(_CLEAR_DELETED_CLUSTERS, [{"being": scope.being_id}])
         await self._update_derived([change for change in of_memories if change.before is not None])
-        await recompute_clusters(transaction, scope, plans["cluster"].clusters_without_mean - made_clusters)
+        await recompute_cluster_vectors(transaction, scope, plans["cluster"].clusters_without_mean - made_clusters)
         counts = Counter({kind: len(plan.changed) for kind, plan in plans.items()})
         kept = len(ticks) - restored_ticks + sum(len(plan.kept) for plan in plans.values())
         counts.update(memory=len(removed), clock=restored_ticks, kept=kept)
@@ -183,12 +183,12 @@ class _Undo:
     async def _rows(self, statement: ClauseElement, make: Callable[[Row], Any] = scalar, **binds: Any) -> list[Any]:
         return await self.transaction.rows(statement, make, being=self.scope.being_id, run=self.run, **binds)
 
-    async def _plan(self, kind: str, changes: Iterable[Change]) -> UndoPlan:
+    async def _plan(self, kind: str, changes: Iterable[Change]) -> TableUndoPlan:
         of_kind = [change for change in changes if change.kind == kind]
         targets = [change.target for change in of_kind]
         now = await JOURNALLED_TABLES[kind].rows(self.transaction, self.scope, targets)
         # For a large run this takes a while; the event loop has other work.
-        return await asyncio.to_thread(plan_undo, kind, of_kind, now)
+        return await asyncio.to_thread(plan_undo_of_table, kind, of_kind, now)
 
     async def _remove_memories(self, made: Sequence[MemoryId]) -> list[Memory]:
         removed = await memories_by_ids(self.transaction, self.scope, made)
@@ -204,8 +204,8 @@ class _Undo:
         """Take the ticks back, unless a later one stands; return their number."""
         if not ticks or await self._rows(_SELECT_LATER_TICK, last=max(tick.seq for tick in ticks)):
             return 0
-        cycle = max(0, await patrol_cycle(self.transaction, self.scope) - len(ticks))
-        await set_patrol_cycle(self.transaction, self.scope, cycle)
+        cycle = max(0, await read_patrol_cycle(self.transaction, self.scope) - len(ticks))
+        await write_patrol_cycle(self.transaction, self.scope, cycle)
         # Memories activated since were so in a cycle that has not been.
         await self.transaction.run(_REWIND_CLOCKS, [{"being": self.scope.being_id, "cycle": cycle}])
         return len(ticks)
@@ -213,7 +213,7 @@ class _Undo:
     async def _rewind_recalled(self, ids: Sequence[str]) -> None:
         """Correct the clocks that the undo has set of living memories: a recall since the run began has rewound them
         (ruling 2), and each later tick has counted from there. The clock of one that was not active stood still."""
-        cycle = await patrol_cycle(self.transaction, self.scope)
+        cycle = await read_patrol_cycle(self.transaction, self.scope)
         binds = {"being": self.scope.being_id, "ids": as_json(ids), "cycle": cycle, "run": self.run}
         await self.transaction.run(_REWIND_CLOCKS_OF_RECALLED, [binds])
 
@@ -225,7 +225,7 @@ class _Undo:
         hashes = [hash_ for change in changes if (hash_ := (change.after or {}).get("content_hash"))]
         await delete_orphaned_vectors(self.transaction, hashes)
         targets = as_json(dict.fromkeys(change.target for change in changes))
-        await mark_for_index(self.transaction, await self._rows(_SELECT_EXISTING, ids=targets))
+        await mark_memories_for_index(self.transaction, await self._rows(_SELECT_EXISTING, ids=targets))
 
     # --- refusals
 
@@ -262,7 +262,7 @@ class _Undo:
     async def _refuse_if_written_from(self, made: Collection[MemoryId]) -> None:
         """A diary that tells of a memory names it, so that it is forgotten with it."""
         written = await self._rows(_SELECT_WRITTEN_SOURCES) if made else []
-        named = set(made).intersection(id_ for sources in written for id_ in decode_texts(sources))
+        named = set(made).intersection(id_ for sources in written for id_ in decode_json_list(sources))
         if named:
             id_ = min(named)
             raise CannotUndo(

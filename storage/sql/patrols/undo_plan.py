@@ -14,7 +14,7 @@ from madeleine.storage.sql.patrols.journal import JOURNALLED_TABLES, Change, Jou
 
 
 @dataclass(slots=True)
-class UndoPlan:
+class TableUndoPlan:
     """The plan for the rows of one kind. `now`: as they are; `changed`: those that are to be something else, None for
     rows to delete."""
 
@@ -40,9 +40,9 @@ def _clock_differs(now: JournalFields, restored: JournalFields) -> bool:
     return now["status"] == "dead" or any(now[name] != restored[name] for name in ("since", "stopped_at"))
 
 
-def plan_undo(kind: str, changes: Sequence[Change], now: Mapping[str, JournalFields]) -> UndoPlan:
+def plan_undo_of_table(kind: str, changes: Sequence[Change], now: Mapping[str, JournalFields]) -> TableUndoPlan:
     """`changes`: of that kind, the newest first. `now`: the rows that they are about, as they are."""
-    plan = UndoPlan(kind, now)
+    plan = TableUndoPlan(kind, now)
     restored: dict[str, JournalFields | None] = dict(now)
     for change in changes:
         current = restored.get(change.target)
@@ -53,7 +53,7 @@ def plan_undo(kind: str, changes: Sequence[Change], now: Mapping[str, JournalFie
     return plan
 
 
-def _restore(plan: UndoPlan, change: Change, current: JournalFields | None) -> JournalFields | None:
+def _restore(plan: TableUndoPlan, change: Change, current: JournalFields | None) -> JournalFields | None:
     if plan.kind == "cluster" and change.before and change.before["model"] and change.before["vector"] is None:
         plan.clusters_without_mean.add(change.target)  # it was the mean of one that is forgotten
     if change.before is None or change.after is None or current is None:
@@ -71,7 +71,7 @@ def _restore(plan: UndoPlan, change: Change, current: JournalFields | None) -> J
     return _with_valid_clock(restored, change.before) if plan.kind == "memory" else restored
 
 
-def _restore_row(plan: UndoPlan, change: Change, current: JournalFields | None) -> JournalFields | None:
+def _restore_row(plan: TableUndoPlan, change: Change, current: JournalFields | None) -> JournalFields | None:
     if plan.kind == "cluster" and change.before is None:
         plan.made_clusters.add(change.target)
     if plan.kind == "note" and current is None:
@@ -91,7 +91,7 @@ def _with_valid_clock(restored: JournalFields, before: JournalFields) -> Journal
     return restored
 
 
-async def write_plan(transaction: Transaction, scope: Scope, plan: UndoPlan) -> None:
+async def write_undo_plan(transaction: Transaction, scope: Scope, plan: TableUndoPlan) -> None:
     """One statement for rows to delete, one for rows to insert, one for each set of columns that differ."""
     journalled = JOURNALLED_TABLES[plan.kind]
     deleted: list[JournalFields] = []

@@ -14,7 +14,7 @@ from typing import Literal
 from sqlalchemy import bindparam, select, true
 
 from madeleine.memory.keyword_search import HitPosition, KeywordQuery, SearchHit, TagMatches, TagQuery
-from madeleine.memory.model import Provenance, Scope, parse_moment
+from madeleine.memory.model import Provenance, Scope, parse_iso_moment
 from madeleine.memory.rules.searching import holds_tag
 from madeleine.memory.text.normalization import FIELD_SEPARATOR, fold_text
 from madeleine.storage.sql.database.dialect import as_json, in_list, json_items
@@ -22,7 +22,7 @@ from madeleine.storage.sql.database.engine import Reads, Row
 from madeleine.storage.sql.database.mapping import decode_texts_cached, from_micros, pair, to_micros
 from madeleine.storage.sql.database.tables import diary, memories
 
-MAX_DIARY_TAGS = 10
+MAX_TAGS_OF_DIARY_HIT = 10
 MAX_THEMED_DAYS = 366
 """The latest entries whose themes are compared with a message's tags too, at the cost of reading their memories; of
 older entries the text alone is compared."""
@@ -66,7 +66,7 @@ def _contains_terms(text: str, terms: Sequence[str], mode: Literal["or", "and"])
     return not terms or (all(contained) if mode == "and" else any(contained))
 
 
-async def diary_tag_matches(reads: Reads, scope: Scope, query: TagQuery) -> TagMatches:
+async def match_tags_in_diary(reads: Reads, scope: Scope, query: TagQuery) -> TagMatches:
     newest: list[tuple[HitPosition, int]] = []
     counts: Counter[int] = Counter()
     required = {fold_text(theme) for theme in query.filters.themes}
@@ -88,7 +88,7 @@ async def diary_tag_matches(reads: Reads, scope: Scope, query: TagQuery) -> TagM
     return TagMatches("diary", tuple(newest), counts)
 
 
-async def diary_hits(reads: Reads, scope: Scope, days: Iterable[str]) -> list[SearchHit]:
+async def diary_hits_by_days(reads: Reads, scope: Scope, days: Iterable[str]) -> list[SearchHit]:
     hits = await reads.rows(_SELECT_ENTRIES_BY_DATE, _to_diary_hit, being=scope.being_id, ids=as_json(days))
     return await _with_tags(reads, scope, hits)
 
@@ -113,7 +113,7 @@ def _in_window(hit: SearchHit, query: KeywordQuery) -> bool:
 
 async def _with_tags(reads: Reads, scope: Scope, hits: list[SearchHit]) -> list[SearchHit]:
     themes_by_day = await _themes_by_day(reads, scope, [hit.id for hit in hits])
-    return [replace(hit, tags=tuple(themes_by_day.get(hit.id, ()))[:MAX_DIARY_TAGS]) for hit in hits]
+    return [replace(hit, tags=tuple(themes_by_day.get(hit.id, ()))[:MAX_TAGS_OF_DIARY_HIT]) for hit in hits]
 
 
 async def _themes_by_day(reads: Reads, scope: Scope, days: Sequence[str]) -> Mapping[str, list[str]]:
@@ -128,7 +128,7 @@ async def _themes_by_day(reads: Reads, scope: Scope, days: Sequence[str]) -> Map
 
 def _to_diary_hit(row: Row) -> SearchHit:
     date, text, written_at = row
-    at = parse_moment(date) or from_micros(written_at)
+    at = parse_iso_moment(date) or from_micros(written_at)
     return SearchHit(
         source="diary",
         id=date,

@@ -20,15 +20,20 @@ from sqlalchemy import ColumnElement, Select, Text, and_, bindparam, case, exist
 
 from madeleine.memory.keyword_search import KeywordQuery, SearchHit, SearchSource, Tag, TagMatches, TagQuery
 from madeleine.memory.model import Scope
-from madeleine.memory.rules.searching import WORD_CHARS, newest_hits_first
+from madeleine.memory.rules.searching import SPACED_SCRIPT_CHAR_CLASS, sort_hits_newest_first
 from madeleine.memory.text.normalization import FIELD_SEPARATOR
 from madeleine.storage.sql.database import dialect
 from madeleine.storage.sql.database.engine import Repository
 from madeleine.storage.sql.database.mapping import decode_texts_cached
-from madeleine.storage.sql.database.memory_rows import delimited_theme
+from madeleine.storage.sql.database.memory_rows import fold_and_delimit_theme
 from madeleine.storage.sql.database.tables import memories
 from madeleine.storage.sql.search import diary
-from madeleine.storage.sql.search.sources import SEARCHED_TABLES, query_binds, select_hits, select_hits_by_id
+from madeleine.storage.sql.search.sources import (
+    SEARCHED_TABLES,
+    hits_by_ids_statement,
+    keyword_hits_statement,
+    keyword_query_binds,
+)
 
 T = TypeVar("T")
 
@@ -36,17 +41,17 @@ _m = memories.c
 
 
 class SearchRepository(Repository):
-    """`SearchLedger` and `TagLedger`."""
+    """`KeywordSearchLedger` and `TagSearchLedger`."""
 
     async def search(self, scope: Scope, query: KeywordQuery) -> list[SearchHit]:
         hits = await _gather_results(self._search(scope, query, source) for source in _sources_with_hits(query))
-        return newest_hits_first(chain.from_iterable(hits))[: query.limit]
+        return sort_hits_newest_first(chain.from_iterable(hits))[: query.limit]
 
     async def _search(self, scope: Scope, query: KeywordQuery, source: SearchSource) -> list[SearchHit]:
         if source == "diary":
             return await diary.search_diary(self._database, scope, query)
-        statement = select_hits(source, query.mode, len(query.terms), len(query.themes))
-        return await self._database.rows(statement, SEARCHED_TABLES[source].to_hit, **query_binds(scope, query))
+        statement = keyword_hits_statement(source, query.mode, len(query.terms), len(query.themes))
+        return await self._database.rows(statement, SEARCHED_TABLES[source].to_hit, **keyword_query_binds(scope, query))
 
     async def hits(self, scope: Scope, wanted: Sequence[tuple[SearchSource, str]]) -> list[SearchHit]:
         ids: dict[SearchSource, list[str]] = {}
@@ -56,26 +61,26 @@ class SearchRepository(Repository):
 
     async def _hits(self, scope: Scope, source: SearchSource, ids: Sequence[str]) -> list[SearchHit]:
         if source == "diary":
-            return await diary.diary_hits(self._database, scope, ids)
+            return await diary.diary_hits_by_days(self._database, scope, ids)
         binds = {"being": scope.being_id, "ids": dialect.as_json(ids)}
-        return await self._database.rows(select_hits_by_id(source), SEARCHED_TABLES[source].to_hit, **binds)
+        return await self._database.rows(hits_by_ids_statement(source), SEARCHED_TABLES[source].to_hit, **binds)
 
     async def tagged(self, scope: Scope, query: TagQuery) -> list[TagMatches]:
         return await _gather_results(self._tagged(scope, query, source) for source in _sources_with_hits(query.filters))
 
     async def _tagged(self, scope: Scope, query: TagQuery, source: SearchSource) -> TagMatches:
         if source == "diary":
-            return await diary.diary_tag_matches(self._database, scope, query)
-        binds = query_binds(scope, query.filters) | _tag_binds(query.tags)
-        binds |= {f"related_{n}": delimited_theme(theme) for n, theme in enumerate(query.related)}
-        statement = select_tag_masks(source, len(query.filters.themes), len(query.tags), len(query.related))
+            return await diary.match_tags_in_diary(self._database, scope, query)
+        binds = keyword_query_binds(scope, query.filters) | _tag_binds(query.tags)
+        binds |= {f"related_{n}": fold_and_delimit_theme(theme) for n, theme in enumerate(query.related)}
+        statement = tag_masks_statement(source, len(query.filters.themes), len(query.tags), len(query.related))
         rows = await self._database.rows(statement, tuple, max_texts=query.max_texts, **binds)
         newest = tuple(((at, id_), mask) for at, id_, mask, _ in rows)
         return TagMatches(source, newest, counts={mask: count for _, _, mask, count in rows})
 
     async def cooccurring_themes(self, scope: Scope, tags: Sequence[Tag], *, recent: int) -> list[tuple[str, ...]]:
         binds = {"being": scope.being_id, "recent": recent} | _tag_binds(tags)
-        statement = select_cooccurring_themes(len(tags))
+        statement = cooccurring_themes_statement(len(tags))
         return await self._database.rows(statement, lambda row: decode_texts_cached(row[0]), **binds)
 
 
@@ -104,7 +109,9 @@ def _tag_patterns(tag: Tag) -> list[str]:
     """For a text with a separator before and behind."""
     if tag.kind == "part":
         return [dialect.ANY_TEXT_PATTERN]
-    return [dialect.word_pattern(form, WORD_CHARS, whole=tag.kind == "words") for form in tag.forms]
+    return [
+        dialect.glob_pattern_of_word(form, SPACED_SCRIPT_CHAR_CLASS, whole=tag.kind == "words") for form in tag.forms
+    ]
 
 
 def _holds_tag(text: ColumnElement[str], n: int) -> ColumnElement[bool]:
@@ -112,12 +119,12 @@ def _holds_tag(text: ColumnElement[str], n: int) -> ColumnElement[bool]:
     edge = bindparam("edge", type_=Text)
     return and_(
         dialect.contains_text(text, bindparam(f"anchor_{n}")),
-        exists().select_from(pattern).where(dialect.matches_pattern(edge + text + edge, pattern.c.value)),
+        exists().select_from(pattern).where(dialect.sql_matches_pattern(edge + text + edge, pattern.c.value)),
     )
 
 
 @lru_cache(maxsize=64)
-def select_tag_masks(source: SearchSource, themes: int, tags: int, related: int) -> Select[Any]:
+def tag_masks_statement(source: SearchSource, themes: int, tags: int, related: int) -> Select[Any]:
     """The newest `limit` texts of each mask, with the number of all texts of that mask."""
     searched = SEARCHED_TABLES[source]
     columns, time = searched.table.c, searched.time
@@ -146,7 +153,7 @@ def select_tag_masks(source: SearchSource, themes: int, tags: int, related: int)
 
 
 @lru_cache(maxsize=16)
-def select_cooccurring_themes(tags: int) -> Select[Any]:
+def cooccurring_themes_statement(tags: int) -> Select[Any]:
     newest = (
         select(_m.themes, _m.folded_themes)
         .where(_m.being_id == bindparam("being"))

@@ -19,7 +19,7 @@ from madeleine.memory.text.normalization import fold_text
 from madeleine.storage.sql.database.dialect import MAX_INT, MIN_INT, as_json, contains_text, in_list
 from madeleine.storage.sql.database.engine import Row
 from madeleine.storage.sql.database.mapping import RowMap, to_micros
-from madeleine.storage.sql.database.memory_rows import MEMORY_COLUMNS, delimited_theme, to_memory
+from madeleine.storage.sql.database.memory_rows import MEMORY_COLUMNS, fold_and_delimit_theme, memory_from_row
 from madeleine.storage.sql.database.tables import memories, messages, notes
 
 _m, _n = memories.c, notes.c
@@ -29,7 +29,7 @@ _MESSAGE, _NOTE = RowMap(Message, messages), RowMap(Note, notes)
 @dataclass(frozen=True, eq=False)
 class SearchedTable:
     """`time` and the id order hits. `folded` is searched for terms and, in memories, `folded_themes` for whole themes.
-    `conditions` hold for every hit; their binds are those of `query_binds`."""
+    `conditions` hold for every hit; their binds are those of `keyword_query_binds`."""
 
     table: Table
     time: ColumnElement[int]
@@ -57,7 +57,7 @@ class SearchedTable:
 
 
 def _memory_hit(row: Row) -> SearchHit:
-    memory = to_memory(row)
+    memory = memory_from_row(row)
     return SearchHit(
         source="memories",
         id=memory.id,
@@ -120,7 +120,7 @@ SEARCHED_TABLES = {
 
 
 @lru_cache(maxsize=256)
-def select_hits(source: SearchSource, mode: Literal["or", "and"], terms: int, themes: int) -> Select[Any]:
+def keyword_hits_statement(source: SearchSource, mode: Literal["or", "and"], terms: int, themes: int) -> Select[Any]:
     """The statement of a keyword query by what decides its SQL, so that each is compiled once."""
     searched = SEARCHED_TABLES[source]
     hits = select(*searched.columns).where(*searched.filters(themes))
@@ -131,13 +131,13 @@ def select_hits(source: SearchSource, mode: Literal["or", "and"], terms: int, th
 
 
 @lru_cache(maxsize=8)
-def select_hits_by_id(source: SearchSource) -> Select[Any]:
+def hits_by_ids_statement(source: SearchSource) -> Select[Any]:
     searched = SEARCHED_TABLES[source]
     columns = searched.table.c
     return select(*searched.columns).where(columns.being_id == bindparam("being"), in_list(columns.id, "ids"))
 
 
-def query_binds(scope: Scope, query: KeywordQuery) -> dict[str, Any]:
+def keyword_query_binds(scope: Scope, query: KeywordQuery) -> dict[str, Any]:
     until = to_micros(query.until) if query.until else MAX_INT
     after_at, after_id = query.after or (MAX_INT, "")
     after_at = max(MIN_INT, min(after_at, MAX_INT))  # a cursor comes from outside, and may hold any number
@@ -153,5 +153,5 @@ def query_binds(scope: Scope, query: KeywordQuery) -> dict[str, Any]:
         "include_compressed": query.include_compressed,
     }
     binds |= {f"term_{n}": fold_text(term) for n, term in enumerate(query.terms)}
-    binds |= {f"whole_{n}": delimited_theme(term) for n, term in enumerate(query.terms)}
-    return binds | {f"theme_{n}": delimited_theme(theme) for n, theme in enumerate(query.themes)}
+    binds |= {f"whole_{n}": fold_and_delimit_theme(term) for n, term in enumerate(query.terms)}
+    return binds | {f"theme_{n}": fold_and_delimit_theme(theme) for n, theme in enumerate(query.themes)}

@@ -6,24 +6,30 @@ from typing import Any, Protocol
 
 from madeleine.memory.context.ports import ContextLedger, ProfileLedger
 from madeleine.memory.ingest.ports import (
-    CentroidSource,
+    CentroidLedger,
     ForgetLedger,
-    IndexSource,
+    IndexingLedger,
     IngestLedger,
     NoteLedger,
     ScrubLedger,
-    StoreLedger,
-    UpdateLedger,
+    StoreScenesLedger,
+    UpdateMemoryLedger,
 )
-from madeleine.memory.recall.ports import ActivationLog, BrowseLedger, RecallLedger, SearchLedger, TagLedger
-from madeleine.memory.watch.ports import ChatLedger, CostLedger, WatchLedger
+from madeleine.memory.recall.ports import (
+    BrowseLedger,
+    KeywordSearchLedger,
+    ReactivationRecorder,
+    RecallLedger,
+    TagSearchLedger,
+)
+from madeleine.memory.watch.ports import MemoryThreadLedger, ObservationLedger, TokenSpendingLedger
 from madeleine.memory.watch.remember import RememberLedger
 from madeleine.patrol.ports import PatrolLedger
-from madeleine.server.background.loops import ActivityLedger
+from madeleine.server.background.loops import RecentActivityReader
 from madeleine.storage.sql.administration import AuditRepository
 
 
-class MemoryPorts(StoreLedger, RememberLedger, UpdateLedger, Protocol): ...
+class MemoryPorts(StoreScenesLedger, RememberLedger, UpdateMemoryLedger, Protocol): ...
 
 
 class AllMemoryPorts(MemoryPorts, IngestLedger, Protocol): ...
@@ -35,22 +41,22 @@ class ErasurePorts(ForgetLedger, ScrubLedger, Protocol): ...
 class RecallPorts(RecallLedger, BrowseLedger, Protocol): ...
 
 
-class AllRecallPorts(RecallPorts, CentroidSource, Protocol): ...
+class AllRecallPorts(RecallPorts, CentroidLedger, Protocol): ...
 
 
 class ContextPorts(ContextLedger, ProfileLedger, Protocol): ...
 
 
-class SearchPorts(SearchLedger, TagLedger, Protocol): ...
+class SearchPorts(KeywordSearchLedger, TagSearchLedger, Protocol): ...
 
 
-class PatrolPorts(PatrolLedger, ActivityLedger, CostLedger, Protocol): ...
+class PatrolPorts(PatrolLedger, RecentActivityReader, TokenSpendingLedger, Protocol): ...
 
 
-class ConversationPorts(ChatLedger, WatchLedger, Protocol): ...
+class ConversationPorts(ObservationLedger, MemoryThreadLedger, Protocol): ...
 
 
-class IndexPorts(IndexSource, Protocol):
+class IndexPorts(IndexingLedger, Protocol):
     async def setting(self, name: str) -> Any: ...
 
     async def set_setting(self, name: str, value: Any) -> None: ...
@@ -60,7 +66,7 @@ class StoringLedger(Protocol):
     """What use cases need that store, change, recall, browse and index."""
 
     @property
-    def activations(self) -> ActivationLog: ...
+    def activations(self) -> ReactivationRecorder: ...
     @property
     def memories(self) -> MemoryPorts: ...
     @property
@@ -68,7 +74,7 @@ class StoringLedger(Protocol):
     @property
     def index_source(self) -> IndexPorts: ...
     @property
-    def search(self) -> SearchLedger: ...
+    def search(self) -> KeywordSearchLedger: ...
     @property
     def context(self) -> NoteLedger: ...
     @property

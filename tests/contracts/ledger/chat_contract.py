@@ -7,9 +7,9 @@ from datetime import datetime, timedelta
 from typing import Protocol
 
 from madeleine.memory.chat import Message, MessageId
-from madeleine.memory.context.ports import ChatReads
+from madeleine.memory.context.ports import ChatReader
 from madeleine.memory.model import Scope
-from madeleine.memory.watch.ports import ChatLedger, WatchLedger
+from madeleine.memory.watch.ports import MemoryThreadLedger, ObservationLedger
 from tests.doubles import ADA, BOB, NOW
 from tests.doubles_chat import a_message
 
@@ -17,7 +17,7 @@ SECOND = timedelta(seconds=1)
 LATER = NOW + timedelta(minutes=1)
 
 
-class AnyChat(ChatLedger, ChatReads, WatchLedger, Protocol): ...
+class AnyChat(ObservationLedger, ChatReader, MemoryThreadLedger, Protocol): ...
 
 
 def said(*texts: str, session_id: str = "s", at: datetime = NOW, stored_at: datetime = NOW) -> list[Message]:

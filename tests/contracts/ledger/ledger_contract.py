@@ -11,7 +11,7 @@ import numpy as np
 import pytest
 
 from madeleine.memory.errors import KeyConflict, MadeleineError
-from madeleine.memory.ingest.ports import KeyOutcome, StoreBatch
+from madeleine.memory.ingest.ports import IdempotencyKeyOutcome, StoreBatch
 from madeleine.memory.model import (
     ClusterId,
     ContentHash,
@@ -173,8 +173,8 @@ class LedgerContract:
         await ledger.memories.commit(ADA, batch(one))
         await ledger.memories.commit(ADA, batch(again=[reinforcement_of(one, "Other words", key="b")]))
         assert await ledger.memories.key_outcomes(ADA, ["a", "b", "c"]) == {
-            "a": KeyOutcome(one.id, "First words", "stored"),
-            "b": KeyOutcome(one.id, "Other words", "reinforced"),
+            "a": IdempotencyKeyOutcome(one.id, "First words", "stored"),
+            "b": IdempotencyKeyOutcome(one.id, "Other words", "reinforced"),
         }
         assert await ledger.memories.key_outcomes(ADA, []) == {}
 

@@ -20,8 +20,8 @@ from madeleine.memory.patrol_records import (
     StoredDecisionRequest,
     Thoughts,
 )
-from madeleine.memory.rules.dynamics.importance import flagged_status
-from madeleine.patrol.unit_of_work import memory_state
+from madeleine.memory.rules.dynamics.importance import status_after_flagging
+from madeleine.patrol.unit_of_work import state_of_memory
 from tests.contracts.ledger.any_ledger import AnyLedger
 from tests.contracts.ledger.forgetting_contract import LATER, change, stored
 from tests.contracts.ledger.ledger_values import (
@@ -57,7 +57,7 @@ async def merged(ledger: AnyLedger, id_: RunId, survivor: Memory, absorbed: Memo
     to_be = replace(survivor, scene=replace(survivor.scene, when=(*survivor.scene.when, *entries)), importance=0.55)
     dead = replace(absorbed, status="dead", absorbed_into=survivor.id)
     vectors = {to_be.content_hash: vector(0, 1)}
-    subjects = (memory_state(to_be), memory_state(dead))
+    subjects = (state_of_memory(to_be), state_of_memory(dead))
     await run(ledger, id_, PatrolChanges(states=subjects, rewritten=(to_be,), model=MODEL, vectors=vectors))
     return to_be
 
@@ -96,7 +96,7 @@ class PatrolContract:
             for importance, cycles, status, pinned in clocks
         ]
         await ledger.memories.commit(scope, batch(*all_))
-        expected = {one.id for one in all_ if one.status != flagged_status(one)}
+        expected = {one.id for one in all_ if one.status != status_after_flagging(one)}
         assert {one.id for one in await ledger.patrols.patrol_reads(scope).with_outdated_status()} == expected
 
     # --- diary and points
@@ -219,7 +219,7 @@ class PatrolContract:
         survivor, absorbed = memory("An auction"), memory(TOLD)
         await stored(ledger, survivor, absorbed)
         await merged(ledger, FIRST, survivor, absorbed)
-        await run(ledger, SECOND, PatrolChanges(states=(memory_state(absorbed),)))
+        await run(ledger, SECOND, PatrolChanges(states=(state_of_memory(absorbed),)))
         assert (await stored_memory(ledger, absorbed)).absorbed_into is None
         assert (await ledger.erasure.forget(ADA, [absorbed.id], at=LATER)).related == (survivor.id,)
         assert (await stored_memory(ledger, survivor)).scene.when == ()
@@ -287,7 +287,7 @@ class PatrolContract:
         root = cluster("root", "Private", "root", is_root=True)
         mean = vector(*np.sqrt([0.5, 0.5]))
         named = cluster("c", "harp & xylophone", "root", vector=mean, model=MODEL)
-        in_c = tuple(replace(memory_state(one), cluster_id=named.id) for one in (gone, stays))
+        in_c = tuple(replace(state_of_memory(one), cluster_id=named.id) for one in (gone, stays))
         await run(ledger, FIRST, PatrolChanges(clusters=(root, named), states=in_c))
         at_root = tuple(replace(one, cluster_id=root.id) for one in in_c)
         await run(ledger, SECOND, PatrolChanges(removed_clusters=(named.id,), states=at_root))

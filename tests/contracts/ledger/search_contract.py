@@ -17,7 +17,7 @@ from madeleine.memory.chat import MessageId
 from madeleine.memory.keyword_search import KeywordQuery, SearchHit, SearchSource, Tag, TagMatches, TagQuery
 from madeleine.memory.model import BeingId, Memory, Provenance, Scope
 from madeleine.memory.patrol_records import DiaryEntry, PatrolChanges
-from madeleine.memory.rules.searching import holds_tag, tag_of
+from madeleine.memory.rules.searching import holds_tag, tag_from_text
 from madeleine.memory.text.normalization import fold_text
 from tests.contracts.ledger.any_ledger import AnyLedger
 from tests.contracts.ledger.ledger_values import (
@@ -60,7 +60,7 @@ async def keep(ledger: AnyLedger, text: str = "tea", *, scope: Scope = ADA, **ot
 
 
 def tags(*texts: str) -> tuple[Tag, ...]:
-    return tuple(tag_of(fold_text(text), stem) for text in texts)
+    return tuple(tag_from_text(fold_text(text), stem) for text in texts)
 
 
 def tagged(*texts: str, related: tuple[str, ...] = (), newest: int = 1_000, **filters: Any) -> TagQuery:

@@ -11,7 +11,7 @@ from typing import Any
 
 import pytest
 
-from madeleine.server.cli.arguments import command_line_parser
+from madeleine.server.cli.arguments import build_command_line_parser
 from tests.e2e.clients.npm import npx, output_of
 from tests.e2e.clients.test_claude_code import CLAUDE
 from tests.e2e.hosting import hosted, no_host_left
@@ -37,7 +37,7 @@ def test_each_hook_gives_up_before_it_is_killed_and_only_a_prompt_s_recalls() ->
     assert list(found) == ["UserPromptSubmit", "Stop", "SessionEnd"]
     for event, hook in found.items():
         program, *words = shlex.split(hook["command"])
-        arguments = command_line_parser().parse_args(words)
+        arguments = build_command_line_parser().parse_args(words)
         assert (program, arguments.command, arguments.strict) == ("madeleine", "observe", False)
         assert arguments.recall is (event == "UserPromptSubmit")
         assert arguments.timeout + 2 <= hook["timeout"], event  # two seconds for the program to start

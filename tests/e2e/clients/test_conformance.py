@@ -13,11 +13,11 @@ import pytest
 from mcp.server.streamable_http_manager import StreamableHTTPSessionManager
 
 from madeleine.memory.model import BeingId
-from madeleine.server.http.app import GracefulShutdown, bind_listener, build_app, run_uvicorn
+from madeleine.server.http.app import GracefulHttpShutdown, bind_http_listener, build_http_app, run_uvicorn
 from madeleine.server.http.authentication import BearerTokenVerifier
 from madeleine.server.mcp.server import Caller
 from madeleine.server.settings.http import HttpSettings
-from madeleine.storage.sql.administration import open_tokens
+from madeleine.storage.sql.administration import open_token_repository
 from tests.conformance.events import MemoryEvents
 from tests.conformance.server import conformance_server
 from tests.e2e.clients.npm import npx, output_of
@@ -34,17 +34,17 @@ pytestmark = [
 
 @asynccontextmanager
 async def listening(directory: Path) -> AsyncIterator[str]:
-    end, shutdown = anyio.Event(), GracefulShutdown()
-    with bind_listener("127.0.0.1", 0) as listener:
+    end, shutdown = anyio.Event(), GracefulHttpShutdown()
+    with bind_http_listener("127.0.0.1", 0) as listener:
         settings = HttpSettings(http_port=listener.getsockname()[1])
-        async with open_tokens(directory / "memory.db") as tokens, anyio.create_task_group() as tasks:
+        async with open_token_repository(directory / "memory.db") as tokens, anyio.create_task_group() as tasks:
             verifier = BearerTokenVerifier(tokens)
             anonymous = Caller(BeingId("ada"))
             # Madeleine's calls are short and need no event store; the suite resumes broken streams.
             resumable = partial(StreamableHTTPSessionManager, event_store=MemoryEvents(), retry_interval=100)
             with pytest.MonkeyPatch.context() as patch:
                 patch.setattr("madeleine.server.http.app.StreamableHTTPSessionManager", resumable)
-                app = build_app(conformance_server(), settings, verifier, shutdown, anonymous=anonymous)
+                app = build_http_app(conformance_server(), settings, verifier, shutdown, anonymous=anonymous)
 
             async def serve() -> None:
                 await run_uvicorn(app, listener, shutdown, until=end)

@@ -18,16 +18,16 @@ from mcp.client.client import Client
 from mcp.client.sse import sse_client
 from mcp.client.streamable_http import streamable_http_client
 
-from madeleine.memory.bearer_tokens import BearerToken, BearerTokenId
+from madeleine.memory.bearer_tokens import BearerTokenId, BearerTokenRecord
 from madeleine.memory.model import BeingId, Role
 from madeleine.server.http.serve import serve_http
 from madeleine.server.http.tokens import generate_bearer
 from madeleine.server.settings.settings import Settings
 from madeleine.server.wiring.clocks import utc_now
-from madeleine.server.wiring.data_directory import open_token_ledger
-from madeleine.server.wiring.language_models import LanguageModels
+from madeleine.server.wiring.data_directory import open_bearer_token_ledger
+from madeleine.server.wiring.language_models import LanguageModelPool
 from madeleine.server.wiring.open_memory import open_memory
-from madeleine.tools.tool import UseCases
+from madeleine.tools.tool import ToolUseCases
 from tests.doubles import WordEmbedder
 from tests.e2e.serving import TIMEOUT_SECONDS, Era
 
@@ -77,7 +77,7 @@ class Served:
         now: datetime | None = None,
     ) -> str:
         id_, bearer, secret_hash = generate_bearer()
-        token = BearerToken(
+        token = BearerTokenRecord(
             id=id_,
             secret_hash=secret_hash,
             being_id=BeingId(being),
@@ -88,12 +88,12 @@ class Served:
             created_at=now or utc_now(),
             expires_at=expires_at,
         )
-        async with open_token_ledger(self.settings) as tokens:
+        async with open_bearer_token_ledger(self.settings) as tokens:
             await tokens.add(token)
         return bearer
 
     async def revoke(self, written: str) -> None:
-        async with open_token_ledger(self.settings) as tokens:
+        async with open_bearer_token_ledger(self.settings) as tokens:
             assert await tokens.revoke(BearerTokenId(written.split("_")[1]), at=utc_now())
 
 
@@ -140,14 +140,14 @@ async def asked(
 
 @asynccontextmanager
 async def serving(
-    data_dir: Path, *, sse: bool = False, being: str = "ada", use: UseCases | None = None, **settings: Any
+    data_dir: Path, *, sse: bool = False, being: str = "ada", use: ToolUseCases | None = None, **settings: Any
 ) -> AsyncIterator[Served]:
     wanted = Settings.model_validate({"data_dir": data_dir, "being": being, "http_port": 0} | settings)
     end = anyio.Event()
     listening: asyncio.Future[str] = asyncio.get_running_loop().create_future()
-    async with LanguageModels(wanted) as models, open_memory(wanted, embedder=WordEmbedder()) as memory:
+    async with LanguageModelPool(wanted) as models, open_memory(wanted, embedder=WordEmbedder()) as memory:
 
-        async def use_cases() -> UseCases:
+        async def use_cases() -> ToolUseCases:
             return use or memory.use
 
         # A plain task: a fixture is set up in one task and torn down in another.

@@ -15,8 +15,8 @@ import pytest
 from madeleine.server.http import app
 from madeleine.server.http.serve import serve_http
 from madeleine.server.settings.settings import Settings
-from madeleine.server.wiring.language_models import LanguageModels
-from madeleine.tools.tool import UseCases
+from madeleine.server.wiring.language_models import LanguageModelPool
+from madeleine.tools.tool import ToolUseCases
 from tests.e2e.http.http_serving import JSON, MODERN, Served, asked, bearer, call, headers_of, posted, serving
 from tests.e2e.serving import TIMEOUT_SECONDS, call_tool
 
@@ -72,7 +72,7 @@ async def test_ids_clusters_and_cursors_of_another_being_answer_as_if_they_did_n
 
 @pytest.fixture
 async def server(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> AsyncIterator[Served]:
-    monkeypatch.setattr(app, "MAX_BODY_SECONDS", 0.5)
+    monkeypatch.setattr(app, "MAX_BODY_ARRIVAL_SECONDS", 0.5)
     async with serving(tmp_path, sse=True, http_max_body_bytes=10_000) as served:
         yield served
 
@@ -166,7 +166,7 @@ class Held:
         self.waiting = asyncio.Event()
         self.go = asyncio.Event()
 
-    async def __call__(self) -> UseCases:
+    async def __call__(self) -> ToolUseCases:
         self.waiting.set()
         await self.go.wait()
         raise RuntimeError("the reason is for the log alone: secret.py")
@@ -176,7 +176,7 @@ class Listening:
     def __init__(self, settings: Settings, use_cases: Held) -> None:
         self.end = anyio.Event()
         self.url: asyncio.Future[str] = asyncio.get_running_loop().create_future()
-        models = LanguageModels(settings)
+        models = LanguageModelPool(settings)
         self.task = asyncio.create_task(
             serve_http(settings, use_cases, models, end=self.end, sse=True, listening=self.url.set_result)
         )
@@ -193,7 +193,7 @@ class Listening:
 async def test_calls_above_the_limit_are_refused_and_an_error_inside_stays_inside(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(app, "MAX_CONCURRENT_CALLS", 1)
+    monkeypatch.setattr(app, "MAX_CONCURRENT_HTTP_CALLS", 1)
     held = Held()
     settings = Settings(data_dir=tmp_path, http_port=0)
     message = ("tools/call", {"name": "recall", "arguments": {"query": "x"}})

@@ -176,7 +176,7 @@ async def test_keys_that_change_are_fetched_again(
 ) -> None:
     good = vouching.claims(server.settings.resource)
     assert await status(server, signed(good)) == 200
-    monkeypatch.setattr("madeleine.server.http.authentication.KEY_FETCH_PAUSE_SECONDS", 0.0)
+    monkeypatch.setattr("madeleine.server.http.authentication.MIN_KEY_FETCH_INTERVAL_SECONDS", 0.0)
     vouching.keys = [published(OTHER_EC, ECAlgorithm, "new")]
     assert await status(server, signed(good, OTHER_EC, kid="new")) == 200
     assert await status(server, signed(good)) == 401

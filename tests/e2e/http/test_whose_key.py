@@ -14,10 +14,10 @@ import pytest
 
 from madeleine.memory.language_model import CallCost
 from madeleine.server.attach.connector import HostRequest
-from madeleine.server.attach.endpoint import listening_socket
+from madeleine.server.attach.endpoint import open_host_listener
 from madeleine.server.host.host import Host
 from madeleine.server.settings.settings import Settings
-from madeleine.server.wiring.language_models import LanguageModels
+from madeleine.server.wiring.language_models import LanguageModelPool
 from madeleine.server.wiring.open_memory import open_memory
 from madeleine.tools import toolset
 from madeleine.tools.run_patrol import run_patrol
@@ -100,14 +100,14 @@ async def test_through_a_host_each_client_asks_by_its_own_key(tmp_path: Path, st
     settings = Settings.model_validate({"data_dir": tmp_path} | own_settings(stub))
     async with (
         asyncio.timeout(TIMEOUT_SECONDS),
-        LanguageModels(settings) as models,
+        LanguageModelPool(settings) as models,
         open_memory(settings, embedder=WordEmbedder(), background=False) as memory,
     ):
 
         async def use_cases() -> Any:
             return memory.use
 
-        with listening_socket(tmp_path, "unix") as (listener, address):
+        with open_host_listener(tmp_path, "unix") as (listener, address):
             host = Host(settings, use_cases, models, stays=True)
             serving = asyncio.create_task(host.serve(listener))
             theirs = own_settings(stub) | {"llm_api_key": ADAS}

@@ -14,14 +14,14 @@ from madeleine.memory.model import Memory
 from madeleine.server.settings.settings import Settings
 from madeleine.server.wiring.open_memory import OpenMemory, open_memory
 from madeleine.tools.tool import Call
-from madeleine.tools.toolset import Toolset, default_tools
+from madeleine.tools.toolset import Toolset, make_all_tools
 from tests.doubles import ADA
 from tests.household import ScriptedModel, shown_memories
 from tests.remains import DenseWords
 
 SESSIONS = 51
 """One more than are left as they are."""
-TOOLS = Toolset(default_tools(Random(1)), max_text_chars=32_000)
+TOOLS = Toolset(make_all_tools(Random(1)), max_text_chars=32_000)
 
 
 @pytest.fixture

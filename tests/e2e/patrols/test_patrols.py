@@ -19,9 +19,9 @@ from typing import Any
 import pytest
 
 from madeleine.server.attach.connector import HostRefused, HostRequest, connect_to_host
-from madeleine.server.cli.patrol_command import run_as_json
+from madeleine.server.cli.patrol_command import patrol_run_as_json
 from madeleine.server.settings.settings import Settings
-from madeleine.server.wiring.data_directory import ledger_alone
+from madeleine.server.wiring.data_directory import open_ledger_without_index
 from tests.doubles import ADA
 from tests.e2e.hosting import asking, hosted, hosts_of, madeleine, no_host_left, status
 from tests.e2e.serving import COMMAND, ERAS, ROOT, Era, call_tool, connected, environment
@@ -67,8 +67,8 @@ def runs_of(data_dir: Path) -> list[dict[str, Any]]:
     """As `madeleine patrol runs --json` prints them; also amid a test that is a coroutine."""
 
     async def read() -> list[dict[str, Any]]:
-        async with ledger_alone(Settings(data_dir=data_dir), create=False) as ledger:
-            return [run_as_json(one) for one in await ledger.patrols.runs(ADA, limit=20)]
+        async with open_ledger_without_index(Settings(data_dir=data_dir), create=False) as ledger:
+            return [patrol_run_as_json(one) for one in await ledger.patrols.runs(ADA, limit=20)]
 
     with ThreadPoolExecutor(max_workers=1) as other:
         return other.submit(asyncio.run, read()).result()

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 
 import numpy as np
 
-from madeleine.memory.embedding import embed_cached
+from madeleine.memory.embedding import embed_with_cache
 from madeleine.memory.model import ContentHash, ModelName, Vector, content_hash
 from tests.doubles import WordEmbedder
 
@@ -24,7 +24,7 @@ VECTOR = np.ones(4, np.float32)
 
 async def test_missing_texts_are_embedded_once_each_in_one_batch() -> None:
     embedder = WordEmbedder()
-    embedded = await embed_cached(embedder, Cache(b=VECTOR), ["c", "a", "b", "c", "a"])
+    embedded = await embed_with_cache(embedder, Cache(b=VECTOR), ["c", "a", "b", "c", "a"])
     assert embedder.batches == [["c", "a"]]
     assert set(embedded.vectors) == {content_hash(text) for text in "abc"}
     assert embedded.error is None
@@ -34,7 +34,7 @@ async def test_missing_texts_are_embedded_once_each_in_one_batch() -> None:
 async def test_known_vectors_win_and_foreign_ones_are_left_out() -> None:
     embedder = WordEmbedder()
     known = {content_hash("a"): VECTOR, content_hash("x"): VECTOR}
-    embedded = await embed_cached(embedder, Cache(), ["a"], known)
+    embedded = await embed_with_cache(embedder, Cache(), ["a"], known)
     assert embedder.batches == []
     assert list(embedded.vectors) == [content_hash("a")]
 
@@ -42,6 +42,6 @@ async def test_known_vectors_win_and_foreign_ones_are_left_out() -> None:
 async def test_an_unavailable_model_leaves_what_is_cached_and_the_reason() -> None:
     embedder = WordEmbedder()
     embedder.available = False
-    embedded = await embed_cached(embedder, Cache(a=VECTOR), ["a", "b"])
+    embedded = await embed_with_cache(embedder, Cache(a=VECTOR), ["a", "b"])
     assert list(embedded.vectors) == [content_hash("a")]
     assert "told to be away" in embedded.unavailable

@@ -9,7 +9,7 @@ import pytest
 from pydantic import BaseModel
 
 from madeleine.memory.errors import LanguageModelUnavailable, TokenBudgetExceeded, UnusableAnswer
-from madeleine.memory.language_model import CallCost, Prompt, Rejected, maximum_tokens
+from madeleine.memory.language_model import CallCost, Prompt, Rejected, max_tokens_of_call
 from tests.doubles import metered
 
 PROMPT = Prompt(purpose="classify", system="Count.", text="one two", size="small", max_tokens=100)
@@ -64,13 +64,13 @@ async def test_two_rejected_answers_are_unusable() -> None:
 async def test_a_call_that_may_exceed_the_budget_is_not_made() -> None:
     model, spent = ScriptedModel(Number(value=1), Number(value=2)), list[CallCost]()
     with pytest.raises(TokenBudgetExceeded):
-        await ask(model, spent, budget=maximum_tokens(PROMPT) + 5)
+        await ask(model, spent, budget=max_tokens_of_call(PROMPT) + 5)
     assert len(model.prompts) == len(spent) == 1
 
 
 async def test_concurrent_calls_reserve_their_tokens() -> None:
     model, spent = ScriptedModel(Number(value=2), Number(value=4)), list[CallCost]()
-    meter = metered(model, spent, budget=maximum_tokens(PROMPT) + 50)  # type: ignore[arg-type]
+    meter = metered(model, spent, budget=max_tokens_of_call(PROMPT) + 50)  # type: ignore[arg-type]
     calls: Sequence[object] = await asyncio.gather(
         *(meter.ask(PROMPT, Number, even) for _ in range(2)), return_exceptions=True
     )
@@ -81,7 +81,7 @@ async def test_concurrent_calls_reserve_their_tokens() -> None:
 
 async def test_the_tokens_of_a_call_that_fails_are_not_reserved_any_more() -> None:
     model, spent = ScriptedModel(LanguageModelUnavailable("m", "it is away"), Number(value=2)), list[CallCost]()
-    meter = metered(model, spent, budget=maximum_tokens(PROMPT) + 5)  # type: ignore[arg-type]
+    meter = metered(model, spent, budget=max_tokens_of_call(PROMPT) + 5)  # type: ignore[arg-type]
     with pytest.raises(LanguageModelUnavailable, match="away"):
         await meter.ask(PROMPT, Number, even)
     assert await meter.ask(PROMPT, Number, even) == 2

@@ -14,9 +14,9 @@ from madeleine.memory.model import (
     content_hash,
     embedded_text,
     happened_at,
-    parse_moment,
+    parse_iso_moment,
     scene_to_text,
-    when_as_search_text,
+    timeline_as_search_text,
     when_date,
 )
 from tests.doubles import NOW, a_memory
@@ -105,7 +105,7 @@ def test_the_content_hash_is_sha_256_in_hex() -> None:
 )
 def test_an_iso_date_or_time_is_a_moment_in_utc(text: str, moment: datetime) -> None:
     """spec P2: all times are aware, in UTC; naive ones are taken as UTC."""
-    found = parse_moment(text)
+    found = parse_iso_moment(text)
     assert found == moment
     assert found.utcoffset() == timedelta(0)
 
@@ -120,20 +120,20 @@ def test_an_iso_date_or_time_is_a_moment_in_utc(text: str, moment: datetime) -> 
 )  # fmt: skip
 def test_what_is_not_an_iso_date_is_no_moment(text: str) -> None:
     """spec P4: `when` may be any string."""
-    assert parse_moment(text) is None
+    assert parse_iso_moment(text) is None
 
 
 @pytest.mark.parametrize("text", ["0001-01-01T00:00:00+14:00", "9999-12-31T23:59:59-14:00"])
 def test_a_time_that_leaves_the_calendar_on_its_way_to_utc_is_no_moment(text: str) -> None:
     """It raised OverflowError, so that a store, a search and a whole patrol failed on one such date."""
-    assert parse_moment(text) is None
+    assert parse_iso_moment(text) is None
     assert when_date(text) == text
 
 
 @given(st.text(max_size=40) | st.from_regex(r"\d{4}-\d{2}-\d{2}.{0,20}", fullmatch=True))
 def test_no_text_makes_reading_a_moment_fail(text: str) -> None:
     """spec P4: `when` may be any string."""
-    moment = parse_moment(text)
+    moment = parse_iso_moment(text)
     assert moment is None or moment.tzinfo is UTC
 
 
@@ -151,5 +151,5 @@ def test_a_scene_without_a_date_happened_when_it_was_stored() -> None:
 
 def test_search_sees_dated_actions_as_the_spec_writes_them() -> None:
     """spec P11: `"Day7"` or `"Hashi"` match `{"date":"Day7","action":"Hashiに正式決定"}`."""
-    text = when_as_search_text(("2026-01-02", DatedAction("Day7", "Hashiに正式決定")))
+    text = timeline_as_search_text(("2026-01-02", DatedAction("Day7", "Hashiに正式決定")))
     assert text == '["2026-01-02", {"date": "Day7", "action": "Hashiに正式決定"}]'

@@ -12,15 +12,15 @@ import pytest
 from numpy.typing import NDArray
 
 from madeleine.memory.model import Memory, MemoryId, ModelName
-from madeleine.memory.rules.dynamics.clustering import mutual_groups
-from madeleine.patrol.steps.assign import assign_to_clusters
+from madeleine.memory.rules.dynamics.clustering import mutually_similar_groups
+from madeleine.patrol.steps.assign import assign_memories_to_clusters
 from tests.doubles import BOB, a_memory, unit
 from tests.unit.patrol.step_fixtures import BUSINESS, PRIVATE, StepStore, axis, lean
 
 
 async def assigned(store: StepStore) -> Mapping[str, int]:
     work = await store.begin()
-    counts = await assign_to_clusters(work)
+    counts = await assign_memories_to_clusters(work)
     await store.write(work)
     return counts
 
@@ -194,7 +194,7 @@ async def test_without_prototypes_no_memory_is_put_anywhere(store: StepStore) ->
     """ruling 5: Business or Private needs the model."""
     memory = store.put(a_memory("ramen"), PRIVATE)
     work = await store.begin(prototypes={})
-    counts = await assign_to_clusters(work)
+    counts = await assign_memories_to_clusters(work)
     await store.write(work)
     assert store.home(memory) == ""
     assert counts["waiting_for_vectors"] == 1
@@ -237,7 +237,7 @@ async def test_memories_of_notes_are_assigned_like_others(store: StepStore) -> N
     store.ledger.cached["words", memory.content_hash] = axis(0)
     note = replace(store.ledger.put_note("{}"), state="done")
     work = await store.begin((memory,), (note,))
-    counts = await assign_to_clusters(work)
+    counts = await assign_memories_to_clusters(work)
     await store.write(work)
     stored: Memory = store.now(memory)
     assert (store.home(stored), stored.fresh, stored.status) == ("Dinners", True, "active")
@@ -266,9 +266,9 @@ async def test_an_imported_history_is_grouped_and_others_have_their_turns_meanwh
         while turns < start + 3:
             another_turn.clear()
             assert another_turn.wait(timeout=5), "the event loop stood still"
-        return mutual_groups(vectors, seeds)
+        return mutually_similar_groups(vectors, seeds)
 
-    monkeypatch.setattr("madeleine.patrol.steps.assign.clustering.mutual_groups", groups_after_three_turns)
+    monkeypatch.setattr("madeleine.patrol.steps.assign.clustering.mutually_similar_groups", groups_after_three_turns)
     ticking = asyncio.create_task(others())
     counts = await assigned(store)
     ticking.cancel()

@@ -10,8 +10,8 @@ import numpy as np
 import pytest
 
 from madeleine.memory.model import Cluster, Memory, ModelName, Status, Vector
-from madeleine.memory.rules.dynamics.clustering import MIN_GROUP_SIMILARITY
-from madeleine.patrol.steps.mechanical import SMALL_CLUSTER_MEMORIES, merge_small_clusters
+from madeleine.memory.rules.dynamics.clustering import MIN_CLUSTERING_COSINE
+from madeleine.patrol.steps.mechanical import MAX_SMALL_CLUSTER_MEMORIES, merge_small_clusters
 from madeleine.patrol.unit_of_work import UnitOfWork
 from tests.doubles import a_memory, unit
 from tests.unit.patrol.step_fixtures import DIM, StepStore, axis, lean
@@ -178,7 +178,7 @@ async def test_merging_twice_changes_nothing_more(store: StepStore) -> None:
 async def merged_one_by_one(work: UnitOfWork) -> None:
     """spec P6 ❼ as it is written: everything is computed anew after each move."""
     for cluster in sorted(work.sub_clusters(), key=lambda c: (work.active_count(c.id), c.name, c.id)):
-        if work.active_count(cluster.id) > SMALL_CLUSTER_MEMORIES:
+        if work.active_count(cluster.id) > MAX_SMALL_CLUSTER_MEMORIES:
             continue
         if members := await work.members(cluster.id):
             own = work.vector_of(work.clusters[cluster.id])
@@ -189,7 +189,7 @@ async def merged_one_by_one(work: UnitOfWork) -> None:
                 if (vector := work.vector_of(other)) is not None
             ]
             best = max(alike, default=(0.0, cluster.parent_id))
-            target = best[1] if best[0] > MIN_GROUP_SIMILARITY else cluster.parent_id
+            target = best[1] if best[0] > MIN_CLUSTERING_COSINE else cluster.parent_id
             work.move(members, target)
             await work.recompute([target])
         if not any(other.parent_id == cluster.id for other in work.sub_clusters()):

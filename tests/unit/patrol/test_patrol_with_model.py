@@ -12,7 +12,11 @@ import pytest
 
 from madeleine.memory.errors import LanguageModelUnavailable, UnusableAnswer
 from madeleine.memory.language_model import Prompt
-from madeleine.memory.rules.dynamics.importance import effective_importance, flagged_status, revived_session_count
+from madeleine.memory.rules.dynamics.importance import (
+    effective_importance,
+    session_count_after_revival,
+    status_after_flagging,
+)
 from madeleine.patrol.context import PatrolConfig
 from madeleine.patrol.deciding.answers import Decision
 from madeleine.patrol.report import StepName
@@ -59,7 +63,7 @@ def test_effective_importance_falls_as_in_the_table(
 ) -> None:
     """spec P6 ❸: "eff_imp = importance × exp(−session_count / 30)", "at or below 0.05"."""
     assert effective_importance(importance, cycles) == pytest.approx(effective, abs=1e-8)
-    assert flagged_status(memory(importance=importance, session_count=cycles)) == status
+    assert status_after_flagging(memory(importance=importance, session_count=cycles)) == status
 
 
 @pytest.mark.parametrize(
@@ -78,7 +82,9 @@ def test_the_dead_come_back_as_in_the_table(
     importance: float, cycles: int, reactivations: int, then: int | None
 ) -> None:
     """spec P6 ❺, ruling 3: "eff_imp > 0.05" at session_count / (1 + reactivations); // on revival."""
-    session_count = revived_session_count(importance=importance, session_count=cycles, reactivation_count=reactivations)
+    session_count = session_count_after_revival(
+        importance=importance, session_count=cycles, reactivation_count=reactivations
+    )
     assert session_count == then
 
 

@@ -15,7 +15,7 @@ from madeleine.memory.model import ModelName
 from madeleine.memory.patrol_records import UndoResult
 from madeleine.patrol.context import PatrolServices
 from madeleine.patrol.report import PATROL_STEP_SYMBOLS, PATROL_STEPS, PatrolProgress, StepName
-from madeleine.patrol.run import SKIPPED_WITHOUT_KEY, Patrol, PatrolEvent
+from madeleine.patrol.run import SKIPPED_WITHOUT_KEY, PatrolEvent, RunPatrols
 from tests.doubles import ADA, BOB, Clock, FakeActivationLog, FakeWordStatistics, WordEmbedder, a_memory, unit
 from tests.fakes.patrol_ledger import FakePatrolLedger
 
@@ -32,7 +32,7 @@ class Household:
         self.index_fails_with: BaseException | None = None
         self.words = FakeWordStatistics()
         services = PatrolServices(ledger=self.ledger, words=self.words, embedder=self.embedder, now=self.clock)
-        self.patrol = Patrol(services, self.activations, update_index=self._written)
+        self.patrol = RunPatrols(services, self.activations, update_index=self._written)
 
     async def _written(self) -> None:
         self.wrote += 1

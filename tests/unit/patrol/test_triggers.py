@@ -8,11 +8,11 @@ import pytest
 
 from madeleine.memory.model import BeingId
 from madeleine.memory.patrol_records import RecentActivity
-from madeleine.patrol.triggers import PatrolTrigger, PatrolTriggers, due_trigger, last_time_of_hour
+from madeleine.patrol.triggers import PatrolTrigger, PatrolTriggerConfig, due_patrol_trigger, last_time_of_hour
 
 ZONE = timezone(timedelta(hours=2))
-ALL = PatrolTriggers(after_memories=200, at_hour=3, after_idle=timedelta(minutes=60))
-NONE = PatrolTriggers(after_memories=0, at_hour=None, after_idle=None)
+ALL = PatrolTriggerConfig(after_memories=200, at_hour=3, after_idle=timedelta(minutes=60))
+NONE = PatrolTriggerConfig(after_memories=0, at_hour=None, after_idle=None)
 
 
 def at(day: int, hour: int, minute: int = 0) -> datetime:
@@ -48,18 +48,22 @@ def came(first: datetime, latest: datetime | None = None, *, stored: int = 1) ->
 def test_a_patrol_is_due_after_many_memories_at_its_hour_or_when_idle(
     now: datetime, lately: RecentActivity, last_call: datetime | None, reason: PatrolTrigger | None
 ) -> None:
-    assert due_trigger(now, lately, ALL, last_call=last_call) == reason
+    assert due_patrol_trigger(now, lately, ALL, last_call=last_call) == reason
 
 
 def test_each_trigger_can_be_turned_off() -> None:
     everything = came(at(1, 1), stored=10_000)
-    assert due_trigger(at(9, 9), everything, NONE) is None
+    assert due_patrol_trigger(at(9, 9), everything, NONE) is None
     assert (
-        due_trigger(at(9, 9), everything, PatrolTriggers(after_memories=1, at_hour=None, after_idle=None)) == "memories"
+        due_patrol_trigger(at(9, 9), everything, PatrolTriggerConfig(after_memories=1, at_hour=None, after_idle=None))
+        == "memories"
     )
-    assert due_trigger(at(9, 9), everything, PatrolTriggers(after_memories=0, at_hour=0, after_idle=None)) == "hour"
-    only_idle = PatrolTriggers(after_memories=0, at_hour=None, after_idle=timedelta(seconds=1))
-    assert due_trigger(at(9, 9), everything, only_idle) == "idle"
+    assert (
+        due_patrol_trigger(at(9, 9), everything, PatrolTriggerConfig(after_memories=0, at_hour=0, after_idle=None))
+        == "hour"
+    )
+    only_idle = PatrolTriggerConfig(after_memories=0, at_hour=None, after_idle=timedelta(seconds=1))
+    assert due_patrol_trigger(at(9, 9), everything, only_idle) == "idle"
 
 
 @pytest.mark.parametrize(

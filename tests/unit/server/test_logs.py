@@ -11,7 +11,7 @@ from pathlib import Path
 import pytest
 
 from madeleine.memory.errors import KeyConflict, StorageFull
-from madeleine.server.logs import LOG_FORMAT, RedactingFormatter
+from madeleine.server.logs import LOG_FORMAT, TracebackRedactingFormatter
 from tests.e2e.serving import ROOT, call_tool, connected
 
 SECRET = "Zoé buried the xylophoniser"
@@ -20,7 +20,7 @@ SECRET = "Zoé buried the xylophoniser"
 def logged(error: BaseException) -> str:
     stream = io.StringIO()
     handler = logging.StreamHandler(stream)
-    handler.setFormatter(RedactingFormatter(LOG_FORMAT))
+    handler.setFormatter(TracebackRedactingFormatter(LOG_FORMAT))
     logger = logging.Logger("tests")
     logger.addHandler(handler)
     try:

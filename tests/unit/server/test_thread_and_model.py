@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 
-from madeleine.inference.language.config import LanguageConfig
+from madeleine.inference.language.config import LanguageModelConfig
 from madeleine.inference.language.structured_model import open_language_model
 from tests.household import rows
 from tests.language.stub import (
@@ -34,7 +34,7 @@ def right(asked: ModelRequest) -> StubAnswer:
 
 def mind_of(stub: Stub) -> Any:
     """Every test closes it by ending the stub."""
-    config = LanguageConfig(
+    config = LanguageModelConfig(
         protocol="anthropic",
         url=stub.anthropic_url,
         small_model="small",

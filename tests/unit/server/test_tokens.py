@@ -10,22 +10,22 @@ from pathlib import Path
 
 import pytest
 
-from madeleine.memory.bearer_tokens import BearerToken, BearerTokenId
+from madeleine.memory.bearer_tokens import BearerTokenId, BearerTokenRecord
 from madeleine.memory.errors import InvalidInput
 from madeleine.memory.model import BeingId
-from madeleine.server.cli.local_commands import parse_expiry
-from madeleine.server.http.serve import anonymous_caller, require_auth_when_exposed
-from madeleine.server.http.tokens import find_valid_token, generate_bearer, parse_being_id
+from madeleine.server.cli.local_commands import parse_token_expiry
+from madeleine.server.http.serve import anonymous_caller_from_settings, require_auth_when_exposed
+from madeleine.server.http.tokens import find_valid_bearer_token, generate_bearer, parse_being_id
 from madeleine.server.mcp.server import Caller
 from madeleine.server.settings.settings import Settings
-from madeleine.storage.sql.administration import open_tokens
+from madeleine.storage.sql.administration import open_token_repository
 
 NOW = datetime(2026, 3, 1, 12, tzinfo=UTC)
 
 
-def new_token(*, expires_at: datetime | None = None) -> tuple[BearerToken, str]:
+def new_token(*, expires_at: datetime | None = None) -> tuple[BearerTokenRecord, str]:
     id_, bearer, secret_hash = generate_bearer()
-    token = BearerToken(
+    token = BearerTokenRecord(
         id=id_,
         secret_hash=secret_hash,
         being_id=BeingId("ada"),
@@ -42,11 +42,11 @@ def new_token(*, expires_at: datetime | None = None) -> tuple[BearerToken, str]:
 async def test_a_token_is_found_as_it_was_made_and_its_secret_is_nowhere(tmp_path: Path) -> None:
     token, bearer = new_token(expires_at=NOW + timedelta(days=1))
     path = tmp_path / "memory.db"
-    async with open_tokens(path) as tokens:
+    async with open_token_repository(path) as tokens:
         assert not await tokens.any()
         await tokens.add(token)
         assert await tokens.any()
-        assert await find_valid_token(bearer, tokens, now=NOW) == token
+        assert await find_valid_bearer_token(bearer, tokens, now=NOW) == token
         assert await tokens.all() == [token]
     secret = bearer.split("_", 2)[2]
     assert secret.encode() not in on_disk(tmp_path)
@@ -59,12 +59,12 @@ def on_disk(directory: Path) -> bytes:
 
 async def test_a_revoked_or_expired_token_is_not_recognised_and_stays_known(tmp_path: Path) -> None:
     token, bearer = new_token(expires_at=NOW + timedelta(days=1))
-    async with open_tokens(tmp_path / "memory.db") as tokens:
+    async with open_token_repository(tmp_path / "memory.db") as tokens:
         await tokens.add(token)
-        assert await find_valid_token(bearer, tokens, now=NOW + timedelta(days=1)) is None
+        assert await find_valid_bearer_token(bearer, tokens, now=NOW + timedelta(days=1)) is None
         assert await tokens.revoke(token.id, at=NOW)
         assert await tokens.revoke(token.id, at=NOW + timedelta(hours=1))
-        assert await find_valid_token(bearer, tokens, now=NOW) is None
+        assert await find_valid_bearer_token(bearer, tokens, now=NOW) is None
         found = await tokens.find(token.id)
         assert found is not None
         assert found.revoked_at == NOW
@@ -73,11 +73,11 @@ async def test_a_revoked_or_expired_token_is_not_recognised_and_stays_known(tmp_
 
 async def test_a_token_revoked_by_another_process_is_refused_at_once(tmp_path: Path) -> None:
     path, (token, bearer) = tmp_path / "memory.db", new_token()
-    async with open_tokens(path) as here, open_tokens(path) as there:
+    async with open_token_repository(path) as here, open_token_repository(path) as there:
         await there.add(token)
-        assert await find_valid_token(bearer, here, now=NOW) is not None
+        assert await find_valid_bearer_token(bearer, here, now=NOW) is not None
         await there.revoke(token.id, at=NOW)
-        assert await find_valid_token(bearer, here, now=NOW) is None
+        assert await find_valid_bearer_token(bearer, here, now=NOW) is None
 
 
 async def test_a_new_file_opened_many_times_at_once_is_made_once(tmp_path: Path) -> None:
@@ -85,7 +85,7 @@ async def test_a_new_file_opened_many_times_at_once_is_made_once(tmp_path: Path)
     path = tmp_path / "memory.db"
 
     async def opened() -> None:
-        async with open_tokens(path) as tokens:
+        async with open_token_repository(path) as tokens:
             await tokens.any()
 
     await asyncio.gather(*(opened() for _ in range(8)))
@@ -103,13 +103,13 @@ async def test_a_new_file_opened_many_times_at_once_is_made_once(tmp_path: Path)
     ],
 )
 def test_an_end_is_a_number_of_days_a_date_or_a_moment(written: str | None, expected: datetime | None) -> None:
-    assert parse_expiry(written, now=NOW) == expected
+    assert parse_token_expiry(written, now=NOW) == expected
 
 
 @pytest.mark.parametrize("written", ["", "0d", "2026-02-28", "soon", "2026-13-01", "2026-03-01T11:00Z"])
 def test_an_end_that_is_none_or_over_is_refused(written: str) -> None:
     with pytest.raises(InvalidInput, match="--expires"):
-        parse_expiry(written, now=NOW)
+        parse_token_expiry(written, now=NOW)
 
 
 @pytest.mark.parametrize("name", ["", "a\nb", "x" * 201, "\ud800", None, 3, ["ada"]])
@@ -128,12 +128,12 @@ def test_an_invalid_being_id_is_rejected(name: object) -> None:
     ],
 )
 def test_access_needs_a_token_where_others_might_reach_the_server(settings: dict[str, str]) -> None:
-    assert anonymous_caller(Settings.model_validate(settings)) is None
+    assert anonymous_caller_from_settings(Settings.model_validate(settings)) is None
 
 
 def test_on_this_machine_alone_the_configured_being_is_served() -> None:
     here = Settings(being="ada", http_host="::1", allowed_hosts=("localhost:*", "[::1]", "127.0.0.1:99"))
-    assert anonymous_caller(here) == Caller(BeingId("ada"))
+    assert anonymous_caller_from_settings(here) == Caller(BeingId("ada"))
     require_auth_when_exposed(here, has_tokens=False)
 
 

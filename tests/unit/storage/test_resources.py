@@ -9,16 +9,16 @@ import sys
 
 import pytest
 
-from madeleine.storage.resources import MAX_ARENAS
+from madeleine.storage.resources import MAX_MALLOC_ARENAS
 
 THREADS = 12
 BOUNDS = ("MALLOC_ARENA_MAX", "GLIBC_TUNABLES")
 # In a process of its own, as it counts for all of it. Each thread lives until all have asked for memory.
 HEAPS = f"""
 import ctypes, sys, threading
-from madeleine.storage.resources import use_few_arenas
+from madeleine.storage.resources import limit_malloc_arenas
 if sys.argv[1] == "few":
-    use_few_arenas()
+    limit_malloc_arenas()
 libc = ctypes.CDLL(None)
 libc.malloc.restype = libc.fopen.restype = ctypes.c_void_p
 all_have = threading.Barrier({THREADS})
@@ -47,4 +47,4 @@ def test_a_dozen_threads_share_a_few_heaps(tmp_path_factory: pytest.TempPathFact
         done = subprocess.run(words, capture_output=True, text=True, check=True, env=unbounded)
         return int(done.stdout)
 
-    assert heaps("few") <= MAX_ARENAS < heaps("as it is")
+    assert heaps("few") <= MAX_MALLOC_ARENAS < heaps("as it is")

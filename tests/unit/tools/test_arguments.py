@@ -17,12 +17,12 @@ from hypothesis import strategies as st
 
 from madeleine.memory.context.values import ContextFlags
 from madeleine.memory.errors import InvalidInput
-from madeleine.tools.arguments import Arguments, input_schema, read_arguments
+from madeleine.tools.arguments import ToolArguments, tool_input_schema, validate_tool_arguments
 from madeleine.tools.tool import Tool
-from madeleine.tools.toolset import default_tools
+from madeleine.tools.toolset import make_all_tools
 
 MAX_TEXT = 1_000
-TOOLS: dict[str, Tool] = {tool.name: tool for tool in default_tools(Random(1))}
+TOOLS: dict[str, Tool] = {tool.name: tool for tool in make_all_tools(Random(1))}
 REQUIRED: dict[str, dict[str, Any]] = {
     "recall": {"query": "ramen"},
     "recall_memory": {},
@@ -78,8 +78,8 @@ FLAGS: list[Argument] = [
 TESTED_ELSEWHERE: set[Argument] = {("run_patrol", "decisions"), ("observe", "messages"), ("observe", "memories")}
 
 
-def read(tool: str, **given: Any) -> Arguments:
-    return read_arguments(TOOLS[tool].arguments, REQUIRED[tool] | given, max_text_chars=MAX_TEXT)
+def read(tool: str, **given: Any) -> ToolArguments:
+    return validate_tool_arguments(TOOLS[tool].arguments, REQUIRED[tool] | given, max_text_chars=MAX_TEXT)
 
 
 def refusal(tool: str, **given: Any) -> str:
@@ -95,7 +95,7 @@ def refusal(tool: str, **given: Any) -> str:
 
 
 def schema(tool: str) -> dict[str, Any]:
-    return input_schema(TOOLS[tool].arguments, max_text_chars=MAX_TEXT)
+    return tool_input_schema(TOOLS[tool].arguments, max_text_chars=MAX_TEXT)
 
 
 def test_the_tables_name_every_argument_of_every_tool() -> None:
@@ -168,7 +168,7 @@ def test_required_arguments_are_named() -> None:
     for tool, required in REQUIRED.items():
         for name in required:
             with pytest.raises(InvalidInput, match=f"{name}: is required"):
-                read_arguments(TOOLS[tool].arguments, {}, max_text_chars=MAX_TEXT)
+                validate_tool_arguments(TOOLS[tool].arguments, {}, max_text_chars=MAX_TEXT)
 
 
 def test_several_mistakes_are_reported_at_once() -> None:
@@ -281,14 +281,14 @@ def test_any_json_is_read_or_refused_and_nothing_else(call: tuple[str, dict[str,
     """Never another exception; the refusal can be sent, and what is read agrees with the schema."""
     tool, arguments = call
     outcome = read_or_refused(tool, arguments)
-    if isinstance(outcome, Arguments):
+    if isinstance(outcome, ToolArguments):
         jsonschema.validate(arguments, schema(tool), jsonschema.Draft202012Validator)
     else:
         assert outcome.encode()
 
 
-def read_or_refused(tool: str, arguments: dict[str, Any]) -> Arguments | str:
+def read_or_refused(tool: str, arguments: dict[str, Any]) -> ToolArguments | str:
     try:
-        return read_arguments(TOOLS[tool].arguments, arguments, max_text_chars=MAX_TEXT)
+        return validate_tool_arguments(TOOLS[tool].arguments, arguments, max_text_chars=MAX_TEXT)
     except InvalidInput as error:
         return str(error)

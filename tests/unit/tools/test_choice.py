@@ -9,11 +9,11 @@ from typing import Any, cast
 import pytest
 
 from madeleine.memory.errors import InvalidInput
-from madeleine.tools.tool import Call, Tool, UseCases
-from madeleine.tools.toolset import TOOLSETS, Toolset, choose_tools, default_tools
+from madeleine.tools.tool import Call, Tool, ToolUseCases
+from madeleine.tools.toolset import TOOL_NAMES_BY_TOOLSET, Toolset, choose_tools, make_all_tools
 from tests.doubles import ADA
 
-ALL = default_tools(Random(1))
+ALL = make_all_tools(Random(1))
 LISTED = [tool for tool in ALL if tool.listed]
 
 
@@ -39,7 +39,7 @@ def test_a_tool_that_programs_call_is_listed_where_it_is_asked_for() -> None:
 
 
 def test_every_tool_is_in_one_toolset() -> None:
-    assert sorted(name for toolset in TOOLSETS.values() for name in toolset) == sorted(names(ALL))
+    assert sorted(name for toolset in TOOL_NAMES_BY_TOOLSET.values() for name in toolset) == sorted(names(ALL))
 
 
 @pytest.mark.parametrize(
@@ -97,7 +97,7 @@ async def test_a_read_only_tool_counts_nothing_and_says_so_in_its_hints() -> Non
 
     recall = replace(ALL[0], run=run)
     [quiet] = choose_tools([recall], read_only=True)
-    call = Call(ADA, cast(UseCases, None))
+    call = Call(ADA, cast(ToolUseCases, None))
     await recall.run(call, None)
     await quiet.run(call, None)
     assert seen == [True, False]

@@ -14,11 +14,11 @@ from madeleine.memory.errors import InvalidInput
 from madeleine.memory.ingest.store import Stored
 from madeleine.memory.model import Scope
 from madeleine.memory.watch.extraction import Extracted
-from madeleine.memory.watch.observe import AgentMemory, Observation, ObservationResult
-from madeleine.tools.arguments import read_arguments
+from madeleine.memory.watch.observe import AgentExtractedMemory, Observation, ObservationResult
+from madeleine.tools.arguments import validate_tool_arguments
 from madeleine.tools.conversation import MAX_MESSAGES
 from madeleine.tools.conversation import observe as observe_tool
-from madeleine.tools.tool import Call, UseCases
+from madeleine.tools.tool import Call, ToolUseCases
 from tests.doubles import ADA, a_memory
 from tests.doubles_chat import a_message
 
@@ -49,8 +49,8 @@ async def asked(
         seen.append((observation, request))
         return told or ObservationResult(new=(), known=0, last_key=None)
 
-    call = Call(ADA, cast(UseCases, SimpleNamespace(observe=observe)), request_key=lambda: "request-1")
-    answer = await observe_tool.run(call, read_arguments(observe_tool.arguments, given, max_text_chars=100))
+    call = Call(ADA, cast(ToolUseCases, SimpleNamespace(observe=observe)), request_key=lambda: "request-1")
+    answer = await observe_tool.run(call, validate_tool_arguments(observe_tool.arguments, given, max_text_chars=100))
     [(observation, request)] = seen
     return observation, request, answer
 
@@ -64,8 +64,8 @@ async def test_everything_that_is_said_reaches_the_use_case() -> None:
             NewMessage(role="tool", text="ok"),
         ],
         memories=[
-            AgentMemory(Extracted("They met.", ("joy",), 1, "Say hi."), ("k", 1)),
-            AgentMemory(Extracted("It was brief.", (), 0.2)),
+            AgentExtractedMemory(Extracted("They met.", ("joy",), 1, "Say hi."), ("k", 1)),
+            AgentExtractedMemory(Extracted("It was brief.", (), 0.2)),
         ],
         title="Greetings",
         interface="cli",

@@ -19,12 +19,11 @@ from madeleine.memory.errors import InvalidInput, StorageFull
 from madeleine.memory.keyword_search import SearchHit
 from madeleine.memory.model import DatedAction, EmotionVector, Memory, Provenance
 from madeleine.memory.recall.recall import RecallResult
-from madeleine.memory.recall.search import MemoryPage
-from madeleine.server.mcp.lines import encode_message
-from madeleine.tools.arguments import Arguments
-from madeleine.tools.reading import RecallFormat, memory_page_as_json, recall_as_json, recall_memory, recall_tool
+from madeleine.memory.recall.search import BrowsedMemories
+from madeleine.server.mcp.lines import encode_json_rpc_message_line
+from madeleine.tools.arguments import ToolArguments
+from madeleine.tools.reading import RecallFormat, memory_page_as_json, recall_memory, recall_result_as_json, recall_tool
 from madeleine.tools.replies import (
-    crash_answer,
     hit_json,
     iso_time,
     meaning_notice,
@@ -32,11 +31,12 @@ from madeleine.tools.replies import (
     memory_json,
     nonempty,
     recalled_json,
-    refused_answer,
-    tool_answer,
+    tool_result_of_content,
+    tool_result_of_crash,
+    tool_result_of_error,
 )
-from madeleine.tools.tool import Call, Tool, UseCases
-from madeleine.tools.toolset import Toolset, default_tools
+from madeleine.tools.tool import Call, Tool, ToolUseCases
+from madeleine.tools.toolset import Toolset, make_all_tools
 from tests.doubles import ADA, NOW, Clock, a_memory
 
 SPARSE = a_memory("We ate.")
@@ -66,7 +66,7 @@ class FakeAuditLog:
 
 
 AUDIT = FakeAuditLog()
-ONLY_AUDIT = cast("UseCases", SimpleNamespace(audit=Audit(AUDIT, now=Clock())))
+ONLY_AUDIT = cast("ToolUseCases", SimpleNamespace(audit=Audit(AUDIT, now=Clock())))
 
 
 def text_of(result: types.CallToolResult) -> str:
@@ -78,7 +78,7 @@ def text_of(result: types.CallToolResult) -> str:
 def over_the_wire(result: types.CallToolResult) -> dict[str, Any]:
     """As a client reads it."""
     dumped = result.model_dump(by_alias=True, exclude_none=True, mode="json")
-    line = encode_message(types.JSONRPCResponse(jsonrpc="2.0", id=1, result=dumped))
+    line = encode_json_rpc_message_line(types.JSONRPCResponse(jsonrpc="2.0", id=1, result=dumped))
     assert line.endswith(b"\n")
     assert line.count(b"\n") == 1
     content: dict[str, Any] = json.loads(line)["result"]
@@ -154,7 +154,7 @@ def test_a_brief_memory_says_when_it_was_even_if_nobody_told() -> None:
 )
 def test_the_text_of_an_answer_equals_its_structured_content(content: dict[str, Any]) -> None:
     """A client that reads only one of the two misses nothing."""
-    result = tool_answer(content)
+    result = tool_result_of_content(content)
     assert json.loads(text_of(result)) == content
     assert result.structured_content == content
     assert not result.is_error
@@ -164,18 +164,18 @@ def test_the_text_of_an_answer_equals_its_structured_content(content: dict[str, 
 
 def test_an_answer_is_compact_and_not_escaped() -> None:
     """Every character costs the client tokens."""
-    assert text_of(tool_answer({"a": ["東京", 1], "b": True})) == '{"a":["東京",1],"b":true}'
+    assert text_of(tool_result_of_content({"a": ["東京", 1], "b": True})) == '{"a":["東京",1],"b":true}'
 
 
 @pytest.mark.parametrize("bad", ["\ud800", "a\udfffb", "\ude00\ud83d"])
 def test_half_of_a_surrogate_pair_does_not_keep_an_answer_from_being_sent(bad: str) -> None:
     """It once ended the writer, and with it the server: the ledger holds no such text, but an id or an error may."""
-    assert over_the_wire(tool_answer({"text": bad}))["structuredContent"] == {"text": bad}
-    assert over_the_wire(refused_answer(InvalidInput(bad)))["isError"] is True
+    assert over_the_wire(tool_result_of_content({"text": bad}))["structuredContent"] == {"text": bad}
+    assert over_the_wire(tool_result_of_error(InvalidInput(bad)))["isError"] is True
 
 
 def test_a_refusal_says_what_the_error_says() -> None:
-    result = over_the_wire(refused_answer(StorageFull("No space is left; make room.")))
+    result = over_the_wire(tool_result_of_error(StorageFull("No space is left; make room.")))
     assert result["content"][0]["text"] == "No space is left; make room."
     assert result["isError"] is True
     assert "structuredContent" not in result
@@ -184,7 +184,7 @@ def test_a_refusal_says_what_the_error_says() -> None:
 def test_a_crash_tells_an_incident_and_no_traceback_and_the_log_tells_all(caplog: pytest.LogCaptureFixture) -> None:
     """style.md, errors: caught broadly at a tool call, logged with traceback."""
     with caplog.at_level(logging.ERROR):
-        words = text_of(crash_answer("recall", ZeroDivisionError("secret detail")))
+        words = text_of(tool_result_of_crash("recall", ZeroDivisionError("secret detail")))
     assert "recall failed" in words
     assert "secret" not in words
     assert "Traceback" not in words
@@ -199,7 +199,7 @@ def test_the_reason_why_meaning_is_off_is_told_and_nothing_when_it_is_on() -> No
     assert "no wheel" in meaning_notice("no wheel")
 
 
-class NoArguments(Arguments):
+class NoArguments(ToolArguments):
     """None."""
 
 
@@ -244,7 +244,7 @@ async def test_a_call_that_shows_memories_is_audited_with_the_ids_that_its_answe
 
 
 async def test_every_tool_that_does_not_only_write_is_audited() -> None:
-    assert {tool.name for tool in default_tools(Random(1)) if not tool.audited} == {
+    assert {tool.name for tool in make_all_tools(Random(1)) if not tool.audited} == {
         "store", "update_memory", "forget", "run_patrol", "observe", "ingest", "context", "profile",
     }  # fmt: skip
 
@@ -274,7 +274,7 @@ def test_every_format_of_a_recall_is_what_the_schema_says(shape: RecallFormat) -
     """spec P9, L2, L4"""
     tool = recall_tool(Random(1))
     for recalled in (RECALLED, RecallResult((), 0, 0.0)):
-        content = recall_as_json(recalled, shape)
+        content = recall_result_as_json(recalled, shape)
         assert shape in content
         jsonschema.validate(content, dict(tool.answers), jsonschema.Draft202012Validator)
         assert not holds_null(content)
@@ -282,14 +282,14 @@ def test_every_format_of_a_recall_is_what_the_schema_says(shape: RecallFormat) -
 
 def test_whole_memories_are_what_the_schema_says() -> None:
     """spec P10"""
-    content = memory_page_as_json(MemoryPage((FULL, SPARSE), missing=(), next_cursor=""))
+    content = memory_page_as_json(BrowsedMemories((FULL, SPARSE), missing=(), next_cursor=""))
     jsonschema.validate(content, dict(recall_memory.answers), jsonschema.Draft202012Validator)
     assert set(content) == {"memories"}
 
 
 def test_text_that_does_not_name_its_memories_comes_with_their_sources() -> None:
     """Who, when, which session, by which tool."""
-    assert recall_as_json(RECALLED, "fragments")["sources"] == [
+    assert recall_result_as_json(RECALLED, "fragments")["sources"] == [
         {
             "id": FULL.id,
             "when": "2026-02-27",

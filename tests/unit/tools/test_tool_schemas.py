@@ -12,8 +12,8 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from madeleine.tools.arguments import input_schema, read_arguments
-from madeleine.tools.toolset import Toolset, default_tools
+from madeleine.tools.arguments import tool_input_schema, validate_tool_arguments
+from madeleine.tools.toolset import Toolset, make_all_tools
 from tests.unit.tools.test_arguments import MAX_LENGTH, MAX_TEXT, TOOLS, schema
 
 
@@ -55,7 +55,7 @@ def test_a_schema_has_every_bound_and_only_plain_keywords(tool: str) -> None:
 def test_the_maximum_length_of_long_texts_follows_the_setting() -> None:
     for (tool, name), most in MAX_LENGTH.items():
         length = 777 if most == MAX_TEXT else most
-        part = input_schema(TOOLS[tool].arguments, max_text_chars=777)["properties"][name]
+        part = tool_input_schema(TOOLS[tool].arguments, max_text_chars=777)["properties"][name]
         assert length in [part.get("maxLength"), *(option.get("maxLength") for option in part.get("anyOf", []))]
 
 
@@ -97,7 +97,7 @@ def examples(part: dict[str, Any]) -> st.SearchStrategy[Any]:
 def test_a_call_that_fits_the_schema_is_accepted_unchanged(tool: str, data: st.DataObject) -> None:
     arguments = data.draw(examples(schema(tool)))
     jsonschema.validate(arguments, schema(tool), jsonschema.Draft202012Validator)
-    read_back = read_arguments(TOOLS[tool].arguments, arguments, max_text_chars=MAX_TEXT)
+    read_back = validate_tool_arguments(TOOLS[tool].arguments, arguments, max_text_chars=MAX_TEXT)
     assert read_back.model_dump(exclude_unset=True) == arguments
 
 
@@ -105,7 +105,7 @@ def test_a_call_that_fits_the_schema_is_accepted_unchanged(tool: str, data: st.D
 
 
 def listed() -> list[dict[str, Any]]:
-    tools = Toolset(default_tools(Random(1)), max_text_chars=32_000).list()
+    tools = Toolset(make_all_tools(Random(1)), max_text_chars=32_000).list()
     return [tool.model_dump(by_alias=True, exclude_unset=True, mode="json") for tool in tools]
 
 

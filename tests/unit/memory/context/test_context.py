@@ -19,7 +19,7 @@ from madeleine.memory.ingest.store import NewScene
 from madeleine.memory.model import MemoryId, RunId, Scene, Scope
 from madeleine.memory.patrol_records import DiaryEntry, PatrolChanges, Thoughts
 from madeleine.memory.recall.ports import Activation
-from madeleine.memory.rules.prompting import DATA_NOTICE
+from madeleine.memory.rules.prompting import STORED_TEXT_IS_DATA_NOTICE
 from madeleine.server.settings.settings import Settings
 from madeleine.server.wiring.open_memory import OpenMemory, open_memory
 from tests.doubles import ADA, BOB, WordEmbedder
@@ -112,7 +112,7 @@ async def test_all_of_it_is_there_once(house: House) -> None:
     assert built.prompt == "\n\n".join([built.system_prompt, built.snapshot[0].content, built.turn])
     assert [turn.role for turn in built.snapshot] == ["user", "assistant"]
     assert built.system_prompt.startswith("# Voice\ncalm")
-    assert built.system_prompt.endswith(DATA_NOTICE)
+    assert built.system_prompt.endswith(STORED_TEXT_IS_DATA_NOTICE)
     assert [one.id for one in built.recent_nodes or ()] == [violin]
     assert [one.id for one, _ in built.recalled] == [bread]
     for once in ("Ann was tired", "never tell it", "Router", "Buy bread", "We baked.", "Grandmother baked", "plays the",
@@ -240,7 +240,7 @@ async def test_recent_are_the_five_that_came_to_mind_last_alive_and_ones_own(
     house: House, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """spec P5, 2-B"""
-    monkeypatch.setattr(change, "SCRUB_WAIT_SECONDS", 0.0)  # nothing works in the background here
+    monkeypatch.setattr(change, "MAX_SCRUB_WAIT_SECONDS", 0.0)  # nothing works in the background here
     ids = await house.store(*(f"Scene number {n}" for n in range(8)))
     [bobs] = await house.store("Bob's scene", scope=BOB)
     await house.activate(bobs, scope=BOB)
@@ -303,7 +303,7 @@ async def test_blocks_that_are_not_asked_for_are_not_there(house: House) -> None
 async def test_a_being_of_whom_nothing_is_known_has_only_the_notice(house: House) -> None:
     await furnish(house)
     built = await house.build(MESSAGE, scope=BOB, session="s1")
-    assert built.prompt == built.system_prompt == DATA_NOTICE
+    assert built.prompt == built.system_prompt == STORED_TEXT_IS_DATA_NOTICE
     assert built.shown == []
 
 

@@ -9,7 +9,12 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from madeleine.memory.context.prompt import FittedPrompt, PromptEntry, fit_prompt
-from madeleine.memory.rules.prompting import DATA_NOTICE, PROMPT_PARTS, SNAPSHOT_REPLY, PromptPart
+from madeleine.memory.rules.prompting import (
+    PROMPT_PART_NAMES,
+    SNAPSHOT_REPLY,
+    STORED_TEXT_IS_DATA_NOTICE,
+    PromptPartName,
+)
 from tests.doubles import WordEmbedder
 
 
@@ -40,7 +45,7 @@ WORDS = st.text(alphabet="ab é日", min_size=1, max_size=30)
 @st.composite
 def pieces(draw: st.DrawFn) -> list[PromptEntry]:
     found: list[PromptEntry] = []
-    for part in PROMPT_PARTS:
+    for part in PROMPT_PART_NAMES:
         for n, text in enumerate(draw(st.lists(WORDS, max_size=3))):
             longer = f"- {text} {draw(WORDS)}" if part == "diary" else ""
             found.append(PromptEntry(part=part, id=f"{part}{n}", text=f"- {text}", rank=n, full=longer))
@@ -76,13 +81,13 @@ async def test_with_room_enough_all_of_it_is_there_and_nothing_is_counted_twice(
     counter = Counter(TOKENIZERS["words"])
     fit = await fit_prompt(some, counter, limit=100_000, with_notice=with_notice)
     assert fit.selection.keys() == set(range(len(some)))
-    assert (DATA_NOTICE in fit.texts.prompt) == with_notice
+    assert (STORED_TEXT_IS_DATA_NOTICE in fit.texts.prompt) == with_notice
     assert counter.counted == 1
     assert all((one.full or one.text) in fit.texts.prompt for one in some)
 
 
 async def test_where_not_even_the_notice_fits_there_is_nothing() -> None:
-    part: PromptPart = "soul"
+    part: PromptPartName = "soul"
     fit = await fit_prompt(
         [PromptEntry(part=part, id="voice", text="# Voice\ncalm", rank=0)],
         Counter(TOKENIZERS["words"]),

@@ -11,7 +11,7 @@ from typing import Any, cast
 import pytest
 
 from madeleine.memory.audit import AuditQuery
-from madeleine.memory.context.profile import MAX_ENTRIES_PER_KIND, EditProfile, entries_in_display_order
+from madeleine.memory.context.profile import MAX_ENTRIES_PER_KIND, EditProfile, profile_entries_in_display_order
 from madeleine.memory.errors import InvalidInput
 from madeleine.memory.ingest.change import Forget, Forgotten
 from madeleine.memory.model import MemoryId, Scope
@@ -294,8 +294,8 @@ def test_the_order_is_the_same_whatever_it_was_before() -> None:
         entry("map", "b"), entry("preferences", "b"), entry("preferences", "A"), entry("soul", "values"),
         entry("soul", "voice"), entry("map", "a"), entry("preferences", "m1", MemoryId("m1")),
     ]  # fmt: skip
-    shown = [f"{one.kind}/{one.name}" for one in entries_in_display_order(entries)]
+    shown = [f"{one.kind}/{one.name}" for one in profile_entries_in_display_order(entries)]
     assert shown == [
         "soul/voice", "soul/values", "preferences/A", "preferences/b", "preferences/m1", "map/a", "map/b",
     ]  # fmt: skip
-    assert [f"{one.kind}/{one.name}" for one in entries_in_display_order(entries[::-1])] == shown
+    assert [f"{one.kind}/{one.name}" for one in profile_entries_in_display_order(entries[::-1])] == shown

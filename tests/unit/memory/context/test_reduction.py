@@ -5,29 +5,29 @@ from __future__ import annotations
 from hypothesis import given
 from hypothesis import strategies as st
 
-from madeleine.memory.context.prompt import PART_PRIORITY, EntryCosts, PromptEntry, select_entries
-from madeleine.memory.rules.prompting import PROMPT_PARTS, PromptPart
+from madeleine.memory.context.prompt import PROMPT_PART_PRIORITY, EntryCosts, PromptEntry, select_prompt_entries
+from madeleine.memory.rules.prompting import PROMPT_PART_NAMES, PromptPartName
 
-NO_TAGS = dict.fromkeys(PROMPT_PARTS, 0)
+NO_TAGS = dict.fromkeys(PROMPT_PART_NAMES, 0)
 
 
-def piece(part: PromptPart, id_: str, rank: int = 0, full: str = "") -> PromptEntry:
+def piece(part: PromptPartName, id_: str, rank: int = 0, full: str = "") -> PromptEntry:
     return PromptEntry(part=part, id=id_, text=f"- {id_}", rank=rank, full=full)
 
 
 def left(pieces: list[PromptEntry], tokens: list[int], limit: int, **costs: object) -> list[str]:
     given = {"full": tokens, "tags": NO_TAGS, "fixed": 0} | costs
-    choice = select_entries(pieces, EntryCosts(entries=tokens, **given), limit=limit)  # type: ignore[arg-type]
+    choice = select_prompt_entries(pieces, EntryCosts(entries=tokens, **given), limit=limit)  # type: ignore[arg-type]
     return [one.id for position, one in enumerate(pieces) if position in choice]
 
 
 def test_every_part_has_its_worth() -> None:
-    assert sorted(part for part in PART_PRIORITY if part) == sorted(PROMPT_PARTS)
+    assert sorted(part for part in PROMPT_PART_PRIORITY if part) == sorted(PROMPT_PART_NAMES)
 
 
 def test_other_chats_are_dropped_first_oldest_first_and_the_soul_last() -> None:
     """One piece of ten tokens of each part, two of other chats: each ten tokens less take one more away."""
-    pieces = [piece("history_recent", "older", 1), *(piece(part, part) for part in PROMPT_PARTS)]
+    pieces = [piece("history_recent", "older", 1), *(piece(part, part) for part in PROMPT_PART_NAMES)]
     going = ["older", "history_recent", "history_current_chat", "memories", "recent_nodes", "diary", "knowledge",
              "map", "tools", "relationships", "thoughts", "notes", "memory_block", "preferences", "partner_rules",
              "soul"]  # fmt: skip
@@ -60,9 +60,9 @@ def test_a_day_is_told_in_short_before_anything_else_of_worth_goes() -> None:
     """By hand: short days take 5 each, in full 20. 40 hold the hit (10), both days (10), and one of them in full."""
     pieces = [piece("diary", "old", 1, "full"), piece("diary", "new", 0, "full"), piece("memories", "hit")]
     costs = EntryCosts(entries=[5, 5, 10], full=[20, 20, 0], tags=NO_TAGS)
-    assert select_entries(pieces, costs, limit=50) == {0: True, 1: True, 2: False}
-    assert select_entries(pieces, costs, limit=40) == {0: False, 1: True, 2: False}
-    assert select_entries(pieces, costs, limit=20) == {0: False, 1: False, 2: False}
+    assert select_prompt_entries(pieces, costs, limit=50) == {0: True, 1: True, 2: False}
+    assert select_prompt_entries(pieces, costs, limit=40) == {0: False, 1: True, 2: False}
+    assert select_prompt_entries(pieces, costs, limit=20) == {0: False, 1: False, 2: False}
 
 
 def test_nothing_stays_if_not_even_what_is_always_there_fits() -> None:
@@ -72,13 +72,13 @@ def test_nothing_stays_if_not_even_what_is_always_there_fits() -> None:
 
 @st.composite
 def some_pieces(draw: st.DrawFn) -> tuple[list[PromptEntry], EntryCosts]:
-    parts = draw(st.lists(st.sampled_from(PROMPT_PARTS), max_size=20))
+    parts = draw(st.lists(st.sampled_from(PROMPT_PART_NAMES), max_size=20))
     pieces = [
         piece(part, str(n), draw(st.integers(0, 5)), "full" if part == "diary" else "") for n, part in enumerate(parts)
     ]
     tokens = draw(st.lists(st.integers(0, 30), min_size=len(parts), max_size=len(parts)))
     more = draw(st.lists(st.integers(0, 30), min_size=len(parts), max_size=len(parts)))
-    tags: dict[PromptPart, int] = {part: draw(st.integers(0, 5)) for part in PROMPT_PARTS}
+    tags: dict[PromptPartName, int] = {part: draw(st.integers(0, 5)) for part in PROMPT_PART_NAMES}
     full = [a + b for a, b in zip(tokens, more, strict=True)]
     return pieces, EntryCosts(entries=tokens, full=full, tags=tags, fixed=draw(st.integers(0, 10)))
 
@@ -88,9 +88,9 @@ def test_the_limit_is_never_exceeded_and_all_stays_where_there_is_room(
     given_: tuple[list[PromptEntry], EntryCosts], limit: int
 ) -> None:
     pieces, costs = given_
-    choice = select_entries(pieces, costs, limit=limit)
+    choice = select_prompt_entries(pieces, costs, limit=limit)
     used = sum(costs.full[n] if in_full else costs.entries[n] for n, in_full in choice.items())
     used += sum(costs.tags[part] for part in {pieces[n].part for n in choice})
     assert not choice or used + costs.fixed <= limit
-    everything = select_entries(pieces, costs, limit=10_000)
+    everything = select_prompt_entries(pieces, costs, limit=10_000)
     assert everything == {n: bool(one.full) for n, one in enumerate(pieces)}

@@ -5,16 +5,16 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from typing import Any
 
-from madeleine.memory.ingest.being_statistics import Centroids, WordRarity
-from madeleine.memory.ingest.ingest import Ingest, Ingested, IngestText
+from madeleine.memory.ingest.being_statistics import BeingCentroids, TextRarityScorer
+from madeleine.memory.ingest.ingest import Ingest, IngestOutcome, IngestRequest
 from madeleine.memory.ingest.store import StoreScenes
 from madeleine.memory.model import Scope
-from madeleine.memory.rules.storing.chunking import ChunkLimits
+from madeleine.memory.rules.storing.chunking import ChunkTokenLimits
 from madeleine.memory.rules.storing.secrets import redact_secrets
 from tests.doubles import ADA
 from tests.household import Household
 
-LIMITS = ChunkLimits(least=5, most=20)
+LIMITS = ChunkTokenLimits(least=5, most=20)
 SECRET = "gh" + "p_" + "a1B2c3D4e5F6g7H8i9J0k1L2m3N4o5P6q7R8"
 
 TRIP = "Maria took the night train to Lisbon in May and forgot her umbrella there."
@@ -41,15 +41,15 @@ class Ingesting:
             home.ledger.memories,
             given.pop("store", self.store),
             home.embedder,
-            Centroids(home.ledger.recall, home.embedder.model),
-            WordRarity(home.words),
+            BeingCentroids(home.ledger.recall, home.embedder.model),
+            TextRarityScorer(home.words),
             now=home.clock,
             redact=redact_secrets,
             **given,
         )
 
-    async def __call__(self, text: str, *, scope: Scope = ADA, **fields: Any) -> Ingested:
-        return await self.ingest(scope, IngestText(text=text, **fields))
+    async def __call__(self, text: str, *, scope: Scope = ADA, **fields: Any) -> IngestOutcome:
+        return await self.ingest(scope, IngestRequest(text=text, **fields))
 
     async def kept(self) -> list[str]:
         return sorted(memory.scene.action for memory in await self.home.all())

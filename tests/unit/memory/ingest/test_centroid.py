@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 
 from madeleine.memory.ingest import being_statistics
-from madeleine.memory.ingest.being_statistics import Centroids
+from madeleine.memory.ingest.being_statistics import BeingCentroids
 from madeleine.memory.model import ModelName, Scope, Vector
 from madeleine.memory.patrol_records import PatrolChanges
 from madeleine.storage.sql.ledger import Ledger
@@ -40,9 +40,9 @@ def mean(home: Household, *texts: str) -> Vector:
     return unit(np.sum([home.embedder.vector(text) for text in texts], axis=0))
 
 
-def centroids(home: Household) -> tuple[Centroids, Watched]:
+def centroids(home: Household) -> tuple[BeingCentroids, Watched]:
     source = Watched(home.ledger)
-    return Centroids(source, home.embedder.model), source
+    return BeingCentroids(source, home.embedder.model), source
 
 
 async def test_without_memories_there_is_none(home: Household) -> None:
@@ -135,7 +135,7 @@ async def test_one_that_is_embedded_later_is_counted_then(home: Household) -> No
 
 
 async def test_sums_of_the_longest_unused_are_let_go(home: Household, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(being_statistics, "MAX_CACHED_BEINGS", 1)
+    monkeypatch.setattr(being_statistics, "MAX_CACHED_CENTROID_SUMS", 1)
     mine, source = centroids(home)
     await home.store("boat")
     await home.store("house", scope=BOB)

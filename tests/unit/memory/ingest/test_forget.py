@@ -12,7 +12,7 @@ import pytest
 from madeleine.memory.errors import IndexUnavailable, StorageFull
 from madeleine.memory.ingest import change
 from madeleine.memory.ingest.change import Forget
-from madeleine.memory.ingest.index_keeper import IndexKeeper, Scrubber
+from madeleine.memory.ingest.index_keeper import ErasedBytesScrubber, IndexKeeper
 from madeleine.memory.ingest.ports import StoreBatch
 from madeleine.memory.model import MemoryId
 from madeleine.server.background import index_upkeep as background
@@ -53,7 +53,7 @@ class House:
         self.ledger, self.index = ledger, index
         self.embedder = WordEmbedder()
         self.keeper = IndexKeeper(ledger.index_source, index, self.embedder)
-        self.scrubber = Scrubber(ledger.erasure, self.keeper, index)
+        self.scrubber = ErasedBytesScrubber(ledger.erasure, self.keeper, index)
         self.forget = Forget(ledger.erasure, self.keeper, self.scrubber, asyncio.Lock(), now=lambda: NOW)
 
     async def stored(self, *texts: str) -> list[MemoryId]:
@@ -75,7 +75,7 @@ async def house(tmp_path: Path, new_db: Path) -> AsyncIterator[House]:
 
 @pytest.fixture
 async def at_work(house: House, monkeypatch: pytest.MonkeyPatch) -> AsyncIterator[House]:
-    monkeypatch.setattr(background, "ERASE_RETRY_SECONDS", 0)
+    monkeypatch.setattr(background, "FILE_ERASURE_RETRY_SECONDS", 0)
     task = asyncio.create_task(
         IndexUpkeep(house.keeper, house.index, house.embedder.warm_up, house.scrubber).run(), name="background"
     )
@@ -103,7 +103,7 @@ async def test_where_nothing_was_forgotten_nothing_is_written_anew(at_work: Hous
 
 
 async def test_what_takes_long_goes_on_behind_the_answer(at_work: House, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(change, "SCRUB_WAIT_SECONDS", 0.05)
+    monkeypatch.setattr(change, "MAX_SCRUB_WAIT_SECONDS", 0.05)
     [one] = await at_work.stored("one")
     at_work.index.go.clear()
     answer = await at_work.forget(ADA, [one])
@@ -111,7 +111,7 @@ async def test_what_takes_long_goes_on_behind_the_answer(at_work: House, monkeyp
     assert await at_work.ledger.memories.memories(ADA, [one]) == []
     assert await at_work.index.count() == 0
     at_work.index.go.set()
-    monkeypatch.setattr(change, "SCRUB_WAIT_SECONDS", WAIT_S)
+    monkeypatch.setattr(change, "MAX_SCRUB_WAIT_SECONDS", WAIT_S)
     assert (await at_work.forget(ADA, [one])).bytes_gone
     assert await at_work.ledger.erasure.pending_scrubs() == []
 

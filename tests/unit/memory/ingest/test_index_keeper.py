@@ -91,8 +91,8 @@ async def home(tmp_path: Path) -> AsyncIterator[Home]:
 @pytest.fixture
 def memories(monkeypatch: pytest.MonkeyPatch) -> Sequence[Memory]:
     """More than a page of them."""
-    monkeypatch.setattr(index_keeper, "MEMORIES_PER_PAGE", 2)
-    monkeypatch.setattr(index_keeper, "EMBED_BATCH_SIZE", 2)
+    monkeypatch.setattr(index_keeper, "MEMORIES_INDEXED_AT_ONCE", 2)
+    monkeypatch.setattr(index_keeper, "BACKGROUND_EMBED_BATCH_TEXTS", 2)
     return [a_memory(action) for action in ACTIONS]
 
 

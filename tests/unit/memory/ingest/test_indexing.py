@@ -5,9 +5,9 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from madeleine.inference.dense import latin_share
+from madeleine.inference.dense import latin_letter_share
 from madeleine.memory.ingest.index_keeper import index_points
-from madeleine.memory.rules.prompting import memory_line
+from madeleine.memory.rules.prompting import render_memory_line
 from tests.doubles import WordEmbedder, a_memory
 
 
@@ -15,7 +15,7 @@ class LatinEmbedder(WordEmbedder):
     """Reads Latin letters only."""
 
     def coverage(self, text: str) -> float:
-        return latin_share(text)
+        return latin_letter_share(text)
 
 
 @pytest.mark.parametrize(
@@ -56,5 +56,5 @@ async def test_tokens_are_those_of_the_line_in_a_prompt_and_of_what_else_a_recal
     fact = a_memory("The lantern hangs in the old orchard", when=("2026-02-27",), setting="garden", category="semantic")
     felt = a_memory("Lit a lantern", when=("2026-02-27",), feeling="calm and glad", lesson="bring matches")
     points = await index_points([fact, felt], {}, WordEmbedder())
-    assert memory_line(felt) == "[EPISODIC] 2026-02-27: Lit a lantern"
+    assert render_memory_line(felt) == "[EPISODIC] 2026-02-27: Lit a lantern"
     assert [point.tokens for point in points] == [8, 7 + 3 + 2]

@@ -13,7 +13,7 @@ import pytest
 from numpy.typing import NDArray
 
 from madeleine.memory.errors import InvalidInput, KeyConflict, StorageError
-from madeleine.memory.ingest.ingest import Ingested, IngestText
+from madeleine.memory.ingest.ingest import IngestOutcome, IngestRequest
 from madeleine.memory.ingest.store import NewScene, Stored, StoreScenes
 from madeleine.memory.model import Scene
 from tests.doubles import ADA, BOB
@@ -26,7 +26,7 @@ def ingest(home: Household) -> Ingesting:
     return Ingesting(home)
 
 
-def statuses(ingested: Ingested) -> list[str]:
+def statuses(ingested: IngestOutcome) -> list[str]:
     return [chunk.status for chunk in ingested.chunks]
 
 
@@ -116,7 +116,7 @@ async def test_one_that_is_known_already_is_reinforced_and_linked_ones_say_so(in
 async def test_a_long_text_is_cut_a_section_at_a_time_and_nothing_is_lost(
     ingest: Ingesting, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("madeleine.memory.ingest.ingest.SECTION_CHARS", 100)
+    monkeypatch.setattr("madeleine.memory.ingest.ingest.CHUNKING_SECTION_CHARS", 100)
     ingest.ingest = ingest.again(threshold=0.0)
     text = "\n\n".join(f"{TRIP} {number}" for number in range(20))
     ingested = await ingest(text)
@@ -215,7 +215,7 @@ async def test_what_a_killed_process_had_stored_is_not_stored_twice_nor_called_d
     text = f"{SOUP}\n\n{TEA}"
     dying = ingest.again(store=Dying(ingest.store))
     with pytest.raises(StorageError):
-        await dying(ADA, IngestText(text=text, key="k"))
+        await dying(ADA, IngestRequest(text=text, key="k"))
     ingest.ingest = ingest.again()
     ingested = await ingest(text, key="k")
     assert statuses(ingested) == ["stored", "stored"]
@@ -281,7 +281,7 @@ async def test_a_text_that_fails_does_not_hold_up_the_next_of_its_session(ingest
         ingest(SOUP, key="k", session_id="s"), ingest(TEA, session_id="s"), return_exceptions=True
     )
     assert isinstance(failed, KeyConflict)
-    assert isinstance(ingested, Ingested)
+    assert isinstance(ingested, IngestOutcome)
 
 
 # --- what is noted down

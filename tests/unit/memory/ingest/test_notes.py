@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from madeleine.memory.ingest.notes import add_note, read_scene
+from madeleine.memory.ingest.notes import add_note, memory_from_scene_note
 from madeleine.memory.model import DatedAction, EmotionVector, Memory, Note, NoteId, Scope
 from tests.doubles import ADA, NOW
 
@@ -19,7 +19,7 @@ def note(content: str) -> Note:
 
 
 def read(scene: Any) -> Memory:
-    found = read_scene(note(json.dumps(scene)), ADA, NOW)
+    found = memory_from_scene_note(note(json.dumps(scene)), ADA, NOW)
     assert isinstance(found, Memory), found
     return found
 
@@ -117,7 +117,7 @@ def test_fields_that_nobody_knows_are_passed_over() -> None:
 )
 def test_a_note_that_cannot_be_read_says_why(content: str) -> None:
     """spec P6 ❶ 2: marked, and kept for self-repair; the reason can itself be stored."""
-    scene = read_scene(note(content), ADA, NOW)
+    scene = memory_from_scene_note(note(content), ADA, NOW)
     assert isinstance(scene, str)
     assert scene
     assert scene.encode()
@@ -140,7 +140,7 @@ JSON = st.recursive(
 @given(st.dictionaries(st.sampled_from(["action", "when", "actors", "importance", "emotion", "scene"]), JSON))
 def test_no_json_makes_reading_a_note_fail(content: dict[str, Any]) -> None:
     """ruling 1: one bad note may not stop a patrol."""
-    scene = read_scene(note(json.dumps(content)), ADA, NOW)
+    scene = memory_from_scene_note(note(json.dumps(content)), ADA, NOW)
     if isinstance(scene, Memory):
         assert 0 <= scene.importance <= 1
         assert scene.scene.action.strip()

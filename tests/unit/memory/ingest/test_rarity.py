@@ -7,7 +7,7 @@ from collections.abc import Sequence
 import pytest
 
 from madeleine.memory.errors import IndexUnavailable
-from madeleine.memory.ingest.being_statistics import ABSENT_TERM, WORDS_PER_QUERY, WordRarity
+from madeleine.memory.ingest.being_statistics import RARITY_BATCH_WORDS, TERM_IN_NO_MEMORY, TextRarityScorer
 from madeleine.memory.model import Scope
 from tests.doubles import ADA, BOB, FakeWordStatistics
 
@@ -21,21 +21,21 @@ class Asked(FakeWordStatistics):
         self.questions: list[list[str]] = []
 
     async def idf(self, scope: Scope, words: Sequence[str]) -> list[float]:
-        if list(words) != [ABSENT_TERM]:
+        if list(words) != [TERM_IN_NO_MEMORY]:
             self.questions.append(list(words))
-        return [self.absent_term_idf if word == ABSENT_TERM else value for word, value in zip(
+        return [self.absent_term_idf if word == TERM_IN_NO_MEMORY else value for word, value in zip(
             words, await super().idf(scope, words), strict=True)]  # fmt: skip
 
 
 async def test_it_is_the_mean_share_of_the_greatest() -> None:
     """(8 + 4) / 2 of 8, and 2 of 8."""
-    found = await WordRarity(Asked(8.0)).rarities(ADA, ["a dinosaur eggs", "ox", ""])
+    found = await TextRarityScorer(Asked(8.0)).rarities(ADA, ["a dinosaur eggs", "ox", ""])
     assert found == pytest.approx([0.75, 0.25, 0.0])
 
 
 async def test_a_word_is_looked_up_once() -> None:
     statistics = Asked(8.0)
-    mine = WordRarity(statistics)
+    mine = TextRarityScorer(statistics)
     await mine.rarities(ADA, ["wolf snow", "snow"])
     await mine.rarities(ADA, ["snow boat"])
     assert statistics.questions == [["snow", "wolf"], ["boat"]]
@@ -43,7 +43,7 @@ async def test_a_word_is_looked_up_once() -> None:
 
 async def test_all_are_looked_up_again_for_another_being_and_when_there_is_much_more() -> None:
     statistics = Asked(8.0)
-    mine = WordRarity(statistics)
+    mine = TextRarityScorer(statistics)
     await mine.rarities(ADA, ["snow"])
     await mine.rarities(BOB, ["snow"])
     statistics.absent_term_idf = 8.1
@@ -55,18 +55,18 @@ async def test_all_are_looked_up_again_for_another_being_and_when_there_is_much_
 
 async def test_many_words_are_asked_for_some_at_a_time() -> None:
     statistics = Asked(8.0)
-    texts = [f"q{chr(97 + n // 26)}{chr(97 + n % 26)}" for n in range(2 * WORDS_PER_QUERY + 1)]
-    await WordRarity(statistics).rarities(ADA, texts)
-    assert [len(question) for question in statistics.questions] == [WORDS_PER_QUERY, WORDS_PER_QUERY, 1]
+    texts = [f"q{chr(97 + n // 26)}{chr(97 + n % 26)}" for n in range(2 * RARITY_BATCH_WORDS + 1)]
+    await TextRarityScorer(statistics).rarities(ADA, texts)
+    assert [len(question) for question in statistics.questions] == [RARITY_BATCH_WORDS, RARITY_BATCH_WORDS, 1]
 
 
 async def test_in_a_small_store_nothing_is_looked_up_and_nothing_is_rare() -> None:
     statistics = Asked(5.0)
-    assert await WordRarity(statistics).rarities(ADA, ["snow"]) == [0.0]
+    assert await TextRarityScorer(statistics).rarities(ADA, ["snow"]) == [0.0]
     assert statistics.questions == []
 
 
 async def test_without_an_index_nothing_is_rare() -> None:
     statistics = Asked(8.0)
     statistics.fails_with = IndexUnavailable("it is away")
-    assert await WordRarity(statistics).rarities(ADA, ["snow", "boat"]) == [0.0, 0.0]
+    assert await TextRarityScorer(statistics).rarities(ADA, ["snow", "boat"]) == [0.0, 0.0]

@@ -13,7 +13,7 @@ from madeleine.memory.ingest.store import NewScene, StoreScenes
 from madeleine.memory.model import MemoryId, Scene
 from madeleine.memory.patrol_records import PatrolChanges
 from madeleine.memory.recall.search import BrowseMemories
-from madeleine.memory.rules.storing.likeness import RESEMBLING_COSINE, SAME_COSINE
+from madeleine.memory.rules.storing.likeness import MIN_SAME_SCENE_COSINE, RESEMBLING_COSINE
 from madeleine.storage.qdrant.edge import EdgeIndex
 from madeleine.storage.qdrant.schema import IndexFingerprint
 from madeleine.storage.sql.ledger import open_ledger
@@ -51,7 +51,7 @@ async def test_likeness_below_four_fifths_is_no_link(home: Household) -> None:
     words = ["boat", "oars", "lake", "house", "green"]
     one, other = " ".join(words), " ".join([*words[:3], "wolf", "snow"])
     cosine = float(np.dot(home.embedder.vector(one), home.embedder.vector(other)))
-    assert cosine < RESEMBLING_COSINE < SAME_COSINE
+    assert cosine < RESEMBLING_COSINE < MIN_SAME_SCENE_COSINE
     [_, found] = await home.stored(one, other)
     assert found.resembles is None
 

@@ -19,8 +19,8 @@ from madeleine.memory.model import Category, Memory, MemoryId, Scene, Scope, Sta
 from madeleine.memory.patrol_records import PatrolChanges
 from madeleine.memory.recall.recall import Recall
 from madeleine.memory.recall.selection import RecallQuery
-from madeleine.memory.rules.storing.likeness import SAME_COSINE
-from madeleine.memory.rules.storing.secrets import without_redaction
+from madeleine.memory.rules.storing.likeness import MIN_SAME_SCENE_COSINE
+from madeleine.memory.rules.storing.secrets import redact_nothing
 from madeleine.storage.qdrant.edge import EdgeIndex
 from madeleine.storage.qdrant.schema import IndexFingerprint
 from madeleine.storage.sql.ledger import Ledger, open_ledger
@@ -149,7 +149,7 @@ async def test_a_secret_as_a_key_is_refused_and_nothing_of_the_batch_is_stored(h
 
 
 async def test_where_redaction_is_off_scenes_are_kept_as_they_are(home: Home) -> None:
-    store = StoreScenes(home.ledger.memories, home.index, home.embedder, now=home.clock, redact=without_redaction)
+    store = StoreScenes(home.ledger.memories, home.index, home.embedder, now=home.clock, redact=redact_nothing)
     [stored] = await store(ADA, [scene(with_token("1"))])
     assert stored.memory.scene.action == with_token("1")
     assert stored.redacted == {}
@@ -178,7 +178,7 @@ async def test_the_same_text_stored_again_reinforces_with_and_without_the_model(
 async def test_the_same_facts_in_other_words_reinforce(home: Home) -> None:
     """spec T6: cosine ≥ 0.92."""
     other = scene(DINNER.replace("talked", "chatted"))
-    assert SAME_COSINE <= cosine(home.embedder, scene(DINNER), other) < 1
+    assert MIN_SAME_SCENE_COSINE <= cosine(home.embedder, scene(DINNER), other) < 1
     [first], [again] = await home.store(ADA, [scene(DINNER)]), await home.store(ADA, [other])
     assert (again.status, again.memory.id) == ("reinforced", first.memory.id)
     assert again.memory.scene.action == DINNER
@@ -198,7 +198,7 @@ async def test_scenes_that_differ_in_a_fact_are_both_kept_though_their_vectors_a
     home: Home, one: NewScene, other: NewScene
 ) -> None:
     """spec T6, in two calls and in one."""
-    assert cosine(home.embedder, one, other) >= SAME_COSINE
+    assert cosine(home.embedder, one, other) >= MIN_SAME_SCENE_COSINE
     apart = [*await home.store(ADA, [one]), *await home.store(ADA, [other])]
     together = await home.store(BOB, [one, other])
     assert [stored.status for stored in apart + together] == ["stored"] * 4
@@ -210,7 +210,10 @@ async def test_an_action_felt_otherwise_is_another_memory_and_one_told_without_i
     shorter."""
     [proud] = await home.store(ADA, [scene(DINNER, feeling="proud")])
     told = {"wistful": scene(DINNER, feeling="wistful"), "shorter": scene(DINNER)}
-    assert min(cosine(home.embedder, scene(DINNER, feeling="proud"), new) for new in told.values()) >= SAME_COSINE
+    assert (
+        min(cosine(home.embedder, scene(DINNER, feeling="proud"), new) for new in told.values())
+        >= MIN_SAME_SCENE_COSINE
+    )
     [shorter] = await home.store(ADA, [told["shorter"]])
     [wistful] = await home.store(ADA, [told["wistful"]])
     assert (shorter.status, shorter.memory.id) == ("reinforced", proud.memory.id)
@@ -263,7 +266,7 @@ async def test_what_the_model_cannot_read_is_not_taken_for_the_same(home: Home) 
 
     home.embedder.coverage = unreadable  # type: ignore[method-assign]
     one, other = scene(DINNER), scene(DINNER.replace("talked", "chatted"))
-    assert cosine(home.embedder, one, other) >= SAME_COSINE
+    assert cosine(home.embedder, one, other) >= MIN_SAME_SCENE_COSINE
     together = await home.store(ADA, [one, other])
     apart = [*await home.store(BOB, [one]), *await home.store(BOB, [other])]
     assert [stored.status for stored in together + apart] == ["stored"] * 4

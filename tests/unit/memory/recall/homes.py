@@ -11,7 +11,7 @@ from madeleine.memory.embedding import Embedder
 from madeleine.memory.index import RecallIndex
 from madeleine.memory.ingest.index_keeper import IndexKeeper
 from madeleine.memory.ingest.ports import StoreBatch
-from madeleine.memory.language_model import CostLog
+from madeleine.memory.language_model import ModelCostRecorder
 from madeleine.memory.model import Memory, MemoryId
 from madeleine.memory.recall.ports import Reranker
 from madeleine.memory.recall.recall import Recall, RecallConfig, RecallResult
@@ -44,7 +44,7 @@ class Home:
         *,
         config: RecallConfig | None = None,
         reranker: Reranker | None = None,
-        costs: CostLog | None = None,
+        costs: ModelCostRecorder | None = None,
     ) -> Recall:
         return Recall(
             self.ledger.recall,

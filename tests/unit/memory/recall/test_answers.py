@@ -13,16 +13,16 @@ from typing import Any, cast
 import pytest
 from tokenizers import Tokenizer
 
-from madeleine.inference.packaged import locate_model_files
+from madeleine.inference.packaged import locate_packaged_model_files
 from madeleine.memory.ingest.ports import Reinforcement, StoreBatch
 from madeleine.memory.model import DatedAction, MemoryId
 from madeleine.memory.recall.ports import Activation
 from madeleine.memory.recall.recall import Recall, RecallConfig
 from madeleine.memory.recall.selection import RecallQuery
-from madeleine.memory.rules.prompting import PROMPT_FORMAT
-from madeleine.memory.rules.ranking.profiles import LinearWeights, ProfileWeights, RankingProfile
+from madeleine.memory.rules.prompting import MEMORY_BLOCK_FORMAT
+from madeleine.memory.rules.ranking.profiles import LinearRankingWeights, RankingProfile, RankingProfileWeights
 from madeleine.tools.reading import RecallArguments, recall_tool
-from madeleine.tools.tool import Call, UseCases
+from madeleine.tools.tool import Call, ToolUseCases
 from tests.doubles import ADA, BOB, NOW, WordEmbedder, a_memory
 from tests.unit.memory.recall.homes import DIM, Home, ids, opened
 
@@ -155,7 +155,7 @@ async def test_linear_puts_the_recent_before_the_old(home: Home) -> None:
     old, new = a_memory("harbor cat", when=("2026-01-01",)), a_memory("harbor dog", when=("2026-02-28",))
     await home.put(old, new)
     assert await ranked(home, "linear") == ids([new, old])
-    weights = ProfileWeights(linear=LinearWeights(minimum=0.5))
+    weights = RankingProfileWeights(linear=LinearRankingWeights(minimum=0.5))
     # Both have 5 words with the date, so cosine 1 / √5 = 0.447. 36 hours: 0.7 × 0.547 + 0.3 × e^-0.36 = 0.592;
     # 59 days: 0.383.
     assert await ranked(home, "linear", RecallConfig(profiles=weights)) == [new.id]
@@ -216,7 +216,7 @@ class RealTokens(WordEmbedder):
 
     def __init__(self) -> None:
         super().__init__(DIM)
-        self.tokenizer = Tokenizer.from_file(str(locate_model_files() / "tokenizer.json"))
+        self.tokenizer = Tokenizer.from_file(str(locate_packaged_model_files() / "tokenizer.json"))
         self.tokenizer.no_truncation()
         self.tokenizer.no_padding()
 
@@ -281,7 +281,7 @@ async def test_what_an_answer_says_never_has_more_tokens_than_the_budget(
 ) -> None:
     """spec L2, by the model's tokenizer over the real answer of the real recall, tags and separators included."""
     home, embedder = crowd
-    use = cast(UseCases, SimpleNamespace(recall=home.recall()))
+    use = cast(ToolUseCases, SimpleNamespace(recall=home.recall()))
     run = recall_tool(random.Random(3)).run
     tight = 0
     for budget in (*range(1, 60, 3), 90, 150, 400, 1500, 4000):
@@ -301,7 +301,7 @@ async def test_without_the_model_the_budget_is_kept_all_the_same(crowd: tuple[Ho
     embedder.available = False
     counts = []
     for budget in (5, 40, 80, 200, 2000):
-        found = await home.recall()(ADA, RecallQuery(text="harbor", limit=5, token_budget=budget), PROMPT_FORMAT)
+        found = await home.recall()(ADA, RecallQuery(text="harbor", limit=5, token_budget=budget), MEMORY_BLOCK_FORMAT)
         assert embedder.count(found.text) <= found.total_tokens <= budget
         counts.append(len(found.memories))
     assert (counts[0], counts[-1]) == (0, 5)
@@ -312,7 +312,7 @@ async def test_a_memory_says_less_in_fragments_so_more_of_them_fit(home: Home) -
     """spec L2: what the chosen format really says, and no more, is counted."""
     taught = [replace(fact, lesson="word " * 10) for fact in FACTS]
     await home.put(*taught)
-    use = cast(UseCases, SimpleNamespace(recall=home.recall()))
+    use = cast(ToolUseCases, SimpleNamespace(recall=home.recall()))
     run: Callable[..., Any] = recall_tool(random.Random(3)).run
     counts = {}
     for format_ in ("fragments", "memories", "prompt"):

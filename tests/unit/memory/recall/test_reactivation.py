@@ -11,7 +11,7 @@ from madeleine.inference.stems import stem
 from madeleine.memory.keyword_search import KeywordQuery
 from madeleine.memory.language_model import Prompt
 from madeleine.memory.model import Memory
-from madeleine.memory.recall.search import BrowseMemories, MessageSearch, Search
+from madeleine.memory.recall.search import BrowseMemories, Search, SearchByMessageTags
 from tests.doubles import ADA
 from tests.household import Household, ScriptedModel, household, new_store, shown_memories
 
@@ -59,7 +59,10 @@ async def test_a_search_hit_counts_one_for_a_living_and_two_for_a_dead_memory(ho
     alive, dead = await dead_and_alive(home)
     other, _ = await home.store("Carl slept", "Carl woke")
     search = Search(
-        home.ledger.search, home.ledger.activations, by_message=MessageSearch(home.ledger.search, stem), now=home.clock
+        home.ledger.search,
+        home.ledger.activations,
+        by_message=SearchByMessageTags(home.ledger.search, stem),
+        now=home.clock,
     )
     await search(ADA, KeywordQuery(terms=("harp",)))
     assert await counts(home, alive, dead, other) == [1, 2, 0]

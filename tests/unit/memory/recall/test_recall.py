@@ -11,12 +11,12 @@ import pytest
 from numpy.typing import NDArray
 
 from madeleine.memory.errors import IndexUnavailable
-from madeleine.memory.index import CandidatePool, CandidateQuery, PendingVector, RecallIndex
+from madeleine.memory.index import AwaitQueryVector, CandidatePool, CandidateQuery, RecallIndex
 from madeleine.memory.model import Memory, Scope
 from madeleine.memory.patrol_records import PatrolChanges
 from madeleine.memory.recall.ports import Activation
 from madeleine.memory.recall.selection import RecallQuery
-from madeleine.memory.rules.prompting import PROMPT_FORMAT, memory_block_text
+from madeleine.memory.rules.prompting import MEMORY_BLOCK_FORMAT, render_memory_block
 from tests.contracts.ledger.ledger_values import WAIT_S, apply_changes, states
 from tests.doubles import ADA, NOW, WordEmbedder, a_memory
 from tests.unit.memory.recall.homes import DIM, Home, ids
@@ -61,7 +61,7 @@ class RecordingIndex:
         self._log = log
         self.wants_vector = asyncio.Event()
 
-    async def candidates(self, scope: Scope, question: CandidateQuery, vector: PendingVector) -> CandidatePool:
+    async def candidates(self, scope: Scope, question: CandidateQuery, vector: AwaitQueryVector) -> CandidatePool:
         async def to_come() -> NDArray[np.float32] | None:
             self._log.append("the words are looked up")
             self.wants_vector.set()
@@ -73,7 +73,7 @@ class RecordingIndex:
 class AwayIndex:
     """`RecallIndex` of a server that is down."""
 
-    async def candidates(self, scope: Scope, question: CandidateQuery, vector: PendingVector) -> CandidatePool:
+    async def candidates(self, scope: Scope, question: CandidateQuery, vector: AwaitQueryVector) -> CandidatePool:
         raise IndexUnavailable("the server is down")
 
 
@@ -107,9 +107,9 @@ async def test_a_memory_too_long_for_the_budget_gives_way_to_shorter_ones(
 ) -> None:
     """spec L2: the budget is never exceeded. Here the tags have two tokens, and each line one for its category."""
     await home.put(LONG, *SHORT)
-    found = await home.recall()(ADA, RecallQuery(text="harbor", limit=limit, token_budget=budget), PROMPT_FORMAT)
+    found = await home.recall()(ADA, RecallQuery(text="harbor", limit=limit, token_budget=budget), MEMORY_BLOCK_FORMAT)
     assert ids(found) == ids(taken)
-    assert found.text == memory_block_text(taken)
+    assert found.text == render_memory_block(taken)
     words = sum(1 + len(memory.scene.action.split()) for memory in taken)
     assert found.total_tokens == words + (2 if taken else 0) <= budget
     assert found.budget_used == found.total_tokens / budget

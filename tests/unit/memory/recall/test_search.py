@@ -15,8 +15,8 @@ from hypothesis import strategies as st
 from madeleine.memory.errors import InvalidInput
 from madeleine.memory.keyword_search import KeywordQuery, SearchHit, SearchSource
 from madeleine.memory.model import Provenance, Scope
-from madeleine.memory.recall.search import Search, make_cursor, query_terms, read_cursor
-from madeleine.memory.rules.searching import newest_hits_first
+from madeleine.memory.recall.search import Search, decode_search_cursor, encode_search_cursor, split_search_terms
+from madeleine.memory.rules.searching import sort_hits_newest_first
 from tests.doubles import ADA, NOW, Clock, FakeActivationLog
 
 SOURCES: tuple[SearchSource, ...] = ("memories", "diary", "chat", "notes")
@@ -36,24 +36,27 @@ QUERY = KeywordQuery(terms=("ramen",), mode="and")
 )
 def test_terms_are_words_and_phrases_without_case_or_width(text: str, terms: tuple[str, ...]) -> None:
     """spec P11: OR logic per term."""
-    assert query_terms(text) == terms
+    assert split_search_terms(text) == terms
 
 
 def test_a_cursor_leads_back_to_its_place() -> None:
     """spec H4"""
-    assert read_cursor(make_cursor((1_700_000_000_000_000, "id"), QUERY), QUERY) == (1_700_000_000_000_000, "id")
+    assert decode_search_cursor(encode_search_cursor((1_700_000_000_000_000, "id"), QUERY), QUERY) == (
+        1_700_000_000_000_000,
+        "id",
+    )
 
 
 def test_a_cursor_of_another_search_is_refused() -> None:
     """Following it would skip hits in silence."""
-    cursor = make_cursor((1, "id"), QUERY)
+    cursor = encode_search_cursor((1, "id"), QUERY)
     with pytest.raises(InvalidInput, match="another search"):
-        read_cursor(cursor, replace(QUERY, mode="or"))
+        decode_search_cursor(cursor, replace(QUERY, mode="or"))
 
 
 def test_a_page_of_another_size_may_follow() -> None:
     """spec H4: the limit is not a part of what was asked."""
-    assert read_cursor(make_cursor((1, "id"), QUERY), replace(QUERY, limit=50)) == (1, "id")
+    assert decode_search_cursor(encode_search_cursor((1, "id"), QUERY), replace(QUERY, limit=50)) == (1, "id")
 
 
 @pytest.mark.parametrize(
@@ -74,19 +77,19 @@ def test_a_page_of_another_size_may_follow() -> None:
 def test_a_cursor_that_was_made_up_is_refused(content: str) -> None:
     """`Infinity` once raised OverflowError."""
     with pytest.raises(InvalidInput, match="cursor"):
-        read_cursor(base64.urlsafe_b64encode(content.encode()).decode(), QUERY)
+        decode_search_cursor(base64.urlsafe_b64encode(content.encode()).decode(), QUERY)
 
 
 @given(st.text() | st.binary().map(lambda raw: base64.urlsafe_b64encode(raw).decode()))
 def test_no_text_whatever_makes_reading_a_cursor_fail(cursor: str) -> None:
     """spec P11: an argument that cannot be used is `InvalidInput`."""
     with pytest.raises(InvalidInput):
-        read_cursor(cursor, QUERY)
+        decode_search_cursor(cursor, QUERY)
 
 
 def test_a_cursor_says_nothing_about_the_words_that_were_searched() -> None:
     """It may end up in a client's log."""
-    decoded = json.loads(base64.urlsafe_b64decode(make_cursor((1, "id"), QUERY)))
+    decoded = json.loads(base64.urlsafe_b64decode(encode_search_cursor((1, "id"), QUERY)))
     assert "ramen" not in str(decoded)
 
 
@@ -97,7 +100,7 @@ class Repeating:
     """`SearchLedger` that gives some of its hits twice, as one that joins several tables may."""
 
     def __init__(self, hits: Sequence[SearchHit]) -> None:
-        self._hits = newest_hits_first(hits)
+        self._hits = sort_hits_newest_first(hits)
 
     async def search(self, scope: Scope, query: KeywordQuery) -> list[SearchHit]:
         after = query.after
@@ -139,7 +142,7 @@ async def test_pages_are_full_and_no_hit_is_lost_or_shown_twice(
             break
         assert len(page.hits) == limit
         cursor = page.next_cursor
-    assert seen == list(dict.fromkeys(hit.id for hit in newest_hits_first(hits)))
+    assert seen == list(dict.fromkeys(hit.id for hit in sort_hits_newest_first(hits)))
 
 
 async def test_only_memories_that_are_hit_are_counted() -> None:

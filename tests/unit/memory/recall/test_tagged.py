@@ -15,7 +15,7 @@ from madeleine.inference.stems import stem
 from madeleine.memory.keyword_search import KeywordQuery, SearchHit
 from madeleine.memory.model import Memory, RunId
 from madeleine.memory.patrol_records import DiaryEntry, PatrolChanges
-from madeleine.memory.recall.search import MessageSearch, Search
+from madeleine.memory.recall.search import Search, SearchByMessageTags
 from tests.doubles import ADA, BOB
 from tests.doubles_chat import a_message
 from tests.household import Household, household, new_store
@@ -45,7 +45,7 @@ async def said(home: Household, text: str) -> None:
 
 
 async def brought(home: Household, message: str, *, limit: int = 9, include_chat: bool = False) -> list[SearchHit]:
-    return [*await MessageSearch(home.ledger.search, stem)(ADA, message, limit=limit, include_chat=include_chat)]
+    return [*await SearchByMessageTags(home.ledger.search, stem)(ADA, message, limit=limit, include_chat=include_chat)]
 
 
 def texts(hits: list[SearchHit]) -> list[str]:
@@ -115,7 +115,10 @@ async def test_nothing_is_counted_when_a_message_brings_something_to_mind(home: 
 async def test_a_search_for_what_a_message_is_about_counts_what_it_shows(home: Household) -> None:
     [one, other] = await kept(home, "ramen here", "rain")
     search = Search(
-        home.ledger.search, home.ledger.activations, by_message=MessageSearch(home.ledger.search, stem), now=home.clock
+        home.ledger.search,
+        home.ledger.activations,
+        by_message=SearchByMessageTags(home.ledger.search, stem),
+        now=home.clock,
     )
     page = await search.about(ADA, "How was the ramen?", KeywordQuery(terms=()))
     await home.ledger.activations.flush()

@@ -5,11 +5,11 @@ from __future__ import annotations
 from hypothesis import given
 from hypothesis import strategies as st
 
-from madeleine.memory.text.sentences import best_cut
+from madeleine.memory.text.sentences import best_cut_position
 
 
 def after(text: str, most: int) -> str:
-    return text[: best_cut(text, most)]
+    return text[: best_cut_position(text, most)]
 
 
 def test_the_last_paragraph_that_fits_ends_a_part() -> None:
@@ -29,4 +29,4 @@ def test_without_a_paragraph_a_line_ends_it_then_a_sentence_then_a_word_then_any
 
 @given(st.text(st.sampled_from("aB. \n`"), min_size=1), st.integers(1, 40))
 def test_a_part_is_never_empty_nor_too_long(text: str, most: int) -> None:
-    assert 0 < best_cut(text, min(most, len(text))) <= most
+    assert 0 < best_cut_position(text, min(most, len(text))) <= most

@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from madeleine.memory.text.lexicon import LEXICON_FOLDER, lexicon_headers, lexicons_by_script, load_lexicon
+from madeleine.memory.text.lexicon import LEXICON_FOLDER, lexicons_by_script, load_lexicon, load_lexicon_headers
 
 LANGUAGES = ("ar", "de", "en", "es", "fr", "it", "ja", "ko", "nl", "pt", "ru", "zh")
 EVERY_LANGUAGE_HAS = (
@@ -24,7 +24,7 @@ HOSTILE = (
 
 
 def test_there_are_twelve_languages() -> None:
-    assert tuple(lexicon_headers()) == LANGUAGES
+    assert tuple(load_lexicon_headers()) == LANGUAGES
 
 
 @pytest.mark.parametrize("language", LANGUAGES)

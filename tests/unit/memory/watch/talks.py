@@ -11,15 +11,15 @@ from typing import Any
 import numpy as np
 
 from madeleine.memory.chat import ChatRole, NewMessage
-from madeleine.memory.index import CandidatePool, CandidateQuery, PendingVector
+from madeleine.memory.index import AwaitQueryVector, CandidatePool, CandidateQuery
 from madeleine.memory.ingest.store import NewScene, StoreScenes
 from madeleine.memory.language_model import Prompt
 from madeleine.memory.model import Memory, Scene, Scope
 from madeleine.memory.recall.recall import Recall
 from madeleine.memory.recall.selection import RecallQuery
-from madeleine.memory.watch.observe import AgentMemory, Observation, Observe
-from madeleine.memory.watch.remember import Remember, SimilarMemories
-from madeleine.memory.watch.thread import MemoryThread, PollResult, ThreadConfig
+from madeleine.memory.watch.observe import AgentExtractedMemory, Observation, Observe
+from madeleine.memory.watch.remember import Remember, SimilarMemorySearch
+from madeleine.memory.watch.thread import MemoryThread, MemoryThreadConfig, ThreadPollResult
 from madeleine.storage.qdrant.edge import EdgeIndex
 from madeleine.storage.qdrant.schema import IndexFingerprint
 from madeleine.storage.sql.ledger import Ledger, open_ledger
@@ -27,7 +27,7 @@ from tests.doubles import ADA, Clock, WordEmbedder
 from tests.household import NearbyIndex, ScriptedModel, new_store, rows
 
 Said = tuple[ChatRole, str]
-DEFAULT_CONFIG = ThreadConfig()
+DEFAULT_CONFIG = MemoryThreadConfig()
 
 
 def shown(prompt: Prompt) -> list[dict[str, Any]]:
@@ -48,9 +48,9 @@ def copies(prompt: Prompt) -> dict[str, Any]:
 
 
 class NearIndex(NearbyIndex):
-    """What `SimilarMemories` needs, too: all that the being has, with cosines. Opened sooner than the real one."""
+    """What `SimilarMemorySearch` needs, too: all that the being has, with cosines. Opened sooner than the real one."""
 
-    async def candidates(self, scope: Scope, question: CandidateQuery, vector: PendingVector) -> CandidatePool:
+    async def candidates(self, scope: Scope, question: CandidateQuery, vector: AwaitQueryVector) -> CandidatePool:
         found = [point for point in self._points.values() if point.memory.being_id == scope.being_id]
         asked = await vector()
         cosines = [
@@ -68,21 +68,21 @@ class NearIndex(NearbyIndex):
 
 
 class Talks:
-    def __init__(self, path: Path, ledger: Ledger, index: Any, config: ThreadConfig) -> None:
+    def __init__(self, path: Path, ledger: Ledger, index: Any, config: MemoryThreadConfig) -> None:
         self.path = path
         self.ledger = ledger
         self.index = index
         self.clock = Clock()
         self.embedder = WordEmbedder()
         self.store = StoreScenes(ledger.memories, index, self.embedder, now=self.clock)
-        self.similar = SimilarMemories(ledger.recall, index, self.embedder)
+        self.similar = SimilarMemorySearch(ledger.recall, index, self.embedder)
         self.remember = Remember(self.store.store_redacted, ledger.memories, self.similar)
         self.observe = Observe(ledger.conversations, self.remember.agent_memory, now=self.clock)
         self.recall = Recall(ledger.recall, index, self.embedder, ledger.activations, now=self.clock)
         self.thread = self.thread_over(ledger.memories, config)
         self.mind = ScriptedModel(extract=copies)
 
-    def thread_over(self, memories: Any, config: ThreadConfig = DEFAULT_CONFIG) -> MemoryThread:
+    def thread_over(self, memories: Any, config: MemoryThreadConfig = DEFAULT_CONFIG) -> MemoryThread:
         """As after a restart."""
         remember = Remember(self.store.store_redacted, memories, self.similar)
         return MemoryThread(self.ledger.conversations, self.ledger.patrols, remember, now=self.clock, config=config)
@@ -94,16 +94,16 @@ class Talks:
         messages = [NewMessage(role=role, text=text, speaker=speaker if role == "user" else "") for role, text in said]
         await self.observe(scope, Observation(session_id=session, messages=messages, **more))
 
-    async def draw(self, *drawn: AgentMemory, said: Said, session: str = "s", scope: Scope = ADA) -> Any:
+    async def draw(self, *drawn: AgentExtractedMemory, said: Said, session: str = "s", scope: Scope = ADA) -> Any:
         message = NewMessage(role=said[0], text=said[1])
         return await self.observe(scope, Observation(session_id=session, messages=[message], memories=drawn))
 
-    async def poll(self) -> PollResult:
+    async def poll(self) -> ThreadPollResult:
         return await self.thread.poll(self.mind)
 
-    async def poll_all(self) -> PollResult:
+    async def poll_all(self) -> ThreadPollResult:
         """Until nothing more waits."""
-        all_ = PollResult()
+        all_ = ThreadPollResult()
         while True:
             one = await self.poll()
             all_.counts.update(one.counts)
@@ -142,7 +142,7 @@ class Talks:
 
 @asynccontextmanager
 async def talks(
-    templates: Path, tmp_path: Path, config: ThreadConfig = DEFAULT_CONFIG, *, real: bool = False
+    templates: Path, tmp_path: Path, config: MemoryThreadConfig = DEFAULT_CONFIG, *, real: bool = False
 ) -> AsyncIterator[Talks]:
     """`real`: with the real index, which can recall."""
     path = new_store(templates, tmp_path / "memory.db")

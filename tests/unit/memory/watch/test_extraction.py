@@ -18,11 +18,11 @@ from madeleine.memory.watch.extraction import (
     MAX_SHOWN_MESSAGE_CHARS,
     EssenceSchema,
     Extracted,
-    Extraction,
+    ExtractionOutcome,
     ExtractionSchema,
     SnippetLine,
-    check_extraction,
-    extract,
+    check_extraction_answer,
+    extract_memories,
     extraction_prompt,
 )
 from tests.doubles import metered
@@ -47,11 +47,11 @@ def of(*memories: dict[str, Any]) -> ExtractionSchema:
 
 
 def kept(*memories: dict[str, Any]) -> list[Extracted]:
-    return [one.extracted for one in check_extraction(of(*memories), LYON)[0].findings]
+    return [one.extracted for one in check_extraction_answer(of(*memories), LYON)[0].findings]
 
 
 def why_not(*memories: dict[str, Any]) -> tuple[str, ...]:
-    found, _ = check_extraction(of(*memories), LYON)
+    found, _ = check_extraction_answer(of(*memories), LYON)
     assert found.findings == ()
     return found.dropped
 
@@ -60,13 +60,13 @@ def test_essence_emotions_weight_and_lesson_are_kept() -> None:
     """spec T3"""
     one = memory(ESSENCE, 1, emotions=["joy", "nervousness", "pride"], weight=0.8, lesson="Ask about the cats.")
     assert kept(one) == [Extracted(ESSENCE, ("joy", "nervousness", "pride"), 0.8, "Ask about the cats.")]
-    found, complaint = check_extraction(of(one), LYON)
+    found, complaint = check_extraction_answer(of(one), LYON)
     assert [message.text for message in found.findings[0].sources] == ["I moved to Lyon in May, with three cats."]
     assert complaint == ""
 
 
 def test_nothing_may_be_worth_it() -> None:
-    assert check_extraction(of(), LYON) == (Extraction(), "")
+    assert check_extraction_answer(of(), LYON) == (ExtractionOutcome(), "")
 
 
 def test_emotions_are_of_the_taxonomy_each_once_and_three_at_most() -> None:
@@ -113,7 +113,9 @@ def test_an_essence_that_cannot_be_relied_on_is_dropped_with_a_reason(one: dict[
 
 def test_what_rests_on_earlier_messages_alone_was_looked_at_before() -> None:
     old = lines(("user", "I moved to Lyon."), ("assistant", "Nice."), ("user", "My cat Tom hates it."), old=2)
-    found, _ = check_extraction(of(memory("Ada moved to Lyon.", 1), memory("Ada's cat Tom hates Lyon.", 1, 3)), old)
+    found, _ = check_extraction_answer(
+        of(memory("Ada moved to Lyon.", 1), memory("Ada's cat Tom hates Lyon.", 1, 3)), old
+    )
     assert [one.extracted.essence for one in found.findings] == ["Ada's cat Tom hates Lyon."]
     assert found.dropped == ("it rests on no new message",)
 
@@ -125,15 +127,15 @@ def test_a_lesson_that_nobody_said_is_left_out_and_the_rest_kept() -> None:
 
 
 def test_three_at_most_are_kept_of_a_snippet() -> None:
-    found, _ = check_extraction(of(*[memory(ESSENCE)] * 5), LYON)
+    found, _ = check_extraction_answer(of(*[memory(ESSENCE)] * 5), LYON)
     assert len(found.findings) == 3
     assert found.dropped == ("memory 4 is one too many", "memory 5 is one too many")
 
 
-async def ask(answers: list[Callable[[Prompt], Any] | Any]) -> tuple[Extraction, ScriptedModel]:
+async def ask(answers: list[Callable[[Prompt], Any] | Any]) -> tuple[ExtractionOutcome, ScriptedModel]:
     left = list(answers)
     mind = ScriptedModel(extract=lambda prompt: left.pop(0))
-    return await extract(metered(mind), LYON), mind
+    return await extract_memories(metered(mind), LYON), mind
 
 
 async def test_of_an_answer_that_cannot_be_used_the_model_is_told_once() -> None:
@@ -198,7 +200,7 @@ def test_of_a_long_message_beginning_and_end_are_shown() -> None:
     )
 )
 def test_whatever_is_answered_only_what_is_sound_counts(one: EssenceSchema) -> None:
-    found, _ = check_extraction(ExtractionSchema(memories=[one]), LYON)
+    found, _ = check_extraction_answer(ExtractionSchema(memories=[one]), LYON)
     for each in found.findings:
         assert 0 < len(each.extracted.essence) <= MAX_ESSENCE_CHARS
         assert 0.1 <= each.extracted.weight <= 1

@@ -10,7 +10,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from madeleine.memory.watch.exports import array_elements
+from madeleine.memory.watch.exports import iterate_json_array
 
 ANYTHING = st.recursive(
     st.none() | st.booleans() | st.integers() | st.floats(allow_nan=False, allow_infinity=False) | st.text(max_size=5),
@@ -28,12 +28,12 @@ def test_it_gives_what_json_gives_however_it_is_cut(
     values: list[Any], size: int, indent: int | None, escaped: bool
 ) -> None:
     text = json.dumps(values, indent=indent, ensure_ascii=escaped)
-    assert list(array_elements(pieces(text, size))) == values
+    assert list(iterate_json_array(pieces(text, size))) == values
 
 
 @given(st.dictionaries(st.text(max_size=3), ANYTHING, max_size=3), st.integers(1, 40))
 def test_an_object_alone_is_its_own_element(value: dict[str, Any], size: int) -> None:
-    assert list(array_elements(pieces(f" {json.dumps(value)}\n", size))) == [value]
+    assert list(iterate_json_array(pieces(f" {json.dumps(value)}\n", size))) == [value]
 
 
 @pytest.mark.parametrize("size", [1, 7, 1000])
@@ -51,7 +51,7 @@ def test_an_object_alone_is_its_own_element(value: dict[str, Any], size: int) ->
 def test_where_it_cannot_be_read_that_is_said_after_what_came_before(
     text: str, before: int, said: str, size: int
 ) -> None:
-    found = array_elements(pieces(text, size))
+    found = iterate_json_array(pieces(text, size))
     for _ in range(before):
         next(found)
     with pytest.raises(ValueError, match=f"^{said}.* after [0-9,]+ characters$"):
@@ -60,7 +60,7 @@ def test_where_it_cannot_be_read_that_is_said_after_what_came_before(
 
 def test_what_is_nested_without_end_is_refused() -> None:
     with pytest.raises(ValueError, match="nested too deeply"):
-        list(array_elements(["[" + "[" * 200_000]))
+        list(iterate_json_array(["[" + "[" * 200_000]))
 
 
 def test_damage_is_found_before_the_rest_is_read() -> None:
@@ -69,4 +69,4 @@ def test_damage_is_found_before_the_rest_is_read() -> None:
         raise AssertionError("it was read on")
 
     with pytest.raises(ValueError, match="damaged"):
-        next(array_elements(chunks()))
+        next(iterate_json_array(chunks()))

@@ -14,7 +14,7 @@ from madeleine.memory.errors import InvalidInput
 from madeleine.memory.ingest.store import Stored
 from madeleine.memory.model import Scope
 from madeleine.memory.watch.extraction import Extracted
-from madeleine.memory.watch.observe import AgentMemory, Observation, ObservationResult, Observe
+from madeleine.memory.watch.observe import AgentExtractedMemory, Observation, ObservationResult, Observe
 from tests.doubles import ADA, NOW, Clock, a_memory
 from tests.doubles_chat import FakeChat
 
@@ -89,7 +89,7 @@ async def test_without_messages_only_the_last_key_is_told(room: Room) -> None:
 
 
 async def test_a_call_that_is_made_again_keeps_nothing_twice(room: Room) -> None:
-    drawn = [AgentMemory(HARBOUR)]
+    drawn = [AgentExtractedMemory(HARBOUR)]
     first = await room(user("a"), user("b", key="k"), request="r1", memories=drawn)
     again = await room(user("a"), user("b", key="k"), request="r1", memories=drawn)
     assert await room.texts() == ["a", "b"]
@@ -102,7 +102,7 @@ async def test_a_call_that_is_made_again_keeps_nothing_twice(room: Room) -> None
 async def test_secrets_never_reach_the_ledger(room: Room) -> None:
     """Those of a memory are taken out where it is stored (`test_remember`), and counted here."""
     secret = f"my token is {TOKEN}"
-    drawn = AgentMemory(HARBOUR)
+    drawn = AgentExtractedMemory(HARBOUR)
     found = await room(user(secret, speaker=secret), title=secret, interface=secret, memories=[drawn])
     assert found.redacted == {"github token": 4, "a memory's secret": 1}
     [session] = await room.chat.sessions(ADA, limit=9)
@@ -131,9 +131,9 @@ async def test_what_an_agent_drew_is_of_the_messages_that_it_names(room: Room) -
         user("one", key="k1"),
         user("three"),
         memories=[
-            AgentMemory(Extracted("of all", (), 0.1)),
-            AgentMemory(Extracted("of two", (), 0.2), ("k0", 2, "k0")),
-            AgentMemory(Extracted("of a known one", (), 0.3), (1,)),
+            AgentExtractedMemory(Extracted("of all", (), 0.1)),
+            AgentExtractedMemory(Extracted("of two", (), 0.2), ("k0", 2, "k0")),
+            AgentExtractedMemory(Extracted("of a known one", (), 0.3), (1,)),
         ],
     )
     assert room.remembered.calls == [
@@ -144,7 +144,7 @@ async def test_what_an_agent_drew_is_of_the_messages_that_it_names(room: Room) -
 async def test_what_was_forgotten_is_no_source(room: Room) -> None:
     found = await room(user("secret", key="k0"))
     room.chat.erase(ADA, [found.new[0].id])
-    again = await room(user("secret", key="k0"), user("other"), memories=[AgentMemory(HARBOUR)])
+    again = await room(user("secret", key="k0"), user("other"), memories=[AgentExtractedMemory(HARBOUR)])
     assert (again.known, await room.texts()) == (1, ["other"])
     assert room.remembered.calls == [(HARBOUR.essence, ["other"], "")]
 
@@ -154,32 +154,32 @@ async def test_nothing_is_stored_of_what_is_of_forgotten_messages_alone(room: Ro
     found = await room(*said)
     room.chat.erase(ADA, [found.new[0].id])
     drawn = [
-        AgentMemory(HARBOUR, ("k0",)),
-        AgentMemory(HARBOUR, (0,)),
-        AgentMemory(Extracted("It rains.", (), 0.5), ("k0", 1)),
+        AgentExtractedMemory(HARBOUR, ("k0",)),
+        AgentExtractedMemory(HARBOUR, (0,)),
+        AgentExtractedMemory(Extracted("It rains.", (), 0.5), ("k0", 1)),
     ]
     again = await room(*said, memories=drawn)
     assert room.remembered.calls == [("It rains.", ["other"], "")]
     assert [one and one.memory.scene.action for one in again.memories] == [None, None, "It rains."]
-    assert (await room(said[0], memories=[AgentMemory(HARBOUR)])).memories == (None,)
+    assert (await room(said[0], memories=[AgentExtractedMemory(HARBOUR)])).memories == (None,)
     assert len(room.remembered.calls) == 1
 
 
 @pytest.mark.parametrize("place", [1, -1])
 async def test_a_place_that_the_call_has_not_is_refused_before_anything_is_kept(room: Room, place: int) -> None:
     with pytest.raises(InvalidInput, match="which has 1, counted from 0"):
-        await room(user("a"), memories=[AgentMemory(HARBOUR, (place,))])
+        await room(user("a"), memories=[AgentExtractedMemory(HARBOUR, (place,))])
     assert await room.texts() == []
 
 
 async def test_a_key_that_the_session_has_not_is_refused(room: Room) -> None:
     with pytest.raises(InvalidInput, match="no message with the key 'k9'"):
-        await room(user("a"), memories=[AgentMemory(HARBOUR, (0, "k9"))])
+        await room(user("a"), memories=[AgentExtractedMemory(HARBOUR, (0, "k9"))])
     assert room.remembered.calls == []
 
 
 async def test_what_the_agent_has_looked_at_the_thread_need_not(room: Room) -> None:
-    await room(user("a"), memories=[AgentMemory(HARBOUR)])
+    await room(user("a"), memories=[AgentExtractedMemory(HARBOUR)])
     assert await room.chat.unwatched_sessions(now=NOW, limit=9) == []
     await room(user("b"))
     assert [one.watched for one in await room.chat.unwatched_sessions(now=NOW, limit=9)] == [1]
@@ -188,7 +188,9 @@ async def test_what_the_agent_has_looked_at_the_thread_need_not(room: Room) -> N
 async def test_where_nothing_can_be_remembered_what_was_drawn_is_refused(room: Room) -> None:
     only_keeps = Observe(room.chat, now=Clock())
     with pytest.raises(InvalidInput, match="Nothing was stored"):
-        await only_keeps(ADA, Observation(session_id="s", messages=[user("a")], memories=[AgentMemory(HARBOUR)]))
+        await only_keeps(
+            ADA, Observation(session_id="s", messages=[user("a")], memories=[AgentExtractedMemory(HARBOUR)])
+        )
     assert await room.texts() == []
 
 
@@ -203,7 +205,7 @@ async def test_a_caller_who_goes_away_leaves_nothing_half_done(room: Room) -> No
 
     slow = Slow()
     observe = Observe(room.chat, slow, now=Clock())
-    seen = Observation(session_id="s", messages=[user("a")], memories=[AgentMemory(HARBOUR)])
+    seen = Observation(session_id="s", messages=[user("a")], memories=[AgentExtractedMemory(HARBOUR)])
     caller = asyncio.create_task(observe(ADA, seen))
     await reached.wait()
     [inner] = [task for task in asyncio.all_tasks() if "_store" in repr(task)]

@@ -11,8 +11,8 @@ from typing import Any
 import pytest
 
 from madeleine.memory.chat import Message
-from madeleine.memory.watch.extraction import Extracted, Finding
-from madeleine.memory.watch.observe import AgentMemory
+from madeleine.memory.watch.extraction import Extracted, SourcedMemory
+from madeleine.memory.watch.observe import AgentExtractedMemory
 from madeleine.memory.watch.remember import RememberResult
 from tests.doubles import ADA, BOB
 from tests.unit.memory.watch.talks import Said, Talks, talks
@@ -34,7 +34,7 @@ async def messages(home: Talks, *said: Said, session: str = "s", scope: Any = AD
 
 async def remember(home: Talks, extracted: Extracted, sources: list[Message], **more: Any) -> RememberResult:
     fields: dict[str, Any] = {"session_id": "s", "tool": "thread", "scope": ADA} | more
-    [found] = await home.remember(fields.pop("scope"), [Finding(extracted, tuple(sources))], **fields)
+    [found] = await home.remember(fields.pop("scope"), [SourcedMemory(extracted, tuple(sources))], **fields)
     return found
 
 
@@ -119,7 +119,7 @@ async def test_secrets_are_redacted(home: Talks) -> None:
 async def test_secrets_in_a_memory_of_an_agent_are_redacted_and_counted(home: Talks) -> None:
     token = "ghp_" + "a1B2" * 9
     secret = f"my token is {token}"
-    observed = await home.draw(AgentMemory(Extracted(secret, (), 0.5, secret)), said=SAID)
+    observed = await home.draw(AgentExtractedMemory(Extracted(secret, (), 0.5, secret)), said=SAID)
     assert observed.redacted == {"github token": 2}
     [kept] = await home.kept()
     assert kept.scene.action == kept.lesson == "my token is [redacted: github token]"
@@ -140,7 +140,11 @@ async def test_two_that_say_the_same_at_once_become_one(home: Talks) -> None:
     same = Extracted(LYON.essence, LYON.emotions, 0.5, LYON.lesson)
     other = Extracted("Ada's cats are called Tom and Rosa.", (), 0.5)
     outcome = await home.remember(
-        ADA, [Finding(one, history) for one in (LYON, same, other)], session_id="s", tool="thread", keys=["a", "b", "c"]
+        ADA,
+        [SourcedMemory(one, history) for one in (LYON, same, other)],
+        session_id="s",
+        tool="thread",
+        keys=["a", "b", "c"],
     )
     assert [one.outcome for one in outcome] == ["stored", "reinforced", "stored"]
     assert len(await home.kept()) == 2
@@ -158,9 +162,11 @@ async def test_without_the_embedding_model_it_goes_by_words(home: Talks) -> None
 
 async def test_what_an_agent_drew_is_kept_as_the_thread_would(home: Talks) -> None:
     """spec T4"""
-    seen = await home.draw(AgentMemory(LYON), said=SAID)
+    seen = await home.draw(AgentExtractedMemory(LYON), said=SAID)
     assert [one.status for one in seen.memories] == ["stored"]
-    again = await home.draw(AgentMemory(Extracted("Ada moved to Lyon in May.", (), 0.3)), said=SAID, session="t")
+    again = await home.draw(
+        AgentExtractedMemory(Extracted("Ada moved to Lyon in May.", (), 0.3)), said=SAID, session="t"
+    )
     assert [(one.status, one.repeated) for one in again.memories] == [("reinforced", False)]
     [kept] = await home.kept()
     assert (kept.provenance.tool, kept.access_count) == ("observe", 1)
@@ -169,7 +175,7 @@ async def test_what_an_agent_drew_is_kept_as_the_thread_would(home: Talks) -> No
 
 async def test_an_agent_that_draws_from_what_it_recalled_adds_nothing(home: Talks) -> None:
     [old, other] = await home.keep(LYON.essence, "We shared ramen at the counter, and it rained all night.")
-    drawn = [AgentMemory(Extracted(text, (), 0.5)) for text in (
+    drawn = [AgentExtractedMemory(Extracted(text, (), 0.5)) for text in (
         LYON.essence,
         "The user moved to Lyon in May with two cats.",
         f"{LYON.essence} We shared ramen at the counter.",
@@ -184,6 +190,8 @@ async def test_a_dead_memory_told_by_the_assistant_is_not_stored_again(home: Tal
     [old] = await home.keep(LYON.essence)
     with sqlite3.connect(home.path) as connection:
         connection.execute("UPDATE memories SET status = 'dead'")
-    seen = await home.draw(AgentMemory(LYON), said=("assistant", "You once moved to Lyon in May with your two cats."))
+    seen = await home.draw(
+        AgentExtractedMemory(LYON), said=("assistant", "You once moved to Lyon in May with your two cats.")
+    )
     assert [one.memory.id for one in seen.memories] == [old.id]
     assert len(await home.kept()) == 1

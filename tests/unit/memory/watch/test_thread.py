@@ -13,9 +13,9 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from madeleine.memory.chat import ChatRole
-from madeleine.memory.rules.prompting import fragments, memory_block_text
-from madeleine.memory.watch.snippets import SNIPPET_MESSAGES
-from madeleine.memory.watch.thread import MemoryThread, ThreadConfig
+from madeleine.memory.rules.prompting import fragments, render_memory_block
+from madeleine.memory.watch.snippets import MAX_SNIPPET_MESSAGES
+from madeleine.memory.watch.thread import MemoryThread, MemoryThreadConfig
 from tests.doubles import ADA, BOB, Clock
 from tests.doubles_chat import FakeChat, a_message
 from tests.household import ScriptedModel, rows
@@ -51,7 +51,7 @@ async def test_the_last_six_messages_are_shown_and_no_more(home: Talks) -> None:
     first, second = ([line["text"] for line in shown(prompt)] for prompt in home.mind.prompts)
     assert first == [text for _, text in talk[:6]]
     assert second == [*(text for _, text in talk[2:]), NICE[1]]
-    assert len(second) == SNIPPET_MESSAGES
+    assert len(second) == MAX_SNIPPET_MESSAGES
 
 
 async def test_no_exchange_is_shown_twice_as_new(home: Talks) -> None:
@@ -76,7 +76,7 @@ async def test_a_long_conversation_is_walked_through_in_windows_that_end_with_an
     new = [[line["text"] for line in shown(prompt) if line.get("new")] for prompt in home.mind.prompts]
     assert [text for part in new for text in part] == [text for _, text in said], "each once, in order"
     assert all(part[-1] in ("Noted.", "And more.") for part in new)
-    assert max(map(len, new)) <= SNIPPET_MESSAGES
+    assert max(map(len, new)) <= MAX_SNIPPET_MESSAGES
     assert result.counts["read"] == len(new) == 3
     assert home.waits() == []
 
@@ -190,7 +190,7 @@ async def test_every_message_is_new_in_one_snippet_and_one_only(talk: list[list[
 
     class Looking(MemoryThread):
         async def _lines(self, scope: Any, snippet: Any) -> Any:
-            assert [message.position for message in snippet.shown] == list(range(snippet.end))[-SNIPPET_MESSAGES:]
+            assert [message.position for message in snippet.shown] == list(range(snippet.end))[-MAX_SNIPPET_MESSAGES:]
             looked.append((snippet.start, snippet.end, [message.position for message in snippet.new]))
             return []
 
@@ -210,7 +210,7 @@ async def test_every_message_is_new_in_one_snippet_and_one_only(talk: list[list[
     while (await thread.poll(ScriptedModel())).more:
         pass
     assert [position for _, _, new in looked for position in new] == list(range(total))
-    assert all(0 < end - start <= SNIPPET_MESSAGES for start, end, _ in looked)
+    assert all(0 < end - start <= MAX_SNIPPET_MESSAGES for start, end, _ in looked)
     assert await chat.unwatched_sessions(now=clock(), limit=9) == []
 
 
@@ -227,7 +227,7 @@ async def replays(home: Talks) -> list[str]:
     """What recall shows of them, in each format, tagged and bare, and as an agent says it."""
     kept = await home.keep(*REMEMBERED, feeling="glad of it", lesson="Bring an umbrella.")
     shown_as = fragments(kept, random.Random(3))
-    block = memory_block_text(kept)
+    block = render_memory_block(kept)
     bare = shown_as.removeprefix("<recall>").removesuffix("</recall>")
     return [
         shown_as,
@@ -295,7 +295,7 @@ async def test_looking_leaves_no_trace_in_what_is_remembered(home: Talks) -> Non
 
 @pytest.fixture
 async def recorder(templates: Path, tmp_path: Path) -> AsyncIterator[Talks]:
-    async with talks(templates, tmp_path, ThreadConfig(records=True)) as found:
+    async with talks(templates, tmp_path, MemoryThreadConfig(records=True)) as found:
         yield found
 
 

@@ -14,8 +14,13 @@ import pytest
 from madeleine.memory.errors import IndexUnavailable, LanguageModelUnavailable, StorageFull, UnusableAnswer
 from madeleine.memory.language_model import Prompt
 from madeleine.memory.watch.extraction import Extracted
-from madeleine.memory.watch.observe import AgentMemory
-from madeleine.memory.watch.thread import BUDGET_PAUSE, MAX_FAILURES, MAX_UNUSABLE_ANSWERS, ThreadConfig
+from madeleine.memory.watch.observe import AgentExtractedMemory
+from madeleine.memory.watch.thread import (
+    MAX_READING_FAILURES,
+    MAX_UNUSABLE_ANSWERS_PER_SNIPPET,
+    SPENT_BUDGET_PAUSE,
+    MemoryThreadConfig,
+)
 from tests.doubles import ADA, BOB
 from tests.household import rows
 from tests.unit.memory.watch.talks import Said, Talks, copies, memory, shown, talks
@@ -78,12 +83,12 @@ async def test_answers_that_cannot_be_used_are_asked_for_again_and_then_left(
 ) -> None:
     home.answers(useless)
     await home.say(LYON, NICE)
-    for _ in range(MAX_UNUSABLE_ANSWERS):
+    for _ in range(MAX_UNUSABLE_ANSWERS_PER_SNIPPET):
         assert home.waits() == [("s", 0, 2)]
         await home.poll()
         assert (await home.poll()).counts["asked"] == 0, "not in a loop"
         home.clock.advance(timedelta(hours=1))
-    assert home.mind.asked("extract") == MAX_UNUSABLE_ANSWERS
+    assert home.mind.asked("extract") == MAX_UNUSABLE_ANSWERS_PER_SNIPPET
     assert home.waits() == []
     assert "are skipped" in caplog.text
     assert "Lyon" not in caplog.text
@@ -95,7 +100,7 @@ async def test_answers_that_cannot_be_used_are_asked_for_again_and_then_left(
 async def test_across_restarts_a_hopeless_snippet_is_left_too(home: Talks) -> None:
     home.answers(useless)
     await home.say(LYON, NICE)
-    for _ in range(MAX_FAILURES):
+    for _ in range(MAX_READING_FAILURES):
         home.thread = home.thread_over(home.ledger.memories)
         await home.poll()
         assert home.waits() == [("s", 0, 2)]
@@ -108,7 +113,7 @@ async def test_across_restarts_a_hopeless_snippet_is_left_too(home: Talks) -> No
 async def test_what_fails_again_and_again_is_left(home: Talks, caplog: pytest.LogCaptureFixture) -> None:
     home.answers(broken)
     await home.say(LYON, NICE)
-    for _ in range(MAX_FAILURES):
+    for _ in range(MAX_READING_FAILURES):
         await home.poll()
         assert home.waits() == [("s", 0, 2)]
         home.clock.advance(timedelta(hours=1))
@@ -208,7 +213,7 @@ async def test_a_turn_that_dies_after_storing_doubles_nothing_whatever_the_model
 
 async def test_what_an_agent_drew_from_is_not_looked_at_though_something_earlier_waits(home: Talks) -> None:
     await home.say(BOSS)
-    await home.draw(AgentMemory(Extracted("They live in Lyon.", (), 0.5)), said=LYON)
+    await home.draw(AgentExtractedMemory(Extracted("They live in Lyon.", (), 0.5)), said=LYON)
     await home.say(NICE)
     await home.poll()
     assert [(line["text"], line.get("new", False)) for line in shown(home.mind.prompts[0])] == [
@@ -233,14 +238,14 @@ async def test_what_it_may_spend_in_a_day_is_not_exceeded_across_restarts(
     templates: Path, tmp_path: Path, caplog: pytest.LogCaptureFixture
 ) -> None:
     """spec O10. Each answer costs a hundred; what it may cost at most is between 1,600 and 1,700."""
-    async with talks(templates, tmp_path, ThreadConfig(token_budget=1_950)) as home:
+    async with talks(templates, tmp_path, MemoryThreadConfig(token_budget=1_950)) as home:
         for number in range(6):
             await home.say(LYON if number % 2 else BOSS, NICE, session=f"s{number}")
         await home.poll_all()
         spent = home.mind.asked("extract")
         assert spent in (3, 4)
         home.thread = home.thread_over(home.ledger.memories, home.thread.config)
-        home.clock.advance(BUDGET_PAUSE)
+        home.clock.advance(SPENT_BUDGET_PAUSE)
         await home.poll_all()
         assert home.mind.asked("extract") == spent
         warned = [record.getMessage() for record in caplog.records if record.levelno == logging.WARNING]
@@ -258,7 +263,7 @@ async def test_what_it_may_spend_in_a_day_is_not_exceeded_across_restarts(
 async def test_a_question_that_the_budget_never_reaches_for_keeps_no_other_waiting(
     templates: Path, tmp_path: Path, caplog: pytest.LogCaptureFixture
 ) -> None:
-    async with talks(templates, tmp_path, ThreadConfig(token_budget=1_950)) as home:
+    async with talks(templates, tmp_path, MemoryThreadConfig(token_budget=1_950)) as home:
         await home.say(("user", "I moved to Lyon. " + "It rained there all day long. " * 90), NICE, session="long")
         home.clock.advance(timedelta(seconds=1))
         await home.say(BOSS, NICE, session="short", scope=BOB)
@@ -269,5 +274,5 @@ async def test_a_question_that_the_budget_never_reaches_for_keeps_no_other_waiti
         [said] = [record.getMessage() for record in caplog.records if record.levelno == logging.WARNING]
         assert "and the daily budget is 1950" in said
         assert (await home.poll()).counts == {}, "it is not looked at without end"
-        home.clock.advance(BUDGET_PAUSE)
+        home.clock.advance(SPENT_BUDGET_PAUSE)
         assert (await home.poll()).counts == {"read": 1, "waiting": 1}

@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 from madeleine.memory.rules.storing.secrets import redact_secrets
-from madeleine.memory.watch.transcripts import TranscriptMessage, new_prompt, read_transcript, spoken_prompt
+from madeleine.memory.watch.transcripts import TranscriptMessage, new_prompt, prompt_as_in_transcript, read_transcript
 
 AT = "2026-03-01T12:00:00.000Z"
 
@@ -81,7 +81,7 @@ def test_a_prompt_has_its_key_before_it_is_written_and_the_same_one_afterwards()
     written: list[bytes] = []
     keys = []
     for uuid, text in (("u1", "go on"), ("u2", "stop"), ("u3", "go on")):
-        new = new_prompt(read_transcript(written), spoken_prompt(f" {text}\n"), "")
+        new = new_prompt(read_transcript(written), prompt_as_in_transcript(f" {text}\n"), "")
         assert new is not None
         keys.append(new.key)
         written.append(line("user", text, uuid))
@@ -117,4 +117,4 @@ def test_a_prompt_that_is_written_already_is_not_taken_for_another() -> None:
     ],
 )  # fmt: skip
 def test_commands_are_not_said_to_the_assistant(prompt: str, told: str) -> None:
-    assert spoken_prompt(prompt) == told
+    assert prompt_as_in_transcript(prompt) == told

@@ -14,7 +14,7 @@ from pydantic import ValidationError
 from madeleine.memory.errors import UnusableAnswer
 from madeleine.memory.language_model import CallCost, Rejected
 from madeleine.memory.model import MemoryId, RunId
-from madeleine.patrol.context import PatrolContext, PatrolServices
+from madeleine.patrol.context import PatrolRunContext, PatrolServices
 from madeleine.patrol.deciding.answers import Decision, Resolution
 from madeleine.patrol.deciding.consolidate import Consolidation, MemoryMerge
 from madeleine.patrol.deciding.requests import (
@@ -26,10 +26,10 @@ from madeleine.patrol.deciding.requests import (
     agent_request,
     decision_prompt,
 )
-from madeleine.patrol.deciding.resolution import DECISION_TYPES, ask_model_to_decide
-from madeleine.patrol.deciding.split import ClusterSplit, NewCluster
-from madeleine.patrol.deciding.summaries_and_diary import DiaryAnswer, SessionSummary
-from madeleine.patrol.steps.assign import choose_roots, classification_prompt, classify_actions
+from madeleine.patrol.deciding.resolution import DECISION_HANDLERS, ask_model_to_decide
+from madeleine.patrol.deciding.split import ClusterSplitAnswer, ClusterSplitPart
+from madeleine.patrol.deciding.summaries_and_diary import DiaryAnswer, SessionSummaryAnswer
+from madeleine.patrol.steps.assign import choose_roots_with_model, classify_actions, root_classification_prompt
 from tests.doubles import ADA, NOW, FakeWordStatistics, WordEmbedder, a_memory, at_cosine, metered
 from tests.fakes.patrol_ledger import FakePatrolLedger
 from tests.unit.patrol.deciding.request_fixtures import ScriptedLanguage, request_of
@@ -45,13 +45,13 @@ ANSWERS: dict[DecisionKind, tuple[dict[str, Any], Resolution]] = {
     ),
     "split": (
         {"parts": [{"name": "Ramen", "memories": [1, 12]}]},
-        ClusterSplit((NewCluster("Ramen", (IDS[0], IDS[11])),)),
+        ClusterSplitAnswer((ClusterSplitPart("Ramen", (IDS[0], IDS[11])),)),
     ),
     "diary": (
         {"diary": "a\nb\nc", "think_md": ["one", "two", "three"]},
         DiaryAnswer("a\nb\nc", ("one", "two", "three")),
     ),
-    "compress": ({"summary": "Ada rents."}, SessionSummary("Ada rents.")),
+    "compress": ({"summary": "Ada rents."}, SessionSummaryAnswer("Ada rents.")),
 }
 
 
@@ -128,7 +128,7 @@ def test_two_texts_of_a_memory_cannot_form_a_tag() -> None:
     assert '"<"' not in decision_prompt(request_of("consolidate", [hostile])).text
 
 
-@pytest.mark.parametrize("shape", [decision.answer_type.schema for decision in DECISION_TYPES.values()])
+@pytest.mark.parametrize("shape", [decision.answer_type.schema for decision in DECISION_HANDLERS.values()])
 def test_the_schemas_hold_only_what_structured_outputs_know(shape: Any) -> None:
     schema = shape.model_json_schema()
     objects = [schema, *schema.get("$defs", {}).values()]
@@ -191,9 +191,9 @@ async def test_actions_are_classified_fifty_at_a_time_by_a_small_model() -> None
         ledger=FakePatrolLedger(), words=FakeWordStatistics(), embedder=WordEmbedder(), now=lambda: NOW
     )
     memories = [a_memory("ramen") for _ in range(101)]
-    context = PatrolContext(services, ADA, RunId("run"), language)
+    context = PatrolRunContext(services, ADA, RunId("run"), language)
     context.begin_step()
-    result = await choose_roots(context, memories, {memories[0].content_hash: at_cosine(1.0, 8, 1)})
+    result = await choose_roots_with_model(context, memories, {memories[0].content_hash: at_cosine(1.0, 8, 1)})
     assert list(result.values()) == ["Private"] * 50 + ["Business"] * 50 + ["Private"]
     assert {(prompt.size, prompt.purpose) for prompt in language.prompts} == {("small", "classify")}
 
@@ -208,7 +208,7 @@ async def test_a_classification_with_other_numbers_is_rejected_twice(numbers: li
 
 @given(st.lists(WILD, max_size=5))
 def test_no_action_can_end_the_block_that_it_stands_in(actions: list[str]) -> None:
-    prompt = classification_prompt(actions).text
+    prompt = root_classification_prompt(actions).text
     assert re.findall(r"</?\s*memory\s*>", prompt) == ["<memory>", "</memory>"]
 
 
@@ -224,7 +224,7 @@ def test_the_example_that_the_agent_is_shown_is_a_decision_that_is_accepted(kind
     for id_ in IDS[2:4] if kind == "split" else (IDS[0], IDS[1], IDS[2]):
         text = text.replace("<memory id>", id_, 1)
     offer = request_of(kind, MEMORIES)
-    answer = DECISION_TYPES[kind].answer_type.from_decision(Decision.model_validate(json.loads(text)))
+    answer = DECISION_HANDLERS[kind].answer_type.from_decision(Decision.model_validate(json.loads(text)))
     assert not isinstance(answer, Rejected)
     assert not isinstance(answer.against_request(offer), Rejected)
 
@@ -254,15 +254,15 @@ def decision(**fields: Any) -> Decision:
 )
 def test_a_field_of_another_kind_is_refused(kind: DecisionKind, fields: dict[str, Any]) -> None:
     """ruling 10: "nothing else is touched"."""
-    result = DECISION_TYPES[kind].answer_type.from_decision(decision(**fields))
+    result = DECISION_HANDLERS[kind].answer_type.from_decision(decision(**fields))
     assert isinstance(result, Rejected)
     assert f"is to {kind}" in result.reason
     assert "leave out" in result.reason
 
 
 def test_the_offer_alone_says_that_nothing_is_to_change() -> None:
-    assert DECISION_TYPES["consolidate"].answer_type.from_decision(decision()) == Consolidation()
-    assert DECISION_TYPES["split"].answer_type.from_decision(decision()) == ClusterSplit()
+    assert DECISION_HANDLERS["consolidate"].answer_type.from_decision(decision()) == Consolidation()
+    assert DECISION_HANDLERS["split"].answer_type.from_decision(decision()) == ClusterSplitAnswer()
 
 
 @pytest.mark.parametrize(

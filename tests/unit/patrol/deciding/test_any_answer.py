@@ -10,11 +10,11 @@ from hypothesis import strategies as st
 
 from madeleine.memory.language_model import Rejected
 from madeleine.memory.model import LIVING, ClusterId, Memory, MemoryId
-from madeleine.memory.rules.dynamics.importance import MIN_LIVING_IMPORTANCE, effective_importance
+from madeleine.memory.rules.dynamics.importance import MAX_DYING_IMPORTANCE, effective_importance
 from madeleine.patrol.deciding.answers import CheckedAnswer, RequestState
 from madeleine.patrol.deciding.consolidate import Consolidation, MemoryMerge, changed_memories
 from madeleine.patrol.deciding.requests import DecisionKind, DecisionRequest
-from madeleine.patrol.deciding.split import ClusterSplit, NewCluster
+from madeleine.patrol.deciding.split import ClusterSplitAnswer, ClusterSplitPart
 from tests.doubles import a_memory
 from tests.unit.patrol.deciding.request_fixtures import HOME, checked, current_of, request_of
 
@@ -47,11 +47,11 @@ def consolidations(draw: st.DrawFn, offer: DecisionRequest) -> Consolidation:
 
 
 @st.composite
-def splits(draw: st.DrawFn, offer: DecisionRequest) -> ClusterSplit:
+def splits(draw: st.DrawFn, offer: DecisionRequest) -> ClusterSplitAnswer:
     names = draw(st.permutations(["Ramen", "Trains", "Cats"]))
     result = heaps(draw, [memory.id for memory in offer.memories], 3)
-    return ClusterSplit(
-        tuple(NewCluster(name, heap) for name, heap in zip(names, result, strict=False) if len(heap) != 1)
+    return ClusterSplitAnswer(
+        tuple(ClusterSplitPart(name, heap) for name, heap in zip(names, result, strict=False) if len(heap) != 1)
     )
 
 
@@ -133,7 +133,7 @@ def test_any_consolidation_keeps_the_rules_of_step_4(data: st.DataObject) -> Non
             assert memory.reactivation_count == 0
             if memory.absorbed_into is None:
                 assert was.status == "dying"
-                assert effective_importance(was.importance, was.session_count) <= MIN_LIVING_IMPORTANCE
+                assert effective_importance(was.importance, was.session_count) <= MAX_DYING_IMPORTANCE
             else:
                 assert after[memory.absorbed_into].status in LIVING
     # Reactivations are passed on, but for those of memories that were made dead.
@@ -151,7 +151,7 @@ def test_any_split_keeps_the_rules_of_step_6(data: st.DataObject) -> None:
     result = checked(answer, offer, present)
     if isinstance(result, Rejected):
         return
-    assert isinstance(result.answer, ClusterSplit)
+    assert isinstance(result.answer, ClusterSplitAnswer)
     moved = [id_ for part in result.answer.parts for id_ in part.memories]
     assert len(set(moved)) == len(moved)
     assert set(moved) <= {memory.id for memory in offer.memories}

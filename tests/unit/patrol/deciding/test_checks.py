@@ -11,8 +11,8 @@ from madeleine.memory.model import ClusterId, Memory, MemoryId
 from madeleine.patrol.deciding.answers import CheckedAnswer, RequestState, Resolution
 from madeleine.patrol.deciding.consolidate import Consolidation, MemoryMerge
 from madeleine.patrol.deciding.requests import DecisionRequest
-from madeleine.patrol.deciding.split import ClusterSplit, NewCluster
-from madeleine.patrol.deciding.summaries_and_diary import DiaryAnswer, SessionSummary
+from madeleine.patrol.deciding.split import ClusterSplitAnswer, ClusterSplitPart
+from madeleine.patrol.deciding.summaries_and_diary import DiaryAnswer, SessionSummaryAnswer
 from tests.doubles import a_memory
 from tests.unit.patrol.deciding.request_fixtures import HOME, checked, current_of, request_of
 
@@ -86,8 +86,8 @@ def test_a_refusal_names_what_is_wrong_all_at_once_up_to_five() -> None:
 
 
 def test_an_answer_to_another_kind_of_offer_is_refused() -> None:
-    assert "to consolidate" in refusal(ClusterSplit(), request_of("consolidate", FOUR))
-    assert "to diary" in refusal(SessionSummary("x"), request_of("diary", FOUR))
+    assert "to consolidate" in refusal(ClusterSplitAnswer(), request_of("consolidate", FOUR))
+    assert "to diary" in refusal(SessionSummaryAnswer("x"), request_of("diary", FOUR))
 
 
 # --- ❹, the memories now ----------------------------------------------------------------------------------------
@@ -159,8 +159,8 @@ def test_nothing_that_is_recalled_disappears_behind_a_summary() -> None:
 TWELVE = [home(name) for name in "ABCDEFGHIJKL"]
 
 
-def split(*parts: tuple[str, str]) -> ClusterSplit:
-    return ClusterSplit(tuple(NewCluster(name, ids(members)) for name, members in parts))
+def split(*parts: tuple[str, str]) -> ClusterSplitAnswer:
+    return ClusterSplitAnswer(tuple(ClusterSplitPart(name, ids(members)) for name, members in parts))
 
 
 def test_a_split_that_keeps_the_rules_counts_with_tidy_names() -> None:
@@ -172,7 +172,9 @@ def test_a_split_that_keeps_the_rules_counts_with_tidy_names() -> None:
 
 
 def test_that_all_is_one_topic_is_an_answer() -> None:
-    assert checked(ClusterSplit(), request_of("split", TWELVE), current_of(TWELVE)) == CheckedAnswer(ClusterSplit())
+    assert checked(ClusterSplitAnswer(), request_of("split", TWELVE), current_of(TWELVE)) == CheckedAnswer(
+        ClusterSplitAnswer()
+    )
 
 
 @pytest.mark.parametrize(
@@ -191,7 +193,7 @@ def test_that_all_is_one_topic_is_an_answer() -> None:
         (split(("DINNERS", "AB")), "name of part 1 is taken"),
     ],
 )
-def test_a_split_that_breaks_a_rule_is_refused(answer: ClusterSplit, reason: str) -> None:
+def test_a_split_that_breaks_a_rule_is_refused(answer: ClusterSplitAnswer, reason: str) -> None:
     """spec P6 ❻: ≥ 2 in each, ≥ 2 remain."""
     assert reason in refusal(answer, request_of("split", TWELVE))
 
@@ -219,7 +221,7 @@ def test_a_part_with_one_memory_left_is_not_made() -> None:
 def test_a_cluster_that_is_small_by_now_or_gone_or_a_root_is_not_split(present: RequestState) -> None:
     """spec P6 ❻: more than 10 active, never a root."""
     result = kept(split(("Ramen", "AB")), request_of("split", TWELVE), present)
-    assert result.answer == ClusterSplit()
+    assert result.answer == ClusterSplitAnswer()
     assert result.left_out
 
 
@@ -268,20 +270,20 @@ def test_a_diary_that_breaks_a_rule_is_refused(answer: DiaryAnswer, reason: str)
 @pytest.mark.parametrize(("text", "reason"), [(" \n ", "summary is empty"), ("x" * 2_001, "at most 2,000")])
 def test_a_summary_that_breaks_a_rule_is_refused(text: str, reason: str) -> None:
     """spec L3"""
-    assert reason in refusal(SessionSummary(text), request_of("compress", FOUR))
+    assert reason in refusal(SessionSummaryAnswer(text), request_of("compress", FOUR))
 
 
 def test_a_summary_is_stripped() -> None:
-    assert checked(SessionSummary(" Ada rents. \n"), request_of("compress", FOUR), current_of(FOUR)) == CheckedAnswer(
-        SessionSummary("Ada rents.")
-    )
+    assert checked(
+        SessionSummaryAnswer(" Ada rents. \n"), request_of("compress", FOUR), current_of(FOUR)
+    ) == CheckedAnswer(SessionSummaryAnswer("Ada rents."))
 
 
 @pytest.mark.parametrize("now", [FOUR[1:], [a_memory("another", id=A), *FOUR[1:]]])
 def test_no_text_is_written_from_what_was_forgotten_or_changed_since(now: list[Memory]) -> None:
     """ruling 11: a forgotten memory is gone everywhere, so it must not come back in a summary."""
     for answer, offer in (
-        (SessionSummary("Ada rents."), request_of("compress", FOUR)),
+        (SessionSummaryAnswer("Ada rents."), request_of("compress", FOUR)),
         (DiaryAnswer("a\nb\nc", POINTS), request_of("diary", FOUR)),
     ):
         result = checked(answer, offer, current_of(now))
@@ -292,4 +294,6 @@ def test_no_text_is_written_from_what_was_forgotten_or_changed_since(now: list[M
 def test_a_session_is_not_summarised_twice() -> None:
     """spec L3"""
     now = [replace(memory, compressed=True) for memory in FOUR]
-    assert isinstance(checked(SessionSummary("Ada rents."), request_of("compress", FOUR), current_of(now)), Rejected)
+    assert isinstance(
+        checked(SessionSummaryAnswer("Ada rents."), request_of("compress", FOUR), current_of(now)), Rejected
+    )

@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from madeleine.memory.model import DatedAction, Memory, MemoryId, WhenItem
+from madeleine.memory.model import DatedAction, Memory, MemoryId, TimelineEntry
 from madeleine.patrol.deciding.answers import RequestState
 from madeleine.patrol.deciding.consolidate import (
     Consolidation,
@@ -22,7 +22,7 @@ from tests.unit.patrol.deciding.request_fixtures import HOME, request_of
 TODAY = NOW.date().isoformat()
 
 
-def memory(name: str, when: tuple[WhenItem, ...] = (), **fields: Any) -> Memory:
+def memory(name: str, when: tuple[TimelineEntry, ...] = (), **fields: Any) -> Memory:
     return a_memory(f"scene {name}", id=MemoryId(name), when=when, **{"cluster_id": HOME, **fields})
 
 
@@ -140,7 +140,7 @@ def test_other_offered_fresh_memories_are_fresh_no_longer() -> None:
     ],
 )  # fmt: skip
 def test_the_timeline_takes_over_the_histories_of_the_absorbed(
-    own: tuple[WhenItem, ...], others: list[tuple[str, tuple[WhenItem, ...]]], then: tuple[WhenItem, ...]
+    own: tuple[TimelineEntry, ...], others: list[tuple[str, tuple[TimelineEntry, ...]]], then: tuple[TimelineEntry, ...]
 ) -> None:
     """spec P4: "so that the history of absorbed nodes is preserved rather than discarded"."""
     absorbed = [memory(name, when) for name, when in others]

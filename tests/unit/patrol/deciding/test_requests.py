@@ -16,16 +16,16 @@ from madeleine.memory.model import DatedAction, Memory, MemoryId, Provenance, St
 from madeleine.memory.patrol_records import DecisionRequestId
 from madeleine.patrol.deciding.consolidate import consolidation_requests
 from madeleine.patrol.deciding.requests import (
+    MAX_DECISION_REQUEST_CHARS,
     MAX_OFFERED,
-    MAX_OFFERED_CHARACTERS,
-    OFFERED_TEXT_CHARACTERS,
-    SUMMARISED_TEXT_CHARACTERS,
+    MAX_OFFERED_TEXT_CHARS,
+    MAX_SUMMARISED_TEXT_CHARS,
     DecisionKind,
     DecisionRequest,
     offered_memory,
 )
 from madeleine.patrol.deciding.split import split_requests
-from madeleine.patrol.deciding.summaries_and_diary import compression_requests, diary_requests
+from madeleine.patrol.deciding.summaries_and_diary import diary_requests, session_compression_requests
 from tests.doubles import NOW, a_memory, unit
 from tests.unit.patrol.deciding.request_fixtures import DINNERS, HOME, ROOT, request_of
 
@@ -67,9 +67,9 @@ def test_an_offer_comes_back_from_json_as_it_was() -> None:
 def test_a_shown_memory_has_its_first_day_and_a_text_of_bounded_length() -> None:
     memory = a_memory("x" * 5_000, when=(DatedAction("2026-02-01", "soup"), "2026-02-03"), feeling="y" * 5_000)
     result = offered_memory(memory, "consolidate")
-    assert (result.when, len(result.text), result.text[-1]) == ("2026-02-01", OFFERED_TEXT_CHARACTERS, "…")
-    assert result.size < MAX_OFFERED_CHARACTERS
-    assert len(offered_memory(memory, "compress").text) == SUMMARISED_TEXT_CHARACTERS
+    assert (result.when, len(result.text), result.text[-1]) == ("2026-02-01", MAX_OFFERED_TEXT_CHARS, "…")
+    assert result.size < MAX_DECISION_REQUEST_CHARS
+    assert len(offered_memory(memory, "compress").text) == MAX_SUMMARISED_TEXT_CHARS
 
 
 def test_a_memory_without_a_date_is_shown_on_the_day_it_happened() -> None:
@@ -150,7 +150,7 @@ def test_every_fresh_or_dying_memory_is_in_exactly_one_offer_within_the_bounds(
             assert shown_ids.count(memory.id) == 1
     for offer in offers:
         assert len(offer.memories) <= MAX_OFFERED
-        assert size_of(offer) <= MAX_OFFERED_CHARACTERS
+        assert size_of(offer) <= MAX_DECISION_REQUEST_CHARS
         assert len(set(ids(offer))) == len(offer.memories)
     chance.shuffle(memories)
     assert [ids(o) for o in consolidation_requests(DINNERS, memories, vectors)] == [ids(o) for o in offers]
@@ -203,13 +203,13 @@ def test_a_day_without_memories_has_no_diary() -> None:
 def test_a_long_diary_of_before_leaves_the_offer_within_its_bounds() -> None:
     [offer] = diary_requests("2026-03-01", numbered(60, text="x" * 900), "y" * 9_000, ["z" * 900] * 20)
     assert offer is not None
-    assert size_of(offer) <= MAX_OFFERED_CHARACTERS
+    assert size_of(offer) <= MAX_DECISION_REQUEST_CHARS
 
 
 def test_a_long_session_is_summarised_in_parts_in_the_order_in_which_it_happened() -> None:
     """spec L3: "concatenate all episodic memory content in chronological order"."""
     memories = numbered(130)
-    offers = compression_requests("s1", memories[::-1])
+    offers = session_compression_requests("s1", memories[::-1])
     assert [len(offer.memories) for offer in offers] == [60, 60, 10]
     assert [id_ for offer in offers for id_ in ids(offer)] == [m.id for m in memories]
     assert {(offer.session_id, offer.kind) for offer in offers} == {("s1", "compress")}
@@ -218,9 +218,9 @@ def test_a_long_session_is_summarised_in_parts_in_the_order_in_which_it_happened
 @given(st.lists(st.integers(1, 9_000), max_size=40))
 def test_no_part_of_a_session_is_longer_than_an_offer_and_none_is_lost(lengths: list[int]) -> None:
     memories = [a_memory("x" * length) for length in lengths]
-    offers = compression_requests("s1", memories)
+    offers = session_compression_requests("s1", memories)
     assert sorted(id_ for offer in offers for id_ in ids(offer)) == sorted(m.id for m in memories)
-    assert all(size_of(offer) <= MAX_OFFERED_CHARACTERS and offer.memories for offer in offers)
+    assert all(size_of(offer) <= MAX_DECISION_REQUEST_CHARS and offer.memories for offer in offers)
 
 
 def test_what_is_not_of_the_session_s_episodes_or_has_a_summary_is_not_summarised() -> None:
@@ -230,7 +230,7 @@ def test_what_is_not_of_the_session_s_episodes_or_has_a_summary_is_not_summarise
     others = [
         a_memory("fact", category="semantic"), a_memory("told", compressed=True), a_memory("gone", status="dead")
     ]  # fmt: skip
-    (offer,) = compression_requests("s1", [kept, *others])
+    (offer,) = session_compression_requests("s1", [kept, *others])
     assert ids(offer) == [kept.id]
 
 
@@ -240,7 +240,7 @@ def test_equal_input_gives_equal_requests_except_for_their_ids() -> None:
             "consolidate": consolidation_requests(DINNERS, numbered(70), {}),
             "split": split_requests(DINNERS, numbered(20)),
             "diary": diary_requests("2026-03-01", numbered(20), "", []),
-            "compress": compression_requests("s1", numbered(70)),
+            "compress": session_compression_requests("s1", numbered(70)),
         }
         return [replace(offer, id=DecisionRequestId("")) for offer in result[kind]]
 

@@ -7,26 +7,26 @@ from pathlib import Path
 import pytest
 
 from madeleine.server.attach.endpoint import (
-    HOST_FILE,
+    HOST_INFO_FILE,
     HostAddress,
     UntrustedDirectory,
     connect_socket,
     find_address,
-    hold_file_lock,
+    host_socket_path,
     is_file_locked,
-    remove_host_file,
-    socket_path,
-    write_host_file,
+    remove_own_host_info_file,
+    try_to_hold_file_lock,
+    write_host_info_file,
 )
 
 
 def test_a_written_address_is_found_and_only_the_user_can_read_it(tmp_path: Path) -> None:
     for there in (HostAddress(path="/somewhere/else.sock"), HostAddress(port=4711, token="t")):
-        write_host_file(tmp_path, there)
+        write_host_info_file(tmp_path, there)
         assert find_address(tmp_path) == there
-        assert (tmp_path / HOST_FILE).stat().st_mode & 0o777 == 0o600
-        assert [path.name for path in tmp_path.iterdir()] == [HOST_FILE]
-    remove_host_file(tmp_path)
+        assert (tmp_path / HOST_INFO_FILE).stat().st_mode & 0o777 == 0o600
+        assert [path.name for path in tmp_path.iterdir()] == [HOST_INFO_FILE]
+    remove_own_host_info_file(tmp_path)
     assert find_address(tmp_path) == HostAddress(path=str(tmp_path / "host.sock"))
 
 
@@ -35,20 +35,20 @@ def test_a_directory_for_sockets_that_others_can_enter_is_not_used(
 ) -> None:
     monkeypatch.setattr("tempfile.gettempdir", lambda: str(tmp_path))
     deep = tmp_path / ("d" * 120)
-    path = socket_path(deep)
+    path = host_socket_path(deep)
     assert path.parent.parent == tmp_path
     path.parent.chmod(0o755)
     with pytest.raises(UntrustedDirectory, match="only you can use"):
-        socket_path(deep)
+        host_socket_path(deep)
     path.parent.rmdir()
     path.parent.symlink_to(tmp_path)
     with pytest.raises(UntrustedDirectory):
-        socket_path(deep)
+        host_socket_path(deep)
 
 
 def test_two_directories_have_two_sockets(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("tempfile.gettempdir", lambda: str(tmp_path))
-    assert socket_path(tmp_path / ("d" * 120)) != socket_path(tmp_path / ("e" * 120))
+    assert host_socket_path(tmp_path / ("d" * 120)) != host_socket_path(tmp_path / ("e" * 120))
 
 
 @pytest.mark.parametrize("nobody", [HostAddress(), HostAddress(path="/nowhere/host.sock"), HostAddress(port=1)])
@@ -60,7 +60,7 @@ def test_an_address_without_a_listener_is_an_os_error(nobody: HostAddress) -> No
 def test_a_lock_is_locked_by_one_and_freed_with_it(tmp_path: Path) -> None:
     lock = tmp_path / "lock"
     assert not is_file_locked(lock)
-    with hold_file_lock(lock) as mine, hold_file_lock(lock) as again:
+    with try_to_hold_file_lock(lock) as mine, try_to_hold_file_lock(lock) as again:
         assert mine
         assert not again
         assert is_file_locked(lock)

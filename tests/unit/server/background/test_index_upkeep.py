@@ -11,7 +11,7 @@ from pathlib import Path
 import pytest
 
 from madeleine.memory.errors import EmbeddingUnavailable, IndexUnavailable
-from madeleine.memory.ingest.index_keeper import IndexKeeper, Scrubber
+from madeleine.memory.ingest.index_keeper import ErasedBytesScrubber, IndexKeeper
 from madeleine.memory.ingest.ports import StoreBatch
 from madeleine.memory.model import LIVING, Memory, ModelName
 from madeleine.server.background import index_upkeep as background
@@ -73,7 +73,7 @@ class House:
         self.index = index
         self.embedder = WordEmbedder()
         self.keeper = WatchedKeeper(ledger, index, self.embedder)
-        self.scrubber = Scrubber(ledger.erasure, self.keeper, index)
+        self.scrubber = ErasedBytesScrubber(ledger.erasure, self.keeper, index)
         index.turns = self.keeper.turns
 
     async def write(self, memory: Memory, *, embedded: bool = True) -> None:
@@ -160,7 +160,7 @@ async def test_the_index_is_optimized_at_the_start_and_again_when_enough_has_com
     house: House, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """At the start it may pay: the index was built anew, or the last server was killed."""
-    monkeypatch.setattr(background, "OPTIMIZE_AFTER", 2)
+    monkeypatch.setattr(background, "MIN_NEW_MEMORIES_TO_OPTIMIZE", 2)
     async with house.at_work() as work:
         assert await house.turns(2) == [0, "optimized"]
         for seen in ([1], [1, "optimized"], [1]):

@@ -11,7 +11,7 @@ from typing import Any
 import pytest
 
 from madeleine.server.background import serving as lazy
-from madeleine.server.background.serving import LazyMemory
+from madeleine.server.background.serving import LazilyOpenedMemory
 from madeleine.server.settings.settings import Settings
 
 
@@ -34,9 +34,9 @@ async def test_a_memory_that_takes_too_long_to_open_is_given_up_at_the_end_and_c
             told.append("closed")
 
     monkeypatch.setattr(lazy, "FINISH_SECONDS", finish_seconds)
-    monkeypatch.setattr(lazy, "OPENING_DELAY_SECONDS", 0)
+    monkeypatch.setattr(lazy, "MEMORY_OPENING_DELAY_SECONDS", 0)
     async with asyncio.timeout(30):
-        async with LazyMemory(Settings(data_dir=tmp_path), open_slowly):
+        async with LazilyOpenedMemory(Settings(data_dir=tmp_path), open_slowly):
             await begun.wait()
             if finish_seconds:
                 goes_on.set()

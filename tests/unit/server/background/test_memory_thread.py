@@ -12,9 +12,9 @@ from typing import Any
 import pytest
 
 from madeleine.memory.language_model import LanguageModel
-from madeleine.memory.watch.thread import PollResult
+from madeleine.memory.watch.thread import ThreadPollResult
 from madeleine.server.background import loops as rounds
-from madeleine.server.background.loops import MemoryThreadLoop, is_thread_enabled
+from madeleine.server.background.loops import MemoryThreadLoop, is_memory_thread_enabled
 from madeleine.server.settings.settings import Settings
 
 NEVER = 3_600.0
@@ -23,7 +23,7 @@ NEVER = 3_600.0
 class Threaded:
     """A memory thread whose turns are told what they come to, and how long they take."""
 
-    def __init__(self, *turns: PollResult | Exception, seconds: float = NEVER) -> None:
+    def __init__(self, *turns: ThreadPollResult | Exception, seconds: float = NEVER) -> None:
         self.new_messages = asyncio.Event()
         self.turns = list(turns)
         self.done = 0
@@ -43,7 +43,7 @@ class Threaded:
         finally:
             self.lent -= 1
 
-    async def poll(self, language: LanguageModel | None) -> PollResult:
+    async def poll(self, language: LanguageModel | None) -> ThreadPollResult:
         self.came.put_nowait(language)
         assert self.lent == 1
         try:
@@ -52,14 +52,14 @@ class Threaded:
             self.cancelled += 1
             raise
         self.done += 1
-        found = self.turns.pop(0) if self.turns else PollResult()
+        found = self.turns.pop(0) if self.turns else ThreadPollResult()
         if isinstance(found, Exception):
             raise found
         return found
 
 
 async def test_it_takes_turns_until_nothing_is_left_to_read() -> None:
-    home = Threaded(PollResult(more=True), PollResult(more=True), PollResult())
+    home = Threaded(ThreadPollResult(more=True), ThreadPollResult(more=True), ThreadPollResult())
     await home.watcher.poll()
     assert (home.done, home.lent) == (3, 0)
 
@@ -93,7 +93,7 @@ async def test_it_does_nothing_before_the_memory_is_open() -> None:
 
 
 async def test_a_failing_turn_is_logged_and_retried_at_the_next_poll(caplog: pytest.LogCaptureFixture) -> None:
-    home = Threaded(OSError("no"), PollResult(Counter(stored=2, read=3)))
+    home = Threaded(OSError("no"), ThreadPollResult(Counter(stored=2, read=3)))
     with caplog.at_level(logging.INFO):
         await home.watcher.poll()
         await home.watcher.poll()
@@ -107,8 +107,8 @@ async def test_at_the_end_a_quick_turn_is_finished_and_another_is_cancelled(
     monkeypatch: pytest.MonkeyPatch, seconds: float, cancelled: int
 ) -> None:
     """It is repeated at the next start (tests/unit/memory/watch/test_thread.py)."""
-    monkeypatch.setattr(rounds, "STOP_GRACE_SECONDS", seconds)
-    home = Threaded(PollResult(more=True))
+    monkeypatch.setattr(rounds, "POLL_STOP_GRACE_SECONDS", seconds)
+    home = Threaded(ThreadPollResult(more=True))
     home.goes_on.clear()
     home.new_messages.set()
     running = asyncio.create_task(home.watcher.run())
@@ -141,4 +141,4 @@ async def test_at_the_end_a_quick_turn_is_finished_and_another_is_cancelled(
 )
 def test_it_runs_where_a_model_was_chosen_for_this_program(given: dict[str, Any], does: bool) -> None:
     """spec T1: off by default without a model."""
-    assert is_thread_enabled(Settings.model_validate(given)) is does
+    assert is_memory_thread_enabled(Settings.model_validate(given)) is does

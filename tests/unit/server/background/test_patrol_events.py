@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 
 from madeleine.memory.model import BeingId, RunId
-from madeleine.patrol.report import PatrolProgress, PatrolReport, StepReport
+from madeleine.patrol.report import PatrolProgress, PatrolReport, PatrolStepReport
 from madeleine.patrol.run import PatrolEvent
 from madeleine.server.background.loops import MAX_QUEUED_EVENTS, PatrolEventBroadcast, patrol_event_as_json
 
@@ -49,6 +49,6 @@ def test_events_are_written_without_words_of_a_memory() -> None:
     assert patrol_event_as_json(progress) == {
         "event": "progress", "run_id": "r", "step": "❶", "name": "assign", "done": 0, "total": 9, "part": 3, "parts": 7
     }  # fmt: skip
-    report = PatrolReport(run_id=RunId("r"), steps=(StepReport("age", {"aged": 2}),))
+    report = PatrolReport(run_id=RunId("r"), steps=(PatrolStepReport("age", {"aged": 2}),))
     ended = patrol_event_as_json(PatrolEvent(being_id=ADA, run_id=RunId("r"), event="ends", report=report))
     assert json.loads(json.dumps(ended))["report"]["steps"] == [{"step": "❷", "name": "age", "aged": 2}]

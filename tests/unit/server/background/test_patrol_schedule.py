@@ -15,13 +15,13 @@ from madeleine.memory.language_model import LanguageModel
 from madeleine.memory.model import BeingId, RunId, Scope
 from madeleine.memory.patrol_records import RecentActivity
 from madeleine.patrol.report import PatrolReport
-from madeleine.patrol.triggers import PatrolTriggers
+from madeleine.patrol.triggers import PatrolTriggerConfig
 from madeleine.server.background import loops as rounds
 from madeleine.server.background.loops import (
+    AUTOMATIC_PATROL_CLIENT_NAME,
     MINIMUM_INTERVAL,
-    SCHEDULE_CLIENT_NAME,
-    PatrolSchedule,
-    configured_triggers,
+    AutomaticPatrolLoop,
+    patrol_triggers_from_settings,
 )
 from madeleine.server.settings.settings import Settings
 from tests.doubles import NOW, Clock
@@ -49,8 +49,8 @@ class Household:
         self.open = True
         self.time_passes = asyncio.Event()
         self.paused: asyncio.Queue[None] = asyncio.Queue()
-        self.schedule = PatrolSchedule(
-            PatrolTriggers(after_memories=200, at_hour=None, after_idle=None),
+        self.schedule = AutomaticPatrolLoop(
+            PatrolTriggerConfig(after_memories=200, at_hour=None, after_idle=None),
             lambda: (self, self) if self.open else None,
             now=self.clock,
             wait=self.pause,
@@ -115,7 +115,7 @@ async def test_an_automatic_patrol_offers_no_decisions(home: Household) -> None:
     """spec P12, ruling 10"""
     home.new = {ADA: many(ADA)}
     await home.schedule.poll()
-    assert home.calls == [(Scope(ADA, SCHEDULE_CLIENT_NAME), None, False)]
+    assert home.calls == [(Scope(ADA, AUTOMATIC_PATROL_CLIENT_NAME), None, False)]
 
 
 async def test_the_language_model_is_lent_for_each_patrol(home: Household) -> None:
@@ -206,7 +206,7 @@ async def test_at_the_end_a_patrol_that_is_quick_ends_and_another_is_cancelled(
     home: Household, monkeypatch: pytest.MonkeyPatch, seconds: float, cancelled: int
 ) -> None:
     """Cancelled, it rolls back what it did (tests/unit/patrol/test_run.py). The others wait for the next start."""
-    monkeypatch.setattr(rounds, "STOP_GRACE_SECONDS", seconds)
+    monkeypatch.setattr(rounds, "POLL_STOP_GRACE_SECONDS", seconds)
     home.new = {ADA: many(ADA), BERT: many(BERT)}
     home.goes_on.clear()
     home.time_passes.set()
@@ -236,13 +236,13 @@ async def test_it_is_idle_when_none_of_its_patrols_is_running(home: Household) -
 
 
 def test_triggers_come_from_the_settings() -> None:
-    assert configured_triggers(Settings()) == PatrolTriggers(
+    assert patrol_triggers_from_settings(Settings()) == PatrolTriggerConfig(
         after_memories=200, at_hour=3, after_idle=timedelta(minutes=60)
     )
     given = {"patrol_after_memories": 0, "patrol_at_hour": "off", "patrol_after_idle_minutes": 0}
-    assert configured_triggers(Settings.model_validate(given)) == PatrolTriggers(
+    assert patrol_triggers_from_settings(Settings.model_validate(given)) == PatrolTriggerConfig(
         after_memories=0, at_hour=None, after_idle=None
     )
-    assert replace(configured_triggers(Settings()), at_hour=None) == configured_triggers(
+    assert replace(patrol_triggers_from_settings(Settings()), at_hour=None) == patrol_triggers_from_settings(
         Settings.model_validate({"patrol_at_hour": None})
     )

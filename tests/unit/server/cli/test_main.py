@@ -10,9 +10,9 @@ from pathlib import Path
 import pytest
 
 from madeleine.memory.model import BeingId, Scope
-from madeleine.server.cli.arguments import command_line_parser
+from madeleine.server.cli.arguments import build_command_line_parser
 from madeleine.server.cli.local_commands import note_command
-from madeleine.server.cli.main import main, setting_overrides
+from madeleine.server.cli.main import main, setting_overrides_from_arguments
 from madeleine.server.settings.settings import Settings
 from madeleine.server.wiring.data_directory import LEDGER_FILE
 from madeleine.storage.sql.ledger import open_ledger
@@ -29,7 +29,7 @@ from madeleine.storage.sql.ledger import open_ledger
     ],
 )
 def test_tools_are_chosen_before_or_after_the_subcommand(line: list[str], found: dict[str, object]) -> None:
-    assert setting_overrides(command_line_parser().parse_args(line)) == found
+    assert setting_overrides_from_arguments(build_command_line_parser().parse_args(line)) == found
 
 
 def test_an_unknown_tool_is_told_at_the_start(

@@ -13,28 +13,28 @@ import pytest
 
 from madeleine.memory.errors import ConnectionLost, InvalidInput, ServerError
 from madeleine.server.attach.connector import HostRefused
-from madeleine.server.cli.arguments import command_line_parser
+from madeleine.server.cli.arguments import build_command_line_parser
 from madeleine.server.cli.main import main
 from madeleine.server.cli.observe_command import (
-    MAX_CALL_MESSAGES,
-    OVERLAP_MESSAGES,
+    MAX_MESSAGES_PER_OBSERVE_CALL,
+    RESENT_MESSAGES,
     ObserveOutcome,
     ObserveRequest,
-    parse_hook,
-    parse_input,
+    parse_claude_code_hook,
+    parse_observe_input,
+    read_max_text_chars,
     recall_for_prompt,
     record_messages,
     run_with_time_limit,
     since_last_recorded,
-    split_messages,
-    text_limit,
+    split_long_messages,
 )
 
 SESSION = {"session_id": "s", "cwd": "/project", "permission_mode": "default"}
 
 
 def asked(text: str, *words: str) -> ObserveRequest | None:
-    return parse_input(command_line_parser().parse_args(["observe", *words]), text)
+    return parse_observe_input(build_command_line_parser().parse_args(["observe", *words]), text)
 
 
 def transcript(path: Path, *said: tuple[str, str]) -> Path:
@@ -112,15 +112,15 @@ def test_a_turn_of_claude_code_is_kept_once_from_prompt_to_end(tmp_path: Path) -
     host, path = Host(), tmp_path / "t.jsonl"
     about = SESSION | {"transcript_path": str(path)}
     prompt = {"hook_event_name": "UserPromptSubmit", "prompt": "Where is the harbour?", "prompt_id": "p1"}
-    assert kept(host, parse_hook(about | prompt)) == ["Where is the harbour?"]
+    assert kept(host, parse_claude_code_hook(about | prompt)) == ["Where is the harbour?"]
     transcript(path, ("user", "Where is the harbour?"), ("assistant", "South."))
     stop = {"hook_event_name": "Stop", "stop_hook_active": False, "last_assistant_message": "South."}
-    assert kept(host, parse_hook(about | stop)) == ["Where is the harbour?", "South."]
-    assert kept(host, parse_hook(about | prompt | {"prompt_id": "p2"}))[2:] == ["Where is the harbour?"]
+    assert kept(host, parse_claude_code_hook(about | stop)) == ["Where is the harbour?", "South."]
+    assert kept(host, parse_claude_code_hook(about | prompt | {"prompt_id": "p2"}))[2:] == ["Where is the harbour?"]
     said = [("user", "Where is the harbour?"), ("assistant", "South.")]
     transcript(path, *said, ("user", "Where is the harbour?"), ("assistant", "Still south."))
     for event in ("Stop", "SessionEnd", "Stop", "PreCompact"):
-        kept(host, parse_hook(about | {"hook_event_name": event}))
+        kept(host, parse_claude_code_hook(about | {"hook_event_name": event}))
     assert host.texts() == ["Where is the harbour?", "South.", "Where is the harbour?", "Still south."]
     assert {call.get("interface", "claude-code") for call in host.calls} == {"claude-code"}
 
@@ -129,7 +129,7 @@ def test_a_turn_that_was_broken_off_is_kept_at_the_next_prompt(tmp_path: Path) -
     host = Host()
     path = transcript(tmp_path / "t.jsonl", ("user", "Count to a million"), ("assistant", "One, two"))
     told = SESSION | {"hook_event_name": "UserPromptSubmit", "transcript_path": str(path), "prompt": "Enough"}
-    assert kept(host, parse_hook(told)) == ["Count to a million", "One, two", "Enough"]
+    assert kept(host, parse_claude_code_hook(told)) == ["Count to a million", "One, two", "Enough"]
 
 
 @pytest.mark.parametrize(
@@ -140,37 +140,37 @@ def test_a_turn_that_was_broken_off_is_kept_at_the_next_prompt(tmp_path: Path) -
 )  # fmt: skip
 def test_what_a_subagent_does_is_not_observed(tmp_path: Path, more: dict[str, Any]) -> None:
     path = transcript(tmp_path / "t.jsonl", ("user", "Hi"))
-    assert parse_hook(SESSION | {"transcript_path": str(path)} | more) is None
+    assert parse_claude_code_hook(SESSION | {"transcript_path": str(path)} | more) is None
 
 
 @pytest.mark.parametrize("prompt", ["/clear", " ", "<task-notification>done</task-notification>"])
 def test_a_command_is_no_message(prompt: str) -> None:
-    request = parse_hook(SESSION | {"hook_event_name": "UserPromptSubmit", "prompt": prompt})
+    request = parse_claude_code_hook(SESSION | {"hook_event_name": "UserPromptSubmit", "prompt": prompt})
     assert request is not None
     assert (request.messages, request.prompt) == ([], "")
 
 
 def test_what_a_program_has_prompted_is_no_message() -> None:
     told = {"hook_event_name": "UserPromptSubmit", "prompt": "Wake up", "source": "system"}
-    request = parse_hook(SESSION | told)
+    request = parse_claude_code_hook(SESSION | told)
     assert request is not None
     assert request.messages == []
 
 
 def test_without_a_transcript_the_answer_is_taken_from_the_hook() -> None:
     stop = {"hook_event_name": "Stop", "last_assistant_message": "South.", "prompt_id": "p1", "transcript_path": ""}
-    request = parse_hook(SESSION | stop)
+    request = parse_claude_code_hook(SESSION | stop)
     assert request is not None
     assert request.messages == [{"role": "assistant", "text": "South.", "key": "answer-p1"}]
 
 
 def test_a_transcript_that_cannot_be_read_is_named(tmp_path: Path) -> None:
     with pytest.raises(InvalidInput, match="cannot be read"):
-        parse_hook(SESSION | {"hook_event_name": "Stop", "transcript_path": str(tmp_path)})
+        parse_claude_code_hook(SESSION | {"hook_event_name": "Stop", "transcript_path": str(tmp_path)})
 
 
 def test_a_session_s_title_comes_along() -> None:
-    request = parse_hook(SESSION | {"hook_event_name": "SessionEnd", "session_title": "Harbours"})
+    request = parse_claude_code_hook(SESSION | {"hook_event_name": "SessionEnd", "session_title": "Harbours"})
     assert request is not None
     assert request.arguments == {"session_id": "s", "interface": "claude-code", "title": "Harbours"}
 
@@ -183,12 +183,12 @@ def test_a_long_transcript_is_sent_in_order_and_later_only_its_end(tmp_path: Pat
     said = [("user" if n % 2 else "assistant", f"message {n}") for n in range(250)]
     path = transcript(tmp_path / "t.jsonl", *said)
     told = SESSION | {"hook_event_name": "Stop", "transcript_path": str(path)}
-    assert kept(host, parse_hook(told)) == [text for _, text in said]
+    assert kept(host, parse_claude_code_hook(told)) == [text for _, text in said]
     assert [len(call.get("messages", [])) for call in host.calls] == [0, 100, 100, 50]
     host.calls.clear()
     transcript(path, *said, ("user", "one more"))
-    assert kept(host, parse_hook(told))[250:] == ["one more"]
-    assert [len(call.get("messages", [])) for call in host.calls] == [0, OVERLAP_MESSAGES + 2]
+    assert kept(host, parse_claude_code_hook(told))[250:] == ["one more"]
+    assert [len(call.get("messages", [])) for call in host.calls] == [0, RESENT_MESSAGES + 2]
 
 
 def test_what_may_be_new_begins_some_messages_before_the_last_known_one() -> None:
@@ -200,7 +200,7 @@ def test_what_may_be_new_begins_some_messages_before_the_last_known_one() -> Non
 
 def test_a_text_too_long_becomes_several_messages() -> None:
     long = {"role": "user", "text": "ab " * 5 + " " * 20 + "end", "key": "k", "at": "2026"}
-    parts = split_messages([long, {"role": "assistant", "text": "yes", "key": "k2"}], 10)
+    parts = split_long_messages([long, {"role": "assistant", "text": "yes", "key": "k2"}], 10)
     assert [(part["key"], part["text"].strip()) for part in parts] == [
         ("k", "ab ab ab"), ("k#1", "ab ab"), ("k#2", "end"), ("k2", "yes"),
     ]  # fmt: skip
@@ -215,7 +215,7 @@ def test_a_call_is_no_longer_than_the_host_takes() -> None:
     kept(host, request, limit=10**9)
     assert [len(call["messages"]) for call in host.calls] == [2, 2]
     assert ["memories" in call for call in host.calls] == [False, True]
-    assert MAX_CALL_MESSAGES == 100
+    assert MAX_MESSAGES_PER_OBSERVE_CALL == 100
 
 
 def test_what_is_too_long_for_a_message_is_sent_as_several() -> None:
@@ -237,7 +237,7 @@ def test_what_is_no_message_is_left_to_the_tool_to_refuse() -> None:
 
 def test_where_there_is_nothing_to_keep_nobody_is_asked() -> None:
     host = Host()
-    assert kept(host, parse_hook(SESSION | {"hook_event_name": "SessionEnd"})) == []
+    assert kept(host, parse_claude_code_hook(SESSION | {"hook_event_name": "SessionEnd"})) == []
     assert host.calls == []
 
 
@@ -255,7 +255,7 @@ def test_a_message_that_is_refused_keeps_no_other_out(tmp_path: Path) -> None:
     said = [("user" if n % 2 else "assistant", f"{'bad' if n == 7 else 'good'} {n}") for n in range(120)]
     path = transcript(tmp_path / "t.jsonl", *said)
     with pytest.raises(ServerError, match=r"no\. 8$"):
-        kept(host, parse_hook(SESSION | {"hook_event_name": "Stop", "transcript_path": str(path)}))
+        kept(host, parse_claude_code_hook(SESSION | {"hook_event_name": "Stop", "transcript_path": str(path)}))
     assert host.texts() == [text for _, text in said if "bad" not in text]
 
 
@@ -286,7 +286,7 @@ def test_where_everything_is_refused_it_is_not_tried_without_end(tmp_path: Path)
 def test_messages_are_as_long_as_the_settings_say(tmp_path: Path, variable: str, file: str, limit: int) -> None:
     if file:
         (tmp_path / "madeleine.toml").write_text(file)
-    assert text_limit({"max_text_chars": variable} if variable else {}, tmp_path) == limit
+    assert read_max_text_chars({"max_text_chars": variable} if variable else {}, tmp_path) == limit
 
 
 # --- recalling

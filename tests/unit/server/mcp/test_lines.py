@@ -16,7 +16,12 @@ from mcp.shared.message import ServerMessageMetadata, SessionMessage
 
 from madeleine.server.attach.streams import MAX_LINE_BYTES, read_lines
 from madeleine.server.mcp import lines as transport
-from madeleine.server.mcp.lines import MessageStreams, encode_message, line_transport, parse_message
+from madeleine.server.mcp.lines import (
+    MessageStreams,
+    encode_json_rpc_message_line,
+    open_mcp_line_transport,
+    parse_json_rpc_message_line,
+)
 
 PING = b'{"jsonrpc":"2.0","id":1,"method":"ping"}'
 
@@ -136,14 +141,14 @@ async def test_a_line_that_is_too_long_is_reported_once_and_the_next_is_read() -
 
 
 def refused(line: bytes | None) -> types.JSONRPCError:
-    message = parse_message(line)
+    message = parse_json_rpc_message_line(line)
     assert isinstance(message, types.JSONRPCError)
-    assert json.loads(encode_message(message))["jsonrpc"] == "2.0"
+    assert json.loads(encode_json_rpc_message_line(message))["jsonrpc"] == "2.0"
     return message
 
 
 def accepted(line: bytes) -> Any:
-    message = parse_message(line)
+    message = parse_json_rpc_message_line(line)
     assert isinstance(message, SessionMessage)
     return message.message
 
@@ -219,14 +224,14 @@ def test_a_whole_surrogate_pair_is_one_character() -> None:
 
 @given(st.binary(max_size=40) | st.text(max_size=40).map(str.encode))
 def test_no_line_makes_reading_fail(line: bytes) -> None:
-    message = parse_message(line)
-    assert isinstance(message, SessionMessage) or encode_message(message)
+    message = parse_json_rpc_message_line(line)
+    assert isinstance(message, SessionMessage) or encode_json_rpc_message_line(message)
 
 
 @pytest.mark.parametrize("id_", ["\ud800", "ok"])
 def test_every_answer_can_be_written(id_: str) -> None:
     """An id that was half of a surrogate pair once ended the writer, and with it the server."""
-    line = encode_message(types.JSONRPCResponse(jsonrpc="2.0", id=id_, result={"text": "東京 \udfff\n"}))
+    line = encode_json_rpc_message_line(types.JSONRPCResponse(jsonrpc="2.0", id=id_, result={"text": "東京 \udfff\n"}))
     assert line.endswith(b"}\n")
     assert line.count(b"\n") == 1
     assert json.loads(line) == {"jsonrpc": "2.0", "id": id_, "result": {"text": "東京 \udfff\n"}}
@@ -234,7 +239,7 @@ def test_every_answer_can_be_written(id_: str) -> None:
 
 def test_an_error_without_an_id_says_null() -> None:
     """JSON-RPC 2.0, 5: the member is required."""
-    assert json.loads(encode_message(refused(b"x")))["id"] is None
+    assert json.loads(encode_json_rpc_message_line(refused(b"x")))["id"] is None
 
 
 # --- both directions --------------------------------------------------------------------------------------------
@@ -243,7 +248,11 @@ def test_an_error_without_an_id_says_null() -> None:
 async def test_messages_go_in_and_bad_lines_are_answered_and_answers_go_out() -> None:
     written = Written()
     source = Chunks([PING + b"\nnot JSON\n" + PING + b"\n", b'{"jsonrpc":"2.0","id":9}\n'])
-    async with line_transport(source.read, written.write, anyio.Event()) as (incoming, outgoing), incoming, outgoing:
+    async with (
+        open_mcp_line_transport(source.read, written.write, anyio.Event()) as (incoming, outgoing),
+        incoming,
+        outgoing,
+    ):
         found = [await incoming.receive(), await incoming.receive()]
         await outgoing.send(SessionMessage(types.JSONRPCResponse(jsonrpc="2.0", id=1, result={"a": "b"})))
         await written.until(3)
@@ -255,7 +264,7 @@ async def test_messages_go_in_and_bad_lines_are_answered_and_answers_go_out() ->
 
 async def test_the_read_side_ends_with_the_source() -> None:
     async with (
-        line_transport(Chunks([]).read, Written().write, anyio.Event()) as (incoming, outgoing),
+        open_mcp_line_transport(Chunks([]).read, Written().write, anyio.Event()) as (incoming, outgoing),
         incoming,
         outgoing,
     ):
@@ -283,7 +292,7 @@ async def test_the_read_side_stays_open_until_what_was_asked_is_answered() -> No
     """A client that closed its end at once had its calls cancelled."""
     written = Written()
     async with (
-        line_transport(Chunks([PING + b"\n" + PING]).read, written.write, anyio.Event()) as streams,
+        open_mcp_line_transport(Chunks([PING + b"\n" + PING]).read, written.write, anyio.Event()) as streams,
         streams[0],
         streams[1],
     ):
@@ -298,7 +307,11 @@ async def test_the_read_side_stays_open_until_what_was_asked_is_answered() -> No
 
 async def test_a_call_that_its_client_cancelled_is_not_waited_for() -> None:
     """MCP, cancellation: it is never answered."""
-    async with line_transport(Chunks([PING]).read, Written().write, anyio.Event()) as streams, streams[0], streams[1]:
+    async with (
+        open_mcp_line_transport(Chunks([PING]).read, Written().write, anyio.Event()) as streams,
+        streams[0],
+        streams[1],
+    ):
         message = await streams[0].receive()
         await assert_open(streams)
         assert isinstance(message, SessionMessage)
@@ -310,7 +323,11 @@ async def test_a_call_that_its_client_cancelled_is_not_waited_for() -> None:
 
 async def test_what_is_no_answer_ends_no_wait() -> None:
     progress = SessionMessage(types.JSONRPCNotification(jsonrpc="2.0", method="notifications/progress"))
-    async with line_transport(Chunks([PING]).read, Written().write, anyio.Event()) as streams, streams[0], streams[1]:
+    async with (
+        open_mcp_line_transport(Chunks([PING]).read, Written().write, anyio.Event()) as streams,
+        streams[0],
+        streams[1],
+    ):
         await streams[0].receive()
         await streams[1].send(progress)
         await assert_open(streams)
@@ -320,14 +337,22 @@ async def test_a_call_that_does_not_end_is_waited_for_no_longer_than_the_bound(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     monkeypatch.setattr(transport, "FINISH_SECONDS", 0)
-    async with line_transport(Chunks([PING]).read, Written().write, anyio.Event()) as streams, streams[0], streams[1]:
+    async with (
+        open_mcp_line_transport(Chunks([PING]).read, Written().write, anyio.Event()) as streams,
+        streams[0],
+        streams[1],
+    ):
         await streams[0].receive()
         await assert_ended(streams)
 
 
 async def test_told_to_end_it_reads_no_more_and_waits_for_the_answers() -> None:
     end, written = anyio.Event(), Written()
-    async with line_transport(Silent(PING + b"\n").read, written.write, end) as streams, streams[0], streams[1]:
+    async with (
+        open_mcp_line_transport(Silent(PING + b"\n").read, written.write, end) as streams,
+        streams[0],
+        streams[1],
+    ):
         await streams[0].receive()
         end.set()
         await assert_open(streams)
@@ -339,7 +364,7 @@ async def test_told_to_end_it_reads_no_more_and_waits_for_the_answers() -> None:
 async def test_a_client_that_reads_no_more_is_the_end_and_what_it_asked_is_finished() -> None:
     """A broken pipe once ended the server with a traceback."""
     async with (
-        line_transport(Silent(PING + b"\n" + PING + b"\n").read, Gone().write, anyio.Event()) as streams,
+        open_mcp_line_transport(Silent(PING + b"\n" + PING + b"\n").read, Gone().write, anyio.Event()) as streams,
         streams[0],
         streams[1],
     ):
@@ -353,7 +378,7 @@ async def test_a_client_that_reads_no_more_is_the_end_and_what_it_asked_is_finis
 
 async def test_a_bad_line_of_a_client_that_reads_no_more_is_the_end_too() -> None:
     async with (
-        line_transport(Silent(b"not JSON\n").read, Gone().write, anyio.Event()) as streams,
+        open_mcp_line_transport(Silent(b"not JSON\n").read, Gone().write, anyio.Event()) as streams,
         streams[0],
         streams[1],
     ):
@@ -362,5 +387,5 @@ async def test_a_bad_line_of_a_client_that_reads_no_more_is_the_end_too() -> Non
 
 async def test_a_connection_that_is_reset_is_the_end() -> None:
     """A socket says so when its client died with answers unread."""
-    async with line_transport(Gone().read, Written().write, anyio.Event()) as streams, streams[0], streams[1]:
+    async with open_mcp_line_transport(Gone().read, Written().write, anyio.Event()) as streams, streams[0], streams[1]:
         await assert_ended(streams)

@@ -6,11 +6,11 @@ from pathlib import Path
 
 import pytest
 
-from madeleine.inference.language.config import LanguageConfig
-from madeleine.inference.language.prices import cost_in_usd
+from madeleine.inference.language.config import LanguageModelConfig
+from madeleine.inference.language.prices import model_call_cost_in_usd
 from madeleine.memory.errors import InvalidInput
 from madeleine.server.settings.environment import SETTINGS_FILE, madeleine_variables
-from madeleine.server.settings.language_model import LARGE_MODEL, SMALL_MODEL
+from madeleine.server.settings.language_model import DEFAULT_LARGE_ANTHROPIC_MODEL, SMALL_MODEL
 from madeleine.server.settings.settings import Settings, read_settings
 from tests.language.stub import KEY
 
@@ -24,7 +24,7 @@ def settings(tmp_path: Path, **variables: str) -> Settings:
     return read_settings({"MADELEINE_DATA_DIR": str(tmp_path)} | named)
 
 
-def language(found: Settings) -> LanguageConfig:
+def language(found: Settings) -> LanguageModelConfig:
     config = found.language_config()
     assert config is not None
     return config
@@ -37,7 +37,7 @@ def test_without_a_setting_a_client_that_brings_a_key_asks_anthropic(tmp_path: P
         "anthropic",
         "",
         SMALL_MODEL,
-        LARGE_MODEL,
+        DEFAULT_LARGE_ANTHROPIC_MODEL,
     )
     assert (parsed.language_key(), parsed.configures_language(), parsed.patrol_token_budget) == ("", False, 200_000)
 
@@ -48,8 +48,8 @@ def test_the_default_models_have_a_price_and_are_known_to_the_sdk() -> None:
     from anthropic.types import model
 
     names = str(model.Model)
-    for name in (SMALL_MODEL, LARGE_MODEL):
-        assert cost_in_usd(name, 1, 1)
+    for name in (SMALL_MODEL, DEFAULT_LARGE_ANTHROPIC_MODEL):
+        assert model_call_cost_in_usd(name, 1, 1)
         assert f"'{name}'" in names
         assert name not in sdk.DEPRECATED_MODELS
 

@@ -14,7 +14,7 @@ from madeleine.memory.errors import InvalidInput
 from madeleine.memory.language_model import CallCost
 from madeleine.server.settings.settings import Settings
 from madeleine.server.wiring import language_models as language
-from madeleine.server.wiring.language_models import LanguageModels, LeasedModel
+from madeleine.server.wiring.language_models import LanguageModelPool, LeasedLanguageModel
 from tests.contracts.language_model_contract import GOOD, Kind, prompt
 from tests.language.stub import KEY, Stub, language_server, model_says
 
@@ -28,8 +28,8 @@ def stub() -> Iterator[Stub]:
 
 
 @pytest.fixture
-async def models(stub: Stub, tmp_path: Path) -> AsyncIterator[LanguageModels]:
-    async with LanguageModels(settings(tmp_path, llm_url=stub.anthropic_url, llm_api_key=OWN)) as models:
+async def models(stub: Stub, tmp_path: Path) -> AsyncIterator[LanguageModelPool]:
+    async with LanguageModelPool(settings(tmp_path, llm_url=stub.anthropic_url, llm_api_key=OWN)) as models:
         yield models
 
 
@@ -37,7 +37,7 @@ def settings(data_dir: Path, **more: Any) -> Settings:
     return Settings.model_validate({"data_dir": data_dir, "llm": "anthropic", "llm_retries": 0} | more)
 
 
-async def asked(leased: LeasedModel) -> bool:
+async def asked(leased: LeasedLanguageModel) -> bool:
     spent: list[CallCost] = []
     async with leased as model:
         if model is None:
@@ -46,14 +46,18 @@ async def asked(leased: LeasedModel) -> bool:
     return True
 
 
-async def test_a_client_without_a_key_asks_by_the_servers(models: LanguageModels, stub: Stub, tmp_path: Path) -> None:
+async def test_a_client_without_a_key_asks_by_the_servers(
+    models: LanguageModelPool, stub: Stub, tmp_path: Path
+) -> None:
     assert await asked(models.for_process())
     assert await asked(models.for_key(""))
     assert await asked(models.for_client(Settings(data_dir=tmp_path)))
     assert [one.key for one in stub.asked] == [OWN] * 3
 
 
-async def test_each_call_is_made_by_the_key_of_its_client(models: LanguageModels, stub: Stub, tmp_path: Path) -> None:
+async def test_each_call_is_made_by_the_key_of_its_client(
+    models: LanguageModelPool, stub: Stub, tmp_path: Path
+) -> None:
     ada = settings(tmp_path, llm_url=stub.anthropic_url, llm_api_key=ADAS)
     calls = [
         models.for_client(ada),
@@ -67,7 +71,7 @@ async def test_each_call_is_made_by_the_key_of_its_client(models: LanguageModels
 
 
 async def test_the_servers_key_goes_to_no_address_of_a_client(
-    models: LanguageModels, stub: Stub, tmp_path: Path
+    models: LanguageModelPool, stub: Stub, tmp_path: Path
 ) -> None:
     with language_server(lambda asked: model_says(GOOD)) as theirs:
         client = Settings(data_dir=tmp_path, llm_url=theirs.openai_url, llm_large_model="m")
@@ -78,26 +82,26 @@ async def test_the_servers_key_goes_to_no_address_of_a_client(
     assert stub.asked == []
 
 
-async def test_a_client_may_do_without(models: LanguageModels, stub: Stub, tmp_path: Path) -> None:
+async def test_a_client_may_do_without(models: LanguageModelPool, stub: Stub, tmp_path: Path) -> None:
     assert not await asked(models.for_client(settings(tmp_path, llm="off", llm_api_key=ADAS)))
     assert stub.asked == []
 
 
 async def test_a_server_that_is_off_takes_no_key(tmp_path: Path) -> None:
-    async with LanguageModels(settings(tmp_path, llm="off", llm_api_key=OWN)) as models:
+    async with LanguageModelPool(settings(tmp_path, llm="off", llm_api_key=OWN)) as models:
         assert not await asked(models.for_process())
         assert not await asked(models.for_key(ADAS))
 
 
 async def test_a_key_that_would_be_seen_is_not_sent(tmp_path: Path) -> None:
     config = settings(tmp_path, llm="openai", llm_url="http://llm.example.org/v1", llm_large_model="m")
-    async with LanguageModels(config) as models:
+    async with LanguageModelPool(config) as models:
         with pytest.raises(InvalidInput, match="https://") as caught:
             models.for_key(KEY)
     assert KEY not in str(caught.value)
 
 
-async def test_one_model_serves_all_calls_of_a_key(models: LanguageModels) -> None:
+async def test_one_model_serves_all_calls_of_a_key(models: LanguageModelPool) -> None:
     async with models.for_key(ADAS) as first, models.for_key(ADAS) as second, models.for_key(BOBS) as other:
         assert first is second
         assert other is not first
@@ -106,9 +110,9 @@ async def test_one_model_serves_all_calls_of_a_key(models: LanguageModels) -> No
 
 
 async def test_of_many_keys_the_last_stay_open_and_none_that_is_used_is_closed(
-    models: LanguageModels, stub: Stub, monkeypatch: pytest.MonkeyPatch
+    models: LanguageModelPool, stub: Stub, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(language, "MAX_IDLE_MODELS", 2)
+    monkeypatch.setattr(language, "MAX_IDLE_LANGUAGE_MODELS", 2)
     async with models.for_key(ADAS) as used:
         for number in range(5):
             assert await asked(models.for_key(f"key-{number}"))
@@ -121,16 +125,16 @@ async def test_of_many_keys_the_last_stay_open_and_none_that_is_used_is_closed(
 
 async def test_a_protocol_without_a_key_is_told_once(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
     caplog.set_level(logging.WARNING)
-    async with LanguageModels(settings(tmp_path)) as models:
+    async with LanguageModelPool(settings(tmp_path)) as models:
         assert not await asked(models.for_process())
     assert "ANTHROPIC_API_KEY" in caplog.text
     caplog.clear()
-    async with LanguageModels(Settings(data_dir=tmp_path)):
+    async with LanguageModelPool(Settings(data_dir=tmp_path)):
         pass
     assert caplog.text == ""
 
 
-async def test_nothing_that_can_be_printed_holds_a_key(models: LanguageModels) -> None:
+async def test_nothing_that_can_be_printed_holds_a_key(models: LanguageModelPool) -> None:
     async with models.for_key(KEY) as model:
         told = f"{models!r} {model!r} {models._open!r}"
     assert KEY not in told

@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from madeleine.server.wiring.data_directory import own_directory, restrict_permissions
+from madeleine.server.wiring.data_directory import lock_data_directory, make_data_directory_private
 
 pytestmark = pytest.mark.skipif(os.name == "nt", reason="permissions are inherited there")
 
@@ -31,7 +31,7 @@ def test_what_is_open_to_others_is_closed_at_the_start_and_told(
     tmp_path: Path, caplog: pytest.LogCaptureFixture
 ) -> None:
     data_dir = a_lax_directory(tmp_path)
-    with caplog.at_level(logging.WARNING), own_directory(data_dir):
+    with caplog.at_level(logging.WARNING), lock_data_directory(data_dir):
         found = modes(tmp_path)
     assert {name for name, mode in found.items() if mode not in {"0o600", "0o700"}} - {"data/owner.json"} == set()
     assert found["data"] == "0o700"
@@ -41,9 +41,9 @@ def test_what_is_open_to_others_is_closed_at_the_start_and_told(
 
 def test_what_is_closed_already_is_not_spoken_of(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
     data_dir = a_lax_directory(tmp_path)
-    restrict_permissions(data_dir)
+    make_data_directory_private(data_dir)
     caplog.clear()
-    restrict_permissions(data_dir)
+    make_data_directory_private(data_dir)
     assert not caplog.records
 
 
@@ -55,7 +55,7 @@ def test_a_directory_that_holds_other_things_stays_open_and_so_do_they(
     (data_dir / "homepage" / "index.html").touch()
     (data_dir / "homepage" / "index.html").chmod(0o644)
     with caplog.at_level(logging.WARNING):
-        restrict_permissions(data_dir)
+        make_data_directory_private(data_dir)
     found = modes(tmp_path)
     assert (found["data"], found["data/homepage"], found["data/homepage/index.html"]) == ("0o755", "0o755", "0o644")
     assert found["data/memory.db"] == "0o600"
@@ -71,5 +71,5 @@ def test_what_a_link_leads_to_is_left_alone(tmp_path: Path) -> None:
     (data_dir / "models").rename(tmp_path / "moved")
     (data_dir / "models").symlink_to(tmp_path / "moved")
     before = modes(shared) | modes(tmp_path / "moved")
-    restrict_permissions(data_dir)
+    make_data_directory_private(data_dir)
     assert modes(shared) | modes(tmp_path / "moved") == before

@@ -6,19 +6,19 @@ from pathlib import Path
 
 from madeleine.memory.recall.recall import RecallConfig
 from madeleine.memory.recall.reformulation import ReformulationConfig
-from madeleine.memory.rules.ranking.profiles import AssociativeWeights, MatchThresholds, ProfileWeights
+from madeleine.memory.rules.ranking.profiles import AssociativeRankingWeights, MatchThresholds, RankingProfileWeights
 from madeleine.server.settings.settings import Settings, read_settings
-from madeleine.server.wiring.open_memory import configured_recall, configured_reranker
+from madeleine.server.wiring.open_memory import recall_config_from_settings, reranker_from_settings
 
 
 def configured(tmp_path: Path, **given: str) -> RecallConfig:
     variables = {f"MADELEINE_{name.upper()}": value for name, value in given.items()}
-    return configured_recall(read_settings({"MADELEINE_DATA_DIR": str(tmp_path), **variables}))
+    return recall_config_from_settings(read_settings({"MADELEINE_DATA_DIR": str(tmp_path), **variables}))
 
 
 def test_without_a_setting_it_is_the_measured_configuration(tmp_path: Path) -> None:
     assert configured(tmp_path) == RecallConfig()
-    assert configured_reranker(Settings(data_dir=tmp_path), tmp_path) is None
+    assert reranker_from_settings(Settings(data_dir=tmp_path), tmp_path) is None
 
 
 def test_every_setting_of_recall_arrives_where_it_counts(tmp_path: Path) -> None:
@@ -31,11 +31,13 @@ def test_every_setting_of_recall_arrives_where_it_counts(tmp_path: Path) -> None
         associative_weights=weights,
         recall_min_importance="0.2",
     )
-    associative = AssociativeWeights(similarity=0.5, importance=0.6, recency=0.7, reinforcement=0.10, emotion=0.9)
+    associative = AssociativeRankingWeights(
+        similarity=0.5, importance=0.6, recency=0.7, reinforcement=0.10, emotion=0.9
+    )
     assert config == RecallConfig(
         thresholds=MatchThresholds(cosine=0.4),
         ranking="associative",
-        profiles=ProfileWeights(associative=associative),
+        profiles=RankingProfileWeights(associative=associative),
         min_importance=0.2,
     )
 
@@ -49,5 +51,5 @@ def test_a_filter_and_reformulation_run_when_they_are_switched_on(tmp_path: Path
 
 
 def test_a_re_ranker_that_is_named_is_not_loaded_before_it_is_asked(tmp_path: Path) -> None:
-    reranker = configured_reranker(Settings(data_dir=tmp_path, reranker="nobody/knows-this"), tmp_path)
+    reranker = reranker_from_settings(Settings(data_dir=tmp_path, reranker="nobody/knows-this"), tmp_path)
     assert reranker is not None

@@ -7,7 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from madeleine.memory.model import Status
-from madeleine.memory.rules.dynamics.importance import MIN_LIVING_IMPORTANCE, effective_importance, flagged_status
+from madeleine.memory.rules.dynamics.importance import MAX_DYING_IMPORTANCE, effective_importance, status_after_flagging
 from tests.contracts.ledger.ledger_values import memory
 
 
@@ -44,14 +44,14 @@ def test_a_memory_is_dying_from_the_cycle_in_which_it_falls_to_the_floor(
     """spec P6 ❸: at or below 0.05."""
 
     def status(cycles: int) -> Status:
-        return flagged_status(memory(importance=importance, session_count=cycles))
+        return status_after_flagging(memory(importance=importance, session_count=cycles))
 
     assert (status(last_active), status(first_dying)) == ("active", "dying")
 
 
 def test_a_memory_exactly_at_the_floor_is_dying() -> None:
     """spec P6 ❸: "falls at or below 0.05"."""
-    assert flagged_status(memory(importance=MIN_LIVING_IMPORTANCE)) == "dying"
+    assert status_after_flagging(memory(importance=MAX_DYING_IMPORTANCE)) == "dying"
 
 
 @pytest.mark.parametrize(
@@ -74,7 +74,7 @@ def test_a_memory_exactly_at_the_floor_is_dying() -> None:
 def test_the_status_after_a_patrol(status: Status, importance: float, cycles: int, pinned: bool, after: Status) -> None:
     """spec P6 ❸: pinned ones are excluded; ruling 2: a dying memory above the floor is active again."""
     clocked = memory(status=status, importance=importance, session_count=cycles, pinned=pinned)
-    assert flagged_status(clocked) == after
+    assert status_after_flagging(clocked) == after
 
 
 @given(st.floats(0, 1), st.integers(0, 1000), st.integers(0, 1000))

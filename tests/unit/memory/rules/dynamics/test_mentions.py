@@ -9,15 +9,15 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from madeleine.memory.model import DatedAction, Scene
-from madeleine.memory.rules.dynamics.clustering import cluster_name
+from madeleine.memory.rules.dynamics.clustering import cluster_name_from_memories
 from madeleine.memory.rules.dynamics.mentions import (
-    FORGOTTEN_MARK,
+    FORGOTTEN_TEXT_MARK,
+    cluster_name_without_forgotten,
     folded_texts,
     memory_texts,
     mentions_forgotten,
-    name_without,
     redact_report,
-    without_timeline_texts,
+    scene_without_timeline_texts,
 )
 from tests.doubles import a_memory
 
@@ -64,22 +64,22 @@ def test_whatever_name_a_cluster_got_from_it_alone_tells_of_it(words: list[str])
     """A cluster's name is cut off at a length: half a word is a trace too."""
     action = " ".join(words)
     for length in range(4, 60):
-        assert mentions_forgotten(cluster_name([a_memory(action)], {})[:length], folded_texts([action]))
+        assert mentions_forgotten(cluster_name_from_memories([a_memory(action)], {})[:length], folded_texts([action]))
 
 
 def test_a_cluster_keeps_a_name_that_those_who_stay_explain() -> None:
     others = [a_memory(f"The xylophone was tuned by {who}") for who in ("Ann", "Bea")]
-    assert name_without("xylophone", WORDS, others, "Private") == "xylophone"
+    assert cluster_name_without_forgotten("xylophone", WORDS, others, "Private") == "xylophone"
 
 
 def test_a_cluster_gets_a_name_of_those_who_stay() -> None:
     others = [a_memory(f"{who} tuned the harp", themes=("harps",)) for who in ("Ann", "Bea")]
-    assert name_without("xylophone & museum", WORDS, others, "Private") == "harps"
+    assert cluster_name_without_forgotten("xylophone & museum", WORDS, others, "Private") == "harps"
 
 
 def test_a_cluster_without_anybody_left_falls_back() -> None:
-    assert name_without("xylophone", WORDS, [], "Private") == "Private"
-    assert name_without("dinner", WORDS, [], "Private") == "dinner"
+    assert cluster_name_without_forgotten("xylophone", WORDS, [], "Private") == "Private"
+    assert cluster_name_without_forgotten("dinner", WORDS, [], "Private") == "dinner"
 
 
 def test_a_report_keeps_ids_counts_and_the_names_of_today() -> None:
@@ -93,7 +93,7 @@ def test_a_report_keeps_ids_counts_and_the_names_of_today() -> None:
         "dry_run": False,
     }
     found = redact_report(report, WORDS, {"museum visits"})
-    assert found["pending"] == [report["pending"][0] | {"cluster": FORGOTTEN_MARK}, report["pending"][1]]
+    assert found["pending"] == [report["pending"][0] | {"cluster": FORGOTTEN_TEXT_MARK}, report["pending"][1]]
     assert found["steps"] == report["steps"]
     assert (found["run_id"], found["dry_run"]) == ("r", False)
 
@@ -102,4 +102,4 @@ def test_a_survivor_no_longer_retells_what_it_absorbed() -> None:
     """spec P4: consolidation writes an absorbed scene into its survivor's timeline."""
     other = DatedAction("2026-01-01", "the harp was bought")
     told = Scene(action="instruments", when=("2026-01-01", other, DatedAction("2026-02-01", GONE.scene.action)))
-    assert without_timeline_texts(told, {GONE.scene.action}).when == ("2026-01-01", other)
+    assert scene_without_timeline_texts(told, {GONE.scene.action}).when == ("2026-01-01", other)

@@ -5,7 +5,11 @@ from __future__ import annotations
 import pytest
 
 from madeleine.memory.model import Memory
-from madeleine.memory.rules.dynamics.clustering import cluster_name, common_words, naming_words
+from madeleine.memory.rules.dynamics.clustering import (
+    cluster_name_from_memories,
+    cluster_name_words_of_memory,
+    count_shared_name_words,
+)
 from tests.doubles import a_memory
 
 
@@ -24,7 +28,7 @@ def themed(*themes: tuple[str, ...]) -> list[Memory]:
 )
 def test_a_group_is_named_after_themes_that_half_of_it_shares(themes: list[tuple[str, ...]], name: str) -> None:
     """ruling 4"""
-    assert cluster_name(themed(*themes), {}) == name
+    assert cluster_name_from_memories(themed(*themes), {}) == name
 
 
 def test_a_theme_that_one_memory_repeats_counts_once() -> None:
@@ -32,18 +36,21 @@ def test_a_theme_that_one_memory_repeats_counts_once() -> None:
     memories = [
         a_memory("ramen dinner", themes=("food", "food")), a_memory("ramen lunch"), a_memory("ramen supper")
     ]  # fmt: skip
-    assert cluster_name(memories, {"ramen": 1.0}) == "ramen"
+    assert cluster_name_from_memories(memories, {"ramen": 1.0}) == "ramen"
 
 
 def test_without_common_themes_the_most_telling_words_name_it() -> None:
     """ruling 4: count × IDF: ramen 3 × 1.0, broth 2 × 4.0, kitchen 2 × 2.0."""
     memories = [a_memory("Ramen with broth"), a_memory("ramen, broth, kitchen"), a_memory("The kitchen and ramen")]
-    assert cluster_name(memories, {"ramen": 1.0, "broth": 4.0, "kitchen": 2.0}) == "broth & kitchen"
+    assert cluster_name_from_memories(memories, {"ramen": 1.0, "broth": 4.0, "kitchen": 2.0}) == "broth & kitchen"
 
 
 def test_without_common_words_the_first_action_names_it() -> None:
     """ruling 4"""
-    assert cluster_name([a_memory("Saw\n a heron"), a_memory("Ate ramen"), a_memory("Slept")], {}) == "Saw a heron"
+    assert (
+        cluster_name_from_memories([a_memory("Saw\n a heron"), a_memory("Ate ramen"), a_memory("Slept")], {})
+        == "Saw a heron"
+    )
 
 
 @pytest.mark.parametrize(
@@ -56,16 +63,16 @@ def test_without_common_words_the_first_action_names_it() -> None:
 )
 def test_a_name_has_at_most_sixty_characters(memories: list[Memory]) -> None:
     """ruling 4"""
-    assert len(cluster_name(memories, {})) == 60
+    assert len(cluster_name_from_memories(memories, {})) == 60
 
 
 def test_actors_and_function_words_and_short_words_name_nothing() -> None:
     """ruling 4"""
     memory = a_memory("Hashi and I don't go to the bar at 10", actors=("Hashi Tanaka",))
-    assert naming_words(memory) == {"bar"}
+    assert cluster_name_words_of_memory(memory) == {"bar"}
 
 
 def test_a_word_is_common_if_two_memories_hold_it() -> None:
     """ruling 4"""
-    counts = common_words([a_memory("ramen ramen soup"), a_memory("Ramen"), a_memory("noodles")])
+    counts = count_shared_name_words([a_memory("ramen ramen soup"), a_memory("Ramen"), a_memory("noodles")])
     assert counts == {"ramen": 2}

@@ -7,7 +7,7 @@ from datetime import timedelta
 import pytest
 
 from madeleine.memory.model import ClusterId, MemoryChanges
-from madeleine.memory.rules.dynamics.revision import changed_memory, effective_changes, revision_before
+from madeleine.memory.rules.dynamics.revision import changes_that_differ, memory_after_changes, revision_with_old_values
 from tests.doubles import NOW, a_memory
 
 CLUSTER = ClusterId("c")
@@ -17,16 +17,16 @@ ALL = MemoryChanges(text="Ann lives in Oslo", importance=0.9, themes=("home", "m
 
 def test_only_what_differs_is_a_change() -> None:
     asked = MemoryChanges(text=OLD.scene.action, importance=0.4, themes=("home",), pinned=True)
-    assert effective_changes(OLD, asked) == MemoryChanges(pinned=True)
-    assert effective_changes(OLD, ALL) == ALL
+    assert changes_that_differ(OLD, asked) == MemoryChanges(pinned=True)
+    assert changes_that_differ(OLD, ALL) == ALL
 
 
 def test_false_zero_and_no_themes_are_values_like_others() -> None:
-    old = changed_memory(OLD, ALL)
+    old = memory_after_changes(OLD, ALL)
     asked = MemoryChanges(importance=0.0, themes=(), pinned=False)
-    changed = changed_memory(old, effective_changes(old, asked))
+    changed = memory_after_changes(old, changes_that_differ(old, asked))
     assert (changed.importance, changed.themes, changed.pinned) == (0.0, (), False)
-    assert revision_before(old, asked, at=NOW, client="").before == MemoryChanges(
+    assert revision_with_old_values(old, asked, at=NOW, client="").before == MemoryChanges(
         importance=0.9, themes=("home", "move"), pinned=True
     )
 
@@ -35,14 +35,14 @@ def test_false_zero_and_no_themes_are_values_like_others() -> None:
 def test_a_living_memory_with_another_text_is_fresh_and_looks_for_a_cluster_again(status: str) -> None:
     """ruling 1"""
     old = a_memory("Ann lives in Rome", status=status, fresh=False, cluster_id=CLUSTER)  # type: ignore[arg-type]
-    changed = changed_memory(old, ALL)
+    changed = memory_after_changes(old, ALL)
     assert (changed.scene.action, changed.fresh, changed.cluster_id, changed.status) == (ALL.text, True, None, status)
     assert changed.content_hash != old.content_hash
 
 
 def test_a_dead_memory_stays_dead_where_it_is() -> None:
     old = a_memory("Ann lives in Rome", status="dead", fresh=False, cluster_id=CLUSTER)
-    changed = changed_memory(old, ALL)
+    changed = memory_after_changes(old, ALL)
     assert (changed.scene.action, changed.status, changed.fresh, changed.cluster_id) == (
         ALL.text,
         "dead",
@@ -52,12 +52,12 @@ def test_a_dead_memory_stays_dead_where_it_is() -> None:
 
 
 def test_a_memory_whose_text_stays_stays_where_it_is() -> None:
-    changed = changed_memory(OLD, MemoryChanges(importance=0.9, pinned=True))
+    changed = memory_after_changes(OLD, MemoryChanges(importance=0.9, pinned=True))
     assert (changed.cluster_id, changed.fresh, changed.scene) == (CLUSTER, False, OLD.scene)
 
 
 def test_what_is_kept_is_what_was_before_and_only_of_what_changed() -> None:
     at = NOW + timedelta(days=1)
-    kept = revision_before(OLD, MemoryChanges(text="Ann lives in Oslo"), at=at, client="desk")
+    kept = revision_with_old_values(OLD, MemoryChanges(text="Ann lives in Oslo"), at=at, client="desk")
     assert (kept.memory_id, kept.at, kept.client) == (OLD.id, at, "desk")
     assert kept.before == MemoryChanges(text="Ann lives in Rome")

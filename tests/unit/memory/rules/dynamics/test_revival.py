@@ -7,9 +7,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from madeleine.memory.rules.dynamics.importance import (
-    MIN_LIVING_IMPORTANCE,
+    MAX_DYING_IMPORTANCE,
     effective_importance,
-    revived_session_count,
+    session_count_after_revival,
 )
 
 
@@ -17,7 +17,7 @@ from madeleine.memory.rules.dynamics.importance import (
 @pytest.mark.parametrize("cycles", [0, 1, 90])
 def test_a_dead_memory_that_nobody_recalled_stays_dead(importance: float, cycles: int) -> None:
     """ruling 3: only if reactivation_count > 0, or ❺ would undo ❹ in the same patrol."""
-    assert revived_session_count(importance=importance, session_count=cycles, reactivation_count=0) is None
+    assert session_count_after_revival(importance=importance, session_count=cycles, reactivation_count=0) is None
 
 
 @pytest.mark.parametrize(
@@ -40,7 +40,9 @@ def test_a_recalled_dead_memory_comes_back_as_worked_by_hand(
     importance: float, cycles: int, reactivations: int, comes_back_with: int | None
 ) -> None:
     """ruling 3: importance × exp(−(session_count / (1 + reactivations)) / 30) > 0.05, then session_count // (1 + r)."""
-    session_count = revived_session_count(importance=importance, session_count=cycles, reactivation_count=reactivations)
+    session_count = session_count_after_revival(
+        importance=importance, session_count=cycles, reactivation_count=reactivations
+    )
     assert session_count == comes_back_with
 
 
@@ -49,13 +51,17 @@ def test_a_memory_that_came_back_is_not_dying_in_the_same_cycle(
     importance: float, cycles: int, reactivations: int
 ) -> None:
     """ruling 3: what it comes back with is at least as young as what it was judged by."""
-    session_count = revived_session_count(importance=importance, session_count=cycles, reactivation_count=reactivations)
-    assert session_count is None or effective_importance(importance, session_count) > MIN_LIVING_IMPORTANCE
+    session_count = session_count_after_revival(
+        importance=importance, session_count=cycles, reactivation_count=reactivations
+    )
+    assert session_count is None or effective_importance(importance, session_count) > MAX_DYING_IMPORTANCE
 
 
 @given(st.floats(0, 1), st.integers(0, 500), st.integers(1, 20))
 def test_one_more_recall_never_keeps_a_memory_dead(importance: float, cycles: int, reactivations: int) -> None:
     """spec P6 ❺: "can be satisfied after `reactivation_count` is incremented"."""
-    once = revived_session_count(importance=importance, session_count=cycles, reactivation_count=reactivations)
-    more = revived_session_count(importance=importance, session_count=cycles, reactivation_count=reactivations + 1)
+    once = session_count_after_revival(importance=importance, session_count=cycles, reactivation_count=reactivations)
+    more = session_count_after_revival(
+        importance=importance, session_count=cycles, reactivation_count=reactivations + 1
+    )
     assert once is None or (more is not None and more <= once)

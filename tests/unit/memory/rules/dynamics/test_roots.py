@@ -9,14 +9,19 @@ import pytest
 
 from madeleine.inference.dense import DenseEmbedder
 from madeleine.inference.packaged import PACKAGED_MODEL
-from madeleine.memory.rules.dynamics.clustering import ROOT_PROTOTYPES, ROOTS, Root, nearest_root
+from madeleine.memory.rules.dynamics.clustering import (
+    ROOT_CLUSTER_NAMES,
+    ROOT_PROTOTYPE_TEXTS,
+    Root,
+    nearest_root_cluster,
+)
 from tests.doubles import at_cosine
 
 
 def test_the_roots_are_business_and_private() -> None:
     """spec P3"""
-    assert ROOTS == ("Business", "Private")
-    assert set(ROOT_PROTOTYPES) == set(ROOTS)
+    assert ROOT_CLUSTER_NAMES == ("Business", "Private")
+    assert set(ROOT_PROTOTYPE_TEXTS) == set(ROOT_CLUSTER_NAMES)
 
 
 def test_the_nearer_set_of_prototypes_decides() -> None:
@@ -25,7 +30,7 @@ def test_the_nearer_set_of_prototypes_decides() -> None:
         "Business": np.stack([at_cosine(0.9)] * 3),
         "Private": np.stack([at_cosine(0.8)] * 3),
     }
-    assert nearest_root(at_cosine(1.0), prototypes) == "Business"  # type: ignore[arg-type]
+    assert nearest_root_cluster(at_cosine(1.0), prototypes) == "Business"  # type: ignore[arg-type]
 
 
 def test_the_three_best_prototypes_of_a_root_count() -> None:
@@ -34,7 +39,7 @@ def test_the_three_best_prototypes_of_a_root_count() -> None:
         "Business": np.stack([at_cosine(c) for c in (0.9, 0.3, 0.3, -1.0)]),
         "Private": np.stack([at_cosine(c) for c in (0.6, 0.6, 0.6, -1.0)]),
     }
-    assert nearest_root(at_cosine(1.0), prototypes) == "Private"
+    assert nearest_root_cluster(at_cosine(1.0), prototypes) == "Private"
 
 
 @pytest.mark.parametrize(
@@ -49,7 +54,7 @@ def test_the_three_best_prototypes_of_a_root_count() -> None:
 async def test_the_default_model_tells_business_from_private(text: str, root: Root, tmp_path: Path) -> None:
     """ruling 5: without a key."""
     embedder = DenseEmbedder(PACKAGED_MODEL, tmp_path)
-    prototypes = {name: await embedder.embed(sentences) for name, sentences in ROOT_PROTOTYPES.items()}
+    prototypes = {name: await embedder.embed(sentences) for name, sentences in ROOT_PROTOTYPE_TEXTS.items()}
     [vector] = await embedder.embed([text])
     await embedder.close()
-    assert nearest_root(vector, prototypes) == root
+    assert nearest_root_cluster(vector, prototypes) == root

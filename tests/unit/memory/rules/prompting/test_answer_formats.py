@@ -9,7 +9,13 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from madeleine.memory.model import DatedAction, Memory
-from madeleine.memory.rules.prompting import LIST_FORMAT, PROMPT_FORMAT, AnswerFormat, fragments_format, recallable_text
+from madeleine.memory.rules.prompting import (
+    LIST_FORMAT,
+    MEMORY_BLOCK_FORMAT,
+    RecallTextFormat,
+    make_fragments_format,
+    recallable_text_of_memory,
+)
 from tests.doubles import a_memory
 
 TEXTS = st.text(st.sampled_from("ab <>/&'\n港memoryrecall"), max_size=20)
@@ -23,7 +29,7 @@ MEMORIES = st.lists(
     ),
     max_size=5,
 )
-FORMATS = st.sampled_from([LIST_FORMAT, PROMPT_FORMAT, fragments_format(Random(1))])
+FORMATS = st.sampled_from([LIST_FORMAT, MEMORY_BLOCK_FORMAT, make_fragments_format(Random(1))])
 
 
 def tokens(text: str) -> int:
@@ -41,13 +47,13 @@ def test_a_list_renders_text_feeling_lesson_and_timeline() -> None:
 
 def test_a_prompt_says_a_line_each_between_its_tags() -> None:
     assert (
-        PROMPT_FORMAT.render([FED, TIRED])
+        MEMORY_BLOCK_FORMAT.render([FED, TIRED])
         == "<memory>\n[EPISODIC] 2026-02-01: We ate.\n[SEMANTIC] We slept.\n</memory>"
     )
 
 
 def test_fragments_are_shuffled_in_their_tag_and_what_is_counted_is_what_is_said() -> None:
-    said = fragments_format(Random(3)).render([FED, TIRED])
+    said = make_fragments_format(Random(3)).render([FED, TIRED])
     assert sorted(said.removeprefix("<recall>").removesuffix("</recall>").split(" / ")) == [
         "We ate.",
         "We slept.",
@@ -57,13 +63,14 @@ def test_fragments_are_shuffled_in_their_tag_and_what_is_counted_is_what_is_said
 
 def test_no_memories_render_as_empty_text() -> None:
     assert [
-        answer_format.render([]) for answer_format in (LIST_FORMAT, PROMPT_FORMAT, fragments_format(Random(1)))
+        answer_format.render([])
+        for answer_format in (LIST_FORMAT, MEMORY_BLOCK_FORMAT, make_fragments_format(Random(1)))
     ] == ["", "", ""]
 
 
 @given(MEMORIES, FORMATS)
 def test_tags_and_entries_have_at_least_the_tokens_of_the_whole(
-    memories: list[Memory], answer_format: AnswerFormat
+    memories: list[Memory], answer_format: RecallTextFormat
 ) -> None:
     """But for a sign that only the neighbour's words make a tag, and that is then written out in 3 tokens for 1."""
     whole = answer_format.render(memories)
@@ -74,7 +81,7 @@ def test_tags_and_entries_have_at_least_the_tokens_of_the_whole(
 
 @given(MEMORIES, FORMATS)
 def test_the_indexed_token_count_is_an_upper_bound_for_every_format(
-    memories: list[Memory], answer_format: AnswerFormat
+    memories: list[Memory], answer_format: RecallTextFormat
 ) -> None:
     for memory in memories:
-        assert tokens(answer_format.render_entry(memory)) <= tokens(recallable_text(memory)) + 2
+        assert tokens(answer_format.render_entry(memory)) <= tokens(recallable_text_of_memory(memory)) + 2

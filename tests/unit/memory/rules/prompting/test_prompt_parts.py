@@ -11,29 +11,36 @@ from hypothesis import strategies as st
 
 from madeleine.memory.model import DatedAction
 from madeleine.memory.rules import prompting
-from madeleine.memory.rules.prompting import PROMPT_PARTS, SNAPSHOT, SYSTEM_PROMPT, TURN, PromptPart, without_tags
+from madeleine.memory.rules.prompting import (
+    PROMPT_PART_NAMES,
+    SNAPSHOT_PARTS,
+    SYSTEM_PROMPT_PARTS,
+    TURN_PARTS,
+    PromptPartName,
+    escape_own_tags,
+)
 from tests.doubles import a_memory
 
 AT = datetime(2026, 3, 1, 18, 5, tzinfo=UTC)
-ENTRIES: dict[PromptPart, list[str]] = {
+ENTRIES: dict[PromptPartName, list[str]] = {
     "soul": [
-        prompting.soul_part("personality", "Warm and curious.\n\n\n\nNever in a hurry.  \n"),
-        prompting.soul_part("inner_world", "# I think in pictures.\n  ## really"),
+        prompting.render_soul_section("personality", "Warm and curious.\n\n\n\nNever in a hurry.  \n"),
+        prompting.render_soul_section("inner_world", "# I think in pictures.\n  ## really"),
     ],
     "thoughts": [prompting.list_item("Ann was tired\ntoday.")],
-    "partner_rules": [prompting.named_entry("Address", "never tell it to strangers")],
+    "partner_rules": [prompting.render_named_item("Address", "never tell it to strangers")],
     "preferences": [
-        prompting.named_entry("Communication style", "direct, technical, no preamble."),
+        prompting.render_named_item("Communication style", "direct, technical, no preamble."),
         prompting.list_item("I prefer tea."),
     ],
-    "relationships": [prompting.named_entry("Ann", "my sister")],
-    "tools": [prompting.named_entry("calendar", "can be read, not written")],
-    "map": [prompting.named_entry("Kitchen", "beside the hall")],
+    "relationships": [prompting.render_named_item("Ann", "my sister")],
+    "tools": [prompting.render_named_item("calendar", "can be read, not written")],
+    "map": [prompting.render_named_item("Kitchen", "beside the hall")],
     "notes": [prompting.dated_entry("todo", AT, "Buy bread"), prompting.dated_entry("reminder", AT, "Call Ann")],
-    "knowledge": [prompting.named_entry("Router", "in the hall")],
-    "diary": [prompting.named_entry("2026-02-28", "A quiet day.\nWe baked.")],
+    "knowledge": [prompting.render_named_item("Router", "in the hall")],
+    "diary": [prompting.render_named_item("2026-02-28", "A quiet day.\nWe baked.")],
     "recent_nodes": [
-        prompting.scene_entry(
+        prompting.render_scene_item(
             a_memory(
                 "Ann cooked lasagne", when=("2026-02-27",), setting="kitchen", dialogue=("More?",), feeling="happy"
             )
@@ -41,8 +48,8 @@ ENTRIES: dict[PromptPart, list[str]] = {
     ],
     "memories": [prompting.dated_entry("diary", AT, "We baked."), prompting.dated_entry("notes", AT, "flour")],
     "memory_block": ["[SEMANTIC] Ann lives in Rome."],
-    "history_recent": [prompting.message_entry(AT, "user", "Ann", "See you\ntomorrow")],
-    "history_current_chat": [prompting.message_entry(AT, "assistant", "", "Hello.")],
+    "history_recent": [prompting.render_message_item(AT, "user", "Ann", "See you\ntomorrow")],
+    "history_current_chat": [prompting.render_message_item(AT, "assistant", "", "Hello.")],
 }
 
 SYSTEM_PROMPT_1A = """\
@@ -118,22 +125,25 @@ OF_THE_TURN = """\
 
 def test_the_system_prompt_is_written_so() -> None:
     """spec P5, 1-A: soul, think_md, partner rules, preferences, relationships, tools, map."""
-    assert prompting.render_parts(ENTRIES, SYSTEM_PROMPT) == SYSTEM_PROMPT_1A
+    assert prompting.render_prompt_parts(ENTRIES, SYSTEM_PROMPT_PARTS) == SYSTEM_PROMPT_1A
 
 
 def test_the_snapshot_is_written_so() -> None:
     """spec P5, 1-B: notes, knowledge, diary."""
-    assert prompting.render_parts(ENTRIES, SNAPSHOT) == SNAPSHOT_1B
+    assert prompting.render_prompt_parts(ENTRIES, SNAPSHOT_PARTS) == SNAPSHOT_1B
 
 
 def test_what_belongs_to_the_turn_is_written_so() -> None:
     """spec P5, 2-B; L4."""
-    assert prompting.render_parts(ENTRIES, TURN) == OF_THE_TURN
+    assert prompting.render_prompt_parts(ENTRIES, TURN_PARTS) == OF_THE_TURN
 
 
 def test_a_part_without_entries_leaves_nothing() -> None:
-    assert prompting.render_parts({}, PROMPT_PARTS) == ""
-    assert prompting.render_parts({"soul": [], "map": ["- a"]}, PROMPT_PARTS) == '<context name="map">\n- a\n</context>'
+    assert prompting.render_prompt_parts({}, PROMPT_PART_NAMES) == ""
+    assert (
+        prompting.render_prompt_parts({"soul": [], "map": ["- a"]}, PROMPT_PART_NAMES)
+        == '<context name="map">\n- a\n</context>'
+    )
 
 
 @pytest.mark.parametrize(
@@ -154,7 +164,7 @@ def test_a_day_is_shortened_to_its_first_sentence(text: str, short: str) -> None
 
 
 def test_a_long_message_is_cut() -> None:
-    shown = prompting.message_entry(AT, "user", "", "y" * 5_000)
+    shown = prompting.render_message_item(AT, "user", "", "y" * 5_000)
     assert shown == f"- 2026-03-01 18:05 user: {'y' * 1_999}…"
 
 
@@ -172,13 +182,13 @@ def test_no_stored_text_leaves_its_line_or_closes_its_block(name: str, text: str
     """Stored text is data: whatever it says stands in one line between our tags."""
     memory = a_memory(text or "x", feeling=name, when=(DatedAction("2026-01-01", text),))
     for line in (
-        prompting.named_entry(name, text),
+        prompting.render_named_item(name, text),
         prompting.list_item(text),
         prompting.dated_entry(name, AT, text),
-        prompting.named_entry("2026-03-01", text),
-        prompting.scene_entry(memory),
+        prompting.render_named_item("2026-03-01", text),
+        prompting.render_scene_item(memory),
         prompting.dated_entry("chat", AT, text),
-        prompting.message_entry(AT, "user", name, text),
+        prompting.render_message_item(AT, "user", name, text),
     ):
         assert line.splitlines() == [line]
         assert line.startswith("- ")
@@ -187,18 +197,18 @@ def test_no_stored_text_leaves_its_line_or_closes_its_block(name: str, text: str
 
 @given(HOSTILE)
 def test_no_part_of_a_soul_has_a_heading_or_a_tag_of_ours(text: str) -> None:
-    first, *lines = prompting.soul_part("voice", text).splitlines()
+    first, *lines = prompting.render_soul_section("voice", text).splitlines()
     assert first == "# Voice"
     assert not any(line.lstrip().startswith("#") for line in lines)
     assert not re.search(r"<\s*/?\s*(context|memory|recall)\b", "\n".join(lines), re.IGNORECASE)
 
 
-@pytest.mark.parametrize("part", PROMPT_PARTS)
-def test_two_entries_together_open_and_close_no_tag(part: PromptPart) -> None:
-    whole = prompting.render_part(
+@pytest.mark.parametrize("part", PROMPT_PART_NAMES)
+def test_two_entries_together_open_and_close_no_tag(part: PromptPartName) -> None:
+    whole = prompting.render_prompt_part(
         part, [prompting.list_item(text) for text in ("a <", "context> b </", "memory> c <", "d")]
     )
-    opening, closing = prompting.delimiters(part)
+    opening, closing = prompting.prompt_part_delimiters(part)
     inside = whole.removeprefix(opening).removesuffix(closing)
     assert inside.strip("\n").replace("\n\n", "\n") == "- a &lt;\n- context> b &lt;/\n- memory> c <\n- d"
-    assert without_tags(inside) == inside
+    assert escape_own_tags(inside) == inside

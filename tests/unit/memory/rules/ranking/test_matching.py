@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 
 from madeleine.memory.index import CandidatePool, RankingFeatures
 from madeleine.memory.model import MemoryId
-from madeleine.memory.rules.ranking.profiles import MatchThresholds, matching_candidates, word_coverage
+from madeleine.memory.rules.ranking.profiles import MatchThresholds, matching_candidates, query_word_coverage
 
 
 def pool(
@@ -100,7 +100,7 @@ def test_an_empty_pool_has_no_match() -> None:
 def test_a_query_without_terms_is_matched_by_meaning_alone() -> None:
     """ruling 8: "the", or emoji."""
     assert matched(pool([0.5, 0.1])) == [0]
-    assert word_coverage(pool([0.5, 0.1])).tolist() == [0.0, 0.0]
+    assert query_word_coverage(pool([0.5, 0.1])).tolist() == [0.0, 0.0]
 
 
 def test_terms_that_are_worth_nothing_cover_nothing() -> None:
@@ -123,7 +123,7 @@ def test_half_a_trust_halves_the_cosine(trust: float, anchors: bool) -> None:
 
 def test_coverage_is_the_share_of_the_idf_that_is_held() -> None:
     """ruling 8: (1 + 3) / 8, (4) / 8, nothing."""
-    found = word_coverage(pool([0, 0, 0], [[1, 1, 0], [0, 0, 1], [0, 0, 0]], [1, 3, 4]))
+    found = query_word_coverage(pool([0, 0, 0], [[1, 1, 0], [0, 0, 1], [0, 0, 0]], [1, 3, 4]))
     assert found.tolist() == [0.5, 0.5, 0.0]
 
 

@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from madeleine.memory.recall.selection import preferences_first
+from madeleine.memory.recall.selection import order_with_preferences_first
 
 
 @pytest.mark.parametrize(
@@ -31,7 +31,7 @@ from madeleine.memory.recall.selection import preferences_first
 )
 def test_preferences_lead_within_their_share(ranked: str, preferences: str, limit: int, taken: str) -> None:
     """spec L2, ruling 8"""
-    assert "".join(preferences_first(ranked, preferences, limit=limit)[:limit]) == taken
+    assert "".join(order_with_preferences_first(ranked, preferences, limit=limit)[:limit]) == taken
 
 
 @given(st.integers(0, 12), st.integers(0, 12), st.sets(st.integers(0, 11)), st.integers(1, 15))
@@ -40,7 +40,7 @@ def test_no_match_is_lost_and_half_of_the_places_stay_with_the_best(
 ) -> None:
     ranked = list(range(matching))
     preferences = [i for i in ranked if i in preferred] + list(range(100, 100 + standing))
-    order = preferences_first(ranked, preferences, limit=limit)
+    order = order_with_preferences_first(ranked, preferences, limit=limit)
     assert len(order) == len(set(order))
     assert set(ranked) <= set(order) <= set(ranked) | set(preferences)
     taken = order[:limit]

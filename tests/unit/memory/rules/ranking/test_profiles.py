@@ -12,28 +12,28 @@ from hypothesis import given
 from hypothesis import strategies as st
 from numpy.typing import NDArray
 
-from madeleine.memory.index import CandidatePool, RankingState
+from madeleine.memory.index import CandidatePool, MemoryRankingState
 from madeleine.memory.rules.ranking.profiles import (
-    AssociativeWeights,
-    LinearWeights,
-    ProfileWeights,
-    associative,
+    AssociativeRankingWeights,
+    LinearRankingWeights,
+    RankingProfileWeights,
+    associative_ranking_scores,
+    evenly_falling_scores,
     linear,
-    rank_scores,
     recency,
-    reinforcement_share,
+    saturating_reinforcement_share,
     similarity,
 )
 from tests.doubles import NOW
 from tests.unit.memory.rules.ranking.test_blended import pool
 
-WEIGHTS = ProfileWeights()
+WEIGHTS = RankingProfileWeights()
 HOUR = timedelta(hours=1)
 
 
-def state(*, importance: float = 0.5, hours: float = 0, told: int = 0, idle: float | None = None) -> RankingState:
+def state(*, importance: float = 0.5, hours: float = 0, told: int = 0, idle: float | None = None) -> MemoryRankingState:
     """Happened `hours` ago, last active `idle` hours ago (as long by default)."""
-    return RankingState(
+    return MemoryRankingState(
         importance=importance,
         happened_at=NOW - hours * HOUR,
         last_active=NOW - (hours if idle is None else idle) * HOUR,
@@ -45,12 +45,14 @@ def near(*values: float) -> NDArray[np.float32]:
     return np.asarray(values, np.float32)
 
 
-def linear_of(cosine: float, one: RankingState, weights: ProfileWeights = WEIGHTS) -> float:
+def linear_of(cosine: float, one: MemoryRankingState, weights: RankingProfileWeights = WEIGHTS) -> float:
     return float(linear(near(cosine), [one], now=NOW, weights=weights)[0])
 
 
-def associative_of(cosine: float, one: RankingState, shared: float = 0.0, weights: ProfileWeights = WEIGHTS) -> float:
-    return float(associative(near(cosine), [one], [shared], now=NOW, weights=weights)[0])
+def associative_of(
+    cosine: float, one: MemoryRankingState, shared: float = 0.0, weights: RankingProfileWeights = WEIGHTS
+) -> float:
+    return float(associative_ranking_scores(near(cosine), [one], [shared], now=NOW, weights=weights)[0])
 
 
 # --- factors
@@ -68,7 +70,7 @@ def test_recency_is_as_worked_by_hand(hours: float, value: float) -> None:
 @pytest.mark.parametrize(("times", "value"), [(0, 0.0), (1, 0.25), (3, 0.5), (9, 0.75), (10**9, 1.0)])
 def test_reinforcement_is_as_worked_by_hand(times: int, value: float) -> None:
     """ruling 9: n / (n + 3)."""
-    assert reinforcement_share(times) == pytest.approx(value, abs=1e-6)
+    assert saturating_reinforcement_share(times) == pytest.approx(value, abs=1e-6)
 
 
 @pytest.mark.parametrize(
@@ -93,9 +95,9 @@ def test_similarity_is_the_cosine_as_far_as_it_can_be_trusted(
 
 
 def test_the_engines_order_is_kept_with_scores_that_fall_evenly() -> None:
-    assert rank_scores(4).tolist() == [1.0, 0.75, 0.5, 0.25]
-    assert rank_scores(1).tolist() == [1.0]
-    assert rank_scores(0).tolist() == []
+    assert evenly_falling_scores(4).tolist() == [1.0, 0.75, 0.5, 0.25]
+    assert evenly_falling_scores(1).tolist() == [1.0]
+    assert evenly_falling_scores(0).tolist() == []
 
 
 # --- linear
@@ -121,9 +123,9 @@ def test_linear_counts_from_when_it_happened_and_not_from_the_last_recall() -> N
 
 def test_weights_that_add_up_to_more_than_one_are_scaled_and_others_are_not() -> None:
     """0.5 × 1 + 1 × 1 = 1.5, of 1.5; 0.2 × 0.5 + 0.3 × 1 = 0.4 as it is."""
-    heavy = ProfileWeights(linear=LinearWeights(relevance=0.5, recency=1.0, personal_boost=0.0))
+    heavy = RankingProfileWeights(linear=LinearRankingWeights(relevance=0.5, recency=1.0, personal_boost=0.0))
     assert linear_of(1.0, state(), heavy) == pytest.approx(1.0)
-    light = ProfileWeights(linear=LinearWeights(relevance=0.2, recency=0.3, personal_boost=0.0))
+    light = RankingProfileWeights(linear=LinearRankingWeights(relevance=0.2, recency=0.3, personal_boost=0.0))
     assert linear_of(0.5, state(), light) == pytest.approx(0.4)
 
 
@@ -141,7 +143,7 @@ def test_weights_that_add_up_to_more_than_one_are_scaled_and_others_are_not() ->
         (0.0, state(importance=0.0, hours=10**6), 0.0, 0.0),
     ],
 )
-def test_associative_is_as_worked_by_hand(cosine: float, one: RankingState, shared: float, value: float) -> None:
+def test_associative_is_as_worked_by_hand(cosine: float, one: MemoryRankingState, shared: float, value: float) -> None:
     """spec T7, ruling 9"""
     assert associative_of(cosine, one, shared) == pytest.approx(value, abs=1e-6)
 
@@ -154,9 +156,9 @@ def test_associative_counts_from_the_last_activity() -> None:
 def test_each_of_the_five_weights_is_a_setting() -> None:
     """ruling 9"""
     one = state(importance=1.0, told=10**9)
-    nothing = AssociativeWeights(similarity=0, importance=0, recency=0, reinforcement=0, emotion=0)
+    nothing = AssociativeRankingWeights(similarity=0, importance=0, recency=0, reinforcement=0, emotion=0)
     for name in ("similarity", "importance", "recency", "reinforcement", "emotion"):
-        weights = ProfileWeights(associative=replace(nothing, **{name: 0.3}))
+        weights = RankingProfileWeights(associative=replace(nothing, **{name: 0.3}))
         assert associative_of(1.0, one, 1.0, weights) == pytest.approx(0.3, abs=1e-6)
 
 
@@ -168,25 +170,27 @@ VITALS = st.builds(
 )
 CANDIDATES = st.lists(st.tuples(SHARES, VITALS, SHARES), min_size=1, max_size=8)
 ANY_WEIGHTS = st.builds(
-    ProfileWeights,
-    linear=st.builds(LinearWeights, relevance=SHARES, recency=SHARES, personal_boost=SHARES),
-    associative=st.builds(AssociativeWeights, similarity=SHARES, importance=SHARES, recency=SHARES,
+    RankingProfileWeights,
+    linear=st.builds(LinearRankingWeights, relevance=SHARES, recency=SHARES, personal_boost=SHARES),
+    associative=st.builds(AssociativeRankingWeights, similarity=SHARES, importance=SHARES, recency=SHARES,
                           reinforcement=SHARES, emotion=SHARES),
     decay_per_hour=st.floats(0, 10),
 )  # fmt: skip
 
 
-def both(candidates: Sequence[tuple[float, RankingState, float]], weights: ProfileWeights) -> list[NDArray[np.float32]]:
+def both(
+    candidates: Sequence[tuple[float, MemoryRankingState, float]], weights: RankingProfileWeights
+) -> list[NDArray[np.float32]]:
     cosines, given, shared = zip(*candidates, strict=True)
     return [
         linear(near(*cosines), given, now=NOW, weights=weights),
-        associative(near(*cosines), given, shared, now=NOW, weights=weights),
+        associative_ranking_scores(near(*cosines), given, shared, now=NOW, weights=weights),
     ]
 
 
 @given(CANDIDATES, ANY_WEIGHTS, st.randoms())
 def test_a_score_is_a_share_and_does_not_depend_on_the_order_of_the_candidates(
-    candidates: list[tuple[float, RankingState, float]], weights: ProfileWeights, random: object
+    candidates: list[tuple[float, MemoryRankingState, float]], weights: RankingProfileWeights, random: object
 ) -> None:
     order = list(range(len(candidates)))
     random.shuffle(order)  # type: ignore[attr-defined]
@@ -197,14 +201,14 @@ def test_a_score_is_a_share_and_does_not_depend_on_the_order_of_the_candidates(
 
 @given(SHARES, SHARES, VITALS, SHARES, ANY_WEIGHTS)
 def test_more_of_anything_never_makes_a_score_less(
-    less: float, more: float, one: RankingState, shared: float, weights: ProfileWeights
+    less: float, more: float, one: MemoryRankingState, shared: float, weights: RankingProfileWeights
 ) -> None:
     less, more = sorted((less, more))
     later = replace(one, happened_at=one.happened_at + HOUR, last_active=one.last_active + HOUR)
     assert linear_of(less, one, weights) <= linear_of(more, one, weights)
     assert linear_of(less, one, weights) <= linear_of(less, later, weights)
 
-    def score(cosine: float = 0.5, of: RankingState = one, share: float = shared) -> float:
+    def score(cosine: float = 0.5, of: MemoryRankingState = one, share: float = shared) -> float:
         return associative_of(cosine, of, share, weights)
 
     assert score(less) <= score(more)

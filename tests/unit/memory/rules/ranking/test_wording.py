@@ -10,13 +10,13 @@ from madeleine.memory.index import WordingSignals
 from madeleine.memory.rules.ranking.blended import (
     asks_about_oneself,
     asks_for_advice,
-    asks_what_you_said,
+    asks_what_assistant_said,
     asks_when,
-    feeling_role,
-    read_query,
-    wording_signals,
+    feeling_role_in_query,
+    read_wording_signals,
+    reading_of_query,
 )
-from madeleine.storage.qdrant.schema import packed_signals, unpacked_signals
+from madeleine.storage.qdrant.schema import pack_wording_signals, unpack_wording_signals
 
 
 @pytest.mark.parametrize(
@@ -32,7 +32,7 @@ from madeleine.storage.qdrant.schema import packed_signals, unpacked_signals
     ],
 )
 def test_a_question_at_the_end_asks(text: str, asks: bool) -> None:
-    assert wording_signals(text).asks is asks
+    assert read_wording_signals(text).asks is asks
 
 
 @pytest.mark.parametrize(
@@ -53,7 +53,7 @@ def test_a_question_at_the_end_asks(text: str, asks: bool) -> None:
     ],
 )
 def test_a_day_or_a_span_of_time_is_told(text: str, tells: bool) -> None:
-    assert wording_signals(text).tells_when is tells
+    assert read_wording_signals(text).tells_when is tells
 
 
 @pytest.mark.parametrize(
@@ -73,7 +73,7 @@ def test_a_day_or_a_span_of_time_is_told(text: str, tells: bool) -> None:
 )
 def test_a_preference_is_told(text: str, prefers: bool) -> None:
     """spec L1: the preference signals, among them."""
-    assert wording_signals(text).prefers is prefers
+    assert read_wording_signals(text).prefers is prefers
 
 
 @pytest.mark.parametrize(
@@ -87,14 +87,14 @@ def test_a_preference_is_told(text: str, prefers: bool) -> None:
     ],
 )
 def test_one_word_in_twenty_makes_a_text_of_the_first_person(text: str, share: float) -> None:
-    assert wording_signals(text).first_person == pytest.approx(share)
+    assert read_wording_signals(text).first_person == pytest.approx(share)
 
 
 @given(st.text())
 def test_any_text_can_be_read_and_kept_in_one_number(text: str) -> None:
-    found = wording_signals(text)
+    found = read_wording_signals(text)
     assert 0 <= found.first_person <= 1
-    back = unpacked_signals(packed_signals(found))
+    back = unpack_wording_signals(pack_wording_signals(found))
     assert (back.asks, back.tells_when, back.prefers) == (found.asks, found.tells_when, found.prefers)
     assert back.first_person == pytest.approx(found.first_person, abs=0.005)
 
@@ -106,7 +106,7 @@ def test_every_sign_has_a_bit_of_its_own() -> None:
         WordingSignals(prefers=True),
         WordingSignals(first_person=1.0),
     ]
-    assert [unpacked_signals(packed_signals(one)) for one in each] == each
+    assert [unpack_wording_signals(pack_wording_signals(one)) for one in each] == each
 
 
 @pytest.mark.parametrize(
@@ -125,7 +125,7 @@ def test_every_sign_has_a_bit_of_its_own() -> None:
 )
 def test_a_query_in_the_first_person_asks_about_oneself(query: str) -> None:
     """ruling 9: the role."""
-    assert asks_about_oneself(read_query(query))
+    assert asks_about_oneself(reading_of_query(query))
 
 
 @pytest.mark.parametrize(
@@ -145,7 +145,7 @@ def test_a_query_in_the_first_person_asks_about_oneself(query: str) -> None:
 )
 def test_a_query_about_others_or_about_what_you_said_does_not_ask_about_oneself(query: str) -> None:
     """ruling 9: the role."""
-    assert not asks_about_oneself(read_query(query))
+    assert not asks_about_oneself(reading_of_query(query))
 
 
 @pytest.mark.parametrize(
@@ -162,7 +162,7 @@ def test_a_query_about_others_or_about_what_you_said_does_not_ask_about_oneself(
     ],
 )
 def test_what_was_said_is_told_from_what_is_to_be_said(query: str, asked: bool) -> None:
-    assert asks_what_you_said(read_query(query)) is asked
+    assert asks_what_assistant_said(reading_of_query(query)) is asked
 
 
 @pytest.mark.parametrize(
@@ -184,7 +184,7 @@ def test_what_was_said_is_told_from_what_is_to_be_said(query: str, asked: bool) 
     ],
 )
 def test_a_question_for_a_time_is_known_by_how_it_begins(query: str, asked: bool) -> None:
-    assert asks_when(read_query(query)) is asked
+    assert asks_when(reading_of_query(query)) is asked
 
 
 @pytest.mark.parametrize(
@@ -200,7 +200,7 @@ def test_a_question_for_a_time_is_known_by_how_it_begins(query: str, asked: bool
     ],
 )
 def test_a_question_for_advice_is_told_from_one_for_what_was_advised(query: str, asked: bool) -> None:
-    assert asks_for_advice(read_query(query)) is asked
+    assert asks_for_advice(reading_of_query(query)) is asked
 
 
 @pytest.mark.parametrize(
@@ -219,13 +219,13 @@ def test_a_question_for_advice_is_told_from_one_for_what_was_advised(query: str,
 )
 def test_a_feeling_is_asked_for_or_there_or_beside_the_point(query: str, feeling: str) -> None:
     """spec T7"""
-    assert feeling_role(read_query(query)) == feeling
+    assert feeling_role_in_query(reading_of_query(query)) == feeling
 
 
 @pytest.mark.parametrize("run", [" ", ".", "and ", "\t\n", "\u200b"])
 def test_a_long_run_of_anything_is_read_at_once(run: str) -> None:
     """A pattern that tries a run again from every place in it would hold up everybody for seconds."""
-    query = read_query(run * 500_000 + "when did you tell me what to do, how was it?")
-    assert asks_when(query) is asks_for_advice(query) is asks_what_you_said(query) is False
-    assert feeling_role(query) == "there"
-    assert asks_when(read_query(" " * 1_000 + "when was it?"))
+    query = reading_of_query(run * 500_000 + "when did you tell me what to do, how was it?")
+    assert asks_when(query) is asks_for_advice(query) is asks_what_assistant_said(query) is False
+    assert feeling_role_in_query(query) == "there"
+    assert asks_when(reading_of_query(" " * 1_000 + "when was it?"))

@@ -6,7 +6,7 @@ from dataclasses import replace
 
 from madeleine.memory.keyword_search import SearchHit
 from madeleine.memory.model import Provenance
-from madeleine.memory.rules.searching import deduplicated_hits, newest_hits_first
+from madeleine.memory.rules.searching import deduplicated_hits, sort_hits_newest_first
 from tests.doubles import NOW
 
 HIT = SearchHit(
@@ -23,4 +23,4 @@ def test_hits_with_one_source_id_and_beginning_come_once_the_first_of_them() -> 
 
 def test_the_newest_comes_first_and_equal_times_by_id() -> None:
     later, twin = replace(HIT, position=(2, "z")), replace(HIT, position=(1, "b"))
-    assert newest_hits_first([twin, HIT, later]) == [later, HIT, twin]
+    assert sort_hits_newest_first([twin, HIT, later]) == [later, HIT, twin]

@@ -7,7 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from madeleine.inference.stems import stem
-from madeleine.memory.rules.searching import holds_tag, match_finder, tag_of
+from madeleine.memory.rules.searching import first_tag_finder, holds_tag, tag_from_text
 from madeleine.memory.text.normalization import fold_text
 
 
@@ -29,21 +29,21 @@ from madeleine.memory.text.normalization import fold_text
     ],
 )
 def test_a_tag_is_held_as_a_word_in_any_form(tag: str, held: list[str], not_held: list[str]) -> None:
-    one = tag_of(tag, stem)
+    one = tag_from_text(tag, stem)
     assert [text for text in held if not holds_tag(fold_text(text), one)] == []
     assert [text for text in not_held if holds_tag(fold_text(text), one)] == []
 
 
 @given(st.text(min_size=1, max_size=12).map(fold_text), st.sampled_from(["", "x ", "日本", "«"]))
 def test_every_tag_is_held_by_itself(text: str, before: str) -> None:
-    tag = tag_of(text, stem)
+    tag = tag_from_text(text, stem)
     assert all(tag.anchor in form for form in tag.forms)
     if text.isalnum():
         assert holds_tag(before + text, tag)
 
 
 def test_the_first_place_of_any_tag_is_found() -> None:
-    tags = [tag_of("soup", stem), tag_of("ramen", stem)]
-    assert match_finder(tags)("more ramen soup") == 5
-    assert match_finder(tags)("soups and ramen") == 0
-    assert match_finder(tags)("nothing") == -1
+    tags = [tag_from_text("soup", stem), tag_from_text("ramen", stem)]
+    assert first_tag_finder(tags)("more ramen soup") == 5
+    assert first_tag_finder(tags)("soups and ramen") == 0
+    assert first_tag_finder(tags)("nothing") == -1

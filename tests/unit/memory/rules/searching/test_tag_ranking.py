@@ -6,8 +6,8 @@ import pytest
 
 from madeleine.memory.keyword_search import SearchHit, SearchSource, TagMatches
 from madeleine.memory.model import Provenance
-from madeleine.memory.recall.search import POOL_FACTOR
-from madeleine.memory.rules.searching import best_matches, hits_near_best, tag_weights
+from madeleine.memory.recall.search import TAG_POOL_SIZE_PER_HIT
+from madeleine.memory.rules.searching import best_tag_matches, rarity_weights_of_tags, tag_hits_near_best
 from tests.doubles import NOW
 
 
@@ -23,8 +23,11 @@ def matches(*found: tuple[int, str, int], numbers: dict[int, int] | None = None)
 
 def ids(*found: TagMatches, tags: int, limit: int) -> list[str]:
     """The pool."""
-    best = [(a_hit(source, id_), weight) for (source, id_), weight in best_matches(found, tags, POOL_FACTOR * limit)]
-    return [hit.id for hit in hits_near_best(best, limit)]
+    best = [
+        (a_hit(source, id_), weight)
+        for (source, id_), weight in best_tag_matches(found, tags, TAG_POOL_SIZE_PER_HIT * limit)
+    ]
+    return [hit.id for hit in tag_hits_near_best(best, limit)]
 
 
 def a_hit(source: SearchSource, id_: str) -> SearchHit:
@@ -36,8 +39,8 @@ def a_hit(source: SearchSource, id_: str) -> SearchHit:
 def test_a_tag_weighs_less_the_more_texts_hold_it() -> None:
     """1 / log2(2 + n): tag 0 is held by 6, tag 1 by 14, no text has a related theme: 1/3, 1/4, 1."""
     matching = matches(numbers={0b01: 4, 0b10: 12, 0b11: 2})
-    assert list(tag_weights([matching], 2)) == pytest.approx([1 / 3, 1 / 4, 1.0])
-    assert tag_weights([matching, matching], 2)[0] == pytest.approx(1 / 3.8073549)  # log2(14)
+    assert list(rarity_weights_of_tags([matching], 2)) == pytest.approx([1 / 3, 1 / 4, 1.0])
+    assert rarity_weights_of_tags([matching, matching], 2)[0] == pytest.approx(1 / 3.8073549)  # log2(14)
 
 
 def test_one_that_holds_the_rare_tag_goes_before_newer_ones_with_the_common_one() -> None:
@@ -68,14 +71,14 @@ def test_the_pool_is_four_times_the_limit_of_those_near_the_best_and_else_the_li
 def test_equals_come_newest_first_whatever_their_source_and_nothing_gives_nothing() -> None:
     memory, chat = matches((1, "m", 0b1)), TagMatches("chat", (((2, "c"), 0b1),), {0b1: 1})
     weight = (True, 0.5)  # 1 / log2(2 + 2)
-    assert best_matches([memory, chat], 1, 5) == [(("chat", "c"), weight), (("memories", "m"), weight)]
-    assert best_matches([], 1, 5) == []
+    assert best_tag_matches([memory, chat], 1, 5) == [(("chat", "c"), weight), (("memories", "m"), weight)]
+    assert best_tag_matches([], 1, 5) == []
 
 
 def test_near_the_best_is_what_weighs_half_as_much_and_is_of_its_kind() -> None:
     hits = [a_hit("memories", id_) for id_ in "abcde"]
     weights = [(True, 1.0), (True, 0.6), (True, 0.5), (True, 0.49), (False, 0.9)]
-    assert hits_near_best(list(zip(hits, weights, strict=True)), 1) == hits[:3]
-    assert hits_near_best(list(zip(hits, weights, strict=True)), 4) == hits[:4]
-    assert hits_near_best([(hits[0], (False, 0.5)), (hits[1], (False, 0.5))], 1) == hits[:2]
-    assert hits_near_best([], 5) == []
+    assert tag_hits_near_best(list(zip(hits, weights, strict=True)), 1) == hits[:3]
+    assert tag_hits_near_best(list(zip(hits, weights, strict=True)), 4) == hits[:4]
+    assert tag_hits_near_best([(hits[0], (False, 0.5)), (hits[1], (False, 0.5))], 1) == hits[:2]
+    assert tag_hits_near_best([], 5) == []

@@ -15,13 +15,13 @@ from madeleine.memory.rules.storing import chunk_scoring
 from madeleine.memory.rules.storing.chunk_scoring import (
     MIN_ABSENT_TERM_IDF,
     MIN_IMPORTANCE,
-    TECHNICAL_RARITY,
+    MIN_TECHNICAL_RARITY,
     chunk_category,
     importance,
     novelty,
     rarity,
     salience,
-    telling_words,
+    words_for_rarity,
 )
 from madeleine.memory.text import reading
 from madeleine.memory.text.reading import Reading
@@ -124,8 +124,8 @@ def test_a_wish_of_the_moment_is_no_preference(text: str) -> None:
 
 
 def test_rare_words_make_a_text_technical() -> None:
-    assert salience_of("an unusual saying", rarity=TECHNICAL_RARITY) == pytest.approx(0.1)
-    assert salience_of("an unusual saying", rarity=TECHNICAL_RARITY - 0.01) == 0.0
+    assert salience_of("an unusual saying", rarity=MIN_TECHNICAL_RARITY) == pytest.approx(0.1)
+    assert salience_of("an unusual saying", rarity=MIN_TECHNICAL_RARITY - 0.01) == 0.0
 
 
 def test_rarity_is_the_mean_idf_as_a_share_of_that_of_an_unheard_word() -> None:
@@ -141,7 +141,7 @@ def test_below_a_hundred_memories_no_word_counts_as_rare() -> None:
 
 
 def test_words_are_looked_up_once_each_without_stop_words_the_longest_first() -> None:
-    assert telling_words("The cat and the Cat saw a tyrannosaurus") == ["tyrannosaurus", "cat", "saw"]
+    assert words_for_rarity("The cat and the Cat saw a tyrannosaurus") == ["tyrannosaurus", "cat", "saw"]
 
 
 @given(st.text(), st.floats(0, 1))

@@ -13,15 +13,15 @@ from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
 from madeleine.memory.rules.storing.chunking import (
-    Atom,
-    ChunkLimits,
+    ChunkTokenLimits,
+    TextAtom,
     best_partition,
+    join_tiny_atoms,
     split_into_chunks,
-    without_tiny_atoms,
 )
 from madeleine.memory.text.normalization import clean_text
 
-SMALL = ChunkLimits(least=5, most=12)
+SMALL = ChunkTokenLimits(least=5, most=12)
 
 
 async def by_words(texts: Sequence[str]) -> list[int]:
@@ -32,7 +32,7 @@ async def by_signs(texts: Sequence[str]) -> list[int]:
     return [len(re.sub(r"\s", "", text)) for text in texts]
 
 
-def cut(text: str, limits: ChunkLimits = SMALL) -> list[str]:
+def cut(text: str, limits: ChunkTokenLimits = SMALL) -> list[str]:
     chunks = asyncio.run(split_into_chunks(text, by_words, limits))
     assert "".join(chunks) == text
     return [chunk.strip() for chunk in chunks]
@@ -62,20 +62,20 @@ def test_a_short_paragraph_joins_the_neighbour_that_leaves_the_chunks_most_alike
 
 def test_a_long_paragraph_is_cut_at_the_end_of_a_sentence_into_equal_parts() -> None:
     first, second, third = (f"A{words(4, start)}." for start in "xyz")
-    long = ChunkLimits(least=3, most=9)
+    long = ChunkTokenLimits(least=3, most=9)
     fourth = f"B{words(4)}."
     assert cut(f"{first} {second} {third} {fourth}", long) == [f"{first} {second}", f"{third} {fourth}"]
 
 
 def test_chinese_is_cut_at_its_full_stops() -> None:
     text = "今天下雨了。我们在家里看书。明天会是晴天吗？我们去公园！"
-    chunks = asyncio.run(split_into_chunks(text, by_signs, ChunkLimits(least=5, most=15)))
+    chunks = asyncio.run(split_into_chunks(text, by_signs, ChunkTokenLimits(least=5, most=15)))
     assert chunks == ["今天下雨了。我们在家里看书。", "明天会是晴天吗？我们去公园！"]
 
 
 def test_a_list_is_cut_between_its_items_only() -> None:
     items = [f"- item {n}. It has. Two more" for n in range(4)]
-    assert cut("\n".join(items), ChunkLimits(least=5, most=20)) == ["\n".join(items[:2]), "\n".join(items[2:])]
+    assert cut("\n".join(items), ChunkTokenLimits(least=5, most=20)) == ["\n".join(items[:2]), "\n".join(items[2:])]
 
 
 def test_a_block_of_code_within_the_limits_stays_whole_whatever_is_in_it() -> None:
@@ -86,7 +86,7 @@ def test_a_block_of_code_within_the_limits_stays_whole_whatever_is_in_it() -> No
 def test_a_long_block_of_code_is_cut_at_a_blank_line_before_any_other() -> None:
     lines = [f"x{n} = f( y{n} ) # Why. Because it is so" for n in range(4)]
     code = "```\n" + "\n".join(lines[:1]) + "\n\n" + "\n".join(lines[1:]) + "\n```"
-    assert cut(code, ChunkLimits(least=5, most=38)) == ["```\n" + lines[0], "\n".join(lines[1:]) + "\n```"]
+    assert cut(code, ChunkTokenLimits(least=5, most=38)) == ["```\n" + lines[0], "\n".join(lines[1:]) + "\n```"]
 
 
 def test_a_heading_goes_with_what_it_is_over() -> None:
@@ -95,12 +95,12 @@ def test_a_heading_goes_with_what_it_is_over() -> None:
 
 def test_a_sentence_that_is_too_long_is_cut_between_words() -> None:
     """In quarters of the limit and the rest, 75 + 75 and 75 + 75 + 10."""
-    assert [len(chunk.split()) for chunk in cut(words(310), ChunkLimits())] == [150, 160]
+    assert [len(chunk.split()) for chunk in cut(words(310), ChunkTokenLimits())] == [150, 160]
 
 
 def test_a_word_that_is_too_long_is_cut_between_signs_and_no_accent_is_torn_off() -> None:
     text = "e\u0301" * 100
-    chunks = asyncio.run(split_into_chunks(text, by_signs, ChunkLimits(least=5, most=90)))
+    chunks = asyncio.run(split_into_chunks(text, by_signs, ChunkTokenLimits(least=5, most=90)))
     assert "".join(chunks) == text
     assert len(chunks) > 1
     assert not any(chunk.startswith("\u0301") for chunk in chunks)
@@ -117,8 +117,8 @@ def test_a_tokenizer_that_counts_more_in_the_whole_than_in_its_parts_gets_its_li
 
 
 def test_tiny_sentences_are_no_place_to_cut_at() -> None:
-    found = [Atom("No. ", 1, 1), Atom("Long. ", 1, 20), Atom("End.", 0, 1), Atom("Next.", 0, 1)]
-    assert [atom.text for atom in without_tiny_atoms(found, ChunkLimits())] == ["No. Long. End.", "Next."]
+    found = [TextAtom("No. ", 1, 1), TextAtom("Long. ", 1, 20), TextAtom("End.", 0, 1), TextAtom("Next.", 0, 1)]
+    assert [atom.text for atom in join_tiny_atoms(found, ChunkTokenLimits())] == ["No. Long. End.", "Next."]
 
 
 # --- laws -------------------------------------------------------------------------------------------------------
@@ -133,9 +133,13 @@ texts = st.lists(
 
 
 @settings(max_examples=300)
-@given(texts, st.sampled_from([SMALL, ChunkLimits(2, 30), ChunkLimits(10, 25)]), st.sampled_from([by_words, by_signs]))
+@given(
+    texts,
+    st.sampled_from([SMALL, ChunkTokenLimits(2, 30), ChunkTokenLimits(10, 25)]),
+    st.sampled_from([by_words, by_signs]),
+)
 @example("a " + 3 * "👩\u200d👩\u200d👧", SMALL, by_signs)
-def test_chunks_join_back_and_keep_to_their_limits(text: str, limits: ChunkLimits, count: object) -> None:
+def test_chunks_join_back_and_keep_to_their_limits(text: str, limits: ChunkTokenLimits, count: object) -> None:
     """Never above the greatest length, unless it is a single sign. Below the least one only if the whole text is, or if
     with either neighbour it would be above the greatest, also where words are cut; by a tokenizer that counts in a text
     what it counts in the parts of it, as one that counts words does not, if a word is cut, and none of them as 0."""
@@ -152,15 +156,15 @@ def test_chunks_join_back_and_keep_to_their_limits(text: str, limits: ChunkLimit
             assert all(length + other > limits.most for other in beside), chunks
 
 
-atoms = st.lists(st.builds(Atom, st.just("x"), st.sampled_from([0, 0, 1, 2]), st.integers(1, 9)), max_size=9)
+atoms = st.lists(st.builds(TextAtom, st.just("x"), st.sampled_from([0, 0, 1, 2]), st.integers(1, 9)), max_size=9)
 
 
 @given(atoms)
-def test_no_other_partition_has_fewer_short_chunks_or_cuts_less(found: list[Atom]) -> None:
+def test_no_other_partition_has_fewer_short_chunks_or_cuts_less(found: list[TextAtom]) -> None:
     """Against all there are."""
-    limits = ChunkLimits(least=4, most=12)
+    limits = ChunkTokenLimits(least=4, most=12)
 
-    def cost(parts: Sequence[Sequence[Atom]]) -> tuple[int, int, int, int]:
+    def cost(parts: Sequence[Sequence[TextAtom]]) -> tuple[int, int, int, int]:
         lengths = [sum(atom.tokens for atom in part) for part in parts]
         return (
             sum(length < limits.least for length in lengths),

@@ -9,7 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from madeleine.memory.model import DatedAction, Memory
-from madeleine.memory.rules.storing.likeness import facts, same_facts
+from madeleine.memory.rules.storing.likeness import facts, memories_tell_same_facts
 from madeleine.memory.text.reading import Reading
 from tests.doubles import a_memory
 
@@ -170,34 +170,36 @@ def test_the_tables_are_long_enough_to_mean_something() -> None:
 @pytest.mark.parametrize(("one", "other"), DIFFERENT)
 def test_scenes_that_differ_in_a_fact_are_not_the_same(one: str, other: str) -> None:
     """spec T6: each of these pairs would be merged by its vectors alone, and a fact lost."""
-    assert not same_facts(a_memory(one), a_memory(other))
-    assert not same_facts(a_memory(other), a_memory(one))
+    assert not memories_tell_same_facts(a_memory(one), a_memory(other))
+    assert not memories_tell_same_facts(a_memory(other), a_memory(one))
 
 
 @pytest.mark.parametrize(("one", "other"), SAME)
 def test_scenes_that_state_the_same_facts_are_the_same(one: str, other: str) -> None:
     """spec T6: reinforced, not stored twice."""
-    assert same_facts(a_memory(one), a_memory(other))
-    assert same_facts(a_memory(other), a_memory(one))
+    assert memories_tell_same_facts(a_memory(one), a_memory(other))
+    assert memories_tell_same_facts(a_memory(other), a_memory(one))
 
 
 @pytest.mark.parametrize(("one", "other"), KEPT_OUT_OF_CAUTION)
 def test_where_words_may_tell_a_fact_both_scenes_are_kept(one: str, other: str) -> None:
     """spec T6: the price of the rule. `short` and `close` may be opposites of something, and a word that opens a
     sentence may be a name or not; a scene stored twice does less harm than a fact that is lost."""
-    assert not same_facts(a_memory(one), a_memory(other))
+    assert not memories_tell_same_facts(a_memory(one), a_memory(other))
 
 
 @given(PARTS)
 def test_a_scene_is_the_same_as_itself(text: str) -> None:
     """spec T6"""
-    assert same_facts(a_memory(text), a_memory(text))
+    assert memories_tell_same_facts(a_memory(text), a_memory(text))
 
 
 @given(PARTS, PARTS)
 def test_for_actions_alone_it_does_not_matter_which_came_first(one: str, other: str) -> None:
     """spec T6"""
-    assert same_facts(a_memory(one), a_memory(other)) == same_facts(a_memory(other), a_memory(one))
+    assert memories_tell_same_facts(a_memory(one), a_memory(other)) == memories_tell_same_facts(
+        a_memory(other), a_memory(one)
+    )
 
 
 @given(st.text(max_size=60))
@@ -229,7 +231,7 @@ TELLING_MORE: tuple[tuple[str, Memory], ...] = (
 def test_a_scene_that_tells_something_beyond_the_old_one_is_kept(new: Memory) -> None:
     """spec T6: reinforcing would lose what is new."""
     old = a_memory("We shared ramen.", actors=("Ada",), setting="kitchen", dialogue=("More?",))
-    assert not same_facts(new, old)
+    assert not memories_tell_same_facts(new, old)
 
 
 @pytest.mark.parametrize(
@@ -246,12 +248,12 @@ def test_a_scene_that_tells_less_than_the_old_one_is_the_same(new: Memory) -> No
     old = a_memory(
         "We shared ramen.", actors=("Ada",), setting="kitchen", dialogue=("More?", "Yes"), lesson="eat", when=("Day7",)
     )
-    assert same_facts(new, old)
+    assert memories_tell_same_facts(new, old)
 
 
 def test_an_old_scene_without_a_setting_is_not_the_same_as_a_new_one_with_one() -> None:
     """spec T6"""
-    assert not same_facts(a_memory("We shared ramen.", setting="kitchen"), a_memory("We shared ramen."))
+    assert not memories_tell_same_facts(a_memory("We shared ramen.", setting="kitchen"), a_memory("We shared ramen."))
 
 
 @pytest.mark.parametrize(
@@ -267,8 +269,8 @@ def test_an_old_scene_without_a_setting_is_not_the_same_as_a_new_one_with_one() 
 )
 def test_scenes_of_another_day_place_or_company_are_not_the_same(one: Memory, other: Memory) -> None:
     """spec T6: what stands beside the action counts too."""
-    assert not same_facts(one, other)
-    assert not same_facts(other, one)
+    assert not memories_tell_same_facts(one, other)
+    assert not memories_tell_same_facts(other, one)
 
 
 @pytest.mark.parametrize(
@@ -280,15 +282,15 @@ def test_scenes_of_another_day_place_or_company_are_not_the_same(one: Memory, ot
 )
 def test_the_same_day_and_company_written_otherwise_are_the_same(one: Memory, other: Memory) -> None:
     """spec T6"""
-    assert same_facts(one, other)
-    assert same_facts(other, one)
+    assert memories_tell_same_facts(one, other)
+    assert memories_tell_same_facts(other, one)
 
 
 def test_what_happened_on_a_day_of_the_timeline_is_told_too() -> None:
     """spec P4, T6: a dated entry has an action of its own, which reinforcing would lose."""
     new = a_memory("The house.", when=(DatedAction("2026-02-27", "sold it to the Bergs"),))
     old = a_memory("The house.", when=(DatedAction("2026-02-27", "bought it from the Kims"),))
-    assert not same_facts(new, old)
+    assert not memories_tell_same_facts(new, old)
 
 
 LONG = " ".join(f"Part {part} tells of a quiet walk along the river behind the house." for part in "abcd")
@@ -298,5 +300,5 @@ def test_a_long_scene_that_ends_otherwise_is_kept() -> None:
     """spec T6: the vector of a long text is that of its beginning."""
     one = a_memory(f"{LONG} The surgeon was pleased with the knee.")
     other = a_memory(f"{LONG} The surgeon was worried by the knee.")
-    assert not same_facts(other, one)
-    assert same_facts(replace(one, scene=replace(one.scene, action=f" {one.scene.action} ")), one)
+    assert not memories_tell_same_facts(other, one)
+    assert memories_tell_same_facts(replace(one, scene=replace(one.scene, action=f" {one.scene.action} ")), one)

@@ -10,16 +10,16 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from madeleine.memory.rules.prompting import fragments, memory_block_text
+from madeleine.memory.rules.prompting import fragments, render_memory_block
 from madeleine.memory.rules.storing.quoting import (
     Statement,
+    person_restates_known_text,
     repeats_known_text,
-    restates_known_text,
-    share_of_shared_words,
+    share_of_words_in_source,
     statements,
-    statements_of,
-    without_quoted_sentences,
-    without_recalled_blocks,
+    statements_of_memory,
+    without_quotes_from_memory,
+    without_recalled_text,
 )
 from madeleine.tools.replies import memory_json, recalled_json
 from tests.doubles import a_memory
@@ -27,7 +27,7 @@ from tests.doubles import a_memory
 LYON = a_memory("Ada moved to Lyon in May with her two cats.", feeling="torn, and glad of it", when=("2026-05-02",))
 RAMEN = a_memory("We shared ramen at the counter. It rained all night.", lesson="Bring an umbrella to the counter.")
 KENTA = a_memory("健太は五月に猫二匹と京都へ引っ越した。")
-TOLD = [one for memory in (LYON, RAMEN, KENTA) for one in statements_of(memory)]
+TOLD = [one for memory in (LYON, RAMEN, KENTA) for one in statements_of_memory(memory)]
 
 
 @pytest.mark.parametrize(
@@ -48,24 +48,24 @@ TOLD = [one for memory in (LYON, RAMEN, KENTA) for one in statements_of(memory)]
     ],
 )
 def test_what_stands_between_the_tags_of_recalled_text_is_taken_out(text: str, left: str) -> None:
-    assert without_recalled_blocks(text) == left
+    assert without_recalled_text(text) == left
 
 
 def test_answers_of_our_own_tools_are_known_wherever_they_stand() -> None:
     recalled = json.dumps({"memories": [recalled_json(LYON, 0.5)], "count": 1, "total_tokens": 9, "budget_used": 0.1})
-    assert without_recalled_blocks(f"The tool said: {recalled} What now?") == "The tool said:  What now?"
-    assert without_recalled_blocks(json.dumps({"memories": [memory_json(LYON)]}, indent=2)) == ""
-    assert without_recalled_blocks(json.dumps({"hits": [{"source": "chat", "snippet": "Lyon", "id": "1"}]})) == ""
+    assert without_recalled_text(f"The tool said: {recalled} What now?") == "The tool said:  What now?"
+    assert without_recalled_text(json.dumps({"memories": [memory_json(LYON)]}, indent=2)) == ""
+    assert without_recalled_text(json.dumps({"hits": [{"source": "chat", "snippet": "Lyon", "id": "1"}]})) == ""
 
 
 def test_other_json_is_left_as_it_is() -> None:
     other = '{"name": "Ada", "lives": ["Lyon", {"id": 1}]}'
-    assert without_recalled_blocks(f"see {other}") == f"see {other}"
+    assert without_recalled_text(f"see {other}") == f"see {other}"
 
 
 @given(st.text(max_size=300))
 def test_taking_marks_out_twice_is_taking_them_out_once_where_none_are_made_by_it(text: str) -> None:
-    once = without_recalled_blocks(text)
+    once = without_recalled_text(text)
     assert len(once) <= len(text)
     if "<" not in text and "{" not in text and "[" not in text:
         assert once == text.strip()
@@ -75,12 +75,12 @@ def test_taking_marks_out_twice_is_taking_them_out_once_where_none_are_made_by_i
 def test_nothing_is_left_of_what_recall_shows_in_any_format(memories: list[object], chance: random.Random) -> None:
     """Tagged or not, whoever says it."""
     shown = fragments(memories, chance)  # type: ignore[arg-type]
-    assert without_recalled_blocks(shown) == ""
-    assert without_recalled_blocks(memory_block_text(memories)) == ""  # type: ignore[arg-type]
+    assert without_recalled_text(shown) == ""
+    assert without_recalled_text(render_memory_block(memories)) == ""  # type: ignore[arg-type]
     bare = shown.removeprefix("<recall>").removesuffix("</recall>")
-    assert without_quoted_sentences(bare, TOLD, by_assistant=True) == ""
+    assert without_quotes_from_memory(bare, TOLD, by_assistant=True) == ""
     if len(set(map(id, memories))) > 1:
-        assert without_quoted_sentences(bare, TOLD, by_assistant=False) == ""
+        assert without_quotes_from_memory(bare, TOLD, by_assistant=False) == ""
 
 
 @pytest.mark.parametrize(
@@ -97,7 +97,7 @@ def test_nothing_is_left_of_what_recall_shows_in_any_format(memories: list[objec
     ],
 )
 def test_what_the_assistant_says_of_a_memory_is_a_quote_however_it_is_put(text: str) -> None:
-    assert without_quoted_sentences(text, TOLD, by_assistant=True) == ""
+    assert without_quotes_from_memory(text, TOLD, by_assistant=True) == ""
 
 
 @pytest.mark.parametrize(
@@ -118,42 +118,42 @@ def test_what_the_assistant_says_of_a_memory_is_a_quote_however_it_is_put(text: 
 )
 def test_a_fact_that_differs_is_no_quote(text: str) -> None:
     """A number, a name, a day, a negation, or more than was told."""
-    assert without_quoted_sentences(text, TOLD, by_assistant=True) == text
-    assert not restates_known_text(text, TOLD)
+    assert without_quotes_from_memory(text, TOLD, by_assistant=True) == text
+    assert not person_restates_known_text(text, TOLD)
 
 
 def test_only_the_quote_is_taken_out_of_what_is_said() -> None:
     said = "I remember that you moved to Lyon in May with your two cats. How is the opera treating you?"
-    assert without_quoted_sentences(said, TOLD, by_assistant=True) == "How is the opera treating you?"
+    assert without_quotes_from_memory(said, TOLD, by_assistant=True) == "How is the opera treating you?"
 
 
 def test_a_person_may_say_a_thing_again() -> None:
     """spec T6: it reinforces; only where there is more than one it is what a recall has shown."""
     again = "Ada moved to Lyon in May with her two cats."
-    assert without_quoted_sentences(again, TOLD, by_assistant=False) == again
+    assert without_quotes_from_memory(again, TOLD, by_assistant=False) == again
     both = f"{again} We shared ramen at the counter."
-    assert without_quoted_sentences(both, TOLD, by_assistant=False) == ""
-    assert without_quoted_sentences(f"{both} I found a job.", TOLD, by_assistant=False) == "I found a job."
-    assert without_quoted_sentences("I remember that you moved to Lyon in May.", TOLD, by_assistant=False) == ""
+    assert without_quotes_from_memory(both, TOLD, by_assistant=False) == ""
+    assert without_quotes_from_memory(f"{both} I found a job.", TOLD, by_assistant=False) == "I found a job."
+    assert without_quotes_from_memory("I remember that you moved to Lyon in May.", TOLD, by_assistant=False) == ""
 
 
 def test_an_essence_that_says_no_more_than_a_memory_restates_it() -> None:
-    assert restates_known_text("Ada moved to Lyon with two cats.", TOLD)
-    assert restates_known_text("Ada moved to Lyon in May. We shared ramen at the counter.", TOLD)
+    assert person_restates_known_text("Ada moved to Lyon with two cats.", TOLD)
+    assert person_restates_known_text("Ada moved to Lyon in May. We shared ramen at the counter.", TOLD)
 
 
 def test_one_who_is_not_named_may_be_somebody_else() -> None:
     """The assistant speaks to whom it knows; of what a person says nobody knows whom it is about."""
     told = [Statement("Ada likes ramen with extra garlic.")]
     assert repeats_known_text("You like ramen with extra garlic.", told)
-    assert not restates_known_text("The user likes ramen with extra garlic.", told)
-    assert restates_known_text("Ada likes ramen with garlic.", told)
+    assert not person_restates_known_text("The user likes ramen with extra garlic.", told)
+    assert person_restates_known_text("Ada likes ramen with garlic.", told)
 
 
 def test_the_names_of_those_who_speak_are_no_news() -> None:
     told = [Statement("Moved to Lyon in May with two cats.")]
-    assert not restates_known_text("Ada moved to Lyon in May with two cats.", told)
-    assert restates_known_text("Ada moved to Lyon in May with two cats.", told, ["Ada"])
+    assert not person_restates_known_text("Ada moved to Lyon in May with two cats.", told)
+    assert person_restates_known_text("Ada moved to Lyon in May with two cats.", told, ["Ada"])
 
 
 @pytest.mark.parametrize(
@@ -165,14 +165,14 @@ def test_the_names_of_those_who_speak_are_no_news() -> None:
     ],
 )
 def test_the_share_of_words_that_somebody_has_said(text: str, source: str, share: float) -> None:
-    assert share_of_shared_words(text, source) == share
+    assert share_of_words_in_source(text, source) == share
 
 
 @given(st.text(max_size=200), st.booleans())
 def test_nothing_is_added_to_a_text(text: str, by_assistant: bool) -> None:
-    left = without_quoted_sentences(text, TOLD, by_assistant=by_assistant)
+    left = without_quotes_from_memory(text, TOLD, by_assistant=by_assistant)
     assert set(left) <= {*text, "\n"}
-    assert without_quoted_sentences(text, [], by_assistant=by_assistant) == without_recalled_blocks(text)
+    assert without_quotes_from_memory(text, [], by_assistant=by_assistant) == without_recalled_text(text)
 
 
 @pytest.mark.parametrize("text", ["a" + " " * 32_000 + "b", ". / " * 8_000, "." * 32_000 + "x", " /" * 16_000])

@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from madeleine.memory.rules.storing.worth import is_agreement, is_small_talk, should_remember
+from madeleine.memory.rules.storing.worth import is_small_talk, reason_to_remember_agreement, should_remember
 
 WORTH = [
     # facts about a person
@@ -146,7 +146,7 @@ def test_small_talk_orders_code_and_quotes_are_not(user: str, response: str, rea
     ],
 )
 def test_a_bare_yes_is_worth_what_it_is_said_to(question: str, answer: str, reason: str) -> None:
-    assert is_agreement(question, answer) == reason
+    assert reason_to_remember_agreement(question, answer) == reason
 
 
 @given(st.text(max_size=300), st.text(max_size=300))

@@ -14,7 +14,7 @@ from madeleine.memory.errors import InvalidInput
 from madeleine.memory.ingest.ports import Erased
 from madeleine.memory.ingest.store import StoreScenes
 from madeleine.memory.watch.extraction import Extracted
-from madeleine.memory.watch.remember import Remember, SimilarMemories
+from madeleine.memory.watch.remember import Remember, SimilarMemorySearch
 from tests.contracts.ledger.chat_contract import appended, said, waiting, whole
 from tests.doubles import ADA, BOB, NOW
 from tests.household import Household, household, rows
@@ -123,7 +123,7 @@ async def test_a_look_for_work_walks_no_session_that_was_looked_at(home: Househo
 
 async def test_what_an_agent_drew_is_stored_and_linked_once(home: Household) -> None:
     store = StoreScenes(home.ledger.memories, home.index, home.embedder, now=home.clock)
-    similar = SimilarMemories(home.ledger.recall, NearIndex(), home.embedder)
+    similar = SimilarMemorySearch(home.ledger.recall, NearIndex(), home.embedder)
     remember = Remember(store.store_redacted, home.ledger.memories, similar)
     ids = await appended(home.ledger.conversations, "I live by the harbour", "How lovely")
     messages = await home.ledger.conversations.messages(ADA, ids)

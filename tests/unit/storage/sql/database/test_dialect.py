@@ -18,8 +18,8 @@ from madeleine.storage import sql
 from madeleine.storage.sql.database.mapping import update_own_row
 from madeleine.storage.sql.database.tables import metadata
 from madeleine.storage.sql.patrols.journal import JOURNALLED_TABLES
-from madeleine.storage.sql.search.repository import select_cooccurring_themes, select_tag_masks
-from madeleine.storage.sql.search.sources import SEARCHED_TABLES, select_hits, select_hits_by_id
+from madeleine.storage.sql.search.repository import cooccurring_themes_statement, tag_masks_statement
+from madeleine.storage.sql.search.sources import SEARCHED_TABLES, hits_by_ids_statement, keyword_hits_statement
 
 DIALECTS = {"sqlite": sqlite.dialect(paramstyle="named"), "postgresql": postgresql.dialect()}  # type: ignore[no-untyped-call]
 ROOT = Path(sql.__file__).parent
@@ -43,10 +43,10 @@ def statements() -> dict[str, ClauseElement]:
                     found[f"{module.__name__.removeprefix('madeleine.storage.sql.')}.{name}.{place}"] = one
     for source, searched in SEARCHED_TABLES.items():
         themes = 1 if "folded_themes" in searched.table.c else 0
-        found |= {f"search.{source}.{mode}": select_hits(source, mode, 2, themes) for mode in ("or", "and")}
-        found[f"search.by_id.{source}"] = select_hits_by_id(source)
-        found[f"search.tags.{source}"] = select_tag_masks(source, themes, 2, 1)
-    found["search.cooccurring_themes"] = select_cooccurring_themes(2)
+        found |= {f"search.{source}.{mode}": keyword_hits_statement(source, mode, 2, themes) for mode in ("or", "and")}
+        found[f"search.by_id.{source}"] = hits_by_ids_statement(source)
+        found[f"search.tags.{source}"] = tag_masks_statement(source, themes, 2, 1)
+    found["search.cooccurring_themes"] = cooccurring_themes_statement(2)
     for kind, journalled in JOURNALLED_TABLES.items():
         found |= {f"undo.{kind}.insert": journalled.insert_row, f"undo.{kind}.delete": journalled.delete_row}
         found[f"undo.{kind}.select"] = journalled.select_rows

@@ -14,7 +14,7 @@ import pytest
 from sqlalchemy import insert, text
 
 from madeleine.memory.errors import StorageBusy, StorageError
-from madeleine.storage.sql.administration import read_setting, write_setting
+from madeleine.storage.sql.administration import read_setting, write_store_setting
 from madeleine.storage.sql.database.engine import Database, open_database, run_to_completion
 from madeleine.storage.sql.database.tables import settings as table
 from tests.remains import found_in
@@ -65,19 +65,19 @@ async def _cancelled_while_writing(database: Database, *, at: str) -> None:
 async def test_cancelled_before_its_commit_a_transaction_leaves_nothing(database: Database) -> None:
     await _cancelled_while_writing(database, at="INSERT")
     assert await read_setting(database, "first") is None
-    await write_setting(database, "after", 1)
+    await write_store_setting(database, "after", 1)
     assert await read_setting(database, "after") == 1
 
 
 async def test_cancelled_in_its_commit_a_transaction_is_whole(database: Database) -> None:
     await _cancelled_while_writing(database, at="COMMIT")
     assert [await read_setting(database, name) for name in ("first", "second")] == [1, 1]
-    await write_setting(database, "after", 1)
+    await write_store_setting(database, "after", 1)
 
 
 async def test_a_read_that_is_cancelled_stops_and_its_connection_serves_the_next(database: Database) -> None:
     endless = text("WITH RECURSIVE n(i) AS (VALUES (0) UNION ALL SELECT i + 1 FROM n) SELECT count(*) FROM n")
-    await write_setting(database, "a", 1)
+    await write_store_setting(database, "a", 1)
     for pause in (0, 0, 0.001, 0.1):
         task = asyncio.create_task(database.rows(endless, tuple))
         await asyncio.sleep(pause)
@@ -88,10 +88,10 @@ async def test_a_read_that_is_cancelled_stops_and_its_connection_serves_the_next
 
 
 async def test_reads_do_not_wait_for_a_write_that_is_under_way(database: Database) -> None:
-    await write_setting(database, "a", 1)
+    await write_store_setting(database, "a", 1)
     stopper = Stopper("INSERT")
     await database._writer.driver.set_trace_callback(stopper)
-    task = asyncio.create_task(write_setting(database, "a", 2))
+    task = asyncio.create_task(write_store_setting(database, "a", 2))
     await asyncio.wait_for(stopper.reached.wait(), 10)
     assert await asyncio.wait_for(read_setting(database, "a"), 5) == 1
     stopper.go_on.set()
@@ -116,9 +116,9 @@ async def test_a_commit_that_fails_leaves_nothing_and_a_usable_writer(
     with monkeypatch.context() as patch:
         patch.setattr(database._writer.driver, "commit", full)
         with pytest.raises(StorageError):
-            await write_setting(database, "a", 1)
+            await write_store_setting(database, "a", 1)
     assert await read_setting(database, "a") is None
-    await write_setting(database, "a", 2)
+    await write_store_setting(database, "a", 2)
     assert await read_setting(database, "a") == 2
 
 
@@ -178,10 +178,10 @@ async def test_scrubbing_leaves_nothing_of_rows_that_moved_changed_or_went(datab
         for name, word in words.items():
             await transaction.run(INSERT, [{"name": name, "value": f'"{word}{"x" * chance.randrange(900)}"'}])
     for name in chance.sample(sorted(words), 300):
-        await write_setting(database, name, "y" * chance.randrange(900))
+        await write_store_setting(database, name, "y" * chance.randrange(900))
         await read_setting(database, name)
     await database.scrub()
-    await write_setting(database, "new", 1)
+    await write_store_setting(database, "new", 1)
     left = {name: word for name, word in words.items() if word in str(await read_setting(database, name))}
     assert len(left) == 100
     assert set(found_in(tmp_path, words.values())) == set(left.values())
@@ -190,7 +190,7 @@ async def test_scrubbing_leaves_nothing_of_rows_that_moved_changed_or_went(datab
 async def test_scrubbing_fails_while_another_process_reads_and_can_be_done_again(
     database: Database, tmp_path: Path
 ) -> None:
-    await write_setting(database, "a", "before")
+    await write_store_setting(database, "a", "before")
     with closing(sqlite3.connect(tmp_path / "memory.db", isolation_level=None)) as other:
         other.execute("BEGIN")
         other.execute("SELECT * FROM settings").fetchall()
@@ -207,13 +207,13 @@ def test_a_process_that_does_not_close_can_exit(tmp_path: Path) -> None:
     program = f"""
 import asyncio
 from pathlib import Path
-from madeleine.storage.sql.administration import read_setting, write_setting
+from madeleine.storage.sql.administration import read_setting, write_store_setting
 from madeleine.storage.sql.database.engine import open_database
 
 async def main():
     opened = open_database(Path({str(tmp_path / "memory.db")!r}))
     database = await opened.__aenter__()
-    await write_setting(database, "a", 1)
+    await write_store_setting(database, "a", 1)
     print(await read_setting(database, "a"), flush=True)
     globals()["kept"] = opened, database
 

@@ -8,16 +8,16 @@ import pytest
 from sqlalchemy import Table
 
 from madeleine.storage.sql.database.lifecycle import (
-    ClearReference,
+    ClearReferenceToForgotten,
     DeleteRows,
     DeleteWithMemory,
     EraseListing,
-    Erasure,
-    JournalChanges,
+    ErasureDeclaration,
+    JournalColumnChanges,
     KeepRows,
     LeftByUndo,
     Redact,
-    Restoration,
+    RestorationDeclaration,
 )
 from madeleine.storage.sql.database.tables import metadata
 
@@ -28,16 +28,16 @@ REFERENCES = {"memory_id", "resembles", "absorbed_into", "compressed_into", "sou
 
 @pytest.mark.parametrize("table", TABLES, ids=lambda table: table.name)
 def test_a_table_says_how_it_is_erased_and_restored(table: Table) -> None:
-    assert any(isinstance(declaration, Erasure) for declaration in table.info["lifecycle"])
-    assert any(isinstance(declaration, Restoration) for declaration in table.info["lifecycle"])
+    assert any(isinstance(declaration, ErasureDeclaration) for declaration in table.info["lifecycle"])
+    assert any(isinstance(declaration, RestorationDeclaration) for declaration in table.info["lifecycle"])
     columns = set(table.columns.keys())
     for one in table.info["lifecycle"]:
         match one:
-            case DeleteRows() | ClearReference() | DeleteWithMemory():
+            case DeleteRows() | ClearReferenceToForgotten() | DeleteWithMemory():
                 assert one.column in columns
             case EraseListing():
                 assert {one.column, *(one.values or ())} <= columns
-            case JournalChanges():
+            case JournalColumnChanges():
                 assert {one.key, *one.columns} <= columns
             case Redact():
                 assert callable(pkgutil.resolve_name(f"madeleine.storage.sql.{one.function}"))

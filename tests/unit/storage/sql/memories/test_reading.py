@@ -12,7 +12,7 @@ from typing import Any
 
 import pytest
 
-from madeleine.memory.index import RankingState
+from madeleine.memory.index import MemoryRankingState
 from madeleine.memory.ingest.ports import Reinforcement, StoreBatch
 from madeleine.memory.model import Memory, MemoryId, ModelName, Scope
 from madeleine.memory.recall.ports import Activation, PreferenceQuery
@@ -115,9 +115,9 @@ async def test_vitals_tell_the_last_of_what_happened_to_a_memory(ledger: Ledger)
     await ledger.activations.flush()
     found = await ledger.recall.ranking_states(ADA, [plain.id, told.id, recalled.id, MemoryId("nobody's")])
     assert found == {
-        plain.id: RankingState(importance=0.7, happened_at=plain.happened_at, last_active=NOW, access_count=0),
-        told.id: RankingState(importance=0.5, happened_at=NOW, last_active=NOW + 2 * DAY, access_count=2),
-        recalled.id: RankingState(importance=0.5, happened_at=NOW, last_active=NOW + 3 * DAY, access_count=0),
+        plain.id: MemoryRankingState(importance=0.7, happened_at=plain.happened_at, last_active=NOW, access_count=0),
+        told.id: MemoryRankingState(importance=0.5, happened_at=NOW, last_active=NOW + 2 * DAY, access_count=2),
+        recalled.id: MemoryRankingState(importance=0.5, happened_at=NOW, last_active=NOW + 3 * DAY, access_count=0),
     }
 
 
