@@ -17,7 +17,7 @@ from madeleine.memory.model import ClusterId, ModelName, RunId, Scope
 from madeleine.memory.rules.storing.secrets import Redact, redact_secrets
 from madeleine.patrol.ports import PatrolLedger, PatrolReads, PatrolTransaction
 from madeleine.patrol.report import PatrolModelCosts
-from madeleine.patrol.unit_of_work import PreparedAssignment, UnitOfWork
+from madeleine.patrol.unit_of_work import PreparedStepInputs, UnitOfWork
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -71,7 +71,7 @@ class PatrolRunContext:
     """What the current step has done so far."""
     split_off: set[ClusterId] = field(default_factory=set)
     """Clusters that this run has made by splitting."""
-    prepared: PreparedAssignment | None = None
+    prepared: PreparedStepInputs | None = None
     """For ❶, if prepared before the steps, as for a dry run."""
     report_progress: Callable[[int, int], None] = lambda done, total: None
     """(done, total) of the current step."""
@@ -100,7 +100,7 @@ class PatrolRunContext:
         return time.monotonic() > self._step_deadline
 
     @asynccontextmanager
-    async def unit_of_work(self, step: str, prepared: PreparedAssignment | None = None) -> AsyncIterator[UnitOfWork]:
+    async def unit_of_work(self, step: str, prepared: PreparedStepInputs | None = None) -> AsyncIterator[UnitOfWork]:
         """A transaction of its own, written when left without an exception."""
         services = self.services
         async with AsyncExitStack() as stack:
@@ -114,7 +114,7 @@ class PatrolRunContext:
                 services.words,
                 services.embedding_model,
                 run=self.run_id,
-                prepared=prepared or PreparedAssignment(),
+                prepared=prepared or PreparedStepInputs(),
                 not_merged=frozenset(self.split_off),
             )
             yield work

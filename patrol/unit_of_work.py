@@ -23,7 +23,7 @@ CLUSTER_RECOMPUTE_BATCH = 200
 
 
 @dataclass(frozen=True, slots=True)
-class PreparedAssignment:
+class PreparedStepInputs:
     """Prepared with a model before the transaction: memories from notes, the notes' new states, vectors of new texts,
     the prototypes of the roots, float32 (k, dim) each, both empty while the embedding model is not available; and the
     roots that a language model has chosen (spec P6 ❶)."""
@@ -46,7 +46,7 @@ class UnitOfWork:
     words: WordIdfSource
     embedding_model: ModelName
     run: RunId
-    prepared: PreparedAssignment = PreparedAssignment()
+    prepared: PreparedStepInputs = PreparedStepInputs()
     not_merged: frozenset[ClusterId] = frozenset()
     clusters: dict[ClusterId, Cluster] = field(default_factory=dict)
     # What is written besides memory states and clusters; each as in `PatrolChanges`.

@@ -84,8 +84,8 @@ def built_context_as_json(context: BuiltContext, query: ContextQuery) -> dict[st
         "recent_nodes": _json_list(context.recent_nodes, recent_memory_json),
         "memory_block": context.memory_block,
         "memories": _json_list(context.memories, hit_json),
-        "history_current_chat": _json_list(context.history_current_chat, chat_message_json),
-        "history_recent": _json_list(context.history_recent, chat_message_json),
+        "history_current_chat": _json_list(context.history_current_chat, context_message_json),
+        "history_recent": _json_list(context.history_recent, context_message_json),
         "diary": _json_list(context.diary, diary_day_json),
         "thoughts": _json_list(context.thoughts, str),
         "tags_placeholder": _json_list(context.tags_placeholder, str),
@@ -123,7 +123,7 @@ def recent_memory_json(memory: Memory) -> dict[str, Any]:
     }
 
 
-def chat_message_json(message: Message) -> dict[str, Any]:
+def context_message_json(message: Message) -> dict[str, Any]:
     text = truncated(message.text, MAX_PROMPT_MESSAGE_CHARS)
     fields = {"id": message.id, "at": iso_time(message.at), "role": message.role, "text": text}
     return fields | nonempty(**fields_of(message, "speaker session_id"))

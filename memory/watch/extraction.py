@@ -26,7 +26,7 @@ EMOTIONS: tuple[Emotion, ...] = get_args(Emotion)
 MAX_EMOTIONS_PER_MEMORY = 3
 MAX_ESSENCES = 3
 """Essences of one snippet. One is the rule; six messages may hold more than one thing."""
-MAX_ESSENCE_CHARS = 500
+MAX_EXTRACTED_ESSENCE_CHARS = 500
 MAX_LESSON_CHARS = 300
 MIN_ESSENCE_WEIGHT = 0.1
 """Below it is noise (spec T3: 0.0)."""
@@ -38,7 +38,7 @@ NOTHING_USABLE_REASON = "nothing of it could be used."
 _INSTRUCTIONS_TEMPLATE = (Path(__file__).parent / "extraction_prompt.txt").read_text("utf-8").rstrip()
 EXTRACTION_INSTRUCTIONS = _INSTRUCTIONS_TEMPLATE.format(
     max_essences=MAX_ESSENCES,
-    max_essence_chars=MAX_ESSENCE_CHARS,
+    max_essence_chars=MAX_EXTRACTED_ESSENCE_CHARS,
     max_emotions=MAX_EMOTIONS_PER_MEMORY,
     emotions=", ".join(EMOTIONS),
 )
@@ -171,8 +171,8 @@ def _rejection_reason(essence: EssenceSchema, lines: Sequence[SnippetLine]) -> s
     """Why it is not usable, "" if it is; the part behind a colon is for the model alone."""
     if not essence.essence.strip():
         return "its essence is empty"
-    if len(essence.essence) > MAX_ESSENCE_CHARS:
-        return f"its essence is longer than {MAX_ESSENCE_CHARS} characters"
+    if len(essence.essence) > MAX_EXTRACTED_ESSENCE_CHARS:
+        return f"its essence is longer than {MAX_EXTRACTED_ESSENCE_CHARS} characters"
     if _UNSTORABLE.search(essence.essence + essence.lesson):
         return "it holds a sign that cannot be stored"
     if not math.isfinite(essence.weight):

@@ -20,7 +20,7 @@ from madeleine.patrol.deciding.requests import DecisionKind, DecisionRequest, ag
 from madeleine.patrol.deciding.split import SplitCluster
 from madeleine.patrol.deciding.summaries_and_diary import CompressSessions, WriteDiary
 from madeleine.patrol.report import AgentDecisionResult, PatrolStepReport, StepName
-from madeleine.patrol.unit_of_work import PreparedAssignment
+from madeleine.patrol.unit_of_work import PreparedStepInputs
 
 DECISION_HANDLERS: Mapping[str, type[DecisionType[Any]]] = {
     "consolidate": ConsolidateCluster, "split": SplitCluster, "compress": CompressSessions, "diary": WriteDiary
@@ -28,7 +28,7 @@ DECISION_HANDLERS: Mapping[str, type[DecisionType[Any]]] = {
 """By the name of their step."""
 DECISION_OFFER_ORDER: Sequence[DecisionKind] = ("diary", "consolidate", "split", "compress")
 MAX_CONCURRENT_MODEL_CALLS = 4
-MAX_AGENT_OFFER_CHARS = 24_000
+MAX_OFFERED_REQUESTS_CHARS = 24_000
 """Of the requests in a tool's answer: some 8,000 tokens, as ids are costly. One request is always given."""
 
 
@@ -129,7 +129,7 @@ async def apply_answer(
         result = answer.checked(current)
         if not isinstance(result, Rejected):
             vectors = (await context.services.embed(decision_type.new_texts(result.answer, current))).vectors
-    async with context.unit_of_work(request.kind, PreparedAssignment(vectors=vectors)) as work:
+    async with context.unit_of_work(request.kind, PreparedStepInputs(vectors=vectors)) as work:
         await work.states([memory.id for memory in request.memories])
         current = await RequestState.read(work.transaction, request)
         if request.cluster_id is not None:
@@ -173,7 +173,7 @@ async def _requests_to_offer(context: PatrolRunContext) -> tuple[list[DecisionRe
     """The stored requests; those to offer, which may be among them; and how many more there may be."""
     stored = [DecisionRequest.from_json(record.body) for record in await context.reads.open_requests()]
     requests: list[DecisionRequest] = []
-    room = 0 if context.dry_run else MAX_AGENT_OFFER_CHARS
+    room = 0 if context.dry_run else MAX_OFFERED_REQUESTS_CHARS
     waiting = 0
     for decision_type in (DECISION_HANDLERS[kind](context) for kind in DECISION_OFFER_ORDER):
         for key in await decision_type.pending():

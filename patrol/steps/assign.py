@@ -27,7 +27,7 @@ from madeleine.memory.rules.storing.secrets import Redact, redact_note_content, 
 from madeleine.patrol.context import PatrolRunContext
 from madeleine.patrol.deciding.answers import RawAnswer
 from madeleine.patrol.deciding.requests import SYSTEM_PROMPTS, quoted_json, shortened, tagged_lines
-from madeleine.patrol.unit_of_work import PreparedAssignment, UnitOfWork
+from madeleine.patrol.unit_of_work import PreparedStepInputs, UnitOfWork
 
 MAX_ASSIGNMENT_BATCH_MEMORIES = 2_000
 """Memories that are given their clusters in one transaction; calls that store wait for it."""
@@ -144,7 +144,7 @@ MAX_CLASSIFIED_ACTION_CHARS = 300
 # --- with models, before the transaction (spec P6 ❶) --------------------------------------------------------------
 
 
-async def prepare_cluster_assignment(context: PatrolRunContext) -> PreparedAssignment:
+async def prepare_cluster_assignment(context: PatrolRunContext) -> PreparedStepInputs:
     services = context.services
     unread = await services.ledger.unread_notes(context.scope, type=SCENE_NOTE_TYPE)
     memories, notes = memories_from_notes(unread, context.scope, services.now(), services.redact)
@@ -152,7 +152,7 @@ async def prepare_cluster_assignment(context: PatrolRunContext) -> PreparedAssig
     embedded = await services.embed([*sentences, *(memory.embedded_text for memory in memories)])
     if embedded.error:
         logger.warning("memories get their clusters at a later patrol: %s", embedded.error)
-        return PreparedAssignment(tuple(memories), tuple(notes))
+        return PreparedStepInputs(tuple(memories), tuple(notes))
     vectors = embedded.vectors
     if not context.dry_run:
         await services.ledger.add_vectors(services.embedding_model, vectors)
@@ -161,7 +161,7 @@ async def prepare_cluster_assignment(context: PatrolRunContext) -> PreparedAssig
         for root, sentences in clustering.ROOT_PROTOTYPE_TEXTS.items()
     }
     roots = await choose_roots_with_model(context, memories, vectors)
-    return PreparedAssignment(tuple(memories), tuple(notes), vectors, prototypes, roots)
+    return PreparedStepInputs(tuple(memories), tuple(notes), vectors, prototypes, roots)
 
 
 def memories_from_notes(

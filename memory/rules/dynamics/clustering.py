@@ -113,7 +113,7 @@ MAX_CLUSTER_NAME_PARTS = 2
 MAX_CLUSTER_NAME_CHARS = 60
 
 
-def cluster_name_words_of_memory(memory: Memory) -> set[str]:
+def candidate_cluster_name_words(memory: Memory) -> set[str]:
     """The words of the action that could name a group, lower case; names of its actors are left out."""
     text = normalize_words(memory.scene.action).casefold()
     actors = {word for actor in memory.scene.actors for word in _long_words(actor.casefold())}
@@ -126,7 +126,7 @@ def _long_words(text: str) -> set[str]:
 
 def count_shared_name_words(memories: Sequence[Memory]) -> Counter[str]:
     """Words that at least two of the memories hold, with how many do."""
-    counts = Counter(word for memory in memories for word in cluster_name_words_of_memory(memory))
+    counts = Counter(word for memory in memories for word in candidate_cluster_name_words(memory))
     return Counter({word: count for word, count in counts.items() if count >= MAX_CLUSTER_NAME_PARTS})
 
 

@@ -37,7 +37,7 @@ def cycle_of_being(being: Any) -> ColumnElement[int]:
 
 
 _last_counted_cycle = func.coalesce(_m.stopped_at, cycle_of_being(_m.being_id))
-SESSION_COUNT_EXPRESSION: ColumnElement[int] = _last_counted_cycle - _m.since
+CYCLES_SINCE_REACTIVATION: ColumnElement[int] = _last_counted_cycle - _m.since
 SINCE_COLUMN_AFTER_RECALL = case((_m.status == "dead", _m.since), else_=_last_counted_cycle)
 """`since` after a recall: a living memory's clock is rewound (ruling 2)."""
 _SELECT_CYCLE = select(cycle_of_being(bindparam("being")))
@@ -71,7 +71,7 @@ _PROVENANCE = RowMap(Provenance, memories)
 _MEMORY = RowMap(
     Memory,
     memories,
-    session_count=SESSION_COUNT_EXPRESSION,
+    session_count=CYCLES_SINCE_REACTIVATION,
     decoders={"themes": decode_texts_cached, "emotions": decode_texts_cached, "emotion": _to_emotion},
 )
 MEMORY_COLUMNS = (*_SCENE.columns, *_PROVENANCE.columns, *_MEMORY.columns)

@@ -38,7 +38,7 @@ T = TypeVar("T")
 _m, _o = memories.c, patrol_offers.c
 _BEING = bindparam("being", type_=_m.being_id.type)
 _IS_OWN = _m.being_id == _BEING
-_MEMORY_STATE = RowMap(MemoryState, memories, session_count=memory_rows.SESSION_COUNT_EXPRESSION)
+_MEMORY_STATE = RowMap(MemoryState, memories, session_count=memory_rows.CYCLES_SINCE_REACTIVATION)
 _SELECT_STATES = select(*_MEMORY_STATE.columns).where(_IS_OWN)
 _SELECT_STATES_BY_IDS = select(*_MEMORY_STATE.columns).where(
     dialect.in_list(_m.id, "ids"), dialect.unindexed(_m.being_id) == _BEING

@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 
 from madeleine.memory.model import Cluster, Memory, ModelName, Note, RunId, Vector
 from madeleine.memory.rules.dynamics.clustering import Root
-from madeleine.patrol.unit_of_work import PreparedAssignment, UnitOfWork
+from madeleine.patrol.unit_of_work import PreparedStepInputs, UnitOfWork
 from tests.doubles import ADA, FakeWordStatistics, at_cosine
 from tests.fakes.patrol_ledger import FakePatrolLedger, FakePatrolTransaction
 
@@ -68,7 +68,7 @@ class StepStore:
         *,
         prototypes: Mapping[Root, NDArray[np.float32]] = PROTOTYPES,
     ) -> UnitOfWork:
-        prepared = PreparedAssignment(memories, notes, {}, prototypes)
+        prepared = PreparedStepInputs(memories, notes, {}, prototypes)
         work = UnitOfWork(ADA, self.transaction(), FakeWordStatistics(), MODEL, run=RunId("run"), prepared=prepared)
         await work.read_clusters()
         return work

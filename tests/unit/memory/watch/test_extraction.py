@@ -14,7 +14,7 @@ from madeleine.memory.chat import ChatRole
 from madeleine.memory.errors import UnusableAnswer
 from madeleine.memory.language_model import CallCost, Prompt
 from madeleine.memory.watch.extraction import (
-    MAX_ESSENCE_CHARS,
+    MAX_EXTRACTED_ESSENCE_CHARS,
     MAX_SHOWN_MESSAGE_CHARS,
     EssenceSchema,
     Extracted,
@@ -202,7 +202,7 @@ def test_of_a_long_message_beginning_and_end_are_shown() -> None:
 def test_whatever_is_answered_only_what_is_sound_counts(one: EssenceSchema) -> None:
     found, _ = check_extraction_answer(ExtractionSchema(memories=[one]), LYON)
     for each in found.findings:
-        assert 0 < len(each.extracted.essence) <= MAX_ESSENCE_CHARS
+        assert 0 < len(each.extracted.essence) <= MAX_EXTRACTED_ESSENCE_CHARS
         assert 0.1 <= each.extracted.weight <= 1
         assert len(set(each.extracted.emotions)) == len(each.extracted.emotions) <= 3
         assert each.sources
