@@ -36,11 +36,11 @@ def lines(asked: ModelRequest) -> list[dict[str, Any]]:
 def sensible(asked: ModelRequest) -> StubAnswer:
     numbers = [line["n"] for line in lines(asked)]
     match asked.shape:
-        case "ClassificationSchema":
+        case "RootClassificationSchema":
             return model_says({"roots": [{"number": number, "root": "Business"} for number in numbers]})
         case "ConsolidationSchema":
             return model_says({"merges": [{"survivor": numbers[0], "absorbed": numbers[1:2]}], "make_dead": []})
-        case "SplitSchema":
+        case "ClusterSplitSchema":
             return model_says({"parts": [{"name": "Late ramen", "memories": numbers[-3:]}]})
         case "DiarySchema":
             return model_says(
@@ -54,11 +54,11 @@ def hostile(asked: ModelRequest) -> StubAnswer:
     """Numbers that were not offered, everything at once, more than there is."""
     numbers = [line["n"] for line in lines(asked)]
     match asked.shape:
-        case "ClassificationSchema":
+        case "RootClassificationSchema":
             return model_says({"roots": [{"number": 999, "root": "Business"}]})
         case "ConsolidationSchema":
             return model_says({"merges": [{"survivor": 1, "absorbed": [1, 999]}], "make_dead": numbers})
-        case "SplitSchema":
+        case "ClusterSplitSchema":
             return model_says({"parts": [{"name": "All", "memories": numbers}, {"name": "One", "memories": [0]}]})
         case _:
             return model_says({"diary": "x" * 5_000, "think_md": []})
@@ -94,7 +94,8 @@ async def test_with_a_key_the_patrol_consolidates_splits_and_writes(lodger: Lodg
     assert report["spent"]["calls"] == len(stub.asked)
     assert report["pending"] == []
     assert models == {
-        "ClassificationSchema": "small", "ConsolidationSchema": "large", "SplitSchema": "large", "DiarySchema": "large"
+        "RootClassificationSchema": "small", "ConsolidationSchema": "large", "ClusterSplitSchema": "large",
+        "DiarySchema": "large"
     }  # fmt: skip
     assert {hit["status"] for hit in hits} == {"active"}
 
