@@ -34,7 +34,10 @@ class Lodger:
 def common_dir(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Path]:
     """Its host goes on as long as the tests of this process do."""
     folder = tmp_path_factory.mktemp("common") / "data"
-    with no_host_left(folder), asking(folder, being="landlord"):
+    with no_host_left(folder), asking(folder, being="landlord") as landlord:
+        # Else a test's client could start the host, which serves all others with that client's language model.
+        landlord.call(1, "recall_memory")
+        landlord.wait_for(1)
         yield folder
 
 
