@@ -21,7 +21,7 @@ from madeleine.memory.recall.ports import ReactivationRecorder
 from madeleine.patrol.context import PatrolRunContext, PatrolServices
 from madeleine.patrol.deciding.answers import Decision
 from madeleine.patrol.deciding.requests import DecisionRequest
-from madeleine.patrol.deciding.resolution import DECISION_HANDLERS, apply_decisions, offer_to_agent, resolve_with_model
+from madeleine.patrol.deciding.resolution import DECISION_TYPES, apply_decisions, offer_to_agent, resolve_with_model
 from madeleine.patrol.report import PATROL_STEPS, PatrolProgress, PatrolReport, PatrolStepReport, StepName
 from madeleine.patrol.steps.assign import (
     MAX_ASSIGNMENT_BATCH_MEMORIES,
@@ -255,7 +255,7 @@ async def run_patrol_steps(
             if context.dry_run:  # its transaction may hold half of the step
                 break
         on_progress(replace(progress, done=done + 1))
-    if context.language_model is None and DECISION_HANDLERS.keys() & set(names):
+    if context.language_model is None and DECISION_TYPES.keys() & set(names):
         logger.info(SKIPPED_WITHOUT_KEY)
     return reports
 
@@ -267,7 +267,7 @@ def _report_part(step: PatrolProgress, on_progress: Callable[[PatrolProgress], N
 async def _run_step(context: PatrolRunContext, name: StepName) -> PatrolStepReport:
     if name == "assign":
         return await _assign_in_batches(context)
-    if name in DECISION_HANDLERS:
+    if name in DECISION_TYPES:
         if context.language_model is None or context.dry_run:
             return PatrolStepReport(name, skipped=SKIPPED_IN_DRY_RUN if context.language_model else SKIPPED_WITHOUT_KEY)
         return await resolve_with_model(context, name)

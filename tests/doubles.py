@@ -187,7 +187,7 @@ def at_cosine(cosine: float, dim: int = 4, axis: int = 1) -> Vector:
 
 
 class FakeWordStatistics:
-    """`WordStatistics`: longer words tell more, unless a test says what each is worth."""
+    """`WordIdfSource`: longer words tell more, unless a test says what each is worth."""
 
     def __init__(self, worth: Mapping[str, float] | None = None) -> None:
         self._worth = worth or {}

@@ -48,16 +48,11 @@ class Variant:
 
 FULL = Variant("full")
 NO_DECAY = Variant("no decay", frozenset({"age", "flag"}))
-VARIANTS = (
-    FULL,
-    NO_DECAY,
-    Variant("no revival", frozenset({"revive"})),
-    Variant("no consolidation", decides=False),
-)
+VARIANTS = (FULL, NO_DECAY, Variant("no revival", frozenset({"revive"})), Variant("no consolidation", decides=False))
 
 
 class CachedEmbedder:
-    """A `TextModel` that computes each vector once for all stores."""
+    """A `LazyEmbedder` that computes each vector once for all stores."""
 
     def __init__(self, inner: DenseEmbedder) -> None:
         self._inner = inner

@@ -97,7 +97,7 @@ def batch_of(memories: Sequence[Memory]) -> StoreBatch:
 
 
 class MadeUpEmbedder:
-    """A `TextModel` with made-up vectors. A real model, if given, embeds the texts without a topic."""
+    """A `LazyEmbedder` with made-up vectors. A real model, if given, embeds the texts without a topic."""
 
     def __init__(self, real: DenseEmbedder | None = None) -> None:
         self._real = real

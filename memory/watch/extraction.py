@@ -56,7 +56,7 @@ class Extracted:
 
 
 @dataclass(frozen=True, slots=True)
-class SourcedMemory:
+class Finding:
     """An extracted memory, the messages that it rests on, and lines of them to be kept word for word."""
 
     extracted: Extracted
@@ -68,7 +68,7 @@ class SourcedMemory:
 class ExtractionOutcome:
     """The usable part of an answer, and the reasons why the rest is dropped, without a word of the conversation."""
 
-    findings: tuple[SourcedMemory, ...] = ()
+    findings: tuple[Finding, ...] = ()
     dropped: tuple[str, ...] = ()
 
 
@@ -145,7 +145,7 @@ def _without_middle(text: str) -> str:
 
 def check_extraction_answer(answer: ExtractionSchema, lines: Sequence[SnippetLine]) -> tuple[ExtractionOutcome, str]:
     """The usable part of the answer, and a complaint about the rest for the model alone; "" for none."""
-    findings: list[SourcedMemory] = []
+    findings: list[Finding] = []
     dropped: list[str] = []
     complaints: list[str] = []
     for number, essence in enumerate(answer.memories, start=1):
@@ -206,7 +206,7 @@ def _day_in_words(message: Message) -> str:
     return f"{message.at:%Y-%m-%d} {message.at.day} {message.at:%B %A}"
 
 
-def _finding(essence: EssenceSchema, lines: Sequence[SnippetLine]) -> SourcedMemory:
+def _finding(essence: EssenceSchema, lines: Sequence[SnippetLine]) -> Finding:
     lesson = " ".join(essence.lesson.split())
     foreign = ungrounded_terms(lesson, _shown_text(lines), orders=True)
     if len(lesson) > MAX_LESSON_CHARS or _INSTRUCTION_PATTERN.search(lesson) or foreign:
@@ -217,7 +217,7 @@ def _finding(essence: EssenceSchema, lines: Sequence[SnippetLine]) -> SourcedMem
         weight=min(1.0, essence.weight),
         lesson=lesson,
     )
-    return SourcedMemory(extracted, tuple(lines[number - 1].message for number in sorted(set(essence.messages))))
+    return Finding(extracted, tuple(lines[number - 1].message for number in sorted(set(essence.messages))))
 
 
 def _known_emotions(labels: Sequence[str]) -> Iterator[Emotion]:

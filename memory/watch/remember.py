@@ -25,7 +25,7 @@ from madeleine.memory.rules.storing.quoting import (
     statements_of_memory,
 )
 from madeleine.memory.rules.storing.secrets import CountingRedactor, Redact, redact_secrets
-from madeleine.memory.watch.extraction import Extracted, SourcedMemory
+from madeleine.memory.watch.extraction import Extracted, Finding
 
 ALL_STATUSES: tuple[Status, ...] = ("active", "dying", "dead")
 MAX_BY_WORDS = 40
@@ -119,7 +119,7 @@ class Remember:
     redact: Redact = redact_secrets
 
     async def __call__(
-        self, scope: Scope, findings: Sequence[SourcedMemory], session_id: str, *, tool: str, keys: Sequence[str] = ()
+        self, scope: Scope, findings: Sequence[Finding], session_id: str, *, tool: str, keys: Sequence[str] = ()
     ) -> list[RememberResult]:
         """Store all or none, redacted, then link each memory to its messages; answers in order. `keys`: one each, by
         default from the session, the messages and the essence. Raises `StorageFull`, `StorageError`,
@@ -157,7 +157,7 @@ class Remember:
     ) -> Stored | None:
         """Store a memory that an agent has extracted itself. One that only repeats a memory, dead or alive, changes
         nothing. None if the memory was forgotten meanwhile."""
-        finding = SourcedMemory(extracted, tuple(messages))
+        finding = Finding(extracted, tuple(messages))
         [result] = await self(scope, [finding], session_id, tool=OBSERVE_TOOL_NAME, keys=[key] if key else ())
         memories = await self.ledger.memories(scope, [result.memory_id])
         if not memories:
@@ -167,7 +167,7 @@ class Remember:
         return Stored(memory=memories[0], status=status, repeated=repeated, redacted=result.redacted)
 
     def _scene(
-        self, finding: SourcedMemory, similar: Sequence[SimilarMemory], session_id: str, tool: str, key: str
+        self, finding: Finding, similar: Sequence[SimilarMemory], session_id: str, tool: str, key: str
     ) -> NewScene:
         """The essence as a scene; or the scene of a living memory that says all of it, so that this one is reinforced
         (spec T6): on another day, or with another name of the same person, it would not count as the same."""
@@ -188,12 +188,12 @@ class Remember:
         return replace(new, scene=same.scene, feeling=same.feeling, category=same.category, emotions=(), lesson="")
 
 
-def _redacted_finding(finding: SourcedMemory, redaction: CountingRedactor) -> SourcedMemory:
+def _redacted_finding(finding: Finding, redaction: CountingRedactor) -> Finding:
     extracted = redaction.fields(finding.extracted, "essence", "lesson")
     return replace(redaction.fields(finding, "dialogue"), extracted=extracted)
 
 
-def finding_idempotency_key(session_id: str, finding: SourcedMemory) -> str:
+def finding_idempotency_key(session_id: str, finding: Finding) -> str:
     """The same for the same essence and lesson of the same messages."""
     positions = [message.position for message in finding.sources]
     return f"observed-{json_digest([session_id, positions, finding.extracted.essence, finding.extracted.lesson])}"
@@ -208,7 +208,7 @@ def speakers_of(messages: Sequence[Message]) -> tuple[str, ...]:
     return tuple(dict.fromkeys(message.speaker for message in messages if message.speaker))
 
 
-def _quoted_memory(finding: SourcedMemory, similar: Sequence[SimilarMemory]) -> Memory | None:
+def _quoted_memory(finding: Finding, similar: Sequence[SimilarMemory]) -> Memory | None:
     """The memory, dead or alive, that the assistant only repeated."""
     essence = finding.extracted.essence
     asked = "\n".join(message.text for message in finding.sources if message.role == "user")
@@ -224,7 +224,7 @@ def _quoted_memory(finding: SourcedMemory, similar: Sequence[SimilarMemory]) -> 
     return None
 
 
-def _restates(finding: SourcedMemory, memory: Memory) -> bool:
+def _restates(finding: Finding, memory: Memory) -> bool:
     """Whether a living memory says all of the finding."""
     extracted = finding.extracted
     if memory.status not in LIVING or memory.compressed or extracted.lesson not in ("", memory.lesson):

@@ -11,7 +11,7 @@ from itertools import pairwise
 from madeleine.memory.chat import Message, UnwatchedSession
 from madeleine.memory.rules.storing.quoting import statements_of_memory, without_quotes_from_memory
 from madeleine.memory.rules.storing.worth import reason_to_remember_agreement, should_remember
-from madeleine.memory.watch.extraction import Extracted, SnippetLine, SourcedMemory
+from madeleine.memory.watch.extraction import Extracted, Finding, SnippetLine
 from madeleine.memory.watch.remember import SimilarMemory
 
 MAX_SNIPPET_MESSAGES = 6
@@ -97,10 +97,10 @@ MAX_RECORDED_ESSENCE_CHARS = 2_000
 MAX_RECORDED_ANSWER_CHARS = 500
 
 
-def memories_from_exchanges(lines: Sequence[SnippetLine]) -> list[SourcedMemory]:
+def memories_from_exchanges(lines: Sequence[SnippetLine]) -> list[Finding]:
     """Each exchange of the new messages that is worth it: the person's words are the memory, the answer its
     dialogue."""
-    findings: list[SourcedMemory] = []
+    findings: list[Finding] = []
     for exchange in _exchanges([line for line in lines if line.new]):
         asked = "\n".join(line.text for line in exchange if line.message.role == "user")
         answered = "\n".join(line.text for line in exchange if line.message.role == "assistant")
@@ -109,7 +109,7 @@ def memories_from_exchanges(lines: Sequence[SnippetLine]) -> list[SourcedMemory]
             answer = " ".join(answered.split()) if asked else ""
             dialogue = (_shortened(answer, MAX_RECORDED_ANSWER_CHARS),) if answer else ()
             extracted = Extracted(essence=essence, emotions=(), weight=RECORDED_EXCHANGE_WEIGHT)
-            findings.append(SourcedMemory(extracted, tuple(line.message for line in exchange), dialogue))
+            findings.append(Finding(extracted, tuple(line.message for line in exchange), dialogue))
     return findings
 
 

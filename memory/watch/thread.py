@@ -21,7 +21,7 @@ from madeleine.memory.errors import (
 )
 from madeleine.memory.language_model import CallCost, LanguageModel, MeteredModel
 from madeleine.memory.model import BeingId, RunId, Scope
-from madeleine.memory.watch.extraction import SnippetLine, SourcedMemory, extract_memories
+from madeleine.memory.watch.extraction import Finding, SnippetLine, extract_memories
 from madeleine.memory.watch.ports import MemoryThreadLedger, TokenSpendingLedger
 from madeleine.memory.watch.remember import Remember, json_digest, speakers_of
 from madeleine.memory.watch.snippets import (
@@ -221,7 +221,7 @@ class MemoryThread:
         lines = await asyncio.to_thread(lines_without_memory_quotes, lines, similar, speakers_of(snippet.shown))
         return [line for line in lines if line.text] if is_snippet_worth_reading(lines) else []
 
-    async def _extract(self, language: MeteredModel, lines: Sequence[SnippetLine]) -> Sequence[SourcedMemory]:
+    async def _extract(self, language: MeteredModel, lines: Sequence[SnippetLine]) -> Sequence[Finding]:
         try:
             extraction = await extract_memories(language, lines)
         except UnusableAnswer:
@@ -234,7 +234,7 @@ class MemoryThread:
             logger.info("an extracted memory is dropped: %s", reason)
         return extraction.findings
 
-    async def _store(self, scope: Scope, session_id: str, snippet: Snippet, findings: Sequence[SourcedMemory]) -> None:
+    async def _store(self, scope: Scope, session_id: str, snippet: Snippet, findings: Sequence[Finding]) -> None:
         # Messages that were forgotten while the model read them leave no memory.
         start = max(0, snippet.end - MAX_SNIPPET_MESSAGES)
         messages = await self.ledger.messages_of(scope, session_id, start=start, end=snippet.end)

@@ -63,10 +63,10 @@ class OfferedMemory:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class DecisionRequest:
-    """At most `MAX_MEMORIES` memories and `MAX_CHARACTERS`. `cluster_id` and `cluster`, its name, for consolidate and
-    split; `session_id` for compress. For diary: `date` (ISO), `earlier`, the entry already written that day, `think`,
-    the points of the patrol before, and `until`, when the last memory of the request was stored: what is stored later
-    is for the next entry."""
+    """At most `MAX_OFFERED` memories and `MAX_DECISION_REQUEST_CHARS`. `cluster_id` and `cluster`, its name, for
+    consolidate and split; `session_id` for compress. For diary: `date` (ISO), `earlier`, the entry already written
+    that day, `think`, the points of the patrol before, and `until`, when the last memory of the request was stored:
+    what is stored later is for the next entry."""
 
     id: DecisionRequestId = field(default_factory=lambda: DecisionRequestId(str(uuid.uuid4())))
     kind: DecisionKind

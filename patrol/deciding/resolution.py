@@ -22,7 +22,7 @@ from madeleine.patrol.deciding.summaries_and_diary import CompressSessions, Writ
 from madeleine.patrol.report import AgentDecisionResult, PatrolStepReport, StepName
 from madeleine.patrol.unit_of_work import PreparedStepInputs
 
-DECISION_HANDLERS: Mapping[str, type[DecisionType[Any]]] = {
+DECISION_TYPES: Mapping[str, type[DecisionType[Any]]] = {
     "consolidate": ConsolidateCluster, "split": SplitCluster, "compress": CompressSessions, "diary": WriteDiary
 }  # fmt: skip
 """By the name of their step."""
@@ -38,7 +38,7 @@ MAX_OFFERED_REQUESTS_CHARS = 24_000
 async def resolve_with_model(context: PatrolRunContext, step: StepName) -> PatrolStepReport:
     """Ask the language model to decide every pending item, until the token budget or the time limit is reached.
     Undecided items stay unchanged and are retried at the next patrol."""
-    decision_type = DECISION_HANDLERS[step](context)
+    decision_type = DECISION_TYPES[step](context)
     keys = deque(await decision_type.pending())
     total = len(keys)
     requests: list[DecisionRequest] = []
@@ -97,7 +97,7 @@ async def ask_model_to_decide(model: MeteredModel, request: DecisionRequest) -> 
     if not request.has_choice:
         return Consolidation()
 
-    answer_type = DECISION_HANDLERS[request.kind].answer_type
+    answer_type = DECISION_TYPES[request.kind].answer_type
 
     def check(raw: RawAnswer) -> Resolution | Rejected:
         answer = answer_type.from_numbers(raw, request)
@@ -121,7 +121,7 @@ async def apply_answer(
     context: PatrolRunContext, request: DecisionRequest, answer: Resolution, *, decided: DecisionRequestId | None = None
 ) -> AgentDecisionResult | Rejected:
     """In a transaction of its own, without a call of a model. `decided`: the stored request that it settles."""
-    decision_type = DECISION_HANDLERS[request.kind](context)
+    decision_type = DECISION_TYPES[request.kind](context)
     answer = answer.redacted(context.services.redact)
     vectors: VectorByContentHash = {}
     if decision_type.embeds_texts:
@@ -175,7 +175,7 @@ async def _requests_to_offer(context: PatrolRunContext) -> tuple[list[DecisionRe
     requests: list[DecisionRequest] = []
     room = 0 if context.dry_run else MAX_OFFERED_REQUESTS_CHARS
     waiting = 0
-    for decision_type in (DECISION_HANDLERS[kind](context) for kind in DECISION_OFFER_ORDER):
+    for decision_type in (DECISION_TYPES[kind](context) for kind in DECISION_OFFER_ORDER):
         for key in await decision_type.pending():
             if room <= 0:
                 waiting += 1
@@ -216,6 +216,6 @@ async def _apply_decision(
         refused = f"This offer {why}. Call run_patrol with decisions: [] for pending decisions."
         return AgentDecisionResult(offer=decision.offer, refused=refused)
     request = DecisionRequest.from_json(stored.body)
-    answer = DECISION_HANDLERS[request.kind].answer_type.from_decision(decision)
+    answer = DECISION_TYPES[request.kind].answer_type.from_decision(decision)
     result = answer if isinstance(answer, Rejected) else await apply_answer(context, request, answer, decided=stored.id)
     return AgentDecisionResult(offer=decision.offer, refused=result.reason) if isinstance(result, Rejected) else result

@@ -8,6 +8,7 @@ from dataclasses import dataclass, replace
 
 from madeleine.memory.language_model import Rejected
 from madeleine.memory.model import Cluster, ClusterId, Memory, MemoryId
+from madeleine.memory.rules.dynamics.clustering import MAX_CLUSTER_NAME_CHARS
 from madeleine.memory.rules.storing.secrets import Redact
 from madeleine.patrol.deciding.answers import CheckedAnswer, Decision, DecisionType, RawAnswer, RequestState, Resolution
 from madeleine.patrol.deciding.requests import BY_ARRIVAL_TIME, DecisionRequest, offered_memories_within_limits
@@ -17,7 +18,6 @@ MAX_UNSPLIT_CLUSTER_MEMORIES = 10
 """Active memories above which a sub-cluster is to be split."""
 MIN_PART_SIZE = 2
 """Memories of a new sub-cluster, and of what remains."""
-MAX_CLUSTER_NAME_CHARS = 60
 
 
 class ClusterSplitPartSchema(RawAnswer):

@@ -7,7 +7,6 @@ from functools import cache
 
 import qdrant_edge
 
-from madeleine.memory.text.lexicon import load_lexicon
 from madeleine.memory.text.terms import STOP_WORDS, normalize_words
 
 BM25_TERMS_VERSION = 3
@@ -26,7 +25,7 @@ SIGN_PAIR_LENGTH = 2
 _DIGIT_LETTERS = "bcdfghjklmnpqrtv"
 ZERO_PADDED_NUMBER_DIGITS = 2
 """Of such the leading zero is dropped: 03 is a day or an hour, 007 and 0049 are what they are."""
-_MONTHS = [month.title() for month in load_lexicon("en").entries["months"].split()]
+_MONTHS = "January February March April May June July August September October November December".split()
 _A_MONTH = "|".join(rf"{name[:3]}(?:{name[3:]})?" for name in _MONTHS) + "|Sept"
 _ISO_DATE = re.compile(r"(?<![\w-])(\d{4})-(0[1-9]|1[0-2])-([0-3]\d)(?![\d-])")
 _DAY_OF_MONTH = re.compile(

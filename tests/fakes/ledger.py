@@ -37,7 +37,7 @@ from tests.fakes.store import Store
 
 
 class InMemoryMemories:
-    """`StoreLedger`, `RememberLedger`, `UpdateLedger`, `RecallLedger` and `BrowseLedger`."""
+    """`StoreScenesLedger`, `RememberLedger`, `UpdateMemoryLedger`, `RecallLedger` and `BrowseLedger`."""
 
     def __init__(self, store: Store) -> None:
         self._store = store

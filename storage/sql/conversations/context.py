@@ -19,7 +19,14 @@ from madeleine.storage.sql.administration import record_audit
 from madeleine.storage.sql.conversations.chat import ConversationRepository
 from madeleine.storage.sql.database.dialect import equals_any, upsert_statement
 from madeleine.storage.sql.database.engine import Reads, Row, Transaction
-from madeleine.storage.sql.database.mapping import RowMap, is_own_row, json_texts, own_row_binds, scalar, update_own_row
+from madeleine.storage.sql.database.mapping import (
+    RowMap,
+    encode_json_list,
+    is_own_row,
+    own_row_binds,
+    scalar,
+    update_own_row,
+)
 from madeleine.storage.sql.database.memory_rows import MEMORY_COLUMNS, memory_from_row
 from madeleine.storage.sql.database.tables import beings, diary, memories, notes, profile
 
@@ -132,7 +139,7 @@ async def read_thoughts(reads: Reads, scope: Scope) -> Thoughts:
 
 
 async def write_thoughts(transaction: Transaction, scope: Scope, new: Thoughts) -> None:
-    thoughts = {"think": json_texts(new.points), "think_sources": json_texts(new.sources)}
+    thoughts = {"think": encode_json_list(new.points), "think_sources": encode_json_list(new.sources)}
     await transaction.run(_UPSERT_THOUGHTS, [{"being_id": scope.being_id, "cycle": 0, **thoughts}])
 
 

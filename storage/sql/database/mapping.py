@@ -39,7 +39,7 @@ def decode_json_list(stored: str) -> tuple[Any, ...]:
 
 
 @lru_cache(maxsize=8192)
-def decode_texts_cached(stored: str) -> tuple[Any, ...]:
+def decode_shared_list(stored: str) -> tuple[Any, ...]:
     """`decode_json_list` for lists that many memories have in common: who was there, labels."""
     return decode_json_list(stored)
 
@@ -47,7 +47,7 @@ def decode_texts_cached(stored: str) -> tuple[Any, ...]:
 _encode_json = json.JSONEncoder(ensure_ascii=False).encode  # `json.dumps` would make an encoder at each call
 
 
-def json_texts(values: Sequence[str]) -> str:
+def encode_json_list(values: Sequence[str]) -> str:
     return _encode_json(values) if values else "[]"
 
 
@@ -72,7 +72,7 @@ _DECODERS: Mapping[type, Callable[[Any], Any]] = {
 
 _ENCODERS: Mapping[type, Callable[[Any], Any]] = {
     datetime: to_micros,
-    tuple: json_texts,
+    tuple: encode_json_list,
     dict: _encode_json,
     np.ndarray: bytes_from_vector,
 }
@@ -128,7 +128,7 @@ class RowMap(Generic[T]):
     def to_row(self, record: T, **others: Any) -> dict[str, Any]:
         """The fields that are columns of the table, and `others`, as columns hold them."""
         row = {name: getattr(record, name) for name in self._stored_names} | others
-        return {name: encode(value) if (encode := _ENCODERS.get(type(value))) else value for name, value in row.items()}
+        return {name: encode_column_value(value) for name, value in row.items()}
 
 
 def is_own_row(table: Table, key: str = "id") -> tuple[ColumnElement[bool], ColumnElement[bool]]:

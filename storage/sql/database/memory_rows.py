@@ -25,7 +25,7 @@ from madeleine.memory.model import (
 from madeleine.memory.text.normalization import FIELD_SEPARATOR, fold_text
 from madeleine.storage.sql.database.dialect import upsert_statement
 from madeleine.storage.sql.database.engine import Reads, Row, Transaction
-from madeleine.storage.sql.database.mapping import RowMap, decode_texts_cached, own_row_binds, scalar, update_own_row
+from madeleine.storage.sql.database.mapping import RowMap, decode_shared_list, own_row_binds, scalar, update_own_row
 from madeleine.storage.sql.database.tables import beings, memories
 
 _m = memories.c
@@ -66,13 +66,13 @@ def _to_emotion(stored: str) -> EmotionVector:
     return EmotionVector(*json.loads(stored))
 
 
-_SCENE = RowMap(Scene, memories, when=memories.c.when_, decoders={"actors": decode_texts_cached, "when": decode_when})
+_SCENE = RowMap(Scene, memories, when=memories.c.when_, decoders={"actors": decode_shared_list, "when": decode_when})
 _PROVENANCE = RowMap(Provenance, memories)
 _MEMORY = RowMap(
     Memory,
     memories,
     session_count=CYCLES_SINCE_REACTIVATION,
-    decoders={"themes": decode_texts_cached, "emotions": decode_texts_cached, "emotion": _to_emotion},
+    decoders={"themes": decode_shared_list, "emotions": decode_shared_list, "emotion": _to_emotion},
 )
 MEMORY_COLUMNS = (*_SCENE.columns, *_PROVENANCE.columns, *_MEMORY.columns)
 """The columns that `memory_from_row` takes, in its order."""

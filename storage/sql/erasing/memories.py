@@ -209,7 +209,7 @@ def _redacted_reports(reports: Iterable[tuple[str, str]], words: str, names: fro
 
 
 class ErasureRepository(Repository):
-    """`ForgetLedger` and `RemainsSource`."""
+    """`ForgetLedger` and `ScrubLedger`."""
 
     async def forget(self, scope: Scope, ids: Sequence[MemoryId | MessageId], *, at: datetime) -> Erased:
         async with self._database.transaction() as transaction:

@@ -200,9 +200,8 @@ def _cleaned_change(change: Change, erased: ErasedMemories) -> Change:
     before, after = change.before, change.after
     if change.kind == "memory":
         told = _tells_in_timeline(before, erased) or _tells_in_timeline(after, erased)
-        return replace(
-            change, before=_without_ties(before, erased, told=told), after=_without_ties(after, erased, told=told)
-        )
+        before, after = (_without_ties(fields, erased, told=told) for fields in (before, after))
+        return replace(change, before=before, after=after)
     sources = "sources" if change.kind == "diary" else "think_sources"
     return replace(change, before=_unless_listed(before, sources, erased), after=_unless_listed(after, sources, erased))
 
@@ -217,8 +216,8 @@ def _without_texts(when: str, erased: ErasedMemories) -> str:
 
 
 def _without_ties(fields: JournalFields | None, erased: ErasedMemories, *, told: bool) -> JournalFields | None:
-    """The fields as if the memories had never been merged or summarised. `told`: the content hash is of a text that
-    told of them."""
+    """The fields as if the memories had never been merged or summarised. `told`: a timeline repeated their texts; the
+    content hash was made with them."""
     if fields is None:
         return None
     cleaned = dict(fields)

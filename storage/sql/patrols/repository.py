@@ -113,7 +113,7 @@ _memory_activity = (
     .where(
         equals_any(_m.status, "active", "dying"),
         equals_any(_m.pinned, False, True),
-        # What came while ❷ was still to come in that run is of the cycle before.
+        # A memory stored after that run began, but before its step ❷, belongs to the cycle before.
         _m.since >= _since_last_run.c.cycle - 1,
         or_(_is_stored, _is_recalled),
     )

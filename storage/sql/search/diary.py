@@ -19,7 +19,7 @@ from madeleine.memory.rules.searching import holds_tag
 from madeleine.memory.text.normalization import FIELD_SEPARATOR, fold_text
 from madeleine.storage.sql.database.dialect import as_json, in_list, json_items
 from madeleine.storage.sql.database.engine import Reads, Row
-from madeleine.storage.sql.database.mapping import decode_texts_cached, from_micros, pair, to_micros
+from madeleine.storage.sql.database.mapping import decode_shared_list, from_micros, pair, to_micros
 from madeleine.storage.sql.database.tables import diary, memories
 
 MAX_TAGS_OF_DIARY_HIT = 10
@@ -122,7 +122,7 @@ async def _themes_by_day(reads: Reads, scope: Scope, days: Sequence[str]) -> Map
         return {}
     counts: defaultdict[str, Counter[str]] = defaultdict(Counter)
     for day, themes in await reads.rows(_SELECT_THEMES, pair, being=scope.being_id, days=as_json(days)):
-        counts[day].update(decode_texts_cached(themes))
+        counts[day].update(decode_shared_list(themes))
     return {day: [theme for theme, _ in count.most_common()] for day, count in counts.items()}
 
 

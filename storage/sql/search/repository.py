@@ -24,7 +24,7 @@ from madeleine.memory.rules.searching import SPACED_SCRIPT_CHAR_CLASS, sort_hits
 from madeleine.memory.text.normalization import FIELD_SEPARATOR
 from madeleine.storage.sql.database import dialect
 from madeleine.storage.sql.database.engine import Repository
-from madeleine.storage.sql.database.mapping import decode_texts_cached
+from madeleine.storage.sql.database.mapping import decode_shared_list
 from madeleine.storage.sql.database.memory_rows import fold_and_delimit_theme
 from madeleine.storage.sql.database.tables import memories
 from madeleine.storage.sql.search import diary
@@ -81,7 +81,7 @@ class SearchRepository(Repository):
     async def cooccurring_themes(self, scope: Scope, tags: Sequence[Tag], *, recent: int) -> list[tuple[str, ...]]:
         binds = {"being": scope.being_id, "recent": recent} | _tag_binds(tags)
         statement = cooccurring_themes_statement(len(tags))
-        return await self._database.rows(statement, lambda row: decode_texts_cached(row[0]), **binds)
+        return await self._database.rows(statement, lambda row: decode_shared_list(row[0]), **binds)
 
 
 async def _gather_results(queries: Iterable[Awaitable[T]]) -> list[T]:

@@ -11,7 +11,7 @@ from typing import Any
 import pytest
 
 from madeleine.memory.chat import Message
-from madeleine.memory.watch.extraction import Extracted, SourcedMemory
+from madeleine.memory.watch.extraction import Extracted, Finding
 from madeleine.memory.watch.observe import AgentExtractedMemory
 from madeleine.memory.watch.remember import RememberResult
 from tests.doubles import ADA, BOB
@@ -34,7 +34,7 @@ async def messages(home: Talks, *said: Said, session: str = "s", scope: Any = AD
 
 async def remember(home: Talks, extracted: Extracted, sources: list[Message], **more: Any) -> RememberResult:
     fields: dict[str, Any] = {"session_id": "s", "tool": "thread", "scope": ADA} | more
-    [found] = await home.remember(fields.pop("scope"), [SourcedMemory(extracted, tuple(sources))], **fields)
+    [found] = await home.remember(fields.pop("scope"), [Finding(extracted, tuple(sources))], **fields)
     return found
 
 
@@ -140,11 +140,7 @@ async def test_two_that_say_the_same_at_once_become_one(home: Talks) -> None:
     same = Extracted(LYON.essence, LYON.emotions, 0.5, LYON.lesson)
     other = Extracted("Ada's cats are called Tom and Rosa.", (), 0.5)
     outcome = await home.remember(
-        ADA,
-        [SourcedMemory(one, history) for one in (LYON, same, other)],
-        session_id="s",
-        tool="thread",
-        keys=["a", "b", "c"],
+        ADA, [Finding(one, history) for one in (LYON, same, other)], session_id="s", tool="thread", keys=["a", "b", "c"]
     )
     assert [one.outcome for one in outcome] == ["stored", "reinforced", "stored"]
     assert len(await home.kept()) == 2

@@ -26,7 +26,7 @@ from madeleine.patrol.deciding.requests import (
     agent_request,
     decision_prompt,
 )
-from madeleine.patrol.deciding.resolution import DECISION_HANDLERS, ask_model_to_decide
+from madeleine.patrol.deciding.resolution import DECISION_TYPES, ask_model_to_decide
 from madeleine.patrol.deciding.split import ClusterSplitAnswer, ClusterSplitPart
 from madeleine.patrol.deciding.summaries_and_diary import DiaryAnswer, SessionSummaryAnswer
 from madeleine.patrol.steps.assign import choose_roots_with_model, classify_actions, root_classification_prompt
@@ -128,7 +128,7 @@ def test_two_texts_of_a_memory_cannot_form_a_tag() -> None:
     assert '"<"' not in decision_prompt(request_of("consolidate", [hostile])).text
 
 
-@pytest.mark.parametrize("shape", [decision.answer_type.schema for decision in DECISION_HANDLERS.values()])
+@pytest.mark.parametrize("shape", [decision.answer_type.schema for decision in DECISION_TYPES.values()])
 def test_the_schemas_hold_only_what_structured_outputs_know(shape: Any) -> None:
     schema = shape.model_json_schema()
     objects = [schema, *schema.get("$defs", {}).values()]
@@ -224,7 +224,7 @@ def test_the_example_that_the_agent_is_shown_is_a_decision_that_is_accepted(kind
     for id_ in IDS[2:4] if kind == "split" else (IDS[0], IDS[1], IDS[2]):
         text = text.replace("<memory id>", id_, 1)
     offer = request_of(kind, MEMORIES)
-    answer = DECISION_HANDLERS[kind].answer_type.from_decision(Decision.model_validate(json.loads(text)))
+    answer = DECISION_TYPES[kind].answer_type.from_decision(Decision.model_validate(json.loads(text)))
     assert not isinstance(answer, Rejected)
     assert not isinstance(answer.against_request(offer), Rejected)
 
@@ -254,15 +254,15 @@ def decision(**fields: Any) -> Decision:
 )
 def test_a_field_of_another_kind_is_refused(kind: DecisionKind, fields: dict[str, Any]) -> None:
     """ruling 10: "nothing else is touched"."""
-    result = DECISION_HANDLERS[kind].answer_type.from_decision(decision(**fields))
+    result = DECISION_TYPES[kind].answer_type.from_decision(decision(**fields))
     assert isinstance(result, Rejected)
     assert f"is to {kind}" in result.reason
     assert "leave out" in result.reason
 
 
 def test_the_offer_alone_says_that_nothing_is_to_change() -> None:
-    assert DECISION_HANDLERS["consolidate"].answer_type.from_decision(decision()) == Consolidation()
-    assert DECISION_HANDLERS["split"].answer_type.from_decision(decision()) == ClusterSplitAnswer()
+    assert DECISION_TYPES["consolidate"].answer_type.from_decision(decision()) == Consolidation()
+    assert DECISION_TYPES["split"].answer_type.from_decision(decision()) == ClusterSplitAnswer()
 
 
 @pytest.mark.parametrize(
