@@ -123,6 +123,10 @@ class RecallIndex(Protocol):
     async def candidates(self, scope: Scope, query: CandidateQuery, vector: AwaitQueryVector) -> CandidatePool: ...
 
 
+class DuplicateSearchIndex(WritableIndex, RecallIndex, Protocol):
+    """What storing needs to find out whether a scene is told again."""
+
+
 class Index(WritableIndex, RecallIndex, WordIdfSource, Protocol):
     """The derived index. It may be thrown away at any time."""
 

@@ -118,7 +118,8 @@ class Memory:
     as one, else `created_at`. `absorbed_into` names the survivor of a consolidation. A memory of a session that was
     summarised is `compressed`, and `compressed_into` names the summary, which is a `compression_source` (spec L3).
     `turn` counts the memories of its session that were stored before it. `resembles` names the nearest older memory
-    that says much the same and yet was not taken for the same (spec T6).
+    that says much the same and yet was not taken for the same (spec T6). `retold`: what later tellings of the same have
+    added: their days, and feelings in other words (`rules.storing.retelling`).
 
     What it says holds from `valid_from`, or from `happened_at` where that is None, until `valid_until`, which is
     exclusive; None while no end is known. A superseded memory names its successor in `superseded_by`, and only such a
@@ -154,6 +155,7 @@ class Memory:
     last_accessed: datetime | None = None
     turn: int = 0
     resembles: MemoryId | None = None
+    retold: tuple[TimelineEntry, ...] = ()
     truth: Truth = "current"
     valid_from: datetime | None = None
     valid_until: datetime | None = None

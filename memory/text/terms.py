@@ -27,7 +27,7 @@ def bm25_text_of_memory(memory: Memory) -> str:
     scene = memory.scene
     moment = memory.happened_at
     dates = [f"{moment:%A} {moment.day} {moment:%B} {moment.year}"]
-    for item in scene.when:
+    for item in (*scene.when, *memory.retold):
         text = item.date if isinstance(item, DatedAction) else item
         if parse_iso_moment(text) is None:
             dates.append(text)

@@ -7,26 +7,26 @@ fact: a number, a name, an opposite, another order, another case (ruling 13).
 
 from __future__ import annotations
 
-import os.path
+import itertools
 import re
 import unicodedata
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from functools import cache, cached_property, lru_cache
-from itertools import product
 from typing import Any, NamedTuple
 
 from madeleine.memory.text.lexicon import Lexicon
 from madeleine.memory.text.reading import Reading, number_value
 
+_ARABIC_MARKS = re.compile("[\u064b-\u0652\u0670\u0640]")
 _TOKEN = re.compile(
-    r"(?P<number>(?:(?<![\w)])[-−–](?=[\d]))?\d+(?:[.,:/\-]\d+)*)|(?P<word>[^\W\d_]+)|(?P<sign>[^\w\s])"
+    r"(?P<number>(?:(?<![\w)])[-−–](?=\d))?\d+(?:[.,:/\-]\d+)*)"
+    rf"|(?P<word>(?:[^\W\d_]|{_ARABIC_MARKS.pattern})+)|(?P<sign>[^\w\s])"
 )
 _UNSPACED = re.compile("[\u3005-\u3007\u3041-\u30ff\u3400-\u4dbf\u4e00-\u9fff\uf900-\ufaff]")
 """Signs of scripts that put no spaces between words: each is taken by itself."""
 _SIGNS_THAT_TELL = frozenset("%#@&/\\‰")
 """Of punctuation. Symbols (currencies, +, <, =, °, emoji) tell as well."""
-_ARABIC_MARKS = re.compile("[\u064b-\u0652\u0670\u0640]")
 MIN_INFLECTED_STEM_LETTERS = 3
 """Letters that two forms of a word share at their beginning."""
 MIN_FOLDED_WORDS = 2
@@ -68,7 +68,7 @@ class Wording:
             if number := match["number"]:
                 yield Token(re.sub("^[−–]", "-", number_value(number)), is_number=True)
             elif word := match["word"]:
-                form = unicodedata.normalize("NFC", _ARABIC_MARKS.sub("", word.casefold()))
+                form = unicodedata.normalize("NFC", word.casefold().replace("ı", "i"))
                 for run in re.findall(f"{_UNSPACED.pattern}|(?:(?!{_UNSPACED.pattern}).)+", form):
                     yield Token(run, name=form in names)
             elif match["sign"] in _SIGNS_THAT_TELL or unicodedata.category(match["sign"]) in {"Sm", "Sc", "So"}:
@@ -136,6 +136,10 @@ class Alignment:
             return self._number_of(mine) == self._number_of(theirs) != ""
         if self._accents_are_left_out and mine.bare == theirs.bare:
             return True
+        unmarked = [_ARABIC_MARKS.sub("", token.form) for token in (mine, theirs)]
+        if unmarked[0] == unmarked[1]:
+            # Vowel marks may be left out; other marks are another case or word.
+            return mine.form in unmarked or theirs.form in unmarked
         return self._is_form_of(mine.form, theirs.form) and not (mine.name and theirs.name and not self._nouns_capital)
 
     def _number_of(self, token: Token) -> str:
@@ -172,7 +176,7 @@ class Alignment:
 def inflected_alike(mine: str, theirs: str, endings: frozenset[tuple[str, str]]) -> bool:
     """Whether the words differ in an ending alone, and the two endings are listed together."""
     mine, theirs = unicodedata.normalize("NFD", mine), unicodedata.normalize("NFD", theirs)
-    shared = len(os.path.commonprefix((mine, theirs)))
+    shared = sum(1 for _ in itertools.takewhile(lambda pair: pair[0] == pair[1], zip(mine, theirs, strict=False)))
     return any((mine[at:], theirs[at:]) in endings for at in range(MIN_INFLECTED_STEM_LETTERS, shared + 1))
 
 
@@ -194,12 +198,14 @@ def _endings(lexicons: tuple[Lexicon, ...]) -> frozenset[tuple[str, str]]:
 @cache
 def _pairs_of_lines(lexicon: Lexicon, name: str) -> frozenset[tuple[str, str]]:
     """Any two words of a line; `-` is no ending at all."""
-    lines = (unicodedata.normalize("NFD" if name == "endings" else "NFC", line).split() for line in _retold(lexicon).get(name, "").splitlines())
-    return frozenset(pair for line in lines for pair in product(["" if word == "-" else word for word in line], repeat=2))
+    text = str(_retold(lexicon).get(name, ""))
+    lines = map(str.split, (unicodedata.normalize("NFD", text) if name == "endings" else text).splitlines())
+    words = ([word.replace("-", "") for word in line] for line in lines)
+    return frozenset(pair for line in words for pair in itertools.permutations(line, 2))
 
 
-def _retold(lexicon: Lexicon) -> Mapping[str, Any]:
-    return lexicon.entries.get("retold", {})
+def _retold(lexicon: Lexicon) -> dict[str, Any]:
+    return dict(lexicon.entries.get("retold", {}))
 
 
 def _respelt(text: str, lexicons: tuple[Lexicon, ...]) -> str:

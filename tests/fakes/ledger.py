@@ -14,7 +14,8 @@ from typing import Any
 from madeleine.memory.chat import MessageId
 from madeleine.memory.errors import CannotUndo, InvalidInput, KeyConflict, StorageError
 from madeleine.memory.index import MemoryRankingState
-from madeleine.memory.ingest.ports import IdempotencyKeyOutcome, Reinforcement, StoreBatch
+from madeleine.memory.rules.storing.retelling import Reinforcement, memory_after_retelling
+from madeleine.memory.ingest.ports import IdempotencyKeyOutcome, StoreBatch
 from madeleine.memory.model import (
     ClusterId,
     ContentHash,
@@ -104,7 +105,7 @@ class InMemoryMemories:
             known = memories.get(again.memory_id)
             if known is None or known.being_id != scope.being_id:
                 raise StorageError(f"There is no memory {again.memory_id} to reinforce.")
-            memories[known.id] = _reinforced(known, again)
+            memories[known.id] = memory_after_retelling(known, again)
             grown += [known.id] if memories[known.id].themes != known.themes else []
         concerned = [id_ for act in batch.supersessions for id_ in (act.old, act.new)]
         for act in batch.supersessions:
@@ -281,18 +282,6 @@ class InMemoryMemories:
             for one in own
         ]
         return sorted(summaries, key=lambda one: (not one.is_root, -one.active, one.name, one.id))
-
-
-def _reinforced(memory: Memory, again: Reinforcement) -> Memory:
-    themes = {fold_text(theme): theme for theme in reversed((*memory.themes, *again.themes))}
-    return replace(
-        memory,
-        access_count=memory.access_count + 1,
-        last_accessed=max(again.at, memory.last_accessed or again.at),
-        importance=max(memory.importance, again.importance or 0.0),
-        pinned=memory.pinned or again.pinned,
-        themes=tuple(dict.fromkeys(themes[fold_text(theme)] for theme in (*memory.themes, *again.themes))),
-    )
 
 
 class InMemoryIndexSource:
