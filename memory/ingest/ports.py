@@ -62,8 +62,9 @@ class StoreScenesLedger(MemoryAndKeyReader, VectorCache, Protocol):
     async def next_turns(self, scope: Scope, sessions: Sequence[str]) -> dict[str, int]:
         """The turn that the next memory of each session has."""
 
-    async def commit(self, scope: Scope, batch: StoreBatch) -> None:
-        """Write memories, reinforcements, vectors and a pending index mark for each new memory, durably.
+    async def commit(self, scope: Scope, batch: StoreBatch) -> list[Memory]:
+        """Write memories, reinforcements, vectors and a pending index mark for each new memory, durably. Returns the
+        new memories with their numbers, which no memory of the being had before.
 
         A reinforcement adds 1 to `access_count`, sets `last_accessed`, raises `importance` to the greater,
         pins if asked, and adds new themes. Raises `KeyConflict` if a key is taken, `StorageFull`, `StorageError`.

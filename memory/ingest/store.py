@@ -145,7 +145,7 @@ class StoreScenes:
                     model=self.embedder.model,
                     vectors={hash_: vector for hash_, vector in embedded.vectors.items() if hash_ in hashes},
                 )
-                await self.ledger.commit(scope, batch)
+                new = {memory.id: memory for memory in await self.ledger.commit(scope, batch)}
             if new or any(reinforcement.themes for reinforcement in plan.reinforcements):
                 self.on_commit()
             if plan.points:

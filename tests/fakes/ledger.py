@@ -6,7 +6,7 @@ journal: tests of those use the real one.
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
 from datetime import datetime
 from typing import Any
@@ -16,6 +16,7 @@ from madeleine.memory.errors import InvalidInput, KeyConflict, StorageError
 from madeleine.memory.index import MemoryRankingState
 from madeleine.memory.ingest.ports import IdempotencyKeyOutcome, Reinforcement, StoreBatch
 from madeleine.memory.model import (
+    Cluster,
     ClusterId,
     ContentHash,
     Memory,
@@ -28,8 +29,10 @@ from madeleine.memory.model import (
     Status,
     Vector,
 )
+from madeleine.memory.patrol_records import PatrolRun
 from madeleine.memory.recall.ports import Activation, ClusterSummary, PreferenceQuery
 from madeleine.memory.rules.dynamics.revision import changes_that_differ, memory_after_changes, revision_with_old_values
+from madeleine.memory.short_ids import IdKind
 from madeleine.memory.text.normalization import fold_text
 from madeleine.storage.sql.database.mapping import to_micros
 from tests.fakes.search import InMemorySearch
@@ -78,7 +81,7 @@ class InMemoryMemories:
             if session
         }
 
-    async def commit(self, scope: Scope, batch: StoreBatch) -> None:
+    async def commit(self, scope: Scope, batch: StoreBatch) -> list[Memory]:
         memories = dict(self._store.memories)
         given = [*(one.key for one in batch.new), *(one.key for one in batch.reinforcements)]
         keys = [key for key in given if key is not None]
@@ -89,7 +92,7 @@ class InMemoryMemories:
         for one in batch.new:
             if one.being_id != scope.being_id or one.id in memories:
                 raise InvalidInput("A memory can only be stored once, for the being that the connection serves.")
-            memories[one.id] = one
+            memories[one.id] = self._store.patrols.state.numbered(one)
         grown: list[MemoryId] = []
         for again in batch.reinforcements:
             known = memories.get(again.memory_id)
@@ -102,6 +105,7 @@ class InMemoryMemories:
             self._store.vectors.setdefault((batch.model, hash_), vector)
         self._store.reinforcements += [(scope, one) for one in batch.reinforcements]
         self._store.patrols.mark([*(one.id for one in batch.new), *grown])
+        return [memories[one.id] for one in batch.new]
 
     async def link_messages(self, scope: Scope, told: Mapping[MemoryId, Sequence[MessageId]]) -> None:
         own = {one.id for one in self._store.own(scope)}
@@ -131,6 +135,8 @@ class InMemoryMemories:
             for one in self._store.own(scope):
                 if one.resembles == new.id:
                     self._store.memories[one.id] = replace(one, resembles=None)
+        if done.text is not None:
+            new = replace(new, corrected_at=at)
         self._store.memories[new.id] = new
         self._store.vectors.update({(model, h): v for h, v in vectors.items() if h == new.content_hash})
         if all(one.content_hash != old.content_hash for one in self._store.memories.values()):
@@ -270,6 +276,30 @@ class InMemoryIndexSource:
         self._store.settings[name] = value
 
 
+class InMemoryShortIds:
+    """`ShortIdLedger`."""
+
+    def __init__(self, store: Store) -> None:
+        self._store = store
+
+    async def ids_of_numbers(self, scope: Scope, numbers: Sequence[int]) -> dict[int, MemoryId]:
+        return {one.number: one.id for one in self._store.own(scope) if one.number in numbers}
+
+    async def numbers_of_ids(self, scope: Scope, ids: Sequence[MemoryId]) -> dict[MemoryId, int]:
+        return {one.id: one.number for one in self._store.own(scope) if one.id in ids}
+
+    async def ids_beginning_with(self, scope: Scope, kind: IdKind, beginnings: Sequence[str]) -> list[str]:
+        state = self._store.patrols.state
+        of_kind: dict[str, Iterable[Memory | Cluster | Note | PatrolRun]] = {
+            "memory": state.memories.values(),
+            "cluster": state.clusters.values(),
+            "note": state.notes.values(),
+            "run": state.runs.values(),
+        }
+        own = [one.id for one in of_kind[kind] if one.being_id == scope.being_id]
+        return [id_ for id_ in own if id_.startswith(tuple(beginnings))]
+
+
 class InMemoryNotes:
     """`NoteLedger`."""
 
@@ -313,6 +343,7 @@ class InMemoryLedger:
         self.activations = InMemoryActivations(store)
         self.memories = self.recall = InMemoryMemories(store)
         self.index_source = InMemoryIndexSource(store)
+        self.short_ids = InMemoryShortIds(store)
         self.search = InMemorySearch(store)
         self.context = InMemoryNotes(store)
         self.patrols = store.patrols

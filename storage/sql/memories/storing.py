@@ -79,6 +79,11 @@ _INSERT_MEMORY = insert(tables.memories).values(
         "stopped_at": case((bindparam("new_status") == "active", None), else_=_cycle),
     }
 )
+_ADD_TO_LAST_NUMBER = dialect.upsert_statement(
+    tables.memory_numbers,
+    last=tables.memory_numbers.c.last + dialect.excluded(tables.memory_numbers).last,
+)
+_SELECT_LAST_NUMBER = select(tables.memory_numbers.c.last).where(tables.memory_numbers.c.being_id == _BEING)
 _PREFERENCE = RowMap(ProfileEntry, tables.profile)
 _INSERT_PREFERENCE = insert(tables.profile)
 _UPDATE_PREFERENCE = update_own_row(tables.profile, "value", "updated_at", key="memory_id")
@@ -130,10 +135,12 @@ async def key_outcomes(reads: Reads, scope: Scope, keys: Sequence[str]) -> dict[
     return {key: IdempotencyKeyOutcome(id_, text, status) for key, id_, text, status in rows}
 
 
-async def insert_memories(transaction: Transaction, scope: Scope, new: Sequence[Memory]) -> None:
-    """Insert memories with a pending index mark for each, preferences in the profile, and an entry in the audit."""
+async def insert_memories(transaction: Transaction, scope: Scope, new: Sequence[Memory]) -> list[Memory]:
+    """Insert memories with a pending index mark for each, preferences in the profile, and an entry in the audit.
+    Returns them with their numbers."""
     if any(memory.being_id != scope.being_id for memory in new):
         raise InvalidInput("A memory can only be stored for the being that the connection serves.")
+    new = await _numbered(transaction, scope, new)
     await transaction.run(
         _INSERT_MEMORY, [{f"new_{name}": value for name, value in row_from_memory(memory).items()} for memory in new]
     )
@@ -144,6 +151,15 @@ async def insert_memories(transaction: Transaction, scope: Scope, new: Sequence[
     )
     stored = [(memory.provenance.tool, memory.id, memory.created_at) for memory in new]
     await record_audit_by_tool(transaction, scope, "store", stored)
+    return new
+
+
+async def _numbered(transaction: Transaction, scope: Scope, new: Sequence[Memory]) -> list[Memory]:
+    if not new:
+        return []
+    await transaction.run(_ADD_TO_LAST_NUMBER, [{"being_id": scope.being_id, "last": len(new)}])
+    [last] = await transaction.rows(_SELECT_LAST_NUMBER, scalar, being=scope.being_id)
+    return [replace(memory, number=number) for number, memory in enumerate(new, start=last - len(new) + 1)]
 
 
 def _preference(memory: Memory) -> ProfileEntry:
@@ -227,13 +243,14 @@ class MemoryRepository(MemoryReadRepository):
         binds = {"being": scope.being_id, "sessions": dialect.as_json(named)}
         return dict.fromkeys(named, 0) | dict(await self._database.rows(_SELECT_NEXT_TURNS, pair, **binds))
 
-    async def commit(self, scope: Scope, batch: StoreBatch) -> None:
+    async def commit(self, scope: Scope, batch: StoreBatch) -> list[Memory]:
         async with self._database.transaction(grows=True) as transaction:
             # Vectors first: a write begins the transaction by itself, a read with a statement of its own.
             await cache_vectors(transaction, batch.model, batch.vectors)
             await _refuse_taken_keys(transaction, scope, batch)
-            await insert_memories(transaction, scope, batch.new)
+            new = await insert_memories(transaction, scope, batch.new)
             await _reinforce_memories(transaction, scope, batch.reinforcements)
+            return new
 
     async def link_messages(self, scope: Scope, sources: Mapping[MemoryId, Sequence[MessageId]]) -> None:
         links = [(memory, message) for memory, ids in sources.items() for message in ids]

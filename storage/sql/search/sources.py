@@ -62,12 +62,14 @@ def _memory_hit(row: Row) -> SearchHit:
         source="memories",
         id=memory.id,
         timestamp=memory.happened_at,
-        text=scene_to_text(memory.scene, memory.feeling),
+        text=scene_to_text(memory.scene, memory.feeling, dated=False),
         stored_at=memory.created_at,
         provenance=memory.provenance,
         actors=memory.scene.actors,
-        tags=memory.themes,
+        themes=memory.themes,
         status=memory.status,
+        number=memory.number,
+        lesson=memory.lesson,
         position=(to_micros(memory.happened_at), memory.id),
     )
 

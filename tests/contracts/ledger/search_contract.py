@@ -113,7 +113,7 @@ class SearchContract:
         start = datetime(2025, 3, 1, tzinfo=UTC)
         assert hit == SearchHit(
             source="diary", id="2025-03-01", timestamp=start, text="Ate a Madeleine", stored_at=entry.written_at,
-            provenance=Provenance(tool="diary"), tags=("Food", "Trips"),
+            provenance=Provenance(tool="diary"), themes=("Food", "Trips"),
             position=(int(start.timestamp()) * 1_000_000, "2025-03-01"),
         )  # fmt: skip
 
