@@ -12,7 +12,7 @@ import numpy as np
 import pytest
 
 from madeleine.memory.errors import KeyConflict, MadeleineError
-from madeleine.memory.ingest.ports import IdempotencyKeyOutcome, StoreBatch
+from madeleine.memory.ingest.ports import CommittedBatch, IdempotencyKeyOutcome, StoreBatch
 from madeleine.memory.model import (
     ClusterId,
     ContentHash,
@@ -213,7 +213,7 @@ class LedgerContract:
         ends = await asyncio.gather(
             *(ledger.memories.commit(ADA, batch(one)) for one in racers), return_exceptions=True
         )
-        assert sum(isinstance(end, list) for end in ends) == 1
+        assert sum(isinstance(end, CommittedBatch) for end in ends) == 1
         assert sum(isinstance(end, KeyConflict) for end in ends) == 7
         assert await ledger.index_source.count_memories() == 1
         assert len(await ledger.index_source.pending(limit=100)) == 1
@@ -400,8 +400,8 @@ class LedgerContract:
         first, second, third = memory(), memory(), memory(key="k")
         others = memory(scope=BOB)
         stored = await ledger.memories.commit(ADA, batch(first, second))
-        assert [(one.id, one.number) for one in stored] == [(first.id, 1), (second.id, 2)]
-        assert [one.number for one in await ledger.memories.commit(BOB, batch(others))] == [1]
+        assert [(one.id, one.number) for one in stored.new] == [(first.id, 1), (second.id, 2)]
+        assert [one.number for one in (await ledger.memories.commit(BOB, batch(others))).new] == [1]
         await ledger.memories.commit(ADA, batch(third))
         with pytest.raises(KeyConflict):
             await ledger.memories.commit(ADA, batch(memory(key="k")))
