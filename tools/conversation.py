@@ -137,19 +137,23 @@ async def ingest(call: Call, arguments: IngestArguments) -> dict[str, Any]:
     text = arguments.to_value(IngestRequest, key=key, actors=unique(arguments.actors))
     ingested = await call.use.ingest(call.scope, text)
     counts = Counter(chunk.status for chunk in ingested.chunks)
-    return {
-        "stored": counts["stored"],
-        "reinforced": counts["reinforced"],
-        "dropped": counts["dropped"],
-        "chunks": [chunk_as_json(chunk, ingested) for chunk in ingested.chunks],
-    } | nonempty(
-        repeated=(ingested.repeated and arguments.key != "") or None,
-        redacted=dict(ingested.redacted),
-        forgotten=counts["forgotten"] or None,
-    ) | notice(
-        missing_vector_notice("Stored", ingested.unembedded),
-        CHUNKS_FORGOTTEN if counts["forgotten"] else "",
-        UNREADABLE_DATE if arguments.when and told_period(arguments.when) is None else "",
+    return (
+        {
+            "stored": counts["stored"],
+            "reinforced": counts["reinforced"],
+            "dropped": counts["dropped"],
+            "chunks": [chunk_as_json(chunk, ingested) for chunk in ingested.chunks],
+        }
+        | nonempty(
+            repeated=(ingested.repeated and arguments.key != "") or None,
+            redacted=dict(ingested.redacted),
+            forgotten=counts["forgotten"] or None,
+        )
+        | notice(
+            missing_vector_notice("Stored", ingested.unembedded),
+            CHUNKS_FORGOTTEN if counts["forgotten"] else "",
+            UNREADABLE_DATE if arguments.when and told_period(arguments.when) is None else "",
+        )
     )
 
 

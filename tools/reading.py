@@ -162,4 +162,3 @@ async def _search(call: Call, arguments: SearchArguments) -> SearchPage:
             f"query: has {len(terms)} words, at most {MAX_SEARCH_WORDS} are searched. Keep the specific ones."
         )
     return await call.use.search(call.scope, replace(query, terms=terms, mode=arguments.mode), cursor=arguments.cursor)
-
