@@ -2,10 +2,9 @@
 
 Each `.json` file beside this one is one being: memories in the order in which they were told (key, text, category,
 when, themes, some with actors, feeling, lesson, and `supersedes`: the key of the memory whose place it takes), and
-questions (kind, `answer`: the keys that answer it, none for what was never told; `was`: the keys that answered it once).
-Every memory
-goes through the use case behind `store`, every question through `recall` with a limit of ten; beside it, in the same
-run, the memories are ordered by the plain cosine between the vectors of their texts and of the question.
+questions (kind, `answer`: the keys that answer it, none for what was never told; `was`: the keys that did once). Every
+memory goes through the use case behind `store`, every question through `recall` with a limit of ten; beside it, in the
+same run, the memories are ordered by the plain cosine between the vectors of their texts and of the question.
 
 The place of an answer is its place in its group, `memories` or `preferences`; `near` follows behind `memories`.
 """
