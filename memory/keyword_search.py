@@ -32,8 +32,8 @@ class KeywordQuery:
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SearchHit:
     """spec H3, with provenance. `position` orders hits: (microseconds since 1970, id), newest first. `snippet`: at most
-    400 characters of the text around the match; a ledger leaves it empty. The id of a diary entry is its date. `number`
-    and `lesson`: of a memory."""
+    400 characters of the text around the match; a ledger leaves it empty. The id of a diary entry is its date.
+    `number`, `lesson`: of a memory; `when`: the day of a memory or a diary entry."""
 
     source: SearchSource
     id: str
@@ -46,6 +46,7 @@ class SearchHit:
     status: Status | None = None
     snippet: str = ""
     number: int = 0
+    when: str = ""
     lesson: str = ""
     position: tuple[int, str]
 

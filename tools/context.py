@@ -15,7 +15,7 @@ from pydantic import BeforeValidator, Field
 
 from madeleine.memory.chat import Message
 from madeleine.memory.context.values import CONTEXT_BLOCKS, BuiltContext, ContextBlock, ContextFlags, ContextQuery
-from madeleine.memory.model import BeingId, Memory, scene_to_text, short_id_of
+from madeleine.memory.model import BeingId, Memory, memory_date, scene_to_text, short_id_of
 from madeleine.memory.patrol_records import DiaryEntry
 from madeleine.memory.rules.prompting import MAX_PROMPT_MESSAGE_CHARS, memories_in_prompt_order, truncated
 from madeleine.tools.arguments import LongText, ShortText, ToolArguments, validate_tool_arguments
@@ -25,7 +25,6 @@ from madeleine.tools.replies import (
     hit_as_json,
     iso_time,
     meaning_notice,
-    memory_date,
     memory_source_as_json,
     nonempty,
 )

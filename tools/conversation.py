@@ -12,6 +12,7 @@ from madeleine.memory.chat import ChatRole, NewMessage
 from madeleine.memory.errors import InvalidInput
 from madeleine.memory.ingest.ingest import Chunk, IngestOutcome, IngestRequest
 from madeleine.memory.model import Category, MemoryId, parse_iso_moment, short_id_of
+from madeleine.memory.text.dates import told_period
 from madeleine.memory.watch.extraction import Extracted
 from madeleine.memory.watch.observe import AgentExtractedMemory, Observation
 from madeleine.tools.arguments import (
@@ -24,7 +25,7 @@ from madeleine.tools.arguments import (
     printable,
     unique,
 )
-from madeleine.tools.replies import missing_vector_notice, nonempty
+from madeleine.tools.replies import missing_vector_notice, nonempty, notice
 from madeleine.tools.tool import Call, answer_schema, tool
 
 MAX_MESSAGES = 100
@@ -36,6 +37,7 @@ CHUNKS_FORGOTTEN = (
     "This key was used before, and part of that text has been forgotten since. Nothing was stored now. To store a "
     "different text, or this one again, use another key."
 )
+UNREADABLE_DATE = "when is no ISO date: it is kept as written, and the memories are dated to the time of storing."
 
 
 class ObservedMessage(ToolArguments):
@@ -138,17 +140,23 @@ async def ingest(call: Call, arguments: IngestArguments) -> dict[str, Any]:
     named = [id_ for chunk in ingested.chunks for id_ in (chunk.id, chunk.resembles) if id_]
     short_ids = await call.use.ids.shortened(call.scope, named)
     counts = Counter(chunk.status for chunk in ingested.chunks)
-    return {
-        "stored": counts["stored"],
-        "reinforced": counts["reinforced"],
-        "dropped": counts["dropped"],
-        "chunks": [chunk_as_json(chunk, ingested, short_ids) for chunk in ingested.chunks],
-    } | nonempty(
-        repeated=(ingested.repeated and arguments.key != "") or None,
-        redacted=dict(ingested.redacted),
-        forgotten=counts["forgotten"] or None,
-        notice=missing_vector_notice("Stored", ingested.unembedded)
-        or (CHUNKS_FORGOTTEN if counts["forgotten"] else ""),
+    return (
+        {
+            "stored": counts["stored"],
+            "reinforced": counts["reinforced"],
+            "dropped": counts["dropped"],
+            "chunks": [chunk_as_json(chunk, ingested, short_ids) for chunk in ingested.chunks],
+        }
+        | nonempty(
+            repeated=(ingested.repeated and arguments.key != "") or None,
+            redacted=dict(ingested.redacted),
+            forgotten=counts["forgotten"] or None,
+        )
+        | notice(
+            missing_vector_notice("Stored", ingested.unembedded),
+            CHUNKS_FORGOTTEN if counts["forgotten"] else "",
+            UNREADABLE_DATE if arguments.when and told_period(arguments.when) is None else "",
+        )
     )
 
 

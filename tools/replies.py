@@ -19,9 +19,9 @@ from madeleine.memory.model import (
     MemoryId,
     Provenance,
     Revision,
+    memory_date,
     short_id_of,
     timeline_to_json,
-    when_date,
 )
 from madeleine.memory.rules.prompting import latest_timeline_lines
 
@@ -67,11 +67,6 @@ def fields_of(value: object, names: str) -> dict[str, Any]:
 
 def iso_time(at: datetime | None) -> str | None:
     return at.isoformat(timespec="seconds") if at else None
-
-
-def memory_date(memory: Memory) -> str:
-    """The scene's date as written, else the day it was stored."""
-    return when_date(memory.scene.when[0]) if memory.scene.when else memory.happened_at.date().isoformat()
 
 
 def provenance_as_json(source: Provenance, stored_at: datetime | None) -> dict[str, Any]:
@@ -141,11 +136,10 @@ async def short_ids_of_references(call: Call, memories: Sequence[Memory]) -> dic
 
 def hit_as_json(hit: SearchHit, *, details: bool = False) -> dict[str, Any]:
     """A hit of `search_memory` (spec H3)."""
-    to_the_day = hit.source in ("memories", "diary")
     shown = {
         "id": hit.short_id,
         "source": hit.source,
-        "when": hit.timestamp.date().isoformat() if to_the_day else hit.timestamp.isoformat(timespec="minutes"),
+        "when": hit.when or hit.timestamp.isoformat(timespec="minutes"),
         "text": hit.snippet,
         **nonempty(lesson=hit.lesson, status=hit.status if hit.status != "active" else None),
     }

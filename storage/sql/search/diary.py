@@ -132,6 +132,7 @@ def _to_diary_hit(row: Row) -> SearchHit:
     return SearchHit(
         source="diary",
         id=date,
+        when=date,
         timestamp=at,
         text=text,
         stored_at=from_micros(written_at),
