@@ -317,6 +317,7 @@ def test_a_hit_has_the_fields_of_the_spec_and_a_short_snippet() -> None:
         source="memories",
         id="n",
         timestamp=NOW,
+        when="2026-03-01",
         text="x" * 1_000,
         snippet="x" * 399 + "…",
         stored_at=NOW,
