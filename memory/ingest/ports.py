@@ -26,6 +26,15 @@ class StoreBatch:
 
 
 @dataclass(frozen=True, slots=True)
+class CommittedBatch:
+    """`new`: the new memories with their numbers, which no memory of the being had before. `changed`: the memories that
+    the supersessions concern, new ones among them, as they are."""
+
+    new: Sequence[Memory]
+    changed: Sequence[Memory] = ()
+
+
+@dataclass(frozen=True, slots=True)
 class IdempotencyKeyOutcome:
     """What an idempotency key has led to before: the memory, the words stored under the key, and how."""
 
@@ -49,9 +58,8 @@ class StoreScenesLedger(MemoryAndKeyReader, VectorCache, Protocol):
     async def next_turns(self, scope: Scope, sessions: Sequence[str]) -> dict[str, int]:
         """The turn that the next memory of each session has."""
 
-    async def commit(self, scope: Scope, batch: StoreBatch) -> list[Memory]:
-        """Write memories, reinforcements, vectors and a pending index mark for each new memory, durably. Return the
-        memories that the supersessions concern, as they are.
+    async def commit(self, scope: Scope, batch: StoreBatch) -> CommittedBatch:
+        """Write memories, reinforcements, vectors and a pending index mark for each new memory, durably.
 
         A reinforcement changes its memory as `memory_after_retelling` says; what is searched of that memory leaves an
         index mark, too. Raises `KeyConflict` if a key is taken, `NotCurrent` if a memory to

@@ -15,7 +15,7 @@ from numpy.typing import NDArray
 
 from madeleine.memory.embedding import Embedder, EmbeddingOutcome, embed_with_cache
 from madeleine.memory.errors import IndexUnavailable, KeyConflict
-from madeleine.memory.index import CandidateQuery, DuplicateSearchIndex, IndexPoint
+from madeleine.memory.index import IndexPoint, WritableIndex
 from madeleine.memory.ingest.index_keeper import index_committed_points, index_points
 from madeleine.memory.ingest.ports import IdempotencyKeyOutcome, StoreBatch, StoreScenesLedger
 from madeleine.memory.model import (
@@ -33,7 +33,7 @@ from madeleine.memory.model import (
     happened_at,
 )
 from madeleine.memory.rules.dynamics.truth import Supersession
-from madeleine.memory.rules.storing.likeness import memories_tell_same_facts
+from madeleine.memory.rules.storing.likeness import DuplicateThresholds, memories_tell_same_facts
 from madeleine.memory.rules.storing.retelling import (
     Reinforcement,
     has_room_for_retelling,
@@ -42,6 +42,7 @@ from madeleine.memory.rules.storing.retelling import (
 )
 from madeleine.memory.rules.storing.secrets import CountingRedactor, Redact, redact_secrets, refuse_secret_argument
 from madeleine.memory.rules.storing.similar_wording import MIN_SIMILAR_WORDING, similar_wordings
+from madeleine.memory.text.terms import bm25_text_of_memory
 from madeleine.memory.text.wording import Wording
 
 logger = logging.getLogger(__name__)
@@ -72,15 +73,6 @@ class NewScene:
     is_update: bool = False
     distinct: bool = False
     """It says something else than any memory, however alike: store it beside them."""
-
-
-@dataclass(frozen=True, slots=True)
-class DuplicateThresholds:
-    """Cosines of two embedded texts (spec T6). `same`: below it no scene is taken for one told again; it must have the
-    same words besides. `resembling`: from it a scene is linked to the nearest one, if none has more of its words."""
-
-    same: float = 0.92
-    resembling: float = 0.8
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -117,14 +109,14 @@ class StoreScenes:
     """
 
     ledger: StoreScenesLedger
-    index: DuplicateSearchIndex
+    index: WritableIndex
     embedder: Embedder
     _: KW_ONLY
     now: Callable[[], datetime]
     on_commit: Callable[[], None] = lambda: None
     redact: Redact = redact_secrets
     write_lock: asyncio.Lock = field(default_factory=asyncio.Lock)
-    thresholds: DuplicateThresholds = DuplicateThresholds()
+    thresholds: DuplicateThresholds = field(default_factory=DuplicateThresholds)
 
     async def __call__(self, scope: Scope, scenes: Sequence[NewScene]) -> list[Stored]:
         """Redact and store all or none, in one transaction; answers in the order of `scenes`.
@@ -173,8 +165,10 @@ class StoreScenes:
                     model=self.embedder.model,
                     vectors={hash_: vector for hash_, vector in embedded.vectors.items() if hash_ in hashes},
                 )
-                changed = {memory.id: memory for memory in await self.ledger.commit(scope, batch)}
-            if new or changed or plan.reinforcements:
+                committed = await self.ledger.commit(scope, batch)
+                new = {memory.id: memory for memory in committed.new}
+                changed = {memory.id: memory for memory in committed.changed}
+            if new or changed or plan.changes_words:
                 self.on_commit()
             points = [point for point in plan.points if point.memory.id not in changed]
             points += await self._points_of(list(changed.values()))
@@ -264,26 +258,20 @@ class StoreScenes:
         return nearest[0].id if nearest and nearest[1] >= self.thresholds.resembling else None
 
     async def _near(self, scope: Scope, point: IndexPoint) -> dict[MemoryId, float]:
-        """Cosines of memories that may say the same: with the very text, the nearest, and those that share words. Words
-        find what the model cannot read: of these the cosine is 1, for the words alone decide."""
-
-        async def no_vector() -> None:
-            return None
-
+        """Cosines of memories that may say the same: with the very text, the nearest, and those that share words; of
+        these 1 where the model cannot read the text, for then the words alone decide, else 0."""
         same_text = await self.ledger.ids_with_text(scope, point.memory.content_hash)
-        query = CandidateQuery(words=point.memory.scene.action, statuses=LIVING, sparse_limit=MAX_DUPLICATE_CANDIDATES)
         near: dict[MemoryId, float] = {}
+        at_most, vector = MAX_DUPLICATE_CANDIDATES, point.vector
         try:
-            pool = await self.index.candidates(scope, query, no_vector)
-            near = dict.fromkeys(pool.ids, 1.0 if point.vector is None else 0.0)
-            # A point without a vector may have an illegible text, whose vector says nothing.
-            if point.vector is not None:
-                near |= dict(
-                    await self.index.nearest(scope, point.vector, limit=MAX_DUPLICATE_CANDIDATES, statuses=LIVING)
-                )
+            words = point.memory.scene.action
+            alike = await self.index.sharing_words(scope, words, limit=at_most, statuses=LIVING)
+            near = dict.fromkeys(alike, 1.0 if vector is None else 0.0)
+            if vector is not None:
+                near |= dict(await self.index.nearest(scope, vector, limit=at_most, statuses=LIVING))
         except IndexUnavailable as error:
             logger.warning("storing without a search for duplicates: %s", error)
-        return dict.fromkeys(same_text, 1.0) | near
+        return near | dict.fromkeys(same_text, 1.0)
 
     async def _answers(
         self, scope: Scope, outcomes: Sequence[_Outcome], new: Mapping[MemoryId, Memory], unembedded: str
@@ -309,13 +297,16 @@ class _StorePlan:
         self._capacity = capacity
         self.retold: dict[MemoryId, Memory] = {}
         """Memories that the call reinforces, as they will be."""
+        self.changes_words = False
+        """A reinforcement changes what is searched of its memory."""
         self._by_words: dict[str, Memory] = {}
         self._vectors: NDArray[np.float32] | None = None
         """(capacity, dim), in the order of `points`; zeros for a point without a vector."""
 
     def reinforce(self, memory: Memory, told: Reinforcement) -> None:
         self.reinforcements.append(told)
-        self.retold[memory.id] = memory_after_retelling(memory, told)
+        after = self.retold[memory.id] = memory_after_retelling(memory, told)
+        self.changes_words |= bm25_text_of_memory(after) != bm25_text_of_memory(memory)
 
     def add(self, point: IndexPoint) -> None:
         if point.vector is not None:

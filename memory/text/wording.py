@@ -91,6 +91,11 @@ def tell_the_same(first: str, second: str) -> bool:
     return Alignment(mine.reading.lexicons, mine.tokens, theirs.tokens).complete
 
 
+def has_other_words(first: str, second: str) -> bool:
+    """Whether the texts differ in more than case, punctuation and spacing."""
+    return Wording(first, second).key != Wording(second, first).key
+
+
 @dataclass(frozen=True)
 class Alignment:
     """Two wordings side by side, read by the lexicons of their languages."""
@@ -140,25 +145,25 @@ class Alignment:
         if unmarked[0] == unmarked[1]:
             # Vowel marks may be left out; other marks are another case or word.
             return mine.form in unmarked or theirs.form in unmarked
-        return self._is_form_of(mine.form, theirs.form) and not (mine.name and theirs.name and not self._nouns_capital)
+        if self._is_listed_with(mine.form, theirs.form):
+            return True
+        are_names = mine.name and theirs.name and not self._nouns_are_capitalised
+        return not are_names and inflected_alike(mine.form, theirs.form, _endings(self.lexicons))
 
     def _number_of(self, token: Token) -> str:
         if token.is_number:
             return token.form
         return next((value for each in self.lexicons if (value := each.numbers.get(token.form, ""))), "")
 
-    def _is_form_of(self, mine: str, theirs: str) -> bool:
-        pairs = {(mine, theirs), (theirs, mine)}
-        if not pairs.isdisjoint(_forms(self.lexicons)):
-            return True
-        for article in _retold_words(self.lexicons, "beginnings"):
-            if mine.removeprefix(article) == theirs.removeprefix(article):
-                return True
-        return inflected_alike(mine, theirs, _endings(self.lexicons))
+    def _is_listed_with(self, mine: str, theirs: str) -> bool:
+        return (mine, theirs) in _forms(self.lexicons) or any(
+            mine.removeprefix(article) == theirs.removeprefix(article)
+            for article in _retold_words(self.lexicons, "beginnings")
+        )
 
     @cached_property
-    def _nouns_capital(self) -> bool:
-        return any(lexicon.entries.get("nouns_capitalised") for lexicon in self.lexicons)
+    def _nouns_are_capitalised(self) -> bool:
+        return all(lexicon.entries.get("nouns_capitalised") for lexicon in self.lexicons)
 
     @cached_property
     def _accents_are_left_out(self) -> bool:

@@ -19,6 +19,15 @@ FACT_LISTS = ("numbers", "quantities", "amounts", "days", "months", "time_words"
 
 
 @dataclass(frozen=True, slots=True)
+class DuplicateThresholds:
+    """Cosines of two embedded texts (spec T6). `same`: below it no scene is taken for one told again; it must have the
+    same words besides. `resembling`: from it a scene is linked to the nearest one, if none has more of its words."""
+
+    same: float = 0.92
+    resembling: float = 0.8
+
+
+@dataclass(frozen=True, slots=True)
 class TextFacts:
     """What makes a sentence another one, however it is worded."""
 

@@ -104,9 +104,7 @@ def _lesson_with(lesson: str, new: str) -> str:
 def _added_entries(memory: Memory, told: Reinforcement) -> list[TimelineEntry]:
     """The new feeling, and labels that have no room, on their day; else the days that are new."""
     feelings = [memory.feeling, *(item.action for item in memory.retold if isinstance(item, DatedAction))]
-    told_feelings = (
-        [told.feeling] if told.feeling and not any(tell_the_same(told.feeling, one) for one in feelings) else []
-    )
+    is_known = not told.feeling or any(tell_the_same(told.feeling, feeling) for feeling in feelings)
     labels = [one for one in told.emotions if one not in (memory.emotions + told.emotions)[:MAX_EMOTIONS]]
     days = _event_days(memory, told)
     if felt := "; ".join((*([] if is_known else [told.feeling]), *(one for one in labels if one not in feelings))):

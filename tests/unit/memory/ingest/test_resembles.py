@@ -13,11 +13,11 @@ from madeleine.memory.ingest.store import NewScene, StoreScenes
 from madeleine.memory.model import MemoryId, Scene
 from madeleine.memory.patrol_records import PatrolChanges
 from madeleine.memory.recall.search import BrowseMemories
-from madeleine.memory.rules.storing.likeness import MIN_SAME_SCENE_COSINE, RESEMBLING_COSINE
+from madeleine.memory.rules.storing.likeness import DuplicateThresholds
 from madeleine.storage.qdrant.edge import EdgeIndex
 from madeleine.storage.qdrant.schema import IndexFingerprint
 from madeleine.storage.sql.ledger import open_ledger
-from madeleine.tools.replies import memory_json
+from madeleine.tools.replies import memory_as_json
 from tests.contracts.ledger.ledger_values import apply_changes, states
 from tests.doubles import ADA, BOB, Clock, WordEmbedder
 from tests.household import Household
@@ -47,11 +47,10 @@ async def test_one_that_is_reinforced_answers_no_link_of_its_own(home: Household
     assert again.resembles is None
 
 
-async def test_likeness_below_four_fifths_is_no_link(home: Household) -> None:
-    words = ["boat", "oars", "lake", "house", "green"]
-    one, other = " ".join(words), " ".join([*words[:3], "wolf", "snow"])
+async def test_neither_near_nor_worded_alike_is_no_link(home: Household) -> None:
+    one, other = "boat oars lake house green", "wolf snow hill fire brown"
     cosine = float(np.dot(home.embedder.vector(one), home.embedder.vector(other)))
-    assert cosine < RESEMBLING_COSINE < MIN_SAME_SCENE_COSINE
+    assert cosine < DuplicateThresholds().resembling
     [_, found] = await home.stored(one, other)
     assert found.resembles is None
 
@@ -75,7 +74,7 @@ async def test_the_link_is_shown_with_the_whole_memory(home: Household) -> None:
     found = await BrowseMemories(home.ledger.recall, home.ledger.activations, now=home.clock).by_ids(
         ADA, [first.id, second.id]
     )
-    assert [memory_json(memory).get("resembles") for memory in found.memories] == [None, first.id]
+    assert [memory_as_json(memory, {first.id: "m1"}).get("resembles") for memory in found.memories] == [None, "m1"]
 
 
 async def test_a_forgotten_memory_leaves_no_link_to_it(home: Household) -> None:
