@@ -67,7 +67,6 @@ memories = _table(
     Column("absorbed_into", Text, index=True),
     # The older memory that says nearly the same, and was not taken for the same (spec T6).
     Column("resembles", Text, index=True),
-    # Days and feelings of later tellings (ruling 13), as JSON like `when_`.
     Column("retold", Text, nullable=False, server_default="[]"),
     # `session_count` is `coalesce(stopped_at, beings.cycle) - since`: the cycle in which it was last activated, and the
     # one in which it stopped being active, NULL while it is.
