@@ -141,7 +141,11 @@ def hit_as_json(hit: SearchHit, *, details: bool = False) -> dict[str, Any]:
         "source": hit.source,
         "when": hit.when or hit.timestamp.isoformat(timespec="minutes"),
         "text": hit.snippet,
-        **nonempty(lesson=hit.lesson, status=hit.status if hit.status != "active" else None),
+        **nonempty(
+            actors=list(hit.actors) if hit.source == "chat" else None,
+            lesson=hit.lesson,
+            status=hit.status if hit.status != "active" else None,
+        ),
     }
     if not details:
         return shown
