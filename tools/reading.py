@@ -17,8 +17,9 @@ from madeleine.memory.recall.search import BrowsedMemories, SearchPage, split_se
 from madeleine.memory.recall.selection import RecallQuery
 from madeleine.memory.rules.prompting import LIST_FORMAT, MEMORY_BLOCK_FORMAT, RandomSource, make_fragments_format
 from madeleine.memory.rules.ranking.profiles import RankingProfile
-from madeleine.tools.arguments import Details, EmotionLabels, LongText, ShortText, ToolArguments, unique
+from madeleine.tools.arguments import Details, LongText, ShortText, ToolArguments, unique
 from madeleine.tools.dates import period_argument
+from madeleine.tools.feelings import EmotionLabels
 from madeleine.tools.replies import (
     hit_as_json,
     meaning_notice,
