@@ -32,7 +32,8 @@ class KeywordQuery:
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SearchHit:
     """spec H3, with provenance. `position` orders hits: (microseconds since 1970, id), newest first. `snippet`: at most
-    400 characters of the text around the match; a ledger leaves it empty. The id of a diary entry is its date."""
+    400 characters of the text around the match; a ledger leaves it empty. The id of a diary entry is its date.
+    `further_texts`: parts of a memory that are searched and not in `text`."""
 
     source: SearchSource
     id: str
@@ -44,6 +45,7 @@ class SearchHit:
     tags: tuple[str, ...] = ()
     status: Status | None = None
     snippet: str = ""
+    further_texts: tuple[str, ...] = ()
     position: tuple[int, str]
 
 
