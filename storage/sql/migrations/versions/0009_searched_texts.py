@@ -1,6 +1,6 @@
 """Search without accents, over every text of a memory; dates that are months or years (ADR 0033).
 
-Revision 0008. What is derived from the texts is made anew; the texts stay.
+Revision 0009. What is derived from the texts is made anew; the texts stay.
 """
 
 from __future__ import annotations
@@ -18,8 +18,8 @@ from madeleine.memory.text.normalization import FIELD_SEPARATOR, fold_text
 from madeleine.storage.sql.database.mapping import to_micros
 from madeleine.storage.sql.database.memory_rows import fold_themes
 
-revision = "0008"
-down_revision = "0007"
+revision = "0009"
+down_revision = "0008"
 branch_labels = None
 depends_on = None
 
