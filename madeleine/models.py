@@ -77,6 +77,8 @@ class RecallResult(LibraryAnswer):
     budget_used: float
     """Share of the token budget, 0 to 1."""
     memories: tuple[RecalledMemory, ...] = ()
+    preferences: tuple[RecalledMemory, ...] = ()
+    """Procedural memories that match; with `prompt` they stand in the block."""
     fragments: str = ""
     prompt: str = ""
     sources: tuple[MemorySource, ...] = ()

@@ -213,6 +213,11 @@ def when_date(item: TimelineEntry) -> str:
     return moment.date().isoformat() if moment else text
 
 
+def memory_date(memory: Memory) -> str:
+    """The scene's date as written, else the day it was stored."""
+    return when_date(memory.scene.when[0]) if memory.scene.when else memory.happened_at.date().isoformat()
+
+
 def embedded_text(scene: Scene, feeling: str) -> str:
     """The text that is embedded: when + action + feeling (spec P4).
 

@@ -14,12 +14,12 @@ from pydantic import BeforeValidator, Field
 
 from madeleine.memory.chat import Message
 from madeleine.memory.context.values import CONTEXT_BLOCKS, BuiltContext, ContextBlock, ContextFlags, ContextQuery
-from madeleine.memory.model import BeingId, Memory, scene_to_text
+from madeleine.memory.model import BeingId, Memory, memory_date, scene_to_text
 from madeleine.memory.patrol_records import DiaryEntry
 from madeleine.memory.rules.prompting import MAX_PROMPT_MESSAGE_CHARS, memories_in_prompt_order, truncated
 from madeleine.tools.arguments import LongText, ShortText, ToolArguments, validate_tool_arguments
 from madeleine.tools.profile import show_profile
-from madeleine.tools.replies import fields_of, hit_json, iso_time, meaning_notice, memory_date, nonempty, source_json
+from madeleine.tools.replies import fields_of, hit_json, iso_time, meaning_notice, nonempty, source_json
 from madeleine.tools.tool import Call, answer_schema, tool
 
 

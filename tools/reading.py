@@ -15,7 +15,13 @@ from madeleine.memory.model import Category, ClusterId, MemoryId, parse_iso_mome
 from madeleine.memory.recall.recall import RecallResult
 from madeleine.memory.recall.search import BrowsedMemories, SearchPage, split_search_terms
 from madeleine.memory.recall.selection import RecallQuery
-from madeleine.memory.rules.prompting import LIST_FORMAT, MEMORY_BLOCK_FORMAT, RandomSource, make_fragments_format
+from madeleine.memory.rules.prompting import (
+    LIST_FORMAT,
+    MEMORY_BLOCK_FORMAT,
+    RandomSource,
+    make_fragments_format,
+    memories_in_prompt_order,
+)
 from madeleine.memory.rules.ranking.profiles import RankingProfile
 from madeleine.tools.arguments import EmotionLabels, LongText, ShortText, ToolArguments, unique
 from madeleine.tools.replies import hit_json, meaning_notice, memory_json, nonempty, notice, recalled_json, source_json
@@ -47,7 +53,7 @@ def recall_tool(chance: RandomSource) -> Tool:
         answer_schema(
             "count total_tokens budget_used",
             string="fragments prompt",
-            array="memories sources",
+            array="memories preferences sources",
             integer="count total_tokens",
             number="budget_used",
         ),
@@ -55,7 +61,7 @@ def recall_tool(chance: RandomSource) -> Tool:
         counts_recalls=True,
     )
     async def recall(call: Call, arguments: RecallArguments) -> dict[str, Any]:
-        """Recall the few memories most relevant to what is being said, preferences first; empty if none is related.
+        """Recall the few memories most relevant to what is being said, preferences apart; empty if none is related.
         Call it when a conversation begins and whenever the past may matter. For exact words, dates or paging use
         search_memory; by id recall_memory."""
         query = arguments.to_value(RecallQuery, text=arguments.query)
@@ -66,11 +72,17 @@ def recall_tool(chance: RandomSource) -> Tool:
 
 
 def recall_result_as_json(result: RecallResult, format_: RecallFormat) -> dict[str, Any]:
+    preferences = [recalled_json(memory, score) for memory, score in result.preferences]
+    memories = [memory for memory, _ in result.memories]
     content: dict[str, Any] = {"memories": [recalled_json(memory, score) for memory, score in result.memories]}
     if format_ != "memories":  # a text does not name its memories
-        content = {format_: result.text} | nonempty(sources=[source_json(memory) for memory, _ in result.memories])
+        if format_ == "prompt":  # the block holds the preferences, too
+            memories = memories_in_prompt_order([*(memory for memory, _ in result.preferences), *memories])
+            preferences = []
+        content = {format_: result.text} | nonempty(sources=[source_json(memory) for memory in memories])
     return {
         **content,
+        **nonempty(preferences=preferences),
         "count": len(result.memories),
         "total_tokens": result.total_tokens,
         "budget_used": round(result.budget_used, 4),

@@ -14,7 +14,7 @@ from mcp_types import CallToolResult, TextContent
 
 from madeleine.memory.errors import ERROR_META_KEY, MadeleineError, error_as_json
 from madeleine.memory.keyword_search import SearchHit
-from madeleine.memory.model import Memory, Provenance, Revision, timeline_to_json, when_date
+from madeleine.memory.model import Memory, Provenance, Revision, memory_date, timeline_to_json
 from madeleine.memory.rules.prompting import latest_timeline_lines
 
 logger = logging.getLogger(__name__)
@@ -56,11 +56,6 @@ def fields_of(value: object, names: str) -> dict[str, Any]:
 
 def iso_time(at: datetime | None) -> str | None:
     return at.isoformat(timespec="seconds") if at else None
-
-
-def memory_date(memory: Memory) -> str:
-    """The scene's date as written, else the day it was stored."""
-    return when_date(memory.scene.when[0]) if memory.scene.when else memory.happened_at.date().isoformat()
 
 
 def provenance_as_json(source: Provenance, stored_at: datetime | None) -> dict[str, Any]:

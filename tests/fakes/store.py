@@ -19,6 +19,7 @@ class Store:
     reinforcements: list[tuple[Scope, Reinforcement]] = field(default_factory=list)
     revisions: list[Revision] = field(default_factory=list)
     settings: dict[str, Any] = field(default_factory=dict)
+    disabled_preferences: set[MemoryId] = field(default_factory=set)
     links: set[tuple[MessageId, MemoryId]] = field(default_factory=set)
 
     @property

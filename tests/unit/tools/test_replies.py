@@ -17,7 +17,7 @@ from hypothesis import strategies as st
 from madeleine.memory.audit import Audit, AuditEntry
 from madeleine.memory.errors import InvalidInput, StorageFull
 from madeleine.memory.keyword_search import SearchHit
-from madeleine.memory.model import DatedAction, EmotionVector, Memory, Provenance
+from madeleine.memory.model import DatedAction, EmotionVector, Memory, Provenance, memory_date
 from madeleine.memory.recall.recall import RecallResult
 from madeleine.memory.recall.search import BrowsedMemories
 from madeleine.server.mcp.lines import encode_json_rpc_message_line
@@ -27,7 +27,6 @@ from madeleine.tools.replies import (
     hit_json,
     iso_time,
     meaning_notice,
-    memory_date,
     memory_json,
     nonempty,
     recalled_json,
