@@ -31,6 +31,8 @@ Category = Literal["working", "episodic", "semantic", "procedural", "social"]
 CATEGORIES: tuple[Category, ...] = get_args(Category)
 Status = Literal["active", "dying", "dead"]
 LIVING: tuple[Status, ...] = ("active", "dying")
+Truth = Literal["current", "superseded", "retracted"]
+"""Superseded: it was true until another memory took its place. Retracted: it was wrong (ruling 14)."""
 
 Emotion = Literal[
     "admiration", "amusement", "anger", "annoyance", "approval", "caring", "confusion",
@@ -103,6 +105,10 @@ class Provenance:
     session_id: str = ""
 
 
+MAX_BEFORE_CHARS = 200
+"""Of the text that a memory superseded, enough to tell what has changed."""
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Memory:
     """One record of a being's memory (spec P2).
@@ -113,6 +119,10 @@ class Memory:
     summarised is `compressed`, and `compressed_into` names the summary, which is a `compression_source` (spec L3).
     `turn` counts the memories of its session that were stored before it. `resembles` names the nearest older memory
     that says much the same and yet was not taken for the same (spec T6).
+
+    What it says holds from `valid_from`, or from `happened_at` where that is None, until `valid_until`, which is
+    exclusive; None while no end is known. A superseded memory names its successor in `superseded_by`, and only such a
+    one does. `before`: the beginning of the text that it superseded, at most `MAX_BEFORE_CHARS`, derived by the ledger.
     """
 
     id: MemoryId
@@ -144,6 +154,12 @@ class Memory:
     last_accessed: datetime | None = None
     turn: int = 0
     resembles: MemoryId | None = None
+    truth: Truth = "current"
+    valid_from: datetime | None = None
+    valid_until: datetime | None = None
+    superseded_by: MemoryId | None = None
+    retraction_reason: str = ""
+    before: str = ""
 
     @property
     def embedded_text(self) -> str:

@@ -15,6 +15,7 @@ from madeleine.storage.sql.database.mapping import RowMap, from_micros, in_order
 from madeleine.storage.sql.database.memory_rows import MEMORY_COLUMNS, memory_from_row
 from madeleine.storage.sql.database.tables import audit, clusters, embeddings, memories, profile, revisions_table
 from madeleine.storage.sql.memories.index_source import VectorRepository
+from madeleine.storage.sql.memories.versions import all_versions, current_versions
 
 _a, _c, _e, _m, _p, _r = audit.c, clusters.c, embeddings.c, memories.c, profile.c, revisions_table.c
 _BEING = bindparam("being", type_=_m.being_id.type)
@@ -37,6 +38,7 @@ _IS_PREFERENCE = (
     # As text, for SQLite to know that it is what `ix_memories_procedural` holds.
     _m.category == literal_column("'procedural'"),
     _m.status.in_([literal_column("'active'"), literal_column("'dying'")]),
+    _m.truth == "current",
     _m.compressed.is_(False),
     ~_IS_DISABLED_PREFERENCE,
 )
@@ -168,6 +170,12 @@ class RecallRepository(MemoryReadRepository):
         if standing and len(preferences) < most:
             preferences += await self._database.rows(_SELECT_STANDING_PREFERENCES, memory_from_row, **binds)
         return list({memory.id: memory for memory in preferences}.values())[:most]
+
+    async def current_versions(self, scope: Scope, ids: Sequence[MemoryId]) -> dict[MemoryId, MemoryId]:
+        return await current_versions(self._database, scope, ids)
+
+    async def all_versions(self, scope: Scope, ids: Sequence[MemoryId]) -> dict[MemoryId, list[Memory]]:
+        return await all_versions(self._database, scope, ids)
 
     async def ranking_states(self, scope: Scope, ids: Sequence[MemoryId]) -> dict[MemoryId, MemoryRankingState]:
         binds = {"ids": dialect.as_json(ids), "being": scope.being_id}
