@@ -283,7 +283,7 @@ def further_scene_texts(scene: Scene) -> tuple[str, ...]:
 
 
 def searched_texts(memory: Memory) -> tuple[str, ...]:
-    """The texts of a memory that keyword search looks into (spec P11; issue 12.6); its themes are compared as wholes."""
+    """The texts of a memory that keyword search looks into (spec P11). Its themes are compared as wholes."""
     scene = memory.scene
     timeline = timeline_as_search_text(scene.when)
     return (

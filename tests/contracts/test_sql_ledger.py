@@ -210,9 +210,7 @@ class TestSqlLedger(
                 row = row_from_memory(old) | {"since": 0, "folded": "café", "folded_themes": "\x1fthé\x1f"}
                 values = {name: row[name] for name in columns if name in row}
                 marks = ", ".join("?" * len(values))
-                connection.execute(
-                    f"INSERT INTO memories ({', '.join(values)}) VALUES ({marks})", [*values.values()]
-                )
+                connection.execute(f"INSERT INTO memories ({', '.join(values)}) VALUES ({marks})", [*values.values()])
         async with open_ledger(path) as ledger:
             march, tomorrow = await ledger.memories.memories(ADA, [old.id for old in olds])
             assert march == replace(olds[0], happened_at=datetime(2025, 3, 1, tzinfo=UTC))

@@ -44,7 +44,9 @@ def upgrade() -> None:
 
 def _pages(table: str, *columns: str, where: str = "TRUE") -> Iterator[list[dict[str, Any]]]:
     connection, after = op.get_bind(), -1
-    page = sa.text(f"SELECT seq, {', '.join(columns)} FROM {table} WHERE seq > :after AND {where} ORDER BY seq LIMIT :most")
+    page = sa.text(
+        f"SELECT seq, {', '.join(columns)} FROM {table} WHERE seq > :after AND {where} ORDER BY seq LIMIT :most"
+    )
     binds = {"pattern": _NOT_ASCII} if "pattern" in where else {}
     while rows := connection.execute(page, {"after": after, "most": _ROWS_AT_ONCE, **binds}).mappings().fetchall():
         yield [dict(row) for row in rows]
