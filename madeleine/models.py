@@ -102,6 +102,8 @@ class RecallResult(LibraryAnswer):
     budget_used: float = 0.0
     """Share of the token budget, 0 to 1."""
     memories: tuple[MemoryRecord, ...] = ()
+    preferences: tuple[MemoryRecord, ...] = ()
+    """Procedural memories that match; with `prompt` they stand in the block."""
     fragments: str = ""
     prompt: str = ""
     sources: tuple[MemoryRecord, ...] = ()
