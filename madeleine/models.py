@@ -76,7 +76,7 @@ class MemoryRecord(LibraryAnswer):
     sensory: tuple[str, ...] = ()
     feeling: str = ""
     emotions: tuple[str, ...] = ()
-    emotion: Mapping[str, float] = Field(default_factory=dict)
+    emotion_vector: Mapping[str, float] = Field(default_factory=dict)
     """Axis → value in [-1, 1], where it was told."""
     themes: tuple[str, ...] = ()
     cluster_id: str = ""

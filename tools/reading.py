@@ -23,8 +23,9 @@ from madeleine.memory.rules.prompting import (
     memories_in_prompt_order,
 )
 from madeleine.memory.rules.ranking.profiles import RankingProfile
-from madeleine.tools.arguments import Details, EmotionLabels, LongText, ShortText, ToolArguments, unique
+from madeleine.tools.arguments import Details, LongText, ShortText, ToolArguments, unique
 from madeleine.tools.dates import period_argument
+from madeleine.tools.feelings import EmotionLabels
 from madeleine.tools.replies import (
     hit_as_json,
     meaning_notice,
@@ -104,17 +105,18 @@ def _memories_in_text(result: RecallResult, format_: RecallFormat) -> list[tuple
 def recall_details_as_json(
     result: RecallResult, format_: RecallFormat, short_ids: Mapping[MemoryId, str]
 ) -> dict[str, Any]:
-    """What an answer with details has instead of `memories` or `sources`, and besides."""
-    memories = [
-        memory_as_json(memory, short_ids) | memory_item_as_json(memory, score)
-        for memory, score in _memories_in_text(result, format_)
-    ]
+    """What an answer with details has instead of `memories`, `preferences` or `sources`, and besides."""
+    memories, preferences = (
+        [memory_as_json(memory, short_ids) | memory_item_as_json(memory, score) for memory, score in scored]
+        for scored in (_memories_in_text(result, format_), () if format_ == "prompt" else result.preferences)
+    )
     if format_ != "memories":
         for memory in memories:
             del memory["text"]
     return {
         "memories" if format_ == "memories" else "sources": memories,
-        "count": len(memories),
+        **nonempty(preferences=preferences),
+        "count": len(result.memories),
         "total_tokens": result.total_tokens,
         "budget_used": round(result.budget_used, 4),
         **nonempty(reformulated=list(result.reformulated)),

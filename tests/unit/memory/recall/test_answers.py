@@ -107,15 +107,15 @@ async def test_a_preference_that_died_or_matters_too_little_is_not_recalled(home
 async def test_every_format_shows_preferences_and_the_tag_of_fragments_holds_none(home: Home, format_: Any) -> None:
     """ruling 22; the block has the order of the specification's example."""
     await home.put(replace(FACTS[0], category="semantic"), FACTS[1], FOND)
-    use = cast(ToolUseCases, SimpleNamespace(recall=home.recall()))
+    use = use_cases(home)
     run: Callable[..., Any] = recall_tool(random.Random(3)).run
     content = await run(Call(ADA, use), RecallArguments(query="harbor", format=format_))
     if format_ == "prompt":
         lines = content["prompt"].splitlines()
         assert [line.split("]")[0] for line in lines[1:-1]] == ["[SEMANTIC", "[PROCEDURAL", "[EPISODIC"]
-        assert FOND.id in [source["id"] for source in content["sources"]]
+        assert [source["id"] for source in content["sources"]] == ["m1", "m3", "m2"]
     else:
-        assert [preference["id"] for preference in content["preferences"]] == [FOND.id]
+        assert [preference["id"] for preference in content["preferences"]] == ["m3"]
         assert "small cups" not in str(content.get("fragments", content.get("memories")))
 
 
