@@ -57,7 +57,8 @@ def prompt_text(situations: Sequence[Situation]) -> str:
 def show(name: str, grades: Grades) -> None:
     print(f"{name}: {grades.share_right:.1%} of {grades.asked} right")
     for situation, answer in grades.wrong.values():
-        print(f"  {situation.id}: answered {_line(answer)}; expected {' or '.join(map(_line, situation.expected or [None]))}")
+        expected = " or ".join(map(_line, situation.expected or [None]))
+        print(f"  {situation.id}: answered {_line(answer)}; expected {expected}")
 
 
 def _line(choice: ToolChoice | None) -> str:
@@ -91,9 +92,8 @@ async def run_with_model() -> None:
                 answer = await model.ask(prompt, ChosenCalls, lambda cost: None)
                 if isinstance(answer, Rejected):
                     sys.exit(f"The answer cannot be used: {answer.reason}")
-                answers |= read_answers(
-                    {call.id: {"tool": call.tool, "arguments": json.loads(call.arguments_json)} for call in answer.choices}
-                )
+                choices = {call.id: (call.tool, json.loads(call.arguments_json)) for call in answer.choices}
+                answers |= read_answers({id_: {"tool": tool, "arguments": a} for id_, (tool, a) in choices.items()})
             grades = grade(situations, answers)
             shares.append(grades.share_right)
             show(f"reading {reading}", grades)

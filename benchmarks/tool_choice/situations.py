@@ -1,4 +1,4 @@
-"""Situations in an agent's day, in twelve languages, with the calls that a good agent makes; and how answers are graded.
+"""Situations in an agent's day, in twelve languages, the calls that a good agent makes, and how answers are graded.
 
 Written by hand, without regard to how a model answers them (`situations.jsonl`): 92 where a tool is to be called, 20
 where none is.
