@@ -179,7 +179,9 @@ def memory_page_as_json(page: BrowsedMemories, short_ids: Mapping[MemoryId, str]
 
 
 class SearchArguments(ToolArguments):
-    query: Annotated[LongText, Field(description='Words, "a phrase"; with mode subject a message.')]
+    query: Annotated[
+        LongText, Field(description='Words, "a phrase"; with mode subject a message. Without: lists all memories.')
+    ] = ""
     mode: Annotated[
         Literal["or", "and", "subject"], Field(description="Any word, all words, or the subject of a message.")
     ] = "or"
@@ -195,18 +197,20 @@ class SearchArguments(ToolArguments):
     details: Details = False
 
 
-@tool(SearchArguments, answer_schema("hits", array="hits", string="next_cursor"), counts_recalls=True)
+@tool(SearchArguments, answer_schema("hits", array="hits", string="next_cursor notice"), counts_recalls=True)
 async def search_memory(call: Call, arguments: SearchArguments) -> dict[str, Any]:
     """Search memories, diary, chat and notes for exact words, newest first: names, dates, phrases. Use it to look
     something up, for a time span, or for faded memories (status dead). For similar meaning use recall."""
     page = await _search(call, arguments)
     call.audit_recall("search_memory", [hit.id for hit in page.hits])
     hits = [hit_as_json(hit, details=arguments.details) for hit in page.hits]
-    return {"hits": hits} | nonempty(next_cursor=page.next_cursor)
+    respelled = (f"Nothing has {word!r}; this is for {other!r}." for word, other in page.respelled.items())
+    return {"hits": hits} | nonempty(next_cursor=page.next_cursor) | notice(*respelled)
 
 
 async def _search(call: Call, arguments: SearchArguments) -> SearchPage:
     since, until = period_argument("since", arguments.since), period_argument("until", arguments.until)
+    by_words = arguments.query != ""
     query = arguments.to_value(
         KeywordQuery,
         terms=(),
@@ -214,9 +218,11 @@ async def _search(call: Call, arguments: SearchArguments) -> SearchPage:
         themes=tuple(unicodedata.normalize("NFKC", theme).casefold() for theme in arguments.themes),
         since=since.start if since else None,
         until=until.end if until else None,
-        sources=unique(arguments.sources),
+        sources=unique(arguments.sources) if by_words or "sources" in arguments.model_fields_set else ("memories",),
     )
     if arguments.mode == "subject":
+        if not by_words:
+            raise InvalidInput("query: is required with mode subject. Give a message, or leave mode out for a list.")
         if arguments.cursor:
             raise InvalidInput("cursor: mode subject has one page. Raise limit for more, or leave the cursor out.")
         return await call.use.search.about(call.scope, arguments.query, query)
