@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
+from typing import Any
 
 import pytest
 
@@ -65,5 +66,10 @@ def test_an_answer_is_right_if_it_meets_an_expected_call(answer: object, right: 
 
 def test_without_an_expected_call_only_none_is_right() -> None:
     [silent] = [situation for situation in SITUATIONS if situation.id == "none-thanks"]
-    answers = [{"none-thanks": None}, {"none-thanks": {"tool": ""}}, {}, {"none-thanks": {"tool": "recall"}}]
+    answers: list[dict[str, Any]] = [
+        {"none-thanks": None},
+        {"none-thanks": {"tool": ""}},
+        {},
+        {"none-thanks": {"tool": "recall"}},
+    ]
     assert [grade([silent], read_answers(raw)).share_right for raw in answers] == [1.0, 1.0, 1.0, 0.0]
