@@ -13,6 +13,7 @@ from typing import Literal
 import numpy as np
 from numpy.typing import NDArray
 
+from madeleine.memory.chat import MessageId
 from madeleine.memory.embedding import Embedder, EmbeddingOutcome, embed_with_cache
 from madeleine.memory.errors import IndexUnavailable, KeyConflict
 from madeleine.memory.index import IndexPoint, WritableIndex
@@ -43,7 +44,7 @@ from madeleine.memory.rules.storing.retelling import (
 from madeleine.memory.rules.storing.secrets import CountingRedactor, Redact, redact_secrets, refuse_secret_argument
 from madeleine.memory.rules.storing.similar_wording import MIN_SIMILAR_WORDING, similar_wordings
 from madeleine.memory.text.terms import bm25_text_of_memory
-from madeleine.memory.text.wording import Wording
+from madeleine.memory.text.wording import Wording, has_other_words
 
 logger = logging.getLogger(__name__)
 
@@ -55,7 +56,7 @@ MAX_DUPLICATE_CANDIDATES = 15
 class NewScene:
     """A scene to store. `importance` None means 0.5 for a new memory, unchanged for a reinforced one. `supersedes`: the
     memory that was true until the scene's first date, or until now; `is_update`: an update of that memory has made
-    it, and it is retracted if the update is undone."""
+    it, and it is retracted if the update is undone. `sources`: the messages that it was drawn from."""
 
     scene: Scene
     feeling: str = ""
@@ -71,6 +72,7 @@ class NewScene:
     tool: str = "store"
     supersedes: MemoryId | None = None
     is_update: bool = False
+    sources: tuple[MessageId, ...] = ()
     distinct: bool = False
     """It says something else than any memory, however alike: store it beside them."""
 
@@ -79,7 +81,8 @@ class NewScene:
 class Stored:
     """`status` reinforced: an earlier memory says the same and was counted once more. `repeated`: the key was used
     before for the same text, and nothing was done. `unembedded`: why the memory is found by its words only, for now.
-    `redacted`: number of secrets removed, by kind. `superseded`: the memory that was true until then, as it is."""
+    `redacted`: number of secrets removed, by kind. `superseded`: the memory that was true until then, as it is.
+    `not_kept`: the text of a scene that reinforced a memory in other words."""
 
     memory: Memory
     status: Literal["stored", "reinforced"]
@@ -87,6 +90,7 @@ class Stored:
     unembedded: str = ""
     redacted: Mapping[str, int] = field(default_factory=dict)
     superseded: Memory | None = None
+    not_kept: str = ""
 
     @property
     def resembles(self) -> MemoryId | None:
@@ -121,7 +125,8 @@ class StoreScenes:
     async def __call__(self, scope: Scope, scenes: Sequence[NewScene]) -> list[Stored]:
         """Redact and store all or none, in one transaction; answers in the order of `scenes`.
 
-        Raises `KeyConflict` if a key was used for another text, `InvalidInput` if a key is a secret, `StorageFull` and
+        Raises `KeyConflict` if a key was used for another text, `SourcesForgotten` if a source is gone, `InvalidInput`
+        if a key is a secret, `StorageFull` and
         `StorageError`.
         """
         redacted = [redact_scene(scene, self.redact) for scene in scenes]
@@ -162,6 +167,7 @@ class StoreScenes:
                     new=tuple(new.values()),
                     reinforcements=tuple(plan.reinforcements),
                     supersessions=tuple(plan.supersessions),
+                    sources=plan.sources,
                     model=self.embedder.model,
                     vectors={hash_: vector for hash_, vector in embedded.vectors.items() if hash_ in hashes},
                 )
@@ -214,6 +220,8 @@ class StoreScenes:
                 outcome = IdempotencyKeyOutcome(same.id, text, "reinforced")
             if scene.supersedes is not None:
                 plan.supersessions.append(_supersession(scene, outcome, point.memory))
+            if scene.sources:
+                plan.sources.setdefault(outcome.memory_id, []).extend(scene.sources)
             plan.outcomes.append((outcome, False))
             if key is not None:
                 by_key[key] = outcome
@@ -278,12 +286,15 @@ class StoreScenes:
     ) -> list[Stored]:
         earlier = [outcome.memory_id for outcome, repeated in outcomes if repeated or outcome.status == "reinforced"]
         known = {memory.id: memory for memory in await self.ledger.memories(scope, earlier)} if earlier else {}
-        return [
-            Stored(memory=new[outcome.memory_id], status="stored", unembedded=unembedded)
-            if outcome.status == "stored" and not repeated
-            else Stored(memory=known[outcome.memory_id], status=outcome.status, repeated=repeated)
-            for outcome, repeated in outcomes
-        ]
+        answers: list[Stored] = []
+        for outcome, repeated in outcomes:
+            if outcome.status == "stored" and not repeated:
+                answers.append(Stored(memory=new[outcome.memory_id], status="stored", unembedded=unembedded))
+                continue
+            memory = known[outcome.memory_id]
+            not_kept = outcome.text if not repeated and has_other_words(outcome.text, memory.scene.action) else ""
+            answers.append(Stored(memory=memory, status=outcome.status, repeated=repeated, not_kept=not_kept))
+        return answers
 
 
 class _StorePlan:
@@ -293,6 +304,7 @@ class _StorePlan:
         self.points: list[IndexPoint] = []
         self.reinforcements: list[Reinforcement] = []
         self.supersessions: list[Supersession] = []
+        self.sources: dict[MemoryId, list[MessageId]] = {}
         self.outcomes: list[_Outcome] = []
         self._capacity = capacity
         self.retold: dict[MemoryId, Memory] = {}

@@ -21,6 +21,7 @@ from madeleine.memory.model import (
     Scene,
     Scope,
     TimelineEntry,
+    searched_texts,
     timeline_as_search_text,
 )
 from madeleine.memory.text.normalization import FIELD_SEPARATOR, fold_text
@@ -113,7 +114,6 @@ def row_from_memory(memory: Memory) -> dict[str, Any]:
     """Values by column; `session_count` is kept as two columns."""
     scene = memory.scene
     when, retold = map(timeline_as_search_text, (scene.when, memory.retold))
-    searched = when if not memory.retold else timeline_as_search_text((*scene.when, *memory.retold))
     emotion = json.dumps(_emotion_axes(memory.emotion)) if memory.emotion else None
     return {
         **_SCENE.to_row(scene),
@@ -122,7 +122,7 @@ def row_from_memory(memory: Memory) -> dict[str, Any]:
         "when_": when,
         "retold": retold,
         "content_hash": memory.content_hash,
-        "folded": FIELD_SEPARATOR.join(map(fold_text, (scene.action, memory.feeling, searched))),
+        "folded": FIELD_SEPARATOR.join(map(fold_text, searched_texts(memory))),
         "folded_themes": fold_themes(memory.themes),
     }
 

@@ -65,7 +65,6 @@ memories = _table(
     Column("compressed_into", Text, index=True),
     Column("compression_source", Boolean, nullable=False, server_default="0"),
     Column("absorbed_into", Text, index=True),
-    # The older memory that says nearly the same, and was not taken for the same (spec T6).
     Column("resembles", Text, index=True),
     Column("retold", Text, nullable=False, server_default="[]"),
     # `session_count` is `coalesce(stopped_at, beings.cycle) - since`: the cycle in which it was last activated, and the
@@ -81,7 +80,6 @@ memories = _table(
     *_required(Moment, "created_at", "happened_at"),
     *_optional(Moment, "last_activated", "last_accessed"),
     *_required(Text, "tool", "client", "session_id"),
-    # The number of memories of its session that were stored before it.
     Column("turn", Integer, nullable=False, server_default="0"),
     # For keyword search: see `storage.sql.database.memory_rows`.
     *_required(Text, "content_hash", "folded", "folded_themes"),
@@ -266,8 +264,9 @@ forgotten = _table(
 
 # Conversations as they were observed (spec T1, H1). `messages` is the position that the next message gets, `watched`
 # the first position that the memory thread has not read; between them some may have been erased. `next_try`: since when
-# they wait for it, or, after a failure, until when. A session that was erased whole stays, blank, so that no position
-# is given out twice.
+# they wait for it, or, after a failure, until when. Unread messages before `put_off` hold no sign of anything to
+# remember, and wait for what follows; `abandoned` counts messages that it could not read. A session that was erased
+# whole stays, blank, so that no position is given out twice.
 sessions = _table(
     "sessions",
     *_keys(Text, "being_id", "session_id"),
@@ -275,6 +274,7 @@ sessions = _table(
     *_required(Text, "title", "interface"),
     *_required(Moment, "first_at", "last_at", "next_try"),
     *_required(Integer, "messages", "watched", "failures"),
+    *_required(Integer, "put_off", "abandoned"),
     Index("ix_sessions_unwatched", "next_try", **partial_index("watched < messages")),
     lifecycle=[Redact("erasing.messages.erase_messages"), LeftByUndo("no patrol changes it")],
 )

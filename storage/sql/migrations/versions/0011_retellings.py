@@ -1,6 +1,6 @@
 """Days and feelings of later tellings, kept with the memory that was told again (ruling 13).
 
-Revision 0009.
+Revision 0011.
 """
 
 from __future__ import annotations
@@ -8,8 +8,8 @@ from __future__ import annotations
 import sqlalchemy as sa
 from alembic import op
 
-revision = "0009"
-down_revision = "0008"
+revision = "0011"
+down_revision = "0010"
 branch_labels = None
 depends_on = None
 
