@@ -56,6 +56,8 @@ class CandidateQuery:
     categories: tuple[Category, ...] = ()
     themes: tuple[str, ...] = ()
     """Only memories with all of these, in whatever letter case."""
+    as_of: datetime | None = None
+    """Only memories that may have been true then, to the second; None for what is true now and what is superseded."""
     sparse_limit: int = 100
     dense_limit: int = 50
     """Candidates from each channel."""
@@ -75,6 +77,8 @@ class RankingFeatures:
     tokens: int
     """Tokens of all text that a recall may return of the memory (spec L2)."""
     signals: WordingSignals = WordingSignals()
+    superseded: bool = False
+    """Another memory is told in its place (ruling 14)."""
 
 
 AwaitQueryVector: TypeAlias = "Callable[[], Awaitable[Vector | None]]"

@@ -4,7 +4,7 @@ reword the query if configured, select within the budget, count the activations.
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Mapping, Sequence
 from dataclasses import KW_ONLY, dataclass, replace
 from datetime import datetime
 from functools import partial
@@ -16,7 +16,7 @@ from madeleine.memory.embedding import Embedder
 from madeleine.memory.errors import EmbeddingUnavailable
 from madeleine.memory.index import CandidatePool, CandidateQuery, RecallIndex
 from madeleine.memory.language_model import LanguageModel, ModelCostRecorder
-from madeleine.memory.model import LIVING, Memory, Scope, Vector
+from madeleine.memory.model import ALL_STATUSES, LIVING, Memory, MemoryId, Scope, Vector
 from madeleine.memory.recall.ports import Activation, ReactivationRecorder, RecallLedger, Reranker
 from madeleine.memory.recall.reformulation import RecallAttempt, ReformulationConfig, metered_for_recall, reformulate
 from madeleine.memory.recall.selection import RankedCandidates, RecallQuery, RecallSelection, RecallSelector, rerank
@@ -118,7 +118,8 @@ class Recall:
     def _result(self, scope: Scope, query: RecallQuery, attempt: RecallAttempt) -> RecallResult:
         ranked, selection = attempt.ranked, attempt.selection
         now = self.now()
-        self.activations.add(scope, [Activation(memory.id, 1, now) for memory in selection.memories])
+        if query.as_of is None:  # looking back wakes nothing (ruling 18)
+            self.activations.add(scope, [Activation(memory.id, 1, now) for memory in selection.memories])
         return RecallResult(
             memories=tuple((memory, ranked.scores.get(memory.id, 0.0)) for memory in selection.memories),
             total_tokens=selection.tokens,
@@ -139,7 +140,8 @@ class Recall:
         """Rank every match of the query; nothing is activated."""
         candidate_query = CandidateQuery(
             words=query.text,
-            statuses=LIVING,
+            statuses=LIVING if query.as_of is None else ALL_STATUSES,
+            as_of=query.as_of,
             categories=query.categories,
             themes=tuple(dict.fromkeys((*query.themes, *self.config.themes))),
             sparse_limit=max(self.config.sparse_limit, MIN_CANDIDATES_PER_RESULT * query.limit),
@@ -159,13 +161,27 @@ class Recall:
             return RankedCandidates({}, {}, pool, meaning_off)
         matching, scores = await self._scores(scope, query, pool=pool, matching=matching, trust=trust)
         order = np.argsort(-scores, kind="stable")  # equals keep the engine's order
-        best_first = [(pool.ids[i], pool.features[i].tokens) for i in matching[order]]
-        return RankedCandidates(
-            scores={id_: round(float(score), 4) for (id_, _), score in zip(best_first, scores[order], strict=True)},
-            tokens=dict(best_first),
-            pool=pool,
-            meaning_off=meaning_off,
-        )
+        best_first = {
+            pool.ids[i]: round(float(score), 4) for i, score in zip(matching[order], scores[order], strict=True)
+        }
+        if query.as_of is None:
+            superseded = [pool.ids[i] for i in matching if pool.features[i].superseded]
+            best_first = await self._with_current_versions(scope, best_first, superseded)
+        tokens = {pool.ids[i]: pool.features[i].tokens for i in matching}
+        return RankedCandidates(best_first, tokens, pool, meaning_off)
+
+    async def _with_current_versions(
+        self, scope: Scope, best_first: Mapping[MemoryId, float], superseded: Sequence[MemoryId]
+    ) -> dict[MemoryId, float]:
+        """Each chain of versions once, by its current one, where its best version stands (ruling 14). A store in which
+        nothing relevant has changed pays nothing for it."""
+        if not superseded:
+            return dict(best_first)
+        current = await self.ledger.current_versions(scope, superseded)
+        scores: dict[MemoryId, float] = {}
+        for id_, score in best_first.items():
+            scores.setdefault(current.get(id_, id_), score)
+        return scores
 
     async def _scores(
         self, scope: Scope, query: RecallQuery, *, pool: CandidatePool, matching: NDArray[np.intp], trust: float
