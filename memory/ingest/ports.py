@@ -41,6 +41,15 @@ class StoreBatch:
 
 
 @dataclass(frozen=True, slots=True)
+class CommittedBatch:
+    """`new`: the new memories with their numbers, which no memory of the being had before. `changed`: the memories that
+    the supersessions concern, new ones among them, as they are."""
+
+    new: Sequence[Memory]
+    changed: Sequence[Memory] = ()
+
+
+@dataclass(frozen=True, slots=True)
 class IdempotencyKeyOutcome:
     """What an idempotency key has led to before: the memory, the words stored under the key, and how."""
 
@@ -64,9 +73,8 @@ class StoreScenesLedger(MemoryAndKeyReader, VectorCache, Protocol):
     async def next_turns(self, scope: Scope, sessions: Sequence[str]) -> dict[str, int]:
         """The turn that the next memory of each session has."""
 
-    async def commit(self, scope: Scope, batch: StoreBatch) -> list[Memory]:
-        """Write memories, reinforcements, vectors and a pending index mark for each new memory, durably. Return the
-        memories that the supersessions concern, as they are.
+    async def commit(self, scope: Scope, batch: StoreBatch) -> CommittedBatch:
+        """Write memories, reinforcements, vectors and a pending index mark for each new memory, durably.
 
         A reinforcement adds 1 to `access_count`, sets `last_accessed`, raises `importance` to the greater,
         pins if asked, and adds new themes. Raises `KeyConflict` if a key is taken, `NotCurrent` if a memory to

@@ -153,7 +153,9 @@ class StoreScenes:
                     model=self.embedder.model,
                     vectors={hash_: vector for hash_, vector in embedded.vectors.items() if hash_ in hashes},
                 )
-                changed = {memory.id: memory for memory in await self.ledger.commit(scope, batch)}
+                committed = await self.ledger.commit(scope, batch)
+                new = {memory.id: memory for memory in committed.new}
+                changed = {memory.id: memory for memory in committed.changed}
             if new or changed or any(reinforcement.themes for reinforcement in plan.reinforcements):
                 self.on_commit()
             points = [point for point in plan.points if point.memory.id not in changed]

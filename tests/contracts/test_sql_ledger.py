@@ -15,6 +15,7 @@ from alembic.migration import MigrationContext
 from sqlalchemy import create_engine, select
 
 from madeleine.memory.errors import CannotUndo, InvalidInput, KeyConflict, StorageBusy, StorageError, StorageFull
+from madeleine.memory.ingest.ports import CommittedBatch
 from madeleine.memory.model import DatedAction, RunId, Scene, Status
 from madeleine.memory.patrol_records import PatrolChanges
 from madeleine.memory.recall.ports import Activation
@@ -91,7 +92,7 @@ class TestSqlLedger(
         assert set(metadata.tables) == {
             "memories", "reinforcements", "revisions", "notes", "embeddings", "index_pending", "clusters",
             "patrol_runs", "forgotten", "settings", "audit", "tokens",
-            "beings", "patrol_changes", "patrol_offers", "diary", "cost_records",
+            "memory_numbers", "beings", "patrol_changes", "patrol_offers", "diary", "cost_records",
             "sessions", "messages", "message_memories", "forgotten_keys", "profile", "ingested",
             "truth_acts",
         }  # fmt: skip
@@ -223,7 +224,7 @@ class TestSqlLedger(
         async with open_ledger(path) as one, open_ledger(path) as other:
             stores = [ledger.memories.commit(ADA, batch(memory(key="k"))) for ledger in (one, other) * 4]
             ends = await asyncio.gather(*stores, return_exceptions=True)
-            assert sum(end == [] for end in ends) == 1
+            assert sum(isinstance(end, CommittedBatch) for end in ends) == 1
             assert sum(isinstance(end, KeyConflict) for end in ends) == 7
             assert await one.index_source.count_memories() == 1
 

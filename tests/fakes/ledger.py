@@ -6,7 +6,7 @@ journal: tests of those use the real one.
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
 from datetime import datetime
 from typing import Any
@@ -14,8 +14,9 @@ from typing import Any
 from madeleine.memory.chat import MessageId
 from madeleine.memory.errors import CannotUndo, InvalidInput, KeyConflict, StorageError
 from madeleine.memory.index import MemoryRankingState
-from madeleine.memory.ingest.ports import IdempotencyKeyOutcome, Reinforcement, StoreBatch
+from madeleine.memory.ingest.ports import CommittedBatch, IdempotencyKeyOutcome, Reinforcement, StoreBatch
 from madeleine.memory.model import (
+    Cluster,
     ClusterId,
     ContentHash,
     Memory,
@@ -28,6 +29,7 @@ from madeleine.memory.model import (
     Status,
     Vector,
 )
+from madeleine.memory.patrol_records import PatrolRun
 from madeleine.memory.recall.ports import Activation, ClusterSummary, PreferenceQuery
 from madeleine.memory.rules.dynamics.revision import changes_that_differ, memory_after_changes, revision_with_old_values
 from madeleine.memory.rules.dynamics.truth import (
@@ -37,6 +39,7 @@ from madeleine.memory.rules.dynamics.truth import (
     after_retraction,
     after_supersession,
 )
+from madeleine.memory.short_ids import IdKind
 from madeleine.memory.text.normalization import fold_text
 from madeleine.storage.sql.database.mapping import to_micros
 from tests.fakes.search import InMemorySearch
@@ -87,7 +90,7 @@ class InMemoryMemories:
             if session
         }
 
-    async def commit(self, scope: Scope, batch: StoreBatch) -> list[Memory]:
+    async def commit(self, scope: Scope, batch: StoreBatch) -> CommittedBatch:
         memories = dict(self._store.memories)
         given = [*(one.key for one in batch.new), *(one.key for one in batch.reinforcements)]
         keys = [key for key in given if key is not None]
@@ -98,7 +101,7 @@ class InMemoryMemories:
         for one in batch.new:
             if one.being_id != scope.being_id or one.id in memories:
                 raise InvalidInput("A memory can only be stored once, for the being that the connection serves.")
-            memories[one.id] = one
+            memories[one.id] = self._store.patrols.state.numbered(one)
         grown: list[MemoryId] = []
         for again in batch.reinforcements:
             known = memories.get(again.memory_id)
@@ -121,7 +124,7 @@ class InMemoryMemories:
             self._store.vectors.setdefault((batch.model, hash_), vector)
         self._store.reinforcements += [(scope, one) for one in batch.reinforcements]
         self._store.patrols.mark([*(one.id for one in batch.new), *grown, *concerned])
-        return await self.memories(scope, concerned)
+        return CommittedBatch([memories[one.id] for one in batch.new], await self.memories(scope, concerned))
 
     async def retract(self, scope: Scope, memory_id: MemoryId, reason: str, *, at: datetime) -> TruthActOutcome | None:
         known = await self.memories(scope, [memory_id])
@@ -198,6 +201,8 @@ class InMemoryMemories:
             for one in self._store.own(scope):
                 if one.resembles == new.id:
                     self._store.memories[one.id] = replace(one, resembles=None)
+        if done.text is not None:
+            new = replace(new, corrected_at=at)
         self._store.memories[new.id] = new
         self._store.vectors.update({(model, h): v for h, v in vectors.items() if h == new.content_hash})
         if all(one.content_hash != old.content_hash for one in self._store.memories.values()):
@@ -340,6 +345,30 @@ class InMemoryIndexSource:
         self._store.settings[name] = value
 
 
+class InMemoryShortIds:
+    """`ShortIdLedger`."""
+
+    def __init__(self, store: Store) -> None:
+        self._store = store
+
+    async def ids_of_numbers(self, scope: Scope, numbers: Sequence[int]) -> dict[int, MemoryId]:
+        return {one.number: one.id for one in self._store.own(scope) if one.number in numbers}
+
+    async def numbers_of_ids(self, scope: Scope, ids: Sequence[MemoryId]) -> dict[MemoryId, int]:
+        return {one.id: one.number for one in self._store.own(scope) if one.id in ids}
+
+    async def ids_beginning_with(self, scope: Scope, kind: IdKind, beginnings: Sequence[str]) -> list[str]:
+        state = self._store.patrols.state
+        of_kind: dict[str, Iterable[Memory | Cluster | Note | PatrolRun]] = {
+            "memory": state.memories.values(),
+            "cluster": state.clusters.values(),
+            "note": state.notes.values(),
+            "run": state.runs.values(),
+        }
+        own = [one.id for one in of_kind[kind] if one.being_id == scope.being_id]
+        return [id_ for id_ in own if id_.startswith(tuple(beginnings))]
+
+
 class InMemoryNotes:
     """`NoteLedger`."""
 
@@ -383,6 +412,7 @@ class InMemoryLedger:
         self.activations = InMemoryActivations(store)
         self.memories = self.recall = InMemoryMemories(store)
         self.index_source = InMemoryIndexSource(store)
+        self.short_ids = InMemoryShortIds(store)
         self.search = InMemorySearch(store)
         self.context = InMemoryNotes(store)
         self.patrols = store.patrols

@@ -20,7 +20,7 @@ from sqlalchemy import bindparam, case, func, insert, literal, literal_column, s
 
 from madeleine.memory.chat import MessageId
 from madeleine.memory.errors import InvalidInput, KeyConflict, StorageError
-from madeleine.memory.ingest.ports import IdempotencyKeyOutcome, Reinforcement, StoreBatch
+from madeleine.memory.ingest.ports import CommittedBatch, IdempotencyKeyOutcome, Reinforcement, StoreBatch
 from madeleine.memory.model import ContentHash, Memory, MemoryChanges, MemoryId, ModelName, Scope, Vector
 from madeleine.memory.profile import ProfileEntry
 from madeleine.memory.rules.dynamics.revision import changes_that_differ, memory_after_changes, revision_with_old_values
@@ -86,6 +86,11 @@ _INSERT_MEMORY = insert(tables.memories).values(
         "stopped_at": case((bindparam("new_status") == "active", None), else_=_cycle),
     }
 )
+_ADD_TO_LAST_NUMBER = dialect.upsert_statement(
+    tables.memory_numbers,
+    last=tables.memory_numbers.c.last + dialect.excluded(tables.memory_numbers).last,
+)
+_SELECT_LAST_NUMBER = select(tables.memory_numbers.c.last).where(tables.memory_numbers.c.being_id == _BEING)
 _PREFERENCE = RowMap(ProfileEntry, tables.profile)
 _INSERT_PREFERENCE = insert(tables.profile)
 _UPDATE_PREFERENCE = update_own_row(tables.profile, "value", "updated_at", key="memory_id")
@@ -137,10 +142,12 @@ async def key_outcomes(reads: Reads, scope: Scope, keys: Sequence[str]) -> dict[
     return {key: IdempotencyKeyOutcome(id_, text, status) for key, id_, text, status in rows}
 
 
-async def insert_memories(transaction: Transaction, scope: Scope, new: Sequence[Memory]) -> None:
-    """Insert memories with a pending index mark for each, preferences in the profile, and an entry in the audit."""
+async def insert_memories(transaction: Transaction, scope: Scope, new: Sequence[Memory]) -> list[Memory]:
+    """Insert memories with a pending index mark for each, preferences in the profile, and an entry in the audit.
+    Returns them with their numbers."""
     if any(memory.being_id != scope.being_id for memory in new):
         raise InvalidInput("A memory can only be stored for the being that the connection serves.")
+    new = await _numbered(transaction, scope, new)
     await transaction.run(
         _INSERT_MEMORY, [{f"new_{name}": value for name, value in row_from_memory(memory).items()} for memory in new]
     )
@@ -151,6 +158,15 @@ async def insert_memories(transaction: Transaction, scope: Scope, new: Sequence[
     )
     stored = [(memory.provenance.tool, memory.id, memory.created_at) for memory in new]
     await record_audit_by_tool(transaction, scope, "store", stored)
+    return new
+
+
+async def _numbered(transaction: Transaction, scope: Scope, new: Sequence[Memory]) -> list[Memory]:
+    if not new:
+        return []
+    await transaction.run(_ADD_TO_LAST_NUMBER, [{"being_id": scope.being_id, "last": len(new)}])
+    [last] = await transaction.rows(_SELECT_LAST_NUMBER, scalar, being=scope.being_id)
+    return [replace(memory, number=number) for number, memory in enumerate(new, start=last - len(new) + 1)]
 
 
 def _preference(memory: Memory) -> ProfileEntry:
@@ -234,14 +250,15 @@ class MemoryRepository(MemoryReadRepository):
         binds = {"being": scope.being_id, "sessions": dialect.as_json(named)}
         return dict.fromkeys(named, 0) | dict(await self._database.rows(_SELECT_NEXT_TURNS, pair, **binds))
 
-    async def commit(self, scope: Scope, batch: StoreBatch) -> list[Memory]:
+    async def commit(self, scope: Scope, batch: StoreBatch) -> CommittedBatch:
         async with self._database.transaction(grows=True) as transaction:
             # Vectors first: a write begins the transaction by itself, a read with a statement of its own.
             await cache_vectors(transaction, batch.model, batch.vectors)
             await _refuse_taken_keys(transaction, scope, batch)
-            await insert_memories(transaction, scope, batch.new)
+            new = await insert_memories(transaction, scope, batch.new)
             await _reinforce_memories(transaction, scope, batch.reinforcements)
-            return await truth.supersede(transaction, scope, batch.supersessions) if batch.supersessions else []
+            changed = await truth.supersede(transaction, scope, batch.supersessions) if batch.supersessions else []
+            return CommittedBatch(new, changed)
 
     async def retract(self, scope: Scope, memory_id: MemoryId, reason: str, *, at: datetime) -> TruthActOutcome | None:
         async with self._database.transaction() as transaction:

@@ -23,6 +23,7 @@ from madeleine.memory.recall.ports import (
     RecallLedger,
     TagSearchLedger,
 )
+from madeleine.memory.short_ids import ShortIdLedger
 from madeleine.memory.watch.ports import MemoryThreadLedger, ObservationLedger, TokenSpendingLedger
 from madeleine.memory.watch.remember import RememberLedger
 from madeleine.patrol.ports import PatrolLedger
@@ -74,6 +75,8 @@ class StoringLedger(Protocol):
     def recall(self) -> RecallPorts: ...
     @property
     def index_source(self) -> IndexPorts: ...
+    @property
+    def short_ids(self) -> ShortIdLedger: ...
     @property
     def search(self) -> KeywordSearchLedger: ...
     @property
