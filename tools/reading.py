@@ -5,6 +5,7 @@ from __future__ import annotations
 import unicodedata
 from collections.abc import Mapping
 from dataclasses import asdict, replace
+from datetime import datetime
 from typing import Annotated, Any, Literal
 
 from pydantic import Field
@@ -47,6 +48,7 @@ class RecallArguments(ToolArguments):
     format: Annotated[
         RecallFormat, Field(description="fragments: shuffled; memories: with ids; prompt: <memory> block.")
     ] = "fragments"
+    as_of: Annotated[ShortText, Field(description="Date: what was true then.")] = ""
     details: Details = False
 
 
@@ -62,7 +64,7 @@ def recall_tool(chance: RandomSource) -> Tool:
         """Recall the few memories most relevant to what is being said, preferences first; empty if none is related.
         Call it when a conversation begins and whenever the past may matter. For exact words, dates or paging use
         search_memory; by id recall_memory."""
-        query = arguments.to_value(RecallQuery, text=arguments.query)
+        query = arguments.to_value(RecallQuery, text=arguments.query, as_of=as_of_argument(arguments.as_of))
         result = await call.use.recall(call.scope, query, formats[arguments.format], language=call.language)
         memories = [memory for memory, _ in result.memories]
         call.audit_recall("recall", [memory.id for memory in memories])
@@ -73,6 +75,12 @@ def recall_tool(chance: RandomSource) -> Tool:
         return answer | recall_details_as_json(result, arguments.format, short_ids)
 
     return recall
+
+
+def as_of_argument(text: str) -> datetime | None:
+    """The end of a day, a month or a year: what has changed in it counts as changed."""
+    period = period_argument("as_of", text)
+    return period.end if period else None
 
 
 def recall_result_as_json(result: RecallResult, format_: RecallFormat) -> dict[str, Any]:
@@ -149,7 +157,10 @@ def memory_page_as_json(page: BrowsedMemories, short_ids: Mapping[MemoryId, str]
     else:
         memories = [
             memory_as_json(
-                memory, short_ids, [revision for revision in page.revisions if revision.memory_id == memory.id]
+                memory,
+                short_ids,
+                [revision for revision in page.revisions if revision.memory_id == memory.id],
+                page.versions.get(memory.id, ()),
             )
             for memory in page.memories
         ]
@@ -168,6 +179,7 @@ class SearchArguments(ToolArguments):
     sources: Annotated[list[SearchSource], Field(min_length=1, max_length=4)] = ["memories", "diary", "chat", "notes"]
     include_dead: Annotated[bool, Field(description="Faded ones too; being found helps revive them.")] = True
     include_compressed: bool = False
+    as_of: Annotated[ShortText, Field(description="Date: what was true then.")] = ""
     limit: Annotated[int, Field(ge=1, le=100)] = 10
     cursor: Annotated[ShortText, Field(description="next_cursor of the last page.")] = ""
     details: Details = False
@@ -192,6 +204,8 @@ async def _search(call: Call, arguments: SearchArguments) -> SearchPage:
         themes=tuple(unicodedata.normalize("NFKC", theme).casefold() for theme in arguments.themes),
         since=since.start if since else None,
         until=until.end if until else None,
+        as_of=as_of_argument(arguments.as_of),
+        include_retracted=True,
         sources=unique(arguments.sources),
     )
     if arguments.mode == "subject":

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import Annotated, Any
 
 from pydantic import Field
@@ -16,7 +17,7 @@ from madeleine.memory.recall.selection import (
 )
 from madeleine.tools.arguments import EmotionLabels, LineText, LongText, ShortText, ToolArguments, ZeroToOne, unique
 from madeleine.tools.dates import timeline_argument
-from madeleine.tools.replies import missing_vector_notice, nonempty, notice
+from madeleine.tools.replies import missing_vector_notice, nonempty, notice, version_as_json
 from madeleine.tools.tool import Call, answer_schema, tool
 
 CHANGEABLE_MEMORY_FIELDS = ("text", "importance", "themes", "pinned")
@@ -48,6 +49,7 @@ class StoreArguments(ToolArguments):
     themes: Annotated[list[ShortText], Field(max_length=20)] = []
     session_id: ShortText = ""
     pinned: Annotated[bool, Field(description="Never fades.")] = False
+    supersedes: Annotated[ShortText, Field(description="Id of the memory that this makes untrue, from `when` on.")] = ""
     key: Annotated[ShortText, Field(description="Idempotency key for repeated calls.")] = ""
 
 
@@ -59,7 +61,11 @@ async def store(call: Call, arguments: StoreArguments) -> dict[str, Any]:
     """Store one scene in long-term memory; it can be recalled at once. Use it for what later conversations should know:
     an event, decision, preference, feeling or lesson. One scene per call. An earlier memory that says the same is
     reinforced instead; a different number, date, name or negation is stored separately."""
-    [stored] = await call.use.store(call.scope, [new_scene_from_arguments(arguments, request_key=call.request_key())])
+    new = new_scene_from_arguments(arguments, request_key=call.request_key())
+    if arguments.supersedes:
+        [superseded] = (await call.use.ids.memories(call.scope, [arguments.supersedes])).values()
+        new = replace(new, supersedes=superseded)
+    [stored] = await call.use.store(call.scope, [new])
     memory, reinforced = stored.memory, stored.status == "reinforced"
     advice_due = NON_INFERABLE_THEME in call.use.recall.config.themes and not has_non_inferable_theme(memory.themes)
     resembles = await call.use.ids.shortened(call.scope, [stored.resembles] if stored.resembles else [])
@@ -69,6 +75,7 @@ async def store(call: Call, arguments: StoreArguments) -> dict[str, Any]:
         reinforced=memory.scene.action if reinforced else None,
         repeated=(stored.repeated and arguments.key != "") or None,
         resembles=next(iter(resembles.values()), None),
+        superseded=version_as_json(stored.superseded) if stored.superseded else None,
         redacted=dict(stored.redacted),
     ) | notice(
         missing_vector_notice("Stored", stored.unembedded), MISSING_NON_INFERABLE_THEME_ADVICE if advice_due else ""
@@ -79,6 +86,7 @@ def new_scene_from_arguments(arguments: StoreArguments, *, request_key: str = ""
     """`request_key` replaces a key that the caller did not give."""
     return arguments.to_value(
         NewScene,
+        supersedes=None,
         scene=arguments.to_value(
             Scene,
             action=arguments.text.strip(),
@@ -93,27 +101,57 @@ def new_scene_from_arguments(arguments: StoreArguments, *, request_key: str = ""
 
 class UpdateMemoryArguments(ToolArguments):
     id: ShortText
-    text: Annotated[LongText, Field(description="The whole corrected text.")] = ""
+    text: Annotated[LongText, Field(description="The whole new text.")] = ""
+    when: Annotated[ShortText, Field(description="Since when text is true: the old one was true until then.")] = ""
+    retracted: Annotated[LineText, Field(description="Why it was never true; it is recalled no more.")] = ""
+    undo: Annotated[bool, Field(description="Take back its last supersession or retraction.")] = False
     importance: ZeroToOne | None = None
     themes: Annotated[list[ShortText], Field(max_length=20)] | None = None
     pinned: bool | None = None
 
 
-@tool(UpdateMemoryArguments, answer_schema("id changed", string="id", array="changed"), idempotent=True)
+@tool(UpdateMemoryArguments, answer_schema("id changed", string="id", array="changed versions", object="superseded"))
 async def update_memory(call: Call, arguments: UpdateMemoryArguments) -> dict[str, Any]:
-    """Correct a memory; what is left out stays. The new text is recalled at once; recall_memory shows earlier versions
-    as history. For something new use store, to erase use forget."""
+    """Correct a memory by text alone; what is left out stays. If a fact has changed, give text and when: the old text
+    stays as what was true until then. If it was never true, give retracted. recall_memory shows all versions. For
+    something new use store, to erase use forget."""
+    [memory_id] = (await call.use.ids.memories(call.scope, [arguments.id])).values()
+    if arguments.undo or arguments.retracted:
+        return await _change_truth(call, memory_id, arguments)
     themes = None if arguments.themes is None else unique(arguments.themes)
     changes = arguments.to_value(MemoryChanges, text=arguments.text.strip() or None, themes=themes)
     if changes == MemoryChanges():
-        raise InvalidInput("Nothing to change. Give text, importance, themes or pinned.")
-    [memory_id] = (await call.use.ids.memories(call.scope, [arguments.id])).values()
-    updated = await call.use.update(call.scope, memory_id, changes)
+        raise InvalidInput("Nothing to change. Give text, importance, themes, pinned, retracted or undo.")
+    if arguments.when:
+        [when] = timeline_argument("when", arguments.when)
+        stored = await call.use.truth.revise(call.scope, memory_id, changes, when=str(when))
+        memory, changed, redacted, unembedded = stored.memory, changes, stored.redacted, stored.unembedded
+        superseded = nonempty(superseded=version_as_json(stored.superseded) if stored.superseded else None)
+    else:
+        updated = await call.use.update(call.scope, memory_id, changes)
+        memory, changed, redacted, unembedded = updated.memory, updated.changes, updated.redacted, updated.unembedded
+        superseded = {}
     return {
-        "id": updated.memory.short_id,
-        "changed": [name for name in CHANGEABLE_MEMORY_FIELDS if getattr(updated.changes, name) is not None],
-        **nonempty(redacted=dict(updated.redacted)),
-        **notice(missing_vector_notice("Changed", updated.unembedded)),
+        "id": memory.short_id,
+        "changed": [name for name in CHANGEABLE_MEMORY_FIELDS if getattr(changed, name) is not None],
+        **superseded,
+        **nonempty(redacted=dict(redacted)),
+        **notice(missing_vector_notice("Changed", unembedded)),
+    }
+
+
+async def _change_truth(call: Call, memory_id: MemoryId, arguments: UpdateMemoryArguments) -> dict[str, Any]:
+    if len(arguments.model_fields_set) > 2:
+        raise InvalidInput("Nothing was changed. retracted and undo each stand alone with id: leave out the others.")
+    if arguments.undo:
+        outcome = await call.use.truth.undo(call.scope, memory_id)
+    else:
+        outcome = await call.use.truth.retract(call.scope, memory_id, arguments.retracted.strip())
+    changed = {memory.id: memory for memory in outcome.changed}
+    return {
+        "id": changed[memory_id].short_id,
+        "changed": ["truth"],
+        "versions": [version_as_json(memory) for memory in outcome.changed],
     }
 
 

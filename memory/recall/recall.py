@@ -4,7 +4,7 @@ reword the query if configured, select within the budget, count the activations.
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Awaitable, Callable, Mapping, Sequence
+from collections.abc import Awaitable, Callable, Mapping
 from dataclasses import KW_ONLY, dataclass, replace
 from datetime import datetime
 from functools import partial
@@ -20,6 +20,7 @@ from madeleine.memory.model import ALL_STATUSES, LIVING, Memory, MemoryId, Scope
 from madeleine.memory.recall.ports import Activation, ReactivationRecorder, RecallLedger, Reranker
 from madeleine.memory.recall.reformulation import RecallAttempt, ReformulationConfig, metered_for_recall, reformulate
 from madeleine.memory.recall.selection import RankedCandidates, RecallQuery, RecallSelection, RecallSelector, rerank
+from madeleine.memory.rules.dynamics.truth import was_true_at
 from madeleine.memory.rules.prompting import LIST_FORMAT, RecallTextFormat
 from madeleine.memory.rules.ranking.blended import RankingWeights, blended_scores, shared_emotions
 from madeleine.memory.rules.ranking.profiles import (
@@ -164,24 +165,31 @@ class Recall:
         best_first = {
             pool.ids[i]: round(float(score), 4) for i, score in zip(matching[order], scores[order], strict=True)
         }
-        if query.as_of is None:
-            superseded = [pool.ids[i] for i in matching if pool.features[i].superseded]
-            best_first = await self._with_current_versions(scope, best_first, superseded)
+        best_first = await self._with_true_versions(scope, query, pool, best_first)
         tokens = {pool.ids[i]: pool.features[i].tokens for i in matching}
         return RankedCandidates(best_first, tokens, pool, meaning_off)
 
-    async def _with_current_versions(
-        self, scope: Scope, best_first: Mapping[MemoryId, float], superseded: Sequence[MemoryId]
+    async def _with_true_versions(
+        self, scope: Scope, query: RecallQuery, pool: CandidatePool, scores: Mapping[MemoryId, float]
     ) -> dict[MemoryId, float]:
-        """Each chain of versions once, by its current one, where its best version stands (ruling 14). A store in which
-        nothing relevant has changed pays nothing for it."""
-        if not superseded:
-            return dict(best_first)
-        current = await self.ledger.current_versions(scope, superseded)
-        scores: dict[MemoryId, float] = {}
-        for id_, score in best_first.items():
-            scores.setdefault(current.get(id_, id_), score)
-        return scores
+        """Each chain of versions once, where its best version stands: by the one that is true now, or was true as of
+        the query (ruling 14). Matches that were never superseded, nor superseded anything, cost nothing."""
+        as_of, places = query.as_of, {"earlier"} if query.as_of is None else {"earlier", "last"}
+        features = zip(pool.ids, pool.features, strict=True)
+        versions = [id_ for id_, found in features if found.version in places and id_ in scores]
+        if not versions:
+            return dict(scores)
+        true: Mapping[MemoryId, MemoryId | None]
+        if as_of is None:
+            true = await self.ledger.current_versions(scope, versions)
+        else:
+            chains = await self.ledger.all_versions(scope, versions)
+            true = {id_: next((m.id for m in chain if was_true_at(m, as_of)), None) for id_, chain in chains.items()}
+        told: dict[MemoryId, float] = {}
+        for id_, score in scores.items():
+            if (shown := true.get(id_, id_)) is not None:
+                told.setdefault(shown, score)
+        return told
 
     async def _scores(
         self, scope: Scope, query: RecallQuery, *, pool: CandidatePool, matching: NDArray[np.intp], trust: float

@@ -16,6 +16,7 @@ from datetime import datetime
 from typing import Literal, Protocol, get_args
 
 from madeleine.memory.model import Category, DatedAction, Memory, scene_to_text, when_date
+from madeleine.memory.rules.dynamics.truth import since_date
 from madeleine.memory.text.sentences import split_sentences
 
 MAX_RECALLED_TIMELINE_ENTRIES, MAX_TIMELINE_LINE_CHARS = 5, 200
@@ -65,7 +66,20 @@ def quoted(text: str) -> str:
 def render_memory_line(memory: Memory) -> str:
     """`[CATEGORY] content`; an episodic memory with a date begins with it, as in the spec's example."""
     dated = f"{when_date(memory.scene.when[0])}: " if memory.category == "episodic" and memory.scene.when else ""
-    return f"[{memory.category.upper()}] {quoted(dated + memory.scene.action)}"
+    return f"[{memory.category.upper()}] {quoted(dated + memory.scene.action + _change_in_brackets(memory))}"
+
+
+def render_change(memory: Memory) -> str:
+    """Since when a version is true, and what was before; "" for a memory that has superseded none (ruling 14)."""
+    since = since_date(memory)
+    return "; ".join(
+        part for part in (since and f"since {since}", memory.before and f"before: {memory.before}") if part
+    )
+
+
+def _change_in_brackets(memory: Memory) -> str:
+    change = render_change(memory)
+    return f" ({change})" if change else ""
 
 
 def memories_in_prompt_order(memories: Sequence[Memory]) -> list[Memory]:
@@ -148,7 +162,9 @@ class RecallTextFormat:
 
 
 def _list_entry(memory: Memory) -> str:
-    return _joined_lines(memory.scene.action, memory.feeling, memory.lesson, *latest_timeline_lines(memory))
+    return _joined_lines(
+        memory.scene.action, memory.feeling, memory.lesson, render_change(memory), *latest_timeline_lines(memory)
+    )
 
 
 LIST_FORMAT = RecallTextFormat(render=lambda memories: "\n".join(map(_list_entry, memories)), render_entry=_list_entry)
@@ -248,7 +264,7 @@ def dated_entry(label: str, at: datetime, text: str) -> str:
 
 def render_scene_item(memory: Memory) -> str:
     """spec P4, `scene_to_text`."""
-    return list_item(scene_to_text(memory.scene, memory.feeling))
+    return list_item(scene_to_text(memory.scene, memory.feeling) + _change_in_brackets(memory))
 
 
 def render_message_item(at: datetime, role: str, speaker: str, text: str) -> str:

@@ -47,7 +47,7 @@ class PointFilter:
     keys: Sequence[int] | None = None
     vector: str | None = None
     as_of_seconds: int | None = None
-    """True at some time of this second, as far as is known."""
+    """Happened by the end of this second, or is a version of a chain."""
 
     def fields(self) -> Iterator[tuple[str, tuple[str, ...]]]:
         """(payload field, values of which the point has one)."""
@@ -65,7 +65,6 @@ class PointFilter:
         """(payload field, bounds): a point whose value is within them is left out; one without a value is not."""
         if self.as_of_seconds is not None:
             yield schema.TRUE_FROM_SECONDS_FIELD, {"gt": self.as_of_seconds}
-            yield schema.TRUE_UNTIL_SECONDS_FIELD, {"lte": self.as_of_seconds}
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)

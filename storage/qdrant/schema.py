@@ -9,7 +9,6 @@ from typing import Any
 
 from madeleine.memory.index import IndexPoint, RankingFeatures, WordingSignals
 from madeleine.memory.model import LIVING, ModelName
-from madeleine.memory.rules.dynamics.truth import beginning_of_validity
 from madeleine.memory.rules.ranking.blended import read_wording_signals
 from madeleine.memory.text.normalization import fold_text
 from madeleine.storage.qdrant.bm25 import BM25_TERMS_VERSION, weighted_document_term_ids
@@ -33,10 +32,10 @@ THEMES_FIELD = "themes"
 """Folded, as keyword search compares them."""
 HAPPENED_AT_SECONDS_FIELD = "time"
 """Whole seconds since 1970."""
-TRUE_FROM_SECONDS_FIELD, TRUE_UNTIL_SECONDS_FIELD = "true_from", "true_until"
-"""Whole seconds since 1970, rounded so that the memory's validity lies between them; absent while unknown."""
-SUPERSEDED_FIELD = "superseded"
-"""True, or absent."""
+TRUE_FROM_SECONDS_FIELD = "true_from"
+"""Whole seconds since 1970; absent in a chain of versions, of which the ledger tells which was true when."""
+VERSION_FIELD = "version"
+"""`ChainPlace`; absent for the only version."""
 ACTORS_FIELD = "actors"
 EMOTIONS_FIELD = "emotions"
 LENGTH_FIELD = "length"
@@ -45,11 +44,11 @@ TOKENS_FIELD = "tokens"
 SIGNALS_FIELD = "signals"
 """Of the action's wording (`pack_wording_signals`)."""
 FEATURE_FIELDS = (
-    SESSION_FIELD, TURN_FIELD, ACTORS_FIELD, EMOTIONS_FIELD, LENGTH_FIELD, TOKENS_FIELD, SIGNALS_FIELD, SUPERSEDED_FIELD
+    SESSION_FIELD, TURN_FIELD, ACTORS_FIELD, EMOTIONS_FIELD, LENGTH_FIELD, TOKENS_FIELD, SIGNALS_FIELD, VERSION_FIELD
 )  # fmt: skip
 """What `features_from_payload` reads."""
 KEYWORD_FIELDS = (BEING_FIELD, LIVING_FIELD, STATUS_FIELD, CATEGORY_FIELD, CLUSTER_FIELD, SESSION_FIELD, THEMES_FIELD)
-TIME_FIELDS = (HAPPENED_AT_SECONDS_FIELD, TRUE_FROM_SECONDS_FIELD, TRUE_UNTIL_SECONDS_FIELD)
+TIME_FIELDS = (HAPPENED_AT_SECONDS_FIELD, TRUE_FROM_SECONDS_FIELD)
 
 RRF_RANK_CONSTANT = 2
 RRF_WEIGHTS = (1.0, 2.0)
@@ -106,12 +105,12 @@ def point_payload(point: IndexPoint) -> dict[str, Any]:
     }
     if memory.status in LIVING and not memory.compressed and memory.truth != "retracted":
         fields[LIVING_FIELD] = memory.being_id
-    if memory.truth == "superseded":
-        fields[SUPERSEDED_FIELD] = True
-    if (begin := beginning_of_validity(memory)) is not None:
-        fields[TRUE_FROM_SECONDS_FIELD] = math.floor(begin.timestamp())
-    if memory.valid_until is not None:
-        fields[TRUE_UNTIL_SECONDS_FIELD] = math.ceil(memory.valid_until.timestamp())
+    if memory.superseded_by is not None:
+        fields[VERSION_FIELD] = "earlier"
+    elif memory.valid_from is not None:
+        fields[VERSION_FIELD] = "last"
+    else:
+        fields[TRUE_FROM_SECONDS_FIELD] = math.floor(memory.happened_at.timestamp())
     if memory.cluster_id is not None:
         fields[CLUSTER_FIELD] = memory.cluster_id
     return fields
@@ -126,7 +125,7 @@ def features_from_payload(payload: Mapping[str, Any]) -> RankingFeatures:
         words=payload[LENGTH_FIELD],
         tokens=payload[TOKENS_FIELD],
         signals=unpack_wording_signals(payload[SIGNALS_FIELD]),
-        superseded=payload.get(SUPERSEDED_FIELD, False),
+        version=payload.get(VERSION_FIELD, "only"),
     )
 
 
