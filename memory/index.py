@@ -82,6 +82,7 @@ class RankingFeatures:
     """Tokens of all text that a recall may return of the memory (spec L2)."""
     signals: WordingSignals = WordingSignals()
     version: ChainPlace = "only"
+    category: Category = "episodic"
 
 
 AwaitQueryVector: TypeAlias = "Callable[[], Awaitable[Vector | None]]"

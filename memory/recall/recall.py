@@ -4,7 +4,7 @@ reword the query if configured, select within the budget, count the activations.
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Awaitable, Callable, Mapping
+from collections.abc import Awaitable, Callable, Collection, Mapping
 from dataclasses import KW_ONLY, dataclass, replace
 from datetime import datetime
 from functools import partial
@@ -63,13 +63,15 @@ class RecallConfig:
 
 @dataclass(frozen=True, slots=True)
 class RecallResult:
-    """spec L2. Preferences first, each group best first; a preference that does not match has the score 0. `text`: what
-    the token budget was spent on, `total_tokens` of it; `budget_used` = total_tokens / token_budget. `meaning_off`: why
-    only words were compared, or "". `reformulated`: the rewordings that were tried as well."""
+    """spec L2, ruling 15. Memories and preferences, each group best first, with their scores; a preference that only
+    stands in a prompt block, and does not match, has the score 0. `text`: what the token budget was spent on,
+    `total_tokens` of it; `budget_used` = total_tokens / token_budget. `meaning_off`: why only words were compared, or
+    "". `reformulated`: the rewordings that were tried as well."""
 
     memories: tuple[tuple[Memory, float], ...]
     total_tokens: int
     budget_used: float
+    preferences: tuple[tuple[Memory, float], ...] = ()
     meaning_off: str = ""
     text: str = ""
     notices: tuple[str, ...] = ()
@@ -118,11 +120,16 @@ class Recall:
 
     def _result(self, scope: Scope, query: RecallQuery, attempt: RecallAttempt) -> RecallResult:
         ranked, selection = attempt.ranked, attempt.selection
-        now = self.now()
+        preferences, memories = (
+            tuple((memory, ranked.scores.get(memory.id, 0.0)) for memory in group)
+            for group in (selection.preferences, selection.memories)
+        )
+        now, matching = self.now(), (memory for memory in selection.all if memory.id in ranked.scores)
         if query.as_of is None:  # looking back wakes nothing (ruling 18)
-            self.activations.add(scope, [Activation(memory.id, 1, now) for memory in selection.memories])
+            self.activations.add(scope, [Activation(memory.id, 1, now) for memory in matching])
         return RecallResult(
-            memories=tuple((memory, ranked.scores.get(memory.id, 0.0)) for memory in selection.memories),
+            memories=memories,
+            preferences=preferences,
             total_tokens=selection.tokens,
             budget_used=selection.tokens / query.token_budget,
             meaning_off=ranked.meaning_off,
@@ -162,34 +169,37 @@ class Recall:
             return RankedCandidates({}, {}, pool, meaning_off)
         matching, scores = await self._scores(scope, query, pool=pool, matching=matching, trust=trust)
         order = np.argsort(-scores, kind="stable")  # equals keep the engine's order
-        best_first = {
-            pool.ids[i]: round(float(score), 4) for i, score in zip(matching[order], scores[order], strict=True)
-        }
-        best_first = await self._with_true_versions(scope, query, pool, best_first)
-        tokens = {pool.ids[i]: pool.features[i].tokens for i in matching}
-        return RankedCandidates(best_first, tokens, pool, meaning_off)
+        best_first = [
+            (pool.ids[i], round(float(score), 4)) for i, score in zip(matching[order], scores[order], strict=True)
+        ]
+        true = await self._true_versions(scope, query, pool, dict(best_first))
+        shown: dict[MemoryId, float] = {}
+        for id_, score in best_first:
+            if (version := true.get(id_, id_)) is not None:
+                shown.setdefault(version, score)
+        procedural = (pool.ids[i] for i in matching if pool.features[i].category == "procedural")
+        return RankedCandidates(
+            scores=shown,
+            tokens={pool.ids[i]: pool.features[i].tokens for i in matching},
+            pool=pool,
+            meaning_off=meaning_off,
+            procedural=frozenset(version for id_ in procedural if (version := true.get(id_, id_)) is not None),
+        )
 
-    async def _with_true_versions(
-        self, scope: Scope, query: RecallQuery, pool: CandidatePool, scores: Mapping[MemoryId, float]
-    ) -> dict[MemoryId, float]:
-        """Each chain of versions once, where its best version stands: by the one that is true now, or was true as of
-        the query (ruling 14). Matches that were never superseded, nor superseded anything, cost nothing."""
+    async def _true_versions(
+        self, scope: Scope, query: RecallQuery, pool: CandidatePool, matching: Collection[MemoryId]
+    ) -> Mapping[MemoryId, MemoryId | None]:
+        """The version that is true now, or was true as of the query, of each match that has several (ruling 14); None
+        where nothing is known of that time. Matches that were never superseded cost nothing."""
         as_of, places = query.as_of, {"earlier"} if query.as_of is None else {"earlier", "last"}
         features = zip(pool.ids, pool.features, strict=True)
-        versions = [id_ for id_, found in features if found.version in places and id_ in scores]
+        versions = [id_ for id_, found in features if found.version in places and id_ in matching]
         if not versions:
-            return dict(scores)
-        true: Mapping[MemoryId, MemoryId | None]
+            return {}
         if as_of is None:
-            true = await self.ledger.current_versions(scope, versions)
-        else:
-            chains = await self.ledger.all_versions(scope, versions)
-            true = {id_: next((m.id for m in chain if was_true_at(m, as_of)), None) for id_, chain in chains.items()}
-        told: dict[MemoryId, float] = {}
-        for id_, score in scores.items():
-            if (shown := true.get(id_, id_)) is not None:
-                told.setdefault(shown, score)
-        return told
+            return {**await self.ledger.current_versions(scope, versions)}
+        chains = await self.ledger.all_versions(scope, versions)
+        return {id_: next((m.id for m in chain if was_true_at(m, as_of)), None) for id_, chain in chains.items()}
 
     async def _scores(
         self, scope: Scope, query: RecallQuery, *, pool: CandidatePool, matching: NDArray[np.intp], trust: float

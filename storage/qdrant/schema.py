@@ -44,7 +44,8 @@ TOKENS_FIELD = "tokens"
 SIGNALS_FIELD = "signals"
 """Of the action's wording (`pack_wording_signals`)."""
 FEATURE_FIELDS = (
-    SESSION_FIELD, TURN_FIELD, ACTORS_FIELD, EMOTIONS_FIELD, LENGTH_FIELD, TOKENS_FIELD, SIGNALS_FIELD, VERSION_FIELD
+    SESSION_FIELD, TURN_FIELD, ACTORS_FIELD, EMOTIONS_FIELD, LENGTH_FIELD, TOKENS_FIELD, SIGNALS_FIELD, CATEGORY_FIELD,
+    VERSION_FIELD,
 )  # fmt: skip
 """What `features_from_payload` reads."""
 KEYWORD_FIELDS = (BEING_FIELD, LIVING_FIELD, STATUS_FIELD, CATEGORY_FIELD, CLUSTER_FIELD, SESSION_FIELD, THEMES_FIELD)
@@ -126,6 +127,7 @@ def features_from_payload(payload: Mapping[str, Any]) -> RankingFeatures:
         tokens=payload[TOKENS_FIELD],
         signals=unpack_wording_signals(payload[SIGNALS_FIELD]),
         version=payload.get(VERSION_FIELD, "only"),
+        category=payload[CATEGORY_FIELD],
     )
 
 
