@@ -60,7 +60,7 @@ class SceneArguments(ToolArguments):
     ] = "episodic"
     importance: Annotated[ZeroToOne | None, Field(description="0 noise, 0.5 default, 1 critical.")] = None
     emotions: EmotionLabels = []
-    emotion_vector: EmotionVectorArgument | None = None
+    emotion_vector: Annotated[EmotionVectorArgument | None, Field(description="The feeling by axes.")] = None
     lesson: Annotated[LineText, Field(description="What to do differently in future.")] = ""
     themes: Annotated[list[ShortText], Field(max_length=20, description="Topics, to filter by.")] = []
     session_id: Annotated[ShortText, Field(description="Of this conversation.")] = ""
@@ -96,9 +96,9 @@ class StoreArguments(SceneArguments):
 
 @tool(StoreArguments, answer_schema("", string="id status reinforced resembles notice", array="scenes"))
 async def store(call: Call, arguments: StoreArguments) -> dict[str, Any]:
-    """Store one scene in long-term memory; it can be recalled at once. Use it for what later conversations should know:
-    an event, decision, preference, feeling or lesson. An earlier memory that says the same is reinforced instead; a
-    different number, date, name or negation is stored separately."""
+    """Store what later conversations should know, one scene a memory: an event, decision, fact, preference, feeling or
+    lesson; several by scenes, as at the end of a session. It can be recalled at once. An earlier memory that says the
+    same is reinforced instead; a different number, date, name or negation is stored separately."""
     scenes = arguments.scenes_or_errors
     [first, *others] = outcomes = await _store_each(call, scenes)
     if not arguments.scenes:
@@ -189,16 +189,16 @@ class UpdateMemoryArguments(ToolArguments):
     when: Annotated[ShortText, Field(description="Since when text is true: the old one was true until then.")] = ""
     retracted: Annotated[LineText, Field(description="Why it was never true; it is recalled no more.")] = ""
     undo: Annotated[bool, Field(description="Take back its last supersession or retraction.")] = False
-    importance: ZeroToOne | None = None
-    themes: Annotated[list[ShortText], Field(max_length=20)] | None = None
-    pinned: bool | None = None
+    importance: Annotated[ZeroToOne | None, Field(description="0 noise, 1 critical.")] = None
+    themes: Annotated[list[ShortText] | None, Field(max_length=20, description="In place of the old ones.")] = None
+    pinned: Annotated[bool | None, Field(description="Never fades.")] = None
 
 
 @tool(UpdateMemoryArguments, answer_schema("id changed", string="id", array="changed versions", object="superseded"))
 async def update_memory(call: Call, arguments: UpdateMemoryArguments) -> dict[str, Any]:
-    """Correct a memory by text alone; what is left out stays. If a fact has changed, give text and when: the old text
-    stays as what was true until then. If it was never true, give retracted. recall_memory shows all versions. For
-    something new use store, to erase use forget."""
+    """Correct a memory that was wrong, or pin or weigh it; what is left out stays. A fact that has changed: give text
+    and when, and the old text stays as what was true until then. Something never true: give retracted. recall_memory
+    shows all versions. For something new use store, to erase use forget."""
     [memory_id] = (await call.use.ids.memories(call.scope, [arguments.id])).values()
     if arguments.undo or arguments.retracted:
         return await _change_truth(call, memory_id, arguments)
