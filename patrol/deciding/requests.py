@@ -135,7 +135,7 @@ def offered_memory(memory: Memory, kind: DecisionKind) -> OfferedMemory:
         feeling=shortened(memory.feeling, FEELING_CHARACTERS),
         importance=memory.importance,
         status=memory.status,
-        fresh=memory.fresh,
+        fresh=memory.fresh and kind == "consolidate",  # elsewhere it is not shown, and would make the request a new one
         pinned=memory.pinned,
         actors=tuple(shortened(actor, ACTOR_CHARACTERS) for actor in memory.scene.actors[:MAX_ACTORS]),
     )

@@ -137,9 +137,9 @@ async def test_an_answer_shows_each_memory_once_and_after_decisions_only_what_is
     assert len(shown) == 6
     assert sorted(memory["id"] for memory in shown if "text" in memory) == ["m1", "m2", "m3"]
     diary = the(first, "diary")
-    merge = Decision(offer=the(first, "consolidate").id, merges=[[MemoryId("m1"), MemoryId("m2")]])
-    report = await home.patrol.decide(ADA, [merge])
-    assert report.decided[0].counts["absorbed"] == 1
+    unknown = Decision(offer=the(first, "consolidate").id, merges=[[MemoryId("m1"), MemoryId("m9")]])
+    assert "'m9'" in (await home.patrol.decide(ADA, [unknown])).decided[0].refused
+    report = await home.patrol.decide(ADA, [Decision(offer=the(first, "consolidate").id)])
     assert (report.as_json()["pending"], report.as_json()["still_open"]) == ([], [diary.id[:8]])
     again = await home.patrol.decide(ADA, [])
     assert [offer.id for offer in again.pending] == [diary.id]
