@@ -45,14 +45,14 @@ RecallFormat = Literal["fragments", "memories", "prompt"]
 
 class RecallArguments(ToolArguments):
     query: Annotated[LongText, Field(description="The current message or topic.")]
-    limit: Annotated[int, Field(ge=1, le=50)] = 3
+    limit: Annotated[int, Field(ge=1, le=50, description="Memories at most.")] = 3
     categories: Annotated[list[Category], Field(max_length=5)] = []
     themes: Annotated[list[ShortText], Field(max_length=20, description="All of these.")] = []
     emotions: Annotated[EmotionLabels, Field(description="Felt now.")] = []
     ranking: RankingProfile | None = None
-    token_budget: Annotated[int, Field(ge=1, le=100_000)] = 2000
+    token_budget: Annotated[int, Field(ge=1, le=100_000, description="For the texts.")] = 2000
     format: Annotated[
-        RecallFormat, Field(description="fragments: shuffled; memories: with ids; prompt: <memory> block.")
+        RecallFormat, Field(description="memories: facts, with ids and dates; fragments: a mood; prompt: a block.")
     ] = "fragments"
     details: Details = False
 
@@ -66,9 +66,10 @@ def recall_tool(chance: RandomSource) -> Tool:
         counts_recalls=True,
     )
     async def recall(call: Call, arguments: RecallArguments) -> dict[str, Any]:
-        """Recall the few memories most relevant to what is being said, preferences apart; empty if none is related.
-        Call it when a conversation begins and whenever the past may matter. For exact words, dates or paging use
-        search_memory; by id recall_memory."""
+        """Recall the few memories that matter for a message or topic. Call it when a conversation begins and whenever
+        the past may matter. memories: what matches; preferences: how to behave, apart; near: related, no answer. Empty
+        does not mean unknown: ask in other words, or use search_memory, which also lists by date or theme. For whole
+        memories by id use recall_memory."""
         query = arguments.to_value(RecallQuery, text=arguments.query)
         result = await call.use.recall(call.scope, query, formats[arguments.format], language=call.language)
         memories = [memory for memory, _ in (*result.preferences, *result.memories)]
@@ -126,7 +127,7 @@ def recall_details_as_json(
 class RecallMemoryArguments(ToolArguments):
     ids: Annotated[list[ShortText], Field(min_length=1, max_length=50)] | None = None
     cluster_id: ShortText = ""
-    limit: Annotated[int, Field(ge=1, le=100)] = 20
+    limit: Annotated[int, Field(ge=1, le=100, description="Per page.")] = 20
     cursor: Annotated[ShortText, Field(description="next_cursor of the last page.")] = ""
     details: Annotated[bool | None, Field(description="All fields; default with ids.")] = None
 
@@ -137,8 +138,9 @@ class RecallMemoryArguments(ToolArguments):
     counts_recalls=True,
 )
 async def recall_memory(call: Call, arguments: RecallMemoryArguments) -> dict[str, Any]:
-    """Read whole memories, faded ones too (status dead): by ids, or all of a cluster_id, newest first. Without
-    arguments: the list of clusters. To find memories by meaning use recall, by words search_memory."""
+    """Read whole memories, with their history and where they come from, faded ones too (status dead): by ids such as
+    m12, or all of a cluster_id, newest first. Without arguments: the list of clusters. To find memories by meaning use
+    recall, by words search_memory."""
     ids, cluster, cursor = arguments.ids, arguments.cluster_id, arguments.cursor
     browse = call.use.browse
     if ids and cluster:
@@ -189,8 +191,8 @@ class SearchArguments(ToolArguments):
     until: Annotated[ShortText, Field(description="Inclusive.")] = ""
     sources: Annotated[list[SearchSource], Field(min_length=1, max_length=4)] = ["memories", "diary", "chat", "notes"]
     include_dead: Annotated[bool, Field(description="Faded ones too; being found helps revive them.")] = True
-    include_compressed: bool = False
-    limit: Annotated[int, Field(ge=1, le=100)] = 10
+    include_compressed: Annotated[bool, Field(description="What a summary stands for, too.")] = False
+    limit: Annotated[int, Field(ge=1, le=100, description="Per page.")] = 10
     cursor: Annotated[ShortText, Field(description="next_cursor of the last page.")] = ""
     details: Details = False
 
