@@ -25,6 +25,8 @@ from madeleine.memory.text.lexicon import listed_words, load_pattern
 from madeleine.memory.text.reading import Reading
 from madeleine.memory.text.sentences import split_sentences
 
+EXTRACTION_PURPOSE = "extract"
+"""In the cost record."""
 EMOTIONS: tuple[Emotion, ...] = get_args(Emotion)
 MAX_EMOTIONS_PER_MEMORY = 3
 MAX_ESSENCES = 3
@@ -185,7 +187,7 @@ async def extract_memories(model: MeteredModel, lines: Sequence[SnippetLine]) ->
 def extraction_prompt(lines: Sequence[SnippetLine]) -> Prompt:
     shown = "\n".join(_line_as_json(number, line) for number, line in enumerate(lines, start=1))
     return Prompt(
-        purpose="extract",
+        purpose=EXTRACTION_PURPOSE,
         system=EXTRACTION_INSTRUCTIONS,
         text=shown,
         size="small",
