@@ -53,17 +53,17 @@ def measure() -> None:
 
 
 def draw(folder: Path, seed: int) -> None:
-    """Print a random sample of people's turns that are labelled; of each set its share by size."""
-    turns = [
+    """Print a random sample of the people's turns that are labelled, or all where there are fewer."""
+    turns = {
         (name, words)
         for name in names(folder)
         if name.startswith(DRAWN_SETS)
         for unit in read(folder, name)
         for document in unit.documents
         if by_a_person(document, name) and is_labelled(words := without_speaker(document))
-    ]
-    print(f"{len(turns):,} turns are labelled")
-    for name, words in random.Random(seed).sample(sorted(set(turns)), DRAWN_TURNS):
+    }
+    print(f"{len(turns):,} different turns are labelled")
+    for name, words in random.Random(seed).sample(sorted(turns), min(DRAWN_TURNS, len(turns))):
         print(f"[{name}] {' '.join(words.split())[:PRINTED_TURN_CHARS]}")
 
 

@@ -21,6 +21,8 @@ MAX_RARITY_WORDS = 48
 """Words of a text that are looked up in the statistics."""
 MIN_CATEGORY_SENTENCE_SHARE = 0.5
 """Share of a text's sentences that decide its category."""
+MIN_PREFERENCE_SENTENCE_SHARE = 0.25
+"""Share of a text's sentences from which it is a preference, and no longer a fact or an event that tells of one."""
 _CODE_NAME = load_pattern("code_name")
 
 
@@ -47,7 +49,7 @@ def salience(reading: Reading, *, rarity: float) -> float:
     `rarity` in [0, 1] is that of the text's words among the being's memories.
     """
     technical = rarity >= MIN_TECHNICAL_RARITY or bool(_CODE_NAME.search(reading.text))
-    signals = (reading.names_something, reading.tells_number, reading.states_preference, technical)
+    signals = (reading.names_something, reading.tells_number, reading.tells_taste, technical)
     return min(1.0, sum(weight * signal for weight, signal in zip((0.3, 0.2, 0.4, 0.1), signals, strict=True)))
 
 
@@ -68,7 +70,7 @@ def rarity(idf: Sequence[float], *, absent_term_idf: float) -> float:
 def chunk_category(reading: Reading) -> Category:
     """Procedural for a preference, working for the present or this session, semantic for facts of the form subject,
     predicate, object; else episodic."""
-    if reading.states_preference:
+    if reading.preference_share >= MIN_PREFERENCE_SENTENCE_SHARE:
         return "procedural"
     stated = [Reading(sentence) for sentence in reading.sentences if sentence.strip()] or [reading]
     if sum(sentence.matches("now") for sentence in stated) >= MIN_CATEGORY_SENTENCE_SHARE * len(stated):
