@@ -14,8 +14,8 @@ import hashlib
 import json
 import re
 import unicodedata
-from collections.abc import Callable, Iterable, Sequence
-from dataclasses import KW_ONLY, dataclass, replace
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import KW_ONLY, dataclass, field, replace
 from datetime import datetime
 
 from madeleine.memory.errors import InvalidInput
@@ -40,20 +40,29 @@ from madeleine.memory.rules.searching import (
     sort_hits_newest_first,
     tag_hits_near_best,
 )
+from madeleine.memory.rules.spelling import respelled_words
 from madeleine.memory.text.normalization import fold_text
 
 _QUERY_TERM = re.compile(r'"([^"]+)"|(\S+)')
 
 
+MAX_TEXTS_WITH_KNOWN_WORDS = 20_000
+"""Newest texts of each source whose words count as known when a word is respelled: 0.2 s."""
+
+
 @dataclass(frozen=True, slots=True)
 class SearchPage:
+    """`respelled`: words of the query that no text holds, and those that were searched in their place."""
+
     hits: tuple[SearchHit, ...]
     next_cursor: str = ""
+    respelled: Mapping[str, str] = field(default_factory=dict)
 
 
 @dataclass(frozen=True, eq=False)
 class Search:
-    """The use case. Living memories that are found get +1 reactivation, dead ones +2; other sources are not counted."""
+    """The use case. Living memories that are found get +1 reactivation, dead ones +2. Other sources are not counted,
+    nor is a list without words (ruling 18)."""
 
     ledger: KeywordSearchLedger
     activations: ReactivationRecorder
@@ -62,13 +71,25 @@ class Search:
     now: Callable[[], datetime]
 
     async def __call__(self, scope: Scope, query: KeywordQuery, *, cursor: str = "") -> SearchPage:
-        """Raises `InvalidInput` for a cursor that is not of this query."""
-        after = decode_search_cursor(cursor, query) if cursor else None
-        page_and_next = await self._page_and_next(scope, replace(query, after=after))
+        """Where nothing is found, words that no text holds are respelled (`respelled_words`). Raises `InvalidInput` for
+        a cursor that is not of this query."""
+        position = replace(query, after=decode_search_cursor(cursor, query) if cursor else None)
+        page_and_next = await self._page_and_next(scope, position)
+        respelled: Mapping[str, str] = {}
+        if query.terms and not page_and_next and (respelled := await self._respelled(scope, query)):
+            terms = tuple(respelled.get(term, term) for term in query.terms)
+            page_and_next = await self._page_and_next(scope, replace(position, terms=terms))
         hits = page_and_next[: query.limit]
-        self._activate(scope, hits)
-        has_more = len(page_and_next) > query.limit
-        return SearchPage(tuple(hits), encode_search_cursor(hits[-1].position, query) if has_more else "")
+        if query.terms and query.as_of is None:  # listing and looking back wake nothing (ruling 18)
+            self._activate(scope, hits)
+        next_cursor = encode_search_cursor(hits[-1].position, query) if len(page_and_next) > query.limit else ""
+        return SearchPage(tuple(hits), next_cursor, respelled if hits else {})
+
+    async def _respelled(self, scope: Scope, query: KeywordQuery) -> Mapping[str, str]:
+        texts = await self.ledger.recent_texts(scope, query.sources, most=MAX_TEXTS_WITH_KNOWN_WORDS)
+        folded = {fold_text(term): term for term in query.terms}
+        near = await asyncio.to_thread(respelled_words, list(folded), texts)
+        return {folded[word]: other for word, other in near.items()}
 
     async def about(self, scope: Scope, message: str, query: KeywordQuery) -> SearchPage:
         """Search one page by the tags of a message (`SearchByMessageTags`)."""
@@ -92,7 +113,7 @@ class Search:
 
     def _activate(self, scope: Scope, hits: Iterable[SearchHit]) -> None:
         now = self.now()
-        memories = [hit for hit in hits if hit.source == "memories"]
+        memories = [hit for hit in hits if hit.source == "memories" and hit.truth == "current"]
         self.activations.add(scope, [reactivation_record(MemoryId(hit.id), hit.status, now) for hit in memories])
 
 
@@ -166,12 +187,25 @@ class SearchByMessageTags:
         )
         best = best_tag_matches(matches, len(tags), pool_size)
         hits = {(hit.source, hit.id): hit for hit in await self.ledger.hits(scope, [ref for ref, _ in best])}
+        superseded = [MemoryId(hit.id) for hit in hits.values() if hit.truth == "superseded"]
+        if superseded and query.as_of is None:
+            current = await self._current_hits(scope, superseded, query)
+            hits = {ref: hit for ref, hit in hits.items() if hit.truth != "superseded"} | current
         weighted = [(hits[ref], weight) for ref, weight in best if ref in hits]
         others = [(hit, weight) for hit, weight in weighted if not _is_message_itself(hit, message)]
         find_match = first_tag_finder(tags)
         pool = sort_hits_newest_first(tag_hits_near_best(others, query.limit))
         shown = (hit_with_snippet(hit, find_match) for hit in pool)
         return tuple(deduplicated_hits(shown)[: query.limit])
+
+    async def _current_hits(
+        self, scope: Scope, superseded: Sequence[MemoryId], query: KeywordQuery
+    ) -> dict[tuple[SearchSource, str], SearchHit]:
+        """Hits of the current versions, by those that they are shown for (ruling 14)."""
+        current = await self.ledger.current_versions(scope, superseded)
+        found = await self.ledger.hits(scope, [("memories", id_) for id_ in dict.fromkeys(current.values())])
+        shown = {hit.id: hit for hit in found if query.include_dead or hit.status != "dead"}
+        return {("memories", id_): shown[last] for id_, last in current.items() if last in shown}
 
 
 def _is_message_itself(hit: SearchHit, message: str) -> bool:
@@ -184,11 +218,12 @@ MAX_REACTIVATION_FLUSH_SECONDS = 0.2
 
 @dataclass(frozen=True, slots=True)
 class BrowsedMemories:
-    """`missing`: ids under which this being has no memory. `revisions_table`: earlier versions of the memories, oldest
-    first."""
+    """`missing`: ids under which this being has no memory. `revisions`: what the memories said before they were
+    corrected, oldest first. `versions`: of each that has a past or a successor, the current one last."""
 
     memories: tuple[Memory, ...]
     revisions: tuple[Revision, ...] = ()
+    versions: Mapping[MemoryId, Sequence[Memory]] = field(default_factory=dict)
     missing: tuple[MemoryId, ...] = ()
     next_cursor: str = ""
 
@@ -229,7 +264,9 @@ class BrowseMemories:
         now = self.now()
         self.activations.add(scope, [reactivation_record(memory.id, memory.status, now) for memory in memories])
         revisions = await self.ledger.revisions(scope, [memory.id for memory in memories])
-        return BrowsedMemories(tuple(memories), tuple(revisions), missing, next_cursor)
+        in_chain = [memory.id for memory in memories if memory.superseded_by or memory.valid_from]
+        versions = await self.ledger.all_versions(scope, in_chain) if in_chain else {}
+        return BrowsedMemories(tuple(memories), tuple(revisions), versions, missing, next_cursor)
 
     async def _flush_activations(self) -> None:
         """Count recalls that were just made; bounded, so that no read waits for a busy writer."""

@@ -11,7 +11,6 @@ from dataclasses import replace
 from datetime import datetime
 from typing import Any
 
-from madeleine.memory.chat import MessageId
 from madeleine.memory.errors import CannotUndo, InvalidInput, KeyConflict, StorageError
 from madeleine.memory.index import MemoryRankingState
 from madeleine.memory.ingest.ports import CommittedBatch, IdempotencyKeyOutcome, Reinforcement, StoreBatch
@@ -47,7 +46,7 @@ from tests.fakes.store import Store
 
 
 class InMemoryMemories:
-    """`StoreScenesLedger`, `RememberLedger`, `UpdateMemoryLedger`, `TruthLedger`, `RecallLedger`, `BrowseLedger`."""
+    """`StoreScenesLedger`, `UpdateMemoryLedger`, `TruthLedger`, `RecallLedger`, `BrowseLedger`."""
 
     def __init__(self, store: Store) -> None:
         self._store = store
@@ -123,6 +122,7 @@ class InMemoryMemories:
         for hash_, vector in batch.vectors.items():
             self._store.vectors.setdefault((batch.model, hash_), vector)
         self._store.reinforcements += [(scope, one) for one in batch.reinforcements]
+        self._store.links |= {(message, id_) for id_, messages in batch.sources.items() for message in messages}
         self._store.patrols.mark([*(one.id for one in batch.new), *grown, *concerned])
         return CommittedBatch([memories[one.id] for one in batch.new], await self.memories(scope, concerned))
 
@@ -172,10 +172,6 @@ class InMemoryMemories:
         for chain in versions.values():
             chain.sort(key=lambda one: (one.valid_until is None, one.valid_until or one.created_at))
         return versions
-
-    async def link_messages(self, scope: Scope, told: Mapping[MemoryId, Sequence[MessageId]]) -> None:
-        own = {one.id for one in self._store.own(scope)}
-        self._store.links |= {(message, id_) for id_, messages in told.items() if id_ in own for message in messages}
 
     # --- changing
 

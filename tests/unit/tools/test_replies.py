@@ -122,7 +122,7 @@ def test_a_whole_memory_tells_everything_that_is_known_of_it() -> None:
         "sensory": ["steam"],
         "feeling": "warm",
         "emotions": ["joy"],
-        "emotion": {"valence": 1, "arousal": 0, "dominance": 0, "safety": 0, "novelty": 0, "trust": 0},
+        "emotion_vector": {"valence": 1, "arousal": 0, "dominance": 0, "safety": 0, "novelty": 0, "trust": 0},
         "lesson": "cook more",
         "themes": ["food"],
         "provenance": {
