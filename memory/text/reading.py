@@ -34,6 +34,8 @@ FULL_FIRST_PERSON_WORD_SHARE = 0.05
 """Share of words in the first person from which a text counts as wholly told in it: one in twenty."""
 
 MAX_PREFERENCE_SENTENCE_CHARS = 300
+MIN_PREFERENCE_SENTENCE_SHARE = 0.25
+"""Share of a text's sentences from which it is a preference, and no longer a fact or an event that tells of one."""
 
 
 class WordInText(NamedTuple):
@@ -262,6 +264,11 @@ class Reading:
         """It says what somebody likes, wants or prefers, in the first person or about the person served (spec L1, L2);
         not in a question, and not in a line of an assistant."""
         return self.mentions_preference and any(sentence._states("preference") for sentence in self._spoken)
+
+    @property
+    def states_preference(self) -> bool:
+        """It is a preference (ruling 15), and no text that only mentions one."""
+        return self.preference_share >= MIN_PREFERENCE_SENTENCE_SHARE
 
     @cached_property
     def preference_share(self) -> float:

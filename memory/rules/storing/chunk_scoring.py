@@ -21,8 +21,6 @@ MAX_RARITY_WORDS = 48
 """Words of a text that are looked up in the statistics."""
 MIN_CATEGORY_SENTENCE_SHARE = 0.5
 """Share of a text's sentences that decide its category."""
-MIN_PREFERENCE_SENTENCE_SHARE = 0.25
-"""Share of a text's sentences from which it is a preference, and no longer a fact or an event that tells of one."""
 _CODE_NAME = load_pattern("code_name")
 
 
@@ -70,7 +68,7 @@ def rarity(idf: Sequence[float], *, absent_term_idf: float) -> float:
 def chunk_category(reading: Reading) -> Category:
     """Procedural for a preference, working for the present or this session, semantic for facts of the form subject,
     predicate, object; else episodic."""
-    if reading.preference_share >= MIN_PREFERENCE_SENTENCE_SHARE:
+    if reading.states_preference:
         return "procedural"
     stated = [Reading(sentence) for sentence in reading.sentences if sentence.strip()] or [reading]
     if sum(sentence.matches("now") for sentence in stated) >= MIN_CATEGORY_SENTENCE_SHARE * len(stated):
