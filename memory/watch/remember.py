@@ -231,6 +231,8 @@ def _is_preference(finding: Finding) -> bool:
 def _restates(finding: Finding, memory: Memory) -> bool:
     """Whether a living memory says all of the finding."""
     extracted = finding.extracted
-    if memory.status not in LIVING or memory.compressed or extracted.lesson not in ("", memory.lesson):
+    if memory.status not in LIVING or memory.truth != "current" or memory.compressed:
+        return False
+    if extracted.lesson not in ("", memory.lesson):
         return False
     return person_restates_known_text(extracted.essence, statements_of_memory(memory), speakers_of(finding.sources))
