@@ -1,6 +1,6 @@
 """The index of sessions holds what decides whether a memory is summarised: is it true, and is it a version (ruling 14).
 
-Revision 0011.
+Revision 0012.
 """
 
 from __future__ import annotations
@@ -8,8 +8,8 @@ from __future__ import annotations
 import sqlalchemy as sa
 from alembic import op
 
-revision = "0011"
-down_revision = "0010"
+revision = "0012"
+down_revision = "0011"
 branch_labels = None
 depends_on = None
 
