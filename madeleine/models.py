@@ -30,8 +30,10 @@ class StoreResult(LibraryAnswer):
     """`status` is "stored", or "reinforced" if an earlier memory says the same: then `id` is that memory, `reinforced`
     its text, and the text that was given is not kept."""
 
-    id: str
-    status: str
+    id: str = ""
+    status: str = ""
+    refused: str = ""
+    """Of `store_scenes`: why this scene was not stored; then all else is empty."""
     reinforced: str = ""
     repeated: bool = False
     """The idempotency key was used before for the same text; nothing was stored again."""
@@ -39,6 +41,13 @@ class StoreResult(LibraryAnswer):
     """Id of a memory that says nearly the same and is kept apart."""
     redacted: Mapping[str, int] = Field(default_factory=dict)
     """Kind of secret → how many were taken out of the text."""
+    notice: str = ""
+
+
+class StoredScenes(LibraryAnswer):
+    """`scenes`: one each, in the order in which they were given."""
+
+    scenes: tuple[StoreResult, ...]
     notice: str = ""
 
 

@@ -52,7 +52,8 @@ class RecallArguments(ToolArguments):
     ranking: RankingProfile | None = None
     token_budget: Annotated[int, Field(ge=1, le=100_000, description="For the texts.")] = 2000
     format: Annotated[
-        RecallFormat, Field(description="memories: facts, with ids and dates; fragments: a mood; prompt: a block.")
+        RecallFormat,
+        Field(description="memories: facts with dates and ids; fragments: a mood; prompt: a <memory> block."),
     ] = "fragments"
     details: Details = False
 

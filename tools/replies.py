@@ -107,21 +107,23 @@ def memory_as_json(
     oldest first."""
     timeline = timeline_to_json(memory.scene.when)
     references = {name: getattr(memory, name) for name in MEMORY_REFERENCES}
-    return nonempty(
-        id=memory.short_id,
-        text=memory.scene.action,
-        **memory_marks_as_json(memory),
-        **fields_of(memory, "status category importance"),
-        timeline=timeline if len(timeline) > 1 or any(isinstance(item, dict) for item in timeline) else None,
-        **fields_of(memory.scene, "actors setting dialogue sensory"),
-        **fields_of(memory, "feeling emotions themes"),
-        emotion_vector=asdict(memory.emotion) if memory.emotion else None,
-        cluster_id=short_id_of(memory.cluster_id or ""),
-        **{name: short_ids.get(id_, id_) for name, id_ in references.items() if id_ is not None},
-        compression_source=memory.compression_source or None,
-        provenance=provenance_as_json(memory.provenance, memory.created_at) | {"full_id": memory.id},
-        history=[revision_as_json(revision) for revision in revisions],
-    ) | fields_of(memory, "pinned session_count access_count reactivation_count")
+    marked = {"id": memory.short_id, "text": memory.scene.action} | memory_marks_as_json(memory)
+    return (
+        marked
+        | nonempty(
+            **fields_of(memory, "status category importance"),
+            timeline=timeline if len(timeline) > 1 or any(isinstance(item, dict) for item in timeline) else None,
+            **fields_of(memory.scene, "actors setting dialogue sensory"),
+            **fields_of(memory, "feeling emotions themes"),
+            emotion_vector=asdict(memory.emotion) if memory.emotion else None,
+            cluster_id=short_id_of(memory.cluster_id or ""),
+            **{name: short_ids.get(id_, id_) for name, id_ in references.items() if id_ is not None},
+            compression_source=memory.compression_source or None,
+            provenance=provenance_as_json(memory.provenance, memory.created_at) | {"full_id": memory.id},
+            history=[revision_as_json(revision) for revision in revisions],
+        )
+        | fields_of(memory, "pinned session_count access_count reactivation_count")
+    )
 
 
 MEMORY_REFERENCES = ("absorbed_into", "compressed_into", "resembles")

@@ -136,6 +136,13 @@ def test_a_whole_memory_tells_everything_that_is_known_of_it() -> None:
     }  # fmt: skip
 
 
+def test_a_dead_memory_is_shown_whole_as_well() -> None:
+    """Its status is among the marks of every answer, and a field; the two once collided."""
+    dead = replace(FULL, status="dead", absorbed_into=SPARSE.id)
+    shown = memory_as_json(dead, {SPARSE.id: "m7"})
+    assert (shown["status"], shown["absorbed_into"], shown["lesson"]) == ("dead", "m7", "cook more")
+
+
 def test_an_importance_of_zero_is_told() -> None:
     """Zero is a value, not a gap."""
     assert memory_as_json(a_memory("noise", importance=0.0), {})["importance"] == 0.0
