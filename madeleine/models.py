@@ -141,6 +141,7 @@ class SearchPage(LibraryAnswer):
 
     hits: tuple[SearchHit, ...]
     next_cursor: str = ""
+    notice: str = ""
 
 
 class MemoryPage(LibraryAnswer):
