@@ -52,6 +52,8 @@ class StoreArguments(TypedDict, total=False):
     session_id: str
     pinned: bool
     """It never fades."""
+    supersedes: str
+    """Id of the memory that this makes untrue, from `when` on."""
     key: str
     """An idempotency key: a repeated call stores once."""
 
@@ -71,6 +73,8 @@ class RecallArguments(TypedDict, total=False):
     """Tokens of the answer, 2,000 by default."""
     format: Literal["memories", "fragments", "prompt"]
     """For `RecallResult.memories` (the default), one string of shuffled impressions, or a `<memory>` block."""
+    as_of: Moment
+    """What was true then."""
     details: bool
     """All fields, with provenance; the default here."""
 
@@ -93,6 +97,8 @@ class SearchArguments(TypedDict, total=False):
     include_compressed: bool
     limit: int
     """1 to 100 a page, 10 by default."""
+    as_of: Moment
+    """Memories that were true then."""
     cursor: str
     """`next_cursor` of the page before."""
     details: bool
@@ -116,6 +122,12 @@ class UpdateArguments(TypedDict, total=False):
 
     text: str
     """The whole new text."""
+    when: Moment
+    """Since when the text is true; the old one was true until then, and is kept as superseded."""
+    retracted: str
+    """Why it was never true; with nothing else."""
+    undo: bool
+    """Take back the last supersession or retraction; with nothing else."""
     importance: float
     """0 to 1."""
     themes: Sequence[str]

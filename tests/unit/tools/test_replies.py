@@ -112,6 +112,7 @@ def test_a_whole_memory_tells_everything_that_is_known_of_it() -> None:
         "id": FULL.id,
         "text": "We ate.",
         "status": "active",
+        "truth": "current",
         "category": "episodic",
         "importance": 0.5,
         "when": "2026-02-27",
