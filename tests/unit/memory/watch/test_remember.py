@@ -92,11 +92,12 @@ async def test_a_fact_that_differs_or_is_new_is_another_memory(home: Talks, esse
     assert len(await home.kept()) == 2
 
 
-async def test_a_new_lesson_is_news_of_an_old_event(home: Talks) -> None:
+async def test_a_new_lesson_is_kept_with_the_event_that_taught_it(home: Talks) -> None:
+    """Ruling 13: a lesson put otherwise makes no second memory, and is not lost."""
     history = await messages(home, SAID)
     await remember(home, LYON, history)
     await remember(home, Extracted(LYON.essence, (), 0.5, "Never ask about the cats."), history)
-    assert sorted(one.lesson for one in await home.kept()) == ["Ask about the cats.", "Never ask about the cats."]
+    assert [one.lesson for one in await home.kept()] == ["Ask about the cats.\nNever ask about the cats."]
 
 
 async def test_what_the_assistant_alone_tells_of_a_memory_changes_nothing(home: Talks) -> None:
