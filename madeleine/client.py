@@ -52,6 +52,8 @@ class StoreArguments(TypedDict, total=False):
     session_id: str
     pinned: bool
     """It never fades."""
+    distinct: bool
+    """Store beside a memory that seems to say the same."""
     supersedes: str
     """Id of the memory that this makes untrue, from `when` on."""
     key: str

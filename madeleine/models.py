@@ -46,6 +46,8 @@ class StoreResult(LibraryAnswer):
     refused: str = ""
     """Of `store_scenes`: why this scene was not stored; then all else is empty."""
     reinforced: str = ""
+    not_kept: str = ""
+    """The text that was given, where an earlier memory is reinforced."""
     repeated: bool = False
     """The idempotency key was used before for the same text; nothing was stored again."""
     resembles: str = ""
