@@ -6,6 +6,7 @@ import asyncio
 from dataclasses import replace
 from datetime import UTC, datetime, timedelta
 from functools import partial
+from typing import Any
 from uuid import UUID
 
 import numpy as np
@@ -153,7 +154,12 @@ class LedgerContract:
     async def test_what_a_retelling_adds_is_kept_with_its_memory(self, ledger: StoringLedger) -> None:
         """Ruling 13"""
         one = memory("Ate an apple", feeling="full", lesson="Wash it.")
-        told = {"days": ("2031-07-09",), "feeling": "hungry", "lesson": "Peel it.", "emotions": ("joy",)}
+        told: dict[str, Any] = {
+            "days": ("2031-07-09",),
+            "feeling": "hungry",
+            "lesson": "Peel it.",
+            "emotions": ("joy",),
+        }
         await ledger.memories.commit(ADA, batch(one))
         await ledger.memories.commit(ADA, batch(again=[reinforcement_of(one, **told)]))
         await ledger.memories.commit(ADA, batch(again=[reinforcement_of(one, days=("2031-07-10",))]))
