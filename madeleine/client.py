@@ -52,6 +52,8 @@ class StoreArguments(TypedDict, total=False):
     session_id: str
     pinned: bool
     """It never fades."""
+    distinct: bool
+    """Store beside a memory that seems to say the same."""
     supersedes: str
     """Id of the memory that was true until `when` (now, without one), and is not any more."""
     key: str
@@ -190,6 +192,12 @@ class Memory:
         """
         return await self._ask(models.StoreResult, "store", text=text, **optional)
 
+    async def store_scenes(self, scenes: Sequence[Mapping[str, Any]]) -> models.StoredScenes:
+        """Keep several scenes (at most 20), each a mapping with "text" and the arguments of `store`. One that cannot be
+        stored does not keep the others from being stored; if none can, that is raised as of `store`."""
+        told = [{name: iso_text(value) for name, value in scene.items()} for scene in scenes]
+        return await self._ask(models.StoredScenes, "store", scenes=told)
+
     async def recall(self, query: str, **optional: Unpack[RecallArguments]) -> models.RecallResult:
         """Return the few memories nearest in meaning to `query`, best first; none if nothing is related.
 
@@ -247,8 +255,13 @@ class Memory:
     async def _ask(
         self, answer: type[AnswerModel], tool: str, on_progress: ToolProgressCallback | None = None, /, **arguments: Any
     ) -> AnswerModel:
-        dated = {name: value.isoformat() if isinstance(value, date) else value for name, value in arguments.items()}
+        dated = {name: iso_text(value) for name, value in arguments.items()}
         return answer.model_validate(await self._call(tool, dated, on_progress=on_progress))
+
+
+def iso_text(value: Any) -> Any:
+    """A date or moment as text; anything else as it is."""
+    return value.isoformat() if isinstance(value, date) else value
 
 
 @asynccontextmanager

@@ -26,9 +26,9 @@ class Provenance(LibraryAnswer):
     session_id: str = ""
 
 
-class Version(LibraryAnswer):
+class MemoryVersion(LibraryAnswer):
     """One of the versions of what a memory says. `truth` is "current", "superseded" or "retracted"; it is true from
-    `valid_from` until `valid_until`, each None while unknown."""
+    `valid_from` until `valid_until`, which is exclusive, each None while unknown."""
 
     id: str
     text: str
@@ -41,17 +41,28 @@ class StoreResult(LibraryAnswer):
     """`status` is "stored", or "reinforced" if an earlier memory says the same: then `id` is that memory, `reinforced`
     its text, and the text that was given is not kept."""
 
-    id: str
-    status: str
+    id: str = ""
+    status: str = ""
+    refused: str = ""
+    """Of `store_scenes`: why this scene was not stored; then all else is empty."""
     reinforced: str = ""
+    not_kept: str = ""
+    """The text that was given, where an earlier memory is reinforced."""
     repeated: bool = False
     """The idempotency key was used before for the same text; nothing was stored again."""
     resembles: str = ""
     """Id of a memory that says nearly the same and is kept apart."""
-    superseded: Version | None = None
+    superseded: MemoryVersion | None = None
     """The memory that is not true any more."""
     redacted: Mapping[str, int] = Field(default_factory=dict)
     """Kind of secret → how many were taken out of the text."""
+    notice: str = ""
+
+
+class StoredScenes(LibraryAnswer):
+    """`scenes`: one each, in the order in which they were given."""
+
+    scenes: tuple[StoreResult, ...]
     notice: str = ""
 
 
@@ -115,7 +126,7 @@ class MemoryRecord(LibraryAnswer):
     provenance: Provenance = Provenance()
     history: tuple[Revision, ...] = ()
     """What it said before it was corrected, oldest first; by id or cluster only."""
-    versions: tuple[Version, ...] = ()
+    versions: tuple[MemoryVersion, ...] = ()
     """What was true before and after it, the current one last; by id or cluster only."""
 
 
@@ -160,6 +171,7 @@ class SearchPage(LibraryAnswer):
 
     hits: tuple[SearchHit, ...]
     next_cursor: str = ""
+    notice: str = ""
 
 
 class MemoryPage(LibraryAnswer):
@@ -191,9 +203,9 @@ class UpdateResult(LibraryAnswer):
 
     id: str
     changed: tuple[str, ...]
-    superseded: Version | None = None
+    superseded: MemoryVersion | None = None
     """With `when`: what was true until then; `id` is that of the new version."""
-    versions: tuple[Version, ...] = ()
+    versions: tuple[MemoryVersion, ...] = ()
     """After a retraction or an undo: the memories that it has changed, as they are."""
     redacted: Mapping[str, int] = Field(default_factory=dict)
     notice: str = ""
