@@ -204,7 +204,7 @@ def test_a_text_too_long_becomes_several_messages() -> None:
     assert [(part["key"], part["text"].strip()) for part in parts] == [
         ("k", "ab ab ab"), ("k#1", "ab ab"), ("k#2", "end"), ("k2", "yes"),
     ]  # fmt: skip
-    assert {part["at"] for part in parts[:3]} == {"2026"}
+    assert {part["when"] for part in parts[:3]} == {"2026"}
 
 
 def test_a_call_is_no_longer_than_the_host_takes() -> None:
@@ -225,7 +225,7 @@ def test_what_is_too_long_for_a_message_is_sent_as_several() -> None:
     )
     assert kept(host, request, limit=8) == ["one two ", "three"]
     assert [message["key"] for message in host.kept] == ["k", "k#1"]
-    assert host.kept[1]["at"] == "2026"
+    assert host.kept[1]["when"] == "2026"
 
 
 def test_what_is_no_message_is_left_to_the_tool_to_refuse() -> None:
