@@ -4,11 +4,12 @@ from __future__ import annotations
 
 import hashlib
 import json
-import re
 from collections.abc import Sequence
 from dataclasses import dataclass
-from datetime import UTC, datetime
+from datetime import datetime
 from typing import TYPE_CHECKING, Any, Literal, NewType, TypeAlias, get_args
+
+from madeleine.memory.text.dates import ToldPeriod, told_period
 
 if TYPE_CHECKING:  # the command line reads these values, and numpy takes longer to import than all the rest
     import numpy as np
@@ -31,6 +32,8 @@ Category = Literal["working", "episodic", "semantic", "procedural", "social"]
 CATEGORIES: tuple[Category, ...] = get_args(Category)
 Status = Literal["active", "dying", "dead"]
 LIVING: tuple[Status, ...] = ("active", "dying")
+Truth = Literal["current", "superseded", "retracted"]
+"""Superseded: it was true until another memory took its place. Retracted: it was wrong (ruling 14)."""
 
 Emotion = Literal[
     "admiration", "amusement", "anger", "annoyance", "approval", "caring", "confusion",
@@ -103,6 +106,10 @@ class Provenance:
     session_id: str = ""
 
 
+MAX_BEFORE_CHARS = 200
+"""Of the text that a memory superseded, enough to tell what has changed."""
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Memory:
     """One record of a being's memory (spec P2).
@@ -113,6 +120,10 @@ class Memory:
     summarised is `compressed`, and `compressed_into` names the summary, which is a `compression_source` (spec L3).
     `turn` counts the memories of its session that were stored before it. `resembles` names the nearest older memory
     that says much the same and yet was not taken for the same (spec T6).
+
+    What it says holds from `valid_from`, or from `happened_at` where that is None, until `valid_until`, which is
+    exclusive; None while no end is known. A superseded memory names its successor in `superseded_by`, and only such a
+    one does. `before`: the beginning of the text that it superseded, at most `MAX_BEFORE_CHARS`, derived by the ledger.
     """
 
     id: MemoryId
@@ -144,6 +155,12 @@ class Memory:
     last_accessed: datetime | None = None
     turn: int = 0
     resembles: MemoryId | None = None
+    truth: Truth = "current"
+    valid_from: datetime | None = None
+    valid_until: datetime | None = None
+    superseded_by: MemoryId | None = None
+    retraction_reason: str = ""
+    before: str = ""
 
     @property
     def embedded_text(self) -> str:
@@ -207,10 +224,11 @@ class Note:
 
 
 def when_date(item: TimelineEntry) -> str:
-    """The date of a timeline entry: the day alone where it is an ISO date or time, else as written."""
+    """The date of a timeline entry as it was told, without the time of day: a day, a month, a year, an interval. What
+    is no date, in a store from before dates were checked, as written."""
     text = item if isinstance(item, str) else item.date
-    moment = parse_iso_moment(text)
-    return moment.date().isoformat() if moment else text
+    period = told_period(text)
+    return period.text if period else text
 
 
 def embedded_text(scene: Scene, feeling: str) -> str:
@@ -236,24 +254,22 @@ def content_hash(text: str) -> ContentHash:
     return ContentHash(hashlib.sha256(text.encode()).hexdigest())
 
 
-_ISO_DATE = re.compile(r"\d{4}-\d{2}-\d{2}")
-
-
 def parse_iso_moment(text: str) -> datetime | None:
-    """An ISO date or time as an aware moment (UTC where it names no zone), or None where it is neither."""
-    if not _ISO_DATE.match(text):
-        return None
-    try:
-        moment = datetime.fromisoformat(text)
-        return moment.replace(tzinfo=UTC) if moment.tzinfo is None else moment.astimezone(UTC)
-    except (ValueError, OverflowError):  # overflow: in UTC it would be before the year 1 or after 9999
-        return None
+    """The start of an ISO date (`told_period`), aware, in UTC; None where the text is none."""
+    period = told_period(text)
+    return period.start if period else None
+
+
+def scene_period(when: Sequence[TimelineEntry]) -> ToldPeriod | None:
+    """The first entry that can be read as a date."""
+    periods = (told_period(item if isinstance(item, str) else item.date) for item in when)
+    return next((period for period in periods if period), None)
 
 
 def happened_at(when: Sequence[TimelineEntry], default: datetime) -> datetime:
-    """The first entry that can be read as a date, else `default`."""
-    moments = (parse_iso_moment(item if isinstance(item, str) else item.date) for item in when)
-    return next((moment for moment in moments if moment), default)
+    """The start of the first entry that can be read as a date, else `default`."""
+    period = scene_period(when)
+    return period.start if period else default
 
 
 def timeline_to_json(when: Sequence[TimelineEntry]) -> list[Any]:

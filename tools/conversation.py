@@ -11,6 +11,7 @@ from madeleine.memory.chat import ChatRole, NewMessage
 from madeleine.memory.errors import InvalidInput
 from madeleine.memory.ingest.ingest import Chunk, IngestOutcome, IngestRequest
 from madeleine.memory.model import Category, parse_iso_moment
+from madeleine.memory.text.dates import told_period
 from madeleine.memory.watch.extraction import Extracted
 from madeleine.memory.watch.observe import AgentExtractedMemory, Observation
 from madeleine.tools.arguments import (
@@ -23,7 +24,7 @@ from madeleine.tools.arguments import (
     printable,
     unique,
 )
-from madeleine.tools.replies import fields_of, missing_vector_notice, nonempty
+from madeleine.tools.replies import fields_of, missing_vector_notice, nonempty, notice
 from madeleine.tools.tool import Call, answer_schema, tool
 
 MAX_MESSAGES = 100
@@ -35,6 +36,7 @@ CHUNKS_FORGOTTEN = (
     "This key was used before, and part of that text has been forgotten since. Nothing was stored now. To store a "
     "different text, or this one again, use another key."
 )
+UNREADABLE_DATE = "when is no ISO date: it is kept as written, and the memories are dated to the time of storing."
 
 
 class ObservedMessage(ToolArguments):
@@ -135,17 +137,23 @@ async def ingest(call: Call, arguments: IngestArguments) -> dict[str, Any]:
     text = arguments.to_value(IngestRequest, key=key, actors=unique(arguments.actors))
     ingested = await call.use.ingest(call.scope, text)
     counts = Counter(chunk.status for chunk in ingested.chunks)
-    return {
-        "stored": counts["stored"],
-        "reinforced": counts["reinforced"],
-        "dropped": counts["dropped"],
-        "chunks": [chunk_as_json(chunk, ingested) for chunk in ingested.chunks],
-    } | nonempty(
-        repeated=(ingested.repeated and arguments.key != "") or None,
-        redacted=dict(ingested.redacted),
-        forgotten=counts["forgotten"] or None,
-        notice=missing_vector_notice("Stored", ingested.unembedded)
-        or (CHUNKS_FORGOTTEN if counts["forgotten"] else ""),
+    return (
+        {
+            "stored": counts["stored"],
+            "reinforced": counts["reinforced"],
+            "dropped": counts["dropped"],
+            "chunks": [chunk_as_json(chunk, ingested) for chunk in ingested.chunks],
+        }
+        | nonempty(
+            repeated=(ingested.repeated and arguments.key != "") or None,
+            redacted=dict(ingested.redacted),
+            forgotten=counts["forgotten"] or None,
+        )
+        | notice(
+            missing_vector_notice("Stored", ingested.unembedded),
+            CHUNKS_FORGOTTEN if counts["forgotten"] else "",
+            UNREADABLE_DATE if arguments.when and told_period(arguments.when) is None else "",
+        )
     )
 
 

@@ -4,20 +4,20 @@ from __future__ import annotations
 
 import unicodedata
 from dataclasses import asdict, replace
-from datetime import datetime, timedelta
 from typing import Annotated, Any, Literal
 
 from pydantic import Field
 
 from madeleine.memory.errors import InvalidInput
 from madeleine.memory.keyword_search import KeywordQuery, SearchSource
-from madeleine.memory.model import Category, ClusterId, MemoryId, parse_iso_moment
+from madeleine.memory.model import Category, ClusterId, MemoryId
 from madeleine.memory.recall.recall import RecallResult
 from madeleine.memory.recall.search import BrowsedMemories, SearchPage, split_search_terms
 from madeleine.memory.recall.selection import RecallQuery
 from madeleine.memory.rules.prompting import LIST_FORMAT, MEMORY_BLOCK_FORMAT, RandomSource, make_fragments_format
 from madeleine.memory.rules.ranking.profiles import RankingProfile
 from madeleine.tools.arguments import EmotionLabels, LongText, ShortText, ToolArguments, unique
+from madeleine.tools.dates import period_argument
 from madeleine.tools.replies import hit_json, meaning_notice, memory_json, nonempty, notice, recalled_json, source_json
 from madeleine.tools.tool import Call, Tool, answer_schema, tool
 
@@ -124,7 +124,7 @@ class SearchArguments(ToolArguments):
     ] = "or"
     themes: Annotated[list[ShortText], Field(max_length=20, description="All of these.")] = []
     categories: Annotated[list[Category], Field(max_length=5)] = []
-    since: Annotated[ShortText, Field(description="ISO date or time.")] = ""
+    since: Annotated[ShortText, Field(description="ISO date, time, month or year.")] = ""
     until: Annotated[ShortText, Field(description="Inclusive.")] = ""
     sources: Annotated[list[SearchSource], Field(min_length=1, max_length=4)] = ["memories", "diary", "chat", "notes"]
     include_dead: Annotated[bool, Field(description="Faded ones too; being found helps revive them.")] = True
@@ -142,13 +142,14 @@ async def search_memory(call: Call, arguments: SearchArguments) -> dict[str, Any
 
 
 async def _search(call: Call, arguments: SearchArguments) -> SearchPage:
+    since, until = period_argument("since", arguments.since), period_argument("until", arguments.until)
     query = arguments.to_value(
         KeywordQuery,
         terms=(),
         mode="or",
         themes=tuple(unicodedata.normalize("NFKC", theme).casefold() for theme in arguments.themes),
-        since=_parse_date("since", arguments.since),
-        until=_parse_date("until", arguments.until),
+        since=since.start if since else None,
+        until=until.end if until else None,
         sources=unique(arguments.sources),
     )
     if arguments.mode == "tags":
@@ -161,14 +162,3 @@ async def _search(call: Call, arguments: SearchArguments) -> SearchPage:
             f"query: has {len(terms)} words, at most {MAX_SEARCH_WORDS} are searched. Keep the specific ones."
         )
     return await call.use.search(call.scope, replace(query, terms=terms, mode=arguments.mode), cursor=arguments.cursor)
-
-
-def _parse_date(argument: Literal["since", "until"], text: str) -> datetime | None:
-    """None for "". A bare date as `until` includes the whole day."""
-    if not text:
-        return None
-    at = parse_iso_moment(text)
-    if at is None:
-        raise InvalidInput(f"{argument}: {text[:40]!r} is not a date; write it like 2026-03-01 or 2026-03-01T18:30.")
-    whole_day = argument == "until" and len(text) == len("2026-01-31")
-    return at + timedelta(days=1, microseconds=-1) if whole_day else at

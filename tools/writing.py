@@ -8,13 +8,14 @@ from pydantic import Field
 
 from madeleine.memory.errors import InvalidInput
 from madeleine.memory.ingest.store import NewScene
-from madeleine.memory.model import Category, DatedAction, MemoryChanges, MemoryId, Scene
+from madeleine.memory.model import Category, MemoryChanges, MemoryId, Scene
 from madeleine.memory.recall.selection import (
     MISSING_NON_INFERABLE_THEME_ADVICE,
     NON_INFERABLE_THEME,
     has_non_inferable_theme,
 )
 from madeleine.tools.arguments import EmotionLabels, LineText, LongText, ShortText, ToolArguments, ZeroToOne, unique
+from madeleine.tools.dates import timeline_argument
 from madeleine.tools.replies import missing_vector_notice, nonempty, notice
 from madeleine.tools.tool import Call, answer_schema, tool
 
@@ -33,7 +34,7 @@ class StoreArguments(ToolArguments):
     text: Annotated[LongText, Field(description="What happened, in sentences that make sense alone.")]
     when: Annotated[
         ShortText | Annotated[list[ShortText | DatedActionArguments], Field(min_length=1, max_length=50)] | None,
-        Field(description="Date (YYYY-MM-DD or ISO time), or a timeline."),
+        Field(description="ISO date, time, month (2026-03) or year; or a timeline."),
     ] = None
     actors: Annotated[list[ShortText], Field(max_length=50, description="Participants, the speaker first.")] = []
     setting: LineText = ""
@@ -78,14 +79,13 @@ async def store(call: Call, arguments: StoreArguments) -> dict[str, Any]:
 
 def new_scene_from_arguments(arguments: StoreArguments, *, request_key: str = "") -> NewScene:
     """`request_key` replaces a key that the caller did not give."""
-    timeline = [arguments.when] if isinstance(arguments.when, str) else arguments.when or []
     return arguments.to_value(
         NewScene,
         scene=arguments.to_value(
             Scene,
             action=arguments.text.strip(),
             actors=unique(arguments.actors),
-            when=tuple(item if isinstance(item, str) else DatedAction(item.date, item.action) for item in timeline),
+            when=timeline_argument("when", arguments.when or ()),
         ),
         emotions=unique(arguments.emotions),
         themes=unique(arguments.themes),

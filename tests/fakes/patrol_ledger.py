@@ -39,6 +39,7 @@ from madeleine.memory.patrol_records import (
     UnsummarisedSession,
 )
 from madeleine.memory.rules.dynamics.importance import status_after_flagging
+from madeleine.memory.rules.dynamics.truth import after_supersession
 from madeleine.patrol.ports import PatrolReads
 from madeleine.patrol.unit_of_work import state_of_memory
 from tests.doubles import ADA, NOW
@@ -195,6 +196,9 @@ class FakePatrolTransaction:
             memories[memory.id] = replace(memories[memory.id], scene=memory.scene)
         for source, summary in changes.compressed.items():
             memories[source] = replace(memories[source], compressed=summary is not None, compressed_into=summary)
+        for act in changes.superseded:
+            after = after_supersession(memories[act.old], memories[act.new], act.since)
+            memories |= {one.id: one for one in after}
         self._mark([one.id for one in self._own() if _in_index(one) != _in_index(before.get(one.id))])
         if changes.diary:
             state.diary[changes.diary.date] = changes.diary
@@ -208,7 +212,7 @@ class FakePatrolTransaction:
 
 def _in_index(memory: Memory | None) -> tuple[object, ...]:
     """What of it a patrol changes in the index."""
-    return (memory.status, memory.cluster_id, memory.scene.when, memory.compressed) if memory else ()
+    return (memory.status, memory.cluster_id, memory.scene.when, memory.compressed, memory.truth) if memory else ()
 
 
 def _of_a_session(memory: Memory) -> bool:

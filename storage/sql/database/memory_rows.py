@@ -13,6 +13,7 @@ from typing import Any
 from sqlalchemy import ColumnElement, bindparam, case, func, select
 
 from madeleine.memory.model import (
+    MAX_BEFORE_CHARS,
     DatedAction,
     EmotionVector,
     Memory,
@@ -66,12 +67,23 @@ def _to_emotion(stored: str) -> EmotionVector:
     return EmotionVector(*json.loads(stored))
 
 
+_superseded = memories.alias("superseded")
+_BEFORE = (
+    select(func.substr(_superseded.c.action, 1, MAX_BEFORE_CHARS))
+    .where(_superseded.c.being_id == _m.being_id, _superseded.c.superseded_by == _m.id)
+    .order_by(_superseded.c.valid_until.desc())
+    .limit(1)
+    .correlate(memories)
+    .scalar_subquery()
+)
+"""Looked up only for a memory that has superseded another."""
 _SCENE = RowMap(Scene, memories, when=memories.c.when_, decoders={"actors": decode_shared_list, "when": decode_when})
 _PROVENANCE = RowMap(Provenance, memories)
 _MEMORY = RowMap(
     Memory,
     memories,
     session_count=CYCLES_SINCE_REACTIVATION,
+    before=func.coalesce(case((_m.valid_from.is_not(None), _BEFORE)), ""),
     decoders={"themes": decode_shared_list, "emotions": decode_shared_list, "emotion": _to_emotion},
 )
 MEMORY_COLUMNS = (*_SCENE.columns, *_PROVENANCE.columns, *_MEMORY.columns)

@@ -24,12 +24,14 @@ from madeleine.memory.ingest.ports import IdempotencyKeyOutcome, Reinforcement, 
 from madeleine.memory.model import ContentHash, Memory, MemoryChanges, MemoryId, ModelName, Scope, Vector
 from madeleine.memory.profile import ProfileEntry
 from madeleine.memory.rules.dynamics.revision import changes_that_differ, memory_after_changes, revision_with_old_values
+from madeleine.memory.rules.dynamics.truth import TruthActOutcome
 from madeleine.memory.text.normalization import fold_text
 from madeleine.storage.sql.administration import read_setting, record_audit, record_audit_by_tool, write_setting_once
 from madeleine.storage.sql.database import dialect, tables
 from madeleine.storage.sql.database.engine import Reads, Transaction
 from madeleine.storage.sql.database.mapping import RowMap, own_row_binds, pair, scalar, to_micros, update_own_row
 from madeleine.storage.sql.database.memory_rows import cycle_of_being, fold_themes, row_from_memory
+from madeleine.storage.sql.memories import truth
 from madeleine.storage.sql.memories.clusters import recompute_cluster_vectors
 from madeleine.storage.sql.memories.index_source import cache_vectors, delete_orphaned_vectors, mark_memories_for_index
 from madeleine.storage.sql.memories.reading import MemoryReadRepository, memories_by_ids
@@ -42,7 +44,12 @@ _BEING = bindparam("being", type_=_m.being_id.type)
 
 _SELECT_IDS_BY_HASH = (
     select(_m.id)
-    .where(_m.content_hash == bindparam("hash"), dialect.unindexed(_m.being_id) == _BEING, _m.status != "dead")
+    .where(
+        _m.content_hash == bindparam("hash"),
+        dialect.unindexed(_m.being_id) == _BEING,
+        _m.status != "dead",
+        _m.truth == "current",
+    )
     .order_by(_m.seq)
     .limit(5)
 )
@@ -212,7 +219,7 @@ def _keyed_digest(secret: str, key: str) -> str:
 
 
 class MemoryRepository(MemoryReadRepository):
-    """`StoreScenesLedger`, `RememberLedger`, `UpdateMemoryLedger` and `IngestLedger`."""
+    """`StoreScenesLedger`, `RememberLedger`, `UpdateMemoryLedger`, `TruthLedger` and `IngestLedger`."""
 
     async def key_outcomes(self, scope: Scope, keys: Sequence[str]) -> dict[str, IdempotencyKeyOutcome]:
         return await key_outcomes(self._database, scope, keys)
@@ -227,13 +234,22 @@ class MemoryRepository(MemoryReadRepository):
         binds = {"being": scope.being_id, "sessions": dialect.as_json(named)}
         return dict.fromkeys(named, 0) | dict(await self._database.rows(_SELECT_NEXT_TURNS, pair, **binds))
 
-    async def commit(self, scope: Scope, batch: StoreBatch) -> None:
+    async def commit(self, scope: Scope, batch: StoreBatch) -> list[Memory]:
         async with self._database.transaction(grows=True) as transaction:
             # Vectors first: a write begins the transaction by itself, a read with a statement of its own.
             await cache_vectors(transaction, batch.model, batch.vectors)
             await _refuse_taken_keys(transaction, scope, batch)
             await insert_memories(transaction, scope, batch.new)
             await _reinforce_memories(transaction, scope, batch.reinforcements)
+            return await truth.supersede(transaction, scope, batch.supersessions) if batch.supersessions else []
+
+    async def retract(self, scope: Scope, memory_id: MemoryId, reason: str, *, at: datetime) -> TruthActOutcome | None:
+        async with self._database.transaction() as transaction:
+            return await truth.retract(transaction, scope, memory_id, reason, at=at, tool="update_memory")
+
+    async def undo_last_act(self, scope: Scope, memory_id: MemoryId, *, at: datetime) -> TruthActOutcome | None:
+        async with self._database.transaction() as transaction:
+            return await truth.undo_last_act(transaction, scope, memory_id, at=at, tool="update_memory")
 
     async def link_messages(self, scope: Scope, sources: Mapping[MemoryId, Sequence[MessageId]]) -> None:
         links = [(memory, message) for memory, ids in sources.items() for message in ids]

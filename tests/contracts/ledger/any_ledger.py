@@ -13,6 +13,7 @@ from madeleine.memory.ingest.ports import (
     NoteLedger,
     ScrubLedger,
     StoreScenesLedger,
+    TruthLedger,
     UpdateMemoryLedger,
 )
 from madeleine.memory.recall.ports import (
@@ -29,7 +30,7 @@ from madeleine.server.background.loops import RecentActivityReader
 from madeleine.storage.sql.administration import AuditRepository
 
 
-class MemoryPorts(StoreScenesLedger, RememberLedger, UpdateMemoryLedger, Protocol): ...
+class MemoryPorts(StoreScenesLedger, RememberLedger, UpdateMemoryLedger, TruthLedger, Protocol): ...
 
 
 class AllMemoryPorts(MemoryPorts, IngestLedger, Protocol): ...
