@@ -62,7 +62,7 @@ async def store_language(memory: OpenMemory, scope: Scope, language: str) -> dic
 
 async def ask(memory: OpenMemory, scope: Scope, text: str) -> Answer:
     result = await memory.use.recall(scope, RecallQuery(text=text))
-    near = tuple(found.id for found, _ in getattr(result, "near", ()))
+    near = tuple(found.id for found in result.near)
     best = max((score for _, score in result.memories), default=0.0)
     return Answer(tuple(found.id for found, _ in result.memories), near, best)
 

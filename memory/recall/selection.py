@@ -34,13 +34,15 @@ class RecallQuery:
 @dataclass(frozen=True, slots=True)
 class RankedCandidates:
     """The matches of a query before any limit. `scores`: best first, in [0, 1]. `tokens`: of all text that a recall may
-    return of each. `notices`: what failed, in sentences. `meaning_off`: why only words were compared, or ""."""
+    return of each. `notices`: what failed, in sentences. `meaning_off`: why only words were compared, or "". `near`:
+    where nothing matched, what holds the rest of a query with unknown words."""
 
     scores: Mapping[MemoryId, float]
     tokens: Mapping[MemoryId, int]
     pool: CandidatePool
     meaning_off: str = ""
     notices: tuple[str, ...] = ()
+    near: tuple[MemoryId, ...] = ()
 
     @property
     def ids(self) -> tuple[MemoryId, ...]:
