@@ -5,7 +5,7 @@ from __future__ import annotations
 import hashlib
 import json
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from datetime import datetime
 from typing import TYPE_CHECKING, Any, Literal, NewType, TypeAlias, get_args
 
@@ -24,6 +24,8 @@ RunId = NewType("RunId", str)
 ContentHash = NewType("ContentHash", str)
 """SHA-256, in hex, of the text that is embedded."""
 ModelName = NewType("ModelName", str)
+
+UUID_CHARS, SHORT_ID_CHARS = 36, 8
 
 Vector: TypeAlias = "NDArray[np.float32]"
 """float32, (dim,), unit length."""
@@ -119,7 +121,9 @@ class Memory:
     as one, else `created_at`. `absorbed_into` names the survivor of a consolidation. A memory of a session that was
     summarised is `compressed`, and `compressed_into` names the summary, which is a `compression_source` (spec L3).
     `turn` counts the memories of its session that were stored before it. `resembles` names the nearest older memory
-    that says much the same and yet was not taken for the same (spec T6).
+    that says much the same and yet was not taken for the same (spec T6). `number` counts the being's memories from
+    1 and is never used again; 0 until the memory is stored (ruling 23). `corrected_at`: when its text was last changed.
+    Both come from the ledger and are not compared.
 
     What it says holds from `valid_from`, or from `happened_at` where that is None, until `valid_until`, which is
     exclusive; None while no end is known. A superseded memory names its successor in `superseded_by`, and only such a
@@ -161,6 +165,12 @@ class Memory:
     superseded_by: MemoryId | None = None
     retraction_reason: str = ""
     before: str = ""
+    number: int = field(default=0, compare=False)
+    corrected_at: datetime | None = field(default=None, compare=False)
+
+    @property
+    def short_id(self) -> str:
+        return short_memory_id(self.number) if self.number else self.id
 
     @property
     def embedded_text(self) -> str:
@@ -223,12 +233,27 @@ class Note:
     memory_id: MemoryId | None = None
 
 
+def short_memory_id(number: int) -> str:
+    """The id of a memory as answers show it (ruling 23)."""
+    return f"m{number}"
+
+
+def short_id_of(id_: str) -> str:
+    """The first signs of a UUID, as answers show ids of anything but a memory; any other id as it is (ruling 23)."""
+    return id_[:SHORT_ID_CHARS] if len(id_) == UUID_CHARS else id_
+
+
 def when_date(item: TimelineEntry) -> str:
     """The date of a timeline entry as it was told, without the time of day: a day, a month, a year, an interval. What
     is no date, in a store from before dates were checked, as written."""
     text = item if isinstance(item, str) else item.date
     period = told_period(text)
     return period.text if period else text
+
+
+def memory_date(memory: Memory) -> str:
+    """The scene's date as told, else the day it was stored."""
+    return when_date(memory.scene.when[0]) if memory.scene.when else memory.happened_at.date().isoformat()
 
 
 def embedded_text(scene: Scene, feeling: str) -> str:
@@ -242,12 +267,29 @@ def embedded_text(scene: Scene, feeling: str) -> str:
     return " ".join(part for part in (*(plain or dated), scene.action, feeling) if part)
 
 
-def scene_to_text(scene: Scene, feeling: str) -> str:
-    """One readable line, `date — setting — action — "first line" — (feeling)`; empty parts are left out (spec P4)."""
+def scene_to_text(scene: Scene, feeling: str, *, dated: bool = True) -> str:
+    """One readable line, `date — setting — action — "first line" — (feeling)`; empty parts are left out (spec P4).
+    Undated for an answer that states the date by itself."""
     first_line = f'"{scene.dialogue[0]}"' if scene.dialogue else ""
-    date_ = when_date(scene.when[0]) if scene.when else ""
+    date_ = when_date(scene.when[0]) if scene.when and dated else ""
     parts = (date_, scene.setting, scene.action, first_line, f"({feeling})" if feeling else "")
     return " — ".join(part for part in parts if part)
+
+
+def further_scene_texts(scene: Scene) -> tuple[str, ...]:
+    """The parts of a scene that `scene_to_text` leaves out."""
+    dated = (f"{when_date(item)}: {item.action}" for item in scene.when if isinstance(item, DatedAction))
+    return (*scene.actors, *scene.dialogue[1:], *scene.sensory, *dated)
+
+
+def searched_texts(memory: Memory) -> tuple[str, ...]:
+    """The texts of a memory that keyword search looks into (spec P11). Its themes are compared as wholes."""
+    scene = memory.scene
+    timeline = timeline_as_search_text(scene.when)
+    return (
+        scene.action, memory.feeling, timeline, scene.setting, *scene.actors, *scene.dialogue, *scene.sensory,
+        memory.lesson,
+    )  # fmt: skip
 
 
 def content_hash(text: str) -> ContentHash:

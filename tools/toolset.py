@@ -11,12 +11,12 @@ import mcp_types as types
 
 from madeleine.memory.errors import InvalidInput, MadeleineError
 from madeleine.memory.rules.prompting import RandomSource
-from madeleine.tools.arguments import printable, tool_input_schema, validate_tool_arguments
+from madeleine.tools.arguments import printable, tool_input_schema, unique, validate_tool_arguments
 from madeleine.tools.context import context
 from madeleine.tools.conversation import ingest, observe
 from madeleine.tools.profile import profile
 from madeleine.tools.reading import recall_memory, recall_tool, search_memory
-from madeleine.tools.replies import tool_result_of_content, tool_result_of_crash, tool_result_of_error
+from madeleine.tools.replies import notice, tool_result_of_content, tool_result_of_crash, tool_result_of_error
 from madeleine.tools.run_patrol import run_patrol
 from madeleine.tools.tool import Call, RunTool, Tool
 from madeleine.tools.writing import forget, store, update_memory
@@ -56,17 +56,19 @@ class Toolset:
 
     def counts_recalls(self, name: str) -> bool:
         """Whether memories that this tool recalls are counted."""
-        return name in self._tools and not self._tools[name].read_only
+        return name in self._tools and self._tools[name].counts_recalls
 
     async def call(self, name: str, arguments: Mapping[str, Any], call: Call) -> types.CallToolResult:
         """Expected errors become answers that say what to do; others are logged. Cancellation passes."""
         tool = self._tools[name]
         try:
-            content = await tool.run(
-                call, validate_tool_arguments(tool.arguments, arguments, max_text_chars=self.max_text_chars)
+            notices: list[str] = []
+            given = validate_tool_arguments(
+                tool.arguments, arguments, max_text_chars=self.max_text_chars, notices=notices
             )
-            if tool.audited:
-                call.audit_recall(name, ids_in_answer(content))
+            content = await tool.run(call, given)
+            if notices:
+                content |= notice(content.get("notice", ""), *unique(notices))
             return tool_result_of_content(content)
         except MadeleineError as error:
             return tool_result_of_error(error)
@@ -114,7 +116,9 @@ def _require_known(kind: str, names: Iterable[str], known: Iterable[str]) -> Non
 def read_only_tools(tools: Iterable[Tool]) -> list[Tool]:
     """Tools that change nothing, and those that only count recalls, without counting."""
     return [
-        replace(tool, read_only=True, idempotent=True, run=partial(_run_without_counting, tool.run))
+        replace(
+            tool, read_only=True, idempotent=True, counts_recalls=False, run=partial(_run_without_counting, tool.run)
+        )
         for tool in tools
         if tool.read_only or tool.counts_recalls
     ]
@@ -122,12 +126,6 @@ def read_only_tools(tools: Iterable[Tool]) -> list[Tool]:
 
 async def _run_without_counting(run: RunTool, call: Call, arguments: Any) -> dict[str, Any]:
     return await run(replace(call, scope=replace(call.scope, count_activations=False)), arguments)
-
-
-def ids_in_answer(content: Mapping[str, Any]) -> list[str]:
-    """The ids in the lists of an answer, for the audit (spec O4)."""
-    items = (item for value in content.values() if isinstance(value, list) for item in value)
-    return [str(item["id"]) for item in items if isinstance(item, dict) and "id" in item]
 
 
 def listed_tool(tool: Tool, max_text_chars: int) -> types.Tool:
@@ -138,7 +136,7 @@ def listed_tool(tool: Tool, max_text_chars: int) -> types.Tool:
         input_schema=tool_input_schema(tool.arguments, max_text_chars=max_text_chars),
         output_schema=dict(tool.answers),
         annotations=types.ToolAnnotations(
-            read_only_hint=tool.read_only,
+            read_only_hint=tool.read_only or tool.counts_recalls,
             destructive_hint=tool.destructive,
             idempotent_hint=tool.idempotent,
             open_world_hint=False,

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from datetime import datetime
 from typing import Any, Literal, Protocol
 
@@ -36,8 +36,19 @@ class StoreBatch:
     new: tuple[Memory, ...] = ()
     reinforcements: tuple[Reinforcement, ...] = ()
     supersessions: tuple[Supersession, ...] = ()
+    sources: Mapping[MemoryId, Sequence[MessageId]] = field(default_factory=dict)
+    """The messages that memories were drawn from, new ones or reinforced ones."""
     model: ModelName
     vectors: Mapping[ContentHash, Vector]
+
+
+@dataclass(frozen=True, slots=True)
+class CommittedBatch:
+    """`new`: the new memories with their numbers, which no memory of the being had before. `changed`: the memories that
+    the supersessions concern, new ones among them, as they are."""
+
+    new: Sequence[Memory]
+    changed: Sequence[Memory] = ()
 
 
 @dataclass(frozen=True, slots=True)
@@ -64,12 +75,12 @@ class StoreScenesLedger(MemoryAndKeyReader, VectorCache, Protocol):
     async def next_turns(self, scope: Scope, sessions: Sequence[str]) -> dict[str, int]:
         """The turn that the next memory of each session has."""
 
-    async def commit(self, scope: Scope, batch: StoreBatch) -> list[Memory]:
-        """Write memories, reinforcements, vectors and a pending index mark for each new memory, durably. Return the
-        memories that the supersessions concern, as they are.
+    async def commit(self, scope: Scope, batch: StoreBatch) -> CommittedBatch:
+        """Write memories, reinforcements, vectors and a pending index mark for each new memory, durably.
 
         A reinforcement adds 1 to `access_count`, sets `last_accessed`, raises `importance` to the greater,
-        pins if asked, and adds new themes. Raises `KeyConflict` if a key is taken, `NotCurrent` if a memory to
+        pins if asked, and adds new themes. Links memories to their sources. Raises `KeyConflict` if a key is taken,
+        `SourcesForgotten` if a source is gone, `NotCurrent` if a memory to
         supersede is not current, `InvalidInput` if there is none, `StorageFull`, `StorageError`.
         """
 

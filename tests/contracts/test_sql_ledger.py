@@ -5,6 +5,8 @@ import json
 import sqlite3
 from collections.abc import AsyncIterator
 from contextlib import AbstractAsyncContextManager, asynccontextmanager, closing
+from dataclasses import replace
+from datetime import UTC, datetime
 from pathlib import Path
 
 import pytest
@@ -15,6 +17,7 @@ from alembic.migration import MigrationContext
 from sqlalchemy import create_engine, select
 
 from madeleine.memory.errors import CannotUndo, InvalidInput, KeyConflict, StorageBusy, StorageError, StorageFull
+from madeleine.memory.ingest.ports import CommittedBatch
 from madeleine.memory.model import DatedAction, RunId, Scene, Status
 from madeleine.memory.patrol_records import PatrolChanges
 from madeleine.memory.recall.ports import Activation
@@ -34,6 +37,8 @@ from tests.contracts.ledger.ledger_values import (
     RUN,
     all_states,
     batch,
+    ids,
+    keyword_query,
     memory,
     note,
     stored_memory,
@@ -91,7 +96,7 @@ class TestSqlLedger(
         assert set(metadata.tables) == {
             "memories", "reinforcements", "revisions", "notes", "embeddings", "index_pending", "clusters",
             "patrol_runs", "forgotten", "settings", "audit", "tokens",
-            "beings", "patrol_changes", "patrol_offers", "diary", "cost_records",
+            "memory_numbers", "beings", "patrol_changes", "patrol_offers", "diary", "cost_records",
             "sessions", "messages", "message_memories", "forgotten_keys", "profile", "ingested",
             "truth_acts",
         }  # fmt: skip
@@ -191,6 +196,27 @@ class TestSqlLedger(
             found = await ledger.patrols.patrol_reads(ADA).states([old.id for old in olds])
             assert [one.content_hash for one in found] == [old.content_hash for old in olds]
 
+    async def test_an_older_store_is_searched_without_accents_and_its_odd_dates_still_show(self, path: Path) -> None:
+        """issue 12.3 and 12.6. A month was no date then, and what is none stays as it was written."""
+        scenes = [
+            Scene(action="Café", actors=("Zoë",), when=("2025-03",)),
+            Scene(action="Dentist", when=("tomorrow", DatedAction("Day7", "moved"))),
+        ]
+        olds = [memory(scene=scene, themes=("Thé",), created_at=MOMENT, happened_at=MOMENT) for scene in scenes]
+        _migrate_to("0007", path)
+        with closing(sqlite3.connect(path)) as connection, connection:
+            columns = [row[1] for row in connection.execute("PRAGMA table_info(memories)")][1:]
+            for old in olds:
+                row = row_from_memory(old) | {"since": 0, "folded": "café", "folded_themes": "\x1fthé\x1f"}
+                values = {name: row[name] for name in columns if name in row}
+                marks = ", ".join("?" * len(values))
+                connection.execute(f"INSERT INTO memories ({', '.join(values)}) VALUES ({marks})", [*values.values()])
+        async with open_ledger(path) as ledger:
+            march, tomorrow = await ledger.memories.memories(ADA, [old.id for old in olds])
+            assert march == replace(olds[0], happened_at=datetime(2025, 3, 1, tzinfo=UTC))
+            assert tomorrow == olds[1]
+            assert ids(await ledger.search.search(ADA, keyword_query("zoe", themes=("the",)))) == [march.id]
+
     async def test_a_store_of_a_newer_version_is_refused_and_left_alone(self, path: Path) -> None:
         async with open_ledger(path) as ledger:
             await ledger.memories.commit(ADA, batch(memory()))
@@ -223,7 +249,7 @@ class TestSqlLedger(
         async with open_ledger(path) as one, open_ledger(path) as other:
             stores = [ledger.memories.commit(ADA, batch(memory(key="k"))) for ledger in (one, other) * 4]
             ends = await asyncio.gather(*stores, return_exceptions=True)
-            assert sum(end == [] for end in ends) == 1
+            assert sum(isinstance(end, CommittedBatch) for end in ends) == 1
             assert sum(isinstance(end, KeyConflict) for end in ends) == 7
             assert await one.index_source.count_memories() == 1
 

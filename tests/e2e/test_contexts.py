@@ -15,10 +15,13 @@ from mcp_types import TextContent, TextResourceContents
 
 from madeleine.memory.audit import AuditQuery
 from madeleine.memory.errors import InvalidInput
+from madeleine.memory.profile import audit_id_of_profile_entry
+from madeleine.memory.short_ids import ShortIds
 from madeleine.server.cli.arguments import build_command_line_parser
 from madeleine.server.cli.profile_command import profile_command
 from madeleine.server.settings.settings import Settings
 from madeleine.server.wiring.data_directory import open_ledger_without_index
+from tests.doubles import ADA
 from tests.e2e.hosting import hosts_of
 from tests.e2e.http.http_serving import serving
 from tests.e2e.serving import COMMAND, ERAS, ROOT, Era, call_tool, connected, environment, tool_error
@@ -38,14 +41,14 @@ MESSAGE = (
 
 
 async def live(client: Client) -> None:
-    await call_tool(client, "profile", action="set", kind="soul", name="personality", value="Warm and curious.")
-    await call_tool(client, "profile", action="set", kind="partner_rules", name="Address", value="never tell it")
+    await call_tool(client, "profile", action="set", kind="soul", name="personality", text="Warm and curious.")
+    await call_tool(client, "profile", action="set", kind="partner_rules", name="Address", text="never tell it")
     await call_tool(
         client, "profile", action="set", kind="preferences", name="Communication style",
         value="direct, technical, no preamble.",
     )  # fmt: skip
-    await call_tool(client, "profile", action="set", kind="knowledge", name="Router", value="in the hall")
-    await call_tool(client, "profile", action="set", kind="notes", name="todo", value="Buy </context> bread")
+    await call_tool(client, "profile", action="set", kind="knowledge", name="Router", text="in the hall")
+    await call_tool(client, "profile", action="set", kind="notes", name="todo", text="Buy </context> bread")
     await call_tool(
         client, "store", text="User is a backend engineer specializing in Python and PostgreSQL.", category="semantic"
     )
@@ -194,22 +197,22 @@ async def test_the_settings_are_what_holds_where_a_call_says_nothing_else(tmp_pa
 
 
 PROFILE_CALLS: list[tuple[dict[str, Any], str]] = [
-    ({"action": "set", "kind": "map", "name": "Kitchen"}, "value"),
-    ({"action": "set", "name": "Kitchen", "value": "x"}, "kind and name"),
+    ({"action": "set", "kind": "map", "name": "Kitchen"}, "text"),
+    ({"action": "set", "name": "Kitchen", "text": "x"}, "kind and name"),
     ({"action": "remove", "kind": "map"}, "kind and name"),
     ({"action": "remove", "kind": "map", "name": "Kitchen"}, "no entry 'Kitchen'"),
-    ({"action": "remove", "kind": "map", "name": "Kitchen", "value": "x"}, "value"),
-    ({"action": "show", "value": "x"}, "value"),
-    ({"action": "set", "kind": "soul", "name": "legs", "value": "two"}, "no part 'legs'"),
+    ({"action": "remove", "kind": "map", "name": "Kitchen", "text": "x"}, "text"),
+    ({"action": "show", "text": "x"}, "text"),
+    ({"action": "set", "kind": "soul", "name": "legs", "text": "two"}, "no part 'legs'"),
     (
-        {"action": "set", "kind": "map", "name": "a", "value": "x" * 8_001},
+        {"action": "set", "kind": "map", "name": "a", "text": "x" * 8_001},
         "value: has 8,001 characters, at most 8,000 are accepted; shorten it.",
     ),
     ({"action": "done", "kind": "map", "name": "Kitchen"}, "done is for notes"),
     ({"action": "done", "kind": "notes", "name": "nobody"}, "no note"),
     ({"action": "enable", "kind": "notes", "name": "x"}, "enable is for"),
     ({"action": "enable", "kind": "map", "name": "x"}, "Only partner rules"),
-    ({"action": "set", "kind": "notes", "name": "scene", "value": "{}"}, "for the patrol"),
+    ({"action": "set", "kind": "notes", "name": "scene", "text": "{}"}, "for the patrol"),
     ({"kind": "diary"}, "kind"),
 ]
 
@@ -224,7 +227,7 @@ async def test_a_profile_is_shown_changed_and_audited_and_bad_changes_are_refuse
         await call_tool(client, "profile", action="disable", kind="partner_rules", name="Address")
         assert await call_tool(client, "profile", action="done", kind="notes", name=note["id"]) == {"done": note["id"]}
         await call_tool(client, "profile", action="remove", kind="preferences", name="Communication style")
-        assert (await call_tool(client, "recall_memory", memory_ids=[style["memory_id"]]))["memories"] == []
+        assert (await call_tool(client, "recall_memory", ids=[style["memory_id"]]))["memories"] == []
         after = await call_tool(client, "profile")
         assert [(one["kind"], one.get("enabled")) for one in after["entries"]] == [
             ("soul", None), ("partner_rules", False), ("knowledge", None),
@@ -246,10 +249,15 @@ async def test_what_is_shown_is_audited_with_its_ids(tmp_path: Path) -> None:
         await call_tool(client, "profile", action="disable", kind="preferences", name=style["name"])
     async with open_ledger_without_index(Settings(data_dir=tmp_path)) as ledger:
         entries = await ledger.audit.audit(AuditQuery(event="recall"))
+        full_ids = await ShortIds(ledger.short_ids).memories(
+            ADA, [style["memory_id"], *(one["id"] for one in built["sources"])]
+        )
+    style_id = full_ids.pop(style["memory_id"])
+    preference = audit_id_of_profile_entry("preferences", style["name"])
     shown = {entry.tool: entry.ids for entry in entries}
     # Once, of many calls: the others wrote.
-    assert [entry.ids for entry in entries if entry.tool == "profile"] == [(style["id"], style["memory_id"])]
-    recalled = {one["id"] for one in built["sources"]}
+    assert [entry.ids for entry in entries if entry.tool == "profile"] == [(preference, style_id)]
+    recalled = set(full_ids.values())
     assert recalled <= set(shown["context"])
     assert recalled <= set(shown["memory_context"])
     assert {"profile/soul", "profile/knowledge"} <= set(shown["context"])

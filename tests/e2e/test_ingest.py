@@ -34,7 +34,7 @@ async def test_a_text_is_ingested_recalled_and_known_the_second_time(lodger: Lod
             client, "ingest", text=f"{TRIP}\n\n{TEA}", session_id="diary", key="k", when="2026-05-02"
         )
         recalled = await call_tool(
-            client, "recall", query="Where did Maria forget the umbrella?", format="memories", limit=1
+            client, "recall", query="Where did Maria forget the umbrella?", format="memories", limit=1, details=True
         )
         other = await tool_error(client, "ingest", {"text": TEA, "key": "k"})
     assert (ingested["stored"], ingested["reinforced"], ingested["dropped"]) == (2, 0, 0)
@@ -54,7 +54,7 @@ async def test_a_text_is_ingested_recalled_and_known_the_second_time(lodger: Lod
 async def test_what_was_forgotten_is_called_so_and_the_answer_says_what_to_do(lodger: Lodger) -> None:
     async with lodger.connected() as client:
         [chunk] = (await call_tool(client, "ingest", text=TRIP, key="k"))["chunks"]
-        await call_tool(client, "forget", memory_ids=[chunk["id"]])
+        await call_tool(client, "forget", ids=[chunk["id"]])
         again = await call_tool(client, "ingest", text=TEA, key="k")
     assert (again["stored"], again["forgotten"], again["chunks"]) == (0, 1, [{"status": "forgotten"}])
     assert "use another key" in again["notice"]
@@ -81,7 +81,7 @@ async def test_store_says_what_a_memory_resembles_and_recall_memory_shows_it(lod
     async with lodger.connected() as client:
         first = await call_tool(client, "store", text="We paid 40 euros for the old boat")
         second = await call_tool(client, "store", text="We paid 45 euros for the old boat")
-        shown = await call_tool(client, "recall_memory", memory_ids=[second["id"]])
+        shown = await call_tool(client, "recall_memory", ids=[second["id"]])
     assert "resembles" not in first
     assert (second["status"], second["resembles"]) == ("stored", first["id"])
     assert shown["memories"][0]["resembles"] == first["id"]
@@ -100,7 +100,9 @@ async def test_the_command_ingests_files_once(tmp_path: Path) -> None:
         first = madeleine(data, "ingest", str(text), str(chat), "--session", "import")
         second = madeleine(data, "ingest", str(text), str(chat), "--session", "import", "--json")
         async with connected(data, words=COMMAND) as client:
-            recalled = await call_tool(client, "recall", query="Who sold the red bicycle?", format="memories", limit=1)
+            recalled = await call_tool(
+                client, "recall", query="Who sold the red bicycle?", format="memories", limit=1, details=True
+            )
     assert first.returncode == 0, first.stderr
     assert first.stdout.splitlines() == [f"{text}: 2 stored.", f"{chat}: 1 stored.", "  Lines without a text: 1."]
     assert "notes.md" in first.stderr

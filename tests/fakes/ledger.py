@@ -6,16 +6,16 @@ journal: tests of those use the real one.
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
 from datetime import datetime
 from typing import Any
 
-from madeleine.memory.chat import MessageId
 from madeleine.memory.errors import CannotUndo, InvalidInput, KeyConflict, StorageError
 from madeleine.memory.index import MemoryRankingState
-from madeleine.memory.ingest.ports import IdempotencyKeyOutcome, Reinforcement, StoreBatch
+from madeleine.memory.ingest.ports import CommittedBatch, IdempotencyKeyOutcome, Reinforcement, StoreBatch
 from madeleine.memory.model import (
+    Cluster,
     ClusterId,
     ContentHash,
     Memory,
@@ -28,7 +28,8 @@ from madeleine.memory.model import (
     Status,
     Vector,
 )
-from madeleine.memory.recall.ports import Activation, ClusterSummary, PreferenceQuery
+from madeleine.memory.patrol_records import PatrolRun
+from madeleine.memory.recall.ports import Activation, ClusterSummary
 from madeleine.memory.rules.dynamics.revision import changes_that_differ, memory_after_changes, revision_with_old_values
 from madeleine.memory.rules.dynamics.truth import (
     TRUTH_FIELDS,
@@ -37,6 +38,7 @@ from madeleine.memory.rules.dynamics.truth import (
     after_retraction,
     after_supersession,
 )
+from madeleine.memory.short_ids import IdKind
 from madeleine.memory.text.normalization import fold_text
 from madeleine.storage.sql.database.mapping import to_micros
 from tests.fakes.search import InMemorySearch
@@ -44,7 +46,7 @@ from tests.fakes.store import Store
 
 
 class InMemoryMemories:
-    """`StoreScenesLedger`, `RememberLedger`, `UpdateMemoryLedger`, `TruthLedger`, `RecallLedger`, `BrowseLedger`."""
+    """`StoreScenesLedger`, `UpdateMemoryLedger`, `TruthLedger`, `RecallLedger`, `BrowseLedger`."""
 
     def __init__(self, store: Store) -> None:
         self._store = store
@@ -87,7 +89,7 @@ class InMemoryMemories:
             if session
         }
 
-    async def commit(self, scope: Scope, batch: StoreBatch) -> list[Memory]:
+    async def commit(self, scope: Scope, batch: StoreBatch) -> CommittedBatch:
         memories = dict(self._store.memories)
         given = [*(one.key for one in batch.new), *(one.key for one in batch.reinforcements)]
         keys = [key for key in given if key is not None]
@@ -98,7 +100,7 @@ class InMemoryMemories:
         for one in batch.new:
             if one.being_id != scope.being_id or one.id in memories:
                 raise InvalidInput("A memory can only be stored once, for the being that the connection serves.")
-            memories[one.id] = one
+            memories[one.id] = self._store.patrols.state.numbered(one)
         grown: list[MemoryId] = []
         for again in batch.reinforcements:
             known = memories.get(again.memory_id)
@@ -120,8 +122,9 @@ class InMemoryMemories:
         for hash_, vector in batch.vectors.items():
             self._store.vectors.setdefault((batch.model, hash_), vector)
         self._store.reinforcements += [(scope, one) for one in batch.reinforcements]
+        self._store.links |= {(message, id_) for id_, messages in batch.sources.items() for message in messages}
         self._store.patrols.mark([*(one.id for one in batch.new), *grown, *concerned])
-        return await self.memories(scope, concerned)
+        return CommittedBatch([memories[one.id] for one in batch.new], await self.memories(scope, concerned))
 
     async def retract(self, scope: Scope, memory_id: MemoryId, reason: str, *, at: datetime) -> TruthActOutcome | None:
         known = await self.memories(scope, [memory_id])
@@ -170,10 +173,6 @@ class InMemoryMemories:
             chain.sort(key=lambda one: (one.valid_until is None, one.valid_until or one.created_at))
         return versions
 
-    async def link_messages(self, scope: Scope, told: Mapping[MemoryId, Sequence[MessageId]]) -> None:
-        own = {one.id for one in self._store.own(scope)}
-        self._store.links |= {(message, id_) for id_, messages in told.items() if id_ in own for message in messages}
-
     # --- changing
 
     async def change(
@@ -198,6 +197,8 @@ class InMemoryMemories:
             for one in self._store.own(scope):
                 if one.resembles == new.id:
                     self._store.memories[one.id] = replace(one, resembles=None)
+        if done.text is not None:
+            new = replace(new, corrected_at=at)
         self._store.memories[new.id] = new
         self._store.vectors.update({(model, h): v for h, v in vectors.items() if h == new.content_hash})
         if all(one.content_hash != old.content_hash for one in self._store.memories.values()):
@@ -209,27 +210,21 @@ class InMemoryMemories:
 
     # --- recalling
 
-    async def with_preferences(
-        self, scope: Scope, ids: Sequence[MemoryId], preference_query: PreferenceQuery
-    ) -> tuple[list[Memory], list[Memory]]:
-        wanted = {fold_text(theme) for theme in preference_query.themes}
-        matching = list(preference_query.matching)
-        preferred = [
-            one
+    async def preferences(
+        self, scope: Scope, *, matching: Sequence[MemoryId], most: int, standing: bool
+    ) -> list[Memory]:
+        enabled = {
+            one.id: one
             for one in reversed(self._store.own(scope))
             if one.category == "procedural"
             and one.status != "dead"
             and one.truth == "current"
-            and wanted <= {*map(fold_text, one.themes)}
-        ]
-        preferred.sort(
-            key=lambda one: (
-                matching.index(one.id) if one.id in matching else len(matching),
-                -one.importance,
-                -one.created_at.timestamp(),
-            )
-        )
-        return await self.memories(scope, ids), preferred[: preference_query.most]
+            and one.id not in self._store.disabled_preferences
+        }
+        preferences = [enabled.pop(id_) for id_ in matching if id_ in enabled]
+        if standing:
+            preferences += sorted(enabled.values(), key=lambda one: (-one.importance, -one.created_at.timestamp()))
+        return preferences[:most]
 
     async def ranking_states(self, scope: Scope, ids: Sequence[MemoryId]) -> dict[MemoryId, MemoryRankingState]:
         return {
@@ -340,6 +335,30 @@ class InMemoryIndexSource:
         self._store.settings[name] = value
 
 
+class InMemoryShortIds:
+    """`ShortIdLedger`."""
+
+    def __init__(self, store: Store) -> None:
+        self._store = store
+
+    async def ids_of_numbers(self, scope: Scope, numbers: Sequence[int]) -> dict[int, MemoryId]:
+        return {one.number: one.id for one in self._store.own(scope) if one.number in numbers}
+
+    async def numbers_of_ids(self, scope: Scope, ids: Sequence[MemoryId]) -> dict[MemoryId, int]:
+        return {one.id: one.number for one in self._store.own(scope) if one.id in ids}
+
+    async def ids_beginning_with(self, scope: Scope, kind: IdKind, beginnings: Sequence[str]) -> list[str]:
+        state = self._store.patrols.state
+        of_kind: dict[str, Iterable[Memory | Cluster | Note | PatrolRun]] = {
+            "memory": state.memories.values(),
+            "cluster": state.clusters.values(),
+            "note": state.notes.values(),
+            "run": state.runs.values(),
+        }
+        own = [one.id for one in of_kind[kind] if one.being_id == scope.being_id]
+        return [id_ for id_ in own if id_.startswith(tuple(beginnings))]
+
+
 class InMemoryNotes:
     """`NoteLedger`."""
 
@@ -383,9 +402,11 @@ class InMemoryLedger:
         self.activations = InMemoryActivations(store)
         self.memories = self.recall = InMemoryMemories(store)
         self.index_source = InMemoryIndexSource(store)
+        self.short_ids = InMemoryShortIds(store)
         self.search = InMemorySearch(store)
         self.context = InMemoryNotes(store)
         self.patrols = store.patrols
+        self.disabled_preferences = store.disabled_preferences
 
     def remove(self, ids: Sequence[MemoryId]) -> None:
         """As if they were forgotten after the index had taken them in."""

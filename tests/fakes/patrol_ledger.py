@@ -13,6 +13,7 @@ from typing import Any
 from madeleine.memory.errors import CannotUndo
 from madeleine.memory.language_model import CallCost
 from madeleine.memory.model import (
+    BeingId,
     Cluster,
     ClusterId,
     ContentHash,
@@ -54,6 +55,12 @@ class PatrolState:
     diary: dict[str, DiaryEntry] = field(default_factory=dict)
     thoughts: Thoughts = field(default_factory=Thoughts)
     offers: dict[DecisionRequestId, StoredDecisionRequest] = field(default_factory=dict)
+    last_numbers: Counter[BeingId] = field(default_factory=Counter)
+    """Shared by copies: what is rolled back does not give a number back."""
+
+    def numbered(self, memory: Memory) -> Memory:
+        self.last_numbers[memory.being_id] += 1
+        return replace(memory, number=self.last_numbers[memory.being_id])
 
     def copy(self) -> PatrolState:
         return PatrolState(
@@ -64,6 +71,7 @@ class PatrolState:
             dict(self.diary),
             self.thoughts,
             dict(self.offers),
+            self.last_numbers,
         )
 
 
@@ -178,7 +186,7 @@ class FakePatrolTransaction:
         state.notes |= {note.id: note for note in changes.notes if self._may_write(state.notes.get(note.id))}
         memories = state.memories
         before = {one.id: one for one in self._own()}
-        memories |= {memory.id: memory for memory in changes.new}
+        memories |= {memory.id: state.numbered(memory) for memory in changes.new}
         for s in changes.states:
             if s.id in before:
                 memories[s.id] = replace(

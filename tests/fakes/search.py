@@ -4,8 +4,17 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from madeleine.memory.keyword_search import KeywordQuery, SearchHit
-from madeleine.memory.model import Memory, Note, Provenance, Scope, scene_to_text, timeline_as_search_text
+from madeleine.memory.keyword_search import KeywordQuery, SearchHit, SearchSource
+from madeleine.memory.model import (
+    Memory,
+    Note,
+    Provenance,
+    Scope,
+    further_scene_texts,
+    memory_date,
+    scene_to_text,
+    searched_texts,
+)
 from madeleine.memory.rules.searching import sort_hits_newest_first
 from madeleine.memory.text.normalization import FIELD_SEPARATOR, fold_text
 from madeleine.storage.sql.database.mapping import to_micros
@@ -27,6 +36,17 @@ class InMemorySearch:
         hits = [one for one in hits if one.source in query.sources and _in_window(one, query)]
         return sort_hits_newest_first(hits)[: query.limit]
 
+    async def recent_texts(self, scope: Scope, sources: Sequence[SearchSource], *, most: int) -> list[str]:
+        texts: list[str] = []
+        if "memories" in sources:
+            own = sorted(self._store.own(scope), key=lambda one: one.happened_at, reverse=True)
+            texts += [FIELD_SEPARATOR.join(map(fold_text, searched_texts(one))) for one in own[:most]]
+        if "notes" in sources:
+            notes = [one for one in self._store.patrols.state.notes.values() if one.being_id == scope.being_id]
+            notes.sort(key=lambda one: one.created_at, reverse=True)
+            texts += [fold_text(one.content) for one in notes[:most]]
+        return texts
+
 
 def _in_window(hit: SearchHit, query: KeywordQuery) -> bool:
     if (query.since and hit.timestamp < query.since) or (query.until and hit.timestamp > query.until):
@@ -41,9 +61,8 @@ def _holds_terms(query: KeywordQuery, text: str, themes: Sequence[str] = ()) -> 
 
 
 def _memory_matches(memory: Memory, query: KeywordQuery) -> bool:
-    fields = (memory.scene.action, memory.feeling, timeline_as_search_text(memory.scene.when))
     return (
-        _holds_terms(query, FIELD_SEPARATOR.join(map(fold_text, fields)), memory.themes)
+        _holds_terms(query, FIELD_SEPARATOR.join(map(fold_text, searched_texts(memory))), memory.themes)
         and {*map(fold_text, query.themes)} <= {*map(fold_text, memory.themes)}
         and (not query.categories or memory.category in query.categories)
         and (query.include_dead or memory.status != "dead")
@@ -56,11 +75,15 @@ def _memory_hit(memory: Memory) -> SearchHit:
         source="memories",
         id=memory.id,
         timestamp=memory.happened_at,
-        text=scene_to_text(memory.scene, memory.feeling),
+        text=scene_to_text(memory.scene, memory.feeling, dated=False),
         stored_at=memory.created_at,
         provenance=memory.provenance,
         actors=memory.scene.actors,
-        tags=memory.themes,
+        further_texts=further_scene_texts(memory.scene),
+        themes=memory.themes,
+        number=memory.number,
+        when=memory_date(memory),
+        lesson=memory.lesson,
         status=memory.status,
         position=(to_micros(memory.happened_at), memory.id),
     )

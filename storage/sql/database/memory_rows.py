@@ -10,7 +10,7 @@ from functools import lru_cache
 from operator import attrgetter
 from typing import Any
 
-from sqlalchemy import ColumnElement, bindparam, case, func, select
+from sqlalchemy import ColumnElement, bindparam, case, func, select, type_coerce
 
 from madeleine.memory.model import (
     MAX_BEFORE_CHARS,
@@ -21,15 +21,16 @@ from madeleine.memory.model import (
     Scene,
     Scope,
     TimelineEntry,
+    searched_texts,
     timeline_as_search_text,
 )
 from madeleine.memory.text.normalization import FIELD_SEPARATOR, fold_text
-from madeleine.storage.sql.database.dialect import upsert_statement
+from madeleine.storage.sql.database.dialect import Moment, upsert_statement
 from madeleine.storage.sql.database.engine import Reads, Row, Transaction
 from madeleine.storage.sql.database.mapping import RowMap, decode_shared_list, own_row_binds, scalar, update_own_row
-from madeleine.storage.sql.database.tables import beings, memories
+from madeleine.storage.sql.database.tables import beings, memories, revisions_table
 
-_m = memories.c
+_m, _r = memories.c, revisions_table.c
 
 
 def cycle_of_being(being: Any) -> ColumnElement[int]:
@@ -39,6 +40,9 @@ def cycle_of_being(being: Any) -> ColumnElement[int]:
 
 _last_counted_cycle = func.coalesce(_m.stopped_at, cycle_of_being(_m.being_id))
 CYCLES_SINCE_REACTIVATION: ColumnElement[int] = _last_counted_cycle - _m.since
+_CORRECTED_AT = type_coerce(
+    select(func.max(_r.at)).where(_r.memory_id == _m.id, _r.text.is_not(None)).scalar_subquery(), Moment()
+)
 SINCE_COLUMN_AFTER_RECALL = case((_m.status == "dead", _m.since), else_=_last_counted_cycle)
 """`since` after a recall: a living memory's clock is rewound (ruling 2)."""
 _SELECT_CYCLE = select(cycle_of_being(bindparam("being")))
@@ -83,6 +87,7 @@ _MEMORY = RowMap(
     Memory,
     memories,
     session_count=CYCLES_SINCE_REACTIVATION,
+    corrected_at=_CORRECTED_AT,
     before=func.coalesce(case((_m.valid_from.is_not(None), _BEFORE)), ""),
     decoders={"themes": decode_shared_list, "emotions": decode_shared_list, "emotion": _to_emotion},
 )
@@ -111,7 +116,7 @@ def row_from_memory(memory: Memory) -> dict[str, Any]:
         **_MEMORY.to_row(memory, emotion=emotion, session_count=memory.session_count),
         "when_": when,
         "content_hash": memory.content_hash,
-        "folded": FIELD_SEPARATOR.join(map(fold_text, (scene.action, memory.feeling, when))),
+        "folded": FIELD_SEPARATOR.join(map(fold_text, searched_texts(memory))),
         "folded_themes": fold_themes(memory.themes),
     }
 

@@ -84,7 +84,10 @@ memories = _table(
     Column("turn", Integer, nullable=False, server_default="0"),
     # For keyword search: see `storage.sql.database.memory_rows`.
     *_required(Text, "content_hash", "folded", "folded_themes"),
+    # Counts the being's memories; see `memory_numbers`.
+    Column("number", Integer, nullable=False, server_default="0"),
     UniqueConstraint("being_id", "key"),
+    Index("ix_memories_number", "being_id", "number", unique=True),
     # With status and freshness, so that counting a cluster's memories does not read them.
     Index("ix_memories_cluster", "being_id", "cluster_id", "status", "fresh"),
     # ❸ looks up, for each cycle of activation, those below the importance that has faded by now.
@@ -127,6 +130,15 @@ IS_RECALLED_DEAD = as_indexed(
 IS_UNSUMMARISED_EPISODE = as_indexed(
     "memories.category = 'episodic' AND memories.session_id != '' AND memories.compressed = 0",
     (_m.category == "episodic") & (_m.session_id != "") & _m.compressed.is_(False),
+)
+
+# The last number that a memory of the being was given: none is given again, whatever is forgotten or undone (ruling
+# 23).
+memory_numbers = _table(
+    "memory_numbers",
+    *_keys(Text, "being_id"),
+    *_required(Integer, "last"),
+    lifecycle=[KeepRows("a counter"), LeftByUndo("a number is not given again")],
 )
 
 reinforcements = _table(
@@ -253,8 +265,9 @@ forgotten = _table(
 
 # Conversations as they were observed (spec T1, H1). `messages` is the position that the next message gets, `watched`
 # the first position that the memory thread has not read; between them some may have been erased. `next_try`: since when
-# they wait for it, or, after a failure, until when. A session that was erased whole stays, blank, so that no position
-# is given out twice.
+# they wait for it, or, after a failure, until when. Unread messages before `put_off` hold no sign of anything to
+# remember, and wait for what follows; `abandoned` counts messages that it could not read. A session that was erased
+# whole stays, blank, so that no position is given out twice.
 sessions = _table(
     "sessions",
     *_keys(Text, "being_id", "session_id"),
@@ -262,6 +275,7 @@ sessions = _table(
     *_required(Text, "title", "interface"),
     *_required(Moment, "first_at", "last_at", "next_try"),
     *_required(Integer, "messages", "watched", "failures"),
+    *_required(Integer, "put_off", "abandoned"),
     Index("ix_sessions_unwatched", "next_try", **partial_index("watched < messages")),
     lifecycle=[Redact("erasing.messages.erase_messages"), LeftByUndo("no patrol changes it")],
 )

@@ -18,9 +18,8 @@ from typing import Any
 
 from sqlalchemy import bindparam, case, func, insert, literal, literal_column, select, union_all, update
 
-from madeleine.memory.chat import MessageId
-from madeleine.memory.errors import InvalidInput, KeyConflict, StorageError
-from madeleine.memory.ingest.ports import IdempotencyKeyOutcome, Reinforcement, StoreBatch
+from madeleine.memory.errors import InvalidInput, KeyConflict, SourcesForgotten, StorageError
+from madeleine.memory.ingest.ports import CommittedBatch, IdempotencyKeyOutcome, Reinforcement, StoreBatch
 from madeleine.memory.model import ContentHash, Memory, MemoryChanges, MemoryId, ModelName, Scope, Vector
 from madeleine.memory.profile import ProfileEntry
 from madeleine.memory.rules.dynamics.revision import changes_that_differ, memory_after_changes, revision_with_old_values
@@ -86,6 +85,11 @@ _INSERT_MEMORY = insert(tables.memories).values(
         "stopped_at": case((bindparam("new_status") == "active", None), else_=_cycle),
     }
 )
+_ADD_TO_LAST_NUMBER = dialect.upsert_statement(
+    tables.memory_numbers,
+    last=tables.memory_numbers.c.last + dialect.excluded(tables.memory_numbers).last,
+)
+_SELECT_LAST_NUMBER = select(tables.memory_numbers.c.last).where(tables.memory_numbers.c.being_id == _BEING)
 _PREFERENCE = RowMap(ProfileEntry, tables.profile)
 _INSERT_PREFERENCE = insert(tables.profile)
 _UPDATE_PREFERENCE = update_own_row(tables.profile, "value", "updated_at", key="memory_id")
@@ -93,6 +97,9 @@ _REINFORCED_FIELDS = ("access_count", "last_accessed", "importance", "pinned", "
 _UPDATE_REINFORCED_MEMORY = update_own_row(tables.memories, *_REINFORCED_FIELDS, "folded_themes")
 _REINFORCEMENT = RowMap(Reinforcement, tables.reinforcements)
 _INSERT_REINFORCEMENT = insert(tables.reinforcements)
+_SELECT_SOURCES = select(tables.messages.c.id).where(
+    dialect.in_list(tables.messages.c.id, "ids"), dialect.unindexed(tables.messages.c.being_id) == _BEING
+)
 _INSERT_MESSAGE_LINK = dialect.insert_missing(tables.message_memories_table).from_select(
     ["message_id", "memory_id"],
     select(tables.messages.c.id, _m.id)
@@ -137,10 +144,12 @@ async def key_outcomes(reads: Reads, scope: Scope, keys: Sequence[str]) -> dict[
     return {key: IdempotencyKeyOutcome(id_, text, status) for key, id_, text, status in rows}
 
 
-async def insert_memories(transaction: Transaction, scope: Scope, new: Sequence[Memory]) -> None:
-    """Insert memories with a pending index mark for each, preferences in the profile, and an entry in the audit."""
+async def insert_memories(transaction: Transaction, scope: Scope, new: Sequence[Memory]) -> list[Memory]:
+    """Insert memories with a pending index mark for each, preferences in the profile, and an entry in the audit.
+    Returns them with their numbers."""
     if any(memory.being_id != scope.being_id for memory in new):
         raise InvalidInput("A memory can only be stored for the being that the connection serves.")
+    new = await _numbered(transaction, scope, new)
     await transaction.run(
         _INSERT_MEMORY, [{f"new_{name}": value for name, value in row_from_memory(memory).items()} for memory in new]
     )
@@ -151,6 +160,15 @@ async def insert_memories(transaction: Transaction, scope: Scope, new: Sequence[
     )
     stored = [(memory.provenance.tool, memory.id, memory.created_at) for memory in new]
     await record_audit_by_tool(transaction, scope, "store", stored)
+    return new
+
+
+async def _numbered(transaction: Transaction, scope: Scope, new: Sequence[Memory]) -> list[Memory]:
+    if not new:
+        return []
+    await transaction.run(_ADD_TO_LAST_NUMBER, [{"being_id": scope.being_id, "last": len(new)}])
+    [last] = await transaction.rows(_SELECT_LAST_NUMBER, scalar, being=scope.being_id)
+    return [replace(memory, number=number) for number, memory in enumerate(new, start=last - len(new) + 1)]
 
 
 def _preference(memory: Memory) -> ProfileEntry:
@@ -167,6 +185,16 @@ async def _refuse_taken_keys(transaction: Transaction, scope: Scope, batch: Stor
     for position, key in enumerate(keys):
         if key in taken or key in keys[:position]:
             raise KeyConflict(key)
+
+
+async def _refuse_forgotten_sources(transaction: Transaction, scope: Scope, batch: StoreBatch) -> None:
+    """Here, because a message may be forgotten until the transaction begins, and none is in it."""
+    sources = {message for messages in batch.sources.values() for message in messages}
+    if not sources:
+        return
+    binds = {"being": scope.being_id, "ids": dialect.as_json(sources)}
+    if forgotten := sources - set(await transaction.rows(_SELECT_SOURCES, scalar, **binds)):
+        raise SourcesForgotten(forgotten)
 
 
 async def _reinforce_memories(transaction: Transaction, scope: Scope, batch: Sequence[Reinforcement]) -> None:
@@ -219,7 +247,7 @@ def _keyed_digest(secret: str, key: str) -> str:
 
 
 class MemoryRepository(MemoryReadRepository):
-    """`StoreScenesLedger`, `RememberLedger`, `UpdateMemoryLedger`, `TruthLedger` and `IngestLedger`."""
+    """`StoreScenesLedger`, `UpdateMemoryLedger`, `TruthLedger` and `IngestLedger`."""
 
     async def key_outcomes(self, scope: Scope, keys: Sequence[str]) -> dict[str, IdempotencyKeyOutcome]:
         return await key_outcomes(self._database, scope, keys)
@@ -234,14 +262,21 @@ class MemoryRepository(MemoryReadRepository):
         binds = {"being": scope.being_id, "sessions": dialect.as_json(named)}
         return dict.fromkeys(named, 0) | dict(await self._database.rows(_SELECT_NEXT_TURNS, pair, **binds))
 
-    async def commit(self, scope: Scope, batch: StoreBatch) -> list[Memory]:
+    async def commit(self, scope: Scope, batch: StoreBatch) -> CommittedBatch:
         async with self._database.transaction(grows=True) as transaction:
             # Vectors first: a write begins the transaction by itself, a read with a statement of its own.
             await cache_vectors(transaction, batch.model, batch.vectors)
             await _refuse_taken_keys(transaction, scope, batch)
-            await insert_memories(transaction, scope, batch.new)
+            await _refuse_forgotten_sources(transaction, scope, batch)
+            new = await insert_memories(transaction, scope, batch.new)
             await _reinforce_memories(transaction, scope, batch.reinforcements)
-            return await truth.supersede(transaction, scope, batch.supersessions) if batch.supersessions else []
+            links = [(memory, message) for memory, messages in batch.sources.items() for message in messages]
+            await transaction.run(
+                _INSERT_MESSAGE_LINK,
+                [{"being": scope.being_id, "memory": memory, "message": message} for memory, message in links],
+            )
+            changed = await truth.supersede(transaction, scope, batch.supersessions) if batch.supersessions else []
+            return CommittedBatch(new, changed)
 
     async def retract(self, scope: Scope, memory_id: MemoryId, reason: str, *, at: datetime) -> TruthActOutcome | None:
         async with self._database.transaction() as transaction:
@@ -250,12 +285,6 @@ class MemoryRepository(MemoryReadRepository):
     async def undo_last_act(self, scope: Scope, memory_id: MemoryId, *, at: datetime) -> TruthActOutcome | None:
         async with self._database.transaction() as transaction:
             return await truth.undo_last_act(transaction, scope, memory_id, at=at, tool="update_memory")
-
-    async def link_messages(self, scope: Scope, sources: Mapping[MemoryId, Sequence[MessageId]]) -> None:
-        links = [(memory, message) for memory, ids in sources.items() for message in ids]
-        async with self._database.transaction() as transaction:
-            rows = [{"being": scope.being_id, "memory": memory, "message": message} for memory, message in links]
-            await transaction.run(_INSERT_MESSAGE_LINK, rows)
 
     async def change(
         self,

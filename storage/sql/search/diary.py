@@ -88,6 +88,15 @@ async def match_tags_in_diary(reads: Reads, scope: Scope, query: TagQuery) -> Ta
     return TagMatches("diary", tuple(newest), counts)
 
 
+async def recent_diary_texts(reads: Reads, scope: Scope, *, most: int) -> list[str]:
+    texts: list[str] = []
+    async for entries in _entry_pages(reads, scope):
+        texts += [fold_text(text) for _, text, _ in entries]
+        if len(texts) >= most:
+            break
+    return texts[:most]
+
+
 async def diary_hits_by_days(reads: Reads, scope: Scope, days: Iterable[str]) -> list[SearchHit]:
     hits = await reads.rows(_SELECT_ENTRIES_BY_DATE, _to_diary_hit, being=scope.being_id, ids=as_json(days))
     return await _with_tags(reads, scope, hits)
@@ -113,7 +122,7 @@ def _in_window(hit: SearchHit, query: KeywordQuery) -> bool:
 
 async def _with_tags(reads: Reads, scope: Scope, hits: list[SearchHit]) -> list[SearchHit]:
     themes_by_day = await _themes_by_day(reads, scope, [hit.id for hit in hits])
-    return [replace(hit, tags=tuple(themes_by_day.get(hit.id, ()))[:MAX_TAGS_OF_DIARY_HIT]) for hit in hits]
+    return [replace(hit, themes=tuple(themes_by_day.get(hit.id, ()))[:MAX_TAGS_OF_DIARY_HIT]) for hit in hits]
 
 
 async def _themes_by_day(reads: Reads, scope: Scope, days: Sequence[str]) -> Mapping[str, list[str]]:
@@ -132,6 +141,7 @@ def _to_diary_hit(row: Row) -> SearchHit:
     return SearchHit(
         source="diary",
         id=date,
+        when=date,
         timestamp=at,
         text=text,
         stored_at=from_micros(written_at),

@@ -14,7 +14,7 @@ from sqlalchemy import Boolean, ColumnElement, Select, Table, and_, bindparam, o
 
 from madeleine.memory.chat import Message
 from madeleine.memory.keyword_search import KeywordQuery, SearchHit, SearchSource
-from madeleine.memory.model import Note, Provenance, Scope, scene_to_text
+from madeleine.memory.model import Note, Provenance, Scope, further_scene_texts, memory_date, scene_to_text
 from madeleine.memory.text.normalization import fold_text
 from madeleine.storage.sql.database.dialect import MAX_INT, MIN_INT, as_json, contains_text, in_list
 from madeleine.storage.sql.database.engine import Row
@@ -62,12 +62,16 @@ def _memory_hit(row: Row) -> SearchHit:
         source="memories",
         id=memory.id,
         timestamp=memory.happened_at,
-        text=scene_to_text(memory.scene, memory.feeling),
+        text=scene_to_text(memory.scene, memory.feeling, dated=False),
         stored_at=memory.created_at,
         provenance=memory.provenance,
         actors=memory.scene.actors,
-        tags=memory.themes,
+        further_texts=further_scene_texts(memory.scene),
+        themes=memory.themes,
         status=memory.status,
+        number=memory.number,
+        when=memory_date(memory),
+        lesson=memory.lesson,
         position=(to_micros(memory.happened_at), memory.id),
     )
 
@@ -135,6 +139,18 @@ def hits_by_ids_statement(source: SearchSource) -> Select[Any]:
     searched = SEARCHED_TABLES[source]
     columns = searched.table.c
     return select(*searched.columns).where(columns.being_id == bindparam("being"), in_list(columns.id, "ids"))
+
+
+@lru_cache(maxsize=8)
+def recent_texts_statement(source: SearchSource) -> Select[Any]:
+    searched = SEARCHED_TABLES[source]
+    columns = searched.table.c
+    return (
+        select(columns.folded)
+        .where(columns.being_id == bindparam("being"))
+        .order_by(searched.time.desc(), columns.id)
+        .limit(bindparam("most"))
+    )
 
 
 def keyword_query_binds(scope: Scope, query: KeywordQuery) -> dict[str, Any]:

@@ -24,7 +24,11 @@ def superseding(old: Memory, new: Memory, **other: object) -> Supersession:
 
 async def told_again(ledger: StoringLedger, old: Memory, new: Memory, **other: object) -> list[Memory]:
     """`new` stored in the place of `old`."""
-    return await ledger.memories.commit(ADA, replace(batch(new), supersessions=(superseding(old, new, **other),)))
+    return list(
+        (
+            await ledger.memories.commit(ADA, replace(batch(new), supersessions=(superseding(old, new, **other),)))
+        ).changed
+    )
 
 
 async def chain_of_three(ledger: StoringLedger) -> tuple[Memory, Memory, Memory]:
