@@ -62,7 +62,7 @@ def recall_tool(chance: RandomSource) -> Tool:
 
     @tool(
         RecallArguments,
-        answer_schema("", string="fragments prompt notice", array="memories preferences sources"),
+        answer_schema("", string="fragments prompt notice", array="memories preferences near unknown_words sources"),
         counts_recalls=True,
     )
     async def recall(call: Call, arguments: RecallArguments) -> dict[str, Any]:

@@ -1,6 +1,6 @@
 """Which candidates match a query (rulings 8, 16 and 19): the gate of a recall.
 
-    likeness = legible × centred cosine + w × share of the query's content words that the candidate holds
+    likeness = legible × max(centred cosine, 0) + w × share of the query's content words that the candidate holds
                − 1.6 × (share of the content words that no memory holds)²
     w = 0.4 + 0.55 × (1 − legible)
 
@@ -46,7 +46,9 @@ def likeness(
     held = np.minimum(1.0, pool.holds.sum(axis=1) / max(1, min(count, t.expected_words)))
     unknown = long * float(pool.unknown.sum()) / max(count, 1)
     weight = t.words + t.words_instead * (1 - legible)
-    return np.asarray(legible * centred_cosine + weight * held - t.unknown_words * unknown**2, np.float32)
+    return np.asarray(
+        legible * np.maximum(centred_cosine, 0) + weight * held - t.unknown_words * unknown**2, np.float32
+    )
 
 
 def matching_candidates(likeness: NDArray[np.float32], thresholds: MatchThresholds) -> NDArray[np.bool_]:
