@@ -233,7 +233,9 @@ def share_of_words_in_source(text: str, source: str) -> float:
 
 
 def _restates_statement(said: Statement, one: Statement, speakers: Collection[str]) -> bool:
-    if not (_is_echo(said, [one], speakers, 1.0) and one.names <= said.known and _is_told_in_order(said, one, speakers)):
+    if not (
+        _is_echo(said, [one], speakers, 1.0) and one.names <= said.known and _is_told_in_order(said, one, speakers)
+    ):
         return False
     return len(said.pairs & one.pairs) >= MIN_PARAPHRASE_WORD_SHARE * len(said.pairs)
 
