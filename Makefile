@@ -14,7 +14,7 @@ BENCH_ARGS ?=
 PACKAGES := memory storage inference patrol tools server
 
 .DEFAULT_GOAL := help
-.PHONY: help demo test slow bench latency dynamics patrol-bench duplicates emotions ingest-bench startup \
+.PHONY: help demo test slow bench latency dynamics patrol-bench duplicates small emotions ingest-bench startup \
   check types lint imports dependencies dead-code duplicate-code format lock clean
 .DELETE_ON_ERROR:
 
@@ -46,6 +46,9 @@ patrol-bench: $(VENV)/.dev ## measure the time and memory of a patrol (BENCH_ARG
 
 duplicates: $(VENV)/.dev ## measure how exactly repeated scenes are recognised (BENCH_ARGS="--pairs 200")
 	@$(PY) -m benchmarks.duplicates $(BENCH_ARGS)
+
+small: $(VENV)/.dev ## measure recall in small stores beside a plain dense search (BENCH_ARGS=--failures)
+	@$(PY) -m benchmarks.small $(BENCH_ARGS)
 
 emotions: $(VENV)/.dev ## measure the effect of emotions on the ranking
 	@$(PY) -m benchmarks.emotions $(BENCH_ARGS)

@@ -156,9 +156,9 @@ class Demo:
         self.heading(f"search_memory: {KEYWORD}")
         hits = (await self.call("search_memory", {"query": KEYWORD})).get("hits") or []
         for hit in hits:
-            self.out.print(f"  {str(hit.get('timestamp', ''))[:10]}  {hit.get('snippet', '')}", markup=False)
+            self.out.print(f"  {hit.get('when', '')}  {hit.get('text', '')}", markup=False)
         expect(bool(hits), f"no hit for {KEYWORD!r}")
-        expect(all(KEYWORD in str(hit.get("snippet")) for hit in hits), f"a hit without the word {KEYWORD!r}")
+        expect(all(KEYWORD in str(hit.get("text")) for hit in hits), f"a hit without the word {KEYWORD!r}")
 
     async def patrol(self) -> Answer:
         self.heading("run_patrol: cluster new memories, let unused ones fade, revive recalled ones")
@@ -184,7 +184,7 @@ class Demo:
             answer = await self.call("run_patrol", {"decisions": decisions})
             for offer, decision, outcome in zip(pending, decisions, answer["decided"], strict=True):
                 expect("refused" not in outcome, f"a decision was refused: {outcome}")
-                subject = offer.get("cluster") or offer.get("date")
+                subject = offer.get("cluster") or offer.get("when")
                 counts = ", ".join(f"{value} {key}" for key, value in outcome.items() if key != "offer" and value)
                 self.out.print(f"  {offer['kind']:<12}{subject}: {counts or 'unchanged'}", markup=False)
                 for line in str(decision.get("diary", "")).splitlines():

@@ -69,13 +69,15 @@ class RecallArguments(TypedDict, total=False):
     """Tokens of the answer, 2,000 by default."""
     format: Literal["memories", "fragments", "prompt"]
     """For `RecallResult.memories` (the default), one string of shuffled impressions, or a `<memory>` block."""
+    details: bool
+    """All fields, with provenance; the default here."""
 
 
 class SearchArguments(TypedDict, total=False):
     """Optional arguments of `Memory.search`."""
 
-    mode: Literal["or", "and", "tags"]
-    """Any word (the default), all words, or the tags of the query, which is then a whole message."""
+    mode: Literal["or", "and", "subject"]
+    """Any word (the default), all words, or the subject of the query, which is then a whole message."""
     themes: Sequence[str]
     """All of them."""
     categories: Sequence[Category]
@@ -91,6 +93,8 @@ class SearchArguments(TypedDict, total=False):
     """1 to 100 a page, 10 by default."""
     cursor: str
     """`next_cursor` of the page before."""
+    details: bool
+    """All fields, with provenance; the default here."""
 
 
 class MemoriesArguments(TypedDict, total=False):
@@ -101,6 +105,8 @@ class MemoriesArguments(TypedDict, total=False):
     """1 to 100 a page, 20 by default."""
     cursor: str
     """`next_cursor` of the page before."""
+    details: bool
+    """All fields, with provenance; the default here."""
 
 
 class UpdateArguments(TypedDict, total=False):
@@ -174,11 +180,13 @@ class Memory:
 
         What is returned counts as recalled, and so fades later.
         """
-        return await self._ask(models.RecallResult, "recall", query=query, **{"format": "memories", **optional})
+        return await self._ask(
+            models.RecallResult, "recall", query=query, **{"format": "memories", "details": True, **optional}
+        )
 
     async def search(self, query: str, **optional: Unpack[SearchArguments]) -> models.SearchPage:
         """Find memories, diary entries, chat messages and notes by words or "a phrase", newest first."""
-        return await self._ask(models.SearchPage, "search_memory", query=query, **optional)
+        return await self._ask(models.SearchPage, "search_memory", query=query, **{"details": True, **optional})
 
     async def memories(
         self, ids: Sequence[str] | None = None, **of_cluster: Unpack[MemoriesArguments]
@@ -189,20 +197,20 @@ class Memory:
         """
         if ids is None and "cluster_id" not in of_cluster:
             raise InvalidInput("Give ids or cluster_id; the clusters are listed by clusters().")
-        by_id = {} if ids is None else {"memory_ids": ids}
-        return await self._ask(models.MemoryPage, "recall_memory", **by_id, **of_cluster)
+        by_id = {} if ids is None else {"ids": ids}
+        return await self._ask(models.MemoryPage, "recall_memory", **{"details": True, **by_id, **of_cluster})
 
     async def clusters(self) -> tuple[models.Cluster, ...]:
         """Return the topics that patrols have sorted the memories into, roots included."""
         return (await self._ask(models.ClusterList, "recall_memory")).clusters
 
     async def update(self, memory_id: str, **changes: Unpack[UpdateArguments]) -> models.UpdateResult:
-        """Correct a memory; what is left out stays. The earlier state is kept in `CompleteMemory.history`."""
-        return await self._ask(models.UpdateResult, "update_memory", memory_id=memory_id, **changes)
+        """Correct a memory; what is left out stays. The earlier state is kept in `MemoryRecord.history`."""
+        return await self._ask(models.UpdateResult, "update_memory", id=memory_id, **changes)
 
     async def forget(self, ids: Sequence[str]) -> models.ForgetResult:
         """Erase memories (at most 50) for good, with the messages that they were drawn from. Cannot be undone."""
-        return await self._ask(models.ForgetResult, "forget", memory_ids=ids)
+        return await self._ask(models.ForgetResult, "forget", ids=ids)
 
     async def patrol(
         self, *, on_progress: ToolProgressCallback | None = None, **optional: Unpack[PatrolArguments]

@@ -16,8 +16,10 @@ class LibraryAnswer(BaseModel):
 
 
 class Provenance(LibraryAnswer):
-    """Where a memory comes from: when it was stored, by which tool, from which client and in which session."""
+    """Where a memory comes from: when it was stored, by which tool, from which client and in which session. `full_id`:
+    its UUID; calls take it as well as the short id of the answers."""
 
+    full_id: str = ""
     stored_at: datetime | None = None
     tool: str = ""
     client: str = ""
@@ -30,12 +32,7 @@ class StoreResult(LibraryAnswer):
 
     id: str
     status: str
-    category: Category
-    importance: float
-    """0 to 1."""
     reinforced: str = ""
-    access_count: int = 0
-    """How often the reinforced memory was told; 0 for a new one."""
     repeated: bool = False
     """The idempotency key was used before for the same text; nothing was stored again."""
     resembles: str = ""
@@ -43,66 +40,6 @@ class StoreResult(LibraryAnswer):
     redacted: Mapping[str, int] = Field(default_factory=dict)
     """Kind of secret → how many were taken out of the text."""
     notice: str = ""
-
-
-class MemorySource(LibraryAnswer):
-    """A memory, without its text."""
-
-    id: str
-    when: str
-    """The scene's date as it was given, else the day it was stored (YYYY-MM-DD)."""
-    actors: tuple[str, ...] = ()
-    provenance: Provenance = Provenance()
-
-
-class DescribedMemory(MemorySource):
-    text: str
-    category: Category
-    feeling: str = ""
-    lesson: str = ""
-
-
-class RecalledMemory(DescribedMemory):
-    """`score` orders the memories of one recall, best first; it is not comparable between recalls."""
-
-    score: float
-    timeline: tuple[str, ...] = ()
-
-
-class RecallResult(LibraryAnswer):
-    """`memories` for the format "memories", else `fragments` or `prompt` with its `sources`."""
-
-    count: int
-    total_tokens: int
-    budget_used: float
-    """Share of the token budget, 0 to 1."""
-    memories: tuple[RecalledMemory, ...] = ()
-    fragments: str = ""
-    prompt: str = ""
-    sources: tuple[MemorySource, ...] = ()
-    reformulated: tuple[str, ...] = ()
-    """Further queries that were asked."""
-    notice: str = ""
-
-
-class SearchHit(LibraryAnswer):
-    """`source` is "memories", "diary", "chat" or "notes"; `snippet` has at most 400 characters."""
-
-    source: str
-    id: str
-    snippet: str
-    timestamp: datetime | None = None
-    tags: tuple[str, ...] = ()
-    actors: tuple[str, ...] = ()
-    status: str = ""
-    provenance: Provenance = Provenance()
-
-
-class SearchPage(LibraryAnswer):
-    """Newest first. `next_cursor` is "" on the last page."""
-
-    hits: tuple[SearchHit, ...]
-    next_cursor: str = ""
 
 
 class Revision(LibraryAnswer):
@@ -116,16 +53,31 @@ class Revision(LibraryAnswer):
     themes: tuple[str, ...] | None = None
 
 
-class CompleteMemory(DescribedMemory):
-    """A memory with all that is known of it. `status` is "active", "dying" or "dead"."""
+class MemoryRecord(LibraryAnswer):
+    """A memory with all that is known of it. `id` is short and never used for another memory. `status` is "active",
+    "dying" or "dead". `text` is "" where it stands elsewhere in the answer."""
 
-    status: str
-    importance: float
+    id: str
+    text: str = ""
+    when: str
+    """The scene's date as it was given, else the day it was stored (YYYY-MM-DD)."""
+    updated: str = ""
+    """The day of its last correction."""
+    lesson: str = ""
+    score: float | None = None
+    """Orders the memories of one recall, best first; not comparable between recalls."""
+    status: str = "active"
+    category: Category = "episodic"
+    importance: float = 0.5
     timeline: tuple[str | Mapping[str, str], ...] = ()
+    actors: tuple[str, ...] = ()
     setting: str = ""
     dialogue: tuple[str, ...] = ()
     sensory: tuple[str, ...] = ()
+    feeling: str = ""
     emotions: tuple[str, ...] = ()
+    emotion: Mapping[str, float] = Field(default_factory=dict)
+    """Axis → value in [-1, 1], where it was told."""
     themes: tuple[str, ...] = ()
     cluster_id: str = ""
     absorbed_into: str = ""
@@ -137,14 +89,53 @@ class CompleteMemory(DescribedMemory):
     """Patrols since the last activation."""
     access_count: int = 0
     reactivation_count: int = 0
+    provenance: Provenance = Provenance()
     history: tuple[Revision, ...] = ()
-    """Oldest first."""
+    """Earlier versions, oldest first; by id or cluster only."""
+
+
+class RecallResult(LibraryAnswer):
+    """`memories` for the format "memories", else `fragments` or `prompt` with its `sources`, which have no text."""
+
+    count: int = 0
+    total_tokens: int = 0
+    budget_used: float = 0.0
+    """Share of the token budget, 0 to 1."""
+    memories: tuple[MemoryRecord, ...] = ()
+    fragments: str = ""
+    prompt: str = ""
+    sources: tuple[MemoryRecord, ...] = ()
+    reformulated: tuple[str, ...] = ()
+    """Further queries that were asked."""
+    notice: str = ""
+
+
+class SearchHit(LibraryAnswer):
+    """`source` is "memories", "diary", "chat" or "notes"; `text` has at most 400 characters, around the match.
+    `when`: the day; of messages and notes the time."""
+
+    source: str
+    id: str
+    text: str
+    when: str
+    lesson: str = ""
+    themes: tuple[str, ...] = ()
+    actors: tuple[str, ...] = ()
+    status: str = ""
+    provenance: Provenance = Provenance()
+
+
+class SearchPage(LibraryAnswer):
+    """Newest first. `next_cursor` is "" on the last page."""
+
+    hits: tuple[SearchHit, ...]
+    next_cursor: str = ""
 
 
 class MemoryPage(LibraryAnswer):
     """`missing`: ids that this being has no memory of. `next_cursor` is "" on the last page."""
 
-    memories: tuple[CompleteMemory, ...]
+    memories: tuple[MemoryRecord, ...]
     missing: tuple[str, ...] = ()
     next_cursor: str = ""
 
@@ -178,7 +169,7 @@ class ForgetResult(LibraryAnswer):
     """`related`: memories tied to what was erased, which stay and may tell the same."""
 
     erased: tuple[str, ...]
-    not_found: tuple[str, ...] = ()
+    missing: tuple[str, ...] = ()
     related: tuple[str, ...] = ()
     messages: int = 0
     """Messages that were erased with the memories drawn from them."""
@@ -246,13 +237,13 @@ class ChatMessage(LibraryAnswer):
     id: str
     role: str
     text: str
-    at: datetime | None = None
+    when: datetime | None = None
     speaker: str = ""
     session_id: str = ""
 
 
 class DiaryDay(LibraryAnswer):
-    date: str
+    when: str
     text: str
 
 
@@ -280,7 +271,7 @@ class Context(LibraryAnswer):
     diary: tuple[DiaryDay, ...] | None = None
     thoughts: tuple[str, ...] | None = None
     tags_placeholder: tuple[str, ...] | None = None
-    sources: tuple[MemorySource, ...] = ()
+    sources: tuple[MemoryRecord, ...] = ()
     dropped: tuple[DroppedBlock, ...] = ()
     tokens: Mapping[str, int] = Field(default_factory=dict)
     """By block; `limit` is the token limit."""

@@ -40,6 +40,7 @@ class Audit:
 
 AuditEventKind = Literal[
     "store", "reinforce", "update", "forget", "observe", "note", "patrol", "recall", "reindex", "token", "profile",
+    "supersede", "retract", "restore",
 ]  # fmt: skip
 
 

@@ -23,8 +23,16 @@ class KeyConflict(MadeleineError):
         self.key = key
 
 
+class NotCurrent(InvalidInput):
+    """A memory to supersede or to retract is not current any more. `current`: id of its current version, or ""."""
+
+    def __init__(self, message: str, *, current: str = "") -> None:
+        super().__init__(message)
+        self.current = current
+
+
 class CannotUndo(MadeleineError):
-    """A patrol cannot be undone; nothing was changed."""
+    """A patrol, or a change of what is true, cannot be undone; nothing was changed."""
 
 
 class NotPermitted(MadeleineError):

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from datetime import datetime
 from typing import Literal
 
-from madeleine.memory.model import Category, Provenance, Status
+from madeleine.memory.model import Category, Provenance, Status, short_id_of, short_memory_id
 
 SearchSource = Literal["memories", "diary", "chat", "notes"]
 
@@ -32,7 +32,8 @@ class KeywordQuery:
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SearchHit:
     """spec H3, with provenance. `position` orders hits: (microseconds since 1970, id), newest first. `snippet`: at most
-    400 characters of the text around the match; a ledger leaves it empty. The id of a diary entry is its date."""
+    400 characters of the text around the match; a ledger leaves it empty. The id of a diary entry is its date.
+    `number`, `lesson`: of a memory; `when`: the day of a memory or a diary entry."""
 
     source: SearchSource
     id: str
@@ -41,10 +42,17 @@ class SearchHit:
     stored_at: datetime
     provenance: Provenance
     actors: tuple[str, ...] = ()
-    tags: tuple[str, ...] = ()
+    themes: tuple[str, ...] = ()
     status: Status | None = None
     snippet: str = ""
+    number: int = 0
+    when: str = ""
+    lesson: str = ""
     position: tuple[int, str]
+
+    @property
+    def short_id(self) -> str:
+        return short_memory_id(self.number) if self.number else short_id_of(self.id)
 
 
 Stemmer = Callable[[str], str]

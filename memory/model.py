@@ -4,11 +4,12 @@ from __future__ import annotations
 
 import hashlib
 import json
-import re
 from collections.abc import Sequence
-from dataclasses import dataclass
-from datetime import UTC, datetime
+from dataclasses import dataclass, field
+from datetime import datetime
 from typing import TYPE_CHECKING, Any, Literal, NewType, TypeAlias, get_args
+
+from madeleine.memory.text.dates import ToldPeriod, told_period
 
 if TYPE_CHECKING:  # the command line reads these values, and numpy takes longer to import than all the rest
     import numpy as np
@@ -24,6 +25,8 @@ ContentHash = NewType("ContentHash", str)
 """SHA-256, in hex, of the text that is embedded."""
 ModelName = NewType("ModelName", str)
 
+UUID_CHARS, SHORT_ID_CHARS = 36, 8
+
 Vector: TypeAlias = "NDArray[np.float32]"
 """float32, (dim,), unit length."""
 
@@ -31,6 +34,8 @@ Category = Literal["working", "episodic", "semantic", "procedural", "social"]
 CATEGORIES: tuple[Category, ...] = get_args(Category)
 Status = Literal["active", "dying", "dead"]
 LIVING: tuple[Status, ...] = ("active", "dying")
+Truth = Literal["current", "superseded", "retracted"]
+"""Superseded: it was true until another memory took its place. Retracted: it was wrong (ruling 14)."""
 
 Emotion = Literal[
     "admiration", "amusement", "anger", "annoyance", "approval", "caring", "confusion",
@@ -103,6 +108,10 @@ class Provenance:
     session_id: str = ""
 
 
+MAX_BEFORE_CHARS = 200
+"""Of the text that a memory superseded, enough to tell what has changed."""
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Memory:
     """One record of a being's memory (spec P2).
@@ -112,7 +121,13 @@ class Memory:
     as one, else `created_at`. `absorbed_into` names the survivor of a consolidation. A memory of a session that was
     summarised is `compressed`, and `compressed_into` names the summary, which is a `compression_source` (spec L3).
     `turn` counts the memories of its session that were stored before it. `resembles` names the nearest older memory
-    that says much the same and yet was not taken for the same (spec T6).
+    that says much the same and yet was not taken for the same (spec T6). `number` counts the being's memories from
+    1 and is never used again; 0 until the memory is stored (ruling 23). `corrected_at`: when its text was last changed.
+    Both come from the ledger and are not compared.
+
+    What it says holds from `valid_from`, or from `happened_at` where that is None, until `valid_until`, which is
+    exclusive; None while no end is known. A superseded memory names its successor in `superseded_by`, and only such a
+    one does. `before`: the beginning of the text that it superseded, at most `MAX_BEFORE_CHARS`, derived by the ledger.
     """
 
     id: MemoryId
@@ -144,6 +159,18 @@ class Memory:
     last_accessed: datetime | None = None
     turn: int = 0
     resembles: MemoryId | None = None
+    truth: Truth = "current"
+    valid_from: datetime | None = None
+    valid_until: datetime | None = None
+    superseded_by: MemoryId | None = None
+    retraction_reason: str = ""
+    before: str = ""
+    number: int = field(default=0, compare=False)
+    corrected_at: datetime | None = field(default=None, compare=False)
+
+    @property
+    def short_id(self) -> str:
+        return short_memory_id(self.number) if self.number else self.id
 
     @property
     def embedded_text(self) -> str:
@@ -206,11 +233,27 @@ class Note:
     memory_id: MemoryId | None = None
 
 
+def short_memory_id(number: int) -> str:
+    """The id of a memory as answers show it (ruling 23)."""
+    return f"m{number}"
+
+
+def short_id_of(id_: str) -> str:
+    """The first signs of a UUID, as answers show ids of anything but a memory; any other id as it is (ruling 23)."""
+    return id_[:SHORT_ID_CHARS] if len(id_) == UUID_CHARS else id_
+
+
 def when_date(item: TimelineEntry) -> str:
-    """The date of a timeline entry: the day alone where it is an ISO date or time, else as written."""
+    """The date of a timeline entry as it was told, without the time of day: a day, a month, a year, an interval. What
+    is no date, in a store from before dates were checked, as written."""
     text = item if isinstance(item, str) else item.date
-    moment = parse_iso_moment(text)
-    return moment.date().isoformat() if moment else text
+    period = told_period(text)
+    return period.text if period else text
+
+
+def memory_date(memory: Memory) -> str:
+    """The scene's date as told, else the day it was stored."""
+    return when_date(memory.scene.when[0]) if memory.scene.when else memory.happened_at.date().isoformat()
 
 
 def embedded_text(scene: Scene, feeling: str) -> str:
@@ -224,10 +267,11 @@ def embedded_text(scene: Scene, feeling: str) -> str:
     return " ".join(part for part in (*(plain or dated), scene.action, feeling) if part)
 
 
-def scene_to_text(scene: Scene, feeling: str) -> str:
-    """One readable line, `date — setting — action — "first line" — (feeling)`; empty parts are left out (spec P4)."""
+def scene_to_text(scene: Scene, feeling: str, *, dated: bool = True) -> str:
+    """One readable line, `date — setting — action — "first line" — (feeling)`; empty parts are left out (spec P4).
+    Undated for an answer that states the date by itself."""
     first_line = f'"{scene.dialogue[0]}"' if scene.dialogue else ""
-    date_ = when_date(scene.when[0]) if scene.when else ""
+    date_ = when_date(scene.when[0]) if scene.when and dated else ""
     parts = (date_, scene.setting, scene.action, first_line, f"({feeling})" if feeling else "")
     return " — ".join(part for part in parts if part)
 
@@ -236,24 +280,22 @@ def content_hash(text: str) -> ContentHash:
     return ContentHash(hashlib.sha256(text.encode()).hexdigest())
 
 
-_ISO_DATE = re.compile(r"\d{4}-\d{2}-\d{2}")
-
-
 def parse_iso_moment(text: str) -> datetime | None:
-    """An ISO date or time as an aware moment (UTC where it names no zone), or None where it is neither."""
-    if not _ISO_DATE.match(text):
-        return None
-    try:
-        moment = datetime.fromisoformat(text)
-        return moment.replace(tzinfo=UTC) if moment.tzinfo is None else moment.astimezone(UTC)
-    except (ValueError, OverflowError):  # overflow: in UTC it would be before the year 1 or after 9999
-        return None
+    """The start of an ISO date (`told_period`), aware, in UTC; None where the text is none."""
+    period = told_period(text)
+    return period.start if period else None
+
+
+def scene_period(when: Sequence[TimelineEntry]) -> ToldPeriod | None:
+    """The first entry that can be read as a date."""
+    periods = (told_period(item if isinstance(item, str) else item.date) for item in when)
+    return next((period for period in periods if period), None)
 
 
 def happened_at(when: Sequence[TimelineEntry], default: datetime) -> datetime:
-    """The first entry that can be read as a date, else `default`."""
-    moments = (parse_iso_moment(item if isinstance(item, str) else item.date) for item in when)
-    return next((moment for moment in moments if moment), default)
+    """The start of the first entry that can be read as a date, else `default`."""
+    period = scene_period(when)
+    return period.start if period else default
 
 
 def timeline_to_json(when: Sequence[TimelineEntry]) -> list[Any]:

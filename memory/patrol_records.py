@@ -18,8 +18,10 @@ from madeleine.memory.model import (
     Note,
     RunId,
     Status,
+    Truth,
     Vector,
 )
+from madeleine.memory.rules.dynamics.truth import Supersession
 
 DecisionRequestId = NewType("DecisionRequestId", str)
 
@@ -42,6 +44,7 @@ class MemoryState:
     absorbed_into: MemoryId | None
     session_count: int
     reactivation_count: int
+    truth: Truth = "current"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -102,6 +105,8 @@ class PatrolChanges:
     """Memories with a new timeline (❹)."""
     compressed: Mapping[MemoryId, MemoryId | None] = field(default_factory=dict)
     """Memory to its summary (spec L3); None for one that is recalled by itself again."""
+    superseded: tuple[Supersession, ...] = ()
+    """Decisions that one memory has taken another's place (ruling 14)."""
     clusters: tuple[Cluster, ...] = ()
     """New or changed."""
     removed_clusters: tuple[ClusterId, ...] = ()

@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from dataclasses import asdict, dataclass, field
 from typing import Any, Literal, get_args
 
-from madeleine.memory.model import RunId
+from madeleine.memory.model import RunId, short_id_of
 from madeleine.patrol.deciding.requests import AGENT_GUIDANCE, GUIDANCE_INTRODUCTION, DecisionRequest, agent_request
 
 StepName = Literal["assign", "age", "flag", "consolidate", "revive", "split", "merge", "compress", "diary"]
@@ -63,7 +63,7 @@ class AgentDecisionResult:
     left_out: tuple[str, ...] = ()
 
     def as_json(self) -> dict[str, Any]:
-        result = {"offer": self.offer, **self.counts}
+        result = {"offer": short_id_of(self.offer), **self.counts}
         return result | _without_empty(refused=self.refused, left_out=list(self.left_out))
 
 
@@ -99,7 +99,8 @@ class PatrolReport:
         if self.pending:
             kinds = dict.fromkeys(request.kind for request in self.pending)
             guidance = {"how": GUIDANCE_INTRODUCTION} | {kind: AGENT_GUIDANCE[kind] for kind in kinds}
-        report = self.as_record() | {"pending": [agent_request(request) for request in self.pending]}
+        report = self.as_record() | {"run_id": short_id_of(self.run_id)}
+        report |= {"pending": [agent_request(request) for request in self.pending]}
         return report | _without_empty(guidance=guidance, waiting=self.waiting)
 
     def as_record(self) -> dict[str, Any]:

@@ -40,7 +40,7 @@ LONG_TEXT_MARK = "x-long-text"
 """Marks, inside this module, a schema whose maximum length is the setting `max_text_chars`."""
 
 _NESTED_FIELDS = frozenset(
-    "date action offer merges make_dead parts diary think_md summary role text speaker at key essence weight emotions "
+    "date action offer merges make_dead parts diary think_md summary role text speaker when key importance emotions "
     "lesson messages".split()
 )
 """Fields inside the arguments `when` and `decisions`, and inside those of `observe`."""
@@ -100,6 +100,7 @@ Text = Annotated[str, BeforeValidator(require_storable_text), AfterValidator(req
 ShortText = Annotated[Text, Field(max_length=MAX_SHORT_TEXT_CHARS)]
 LineText = Annotated[Text, Field(max_length=MAX_LINE_CHARS)]
 LongText = Annotated[Text, AfterValidator(_within_max_text_chars), Field(json_schema_extra={LONG_TEXT_MARK: True})]
+Details = Annotated[bool, Field(description="All fields, with provenance.")]
 ZeroToOne = Annotated[float, Field(ge=0, le=1)]
 EmotionLabels = Annotated[
     list[Annotated[Emotion, WithJsonSchema({"type": "string", "maxLength": 20})]],

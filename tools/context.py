@@ -6,6 +6,7 @@ from __future__ import annotations
 import json
 from collections.abc import Awaitable, Callable, Mapping
 from dataclasses import asdict, dataclass
+from functools import partial
 from typing import Annotated, Any
 from urllib.parse import quote, unquote, urlsplit
 
@@ -14,12 +15,19 @@ from pydantic import BeforeValidator, Field
 
 from madeleine.memory.chat import Message
 from madeleine.memory.context.values import CONTEXT_BLOCKS, BuiltContext, ContextBlock, ContextFlags, ContextQuery
-from madeleine.memory.model import BeingId, Memory, scene_to_text
+from madeleine.memory.model import BeingId, Memory, memory_date, scene_to_text, short_id_of
 from madeleine.memory.patrol_records import DiaryEntry
 from madeleine.memory.rules.prompting import MAX_PROMPT_MESSAGE_CHARS, memories_in_prompt_order, truncated
 from madeleine.tools.arguments import LongText, ShortText, ToolArguments, validate_tool_arguments
 from madeleine.tools.profile import show_profile
-from madeleine.tools.replies import fields_of, hit_json, iso_time, meaning_notice, memory_date, nonempty, source_json
+from madeleine.tools.replies import (
+    fields_of,
+    hit_as_json,
+    iso_time,
+    meaning_notice,
+    memory_source_as_json,
+    nonempty,
+)
 from madeleine.tools.tool import Call, answer_schema, tool
 
 
@@ -83,7 +91,7 @@ def built_context_as_json(context: BuiltContext, query: ContextQuery) -> dict[st
         "snapshot": [asdict(turn) for turn in context.snapshot] if "snapshot" in query.blocks else None,
         "recent_nodes": _json_list(context.recent_nodes, recent_memory_json),
         "memory_block": context.memory_block,
-        "memories": _json_list(context.memories, hit_json),
+        "memories": _json_list(context.memories, partial(hit_as_json, details=True)),
         "history_current_chat": _json_list(context.history_current_chat, context_message_json),
         "history_recent": _json_list(context.history_recent, context_message_json),
         "diary": _json_list(context.diary, diary_day_json),
@@ -94,7 +102,9 @@ def built_context_as_json(context: BuiltContext, query: ContextQuery) -> dict[st
         "prompt": context.prompt,
         **{name: block for name, block in blocks.items() if block is not None},
         **nonempty(
-            sources=[source_json(memory) for memory in memories_in_prompt_order([m for m, _ in context.recalled])]
+            sources=[
+                memory_source_as_json(memory) for memory in memories_in_prompt_order([m for m, _ in context.recalled])
+            ]
         ),
         "dropped": [
             nonempty(block=part.part, count=part.count, tokens=part.tokens, in_full=part.full or None)
@@ -110,12 +120,12 @@ def _json_list(items: Any, as_json: Any) -> list[Any] | None:
 
 
 def diary_day_json(day: DiaryEntry) -> dict[str, Any]:
-    return fields_of(day, "date text")
+    return {"when": day.date, "text": day.text}
 
 
 def recent_memory_json(memory: Memory) -> dict[str, Any]:
     return {
-        "id": memory.id,
+        "id": memory.short_id,
         "text": scene_to_text(memory.scene, memory.feeling),
         "category": memory.category,
         "when": memory_date(memory),
@@ -125,7 +135,7 @@ def recent_memory_json(memory: Memory) -> dict[str, Any]:
 
 def context_message_json(message: Message) -> dict[str, Any]:
     text = truncated(message.text, MAX_PROMPT_MESSAGE_CHARS)
-    fields = {"id": message.id, "at": iso_time(message.at), "role": message.role, "text": text}
+    fields = {"id": short_id_of(message.id), "when": iso_time(message.at), "role": message.role, "text": text}
     return fields | nonempty(**fields_of(message, "speaker session_id"))
 
 

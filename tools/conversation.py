@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
+from collections.abc import Mapping
 from typing import Annotated, Any
 
 from pydantic import Field
@@ -10,7 +11,8 @@ from pydantic import Field
 from madeleine.memory.chat import ChatRole, NewMessage
 from madeleine.memory.errors import InvalidInput
 from madeleine.memory.ingest.ingest import Chunk, IngestOutcome, IngestRequest
-from madeleine.memory.model import Category, parse_iso_moment
+from madeleine.memory.model import Category, MemoryId, parse_iso_moment, short_id_of
+from madeleine.memory.text.dates import told_period
 from madeleine.memory.watch.extraction import Extracted
 from madeleine.memory.watch.observe import AgentExtractedMemory, Observation
 from madeleine.tools.arguments import (
@@ -23,7 +25,7 @@ from madeleine.tools.arguments import (
     printable,
     unique,
 )
-from madeleine.tools.replies import fields_of, missing_vector_notice, nonempty
+from madeleine.tools.replies import missing_vector_notice, nonempty, notice
 from madeleine.tools.tool import Call, answer_schema, tool
 
 MAX_MESSAGES = 100
@@ -35,19 +37,20 @@ CHUNKS_FORGOTTEN = (
     "This key was used before, and part of that text has been forgotten since. Nothing was stored now. To store a "
     "different text, or this one again, use another key."
 )
+UNREADABLE_DATE = "when is no ISO date: it is kept as written, and the memories are dated to the time of storing."
 
 
 class ObservedMessage(ToolArguments):
     role: ChatRole
     text: LongText
     speaker: Annotated[ShortText, Field(description="Name of the speaker, if known.")] = ""
-    at: Annotated[ShortText, Field(description="ISO time; now by default.")] = ""
+    when: Annotated[ShortText, Field(description="ISO time; now by default.")] = ""
     key: Annotated[ShortText | None, Field(description="Id within its session; a repeated key is stored once.")] = None
 
 
 class ObservedMemory(ToolArguments):
-    essence: Annotated[LineText, Field(description="What to remember, in sentences that make sense alone.")]
-    weight: Annotated[ZeroToOne, Field(description="0 noise, 1 critical.")]
+    text: Annotated[LineText, Field(description="What to remember, in sentences that make sense alone.")]
+    importance: Annotated[ZeroToOne, Field(description="0 noise, 1 critical.")]
     emotions: EmotionLabels = []
     lesson: Annotated[LineText, Field(description="What to do in future.")] = ""
     messages: Annotated[
@@ -83,7 +86,7 @@ async def observe(call: Call, arguments: ObserveArguments) -> dict[str, Any]:
         messages=[_new_message(position, message) for position, message in enumerate(arguments.messages)],
         memories=[
             AgentExtractedMemory(
-                Extracted(memory.essence.strip(), unique(memory.emotions), memory.weight, memory.lesson),
+                Extracted(memory.text.strip(), unique(memory.emotions), memory.importance, memory.lesson),
                 unique(memory.messages),
             )
             for memory in arguments.memories
@@ -91,12 +94,12 @@ async def observe(call: Call, arguments: ObserveArguments) -> dict[str, Any]:
     )
     observed = await call.use.observe(call.scope, observation, request=call.request_key())
     return {"new": len(observed.new)} | nonempty(
-        ids=[message.id for message in observed.new],
+        ids=[short_id_of(message.id) for message in observed.new],
         position=observed.new[0].position if observed.new else None,
         known=observed.known or None,
         last_key=observed.last_key,
         memories=[
-            {"id": stored.memory.id, "status": stored.status} if stored else {"status": "forgotten"}
+            {"id": stored.memory.short_id, "status": stored.status} if stored else {"status": "forgotten"}
             for stored in observed.memories
         ],
         redacted=dict(observed.redacted),
@@ -104,10 +107,10 @@ async def observe(call: Call, arguments: ObserveArguments) -> dict[str, Any]:
 
 
 def _new_message(position: int, message: ObservedMessage) -> NewMessage:
-    at = parse_iso_moment(message.at) if message.at else None
-    if message.at and at is None:
+    at = parse_iso_moment(message.when) if message.when else None
+    if message.when and at is None:
         raise InvalidInput(
-            f"messages.{position}.at: {printable(message.at)!r} is not an ISO date or time, such as "
+            f"messages.{position}.when: {printable(message.when)!r} is not an ISO date or time, such as "
             "2026-03-01T12:00:00Z. Nothing was stored: correct it or leave it out."
         )
     return NewMessage(role=message.role, text=message.text, speaker=message.speaker, at=at, key=message.key)
@@ -134,26 +137,35 @@ async def ingest(call: Call, arguments: IngestArguments) -> dict[str, Any]:
     key = arguments.key or call.request_key() or None
     text = arguments.to_value(IngestRequest, key=key, actors=unique(arguments.actors))
     ingested = await call.use.ingest(call.scope, text)
+    named = [id_ for chunk in ingested.chunks for id_ in (chunk.id, chunk.resembles) if id_]
+    short_ids = await call.use.ids.shortened(call.scope, named)
     counts = Counter(chunk.status for chunk in ingested.chunks)
-    return {
-        "stored": counts["stored"],
-        "reinforced": counts["reinforced"],
-        "dropped": counts["dropped"],
-        "chunks": [chunk_as_json(chunk, ingested) for chunk in ingested.chunks],
-    } | nonempty(
-        repeated=(ingested.repeated and arguments.key != "") or None,
-        redacted=dict(ingested.redacted),
-        forgotten=counts["forgotten"] or None,
-        notice=missing_vector_notice("Stored", ingested.unembedded)
-        or (CHUNKS_FORGOTTEN if counts["forgotten"] else ""),
+    return (
+        {
+            "stored": counts["stored"],
+            "reinforced": counts["reinforced"],
+            "dropped": counts["dropped"],
+            "chunks": [chunk_as_json(chunk, ingested, short_ids) for chunk in ingested.chunks],
+        }
+        | nonempty(
+            repeated=(ingested.repeated and arguments.key != "") or None,
+            redacted=dict(ingested.redacted),
+            forgotten=counts["forgotten"] or None,
+        )
+        | notice(
+            missing_vector_notice("Stored", ingested.unembedded),
+            CHUNKS_FORGOTTEN if counts["forgotten"] else "",
+            UNREADABLE_DATE if arguments.when and told_period(arguments.when) is None else "",
+        )
     )
 
 
-def chunk_as_json(chunk: Chunk, ingested: IngestOutcome) -> dict[str, Any]:
+def chunk_as_json(chunk: Chunk, ingested: IngestOutcome, short_ids: Mapping[MemoryId, str]) -> dict[str, Any]:
     if chunk.status == "forgotten":
         return {"status": chunk.status}
     text = ingested.text[chunk.start : chunk.start + chunk.length]
     begins = " ".join(text[: 2 * CHUNK_PREVIEW_CHARS].split())[:CHUNK_PREVIEW_CHARS]
     scores = {name: round(getattr(chunk, name), CHUNK_SCORE_DIGITS) for name in ("importance", "novelty", "salience")}
-    details = nonempty(**fields_of(chunk, "id category resembles"), begins=begins, chars=chunk.length or None)
+    references = {name: short_ids.get(id_) for name in ("id", "resembles") if (id_ := getattr(chunk, name))}
+    details = nonempty(**references, category=chunk.category, begins=begins, chars=chunk.length or None)
     return {"status": chunk.status} | details | scores

@@ -2,15 +2,16 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping, Sequence
 from typing import Annotated, Any, Literal
 
 from pydantic import Field
 
 from madeleine.memory.errors import InvalidInput
-from madeleine.memory.model import Note
+from madeleine.memory.model import MemoryId, Note, short_id_of
 from madeleine.memory.profile import ProfileEntry, ProfileKind
 from madeleine.tools.arguments import ShortText, Text, ToolArguments
-from madeleine.tools.replies import fields_of, iso_time, nonempty
+from madeleine.tools.replies import iso_time, nonempty
 from madeleine.tools.tool import Call, answer_schema, tool
 
 MAX_PROFILE_VALUE_CHARS = 8_000
@@ -33,7 +34,7 @@ class ProfileArguments(ToolArguments):
             "a note: its type (todo, reminder) with set, its id with done and remove."
         ),
     ] = ""
-    value: Annotated[Text, Field(max_length=MAX_PROFILE_VALUE_CHARS, description="Only with set.")] = ""
+    text: Annotated[Text, Field(max_length=MAX_PROFILE_VALUE_CHARS, description="Only with set.")] = ""
 
 
 @tool(
@@ -47,15 +48,15 @@ async def profile(call: Call, arguments: ProfileArguments) -> dict[str, Any]:
     relationships, tools, map, knowledge, and open notes. It is part of every context. set replaces the entry of that
     name. A preference is also a memory: it is recalled, and removing it erases that memory. For what happened use
     store."""
-    action, kind, name, value = arguments.action, arguments.kind, arguments.name, arguments.value
+    action, kind, name, value = arguments.action, arguments.kind, arguments.name, arguments.text
     if action == "show":
         if value:
-            raise InvalidInput("Nothing was done. value: leave it out to show something, or use the action set.")
+            raise InvalidInput("Nothing was done. text: leave it out to show something, or use the action set.")
         return await show_profile(call, kind, name, audited_as="profile")
     if not kind or not name:
         raise InvalidInput(f"Nothing was done. kind and name are both required to {action} an entry.")
     if (action == "set") != bool(value):
-        raise InvalidInput("Nothing was done. value is required with set, and only allowed there.")
+        raise InvalidInput("Nothing was done. text is required with set, and only allowed there.")
     if kind == "notes":
         return await change_inbox_note(call, action, name, value)
     return await change_entry(call, action, kind, name, value)
@@ -64,26 +65,34 @@ async def profile(call: Call, arguments: ProfileArguments) -> dict[str, Any]:
 async def show_profile(call: Call, kind: ShownKind | None = None, name: str = "", *, audited_as: str) -> dict[str, Any]:
     """Entries and open notes. Their ids, and those of their memories, are audited (spec O4)."""
     content: dict[str, Any] = {}
+    shown: list[str] = []
     if kind != "notes":
-        entries = await call.use.profile.read(call.scope, kind, name)
-        content["entries"] = [entry_as_json(entry) for entry in entries]
+        entries = await call.use.profile.read(call.scope, kind, await _full_name(call, kind, name))
+        content["entries"] = await entries_as_json(call, entries)
+        shown += [id_ for entry in entries for id_ in (entry.id, entry.memory_id) if id_]
     if kind in (None, "notes"):
         notes = await call.use.profile.notes(call.scope)
-        content["notes"] = [note_as_json(note) for note in notes if not name or name in (note.type, note.id)]
-    shown = [item for items in content.values() for item in items]
-    call.audit_recall(audited_as, [item[key] for item in shown for key in ("id", "memory_id") if key in item])
+        notes = [note for note in notes if not name or name in (note.type, note.id, short_id_of(note.id))]
+        content["notes"] = [note_as_json(note) for note in notes]
+        shown += [note.id for note in notes]
+    call.audit_recall(audited_as, shown)
     return content
 
 
+async def _full_name(call: Call, kind: str | None, name: str) -> str:
+    """A learnt preference has the id of its memory as its name."""
+    return (await call.use.ids.memories(call.scope, [name]))[name] if name and kind in (None, "preferences") else name
+
+
 async def change_entry(call: Call, action: ProfileAction, kind: ProfileKind, name: str, value: str) -> dict[str, Any]:
+    name = await _full_name(call, kind, name)
     match action:
         case "set":
             written = await call.use.profile.write(call.scope, kind, name, value)
-            return {"entries": [entry_as_json(written.entry)]} | nonempty(redacted=dict(written.redacted))
+            return {"entries": await entries_as_json(call, [written.entry])} | nonempty(redacted=dict(written.redacted))
         case "enable" | "disable":
-            return {
-                "entries": [entry_as_json(await call.use.profile.enable(call.scope, kind, name, action == "enable"))]
-            }
+            entry = await call.use.profile.enable(call.scope, kind, name, action == "enable")
+            return {"entries": await entries_as_json(call, [entry])}
         case "remove":
             return {"removed": (await call.use.profile.remove(call.scope, kind, name)).id}
         case _:
@@ -96,10 +105,11 @@ async def change_inbox_note(call: Call, action: ProfileAction, name: str, value:
             written = await call.use.profile.note(call.scope, name, value)
             return {"notes": [note_as_json(written.note)]} | nonempty(redacted=dict(written.redacted))
         case "done":
-            await call.use.profile.close_note(call.scope, name)
+            await call.use.profile.close_note(call.scope, await call.use.ids.full_id(call.scope, "note", name))
             return {"done": name}
         case "remove":
-            await call.use.profile.close_note(call.scope, name, remove=True)
+            note_id = await call.use.ids.full_id(call.scope, "note", name)
+            await call.use.profile.close_note(call.scope, note_id, remove=True)
             return {"removed": name}
         case _:
             raise InvalidInput(
@@ -107,12 +117,20 @@ async def change_inbox_note(call: Call, action: ProfileAction, name: str, value:
             )
 
 
-def entry_as_json(entry: ProfileEntry) -> dict[str, Any]:
+async def entries_as_json(call: Call, entries: Sequence[ProfileEntry]) -> list[dict[str, Any]]:
+    short_ids = await call.use.ids.shortened(call.scope, [entry.memory_id for entry in entries if entry.memory_id])
+    return [entry_as_json(entry, short_ids) for entry in entries]
+
+
+def entry_as_json(entry: ProfileEntry, short_ids: Mapping[MemoryId, str]) -> dict[str, Any]:
     switchable = entry.kind in ("partner_rules", "preferences")
-    return fields_of(entry, "id kind name value") | nonempty(
-        enabled=entry.enabled if switchable else None, memory_id=entry.memory_id, updated_at=iso_time(entry.updated_at)
+    memory_id = short_ids[entry.memory_id] if entry.memory_id else None
+    name = memory_id if entry.learnt else entry.name
+    return {"kind": entry.kind, "name": name, "text": entry.value} | nonempty(
+        enabled=entry.enabled if switchable else None, memory_id=memory_id, updated=iso_time(entry.updated_at)
     )
 
 
 def note_as_json(note: Note) -> dict[str, Any]:
-    return fields_of(note, "id type content") | {"created_at": iso_time(note.created_at)}
+    shown = {"id": short_id_of(note.id), "type": note.type, "text": note.content}
+    return shown | {"when": iso_time(note.created_at)}

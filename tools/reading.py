@@ -3,22 +3,32 @@
 from __future__ import annotations
 
 import unicodedata
+from collections.abc import Mapping
 from dataclasses import asdict, replace
-from datetime import datetime, timedelta
 from typing import Annotated, Any, Literal
 
 from pydantic import Field
 
 from madeleine.memory.errors import InvalidInput
 from madeleine.memory.keyword_search import KeywordQuery, SearchSource
-from madeleine.memory.model import Category, ClusterId, MemoryId, parse_iso_moment
+from madeleine.memory.model import Category, ClusterId, MemoryId, short_id_of
 from madeleine.memory.recall.recall import RecallResult
 from madeleine.memory.recall.search import BrowsedMemories, SearchPage, split_search_terms
 from madeleine.memory.recall.selection import RecallQuery
 from madeleine.memory.rules.prompting import LIST_FORMAT, MEMORY_BLOCK_FORMAT, RandomSource, make_fragments_format
 from madeleine.memory.rules.ranking.profiles import RankingProfile
-from madeleine.tools.arguments import EmotionLabels, LongText, ShortText, ToolArguments, unique
-from madeleine.tools.replies import hit_json, meaning_notice, memory_json, nonempty, notice, recalled_json, source_json
+from madeleine.tools.arguments import Details, EmotionLabels, LongText, ShortText, ToolArguments, unique
+from madeleine.tools.dates import period_argument
+from madeleine.tools.replies import (
+    hit_as_json,
+    meaning_notice,
+    memory_as_json,
+    memory_item_as_json,
+    memory_source_as_json,
+    nonempty,
+    notice,
+    short_ids_of_references,
+)
 from madeleine.tools.tool import Call, Tool, answer_schema, tool
 
 MAX_SEARCH_WORDS = 32
@@ -37,6 +47,7 @@ class RecallArguments(ToolArguments):
     format: Annotated[
         RecallFormat, Field(description="fragments: shuffled; memories: with ids; prompt: <memory> block.")
     ] = "fragments"
+    details: Details = False
 
 
 def recall_tool(chance: RandomSource) -> Tool:
@@ -44,14 +55,7 @@ def recall_tool(chance: RandomSource) -> Tool:
 
     @tool(
         RecallArguments,
-        answer_schema(
-            "count total_tokens budget_used",
-            string="fragments prompt",
-            array="memories sources",
-            integer="count total_tokens",
-            number="budget_used",
-        ),
-        audited=True,
+        answer_schema("", string="fragments prompt notice", array="memories sources"),
         counts_recalls=True,
     )
     async def recall(call: Call, arguments: RecallArguments) -> dict[str, Any]:
@@ -60,100 +64,139 @@ def recall_tool(chance: RandomSource) -> Tool:
         search_memory; by id recall_memory."""
         query = arguments.to_value(RecallQuery, text=arguments.query)
         result = await call.use.recall(call.scope, query, formats[arguments.format], language=call.language)
-        return recall_result_as_json(result, arguments.format)
+        memories = [memory for memory, _ in result.memories]
+        call.audit_recall("recall", [memory.id for memory in memories])
+        answer = recall_result_as_json(result, arguments.format)
+        if not arguments.details:
+            return answer
+        short_ids = await short_ids_of_references(call, memories)
+        return answer | recall_details_as_json(result, arguments.format, short_ids)
 
     return recall
 
 
 def recall_result_as_json(result: RecallResult, format_: RecallFormat) -> dict[str, Any]:
-    content: dict[str, Any] = {"memories": [recalled_json(memory, score) for memory, score in result.memories]}
+    content: dict[str, Any] = {"memories": [memory_item_as_json(memory, score) for memory, score in result.memories]}
     if format_ != "memories":  # a text does not name its memories
-        content = {format_: result.text} | nonempty(sources=[source_json(memory) for memory, _ in result.memories])
+        content = {format_: result.text} | nonempty(
+            sources=[memory_source_as_json(memory) for memory, _ in result.memories]
+        )
+    return content | notice(meaning_notice(result.meaning_off), *result.notices)
+
+
+def recall_details_as_json(
+    result: RecallResult, format_: RecallFormat, short_ids: Mapping[MemoryId, str]
+) -> dict[str, Any]:
+    """What an answer with details has instead of `memories` or `sources`, and besides."""
+    memories = [
+        memory_as_json(memory, short_ids) | memory_item_as_json(memory, score) for memory, score in result.memories
+    ]
+    if format_ != "memories":
+        for memory in memories:
+            del memory["text"]
     return {
-        **content,
-        "count": len(result.memories),
+        "memories" if format_ == "memories" else "sources": memories,
+        "count": len(memories),
         "total_tokens": result.total_tokens,
         "budget_used": round(result.budget_used, 4),
         **nonempty(reformulated=list(result.reformulated)),
-        **notice(meaning_notice(result.meaning_off), *result.notices),
     }
 
 
 class RecallMemoryArguments(ToolArguments):
-    memory_ids: Annotated[list[ShortText], Field(min_length=1, max_length=50)] | None = None
+    ids: Annotated[list[ShortText], Field(min_length=1, max_length=50)] | None = None
     cluster_id: ShortText = ""
     limit: Annotated[int, Field(ge=1, le=100)] = 20
     cursor: Annotated[ShortText, Field(description="next_cursor of the last page.")] = ""
+    details: Annotated[bool | None, Field(description="All fields; default with ids.")] = None
 
 
 @tool(
     RecallMemoryArguments,
-    answer_schema("", array="memories clusters", string="next_cursor"),
-    audited=True,
+    answer_schema("", array="memories clusters missing", string="next_cursor"),
     counts_recalls=True,
 )
 async def recall_memory(call: Call, arguments: RecallMemoryArguments) -> dict[str, Any]:
-    """Read whole memories, faded ones too (status dead): by memory_ids, or all of a cluster_id, newest first. Without
+    """Read whole memories, faded ones too (status dead): by ids, or all of a cluster_id, newest first. Without
     arguments: the list of clusters. To find memories by meaning use recall, by words search_memory."""
-    ids, cluster, cursor = arguments.memory_ids, arguments.cluster_id, arguments.cursor
+    ids, cluster, cursor = arguments.ids, arguments.cluster_id, arguments.cursor
     browse = call.use.browse
     if ids and cluster:
-        raise InvalidInput("Give memory_ids or cluster_id, not both.")
+        raise InvalidInput("Give ids or cluster_id, not both.")
     if cursor and not cluster:
         raise InvalidInput("cursor: needs the cluster_id it came from; repeat that, or leave the cursor out.")
+    if not ids and not cluster:
+        clusters = await browse.clusters(call.scope)
+        return {"clusters": [asdict(cluster) | {"id": short_id_of(cluster.id)} for cluster in clusters]}
     if ids:
-        return memory_page_as_json(await browse.by_ids(call.scope, [MemoryId(id_) for id_ in ids]))
-    if cluster:
-        page = await browse.by_cluster(call.scope, ClusterId(cluster), limit=arguments.limit, cursor=cursor)
-        return memory_page_as_json(page)
-    return {"clusters": [asdict(cluster) for cluster in await browse.clusters(call.scope)]}
+        full_ids = await call.use.ids.memories(call.scope, ids)
+        page = await browse.by_ids(call.scope, list(full_ids.values()))
+        missing = [id_ for id_, full_id in full_ids.items() if full_id in page.missing]
+    else:
+        cluster_id = ClusterId(await call.use.ids.full_id(call.scope, "cluster", cluster))
+        page = await browse.by_cluster(call.scope, cluster_id, limit=arguments.limit, cursor=cursor)
+        missing = []
+    call.audit_recall("recall_memory", [memory.id for memory in page.memories])
+    with_details = bool(ids) if arguments.details is None else arguments.details
+    short_ids = await short_ids_of_references(call, page.memories) if with_details else None
+    return memory_page_as_json(page, short_ids) | nonempty(missing=missing)
 
 
-def memory_page_as_json(page: BrowsedMemories) -> dict[str, Any]:
-    memories = [
-        memory_json(memory, [revision for revision in page.revisions if revision.memory_id == memory.id])
-        for memory in page.memories
-    ]
-    return {"memories": memories} | nonempty(missing=list(page.missing), next_cursor=page.next_cursor)
+def memory_page_as_json(page: BrowsedMemories, short_ids: Mapping[MemoryId, str] | None) -> dict[str, Any]:
+    """With all details if `short_ids` are given, of the memories that those of the page refer to."""
+    if short_ids is None:
+        memories = [memory_item_as_json(memory) for memory in page.memories]
+    else:
+        memories = [
+            memory_as_json(
+                memory, short_ids, [revision for revision in page.revisions if revision.memory_id == memory.id]
+            )
+            for memory in page.memories
+        ]
+    return {"memories": memories} | nonempty(next_cursor=page.next_cursor)
 
 
 class SearchArguments(ToolArguments):
-    query: Annotated[LongText, Field(description='Words, "a phrase"; with mode tags a message.')]
+    query: Annotated[LongText, Field(description='Words, "a phrase"; with mode subject a message.')]
     mode: Annotated[
-        Literal["or", "and", "tags"], Field(description="Any word, all words, or the subject of a message.")
+        Literal["or", "and", "subject"], Field(description="Any word, all words, or the subject of a message.")
     ] = "or"
     themes: Annotated[list[ShortText], Field(max_length=20, description="All of these.")] = []
     categories: Annotated[list[Category], Field(max_length=5)] = []
-    since: Annotated[ShortText, Field(description="ISO date or time.")] = ""
+    since: Annotated[ShortText, Field(description="ISO date, time, month or year.")] = ""
     until: Annotated[ShortText, Field(description="Inclusive.")] = ""
     sources: Annotated[list[SearchSource], Field(min_length=1, max_length=4)] = ["memories", "diary", "chat", "notes"]
     include_dead: Annotated[bool, Field(description="Faded ones too; being found helps revive them.")] = True
     include_compressed: bool = False
     limit: Annotated[int, Field(ge=1, le=100)] = 10
     cursor: Annotated[ShortText, Field(description="next_cursor of the last page.")] = ""
+    details: Details = False
 
 
-@tool(SearchArguments, answer_schema("hits", array="hits", string="next_cursor"), audited=True, counts_recalls=True)
+@tool(SearchArguments, answer_schema("hits", array="hits", string="next_cursor"), counts_recalls=True)
 async def search_memory(call: Call, arguments: SearchArguments) -> dict[str, Any]:
     """Search memories, diary, chat and notes for exact words, newest first: names, dates, phrases. Use it to look
     something up, for a time span, or for faded memories (status dead). For similar meaning use recall."""
     page = await _search(call, arguments)
-    return {"hits": [hit_json(hit) for hit in page.hits]} | nonempty(next_cursor=page.next_cursor)
+    call.audit_recall("search_memory", [hit.id for hit in page.hits])
+    hits = [hit_as_json(hit, details=arguments.details) for hit in page.hits]
+    return {"hits": hits} | nonempty(next_cursor=page.next_cursor)
 
 
 async def _search(call: Call, arguments: SearchArguments) -> SearchPage:
+    since, until = period_argument("since", arguments.since), period_argument("until", arguments.until)
     query = arguments.to_value(
         KeywordQuery,
         terms=(),
         mode="or",
         themes=tuple(unicodedata.normalize("NFKC", theme).casefold() for theme in arguments.themes),
-        since=_parse_date("since", arguments.since),
-        until=_parse_date("until", arguments.until),
+        since=since.start if since else None,
+        until=until.end if until else None,
         sources=unique(arguments.sources),
     )
-    if arguments.mode == "tags":
+    if arguments.mode == "subject":
         if arguments.cursor:
-            raise InvalidInput("cursor: mode tags has one page. Raise limit for more, or leave the cursor out.")
+            raise InvalidInput("cursor: mode subject has one page. Raise limit for more, or leave the cursor out.")
         return await call.use.search.about(call.scope, arguments.query, query)
     terms = split_search_terms(arguments.query)
     if len(terms) > MAX_SEARCH_WORDS:
@@ -161,14 +204,3 @@ async def _search(call: Call, arguments: SearchArguments) -> SearchPage:
             f"query: has {len(terms)} words, at most {MAX_SEARCH_WORDS} are searched. Keep the specific ones."
         )
     return await call.use.search(call.scope, replace(query, terms=terms, mode=arguments.mode), cursor=arguments.cursor)
-
-
-def _parse_date(argument: Literal["since", "until"], text: str) -> datetime | None:
-    """None for "". A bare date as `until` includes the whole day."""
-    if not text:
-        return None
-    at = parse_iso_moment(text)
-    if at is None:
-        raise InvalidInput(f"{argument}: {text[:40]!r} is not a date; write it like 2026-03-01 or 2026-03-01T18:30.")
-    whole_day = argument == "until" and len(text) == len("2026-01-31")
-    return at + timedelta(days=1, microseconds=-1) if whole_day else at

@@ -5,17 +5,28 @@ from __future__ import annotations
 import json
 import logging
 import uuid
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import asdict
 from datetime import datetime
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from mcp_types import CallToolResult, TextContent
 
 from madeleine.memory.errors import ERROR_META_KEY, MadeleineError, error_as_json
 from madeleine.memory.keyword_search import SearchHit
-from madeleine.memory.model import Memory, Provenance, Revision, timeline_to_json, when_date
+from madeleine.memory.model import (
+    Memory,
+    MemoryId,
+    Provenance,
+    Revision,
+    memory_date,
+    short_id_of,
+    timeline_to_json,
+)
 from madeleine.memory.rules.prompting import latest_timeline_lines
+
+if TYPE_CHECKING:
+    from madeleine.tools.tool import Call
 
 logger = logging.getLogger(__name__)
 
@@ -58,67 +69,84 @@ def iso_time(at: datetime | None) -> str | None:
     return at.isoformat(timespec="seconds") if at else None
 
 
-def memory_date(memory: Memory) -> str:
-    """The scene's date as written, else the day it was stored."""
-    return when_date(memory.scene.when[0]) if memory.scene.when else memory.happened_at.date().isoformat()
-
-
 def provenance_as_json(source: Provenance, stored_at: datetime | None) -> dict[str, Any]:
     return nonempty(stored_at=iso_time(stored_at), **asdict(source))
 
 
-def source_json(memory: Memory) -> dict[str, Any]:
-    """Provenance of a memory, for answers that hold its text elsewhere."""
+def memory_item_as_json(memory: Memory, score: float | None = None) -> dict[str, Any]:
+    """A memory as recalls and lists show it: what it says and when, no provenance (ruling 23)."""
     return nonempty(
-        id=memory.id,
-        when=memory_date(memory),
-        actors=list(memory.scene.actors),
-        provenance=provenance_as_json(memory.provenance, memory.created_at),
-    )
-
-
-def recalled_json(memory: Memory, score: float) -> dict[str, Any]:
-    """A memory as recall returns it."""
-    return nonempty(
-        id=memory.id,
+        id=memory.short_id,
         text=memory.scene.action,
+        **memory_marks_as_json(memory),
         score=score,
-        category=memory.category,
-        when=memory_date(memory),
-        actors=list(memory.scene.actors),
-        **fields_of(memory, "feeling lesson"),
+        **fields_of(memory, "feeling"),
         timeline=list(latest_timeline_lines(memory)),
-        provenance=provenance_as_json(memory.provenance, memory.created_at),
     )
 
 
-def memory_json(memory: Memory, revisions: Sequence[Revision] = ()) -> dict[str, Any]:
-    """A memory with all details; a dead one is marked by its status. `history`: its earlier versions, oldest first."""
-    timeline = timeline_to_json(memory.scene.when)
+def memory_source_as_json(memory: Memory) -> dict[str, Any]:
+    """A memory whose text stands elsewhere in the answer."""
+    return {"id": memory.short_id} | memory_marks_as_json(memory)
+
+
+def memory_marks_as_json(memory: Memory) -> dict[str, Any]:
+    """What every answer says beside a memory's text."""
     return nonempty(
-        id=memory.id,
-        text=memory.scene.action,
-        **fields_of(memory, "status category importance"),
         when=memory_date(memory),
+        updated=memory.corrected_at.date().isoformat() if memory.corrected_at else None,
+        lesson=memory.lesson,
+        status=memory.status if memory.status != "active" else None,
+    )
+
+
+def memory_as_json(
+    memory: Memory, short_ids: Mapping[MemoryId, str], revisions: Sequence[Revision] = ()
+) -> dict[str, Any]:
+    """A memory with all details. `short_ids`: of the memories that it refers to. `history`: its earlier versions,
+    oldest first."""
+    timeline = timeline_to_json(memory.scene.when)
+    references = {name: getattr(memory, name) for name in MEMORY_REFERENCES}
+    return nonempty(
+        id=memory.short_id,
+        text=memory.scene.action,
+        **memory_marks_as_json(memory),
+        **fields_of(memory, "status category importance"),
         timeline=timeline if len(timeline) > 1 or any(isinstance(item, dict) for item in timeline) else None,
         **fields_of(memory.scene, "actors setting dialogue sensory"),
-        **fields_of(memory, "feeling emotions lesson themes cluster_id absorbed_into compressed_into resembles"),
+        **fields_of(memory, "feeling emotions themes"),
+        emotion=asdict(memory.emotion) if memory.emotion else None,
+        cluster_id=short_id_of(memory.cluster_id or ""),
+        **{name: short_ids.get(id_, id_) for name, id_ in references.items() if id_ is not None},
         compression_source=memory.compression_source or None,
-        provenance=provenance_as_json(memory.provenance, memory.created_at),
+        provenance=provenance_as_json(memory.provenance, memory.created_at) | {"full_id": memory.id},
         history=[revision_as_json(revision) for revision in revisions],
     ) | fields_of(memory, "pinned session_count access_count reactivation_count")
 
 
-def hit_json(hit: SearchHit) -> dict[str, Any]:
+MEMORY_REFERENCES = ("absorbed_into", "compressed_into", "resembles")
+"""Fields of a memory that name another one."""
+
+
+async def short_ids_of_references(call: Call, memories: Sequence[Memory]) -> dict[MemoryId, str]:
+    """The short ids of the memories that these refer to."""
+    named = [getattr(memory, name) for memory in memories for name in MEMORY_REFERENCES]
+    return await call.use.ids.shortened(call.scope, filter(None, named))
+
+
+def hit_as_json(hit: SearchHit, *, details: bool = False) -> dict[str, Any]:
     """A hit of `search_memory` (spec H3)."""
-    return {
+    shown = {
+        "id": hit.short_id,
         "source": hit.source,
-        "id": hit.id,
-        "timestamp": iso_time(hit.timestamp),
-        **fields_of(hit, "snippet tags"),
-        "provenance": provenance_as_json(hit.provenance, hit.stored_at),
-        **nonempty(**fields_of(hit, "actors status")),
+        "when": hit.when or hit.timestamp.isoformat(timespec="minutes"),
+        "text": hit.snippet,
+        **nonempty(lesson=hit.lesson, status=hit.status if hit.status != "active" else None),
     }
+    if not details:
+        return shown
+    provenance = provenance_as_json(hit.provenance, hit.stored_at) | {"full_id": hit.id}
+    return shown | nonempty(**fields_of(hit, "themes actors status"), provenance=provenance)
 
 
 def revision_as_json(revision: Revision) -> dict[str, Any]:

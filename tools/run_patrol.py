@@ -35,10 +35,12 @@ async def run_patrol(call: Call, arguments: RunPatrolArguments) -> dict[str, Any
 
     patrol = call.use.patrol
     if arguments.undo:
-        undone = await patrol.undo(call.scope, RunId(arguments.undo))
+        undone = await patrol.undo(call.scope, RunId(await call.use.ids.full_id(call.scope, "run", arguments.undo)))
         return {"run_id": arguments.undo, "undone": dict(undone.counts), "steps": [], "pending": []}
     if arguments.decisions is not None:
-        return (await patrol.decide(call.scope, arguments.decisions)).as_json()
+        offers = await call.use.ids.full(call.scope, "decision", [decision.offer for decision in arguments.decisions])
+        named = [decision.model_copy(update={"offer": offers[decision.offer]}) for decision in arguments.decisions]
+        return (await patrol.decide(call.scope, named)).as_json()
     report = await patrol(
         call.scope,
         steps=arguments.steps,

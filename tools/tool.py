@@ -16,6 +16,7 @@ from madeleine.memory.language_model import LanguageModel
 from madeleine.memory.model import Scope
 from madeleine.memory.recall.recall import Recall
 from madeleine.memory.recall.search import BrowseMemories, Search
+from madeleine.memory.short_ids import ShortIds
 from madeleine.memory.watch.observe import Observe
 from madeleine.patrol.run import RunPatrols
 from madeleine.tools.arguments import ToolArguments
@@ -39,6 +40,7 @@ class ToolUseCases:
     observe: Observe
     context: BuildContext
     profile: EditProfile
+    ids: ShortIds
 
 
 ReportProgress = Callable[[float, float, str], None]
@@ -68,9 +70,8 @@ RunTool = Callable[[Call, Any], Awaitable[dict[str, Any]]]
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Tool:
     """`answers`: JSON Schema of the structured answer. `read_only`, `destructive` and `idempotent` are MCP's hints.
-    `audited`: the ids in its answers are audited per call; writes are audited by the ledger. `counts_recalls`: its only
-    change is to count recalls, so that it can be served read-only. `listed`: shown in `tools/list`, which is part of
-    every prompt; tools for hooks and programs are callable without."""
+    `counts_recalls`: its only change is to count recalls, which MCP's hint calls read-only (ruling 27). `listed`: shown
+    in `tools/list`, which is part of every prompt; tools for hooks and programs are callable without."""
 
     name: str
     description: str
@@ -80,7 +81,6 @@ class Tool:
     read_only: bool = False
     destructive: bool = False
     idempotent: bool = False
-    audited: bool = False
     counts_recalls: bool = False
     listed: bool = True
 

@@ -56,7 +56,7 @@ class Toolset:
 
     def counts_recalls(self, name: str) -> bool:
         """Whether memories that this tool recalls are counted."""
-        return name in self._tools and not self._tools[name].read_only
+        return name in self._tools and self._tools[name].counts_recalls
 
     async def call(self, name: str, arguments: Mapping[str, Any], call: Call) -> types.CallToolResult:
         """Expected errors become answers that say what to do; others are logged. Cancellation passes."""
@@ -65,8 +65,6 @@ class Toolset:
             content = await tool.run(
                 call, validate_tool_arguments(tool.arguments, arguments, max_text_chars=self.max_text_chars)
             )
-            if tool.audited:
-                call.audit_recall(name, ids_in_answer(content))
             return tool_result_of_content(content)
         except MadeleineError as error:
             return tool_result_of_error(error)
@@ -114,7 +112,9 @@ def _require_known(kind: str, names: Iterable[str], known: Iterable[str]) -> Non
 def read_only_tools(tools: Iterable[Tool]) -> list[Tool]:
     """Tools that change nothing, and those that only count recalls, without counting."""
     return [
-        replace(tool, read_only=True, idempotent=True, run=partial(_run_without_counting, tool.run))
+        replace(
+            tool, read_only=True, idempotent=True, counts_recalls=False, run=partial(_run_without_counting, tool.run)
+        )
         for tool in tools
         if tool.read_only or tool.counts_recalls
     ]
@@ -122,12 +122,6 @@ def read_only_tools(tools: Iterable[Tool]) -> list[Tool]:
 
 async def _run_without_counting(run: RunTool, call: Call, arguments: Any) -> dict[str, Any]:
     return await run(replace(call, scope=replace(call.scope, count_activations=False)), arguments)
-
-
-def ids_in_answer(content: Mapping[str, Any]) -> list[str]:
-    """The ids in the lists of an answer, for the audit (spec O4)."""
-    items = (item for value in content.values() if isinstance(value, list) for item in value)
-    return [str(item["id"]) for item in items if isinstance(item, dict) and "id" in item]
 
 
 def listed_tool(tool: Tool, max_text_chars: int) -> types.Tool:
@@ -138,7 +132,7 @@ def listed_tool(tool: Tool, max_text_chars: int) -> types.Tool:
         input_schema=tool_input_schema(tool.arguments, max_text_chars=max_text_chars),
         output_schema=dict(tool.answers),
         annotations=types.ToolAnnotations(
-            read_only_hint=tool.read_only,
+            read_only_hint=tool.read_only or tool.counts_recalls,
             destructive_hint=tool.destructive,
             idempotent_hint=tool.idempotent,
             open_world_hint=False,

@@ -8,13 +8,14 @@ from pydantic import Field
 
 from madeleine.memory.errors import InvalidInput
 from madeleine.memory.ingest.store import NewScene
-from madeleine.memory.model import Category, DatedAction, MemoryChanges, MemoryId, Scene
+from madeleine.memory.model import Category, MemoryChanges, MemoryId, Scene
 from madeleine.memory.recall.selection import (
     MISSING_NON_INFERABLE_THEME_ADVICE,
     NON_INFERABLE_THEME,
     has_non_inferable_theme,
 )
 from madeleine.tools.arguments import EmotionLabels, LineText, LongText, ShortText, ToolArguments, ZeroToOne, unique
+from madeleine.tools.dates import timeline_argument
 from madeleine.tools.replies import missing_vector_notice, nonempty, notice
 from madeleine.tools.tool import Call, answer_schema, tool
 
@@ -33,7 +34,7 @@ class StoreArguments(ToolArguments):
     text: Annotated[LongText, Field(description="What happened, in sentences that make sense alone.")]
     when: Annotated[
         ShortText | Annotated[list[ShortText | DatedActionArguments], Field(min_length=1, max_length=50)] | None,
-        Field(description="Date (YYYY-MM-DD or ISO time), or a timeline."),
+        Field(description="ISO date, time, month (2026-03) or year; or a timeline."),
     ] = None
     actors: Annotated[list[ShortText], Field(max_length=50, description="Participants, the speaker first.")] = []
     setting: LineText = ""
@@ -52,7 +53,7 @@ class StoreArguments(ToolArguments):
 
 @tool(
     StoreArguments,
-    answer_schema("id status category importance", string="id status reinforced category", number="importance"),
+    answer_schema("id status", string="id status reinforced resembles notice"),
 )
 async def store(call: Call, arguments: StoreArguments) -> dict[str, Any]:
     """Store one scene in long-term memory; it can be recalled at once. Use it for what later conversations should know:
@@ -61,15 +62,13 @@ async def store(call: Call, arguments: StoreArguments) -> dict[str, Any]:
     [stored] = await call.use.store(call.scope, [new_scene_from_arguments(arguments, request_key=call.request_key())])
     memory, reinforced = stored.memory, stored.status == "reinforced"
     advice_due = NON_INFERABLE_THEME in call.use.recall.config.themes and not has_non_inferable_theme(memory.themes)
+    resembles = await call.use.ids.shortened(call.scope, [stored.resembles] if stored.resembles else [])
     return nonempty(
-        id=memory.id,
+        id=memory.short_id,
         status=stored.status,
         reinforced=memory.scene.action if reinforced else None,
-        category=memory.category,
-        importance=memory.importance,
-        access_count=memory.access_count if reinforced else None,
         repeated=(stored.repeated and arguments.key != "") or None,
-        resembles=stored.resembles,
+        resembles=next(iter(resembles.values()), None),
         redacted=dict(stored.redacted),
     ) | notice(
         missing_vector_notice("Stored", stored.unembedded), MISSING_NON_INFERABLE_THEME_ADVICE if advice_due else ""
@@ -78,14 +77,13 @@ async def store(call: Call, arguments: StoreArguments) -> dict[str, Any]:
 
 def new_scene_from_arguments(arguments: StoreArguments, *, request_key: str = "") -> NewScene:
     """`request_key` replaces a key that the caller did not give."""
-    timeline = [arguments.when] if isinstance(arguments.when, str) else arguments.when or []
     return arguments.to_value(
         NewScene,
         scene=arguments.to_value(
             Scene,
             action=arguments.text.strip(),
             actors=unique(arguments.actors),
-            when=tuple(item if isinstance(item, str) else DatedAction(item.date, item.action) for item in timeline),
+            when=timeline_argument("when", arguments.when or ()),
         ),
         emotions=unique(arguments.emotions),
         themes=unique(arguments.themes),
@@ -94,7 +92,7 @@ def new_scene_from_arguments(arguments: StoreArguments, *, request_key: str = ""
 
 
 class UpdateMemoryArguments(ToolArguments):
-    memory_id: ShortText
+    id: ShortText
     text: Annotated[LongText, Field(description="The whole corrected text.")] = ""
     importance: ZeroToOne | None = None
     themes: Annotated[list[ShortText], Field(max_length=20)] | None = None
@@ -109,9 +107,10 @@ async def update_memory(call: Call, arguments: UpdateMemoryArguments) -> dict[st
     changes = arguments.to_value(MemoryChanges, text=arguments.text.strip() or None, themes=themes)
     if changes == MemoryChanges():
         raise InvalidInput("Nothing to change. Give text, importance, themes or pinned.")
-    updated = await call.use.update(call.scope, MemoryId(arguments.memory_id), changes)
+    [memory_id] = (await call.use.ids.memories(call.scope, [arguments.id])).values()
+    updated = await call.use.update(call.scope, memory_id, changes)
     return {
-        "id": updated.memory.id,
+        "id": updated.memory.short_id,
         "changed": [name for name in CHANGEABLE_MEMORY_FIELDS if getattr(updated.changes, name) is not None],
         **nonempty(redacted=dict(updated.redacted)),
         **notice(missing_vector_notice("Changed", updated.unembedded)),
@@ -119,18 +118,22 @@ async def update_memory(call: Call, arguments: UpdateMemoryArguments) -> dict[st
 
 
 class ForgetArguments(ToolArguments):
-    memory_ids: Annotated[list[ShortText], Field(min_length=1, max_length=50)]
+    ids: Annotated[list[ShortText], Field(min_length=1, max_length=50)]
 
 
-@tool(ForgetArguments, answer_schema("erased", array="erased not_found related"), destructive=True, idempotent=True)
+@tool(ForgetArguments, answer_schema("erased", array="erased missing related"), destructive=True, idempotent=True)
 async def forget(call: Call, arguments: ForgetArguments) -> dict[str, Any]:
     """Erase memories with the messages they came from, or single messages by id, permanently and from disk too. Only on
     request: to correct use update_memory; unused memories fade by themselves. related: memories linked to the erased
     ones, which stay and may say the same."""
-    result = await call.use.forget(call.scope, [MemoryId(id_) for id_ in arguments.memory_ids])
-    return {"erased": list(result.erased)} | nonempty(
-        not_found=list(result.missing),
-        related=list(result.related),
+    full_ids = await call.use.ids.memories(call.scope, arguments.ids)
+    messages = await call.use.ids.full(call.scope, "message", [id_ for id_ in full_ids if full_ids[id_] == id_])
+    named: dict[str, str] = {**full_ids, **messages}
+    result = await call.use.forget(call.scope, [MemoryId(id_) for id_ in named.values()])
+    related = await call.use.ids.shortened(call.scope, result.related)
+    return {"erased": [id_ for id_ in named if named[id_] in result.erased]} | nonempty(
+        missing=[id_ for id_ in named if named[id_] in result.missing],
+        related=list(related.values()),
         messages=result.messages or None,
         diary_entries=result.diary_entries or None,
         notice="" if result.bytes_gone else SCRUB_PENDING_NOTICE,

@@ -10,6 +10,7 @@ from typing import Any, Literal, Protocol
 from madeleine.memory.chat import MessageId
 from madeleine.memory.embedding import VectorCache
 from madeleine.memory.model import ContentHash, Memory, MemoryChanges, MemoryId, ModelName, Note, Scope, Vector
+from madeleine.memory.rules.dynamics.truth import Supersession, TruthActOutcome
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -34,8 +35,18 @@ class StoreBatch:
 
     new: tuple[Memory, ...] = ()
     reinforcements: tuple[Reinforcement, ...] = ()
+    supersessions: tuple[Supersession, ...] = ()
     model: ModelName
     vectors: Mapping[ContentHash, Vector]
+
+
+@dataclass(frozen=True, slots=True)
+class CommittedBatch:
+    """`new`: the new memories with their numbers, which no memory of the being had before. `changed`: the memories that
+    the supersessions concern, new ones among them, as they are."""
+
+    new: Sequence[Memory]
+    changed: Sequence[Memory] = ()
 
 
 @dataclass(frozen=True, slots=True)
@@ -57,16 +68,17 @@ class MemoryAndKeyReader(Protocol):
 
 class StoreScenesLedger(MemoryAndKeyReader, VectorCache, Protocol):
     async def ids_with_text(self, scope: Scope, hash_: ContentHash) -> list[MemoryId]:
-        """Living memories with this very text to embed, oldest first, at most 5."""
+        """Living, current memories with this very text to embed, oldest first, at most 5."""
 
     async def next_turns(self, scope: Scope, sessions: Sequence[str]) -> dict[str, int]:
         """The turn that the next memory of each session has."""
 
-    async def commit(self, scope: Scope, batch: StoreBatch) -> None:
+    async def commit(self, scope: Scope, batch: StoreBatch) -> CommittedBatch:
         """Write memories, reinforcements, vectors and a pending index mark for each new memory, durably.
 
         A reinforcement adds 1 to `access_count`, sets `last_accessed`, raises `importance` to the greater,
-        pins if asked, and adds new themes. Raises `KeyConflict` if a key is taken, `StorageFull`, `StorageError`.
+        pins if asked, and adds new themes. Raises `KeyConflict` if a key is taken, `NotCurrent` if a memory to
+        supersede is not current, `InvalidInput` if there is none, `StorageFull`, `StorageError`.
         """
 
 
@@ -107,6 +119,17 @@ class ScrubLedger(Protocol):
 
         Raises `StorageBusy`, `StorageFull`, `StorageError`; it can be tried again.
         """
+
+
+class TruthLedger(Protocol):
+    """Acts that change what is true, each journalled and undone by one call (ruling 14)."""
+
+    async def retract(self, scope: Scope, memory_id: MemoryId, reason: str, *, at: datetime) -> TruthActOutcome | None:
+        """None if there is no such memory. Raises `NotCurrent` if it is retracted already."""
+
+    async def undo_last_act(self, scope: Scope, memory_id: MemoryId, *, at: datetime) -> TruthActOutcome | None:
+        """Take back the last act that concerned the memory: all that this act has changed. None if there is no such
+        memory. Raises `CannotUndo` if there is no act, or a later one stands on it."""
 
 
 class UpdateMemoryLedger(VectorCache, Protocol):

@@ -32,6 +32,7 @@ from madeleine.memory.model import (
     Vector,
     happened_at,
 )
+from madeleine.memory.rules.dynamics.truth import Supersession
 from madeleine.memory.rules.storing.likeness import MIN_SAME_SCENE_COSINE, RESEMBLING_COSINE, memories_tell_same_facts
 from madeleine.memory.rules.storing.secrets import CountingRedactor, Redact, redact_secrets, refuse_secret_argument
 
@@ -43,7 +44,9 @@ MAX_DUPLICATE_CANDIDATES = 5
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class NewScene:
-    """A scene to store. `importance` None means 0.5 for a new memory, unchanged for a reinforced one."""
+    """A scene to store. `importance` None means 0.5 for a new memory, unchanged for a reinforced one. `supersedes`: the
+    memory that was true until the scene's first date, or until now; `is_update`: an update of that memory has made
+    it, and it is retracted if the update is undone."""
 
     scene: Scene
     feeling: str = ""
@@ -57,19 +60,22 @@ class NewScene:
     pinned: bool = False
     key: str | None = None
     tool: str = "store"
+    supersedes: MemoryId | None = None
+    is_update: bool = False
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Stored:
     """`status` reinforced: an earlier memory says the same and was counted once more. `repeated`: the key was used
     before for the same text, and nothing was done. `unembedded`: why the memory is found by its words only, for now.
-    `redacted`: number of secrets removed, by kind."""
+    `redacted`: number of secrets removed, by kind. `superseded`: the memory that was true until then, as it is."""
 
     memory: Memory
     status: Literal["stored", "reinforced"]
     repeated: bool = False
     unembedded: str = ""
     redacted: Mapping[str, int] = field(default_factory=dict)
+    superseded: Memory | None = None
 
     @property
     def resembles(self) -> MemoryId | None:
@@ -137,20 +143,38 @@ class StoreScenes:
         async with self.write_lock:
             plan = await self._plan(scope, drafts, approve)
             new = {point.memory.id: point.memory for point in plan.points}
+            changed: dict[MemoryId, Memory] = {}
             if new or plan.reinforcements:
                 hashes = {memory.content_hash for memory in new.values()}
                 batch = StoreBatch(
                     new=tuple(new.values()),
                     reinforcements=tuple(plan.reinforcements),
+                    supersessions=tuple(plan.supersessions),
                     model=self.embedder.model,
                     vectors={hash_: vector for hash_, vector in embedded.vectors.items() if hash_ in hashes},
                 )
-                await self.ledger.commit(scope, batch)
-            if new or any(reinforcement.themes for reinforcement in plan.reinforcements):
+                committed = await self.ledger.commit(scope, batch)
+                new = {memory.id: memory for memory in committed.new}
+                changed = {memory.id: memory for memory in committed.changed}
+            if new or changed or any(reinforcement.themes for reinforcement in plan.reinforcements):
                 self.on_commit()
-            if plan.points:
-                await index_committed_points(self.index, plan.points)
-            return await self._answers(scope, plan.outcomes, new, embedded.unavailable)
+            points = [point for point in plan.points if point.memory.id not in changed]
+            points += await self._points_of(list(changed.values()))
+            if points:
+                await index_committed_points(self.index, points)
+            answers = await self._answers(scope, plan.outcomes, new | changed, embedded.unavailable)
+            return [
+                replace(answer, superseded=changed.get(scene.supersedes)) if scene.supersedes else answer
+                for answer, (scene, _) in zip(answers, drafts, strict=True)
+            ]
+
+    async def _points_of(self, memories: Sequence[Memory]) -> list[IndexPoint]:
+        """Points of memories that an act has changed."""
+        if not memories:
+            return []
+        hashes = [memory.content_hash for memory in memories]
+        vectors = await self.ledger.vectors(self.embedder.model, hashes)
+        return await index_points(memories, vectors, self.embedder)
 
     async def _plan(self, scope: Scope, drafts: Sequence[_Draft], approve: Callable[[MemoryId], None]) -> _StorePlan:
         """Decide which scenes become memories and which reinforce one."""
@@ -164,7 +188,7 @@ class StoreScenes:
                     raise KeyConflict(key)
                 plan.outcomes.append((earlier, True))
                 continue
-            same, resembles = await self._same_or_similar(scope, point, plan)
+            same, resembles = await self._same_or_similar(scope, point, plan, other_than=scene.supersedes)
             if same is None:
                 session_id = scene.session_id
                 memory = replace(point.memory, resembles=resembles, turn=turns[session_id] if session_id else 0)
@@ -176,13 +200,15 @@ class StoreScenes:
                 approve(same)
                 plan.reinforcements.append(_reinforcement(same, scene, point.memory))
                 outcome = IdempotencyKeyOutcome(same, text, "reinforced")
+            if scene.supersedes is not None:
+                plan.supersessions.append(_supersession(scene, outcome, point.memory))
             plan.outcomes.append((outcome, False))
             if key is not None:
                 by_key[key] = outcome
         return plan
 
     async def _same_or_similar(
-        self, scope: Scope, point: IndexPoint, plan: _StorePlan
+        self, scope: Scope, point: IndexPoint, plan: _StorePlan, *, other_than: MemoryId | None
     ) -> tuple[MemoryId, None] | tuple[None, MemoryId | None]:
         """(same, None) for a memory that says the same: with the very text, or at cosine ≥ 0.92, and no fact differs;
         else (None, the nearest that says much the same) (spec T6)."""
@@ -195,7 +221,12 @@ class StoreScenes:
         near = await self._near(scope, point.vector) if point.vector is not None else {}
         near |= dict.fromkeys(same_text, 1.0)
         memories = await self.ledger.memories(scope, [*same_text, *near]) if near else []
-        living = [(other, near[other.id]) for other in memories if other.status in LIVING and not other.compressed]
+        # What is not true any more is never told again; it is stored anew.
+        living = [
+            (other, near[other.id])
+            for other in memories
+            if other.status in LIVING and not other.compressed and other.truth == "current" and other.id != other_than
+        ]
         for other, cosine in living:
             if cosine >= MIN_SAME_SCENE_COSINE and memories_tell_same_facts(point.memory, other):
                 return other.id, None
@@ -229,6 +260,7 @@ class _StorePlan:
     def __init__(self, capacity: int) -> None:
         self.points: list[IndexPoint] = []
         self.reinforcements: list[Reinforcement] = []
+        self.supersessions: list[Supersession] = []
         self.outcomes: list[_Outcome] = []
         self._capacity = capacity
         self._by_hash: dict[ContentHash, Memory] = {}
@@ -298,4 +330,16 @@ def _reinforcement(of: MemoryId, scene: NewScene, draft: Memory) -> Reinforcemen
         importance=draft.importance if scene.importance is not None else None,
         pinned=scene.pinned,
         themes=scene.themes,
+    )
+
+
+def _supersession(scene: NewScene, outcome: IdempotencyKeyOutcome, draft: Memory) -> Supersession:
+    """`draft`: the memory that the scene would have become."""
+    return Supersession(
+        old=scene.supersedes or MemoryId(""),
+        new=outcome.memory_id,
+        since=draft.happened_at,
+        at=draft.created_at,
+        tool=scene.tool,
+        makes_new=scene.is_update and outcome.status == "stored",
     )

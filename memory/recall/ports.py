@@ -40,6 +40,9 @@ class RecallLedger(Protocol):
         """The memories, as `memories` returns them, and preferences: living procedural memories that are not disabled
         in the being's profile."""
 
+    async def current_versions(self, scope: Scope, ids: Sequence[MemoryId]) -> dict[MemoryId, MemoryId]:
+        """The last version of each of the memories that exist: itself where it has no successor (ruling 14)."""
+
     async def ranking_states(self, scope: Scope, ids: Sequence[MemoryId]) -> dict[MemoryId, MemoryRankingState]: ...
 
 
@@ -82,6 +85,9 @@ class BrowseLedger(Protocol):
 
     async def revisions(self, scope: Scope, ids: Sequence[MemoryId]) -> list[Revision]:
         """Earlier versions of these memories, oldest first."""
+
+    async def all_versions(self, scope: Scope, ids: Sequence[MemoryId]) -> dict[MemoryId, list[Memory]]:
+        """The versions of each of the memories that exist, itself included, the current one last (ruling 14)."""
 
     async def cluster_memories(
         self, scope: Scope, cluster_id: ClusterId, *, limit: int, after: str | None

@@ -5,7 +5,8 @@ from __future__ import annotations
 import re
 import unicodedata
 
-from madeleine.memory.model import DatedAction, Memory, parse_iso_moment
+from madeleine.memory.model import DatedAction, Memory, scene_period
+from madeleine.memory.text.dates import day_in_words, told_period
 from madeleine.memory.text.lexicon import load_lexicon
 
 STOP_WORDS = load_lexicon("en").words("stop_words")
@@ -25,11 +26,11 @@ def normalize_words(text: str) -> str:
 def bm25_text_of_memory(memory: Memory) -> str:
     """Dates in words, actors that the action does not name, then everything that was said of the scene."""
     scene = memory.scene
-    moment = memory.happened_at
-    dates = [f"{moment:%A} {moment.day} {moment:%B} {moment.year}"]
+    period = scene_period(scene.when)
+    dates = [period.words if period else day_in_words(memory.happened_at)]
     for item in scene.when:
         text = item.date if isinstance(item, DatedAction) else item
-        if parse_iso_moment(text) is None:
+        if told_period(text) is None:
             dates.append(text)
         if isinstance(item, DatedAction):
             dates.append(item.action)

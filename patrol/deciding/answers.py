@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from collections import Counter
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cache
 from typing import Annotated, Any, ClassVar, Generic, Self, TypeVar
@@ -43,6 +43,16 @@ class Decision(BaseModel):
     diary: Annotated[str, Field(max_length=MAX_ANSWER_TEXT_CHARS)] = ""
     think_md: Annotated[list[Annotated[str, Field(max_length=MAX_POINT_CHARS)]], Field(max_length=THINK_POINTS[1])] = []
     summary: Annotated[str, Field(max_length=MAX_ANSWER_TEXT_CHARS)] = ""
+
+    def with_full_ids(self, request: DecisionRequest) -> Decision:
+        full = {memory.short_id: memory.id for memory in request.memories}
+
+        def replaced(ids: Iterable[str]) -> list[MemoryId]:
+            return [full.get(id_, MemoryId(id_)) for id_ in ids]
+
+        parts = [[*part[:1], *replaced(part[1:])] for part in self.parts]  # a part begins with its name
+        merges = [replaced(merge) for merge in self.merges]
+        return self.model_copy(update={"merges": merges, "make_dead": replaced(self.make_dead), "parts": parts})
 
 
 class RawAnswer(BaseModel):

@@ -21,7 +21,16 @@ from typing import Any, Literal
 from pydantic import TypeAdapter
 
 from madeleine.memory.language_model import Prompt
-from madeleine.memory.model import ClusterId, DatedAction, Memory, MemoryId, Status, when_date
+from madeleine.memory.model import (
+    ClusterId,
+    DatedAction,
+    Memory,
+    MemoryId,
+    Status,
+    short_id_of,
+    short_memory_id,
+    when_date,
+)
 from madeleine.memory.patrol_records import DecisionRequestId
 from madeleine.memory.rules.prompting import quoted
 from madeleine.memory.rules.ranking.budget import within_budget
@@ -46,6 +55,7 @@ class OfferedMemory:
     happened."""
 
     id: MemoryId
+    number: int = 0
     text: str
     when: str
     feeling: str = ""
@@ -54,6 +64,10 @@ class OfferedMemory:
     fresh: bool
     pinned: bool
     actors: tuple[str, ...] = ()
+
+    @property
+    def short_id(self) -> str:
+        return short_memory_id(self.number) if self.number else self.id
 
     @property
     def size(self) -> int:
@@ -115,6 +129,7 @@ def offered_memory(memory: Memory, kind: DecisionKind) -> OfferedMemory:
     when = when_date(memory.scene.when[0]) if memory.scene.when else memory.happened_at.date().isoformat()
     return OfferedMemory(
         id=memory.id,
+        number=memory.number,
         text=offered_text(memory, kind),
         when=shortened(when, DATE_CHARACTERS),
         feeling=shortened(memory.feeling, FEELING_CHARACTERS),
@@ -184,13 +199,13 @@ def agent_request(request: DecisionRequest) -> dict[str, Any]:
     fields = {
         "cluster": quoted(request.cluster),
         "session_id": request.session_id,
-        "date": request.date,
+        "when": request.date,
         "earlier": _quoted_lines(request.earlier),
         "think": [quoted(point) for point in request.think],
     }
-    memories = [{"id": memory.id} | _memory_fields(memory, request.kind) for memory in request.memories]
+    memories = [{"id": memory.short_id} | _memory_fields(memory, request.kind) for memory in request.memories]
     filled_fields = {name: value for name, value in fields.items() if value}
-    return {"offer": request.id, "kind": request.kind, **filled_fields, "memories": memories}
+    return {"offer": short_id_of(request.id), "kind": request.kind, **filled_fields, "memories": memories}
 
 
 def _prompt_text(request: DecisionRequest) -> str:

@@ -12,6 +12,7 @@ from typing import Any
 from madeleine.memory.embedding import VectorByContentHash
 from madeleine.memory.errors import LanguageModelUnavailable, UnusableAnswer
 from madeleine.memory.language_model import MeteredModel, Rejected
+from madeleine.memory.model import short_id_of
 from madeleine.memory.patrol_records import DecisionRequestId, StoredDecisionRequest
 from madeleine.patrol.context import PatrolRunContext
 from madeleine.patrol.deciding.answers import Decision, DecisionType, RawAnswer, RequestState, Resolution
@@ -216,6 +217,14 @@ async def _apply_decision(
         refused = f"This offer {why}. Call run_patrol with decisions: [] for pending decisions."
         return AgentDecisionResult(offer=decision.offer, refused=refused)
     request = DecisionRequest.from_json(stored.body)
-    answer = DECISION_TYPES[request.kind].answer_type.from_decision(decision)
+    answer = DECISION_TYPES[request.kind].answer_type.from_decision(decision.with_full_ids(request))
     result = answer if isinstance(answer, Rejected) else await apply_answer(context, request, answer, decided=stored.id)
-    return AgentDecisionResult(offer=decision.offer, refused=result.reason) if isinstance(result, Rejected) else result
+    if isinstance(result, Rejected):
+        return AgentDecisionResult(offer=decision.offer, refused=_with_short_ids(result.reason, request))
+    return replace(result, left_out=tuple(_with_short_ids(sentence, request) for sentence in result.left_out))
+
+
+def _with_short_ids(sentence: str, request: DecisionRequest) -> str:
+    for memory in request.memories:
+        sentence = sentence.replace(memory.id, memory.short_id)
+    return sentence.replace(request.id, short_id_of(request.id))

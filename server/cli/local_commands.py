@@ -12,7 +12,7 @@ import re
 import sys
 from collections import Counter
 from dataclasses import asdict
-from datetime import UTC, datetime, timedelta
+from datetime import datetime, timedelta
 from pathlib import Path
 from typing import get_args
 
@@ -22,7 +22,8 @@ from madeleine.memory.audit import AuditEntry, AuditEventKind, AuditQuery
 from madeleine.memory.bearer_tokens import BearerTokenId, BearerTokenRecord
 from madeleine.memory.errors import InvalidInput
 from madeleine.memory.ingest.notes import add_note
-from madeleine.memory.model import BeingId, Scope, parse_iso_moment
+from madeleine.memory.model import BeingId, Scope
+from madeleine.memory.text.dates import told_period
 from madeleine.server.cli.output import console, print_json, printable, read_text, redaction_note
 from madeleine.server.http.tokens import generate_bearer, parse_being_id
 from madeleine.server.settings.settings import Settings
@@ -103,7 +104,7 @@ async def audit_command(settings: Settings, arguments: argparse.Namespace) -> No
         being_id=BeingId(arguments.being) if arguments.being is not None else None,
         event=arguments.event,
         since=_parse_moment_option("--since", arguments.since),
-        until=_parse_moment_option("--until", arguments.until, end_of_day=True),
+        until=_parse_moment_option("--until", arguments.until, to_end=True),
         limit=arguments.limit,
     )
     async with open_ledger_without_index(settings, create=False) as ledger:
@@ -125,14 +126,13 @@ def _audit_line(entry: AuditEntry) -> str:
     return printable(f"{entry.seq} {at} {entry.event} {caller} {entry.tool} ({len(entry.ids)}) {ids}")
 
 
-def _parse_moment_option(option: str, text: str | None, *, end_of_day: bool = False) -> datetime | None:
+def _parse_moment_option(option: str, text: str | None, *, to_end: bool = False) -> datetime | None:
     if text is None:
         return None
-    moment = parse_iso_moment(text)
-    if moment is None:
+    period = told_period(text)
+    if period is None:
         raise InvalidInput(f"{option}: {text!r} is not a date; write it like 2026-03-01 or 2026-03-01T18:30.")
-    whole_day = end_of_day and len(text) == len("2026-03-01")
-    return moment + timedelta(days=1, microseconds=-1) if whole_day else moment
+    return period.end if to_end else period.start
 
 
 # --- tokens -------------------------------------------------------------------------------------------------------
@@ -184,16 +184,16 @@ async def _create_token(settings: Settings, arguments: argparse.Namespace, now: 
 
 
 def parse_token_expiry(written: str | None, *, now: datetime) -> datetime | None:
-    """The end of the day in UTC for a date without a time. Raises `InvalidInput`."""
+    """The end of a day, month or year in UTC for a date without a time. Raises `InvalidInput`."""
     if written is None:
         return None
     try:
         if days := re.fullmatch(r"([0-9]{1,5})d", written):
             expires = now + timedelta(days=int(days[1]))
-        elif re.fullmatch(r"[0-9]{4}-[0-9]{2}-[0-9]{2}", written):
-            expires = datetime.fromisoformat(written).replace(tzinfo=UTC) + timedelta(days=1)
+        elif period := told_period(written):
+            expires = period.end + timedelta(microseconds=period.precision != "time")
         else:
-            expires = parse_iso_moment(written) or now
+            expires = now
     except (ValueError, OverflowError):
         expires = now
     if expires <= now:

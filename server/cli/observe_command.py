@@ -240,7 +240,7 @@ def _send_batch(call: BlockingHostClient, arguments: Mapping[str, Any], batch: S
 
 
 def _message_argument(message: TranscriptMessage) -> dict[str, Any]:
-    at = {"at": message.at} if message.at else {}
+    at = {"when": message.at} if message.at else {}
     return {"role": message.role, "text": message.text, "key": message.key} | at
 
 

@@ -54,7 +54,7 @@ def build_profile_tool_arguments(arguments: argparse.Namespace) -> dict[str, Any
     if arguments.verb == "set":
         if (arguments.value is None) == (arguments.file is None):
             raise InvalidInput("Give the text of the entry, or --file with a file that holds it: one of the two.")
-        values["value"] = read_text(arguments.file) if arguments.value is None else arguments.value
+        values["text"] = read_text(arguments.file) if arguments.value is None else arguments.value
     return {name: value for name, value in values.items() if value is not None}
 
 
@@ -68,7 +68,7 @@ def print_profile_entries(answer: Mapping[str, Any], being: str) -> None:
         table.add_column(heading, overflow="fold")
     for entry in entries:
         off = "" if entry.get("enabled", True) else " (off)"
-        table.add_row(entry["kind"], printable(entry["name"]) + off, printable(entry["value"]))
+        table.add_row(entry["kind"], printable(entry["name"]) + off, printable(entry["text"]))
     for note in notes:
-        table.add_row(f"note: {printable(note['type'])}", note["id"], printable(note["content"]))
+        table.add_row(f"note: {printable(note['type'])}", note["id"], printable(note["text"]))
     console().print(table, markup=False)

@@ -30,6 +30,7 @@ from madeleine.memory.recall.search import BrowseMemories, Search, SearchByMessa
 from madeleine.memory.recall.selection import NON_INFERABLE_THEME
 from madeleine.memory.rules.ranking.profiles import MatchThresholds, RankingProfileWeights
 from madeleine.memory.rules.storing.secrets import Redact, redact_nothing, redact_secrets
+from madeleine.memory.short_ids import ShortIds
 from madeleine.memory.watch.observe import Observe
 from madeleine.memory.watch.remember import Remember, SimilarMemorySearch
 from madeleine.memory.watch.thread import MemoryThread, MemoryThreadConfig
@@ -179,6 +180,7 @@ def _build_use_cases(
             token_limit=settings.context_token_limit,
         ),
         profile=EditProfile(ledger.context, store, update, forget, now=utc_now, redact=redact),
+        ids=ShortIds(ledger.short_ids),
     )
     return use, thread
 

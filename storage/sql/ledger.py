@@ -14,6 +14,7 @@ from madeleine.storage.sql.erasing.memories import ErasureRepository
 from madeleine.storage.sql.memories.activations import ReactivationAndAuditWriter
 from madeleine.storage.sql.memories.index_source import IndexSourceRepository
 from madeleine.storage.sql.memories.reading import RecallRepository
+from madeleine.storage.sql.memories.short_ids import ShortIdRepository
 from madeleine.storage.sql.memories.storing import MemoryRepository
 from madeleine.storage.sql.patrols.repository import PatrolRepository
 from madeleine.storage.sql.search.repository import SearchRepository
@@ -27,6 +28,7 @@ class Ledger:
         self.activations = activations
         self.memories = MemoryRepository(database)
         self.recall = RecallRepository(database)
+        self.short_ids = ShortIdRepository(database)
         self.index_source = IndexSourceRepository(database)
         self.erasure = ErasureRepository(database)
         self.search = SearchRepository(database)

@@ -15,6 +15,7 @@ from alembic.migration import MigrationContext
 from sqlalchemy import create_engine, select
 
 from madeleine.memory.errors import CannotUndo, InvalidInput, KeyConflict, StorageBusy, StorageError, StorageFull
+from madeleine.memory.ingest.ports import CommittedBatch
 from madeleine.memory.model import DatedAction, RunId, Scene, Status
 from madeleine.memory.patrol_records import PatrolChanges
 from madeleine.memory.recall.ports import Activation
@@ -42,6 +43,7 @@ from tests.contracts.ledger.ledger_values import (
 from tests.contracts.ledger.patrol_contract import PatrolContract
 from tests.contracts.ledger.patrol_state_contract import PatrolStateContract
 from tests.contracts.ledger.search_contract import SearchContract
+from tests.contracts.ledger.truth_contract import TruthContract
 
 
 @pytest.fixture
@@ -72,7 +74,13 @@ async def no_room(ledger: Ledger) -> AsyncIterator[None]:
 
 
 class TestSqlLedger(
-    LedgerContract, KeywordContract, PatrolStateContract, ForgettingContract, PatrolContract, SearchContract
+    LedgerContract,
+    KeywordContract,
+    TruthContract,
+    PatrolStateContract,
+    ForgettingContract,
+    PatrolContract,
+    SearchContract,
 ):
     async def _reports(self, ledger: AnyLedger) -> list[object]:
         assert isinstance(ledger, Ledger)
@@ -84,8 +92,9 @@ class TestSqlLedger(
         assert set(metadata.tables) == {
             "memories", "reinforcements", "revisions", "notes", "embeddings", "index_pending", "clusters",
             "patrol_runs", "forgotten", "settings", "audit", "tokens",
-            "beings", "patrol_changes", "patrol_offers", "diary", "cost_records",
+            "memory_numbers", "beings", "patrol_changes", "patrol_offers", "diary", "cost_records",
             "sessions", "messages", "message_memories", "forgotten_keys", "profile", "ingested",
+            "truth_acts",
         }  # fmt: skip
 
     async def test_everything_acknowledged_is_there_after_reopening(self, path: Path) -> None:
@@ -215,7 +224,7 @@ class TestSqlLedger(
         async with open_ledger(path) as one, open_ledger(path) as other:
             stores = [ledger.memories.commit(ADA, batch(memory(key="k"))) for ledger in (one, other) * 4]
             ends = await asyncio.gather(*stores, return_exceptions=True)
-            assert sum(end is None for end in ends) == 1
+            assert sum(isinstance(end, CommittedBatch) for end in ends) == 1
             assert sum(isinstance(end, KeyConflict) for end in ends) == 7
             assert await one.index_source.count_memories() == 1
 

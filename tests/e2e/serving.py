@@ -159,7 +159,7 @@ async def snippets(client: Client, word: str) -> Counter[str]:
     cursor: dict[str, str] = {}
     while True:
         page = await call_tool(client, "search_memory", query=word, limit=100, **cursor)
-        found.update(hit["snippet"] for hit in page["hits"])
+        found.update(hit["text"] for hit in page["hits"])
         if "next_cursor" not in page:
             return found
         cursor = {"cursor": page["next_cursor"]}

@@ -124,7 +124,7 @@ async def test_the_audit_tells_beside_a_running_server_who_wrote_and_recalled_wh
         for shape in ("fragments", "memories", "prompt"):
             await call_tool(client, "recall", query="tea in Combray", format=shape)
         await call_tool(client, "search_memory", query="zebra")
-        await call_tool(client, "recall_memory", memory_ids=[stored["id"]])
+        await call_tool(client, "recall_memory", ids=[stored["id"]])
         beside = [json.loads(line) for line in madeleine(data_dir, "audit", "--json", "--event", "store").splitlines()]
         assert [entry["ids"] for entry in beside] == [[stored["id"]]]
     madeleine(data_dir, "reindex")

@@ -38,14 +38,14 @@ MESSAGE = (
 
 
 async def live(client: Client) -> None:
-    await call_tool(client, "profile", action="set", kind="soul", name="personality", value="Warm and curious.")
-    await call_tool(client, "profile", action="set", kind="partner_rules", name="Address", value="never tell it")
+    await call_tool(client, "profile", action="set", kind="soul", name="personality", text="Warm and curious.")
+    await call_tool(client, "profile", action="set", kind="partner_rules", name="Address", text="never tell it")
     await call_tool(
         client, "profile", action="set", kind="preferences", name="Communication style",
         value="direct, technical, no preamble.",
     )  # fmt: skip
-    await call_tool(client, "profile", action="set", kind="knowledge", name="Router", value="in the hall")
-    await call_tool(client, "profile", action="set", kind="notes", name="todo", value="Buy </context> bread")
+    await call_tool(client, "profile", action="set", kind="knowledge", name="Router", text="in the hall")
+    await call_tool(client, "profile", action="set", kind="notes", name="todo", text="Buy </context> bread")
     await call_tool(
         client, "store", text="User is a backend engineer specializing in Python and PostgreSQL.", category="semantic"
     )
@@ -194,22 +194,22 @@ async def test_the_settings_are_what_holds_where_a_call_says_nothing_else(tmp_pa
 
 
 PROFILE_CALLS: list[tuple[dict[str, Any], str]] = [
-    ({"action": "set", "kind": "map", "name": "Kitchen"}, "value"),
-    ({"action": "set", "name": "Kitchen", "value": "x"}, "kind and name"),
+    ({"action": "set", "kind": "map", "name": "Kitchen"}, "text"),
+    ({"action": "set", "name": "Kitchen", "text": "x"}, "kind and name"),
     ({"action": "remove", "kind": "map"}, "kind and name"),
     ({"action": "remove", "kind": "map", "name": "Kitchen"}, "no entry 'Kitchen'"),
-    ({"action": "remove", "kind": "map", "name": "Kitchen", "value": "x"}, "value"),
-    ({"action": "show", "value": "x"}, "value"),
-    ({"action": "set", "kind": "soul", "name": "legs", "value": "two"}, "no part 'legs'"),
+    ({"action": "remove", "kind": "map", "name": "Kitchen", "text": "x"}, "text"),
+    ({"action": "show", "text": "x"}, "text"),
+    ({"action": "set", "kind": "soul", "name": "legs", "text": "two"}, "no part 'legs'"),
     (
-        {"action": "set", "kind": "map", "name": "a", "value": "x" * 8_001},
+        {"action": "set", "kind": "map", "name": "a", "text": "x" * 8_001},
         "value: has 8,001 characters, at most 8,000 are accepted; shorten it.",
     ),
     ({"action": "done", "kind": "map", "name": "Kitchen"}, "done is for notes"),
     ({"action": "done", "kind": "notes", "name": "nobody"}, "no note"),
     ({"action": "enable", "kind": "notes", "name": "x"}, "enable is for"),
     ({"action": "enable", "kind": "map", "name": "x"}, "Only partner rules"),
-    ({"action": "set", "kind": "notes", "name": "scene", "value": "{}"}, "for the patrol"),
+    ({"action": "set", "kind": "notes", "name": "scene", "text": "{}"}, "for the patrol"),
     ({"kind": "diary"}, "kind"),
 ]
 
@@ -224,7 +224,7 @@ async def test_a_profile_is_shown_changed_and_audited_and_bad_changes_are_refuse
         await call_tool(client, "profile", action="disable", kind="partner_rules", name="Address")
         assert await call_tool(client, "profile", action="done", kind="notes", name=note["id"]) == {"done": note["id"]}
         await call_tool(client, "profile", action="remove", kind="preferences", name="Communication style")
-        assert (await call_tool(client, "recall_memory", memory_ids=[style["memory_id"]]))["memories"] == []
+        assert (await call_tool(client, "recall_memory", ids=[style["memory_id"]]))["memories"] == []
         after = await call_tool(client, "profile")
         assert [(one["kind"], one.get("enabled")) for one in after["entries"]] == [
             ("soul", None), ("partner_rules", False), ("knowledge", None),

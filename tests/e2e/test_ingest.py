@@ -54,7 +54,7 @@ async def test_a_text_is_ingested_recalled_and_known_the_second_time(lodger: Lod
 async def test_what_was_forgotten_is_called_so_and_the_answer_says_what_to_do(lodger: Lodger) -> None:
     async with lodger.connected() as client:
         [chunk] = (await call_tool(client, "ingest", text=TRIP, key="k"))["chunks"]
-        await call_tool(client, "forget", memory_ids=[chunk["id"]])
+        await call_tool(client, "forget", ids=[chunk["id"]])
         again = await call_tool(client, "ingest", text=TEA, key="k")
     assert (again["stored"], again["forgotten"], again["chunks"]) == (0, 1, [{"status": "forgotten"}])
     assert "use another key" in again["notice"]
@@ -81,7 +81,7 @@ async def test_store_says_what_a_memory_resembles_and_recall_memory_shows_it(lod
     async with lodger.connected() as client:
         first = await call_tool(client, "store", text="We paid 40 euros for the old boat")
         second = await call_tool(client, "store", text="We paid 45 euros for the old boat")
-        shown = await call_tool(client, "recall_memory", memory_ids=[second["id"]])
+        shown = await call_tool(client, "recall_memory", ids=[second["id"]])
     assert "resembles" not in first
     assert (second["status"], second["resembles"]) == ("stored", first["id"])
     assert shown["memories"][0]["resembles"] == first["id"]

@@ -129,5 +129,5 @@ async def test_without_a_model_exchanges_can_be_recorded(tmp_path: Path) -> None
         await say(client, "thanks!")
         await eventually(client, lambda: waiting(tmp_path) == 0)
         [found] = (await call_tool(client, "recall", query="moved to Lyon with cats", format="memories"))["memories"]
-        [whole] = (await call_tool(client, "recall_memory", memory_ids=[found["id"]]))["memories"]
+        [whole] = (await call_tool(client, "recall_memory", ids=[found["id"]]))["memories"]
     assert (whole["text"], whole["dialogue"]) == (LYON, ["How do the cats like it?"])

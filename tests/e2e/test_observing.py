@@ -66,8 +66,8 @@ async def test_what_is_observed_is_kept_once_remembered_if_asked_and_forgotten_f
         {"role": "assistant", "text": "How lovely", "key": "k2"},
     ]
     memory = {
-        "essence": "Zoé lives by the harbour in Xylomarseille.",
-        "weight": 0.8,
+        "text": "Zoé lives by the harbour in Xylomarseille.",
+        "importance": 0.8,
         "emotions": ["joy"],
         "messages": [0],
     }
@@ -86,9 +86,9 @@ async def test_what_is_observed_is_kept_once_remembered_if_asked_and_forgotten_f
         assert [one["id"] for one in answer["memories"]] == [remembered["id"]]
         assert answer["memories"][0]["provenance"]["session_id"] == "s"
         assert "is not an ISO date" in await tool_error(
-            client, "observe", {"session_id": "s", "messages": [{"role": "user", "text": "x", "at": "?"}]}
+            client, "observe", {"session_id": "s", "messages": [{"role": "user", "text": "x", "when": "?"}]}
         )
-        gone = await call_tool(client, "forget", memory_ids=[remembered["id"], again["ids"][0]])
+        gone = await call_tool(client, "forget", ids=[remembered["id"], again["ids"][0]])
         assert gone == {"erased": [remembered["id"], again["ids"][0]], "messages": 2}
         assert found_in(tmp_path, ["Xylomarseille", "ghp_"]) == {}
         assert (await call_tool(client, "observe", session_id="s", messages=messages))["new"] == 0
@@ -102,7 +102,7 @@ async def test_no_being_sees_or_changes_what_another_observed(common_dir: Path) 
         [id_] = (await call_tool(ada, "observe", session_id="s", messages=[message]))["ids"]
     async with hosted(common_dir, being="bob") as bob:
         assert await call_tool(bob, "observe", session_id="s") == {"new": 0}
-        assert await call_tool(bob, "forget", memory_ids=[id_]) == {"erased": [], "not_found": [id_]}
+        assert await call_tool(bob, "forget", ids=[id_]) == {"erased": [], "missing": [id_]}
         assert (await call_tool(bob, "observe", session_id="s", messages=[message]))["new"] == 1
     assert kept(common_dir, "observed") == kept(common_dir, "bob") == [("s", "user", HARBOUR)]
 
@@ -117,7 +117,7 @@ def test_a_hook_feeds_the_history_and_gets_back_what_comes_to_mind(data_dir: Pat
     prompt = about | {"hook_event_name": "UserPromptSubmit", "prompt": "Which way is the sea from the harbour?"}
     assert run(data_dir, "observe", "--strict", "--timeout", "60", given=stop) == (0, "", "")
     assert run(data_dir, "observe", "--strict", "--recall", given=prompt) == (0, "", "")
-    memory = {"session_id": "s", "memories": [{"essence": f"Zoé said: {HARBOUR}.", "weight": 0.8}]}
+    memory = {"session_id": "s", "memories": [{"text": f"Zoé said: {HARBOUR}.", "importance": 0.8}]}
     assert run(data_dir, "observe", "--strict", given=memory) == (0, "", "")
     code, recalled, errors = run(data_dir, "observe", "--strict", "--recall", given=prompt | {"prompt_id": "p2"})
     assert (code, errors) == (0, "")
@@ -141,7 +141,7 @@ def test_texts_and_lists_of_messages_are_kept_too(data_dir: Path) -> None:
 
 
 def test_who_may_only_read_keeps_nothing_and_still_recalls(data_dir: Path) -> None:
-    memory = {"session_id": "s", "memories": [{"essence": HARBOUR, "weight": 0.8}]}
+    memory = {"session_id": "s", "memories": [{"text": HARBOUR, "importance": 0.8}]}
     assert run(data_dir, "observe", "--strict", "--timeout", "60", given=memory)[0] == 0
     prompt = {"hook_event_name": "UserPromptSubmit", "session_id": "s", "prompt": "Where is the harbour?"}
     code, recalled, errors = run(data_dir, "observe", "--recall", given=prompt, MADELEINE_READ_ONLY="true")

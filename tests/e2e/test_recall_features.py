@@ -67,7 +67,7 @@ async def test_with_the_non_inferable_filter_a_store_without_the_theme_gets_advi
         plain = await call_tool(client, "store", text=DINNERS[0])
         tagged = await call_tool(client, "store", text=DINNERS[1], themes=["Non-Inferable"])
         answer = await call_tool(client, "recall", query=QUERY, format="memories")
-        still = await call_tool(client, "recall_memory", memory_ids=[plain["id"]])
+        still = await call_tool(client, "recall_memory", ids=[plain["id"]])
     assert plain["status"] == "stored"
     assert "'non-inferable'" in plain["notice"]
     assert "notice" not in tagged

@@ -31,8 +31,8 @@ async def live(client: Client) -> dict[str, str]:
     heard = await call_tool(
         client, "observe", session_id="s1",
         messages=[
-            {"role": "user", "speaker": "Zoé", "text": "Ramen " + "and more ramen " * 40, "at": "2026-02-02"},
-            {"role": "assistant", "text": "Noted.", "at": "2026-02-02"},
+            {"role": "user", "speaker": "Zoé", "text": "Ramen " + "and more ramen " * 40, "when": "2026-02-02"},
+            {"role": "assistant", "text": "Noted.", "when": "2026-02-02"},
         ],
     )  # fmt: skip
     report = await call_tool(client, "run_patrol", steps=["diary"])
@@ -58,24 +58,22 @@ async def test_what_was_lived_said_written_and_noted_is_found_by_one_search(tmp_
         pages = [await call_tool(client, "search_memory", query="ramen", limit=3)]
         pages.append(await call_tool(client, "search_memory", query="ramen", limit=3, cursor=pages[0]["next_cursor"]))
         told = await call_tool(client, "search_memory", query="ramen", themes=["kyoto"])
-        about = await call_tool(client, "search_memory", query=QUESTION, mode="tags", limit=50)
-        said = await call_tool(client, "search_memory", query=QUESTION, mode="tags", sources=["chat"])
+        about = await call_tool(client, "search_memory", query=QUESTION, mode="subject", limit=50)
+        said = await call_tool(client, "search_memory", query=QUESTION, mode="subject", sources=["chat"])
         no_page = await tool_error(
-            client, "search_memory", {"query": QUESTION, "mode": "tags", "cursor": pages[0]["next_cursor"]}
+            client, "search_memory", {"query": QUESTION, "mode": "subject", "cursor": pages[0]["next_cursor"]}
         )
         context = await call_tool(client, "context", message=QUESTION)
         too_many = await tool_error(client, "search_memory", {"query": " ".join(map(str, range(33)))})
     jsonschema.validate(answer, schema or {})
     assert sorted(hits) == ["chat", "diary", "memories", "notes"]
-    assert [hit["timestamp"] for hit in answer["hits"]] == sorted(
-        (hit["timestamp"] for hit in answer["hits"]), reverse=True
-    )
+    assert [hit["when"] for hit in answer["hits"]] == sorted((hit["when"] for hit in answer["hits"]), reverse=True)
     assert {source: hits[source]["id"] for source in ids} == ids
     assert abs((datetime.fromisoformat(hits["diary"]["id"]).date() - today).days) <= 1
-    assert sorted(hits["diary"]["tags"]) == ["Kyoto", "food"]
-    assert hits["chat"]["tags"] == hits["notes"]["tags"] == []
+    assert sorted(hits["diary"]["themes"]) == ["Kyoto", "food"]
+    assert hits["chat"]["themes"] == hits["notes"]["themes"] == []
     assert (hits["chat"]["actors"], hits["chat"]["provenance"]["session_id"]) == (["Zoé"], "s1")
-    assert len(hits["chat"]["snippet"]) <= 400
+    assert len(hits["chat"]["text"]) <= 400
     assert [hit["id"] for page in pages for hit in page["hits"]] == [hit["id"] for hit in answer["hits"]]
     assert {hit["source"] for hit in told["hits"]} == {"memories", "diary"}
     assert {hit["id"] for hit in about["hits"]} == {hit["id"] for hit in answer["hits"]}
@@ -103,6 +101,6 @@ async def test_a_search_counts_its_memories_by_words_and_by_tags_and_a_reader_s_
         stored = await asked("store", text="Zoé ate ramen")
         for by in (tools, tools.read_only()):
             assert (await asked("search_memory", by, query="ramen"))["hits"]
-            assert (await asked("search_memory", by, query="How was the ramen?", mode="tags"))["hits"]
-        [one] = (await asked("recall_memory", memory_ids=[stored["id"]]))["memories"]
+            assert (await asked("search_memory", by, query="How was the ramen?", mode="subject"))["hits"]
+        [one] = (await asked("recall_memory", ids=[stored["id"]]))["memories"]
     assert one["reactivation_count"] == 2

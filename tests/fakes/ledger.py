@@ -6,16 +6,17 @@ journal: tests of those use the real one.
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
 from datetime import datetime
 from typing import Any
 
 from madeleine.memory.chat import MessageId
-from madeleine.memory.errors import InvalidInput, KeyConflict, StorageError
+from madeleine.memory.errors import CannotUndo, InvalidInput, KeyConflict, StorageError
 from madeleine.memory.index import MemoryRankingState
-from madeleine.memory.ingest.ports import IdempotencyKeyOutcome, Reinforcement, StoreBatch
+from madeleine.memory.ingest.ports import CommittedBatch, IdempotencyKeyOutcome, Reinforcement, StoreBatch
 from madeleine.memory.model import (
+    Cluster,
     ClusterId,
     ContentHash,
     Memory,
@@ -28,8 +29,17 @@ from madeleine.memory.model import (
     Status,
     Vector,
 )
+from madeleine.memory.patrol_records import PatrolRun
 from madeleine.memory.recall.ports import Activation, ClusterSummary, PreferenceQuery
 from madeleine.memory.rules.dynamics.revision import changes_that_differ, memory_after_changes, revision_with_old_values
+from madeleine.memory.rules.dynamics.truth import (
+    TRUTH_FIELDS,
+    UNDONE_VERSION,
+    TruthActOutcome,
+    after_retraction,
+    after_supersession,
+)
+from madeleine.memory.short_ids import IdKind
 from madeleine.memory.text.normalization import fold_text
 from madeleine.storage.sql.database.mapping import to_micros
 from tests.fakes.search import InMemorySearch
@@ -37,7 +47,7 @@ from tests.fakes.store import Store
 
 
 class InMemoryMemories:
-    """`StoreScenesLedger`, `RememberLedger`, `UpdateMemoryLedger`, `RecallLedger` and `BrowseLedger`."""
+    """`StoreScenesLedger`, `RememberLedger`, `UpdateMemoryLedger`, `TruthLedger`, `RecallLedger`, `BrowseLedger`."""
 
     def __init__(self, store: Store) -> None:
         self._store = store
@@ -68,7 +78,9 @@ class InMemoryMemories:
 
     async def ids_with_text(self, scope: Scope, hash_: ContentHash) -> list[MemoryId]:
         own = self._store.own(scope)
-        return [one.id for one in own if one.content_hash == hash_ and one.status != "dead"][:5]
+        return [one.id for one in own if one.content_hash == hash_ and one.status != "dead" and one.truth == "current"][
+            :5
+        ]
 
     async def next_turns(self, scope: Scope, sessions: Sequence[str]) -> dict[str, int]:
         own = self._store.own(scope)
@@ -78,7 +90,7 @@ class InMemoryMemories:
             if session
         }
 
-    async def commit(self, scope: Scope, batch: StoreBatch) -> None:
+    async def commit(self, scope: Scope, batch: StoreBatch) -> CommittedBatch:
         memories = dict(self._store.memories)
         given = [*(one.key for one in batch.new), *(one.key for one in batch.reinforcements)]
         keys = [key for key in given if key is not None]
@@ -89,7 +101,7 @@ class InMemoryMemories:
         for one in batch.new:
             if one.being_id != scope.being_id or one.id in memories:
                 raise InvalidInput("A memory can only be stored once, for the being that the connection serves.")
-            memories[one.id] = one
+            memories[one.id] = self._store.patrols.state.numbered(one)
         grown: list[MemoryId] = []
         for again in batch.reinforcements:
             known = memories.get(again.memory_id)
@@ -97,11 +109,69 @@ class InMemoryMemories:
                 raise StorageError(f"There is no memory {again.memory_id} to reinforce.")
             memories[known.id] = _reinforced(known, again)
             grown += [known.id] if memories[known.id].themes != known.themes else []
+        concerned = [id_ for act in batch.supersessions for id_ in (act.old, act.new)]
+        for act in batch.supersessions:
+            if act.old not in memories or memories[act.old].being_id != scope.being_id:
+                raise InvalidInput(f"There is no memory {act.old!r}.")
+            before = {id_: memories[id_] for id_ in (act.old, act.new)}
+            after = {one.id: one for one in after_supersession(before[act.old], before[act.new], act.since)}
+            if act.makes_new:
+                before[act.new] = replace(before[act.new], **UNDONE_VERSION)
+            memories |= after
+            self._store.acts.append(("supersede", before, after))
         self._store.patrols.state.memories = memories
         for hash_, vector in batch.vectors.items():
             self._store.vectors.setdefault((batch.model, hash_), vector)
         self._store.reinforcements += [(scope, one) for one in batch.reinforcements]
-        self._store.patrols.mark([*(one.id for one in batch.new), *grown])
+        self._store.patrols.mark([*(one.id for one in batch.new), *grown, *concerned])
+        return CommittedBatch([memories[one.id] for one in batch.new], await self.memories(scope, concerned))
+
+    async def retract(self, scope: Scope, memory_id: MemoryId, reason: str, *, at: datetime) -> TruthActOutcome | None:
+        known = await self.memories(scope, [memory_id])
+        if not known:
+            return None
+        predecessors = [one for one in self._store.own(scope) if one.superseded_by == memory_id]
+        after = {one.id: one for one in after_retraction(known[0], predecessors, reason)}
+        self._store.acts.append(("retract", {id_: self._store.memories[id_] for id_ in after}, after))
+        self._store.memories.update(after)
+        self._store.patrols.mark(after)
+        return TruthActOutcome(kind="retract", changed=tuple(await self.memories(scope, list(after))))
+
+    async def undo_last_act(self, scope: Scope, memory_id: MemoryId, *, at: datetime) -> TruthActOutcome | None:
+        if not await self.memories(scope, [memory_id]):
+            return None
+        acts = [act for act in self._store.acts if memory_id in act[1]]
+        if not acts:
+            raise CannotUndo(f"Memory {memory_id!r} was neither superseded nor retracted.")
+        kind, before, after = acts[-1]
+        restored: dict[MemoryId, Memory] = {}
+        for id_, one in after.items():
+            changed = [name for name in TRUTH_FIELDS if getattr(one, name) != getattr(before[id_], name)]
+            now = self._store.memories[id_]
+            if any(getattr(now, name) != getattr(one, name) for name in changed):
+                raise CannotUndo(f"Memory {id_!r} was superseded or retracted again since then: undo that first.")
+            restored[id_] = replace(now, **{name: getattr(before[id_], name) for name in changed})
+        self._store.memories.update(restored)
+        self._store.acts.remove(acts[-1])
+        self._store.patrols.mark(after)
+        return TruthActOutcome(kind=kind, changed=tuple(await self.memories(scope, list(after))))
+
+    async def current_versions(self, scope: Scope, ids: Sequence[MemoryId]) -> dict[MemoryId, MemoryId]:
+        own = {one.id: one for one in self._store.own(scope)}
+        current = {id_: id_ for id_ in ids if id_ in own}
+        for id_ in current:
+            while later := own[current[id_]].superseded_by or own[current[id_]].absorbed_into:
+                current[id_] = later
+        return current
+
+    async def all_versions(self, scope: Scope, ids: Sequence[MemoryId]) -> dict[MemoryId, list[Memory]]:
+        own = {one.id: one for one in self._store.own(scope)}
+        ends = await self.current_versions(scope, list(own))
+        asked = await self.current_versions(scope, ids)
+        versions = {id_: [own[one] for one, last in ends.items() if last == end] for id_, end in asked.items()}
+        for chain in versions.values():
+            chain.sort(key=lambda one: (one.valid_until is None, one.valid_until or one.created_at))
+        return versions
 
     async def link_messages(self, scope: Scope, told: Mapping[MemoryId, Sequence[MessageId]]) -> None:
         own = {one.id for one in self._store.own(scope)}
@@ -131,6 +201,8 @@ class InMemoryMemories:
             for one in self._store.own(scope):
                 if one.resembles == new.id:
                     self._store.memories[one.id] = replace(one, resembles=None)
+        if done.text is not None:
+            new = replace(new, corrected_at=at)
         self._store.memories[new.id] = new
         self._store.vectors.update({(model, h): v for h, v in vectors.items() if h == new.content_hash})
         if all(one.content_hash != old.content_hash for one in self._store.memories.values()):
@@ -150,7 +222,10 @@ class InMemoryMemories:
         preferred = [
             one
             for one in reversed(self._store.own(scope))
-            if one.category == "procedural" and one.status != "dead" and wanted <= {*map(fold_text, one.themes)}
+            if one.category == "procedural"
+            and one.status != "dead"
+            and one.truth == "current"
+            and wanted <= {*map(fold_text, one.themes)}
         ]
         preferred.sort(
             key=lambda one: (
@@ -270,6 +345,30 @@ class InMemoryIndexSource:
         self._store.settings[name] = value
 
 
+class InMemoryShortIds:
+    """`ShortIdLedger`."""
+
+    def __init__(self, store: Store) -> None:
+        self._store = store
+
+    async def ids_of_numbers(self, scope: Scope, numbers: Sequence[int]) -> dict[int, MemoryId]:
+        return {one.number: one.id for one in self._store.own(scope) if one.number in numbers}
+
+    async def numbers_of_ids(self, scope: Scope, ids: Sequence[MemoryId]) -> dict[MemoryId, int]:
+        return {one.id: one.number for one in self._store.own(scope) if one.id in ids}
+
+    async def ids_beginning_with(self, scope: Scope, kind: IdKind, beginnings: Sequence[str]) -> list[str]:
+        state = self._store.patrols.state
+        of_kind: dict[str, Iterable[Memory | Cluster | Note | PatrolRun]] = {
+            "memory": state.memories.values(),
+            "cluster": state.clusters.values(),
+            "note": state.notes.values(),
+            "run": state.runs.values(),
+        }
+        own = [one.id for one in of_kind[kind] if one.being_id == scope.being_id]
+        return [id_ for id_ in own if id_.startswith(tuple(beginnings))]
+
+
 class InMemoryNotes:
     """`NoteLedger`."""
 
@@ -313,6 +412,7 @@ class InMemoryLedger:
         self.activations = InMemoryActivations(store)
         self.memories = self.recall = InMemoryMemories(store)
         self.index_source = InMemoryIndexSource(store)
+        self.short_ids = InMemoryShortIds(store)
         self.search = InMemorySearch(store)
         self.context = InMemoryNotes(store)
         self.patrols = store.patrols

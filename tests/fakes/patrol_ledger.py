@@ -13,6 +13,7 @@ from typing import Any
 from madeleine.memory.errors import CannotUndo
 from madeleine.memory.language_model import CallCost
 from madeleine.memory.model import (
+    BeingId,
     Cluster,
     ClusterId,
     ContentHash,
@@ -39,6 +40,7 @@ from madeleine.memory.patrol_records import (
     UnsummarisedSession,
 )
 from madeleine.memory.rules.dynamics.importance import status_after_flagging
+from madeleine.memory.rules.dynamics.truth import after_supersession
 from madeleine.patrol.ports import PatrolReads
 from madeleine.patrol.unit_of_work import state_of_memory
 from tests.doubles import ADA, NOW
@@ -53,6 +55,12 @@ class PatrolState:
     diary: dict[str, DiaryEntry] = field(default_factory=dict)
     thoughts: Thoughts = field(default_factory=Thoughts)
     offers: dict[DecisionRequestId, StoredDecisionRequest] = field(default_factory=dict)
+    last_numbers: Counter[BeingId] = field(default_factory=Counter)
+    """Shared by copies: what is rolled back does not give a number back."""
+
+    def numbered(self, memory: Memory) -> Memory:
+        self.last_numbers[memory.being_id] += 1
+        return replace(memory, number=self.last_numbers[memory.being_id])
 
     def copy(self) -> PatrolState:
         return PatrolState(
@@ -63,6 +71,7 @@ class PatrolState:
             dict(self.diary),
             self.thoughts,
             dict(self.offers),
+            self.last_numbers,
         )
 
 
@@ -177,7 +186,7 @@ class FakePatrolTransaction:
         state.notes |= {note.id: note for note in changes.notes if self._may_write(state.notes.get(note.id))}
         memories = state.memories
         before = {one.id: one for one in self._own()}
-        memories |= {memory.id: memory for memory in changes.new}
+        memories |= {memory.id: state.numbered(memory) for memory in changes.new}
         for s in changes.states:
             if s.id in before:
                 memories[s.id] = replace(
@@ -195,6 +204,9 @@ class FakePatrolTransaction:
             memories[memory.id] = replace(memories[memory.id], scene=memory.scene)
         for source, summary in changes.compressed.items():
             memories[source] = replace(memories[source], compressed=summary is not None, compressed_into=summary)
+        for act in changes.superseded:
+            after = after_supersession(memories[act.old], memories[act.new], act.since)
+            memories |= {one.id: one for one in after}
         self._mark([one.id for one in self._own() if _in_index(one) != _in_index(before.get(one.id))])
         if changes.diary:
             state.diary[changes.diary.date] = changes.diary
@@ -208,7 +220,7 @@ class FakePatrolTransaction:
 
 def _in_index(memory: Memory | None) -> tuple[object, ...]:
     """What of it a patrol changes in the index."""
-    return (memory.status, memory.cluster_id, memory.scene.when, memory.compressed) if memory else ()
+    return (memory.status, memory.cluster_id, memory.scene.when, memory.compressed, memory.truth) if memory else ()
 
 
 def _of_a_session(memory: Memory) -> bool:

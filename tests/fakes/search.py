@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from madeleine.memory.keyword_search import KeywordQuery, SearchHit
-from madeleine.memory.model import Memory, Note, Provenance, Scope, scene_to_text, timeline_as_search_text
+from madeleine.memory.model import Memory, Note, Provenance, Scope, memory_date, scene_to_text, timeline_as_search_text
 from madeleine.memory.rules.searching import sort_hits_newest_first
 from madeleine.memory.text.normalization import FIELD_SEPARATOR, fold_text
 from madeleine.storage.sql.database.mapping import to_micros
@@ -56,11 +56,14 @@ def _memory_hit(memory: Memory) -> SearchHit:
         source="memories",
         id=memory.id,
         timestamp=memory.happened_at,
-        text=scene_to_text(memory.scene, memory.feeling),
+        text=scene_to_text(memory.scene, memory.feeling, dated=False),
         stored_at=memory.created_at,
         provenance=memory.provenance,
         actors=memory.scene.actors,
-        tags=memory.themes,
+        themes=memory.themes,
+        number=memory.number,
+        when=memory_date(memory),
+        lesson=memory.lesson,
         status=memory.status,
         position=(to_micros(memory.happened_at), memory.id),
     )

@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 from madeleine.memory.chat import MessageId
 from madeleine.memory.ingest.ports import Reinforcement
-from madeleine.memory.model import Memory, MemoryId, Revision, Scope, Vector
+from madeleine.memory.model import MAX_BEFORE_CHARS, Memory, MemoryId, Revision, Scope, Vector
+from madeleine.memory.rules.dynamics.truth import TruthActKind
 from tests.fakes.patrol_ledger import FakePatrolLedger
 
 
@@ -20,6 +21,8 @@ class Store:
     revisions: list[Revision] = field(default_factory=list)
     settings: dict[str, Any] = field(default_factory=dict)
     links: set[tuple[MessageId, MemoryId]] = field(default_factory=set)
+    acts: list[tuple[TruthActKind, dict[MemoryId, Memory], dict[MemoryId, Memory]]] = field(default_factory=list)
+    """Kind, the memories before, and after."""
 
     @property
     def memories(self) -> dict[MemoryId, Memory]:
@@ -30,4 +33,9 @@ class Store:
         return self.patrols.cached
 
     def own(self, scope: Scope) -> list[Memory]:
-        return [one for one in self.memories.values() if one.being_id == scope.being_id]
+        own = [one for one in self.memories.values() if one.being_id == scope.being_id]
+        superseded = sorted(
+            (one for one in own if one.superseded_by), key=lambda one: one.valid_until or one.created_at
+        )
+        before = {one.superseded_by: one.scene.action[:MAX_BEFORE_CHARS] for one in superseded}
+        return [replace(one, before=before.get(one.id, "")) for one in own]

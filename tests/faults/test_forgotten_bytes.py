@@ -303,14 +303,14 @@ async def test_over_stdio_nothing_is_left_while_the_server_runs_and_after_it(tmp
         assert (await call_tool(client, "recall", query="Where is the xylophoniser?"))["count"] == 1
         await call_tool(client, "run_patrol")
         assert found_in(tmp_path, words)
-        answer = await call_tool(client, "forget", memory_ids=[secret["id"], "nobody's"])
-        assert answer == {"erased": [secret["id"]], "not_found": ["nobody's"]}
+        answer = await call_tool(client, "forget", ids=[secret["id"], "nobody's"])
+        assert answer == {"erased": [secret["id"]], "missing": ["nobody's"]}
         assert found_in(tmp_path, words) == {}
         assert (await call_tool(client, "recall", query="Where is the xylophoniser?"))["count"] == 0
         assert (await call_tool(client, "recall", query="Which lake had swans in story 7?"))["count"] > 0
-        assert await call_tool(client, "forget", memory_ids=[secret["id"]]) == {
+        assert await call_tool(client, "forget", ids=[secret["id"]]) == {
             "erased": [],
-            "not_found": [secret["id"]],
+            "missing": [secret["id"]],
         }
     assert found_in(tmp_path, words) == {}
 
@@ -344,7 +344,7 @@ def killed_while_forgetting(data_dir: Path, memory_id: str, *, after_seconds: fl
             send({"method": "notifications/initialized"})
             call("recall_memory", {})  # answered when the memory is open
             process.stdout.readline()
-            call("forget", {"memory_ids": [memory_id]})
+            call("forget", {"ids": [memory_id]})
             timer = threading.Timer(after_seconds, process.send_signal, [signal.SIGKILL])
             timer.start()
             process.stdout.read()
@@ -370,13 +370,13 @@ async def test_killed_in_the_middle_it_is_wholly_there_or_finished_at_the_next_s
         kill_after = (round_ + chance.random()) / rounds * WHOLE_FORGET_S
         killed_while_forgetting(tmp_path, secret["id"], after_seconds=kill_after)
         async with connected(tmp_path) as client:
-            left = (await call_tool(client, "recall_memory", memory_ids=[secret["id"]]))["memories"]
+            left = (await call_tool(client, "recall_memory", ids=[secret["id"]]))["memories"]
             # Wholly there, or asking again waits for what is left of it.
             assert [memory["text"] for memory in left] in ([], [told_of(round_)])
-            told = await call_tool(client, "forget", memory_ids=[secret["id"]])
-            assert told == ({"erased": [secret["id"]]} if left else {"erased": [], "not_found": [secret["id"]]})
+            told = await call_tool(client, "forget", ids=[secret["id"]])
+            assert told == ({"erased": [secret["id"]]} if left else {"erased": [], "missing": [secret["id"]]})
             assert found_in(tmp_path, [f"xylophoniser{round_}x", f"vrobel{round_}x"]) == {}
-            answer = await call_tool(client, "recall_memory", memory_ids=kept)
+            answer = await call_tool(client, "recall_memory", ids=kept)
             assert [memory["id"] for memory in answer["memories"]] == kept
             assert (await call_tool(client, "recall", query="Which story was about 35 swans?"))["count"] > 0
             secret = await buried(client, round_ + 1)

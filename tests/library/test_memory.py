@@ -15,12 +15,14 @@ from tests.library.conftest import Connections
 async def test_what_one_connection_stores_another_recalls(connections: Connections) -> None:
     async with connections.connect() as first, connections.connect() as second:
         stored = await first.store("The lamp in the hall is broken", actors=["Ada"], when=date(2026, 3, 1))
-        assert (stored.status, stored.category) == ("stored", "episodic")
+        assert (stored.id, stored.status) == ("m1", "stored")
         recalled = await second.recall("The lamp in the hall")
         assert [memory.id for memory in recalled.memories] == [stored.id]
         assert recalled.count == 1
         assert (recalled.memories[0].when, recalled.memories[0].actors) == ("2026-03-01", ("Ada",))
         assert recalled.memories[0].provenance.client == "madeleine library"
+        by_full_id = await second.memories([recalled.memories[0].provenance.full_id])
+        assert [memory.id for memory in by_full_id.memories] == [stored.id]
 
 
 async def test_a_memory_is_updated_shown_whole_and_forgotten(connections: Connections) -> None:

@@ -104,24 +104,24 @@ class Caller:
         query = self.chance.choice([self.words(2), "zz", "%", "_", f"zz{self.chance.choice(BEINGS)}zz"])
         arguments: dict[str, Any] = {"query": query, "limit": self.chance.randrange(1, 20)}
         if self.chance.random() < 0.3:
-            return "search_memory", arguments | {"mode": "tags"}
+            return "search_memory", arguments | {"mode": "subject"}
         return "search_memory", arguments | ({"cursor": self.some("cursor")} if self.chance.random() < 0.3 else {})
 
     def by_ids(self) -> tuple[str, dict[str, Any]]:
-        return "recall_memory", {"memory_ids": [self.some("memory") for _ in range(5)]}
+        return "recall_memory", {"ids": [self.some("memory") for _ in range(5)]}
 
     def by_cluster(self) -> tuple[str, dict[str, Any]]:
         arguments: dict[str, Any] = {"cluster_id": self.some("cluster"), "limit": 5}
         return "recall_memory", arguments | ({"cursor": self.some("memory")} if self.chance.random() < 0.3 else {})
 
     def update(self) -> tuple[str, dict[str, Any]]:
-        arguments: dict[str, Any] = {"memory_id": self.some("memory"), "importance": self.chance.random()}
+        arguments: dict[str, Any] = {"id": self.some("memory"), "importance": self.chance.random()}
         if self.chance.random() < 0.5:
             arguments |= {"text": f"{self.words(4)} {self.chance.randrange(10_000)} {self.mark}"}
         return "update_memory", arguments
 
     def forget(self) -> tuple[str, dict[str, Any]]:
-        return "forget", {"memory_ids": [self.some("memory") for _ in range(3)]}
+        return "forget", {"ids": [self.some("memory") for _ in range(3)]}
 
     def clusters(self) -> tuple[str, dict[str, Any]]:
         return "recall_memory", {}

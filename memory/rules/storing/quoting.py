@@ -31,8 +31,14 @@ MIN_REPEATED_STATEMENT_WORDS = 3
 _TAG_OPENING = re.compile(rf"<\s{{0,3}}({'|'.join(RECALLED_TEXT_TAG_NAMES)})\b[^<>]{{0,200}}>", re.I)
 _TAG_CLOSINGS = {name: re.compile(rf"<\s{{0,3}}/\s{{0,3}}{name}\s{{0,3}}>", re.I) for name in RECALLED_TEXT_TAG_NAMES}
 _PROMPT_LINE = re.compile(rf"^[ \t>*-]{{0,8}}\[(?:{'|'.join(one.upper() for one in CATEGORIES)})\] .*$", re.M)
-_TOOL_ANSWER_KEYS = ({"total_tokens", "budget_used"}, {"provenance", "id"}, {"snippet", "source"})
-"""Keys that occur together in the answers of our own tools, at any depth."""
+_TOOL_ANSWER_KEYS = (
+    {"id", "text", "when", "score"},
+    {"id", "text", "when", "source"},
+    {"provenance", "id"},
+    {"total_tokens", "budget_used"},
+    {"snippet", "source"},
+)
+"""Keys that occur together in the answers of our own tools, of earlier versions too, at any depth."""
 _JSON_OPENING = re.compile(r"[{\[]")
 _MAX_JSON_OBJECTS = 50
 """Beginnings of JSON that are tried in one text."""

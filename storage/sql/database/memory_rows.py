@@ -10,9 +10,10 @@ from functools import lru_cache
 from operator import attrgetter
 from typing import Any
 
-from sqlalchemy import ColumnElement, bindparam, case, func, select
+from sqlalchemy import ColumnElement, bindparam, case, func, select, type_coerce
 
 from madeleine.memory.model import (
+    MAX_BEFORE_CHARS,
     DatedAction,
     EmotionVector,
     Memory,
@@ -23,12 +24,12 @@ from madeleine.memory.model import (
     timeline_as_search_text,
 )
 from madeleine.memory.text.normalization import FIELD_SEPARATOR, fold_text
-from madeleine.storage.sql.database.dialect import upsert_statement
+from madeleine.storage.sql.database.dialect import Moment, upsert_statement
 from madeleine.storage.sql.database.engine import Reads, Row, Transaction
 from madeleine.storage.sql.database.mapping import RowMap, decode_shared_list, own_row_binds, scalar, update_own_row
-from madeleine.storage.sql.database.tables import beings, memories
+from madeleine.storage.sql.database.tables import beings, memories, revisions_table
 
-_m = memories.c
+_m, _r = memories.c, revisions_table.c
 
 
 def cycle_of_being(being: Any) -> ColumnElement[int]:
@@ -38,6 +39,9 @@ def cycle_of_being(being: Any) -> ColumnElement[int]:
 
 _last_counted_cycle = func.coalesce(_m.stopped_at, cycle_of_being(_m.being_id))
 CYCLES_SINCE_REACTIVATION: ColumnElement[int] = _last_counted_cycle - _m.since
+_CORRECTED_AT = type_coerce(
+    select(func.max(_r.at)).where(_r.memory_id == _m.id, _r.text.is_not(None)).scalar_subquery(), Moment()
+)
 SINCE_COLUMN_AFTER_RECALL = case((_m.status == "dead", _m.since), else_=_last_counted_cycle)
 """`since` after a recall: a living memory's clock is rewound (ruling 2)."""
 _SELECT_CYCLE = select(cycle_of_being(bindparam("being")))
@@ -66,12 +70,24 @@ def _to_emotion(stored: str) -> EmotionVector:
     return EmotionVector(*json.loads(stored))
 
 
+_superseded = memories.alias("superseded")
+_BEFORE = (
+    select(func.substr(_superseded.c.action, 1, MAX_BEFORE_CHARS))
+    .where(_superseded.c.being_id == _m.being_id, _superseded.c.superseded_by == _m.id)
+    .order_by(_superseded.c.valid_until.desc())
+    .limit(1)
+    .correlate(memories)
+    .scalar_subquery()
+)
+"""Looked up only for a memory that has superseded another."""
 _SCENE = RowMap(Scene, memories, when=memories.c.when_, decoders={"actors": decode_shared_list, "when": decode_when})
 _PROVENANCE = RowMap(Provenance, memories)
 _MEMORY = RowMap(
     Memory,
     memories,
     session_count=CYCLES_SINCE_REACTIVATION,
+    corrected_at=_CORRECTED_AT,
+    before=func.coalesce(case((_m.valid_from.is_not(None), _BEFORE)), ""),
     decoders={"themes": decode_shared_list, "emotions": decode_shared_list, "emotion": _to_emotion},
 )
 MEMORY_COLUMNS = (*_SCENE.columns, *_PROVENANCE.columns, *_MEMORY.columns)

@@ -71,6 +71,11 @@ memories = _table(
     # one in which it stopped being active, NULL while it is.
     Column("since", Integer, nullable=False, server_default="0"),
     *_optional(Integer, "stopped_at"),
+    # current, superseded (then, and only then, by another memory) or retracted; when what it says holds (ruling 14).
+    Column("truth", Text, nullable=False, server_default="current"),
+    *_optional(Moment, "valid_from", "valid_until"),
+    *_optional(Text, "superseded_by"),
+    Column("retraction_reason", Text, nullable=False, server_default=""),
     *_required(Integer, "access_count", "reactivation_count"),
     *_required(Moment, "created_at", "happened_at"),
     *_optional(Moment, "last_activated", "last_accessed"),
@@ -79,12 +84,16 @@ memories = _table(
     Column("turn", Integer, nullable=False, server_default="0"),
     # For keyword search: see `storage.sql.database.memory_rows`.
     *_required(Text, "content_hash", "folded", "folded_themes"),
+    # Counts the being's memories; see `memory_numbers`.
+    Column("number", Integer, nullable=False, server_default="0"),
     UniqueConstraint("being_id", "key"),
+    Index("ix_memories_number", "being_id", "number", unique=True),
     # With status and freshness, so that counting a cluster's memories does not read them.
     Index("ix_memories_cluster", "being_id", "cluster_id", "status", "fresh"),
     # ❸ looks up, for each cycle of activation, those below the importance that has faded by now.
     Index("ix_memories_fading", "being_id", "status", "pinned", "since", "importance"),
     Index("ix_memories_created", "being_id", "created_at"),
+    Index("ix_memories_superseded", "being_id", "superseded_by", **partial_index("superseded_by IS NOT NULL")),
     Index("ix_memories_recalled_dead", "being_id", **partial_index("status = 'dead' AND reactivation_count > 0")),
     Index(
         "ix_memories_sessions",
@@ -98,12 +107,14 @@ memories = _table(
         DeleteRows("id"),
         ClearReferenceToForgotten("resembles"),
         Redact("erasing.memories._MemoryErasure._release_absorbed"),
+        Redact("memories.truth.relink_chains"),
         JournalColumnChanges(
             "memory",
             "id",
             (
                 *("importance", "status", "fresh", "cluster_id", "absorbed_into", "since", "stopped_at"),
                 *("reactivation_count", "when_", "content_hash", "compressed", "compressed_into"),
+                *("truth", "valid_from", "valid_until", "superseded_by", "retraction_reason"),
             ),
         ),
         DeleteWithMemory("id"),
@@ -119,6 +130,15 @@ IS_RECALLED_DEAD = as_indexed(
 IS_UNSUMMARISED_EPISODE = as_indexed(
     "memories.category = 'episodic' AND memories.session_id != '' AND memories.compressed = 0",
     (_m.category == "episodic") & (_m.session_id != "") & _m.compressed.is_(False),
+)
+
+# The last number that a memory of the being was given: none is given again, whatever is forgotten or undone (ruling
+# 23).
+memory_numbers = _table(
+    "memory_numbers",
+    *_keys(Text, "being_id"),
+    *_required(Integer, "last"),
+    lifecycle=[KeepRows("a counter"), LeftByUndo("a number is not given again")],
 )
 
 reinforcements = _table(
@@ -216,6 +236,23 @@ revisions_table = _table(
     *_optional(TextList, "themes"),
     *_optional(Boolean, "pinned"),
     lifecycle=[DeleteRows(), LeftByUndo("no patrol revises a memory")],
+)
+
+# Acts that changed what is true (ruling 14): one row for each memory that an act concerns, with its fields before and
+# after. `run_id`: the patrol that decided it, else "".
+truth_acts = _table(
+    "truth_acts",
+    *_keys(Integer, "seq"),
+    Column("memory_id", Text, ForeignKey("memories.id"), nullable=False, index=True),
+    *_required(Text, "act_id", "being_id", "kind", "client", "tool", "run_id"),
+    *_required(Moment, "at"),
+    *_required(JsonRecord, "before", "after"),
+    Index("ix_truth_acts_act", "act_id"),
+    lifecycle=[
+        Redact("memories.truth.relink_chains"),
+        DeleteWithMemory(),
+        LeftByUndo("the acts of a patrol are deleted when it is undone"),
+    ],
 )
 
 # Memories that are gone from the tables, and may have left bytes in the files.

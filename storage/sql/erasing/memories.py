@@ -28,6 +28,7 @@ from madeleine.storage.sql.memories import clusters
 from madeleine.storage.sql.memories.index_source import delete_orphaned_vectors, mark_memories_for_index
 from madeleine.storage.sql.memories.reading import memories_by_ids, revisions_of
 from madeleine.storage.sql.memories.storing import remove_ingest_digests
+from madeleine.storage.sql.memories.truth import relink_chains
 
 _m = memories.c
 _BEING = bindparam("being", type_=_m.being_id.type)
@@ -63,6 +64,8 @@ class _MemoryErasure:
         self._ids = [memory.id for memory in erased]
         survivors = {memory.id: memory.absorbed_into for memory in erased}
         self._heirs = {id_: _first_remaining(id_, survivors) for id_ in self._ids}
+        later = {memory.id: memory.superseded_by or memory.absorbed_into for memory in erased}
+        self._successors = {id_: _first_remaining(id_, later) for id_ in self._ids}
         self._binds = {"being": scope.being_id, "ids": as_json(self._ids)}
 
     async def erase(self) -> Erased:
@@ -71,21 +74,30 @@ class _MemoryErasure:
         words = await self._words(earlier)
         timeline_texts = await self._timeline_texts(earlier)
         absorbed = await self._release_absorbed()
+        relinked = await relink_chains(transaction, scope, self._successors)
         retold, heirs = await self._retell(timeline_texts)
         # A session is summarised with all that its memories have absorbed.
         summaries = [memory.compressed_into for memory in retold if memory.compressed_into]
-        related = [*absorbed, *heirs, *(memory.id for memory in retold), *await self._clear_summaries(), *summaries]
+        related = [
+            *absorbed,
+            *(memory.id for memory in relinked),
+            *heirs,
+            *(memory.id for memory in retold),
+            *await self._clear_summaries(),
+            *summaries,
+        ]
         note_ids = await transaction.rows(_SELECT_NOTES_OF_MEMORIES, scalar, **self._binds)
         for statement in _REMOVE_MEMORIES:
             await transaction.run(statement, [{"ids": as_json(self._ids)}])
         await remove_ingest_digests(transaction, scope, self._ids)
-        changed = [*self._erased, *retold]
+        changed = [*self._erased, *retold, *relinked]
         names = await self._mend_clusters(changed, words)
         await delete_orphaned_vectors(transaction, [memory.content_hash for memory in self._erased])
         entries = await patrols.erase_memories_from_diary(transaction, scope, self._ids)
         await patrols.delete_requests(transaction, scope, [memory.id for memory in changed], words)
         journalled = patrols.ErasedMemories(
             heirs=self._heirs,
+            successors=self._successors,
             timeline_texts=timeline_texts,
             words=words,
             cluster_names=names,
@@ -184,7 +196,7 @@ class _MemoryErasure:
 
 
 def _first_remaining(id_: MemoryId | None, survivors: dict[MemoryId, MemoryId | None]) -> MemoryId | None:
-    """The first memory in the chain of survivors that is not erased."""
+    """The first memory in the chain of survivors, or of later versions, that is not erased."""
     unvisited = dict(survivors)
     while id_ is not None and id_ in unvisited:
         id_ = unvisited.pop(id_)

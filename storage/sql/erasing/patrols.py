@@ -80,6 +80,7 @@ _SELECT_RELATED_CHANGES = _SELECT_CHANGES.where(
         (_j.kind == "diary") & _field_lists_any("sources"),
         (_j.kind == "thoughts") & _field_lists_any("think_sources"),
         (_j.kind == "memory") & _contains('"when_"') & _HAS_DATED_ENTRIES,
+        (_j.kind == "memory") & _contains('"superseded_by"') & _names_any("superseded_by"),
         (_j.kind == "memory") & _contains('_into"') & or_(_names_any("absorbed_into"), _names_any("compressed_into")),
     ),
 )
@@ -148,6 +149,8 @@ class ErasedMemories:
 
     heirs: Mapping[MemoryId, MemoryId | None]
     """Each memory, and the memory that gets what it had absorbed."""
+    successors: Mapping[MemoryId, MemoryId | None]
+    """Each memory, and the next version that remains of what it says."""
     timeline_texts: Collection[str]
     """Texts about them in the timelines of others."""
     words: str
@@ -216,8 +219,8 @@ def _without_texts(when: str, erased: ErasedMemories) -> str:
 
 
 def _without_ties(fields: JournalFields | None, erased: ErasedMemories, *, told: bool) -> JournalFields | None:
-    """The fields as if the memories had never been merged or summarised. `told`: a timeline repeated their texts; the
-    content hash was made with them."""
+    """The fields as if the memories had never been merged or summarised, or superseded anything. `told`: a timeline
+    repeated their texts; the content hash was made with them."""
     if fields is None:
         return None
     cleaned = dict(fields)
@@ -229,6 +232,10 @@ def _without_ties(fields: JournalFields | None, erased: ErasedMemories, *, told:
         cleaned["absorbed_into"] = erased.heirs[cleaned["absorbed_into"]]
     if cleaned.get("compressed_into") in erased.heirs:
         cleaned |= {"compressed_into": None, "compressed": False}
+    if cleaned.get("superseded_by") in erased.successors:
+        cleaned["superseded_by"] = erased.successors[cleaned["superseded_by"]]
+        # Without a next version it counts as if it had never been superseded (`memories.truth.relink_chains`).
+        cleaned |= {} if cleaned["superseded_by"] else {"truth": "current", "valid_until": None}
     return cleaned
 
 

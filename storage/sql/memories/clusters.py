@@ -8,7 +8,7 @@ from dataclasses import replace
 import numpy as np
 from sqlalchemy import BindParameter, and_, bindparam, delete, select
 
-from madeleine.memory.model import Cluster, ClusterId, Scope, Status, Vector
+from madeleine.memory.model import Cluster, ClusterId, Scope, Vector
 from madeleine.memory.rules.dynamics.clustering import unit_mean_vector
 from madeleine.storage.sql.database.dialect import as_json, excluded, in_list, unindexed, upsert_statement
 from madeleine.storage.sql.database.engine import Reads, Row, Transaction
@@ -26,7 +26,7 @@ _UPSERT_CLUSTER = upsert_statement(
     clusters, "name", "parent_id", "is_root", "vector", "model", where=_c.being_id == excluded(clusters).being_id
 )
 _SELECT_MEMBER_VECTORS = (
-    select(_m.status, embeddings.c.vector)
+    select((_m.status == "active") & (_m.truth == "current"), embeddings.c.vector)
     .join(embeddings, and_(embeddings.c.content_hash == _m.content_hash, embeddings.c.model == bindparam("model")))
     .where(_m.being_id == _BEING, _m.cluster_id == bindparam("cluster"))
     .order_by(_m.seq)
@@ -51,21 +51,22 @@ async def recompute_cluster_vectors(transaction: Transaction, scope: Scope, ids:
 
 
 async def with_recomputed_vectors(transaction: Transaction, scope: Scope, outdated: Iterable[Cluster]) -> list[Cluster]:
-    """The clusters as they are after members have left: the vector is the mean of the active members (spec P3), of the
-    others if none is active, None if there are none. Nothing of the members that left remains in it."""
+    """The clusters as they are after members have left: the vector is the mean of the active, current members
+    (spec P3, ruling 14), of the others if there is none such, None if there are none. Nothing of the members that left
+    remains in it."""
     return [replace(cluster, vector=await _mean(transaction, scope, cluster)) for cluster in outdated if cluster.model]
 
 
 async def _mean(transaction: Transaction, scope: Scope, cluster: Cluster) -> Vector | None:
     binds = {"being": scope.being_id, "cluster": cluster.id, "model": cluster.model}
-    members = await transaction.rows(_SELECT_MEMBER_VECTORS, _to_status_and_vector, **binds)
-    active = [vector for status, vector in members if status == "active"]
+    members = await transaction.rows(_SELECT_MEMBER_VECTORS, _to_membership_and_vector, **binds)
+    active = [vector for counts, vector in members if counts]
     rows = active or [vector for _, vector in members]
     return unit_mean_vector(np.stack(rows)) if rows else None
 
 
-def _to_status_and_vector(row: Row) -> tuple[Status, Vector]:
-    return row[0], vector_from_bytes(row[1])
+def _to_membership_and_vector(row: Row) -> tuple[bool, Vector]:
+    return bool(row[0]), vector_from_bytes(row[1])
 
 
 async def delete_clusters(transaction: Transaction, scope: Scope, ids: Sequence[ClusterId]) -> None:

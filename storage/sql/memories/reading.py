@@ -16,6 +16,7 @@ from madeleine.storage.sql.database.mapping import RowMap, from_micros, in_order
 from madeleine.storage.sql.database.memory_rows import MEMORY_COLUMNS, fold_and_delimit_theme, memory_from_row
 from madeleine.storage.sql.database.tables import audit, clusters, embeddings, memories, profile, revisions_table
 from madeleine.storage.sql.memories.index_source import VectorRepository
+from madeleine.storage.sql.memories.versions import all_versions, current_versions
 
 _a, _c, _e, _m, _p, _r = audit.c, clusters.c, embeddings.c, memories.c, profile.c, revisions_table.c
 _BEING = bindparam("being", type_=_m.being_id.type)
@@ -44,6 +45,7 @@ _PREFERENCE_IDS = (
         # As text, for SQLite to know that it is what `ix_memories_procedural` holds.
         _m.category == literal_column("'procedural'"),
         _m.status.in_([literal_column("'active'"), literal_column("'dying'")]),
+        _m.truth == "current",
         ~_IS_DISABLED_PREFERENCE,
         ~_LACKS_A_THEME,
     )
@@ -181,6 +183,12 @@ class RecallRepository(MemoryReadRepository):
         )
         recalled = in_order_of(ids, (memory for is_preference, _, memory in rows if not is_preference))
         return recalled, [memory for *_, memory in preferences]
+
+    async def current_versions(self, scope: Scope, ids: Sequence[MemoryId]) -> dict[MemoryId, MemoryId]:
+        return await current_versions(self._database, scope, ids)
+
+    async def all_versions(self, scope: Scope, ids: Sequence[MemoryId]) -> dict[MemoryId, list[Memory]]:
+        return await all_versions(self._database, scope, ids)
 
     async def ranking_states(self, scope: Scope, ids: Sequence[MemoryId]) -> dict[MemoryId, MemoryRankingState]:
         binds = {"ids": dialect.as_json(ids), "being": scope.being_id}

@@ -20,16 +20,18 @@ from sqlalchemy import bindparam, case, func, insert, literal, literal_column, s
 
 from madeleine.memory.chat import MessageId
 from madeleine.memory.errors import InvalidInput, KeyConflict, StorageError
-from madeleine.memory.ingest.ports import IdempotencyKeyOutcome, Reinforcement, StoreBatch
+from madeleine.memory.ingest.ports import CommittedBatch, IdempotencyKeyOutcome, Reinforcement, StoreBatch
 from madeleine.memory.model import ContentHash, Memory, MemoryChanges, MemoryId, ModelName, Scope, Vector
 from madeleine.memory.profile import ProfileEntry
 from madeleine.memory.rules.dynamics.revision import changes_that_differ, memory_after_changes, revision_with_old_values
+from madeleine.memory.rules.dynamics.truth import TruthActOutcome
 from madeleine.memory.text.normalization import fold_text
 from madeleine.storage.sql.administration import read_setting, record_audit, record_audit_by_tool, write_setting_once
 from madeleine.storage.sql.database import dialect, tables
 from madeleine.storage.sql.database.engine import Reads, Transaction
 from madeleine.storage.sql.database.mapping import RowMap, own_row_binds, pair, scalar, to_micros, update_own_row
 from madeleine.storage.sql.database.memory_rows import cycle_of_being, fold_themes, row_from_memory
+from madeleine.storage.sql.memories import truth
 from madeleine.storage.sql.memories.clusters import recompute_cluster_vectors
 from madeleine.storage.sql.memories.index_source import cache_vectors, delete_orphaned_vectors, mark_memories_for_index
 from madeleine.storage.sql.memories.reading import MemoryReadRepository, memories_by_ids
@@ -42,7 +44,12 @@ _BEING = bindparam("being", type_=_m.being_id.type)
 
 _SELECT_IDS_BY_HASH = (
     select(_m.id)
-    .where(_m.content_hash == bindparam("hash"), dialect.unindexed(_m.being_id) == _BEING, _m.status != "dead")
+    .where(
+        _m.content_hash == bindparam("hash"),
+        dialect.unindexed(_m.being_id) == _BEING,
+        _m.status != "dead",
+        _m.truth == "current",
+    )
     .order_by(_m.seq)
     .limit(5)
 )
@@ -79,6 +86,11 @@ _INSERT_MEMORY = insert(tables.memories).values(
         "stopped_at": case((bindparam("new_status") == "active", None), else_=_cycle),
     }
 )
+_ADD_TO_LAST_NUMBER = dialect.upsert_statement(
+    tables.memory_numbers,
+    last=tables.memory_numbers.c.last + dialect.excluded(tables.memory_numbers).last,
+)
+_SELECT_LAST_NUMBER = select(tables.memory_numbers.c.last).where(tables.memory_numbers.c.being_id == _BEING)
 _PREFERENCE = RowMap(ProfileEntry, tables.profile)
 _INSERT_PREFERENCE = insert(tables.profile)
 _UPDATE_PREFERENCE = update_own_row(tables.profile, "value", "updated_at", key="memory_id")
@@ -130,10 +142,12 @@ async def key_outcomes(reads: Reads, scope: Scope, keys: Sequence[str]) -> dict[
     return {key: IdempotencyKeyOutcome(id_, text, status) for key, id_, text, status in rows}
 
 
-async def insert_memories(transaction: Transaction, scope: Scope, new: Sequence[Memory]) -> None:
-    """Insert memories with a pending index mark for each, preferences in the profile, and an entry in the audit."""
+async def insert_memories(transaction: Transaction, scope: Scope, new: Sequence[Memory]) -> list[Memory]:
+    """Insert memories with a pending index mark for each, preferences in the profile, and an entry in the audit.
+    Returns them with their numbers."""
     if any(memory.being_id != scope.being_id for memory in new):
         raise InvalidInput("A memory can only be stored for the being that the connection serves.")
+    new = await _numbered(transaction, scope, new)
     await transaction.run(
         _INSERT_MEMORY, [{f"new_{name}": value for name, value in row_from_memory(memory).items()} for memory in new]
     )
@@ -144,6 +158,15 @@ async def insert_memories(transaction: Transaction, scope: Scope, new: Sequence[
     )
     stored = [(memory.provenance.tool, memory.id, memory.created_at) for memory in new]
     await record_audit_by_tool(transaction, scope, "store", stored)
+    return new
+
+
+async def _numbered(transaction: Transaction, scope: Scope, new: Sequence[Memory]) -> list[Memory]:
+    if not new:
+        return []
+    await transaction.run(_ADD_TO_LAST_NUMBER, [{"being_id": scope.being_id, "last": len(new)}])
+    [last] = await transaction.rows(_SELECT_LAST_NUMBER, scalar, being=scope.being_id)
+    return [replace(memory, number=number) for number, memory in enumerate(new, start=last - len(new) + 1)]
 
 
 def _preference(memory: Memory) -> ProfileEntry:
@@ -212,7 +235,7 @@ def _keyed_digest(secret: str, key: str) -> str:
 
 
 class MemoryRepository(MemoryReadRepository):
-    """`StoreScenesLedger`, `RememberLedger`, `UpdateMemoryLedger` and `IngestLedger`."""
+    """`StoreScenesLedger`, `RememberLedger`, `UpdateMemoryLedger`, `TruthLedger` and `IngestLedger`."""
 
     async def key_outcomes(self, scope: Scope, keys: Sequence[str]) -> dict[str, IdempotencyKeyOutcome]:
         return await key_outcomes(self._database, scope, keys)
@@ -227,13 +250,23 @@ class MemoryRepository(MemoryReadRepository):
         binds = {"being": scope.being_id, "sessions": dialect.as_json(named)}
         return dict.fromkeys(named, 0) | dict(await self._database.rows(_SELECT_NEXT_TURNS, pair, **binds))
 
-    async def commit(self, scope: Scope, batch: StoreBatch) -> None:
+    async def commit(self, scope: Scope, batch: StoreBatch) -> CommittedBatch:
         async with self._database.transaction(grows=True) as transaction:
             # Vectors first: a write begins the transaction by itself, a read with a statement of its own.
             await cache_vectors(transaction, batch.model, batch.vectors)
             await _refuse_taken_keys(transaction, scope, batch)
-            await insert_memories(transaction, scope, batch.new)
+            new = await insert_memories(transaction, scope, batch.new)
             await _reinforce_memories(transaction, scope, batch.reinforcements)
+            changed = await truth.supersede(transaction, scope, batch.supersessions) if batch.supersessions else []
+            return CommittedBatch(new, changed)
+
+    async def retract(self, scope: Scope, memory_id: MemoryId, reason: str, *, at: datetime) -> TruthActOutcome | None:
+        async with self._database.transaction() as transaction:
+            return await truth.retract(transaction, scope, memory_id, reason, at=at, tool="update_memory")
+
+    async def undo_last_act(self, scope: Scope, memory_id: MemoryId, *, at: datetime) -> TruthActOutcome | None:
+        async with self._database.transaction() as transaction:
+            return await truth.undo_last_act(transaction, scope, memory_id, at=at, tool="update_memory")
 
     async def link_messages(self, scope: Scope, sources: Mapping[MemoryId, Sequence[MessageId]]) -> None:
         links = [(memory, message) for memory, ids in sources.items() for message in ids]

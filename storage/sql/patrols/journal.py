@@ -19,7 +19,7 @@ from madeleine.storage.sql.database.tables import metadata, patrol_changes_table
 
 JournalFields = dict[str, Any]
 
-INDEXED_MEMORY_FIELDS = frozenset({"status", "cluster_id", "when_", "compressed"})
+INDEXED_MEMORY_FIELDS = frozenset({"status", "cluster_id", "when_", "compressed", "truth", "valid_from", "valid_until"})
 """Fields of a memory that are in the index too."""
 _INSERT_CHANGES = insert(patrol_changes_table)
 
@@ -119,8 +119,9 @@ class PatrolStepJournal:
 def _changed_keys(scope: Scope, changes: PatrolChanges) -> list[tuple[str, Sequence[str]]]:
     """Kinds, and the keys of the rows that the changes are about."""
     memories: list[Memory | MemoryState] = [*changes.new, *changes.states, *changes.rewritten]
+    superseded = [id_ for act in changes.superseded for id_ in (act.old, act.new)]
     keys: dict[str, Sequence[str]] = {
-        "memory": [*(memory.id for memory in memories), *changes.compressed],
+        "memory": [*(memory.id for memory in memories), *changes.compressed, *superseded],
         "cluster": [*(cluster.id for cluster in changes.clusters), *changes.removed_clusters],
         "note": [note.id for note in changes.notes],
         "diary": [changes.diary.date] if changes.diary else [],

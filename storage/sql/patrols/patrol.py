@@ -27,6 +27,7 @@ from madeleine.storage.sql.database import dialect, memory_rows
 from madeleine.storage.sql.database.engine import Reads, Row, Transaction
 from madeleine.storage.sql.database.mapping import RowMap, in_order_of, own_row_binds, scalar, to_micros, update_own_row
 from madeleine.storage.sql.database.tables import IS_RECALLED_DEAD, IS_UNSUMMARISED_EPISODE, memories, patrol_offers
+from madeleine.storage.sql.memories import truth
 from madeleine.storage.sql.memories.clusters import delete_clusters, read_clusters, upsert_clusters
 from madeleine.storage.sql.memories.index_source import cache_vectors, cached_vectors, mark_memories_for_index
 from madeleine.storage.sql.memories.reading import memories_by_ids
@@ -234,7 +235,7 @@ class PatrolWriter(PatrolReader):
         await context.update_notes(self._transaction, self._scope, changes.notes)
         await upsert_clusters(self._transaction, self._scope, changes.clusters)
         await delete_clusters(self._transaction, self._scope, changes.removed_clusters)
-        await self._update_memories(changes)
+        await self._update_memories(changes, run)
         if changes.diary:
             await context.write_diary_entry(self._transaction, self._scope, changes.diary)
         if changes.thoughts:
@@ -243,7 +244,7 @@ class PatrolWriter(PatrolReader):
         await self._transaction.run(_MARK_REQUEST_DECIDED, decided)
         await mark_memories_for_index(self._transaction, await journal.write(changes))
 
-    async def _update_memories(self, changes: PatrolChanges) -> None:
+    async def _update_memories(self, changes: PatrolChanges, run: RunId) -> None:
         states = (own_row_binds(self._scope, state.id, state, _STATE_FIELDS) for state in changes.states)
         await self._transaction.run(_UPDATE_STATE, states)
         await memory_rows.update_timelines(self._transaction, self._scope, changes.rewritten)
@@ -252,3 +253,4 @@ class PatrolWriter(PatrolReader):
             for id_, summary in changes.compressed.items()
         )
         await self._transaction.run(_UPDATE_COMPRESSED, compressed)
+        await truth.supersede(self._transaction, self._scope, changes.superseded, run_id=run)

@@ -16,7 +16,7 @@ from dataclasses import dataclass
 from datetime import datetime
 from typing import Any
 
-from sqlalchemy import ClauseElement, bindparam, delete, func, insert, select, update
+from sqlalchemy import ClauseElement, bindparam, delete, func, insert, select, union, update
 
 from madeleine.memory.errors import CannotUndo
 from madeleine.memory.model import Memory, MemoryId, RunId, Scope
@@ -31,6 +31,7 @@ from madeleine.storage.sql.database.memory_rows import read_patrol_cycle, update
 from madeleine.storage.sql.memories.clusters import recompute_cluster_vectors
 from madeleine.storage.sql.memories.index_source import delete_orphaned_vectors, mark_memories_for_index
 from madeleine.storage.sql.memories.reading import memories_by_ids
+from madeleine.storage.sql.memories.truth import delete_acts_of_run
 from madeleine.storage.sql.patrols.journal import JOURNAL_CHANGE_ROW_MAP, JOURNALLED_TABLES, Change
 from madeleine.storage.sql.patrols.undo_plan import TableUndoPlan, plan_undo_of_table, write_undo_plan
 
@@ -58,10 +59,11 @@ _SELECT_LATER = (
     .where(_j.being_id == _BEING, in_list(_j.target, "targets"), _j.seq > bindparam("last"), _RUN_STANDS)
     .order_by(_j.seq)
 )
-_SELECT_RESTATED_MEMORIES = (
-    select(tables.reinforcements.c.memory_id)
-    .where(in_list(tables.reinforcements.c.memory_id, "ids"))
-    .union(select(tables.revisions_table.c.memory_id).where(in_list(tables.revisions_table.c.memory_id, "ids")))
+_SELECT_RESTATED_MEMORIES = union(
+    *(
+        select(table.c.memory_id).where(in_list(table.c.memory_id, "ids"))
+        for table in (tables.reinforcements, tables.revisions_table, tables.truth_acts)
+    )
 )
 _SELECT_DELETED_CLUSTERS_IN_USE = (
     select(_m.cluster_id)
@@ -119,6 +121,7 @@ async def undo_run(transaction: Transaction, scope: Scope, run: RunId, *, at: da
         return UndoResult(counts={})
     result = await undo.restore()
     await transaction.run(_DELETE_CHANGES, [{"run": run, "being": scope.being_id}])
+    await delete_acts_of_run(transaction, scope, run)
     await transaction.run(_SET_RUN_STATE, [own_row_binds(scope, run, state=state)])
     await record_audit(transaction, scope, "patrol", at, tool=state, ids=[run])
     return result

@@ -113,7 +113,7 @@ def _in_window(hit: SearchHit, query: KeywordQuery) -> bool:
 
 async def _with_tags(reads: Reads, scope: Scope, hits: list[SearchHit]) -> list[SearchHit]:
     themes_by_day = await _themes_by_day(reads, scope, [hit.id for hit in hits])
-    return [replace(hit, tags=tuple(themes_by_day.get(hit.id, ()))[:MAX_TAGS_OF_DIARY_HIT]) for hit in hits]
+    return [replace(hit, themes=tuple(themes_by_day.get(hit.id, ()))[:MAX_TAGS_OF_DIARY_HIT]) for hit in hits]
 
 
 async def _themes_by_day(reads: Reads, scope: Scope, days: Sequence[str]) -> Mapping[str, list[str]]:
@@ -132,6 +132,7 @@ def _to_diary_hit(row: Row) -> SearchHit:
     return SearchHit(
         source="diary",
         id=date,
+        when=date,
         timestamp=at,
         text=text,
         stored_at=from_micros(written_at),

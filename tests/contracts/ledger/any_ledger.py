@@ -13,6 +13,7 @@ from madeleine.memory.ingest.ports import (
     NoteLedger,
     ScrubLedger,
     StoreScenesLedger,
+    TruthLedger,
     UpdateMemoryLedger,
 )
 from madeleine.memory.recall.ports import (
@@ -22,6 +23,7 @@ from madeleine.memory.recall.ports import (
     RecallLedger,
     TagSearchLedger,
 )
+from madeleine.memory.short_ids import ShortIdLedger
 from madeleine.memory.watch.ports import MemoryThreadLedger, ObservationLedger, TokenSpendingLedger
 from madeleine.memory.watch.remember import RememberLedger
 from madeleine.patrol.ports import PatrolLedger
@@ -29,7 +31,7 @@ from madeleine.server.background.loops import RecentActivityReader
 from madeleine.storage.sql.administration import AuditRepository
 
 
-class MemoryPorts(StoreScenesLedger, RememberLedger, UpdateMemoryLedger, Protocol): ...
+class MemoryPorts(StoreScenesLedger, RememberLedger, UpdateMemoryLedger, TruthLedger, Protocol): ...
 
 
 class AllMemoryPorts(MemoryPorts, IngestLedger, Protocol): ...
@@ -73,6 +75,8 @@ class StoringLedger(Protocol):
     def recall(self) -> RecallPorts: ...
     @property
     def index_source(self) -> IndexPorts: ...
+    @property
+    def short_ids(self) -> ShortIdLedger: ...
     @property
     def search(self) -> KeywordSearchLedger: ...
     @property

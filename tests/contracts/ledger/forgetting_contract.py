@@ -41,6 +41,7 @@ from tests.contracts.ledger.ledger_values import (
     stored_memory,
     vector,
 )
+from tests.contracts.ledger.truth_contract import CHANGED_AT, chain_of_three
 
 LATER = MOMENT + timedelta(days=3)
 OTHER = ModelName("other")
@@ -349,3 +350,22 @@ class ForgettingContract:
     async def _reports(self, ledger: AnyLedger) -> list[object]:
         """As they are kept; no port reads them yet."""
         raise NotImplementedError
+
+    # --- what is true now (rulings 14 and 25)
+
+    async def test_without_the_current_version_the_one_before_is_current_again(self, ledger: AnyLedger) -> None:
+        first, second, third = await chain_of_three(ledger)
+        erased = await ledger.erasure.forget(ADA, [third.id], at=LATER)
+        assert erased.related == (second.id,), "whoever forgets is told what is true again"
+        assert await stored_memory(ledger, second) == replace(second, valid_from=CHANGED_AT, before="lives in Lyon")
+        assert (await stored_memory(ledger, first)).superseded_by == second.id
+
+    async def test_without_a_version_in_the_middle_the_chain_is_linked_again(self, ledger: AnyLedger) -> None:
+        first, second, third = await chain_of_three(ledger)
+        await ledger.erasure.forget(ADA, [second.id], at=LATER)
+        relinked = await stored_memory(ledger, first)
+        assert (relinked.truth, relinked.superseded_by) == ("superseded", third.id)
+        assert relinked.valid_until == CHANGED_AT, "nobody has said that it was true any longer"
+        assert (await stored_memory(ledger, third)).before == "lives in Lyon"
+        await ledger.erasure.forget(ADA, [first.id, third.id], at=LATER)
+        assert await ledger.index_source.count_memories() == 0

@@ -136,9 +136,10 @@ class KeywordContract:
         of_note, of_memory = await ledger.search.search(ADA, keyword_query("tea"))
         micros = 1740830400123457
         assert of_memory == SearchHit(
-            source="memories", id=one.id, timestamp=MOMENT, text=scene_to_text(one.scene, one.feeling),
-            tags=("Food",), status="dying", position=(micros, one.id),
-            stored_at=one.created_at, provenance=one.provenance, actors=("Marcel",),
+            source="memories", id=one.id, timestamp=MOMENT, text=scene_to_text(one.scene, one.feeling, dated=False),
+            themes=("Food",), status="dying", position=(micros, one.id),
+            stored_at=one.created_at, provenance=one.provenance, actors=("Marcel",), number=1,
+            when="2025-01-02",
         )  # fmt: skip
         assert of_note == SearchHit(
             source="notes", id=aside.id, timestamp=aside.created_at, text="Buy tea",

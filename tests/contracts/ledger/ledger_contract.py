@@ -5,19 +5,21 @@ from __future__ import annotations
 import asyncio
 from dataclasses import replace
 from datetime import UTC, datetime, timedelta
+from functools import partial
 from uuid import UUID
 
 import numpy as np
 import pytest
 
 from madeleine.memory.errors import KeyConflict, MadeleineError
-from madeleine.memory.ingest.ports import IdempotencyKeyOutcome, StoreBatch
+from madeleine.memory.ingest.ports import CommittedBatch, IdempotencyKeyOutcome, StoreBatch
 from madeleine.memory.model import (
     ClusterId,
     ContentHash,
     DatedAction,
     EmotionVector,
     Memory,
+    MemoryId,
     ModelName,
     Provenance,
     Scene,
@@ -211,7 +213,7 @@ class LedgerContract:
         ends = await asyncio.gather(
             *(ledger.memories.commit(ADA, batch(one)) for one in racers), return_exceptions=True
         )
-        assert sum(end is None for end in ends) == 1
+        assert sum(isinstance(end, CommittedBatch) for end in ends) == 1
         assert sum(isinstance(end, KeyConflict) for end in ends) == 7
         assert await ledger.index_source.count_memories() == 1
         assert len(await ledger.index_source.pending(limit=100)) == 1
@@ -390,3 +392,33 @@ class LedgerContract:
 
         await asyncio.gather(*(recall() for _ in range(5)))
         assert (await stored_memory(ledger, one)).reactivation_count == 100
+
+    # --- short ids
+
+    async def test_memories_are_numbered_per_being_and_found_by_number(self, ledger: StoringLedger) -> None:
+        """ruling 23"""
+        first, second, third = memory(), memory(), memory(key="k")
+        others = memory(scope=BOB)
+        stored = await ledger.memories.commit(ADA, batch(first, second))
+        assert [(one.id, one.number) for one in stored.new] == [(first.id, 1), (second.id, 2)]
+        assert [one.number for one in (await ledger.memories.commit(BOB, batch(others))).new] == [1]
+        await ledger.memories.commit(ADA, batch(third))
+        with pytest.raises(KeyConflict):
+            await ledger.memories.commit(ADA, batch(memory(key="k")))
+        await apply_changes(ledger, PatrolChanges(new=(summary := memory(),)))
+        assert (await stored_memory(ledger, third)).short_id == "m3"
+        numbers = await ledger.short_ids.numbers_of_ids(ADA, [first.id, summary.id, others.id])
+        assert numbers.keys() == {first.id, summary.id}
+        assert (numbers[first.id], numbers[summary.id] > 3) == (1, True)
+        assert await ledger.short_ids.ids_of_numbers(ADA, [2, 99]) == {2: second.id}
+
+    async def test_an_id_is_found_by_its_first_signs(self, ledger: StoringLedger) -> None:
+        one, near, other = (
+            MemoryId(f"{start}-1111-4111-8111-111111111111") for start in ("abcdef01", "abcdef02", "b0")
+        )
+        await ledger.memories.commit(ADA, batch(*(memory(id=id_) for id_ in (one, near, other))))
+        await ledger.memories.commit(BOB, batch(memory(scope=BOB, id=MemoryId(one.replace("-1111", "-2222", 1)))))
+        find = partial(ledger.short_ids.ids_beginning_with, ADA, "memory")
+        assert await find(["abcdef01"]) == [one]
+        assert sorted(await find(["abcdef01", "abcdef02", "ffffffff"])) == [one, near]
+        assert await ledger.short_ids.ids_beginning_with(ADA, "cluster", ["abcdef01"]) == []

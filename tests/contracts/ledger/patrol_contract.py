@@ -8,9 +8,11 @@ from datetime import timedelta
 from typing import Any
 
 import numpy as np
+import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
+from madeleine.memory.errors import CannotUndo
 from madeleine.memory.ingest.ports import Erased
 from madeleine.memory.model import BeingId, ClusterId, DatedAction, Memory, RunId, Scene, Scope, Status
 from madeleine.memory.patrol_records import (
@@ -38,6 +40,7 @@ from tests.contracts.ledger.ledger_values import (
     stored_memory,
     vector,
 )
+from tests.contracts.ledger.truth_contract import superseding
 
 FIRST, SECOND = RunId("first"), RunId("second")
 TOLD = "Zoé sold a xylophone"
@@ -300,6 +303,32 @@ class PatrolContract:
         assert found.vector is not None
         assert found.vector.tolist() == [0, 1]
         assert (await stored_memory(ledger, stays)).cluster_id == ClusterId("c")
+
+    # --- what is true now (ruling 14)
+
+    async def test_a_patrol_supersedes_by_decision_and_its_undo_takes_that_back(self, ledger: AnyLedger) -> None:
+        await ledger.memories.commit(ADA, batch(old := memory("lives in Lyon"), new := memory("lives in Rome")))
+        await run(ledger, FIRST, PatrolChanges(superseded=(superseding(old, new),)))
+        assert (await stored_memory(ledger, old)).superseded_by == new.id
+        await ledger.memories.undo_last_act(ADA, old.id, at=LATER)
+        assert [await stored_memory(ledger, old), await stored_memory(ledger, new)] == [old, new]
+        await run(ledger, SECOND, PatrolChanges(superseded=(superseding(old, new),)))
+        await ledger.patrols.undo(ADA, SECOND, at=LATER)
+        assert [await stored_memory(ledger, old), await stored_memory(ledger, new)] == [old, new]
+        with pytest.raises(CannotUndo, match="neither"):
+            await ledger.memories.undo_last_act(ADA, old.id, at=LATER)
+
+    async def test_an_undo_does_not_supersede_by_what_was_forgotten(self, ledger: AnyLedger) -> None:
+        """ruling 25: the journal of a later act named it."""
+        await ledger.memories.commit(ADA, batch(old := memory("lives in Lyon"), new := memory("lives in Rome")))
+        await run(ledger, FIRST, PatrolChanges(superseded=(superseding(old, new),)))
+        retracted = await ledger.memories.retract(ADA, old.id, "misheard", at=LATER)
+        assert retracted is not None
+        await ledger.erasure.forget(ADA, [new.id], at=LATER)
+        with pytest.raises(CannotUndo, match="neither"):
+            await ledger.memories.undo_last_act(ADA, old.id, at=LATER)
+        await ledger.patrols.undo(ADA, FIRST, at=LATER)
+        assert (await stored_memory(ledger, old)).superseded_by is None
 
 
 def _points(text: str, *of: Memory) -> Thoughts:

@@ -112,8 +112,8 @@ class SearchContract:
         [hit] = await ledger.search.search(ADA, keyword_query("madeleine"))
         start = datetime(2025, 3, 1, tzinfo=UTC)
         assert hit == SearchHit(
-            source="diary", id="2025-03-01", timestamp=start, text="Ate a Madeleine", stored_at=entry.written_at,
-            provenance=Provenance(tool="diary"), tags=("Food", "Trips"),
+            source="diary", id="2025-03-01", when="2025-03-01", timestamp=start, text="Ate a Madeleine",
+            stored_at=entry.written_at, provenance=Provenance(tool="diary"), themes=("Food", "Trips"),
             position=(int(start.timestamp()) * 1_000_000, "2025-03-01"),
         )  # fmt: skip
 

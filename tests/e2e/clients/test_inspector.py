@@ -77,6 +77,6 @@ async def test_all_five_tools_can_be_called(tmp_path: Path, transport: Transport
         assert text in (await called(inspect, "recall", "query=umbrella at the harbour"))["fragments"]
         [found] = (await called(inspect, "search_memory", "query=umbrella"))["hits"]
         assert found["id"] == stored["id"]
-        [memory] = (await called(inspect, "recall_memory", f'memory_ids=["{stored["id"]}"]'))["memories"]
+        [memory] = (await called(inspect, "recall_memory", f'ids=["{stored["id"]}"]'))["memories"]
         assert memory["text"] == text
         assert (await called(inspect, "run_patrol"))["steps"][0]["name"] == "assign"

@@ -49,8 +49,8 @@ async def test_ids_clusters_and_cursors_of_another_being_answer_as_if_they_did_n
                 return text
 
             unknown = "00000000-0000-4000-8000-000000000000"
-            theirs = await asked(client, "recall_memory", {"memory_ids": [ids[0]]}, headers=bo)
-            nobodys = await asked(client, "recall_memory", {"memory_ids": [unknown]}, headers=bo)
+            theirs = await asked(client, "recall_memory", {"ids": [ids[0]]}, headers=bo)
+            nobodys = await asked(client, "recall_memory", {"ids": [unknown]}, headers=bo)
             assert answers(theirs, ids[0]) == answers(nobodys, unknown)
             for cluster in clusters:
                 theirs = await asked(client, "recall_memory", {"cluster_id": cluster["id"]}, headers=bo)

@@ -26,7 +26,7 @@ async def test_what_one_client_stores_another_finds_and_both_are_told_what_goes_
         async with server.connected(era=era, sse=sse) as client:
             [found] = (await call_tool(client, "search_memory", query="lasagne"))["hits"]
             assert found["id"] == stored["id"]
-            [memory] = (await call_tool(client, "recall_memory", memory_ids=[stored["id"]]))["memories"]
+            [memory] = (await call_tool(client, "recall_memory", ids=[stored["id"]]))["memories"]
             assert memory["provenance"]["client"]
             assert "being" in await tool_error(client, "recall", {"query": "x", "being": "bo"})
             answer = await client.call_tool("run_patrol", {}, progress_callback=tell)

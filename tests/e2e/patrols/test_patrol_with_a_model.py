@@ -130,7 +130,7 @@ async def test_whatever_the_model_answers_the_mechanical_patrol_is_done_and_noth
             assert await told(client) == {"active": 12, "dying": 0, "dead": 0}
             hits = (await call_tool(client, "search_memory", query="ramen", limit=50))["hits"]
         assert stub.asked
-    assert sorted(hit["snippet"] for hit in hits) == sorted(DINNERS)
+    assert sorted(hit["text"] for hit in hits) == sorted(DINNERS)
     steps = {step["name"]: step for step in report["steps"]}
     assert steps["assign"]["assigned"] == 12
     assert steps["age"]["aged"] == 12

@@ -71,7 +71,7 @@ async def test_a_summary_is_recalled_and_what_it_stands_for_is_not(memory: OpenM
     hits = (await ask(memory, "search_memory", query="quincewood0", include_compressed=True))["hits"]
     assert len(hits) == 2
     [original_id] = [hit["id"] for hit in hits if hit["id"] != summary.id]
-    shown_ = (await ask(memory, "recall_memory", memory_ids=[original_id, summary.id]))["memories"]
+    shown_ = (await ask(memory, "recall_memory", ids=[original_id, summary.id]))["memories"]
     assert shown_[0]["compressed_into"] == summary.id
     assert shown_[1]["compression_source"] is True
     assert "compressed_into" not in shown_[1]
@@ -83,7 +83,7 @@ async def test_a_summary_is_recalled_and_what_it_stands_for_is_not(memory: OpenM
 async def test_what_a_forgotten_summary_stood_for_is_recalled_again(memory: OpenMemory) -> None:
     """ruling 11"""
     _, summary = await summarised(memory)
-    told = await ask(memory, "forget", memory_ids=[summary.id])
+    told = await ask(memory, "forget", ids=[summary.id])
     assert told["erased"] == [summary.id]
     [original] = told["related"]
     await memory.keeper.catch_up()
@@ -101,7 +101,7 @@ async def test_a_survivor_is_reached_from_what_it_absorbed(memory: OpenMemory) -
     answers = ScriptedModel(consolidate=lambda prompt: {"merges": [{"survivor": 1, "absorbed": [2]}], "make_dead": []})
     report = await memory.use.patrol(ADA, steps=["assign", "consolidate"], language=answers)
     assert report.steps[1].counts["absorbed"] == 1
-    found = (await ask(memory, "recall_memory", memory_ids=ids))["memories"]
+    found = (await ask(memory, "recall_memory", ids=ids))["memories"]
     [absorbed] = [one for one in found if one["status"] == "dead"]
     [survivor] = [one for one in found if one["id"] == absorbed["absorbed_into"]]
     assert absorbed["text"] in [item["action"] for item in survivor["timeline"] if isinstance(item, dict)]
@@ -117,4 +117,4 @@ async def test_forgetting_tells_how_many_days_of_the_diary_went_with_it(memory: 
         return {"diary": "I sold.\nI wept.\nI slept.", "think_md": ["One.", "Two.", "Three."]}
 
     await memory.use.patrol(ADA, steps=["diary"], language=ScriptedModel(diary=diary))
-    assert await ask(memory, "forget", memory_ids=[stored["id"]]) == {"erased": [stored["id"]], "diary_entries": 1}
+    assert await ask(memory, "forget", ids=[stored["id"]]) == {"erased": [stored["id"]], "diary_entries": 1}

@@ -88,6 +88,6 @@ async def converse(data_dir: str) -> None:
         await client.call_tool("store", {"text": "another xylophoniser", "key": "xylophoniser"})
         await call_tool(client, "recall", query="xylophoniser")
         await call_tool(client, "search_memory", query="xylophoniser")
-        await call_tool(client, "update_memory", memory_id=stored["id"], text="the xylophoniser was found")
+        await call_tool(client, "update_memory", id=stored["id"], text="the xylophoniser was found")
         await call_tool(client, "run_patrol")
-        await call_tool(client, "forget", memory_ids=[stored["id"]])
+        await call_tool(client, "forget", ids=[stored["id"]])

@@ -28,8 +28,8 @@ REQUIRED: dict[str, dict[str, Any]] = {
     "recall_memory": {},
     "search_memory": {"query": "ramen"},
     "store": {"text": "We shared ramen."},
-    "update_memory": {"memory_id": "a"},
-    "forget": {"memory_ids": ["a"]},
+    "update_memory": {"id": "a"},
+    "forget": {"ids": ["a"]},
     "run_patrol": {},
     "observe": {"session_id": "s"},
     "ingest": {"text": "We shared ramen."},
@@ -41,20 +41,20 @@ ARGUMENTS: list[Argument] = [(tool.name, name) for tool in TOOLS.values() for na
 MAX_LENGTH: dict[Argument, int] = {
     ("recall_memory", "cluster_id"): 200, ("recall_memory", "cursor"): 200, ("search_memory", "since"): 200,
     ("search_memory", "until"): 200, ("search_memory", "cursor"): 200, ("store", "when"): 200,
-    ("store", "session_id"): 200, ("store", "key"): 200, ("update_memory", "memory_id"): 200,
+    ("store", "session_id"): 200, ("store", "key"): 200, ("update_memory", "id"): 200,
     ("run_patrol", "undo"): 200, ("observe", "session_id"): 200, ("observe", "title"): 200,
     ("observe", "interface"): 200, ("context", "session_id"): 200, ("profile", "name"): 200,
     ("ingest", "session_id"): 200, ("ingest", "key"): 200, ("ingest", "when"): 200,
     ("store", "setting"): 2_000, ("store", "feeling"): 2_000, ("store", "lesson"): 2_000,
     ("recall", "query"): MAX_TEXT, ("search_memory", "query"): MAX_TEXT, ("store", "text"): MAX_TEXT,
     ("update_memory", "text"): MAX_TEXT, ("context", "message"): MAX_TEXT, ("ingest", "text"): MAX_TEXT,
-    ("profile", "value"): 8_000,
+    ("profile", "text"): 8_000,
 }  # fmt: skip
 """Characters of each text."""
 MAX_ITEMS: dict[Argument, int] = {
-    ("recall_memory", "memory_ids"): 50, ("search_memory", "themes"): 20, ("store", "actors"): 50,
+    ("recall_memory", "ids"): 50, ("search_memory", "themes"): 20, ("store", "actors"): 50,
     ("store", "dialogue"): 50, ("store", "sensory"): 50, ("store", "themes"): 20, ("store", "when"): 50,
-    ("update_memory", "themes"): 20, ("forget", "memory_ids"): 50, ("ingest", "actors"): 50, ("recall", "themes"): 20,
+    ("update_memory", "themes"): 20, ("forget", "ids"): 50, ("ingest", "actors"): 50, ("recall", "themes"): 20,
 }  # fmt: skip
 """Items of each list of texts."""
 RANGES: dict[Argument, tuple[int, int]] = {
@@ -72,7 +72,8 @@ CHOICE_LISTS: list[Argument] = [
 ]  # fmt: skip
 FLAGS: list[Argument] = [
     ("search_memory", "include_dead"), ("search_memory", "include_compressed"), ("store", "pinned"),
-    ("run_patrol", "dry_run"), ("update_memory", "pinned"),
+    ("run_patrol", "dry_run"), ("update_memory", "pinned"), ("recall", "details"), ("recall_memory", "details"),
+    ("search_memory", "details"),
     *(("context", name) for name in ContextFlags.model_fields if name != "context_verbosity"),
 ]  # fmt: skip
 TESTED_ELSEWHERE: set[Argument] = {("run_patrol", "decisions"), ("observe", "messages"), ("observe", "memories")}
@@ -128,7 +129,7 @@ MESSAGES: list[tuple[str, dict[str, Any], str]] = [
     ("store", {"text": "\n\t "}, "text: is empty"),
     ("store", {"feeling": "\u3000"}, "feeling: is empty"),
     ("store", {"key": "\u200b\u200b"}, "key: is empty"),
-    ("profile", {"value": " "}, "value: is empty"),
+    ("profile", {"text": " "}, "text: is empty"),
     ("store", {"themes": ["good", " "]}, "themes.1: is empty"),
     ("store", {"when": ["2026-02-27", {"date": " ", "action": "a"}]}, "when.1.date: is empty"),
     ("store", {"when": ["2026-02-27", {"date": "d"}]}, "when.1.action: is required."),
@@ -141,8 +142,8 @@ MESSAGES: list[tuple[str, dict[str, Any], str]] = [
     ("store", {"importance": 10**400}, "importance: "),
     ("store", {"text": 10**5000}, "text: "),
     ("store", {"emotions": ["bliss"]}, "emotions.0: Input should be 'admiration', 'amusement',"),
-    ("forget", {"memory_ids": []}, "memory_ids: "),
-    ("recall_memory", {"memory_ids": []}, "memory_ids: "),
+    ("forget", {"ids": []}, "ids: "),
+    ("recall_memory", {"ids": []}, "ids: "),
     ("run_patrol", {"steps": []}, "steps: "),
     ("search_memory", {"sources": []}, "sources: "),
     ("store", {"when": []}, "when: "),

@@ -28,12 +28,12 @@ WHOLE = {
     "title": "Greetings",
     "interface": "cli",
     "messages": [
-        HI | {"speaker": "Zoé", "at": "2026-03-01T13:00:00+01:00", "key": "k"},
+        HI | {"speaker": "Zoé", "when": "2026-03-01T13:00:00+01:00", "key": "k"},
         {"role": "tool", "text": "ok"},
     ],
     "memories": [
-        {"essence": " They met. ", "weight": 1, "emotions": ["joy"], "lesson": "Say hi.", "messages": ["k", 1]},
-        {"essence": "It was brief.", "weight": 0.2},
+        {"text": " They met. ", "importance": 1, "emotions": ["joy"], "lesson": "Say hi.", "messages": ["k", 1]},
+        {"text": "It was brief.", "importance": 0.2},
     ],
 }
 
@@ -84,7 +84,7 @@ async def test_the_answer_says_what_was_new() -> None:
     )
     _, _, answer = await asked(WHOLE, told)
     assert answer == {
-        "new": 2, "ids": [one.id, two.id], "position": 0, "known": 3, "last_key": "k",
+        "new": 2, "ids": [one.id[:8], two.id[:8]], "position": 0, "known": 3, "last_key": "k",
         "memories": [{"id": memory.id, "status": "reinforced"}, {"status": "forgotten"}], "redacted": {"password": 1},
     }  # fmt: skip
     assert (await asked({"session_id": "s"}))[2] == {"new": 0}
@@ -98,14 +98,14 @@ async def test_the_answer_says_what_was_new() -> None:
         ({"messages": [HI, {"role": "user", "text": "x" * 101}]}, "messages.1.text: has 101 characters, at most 100"),
         ({"messages": [{"role": "user"}]}, "messages.0.text: is required"),
         ({"messages": [HI | {"text": " "}]}, "messages.0.text: is empty"),
-        ({"messages": [HI | {"at": "yesterday"}]}, "messages.0.at: 'yesterday' is not an ISO date or time"),
+        ({"messages": [HI | {"when": "yesterday"}]}, "messages.0.when: 'yesterday' is not an ISO date or time"),
         ({"messages": [HI | {"being_id": "bob"}]}, "'messages.0.being_id': leave it out"),
         ({"messages": [HI | {"key": None}]}, "must not be null"),
-        ({"memories": [{"essence": "x", "weight": 2}]}, "memories.0.weight: "),
-        ({"memories": [{"essence": "x", "weight": 1, "emotions": ["bliss"]}]}, "memories.0.emotions"),
-        ({"memories": [{"essence": "x", "weight": 1, "messages": [MAX_MESSAGES]}]}, "memories.0.messages"),
-        ({"memories": [{"weight": 1}]}, "memories.0.essence: is required"),
-        ({"memories": [{"essence": "x", "weight": 1}] * 21}, "memories: "),
+        ({"memories": [{"text": "x", "importance": 2}]}, "memories.0.importance: "),
+        ({"memories": [{"text": "x", "importance": 1, "emotions": ["bliss"]}]}, "memories.0.emotions"),
+        ({"memories": [{"text": "x", "importance": 1, "messages": [MAX_MESSAGES]}]}, "memories.0.messages"),
+        ({"memories": [{"importance": 1}]}, "memories.0.text: is required"),
+        ({"memories": [{"text": "x", "importance": 1}] * 21}, "memories: "),
     ],
 )
 async def test_an_unusable_argument_is_named(given: dict[str, Any], said: str) -> None:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import logging
+from dataclasses import replace
 from random import Random
 from types import SimpleNamespace
 from typing import Any, cast
@@ -17,26 +18,32 @@ from hypothesis import strategies as st
 from madeleine.memory.audit import Audit, AuditEntry
 from madeleine.memory.errors import InvalidInput, StorageFull
 from madeleine.memory.keyword_search import SearchHit
-from madeleine.memory.model import DatedAction, EmotionVector, Memory, Provenance
+from madeleine.memory.model import DatedAction, EmotionVector, Memory, Provenance, memory_date
 from madeleine.memory.recall.recall import RecallResult
 from madeleine.memory.recall.search import BrowsedMemories
 from madeleine.server.mcp.lines import encode_json_rpc_message_line
 from madeleine.tools.arguments import ToolArguments
-from madeleine.tools.reading import RecallFormat, memory_page_as_json, recall_memory, recall_result_as_json, recall_tool
+from madeleine.tools.reading import (
+    RecallFormat,
+    memory_page_as_json,
+    recall_details_as_json,
+    recall_memory,
+    recall_result_as_json,
+    recall_tool,
+)
 from madeleine.tools.replies import (
-    hit_json,
+    hit_as_json,
     iso_time,
     meaning_notice,
-    memory_date,
-    memory_json,
+    memory_as_json,
+    memory_item_as_json,
     nonempty,
-    recalled_json,
     tool_result_of_content,
     tool_result_of_crash,
     tool_result_of_error,
 )
 from madeleine.tools.tool import Call, Tool, ToolUseCases
-from madeleine.tools.toolset import Toolset, make_all_tools
+from madeleine.tools.toolset import Toolset
 from tests.doubles import ADA, NOW, Clock, a_memory
 
 SPARSE = a_memory("We ate.")
@@ -95,13 +102,13 @@ def holds_null(value: Any) -> bool:
 
 @pytest.mark.parametrize("memory", [SPARSE, FULL], ids=["sparse", "full"])
 def test_no_null_is_sent_of_a_memory(memory: Memory) -> None:
-    assert not holds_null(recalled_json(memory, 0.5))
-    assert not holds_null(memory_json(memory))
+    assert not holds_null(memory_item_as_json(memory, 0.5))
+    assert not holds_null(memory_as_json(memory, {}))
 
 
 def test_a_whole_memory_tells_everything_that_is_known_of_it() -> None:
     """spec P10"""
-    assert memory_json(FULL) == {
+    assert memory_as_json(FULL, {}) == {
         "id": FULL.id,
         "text": "We ate.",
         "status": "active",
@@ -115,10 +122,12 @@ def test_a_whole_memory_tells_everything_that_is_known_of_it() -> None:
         "sensory": ["steam"],
         "feeling": "warm",
         "emotions": ["joy"],
+        "emotion": {"valence": 1, "arousal": 0, "dominance": 0, "safety": 0, "novelty": 0, "trust": 0},
         "lesson": "cook more",
         "themes": ["food"],
         "provenance": {
-            "stored_at": "2026-03-01T12:00:00+00:00", "tool": "store", "client": "inspector", "session_id": "s1"
+            "stored_at": "2026-03-01T12:00:00+00:00", "tool": "store", "client": "inspector", "session_id": "s1",
+            "full_id": FULL.id,
         },
         "pinned": True,
         "session_count": 0,
@@ -129,12 +138,12 @@ def test_a_whole_memory_tells_everything_that_is_known_of_it() -> None:
 
 def test_an_importance_of_zero_is_told() -> None:
     """Zero is a value, not a gap."""
-    assert memory_json(a_memory("noise", importance=0.0))["importance"] == 0.0
+    assert memory_as_json(a_memory("noise", importance=0.0), {})["importance"] == 0.0
     assert nonempty(a=0, b=False, c=None, d="", e=[], f=(), g={}) == {"a": 0, "b": False}
 
 
 def test_a_brief_memory_says_when_it_was_even_if_nobody_told() -> None:
-    assert recalled_json(SPARSE, 0.5)["when"] == "2026-03-01"
+    assert memory_item_as_json(SPARSE, 0.5)["when"] == "2026-03-01"
     assert memory_date(FULL) == "2026-02-27"
     assert memory_date(a_memory("We ate.", when=("Day7",))) == "Day7"
     assert iso_time(None) is None
@@ -211,7 +220,6 @@ def toolset(run: Any) -> Toolset:
         answers={"type": "object"},
         run=run,
         read_only=True,
-        audited=True,
     )
     return Toolset([tool], max_text_chars=100)
 
@@ -228,25 +236,6 @@ async def called(outcome: Any, **arguments: Any) -> types.CallToolResult:
 
 async def test_a_call_is_answered_with_what_the_tool_found() -> None:
     assert (await called({"a": 1})).structured_content == {"a": 1}
-
-
-async def test_a_call_that_shows_memories_is_audited_with_the_ids_that_its_answer_names() -> None:
-    """spec O4: by whom, which, never what."""
-    AUDIT.entries.clear()
-    await called({"memories": [{"id": "m1", "text": "t"}], "next": "x", "missing": ["m9"], "sources": [{"id": "m2"}]})
-    await called({"fragments": "", "count": 0})
-    await called(InvalidInput("Nothing is shown."))
-    first, second = AUDIT.entries
-    assert first == AuditEntry(
-        event="recall", at=NOW, being_id=ADA.being_id, client=ADA.client, role="agent", tool="probe", ids=("m1", "m2")
-    )
-    assert second.ids == ()
-
-
-async def test_every_tool_that_does_not_only_write_is_audited() -> None:
-    assert {tool.name for tool in make_all_tools(Random(1)) if not tool.audited} == {
-        "store", "update_memory", "forget", "run_patrol", "observe", "ingest", "context", "profile",
-    }  # fmt: skip
 
 
 async def test_arguments_that_cannot_be_used_are_a_refusal() -> None:
@@ -274,44 +263,61 @@ def test_every_format_of_a_recall_is_what_the_schema_says(shape: RecallFormat) -
     """spec P9, L2, L4"""
     tool = recall_tool(Random(1))
     for recalled in (RECALLED, RecallResult((), 0, 0.0)):
-        content = recall_result_as_json(recalled, shape)
-        assert shape in content
-        jsonschema.validate(content, dict(tool.answers), jsonschema.Draft202012Validator)
-        assert not holds_null(content)
+        brief = recall_result_as_json(recalled, shape)
+        for content in (brief, brief | recall_details_as_json(recalled, shape, {})):
+            assert shape in content
+            jsonschema.validate(content, dict(tool.answers), jsonschema.Draft202012Validator)
+            assert not holds_null(content)
+
+
+def test_details_of_a_recall_state_each_text_once() -> None:
+    """ruling 23"""
+    details = recall_details_as_json(RECALLED, "prompt", {})
+    assert [("text" in source, source["provenance"]["full_id"]) for source in details["sources"]] == [
+        (False, FULL.id), (False, SPARSE.id)
+    ]  # fmt: skip
+    assert details["total_tokens"] == 12
+    assert "sources" not in recall_details_as_json(RECALLED, "memories", {})
 
 
 def test_whole_memories_are_what_the_schema_says() -> None:
     """spec P10"""
-    content = memory_page_as_json(BrowsedMemories((FULL, SPARSE), missing=(), next_cursor=""))
+    content = memory_page_as_json(BrowsedMemories((FULL, SPARSE), missing=(), next_cursor=""), {})
     jsonschema.validate(content, dict(recall_memory.answers), jsonschema.Draft202012Validator)
     assert set(content) == {"memories"}
 
 
+def test_a_recalled_memory_costs_little_beside_its_texts() -> None:
+    """ruling 23: at most 90 characters beside text, lesson and what was before, and a recall of three at most 300."""
+    numbered = replace(FULL, number=12_345, corrected_at=NOW, status="dying")
+    item = memory_item_as_json(numbered, 0.4321)
+    assert item["updated"] == "2026-03-01"
+    brief = [memory_item_as_json(replace(SPARSE, number=number), 0.4321) for number in (7, 123, 9_999)]
+    for memory in brief:
+        assert len(compact(memory)) - len(memory["text"]) <= 90
+    assert len(compact({"memories": brief})) - sum(len(memory["text"]) for memory in brief) <= 300
+    assert brief[0] == {"id": "m7", "text": "We ate.", "when": "2026-03-01", "score": 0.4321}
+
+
+def compact(content: dict[str, Any]) -> str:
+    return text_of(tool_result_of_content(content))
+
+
 def test_text_that_does_not_name_its_memories_comes_with_their_sources() -> None:
-    """Who, when, which session, by which tool."""
+    """Which memories, when they were, and what they teach (ruling 22)."""
     assert recall_result_as_json(RECALLED, "fragments")["sources"] == [
-        {
-            "id": FULL.id,
-            "when": "2026-02-27",
-            "actors": ["Ada"],
-            "provenance": {
-                "stored_at": "2026-03-01T12:00:00+00:00", "tool": "store", "client": "inspector", "session_id": "s1"
-            },
-        },
-        {
-            "id": SPARSE.id,
-            "when": "2026-03-01",
-            "provenance": {"stored_at": "2026-03-01T12:00:00+00:00", "tool": "store"},
-        },
-    ]  # fmt: skip
+        {"id": FULL.short_id, "when": "2026-02-27", "lesson": "cook more"},
+        {"id": SPARSE.short_id, "when": "2026-03-01"},
+    ]
 
 
 def test_a_hit_has_the_fields_of_the_spec_and_a_short_snippet() -> None:
-    """spec H3: {source, id, timestamp, snippet ≤ 400 characters, tags}; and where it comes from."""
+    """spec H3; where it comes from on request (ruling 23)."""
     hit = SearchHit(
         source="memories",
         id="n",
         timestamp=NOW,
+        when="2026-03-01",
         text="x" * 1_000,
         snippet="x" * 399 + "…",
         stored_at=NOW,
@@ -319,14 +325,11 @@ def test_a_hit_has_the_fields_of_the_spec_and_a_short_snippet() -> None:
         actors=("Ada",),
         position=(1, "n"),
     )
-    assert hit_json(hit) == {
-        "source": "memories",
-        "id": "n",
-        "timestamp": "2026-03-01T12:00:00+00:00",
-        "snippet": "x" * 399 + "…",
-        "tags": [],
+    assert hit_as_json(hit) == {"id": "n", "source": "memories", "when": "2026-03-01", "text": "x" * 399 + "…"}
+    assert hit_as_json(hit, details=True) == hit_as_json(hit) | {
         "actors": ["Ada"],
         "provenance": {
-            "stored_at": "2026-03-01T12:00:00+00:00", "tool": "store", "client": "inspector", "session_id": "s1"
+            "stored_at": "2026-03-01T12:00:00+00:00", "tool": "store", "client": "inspector", "session_id": "s1",
+            "full_id": "n",
         },
     }  # fmt: skip

@@ -116,9 +116,9 @@ def test_the_five_tools_of_the_spec_and_those_that_correct_are_listed() -> None:
     ]  # fmt: skip
 
 
-def test_the_list_of_tools_costs_a_client_about_2500_tokens() -> None:
+def test_the_list_of_tools_costs_a_client_at_most_3200_tokens() -> None:
     """Every client puts it into every prompt; this JSON is 4.0 characters a token. As it goes over the wire."""
-    assert len(json.dumps(listed(), ensure_ascii=False, separators=(",", ":"))) <= 10_000
+    assert len(json.dumps(listed(), ensure_ascii=False, separators=(",", ":"))) <= 12_800
 
 
 @pytest.mark.parametrize("tool", listed(), ids=lambda tool: str(tool["name"]))

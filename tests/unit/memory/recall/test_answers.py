@@ -21,6 +21,7 @@ from madeleine.memory.recall.recall import Recall, RecallConfig
 from madeleine.memory.recall.selection import RecallQuery
 from madeleine.memory.rules.prompting import MEMORY_BLOCK_FORMAT
 from madeleine.memory.rules.ranking.profiles import LinearRankingWeights, RankingProfile, RankingProfileWeights
+from madeleine.memory.short_ids import ShortIdLedger, ShortIds
 from madeleine.tools.reading import RecallArguments, recall_tool
 from madeleine.tools.tool import Call, ToolUseCases
 from tests.doubles import ADA, BOB, NOW, WordEmbedder, a_memory
@@ -265,6 +266,12 @@ async def crowd(tmp_path: Path) -> AsyncIterator[tuple[Home, RealTokens]]:
         yield home, embedder
 
 
+def use_cases(home: Home) -> ToolUseCases:
+    without_references = ShortIds(cast(ShortIdLedger, None))
+    parts = SimpleNamespace(recall=home.recall(), audit=lambda *_, **__: None, ids=without_references)
+    return cast(ToolUseCases, parts)
+
+
 def said_in(content: dict[str, Any]) -> str:
     """All that an answer says of memories, without where they come from."""
     if "memories" not in content:
@@ -281,12 +288,12 @@ async def test_what_an_answer_says_never_has_more_tokens_than_the_budget(
 ) -> None:
     """spec L2, by the model's tokenizer over the real answer of the real recall, tags and separators included."""
     home, embedder = crowd
-    use = cast(ToolUseCases, SimpleNamespace(recall=home.recall()))
+    use = use_cases(home)
     run = recall_tool(random.Random(3)).run
     tight = 0
     for budget in (*range(1, 60, 3), 90, 150, 400, 1500, 4000):
         for limit in (1, 3, 12):
-            arguments = RecallArguments(query="harbor", limit=limit, token_budget=budget, format=format_)
+            arguments = RecallArguments(query="harbor", limit=limit, token_budget=budget, format=format_, details=True)
             content = await run(Call(ADA, use), arguments)
             tokens = embedder.count(said_in(content))
             assert tokens == content["total_tokens"] <= budget
@@ -312,11 +319,11 @@ async def test_a_memory_says_less_in_fragments_so_more_of_them_fit(home: Home) -
     """spec L2: what the chosen format really says, and no more, is counted."""
     taught = [replace(fact, lesson="word " * 10) for fact in FACTS]
     await home.put(*taught)
-    use = cast(ToolUseCases, SimpleNamespace(recall=home.recall()))
+    use = use_cases(home)
     run: Callable[..., Any] = recall_tool(random.Random(3)).run
     counts = {}
     for format_ in ("fragments", "memories", "prompt"):
-        arguments = RecallArguments(query="harbor", limit=4, token_budget=24, format=cast(Any, format_))
+        arguments = RecallArguments(query="harbor", limit=4, token_budget=24, format=cast(Any, format_), details=True)
         counts[format_] = (await run(Call(ADA, use), arguments))["count"]
     # Fragments: 2 for the tag, 6 + 5 + 4 + 3 words. A list: 16 for the first. A prompt: 2, and one more for each.
     assert counts == {"fragments": 4, "memories": 1, "prompt": 4}

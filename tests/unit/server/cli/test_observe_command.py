@@ -85,7 +85,7 @@ def test_text_with_a_role_is_one_message() -> None:
 def test_a_list_of_messages_and_a_whole_call_are_taken_as_they_are() -> None:
     messages = [{"role": "user", "text": "Hi"}]
     assert asked(json.dumps(messages), "--session", "s") == ObserveRequest({"session_id": "s"}, messages=messages)
-    memories = [{"essence": "They met.", "weight": 0.5}]
+    memories = [{"text": "They met.", "importance": 0.5}]
     call = {"session_id": "t", "messages": messages, "memories": memories}
     assert asked(json.dumps(call), "--session", "s") == ObserveRequest(
         {"session_id": "t", "memories": memories}, messages=messages
@@ -199,7 +199,7 @@ def test_what_may_be_new_begins_some_messages_before_the_last_known_one() -> Non
 
 
 def test_a_text_too_long_becomes_several_messages() -> None:
-    long = {"role": "user", "text": "ab " * 5 + " " * 20 + "end", "key": "k", "at": "2026"}
+    long = {"role": "user", "text": "ab " * 5 + " " * 20 + "end", "key": "k", "when": "2026"}
     parts = split_long_messages([long, {"role": "assistant", "text": "yes", "key": "k2"}], 10)
     assert [(part["key"], part["text"].strip()) for part in parts] == [
         ("k", "ab ab ab"), ("k#1", "ab ab"), ("k#2", "end"), ("k2", "yes"),
@@ -221,7 +221,7 @@ def test_a_call_is_no_longer_than_the_host_takes() -> None:
 def test_what_is_too_long_for_a_message_is_sent_as_several() -> None:
     host = Host()
     request = ObserveRequest(
-        {"session_id": "s"}, messages=[{"role": "user", "text": "one two three", "key": "k", "at": "2026"}]
+        {"session_id": "s"}, messages=[{"role": "user", "text": "one two three", "key": "k", "when": "2026"}]
     )
     assert kept(host, request, limit=8) == ["one two ", "three"]
     assert [message["key"] for message in host.kept] == ["k", "k#1"]

@@ -21,7 +21,7 @@ from madeleine.memory.rules.storing.quoting import (
     without_quotes_from_memory,
     without_recalled_text,
 )
-from madeleine.tools.replies import memory_json, recalled_json
+from madeleine.tools.replies import memory_as_json, memory_item_as_json
 from tests.doubles import a_memory
 
 LYON = a_memory("Ada moved to Lyon in May with her two cats.", feeling="torn, and glad of it", when=("2026-05-02",))
@@ -52,9 +52,15 @@ def test_what_stands_between_the_tags_of_recalled_text_is_taken_out(text: str, l
 
 
 def test_answers_of_our_own_tools_are_known_wherever_they_stand() -> None:
-    recalled = json.dumps({"memories": [recalled_json(LYON, 0.5)], "count": 1, "total_tokens": 9, "budget_used": 0.1})
+    recalled = json.dumps({"memories": [memory_item_as_json(LYON, 0.5)]})
     assert without_recalled_text(f"The tool said: {recalled} What now?") == "The tool said:  What now?"
-    assert without_recalled_text(json.dumps({"memories": [memory_json(LYON)]}, indent=2)) == ""
+    assert without_recalled_text(json.dumps({"memories": [memory_as_json(LYON, {})]}, indent=2)) == ""
+    assert (
+        without_recalled_text(
+            json.dumps({"hits": [{"source": "chat", "text": "Lyon", "id": "1", "when": "2026-05-02"}]})
+        )
+        == ""
+    )
     assert without_recalled_text(json.dumps({"hits": [{"source": "chat", "snippet": "Lyon", "id": "1"}]})) == ""
 
 

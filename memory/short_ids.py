@@ -1,0 +1,68 @@
+"""Short ids: `m12` for a memory by its number, the first eight signs of any other id (ruling 23)."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+from typing import Literal, Protocol
+
+from madeleine.memory.errors import InvalidInput
+from madeleine.memory.model import SHORT_ID_CHARS, MemoryId, Scope, short_memory_id
+
+IdKind = Literal["memory", "message", "note", "cluster", "run", "decision"]
+
+_NUMBERED = re.compile(r"[mM]([1-9][0-9]{0,14})")
+_BEGINNING_OF_UUID = re.compile(rf"[0-9a-f]{{{SHORT_ID_CHARS}}}")
+
+
+class ShortIdLedger(Protocol):
+    async def ids_of_numbers(self, scope: Scope, numbers: Sequence[int]) -> dict[int, MemoryId]:
+        """The being's memories with these numbers."""
+
+    async def numbers_of_ids(self, scope: Scope, ids: Sequence[MemoryId]) -> dict[MemoryId, int]:
+        """The numbers of the being's memories with these ids."""
+
+    async def ids_beginning_with(self, scope: Scope, kind: IdKind, beginnings: Sequence[str]) -> list[str]:
+        """The being's ids of this kind that begin with any of these hexadecimal digits."""
+
+
+@dataclass(frozen=True, eq=False)
+class ShortIds:
+    """Translates the ids that callers name, and those that answers show. Reads only."""
+
+    ledger: ShortIdLedger
+
+    async def full(self, scope: Scope, kind: IdKind, ids: Iterable[str]) -> dict[str, str]:
+        """Each id as it was given → the full id. An id that is already full, or belongs to nothing, stays as it is.
+
+        Raises `InvalidInput` for a beginning that several ids have.
+        """
+        full = {id_: id_ for id_ in ids}
+        if beginnings := [id_ for id_ in full if _BEGINNING_OF_UUID.fullmatch(id_)]:
+            candidates = await self.ledger.ids_beginning_with(scope, kind, beginnings)
+            for beginning in beginnings:
+                matches = [id_ for id_ in candidates if id_.startswith(beginning)]
+                if len(matches) > 1:
+                    raise InvalidInput(f"{beginning!r} begins several ids. Give one in full: {', '.join(matches)}.")
+                full |= dict.fromkeys([beginning] if matches else [], *matches)
+        return full
+
+    async def full_id(self, scope: Scope, kind: IdKind, id_: str) -> str:
+        return (await self.full(scope, kind, [id_]))[id_] if id_ else ""
+
+    async def memories(self, scope: Scope, ids: Iterable[str]) -> dict[str, MemoryId]:
+        """As `full`, for memories: by number, by the beginning of the full id, or in full."""
+        full = {id_: MemoryId(id_) for id_ in ids}
+        numbers = {id_: int(match[1]) for id_ in full if (match := _NUMBERED.fullmatch(id_))}
+        if numbers:
+            known = await self.ledger.ids_of_numbers(scope, list(numbers.values()))
+            full |= {id_: known[number] for id_, number in numbers.items() if number in known}
+        others = await self.full(scope, "memory", [id_ for id_ in full if id_ not in numbers])
+        return full | {id_: MemoryId(other) for id_, other in others.items()}
+
+    async def shortened(self, scope: Scope, ids: Iterable[MemoryId]) -> dict[MemoryId, str]:
+        """The short id of each memory; of one that is gone, its full id."""
+        named = list(dict.fromkeys(ids))
+        numbers = await self.ledger.numbers_of_ids(scope, named) if named else {}
+        return {id_: short_memory_id(numbers[id_]) if id_ in numbers else id_ for id_ in named}

@@ -1,0 +1,71 @@
+"""Dates as they are told: ISO 8601 days, times, months, years and intervals. Nothing else is a date (ADR 0033)."""
+
+from __future__ import annotations
+
+import re
+from calendar import monthrange
+from dataclasses import dataclass
+from datetime import UTC, datetime, time
+from typing import Literal
+
+DatePrecision = Literal["year", "month", "day", "time"]
+
+_DAY_OR_TIME = re.compile(r"\d{4}-\d{2}-\d{2}", re.ASCII)
+_MONTH_OR_YEAR = re.compile(r"(\d{4})(?:-(\d{2}))?", re.ASCII)
+_DAY_LENGTH = len("2026-03-01")
+
+
+@dataclass(frozen=True, slots=True)
+class ToldPeriod:
+    """`start` and `end`: its first and last microsecond, in UTC; a time of day is both. `text`: as told, without the
+    time of day, in the teller's own zone. `precision`: of the start."""
+
+    start: datetime
+    end: datetime
+    text: str
+    precision: DatePrecision
+
+    @property
+    def words(self) -> str:
+        """The start in English words, for search: `Sunday 1 March 2026`, `March 2026`, `2026`."""
+        if self.precision == "year":
+            return str(self.start.year)
+        return f"{self.start:%B} {self.start.year}" if self.precision == "month" else day_in_words(self.start)
+
+
+def day_in_words(moment: datetime) -> str:
+    return f"{moment:%A} {moment.day} {moment:%B} {moment.year}"
+
+
+def told_period(text: str) -> ToldPeriod | None:
+    """Read an ISO 8601 date, or None where the text is none. A time without a zone is in UTC.
+
+    `2026-03-01T18:30+01:00` is a moment, `2026-03-01` a day, `2026-03` a month, `2026` a year and
+    `2026-03-01/2026-03-05` the time from the first to the end of the second.
+    """
+    first, slash, last = text.partition("/")
+    if not slash:
+        return _single_period(text)
+    start, end = _single_period(first), _single_period(last)
+    if start is None or end is None or start.start > end.end:
+        return None
+    return ToldPeriod(start.start, end.end, f"{start.text}/{end.text}", start.precision)
+
+
+def _single_period(text: str) -> ToldPeriod | None:
+    try:
+        if _DAY_OR_TIME.match(text):
+            moment = datetime.fromisoformat(text)
+            start = moment.replace(tzinfo=UTC) if moment.tzinfo is None else moment.astimezone(UTC)
+            if len(text) > _DAY_LENGTH:
+                return ToldPeriod(start, start, text[:_DAY_LENGTH], "time")
+            return ToldPeriod(start, datetime.combine(start, time.max, UTC), text, "day")
+        if match := _MONTH_OR_YEAR.fullmatch(text):
+            year, month = int(match[1]), int(match[2] or 12)
+            start = datetime(year, month if match[2] else 1, 1, tzinfo=UTC)
+            last_day = datetime(year, month, monthrange(year, month)[1])
+            end = datetime.combine(last_day, time.max, UTC)
+            return ToldPeriod(start, end, text, "month" if match[2] else "year")
+    except (ValueError, OverflowError):  # overflow: in UTC it would be before the year 1 or after 9999
+        pass
+    return None

@@ -1,0 +1,55 @@
+"""Full ids by number or by their first signs, and numbers by full id (ruling 23)."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+
+from sqlalchemy import Select, Table, and_, bindparam, select
+
+from madeleine.memory.model import MemoryId, Scope
+from madeleine.memory.short_ids import IdKind
+from madeleine.storage.sql.database import dialect, tables
+from madeleine.storage.sql.database.engine import Repository
+from madeleine.storage.sql.database.mapping import pair, scalar
+
+_m = tables.memories.c
+_BEING = bindparam("being", type_=_m.being_id.type)
+_number = dialect.json_items(bindparam("numbers"))
+_SELECT_IDS_OF_NUMBERS = select(_m.number, _m.id).where(_m.being_id == _BEING, _m.number.in_(select(_number.c.value)))
+_SELECT_NUMBERS_OF_IDS = select(_m.id, _m.number).where(
+    dialect.in_list(_m.id, "ids"), dialect.unindexed(_m.being_id) == _BEING
+)
+_TABLES: Mapping[IdKind, Table] = {
+    "memory": tables.memories,
+    "message": tables.messages,
+    "note": tables.notes,
+    "cluster": tables.clusters,
+    "run": tables.patrol_runs,
+    "decision": tables.patrol_offers,
+}
+
+
+def _select_ids_beginning_with(table: Table) -> Select[tuple[str]]:
+    beginning = dialect.json_items(bindparam("beginnings"))
+    # "g" follows every hexadecimal digit: a range of the ids' index.
+    in_range = and_(table.c.id >= beginning.c.value, table.c.id < beginning.c.value.op("||")("g"))
+    return select(table.c.id).join_from(beginning, table, in_range).where(dialect.unindexed(table.c.being_id) == _BEING)
+
+
+_SELECT_IDS_BEGINNING_WITH = {kind: _select_ids_beginning_with(table) for kind, table in _TABLES.items()}
+
+
+class ShortIdRepository(Repository):
+    """`ShortIdLedger`."""
+
+    async def ids_of_numbers(self, scope: Scope, numbers: Sequence[int]) -> dict[int, MemoryId]:
+        binds = {"being": scope.being_id, "numbers": str(list(numbers))}
+        return dict(await self._database.rows(_SELECT_IDS_OF_NUMBERS, pair, **binds))
+
+    async def numbers_of_ids(self, scope: Scope, ids: Sequence[MemoryId]) -> dict[MemoryId, int]:
+        binds = {"being": scope.being_id, "ids": dialect.as_json(ids)}
+        return dict(await self._database.rows(_SELECT_NUMBERS_OF_IDS, pair, **binds))
+
+    async def ids_beginning_with(self, scope: Scope, kind: IdKind, beginnings: Sequence[str]) -> list[str]:
+        binds = {"being": scope.being_id, "beginnings": dialect.as_json(beginnings)}
+        return await self._database.rows(_SELECT_IDS_BEGINNING_WITH[kind], scalar, **binds)

@@ -1,0 +1,214 @@
+"""What is true now (ruling 14): the acts that change it, their journal and their undo."""
+
+from __future__ import annotations
+
+import json
+import uuid
+from collections.abc import Iterable, Mapping, Sequence
+from datetime import datetime
+from typing import Any
+
+from sqlalchemy import bindparam, delete, insert, or_, select
+
+from madeleine.memory.errors import CannotUndo, InvalidInput
+from madeleine.memory.model import Memory, MemoryId, Scope
+from madeleine.memory.rules.dynamics import truth
+from madeleine.memory.rules.dynamics.truth import Supersession, TruthActKind, TruthActOutcome
+from madeleine.storage.sql.administration import record_audit
+from madeleine.storage.sql.database.dialect import as_json, in_list, json_field
+from madeleine.storage.sql.database.engine import Transaction
+from madeleine.storage.sql.database.mapping import encode_column_value, own_row_binds, pair, to_micros, update_own_row
+from madeleine.storage.sql.database.memory_rows import MEMORY_COLUMNS, memory_from_row
+from madeleine.storage.sql.database.tables import memories, truth_acts
+from madeleine.storage.sql.memories.clusters import recompute_cluster_vectors
+from madeleine.storage.sql.memories.index_source import mark_memories_for_index
+from madeleine.storage.sql.memories.reading import memories_by_ids
+from madeleine.storage.sql.memories.versions import current_versions
+
+_a, _m = truth_acts.c, memories.c
+_BEING = bindparam("being", type_=_m.being_id.type)
+
+_UPDATE_TRUTH = update_own_row(memories, *truth.TRUTH_FIELDS)
+_INSERT_ACT = insert(truth_acts)
+_SELECT_PREDECESSORS = (
+    select(*MEMORY_COLUMNS)
+    .where(_m.being_id == _BEING, in_list(_m.superseded_by, "ids"))
+    .order_by(_m.valid_until, _m.seq)
+)
+_SELECT_LAST_ACT = (
+    select(_a.act_id, _a.kind)
+    .where(_a.memory_id == bindparam("id"), _a.being_id == _BEING)
+    .order_by(_a.seq.desc())
+    .limit(1)
+)
+_SELECT_ROWS_OF_ACT = select(_a.memory_id, _a.before, _a.after).where(_a.act_id == bindparam("act")).order_by(_a.seq)
+_DELETE_ACT = delete(truth_acts).where(_a.act_id == bindparam("old_act"))
+_DELETE_ACTS_OF_RUN = delete(truth_acts).where(_a.run_id == bindparam("old_run"), _a.being_id == _BEING)
+_named = truth_acts.alias("named").c
+_names_an_erased_memory = or_(
+    in_list(_named.memory_id, "ids"),
+    *(in_list(json_field(fields, "superseded_by"), "ids") for fields in (_named.before, _named.after)),
+)
+_DELETE_ACTS_OF_MEMORIES = delete(truth_acts).where(
+    _a.act_id.in_(select(_named.act_id).where(_named.being_id == _BEING, _names_an_erased_memory))
+)
+
+# --- acts ---------------------------------------------------------------------------------------------------------
+
+
+async def supersede(
+    transaction: Transaction, scope: Scope, acts: Iterable[Supersession], *, run_id: str = ""
+) -> list[Memory]:
+    """Return the changed memories, as they are. Raises `NotCurrent` and `InvalidInput`; nothing must be committed then.
+    Two that supersede one memory at the same time meet here: the second one is told."""
+    changed: list[MemoryId] = []
+    for act in acts:
+        known = {memory.id: memory for memory in await memories_by_ids(transaction, scope, [act.old, act.new])}
+        for id_ in (act.old, act.new):
+            await _require_current(transaction, scope, id_, known.get(id_))
+        before = (known[act.old], known[act.new])
+        after = truth.after_supersession(*before, act.since)
+        undone = [_stored_fields(memory) for memory in before]
+        if act.makes_new:
+            undone[1] |= truth.UNDONE_VERSION
+        await _write_act(transaction, scope, "supersede", undone, after, at=act.at, tool=act.tool, run_id=run_id)
+        changed += (act.old, act.new)
+    return await memories_by_ids(transaction, scope, changed)
+
+
+async def _require_current(transaction: Transaction, scope: Scope, id_: MemoryId, memory: Memory | None) -> None:
+    if memory is None:
+        raise InvalidInput(
+            f"There is no memory {id_!r}. Nothing was changed: take an id that recall or search_memory returned."
+        )
+    if memory.truth != "current":
+        latest = await current_versions(transaction, scope, [id_])
+        current = await memories_by_ids(transaction, scope, list(latest.values()))
+        truth.require_current(memory, current[0] if current else None)
+
+
+async def retract(
+    transaction: Transaction, scope: Scope, memory_id: MemoryId, reason: str, *, at: datetime, tool: str
+) -> TruthActOutcome | None:
+    """None if there is no such memory. Raises `NotCurrent` if it is retracted already."""
+    known = await memories_by_ids(transaction, scope, [memory_id])
+    if not known:
+        return None
+    binds = {"being": scope.being_id, "ids": as_json([memory_id])}
+    predecessors = await transaction.rows(_SELECT_PREDECESSORS, memory_from_row, **binds)
+    before = [_stored_fields(memory) for memory in (*known, *predecessors)]
+    after = truth.after_retraction(known[0], predecessors, reason)
+    await _write_act(transaction, scope, "retract", before, after, at=at, tool=tool)
+    changed = await memories_by_ids(transaction, scope, [memory.id for memory in after])
+    return TruthActOutcome(kind="retract", changed=tuple(changed))
+
+
+async def undo_last_act(
+    transaction: Transaction, scope: Scope, memory_id: MemoryId, *, at: datetime, tool: str
+) -> TruthActOutcome | None:
+    """Take back the last act that concerned the memory. None if there is no such memory. Raises `CannotUndo`."""
+    known = await memories_by_ids(transaction, scope, [memory_id])
+    if not known:
+        return None
+    acts = await transaction.rows(_SELECT_LAST_ACT, pair, id=memory_id, being=scope.being_id)
+    if not acts:
+        raise CannotUndo(
+            f"Memory {memory_id!r} was neither superseded nor retracted, nor has it superseded another. Nothing was "
+            "changed: recall_memory shows its versions."
+        )
+    act, kind = acts[0]
+    journalled = await transaction.rows(_SELECT_ROWS_OF_ACT, tuple, act=act)
+    concerned = [MemoryId(row[0]) for row in journalled]
+    now = {memory.id: memory for memory in await memories_by_ids(transaction, scope, concerned)}
+    restored = {
+        MemoryId(id_): _restored_fields(now[id_], json.loads(before), json.loads(after))
+        for id_, before, after in journalled
+    }
+    await _write_fields(transaction, scope, now, restored)
+    await transaction.run(_DELETE_ACT, [{"old_act": act}])
+    await record_audit(transaction, scope, "restore", at, tool=tool, ids=concerned)
+    return TruthActOutcome(kind=kind, changed=tuple(await memories_by_ids(transaction, scope, concerned)))
+
+
+def _restored_fields(memory: Memory, before: Mapping[str, Any], after: Mapping[str, Any]) -> dict[str, Any]:
+    current = _stored_fields(memory)
+    changed = [name for name in truth.TRUTH_FIELDS if before[name] != after[name]]
+    if any(current[name] != after[name] for name in changed):
+        raise CannotUndo(
+            f"Memory {memory.id!r} was superseded or retracted again since then. Nothing was changed: undo that first, "
+            "with this id."
+        )
+    return current | {name: before[name] for name in changed}
+
+
+async def _write_act(
+    transaction: Transaction,
+    scope: Scope,
+    kind: TruthActKind,
+    before: Sequence[Mapping[str, Any]],
+    after: Sequence[Memory],
+    *,
+    at: datetime,
+    tool: str,
+    run_id: str = "",
+) -> None:
+    """Write the fields of the memories as they are to be, and the journal: `before` is what an undo makes of them."""
+    fields = {memory.id: _stored_fields(memory) for memory in after}
+    await _write_fields(transaction, scope, {memory.id: memory for memory in after}, fields)
+    act: dict[str, Any] = {
+        "act_id": str(uuid.uuid4()),
+        "kind": kind,
+        "being_id": scope.being_id,
+        "client": scope.client,
+    }
+    act |= {"tool": tool, "run_id": run_id, "at": to_micros(at)}
+    rows = [
+        act | {"memory_id": id_, "before": json.dumps(dict(undone)), "after": json.dumps(new)}
+        for undone, (id_, new) in zip(before, fields.items(), strict=True)
+    ]
+    await transaction.run(_INSERT_ACT, rows)
+    await record_audit(transaction, scope, kind, at, tool=tool, ids=fields)
+
+
+async def _write_fields(
+    transaction: Transaction,
+    scope: Scope,
+    concerned: Mapping[MemoryId, Memory],
+    fields: Mapping[MemoryId, Mapping[str, Any]],
+) -> None:
+    """A cluster's mean is that of its current memories, and the index holds state and validity."""
+    await transaction.run(_UPDATE_TRUTH, [own_row_binds(scope, id_, **values) for id_, values in fields.items()])
+    await mark_memories_for_index(transaction, fields)
+    clusters = {memory.cluster_id for memory in concerned.values() if memory.cluster_id}
+    await recompute_cluster_vectors(transaction, scope, clusters)
+
+
+def _stored_fields(memory: Memory) -> dict[str, Any]:
+    return {name: encode_column_value(getattr(memory, name)) for name in truth.TRUTH_FIELDS}
+
+
+# --- with patrols and erasure -------------------------------------------------------------------------------------
+
+
+async def delete_acts_of_run(transaction: Transaction, scope: Scope, run_id: str) -> None:
+    """With the undo of a patrol, which restores the fields by its own journal."""
+    await transaction.run(_DELETE_ACTS_OF_RUN, [{"old_run": run_id, "being": scope.being_id}])
+
+
+async def relink_chains(
+    transaction: Transaction, scope: Scope, erased: Mapping[MemoryId, MemoryId | None]
+) -> list[Memory]:
+    """Before the memories are erased: what they had superseded is superseded by the next version that stays, from the
+    same day on; without one it is current again, as if the erased had never been told (ruling 25). `erased`: each
+    memory and the next version that stays. Deletes the acts that name them. Return the relinked memories, as they
+    were."""
+    binds = {"being": scope.being_id, "ids": as_json(erased)}
+    predecessors = await transaction.rows(_SELECT_PREDECESSORS, memory_from_row, **binds)
+    remaining = [memory for memory in predecessors if memory.id not in erased]
+    for memory in remaining:
+        successor = erased[memory.superseded_by] if memory.superseded_by else None
+        relinked = truth.with_successor(memory, successor, memory.valid_until)
+        await transaction.run(_UPDATE_TRUTH, [own_row_binds(scope, memory.id, **_stored_fields(relinked))])
+    await mark_memories_for_index(transaction, [memory.id for memory in remaining])
+    await transaction.run(_DELETE_ACTS_OF_MEMORIES, [binds])
+    return remaining

@@ -1,0 +1,65 @@
+"""Chains of versions (ruling 14): the current version of a memory, and all of them.
+
+Only a superseded memory has a `superseded_by`, which names its successor, so a chain is followed back by an index that
+holds superseded memories alone. A memory that was absorbed is told by its survivor.
+"""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Sequence
+
+from sqlalchemy import bindparam, func, select
+
+from madeleine.memory.model import Memory, MemoryId, Scope
+from madeleine.storage.sql.database.dialect import as_json, json_items, unindexed
+from madeleine.storage.sql.database.engine import Reads, Row
+from madeleine.storage.sql.database.mapping import pair
+from madeleine.storage.sql.database.memory_rows import MEMORY_COLUMNS, memory_from_row
+from madeleine.storage.sql.database.tables import memories
+
+_m = memories.c
+_BEING = bindparam("being", type_=_m.being_id.type)
+_IS_OWN = unindexed(_m.being_id) == _BEING
+_asked = json_items(bindparam("ids"))
+_next = func.coalesce(_m.superseded_by, _m.absorbed_into)
+_later = select(_asked.c.value.label("origin"), _asked.c.value.label("id")).cte("later", recursive=True)
+_later = _later.union(
+    select(_later.c.origin, _next)
+    .select_from(_later.join(memories, _m.id == _later.c.id))
+    .where(_IS_OWN, _next.is_not(None))
+)
+_latest = select(_later.c.origin, _later.c.id).join(memories, _m.id == _later.c.id).where(_IS_OWN, _next.is_(None))
+_SELECT_CURRENT_VERSIONS = _latest
+_ends = _latest.cte("ends")
+_versions = select(_ends.c.origin, _ends.c.id).cte("versions", recursive=True)
+_versions = _versions.union(
+    select(_versions.c.origin, _m.id)
+    .select_from(_versions.join(memories, _m.superseded_by == _versions.c.id))
+    .where(_m.being_id == _BEING)
+)
+_SELECT_VERSIONS = (
+    select(_versions.c.origin, *MEMORY_COLUMNS)
+    .select_from(_versions.join(memories, _m.id == _versions.c.id))
+    .order_by(_m.valid_until.is_(None), _m.valid_until, _m.seq)
+)
+
+
+async def current_versions(reads: Reads, scope: Scope, ids: Sequence[MemoryId]) -> dict[MemoryId, MemoryId]:
+    """The last version of each memory that exists: itself where it has no successor."""
+    if not ids:
+        return {}
+    return dict(await reads.rows(_SELECT_CURRENT_VERSIONS, pair, being=scope.being_id, ids=as_json(ids)))
+
+
+async def all_versions(reads: Reads, scope: Scope, ids: Sequence[MemoryId]) -> dict[MemoryId, list[Memory]]:
+    """The versions of each memory that exists, itself included, the current one last."""
+    rows = await reads.rows(_SELECT_VERSIONS, _to_origin_and_memory, being=scope.being_id, ids=as_json(ids))
+    versions: defaultdict[MemoryId, list[Memory]] = defaultdict(list)
+    for origin, memory in rows:
+        versions[origin].append(memory)
+    return dict(versions)
+
+
+def _to_origin_and_memory(row: Row) -> tuple[MemoryId, Memory]:
+    return row[0], memory_from_row(tuple(row[1:]))

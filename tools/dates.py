@@ -1,0 +1,46 @@
+"""Dates in arguments (ADR 0033)."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Protocol
+
+from madeleine.memory.errors import InvalidInput
+from madeleine.memory.model import DatedAction, TimelineEntry
+from madeleine.memory.text.dates import ToldPeriod, told_period
+from madeleine.tools.arguments import printable
+
+DATE_FORMS = "2026-03-01, 2026-03-01T18:30, 2026-03, 2026 or 2026-03-01/2026-03-05"
+
+
+class DatedActionInput(Protocol):
+    @property
+    def date(self) -> str: ...
+
+    @property
+    def action(self) -> str: ...
+
+
+def period_argument(argument: str, text: str) -> ToldPeriod | None:
+    """The period that an argument names; None for "". Raises `InvalidInput`, which says how dates are written."""
+    if not text:
+        return None
+    if (period := told_period(text.strip())) is None:
+        raise InvalidInput(
+            f"Nothing was done. {argument}: {printable(text)[:40]!r} is not a date. Write {DATE_FORMS}; resolve words "
+            "such as tomorrow yourself, and leave out what you do not know."
+        )
+    return period
+
+
+def timeline_argument(argument: str, items: Sequence[str | DatedActionInput] | str) -> tuple[TimelineEntry, ...]:
+    """A date or a timeline. Raises `InvalidInput` for an entry whose date is none."""
+    if isinstance(items, str):
+        period_argument(argument, items)
+        return (items.strip(),)
+    entries: list[TimelineEntry] = []
+    for place, item in enumerate(items):
+        date, name = (item, "") if isinstance(item, str) else (item.date, ".date")
+        period_argument(f"{argument}.{place}{name}", date)
+        entries.append(date.strip() if isinstance(item, str) else DatedAction(date.strip(), item.action))
+    return tuple(entries)
