@@ -45,6 +45,8 @@ class StoreArguments(TypedDict, total=False):
     """0 to 1, 0.5 by default."""
     emotions: Sequence[Emotion]
     """At most three."""
+    emotion_vector: Mapping[str, float]
+    """valence, arousal, dominance, safety, novelty and trust, each from -1 to 1; 0 by default."""
     lesson: str
     themes: Sequence[str]
     session_id: str

@@ -76,7 +76,7 @@ class MemoryRecord(LibraryAnswer):
     sensory: tuple[str, ...] = ()
     feeling: str = ""
     emotions: tuple[str, ...] = ()
-    emotion: Mapping[str, float] = Field(default_factory=dict)
+    emotion_vector: Mapping[str, float] = Field(default_factory=dict)
     """Axis → value in [-1, 1], where it was told."""
     themes: tuple[str, ...] = ()
     cluster_id: str = ""
@@ -102,6 +102,8 @@ class RecallResult(LibraryAnswer):
     budget_used: float = 0.0
     """Share of the token budget, 0 to 1."""
     memories: tuple[MemoryRecord, ...] = ()
+    preferences: tuple[MemoryRecord, ...] = ()
+    """Procedural memories that match; with `prompt` they stand in the block."""
     fragments: str = ""
     prompt: str = ""
     sources: tuple[MemoryRecord, ...] = ()

@@ -11,6 +11,8 @@ from madeleine.memory.model import BeingId
 MessageId = NewType("MessageId", str)
 """A UUID in its canonical text form."""
 ChatRole = Literal["user", "assistant", "system", "tool"]
+SPOKEN_ROLES: tuple[ChatRole, ...] = ("user", "assistant")
+"""Of those who converse. The others are programs: what they write is nobody's statement."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -56,10 +58,22 @@ class ChatSession:
 @dataclass(frozen=True, slots=True, kw_only=True)
 class UnwatchedSession:
     """A session with messages that the memory thread has not looked at (spec T1): those at positions in [`watched`,
-    `messages`), of which some may have been erased since. `failures`: how often it has failed at them."""
+    `messages`), of which some may have been erased since. `put_off`: those before this position hold no sign of
+    anything to remember, and are read together with what follows. `failures`: how often it has failed at them."""
 
     being_id: BeingId
     session_id: str
     watched: int
     messages: int
     failures: int
+    put_off: int = 0
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ThreadBacklog:
+    """Counts of messages, over all beings: `unread` by the memory thread, `put_off` of these until more is said, and
+    `abandoned` after too many failures."""
+
+    unread: int = 0
+    put_off: int = 0
+    abandoned: int = 0

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 
 
 class MadeleineError(Exception):
@@ -21,6 +21,14 @@ class KeyConflict(MadeleineError):
             f"The key {key!r} was used before for a different text. Nothing was stored: use a new key for new content."
         )
         self.key = key
+
+
+class SourcesForgotten(MadeleineError):
+    """Messages that a memory was to be drawn from were forgotten meanwhile; nothing was stored. `ids`: of these."""
+
+    def __init__(self, ids: Iterable[str]) -> None:
+        super().__init__("Nothing was stored: messages that it was to be drawn from were forgotten meanwhile.")
+        self.ids = frozenset(ids)
 
 
 class NotCurrent(InvalidInput):

@@ -75,6 +75,7 @@ class RankingFeatures:
     tokens: int
     """Tokens of all text that a recall may return of the memory (spec L2)."""
     signals: WordingSignals = WordingSignals()
+    category: Category = "episodic"
 
 
 AwaitQueryVector: TypeAlias = "Callable[[], Awaitable[Vector | None]]"

@@ -33,7 +33,8 @@ class KeywordQuery:
 class SearchHit:
     """spec H3, with provenance. `position` orders hits: (microseconds since 1970, id), newest first. `snippet`: at most
     400 characters of the text around the match; a ledger leaves it empty. The id of a diary entry is its date.
-    `number`, `lesson`: of a memory; `when`: the day of a memory or a diary entry."""
+    `number`, `lesson`: of a memory; `when`: the day of a memory or a diary entry. `further_texts`: parts of a memory
+    that are searched and not in `text`."""
 
     source: SearchSource
     id: str
@@ -45,6 +46,7 @@ class SearchHit:
     themes: tuple[str, ...] = ()
     status: Status | None = None
     snippet: str = ""
+    further_texts: tuple[str, ...] = ()
     number: int = 0
     when: str = ""
     lesson: str = ""

@@ -276,6 +276,22 @@ def scene_to_text(scene: Scene, feeling: str, *, dated: bool = True) -> str:
     return " — ".join(part for part in parts if part)
 
 
+def further_scene_texts(scene: Scene) -> tuple[str, ...]:
+    """The parts of a scene that `scene_to_text` leaves out."""
+    dated = (f"{when_date(item)}: {item.action}" for item in scene.when if isinstance(item, DatedAction))
+    return (*scene.actors, *scene.dialogue[1:], *scene.sensory, *dated)
+
+
+def searched_texts(memory: Memory) -> tuple[str, ...]:
+    """The texts of a memory that keyword search looks into (spec P11). Its themes are compared as wholes."""
+    scene = memory.scene
+    timeline = timeline_as_search_text(scene.when)
+    return (
+        scene.action, memory.feeling, timeline, scene.setting, *scene.actors, *scene.dialogue, *scene.sensory,
+        memory.lesson,
+    )  # fmt: skip
+
+
 def content_hash(text: str) -> ContentHash:
     return ContentHash(hashlib.sha256(text.encode()).hexdigest())
 

@@ -3,11 +3,19 @@
 from __future__ import annotations
 
 import uuid
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
 from datetime import datetime
 
-from madeleine.memory.chat import ChatRole, ChatSession, Message, MessageId, UnwatchedSession
+from madeleine.memory.chat import (
+    SPOKEN_ROLES,
+    ChatRole,
+    ChatSession,
+    Message,
+    MessageId,
+    ThreadBacklog,
+    UnwatchedSession,
+)
 from madeleine.memory.model import BeingId, MemoryId, Scope
 from tests.doubles import NOW
 
@@ -45,6 +53,8 @@ class _Session:
     next: int = 0
     watched: int = 0
     failures: int = 0
+    put_off: int = 0
+    abandoned: int = 0
     next_try: datetime = NOW
     messages: list[tuple[Message, str | None]] = field(default_factory=list)
 
@@ -72,7 +82,7 @@ class FakeChat:
         place = (scope.being_id, session_id)
         kept = self._sessions.get(place, _Session())
         taken = {key for _, key in kept.messages} | {key for *of, key in self._forgotten if tuple(of) == place}
-        caught_up = kept.watched == kept.next
+        caught_up, all_put_off = kept.watched == kept.next, kept.put_off == kept.next
         new: list[Message] = []
         for message, key in zip(messages, keys, strict=True):
             if key is None or key not in taken:
@@ -84,16 +94,13 @@ class FakeChat:
             return []
         if caught_up:
             kept.watched = kept.next if watched else kept.watched
+        if caught_up or all_put_off:
             kept.next_try = new[0].stored_at
         kept.title = "" if kept.untitled else kept.title or title
         kept.interface = kept.interface or interface
         self._sessions[place] = kept
         self._set_times(place)
         return [message.id for message in new]
-
-    async def link_messages(self, scope: Scope, told: Mapping[MemoryId, Sequence[MessageId]]) -> None:
-        own = {message.id for message in self._own(scope)}
-        self.links |= {(id_, memory) for memory, ids in told.items() for id_ in ids if id_ in own}
 
     async def messages(self, scope: Scope, ids: Sequence[MessageId]) -> list[Message]:
         own = {message.id: message for message in self._own(scope)}
@@ -137,7 +144,8 @@ class FakeChat:
     async def unwatched_sessions(self, *, now: datetime, limit: int) -> list[UnwatchedSession]:
         due = [
             (kept.next_try, UnwatchedSession(
-                being_id=being, session_id=id_, watched=kept.watched, messages=kept.next, failures=kept.failures
+                being_id=being, session_id=id_, watched=kept.watched, messages=kept.next, failures=kept.failures,
+                put_off=kept.put_off,
             ))
             for (being, id_), kept in self._sessions.items()
             if kept.watched < kept.next and kept.next_try <= now
@@ -147,13 +155,34 @@ class FakeChat:
     async def messages_of(self, scope: Scope, session_id: str, *, start: int, end: int) -> list[Message]:
         return [message for message, _ in self._of(scope, session_id) if start <= message.position < end]
 
-    async def mark_watched(self, scope: Scope, session_id: str, *, up_to: int) -> None:
+    async def spoken_messages(
+        self, scope: Scope, session_id: str, *, start: int, before: int, unread: int
+    ) -> tuple[list[Message], list[Message]]:
+        spoken = [message for message, _ in self._of(scope, session_id) if message.role in SPOKEN_ROLES]
+        earlier = [message for message in spoken if message.position < start]
+        return earlier[max(0, len(earlier) - before) :], [one for one in spoken if one.position >= start][:unread]
+
+    async def mark_watched(self, scope: Scope, session_id: str, *, up_to: int, abandoned: int = 0) -> None:
         kept = self._sessions.get((scope.being_id, session_id))
         if kept and kept.watched <= up_to:
             kept.watched = min(up_to, kept.next)
             kept.failures = 0
+            kept.abandoned += abandoned
             left = [message for message, _ in kept.messages if message.position >= up_to]
             kept.next_try = left[0].stored_at if left else kept.next_try
+
+    async def put_off_watch(self, scope: Scope, session_id: str, *, up_to: int, until: datetime) -> None:
+        if kept := self._sessions.get((scope.being_id, session_id)):
+            kept.put_off, kept.failures = up_to, 0
+            kept.next_try = until if kept.next == up_to else kept.next_try
+
+    async def thread_backlog(self) -> ThreadBacklog:
+        every = self._sessions.values()
+        return ThreadBacklog(
+            unread=sum(kept.next - kept.watched for kept in every),
+            put_off=sum(max(0, kept.put_off - kept.watched) for kept in every),
+            abandoned=sum(kept.abandoned for kept in every),
+        )
 
     async def postpone_watch(self, scope: Scope, session_id: str, *, next_try: datetime, failed: bool) -> None:
         if kept := self._sessions.get((scope.being_id, session_id)):

@@ -6,9 +6,11 @@ anything happens, with a message that says what to do.
 
 from __future__ import annotations
 
+import json
 import math
 import unicodedata
-from collections.abc import Hashable, Iterable, Mapping
+from collections import Counter
+from collections.abc import Hashable, Iterable, Iterator, Mapping
 from dataclasses import fields
 from typing import TYPE_CHECKING, Annotated, Any, TypeVar
 
@@ -20,14 +22,14 @@ from pydantic import (
     Field,
     ValidationError,
     ValidationInfo,
-    WithJsonSchema,
+    ValidatorFunctionWrapHandler,
+    WrapValidator,
     model_validator,
 )
 from pydantic.json_schema import GenerateJsonSchema
 from pydantic_core import core_schema
 
 from madeleine.memory.errors import InvalidInput
-from madeleine.memory.model import Emotion
 
 if TYPE_CHECKING:
     from _typeshed import DataclassInstance
@@ -102,23 +104,44 @@ LineText = Annotated[Text, Field(max_length=MAX_LINE_CHARS)]
 LongText = Annotated[Text, AfterValidator(_within_max_text_chars), Field(json_schema_extra={LONG_TEXT_MARK: True})]
 Details = Annotated[bool, Field(description="All fields, with provenance.")]
 ZeroToOne = Annotated[float, Field(ge=0, le=1)]
-EmotionLabels = Annotated[
-    list[Annotated[Emotion, WithJsonSchema({"type": "string", "maxLength": 20})]],
-    Field(max_length=3, description="GoEmotions labels, such as joy, fear, pride."),
-]
-"""The 27 labels are not in the schema, which is part of every prompt; an unknown label is refused with the list."""
-
 ArgumentsT = TypeVar("ArgumentsT", bound=ToolArguments)
 
 
-def validate_tool_arguments(model: type[ArgumentsT], raw: Mapping[str, Any], *, max_text_chars: int) -> ArgumentsT:
-    """Raises `InvalidInput`, which names every invalid argument and says what to do."""
+def validate_tool_arguments(
+    model: type[ArgumentsT], raw: Mapping[str, Any], *, max_text_chars: int, notices: list[str] | None = None
+) -> ArgumentsT:
+    """Raises `InvalidInput`, which names every invalid argument and says what to do. What was left out of an argument
+    that was used all the same is added to `notices`."""
+    context = {"max_text_chars": max_text_chars, NOTICES: [] if notices is None else notices}
     try:
-        return model.model_validate(dict(raw), context={"max_text_chars": max_text_chars})
+        return model.model_validate(dict(raw), context=context)
     except ValidationError as error:
-        details = error.errors(include_url=False, include_input=True)
-        complaints = unique(_argument_complaint(model, dict(detail)) for detail in details)
-        raise InvalidInput(f"Nothing was done. {' '.join(complaints[:5])}") from error
+        raise InvalidInput(f"Nothing was done. {_complaints(model, error)}") from error
+
+
+NOTICES = "notices"
+"""Key of the validation's context: a list of sentences."""
+
+
+def add_notice(info: ValidationInfo, sentence: str) -> None:
+    (info.context or {}).get(NOTICES, []).append(sentence)
+
+
+def _complaints(model: type[ToolArguments], error: ValidationError) -> str:
+    details = error.errors(include_url=False, include_input=True)
+    return " ".join(unique(_argument_complaint(model, dict(detail)) for detail in details)[:5])
+
+
+def each_by_itself(model: type[ToolArguments]) -> WrapValidator:
+    """For the items of a list: one that cannot be used is an `InvalidInput` in its place, and the others count."""
+
+    def validated(raw: Any, validate: ValidatorFunctionWrapHandler) -> Any:
+        try:
+            return validate(raw)
+        except ValidationError as error:
+            return InvalidInput(_complaints(model, error))
+
+    return WrapValidator(validated)
 
 
 def _argument_complaint(model: type[ToolArguments], error: Mapping[str, Any]) -> str:
@@ -168,13 +191,61 @@ class _ArgumentsSchema(GenerateJsonSchema):
 
 
 def tool_input_schema(model: type[ToolArguments], *, max_text_chars: int) -> dict[str, Any]:
-    """The schema as a client sees it: with every bound, without titles, nulls, references and minimum lengths of 1."""
+    """The schema as a client sees it: with every bound, without titles, nulls and minimum lengths of 1. What stands in
+    it several times is in `$defs`."""
     raw = model.model_json_schema(schema_generator=_ArgumentsSchema)
     definitions: dict[str, Any] = raw.pop("$defs", {})
     cleaned = _clean_schema(raw, definitions, max_text_chars)
     cleaned.pop("description", None)
     assert isinstance(cleaned, dict)
-    return cleaned
+    return _with_shared_definitions(cleaned)
+
+
+def _with_shared_definitions(schema: dict[str, Any]) -> dict[str, Any]:
+    """Equal subschemas are replaced by a reference to one definition, named for the argument, where that is shorter."""
+    names: dict[str, str] = {}
+    counts: Counter[str] = Counter()
+
+    def count(part: Any, name: str) -> None:
+        if isinstance(part, dict):
+            key = json.dumps(part)
+            counts[key] += 1
+            names.setdefault(key, name)
+            for sub_name, sub in _subschemas(part):
+                count(sub, sub_name or name)
+
+    count(schema, "")
+    shared: dict[str, str] = {}
+    for key in sorted(counts, key=len, reverse=True):
+        reference = len('{"$ref":"#/$defs/"}') + len(names[key])
+        saved = counts[key] * (len(key) - reference) - len(key) - len(names[key])
+        if counts[key] > 1 and saved > 0 and names[key] not in shared.values():
+            shared[key] = names[key]
+
+    def referring(part: Any, *, whole: bool = False) -> Any:
+        if isinstance(part, list):
+            return [referring(item) for item in part]
+        if not isinstance(part, dict):
+            return part
+        if not whole and (name := shared.get(json.dumps(part))):
+            return {"$ref": f"#/$defs/{name}"}
+        return {
+            key: {name: referring(sub) for name, sub in value.items()} if key == "properties" else referring(value)
+            for key, value in part.items()
+        }
+
+    definitions = {name: referring(json.loads(key), whole=True) for key, name in shared.items()}
+    result: dict[str, Any] = referring(schema, whole=True)
+    return result | ({"$defs": definitions} if definitions else {})
+
+
+def _subschemas(part: Mapping[str, Any]) -> Iterator[tuple[str, Any]]:
+    """(name of the property, or "", schema)."""
+    yield from part.get("properties", {}).items()
+    if "items" in part:
+        yield "", part["items"]
+    for option in part.get("anyOf", ()):
+        yield "", option
 
 
 def _clean_schema(schema: Any, definitions: Mapping[str, Any], max_text_chars: int) -> Any:

@@ -16,7 +16,6 @@ from madeleine.memory.text.dates import told_period
 from madeleine.memory.watch.extraction import Extracted
 from madeleine.memory.watch.observe import AgentExtractedMemory, Observation
 from madeleine.tools.arguments import (
-    EmotionLabels,
     LineText,
     LongText,
     ShortText,
@@ -25,6 +24,7 @@ from madeleine.tools.arguments import (
     printable,
     unique,
 )
+from madeleine.tools.feelings import EmotionLabels
 from madeleine.tools.replies import missing_vector_notice, nonempty, notice
 from madeleine.tools.tool import Call, answer_schema, tool
 

@@ -11,14 +11,21 @@ from pydantic import Field
 
 from madeleine.memory.errors import InvalidInput
 from madeleine.memory.keyword_search import KeywordQuery, SearchSource
-from madeleine.memory.model import Category, ClusterId, MemoryId, short_id_of
+from madeleine.memory.model import Category, ClusterId, Memory, MemoryId, short_id_of
 from madeleine.memory.recall.recall import RecallResult
 from madeleine.memory.recall.search import BrowsedMemories, SearchPage, split_search_terms
 from madeleine.memory.recall.selection import RecallQuery
-from madeleine.memory.rules.prompting import LIST_FORMAT, MEMORY_BLOCK_FORMAT, RandomSource, make_fragments_format
+from madeleine.memory.rules.prompting import (
+    LIST_FORMAT,
+    MEMORY_BLOCK_FORMAT,
+    RandomSource,
+    make_fragments_format,
+    memories_in_prompt_order,
+)
 from madeleine.memory.rules.ranking.profiles import RankingProfile
-from madeleine.tools.arguments import Details, EmotionLabels, LongText, ShortText, ToolArguments, unique
+from madeleine.tools.arguments import Details, LongText, ShortText, ToolArguments, unique
 from madeleine.tools.dates import period_argument
+from madeleine.tools.feelings import EmotionLabels
 from madeleine.tools.replies import (
     hit_as_json,
     meaning_notice,
@@ -55,16 +62,16 @@ def recall_tool(chance: RandomSource) -> Tool:
 
     @tool(
         RecallArguments,
-        answer_schema("", string="fragments prompt notice", array="memories sources"),
+        answer_schema("", string="fragments prompt notice", array="memories preferences sources"),
         counts_recalls=True,
     )
     async def recall(call: Call, arguments: RecallArguments) -> dict[str, Any]:
-        """Recall the few memories most relevant to what is being said, preferences first; empty if none is related.
+        """Recall the few memories most relevant to what is being said, preferences apart; empty if none is related.
         Call it when a conversation begins and whenever the past may matter. For exact words, dates or paging use
         search_memory; by id recall_memory."""
         query = arguments.to_value(RecallQuery, text=arguments.query)
         result = await call.use.recall(call.scope, query, formats[arguments.format], language=call.language)
-        memories = [memory for memory, _ in result.memories]
+        memories = [memory for memory, _ in (*result.preferences, *result.memories)]
         call.audit_recall("recall", [memory.id for memory in memories])
         answer = recall_result_as_json(result, arguments.format)
         if not arguments.details:
@@ -76,27 +83,40 @@ def recall_tool(chance: RandomSource) -> Tool:
 
 
 def recall_result_as_json(result: RecallResult, format_: RecallFormat) -> dict[str, Any]:
+    preferences = [memory_item_as_json(memory, score) for memory, score in result.preferences]
     content: dict[str, Any] = {"memories": [memory_item_as_json(memory, score) for memory, score in result.memories]}
     if format_ != "memories":  # a text does not name its memories
-        content = {format_: result.text} | nonempty(
-            sources=[memory_source_as_json(memory) for memory, _ in result.memories]
-        )
+        sources = [memory_source_as_json(memory) for memory, _ in _memories_in_text(result, format_)]
+        content = {format_: result.text} | nonempty(sources=sources)
+    if format_ != "prompt":
+        content |= nonempty(preferences=preferences)
     return content | notice(meaning_notice(result.meaning_off), *result.notices)
+
+
+def _memories_in_text(result: RecallResult, format_: RecallFormat) -> list[tuple[Memory, float]]:
+    """What the text of this format holds, with scores; the lines of a block in their order."""
+    if format_ != "prompt":
+        return list(result.memories)
+    scored = [*result.preferences, *result.memories]
+    scores = {memory.id: score for memory, score in scored}
+    return [(memory, scores[memory.id]) for memory in memories_in_prompt_order(memory for memory, _ in scored)]
 
 
 def recall_details_as_json(
     result: RecallResult, format_: RecallFormat, short_ids: Mapping[MemoryId, str]
 ) -> dict[str, Any]:
-    """What an answer with details has instead of `memories` or `sources`, and besides."""
-    memories = [
-        memory_as_json(memory, short_ids) | memory_item_as_json(memory, score) for memory, score in result.memories
-    ]
+    """What an answer with details has instead of `memories`, `preferences` or `sources`, and besides."""
+    memories, preferences = (
+        [memory_as_json(memory, short_ids) | memory_item_as_json(memory, score) for memory, score in scored]
+        for scored in (_memories_in_text(result, format_), () if format_ == "prompt" else result.preferences)
+    )
     if format_ != "memories":
         for memory in memories:
             del memory["text"]
     return {
         "memories" if format_ == "memories" else "sources": memories,
-        "count": len(memories),
+        **nonempty(preferences=preferences),
+        "count": len(result.memories),
         "total_tokens": result.total_tokens,
         "budget_used": round(result.budget_used, 4),
         **nonempty(reformulated=list(result.reformulated)),

@@ -115,7 +115,7 @@ def memory_as_json(
         timeline=timeline if len(timeline) > 1 or any(isinstance(item, dict) for item in timeline) else None,
         **fields_of(memory.scene, "actors setting dialogue sensory"),
         **fields_of(memory, "feeling emotions themes"),
-        emotion=asdict(memory.emotion) if memory.emotion else None,
+        emotion_vector=asdict(memory.emotion) if memory.emotion else None,
         cluster_id=short_id_of(memory.cluster_id or ""),
         **{name: short_ids.get(id_, id_) for name, id_ in references.items() if id_ is not None},
         compression_source=memory.compression_source or None,
@@ -141,7 +141,11 @@ def hit_as_json(hit: SearchHit, *, details: bool = False) -> dict[str, Any]:
         "source": hit.source,
         "when": hit.when or hit.timestamp.isoformat(timespec="minutes"),
         "text": hit.snippet,
-        **nonempty(lesson=hit.lesson, status=hit.status if hit.status != "active" else None),
+        **nonempty(
+            actors=list(hit.actors) if hit.source == "chat" else None,
+            lesson=hit.lesson,
+            status=hit.status if hit.status != "active" else None,
+        ),
     }
     if not details:
         return shown

@@ -11,12 +11,12 @@ import mcp_types as types
 
 from madeleine.memory.errors import InvalidInput, MadeleineError
 from madeleine.memory.rules.prompting import RandomSource
-from madeleine.tools.arguments import printable, tool_input_schema, validate_tool_arguments
+from madeleine.tools.arguments import printable, tool_input_schema, unique, validate_tool_arguments
 from madeleine.tools.context import context
 from madeleine.tools.conversation import ingest, observe
 from madeleine.tools.profile import profile
 from madeleine.tools.reading import recall_memory, recall_tool, search_memory
-from madeleine.tools.replies import tool_result_of_content, tool_result_of_crash, tool_result_of_error
+from madeleine.tools.replies import notice, tool_result_of_content, tool_result_of_crash, tool_result_of_error
 from madeleine.tools.run_patrol import run_patrol
 from madeleine.tools.tool import Call, RunTool, Tool
 from madeleine.tools.writing import forget, store, update_memory
@@ -62,9 +62,13 @@ class Toolset:
         """Expected errors become answers that say what to do; others are logged. Cancellation passes."""
         tool = self._tools[name]
         try:
-            content = await tool.run(
-                call, validate_tool_arguments(tool.arguments, arguments, max_text_chars=self.max_text_chars)
+            notices: list[str] = []
+            given = validate_tool_arguments(
+                tool.arguments, arguments, max_text_chars=self.max_text_chars, notices=notices
             )
+            content = await tool.run(call, given)
+            if notices:
+                content |= notice(content.get("notice", ""), *unique(notices))
             return tool_result_of_content(content)
         except MadeleineError as error:
             return tool_result_of_error(error)

@@ -2,24 +2,36 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Annotated, Any
 
-from pydantic import Field
+from pydantic import Field, WithJsonSchema
 
-from madeleine.memory.errors import InvalidInput
-from madeleine.memory.ingest.store import NewScene
-from madeleine.memory.model import Category, MemoryChanges, MemoryId, Scene
+from madeleine.memory.errors import InvalidInput, MadeleineError
+from madeleine.memory.ingest.store import NewScene, Stored
+from madeleine.memory.model import Category, EmotionVector, MemoryChanges, MemoryId, Scene
 from madeleine.memory.recall.selection import (
     MISSING_NON_INFERABLE_THEME_ADVICE,
     NON_INFERABLE_THEME,
     has_non_inferable_theme,
 )
-from madeleine.tools.arguments import EmotionLabels, LineText, LongText, ShortText, ToolArguments, ZeroToOne, unique
+from madeleine.tools.arguments import (
+    LineText,
+    LongText,
+    ShortText,
+    ToolArguments,
+    ZeroToOne,
+    each_by_itself,
+    unique,
+)
 from madeleine.tools.dates import timeline_argument
+from madeleine.tools.feelings import EmotionLabels, EmotionVectorArgument
 from madeleine.tools.replies import missing_vector_notice, nonempty, notice
 from madeleine.tools.tool import Call, answer_schema, tool
 
 CHANGEABLE_MEMORY_FIELDS = ("text", "importance", "themes", "pinned")
+MAX_SCENES = 20
+"""Of one call."""
 SCRUB_PENDING_NOTICE = (
     "Erased from the memory and from every answer. Overwriting the remaining bytes on disk continues in the background."
 )
@@ -30,36 +42,105 @@ class DatedActionArguments(ToolArguments):
     action: LineText
 
 
-class StoreArguments(ToolArguments):
+class SceneArguments(ToolArguments):
     text: Annotated[LongText, Field(description="What happened, in sentences that make sense alone.")]
     when: Annotated[
         ShortText | Annotated[list[ShortText | DatedActionArguments], Field(min_length=1, max_length=50)] | None,
         Field(description="ISO date, time, month (2026-03) or year; or a timeline."),
     ] = None
     actors: Annotated[list[ShortText], Field(max_length=50, description="Participants, the speaker first.")] = []
-    setting: LineText = ""
+    setting: Annotated[LineText, Field(description="Where.")] = ""
     dialogue: Annotated[list[LineText], Field(max_length=50, description="Quotes worth keeping.")] = []
-    sensory: Annotated[list[LineText], Field(max_length=50)] = []
+    sensory: Annotated[list[LineText], Field(max_length=50, description="What was seen, heard, smelt.")] = []
     feeling: Annotated[LineText, Field(description="In the first person.")] = ""
-    category: Category = "episodic"
+    category: Annotated[
+        Category,
+        Field(description="semantic: fact; social: people; working: task at hand; procedural, rare: how you behave."),
+    ] = "episodic"
     importance: Annotated[ZeroToOne | None, Field(description="0 noise, 0.5 default, 1 critical.")] = None
     emotions: EmotionLabels = []
+    emotion_vector: EmotionVectorArgument | None = None
     lesson: Annotated[LineText, Field(description="What to do differently in future.")] = ""
-    themes: Annotated[list[ShortText], Field(max_length=20)] = []
-    session_id: ShortText = ""
+    themes: Annotated[list[ShortText], Field(max_length=20, description="Topics, to filter by.")] = []
+    session_id: Annotated[ShortText, Field(description="Of this conversation.")] = ""
     pinned: Annotated[bool, Field(description="Never fades.")] = False
     key: Annotated[ShortText, Field(description="Idempotency key for repeated calls.")] = ""
 
 
-@tool(
-    StoreArguments,
-    answer_schema("id status", string="id status reinforced resembles notice"),
-)
+SCENE_SCHEMA = {"type": "object", "required": ["text"]}
+"""Its properties are those of the tool, which a client is not to be shown twice."""
+
+
+class StoreArguments(SceneArguments):
+    text: Annotated[LongText, Field(description="What happened, in sentences that make sense alone.")] = ""
+    scenes: Annotated[
+        list[Annotated[SceneArguments, each_by_itself(SceneArguments), WithJsonSchema(SCENE_SCHEMA)]],
+        Field(max_length=MAX_SCENES, description="Several at once, alone: each takes the other arguments."),
+    ] = []
+
+    @property
+    def scenes_or_errors(self) -> list[SceneArguments | InvalidInput]:
+        """What was told, in order. Raises `InvalidInput` for scenes beside a text."""
+        if not self.scenes:
+            if not self.text:
+                raise InvalidInput("Nothing was done. text: is required, or scenes for several memories at once.")
+            return [self]
+        if beside := sorted(self.model_fields_set - {"scenes"}):
+            raise InvalidInput(
+                f"Nothing was done. Beside scenes leave out {', '.join(beside)}: give them in each scene."
+            )
+        return list(self.scenes)
+
+
+@tool(StoreArguments, answer_schema("", string="id status reinforced resembles notice", array="scenes"))
 async def store(call: Call, arguments: StoreArguments) -> dict[str, Any]:
     """Store one scene in long-term memory; it can be recalled at once. Use it for what later conversations should know:
-    an event, decision, preference, feeling or lesson. One scene per call. An earlier memory that says the same is
-    reinforced instead; a different number, date, name or negation is stored separately."""
-    [stored] = await call.use.store(call.scope, [new_scene_from_arguments(arguments, request_key=call.request_key())])
+    an event, decision, preference, feeling or lesson. An earlier memory that says the same is reinforced instead; a
+    different number, date, name or negation is stored separately."""
+    scenes = arguments.scenes_or_errors
+    [first, *others] = outcomes = await _store_each(call, scenes)
+    if not arguments.scenes:
+        if isinstance(first, MadeleineError):
+            raise first
+        return await stored_as_json(call, first, keyed=arguments.key != "")
+    if all(isinstance(outcome, MadeleineError) for outcome in outcomes) and isinstance(first, MadeleineError):
+        raise first if not others else InvalidInput(" ".join(unique(str(outcome) for outcome in outcomes)))
+    return {
+        "scenes": [
+            {"refused": str(outcome)}
+            if isinstance(outcome, MadeleineError)
+            else await stored_as_json(call, outcome, keyed=True)
+            for outcome in outcomes
+        ]
+    }
+
+
+async def _store_each(call: Call, scenes: Sequence[SceneArguments | InvalidInput]) -> list[Stored | MadeleineError]:
+    """The outcome of each scene. In one transaction if all can be stored, else each by itself."""
+    request_key = call.request_key()
+    outcomes: list[Stored | MadeleineError | NewScene] = []
+    for position, scene in enumerate(scenes):
+        key = f"{request_key}-{position}" if request_key and len(scenes) > 1 else request_key
+        try:
+            outcomes.append(
+                scene if isinstance(scene, InvalidInput) else new_scene_from_arguments(scene, request_key=key)
+            )
+        except InvalidInput as error:
+            outcomes.append(error)
+    stored = iter(await _store_together_or_singly(call, [new for new in outcomes if isinstance(new, NewScene)]))
+    return [next(stored) if isinstance(outcome, NewScene) else outcome for outcome in outcomes]
+
+
+async def _store_together_or_singly(call: Call, scenes: Sequence[NewScene]) -> list[Stored | MadeleineError]:
+    try:
+        return list(await call.use.store(call.scope, scenes))
+    except MadeleineError as error:
+        if len(scenes) == 1:
+            return [error]
+    return [outcome for scene in scenes for outcome in await _store_together_or_singly(call, [scene])]
+
+
+async def stored_as_json(call: Call, stored: Stored, *, keyed: bool) -> dict[str, Any]:
     memory, reinforced = stored.memory, stored.status == "reinforced"
     advice_due = NON_INFERABLE_THEME in call.use.recall.config.themes and not has_non_inferable_theme(memory.themes)
     resembles = await call.use.ids.shortened(call.scope, [stored.resembles] if stored.resembles else [])
@@ -67,7 +148,7 @@ async def store(call: Call, arguments: StoreArguments) -> dict[str, Any]:
         id=memory.short_id,
         status=stored.status,
         reinforced=memory.scene.action if reinforced else None,
-        repeated=(stored.repeated and arguments.key != "") or None,
+        repeated=(stored.repeated and keyed) or None,
         resembles=next(iter(resembles.values()), None),
         redacted=dict(stored.redacted),
     ) | notice(
@@ -75,7 +156,7 @@ async def store(call: Call, arguments: StoreArguments) -> dict[str, Any]:
     )
 
 
-def new_scene_from_arguments(arguments: StoreArguments, *, request_key: str = "") -> NewScene:
+def new_scene_from_arguments(arguments: SceneArguments, *, request_key: str = "") -> NewScene:
     """`request_key` replaces a key that the caller did not give."""
     return arguments.to_value(
         NewScene,
@@ -86,6 +167,7 @@ def new_scene_from_arguments(arguments: StoreArguments, *, request_key: str = ""
             when=timeline_argument("when", arguments.when or ()),
         ),
         emotions=unique(arguments.emotions),
+        emotion=arguments.emotion_vector.to_value(EmotionVector) if arguments.emotion_vector else None,
         themes=unique(arguments.themes),
         key=arguments.key or request_key or None,
     )

@@ -50,8 +50,8 @@ Item = TypeVar("Item")
 
 @dataclass(frozen=True, eq=False)
 class BuildContext:
-    """The use case. Only memories in the memory block count as recalled: a context is built each turn, and memories
-    shown because they were recalled lately would keep themselves alive."""
+    """The use case. Only memories in the memory block that match count as recalled: a context is built each turn, and
+    memories shown because they were recalled lately would keep themselves alive."""
 
     ledger: ContextLedger
     recall: Recall
@@ -74,7 +74,8 @@ class BuildContext:
         fit = await fit_prompt(entries, self.embedder, limit=query.token_limit, with_notice=with_notice)
         context = context_from_fitted_prompt(query, material, fit)
         now = self.now()
-        self.activations.add(scope, [Activation(memory.id, 1, now) for memory, _ in context.recalled])
+        matching = (memory for memory, score in context.recalled if score)
+        self.activations.add(scope, [Activation(memory.id, 1, now) for memory in matching])
         return context
 
     async def _gather(self, scope: Scope, query: ContextQuery, parts: set[PromptPartName]) -> ContextMaterial:
@@ -96,7 +97,7 @@ class BuildContext:
             current_chat=await self._current_chat(scope, query) if "history_current_chat" in parts and limit else (),
             other_chats=await self._other_chats(scope, query) if "history_recent" in parts and limit else (),
             hits=await self._hits(scope, query) if "memories" in parts and with_message else (),
-            recalled=recalled.memories if recalled else (),
+            recalled=(*recalled.preferences, *recalled.memories) if recalled else (),
             meaning_off=recalled.meaning_off if recalled else "",
         )
 

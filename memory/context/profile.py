@@ -107,7 +107,7 @@ class EditProfile:
         return replace(entry, memory_id=stored.memory.id, enabled=existing.enabled if existing else True)
 
     async def enable(self, scope: Scope, kind: ProfileKind, name: str, enabled: bool) -> ProfileEntry:
-        """A disabled preference does not lead recalls either. Raises `InvalidInput` for other kinds and unknown
+        """A disabled preference is not recalled either. Raises `InvalidInput` for other kinds and unknown
         entries."""
         if kind not in ("partner_rules", "preferences"):
             raise InvalidInput(

@@ -27,7 +27,7 @@ from madeleine.memory.rules.prompting import (
     list_item,
     memories_in_prompt_order,
     prompt_part_delimiters,
-    render_memory_line,
+    render_memory_lines,
     render_message_item,
     render_named_item,
     render_prompt_part,
@@ -78,6 +78,7 @@ def prompt_entries_from_material(material: ContextMaterial, flags: ContextFlags)
     shown |= {day.date for day in material.diary}
     hits = [hit for hit in material.hits if hit.id not in shown]
     enabled = [entry for entry in material.profile if entry.enabled]
+    block = memories_in_prompt_order(memory for memory, _ in material.recalled)
 
     def named(part: PromptPartName) -> list[PromptEntry]:
         entries = [entry for entry in enabled if entry.kind == part]
@@ -100,8 +101,8 @@ def prompt_entries_from_material(material: ContextMaterial, flags: ContextFlags)
             "memories", ((hit.id, dated_entry(hit.source, hit.timestamp, hit.snippet)) for hit in hits)
         ),
         *(
-            PromptEntry(part="memory_block", id=memory.id, text=render_memory_line(memory), rank=recalled[memory.id])
-            for memory in memories_in_prompt_order([memory for memory, _ in material.recalled])
+            PromptEntry(part="memory_block", id=memory.id, text=line, rank=recalled[memory.id])
+            for memory, line in zip(block, render_memory_lines(block), strict=True)
         ),
         *_entries_latest_best("history_recent", _message_texts(material.other_chats)),
         *_entries_latest_best("history_current_chat", _message_texts(material.current_chat)),

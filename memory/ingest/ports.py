@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from datetime import datetime
 from typing import Any, Literal, Protocol
 
@@ -36,6 +36,8 @@ class StoreBatch:
     new: tuple[Memory, ...] = ()
     reinforcements: tuple[Reinforcement, ...] = ()
     supersessions: tuple[Supersession, ...] = ()
+    sources: Mapping[MemoryId, Sequence[MessageId]] = field(default_factory=dict)
+    """The messages that memories were drawn from, new ones or reinforced ones."""
     model: ModelName
     vectors: Mapping[ContentHash, Vector]
 
@@ -77,7 +79,8 @@ class StoreScenesLedger(MemoryAndKeyReader, VectorCache, Protocol):
         """Write memories, reinforcements, vectors and a pending index mark for each new memory, durably.
 
         A reinforcement adds 1 to `access_count`, sets `last_accessed`, raises `importance` to the greater,
-        pins if asked, and adds new themes. Raises `KeyConflict` if a key is taken, `NotCurrent` if a memory to
+        pins if asked, and adds new themes. Links memories to their sources. Raises `KeyConflict` if a key is taken,
+        `SourcesForgotten` if a source is gone, `NotCurrent` if a memory to
         supersede is not current, `InvalidInput` if there is none, `StorageFull`, `StorageError`.
         """
 

@@ -13,6 +13,7 @@ from typing import Literal
 import numpy as np
 from numpy.typing import NDArray
 
+from madeleine.memory.chat import MessageId
 from madeleine.memory.embedding import Embedder, EmbeddingOutcome, embed_with_cache
 from madeleine.memory.errors import IndexUnavailable, KeyConflict
 from madeleine.memory.index import IndexPoint, WritableIndex
@@ -46,7 +47,7 @@ MAX_DUPLICATE_CANDIDATES = 5
 class NewScene:
     """A scene to store. `importance` None means 0.5 for a new memory, unchanged for a reinforced one. `supersedes`: the
     memory that was true until the scene's first date, or until now; `is_update`: an update of that memory has made
-    it, and it is retracted if the update is undone."""
+    it, and it is retracted if the update is undone. `sources`: the messages that it was drawn from."""
 
     scene: Scene
     feeling: str = ""
@@ -62,6 +63,7 @@ class NewScene:
     tool: str = "store"
     supersedes: MemoryId | None = None
     is_update: bool = False
+    sources: tuple[MessageId, ...] = ()
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -109,7 +111,8 @@ class StoreScenes:
     async def __call__(self, scope: Scope, scenes: Sequence[NewScene]) -> list[Stored]:
         """Redact and store all or none, in one transaction; answers in the order of `scenes`.
 
-        Raises `KeyConflict` if a key was used for another text, `InvalidInput` if a key is a secret, `StorageFull` and
+        Raises `KeyConflict` if a key was used for another text, `SourcesForgotten` if a source is gone, `InvalidInput`
+        if a key is a secret, `StorageFull` and
         `StorageError`.
         """
         redacted = [redact_scene(scene, self.redact) for scene in scenes]
@@ -150,6 +153,7 @@ class StoreScenes:
                     new=tuple(new.values()),
                     reinforcements=tuple(plan.reinforcements),
                     supersessions=tuple(plan.supersessions),
+                    sources=plan.sources,
                     model=self.embedder.model,
                     vectors={hash_: vector for hash_, vector in embedded.vectors.items() if hash_ in hashes},
                 )
@@ -202,6 +206,8 @@ class StoreScenes:
                 outcome = IdempotencyKeyOutcome(same, text, "reinforced")
             if scene.supersedes is not None:
                 plan.supersessions.append(_supersession(scene, outcome, point.memory))
+            if scene.sources:
+                plan.sources.setdefault(outcome.memory_id, []).extend(scene.sources)
             plan.outcomes.append((outcome, False))
             if key is not None:
                 by_key[key] = outcome
@@ -261,6 +267,7 @@ class _StorePlan:
         self.points: list[IndexPoint] = []
         self.reinforcements: list[Reinforcement] = []
         self.supersessions: list[Supersession] = []
+        self.sources: dict[MemoryId, list[MessageId]] = {}
         self.outcomes: list[_Outcome] = []
         self._capacity = capacity
         self._by_hash: dict[ContentHash, Memory] = {}

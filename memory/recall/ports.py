@@ -21,24 +21,14 @@ class Activation:
     at: datetime
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class PreferenceQuery:
-    """Preferences to load beside memories (spec L2): at most `most`, those in `matching` first and in its order, then
-    by importance, then the newest; only those with all `themes`."""
-
-    most: int
-    matching: Sequence[MemoryId] = ()
-    themes: tuple[str, ...] = ()
-
-
 class RecallLedger(Protocol):
     async def memories(self, scope: Scope, ids: Sequence[MemoryId]) -> list[Memory]: ...
 
-    async def with_preferences(
-        self, scope: Scope, ids: Sequence[MemoryId], preference_query: PreferenceQuery
-    ) -> tuple[list[Memory], list[Memory]]:
-        """The memories, as `memories` returns them, and preferences: living procedural memories that are not disabled
-        in the being's profile."""
+    async def preferences(
+        self, scope: Scope, *, matching: Sequence[MemoryId], most: int, standing: bool
+    ) -> list[Memory]:
+        """Living procedural memories that are not disabled in the being's profile: those in `matching`, in its order;
+        where `standing`, then the others by importance, then the newest. At most `most`."""
 
     async def current_versions(self, scope: Scope, ids: Sequence[MemoryId]) -> dict[MemoryId, MemoryId]:
         """The last version of each of the memories that exist: itself where it has no successor (ruling 14)."""

@@ -62,13 +62,15 @@ class RecallConfig:
 
 @dataclass(frozen=True, slots=True)
 class RecallResult:
-    """spec L2. Preferences first, each group best first; a preference that does not match has the score 0. `text`: what
-    the token budget was spent on, `total_tokens` of it; `budget_used` = total_tokens / token_budget. `meaning_off`: why
-    only words were compared, or "". `reformulated`: the rewordings that were tried as well."""
+    """spec L2, ruling 15. Memories and preferences, each group best first, with their scores; a preference that only
+    stands in a prompt block, and does not match, has the score 0. `text`: what the token budget was spent on,
+    `total_tokens` of it; `budget_used` = total_tokens / token_budget. `meaning_off`: why only words were compared, or
+    "". `reformulated`: the rewordings that were tried as well."""
 
     memories: tuple[tuple[Memory, float], ...]
     total_tokens: int
     budget_used: float
+    preferences: tuple[tuple[Memory, float], ...] = ()
     meaning_off: str = ""
     text: str = ""
     notices: tuple[str, ...] = ()
@@ -117,10 +119,15 @@ class Recall:
 
     def _result(self, scope: Scope, query: RecallQuery, attempt: RecallAttempt) -> RecallResult:
         ranked, selection = attempt.ranked, attempt.selection
-        now = self.now()
-        self.activations.add(scope, [Activation(memory.id, 1, now) for memory in selection.memories])
+        preferences, memories = (
+            tuple((memory, ranked.scores.get(memory.id, 0.0)) for memory in group)
+            for group in (selection.preferences, selection.memories)
+        )
+        now, matching = self.now(), (memory for memory in selection.all if memory.id in ranked.scores)
+        self.activations.add(scope, [Activation(memory.id, 1, now) for memory in matching])
         return RecallResult(
-            memories=tuple((memory, ranked.scores.get(memory.id, 0.0)) for memory in selection.memories),
+            memories=memories,
+            preferences=preferences,
             total_tokens=selection.tokens,
             budget_used=selection.tokens / query.token_budget,
             meaning_off=ranked.meaning_off,
@@ -165,6 +172,7 @@ class Recall:
             tokens=dict(best_first),
             pool=pool,
             meaning_off=meaning_off,
+            procedural=frozenset(pool.ids[i] for i in matching if pool.features[i].category == "procedural"),
         )
 
     async def _scores(

@@ -73,11 +73,11 @@ async def reformulate(
     try:
         async with asyncio.timeout(config.seconds):
             for _ in range(config.rounds):
-                prompt = recall_verdict_prompt(shown_query, best.selection.memories)
+                prompt = recall_verdict_prompt(shown_query, selected := best.selection.all)
                 judgement = await model.ask(prompt, RecallVerdict, lambda answer: answer)
                 words = " ".join(judgement.query.split())[:MAX_REWORDED_QUERY_CHARS]
                 tried = {text.casefold() for text in ("", query.text, *best.rewordings)}
-                if (judgement.sufficient and best.selection.memories) or words.casefold() in tried:
+                if (judgement.sufficient and selected) or words.casefold() in tried:
                     break
                 ranked = merge_rankings(best.ranked, await rank(replace(query, text=words)))
                 best = RecallAttempt(ranked, await select(ranked), (*best.rewordings, words))

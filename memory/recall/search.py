@@ -32,9 +32,9 @@ from madeleine.memory.recall.ports import (
 from madeleine.memory.rules.searching import (
     best_tag_matches,
     deduplicated_hits,
-    excerpt,
     first_tag_finder,
     first_term_finder,
+    hit_with_snippet,
     most_specific_tags,
     related_themes,
     sort_hits_newest_first,
@@ -84,7 +84,7 @@ class Search:
         size = query.limit + 1
         while len(hits) < size:
             batch = await self.ledger.search(scope, replace(query, limit=size))
-            hits = deduplicated_hits([*hits, *(replace(hit, snippet=excerpt(hit.text, find_match)) for hit in batch)])
+            hits = deduplicated_hits([*hits, *(hit_with_snippet(hit, find_match) for hit in batch)])
             if len(batch) < size:
                 break
             query = replace(query, after=batch[-1].position)
@@ -170,7 +170,7 @@ class SearchByMessageTags:
         others = [(hit, weight) for hit, weight in weighted if not _is_message_itself(hit, message)]
         find_match = first_tag_finder(tags)
         pool = sort_hits_newest_first(tag_hits_near_best(others, query.limit))
-        shown = (replace(hit, snippet=excerpt(hit.text, find_match)) for hit in pool)
+        shown = (hit_with_snippet(hit, find_match) for hit in pool)
         return tuple(deduplicated_hits(shown)[: query.limit])
 
 

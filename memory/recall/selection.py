@@ -1,5 +1,5 @@
 """From ranked candidates to the memories of an answer: re-ranking, fusion of two rankings, and selection within limit
-and budget, preferences first (spec L2, steps 4 to 6; spec O12; ruling 15)."""
+and budget, with preferences as a group of their own (spec L2, steps 4 to 6; spec O12; ruling 15)."""
 
 from __future__ import annotations
 
@@ -11,8 +11,8 @@ from madeleine.memory.embedding import Embedder
 from madeleine.memory.errors import RerankerUnavailable
 from madeleine.memory.index import CandidatePool
 from madeleine.memory.model import LIVING, Category, Emotion, Memory, MemoryId, Scope
-from madeleine.memory.recall.ports import PreferenceQuery, RecallLedger, Reranker
-from madeleine.memory.rules.prompting import RecallTextFormat
+from madeleine.memory.recall.ports import RecallLedger, Reranker
+from madeleine.memory.rules.prompting import LIST_FORMAT, RecallTextFormat
 from madeleine.memory.rules.ranking.budget import within_budget
 from madeleine.memory.rules.ranking.profiles import RankingProfile
 from madeleine.memory.text.normalization import fold_text
@@ -34,13 +34,15 @@ class RecallQuery:
 @dataclass(frozen=True, slots=True)
 class RankedCandidates:
     """The matches of a query before any limit. `scores`: best first, in [0, 1]. `tokens`: of all text that a recall may
-    return of each. `notices`: what failed, in sentences. `meaning_off`: why only words were compared, or ""."""
+    return of each. `notices`: what failed, in sentences. `meaning_off`: why only words were compared, or "".
+    `procedural`: the procedural ones among the matches."""
 
     scores: Mapping[MemoryId, float]
     tokens: Mapping[MemoryId, int]
     pool: CandidatePool
     meaning_off: str = ""
     notices: tuple[str, ...] = ()
+    procedural: frozenset[MemoryId] = frozenset()
 
     @property
     def ids(self) -> tuple[MemoryId, ...]:
@@ -75,6 +77,7 @@ def merge_rankings(first: RankedCandidates, second: RankedCandidates) -> RankedC
         tokens={**first.tokens, **second.tokens},
         meaning_off=first.meaning_off or second.meaning_off,
         notices=notices,
+        procedural=first.procedural | second.procedural,
     )
 
 
@@ -114,8 +117,8 @@ def has_non_inferable_theme(themes: Iterable[str]) -> bool:
 
 BUDGET_FILL_BATCH_MEMORIES = 10
 """Memories loaded at once where the best ones do not fit."""
-WEAK_PREFERENCE_BUDGET_DIVISOR = 3
-"""One part in this many of the budget is open to preferences that are not among the best matches."""
+PREFERENCE_BUDGET_DIVISOR = 4
+"""One part in this many of the budget is open to preferences (ruling 15)."""
 MAX_SEPARATOR_TOKENS = 2
 TAG_TOKENS = 16
 """Upper bounds for any separator and any tags, used where no tokenizer counts them."""
@@ -123,17 +126,28 @@ TAG_TOKENS = 16
 
 @dataclass(frozen=True, slots=True)
 class RecallSelection:
-    """`text`: the memories as the answer format renders them; `tokens` of it."""
+    """`preferences`: a group of their own, those that match first. `text`: the memories as the answer format
+    renders them; `tokens`: of it, and of preferences that stand beside it."""
 
-    memories: tuple[Memory, ...]
-    text: str
-    tokens: int
+    memories: tuple[Memory, ...] = ()
+    preferences: tuple[Memory, ...] = ()
+    text: str = ""
+    tokens: int = 0
+
+    @property
+    def all(self) -> tuple[Memory, ...]:
+        return *self.preferences, *self.memories
 
 
 @dataclass(eq=False)
 class RecallSelector:
     """Selects memories for an answer of one format. Memories that died or were absorbed since they were indexed are
-    skipped; the next candidates take their place, as shorter ones do where one is too long."""
+    skipped; the next candidates take their place, as shorter ones do where one is too long.
+
+    Preferences that match are taken beside the limit, at most as many again, and at most a quarter of the budget
+    (ruling 15); where only preferences are asked for, the whole budget is theirs. One that is disabled in the profile
+    is not recalled.
+    """
 
     ledger: RecallLedger
     embedder: Embedder
@@ -144,81 +158,83 @@ class RecallSelector:
     min_importance: float = 0.0
 
     async def select(self) -> RecallSelection:
-        ranked, query = self.ranked, self.query
-        if not ranked.scores:
-            return RecallSelection((), "", 0)
-        loaded, preferences = await self._load_best()
-        leading = [memory.id for memory in preferences]
-        order = order_with_preferences_first(ranked.ids, leading, limit=query.limit)
+        if not self.ranked.scores:
+            return RecallSelection()
+        query = self.query
+        preferences = await self._within_share(await self._load_preferences())
+        order = [id_ for id_ in self.ranked.ids if id_ not in self.ranked.procedural]
+        loaded = await self._load(order[: query.limit])
         best = [loaded[id_] for id_ in order[: query.limit] if id_ in loaded]
-        if len(best) == min(query.limit, len(order)) and self._surely_fit(best):
-            selection = await self._render(best)
+        if len(best) == min(query.limit, len(order)) and self._surely_fit([*preferences, *best], query.token_budget):
+            selection = await self._render(best, preferences)
             if selection.tokens <= query.token_budget:
                 return selection
-        memories = await self._fill_budget(await self._without_long_preferences(order, loaded), loaded)
-        memories.sort(key=lambda memory: memory.id not in leading)
-        while (selection := await self._render(memories)).tokens > query.token_budget:
-            memories.pop()
+        budget = query.token_budget - await self._tag_tokens() - sum(await self._costs(preferences))
+        memories = await self._fill_budget(order, loaded, budget)
+        while (selection := await self._render(memories, preferences)).tokens > query.token_budget:
+            (memories or preferences).pop()
         return selection
 
-    async def _load_best(self) -> tuple[dict[MemoryId, Memory], list[Memory]]:
-        """The best matches together with the preferences, and the preferences alone."""
-        query, ids = self.query, self.ranked.ids
-        preferences: list[Memory] = []
-        if query.limit == 1 or (query.categories and "procedural" not in query.categories):
-            memories = await self.ledger.memories(self.scope, ids[: query.limit])
-        else:
-            preference_query = PreferenceQuery(most=query.limit, matching=ids, themes=query.themes)
-            memories, preferences = await self.ledger.with_preferences(self.scope, ids[: query.limit], preference_query)
-            preferences = self._recallable(preferences)
-        return {memory.id: memory for memory in (*self._recallable(memories), *preferences)}, preferences
+    async def _load_preferences(self) -> list[Memory]:
+        """The best of those that match; for a prompt block then such as do not (spec L2: "always include")."""
+        ranked, query = self.ranked, self.query
+        standing = self.answer_format.preferences == "standing" and not (query.categories or query.themes)
+        if not ranked.procedural and not standing:
+            return []
+        matching = [id_ for id_ in ranked.ids if id_ in ranked.procedural]
+        preferences = await self.ledger.preferences(self.scope, matching=matching, most=query.limit, standing=standing)
+        return list(filter(self._is_recallable, preferences))
 
-    def _recallable(self, memories: Sequence[Memory]) -> list[Memory]:
-        return [
-            memory
-            for memory in memories
-            if memory.status in LIVING and not memory.compressed and memory.importance >= self.min_importance
-        ]
+    async def _load(self, ids: Sequence[MemoryId]) -> dict[MemoryId, Memory]:
+        """Those of these memories that can be recalled."""
+        return {
+            memory.id: memory for memory in await self.ledger.memories(self.scope, ids) if self._is_recallable(memory)
+        }
 
-    def _surely_fit(self, memories: Sequence[Memory]) -> bool:
+    def _is_recallable(self, memory: Memory) -> bool:
+        return memory.status in LIVING and not memory.compressed and memory.importance >= self.min_importance
+
+    async def _within_share(self, preferences: list[Memory]) -> list[Memory]:
+        """Those that fit into the share of the budget that preferences have."""
+        only_preferences = self.query.categories == ("procedural",)
+        share = self.query.token_budget // (1 if only_preferences else PREFERENCE_BUDGET_DIVISOR)
+        if self._surely_fit(preferences, share):
+            return preferences
+        costs = await self._costs(preferences)
+        fitting = within_budget(costs, limit=self.query.limit, budget=share - await self._tag_tokens())
+        return [preferences[position] for position in fitting]
+
+    def _surely_fit(self, memories: Sequence[Memory], budget: int) -> bool:
         """Whether they fit by the upper bounds that the index holds."""
         tokens = self.ranked.tokens
-        if self.ranked.meaning_off and any(memory.id not in tokens for memory in memories):
+        if any(memory.id not in tokens for memory in memories):
             return False
-        most = TAG_TOKENS + sum(tokens.get(memory.id, 0) + MAX_SEPARATOR_TOKENS for memory in memories)
-        return most <= self.query.token_budget
+        return TAG_TOKENS + sum(tokens[memory.id] + MAX_SEPARATOR_TOKENS for memory in memories) <= budget
 
-    async def _fill_budget(self, order: Sequence[MemoryId], loaded: Mapping[MemoryId, Memory]) -> list[Memory]:
+    async def _fill_budget(
+        self, order: Sequence[MemoryId], loaded: Mapping[MemoryId, Memory], budget: int
+    ) -> list[Memory]:
         """Take the best that fit, one after the other."""
-        query = self.query
+        limit = self.query.limit
         taken: list[Memory] = []
-        [used] = (
-            [TAG_TOKENS] if self.ranked.meaning_off else await self.embedder.count_tokens([self.answer_format.tags])
-        )
-        size = max(query.limit, BUDGET_FILL_BATCH_MEMORIES)
+        size = max(limit, BUDGET_FILL_BATCH_MEMORIES)
         for start in range(0, len(order), size):
             batch = order[start : start + size]
-            missing = await self.ledger.memories(self.scope, [id_ for id_ in batch if id_ not in loaded])
-            known = {**loaded, **{memory.id: memory for memory in self._recallable(missing)}}
+            known = {**loaded, **await self._load([id_ for id_ in batch if id_ not in loaded])}
             memories = [known[id_] for id_ in batch if id_ in known]
             costs = await self._costs(memories)
-            fitting = within_budget(costs, limit=query.limit - len(taken), budget=query.token_budget - used)
+            fitting = within_budget(costs, limit=limit - len(taken), budget=budget)
             taken += [memories[position] for position in fitting]
-            used += sum(costs[position] for position in fitting)
-            if len(taken) == query.limit or used >= query.token_budget:
+            budget -= sum(costs[position] for position in fitting)
+            if len(taken) == limit or budget <= 0:
                 break
         return taken
 
-    async def _without_long_preferences(
-        self, order: Sequence[MemoryId], loaded: Mapping[MemoryId, Memory]
-    ) -> list[MemoryId]:
-        limit = self.query.limit
-        best = self.ranked.ids[:limit]
-        weak = [loaded[id_] for id_ in order[:limit] if id_ in loaded and id_ not in best]
-        budget = self.query.token_budget // WEAK_PREFERENCE_BUDGET_DIVISOR
-        fitting = within_budget(await self._costs(weak), limit=limit, budget=budget)
-        too_long = {memory.id for memory in weak} - {weak[position].id for position in fitting}
-        return [id_ for id_ in order if id_ not in too_long]
+    async def _tag_tokens(self) -> int:
+        if self.ranked.meaning_off:
+            return TAG_TOKENS
+        [tokens] = await self.embedder.count_tokens([self.answer_format.tags])
+        return tokens
 
     async def _costs(self, memories: Sequence[Memory]) -> list[int]:
         """Tokens of each memory's entry; without the model as counted at indexing, or an upper estimate."""
@@ -230,28 +246,13 @@ class RecallSelector:
         tokens = {**indexed, **{memory.id: count for memory, count in zip(unknown, counts, strict=True)}}
         return [tokens[memory.id] + MAX_SEPARATOR_TOKENS for memory in memories]
 
-    async def _render(self, memories: Sequence[Memory]) -> RecallSelection:
-        text = self.answer_format.render(memories)
-        if not text:
-            return RecallSelection(tuple(memories), "", 0)
-        if self.ranked.meaning_off:
-            return RecallSelection(tuple(memories), text, sum(await self._costs(memories)) + TAG_TOKENS)
-        return RecallSelection(tuple(memories), text, *await self.embedder.count_tokens([text]))
-
-
-def order_with_preferences_first(ranked: Sequence[T], preferences: Sequence[T], *, limit: int) -> list[T]:
-    """All of `ranked`, best first, and some of `preferences`, the first ones first: in the order in which they are to
-    be taken until there are `limit`.
-
-    Preferences among the best `limit` lead, then preferences that match less, then such as do not match.
-    """
-    if not ranked or not preferences:
-        return list(ranked)
-    known = set(preferences)
-    earned = [id_ for id_ in ranked[:limit] if id_ in known]
-    room = max(0, limit // 2 - len(earned))
-    weaker = [id_ for id_ in ranked[limit:] if id_ in known][:room]
-    room = max(room - len(weaker), limit - len(ranked))
-    matching = set(ranked)
-    others = [id_ for id_ in preferences if id_ not in matching][: max(0, min(room, limit // 3))]
-    return list(dict.fromkeys([*earned, *weaker, *others, *ranked]))
+    async def _render(self, memories: Sequence[Memory], preferences: Sequence[Memory]) -> RecallSelection:
+        inside, beside = ((), preferences) if self.answer_format.preferences == "none" else (preferences, ())
+        text = self.answer_format.render([*inside, *memories])
+        if not text and not beside:
+            tokens = 0
+        elif self.ranked.meaning_off:
+            tokens = sum(await self._costs([*preferences, *memories])) + TAG_TOKENS
+        else:
+            tokens = sum(await self.embedder.count_tokens([text, *map(LIST_FORMAT.render_entry, beside)]))
+        return RecallSelection(tuple(memories), tuple(preferences), text, tokens)

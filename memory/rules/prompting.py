@@ -15,12 +15,13 @@ from dataclasses import dataclass
 from datetime import datetime
 from typing import Literal, Protocol, get_args
 
-from madeleine.memory.model import Category, DatedAction, Memory, scene_to_text, when_date
+from madeleine.memory.model import Category, DatedAction, Memory, memory_date, scene_to_text, when_date
 from madeleine.memory.text.sentences import split_sentences
 
 MAX_RECALLED_TIMELINE_ENTRIES, MAX_TIMELINE_LINE_CHARS = 5, 200
 """A recall shows the last entries of a long timeline, each truncated; recall_memory shows all."""
 _CATEGORY_ORDER: tuple[Category, ...] = ("semantic", "social", "procedural", "working", "episodic")
+_FACT_CATEGORIES: frozenset[Category] = frozenset({"semantic", "social", "working"})
 
 _TAG_SIGN = r"[<\uff1c\ufe64\u2039\u2329\u3008\u27e8\u276e\u02c2]"
 """A sign that can be read as the beginning of a tag, in whatever script."""
@@ -62,13 +63,23 @@ def quoted(text: str) -> str:
 # --- lines of the prompt ----------------------------------------------------------------------------------------
 
 
-def render_memory_line(memory: Memory) -> str:
-    """`[CATEGORY] content`; an episodic memory with a date begins with it, as in the spec's example."""
-    dated = f"{when_date(memory.scene.when[0])}: " if memory.category == "episodic" and memory.scene.when else ""
-    return f"[{memory.category.upper()}] {quoted(dated + memory.scene.action)}"
+def render_memory_line(memory: Memory, *, dated: bool = True) -> str:
+    """`[CATEGORY] content`. The content begins with the date that was told; of a fact without one, where `dated`, with
+    the day of storing. Not where it names that date itself, nor of a preference, which holds always."""
+    stored_day = dated and memory.category in _FACT_CATEGORIES
+    has_date = memory.category != "procedural" and (stored_day or bool(memory.scene.when))
+    date, action = memory_date(memory) if has_date else "", memory.scene.action
+    return f"[{memory.category.upper()}] {quoted(action if date in action else f'{date}: {action}')}"
 
 
-def memories_in_prompt_order(memories: Sequence[Memory]) -> list[Memory]:
+def render_memory_lines(memories: Sequence[Memory]) -> list[str]:
+    """A line of each. Facts that were stored on different days may be versions of one, so those have dates (spec L4,
+    whose example has facts of one day)."""
+    dated = len({memory_date(memory) for memory in memories if memory.category in _FACT_CATEGORIES}) > 1
+    return [render_memory_line(memory, dated=dated) for memory in memories]
+
+
+def memories_in_prompt_order(memories: Iterable[Memory]) -> list[Memory]:
     """The order of the spec's example: facts, behaviour, then events, latest first. Within a category without an order
     in time the given order stays."""
 
@@ -93,8 +104,9 @@ def latest_timeline_lines(memory: Memory) -> tuple[str, ...]:
 
 
 def render_memory_block(memories: Iterable[Memory]) -> str:
-    """One line per memory between `<memory>` and `</memory>`; "" for no memories."""
-    lines = [render_memory_line(memory) for memory in memories]
+    """One line per memory between `<memory>` and `</memory>`, in the order of the spec's example; "" for no
+    memories."""
+    lines = render_memory_lines(memories_in_prompt_order(memories))
     return "\n".join(["<memory>", *lines, "</memory>"]) if lines else ""
 
 
@@ -140,11 +152,13 @@ def fragments(memories: Iterable[Memory], chance: RandomSource) -> str:
 class RecallTextFormat:
     """`render`: the whole text; "" for no memories. `render_entry`: one memory's share of it, with its separator.
     `tags`: enclose the entries. Tags and entries have as many tokens as the whole, or a few more, with any
-    tokenizer that splits at words and punctuation."""
+    tokenizer that splits at words and punctuation. `preferences`: which are in the text: none (they stand beside it,
+    ruling 22), those that match, or beside these such as do not (ruling 15)."""
 
     render: Callable[[Sequence[Memory]], str]
     render_entry: Callable[[Memory], str]
     tags: str = ""
+    preferences: Literal["none", "matching", "standing"] = "matching"
 
 
 def _list_entry(memory: Memory) -> str:
@@ -154,7 +168,7 @@ def _list_entry(memory: Memory) -> str:
 LIST_FORMAT = RecallTextFormat(render=lambda memories: "\n".join(map(_list_entry, memories)), render_entry=_list_entry)
 """Text, feeling, lesson and timeline of each memory."""
 MEMORY_BLOCK_FORMAT = RecallTextFormat(
-    render=render_memory_block, render_entry=render_memory_line, tags="<memory></memory>"
+    render=render_memory_block, render_entry=render_memory_line, tags="<memory></memory>", preferences="standing"
 )
 
 
@@ -164,6 +178,7 @@ def make_fragments_format(chance: RandomSource) -> RecallTextFormat:
         render=lambda memories: fragments(memories, chance),
         render_entry=lambda memory: "".join(f"{quoted(part)} / " for part in _fragments_of(memory)),
         tags="<recall></recall>",
+        preferences="none",
     )
 
 

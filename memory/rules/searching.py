@@ -13,9 +13,10 @@ import unicodedata
 from bisect import bisect_right
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Sequence
+from dataclasses import replace
 from functools import cache, lru_cache
 from heapq import nsmallest
-from itertools import chain, takewhile
+from itertools import chain, islice, takewhile
 from math import log2
 
 from madeleine.memory.keyword_search import HitPosition, SearchHit, SearchSource, Stemmer, Tag, TagMatches
@@ -274,6 +275,15 @@ def excerpt(text: str, find_match: FirstMatchFinder) -> str:
     if end < len(text):
         end = _last_word_end(text, end, at)
     return f"{ELLIPSIS if start else ''}{text[start:end]}{ELLIPSIS if end < len(text) else ''}"
+
+
+def hit_with_snippet(hit: SearchHit, find_match: FirstMatchFinder) -> SearchHit:
+    """The snippet is of the hit's text, and of the further text that holds the match if its text does not."""
+    text = hit.text
+    if hit.further_texts and find_match(fold_text(text)) < 0:
+        further = (part for part in hit.further_texts if find_match(fold_text(part)) >= 0)
+        text = " — ".join([text, *islice(further, 1)])
+    return replace(hit, snippet=excerpt(text, find_match))
 
 
 def _unfolded_position(text: str, folded: str, at: int) -> int:

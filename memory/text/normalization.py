@@ -48,12 +48,31 @@ FIELD_SEPARATOR = "\x1f"
 
 
 def fold_text(text: str) -> str:
-    """NFKC of the casefolded text: `Ｓtraße` and `STRASSE` are one."""
+    """NFKC of the casefolded text without accents: `Ｓtraße` and `STRASSE` are one, and so are `Café` and `cafe`."""
     if text.isascii():
         return text.lower().replace(FIELD_SEPARATOR, " ")
-    folded = unicodedata.normalize("NFKC", unicodedata.normalize("NFKC", text).casefold())
+    folded = without_accents(unicodedata.normalize("NFKC", unicodedata.normalize("NFKC", text).casefold()))
     # A lone surrogate, which a client can send as JSON, cannot be written in UTF-8 and so cannot be stored.
     return folded.replace(FIELD_SEPARATOR, " ").encode(errors="replace").decode()
+
+
+_ACCENT = re.compile(
+    "(?<=[A-Za-z\u00c0-\u024f\u0391-\u03c9])[\u0300-\u036f]+|(?<=[аеиоуыэюяАЕИОУЫЭЮЯ])[\u0300\u0301]+|(?<=[еЕ])\u0308"
+)
+"""On Latin and Greek letters; on Russian vowels the stress, and the dots of ё. Elsewhere a mark makes another letter:
+й, が, and the vowels of Arabic, Hindi and Thai."""
+_ACCENTED_LETTERS = str.maketrans(
+    {"ø": "o", "Ø": "O", "ł": "l", "Ł": "L", "đ": "d", "Đ": "D", "æ": "ae", "Æ": "AE", "œ": "oe", "Œ": "OE", "ı": "i"}
+)
+"""Letters that Unicode does not decompose."""
+
+
+def without_accents(text: str) -> str:
+    """NFC of the text without accents."""
+    if text.isascii():
+        return text
+    plain = _ACCENT.sub("", unicodedata.normalize("NFD", text)).translate(_ACCENTED_LETTERS)
+    return unicodedata.normalize("NFC", plain)
 
 
 def split_keyed_message(text: str, key: str, limit: int) -> Iterator[tuple[str, str]]:

@@ -8,6 +8,7 @@ import unicodedata
 from madeleine.memory.model import DatedAction, Memory, scene_period
 from madeleine.memory.text.dates import day_in_words, told_period
 from madeleine.memory.text.lexicon import load_lexicon
+from madeleine.memory.text.normalization import without_accents
 
 STOP_WORDS = load_lexicon("en").words("stop_words")
 """English function words, question words, pronouns and their contractions without apostrophes. Leaving the question
@@ -21,6 +22,11 @@ _ACCENTS_FOR_APOSTROPHES = re.compile(r"(?<=\w)[\u00b4`\u2032](?=\w)")
 def normalize_words(text: str) -> str:
     """NFKC, apostrophes dropped (`don't` and `dont` are one word)."""
     return _APOSTROPHES.sub("", unicodedata.normalize("NFKC", _ACCENTS_FOR_APOSTROPHES.sub("", text)))
+
+
+def bm25_words(text: str) -> str:
+    """The words of a text as BM25 compares them: those of `normalize_words` without accents."""
+    return without_accents(normalize_words(text))
 
 
 def bm25_text_of_memory(memory: Memory) -> str:
@@ -39,4 +45,4 @@ def bm25_text_of_memory(memory: Memory) -> str:
         *dates, *actors, scene.setting, scene.action, *scene.dialogue, *scene.sensory,
         memory.feeling, *memory.themes, memory.lesson,
     )  # fmt: skip
-    return normalize_words(" ".join(part for part in parts if part))
+    return bm25_words(" ".join(part for part in parts if part))

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from datetime import datetime
 from typing import Protocol
 
-from madeleine.memory.chat import Message, MessageId, UnwatchedSession
+from madeleine.memory.chat import Message, MessageId, ThreadBacklog, UnwatchedSession
 from madeleine.memory.language_model import ModelCostRecorder
 from madeleine.memory.model import Scope
 
@@ -42,14 +42,26 @@ class MemoryThreadLedger(Protocol):
     async def messages_of(self, scope: Scope, session_id: str, *, start: int, end: int) -> list[Message]:
         """The messages at positions in [start, end), in order."""
 
-    async def mark_watched(self, scope: Scope, session_id: str, *, up_to: int) -> None:
-        """The thread has looked at the messages before this position; failures are forgotten."""
+    async def spoken_messages(
+        self, scope: Scope, session_id: str, *, start: int, before: int, unread: int
+    ) -> tuple[list[Message], list[Message]]:
+        """Messages of people and assistants, in order: the last `before` ones ahead of the position `start`, and the
+        first `unread` ones from there on."""
+
+    async def mark_watched(self, scope: Scope, session_id: str, *, up_to: int, abandoned: int = 0) -> None:
+        """The thread has looked at the messages before this position; failures are forgotten. `abandoned`: count so
+        many of them as abandoned."""
+
+    async def put_off_watch(self, scope: Scope, session_id: str, *, up_to: int, until: datetime) -> None:
+        """Leave the messages before this position unread until a new message comes, or until then."""
 
     async def postpone_watch(self, scope: Scope, session_id: str, *, next_try: datetime, failed: bool) -> None:
         """The session is not due before `next_try`. `failed`: count one failure more."""
 
     async def messages_with_memories(self, scope: Scope, ids: Sequence[MessageId]) -> set[MessageId]:
         """The messages that memories were made of already."""
+
+    async def thread_backlog(self) -> ThreadBacklog: ...
 
 
 class TokenSpendingLedger(ModelCostRecorder, Protocol):

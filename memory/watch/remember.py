@@ -8,11 +8,11 @@ from collections.abc import Awaitable, Callable, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import KW_ONLY, dataclass, field, replace
 from datetime import UTC, date, datetime
-from typing import Literal, Protocol
+from typing import Literal
 
-from madeleine.memory.chat import Message, MessageId
+from madeleine.memory.chat import Message
 from madeleine.memory.embedding import Embedder
-from madeleine.memory.errors import EmbeddingUnavailable
+from madeleine.memory.errors import EmbeddingUnavailable, SourcesForgotten
 from madeleine.memory.index import CandidateQuery, RecallIndex
 from madeleine.memory.ingest.ports import MemoryAndKeyReader
 from madeleine.memory.ingest.store import NewScene, Stored
@@ -94,10 +94,6 @@ class RememberResult:
     redacted: Mapping[str, int] = field(default_factory=dict)
 
 
-class RememberLedger(MemoryAndKeyReader, Protocol):
-    async def link_messages(self, scope: Scope, messages: Mapping[MemoryId, Sequence[MessageId]]) -> None: ...
-
-
 StoreRedactedScenes = Callable[[Scope, Sequence[NewScene]], Awaitable[list[Stored]]]
 """`memory.ingest.store.StoreScenes.store_redacted`."""
 
@@ -112,7 +108,7 @@ class Remember:
     the people are."""
 
     store: StoreRedactedScenes
-    ledger: RememberLedger
+    ledger: MemoryAndKeyReader
     similar: SimilarMemorySearch
     _: KW_ONLY
     day_of: Callable[[datetime], date] = utc_day
@@ -121,9 +117,9 @@ class Remember:
     async def __call__(
         self, scope: Scope, findings: Sequence[Finding], session_id: str, *, tool: str, keys: Sequence[str] = ()
     ) -> list[RememberResult]:
-        """Store all or none, redacted, then link each memory to its messages; answers in order. `keys`: one each, by
-        default from the session, the messages and the essence. Raises `StorageFull`, `StorageError`,
-        `IndexUnavailable`."""
+        """Store all or none, redacted and linked to their messages; answers in order. `keys`: one each, by default from
+        the session, the messages and the essence. Raises `SourcesForgotten` if a message is gone, `StorageFull`,
+        `StorageError`, `IndexUnavailable`."""
         redactions = [CountingRedactor(self.redact) for _ in findings]
         findings = [
             _redacted_finding(finding, redaction) for finding, redaction in zip(findings, redactions, strict=True)
@@ -144,21 +140,19 @@ class Remember:
         for at, answer in zip(scenes, stored, strict=True):
             outcome: RememberStatus = "repeated" if answer.repeated else answer.status
             results[at] = RememberResult(findings[at].extracted, outcome, answer.memory.id, answer.status)
-        messages: dict[MemoryId, list[MessageId]] = {}
-        for at, finding in enumerate(findings):
-            if results[at].outcome != "quoted":
-                messages.setdefault(results[at].memory_id, []).extend(message.id for message in finding.sources)
-        if messages:
-            await self.ledger.link_messages(scope, messages)
         return [replace(results[at], redacted=redaction.found) for at, redaction in enumerate(redactions)]
 
     async def agent_memory(
         self, scope: Scope, session_id: str, extracted: Extracted, messages: Sequence[Message], key: str = ""
     ) -> Stored | None:
         """Store a memory that an agent has extracted itself. One that only repeats a memory, dead or alive, changes
-        nothing. None if the memory was forgotten meanwhile."""
+        nothing. None if the memory, or every message that it rests on, was forgotten meanwhile."""
         finding = Finding(extracted, tuple(messages))
-        [result] = await self(scope, [finding], session_id, tool=OBSERVE_TOOL_NAME, keys=[key] if key else ())
+        try:
+            [result] = await self(scope, [finding], session_id, tool=OBSERVE_TOOL_NAME, keys=[key] if key else ())
+        except SourcesForgotten as error:
+            left = [message for message in messages if message.id not in error.ids]
+            return await self.agent_memory(scope, session_id, extracted, left, key) if left else None
         memories = await self.ledger.memories(scope, [result.memory_id])
         if not memories:
             return None
@@ -181,6 +175,7 @@ class Remember:
             session_id=session_id,
             key=key,
             tool=tool,
+            sources=tuple(message.id for message in sources),
         )
         same = next((each.memory for each in similar if _restates(finding, each.memory)), None)
         if same is None:

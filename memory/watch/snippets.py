@@ -20,34 +20,37 @@ MAX_SNIPPET_MESSAGES = 6
 
 @dataclass(frozen=True, slots=True)
 class Snippet:
-    """`new`: unread messages, at positions in [`start`, `end`). `shown`: the last six up to `end`, `new` included."""
+    """`new`: unread messages, at positions in [`start`, `end`). `shown`: the last six up to `end`, `new` included.
+    `more_follows`: some come after `end` that have been answered."""
 
     start: int
     end: int
     new: tuple[Message, ...]
     shown: tuple[Message, ...]
+    more_follows: bool
 
 
-def choose_snippet(session: UnwatchedSession, messages: Sequence[Message], settled_before: datetime) -> Snippet | None:
-    """The next up to six new messages of `messages`, with those before them; None while an answer is awaited, which is
-    until `settled_before`.
+def choose_snippet(
+    session: UnwatchedSession, earlier: Sequence[Message], unread: Sequence[Message], settled_before: datetime
+) -> Snippet | None:
+    """The next up to six of the unread messages, with those before them; None while an answer is awaited, which is
+    until `settled_before`. Messages of programs do not count among the six (spec T2): neither list holds any.
 
     Longer stretches are read from the oldest on, each message in exactly one snippet as a new one. A snippet ends with
-    an answer if it can, so that a question is not parted from it.
+    an answer if it can, so that a question is not parted from it. `unread`: not empty; a seventh one tells that there
+    are more.
     """
-    start, end = session.watched, min(session.watched + MAX_SNIPPET_MESSAGES, session.messages)
-    new = [message for message in messages if message.position >= start]
-    if end == session.messages:
-        settled = _settled_messages(new, settled_before)
-        if not settled and new:
+    new = list(unread[:MAX_SNIPPET_MESSAGES])
+    more_follows = len(unread) > MAX_SNIPPET_MESSAGES
+    if more_follows:
+        last_answer = max((at for at, message in enumerate(new) if message.role == "assistant"), default=len(new) - 1)
+        new = new[: last_answer + 1]
+    else:
+        new = _settled_messages(new, settled_before)
+        if not new or (len(new) < len(unread) and new[-1].position < session.put_off):
             return None
-        if len(settled) < len(new):
-            new, end = settled, settled[-1].position + 1
-    elif answers := [message.position for message in new if message.role == "assistant"]:
-        end = answers[-1] + 1
-        new = [message for message in new if message.position < end]
-    shown = [message for message in messages if message.position < end][-MAX_SNIPPET_MESSAGES:]
-    return Snippet(start, end, tuple(new), tuple(shown))
+    shown = (*earlier, *new)[-MAX_SNIPPET_MESSAGES:]
+    return Snippet(session.watched, new[-1].position + 1, tuple(new), shown, more_follows)
 
 
 def _settled_messages(new: Sequence[Message], before: datetime) -> list[Message]:
@@ -59,7 +62,8 @@ def _settled_messages(new: Sequence[Message], before: datetime) -> list[Message]
 
 
 def is_snippet_worth_reading(lines: Sequence[SnippetLine]) -> bool:
-    """Whether the new lines may hold something to remember."""
+    """Whether the words of the new lines tell that they hold something to remember. A no only puts them off: other
+    languages and other words than the lexicons' tell as much."""
     new = [line for line in lines if line.new]
     asked = "\n".join(line.text for line in new if line.message.role == "user")
     answered = "\n".join(line.text for line in new if line.message.role == "assistant")

@@ -15,6 +15,7 @@ from madeleine.memory.errors import (
     EmbeddingUnavailable,
     IndexUnavailable,
     LanguageModelUnavailable,
+    SourcesForgotten,
     StorageError,
     TokenBudgetExceeded,
     UnusableAnswer,
@@ -37,7 +38,6 @@ logger = logging.getLogger(__name__)
 
 THREAD_CLIENT_NAME = "madeleine thread"
 THREAD_TOOL_NAME = "thread"
-SPOKEN_ROLES = ("user", "assistant")
 MAX_SESSIONS_PER_POLL = 50
 """Sessions of one poll, each with one snippet."""
 MAX_UNUSABLE_ANSWERS_PER_SNIPPET = 3
@@ -54,13 +54,15 @@ snippet."""
 class MemoryThreadConfig:
     """`settle`: how long an answer to a person's last message is awaited before that message is read. `retry`: pause
     after the first failure, doubled with each more, up to `retry_most`. `token_budget`: a day, 0 for unlimited.
-    `records`: without a model, store exchanges word for word (spec H6)."""
+    `records`: without a model, store exchanges word for word (spec H6). `put_off`: how long messages without a sign of
+    anything to remember wait to be read together with what follows."""
 
     settle: timedelta = timedelta(seconds=60)
     retry: timedelta = timedelta(seconds=30)
     retry_most: timedelta = timedelta(hours=1)
     token_budget: int = 200_000
     records: bool = False
+    put_off: timedelta = timedelta(hours=1)
 
 
 @dataclass(slots=True)
@@ -144,17 +146,27 @@ class MemoryThread:
 
     async def _read_session(self, scope: Scope, session: UnwatchedSession, language: MeteredModel | None) -> bool:
         """True if the session has more to read."""
-        first = max(0, session.watched - MAX_SNIPPET_MESSAGES + 1)
-        end = min(session.watched + MAX_SNIPPET_MESSAGES, session.messages)
-        messages = await self.ledger.messages_of(scope, session.session_id, start=first, end=end)
-        snippet = choose_snippet(session, messages, self.now() - self.config.settle)
+        session_id, most = session.session_id, MAX_SNIPPET_MESSAGES
+        earlier, unread = await self.ledger.spoken_messages(
+            scope, session_id, start=session.watched, before=most - 1, unread=most + 1
+        )
+        if not unread:
+            await self.ledger.mark_watched(scope, session_id, up_to=session.messages)
+            return False
+        snippet = choose_snippet(session, earlier, unread, self.now() - self.config.settle)
         if snippet is None:
             self._counts["unanswered"] += 1
             return False
         self._counts["read"] += 1
-        end = snippet.end
+        end, abandoned = snippet.end, 0
+        # What has been put off is shown as soon as its time has come, or as more is said than is shown at once.
+        must_show = language is not None and (snippet.more_follows or session.put_off >= session.messages)
         try:
-            end = await self._remember_snippet(scope, session.session_id, snippet, language)
+            remembered_up_to = await self._remember_snippet(scope, session_id, snippet, language, must_show=must_show)
+            if remembered_up_to is None:
+                await self._put_off(scope, session, snippet, last=unread[-1].position)
+                return False
+            end = remembered_up_to
         except UnusableAnswer as error:
             place = (session.being_id, session.session_id, session.watched)
             self._unusable_answers[place] += 1
@@ -166,60 +178,71 @@ class MemoryThread:
                 await self._record_failure(scope, session)
                 return False
             logger.warning("unwatched messages are skipped, as no answer about them was usable: %s", error)
-            self._counts["abandoned"] += 1
+            abandoned = len(snippet.new)
         except (LanguageModelUnavailable, EmbeddingUnavailable, IndexUnavailable, StorageError):
             raise  # these pass by themselves
         except Exception as error:
             if session.failures < MAX_READING_FAILURES:
                 raise
             logger.warning("unwatched messages are skipped, as reading them failed too often: %s", error)
-            self._counts["abandoned"] += 1
+            abandoned = len(snippet.new)
         self._unusable_answers.pop((session.being_id, session.session_id, session.watched), None)
-        await self.ledger.mark_watched(scope, session.session_id, up_to=end)
+        if abandoned:
+            self._counts["abandoned"] += 1
+        await self.ledger.mark_watched(scope, session_id, up_to=end, abandoned=abandoned)
         return end < session.messages
 
+    async def _put_off(self, scope: Scope, session: UnwatchedSession, snippet: Snippet, *, last: int) -> None:
+        """`last`: position of the session's last spoken message. What programs say behind it is put off with it."""
+        self._counts["put off"] += len(snippet.new)
+        up_to = session.messages if last < snippet.end else snippet.end
+        until = self.now() + self.config.put_off
+        await self.ledger.put_off_watch(scope, session.session_id, up_to=up_to, until=until)
+
     async def _remember_snippet(
-        self, scope: Scope, session_id: str, snippet: Snippet, language: MeteredModel | None
-    ) -> int:
-        """The position up to which everything worth remembering is stored."""
-        if end := await self._link_earlier(scope, session_id, snippet.start):
+        self, scope: Scope, session_id: str, snippet: Snippet, language: MeteredModel | None, *, must_show: bool
+    ) -> int | None:
+        """The position up to which everything worth remembering is stored; None if the new messages are put off."""
+        if end := await self._end_of_stored_snippet(scope, session_id, snippet):
             return end
-        if lines := await self._lines(scope, snippet):
+        lines = await self._lines(scope, snippet, must_show=must_show)
+        if lines is None:
+            return None if language is not None else snippet.end
+        if any(line.new for line in lines):
             findings = memories_from_exchanges(lines) if language is None else await self._extract(language, lines)
             await self._store(scope, session_id, snippet, findings)
         return snippet.end
 
-    async def _link_earlier(self, scope: Scope, session_id: str, start: int) -> int:
-        """Link the memories that a killed poll has stored of a snippet with this start to its messages, and return the
-        end of that snippet; 0 if there are none."""
-        ends = range(start + 1, start + MAX_SNIPPET_MESSAGES + 1)
-        keys = {key: end for end in ends for key in snippet_idempotency_keys(session_id, start, end)}
+    async def _end_of_stored_snippet(self, scope: Scope, session_id: str, snippet: Snippet) -> int:
+        """The end of a snippet with this start whose memories a killed poll has stored; 0 if there is none. It may
+        have ended before or behind this one."""
+        first, last = snippet.start + 1, max(snippet.end, snippet.start + MAX_SNIPPET_MESSAGES)
+        keys = {
+            key: end
+            for end in range(first, last + 1)
+            for key in snippet_idempotency_keys(session_id, snippet.start, end)
+        }
         stored = await self.remember.ledger.key_outcomes(scope, list(keys))
-        if not stored:
-            return 0
-        end = max(keys[key] for key in stored)
-        messages = await self.ledger.messages_of(scope, session_id, start=start, end=end)
-        message_ids = [message.id for message in messages if message.role in SPOKEN_ROLES]
-        links = {outcome.memory_id: message_ids for outcome in stored.values()}
-        await self.remember.ledger.link_messages(scope, links)
-        self._counts["repeated"] += len(links)
-        return end
+        self._counts.update("repeated" for _ in stored)
+        return max((keys[key] for key in stored), default=0)
 
-    async def _lines(self, scope: Scope, snippet: Snippet) -> list[SnippetLine]:
-        """The snippet as a model may see it: without messages of programs and systems, and without quotes from memory;
-        empty if it is not worth reading. Messages that an agent has made memories of count as read."""
+    async def _lines(self, scope: Scope, snippet: Snippet, *, must_show: bool) -> list[SnippetLine] | None:
+        """The snippet as a model may see it: without messages of programs and systems, and without quotes from memory.
+        None if its words tell of nothing to remember, and it need not be shown yet. Messages that an agent has made
+        memories of count as read."""
         remembered = await self.ledger.messages_with_memories(scope, [message.id for message in snippet.new])
         lines = [
             SnippetLine(message, message.text, message.position >= snippet.start and message.id not in remembered)
             for message in snippet.shown
-            if message.role in SPOKEN_ROLES
         ]
-        if not is_snippet_worth_reading(lines):
-            return []
+        if not (must_show or is_snippet_worth_reading(lines)):
+            return None if any(line.new for line in lines) else []
         similar = await self.remember.similar.near(scope, [line.text for line in lines])
         # In a thread: it may take some time, and the event loop has other calls to answer.
         lines = await asyncio.to_thread(lines_without_memory_quotes, lines, similar, speakers_of(snippet.shown))
-        return [line for line in lines if line.text] if is_snippet_worth_reading(lines) else []
+        lines = [line for line in lines if line.text.strip()]
+        is_put_off = any(line.new for line in lines) and not (must_show or is_snippet_worth_reading(lines))
+        return None if is_put_off else lines
 
     async def _extract(self, language: MeteredModel, lines: Sequence[SnippetLine]) -> Sequence[Finding]:
         try:
@@ -235,15 +258,16 @@ class MemoryThread:
         return extraction.findings
 
     async def _store(self, scope: Scope, session_id: str, snippet: Snippet, findings: Sequence[Finding]) -> None:
-        # Messages that were forgotten while the model read them leave no memory.
-        start = max(0, snippet.end - MAX_SNIPPET_MESSAGES)
-        messages = await self.ledger.messages_of(scope, session_id, start=start, end=snippet.end)
-        existing = {message.id for message in messages}
-        findings = [finding for finding in findings if all(message.id in existing for message in finding.sources)]
-        if findings:
+        """Messages that were forgotten while the model read them, or are until the commit, leave no memory."""
+        while findings:
             keys = snippet_idempotency_keys(session_id, snippet.start, snippet.end)[: len(findings)]
-            for result in await self.remember(scope, findings, session_id, tool=THREAD_TOOL_NAME, keys=keys):
-                self._counts[result.outcome] += 1
+            try:
+                results = await self.remember(scope, findings, session_id, tool=THREAD_TOOL_NAME, keys=keys)
+            except SourcesForgotten as error:
+                findings = [one for one in findings if error.ids.isdisjoint(source.id for source in one.sources)]
+                continue
+            self._counts.update(result.outcome for result in results)
+            return
 
     # --- failures ---------------------------------------------------------------------------------------------
 

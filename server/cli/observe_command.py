@@ -288,7 +288,7 @@ def recall_for_prompt(call: BlockingHostClient, prompt: str) -> str:
         "token_budget": HOOK_RECALL_BUDGET_TOKENS,
     }
     answer = call("recall", query)
-    return f"{HOOK_RECALL_PREFACE}\n{answer['prompt']}" if answer.get("count") else ""
+    return f"{HOOK_RECALL_PREFACE}\n{answer['prompt']}" if answer.get("prompt") else ""
 
 
 def read_max_text_chars(settings: Mapping[str, str], data_dir: Path) -> int:

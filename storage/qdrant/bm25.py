@@ -7,9 +7,9 @@ from functools import cache
 
 import qdrant_edge
 
-from madeleine.memory.text.terms import STOP_WORDS, normalize_words
+from madeleine.memory.text.terms import STOP_WORDS, bm25_words
 
-BM25_TERMS_VERSION = 3
+BM25_TERMS_VERSION = 4
 """Raise it when the analysis below or `memory.text.terms` changes: the index is then rebuilt."""
 
 WeightedTermIds = tuple[list[int], list[float]]
@@ -75,7 +75,7 @@ def weighted_document_term_ids(words: str) -> WeightedTermIds:
 
 def query_term_ids(words: str) -> list[int]:
     """Each term once."""
-    text = _UNSPACED_RUN.sub(_query_pairs, normalize_words(words))
+    text = _UNSPACED_RUN.sub(_query_pairs, bm25_words(words))
     return _encoder().embed_query(_with_numbers_as_words(text)).indices
 
 
@@ -130,7 +130,7 @@ def _query_pairs(run: re.Match[str]) -> str:
 
 def number_and_day_term_ids(words: str) -> frozenset[int]:
     """The terms of a query that are numbers or days."""
-    spelt = _SPELT_NUMBER_OR_NAME.findall(_with_numbers_as_words(_UNSPACED_RUN.sub(" ", normalize_words(words))))
+    spelt = _SPELT_NUMBER_OR_NAME.findall(_with_numbers_as_words(_UNSPACED_RUN.sub(" ", bm25_words(words))))
     number_words = [word for word in spelt if word not in _SPELT_NAMES]
     return frozenset(_encoder().embed_query(" ".join(number_words)).indices) if number_words else frozenset()
 
@@ -139,7 +139,7 @@ def particle_bridge_term_ids(words: str) -> frozenset[int]:
     """The terms of a query that are half hiragana: they join a word to its particle, 都の in 京都の桜."""
     half_hiragana = [
         pair
-        for run in _UNSPACED_RUN.findall(normalize_words(words))
+        for run in _UNSPACED_RUN.findall(bm25_words(words))
         for pair in _sign_pairs(run)
         if len(pair) == SIGN_PAIR_LENGTH and bool(_HIRAGANA.fullmatch(pair[0])) != bool(_HIRAGANA.fullmatch(pair[1]))
     ]

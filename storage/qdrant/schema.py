@@ -38,7 +38,9 @@ LENGTH_FIELD = "length"
 TOKENS_FIELD = "tokens"
 SIGNALS_FIELD = "signals"
 """Of the action's wording (`pack_wording_signals`)."""
-FEATURE_FIELDS = (SESSION_FIELD, TURN_FIELD, ACTORS_FIELD, EMOTIONS_FIELD, LENGTH_FIELD, TOKENS_FIELD, SIGNALS_FIELD)
+FEATURE_FIELDS = (
+    SESSION_FIELD, TURN_FIELD, ACTORS_FIELD, EMOTIONS_FIELD, LENGTH_FIELD, TOKENS_FIELD, SIGNALS_FIELD, CATEGORY_FIELD,
+)  # fmt: skip
 """What `features_from_payload` reads."""
 KEYWORD_FIELDS = (BEING_FIELD, LIVING_FIELD, STATUS_FIELD, CATEGORY_FIELD, CLUSTER_FIELD, SESSION_FIELD, THEMES_FIELD)
 
@@ -111,6 +113,7 @@ def features_from_payload(payload: Mapping[str, Any]) -> RankingFeatures:
         words=payload[LENGTH_FIELD],
         tokens=payload[TOKENS_FIELD],
         signals=unpack_wording_signals(payload[SIGNALS_FIELD]),
+        category=payload[CATEGORY_FIELD],
     )
 
 

@@ -5,6 +5,8 @@ import json
 import sqlite3
 from collections.abc import AsyncIterator
 from contextlib import AbstractAsyncContextManager, asynccontextmanager, closing
+from dataclasses import replace
+from datetime import UTC, datetime
 from pathlib import Path
 
 import pytest
@@ -35,6 +37,8 @@ from tests.contracts.ledger.ledger_values import (
     RUN,
     all_states,
     batch,
+    ids,
+    keyword_query,
     memory,
     note,
     stored_memory,
@@ -191,6 +195,27 @@ class TestSqlLedger(
             assert await ledger.memories.memories(ADA, [old.id for old in olds]) == olds
             found = await ledger.patrols.patrol_reads(ADA).states([old.id for old in olds])
             assert [one.content_hash for one in found] == [old.content_hash for old in olds]
+
+    async def test_an_older_store_is_searched_without_accents_and_its_odd_dates_still_show(self, path: Path) -> None:
+        """issue 12.3 and 12.6. A month was no date then, and what is none stays as it was written."""
+        scenes = [
+            Scene(action="Café", actors=("Zoë",), when=("2025-03",)),
+            Scene(action="Dentist", when=("tomorrow", DatedAction("Day7", "moved"))),
+        ]
+        olds = [memory(scene=scene, themes=("Thé",), created_at=MOMENT, happened_at=MOMENT) for scene in scenes]
+        _migrate_to("0007", path)
+        with closing(sqlite3.connect(path)) as connection, connection:
+            columns = [row[1] for row in connection.execute("PRAGMA table_info(memories)")][1:]
+            for old in olds:
+                row = row_from_memory(old) | {"since": 0, "folded": "café", "folded_themes": "\x1fthé\x1f"}
+                values = {name: row[name] for name in columns if name in row}
+                marks = ", ".join("?" * len(values))
+                connection.execute(f"INSERT INTO memories ({', '.join(values)}) VALUES ({marks})", [*values.values()])
+        async with open_ledger(path) as ledger:
+            march, tomorrow = await ledger.memories.memories(ADA, [old.id for old in olds])
+            assert march == replace(olds[0], happened_at=datetime(2025, 3, 1, tzinfo=UTC))
+            assert tomorrow == olds[1]
+            assert ids(await ledger.search.search(ADA, keyword_query("zoe", themes=("the",)))) == [march.id]
 
     async def test_a_store_of_a_newer_version_is_refused_and_left_alone(self, path: Path) -> None:
         async with open_ledger(path) as ledger:

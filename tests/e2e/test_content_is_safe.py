@@ -124,19 +124,20 @@ async def test_the_audit_tells_beside_a_running_server_who_wrote_and_recalled_wh
         for shape in ("fragments", "memories", "prompt"):
             await call_tool(client, "recall", query="tea in Combray", format=shape)
         await call_tool(client, "search_memory", query="zebra")
-        await call_tool(client, "recall_memory", ids=[stored["id"]])
+        [whole] = (await call_tool(client, "recall_memory", ids=[stored["id"]]))["memories"]
+        full_id = whole["provenance"]["full_id"]
         beside = [json.loads(line) for line in madeleine(data_dir, "audit", "--json", "--event", "store").splitlines()]
-        assert [entry["ids"] for entry in beside] == [[stored["id"]]]
+        assert [entry["ids"] for entry in beside] == [[full_id]]
     madeleine(data_dir, "reindex")
     printed = madeleine(data_dir, "audit", "--json")
     entries = [json.loads(line) for line in printed.splitlines()]
     assert [(entry["event"], entry["tool"], entry["ids"]) for entry in entries] == [
-        ("store", "store", [stored["id"]]),
-        ("recall", "recall", [stored["id"]]),
-        ("recall", "recall", [stored["id"]]),
-        ("recall", "recall", [stored["id"]]),
+        ("store", "store", [full_id]),
+        ("recall", "recall", [full_id]),
+        ("recall", "recall", [full_id]),
+        ("recall", "recall", [full_id]),
         ("recall", "search_memory", []),
-        ("recall", "recall_memory", [stored["id"]]),
+        ("recall", "recall_memory", [full_id]),
         ("reindex", "", []),
     ]
     assert {entry["being_id"] for entry in entries[:-1]} == {"ada"}

@@ -15,10 +15,13 @@ from mcp_types import TextContent, TextResourceContents
 
 from madeleine.memory.audit import AuditQuery
 from madeleine.memory.errors import InvalidInput
+from madeleine.memory.profile import audit_id_of_profile_entry
+from madeleine.memory.short_ids import ShortIds
 from madeleine.server.cli.arguments import build_command_line_parser
 from madeleine.server.cli.profile_command import profile_command
 from madeleine.server.settings.settings import Settings
 from madeleine.server.wiring.data_directory import open_ledger_without_index
+from tests.doubles import ADA
 from tests.e2e.hosting import hosts_of
 from tests.e2e.http.http_serving import serving
 from tests.e2e.serving import COMMAND, ERAS, ROOT, Era, call_tool, connected, environment, tool_error
@@ -246,10 +249,15 @@ async def test_what_is_shown_is_audited_with_its_ids(tmp_path: Path) -> None:
         await call_tool(client, "profile", action="disable", kind="preferences", name=style["name"])
     async with open_ledger_without_index(Settings(data_dir=tmp_path)) as ledger:
         entries = await ledger.audit.audit(AuditQuery(event="recall"))
+        full_ids = await ShortIds(ledger.short_ids).memories(
+            ADA, [style["memory_id"], *(one["id"] for one in built["sources"])]
+        )
+    style_id = full_ids.pop(style["memory_id"])
+    preference = audit_id_of_profile_entry("preferences", style["name"])
     shown = {entry.tool: entry.ids for entry in entries}
     # Once, of many calls: the others wrote.
-    assert [entry.ids for entry in entries if entry.tool == "profile"] == [(style["id"], style["memory_id"])]
-    recalled = {one["id"] for one in built["sources"]}
+    assert [entry.ids for entry in entries if entry.tool == "profile"] == [(preference, style_id)]
+    recalled = set(full_ids.values())
     assert recalled <= set(shown["context"])
     assert recalled <= set(shown["memory_context"])
     assert {"profile/soul", "profile/knowledge"} <= set(shown["context"])

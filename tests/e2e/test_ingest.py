@@ -34,7 +34,7 @@ async def test_a_text_is_ingested_recalled_and_known_the_second_time(lodger: Lod
             client, "ingest", text=f"{TRIP}\n\n{TEA}", session_id="diary", key="k", when="2026-05-02"
         )
         recalled = await call_tool(
-            client, "recall", query="Where did Maria forget the umbrella?", format="memories", limit=1
+            client, "recall", query="Where did Maria forget the umbrella?", format="memories", limit=1, details=True
         )
         other = await tool_error(client, "ingest", {"text": TEA, "key": "k"})
     assert (ingested["stored"], ingested["reinforced"], ingested["dropped"]) == (2, 0, 0)
@@ -100,7 +100,9 @@ async def test_the_command_ingests_files_once(tmp_path: Path) -> None:
         first = madeleine(data, "ingest", str(text), str(chat), "--session", "import")
         second = madeleine(data, "ingest", str(text), str(chat), "--session", "import", "--json")
         async with connected(data, words=COMMAND) as client:
-            recalled = await call_tool(client, "recall", query="Who sold the red bicycle?", format="memories", limit=1)
+            recalled = await call_tool(
+                client, "recall", query="Who sold the red bicycle?", format="memories", limit=1, details=True
+            )
     assert first.returncode == 0, first.stderr
     assert first.stdout.splitlines() == [f"{text}: 2 stored.", f"{chat}: 1 stored.", "  Lines without a text: 1."]
     assert "notes.md" in first.stderr

@@ -82,7 +82,7 @@ async def test_what_is_observed_is_kept_once_remembered_if_asked_and_forgotten_f
         )
         assert (again["new"], again["known"], again["position"]) == (1, 2, 2)
         assert await call_tool(client, "observe", session_id="s") == {"new": 0, "last_key": "k2"}
-        answer = await call_tool(client, "recall", query="Where does Zoé live?", format="memories")
+        answer = await call_tool(client, "recall", query="Where does Zoé live?", format="memories", details=True)
         assert [one["id"] for one in answer["memories"]] == [remembered["id"]]
         assert answer["memories"][0]["provenance"]["session_id"] == "s"
         assert "is not an ISO date" in await tool_error(

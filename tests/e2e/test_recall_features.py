@@ -32,7 +32,8 @@ async def test_profiles_preferences_and_themes_can_be_asked_for(tmp_path: Path) 
         tagged = await call_tool(
             client, "store", text="Grandmother moved Sunday dinner as the oven broke", themes=["FAMILY", "oven"]
         )
-        await call_tool(client, "store", text="I prefer answers without preamble.", category="procedural")
+        preference = "On Sunday I prefer answers without preamble."
+        await call_tool(client, "store", text=preference, category="procedural")
         orders = {
             ranking: await call_tool(client, "recall", query=QUERY, format="memories", limit=6, ranking=ranking)
             for ranking in ("blended", "rrf", "linear", "associative")
@@ -46,15 +47,15 @@ async def test_profiles_preferences_and_themes_can_be_asked_for(tmp_path: Path) 
         memory["score"] for memory in orders["linear"]["memories"]
     ]
     for answer in orders.values():
-        assert len(answer["memories"]) == 5
-        assert texts(answer)[0] == "I prefer answers without preamble."
-        scores = [memory["score"] for memory in answer["memories"]][1:]
+        assert len(answer["memories"]) == 4
+        assert [memory["text"] for memory in answer["preferences"]] == [preference]
+        scores = [memory["score"] for memory in answer["memories"]]
         assert scores == sorted(scores, reverse=True)
         assert all(0 < score <= 1 for score in scores)
     assert len({tuple(memory["score"] for memory in answer["memories"]) for answer in orders.values()}) == 4
-    assert prompt["prompt"].splitlines()[:2] == ["<memory>", "[PROCEDURAL] I prefer answers without preamble."]
+    assert prompt["prompt"].splitlines()[:2] == ["<memory>", f"[PROCEDURAL] {preference}"]
     assert [memory["id"] for memory in both["memories"]] == [tagged["id"]]
-    assert none["count"] == 0
+    assert none["memories"] == []
     assert "ranking" in words
     assert "associative" in words
 

@@ -35,9 +35,9 @@ async def test_words_recall_and_answers_say_why_meaning_does_not(tmp_path: Path)
 async def test_vectors_are_filled_in_once_a_model_can_be_had(tmp_path: Path) -> None:
     async with connected(tmp_path, more=AWAY) as client:
         stored = await call_tool(client, "store", text=TEXT)
-        assert (await call_tool(client, "recall", query=IN_OTHER_WORDS))["count"] == 0
+        assert len((await call_tool(client, "recall", query=IN_OTHER_WORDS)).get("sources", [])) == 0
     async with connected(tmp_path) as client, asyncio.timeout(TIMEOUT_SECONDS):
-        while not (answer := await call_tool(client, "recall", query=IN_OTHER_WORDS, format="memories"))["count"]:
+        while not (answer := await call_tool(client, "recall", query=IN_OTHER_WORDS, format="memories"))["memories"]:
             pass
     assert [memory["id"] for memory in answer["memories"]] == [stored["id"]]
     assert "notice" not in answer

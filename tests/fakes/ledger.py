@@ -11,7 +11,6 @@ from dataclasses import replace
 from datetime import datetime
 from typing import Any
 
-from madeleine.memory.chat import MessageId
 from madeleine.memory.errors import CannotUndo, InvalidInput, KeyConflict, StorageError
 from madeleine.memory.index import MemoryRankingState
 from madeleine.memory.ingest.ports import CommittedBatch, IdempotencyKeyOutcome, Reinforcement, StoreBatch
@@ -30,7 +29,7 @@ from madeleine.memory.model import (
     Vector,
 )
 from madeleine.memory.patrol_records import PatrolRun
-from madeleine.memory.recall.ports import Activation, ClusterSummary, PreferenceQuery
+from madeleine.memory.recall.ports import Activation, ClusterSummary
 from madeleine.memory.rules.dynamics.revision import changes_that_differ, memory_after_changes, revision_with_old_values
 from madeleine.memory.rules.dynamics.truth import (
     TRUTH_FIELDS,
@@ -47,7 +46,7 @@ from tests.fakes.store import Store
 
 
 class InMemoryMemories:
-    """`StoreScenesLedger`, `RememberLedger`, `UpdateMemoryLedger`, `TruthLedger`, `RecallLedger`, `BrowseLedger`."""
+    """`StoreScenesLedger`, `UpdateMemoryLedger`, `TruthLedger`, `RecallLedger`, `BrowseLedger`."""
 
     def __init__(self, store: Store) -> None:
         self._store = store
@@ -123,6 +122,7 @@ class InMemoryMemories:
         for hash_, vector in batch.vectors.items():
             self._store.vectors.setdefault((batch.model, hash_), vector)
         self._store.reinforcements += [(scope, one) for one in batch.reinforcements]
+        self._store.links |= {(message, id_) for id_, messages in batch.sources.items() for message in messages}
         self._store.patrols.mark([*(one.id for one in batch.new), *grown, *concerned])
         return CommittedBatch([memories[one.id] for one in batch.new], await self.memories(scope, concerned))
 
@@ -173,10 +173,6 @@ class InMemoryMemories:
             chain.sort(key=lambda one: (one.valid_until is None, one.valid_until or one.created_at))
         return versions
 
-    async def link_messages(self, scope: Scope, told: Mapping[MemoryId, Sequence[MessageId]]) -> None:
-        own = {one.id for one in self._store.own(scope)}
-        self._store.links |= {(message, id_) for id_, messages in told.items() if id_ in own for message in messages}
-
     # --- changing
 
     async def change(
@@ -214,27 +210,21 @@ class InMemoryMemories:
 
     # --- recalling
 
-    async def with_preferences(
-        self, scope: Scope, ids: Sequence[MemoryId], preference_query: PreferenceQuery
-    ) -> tuple[list[Memory], list[Memory]]:
-        wanted = {fold_text(theme) for theme in preference_query.themes}
-        matching = list(preference_query.matching)
-        preferred = [
-            one
+    async def preferences(
+        self, scope: Scope, *, matching: Sequence[MemoryId], most: int, standing: bool
+    ) -> list[Memory]:
+        enabled = {
+            one.id: one
             for one in reversed(self._store.own(scope))
             if one.category == "procedural"
             and one.status != "dead"
             and one.truth == "current"
-            and wanted <= {*map(fold_text, one.themes)}
-        ]
-        preferred.sort(
-            key=lambda one: (
-                matching.index(one.id) if one.id in matching else len(matching),
-                -one.importance,
-                -one.created_at.timestamp(),
-            )
-        )
-        return await self.memories(scope, ids), preferred[: preference_query.most]
+            and one.id not in self._store.disabled_preferences
+        }
+        preferences = [enabled.pop(id_) for id_ in matching if id_ in enabled]
+        if standing:
+            preferences += sorted(enabled.values(), key=lambda one: (-one.importance, -one.created_at.timestamp()))
+        return preferences[:most]
 
     async def ranking_states(self, scope: Scope, ids: Sequence[MemoryId]) -> dict[MemoryId, MemoryRankingState]:
         return {
@@ -416,6 +406,7 @@ class InMemoryLedger:
         self.search = InMemorySearch(store)
         self.context = InMemoryNotes(store)
         self.patrols = store.patrols
+        self.disabled_preferences = store.disabled_preferences
 
     def remove(self, ids: Sequence[MemoryId]) -> None:
         """As if they were forgotten after the index had taken them in."""

@@ -5,7 +5,16 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from madeleine.memory.keyword_search import KeywordQuery, SearchHit
-from madeleine.memory.model import Memory, Note, Provenance, Scope, memory_date, scene_to_text, timeline_as_search_text
+from madeleine.memory.model import (
+    Memory,
+    Note,
+    Provenance,
+    Scope,
+    further_scene_texts,
+    memory_date,
+    scene_to_text,
+    searched_texts,
+)
 from madeleine.memory.rules.searching import sort_hits_newest_first
 from madeleine.memory.text.normalization import FIELD_SEPARATOR, fold_text
 from madeleine.storage.sql.database.mapping import to_micros
@@ -41,9 +50,8 @@ def _holds_terms(query: KeywordQuery, text: str, themes: Sequence[str] = ()) -> 
 
 
 def _memory_matches(memory: Memory, query: KeywordQuery) -> bool:
-    fields = (memory.scene.action, memory.feeling, timeline_as_search_text(memory.scene.when))
     return (
-        _holds_terms(query, FIELD_SEPARATOR.join(map(fold_text, fields)), memory.themes)
+        _holds_terms(query, FIELD_SEPARATOR.join(map(fold_text, searched_texts(memory))), memory.themes)
         and {*map(fold_text, query.themes)} <= {*map(fold_text, memory.themes)}
         and (not query.categories or memory.category in query.categories)
         and (query.include_dead or memory.status != "dead")
@@ -60,6 +68,7 @@ def _memory_hit(memory: Memory) -> SearchHit:
         stored_at=memory.created_at,
         provenance=memory.provenance,
         actors=memory.scene.actors,
+        further_texts=further_scene_texts(memory.scene),
         themes=memory.themes,
         number=memory.number,
         when=memory_date(memory),

@@ -20,6 +20,7 @@ class Store:
     reinforcements: list[tuple[Scope, Reinforcement]] = field(default_factory=list)
     revisions: list[Revision] = field(default_factory=list)
     settings: dict[str, Any] = field(default_factory=dict)
+    disabled_preferences: set[MemoryId] = field(default_factory=set)
     links: set[tuple[MessageId, MemoryId]] = field(default_factory=set)
     acts: list[tuple[TruthActKind, dict[MemoryId, Memory], dict[MemoryId, Memory]]] = field(default_factory=list)
     """Kind, the memories before, and after."""

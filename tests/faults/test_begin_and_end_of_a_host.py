@@ -32,11 +32,11 @@ async def test_stop_and_idleness_end_the_host_and_leave_nothing_behind(data_dir:
     assert madeleine(data_dir, "stop").stdout.startswith("No process serves")
     assert status(data_dir) == {"data_dir": str(data_dir)}
     async with hosted(data_dir) as client:
-        assert (await call_tool(client, "recall", query="Which colour has the bicycle?"))["count"] == 1
+        assert len((await call_tool(client, "recall", query="Which colour has the bicycle?")).get("sources", [])) == 1
         over = os.pidfd_open(hosts_of(data_dir)[0])
         assert madeleine(data_dir, "stop").stdout == "Ended.\n"
         await readable(over)
-        assert (await call_tool(client, "recall", query="Which colour has the bicycle?"))["count"] == 1
+        assert len((await call_tool(client, "recall", query="Which colour has the bicycle?")).get("sources", [])) == 1
 
 
 async def readable(fd: int) -> None:
@@ -59,10 +59,10 @@ async def test_leftovers_of_a_dead_host_are_no_hindrance(data_dir: Path) -> None
     assert (data_dir / HOST_INFO_FILE).exists()
     (data_dir / HOST_INFO_FILE).write_text('{"pid": 1, "port": 9, "token": "x"}', encoding="utf-8")
     async with hosted(data_dir) as client:
-        assert (await call_tool(client, "recall", query="Where does the mirror hang?"))["count"] == 1
+        assert len((await call_tool(client, "recall", query="Where does the mirror hang?")).get("sources", [])) == 1
     (data_dir / HOST_INFO_FILE).write_bytes(b"\x00garbage")
     async with hosted(data_dir) as client:
-        assert (await call_tool(client, "recall", query="Where does the mirror hang?"))["count"] == 1
+        assert len((await call_tool(client, "recall", query="Where does the mirror hang?")).get("sources", [])) == 1
 
 
 def test_a_host_leaves_the_socket_of_its_successor_alone(data_dir: Path, tmp_path: Path) -> None:
@@ -117,7 +117,7 @@ async def test_a_memory_that_another_process_owns_is_told_to_the_call_until_it_i
             assert refused.is_error
             assert f"in use by another Madeleine (process {owner.process.pid})" in answer_text(refused)
             assert owner.close() == 0
-            assert (await call_tool(client, "recall", query="lamp"))["count"] == 1
+            assert len((await call_tool(client, "recall", query="lamp")).get("sources", [])) == 1
 
 
 async def test_http_that_cannot_serve_ends_nobody(data_dir: Path) -> None:
@@ -137,18 +137,20 @@ async def test_one_process_serves_http_and_stdio_over_one_memory(data_dir: Path)
         before = hosts_of(data_dir)
         async with over_http(data_dir) as (process, url):
             assert hosts_of(data_dir) == [] != before
-            assert (await call_tool(client, "recall", query="Which colour has the bicycle?"))["count"] == 1
+            assert (
+                len((await call_tool(client, "recall", query="Which colour has the bicycle?")).get("sources", [])) == 1
+            )
             found = status(data_dir)
             assert (found["pid"], found["http"], len(found["clients"])) == (process.pid, url, 1)
             async with Client(url, mode="2026-07-28", read_timeout_seconds=60) as other:
                 await call_tool(other, "store", text="The bicycle has a bell")
-            assert (await call_tool(client, "recall", query="What has the bicycle?"))["count"] == 2
+            assert len((await call_tool(client, "recall", query="What has the bicycle?")).get("sources", [])) == 2
             second = madeleine(data_dir, "serve", "--http", "--port", "0")
             assert second.returncode == 2
             assert f"Process {process.pid} serves the memory in {data_dir} already, at {url}" in second.stderr
             assert madeleine(data_dir, "stop").stdout == "Ended.\n"
             assert await process.wait() == 0
-        assert (await call_tool(client, "recall", query="What has the bicycle?"))["count"] == 2
+        assert len((await call_tool(client, "recall", query="What has the bicycle?")).get("sources", [])) == 2
 
 
 @asynccontextmanager

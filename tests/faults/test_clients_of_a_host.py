@@ -26,7 +26,7 @@ def test_a_client_that_is_killed_takes_nobody_with_it(data_dir: Path) -> None:
                 one.wait_for(1)
                 one.process.kill()
         other.call(1, "recall", query="Which lamp is broken?")
-        assert other.wait_for(2)[-1]["result"]["structuredContent"]["count"] >= 1
+        assert len(other.wait_for(2)[-1]["result"]["structuredContent"]["sources"]) >= 1
         assert hosts_of(data_dir) == hosts
 
 
@@ -56,7 +56,7 @@ def test_a_forwarder_that_is_told_to_end_finishes_and_leaves_the_host_to_others(
         one.process.send_signal(signal.SIGTERM)
         assert one.process.wait(timeout=60) == 0
         other.call(0, "recall", query="Which lamp is broken?")
-        assert other.wait_for(1)[-1]["result"]["structuredContent"]["count"] >= 1
+        assert len(other.wait_for(1)[-1]["result"]["structuredContent"]["sources"]) >= 1
         assert len(hosts_of(data_dir)) == 1
 
 

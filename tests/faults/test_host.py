@@ -47,8 +47,8 @@ async def store_one(data_dir: Path, text: str, *, being: str) -> None:
 async def test_each_client_has_the_memory_of_its_own_being(data_dir: Path) -> None:
     async with hosted(data_dir, being="ada") as ada, hosted(data_dir, being="bert") as bert:
         await call_tool(ada, "store", text="The key lies under the blue flower pot")
-        assert (await call_tool(bert, "recall", query="Where does the key lie?"))["count"] == 0
-        assert (await call_tool(ada, "recall", query="Where does the key lie?"))["count"] == 1
+        assert len((await call_tool(bert, "recall", query="Where does the key lie?")).get("sources", [])) == 0
+        assert len((await call_tool(ada, "recall", query="Where does the key lie?")).get("sources", [])) == 1
         assert sorted(client["being"] for client in status(data_dir)["clients"]) == ["ada", "bert"]
 
 
@@ -116,7 +116,7 @@ async def test_what_must_not_be_repeated_is_answered_with_what_to_do(data_dir: P
         patrol = by_id[2]["result"]
         assert patrol["isError"]
         assert "Call again" in patrol["content"][0]["text"]
-        assert by_id[3]["result"]["structuredContent"]["count"] == 1
+        assert len(by_id[3]["result"]["structuredContent"]["sources"]) == 1
         assert by_id[4]["result"]["structuredContent"]["status"] == "stored"
         assert asker.close() == 0
 
@@ -157,7 +157,7 @@ async def test_sigterm_finishes_what_was_begun_and_the_next_request_finds_a_new_
         assert sorted(answer["id"] for answer in answers) == list(range(20))
         assert {answer["result"]["structuredContent"]["status"] for answer in answers} == {"stored"}
         asker.call(20, "recall", query="Which candle is red?")
-        assert asker.wait_for(21)[-1]["result"]["structuredContent"]["count"] >= 1
+        assert len(asker.wait_for(21)[-1]["result"]["structuredContent"]["sources"]) >= 1
     assert sum((await texts_of(data_dir, "candle")).values()) == 20
 
 

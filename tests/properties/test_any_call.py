@@ -160,4 +160,4 @@ def test_any_call_is_answered_in_words_and_the_server_goes_on(tmp_path: Path, co
         stored = server.call("store", {"text": "After all this somebody found the umbrella"})
         assert not stored["result"].get("isError"), stored
         found = server.call("recall", {"query": "Who found the umbrella after all this?"})
-        assert found["result"]["structuredContent"]["count"] >= 1
+        assert len(found["result"]["structuredContent"]["sources"]) >= 1

@@ -8,7 +8,7 @@ from datetime import datetime
 
 from sqlalchemy import and_, bindparam, case, func, insert, or_, select, update
 
-from madeleine.memory.chat import ChatSession, Message, MessageId, UnwatchedSession
+from madeleine.memory.chat import SPOKEN_ROLES, ChatSession, Message, MessageId, ThreadBacklog, UnwatchedSession
 from madeleine.memory.errors import InvalidInput
 from madeleine.memory.model import Scope
 from madeleine.memory.text.normalization import fold_text
@@ -38,7 +38,7 @@ _MESSAGE = RowMap(Message, messages)
 _SELECT_KEYED_MESSAGES = select(_m.key, *_MESSAGE.columns).where(_IN_SESSION, dialect.in_list(_m.key, "keys"))
 _SELECT_FORGOTTEN_KEYS = select(_f.key_hash).where(_f.being_id == _BEING, dialect.in_list(_f.key_hash, "hashes"))
 _SELECT_LAST_KEY = select(_m.key).where(_IN_SESSION, _m.key.is_not(None)).order_by(_m.position.desc()).limit(1)
-_SELECT_SESSION_STATE = select(_s.messages, _s.watched, _s.next_try).where(_IS_SESSION)
+_SELECT_SESSION_STATE = select(_s.messages, _s.watched, _s.put_off, _s.next_try).where(_IS_SESSION)
 _INSERT_MESSAGE = insert(messages)
 _new = dialect.excluded(sessions)
 _UPSERT_SESSION = dialect.upsert_statement(
@@ -61,6 +61,19 @@ _SELECT_MESSAGES_BETWEEN = (
     select(*_MESSAGE.columns)
     .where(_IN_SESSION, _m.position >= bindparam("start"), _m.position < bindparam("end"))
     .order_by(_m.position)
+)
+_IS_SPOKEN = or_(*(_m.role == role for role in SPOKEN_ROLES))
+_SELECT_SPOKEN_FROM = (
+    select(*_MESSAGE.columns)
+    .where(_IN_SESSION, _IS_SPOKEN, _m.position >= bindparam("start"))
+    .order_by(_m.position)
+    .limit(_LIMIT)
+)
+_SELECT_SPOKEN_BEFORE = (
+    select(*_MESSAGE.columns)
+    .where(_IN_SESSION, _IS_SPOKEN, _m.position < bindparam("start"))
+    .order_by(_m.position.desc())
+    .limit(_LIMIT)
 )
 _SELECT_LATEST_IN_SESSION = select(*_MESSAGE.columns).where(_IN_SESSION).order_by(_m.position.desc()).limit(_LIMIT)
 _SELECT_LATEST_MESSAGES = (
@@ -103,13 +116,29 @@ _MARK_WATCHED = (
     .values(
         watched=dialect.least(bindparam("up_to"), _s.messages),
         failures=0,
+        abandoned=_s.abandoned + bindparam("new_abandoned"),
         next_try=func.coalesce(_FIRST_UNWATCHED_AT, _s.next_try),
+    )
+)
+_PUT_OFF_SESSION = (
+    update(sessions)
+    .where(_IS_SESSION)
+    # A message that has come meanwhile is not put off: it is due at once, as the session was.
+    .values(
+        put_off=bindparam("up_to"),
+        failures=0,
+        next_try=case((_s.messages == bindparam("up_to"), bindparam("until")), else_=_s.next_try),
     )
 )
 _POSTPONE_SESSION = (
     update(sessions)
     .where(_IS_SESSION)
     .values(next_try=bindparam("again_at"), failures=_s.failures + bindparam("new_failures"))
+)
+_SELECT_BACKLOG = select(
+    func.coalesce(func.sum(_s.messages - _s.watched), 0),
+    func.coalesce(func.sum(case((_s.put_off > _s.watched, _s.put_off - _s.watched), else_=0)), 0),
+    func.coalesce(func.sum(_s.abandoned), 0),
 )
 _SELECT_MESSAGES_WITH_MEMORIES = (
     select(_m.id)
@@ -163,7 +192,7 @@ class ConversationRepository(Repository):
             if not new:
                 return []
             states = await transaction.rows(_SELECT_SESSION_STATE, tuple, being=scope.being_id, session=session_id)
-            end, watched_up_to, next_try = states[0] if states else (0, 0, 0)
+            end, watched_up_to, put_off, next_try = states[0] if states else (0, 0, 0, 0)
             caught_up = watched_up_to == end
             rows = [
                 _MESSAGE.to_row(
@@ -186,7 +215,9 @@ class ConversationRepository(Repository):
                 "messages": end + len(rows),
                 "watched": end + len(rows) if watched and caught_up else watched_up_to,
                 "failures": 0,
-                "next_try": rows[0]["stored_at"] if caught_up else next_try,
+                "put_off": 0,
+                "abandoned": 0,
+                "next_try": rows[0]["stored_at"] if end in (watched_up_to, put_off) else next_try,
             }
             await transaction.run(_UPSERT_SESSION, [session_row])
             ids = [message.id for message, _ in new]
@@ -223,9 +254,22 @@ class ConversationRepository(Repository):
         binds = {"being": scope.being_id, "session": session_id, "start": start, "end": end}
         return await self._database.rows(_SELECT_MESSAGES_BETWEEN, _MESSAGE.from_row, **binds)
 
-    async def mark_watched(self, scope: Scope, session_id: str, *, up_to: int) -> None:
+    async def spoken_messages(
+        self, scope: Scope, session_id: str, *, start: int, before: int, unread: int
+    ) -> tuple[list[Message], list[Message]]:
+        binds = {"being": scope.being_id, "session": session_id, "start": start}
+        earlier = await self._database.rows(_SELECT_SPOKEN_BEFORE, _MESSAGE.from_row, **binds, limit=before)
+        return earlier[::-1], await self._database.rows(_SELECT_SPOKEN_FROM, _MESSAGE.from_row, **binds, limit=unread)
+
+    async def mark_watched(self, scope: Scope, session_id: str, *, up_to: int, abandoned: int = 0) -> None:
+        row = {"being": scope.being_id, "session": session_id, "up_to": up_to, "new_abandoned": abandoned}
         async with self._database.transaction() as transaction:
-            await transaction.run(_MARK_WATCHED, [{"being": scope.being_id, "session": session_id, "up_to": up_to}])
+            await transaction.run(_MARK_WATCHED, [row])
+
+    async def put_off_watch(self, scope: Scope, session_id: str, *, up_to: int, until: datetime) -> None:
+        row = {"being": scope.being_id, "session": session_id, "up_to": up_to, "until": to_micros(until)}
+        async with self._database.transaction() as transaction:
+            await transaction.run(_PUT_OFF_SESSION, [row])
 
     async def postpone_watch(self, scope: Scope, session_id: str, *, next_try: datetime, failed: bool) -> None:
         row = {"being": scope.being_id, "session": session_id, "again_at": to_micros(next_try), "new_failures": failed}
@@ -235,6 +279,10 @@ class ConversationRepository(Repository):
     async def messages_with_memories(self, scope: Scope, ids: Sequence[MessageId]) -> set[MessageId]:
         binds = {"being": scope.being_id, "ids": dialect.as_json(ids)}
         return set(await self._database.rows(_SELECT_MESSAGES_WITH_MEMORIES, scalar, **binds))
+
+    async def thread_backlog(self) -> ThreadBacklog:
+        [(unread, put_off, abandoned)] = await self._database.rows(_SELECT_BACKLOG, tuple)
+        return ThreadBacklog(unread=unread, put_off=put_off, abandoned=abandoned)
 
 
 def _to_key_and_message(row: Row) -> tuple[str, Message]:

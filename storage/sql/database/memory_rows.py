@@ -21,6 +21,7 @@ from madeleine.memory.model import (
     Scene,
     Scope,
     TimelineEntry,
+    searched_texts,
     timeline_as_search_text,
 )
 from madeleine.memory.text.normalization import FIELD_SEPARATOR, fold_text
@@ -115,7 +116,7 @@ def row_from_memory(memory: Memory) -> dict[str, Any]:
         **_MEMORY.to_row(memory, emotion=emotion, session_count=memory.session_count),
         "when_": when,
         "content_hash": memory.content_hash,
-        "folded": FIELD_SEPARATOR.join(map(fold_text, (scene.action, memory.feeling, when))),
+        "folded": FIELD_SEPARATOR.join(map(fold_text, searched_texts(memory))),
         "folded_themes": fold_themes(memory.themes),
     }
 

@@ -49,7 +49,7 @@ _BLANK_EMPTY_SESSIONS = (
     update(sessions)
     .where(*_IS_TOUCHED, _HAS_NO_MESSAGES)
     .values(title=ERASED_TITLE, interface="", failures=0, next_try=0, first_at=NO_FIRST_AT, last_at=NO_LAST_AT)
-    .values(watched=_s.messages)
+    .values(watched=_s.messages, put_off=0)
 )
 _UPDATE_SESSIONS = (
     update(sessions)

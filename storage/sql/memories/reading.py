@@ -1,19 +1,18 @@
-"""Memories read: by id, by cluster, with their revisions, for ranking with preferences (spec L2, T7, P10)."""
+"""Memories read: by id, by cluster, with their revisions, for ranking (spec L2, T7, P10)."""
 
 from __future__ import annotations
 
-import math
 from collections.abc import Sequence
 
-from sqlalchemy import and_, bindparam, exists, func, literal_column, or_, select, type_coerce, union_all
+from sqlalchemy import and_, bindparam, exists, func, literal_column, or_, select, type_coerce
 
 from madeleine.memory.index import MemoryRankingState
 from madeleine.memory.model import ClusterId, Memory, MemoryChanges, MemoryId, ModelName, Revision, Scope, Vector
-from madeleine.memory.recall.ports import ClusterSummary, PreferenceQuery
+from madeleine.memory.recall.ports import ClusterSummary
 from madeleine.storage.sql.database import dialect
 from madeleine.storage.sql.database.engine import Reads, Row
 from madeleine.storage.sql.database.mapping import RowMap, from_micros, in_order_of, pair, scalar, vector_from_bytes
-from madeleine.storage.sql.database.memory_rows import MEMORY_COLUMNS, fold_and_delimit_theme, memory_from_row
+from madeleine.storage.sql.database.memory_rows import MEMORY_COLUMNS, memory_from_row
 from madeleine.storage.sql.database.tables import audit, clusters, embeddings, memories, profile, revisions_table
 from madeleine.storage.sql.memories.index_source import VectorRepository
 from madeleine.storage.sql.memories.versions import all_versions, current_versions
@@ -33,29 +32,28 @@ _SELECT_REVISIONS = (
 _IS_DISABLED_PREFERENCE = exists().where(
     dialect.unindexed(_p.being_id) == _BEING, _p.kind == "preferences", _p.memory_id == _m.id, _p.enabled.is_(False)
 )
-_required_theme = dialect.json_items(bindparam("themes"))
-_LACKS_A_THEME = exists().where(~dialect.contains_text(_m.folded_themes, _required_theme.c.value))
 _matching_item = dialect.json_items(bindparam("matching"))
 _matching = select(_matching_item.c.key, _matching_item.c.value).subquery()
-_PREFERENCE_IDS = (
-    select(_m.id)
-    .join_from(memories, _matching, _matching.c.value == _m.id, isouter=True)
-    .where(
-        _m.being_id == _BEING,
-        # As text, for SQLite to know that it is what `ix_memories_procedural` holds.
-        _m.category == literal_column("'procedural'"),
-        _m.status.in_([literal_column("'active'"), literal_column("'dying'")]),
-        _m.truth == "current",
-        ~_IS_DISABLED_PREFERENCE,
-        ~_LACKS_A_THEME,
-    )
-    .order_by(_matching.c.key.is_(None), _matching.c.key, _m.importance.desc(), _m.created_at.desc(), _m.seq.desc())
+_IS_PREFERENCE = (
+    # As text, for SQLite to know that it is what `ix_memories_procedural` holds.
+    _m.category == literal_column("'procedural'"),
+    _m.status.in_([literal_column("'active'"), literal_column("'dying'")]),
+    _m.truth == "current",
+    _m.compressed.is_(False),
+    ~_IS_DISABLED_PREFERENCE,
+)
+_SELECT_MATCHING_PREFERENCES = (
+    select(*MEMORY_COLUMNS)
+    .join_from(memories, _matching, _matching.c.value == _m.id)
+    .where(dialect.unindexed(_m.being_id) == _BEING, *_IS_PREFERENCE)
+    .order_by(_matching.c.key)
     .limit(bindparam("most"))
 )
-# One statement for both: for a being without preferences the second part is a look into an empty part of an index.
-_SELECT_WITH_PREFERENCES = union_all(
-    select(literal_column("0"), _m.seq, *MEMORY_COLUMNS).where(*_HAS_OWN_ID),
-    select(literal_column("1"), _m.seq, *MEMORY_COLUMNS).where(_m.id.in_(_PREFERENCE_IDS)),
+_SELECT_STANDING_PREFERENCES = (
+    select(*MEMORY_COLUMNS)
+    .where(_m.being_id == _BEING, *_IS_PREFERENCE)
+    .order_by(_m.importance.desc(), _m.created_at.desc(), _m.seq.desc())
+    .limit(bindparam("most"))
 )
 _RANKING_STATE = RowMap(
     MemoryRankingState,
@@ -141,10 +139,6 @@ def _to_revision(row: Row) -> Revision:
     return Revision(memory_id=memory_id, at=from_micros(at), client=client, before=_REVISION.from_row(tuple(before)))
 
 
-def _to_preference_seq_and_memory(row: Row) -> tuple[bool, int, Memory]:
-    return bool(row[0]), row[1], memory_from_row(tuple(row[2:]))
-
-
 def _to_id_and_ranking_state(row: Row) -> tuple[MemoryId, MemoryRankingState]:
     return row[0], _RANKING_STATE.from_row(row[1:])
 
@@ -164,25 +158,18 @@ class MemoryReadRepository(VectorRepository):
 class RecallRepository(MemoryReadRepository):
     """`RecallLedger`, `BrowseLedger` and `CentroidLedger`."""
 
-    async def with_preferences(
-        self, scope: Scope, ids: Sequence[MemoryId], preference_query: PreferenceQuery
-    ) -> tuple[list[Memory], list[Memory]]:
-        binds = {
-            "ids": dialect.as_json(ids),
-            "matching": dialect.as_json(preference_query.matching),
-            "themes": dialect.as_json(fold_and_delimit_theme(theme) for theme in preference_query.themes),
-            "most": preference_query.most,
-            "being": scope.being_id,
-        }
-        rows = await self._database.rows(_SELECT_WITH_PREFERENCES, _to_preference_seq_and_memory, **binds)
-        places = {id_: place for place, id_ in enumerate(preference_query.matching)}
-        preferences = sorted(
-            (places.get(memory.id, math.inf), -memory.importance, -memory.created_at.timestamp(), -seq, memory)
-            for is_preference, seq, memory in rows
-            if is_preference
-        )
-        recalled = in_order_of(ids, (memory for is_preference, _, memory in rows if not is_preference))
-        return recalled, [memory for *_, memory in preferences]
+    async def preferences(
+        self, scope: Scope, *, matching: Sequence[MemoryId], most: int, standing: bool
+    ) -> list[Memory]:
+        binds = {"most": most, "being": scope.being_id}
+        preferences: list[Memory] = []
+        if matching:
+            preferences = await self._database.rows(
+                _SELECT_MATCHING_PREFERENCES, memory_from_row, matching=dialect.as_json(matching), **binds
+            )
+        if standing and len(preferences) < most:
+            preferences += await self._database.rows(_SELECT_STANDING_PREFERENCES, memory_from_row, **binds)
+        return list({memory.id: memory for memory in preferences}.values())[:most]
 
     async def current_versions(self, scope: Scope, ids: Sequence[MemoryId]) -> dict[MemoryId, MemoryId]:
         return await current_versions(self._database, scope, ids)

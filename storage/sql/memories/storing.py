@@ -18,8 +18,7 @@ from typing import Any
 
 from sqlalchemy import bindparam, case, func, insert, literal, literal_column, select, union_all, update
 
-from madeleine.memory.chat import MessageId
-from madeleine.memory.errors import InvalidInput, KeyConflict, StorageError
+from madeleine.memory.errors import InvalidInput, KeyConflict, SourcesForgotten, StorageError
 from madeleine.memory.ingest.ports import CommittedBatch, IdempotencyKeyOutcome, Reinforcement, StoreBatch
 from madeleine.memory.model import ContentHash, Memory, MemoryChanges, MemoryId, ModelName, Scope, Vector
 from madeleine.memory.profile import ProfileEntry
@@ -98,6 +97,9 @@ _REINFORCED_FIELDS = ("access_count", "last_accessed", "importance", "pinned", "
 _UPDATE_REINFORCED_MEMORY = update_own_row(tables.memories, *_REINFORCED_FIELDS, "folded_themes")
 _REINFORCEMENT = RowMap(Reinforcement, tables.reinforcements)
 _INSERT_REINFORCEMENT = insert(tables.reinforcements)
+_SELECT_SOURCES = select(tables.messages.c.id).where(
+    dialect.in_list(tables.messages.c.id, "ids"), dialect.unindexed(tables.messages.c.being_id) == _BEING
+)
 _INSERT_MESSAGE_LINK = dialect.insert_missing(tables.message_memories_table).from_select(
     ["message_id", "memory_id"],
     select(tables.messages.c.id, _m.id)
@@ -185,6 +187,16 @@ async def _refuse_taken_keys(transaction: Transaction, scope: Scope, batch: Stor
             raise KeyConflict(key)
 
 
+async def _refuse_forgotten_sources(transaction: Transaction, scope: Scope, batch: StoreBatch) -> None:
+    """Here, because a message may be forgotten until the transaction begins, and none is in it."""
+    sources = {message for messages in batch.sources.values() for message in messages}
+    if not sources:
+        return
+    binds = {"being": scope.being_id, "ids": dialect.as_json(sources)}
+    if forgotten := sources - set(await transaction.rows(_SELECT_SOURCES, scalar, **binds)):
+        raise SourcesForgotten(forgotten)
+
+
 async def _reinforce_memories(transaction: Transaction, scope: Scope, batch: Sequence[Reinforcement]) -> None:
     if not batch:
         return
@@ -235,7 +247,7 @@ def _keyed_digest(secret: str, key: str) -> str:
 
 
 class MemoryRepository(MemoryReadRepository):
-    """`StoreScenesLedger`, `RememberLedger`, `UpdateMemoryLedger`, `TruthLedger` and `IngestLedger`."""
+    """`StoreScenesLedger`, `UpdateMemoryLedger`, `TruthLedger` and `IngestLedger`."""
 
     async def key_outcomes(self, scope: Scope, keys: Sequence[str]) -> dict[str, IdempotencyKeyOutcome]:
         return await key_outcomes(self._database, scope, keys)
@@ -255,8 +267,14 @@ class MemoryRepository(MemoryReadRepository):
             # Vectors first: a write begins the transaction by itself, a read with a statement of its own.
             await cache_vectors(transaction, batch.model, batch.vectors)
             await _refuse_taken_keys(transaction, scope, batch)
+            await _refuse_forgotten_sources(transaction, scope, batch)
             new = await insert_memories(transaction, scope, batch.new)
             await _reinforce_memories(transaction, scope, batch.reinforcements)
+            links = [(memory, message) for memory, messages in batch.sources.items() for message in messages]
+            await transaction.run(
+                _INSERT_MESSAGE_LINK,
+                [{"being": scope.being_id, "memory": memory, "message": message} for memory, message in links],
+            )
             changed = await truth.supersede(transaction, scope, batch.supersessions) if batch.supersessions else []
             return CommittedBatch(new, changed)
 
@@ -267,12 +285,6 @@ class MemoryRepository(MemoryReadRepository):
     async def undo_last_act(self, scope: Scope, memory_id: MemoryId, *, at: datetime) -> TruthActOutcome | None:
         async with self._database.transaction() as transaction:
             return await truth.undo_last_act(transaction, scope, memory_id, at=at, tool="update_memory")
-
-    async def link_messages(self, scope: Scope, sources: Mapping[MemoryId, Sequence[MessageId]]) -> None:
-        links = [(memory, message) for memory, ids in sources.items() for message in ids]
-        async with self._database.transaction() as transaction:
-            rows = [{"being": scope.being_id, "memory": memory, "message": message} for memory, message in links]
-            await transaction.run(_INSERT_MESSAGE_LINK, rows)
 
     async def change(
         self,

@@ -14,7 +14,7 @@ from sqlalchemy import Boolean, ColumnElement, Select, Table, and_, bindparam, o
 
 from madeleine.memory.chat import Message
 from madeleine.memory.keyword_search import KeywordQuery, SearchHit, SearchSource
-from madeleine.memory.model import Note, Provenance, Scope, memory_date, scene_to_text
+from madeleine.memory.model import Note, Provenance, Scope, further_scene_texts, memory_date, scene_to_text
 from madeleine.memory.text.normalization import fold_text
 from madeleine.storage.sql.database.dialect import MAX_INT, MIN_INT, as_json, contains_text, in_list
 from madeleine.storage.sql.database.engine import Row
@@ -66,6 +66,7 @@ def _memory_hit(row: Row) -> SearchHit:
         stored_at=memory.created_at,
         provenance=memory.provenance,
         actors=memory.scene.actors,
+        further_texts=further_scene_texts(memory.scene),
         themes=memory.themes,
         status=memory.status,
         number=memory.number,

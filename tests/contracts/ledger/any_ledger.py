@@ -25,13 +25,12 @@ from madeleine.memory.recall.ports import (
 )
 from madeleine.memory.short_ids import ShortIdLedger
 from madeleine.memory.watch.ports import MemoryThreadLedger, ObservationLedger, TokenSpendingLedger
-from madeleine.memory.watch.remember import RememberLedger
 from madeleine.patrol.ports import PatrolLedger
 from madeleine.server.background.loops import RecentActivityReader
 from madeleine.storage.sql.administration import AuditRepository
 
 
-class MemoryPorts(StoreScenesLedger, RememberLedger, UpdateMemoryLedger, TruthLedger, Protocol): ...
+class MemoryPorts(StoreScenesLedger, UpdateMemoryLedger, TruthLedger, Protocol): ...
 
 
 class AllMemoryPorts(MemoryPorts, IngestLedger, Protocol): ...

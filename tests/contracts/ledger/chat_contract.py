@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from datetime import datetime, timedelta
 from typing import Protocol
 
-from madeleine.memory.chat import Message, MessageId
+from madeleine.memory.chat import ChatRole, Message, MessageId, ThreadBacklog
 from madeleine.memory.context.ports import ChatReader
 from madeleine.memory.model import Scope
 from madeleine.memory.watch.ports import MemoryThreadLedger, ObservationLedger
@@ -183,6 +183,29 @@ class ChatContract:
         assert theirs.being_id == BOB.being_id
         _, found = await chat.unwatched_sessions(now=LATER, limit=9)
         assert (found.being_id, found.watched, found.messages, found.failures) == (ADA.being_id, 0, 1, 0)
+
+    async def test_what_was_put_off_waits_for_a_new_message_or_for_its_time(self, chat: AnyChat) -> None:
+        """spec T2"""
+        await appended(chat, "one", "two")
+        await chat.put_off_watch(ADA, "s", up_to=2, until=LATER)
+        assert await waiting(chat, LATER - SECOND) == []
+        assert await waiting(chat, LATER) == [("s", 0, 2)]
+        assert await chat.thread_backlog() == ThreadBacklog(unread=2, put_off=2)
+        await appended(chat, "three", stored_at=NOW + SECOND)
+        [found] = await chat.unwatched_sessions(now=NOW + SECOND, limit=9)
+        assert (found.watched, found.put_off, found.messages) == (0, 2, 3)
+        await chat.put_off_watch(ADA, "s", up_to=2, until=LATER)
+        assert await waiting(chat, NOW + SECOND) == [("s", 0, 3)], "a message that came meanwhile is not put off"
+        await chat.mark_watched(ADA, "s", up_to=3, abandoned=2)
+        assert await chat.thread_backlog() == ThreadBacklog(abandoned=2)
+
+    async def test_what_people_and_assistants_say_is_given_around_a_position(self, chat: AnyChat) -> None:
+        roles: list[ChatRole] = ["user", "tool", "assistant", "system", "user", "tool", "assistant", "user"]
+        messages = [a_message(str(place), role=role) for place, role in enumerate(roles)]
+        await chat.append(ADA, "s", messages, keys=[None] * len(roles))
+        earlier, unread = await chat.spoken_messages(ADA, "s", start=4, before=1, unread=2)
+        assert ([one.text for one in earlier], [one.text for one in unread]) == (["2"], ["4", "6"])
+        assert await chat.spoken_messages(BOB, "s", start=4, before=9, unread=9) == ([], [])
 
     async def test_what_comes_watched_does_not_wait_unless_earlier_messages_do(self, chat: AnyChat) -> None:
         await appended(chat, "one", "two", watched=True)

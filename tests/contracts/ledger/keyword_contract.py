@@ -56,6 +56,9 @@ class KeywordContract:
             ("Ｆｕｌｌ　ｗｉｄｔｈ", "full width"),
             ("Hashiに正式決定", "正式"),
             ("an ŒUVRE, cafe\u0301", "œuvre, café"),
+            ("Café Größe, Łódź, Søren", "cafe grosse, lodz, soren"),
+            ("Новогодняя ёлка", "елка"),
+            ("かぎ, мой", "かぎ, мой"),
             ("100% of under_scores \\ and 'quotes\" too", "% of under_scores \\ and 'quotes\""),
         ],
     )
@@ -72,20 +75,22 @@ class KeywordContract:
         await ledger.memories.commit(ADA, batch(one, memory("without in it")))
         assert ids(await ledger.search.search(ADA, keyword_query(sign))) == [one.id]
 
-    async def test_four_fields_are_searched_and_a_theme_only_as_a_whole(self, ledger: StoringLedger) -> None:
-        by_action = memory("The quince tree")
-        by_feeling = memory(feeling="like a quince")
-        by_when = memory(scene=Scene(action="x", when=(DatedAction("Day7", "bought a quince"), "Day8")))
-        by_theme = memory(themes=("fruit", "Quince"))
+    async def test_every_text_of_a_memory_is_searched_and_a_theme_only_as_a_whole(self, ledger: StoringLedger) -> None:
+        """spec P11; issue 12.6: actors, setting, dialogue and lessons were not."""
+        scenes = [
+            Scene(action="The quince tree"),
+            Scene(action="x", when=(DatedAction("Day7", "bought a quince"), "Day8")),
+            Scene(action="x", actors=("Ada", "Quince")),
+            Scene(action="x", setting="under a quince"),
+            Scene(action="x", dialogue=("No.", "A quince!")),
+            Scene(action="x", sensory=("smell of quince",)),
+        ]
+        found = [memory(scene=scene) for scene in scenes]
+        found += [memory(feeling="like a quince"), memory(lesson="Buy quinces"), memory(themes=("fruit", "Quince"))]
         in_part = memory(themes=("quince jam",))
-        elsewhere = memory(
-            scene=Scene(action="x", actors=("quince",), setting="quince", dialogue=("quince",)), lesson="quince"
-        )
-        await ledger.memories.commit(ADA, batch(by_action, by_feeling, by_when, by_theme, in_part, elsewhere))
-        assert set(ids(await ledger.search.search(ADA, keyword_query("quince")))) == {
-            by_action.id, by_feeling.id, by_when.id, by_theme.id,
-        }  # fmt: skip
-        assert ids(await ledger.search.search(ADA, keyword_query("day7"))) == [by_when.id]
+        await ledger.memories.commit(ADA, batch(*found, in_part))
+        assert set(ids(await ledger.search.search(ADA, keyword_query("quince")))) == {one.id for one in found}
+        assert ids(await ledger.search.search(ADA, keyword_query("day7"))) == [found[1].id]
         assert ids(await ledger.search.search(ADA, keyword_query("quince jam"))) == [in_part.id]
 
     async def test_no_term_matches_across_two_fields_or_themes(self, ledger: StoringLedger) -> None:
@@ -139,7 +144,7 @@ class KeywordContract:
             source="memories", id=one.id, timestamp=MOMENT, text=scene_to_text(one.scene, one.feeling, dated=False),
             themes=("Food",), status="dying", position=(micros, one.id),
             stored_at=one.created_at, provenance=one.provenance, actors=("Marcel",), number=1,
-            when="2025-01-02",
+            when="2025-01-02", further_texts=("Marcel",),
         )  # fmt: skip
         assert of_note == SearchHit(
             source="notes", id=aside.id, timestamp=aside.created_at, text="Buy tea",

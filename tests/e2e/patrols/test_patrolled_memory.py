@@ -67,12 +67,12 @@ async def test_a_summary_is_recalled_and_what_it_stands_for_is_not(memory: OpenM
     assert text not in found
     assert not any(f"number{number} " in one for one in found if "Summary" not in one for number in range(25))
     hits = (await ask(memory, "search_memory", query="quincewood0"))["hits"]
-    assert [hit["id"] for hit in hits] == [summary.id]
+    assert [hit["id"] for hit in hits] == [summary.short_id]
     hits = (await ask(memory, "search_memory", query="quincewood0", include_compressed=True))["hits"]
     assert len(hits) == 2
-    [original_id] = [hit["id"] for hit in hits if hit["id"] != summary.id]
+    [original_id] = [hit["id"] for hit in hits if hit["id"] != summary.short_id]
     shown_ = (await ask(memory, "recall_memory", ids=[original_id, summary.id]))["memories"]
-    assert shown_[0]["compressed_into"] == summary.id
+    assert shown_[0]["compressed_into"] == summary.short_id
     assert shown_[1]["compression_source"] is True
     assert "compressed_into" not in shown_[1]
     await ask(memory, "run_patrol", undo=run)
@@ -85,7 +85,7 @@ async def test_what_a_forgotten_summary_stood_for_is_recalled_again(memory: Open
     _, summary = await summarised(memory)
     told = await ask(memory, "forget", ids=[summary.id])
     assert told["erased"] == [summary.id]
-    [original] = told["related"]
+    [original] = (await memory.use.ids.memories(ADA, told["related"])).values()
     await memory.keeper.catch_up()
     assert (await recalled(memory, "quincewood0 number0 xylophoniser"))[0].endswith("quincewood0")
     [now] = await memory.ledger.memories.memories(ADA, [original])

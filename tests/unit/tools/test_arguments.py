@@ -67,8 +67,8 @@ CHOICES: list[Argument] = [
     ("ingest", "category"), ("profile", "action"), ("profile", "kind"),
 ]  # fmt: skip
 CHOICE_LISTS: list[Argument] = [
-    ("recall", "categories"), ("recall", "emotions"), ("search_memory", "categories"), ("search_memory", "sources"),
-    ("store", "emotions"), ("run_patrol", "steps"), ("context", "blocks"),
+    ("recall", "categories"), ("search_memory", "categories"), ("search_memory", "sources"), ("run_patrol", "steps"),
+    ("context", "blocks"),
 ]  # fmt: skip
 FLAGS: list[Argument] = [
     ("search_memory", "include_dead"), ("search_memory", "include_compressed"), ("store", "pinned"),
@@ -76,7 +76,12 @@ FLAGS: list[Argument] = [
     ("search_memory", "details"),
     *(("context", name) for name in ContextFlags.model_fields if name != "context_verbosity"),
 ]  # fmt: skip
-TESTED_ELSEWHERE: set[Argument] = {("run_patrol", "decisions"), ("observe", "messages"), ("observe", "memories")}
+TESTED_ELSEWHERE: set[Argument] = {
+    ("run_patrol", "decisions"), ("observe", "messages"), ("observe", "memories"), ("store", "scenes"),
+    ("store", "emotions"), ("store", "emotion_vector"), ("recall", "emotions"),
+}  # fmt: skip
+FORGIVING = {"scenes", "emotions", "emotion_vector"}
+"""More is read than the schema says: what is unknown is named in the answer."""
 
 
 def read(tool: str, **given: Any) -> ToolArguments:
@@ -96,7 +101,19 @@ def refusal(tool: str, **given: Any) -> str:
 
 
 def schema(tool: str) -> dict[str, Any]:
-    return tool_input_schema(TOOLS[tool].arguments, max_text_chars=MAX_TEXT)
+    whole: dict[str, Any] = with_definitions_in_place(tool_input_schema(TOOLS[tool].arguments, max_text_chars=MAX_TEXT))
+    return whole
+
+
+def with_definitions_in_place(part: Any, definitions: dict[str, Any] | None = None) -> Any:
+    if isinstance(part, list):
+        return [with_definitions_in_place(item, definitions) for item in part]
+    if not isinstance(part, dict):
+        return part
+    definitions = part.get("$defs", {}) if definitions is None else definitions
+    if "$ref" in part:
+        return with_definitions_in_place(definitions[part["$ref"].removeprefix("#/$defs/")], definitions)
+    return {name: with_definitions_in_place(sub, definitions) for name, sub in part.items() if name != "$defs"}
 
 
 def test_the_tables_name_every_argument_of_every_tool() -> None:
@@ -141,7 +158,9 @@ MESSAGES: list[tuple[str, dict[str, Any], str]] = [
     ("recall", {"limit": 10**5000}, "limit: "),
     ("store", {"importance": 10**400}, "importance: "),
     ("store", {"text": 10**5000}, "text: "),
-    ("store", {"emotions": ["bliss"]}, "emotions.0: Input should be 'admiration', 'amusement',"),
+    ("store", {"emotions": 3}, "emotions: Input should be a valid list."),
+    ("store", {"emotion_vector": 3}, "emotion_vector: "),
+    ("store", {"scenes": {}}, "scenes: "),
     ("forget", {"ids": []}, "ids: "),
     ("recall_memory", {"ids": []}, "ids: "),
     ("run_patrol", {"steps": []}, "steps: "),
@@ -167,7 +186,7 @@ def test_unknown_arguments_are_refused_and_the_being_is_one(tool: str) -> None:
 
 def test_required_arguments_are_named() -> None:
     for tool, required in REQUIRED.items():
-        for name in required:
+        for name in required.keys() & set(schema(tool).get("required", [])):
             with pytest.raises(InvalidInput, match=f"{name}: is required"):
                 validate_tool_arguments(TOOLS[tool].arguments, {}, max_text_chars=MAX_TEXT)
 
@@ -228,10 +247,10 @@ def test_a_number_is_accepted_within_its_range(argument: Argument, data: st.Data
 def test_a_choice_is_one_of_its_options(argument: Argument, value: str) -> None:
     tool, name = argument
     part = schema(tool)["properties"][name]
-    options = (part if argument in CHOICES else part["items"]).get("enum", ["joy"])
+    options = (part if argument in CHOICES else part["items"])["enum"]
     for option in options:
         read(tool, **{name: option if argument in CHOICES else [option]})
-    if value not in (*options, "love", "fear", "grief", "pride", "anger", "desire", "caring", "relief"):
+    if value not in options:
         assert name in refusal(tool, **{name: value if argument in CHOICES else [value]})
 
 
@@ -243,7 +262,10 @@ def test_a_flag_is_a_boolean_and_nothing_like_one(argument: Argument, value: Any
     assert name in refusal(tool, **{name: value})
 
 
-@given(st.sampled_from(ARGUMENTS), st.sampled_from([None, math.nan, [math.nan], {"a": math.inf}, 2**70, 10**5000]))
+@given(
+    st.sampled_from([argument for argument in ARGUMENTS if argument[1] not in FORGIVING]),
+    st.sampled_from([None, math.nan, [math.nan], {"a": math.inf}, 2**70, 10**5000]),
+)
 def test_no_argument_accepts_null_nan_or_a_huge_number(argument: Argument, value: Any) -> None:
     tool, name = argument
     message = refusal(tool, **{name: value})
@@ -283,6 +305,7 @@ def test_any_json_is_read_or_refused_and_nothing_else(call: tuple[str, dict[str,
     tool, arguments = call
     outcome = read_or_refused(tool, arguments)
     if isinstance(outcome, ToolArguments):
+        arguments = {name: value for name, value in arguments.items() if name not in FORGIVING}
         jsonschema.validate(arguments, schema(tool), jsonschema.Draft202012Validator)
     else:
         assert outcome.encode()

@@ -102,7 +102,7 @@ async def test_the_answer_says_what_was_new() -> None:
         ({"messages": [HI | {"being_id": "bob"}]}, "'messages.0.being_id': leave it out"),
         ({"messages": [HI | {"key": None}]}, "must not be null"),
         ({"memories": [{"text": "x", "importance": 2}]}, "memories.0.importance: "),
-        ({"memories": [{"text": "x", "importance": 1, "emotions": ["bliss"]}]}, "memories.0.emotions"),
+        ({"memories": [{"text": "x", "importance": 1, "emotions": 3}]}, "memories.0.emotions"),
         ({"memories": [{"text": "x", "importance": 1, "messages": [MAX_MESSAGES]}]}, "memories.0.messages"),
         ({"memories": [{"importance": 1}]}, "memories.0.text: is required"),
         ({"memories": [{"text": "x", "importance": 1}] * 21}, "memories: "),

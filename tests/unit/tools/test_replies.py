@@ -122,7 +122,7 @@ def test_a_whole_memory_tells_everything_that_is_known_of_it() -> None:
         "sensory": ["steam"],
         "feeling": "warm",
         "emotions": ["joy"],
-        "emotion": {"valence": 1, "arousal": 0, "dominance": 0, "safety": 0, "novelty": 0, "trust": 0},
+        "emotion_vector": {"valence": 1, "arousal": 0, "dominance": 0, "safety": 0, "novelty": 0, "trust": 0},
         "lesson": "cook more",
         "themes": ["food"],
         "provenance": {
@@ -272,7 +272,7 @@ def test_every_format_of_a_recall_is_what_the_schema_says(shape: RecallFormat) -
 
 def test_details_of_a_recall_state_each_text_once() -> None:
     """ruling 23"""
-    details = recall_details_as_json(RECALLED, "prompt", {})
+    details = recall_details_as_json(RECALLED, "fragments", {})
     assert [("text" in source, source["provenance"]["full_id"]) for source in details["sources"]] == [
         (False, FULL.id), (False, SPARSE.id)
     ]  # fmt: skip

@@ -57,4 +57,4 @@ async def test_tokens_are_those_of_the_line_in_a_prompt_and_of_what_else_a_recal
     felt = a_memory("Lit a lantern", when=("2026-02-27",), feeling="calm and glad", lesson="bring matches")
     points = await index_points([fact, felt], {}, WordEmbedder())
     assert render_memory_line(felt) == "[EPISODIC] 2026-02-27: Lit a lantern"
-    assert [point.tokens for point in points] == [8, 7 + 3 + 2]
+    assert [point.tokens for point in points] == [8 + 3, 7 + 3 + 2]

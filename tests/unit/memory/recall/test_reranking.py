@@ -62,9 +62,10 @@ async def test_what_was_forgotten_since_it_was_indexed_is_not_shown_to_the_model
     assert reranker.asked == []
 
 
-async def test_a_preference_leads_whatever_the_model_says(home: Home) -> None:
-    """spec L2: filtered and re-ranked, then preferences first."""
+async def test_a_preference_that_matches_is_shown_whatever_the_model_says(home: Home) -> None:
+    """spec L2, ruling 15"""
     fond = a_memory("harbor tea in small cups every single day", category="procedural")
     await home.put(*FACTS, fond)
     found = await home.recall(reranker=WordReranker(SAYS | {"tea": 0.0}))(ADA, RecallQuery(text="harbor"))
-    assert ids(found) == ids([fond, FACTS[2], FACTS[3]])
+    assert ids(found) == ids([FACTS[2], FACTS[3], FACTS[1]])
+    assert ids([memory for memory, _ in found.preferences]) == [fond.id]

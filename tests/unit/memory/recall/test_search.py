@@ -108,11 +108,13 @@ class Repeating:
         return left[: query.limit]
 
 
-def a_hit(number: int, *, at: int = 0, source: SearchSource = "memories", text: str = "tea") -> SearchHit:
+def a_hit(
+    number: int, *, at: int = 0, source: SearchSource = "memories", text: str = "tea", further: tuple[str, ...] = ()
+) -> SearchHit:
     id_ = f"{number:04}"
     return SearchHit(
         source=source, id=id_, timestamp=NOW, text=text, stored_at=NOW, provenance=Provenance(tool="store"),
-        position=(at, id_),
+        position=(at, id_), further_texts=further,
     )  # fmt: skip
 
 
@@ -159,3 +161,9 @@ async def test_a_snippet_shows_the_place_where_the_words_stand() -> None:
     [hit] = (await search(ADA, QUERY)).hits
     assert "ramen" in hit.snippet
     assert len(hit.snippet) <= 400
+
+
+async def test_a_snippet_shows_the_further_text_that_the_words_were_found_in() -> None:
+    """issue 12.6: a hit by a later line of dialogue did not show it."""
+    search = searching([a_hit(1, text="We ate", further=("Ada", "More Ramen?"))])
+    assert [hit.snippet for hit in (await search(ADA, QUERY)).hits] == ["We ate — More Ramen?"]

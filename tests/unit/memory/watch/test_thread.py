@@ -12,7 +12,7 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from madeleine.memory.chat import ChatRole
+from madeleine.memory.chat import SPOKEN_ROLES, ChatRole, ThreadBacklog
 from madeleine.memory.rules.prompting import fragments, render_memory_block
 from madeleine.memory.watch.snippets import MAX_SNIPPET_MESSAGES
 from madeleine.memory.watch.thread import MemoryThread, MemoryThreadConfig
@@ -81,15 +81,51 @@ async def test_a_long_conversation_is_walked_through_in_windows_that_end_with_an
     assert home.waits() == []
 
 
-async def test_small_talk_is_looked_at_without_asking_anybody(home: Talks) -> None:
-    """spec H6"""
+async def test_small_talk_is_put_off_and_shown_with_what_follows(home: Talks) -> None:
+    """spec T2, H6: no word gate decides for good."""
     await home.say(
         ("user", "thanks!"), ("assistant", "You are welcome."), ("user", "run the tests"), ("assistant", "ok")
     )
     result = await home.poll()
-    assert (result.counts["read"], result.counts["asked"]) == (1, 0)
-    assert home.mind.prompts == []
+    assert (result.counts["read"], result.counts["asked"], result.counts["put off"]) == (1, 0, 4)
+    assert (await home.poll()).counts == {}, "it is not looked at without end"
+    home.thread = home.thread_over(home.ledger.memories)
+    await home.say(LYON, NICE)
+    await home.poll_all()
+    assert [(line["text"], line.get("new")) for line in shown(home.mind.prompts[0])] == [
+        (text, True) for text in ("thanks!", "You are welcome.", "run the tests", "ok", LYON[1], NICE[1])
+    ]
     assert home.waits() == []
+
+
+async def test_what_no_word_tells_of_is_shown_in_the_end(home: Talks) -> None:
+    """Allergies in Chinese and Japanese never reached a model."""
+    await home.say(("user", "花生会让我窒息"), ("assistant", "好的"))
+    assert (await home.poll()).counts["put off"] == 2
+    assert await home.ledger.conversations.thread_backlog() == ThreadBacklog(unread=2, put_off=2)
+    home.clock.advance(home.thread.config.put_off)
+    home.answers(lambda prompt: {"memories": [memory("花生会让用户窒息")]})
+    assert (await home.poll()).counts["stored"] == 1
+    assert home.waits() == []
+
+
+async def test_more_small_talk_than_is_shown_at_once_is_not_passed_over(home: Talks) -> None:
+    for _ in range(4):
+        await home.say(("user", "thanks!"), ("assistant", "You are welcome."))
+        await home.poll_all()
+    assert [len(shown(prompt)) for prompt in home.mind.prompts] == [MAX_SNIPPET_MESSAGES]
+    assert home.waits() == [("s", 6, 8)]
+
+
+async def test_what_tools_say_does_not_use_up_the_six_messages(home: Talks) -> None:
+    """spec T2"""
+    tools: list[Said] = [("tool", f"page {n}") for n in range(20)]
+    await home.say(BOSS, *tools, NICE, *tools, LYON, *tools, NICE, *tools)
+    result = await home.poll_all()
+    assert [[line["text"] for line in shown(prompt)] for prompt in home.mind.prompts] == [
+        [BOSS[1], NICE[1], LYON[1], NICE[1]]
+    ]
+    assert (result.counts["read"], home.waits()) == (1, [])
 
 
 async def test_a_yes_is_worth_what_it_answers(home: Talks) -> None:
@@ -149,6 +185,24 @@ async def test_messages_that_were_erased_are_no_hindrance(home: Talks) -> None:
     assert home.waits() == []
 
 
+async def test_what_is_forgotten_just_before_the_commit_is_not_stored(
+    home: Talks, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """ruling 25: while its memory is embedded."""
+    await home.say(BOSS, NICE, LYON, NICE)
+    told = (await home.ledger.conversations.recent_messages(ADA, limit=9, session_id="s"))[2]
+    commit = home.ledger.memories.commit
+
+    async def commit_after_a_forget(*args: Any) -> Any:
+        await home.ledger.erasure.forget(ADA, [told.id], at=home.clock())
+        return await commit(*args)
+
+    monkeypatch.setattr(home.ledger.memories, "commit", commit_after_a_forget)
+    assert (await home.poll_all()).counts["stored"] == 1
+    assert await home.texts() == [BOSS[1]]
+    assert (home.links(), home.waits()) == ([(0, BOSS[1])], [])
+
+
 async def test_what_is_forgotten_while_the_model_thinks_about_it_is_not_stored(home: Talks) -> None:
     await home.say(LYON, NICE)
     [told, _] = await home.ledger.conversations.recent_messages(ADA, limit=9, session_id="s")
@@ -186,15 +240,20 @@ async def test_without_a_model_nothing_is_looked_at(home: Talks) -> None:
 async def test_every_message_is_new_in_one_snippet_and_one_only(talk: list[list[ChatRole]]) -> None:
     """However they come: with whom, how many at once."""
     chat, clock = FakeChat(), Clock()
-    looked: list[tuple[int, int, list[int]]] = []
+    looked: list[list[int]] = []
+    spoken: list[int] = []
+    dull = random.Random(len(talk))
 
     class Looking(MemoryThread):
-        async def _lines(self, scope: Any, snippet: Any) -> Any:
-            assert [message.position for message in snippet.shown] == list(range(snippet.end))[-MAX_SNIPPET_MESSAGES:]
-            looked.append((snippet.start, snippet.end, [message.position for message in snippet.new]))
+        async def _lines(self, scope: Any, snippet: Any, *, must_show: bool) -> Any:
+            before = [place for place in spoken if place < snippet.end]
+            assert [message.position for message in snippet.shown] == before[-MAX_SNIPPET_MESSAGES:]
+            if not must_show and dull.random() < 0.5:
+                return None
+            looked.append([message.position for message in snippet.new])
             return []
 
-        async def _link_earlier(self, *args: Any) -> int:
+        async def _end_of_stored_snippet(self, *args: Any) -> int:
             return 0
 
     nothing: Any = None
@@ -203,14 +262,16 @@ async def test_every_message_is_new_in_one_snippet_and_one_only(talk: list[list[
     for part in talk:
         said = [a_message(f"{role} {n}", role=role, stored_at=clock()) for n, role in enumerate(part)]
         await chat.append(ADA, "s", said, keys=[None] * len(said))
+        spoken += [total + place for place, role in enumerate(part) if role in SPOKEN_ROLES]
         total += len(said)
         while (await thread.poll(ScriptedModel())).more:
             pass
-    clock.advance(timedelta(days=1))
-    while (await thread.poll(ScriptedModel())).more:
-        pass
-    assert [position for _, _, new in looked for position in new] == list(range(total))
-    assert all(0 < end - start <= MAX_SNIPPET_MESSAGES for start, end, _ in looked)
+    for _ in range(2):  # what is put off at first is shown later
+        clock.advance(timedelta(days=1))
+        while (await thread.poll(ScriptedModel())).more:
+            pass
+    assert [position for new in looked for position in new] == spoken
+    assert all(0 < len(new) <= MAX_SNIPPET_MESSAGES for new in looked)
     assert await chat.unwatched_sessions(now=clock(), limit=9) == []
 
 
@@ -249,10 +310,12 @@ async def test_a_conversation_that_quotes_recalled_memories_does_not_store_them_
     home = whole
     for number, text in enumerate(await replays(home)):
         await home.say((role, text), ("assistant", "I see."), session=f"s{number}")
-    result = await home.poll_all()
-    assert (result.counts["stored"], home.waits()) == (0, [])
-    assert await home.texts() == sorted(REMEMBERED)
+    first = await home.poll_all()
     assert (home.mind.prompts == []) == (role == "assistant")
+    home.clock.advance(home.thread.config.put_off)
+    second = await home.poll_all()
+    assert (first.counts["stored"], second.counts["stored"], home.waits()) == (0, 0, [])
+    assert await home.texts() == sorted(REMEMBERED)
 
 
 async def test_a_quote_together_with_news_is_stored_as_the_news_alone(home: Talks) -> None:

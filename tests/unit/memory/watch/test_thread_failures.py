@@ -183,28 +183,27 @@ async def test_a_full_disk_ends_the_turn_and_the_next_one_goes_on(
     assert (await home.poll()).counts["stored"] == 1
 
 
-async def test_a_turn_that_dies_after_storing_doubles_nothing_whatever_the_model_says_then(home: Talks) -> None:
+async def test_a_turn_that_dies_after_storing_doubles_nothing_whatever_the_model_says_then(
+    home: Talks, monkeypatch: pytest.MonkeyPatch
+) -> None:
     """Between storing and saying so; and meanwhile the conversation goes on."""
 
-    class Dies:
-        def __getattr__(self, name: str) -> Any:
-            return getattr(home.ledger.memories, name)
+    async def dies(*args: Any, **fields: Any) -> None:
+        raise SystemExit
 
-        async def link_messages(self, *args: Any) -> None:
-            raise SystemExit
-
-    dying = home.thread_over(Dies())
     said = f"{LYON[1]} They are called Tom and Rosa."
     await home.say(("user", said), NICE)
-    with pytest.raises(SystemExit):
-        await dying.poll(home.mind)
+    with monkeypatch.context() as patched:
+        patched.setattr(home.ledger.conversations, "mark_watched", dies)
+        with pytest.raises(SystemExit):
+            await home.poll()
     assert await home.texts() == [said]
-    assert (home.links(), home.waits()) == ([], [("s", 0, 2)])
+    assert home.waits() == [("s", 0, 2)]
     await home.say(BOSS, NICE)
     home.answers(lambda prompt: {"memories": [memory("Since May the user's home is Lyon, where two cats live.")]})
     first = await home.poll()
     assert (first.counts["repeated"], home.mind.prompts) == (1, [])
-    assert home.links() == [(0, said), (1, said)]
+    assert home.links() == [(0, said)]
     assert home.waits() == [("s", 2, 4)]
     home.answers(copies)
     await home.poll_all()

@@ -48,7 +48,7 @@ def test_a_list_renders_text_feeling_lesson_and_timeline() -> None:
 def test_a_prompt_says_a_line_each_between_its_tags() -> None:
     assert (
         MEMORY_BLOCK_FORMAT.render([FED, TIRED])
-        == "<memory>\n[EPISODIC] 2026-02-01: We ate.\n[SEMANTIC] We slept.\n</memory>"
+        == "<memory>\n[SEMANTIC] We slept.\n[EPISODIC] 2026-02-01: We ate.\n</memory>"
     )
 
 

@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+from datetime import timedelta
+
 from hypothesis import given
 from hypothesis import strategies as st
 
 from madeleine.memory.model import DatedAction
 from madeleine.memory.rules.prompting import render_memory_block, render_memory_line
-from tests.doubles import a_memory
+from tests.doubles import NOW, a_memory
 
 EXAMPLE = """\
 <memory>
@@ -47,10 +50,24 @@ def test_a_timeline_gives_its_first_date() -> None:
     assert render_memory_line(memory) == "[EPISODIC] 2024-01-20: We met."
 
 
-def test_other_categories_are_not_dated() -> None:
-    """spec L4: in the example only episodic lines are."""
-    memory = a_memory("Ann is my boss.", when=("2024-01-20",), category="social")
-    assert render_memory_line(memory) == "[SOCIAL] Ann is my boss."
+def test_facts_of_different_days_have_dates_and_preferences_have_none() -> None:
+    """spec L4; two facts may be versions of one."""
+    told = a_memory("Ann lives in Rome.", when=("2024-01-20",), category="social")
+    port, other = (a_memory(f"Staging uses the port {n}.", category="semantic") for n in (5432, 6000))
+    later = replace(other, created_at=NOW + timedelta(days=2), happened_at=NOW + timedelta(days=2))
+    tea = a_memory("I prefer tea.", category="procedural", when=("2024-01-20",))
+    assert render_memory_block([port, tea, told, later]).splitlines()[1:-1] == [
+        "[SEMANTIC] 2026-03-01: Staging uses the port 5432.",
+        "[SEMANTIC] 2026-03-03: Staging uses the port 6000.",
+        "[SOCIAL] 2024-01-20: Ann lives in Rome.",
+        "[PROCEDURAL] I prefer tea.",
+    ]
+    assert "2026" not in render_memory_block([port, other])
+
+
+def test_a_date_that_the_text_names_stands_once() -> None:
+    memory = a_memory("On 2024-01-20 we met.", when=("2024-01-20",))
+    assert render_memory_line(memory) == "[EPISODIC] On 2024-01-20 we met."
 
 
 @given(st.lists(st.text(min_size=1, max_size=30), min_size=1, max_size=5))

@@ -14,7 +14,7 @@ from madeleine.memory.text.normalization import fold_text
 @pytest.mark.parametrize(
     ("tag", "held", "not_held"),
     [
-        ("art", ["Art!", "the arts", "(art)", "pop-art", "artを見た"], ["party", "artist", "start", "art_2", "arté"]),
+        ("art", ["Art!", "the arts", "(art)", "pop-art", "artを見た"], ["party", "artist", "start", "art_2"]),
         ("running", ["run", "They run.", "runs", "running"], ["rung", "runt", "brun"]),
         ("party", ["a party", "parties", "partied"], ["part", "partisan", "counterparty"]),
         ("making", ["make", "makes", "making"], ["mak", "makeup", "maker"]),

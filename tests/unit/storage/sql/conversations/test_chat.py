@@ -3,20 +3,22 @@
 from __future__ import annotations
 
 import sqlite3
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Mapping, Sequence
 from contextlib import closing
 from pathlib import Path
 
 import pytest
 
 from madeleine.memory.audit import AuditQuery
-from madeleine.memory.errors import InvalidInput
+from madeleine.memory.chat import MessageId
+from madeleine.memory.errors import InvalidInput, SourcesForgotten
 from madeleine.memory.ingest.ports import Erased
-from madeleine.memory.ingest.store import StoreScenes
+from madeleine.memory.ingest.store import NewScene, StoreScenes
+from madeleine.memory.model import Memory, Scene
 from madeleine.memory.watch.extraction import Extracted
 from madeleine.memory.watch.remember import Remember, SimilarMemorySearch
 from tests.contracts.ledger.chat_contract import appended, said, waiting, whole
-from tests.doubles import ADA, BOB, NOW
+from tests.doubles import ADA, BOB, NOW, WordEmbedder
 from tests.household import Household, household, rows
 from tests.unit.memory.watch.talks import NearIndex
 
@@ -38,23 +40,31 @@ async def test_messages_of_another_session_are_refused(home: Household) -> None:
         await home.ledger.conversations.append(ADA, "t", said("a", session_id="s"), keys=[None])
 
 
-async def test_only_a_being_s_own_messages_and_memories_are_linked(home: Household) -> None:
-    """spec P1"""
-    [mine], [theirs] = await home.store("tea"), await home.store("coffee", scope=BOB)
-    [one, two], [other] = (
-        await appended(home.ledger.conversations, "a", "b"),
-        await appended(home.ledger.conversations, "c", scope=BOB),
-    )
-    await home.ledger.memories.link_messages(ADA, {mine.id: [one, other], theirs.id: [two]})
-    await home.ledger.memories.link_messages(ADA, {mine.id: [one]})
+async def drawn(home: Household, sources: Mapping[str, Sequence[MessageId]]) -> list[Memory]:
+    """Memories of these texts, linked to their messages."""
+    scenes = [NewScene(scene=Scene(action=text), sources=tuple(ids)) for text, ids in sources.items()]
+    store = StoreScenes(home.ledger.memories, NearIndex(), WordEmbedder(), now=lambda: NOW)
+    return [answer.memory for answer in await store(ADA, scenes)]
+
+
+async def test_a_memory_is_only_drawn_from_messages_that_its_being_has(home: Household) -> None:
+    """spec P1, ruling 25"""
+    one, gone = await appended(home.ledger.conversations, "a", "b")
+    [theirs] = await appended(home.ledger.conversations, "c", scope=BOB)
+    await home.ledger.erasure.forget(ADA, [gone], at=NOW)
+    for missing in (theirs, gone):
+        with pytest.raises(SourcesForgotten) as caught:
+            await drawn(home, {"tea": [one, missing]})
+        assert caught.value.ids == {missing}
+    assert links(home) == set()
+    [mine] = await drawn(home, {"tea at five": [one, one]})
     assert links(home) == {(one, mine.id)}
 
 
 async def test_with_a_memory_go_the_messages_that_it_was_drawn_from(home: Household) -> None:
     """ruling 11"""
-    [gone, stays] = await home.store("tea at five", "the garden gate")
     one, two, three = await appended(home.ledger.conversations, "tea", "gate", "rain")
-    await home.ledger.memories.link_messages(ADA, {gone.id: [one, two], stays.id: [two]})
+    gone, stays = await drawn(home, {"tea at five": [one, two], "the garden gate": [two]})
     erased = await home.ledger.erasure.forget(ADA, [gone.id], at=NOW)
     assert erased == Erased((gone.id,), (stays.id,), 0, (one, two))
     assert await whole(home.ledger.conversations) == [(2, "rain")]
@@ -65,14 +75,13 @@ async def test_with_a_memory_go_the_messages_that_it_was_drawn_from(home: Househ
 
 
 async def test_a_message_is_forgotten_by_itself_and_what_was_drawn_from_it_is_told(home: Household) -> None:
-    [drawn] = await home.store("tea at five")
     one, two = await appended(home.ledger.conversations, "tea", "rain")
-    await home.ledger.memories.link_messages(ADA, {drawn.id: [one]})
-    assert await home.ledger.erasure.forget(ADA, [one], at=NOW) == Erased((), (drawn.id,), 0, (one,))
+    [tea] = await drawn(home, {"tea at five": [one]})
+    assert await home.ledger.erasure.forget(ADA, [one], at=NOW) == Erased((), (tea.id,), 0, (one,))
     assert await whole(home.ledger.conversations) == [(1, "rain")]
     assert await home.ledger.erasure.forget(ADA, [one], at=NOW) == Erased()
-    both = await home.ledger.erasure.forget(ADA, [drawn.id, two], at=NOW)
-    assert both == Erased((drawn.id,), (), 0, (two,))
+    both = await home.ledger.erasure.forget(ADA, [tea.id, two], at=NOW)
+    assert both == Erased((tea.id,), (), 0, (two,))
 
 
 async def test_no_being_forgets_another_s_messages(home: Household) -> None:

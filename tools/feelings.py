@@ -1,0 +1,80 @@
+"""Feelings as callers tell them: labels and axes, odd spelling forgiven, unknown ones named and nothing else lost (spec
+P2, T8; ruling 21)."""
+
+from __future__ import annotations
+
+from dataclasses import fields
+from difflib import get_close_matches
+from typing import Annotated, Any, get_args
+
+from pydantic import BeforeValidator, Field, ValidationInfo
+
+from madeleine.memory.model import Emotion, EmotionVector
+from madeleine.tools.arguments import ToolArguments, add_notice, printable
+
+EMOTION_LABELS: tuple[str, ...] = get_args(Emotion)
+AXES = tuple(field.name for field in fields(EmotionVector))
+MAX_EMOTIONS = 3
+MIN_ABBREVIATION_CHARS = 3
+MIN_SPELLING_LIKENESS = 0.7
+"""Of `difflib`: reads "angry" as anger and "exited" as excitement; "envy" and "hope" are like no label."""
+
+
+def known_name(told: object, names: tuple[str, ...]) -> str | None:
+    """The name that is meant: in whatever case, another form of the word, or misspelt a little; None for no name."""
+    word = str(told).strip().casefold()
+    if word in names:
+        return word
+    if len(word) < MIN_ABBREVIATION_CHARS:
+        return None
+    related = [name for name in names if name.startswith(word) or word.startswith(name)]
+    if len(related) == 1:
+        return related[0]
+    return next(iter(get_close_matches(word, names, n=1, cutoff=MIN_SPELLING_LIKENESS)), None)
+
+
+def _known_labels(told: Any, info: ValidationInfo) -> Any:
+    if not isinstance(told, (list, str)):
+        return told
+    listed = [told] if isinstance(told, str) else told
+    labels = {position: known_name(label, EMOTION_LABELS) for position, label in enumerate(listed)}
+    if unknown := [printable(str(listed[position]))[:40] for position, label in labels.items() if label is None]:
+        known = ", ".join(EMOTION_LABELS)
+        add_notice(info, f"Left out, as no known emotions: {', '.join(unknown[:5])}. Known are {known}.")
+    kept = list(dict.fromkeys(filter(None, labels.values())))
+    if len(kept) > MAX_EMOTIONS:
+        add_notice(info, f"Left out, as a memory has at most {MAX_EMOTIONS}: {', '.join(kept[MAX_EMOTIONS:])}.")
+    return kept[:MAX_EMOTIONS]
+
+
+EmotionLabels = Annotated[list[Emotion], Field(max_length=MAX_EMOTIONS), BeforeValidator(_known_labels)]
+
+
+class EmotionAxes(ToolArguments):
+    valence: Annotated[float, Field(ge=-1, le=1)] = 0.0
+    arousal: Annotated[float, Field(ge=-1, le=1)] = 0.0
+    dominance: Annotated[float, Field(ge=-1, le=1)] = 0.0
+    safety: Annotated[float, Field(ge=-1, le=1)] = 0.0
+    novelty: Annotated[float, Field(ge=-1, le=1)] = 0.0
+    trust: Annotated[float, Field(ge=-1, le=1)] = 0.0
+
+
+def _known_axes(told: Any, info: ValidationInfo) -> Any:
+    if not isinstance(told, dict):
+        return told
+    axes: dict[str, float] = {}
+    unknown: list[str] = []
+    for name, value in told.items():
+        axis = next((axis for axis in AXES if str(name).strip().casefold() == axis[0]), known_name(name, AXES))
+        usable = isinstance(value, (int, float)) and not isinstance(value, bool) and -1 <= value <= 1
+        if axis is None or not usable:
+            unknown.append(printable(str(name))[:40])
+        else:
+            axes[axis] = float(value)
+    if unknown:
+        known = ", ".join(AXES)
+        add_notice(info, f"Left out of emotion_vector: {', '.join(unknown[:6])}. Axes are {known}, each from -1 to 1.")
+    return axes
+
+
+EmotionVectorArgument = Annotated[EmotionAxes, BeforeValidator(_known_axes)]
