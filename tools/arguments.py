@@ -254,7 +254,8 @@ def _clean_schema(schema: Any, definitions: Mapping[str, Any], max_text_chars: i
     if not isinstance(schema, dict):
         return schema
     if reference := schema.get("$ref"):
-        return _clean_schema(definitions[reference.rsplit("/", 1)[1]], definitions, max_text_chars)
+        siblings = {key: value for key, value in schema.items() if key in ("description", "default")}
+        return _clean_schema(definitions[reference.rsplit("/", 1)[1]] | siblings, definitions, max_text_chars)
     result = {
         key: (
             {name: _clean_schema(sub, definitions, max_text_chars) for name, sub in value.items()}

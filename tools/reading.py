@@ -45,14 +45,14 @@ RecallFormat = Literal["fragments", "memories", "prompt"]
 
 class RecallArguments(ToolArguments):
     query: Annotated[LongText, Field(description="The current message or topic.")]
-    limit: Annotated[int, Field(ge=1, le=50)] = 3
+    limit: Annotated[int, Field(ge=1, le=50, description="Memories at most.")] = 3
     categories: Annotated[list[Category], Field(max_length=5)] = []
     themes: Annotated[list[ShortText], Field(max_length=20, description="All of these.")] = []
     emotions: Annotated[EmotionLabels, Field(description="Felt now.")] = []
     ranking: RankingProfile | None = None
-    token_budget: Annotated[int, Field(ge=1, le=100_000)] = 2000
+    token_budget: Annotated[int, Field(ge=1, le=100_000, description="For the texts.")] = 2000
     format: Annotated[
-        RecallFormat, Field(description="fragments: shuffled; memories: with ids; prompt: <memory> block.")
+        RecallFormat, Field(description="memories: facts, with ids and dates; fragments: a mood; prompt: a block.")
     ] = "fragments"
     details: Details = False
 
@@ -66,9 +66,10 @@ def recall_tool(chance: RandomSource) -> Tool:
         counts_recalls=True,
     )
     async def recall(call: Call, arguments: RecallArguments) -> dict[str, Any]:
-        """Recall the few memories most relevant to what is being said, preferences apart; empty if none is related.
-        Call it when a conversation begins and whenever the past may matter. For exact words, dates or paging use
-        search_memory; by id recall_memory."""
+        """Recall the few memories that matter for a message or topic. Call it when a conversation begins and whenever
+        the past may matter. memories: what matches; preferences: how to behave, apart; near: related, no answer. Empty
+        does not mean unknown: ask in other words, or use search_memory, which also lists by date or theme. For whole
+        memories by id use recall_memory."""
         query = arguments.to_value(RecallQuery, text=arguments.query)
         result = await call.use.recall(call.scope, query, formats[arguments.format], language=call.language)
         memories = [memory for memory, _ in (*result.preferences, *result.memories)]
@@ -126,7 +127,7 @@ def recall_details_as_json(
 class RecallMemoryArguments(ToolArguments):
     ids: Annotated[list[ShortText], Field(min_length=1, max_length=50)] | None = None
     cluster_id: ShortText = ""
-    limit: Annotated[int, Field(ge=1, le=100)] = 20
+    limit: Annotated[int, Field(ge=1, le=100, description="Per page.")] = 20
     cursor: Annotated[ShortText, Field(description="next_cursor of the last page.")] = ""
     details: Annotated[bool | None, Field(description="All fields; default with ids.")] = None
 
@@ -137,8 +138,9 @@ class RecallMemoryArguments(ToolArguments):
     counts_recalls=True,
 )
 async def recall_memory(call: Call, arguments: RecallMemoryArguments) -> dict[str, Any]:
-    """Read whole memories, faded ones too (status dead): by ids, or all of a cluster_id, newest first. Without
-    arguments: the list of clusters. To find memories by meaning use recall, by words search_memory."""
+    """Read whole memories, with their history and where they come from, faded ones too (status dead): by ids such as
+    m12, or all of a cluster_id, newest first. Without arguments: the list of clusters. To find memories by meaning use
+    recall, by words search_memory."""
     ids, cluster, cursor = arguments.ids, arguments.cluster_id, arguments.cursor
     browse = call.use.browse
     if ids and cluster:
@@ -177,7 +179,9 @@ def memory_page_as_json(page: BrowsedMemories, short_ids: Mapping[MemoryId, str]
 
 
 class SearchArguments(ToolArguments):
-    query: Annotated[LongText, Field(description='Words, "a phrase"; with mode subject a message.')]
+    query: Annotated[
+        LongText, Field(description='Words, "a phrase"; with mode subject a message. Without: lists all memories.')
+    ] = ""
     mode: Annotated[
         Literal["or", "and", "subject"], Field(description="Any word, all words, or the subject of a message.")
     ] = "or"
@@ -187,24 +191,26 @@ class SearchArguments(ToolArguments):
     until: Annotated[ShortText, Field(description="Inclusive.")] = ""
     sources: Annotated[list[SearchSource], Field(min_length=1, max_length=4)] = ["memories", "diary", "chat", "notes"]
     include_dead: Annotated[bool, Field(description="Faded ones too; being found helps revive them.")] = True
-    include_compressed: bool = False
-    limit: Annotated[int, Field(ge=1, le=100)] = 10
+    include_compressed: Annotated[bool, Field(description="What a summary stands for, too.")] = False
+    limit: Annotated[int, Field(ge=1, le=100, description="Per page.")] = 10
     cursor: Annotated[ShortText, Field(description="next_cursor of the last page.")] = ""
     details: Details = False
 
 
-@tool(SearchArguments, answer_schema("hits", array="hits", string="next_cursor"), counts_recalls=True)
+@tool(SearchArguments, answer_schema("hits", array="hits", string="next_cursor notice"), counts_recalls=True)
 async def search_memory(call: Call, arguments: SearchArguments) -> dict[str, Any]:
     """Search memories, diary, chat and notes for exact words, newest first: names, dates, phrases. Use it to look
     something up, for a time span, or for faded memories (status dead). For similar meaning use recall."""
     page = await _search(call, arguments)
     call.audit_recall("search_memory", [hit.id for hit in page.hits])
     hits = [hit_as_json(hit, details=arguments.details) for hit in page.hits]
-    return {"hits": hits} | nonempty(next_cursor=page.next_cursor)
+    respelled = (f"Nothing has {word!r}; this is for {other!r}." for word, other in page.respelled.items())
+    return {"hits": hits} | nonempty(next_cursor=page.next_cursor) | notice(*respelled)
 
 
 async def _search(call: Call, arguments: SearchArguments) -> SearchPage:
     since, until = period_argument("since", arguments.since), period_argument("until", arguments.until)
+    by_words = arguments.query != ""
     query = arguments.to_value(
         KeywordQuery,
         terms=(),
@@ -212,9 +218,11 @@ async def _search(call: Call, arguments: SearchArguments) -> SearchPage:
         themes=tuple(unicodedata.normalize("NFKC", theme).casefold() for theme in arguments.themes),
         since=since.start if since else None,
         until=until.end if until else None,
-        sources=unique(arguments.sources),
+        sources=unique(arguments.sources) if by_words or "sources" in arguments.model_fields_set else ("memories",),
     )
     if arguments.mode == "subject":
+        if not by_words:
+            raise InvalidInput("query: is required with mode subject. Give a message, or leave mode out for a list.")
         if arguments.cursor:
             raise InvalidInput("cursor: mode subject has one page. Raise limit for more, or leave the cursor out.")
         return await call.use.search.about(call.scope, arguments.query, query)

@@ -59,7 +59,7 @@ class SceneArguments(ToolArguments):
     ] = "episodic"
     importance: Annotated[ZeroToOne | None, Field(description="0 noise, 0.5 default, 1 critical.")] = None
     emotions: EmotionLabels = []
-    emotion_vector: EmotionVectorArgument | None = None
+    emotion_vector: Annotated[EmotionVectorArgument | None, Field(description="The feeling by axes.")] = None
     lesson: Annotated[LineText, Field(description="What to do differently in future.")] = ""
     themes: Annotated[list[ShortText], Field(max_length=20, description="Topics, to filter by.")] = []
     session_id: Annotated[ShortText, Field(description="Of this conversation.")] = ""
@@ -94,9 +94,9 @@ class StoreArguments(SceneArguments):
 
 @tool(StoreArguments, answer_schema("", string="id status reinforced resembles notice", array="scenes"))
 async def store(call: Call, arguments: StoreArguments) -> dict[str, Any]:
-    """Store one scene in long-term memory; it can be recalled at once. Use it for what later conversations should know:
-    an event, decision, preference, feeling or lesson. An earlier memory that says the same is reinforced instead; a
-    different number, date, name or negation is stored separately."""
+    """Store what later conversations should know, one scene a memory: an event, decision, fact, preference, feeling or
+    lesson; several by scenes, as at the end of a session. It can be recalled at once. An earlier memory that says the
+    same is reinforced instead; a different number, date, name or negation is stored separately."""
     scenes = arguments.scenes_or_errors
     [first, *others] = outcomes = await _store_each(call, scenes)
     if not arguments.scenes:
@@ -176,14 +176,14 @@ def new_scene_from_arguments(arguments: SceneArguments, *, request_key: str = ""
 class UpdateMemoryArguments(ToolArguments):
     id: ShortText
     text: Annotated[LongText, Field(description="The whole corrected text.")] = ""
-    importance: ZeroToOne | None = None
-    themes: Annotated[list[ShortText], Field(max_length=20)] | None = None
-    pinned: bool | None = None
+    importance: Annotated[ZeroToOne | None, Field(description="0 noise, 1 critical.")] = None
+    themes: Annotated[list[ShortText] | None, Field(max_length=20, description="In place of the old ones.")] = None
+    pinned: Annotated[bool | None, Field(description="Never fades.")] = None
 
 
 @tool(UpdateMemoryArguments, answer_schema("id changed", string="id", array="changed"), idempotent=True)
 async def update_memory(call: Call, arguments: UpdateMemoryArguments) -> dict[str, Any]:
-    """Correct a memory; what is left out stays. The new text is recalled at once; recall_memory shows earlier versions
+    """Correct a memory that was wrong, or pin or weigh it; what is left out stays. recall_memory shows earlier versions
     as history. For something new use store, to erase use forget."""
     themes = None if arguments.themes is None else unique(arguments.themes)
     changes = arguments.to_value(MemoryChanges, text=arguments.text.strip() or None, themes=themes)

@@ -58,6 +58,9 @@ class KeywordSearchLedger(Protocol):
     async def search(self, scope: Scope, query: KeywordQuery) -> list[SearchHit]:
         """At most `query.limit`, newest first, equal times by id."""
 
+    async def recent_texts(self, scope: Scope, sources: Sequence[SearchSource], *, most: int) -> list[str]:
+        """The folded texts of each of these sources, at most the `most` newest; of a memory all that is searched."""
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ClusterSummary:

@@ -14,8 +14,8 @@ import hashlib
 import json
 import re
 import unicodedata
-from collections.abc import Callable, Iterable, Sequence
-from dataclasses import KW_ONLY, dataclass, replace
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import KW_ONLY, dataclass, field, replace
 from datetime import datetime
 
 from madeleine.memory.errors import InvalidInput
@@ -40,20 +40,29 @@ from madeleine.memory.rules.searching import (
     sort_hits_newest_first,
     tag_hits_near_best,
 )
+from madeleine.memory.rules.spelling import respelled_words
 from madeleine.memory.text.normalization import fold_text
 
 _QUERY_TERM = re.compile(r'"([^"]+)"|(\S+)')
 
 
+MAX_TEXTS_WITH_KNOWN_WORDS = 20_000
+"""Newest texts of each source whose words count as known when a word is respelled: 0.2 s."""
+
+
 @dataclass(frozen=True, slots=True)
 class SearchPage:
+    """`respelled`: words of the query that no text holds, and those that were searched in their place."""
+
     hits: tuple[SearchHit, ...]
     next_cursor: str = ""
+    respelled: Mapping[str, str] = field(default_factory=dict)
 
 
 @dataclass(frozen=True, eq=False)
 class Search:
-    """The use case. Living memories that are found get +1 reactivation, dead ones +2; other sources are not counted."""
+    """The use case. Living memories that are found get +1 reactivation, dead ones +2. Other sources are not counted,
+    nor is a list without words (ruling 18)."""
 
     ledger: KeywordSearchLedger
     activations: ReactivationRecorder
@@ -62,13 +71,25 @@ class Search:
     now: Callable[[], datetime]
 
     async def __call__(self, scope: Scope, query: KeywordQuery, *, cursor: str = "") -> SearchPage:
-        """Raises `InvalidInput` for a cursor that is not of this query."""
-        after = decode_search_cursor(cursor, query) if cursor else None
-        page_and_next = await self._page_and_next(scope, replace(query, after=after))
+        """Where nothing is found, words that no text holds are respelled (`respelled_words`). Raises `InvalidInput` for
+        a cursor that is not of this query."""
+        position = replace(query, after=decode_search_cursor(cursor, query) if cursor else None)
+        page_and_next = await self._page_and_next(scope, position)
+        respelled: Mapping[str, str] = {}
+        if query.terms and not page_and_next and (respelled := await self._respelled(scope, query)):
+            terms = tuple(respelled.get(term, term) for term in query.terms)
+            page_and_next = await self._page_and_next(scope, replace(position, terms=terms))
         hits = page_and_next[: query.limit]
-        self._activate(scope, hits)
-        has_more = len(page_and_next) > query.limit
-        return SearchPage(tuple(hits), encode_search_cursor(hits[-1].position, query) if has_more else "")
+        if query.terms:
+            self._activate(scope, hits)
+        next_cursor = encode_search_cursor(hits[-1].position, query) if len(page_and_next) > query.limit else ""
+        return SearchPage(tuple(hits), next_cursor, respelled if hits else {})
+
+    async def _respelled(self, scope: Scope, query: KeywordQuery) -> Mapping[str, str]:
+        texts = await self.ledger.recent_texts(scope, query.sources, most=MAX_TEXTS_WITH_KNOWN_WORDS)
+        folded = {fold_text(term): term for term in query.terms}
+        near = await asyncio.to_thread(respelled_words, list(folded), texts)
+        return {folded[word]: other for word, other in near.items()}
 
     async def about(self, scope: Scope, message: str, query: KeywordQuery) -> SearchPage:
         """Search one page by the tags of a message (`SearchByMessageTags`)."""

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from madeleine.memory.keyword_search import KeywordQuery, SearchHit
+from madeleine.memory.keyword_search import KeywordQuery, SearchHit, SearchSource
 from madeleine.memory.model import (
     Memory,
     Note,
@@ -35,6 +35,17 @@ class InMemorySearch:
             hits += [_note_hit(one) for one in own if _note_matches(one, query)]
         hits = [one for one in hits if one.source in query.sources and _in_window(one, query)]
         return sort_hits_newest_first(hits)[: query.limit]
+
+    async def recent_texts(self, scope: Scope, sources: Sequence[SearchSource], *, most: int) -> list[str]:
+        texts: list[str] = []
+        if "memories" in sources:
+            own = sorted(self._store.own(scope), key=lambda one: one.happened_at, reverse=True)
+            texts += [FIELD_SEPARATOR.join(map(fold_text, searched_texts(one))) for one in own[:most]]
+        if "notes" in sources:
+            notes = [one for one in self._store.patrols.state.notes.values() if one.being_id == scope.being_id]
+            notes.sort(key=lambda one: one.created_at, reverse=True)
+            texts += [fold_text(one.content) for one in notes[:most]]
+        return texts
 
 
 def _in_window(hit: SearchHit, query: KeywordQuery) -> bool:

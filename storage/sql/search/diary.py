@@ -88,6 +88,15 @@ async def match_tags_in_diary(reads: Reads, scope: Scope, query: TagQuery) -> Ta
     return TagMatches("diary", tuple(newest), counts)
 
 
+async def recent_diary_texts(reads: Reads, scope: Scope, *, most: int) -> list[str]:
+    texts: list[str] = []
+    async for entries in _entry_pages(reads, scope):
+        texts += [fold_text(text) for _, text, _ in entries]
+        if len(texts) >= most:
+            break
+    return texts[:most]
+
+
 async def diary_hits_by_days(reads: Reads, scope: Scope, days: Iterable[str]) -> list[SearchHit]:
     hits = await reads.rows(_SELECT_ENTRIES_BY_DATE, _to_diary_hit, being=scope.being_id, ids=as_json(days))
     return await _with_tags(reads, scope, hits)

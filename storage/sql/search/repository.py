@@ -24,7 +24,7 @@ from madeleine.memory.rules.searching import SPACED_SCRIPT_CHAR_CLASS, sort_hits
 from madeleine.memory.text.normalization import FIELD_SEPARATOR
 from madeleine.storage.sql.database import dialect
 from madeleine.storage.sql.database.engine import Repository
-from madeleine.storage.sql.database.mapping import decode_shared_list
+from madeleine.storage.sql.database.mapping import decode_shared_list, scalar
 from madeleine.storage.sql.database.memory_rows import fold_and_delimit_theme
 from madeleine.storage.sql.database.tables import memories
 from madeleine.storage.sql.search import diary
@@ -33,6 +33,7 @@ from madeleine.storage.sql.search.sources import (
     hits_by_ids_statement,
     keyword_hits_statement,
     keyword_query_binds,
+    recent_texts_statement,
 )
 
 T = TypeVar("T")
@@ -52,6 +53,15 @@ class SearchRepository(Repository):
             return await diary.search_diary(self._database, scope, query)
         statement = keyword_hits_statement(source, query.mode, len(query.terms), len(query.themes))
         return await self._database.rows(statement, SEARCHED_TABLES[source].to_hit, **keyword_query_binds(scope, query))
+
+    async def recent_texts(self, scope: Scope, sources: Sequence[SearchSource], *, most: int) -> list[str]:
+        texts = await _gather_results(self._recent_texts(scope, source, most) for source in dict.fromkeys(sources))
+        return [*chain.from_iterable(texts)]
+
+    async def _recent_texts(self, scope: Scope, source: SearchSource, most: int) -> list[str]:
+        if source == "diary":
+            return await diary.recent_diary_texts(self._database, scope, most=most)
+        return await self._database.rows(recent_texts_statement(source), scalar, being=scope.being_id, most=most)
 
     async def hits(self, scope: Scope, wanted: Sequence[tuple[SearchSource, str]]) -> list[SearchHit]:
         ids: dict[SearchSource, list[str]] = {}

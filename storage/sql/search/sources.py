@@ -141,6 +141,18 @@ def hits_by_ids_statement(source: SearchSource) -> Select[Any]:
     return select(*searched.columns).where(columns.being_id == bindparam("being"), in_list(columns.id, "ids"))
 
 
+@lru_cache(maxsize=8)
+def recent_texts_statement(source: SearchSource) -> Select[Any]:
+    searched = SEARCHED_TABLES[source]
+    columns = searched.table.c
+    return (
+        select(columns.folded)
+        .where(columns.being_id == bindparam("being"))
+        .order_by(searched.time.desc(), columns.id)
+        .limit(bindparam("most"))
+    )
+
+
 def keyword_query_binds(scope: Scope, query: KeywordQuery) -> dict[str, Any]:
     until = to_micros(query.until) if query.until else MAX_INT
     after_at, after_id = query.after or (MAX_INT, "")

@@ -93,6 +93,14 @@ class KeywordContract:
         assert ids(await ledger.search.search(ADA, keyword_query("day7"))) == [found[1].id]
         assert ids(await ledger.search.search(ADA, keyword_query("quince jam"))) == [in_part.id]
 
+    async def test_recent_texts_are_those_of_the_being_and_folded(self, ledger: StoringLedger) -> None:
+        old = memory("Old", happened_at=MOMENT - timedelta(days=9))
+        await ledger.memories.commit(ADA, batch(old, memory("Café", lesson="Thé", happened_at=MOMENT)))
+        await ledger.context.add_note(ADA, note("Buy Tea"))
+        texts = await ledger.search.recent_texts(ADA, ("memories", "notes", "diary", "chat"), most=1)
+        assert [text.replace("\x1f", " ").split() for text in texts] == [["cafe", "[]", "the"], ["buy", "tea"]]
+        assert await ledger.search.recent_texts(Scope(BeingId("bob")), ("memories",), most=9) == []
+
     async def test_no_term_matches_across_two_fields_or_themes(self, ledger: StoringLedger) -> None:
         await ledger.memories.commit(ADA, batch(memory("left", feeling="right", themes=("a", "b"))))
         for term in ("left\x1fright", "leftright", "left right", "a\x1f\x1fb", "\x1f", "ab"):

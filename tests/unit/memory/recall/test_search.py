@@ -107,6 +107,17 @@ class Repeating:
         left = [hit for hit in self._hits if after is None or (-hit.position[0], hit.id) > (-after[0], after[1])]
         return left[: query.limit]
 
+    async def recent_texts(self, scope: Scope, sources: Sequence[SearchSource], *, most: int) -> list[str]:
+        return [hit.text for hit in self._hits][:most]
+
+
+class Matching(Repeating):
+    """`SearchLedger` whose hits contain all terms."""
+
+    async def search(self, scope: Scope, query: KeywordQuery) -> list[SearchHit]:
+        hits = await super().search(scope, replace(query, limit=99))
+        return [hit for hit in hits if all(term in hit.text for term in query.terms)][: query.limit]
+
 
 def a_hit(
     number: int, *, at: int = 0, source: SearchSource = "memories", text: str = "tea", further: tuple[str, ...] = ()
@@ -167,3 +178,24 @@ async def test_a_snippet_shows_the_further_text_that_the_words_were_found_in() -
     """issue 12.6: a hit by a later line of dialogue did not show it."""
     search = searching([a_hit(1, text="We ate", further=("Ada", "More Ramen?"))])
     assert [hit.snippet for hit in (await search(ADA, QUERY)).hits] == ["We ate — More Ramen?"]
+
+
+async def test_a_misspelt_word_is_searched_as_the_word_it_resembles_if_nothing_else_is_found() -> None:
+    """ruling 19"""
+    hits = [a_hit(1, text="kubernetes in frankfurt"), a_hit(2, text="kubernetes at home"), a_hit(3, text="tea")]
+    by_message: Any = None
+    search = Search(Matching(hits), FakeActivationLog(), by_message=by_message, now=Clock())
+    query = KeywordQuery(terms=("kubernets",), mode="and", limit=1)
+    first = await search(ADA, query)
+    second = await search(ADA, query, cursor=first.next_cursor)
+    assert [hit.id for hit in (*first.hits, *second.hits)] == ["0001", "0002"]
+    assert first.respelled == second.respelled == {"kubernets": "kubernetes"}
+    assert (await search(ADA, replace(query, terms=("kubernetes",)))).respelled == {}
+    assert (await search(ADA, replace(query, terms=("umbrella",)))).hits == ()
+
+
+async def test_a_list_without_words_activates_nothing() -> None:
+    """ruling 18"""
+    log = FakeActivationLog()
+    assert len((await searching([a_hit(1), a_hit(2)], log)(ADA, replace(QUERY, terms=()))).hits) == 2
+    assert log.added == []

@@ -1,6 +1,6 @@
 """Messages that the memory thread puts off, and those that it has abandoned (spec T1, T2).
 
-Revision 0009.
+Revision 0010.
 """
 
 from __future__ import annotations
@@ -8,8 +8,8 @@ from __future__ import annotations
 import sqlalchemy as sa
 from alembic import op
 
-revision = "0009"
-down_revision = "0008"
+revision = "0010"
+down_revision = "0009"
 branch_labels = None
 depends_on = None
 

@@ -1,0 +1,44 @@
+"""Ruling 19: a typing error in a rare word is forgiven, and nothing else is."""
+
+from __future__ import annotations
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from madeleine.memory.rules.spelling import respelled_words, typing_errors
+
+TEXTS = ("the kubernetes cluster is in frankfurt", "maria likes kubernetes, maria", "port 5432; paste mode", "порядок")
+
+
+@pytest.mark.parametrize(
+    ("written", "meant"),
+    [
+        ("kubernets", "kubernetes"),
+        ("kuberntees", "kubernetes"),
+        ("clutser", "cluster"),
+        ("frankfrut", "frankfurt"),
+        ("порядк", "порядок"),
+        ("kubernetes", None),
+        ("kuber", None),
+        ("ports", None),
+        ("mario", None),
+        ("54321", None),
+        ("haste", None),
+        ("clover", None),
+    ],
+)
+def test_a_word_is_respelled_as_the_nearest_one_that_is_known(written: str, meant: str | None) -> None:
+    assert respelled_words([written], TEXTS).get(written) == meant
+
+
+@given(st.text("abc", max_size=6), st.text("abc", max_size=6))
+def test_typing_errors_are_a_distance_that_letters_bound(word: str, other: str) -> None:
+    errors = typing_errors(word, other)
+    assert errors == typing_errors(other, word)
+    assert abs(len(word) - len(other)) <= errors <= max(len(word), len(other))
+    assert (errors == 0) == (word == other)
+
+
+def test_two_swapped_letters_are_one_error() -> None:
+    assert typing_errors("frankfrut", "frankfurt") == 1
