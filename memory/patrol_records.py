@@ -45,6 +45,7 @@ class MemoryState:
     session_count: int
     reactivation_count: int
     truth: Truth = "current"
+    may_supersede: MemoryId | None = None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -124,7 +124,7 @@ def memory_as_json(
     ) | fields_of(memory, "pinned session_count access_count reactivation_count")
 
 
-MEMORY_REFERENCES = ("absorbed_into", "compressed_into", "resembles")
+MEMORY_REFERENCES = ("absorbed_into", "compressed_into", "resembles", "may_supersede")
 """Fields of a memory that name another one."""
 
 

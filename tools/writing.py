@@ -9,7 +9,7 @@ from pydantic import Field, WithJsonSchema
 
 from madeleine.memory.errors import InvalidInput, MadeleineError
 from madeleine.memory.ingest.store import NewScene, Stored
-from madeleine.memory.model import Category, EmotionVector, MemoryChanges, MemoryId, Scene
+from madeleine.memory.model import Category, EmotionVector, Memory, MemoryChanges, MemoryId, Scene
 from madeleine.memory.recall.selection import (
     MISSING_NON_INFERABLE_THEME_ADVICE,
     NON_INFERABLE_THEME,
@@ -92,7 +92,7 @@ class StoreArguments(SceneArguments):
         return list(self.scenes)
 
 
-@tool(StoreArguments, answer_schema("", string="id status reinforced resembles notice", array="scenes"))
+@tool(StoreArguments, answer_schema("", string="id status reinforced resembles notice", array="scenes may_supersede"))
 async def store(call: Call, arguments: StoreArguments) -> dict[str, Any]:
     """Store what later conversations should know, one scene a memory: an event, decision, fact, preference, feeling or
     lesson; several by scenes, as at the end of a session. It can be recalled at once. An earlier memory that says the
@@ -141,7 +141,7 @@ async def _store_together_or_singly(call: Call, scenes: Sequence[NewScene]) -> l
 
 
 async def stored_as_json(call: Call, stored: Stored, *, keyed: bool) -> dict[str, Any]:
-    memory, reinforced = stored.memory, stored.status == "reinforced"
+    memory, reinforced, before = stored.memory, stored.status == "reinforced", stored.may_supersede
     advice_due = NON_INFERABLE_THEME in call.use.recall.config.themes and not has_non_inferable_theme(memory.themes)
     resembles = await call.use.ids.shortened(call.scope, [stored.resembles] if stored.resembles else [])
     return nonempty(
@@ -150,10 +150,17 @@ async def stored_as_json(call: Call, stored: Stored, *, keyed: bool) -> dict[str
         reinforced=memory.scene.action if reinforced else None,
         repeated=(stored.repeated and keyed) or None,
         resembles=next(iter(resembles.values()), None),
+        may_supersede=[{"id": before.short_id, "text": before.scene.action}] if before else None,
         redacted=dict(stored.redacted),
     ) | notice(
-        missing_vector_notice("Stored", stored.unembedded), MISSING_NON_INFERABLE_THEME_ADVICE if advice_due else ""
+        missing_vector_notice("Stored", stored.unembedded),
+        MISSING_NON_INFERABLE_THEME_ADVICE if advice_due else "",
+        _supersession_advice(before) if before else "",
     )
+
+
+def _supersession_advice(before: Memory) -> str:
+    return f"If {before.short_id} is no longer true, store this text again with supersedes: {before.short_id}."
 
 
 def new_scene_from_arguments(arguments: SceneArguments, *, request_key: str = "") -> NewScene:

@@ -12,6 +12,7 @@ from numpy.typing import NDArray
 
 from benchmarks.truth.material import DAYS, Chain, LookAlike, OlderAnswer, Told
 from madeleine.inference.dense import DenseEmbedder
+from madeleine.memory.ingest.proposals import SupersededMemorySearch
 from madeleine.memory.ingest.store import NewScene, Stored, StoreScenes
 from madeleine.memory.model import BeingId, MemoryId, ModelName, Scene, Scope
 from madeleine.memory.recall.recall import Recall, RecallConfig
@@ -68,7 +69,8 @@ class TruthStore:
     def __post_init__(self) -> None:
         ledger, index, embedder = self.memory.ledger, self.memory.index, self.memory.embedder
         self.scope = Scope(BeingId(self.role), "benchmark", count_activations=False)
-        self.store = StoreScenes(ledger.memories, index, embedder, now=self.now)
+        search = SupersededMemorySearch(ledger.memories, index)
+        self.store = StoreScenes(ledger.memories, index, embedder, now=self.now, search_superseded=search)
         self.recall = Recall(ledger.recall, index, embedder, ledger.activations, now=self.now)
 
     def now(self) -> datetime:

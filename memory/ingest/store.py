@@ -19,6 +19,7 @@ from madeleine.memory.errors import IndexUnavailable, KeyConflict
 from madeleine.memory.index import IndexPoint, WritableIndex
 from madeleine.memory.ingest.index_keeper import index_committed_points, index_points
 from madeleine.memory.ingest.ports import IdempotencyKeyOutcome, Reinforcement, StoreBatch, StoreScenesLedger
+from madeleine.memory.ingest.proposals import SupersededMemorySearch
 from madeleine.memory.model import (
     LIVING,
     Category,
@@ -78,6 +79,8 @@ class Stored:
     unembedded: str = ""
     redacted: Mapping[str, int] = field(default_factory=dict)
     superseded: Memory | None = None
+    may_supersede: Memory | None = None
+    """A current memory that may no longer be true now; nothing is done about it without an act (ruling 14)."""
 
     @property
     def resembles(self) -> MemoryId | None:
@@ -107,6 +110,8 @@ class StoreScenes:
     on_commit: Callable[[], None] = lambda: None
     redact: Redact = redact_secrets
     write_lock: asyncio.Lock = field(default_factory=asyncio.Lock)
+    search_superseded: SupersededMemorySearch | None = None
+    """None: no memory is proposed to be superseded."""
 
     async def __call__(self, scope: Scope, scenes: Sequence[NewScene]) -> list[Stored]:
         """Redact and store all or none, in one transaction; answers in the order of `scenes`.
@@ -168,7 +173,9 @@ class StoreScenes:
                 await index_committed_points(self.index, points)
             answers = await self._answers(scope, plan.outcomes, new | changed, embedded.unavailable)
             return [
-                replace(answer, superseded=changed.get(scene.supersedes)) if scene.supersedes else answer
+                replace(answer, superseded=changed.get(scene.supersedes))
+                if scene.supersedes
+                else replace(answer, may_supersede=plan.proposed.get(answer.memory.id))
                 for answer, (scene, _) in zip(answers, drafts, strict=True)
             ]
 
@@ -196,6 +203,10 @@ class StoreScenes:
             if same is None:
                 session_id = scene.session_id
                 memory = replace(point.memory, resembles=resembles, turn=turns[session_id] if session_id else 0)
+                if self.search_superseded and scene.supersedes is None:
+                    if before := await self.search_superseded(scope, point):
+                        memory = replace(memory, may_supersede=before.id)
+                        plan.proposed[memory.id] = before
                 if session_id:
                     turns[session_id] += 1
                 plan.add(replace(point, memory=memory))
@@ -269,6 +280,8 @@ class _StorePlan:
         self.supersessions: list[Supersession] = []
         self.sources: dict[MemoryId, list[MessageId]] = {}
         self.outcomes: list[_Outcome] = []
+        self.proposed: dict[MemoryId, Memory] = {}
+        """By the id of a new memory: the one that it may supersede."""
         self._capacity = capacity
         self._by_hash: dict[ContentHash, Memory] = {}
         self._vectors: NDArray[np.float32] | None = None

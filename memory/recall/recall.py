@@ -4,7 +4,7 @@ reword the query if configured, select within the budget, count the activations.
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Mapping
 from dataclasses import KW_ONLY, dataclass, replace
 from datetime import datetime
 from functools import partial
@@ -21,7 +21,13 @@ from madeleine.memory.recall.ports import Activation, ReactivationRecorder, Reca
 from madeleine.memory.recall.reformulation import RecallAttempt, ReformulationConfig, metered_for_recall, reformulate
 from madeleine.memory.recall.selection import RankedCandidates, RecallQuery, RecallSelection, RecallSelector, rerank
 from madeleine.memory.rules.prompting import LIST_FORMAT, RecallTextFormat
-from madeleine.memory.rules.ranking.blended import RankingWeights, blended_scores, shared_emotions
+from madeleine.memory.rules.ranking.blended import (
+    RankingWeights,
+    blended_scores,
+    reading_of_query,
+    shared_emotions,
+)
+from madeleine.memory.rules.ranking.near_equals import asks_for_past, newer_first
 from madeleine.memory.rules.ranking.profiles import (
     MatchThresholds,
     RankingProfile,
@@ -58,6 +64,8 @@ class RecallConfig:
     rerank: int = 20
     """Best candidates that a re-ranker scores, where there is one."""
     reformulation: ReformulationConfig = ReformulationConfig()
+    newer_among_near_equals: bool = True
+    """ruling 24; `benchmarks/truth`."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -166,14 +174,24 @@ class Recall:
             return RankedCandidates({}, {}, pool, meaning_off)
         matching, scores = await self._scores(scope, query, pool=pool, matching=matching, trust=trust)
         order = np.argsort(-scores, kind="stable")  # equals keep the engine's order
-        best_first = [(pool.ids[i], pool.features[i].tokens) for i in matching[order]]
+        best_first = zip(matching[order], scores[order], strict=True)
+        by_id = {pool.ids[i]: round(float(score), 4) for i, score in best_first}
         return RankedCandidates(
-            scores={id_: round(float(score), 4) for (id_, _), score in zip(best_first, scores[order], strict=True)},
-            tokens=dict(best_first),
+            scores=self._with_newer_first(query.text, by_id, pool, matching),
+            tokens={pool.ids[i]: pool.features[i].tokens for i in matching},
             pool=pool,
             meaning_off=meaning_off,
             procedural=frozenset(pool.ids[i] for i in matching if pool.features[i].category == "procedural"),
         )
+
+    def _with_newer_first(
+        self, query: str, scores: Mapping[MemoryId, float], pool: CandidatePool, matching: NDArray[np.intp]
+    ) -> Mapping[MemoryId, float]:
+        features = ((pool.ids[i], pool.features[i].may_supersede) for i in matching)
+        older = {newer: before for newer, before in features if before is not None}
+        if not older or not self.config.newer_among_near_equals or asks_for_past(reading_of_query(query)):
+            return scores
+        return newer_first(scores, older)
 
     async def _scores(
         self, scope: Scope, query: RecallQuery, *, pool: CandidatePool, matching: NDArray[np.intp], trust: float

@@ -22,6 +22,7 @@ from madeleine.memory.ingest.being_statistics import BeingCentroids, TextRarityS
 from madeleine.memory.ingest.change import Forget, UpdateMemory
 from madeleine.memory.ingest.index_keeper import ErasedBytesScrubber, IndexKeeper, Progress
 from madeleine.memory.ingest.ingest import Ingest
+from madeleine.memory.ingest.proposals import SupersededMemorySearch
 from madeleine.memory.ingest.store import StoreScenes
 from madeleine.memory.recall.ports import Reranker
 from madeleine.memory.recall.recall import Recall, RecallConfig
@@ -102,7 +103,14 @@ def _build_use_cases(
     redact = redaction_from_settings(settings)
     write_lock = asyncio.Lock()
     store = StoreScenes(
-        ledger.memories, index, embedder, now=utc_now, on_commit=upkeep.wake, redact=redact, write_lock=write_lock
+        ledger.memories,
+        index,
+        embedder,
+        now=utc_now,
+        on_commit=upkeep.wake,
+        redact=redact,
+        write_lock=write_lock,
+        search_superseded=SupersededMemorySearch(ledger.memories, index),
     )
     similar = SimilarMemorySearch(ledger.recall, index, embedder)
     remember = Remember(store.store_redacted, ledger.memories, similar, day_of=local_day, redact=redact)

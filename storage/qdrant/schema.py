@@ -12,7 +12,7 @@ from madeleine.memory.rules.ranking.blended import read_wording_signals
 from madeleine.memory.text.normalization import fold_text
 from madeleine.storage.qdrant.bm25 import BM25_TERMS_VERSION, weighted_document_term_ids
 
-INDEX_SCHEMA_VERSION = 5
+INDEX_SCHEMA_VERSION = 7
 """Raise it when vectors, payload or their indexes change: an index of another version is rebuilt."""
 
 DENSE_VECTOR = "dense"
@@ -38,8 +38,10 @@ LENGTH_FIELD = "length"
 TOKENS_FIELD = "tokens"
 SIGNALS_FIELD = "signals"
 """Of the action's wording (`pack_wording_signals`)."""
+MAY_SUPERSEDE_FIELD = "may_supersede"
 FEATURE_FIELDS = (
     SESSION_FIELD, TURN_FIELD, ACTORS_FIELD, EMOTIONS_FIELD, LENGTH_FIELD, TOKENS_FIELD, SIGNALS_FIELD, CATEGORY_FIELD,
+    MAY_SUPERSEDE_FIELD,
 )  # fmt: skip
 """What `features_from_payload` reads."""
 KEYWORD_FIELDS = (BEING_FIELD, LIVING_FIELD, STATUS_FIELD, CATEGORY_FIELD, CLUSTER_FIELD, SESSION_FIELD, THEMES_FIELD)
@@ -99,6 +101,8 @@ def point_payload(point: IndexPoint) -> dict[str, Any]:
     }
     if memory.status in LIVING and not memory.compressed:
         fields[LIVING_FIELD] = memory.being_id
+    if memory.may_supersede is not None:
+        fields[MAY_SUPERSEDE_FIELD] = memory.may_supersede
     if memory.cluster_id is not None:
         fields[CLUSTER_FIELD] = memory.cluster_id
     return fields
@@ -113,6 +117,7 @@ def features_from_payload(payload: Mapping[str, Any]) -> RankingFeatures:
         words=payload[LENGTH_FIELD],
         tokens=payload[TOKENS_FIELD],
         signals=unpack_wording_signals(payload[SIGNALS_FIELD]),
+        may_supersede=payload.get(MAY_SUPERSEDE_FIELD),
         category=payload[CATEGORY_FIELD],
     )
 

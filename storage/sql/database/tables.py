@@ -76,6 +76,8 @@ memories = _table(
     *_optional(Moment, "valid_from", "valid_until"),
     *_optional(Text, "superseded_by"),
     Column("retraction_reason", Text, nullable=False, server_default=""),
+    # The earlier memory that it was proposed to supersede; NULL too once a decision has declined that.
+    Column("may_supersede", Text),
     *_required(Integer, "access_count", "reactivation_count"),
     *_required(Moment, "created_at", "happened_at"),
     *_optional(Moment, "last_activated", "last_accessed"),
@@ -94,6 +96,7 @@ memories = _table(
     Index("ix_memories_fading", "being_id", "status", "pinned", "since", "importance"),
     Index("ix_memories_created", "being_id", "created_at"),
     Index("ix_memories_superseded", "being_id", "superseded_by", **partial_index("superseded_by IS NOT NULL")),
+    Index("ix_memories_proposals", "may_supersede", **partial_index("may_supersede IS NOT NULL")),
     Index("ix_memories_recalled_dead", "being_id", **partial_index("status = 'dead' AND reactivation_count > 0")),
     Index(
         "ix_memories_sessions",
@@ -106,6 +109,7 @@ memories = _table(
     lifecycle=[
         DeleteRows("id"),
         ClearReferenceToForgotten("resembles"),
+        ClearReferenceToForgotten("may_supersede"),
         Redact("erasing.memories._MemoryErasure._release_absorbed"),
         Redact("memories.truth.relink_chains"),
         JournalColumnChanges(
@@ -115,6 +119,7 @@ memories = _table(
                 *("importance", "status", "fresh", "cluster_id", "absorbed_into", "since", "stopped_at"),
                 *("reactivation_count", "when_", "content_hash", "compressed", "compressed_into"),
                 *("truth", "valid_from", "valid_until", "superseded_by", "retraction_reason"),
+                "may_supersede",
             ),
         ),
         DeleteWithMemory("id"),
