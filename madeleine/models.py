@@ -208,7 +208,7 @@ class PatrolSpending(LibraryAnswer):
 
 class PatrolReport(LibraryAnswer):
     """`pending`: decisions that a language model or the caller has to make, as `guidance` (kind → instructions) says;
-    `waiting`: how many more there are."""
+    `still_open`: offers of an earlier answer; `waiting`: how many more there are."""
 
     run_id: str
     dry_run: bool = False
@@ -216,6 +216,7 @@ class PatrolReport(LibraryAnswer):
     decided: Sequence[Mapping[str, Any]] = ()
     pending: Sequence[Mapping[str, Any]] = ()
     guidance: Mapping[str, str] = Field(default_factory=dict)
+    still_open: tuple[str, ...] = ()
     waiting: int = 0
     spent: PatrolSpending = PatrolSpending()
     undone: Mapping[str, int] = Field(default_factory=dict)

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Awaitable, Callable, Sequence
 from dataclasses import dataclass
 from datetime import datetime
-from typing import Protocol, TypeAlias
+from typing import Literal, Protocol, TypeAlias
 
 import numpy as np
 from numpy.typing import NDArray
@@ -56,9 +56,15 @@ class CandidateQuery:
     categories: tuple[Category, ...] = ()
     themes: tuple[str, ...] = ()
     """Only memories with all of these, in whatever letter case."""
+    as_of: datetime | None = None
+    """Without memories that had not happened by then, to the second; versions of a chain are all candidates."""
     sparse_limit: int = 100
     dense_limit: int = 50
     """Candidates from each channel."""
+
+
+ChainPlace = Literal["only", "earlier", "last"]
+"""A memory's place among the versions of what it says (ruling 14): an earlier one was superseded."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -77,6 +83,7 @@ class RankingFeatures:
     signals: WordingSignals = WordingSignals()
     may_supersede: MemoryId | None = None
     """The earlier memory that it was proposed to supersede; a decision may change it."""
+    version: ChainPlace = "only"
     category: Category = "episodic"
 
 

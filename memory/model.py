@@ -33,6 +33,7 @@ Vector: TypeAlias = "NDArray[np.float32]"
 Category = Literal["working", "episodic", "semantic", "procedural", "social"]
 CATEGORIES: tuple[Category, ...] = get_args(Category)
 Status = Literal["active", "dying", "dead"]
+ALL_STATUSES: tuple[Status, ...] = get_args(Status)
 LIVING: tuple[Status, ...] = ("active", "dying")
 Truth = Literal["current", "superseded", "retracted"]
 """Superseded: it was true until another memory took its place. Retracted: it was wrong (ruling 14)."""

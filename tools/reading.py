@@ -5,6 +5,7 @@ from __future__ import annotations
 import unicodedata
 from collections.abc import Mapping
 from dataclasses import asdict, replace
+from datetime import datetime
 from typing import Annotated, Any, Literal
 
 from pydantic import Field
@@ -54,6 +55,7 @@ class RecallArguments(ToolArguments):
     format: Annotated[
         RecallFormat, Field(description="memories: facts, with ids and dates; fragments: a mood; prompt: a block.")
     ] = "fragments"
+    as_of: Annotated[ShortText, Field(description="Date: what was true then.")] = ""
     details: Details = False
 
 
@@ -70,7 +72,7 @@ def recall_tool(chance: RandomSource) -> Tool:
         the past may matter. memories: what matches; preferences: how to behave, apart; near: related, no answer. Empty
         does not mean unknown: ask in other words, or use search_memory, which also lists by date or theme. For whole
         memories by id use recall_memory."""
-        query = arguments.to_value(RecallQuery, text=arguments.query)
+        query = arguments.to_value(RecallQuery, text=arguments.query, as_of=as_of_argument(arguments.as_of))
         result = await call.use.recall(call.scope, query, formats[arguments.format], language=call.language)
         memories = [memory for memory, _ in (*result.preferences, *result.memories)]
         call.audit_recall("recall", [memory.id for memory in memories])
@@ -81,6 +83,12 @@ def recall_tool(chance: RandomSource) -> Tool:
         return answer | recall_details_as_json(result, arguments.format, short_ids)
 
     return recall
+
+
+def as_of_argument(text: str) -> datetime | None:
+    """The end of a day, a month or a year: what has changed in it counts as changed."""
+    period = period_argument("as_of", text)
+    return period.end if period else None
 
 
 def recall_result_as_json(result: RecallResult, format_: RecallFormat) -> dict[str, Any]:
@@ -171,7 +179,10 @@ def memory_page_as_json(page: BrowsedMemories, short_ids: Mapping[MemoryId, str]
     else:
         memories = [
             memory_as_json(
-                memory, short_ids, [revision for revision in page.revisions if revision.memory_id == memory.id]
+                memory,
+                short_ids,
+                [revision for revision in page.revisions if revision.memory_id == memory.id],
+                page.versions.get(memory.id, ()),
             )
             for memory in page.memories
         ]
@@ -192,6 +203,7 @@ class SearchArguments(ToolArguments):
     sources: Annotated[list[SearchSource], Field(min_length=1, max_length=4)] = ["memories", "diary", "chat", "notes"]
     include_dead: Annotated[bool, Field(description="Faded ones too; being found helps revive them.")] = True
     include_compressed: Annotated[bool, Field(description="What a summary stands for, too.")] = False
+    as_of: Annotated[ShortText, Field(description="Date: what was true then.")] = ""
     limit: Annotated[int, Field(ge=1, le=100, description="Per page.")] = 10
     cursor: Annotated[ShortText, Field(description="next_cursor of the last page.")] = ""
     details: Details = False
@@ -211,6 +223,7 @@ async def search_memory(call: Call, arguments: SearchArguments) -> dict[str, Any
 async def _search(call: Call, arguments: SearchArguments) -> SearchPage:
     since, until = period_argument("since", arguments.since), period_argument("until", arguments.until)
     by_words = arguments.query != ""
+    all_sources = by_words and not arguments.as_of  # only memories say since when they are true
     query = arguments.to_value(
         KeywordQuery,
         terms=(),
@@ -218,7 +231,9 @@ async def _search(call: Call, arguments: SearchArguments) -> SearchPage:
         themes=tuple(unicodedata.normalize("NFKC", theme).casefold() for theme in arguments.themes),
         since=since.start if since else None,
         until=until.end if until else None,
-        sources=unique(arguments.sources) if by_words or "sources" in arguments.model_fields_set else ("memories",),
+        as_of=as_of_argument(arguments.as_of),
+        include_retracted=True,
+        sources=unique(arguments.sources) if all_sources or "sources" in arguments.model_fields_set else ("memories",),
     )
     if arguments.mode == "subject":
         if not by_words:

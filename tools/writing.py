@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import replace
 from typing import Annotated, Any
 
 from pydantic import Field, WithJsonSchema
@@ -26,7 +27,7 @@ from madeleine.tools.arguments import (
 )
 from madeleine.tools.dates import timeline_argument
 from madeleine.tools.feelings import EmotionLabels, EmotionVectorArgument
-from madeleine.tools.replies import missing_vector_notice, nonempty, notice
+from madeleine.tools.replies import missing_vector_notice, nonempty, notice, version_as_json
 from madeleine.tools.tool import Call, answer_schema, tool
 
 CHANGEABLE_MEMORY_FIELDS = ("text", "importance", "themes", "pinned")
@@ -64,6 +65,7 @@ class SceneArguments(ToolArguments):
     themes: Annotated[list[ShortText], Field(max_length=20, description="Topics, to filter by.")] = []
     session_id: Annotated[ShortText, Field(description="Of this conversation.")] = ""
     pinned: Annotated[bool, Field(description="Never fades.")] = False
+    supersedes: Annotated[ShortText, Field(description="Id of the memory that this makes untrue, from `when` on.")] = ""
     key: Annotated[ShortText, Field(description="Idempotency key for repeated calls.")] = ""
 
 
@@ -122,13 +124,19 @@ async def _store_each(call: Call, scenes: Sequence[SceneArguments | InvalidInput
     for position, scene in enumerate(scenes):
         key = f"{request_key}-{position}" if request_key and len(scenes) > 1 else request_key
         try:
-            outcomes.append(
-                scene if isinstance(scene, InvalidInput) else new_scene_from_arguments(scene, request_key=key)
-            )
+            outcomes.append(scene if isinstance(scene, InvalidInput) else await _new_scene(call, scene, key))
         except InvalidInput as error:
             outcomes.append(error)
     stored = iter(await _store_together_or_singly(call, [new for new in outcomes if isinstance(new, NewScene)]))
     return [next(stored) if isinstance(outcome, NewScene) else outcome for outcome in outcomes]
+
+
+async def _new_scene(call: Call, scene: SceneArguments, request_key: str) -> NewScene:
+    new = new_scene_from_arguments(scene, request_key=request_key)
+    if not scene.supersedes:
+        return new
+    [superseded] = (await call.use.ids.memories(call.scope, [scene.supersedes])).values()
+    return replace(new, supersedes=superseded)
 
 
 async def _store_together_or_singly(call: Call, scenes: Sequence[NewScene]) -> list[Stored | MadeleineError]:
@@ -151,6 +159,7 @@ async def stored_as_json(call: Call, stored: Stored, *, keyed: bool) -> dict[str
         repeated=(stored.repeated and keyed) or None,
         resembles=next(iter(resembles.values()), None),
         may_supersede=[{"id": before.short_id, "text": before.scene.action}] if before else None,
+        superseded=version_as_json(stored.superseded) if stored.superseded else None,
         redacted=dict(stored.redacted),
     ) | notice(
         missing_vector_notice("Stored", stored.unembedded),
@@ -167,6 +176,7 @@ def new_scene_from_arguments(arguments: SceneArguments, *, request_key: str = ""
     """`request_key` replaces a key that the caller did not give."""
     return arguments.to_value(
         NewScene,
+        supersedes=None,
         scene=arguments.to_value(
             Scene,
             action=arguments.text.strip(),
@@ -182,27 +192,57 @@ def new_scene_from_arguments(arguments: SceneArguments, *, request_key: str = ""
 
 class UpdateMemoryArguments(ToolArguments):
     id: ShortText
-    text: Annotated[LongText, Field(description="The whole corrected text.")] = ""
+    text: Annotated[LongText, Field(description="The whole new text.")] = ""
+    when: Annotated[ShortText, Field(description="Since when text is true: the old one was true until then.")] = ""
+    retracted: Annotated[LineText, Field(description="Why it was never true; it is recalled no more.")] = ""
+    undo: Annotated[bool, Field(description="Take back its last supersession or retraction.")] = False
     importance: Annotated[ZeroToOne | None, Field(description="0 noise, 1 critical.")] = None
     themes: Annotated[list[ShortText] | None, Field(max_length=20, description="In place of the old ones.")] = None
     pinned: Annotated[bool | None, Field(description="Never fades.")] = None
 
 
-@tool(UpdateMemoryArguments, answer_schema("id changed", string="id", array="changed"), idempotent=True)
+@tool(UpdateMemoryArguments, answer_schema("id changed", string="id", array="changed versions", object="superseded"))
 async def update_memory(call: Call, arguments: UpdateMemoryArguments) -> dict[str, Any]:
-    """Correct a memory that was wrong, or pin or weigh it; what is left out stays. recall_memory shows earlier versions
-    as history. For something new use store, to erase use forget."""
+    """Correct a memory that was wrong, or pin or weigh it; what is left out stays. A fact that has changed: give text
+    and when, and the old text stays as what was true until then. Something never true: give retracted. recall_memory
+    shows all versions. For something new use store, to erase use forget."""
+    [memory_id] = (await call.use.ids.memories(call.scope, [arguments.id])).values()
+    if arguments.undo or arguments.retracted:
+        return await _change_truth(call, memory_id, arguments)
     themes = None if arguments.themes is None else unique(arguments.themes)
     changes = arguments.to_value(MemoryChanges, text=arguments.text.strip() or None, themes=themes)
     if changes == MemoryChanges():
-        raise InvalidInput("Nothing to change. Give text, importance, themes or pinned.")
-    [memory_id] = (await call.use.ids.memories(call.scope, [arguments.id])).values()
-    updated = await call.use.update(call.scope, memory_id, changes)
+        raise InvalidInput("Nothing to change. Give text, importance, themes, pinned, retracted or undo.")
+    if arguments.when:
+        [when] = timeline_argument("when", arguments.when)
+        stored = await call.use.truth.revise(call.scope, memory_id, changes, when=str(when))
+        memory, changed, redacted, unembedded = stored.memory, changes, stored.redacted, stored.unembedded
+        superseded = nonempty(superseded=version_as_json(stored.superseded) if stored.superseded else None)
+    else:
+        updated = await call.use.update(call.scope, memory_id, changes)
+        memory, changed, redacted, unembedded = updated.memory, updated.changes, updated.redacted, updated.unembedded
+        superseded = {}
     return {
-        "id": updated.memory.short_id,
-        "changed": [name for name in CHANGEABLE_MEMORY_FIELDS if getattr(updated.changes, name) is not None],
-        **nonempty(redacted=dict(updated.redacted)),
-        **notice(missing_vector_notice("Changed", updated.unembedded)),
+        "id": memory.short_id,
+        "changed": [name for name in CHANGEABLE_MEMORY_FIELDS if getattr(changed, name) is not None],
+        **superseded,
+        **nonempty(redacted=dict(redacted)),
+        **notice(missing_vector_notice("Changed", unembedded)),
+    }
+
+
+async def _change_truth(call: Call, memory_id: MemoryId, arguments: UpdateMemoryArguments) -> dict[str, Any]:
+    if len(arguments.model_fields_set) > 2:
+        raise InvalidInput("Nothing was changed. retracted and undo each stand alone with id: leave out the others.")
+    if arguments.undo:
+        outcome = await call.use.truth.undo(call.scope, memory_id)
+    else:
+        outcome = await call.use.truth.retract(call.scope, memory_id, arguments.retracted.strip())
+    changed = {memory.id: memory for memory in outcome.changed}
+    return {
+        "id": changed[memory_id].short_id,
+        "changed": ["truth"],
+        "versions": [version_as_json(memory) for memory in outcome.changed],
     }
 
 

@@ -34,7 +34,6 @@ from madeleine.server.wiring.open_memory import MODELS_FOLDER, open_memory
 
 RESULTS = Path(__file__).parents[1] / "results"
 WITH_RULE = RecallConfig()
-HAS_AS_OF = False
 WITHOUT_RULE = replace(WITH_RULE, newer_among_near_equals=False)
 
 
@@ -57,7 +56,7 @@ async def measure_questions(store: TruthStore, chains: list[Chain], *, explicit:
             count(f"{prefix}current within ten", chain.half, at <= WITHIN)
             count(f"{prefix}any version within ten", chain.half, any(place(i, answer) <= WITHIN for i in (*older, current)))
         count("chains", chain.half, True)
-        if explicit and HAS_AS_OF:
+        if explicit:
             moment = FIRST_DAY + timedelta(days=chain.past_day)
             answer = await store.ask(chain.past_question, config=WITH_RULE, as_of=moment)
             ids = [store.id_of(version) for version in chain.versions]

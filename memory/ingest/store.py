@@ -168,7 +168,7 @@ class StoreScenes:
             if new or changed or any(reinforcement.themes for reinforcement in plan.reinforcements):
                 self.on_commit()
             points = [point for point in plan.points if point.memory.id not in changed]
-            points += await self._points_of(list(changed.values()))
+            points += await self._points_of(tuple(changed.values()))
             if points:
                 await index_committed_points(self.index, points)
             answers = await self._answers(scope, plan.outcomes, new | changed, embedded.unavailable)
@@ -178,6 +178,10 @@ class StoreScenes:
                 else replace(answer, may_supersede=plan.proposed.get(answer.memory.id))
                 for answer, (scene, _) in zip(answers, drafts, strict=True)
             ]
+
+    async def index_changed(self, memories: Sequence[Memory]) -> None:
+        """Index memories whose state an act has changed, after its commit."""
+        await index_committed_points(self.index, await self._points_of(memories))
 
     async def _points_of(self, memories: Sequence[Memory]) -> list[IndexPoint]:
         """Points of memories that an act has changed."""

@@ -25,6 +25,7 @@ from madeleine.memory.rules.storing.quoting import (
     statements_of_memory,
 )
 from madeleine.memory.rules.storing.secrets import CountingRedactor, Redact, redact_secrets
+from madeleine.memory.text.reading import Reading
 from madeleine.memory.watch.extraction import Extracted, Finding
 
 ALL_STATUSES: tuple[Status, ...] = ("active", "dying", "dead")
@@ -172,6 +173,8 @@ class Remember:
             importance=extracted.weight,
             emotions=extracted.emotions,
             lesson=extracted.lesson,
+            themes=extracted.themes,
+            category="procedural" if _is_preference(finding) else "episodic",
             session_id=session_id,
             key=key,
             tool=tool,
@@ -184,7 +187,7 @@ class Remember:
 
 
 def _redacted_finding(finding: Finding, redaction: CountingRedactor) -> Finding:
-    extracted = redaction.fields(finding.extracted, "essence", "lesson")
+    extracted = redaction.fields(finding.extracted, "essence", "lesson", "themes")
     return replace(redaction.fields(finding, "dialogue"), extracted=extracted)
 
 
@@ -217,6 +220,12 @@ def _quoted_memory(finding: Finding, similar: Sequence[SimilarMemory]) -> Memory
         ):
             return each.memory
     return None
+
+
+def _is_preference(finding: Finding) -> bool:
+    """Of the person, and never what an assistant alone said (ruling 15)."""
+    said_by_person = any(message.role == "user" for message in finding.sources) or not finding.sources
+    return said_by_person and Reading(finding.extracted.essence).states_preference
 
 
 def _restates(finding: Finding, memory: Memory) -> bool:

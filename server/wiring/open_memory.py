@@ -24,6 +24,7 @@ from madeleine.memory.ingest.index_keeper import ErasedBytesScrubber, IndexKeepe
 from madeleine.memory.ingest.ingest import Ingest
 from madeleine.memory.ingest.proposals import SupersededMemorySearch
 from madeleine.memory.ingest.store import StoreScenes
+from madeleine.memory.ingest.truth import ChangeTruth
 from madeleine.memory.recall.ports import Reranker
 from madeleine.memory.recall.recall import Recall, RecallConfig
 from madeleine.memory.recall.reformulation import ReformulationConfig
@@ -163,6 +164,7 @@ def _build_use_cases(
             threshold=settings.ingest_threshold,
         ),
         update=update,
+        truth=ChangeTruth(ledger.memories, store),
         forget=forget,
         recall=recall,
         search=Search(ledger.search, ledger.activations, by_message=by_message, now=utc_now),

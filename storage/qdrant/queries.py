@@ -46,6 +46,8 @@ class PointFilter:
     """The point has each of these."""
     keys: Sequence[int] | None = None
     vector: str | None = None
+    as_of_seconds: int | None = None
+    """Happened by the end of this second, or is a version of a chain."""
 
     def fields(self) -> Iterator[tuple[str, tuple[str, ...]]]:
         """(payload field, values of which the point has one)."""
@@ -58,6 +60,11 @@ class PointFilter:
             yield schema.CATEGORY_FIELD, self.categories
         for theme in self.themes:
             yield schema.THEMES_FIELD, (fold_text(theme),)
+
+    def excluded_ranges(self) -> Iterator[tuple[str, dict[str, int]]]:
+        """(payload field, bounds): a point whose value is within them is left out; one without a value is not."""
+        if self.as_of_seconds is not None:
+            yield schema.TRUE_FROM_SECONDS_FIELD, {"gt": self.as_of_seconds}
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
@@ -166,7 +173,10 @@ class HybridIndex(ABC):
     ) -> tuple[list[PointHit], dict[int, float]]:
         """The fused hits of both channels, and the cosine of each that has a vector. Adds to `known`."""
         mine = PointFilter(being=scope.being_id)
-        where = replace(mine, statuses=query.statuses, categories=query.categories, themes=query.themes)
+        as_of = None if query.as_of is None else math.floor(query.as_of.timestamp())
+        where = replace(
+            mine, statuses=query.statuses, categories=query.categories, themes=query.themes, as_of_seconds=as_of
+        )
         by_words = PointQuery(
             where=where, limit=query.sparse_limit, terms=terms, corpus=mine, weights_of=terms, features=True
         )

@@ -137,8 +137,7 @@ IS_UNSUMMARISED_EPISODE = as_indexed(
     (_m.category == "episodic") & (_m.session_id != "") & _m.compressed.is_(False),
 )
 
-# The last number that a memory of the being was given: none is given again, whatever is forgotten or undone (ruling
-# 23).
+# The last number that a memory of the being was given; none is given again (ruling 23).
 memory_numbers = _table(
     "memory_numbers",
     *_keys(Text, "being_id"),

@@ -191,3 +191,14 @@ async def test_a_dead_memory_told_by_the_assistant_is_not_stored_again(home: Tal
     )
     assert [one.memory.id for one in seen.memories] == [old.id]
     assert len(await home.kept()) == 1
+
+
+async def test_a_preference_of_the_person_is_routed_like_any_other(home: Talks) -> None:
+    """ruling 15"""
+    said = await messages(home, ("user", "I prefer short answers."), ("assistant", "The user prefers long answers."))
+    await remember(home, Extracted("The user prefers short answers.", (), 0.5, themes=("style",)), said[:1])
+    await remember(home, Extracted("The user prefers long answers.", (), 0.5), said[1:])
+    assert [(one.scene.action, one.category, one.themes) for one in await home.kept()] == [
+        ("The user prefers long answers.", "episodic", ()),
+        ("The user prefers short answers.", "procedural", ("style",)),
+    ]
