@@ -23,7 +23,6 @@ import numpy as np
 from rich.console import Console
 from rich.table import Table
 
-from benchmarks import metrics
 from benchmarks.truth import material
 from benchmarks.truth.material import Chain, Told
 from benchmarks.truth.run import FIRST_DAY, WITHIN, CachedEmbedder, TruthStore, place, texts_of
@@ -54,7 +53,11 @@ async def measure_questions(store: TruthStore, chains: list[Chain], *, explicit:
             count(f"{prefix}current before older", chain.half, before)
             count(f"{prefix}current first of all", chain.half, at == 1)
             count(f"{prefix}current within ten", chain.half, at <= WITHIN)
-            count(f"{prefix}any version within ten", chain.half, any(place(i, answer) <= WITHIN for i in (*older, current)))
+            count(
+                f"{prefix}any version within ten",
+                chain.half,
+                any(place(i, answer) <= WITHIN for i in (*older, current)),
+            )
         count("chains", chain.half, True)
         if explicit:
             moment = FIRST_DAY + timedelta(days=chain.past_day)
@@ -127,9 +130,7 @@ def measure_proposals(store: TruthStore, others: list[Told]) -> Counter[str]:
 async def measure_role(role: str, others: list[Told], embedder: CachedEmbedder) -> dict[str, Counter[str]]:
     chains, lookalikes, older = material.chains(role), material.lookalikes(role), material.older_answers(role)
     texts = texts_of(chains, lookalikes, older, others)
-    changes = {
-        version.text: before for chain in chains for before, version in zip(chain.versions, chain.versions[1:])
-    }
+    changes = {version.text: before for chain in chains for before, version in zip(chain.versions, chain.versions[1:])}
     figures: dict[str, Counter[str]] = {}
     for name, supersedes in (("no act", {}), ("superseded", changes)):
         with tempfile.TemporaryDirectory(prefix="madeleine-") as folder:
@@ -196,7 +197,9 @@ def show(figures: dict[str, Any]) -> None:
     for name, part in figures.items():
         if not isinstance(part, dict):
             continue
-        table = Table("", *(("half 0, %", "half 1, %", "all, %") if "current first of all" in part else ("count",)), title=name)
+        table = Table(
+            "", *(("half 0, %", "half 1, %", "all, %") if "current first of all" in part else ("count",)), title=name
+        )
         for key, value in part.items():
             table.add_row(key, *(map(str, value) if isinstance(value, list) else [str(value)]))
         console.print(table)

@@ -207,10 +207,9 @@ class StoreScenes:
             if same is None:
                 session_id = scene.session_id
                 memory = replace(point.memory, resembles=resembles, turn=turns[session_id] if session_id else 0)
-                if self.search_superseded and scene.supersedes is None:
-                    if before := await self.search_superseded(scope, point):
-                        memory = replace(memory, may_supersede=before.id)
-                        plan.proposed[memory.id] = before
+                if before := await self._proposed(scope, scene, point):
+                    memory = replace(memory, may_supersede=before.id)
+                    plan.proposed[memory.id] = before
                 if session_id:
                     turns[session_id] += 1
                 plan.add(replace(point, memory=memory))
@@ -253,6 +252,11 @@ class StoreScenes:
                 return other.id, None
         nearest = max([*living, *in_plan], key=lambda similar: similar[1], default=None)
         return None, nearest[0].id if nearest else None
+
+    async def _proposed(self, scope: Scope, scene: NewScene, point: IndexPoint) -> Memory | None:
+        if self.search_superseded is None or scene.supersedes is not None:
+            return None
+        return await self.search_superseded(scope, point)
 
     async def _near(self, scope: Scope, vector: Vector) -> dict[MemoryId, float]:
         try:

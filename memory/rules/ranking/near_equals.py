@@ -30,8 +30,10 @@ def newer_first(scores: Mapping[MemoryId, float], older: Mapping[MemoryId, Memor
     reordered = frozenset(list(scores)[:MAX_REORDERED])
     for newer in _oldest_first([id_ for id_ in older if id_ in reordered], older):
         before = older[newer]
-        if before in reordered and raised[newer] < raised[before] and (
-            scores[newer] >= NEAR_EQUAL_SHARE * scores[before]
+        if (
+            before in reordered
+            and raised[newer] < raised[before]
+            and (scores[newer] >= NEAR_EQUAL_SHARE * scores[before])
         ):
             raised[newer] = raised[before]
     if raised == scores:

@@ -50,9 +50,7 @@ class Statement:
     @cached_property
     def content(self) -> Mapping[str, str]:
         """The words that are no function words, by their stems."""
-        common = frozenset(self.reading.known_words).intersection(
-            self.reading.listed("stop_words", "function_words")
-        )
+        common = frozenset(self.reading.known_words).intersection(self.reading.listed("stop_words", "function_words"))
         content = (word for word in self.words if word not in common and word.split("'")[0] not in common)
         return {_stem(word): word for word in content}
 

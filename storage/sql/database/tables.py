@@ -74,10 +74,8 @@ memories = _table(
     # current, superseded (then, and only then, by another memory) or retracted; when what it says holds (ruling 14).
     Column("truth", Text, nullable=False, server_default="current"),
     *_optional(Moment, "valid_from", "valid_until"),
-    *_optional(Text, "superseded_by"),
+    *_optional(Text, "superseded_by", "may_supersede"),
     Column("retraction_reason", Text, nullable=False, server_default=""),
-    # The earlier memory that it was proposed to supersede; NULL too once a decision has declined that.
-    Column("may_supersede", Text),
     *_required(Integer, "access_count", "reactivation_count"),
     *_required(Moment, "created_at", "happened_at"),
     *_optional(Moment, "last_activated", "last_accessed"),

@@ -13,9 +13,7 @@ def score(new: str, old: str, *, cosine: float = 0.6, rarity: float = RARE) -> f
     after, before = Statement(new), Statement(old)
     if not could_supersede(after, before):
         return -1.0
-    return supersession_score(
-        after, before, cosine=cosine, rarity=dict.fromkeys(before.content, rarity), nearest=True
-    )
+    return supersession_score(after, before, cosine=cosine, rarity=dict.fromkeys(before.content, rarity), nearest=True)
 
 
 @pytest.mark.parametrize(
