@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import argparse
 import asyncio
+import itertools
 import json
 import tempfile
 import time
@@ -53,11 +54,8 @@ async def measure_questions(store: TruthStore, chains: list[Chain], *, explicit:
             count(f"{prefix}current before older", chain.half, before)
             count(f"{prefix}current first of all", chain.half, at == 1)
             count(f"{prefix}current within ten", chain.half, at <= WITHIN)
-            count(
-                f"{prefix}any version within ten",
-                chain.half,
-                any(place(i, answer) <= WITHIN for i in (*older, current)),
-            )
+            any_came = any(place(id_, answer) <= WITHIN for id_ in (*older, current))
+            count(f"{prefix}any version within ten", chain.half, any_came)
         count("chains", chain.half, True)
         if explicit:
             moment = FIRST_DAY + timedelta(days=chain.past_day)
@@ -130,7 +128,7 @@ def measure_proposals(store: TruthStore, others: list[Told]) -> Counter[str]:
 async def measure_role(role: str, others: list[Told], embedder: CachedEmbedder) -> dict[str, Counter[str]]:
     chains, lookalikes, older = material.chains(role), material.lookalikes(role), material.older_answers(role)
     texts = texts_of(chains, lookalikes, older, others)
-    changes = {version.text: before for chain in chains for before, version in zip(chain.versions, chain.versions[1:])}
+    changes = {version.text: before for chain in chains for before, version in itertools.pairwise(chain.versions)}
     figures: dict[str, Counter[str]] = {}
     for name, supersedes in (("no act", {}), ("superseded", changes)):
         with tempfile.TemporaryDirectory(prefix="madeleine-") as folder:
@@ -145,9 +143,9 @@ async def measure_role(role: str, others: list[Told], embedder: CachedEmbedder) 
     return figures
 
 
-async def measure(fillers: int, roles: list[str], cache: Path | None) -> dict[str, Any]:
+async def measure(fillers: int, roles: list[str], vectors: dict[str, Any]) -> dict[str, Any]:
+    """`vectors`: by text; those that are computed are added."""
     began = time.perf_counter()
-    vectors = read_cache(cache)
     others = list(material.fillers(fillers))
     totals: dict[str, Counter[str]] = {}
     with tempfile.TemporaryDirectory(prefix="madeleine-") as folder:
@@ -159,9 +157,6 @@ async def measure(fillers: int, roles: list[str], cache: Path | None) -> dict[st
                     totals.setdefault(name, Counter()).update(counts)
         finally:
             await inner.close()
-    if cache is not None:
-        cache.mkdir(parents=True, exist_ok=True)
-        np.savez(cache / "vectors.npz", texts=np.array(list(vectors)), rows=np.stack(list(vectors.values())))
     seconds = round(time.perf_counter() - began)
     return {"fillers": fillers, "roles": roles, **percentages(totals), "seconds": seconds}
 
@@ -197,9 +192,8 @@ def show(figures: dict[str, Any]) -> None:
     for name, part in figures.items():
         if not isinstance(part, dict):
             continue
-        table = Table(
-            "", *(("half 0, %", "half 1, %", "all, %") if "current first of all" in part else ("count",)), title=name
-        )
+        columns = ("half 0, %", "half 1, %", "all, %") if "current first of all" in part else ("count",)
+        table = Table("", *columns, title=name)
         for key, value in part.items():
             table.add_row(key, *(map(str, value) if isinstance(value, list) else [str(value)]))
         console.print(table)
@@ -213,7 +207,12 @@ def main() -> None:
     parser.add_argument("--cache", type=Path, help="folder that keeps the vectors from one run to the next")
     parser.add_argument("--record", action="store_true", help=f"write the figures to {RESULTS.name}/")
     arguments = parser.parse_args()
-    figures = asyncio.run(measure(arguments.fillers, arguments.roles.split(","), arguments.cache))
+    vectors = read_cache(arguments.cache)
+    figures = asyncio.run(measure(arguments.fillers, arguments.roles.split(","), vectors))
+    if arguments.cache is not None:
+        arguments.cache.mkdir(parents=True, exist_ok=True)
+        rows = np.stack(list(vectors.values()))
+        np.savez(arguments.cache / "vectors.npz", texts=np.array(list(vectors)), rows=rows)
     show(figures)
     if arguments.record:
         RESULTS.mkdir(exist_ok=True)

@@ -106,8 +106,7 @@ memories = _table(
     Index("ix_memories_content_hash", "content_hash"),
     lifecycle=[
         DeleteRows("id"),
-        ClearReferenceToForgotten("resembles"),
-        ClearReferenceToForgotten("may_supersede"),
+        *map(ClearReferenceToForgotten, ("resembles", "may_supersede")),
         Redact("erasing.memories._MemoryErasure._release_absorbed"),
         Redact("memories.truth.relink_chains"),
         JournalColumnChanges(
@@ -116,8 +115,7 @@ memories = _table(
             (
                 *("importance", "status", "fresh", "cluster_id", "absorbed_into", "since", "stopped_at"),
                 *("reactivation_count", "when_", "content_hash", "compressed", "compressed_into"),
-                *("truth", "valid_from", "valid_until", "superseded_by", "retraction_reason"),
-                "may_supersede",
+                *("truth", "valid_from", "valid_until", "superseded_by", "retraction_reason", "may_supersede"),
             ),
         ),
         DeleteWithMemory("id"),
