@@ -26,7 +26,7 @@ from madeleine.memory.rules.prompting import (
 from madeleine.memory.rules.ranking.profiles import RankingProfile
 from madeleine.tools.arguments import Details, LongText, ShortText, ToolArguments, unique
 from madeleine.tools.dates import period_argument
-from madeleine.tools.feelings import EmotionLabels
+from madeleine.tools.feelings import LABELS_AS_IN_STORE, EmotionLabels
 from madeleine.tools.replies import (
     hit_as_json,
     meaning_notice,
@@ -49,11 +49,12 @@ class RecallArguments(ToolArguments):
     limit: Annotated[int, Field(ge=1, le=50, description="Memories at most.")] = 3
     categories: Annotated[list[Category], Field(max_length=5)] = []
     themes: Annotated[list[ShortText], Field(max_length=20, description="All of these.")] = []
-    emotions: Annotated[EmotionLabels, Field(description="Felt now.")] = []
+    emotions: Annotated[EmotionLabels, LABELS_AS_IN_STORE, Field(description="Felt now; labels as in store.")] = []
     ranking: RankingProfile | None = None
     token_budget: Annotated[int, Field(ge=1, le=100_000, description="For the texts.")] = 2000
     format: Annotated[
-        RecallFormat, Field(description="memories: facts, with ids and dates; fragments: a mood; prompt: a block.")
+        RecallFormat,
+        Field(description="memories: facts with dates and ids; fragments: a mood; prompt: a <memory> block."),
     ] = "fragments"
     as_of: Annotated[ShortText, Field(description="Date: what was true then.")] = ""
     details: Details = False
@@ -211,8 +212,9 @@ class SearchArguments(ToolArguments):
 
 @tool(SearchArguments, answer_schema("hits", array="hits", string="next_cursor notice"), counts_recalls=True)
 async def search_memory(call: Call, arguments: SearchArguments) -> dict[str, Any]:
-    """Search memories, diary, chat and notes for exact words, newest first: names, dates, phrases. Use it to look
-    something up, for a time span, or for faded memories (status dead). For similar meaning use recall."""
+    """Search memories, diary, chat and notes for exact words, newest first: names, dates, phrases; without query, list
+    them by date or theme. Use it to look something up, for a time span, or for faded memories (status dead). For
+    similar meaning use recall."""
     page = await _search(call, arguments)
     call.audit_recall("search_memory", [hit.id for hit in page.hits])
     hits = [hit_as_json(hit, details=arguments.details) for hit in page.hits]

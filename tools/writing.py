@@ -36,6 +36,7 @@ MAX_SCENES = 20
 SCRUB_PENDING_NOTICE = (
     "Erased from the memory and from every answer. Overwriting the remaining bytes on disk continues in the background."
 )
+NOT_KEPT_NOTICE = "That memory says the same, so your wording was not kept. If a fact differs, store with distinct."
 
 
 class DatedActionArguments(ToolArguments):
@@ -67,6 +68,7 @@ class SceneArguments(ToolArguments):
     pinned: Annotated[bool, Field(description="Never fades.")] = False
     supersedes: Annotated[ShortText, Field(description="Id of the memory that this makes untrue, from `when` on.")] = ""
     key: Annotated[ShortText, Field(description="Idempotency key for repeated calls.")] = ""
+    distinct: Annotated[bool, Field(description="Store beside a memory that seems to say the same.")] = False
 
 
 SCENE_SCHEMA = {"type": "object", "required": ["text"]}
@@ -94,11 +96,17 @@ class StoreArguments(SceneArguments):
         return list(self.scenes)
 
 
-@tool(StoreArguments, answer_schema("", string="id status reinforced resembles notice", array="scenes may_supersede"))
+@tool(
+    StoreArguments,
+    answer_schema(
+        "", string="id status reinforced not_kept resembles notice", array="scenes may_supersede", object="superseded"
+    ),
+)
 async def store(call: Call, arguments: StoreArguments) -> dict[str, Any]:
     """Store what later conversations should know, one scene a memory: an event, decision, fact, preference, feeling or
-    lesson; several by scenes, as at the end of a session. It can be recalled at once. An earlier memory that says the
-    same is reinforced instead; a different number, date, name or negation is stored separately."""
+    lesson; several by scenes, as at the end of a session. It can be recalled at once. If something known has changed,
+    name the old memory in supersedes. What says the same as an earlier memory reinforces it, which keeps its wording;
+    what differs in a fact is stored beside it."""
     scenes = arguments.scenes_or_errors
     [first, *others] = outcomes = await _store_each(call, scenes)
     if not arguments.scenes:
@@ -156,12 +164,14 @@ async def stored_as_json(call: Call, stored: Stored, *, keyed: bool) -> dict[str
         id=memory.short_id,
         status=stored.status,
         reinforced=memory.scene.action if reinforced else None,
+        not_kept=stored.not_kept,
         repeated=(stored.repeated and keyed) or None,
         resembles=next(iter(resembles.values()), None),
         may_supersede=[{"id": before.short_id, "text": before.scene.action}] if before else None,
         superseded=version_as_json(stored.superseded) if stored.superseded else None,
         redacted=dict(stored.redacted),
     ) | notice(
+        NOT_KEPT_NOTICE if stored.not_kept else "",
         missing_vector_notice("Stored", stored.unembedded),
         MISSING_NON_INFERABLE_THEME_ADVICE if advice_due else "",
         _supersession_advice(before) if before else "",

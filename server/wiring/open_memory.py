@@ -31,6 +31,7 @@ from madeleine.memory.recall.reformulation import ReformulationConfig
 from madeleine.memory.recall.search import BrowseMemories, Search, SearchByMessageTags
 from madeleine.memory.recall.selection import NON_INFERABLE_THEME
 from madeleine.memory.rules.ranking.profiles import MatchThresholds, RankingProfileWeights
+from madeleine.memory.rules.storing.likeness import DuplicateThresholds
 from madeleine.memory.rules.storing.secrets import Redact, redact_nothing, redact_secrets
 from madeleine.memory.short_ids import ShortIds
 from madeleine.memory.watch.observe import Observe
@@ -112,6 +113,7 @@ def _build_use_cases(
         redact=redact,
         write_lock=write_lock,
         search_superseded=SupersededMemorySearch(ledger.memories, index),
+        thresholds=DuplicateThresholds(settings.same_scene_cosine, settings.resembling_cosine),
     )
     similar = SimilarMemorySearch(ledger.recall, index, embedder)
     remember = Remember(store.store_redacted, ledger.memories, similar, day_of=local_day, redact=redact)

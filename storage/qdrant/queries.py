@@ -141,6 +141,16 @@ class HybridIndex(ABC):
         [hits] = await self._run([PointQuery(where=where, limit=limit, vector=vector, ef=_NEAREST_HNSW_EF)])
         return [(hit.id, hit.score) for hit in hits]
 
+    async def sharing_words(
+        self, scope: Scope, words: str, *, limit: int, statuses: Sequence[Status]
+    ) -> list[MemoryId]:
+        if not (terms := bm25.query_term_ids(words)):
+            return []
+        mine = PointFilter(being=scope.being_id)
+        query = PointQuery(where=replace(mine, statuses=tuple(statuses)), limit=limit, terms=terms, corpus=mine)
+        [hits] = await self._run([query])
+        return [hit.id for hit in hits]
+
     async def idf(self, scope: Scope, words: Sequence[str]) -> list[float]:
         """The greatest IDF of each word's terms; 0 for a word without terms."""
         terms = [bm25.query_term_ids(word) for word in words]

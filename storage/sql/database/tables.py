@@ -65,8 +65,8 @@ memories = _table(
     Column("compressed_into", Text, index=True),
     Column("compression_source", Boolean, nullable=False, server_default="0"),
     Column("absorbed_into", Text, index=True),
-    # The older memory that says nearly the same, and was not taken for the same (spec T6).
     Column("resembles", Text, index=True),
+    Column("retold", Text, nullable=False, server_default="[]"),
     # `session_count` is `coalesce(stopped_at, beings.cycle) - since`: the cycle in which it was last activated, and the
     # one in which it stopped being active, NULL while it is.
     Column("since", Integer, nullable=False, server_default="0"),
@@ -80,7 +80,6 @@ memories = _table(
     *_required(Moment, "created_at", "happened_at"),
     *_optional(Moment, "last_activated", "last_accessed"),
     *_required(Text, "tool", "client", "session_id"),
-    # The number of memories of its session that were stored before it.
     Column("turn", Integer, nullable=False, server_default="0"),
     # For keyword search: see `storage.sql.database.memory_rows`.
     *_required(Text, "content_hash", "folded", "folded_themes"),
@@ -98,7 +97,7 @@ memories = _table(
     Index("ix_memories_recalled_dead", "being_id", **partial_index("status = 'dead' AND reactivation_count > 0")),
     Index(
         "ix_memories_sessions",
-        *("being_id", "session_id", "created_at", "status", "pinned", "category", "compressed"),
+        *("being_id", "session_id", "created_at", "status", "pinned", "category", "compressed", "truth", "valid_from"),
         **partial_index("category = 'episodic' AND session_id != '' AND compressed = 0"),
     ),
     Index("ix_memories_turn", "being_id", "session_id", "turn", **partial_index("session_id != ''")),

@@ -74,7 +74,7 @@ CHOICE_LISTS: list[Argument] = [
 ]  # fmt: skip
 FLAGS: list[Argument] = [
     ("search_memory", "include_dead"), ("search_memory", "include_compressed"), ("store", "pinned"),
-    ("run_patrol", "dry_run"), ("update_memory", "pinned"),
+    ("store", "distinct"), ("run_patrol", "dry_run"), ("update_memory", "pinned"),
     ("update_memory", "undo"), ("recall", "details"), ("recall_memory", "details"),
     ("search_memory", "details"),
     *(("context", name) for name in ContextFlags.model_fields if name != "context_verbosity"),

@@ -1,6 +1,6 @@
 """Which earlier memory a memory may supersede, until that is decided (ruling 14).
 
-Revision 0011. In an older store none was proposed.
+Revision 0013. In an older store none was proposed.
 """
 
 from __future__ import annotations
@@ -8,8 +8,8 @@ from __future__ import annotations
 import sqlalchemy as sa
 from alembic import op
 
-revision = "0011"
-down_revision = "0010"
+revision = "0013"
+down_revision = "0012"
 branch_labels = None
 depends_on = None
 
