@@ -10,9 +10,6 @@ from dataclasses import KW_ONLY, dataclass, field, replace
 from datetime import datetime
 from typing import Literal
 
-import numpy as np
-from numpy.typing import NDArray
-
 from madeleine.memory.chat import MessageId
 from madeleine.memory.embedding import Embedder, EmbeddingOutcome, embed_with_cache
 from madeleine.memory.errors import IndexUnavailable, KeyConflict
@@ -20,6 +17,7 @@ from madeleine.memory.index import IndexPoint, WritableIndex
 from madeleine.memory.ingest.index_keeper import index_committed_points, index_points
 from madeleine.memory.ingest.ports import IdempotencyKeyOutcome, StoreBatch, StoreScenesLedger
 from madeleine.memory.ingest.proposals import SupersededMemorySearch
+from madeleine.memory.ingest.store_plan import MAX_DUPLICATE_CANDIDATES, StoreOutcome, StorePlan, words_of_scene
 from madeleine.memory.model import (
     LIVING,
     Category,
@@ -39,18 +37,12 @@ from madeleine.memory.rules.storing.likeness import DuplicateThresholds, memorie
 from madeleine.memory.rules.storing.retelling import (
     Reinforcement,
     has_room_for_retelling,
-    memory_after_retelling,
     reinforcement_from_draft,
 )
 from madeleine.memory.rules.storing.secrets import CountingRedactor, Redact, redact_secrets, refuse_secret_argument
 from madeleine.memory.rules.storing.similar_wording import MIN_SIMILAR_WORDING, similar_wordings
-from madeleine.memory.text.terms import bm25_text_of_memory
-from madeleine.memory.text.wording import Wording, has_other_words
 
 logger = logging.getLogger(__name__)
-
-MAX_DUPLICATE_CANDIDATES = 15
-"""Memories that are compared with a new scene: as many of the nearest, and of those that share words with it."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -103,8 +95,6 @@ class Stored:
 
 _Draft = tuple[NewScene, IndexPoint]
 """A new scene, and the point of the memory that it may become."""
-_Outcome = tuple[IdempotencyKeyOutcome, bool]
-"""The outcome for a scene, and whether it is that of an earlier call with the same key."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -205,11 +195,11 @@ class StoreScenes:
         vectors = await self.ledger.vectors(self.embedder.model, hashes)
         return await index_points(memories, vectors, self.embedder)
 
-    async def _plan(self, scope: Scope, drafts: Sequence[_Draft], approve: Callable[[MemoryId], None]) -> _StorePlan:
+    async def _plan(self, scope: Scope, drafts: Sequence[_Draft], approve: Callable[[MemoryId], None]) -> StorePlan:
         """Decide which scenes become memories and which reinforce one."""
         by_key = await self.ledger.key_outcomes(scope, [scene.key for scene, _ in drafts if scene.key is not None])
         turns = await self.ledger.next_turns(scope, [scene.session_id for scene, _ in drafts])
-        plan = _StorePlan(len(drafts))
+        plan = StorePlan(len(drafts))
         for scene, point in drafts:
             key, text = scene.key, scene.scene.action
             if key is not None and (earlier := by_key.get(key)):
@@ -242,7 +232,7 @@ class StoreScenes:
         return plan
 
     async def _same_or_similar(
-        self, scope: Scope, point: IndexPoint, plan: _StorePlan, new: NewScene
+        self, scope: Scope, point: IndexPoint, plan: StorePlan, new: NewScene
     ) -> tuple[Memory, None] | tuple[None, MemoryId | None]:
         """(same, None) for a memory that says the same; else (None, the one that says much the same) (spec T6)."""
         known = plan.similar_to(point)
@@ -260,7 +250,7 @@ class StoreScenes:
         known = [(plan.retold.get(other.id, other), cosine) for other, cosine in known]
         if not new.distinct:
             for other, cosine in known:
-                near_enough = cosine >= self.thresholds.same or _words(other) == _words(point.memory)
+                near_enough = cosine >= self.thresholds.same or words_of_scene(other) == words_of_scene(point.memory)
                 if near_enough and self._is_told_again(point.memory, other, new):
                     return other, None
         return None, self._most_similar(point.memory, known)
@@ -301,7 +291,7 @@ class StoreScenes:
         return near | dict.fromkeys(same_text, 1.0)
 
     async def _answers(
-        self, scope: Scope, outcomes: Sequence[_Outcome], new: Mapping[MemoryId, Memory], unembedded: str
+        self, scope: Scope, outcomes: Sequence[StoreOutcome], new: Mapping[MemoryId, Memory], unembedded: str
     ) -> list[Stored]:
         earlier = [outcome.memory_id for outcome, repeated in outcomes if repeated or outcome.status == "reinforced"]
         known = {memory.id: memory for memory in await self.ledger.memories(scope, earlier)} if earlier else {}
@@ -314,54 +304,6 @@ class StoreScenes:
             not_kept = outcome.text if not repeated and has_other_words(outcome.text, memory.scene.action) else ""
             answers.append(Stored(memory=memory, status=outcome.status, repeated=repeated, not_kept=not_kept))
         return answers
-
-
-class _StorePlan:
-    """What a call stores, so far. `outcomes`: of each scene, in order."""
-
-    def __init__(self, capacity: int) -> None:
-        self.points: list[IndexPoint] = []
-        self.reinforcements: list[Reinforcement] = []
-        self.supersessions: list[Supersession] = []
-        self.sources: dict[MemoryId, list[MessageId]] = {}
-        self.outcomes: list[_Outcome] = []
-        self.proposed: dict[MemoryId, Memory] = {}
-        """By the id of a new memory: the one that it may supersede."""
-        self._capacity = capacity
-        self.retold: dict[MemoryId, Memory] = {}
-        """Memories that the call reinforces, as they will be."""
-        self.changes_words = False
-        """A reinforcement changes what is searched of its memory."""
-        self._by_words: dict[str, Memory] = {}
-        self._vectors: NDArray[np.float32] | None = None
-        """(capacity, dim), in the order of `points`; zeros for a point without a vector."""
-
-    def reinforce(self, memory: Memory, told: Reinforcement) -> None:
-        self.reinforcements.append(told)
-        after = self.retold[memory.id] = memory_after_retelling(memory, told)
-        self.changes_words |= bm25_text_of_memory(after) != bm25_text_of_memory(memory)
-
-    def add(self, point: IndexPoint) -> None:
-        if point.vector is not None:
-            if self._vectors is None:
-                self._vectors = np.zeros((self._capacity, len(point.vector)), np.float32)
-            self._vectors[len(self.points)] = point.vector
-        self.points.append(point)
-        self._by_words.setdefault(_words(point.memory), point.memory)
-
-    def similar_to(self, point: IndexPoint) -> list[tuple[Memory, float]]:
-        """(memory, cosine): first the memory with the same words, then the nearest."""
-        similar = {same.id: (same, 1.0)} if (same := self._by_words.get(_words(point.memory))) else {}
-        if point.vector is not None and self._vectors is not None:
-            cosines = self._vectors[: len(self.points)] @ point.vector
-            for position in np.argsort(-cosines, kind="stable")[:MAX_DUPLICATE_CANDIDATES]:
-                other = self.points[position].memory
-                similar.setdefault(other.id, (other, float(cosines[position])))
-        return list(similar.values())
-
-
-def _words(memory: Memory) -> str:
-    return Wording(memory.scene.action).key
 
 
 def redact_scene(new: NewScene, redact: Redact) -> tuple[NewScene, Mapping[str, int]]:
