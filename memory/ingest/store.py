@@ -41,6 +41,7 @@ from madeleine.memory.rules.storing.retelling import (
 )
 from madeleine.memory.rules.storing.secrets import CountingRedactor, Redact, redact_secrets, refuse_secret_argument
 from madeleine.memory.rules.storing.similar_wording import MIN_SIMILAR_WORDING, similar_wordings
+from madeleine.memory.text.wording import has_other_words
 
 logger = logging.getLogger(__name__)
 
