@@ -177,7 +177,7 @@ class Memory:
         """
         return await self._ask(models.StoreResult, "store", text=text, **optional)
 
-    async def recall(self, query: str, **optional: Unpack[RecallArguments]) -> models.RecallResult:
+    async def recall(self, query: str = "", **optional: Unpack[RecallArguments]) -> models.RecallResult:
         """Return the few memories nearest in meaning to `query`, best first; none if nothing is related.
 
         What is returned counts as recalled, and so fades later.
