@@ -52,6 +52,10 @@ class StoreArguments(TypedDict, total=False):
     session_id: str
     pinned: bool
     """It never fades."""
+    distinct: bool
+    """Store beside a memory that seems to say the same."""
+    supersedes: str
+    """Id of the memory that was true until `when` (now, without one), and is not any more."""
     key: str
     """An idempotency key: a repeated call stores once."""
 
@@ -71,6 +75,8 @@ class RecallArguments(TypedDict, total=False):
     """Tokens of the answer, 2,000 by default."""
     format: Literal["memories", "fragments", "prompt"]
     """For `RecallResult.memories` (the default), one string of shuffled impressions, or a `<memory>` block."""
+    as_of: Moment
+    """What was true then, instead of what is true now."""
     details: bool
     """All fields, with provenance; the default here."""
 
@@ -91,6 +97,8 @@ class SearchArguments(TypedDict, total=False):
     include_dead: bool
     """Faded memories too; the default."""
     include_compressed: bool
+    as_of: Moment
+    """What was true then, instead of what is true now."""
     limit: int
     """1 to 100 a page, 10 by default."""
     cursor: str
@@ -116,6 +124,12 @@ class UpdateArguments(TypedDict, total=False):
 
     text: str
     """The whole new text."""
+    when: Moment
+    """Since when `text` is true: what the memory said stays, as what was true until then. Without it, a correction."""
+    retracted: str
+    """Why it was never true. It is recalled no more; what it had superseded is true again. Stands alone."""
+    undo: bool
+    """Take back the last supersession or retraction that concerned the memory. Stands alone."""
     importance: float
     """0 to 1."""
     themes: Sequence[str]
@@ -173,9 +187,16 @@ class Memory:
         """Keep a scene: what happened, in at most 32,000 characters unless the server sets another limit.
 
         It is on disk and can be recalled when this returns. A text that an earlier memory already says reinforces that
-        one instead: see `StoreResult.status`. Raises `KeyConflict` if the key was used for another text.
+        one instead: see `StoreResult.status`. Raises `KeyConflict` if the key was used for another text,
+        `NotCurrent` if the memory to supersede is not true any more.
         """
         return await self._ask(models.StoreResult, "store", text=text, **optional)
+
+    async def store_scenes(self, scenes: Sequence[Mapping[str, Any]]) -> models.StoredScenes:
+        """Keep several scenes (at most 20), each a mapping with "text" and the arguments of `store`. One that cannot be
+        stored does not keep the others from being stored; if none can, that is raised as of `store`."""
+        told = [{name: iso_text(value) for name, value in scene.items()} for scene in scenes]
+        return await self._ask(models.StoredScenes, "store", scenes=told)
 
     async def recall(self, query: str = "", **optional: Unpack[RecallArguments]) -> models.RecallResult:
         """Return the few memories nearest in meaning to `query`, best first; none if nothing is related.
@@ -207,7 +228,11 @@ class Memory:
         return (await self._ask(models.ClusterList, "recall_memory")).clusters
 
     async def update(self, memory_id: str, **changes: Unpack[UpdateArguments]) -> models.UpdateResult:
-        """Correct a memory; what is left out stays. The earlier state is kept in `MemoryRecord.history`."""
+        """Correct a memory, or say that a fact has changed (`when`) or was wrong (`retracted`); what is left out stays.
+
+        A corrected text is kept in `MemoryRecord.history`, what was true before in `MemoryRecord.versions`. Raises
+        `NotCurrent` for a memory that was superseded or retracted already, `CannotUndo`.
+        """
         return await self._ask(models.UpdateResult, "update_memory", id=memory_id, **changes)
 
     async def forget(self, ids: Sequence[str]) -> models.ForgetResult:
@@ -230,8 +255,13 @@ class Memory:
     async def _ask(
         self, answer: type[AnswerModel], tool: str, on_progress: ToolProgressCallback | None = None, /, **arguments: Any
     ) -> AnswerModel:
-        dated = {name: value.isoformat() if isinstance(value, date) else value for name, value in arguments.items()}
+        dated = {name: iso_text(value) for name, value in arguments.items()}
         return answer.model_validate(await self._call(tool, dated, on_progress=on_progress))
+
+
+def iso_text(value: Any) -> Any:
+    """A date or moment as text; anything else as it is."""
+    return value.isoformat() if isinstance(value, date) else value
 
 
 @asynccontextmanager

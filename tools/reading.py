@@ -27,7 +27,7 @@ from madeleine.memory.rules.ranking.profiles import RankingProfile
 from madeleine.tools.arguments import Details, LongText, ShortText, ToolArguments, unique
 from madeleine.tools.context import build_start
 from madeleine.tools.dates import period_argument
-from madeleine.tools.feelings import EmotionLabels
+from madeleine.tools.feelings import LABELS_AS_IN_STORE, EmotionLabels
 from madeleine.tools.replies import (
     hit_as_json,
     meaning_notice,
@@ -50,11 +50,12 @@ class RecallArguments(ToolArguments):
     limit: Annotated[int, Field(ge=1, le=50, description="Memories at most.")] = 3
     categories: Annotated[list[Category], Field(max_length=5)] = []
     themes: Annotated[list[ShortText], Field(max_length=20, description="All of these.")] = []
-    emotions: Annotated[EmotionLabels, Field(description="Felt now.")] = []
+    emotions: Annotated[EmotionLabels, LABELS_AS_IN_STORE, Field(description="Felt now; labels as in store.")] = []
     ranking: RankingProfile | None = None
     token_budget: Annotated[int, Field(ge=1, le=100_000, description="For the texts.")] = 2000
     format: Annotated[
-        RecallFormat, Field(description="memories: facts, with ids and dates; fragments: a mood; prompt: a block.")
+        RecallFormat,
+        Field(description="memories: facts with dates and ids; fragments: a mood; prompt: a <memory> block."),
     ] = "fragments"
     as_of: Annotated[ShortText, Field(description="Date: what was true then.")] = ""
     details: Details = False
@@ -65,7 +66,9 @@ def recall_tool(chance: RandomSource) -> Tool:
 
     @tool(
         RecallArguments,
-        answer_schema("", string="fragments prompt start notice", array="memories preferences sources"),
+        answer_schema(
+            "", string="fragments prompt start notice", array="memories preferences near unknown_words sources"
+        ),
         counts_recalls=True,
     )
     async def recall(call: Call, arguments: RecallArguments) -> dict[str, Any]:
@@ -112,6 +115,8 @@ def recall_result_as_json(result: RecallResult, format_: RecallFormat) -> dict[s
         content = {format_: result.text} | nonempty(sources=sources)
     if format_ != "prompt":
         content |= nonempty(preferences=preferences)
+    near = [memory_item_as_json(memory) for memory in result.near]
+    content |= nonempty(near=near, unknown_words=list(result.unknown_words))
     return content | notice(meaning_notice(result.meaning_off), *result.notices)
 
 
@@ -224,8 +229,9 @@ class SearchArguments(ToolArguments):
 
 @tool(SearchArguments, answer_schema("hits", array="hits", string="next_cursor notice"), counts_recalls=True)
 async def search_memory(call: Call, arguments: SearchArguments) -> dict[str, Any]:
-    """Search memories, diary, chat and notes for exact words, newest first: names, dates, phrases. Use it to look
-    something up, for a time span, or for faded memories (status dead). For similar meaning use recall."""
+    """Search memories, diary, chat and notes for exact words, newest first: names, dates, phrases; without query, list
+    them by date or theme. Use it to look something up, for a time span, or for faded memories (status dead). For
+    similar meaning use recall."""
     page = await _search(call, arguments)
     call.audit_recall("search_memory", [hit.id for hit in page.hits])
     hits = [hit_as_json(hit, details=arguments.details) for hit in page.hits]

@@ -128,6 +128,7 @@ def memory_as_json(
         versions=[version_as_json(version) for version in versions] if len(versions) > 1 else None,
         timeline=timeline if len(timeline) > 1 or any(isinstance(item, dict) for item in timeline) else None,
         **fields_of(memory.scene, "actors setting dialogue sensory"),
+        told_again=timeline_to_json(memory.retold),
         **fields_of(memory, "feeling emotions themes"),
         emotion_vector=asdict(memory.emotion) if memory.emotion else None,
         cluster_id=short_id_of(memory.cluster_id or ""),

@@ -96,11 +96,15 @@ class StoreArguments(SceneArguments):
         return list(self.scenes)
 
 
-@tool(StoreArguments, answer_schema("", string="id status reinforced not_kept resembles notice", array="scenes"))
+@tool(
+    StoreArguments,
+    answer_schema("", string="id status reinforced not_kept resembles notice", array="scenes", object="superseded"),
+)
 async def store(call: Call, arguments: StoreArguments) -> dict[str, Any]:
     """Store what later conversations should know, one scene a memory: an event, decision, fact, preference, feeling or
-    lesson; several by scenes, as at the end of a session. It can be recalled at once. An earlier memory that says the
-    same is reinforced instead and keeps its wording; what differs in a fact is stored separately."""
+    lesson; several by scenes, as at the end of a session. It can be recalled at once. If something known has changed,
+    name the old memory in supersedes. What says the same as an earlier memory reinforces it, which keeps its wording;
+    what differs in a fact is stored beside it."""
     scenes = arguments.scenes_or_errors
     [first, *others] = outcomes = await _store_each(call, scenes)
     if not arguments.scenes:

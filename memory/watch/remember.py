@@ -165,7 +165,7 @@ class Remember:
         self, finding: Finding, similar: Sequence[SimilarMemory], session_id: str, tool: str, key: str
     ) -> NewScene:
         """The essence as a scene; or the scene of a living memory that says all of it, so that this one is reinforced
-        (spec T6): on another day, or with another name of the same person, it would not count as the same."""
+        (spec T6), and keeps what else is new of it: told shorter it would not count as the same."""
         extracted, sources = finding.extracted, finding.sources
         day = (self.day_of(sources[-1].at).isoformat(),) if sources else ()
         new = NewScene(
@@ -183,7 +183,7 @@ class Remember:
         same = next((each.memory for each in similar if _restates(finding, each.memory)), None)
         if same is None:
             return new
-        return replace(new, scene=same.scene, feeling=same.feeling, category=same.category, emotions=(), lesson="")
+        return replace(new, scene=same.scene, feeling=same.feeling, category=same.category)
 
 
 def _redacted_finding(finding: Finding, redaction: CountingRedactor) -> Finding:
@@ -229,8 +229,8 @@ def _is_preference(finding: Finding) -> bool:
 
 
 def _restates(finding: Finding, memory: Memory) -> bool:
-    """Whether a living memory says all of the finding."""
-    extracted = finding.extracted
-    if memory.status not in LIVING or memory.compressed or extracted.lesson not in ("", memory.lesson):
+    """Whether a living memory, true still, says all of the finding; the lesson may be another one (ruling 13)."""
+    if memory.status not in LIVING or memory.compressed or memory.truth != "current":
         return False
-    return person_restates_known_text(extracted.essence, statements_of_memory(memory), speakers_of(finding.sources))
+    essence = finding.extracted.essence
+    return person_restates_known_text(essence, statements_of_memory(memory), speakers_of(finding.sources))

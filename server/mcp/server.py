@@ -43,7 +43,7 @@ INSTRUCTION_BY_TOOL = {
     "search_memory": "search_memory finds exact words and lists by date or theme.",
     "recall_memory": "recall_memory reads whole memories by id.",
     "store": "Call store for what should be known later: events, decisions, facts, preferences, feelings, lessons; the "
-    "category procedural is rare, for how you are to behave.",
+    "category procedural is rare, for how you are to behave. If something known has changed, supersede it.",
     "update_memory": "update_memory corrects a memory.",
     "forget": "forget erases, only on request.",
     "run_patrol": "run_patrol maintains the memory.",

@@ -118,9 +118,8 @@ def row_from_memory(memory: Memory) -> dict[str, Any]:
     return {
         **_SCENE.to_row(scene),
         **_PROVENANCE.to_row(memory.provenance),
-        **_MEMORY.to_row(memory, emotion=emotion, session_count=memory.session_count),
+        **_MEMORY.to_row(memory, emotion=emotion, retold=retold, session_count=memory.session_count),
         "when_": when,
-        "retold": retold,
         "content_hash": memory.content_hash,
         "folded": FIELD_SEPARATOR.join(map(fold_text, searched_texts(memory))),
         "folded_themes": fold_themes(memory.themes),

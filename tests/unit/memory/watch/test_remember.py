@@ -203,3 +203,17 @@ async def test_a_preference_of_the_person_is_routed_like_any_other(home: Talks) 
         ("The user prefers long answers.", "episodic", ()),
         ("The user prefers short answers.", "procedural", ("style",)),
     ]
+
+
+async def test_told_on_five_days_with_other_lessons_and_feelings_it_is_one_memory(home: Talks) -> None:
+    """ruling 13"""
+    for day, (emotion, lesson) in enumerate(zip(
+        ("joy", "fear", "relief", "pride", "love"),
+        ("", "Ask about the cats.", "Ask how the cats are.", "Ask about the cats!", "Ask about her cats."),
+        strict=True,
+    )):  # fmt: skip
+        again = Extracted("Ada moved to Lyon in May with her two cats.", (emotion,), 0.5, lesson)  # type: ignore[arg-type]
+        session = f"day {day}"
+        await remember(home, again, await messages(home, SAID, session=session), session_id=session)
+        home.clock.advance(timedelta(days=1))
+    assert [one.access_count for one in await home.kept()] == [4]
