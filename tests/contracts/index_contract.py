@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from dataclasses import replace
+from datetime import timedelta
 
 import pytest
 
@@ -13,6 +14,7 @@ from madeleine.memory.text.terms import normalize_words
 from tests.contracts.index_points import (
     ADA,
     BOB,
+    MOMENT,
     VectorQuery,
     assert_scores_are_true,
     candidates,
@@ -192,6 +194,22 @@ class IndexContract:
             ),
             memory_id(2): RankingFeatures(session_id="", turn=0, actors=(), emotions=(), words=1, tokens=2),
         }
+
+    async def test_candidates_say_which_are_versions_and_leave_out_what_had_not_happened(self, index: Index) -> None:
+        """ruling 14. Of a chain the ledger knows which was true when."""
+        first, second, third = (point(number, "harbor", unit(1)) for number in (1, 2, 3))
+        later = MOMENT + timedelta(days=9)
+        old = replace(first.memory, truth="superseded", superseded_by=second.memory.id, valid_until=later)
+        new = replace(second.memory, happened_at=later, valid_from=later)
+        event = replace(third.memory, happened_at=later)
+        wrong = replace(point(4, "harbor", unit(1)).memory, truth="retracted")
+        await index.upsert([replace(first, memory=memory) for memory in (old, new, event, wrong)])
+        question = index_query("harbor", unit(1))
+        pool = await candidates(index, ADA, question)
+        places = {id_: found.version for id_, found in zip(pool.ids, pool.features, strict=True)}
+        assert places == {memory_id(1): "earlier", memory_id(2): "last", memory_id(3): "only"}
+        past = await candidates(index, ADA, replace(question, as_of=MOMENT))
+        assert set(past.ids) == {memory_id(1), memory_id(2)}
 
     async def test_a_memory_without_a_vector_is_found_by_its_words(self, index: Index) -> None:
         await index.upsert([point(1, "harbor"), point(2, "violin", unit(1))])
