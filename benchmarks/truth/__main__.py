@@ -24,9 +24,10 @@ import numpy as np
 from rich.console import Console
 from rich.table import Table
 
+from benchmarks.dynamics.simulation import CachedEmbedder
 from benchmarks.truth import material
 from benchmarks.truth.material import Chain, Told
-from benchmarks.truth.run import FIRST_DAY, WITHIN, CachedEmbedder, TruthStore, place, texts_of
+from benchmarks.truth.run import FIRST_DAY, WITHIN, TruthStore, place, texts_of
 from madeleine.inference.dense import DenseEmbedder
 from madeleine.memory.recall.recall import RecallConfig
 from madeleine.server.settings.settings import Settings

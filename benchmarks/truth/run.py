@@ -7,14 +7,10 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime, timedelta
 
-import numpy as np
-from numpy.typing import NDArray
-
 from benchmarks.truth.material import DAYS, Chain, LookAlike, OlderAnswer, Told
-from madeleine.inference.dense import DenseEmbedder
 from madeleine.memory.ingest.proposals import SupersededMemorySearch
 from madeleine.memory.ingest.store import NewScene, Stored, StoreScenes
-from madeleine.memory.model import BeingId, MemoryId, ModelName, Scene, Scope
+from madeleine.memory.model import BeingId, MemoryId, Scene, Scope
 from madeleine.memory.recall.recall import Recall, RecallConfig
 from madeleine.memory.recall.selection import RecallQuery
 from madeleine.server.wiring.open_memory import OpenMemory
@@ -23,38 +19,6 @@ FIRST_DAY = datetime(2026, 1, 1, 12, tzinfo=UTC)
 WITHIN = 10
 """Memories that a recall may return."""
 BATCH_SIZE = 50
-
-
-class CachedEmbedder:
-    """A `LazyEmbedder` that computes each vector once for all runs. `vectors`: of texts that are embedded already."""
-
-    def __init__(self, inner: DenseEmbedder, vectors: dict[str, NDArray[np.float32]]) -> None:
-        self._inner = inner
-        self.vectors = vectors
-
-    @property
-    def model(self) -> ModelName:
-        return self._inner.model
-
-    def coverage(self, text: str) -> float:
-        return self._inner.coverage(text)
-
-    async def dimension(self) -> int:
-        return await self._inner.dimension()
-
-    async def warm_up(self) -> None:
-        await self._inner.warm_up()
-
-    async def close(self) -> None:
-        """Do nothing: it outlives the stores that close it."""
-
-    async def embed(self, texts: Sequence[str]) -> NDArray[np.float32]:
-        if missing := [text for text in dict.fromkeys(texts) if text not in self.vectors]:
-            self.vectors |= dict(zip(missing, await self._inner.embed(missing), strict=True))
-        return np.stack([self.vectors[text] for text in texts])
-
-    async def count_tokens(self, texts: Sequence[str]) -> list[int]:
-        return await self._inner.count_tokens(texts)
 
 
 @dataclass(eq=False)
