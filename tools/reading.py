@@ -65,7 +65,7 @@ def recall_tool(chance: RandomSource) -> Tool:
 
     @tool(
         RecallArguments,
-        answer_schema("", string="fragments prompt notice", array="memories preferences sources"),
+        answer_schema("", string="fragments prompt notice", array="memories preferences near unknown_words sources"),
         counts_recalls=True,
     )
     async def recall(call: Call, arguments: RecallArguments) -> dict[str, Any]:
@@ -100,6 +100,8 @@ def recall_result_as_json(result: RecallResult, format_: RecallFormat) -> dict[s
         content = {format_: result.text} | nonempty(sources=sources)
     if format_ != "prompt":
         content |= nonempty(preferences=preferences)
+    near = [memory_item_as_json(memory) for memory in result.near]
+    content |= nonempty(near=near, unknown_words=list(result.unknown_words))
     return content | notice(meaning_notice(result.meaning_off), *result.notices)
 
 
