@@ -22,6 +22,7 @@ from madeleine.memory.model import BeingId, Memory, MemoryId, ModelName, Scope
 from madeleine.memory.recall.recall import Recall
 from madeleine.memory.recall.search import BrowseMemories, Search, SearchByMessageTags, split_search_terms
 from madeleine.memory.recall.selection import RecallQuery
+from madeleine.memory.vector_space import VectorSpace
 from madeleine.patrol.context import PatrolServices
 from madeleine.patrol.report import PATROL_STEPS, PatrolReport, StepName
 from madeleine.patrol.run import RunPatrols
@@ -52,19 +53,21 @@ VARIANTS = (FULL, NO_DECAY, Variant("no revival", frozenset({"revive"})), Varian
 
 
 class CachedEmbedder:
-    """A `LazyEmbedder` that computes each vector once for all stores."""
+    """A `LazyEmbedder` that computes each vector once for all stores. `rows`: vectors that are known, by text; new ones
+    are added."""
 
-    def __init__(self, inner: DenseEmbedder) -> None:
+    def __init__(self, inner: DenseEmbedder, rows: dict[str, NDArray[np.float32]] | None = None) -> None:
         self._inner = inner
-        self._rows: dict[str, NDArray[np.float32]] = {}
+        self._rows = {} if rows is None else rows
         self._tokens: dict[str, int] = {}
 
     @property
     def model(self) -> ModelName:
         return self._inner.model
 
-    def coverage(self, text: str) -> float:
-        return self._inner.coverage(text)
+    @property
+    def space(self) -> VectorSpace:
+        return self._inner.space
 
     async def dimension(self) -> int:
         return await self._inner.dimension()

@@ -342,3 +342,18 @@ class IndexContract:
     async def test_verbs_that_are_written_like_names_are_not_looked_for(self, index: Index, query: str) -> None:
         await index.upsert([point(1, "It was in May, with Will")])
         assert (await candidates(index, ADA, index_query(query))).ids == ()
+
+    async def test_content_words_are_held_or_unknown(self, index: Index) -> None:
+        """ruling 19: of "What is Maria's blood type?" a memory holds Maria, and none the others."""
+        await index.upsert([point(1, "Maria likes lanterns"), point(2, "a lantern")])
+        pool = await candidates(index, ADA, index_query("What is Maria's blood group?"))
+        assert pool.words == ("maria", "blood", "group")
+        assert pool.unknown.tolist() == [False, True, True]
+        assert pool.holds.tolist() == [[True, False, False]]
+
+    async def test_cosines_to_any_vector_come_in_the_order_of_the_ids(self, index: Index) -> None:
+        """ruling 16: to the mean of a language, which is no unit vector; 0 without a vector."""
+        await index.upsert([point(1, "a", unit(1)), point(2, "b"), point(3, "c", unit(1, 1))])
+        found = await index.cosines([memory_id(3), memory_id(2), memory_id(1)], 0.3 * unit(1))
+        assert found.tolist() == pytest.approx([0.7071, 0, 1], abs=1e-3)
+        assert (await index.cosines([], unit(1))).shape == (0,)
