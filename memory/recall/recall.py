@@ -23,13 +23,19 @@ from madeleine.memory.recall.reformulation import RecallAttempt, ReformulationCo
 from madeleine.memory.recall.selection import RankedCandidates, RecallQuery, RecallSelection, RecallSelector, rerank
 from madeleine.memory.rules.dynamics.truth import was_true_at
 from madeleine.memory.rules.prompting import LIST_FORMAT, RecallTextFormat
-from madeleine.memory.rules.ranking.blended import RankingWeights, blended_scores, shared_emotions
+from madeleine.memory.rules.ranking.blended import (
+    RankingWeights,
+    blended_scores,
+    reading_of_query,
+    shared_emotions,
+)
 from madeleine.memory.rules.ranking.matching import (
     MatchThresholds,
     likeness,
     matching_candidates,
     near_candidates,
 )
+from madeleine.memory.rules.ranking.near_equals import asks_for_past, newer_first
 from madeleine.memory.rules.ranking.profiles import (
     RankingProfile,
     RankingProfileWeights,
@@ -67,6 +73,8 @@ class RecallConfig:
     rerank: int = 20
     """Best candidates that a re-ranker scores, where there is one."""
     reformulation: ReformulationConfig = ReformulationConfig()
+    newer_among_near_equals: bool = True
+    """ruling 24; `benchmarks/truth`."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -215,12 +223,25 @@ class Recall:
                 shown.setdefault(version, score)
         procedural = (pool.ids[i] for i in matching if pool.features[i].category == "procedural")
         return RankedCandidates(
-            scores=shown,
+            scores=self._with_newer_first(query, shown, pool),
             tokens={pool.ids[i]: pool.features[i].tokens for i in matching},
             pool=pool,
             meaning_off=meaning_off,
             procedural=frozenset(version for id_ in procedural if (version := true.get(id_, id_)) is not None),
         )
+
+    def _with_newer_first(
+        self, query: RecallQuery, scores: Mapping[MemoryId, float], pool: CandidatePool
+    ) -> Mapping[MemoryId, float]:
+        """ruling 24; a question for the past is left as it is."""
+        older = {
+            id_: features.may_supersede
+            for id_, features in zip(pool.ids, pool.features, strict=True)
+            if features.may_supersede is not None and id_ in scores
+        }
+        if not older or not self.config.newer_among_near_equals or query.as_of is not None:
+            return scores
+        return scores if asks_for_past(reading_of_query(query.text)) else newer_first(scores, older)
 
     async def _matches(
         self, query: RecallQuery, pool: CandidatePool, vector: Vector | None, legible: float

@@ -23,6 +23,7 @@ from madeleine.memory.ingest.being_statistics import BeingCentroids, TextRarityS
 from madeleine.memory.ingest.change import Forget, UpdateMemory
 from madeleine.memory.ingest.index_keeper import ErasedBytesScrubber, IndexKeeper, Progress
 from madeleine.memory.ingest.ingest import Ingest
+from madeleine.memory.ingest.proposals import SupersededMemorySearch
 from madeleine.memory.ingest.store import StoreScenes
 from madeleine.memory.ingest.truth import ChangeTruth
 from madeleine.memory.recall.ports import Reranker
@@ -113,6 +114,7 @@ def _build_use_cases(
         on_commit=upkeep.wake,
         redact=redact,
         write_lock=write_lock,
+        search_superseded=SupersededMemorySearch(ledger.memories, index),
         thresholds=DuplicateThresholds(settings.same_scene_cosine, settings.resembling_cosine),
     )
     similar = SimilarMemorySearch(ledger.recall, index, embedder)
