@@ -109,17 +109,12 @@ async def ask_store(memory: OpenMemory, store: dict[str, Any], *, supersede: boo
     answered = []
     for question in store["questions"]:
         result = await memory.use.recall(scope, RecallQuery(text=question["text"], limit=LIMIT))
-        groups = (result.memories, getattr(result, "preferences", ()), getattr(result, "near", ()))
-        recalled = Groups(*(tuple(keys[_memory_id(item)] for item in group) for group in groups))
+        groups = ([memory for memory, _ in group] for group in (result.memories, result.preferences))
+        recalled = Groups(*(tuple(keys[memory.id] for memory in group) for group in (*groups, result.near)))
         order = np.argsort(-(vectors @ (await memory.embedder.embed([question["text"]]))[0]), kind="stable")[:LIMIT]
         dense = Groups(tuple(store["memories"][at]["key"] for at in order))
         answered.append(Answered(store["name"], question, recalled, dense))
     return answered
-
-
-def _memory_id(item: Any) -> MemoryId:
-    memory = item[0] if isinstance(item, tuple) else item
-    return memory.id  # type: ignore[no-any-return]
 
 
 def new_scene(told: dict[str, Any], supersedes: MemoryId | None) -> NewScene:

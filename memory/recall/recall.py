@@ -207,10 +207,9 @@ class Recall:
         finally:
             embedding.cancel()
         trust = self.embedder.space.legible(vector) if vector is not None else 0.0
-        matching = np.flatnonzero(await self._matches(query, pool, vector, trust))
+        matching, near = await self._matching_and_near(query, pool, vector, trust)
         if not len(matching):
-            near = tuple(pool.ids[i] for i in near_candidates(pool, self.config.thresholds))
-            return RankedCandidates({}, {}, pool, meaning_off, near=near)
+            return RankedCandidates({}, {}, pool, meaning_off, near=tuple(pool.ids[i] for i in near))
         matching, scores = await self._scores(scope, query, pool=pool, matching=matching, trust=trust)
         order = np.argsort(-scores, kind="stable")  # equals keep the engine's order
         best_first = [
@@ -243,18 +242,20 @@ class Recall:
             return scores
         return scores if asks_for_past(reading_of_query(query.text)) else newer_first(scores, older)
 
-    async def _matches(
+    async def _matching_and_near(
         self, query: RecallQuery, pool: CandidatePool, vector: Vector | None, legible: float
-    ) -> NDArray[np.bool_]:
-        """bool, (n,). What the caller's filter names is a match (ruling 19)."""
+    ) -> tuple[NDArray[np.intp], NDArray[np.intp]]:
+        """Positions. What the caller's filter names is a match (ruling 19)."""
         if query.categories or set(query.themes) - set(self.config.themes):
-            return np.ones(len(pool.ids), np.bool_)
+            return np.arange(len(pool.ids)), np.zeros(0, np.intp)
         cosine = pool.cosine
         mean = self.embedder.space.mean_near(vector) if vector is not None and legible else None
         if vector is not None and mean is not None:
             cosine = centred_cosines(cosine, await self.index.cosines(pool.ids, mean), vector, mean)
         thresholds = self.config.thresholds
-        return matching_candidates(likeness(pool, cosine, legible=legible, thresholds=thresholds), thresholds)
+        likenesses = likeness(pool, cosine, legible=legible, thresholds=thresholds)
+        matching = np.flatnonzero(matching_candidates(likenesses, thresholds))
+        return matching, near_candidates(pool, likenesses, thresholds)
 
     async def _true_versions(
         self, scope: Scope, query: RecallQuery, pool: CandidatePool, matching: Collection[MemoryId]

@@ -42,13 +42,16 @@ def likeness(
     """float32, (n,). `centred_cosine`: of each candidate (`memory.vector_space`)."""
     t = thresholds
     count = len(pool.words)
-    long = min(1.0, t.expected_words / max(count, 1))
     held = np.minimum(1.0, pool.holds.sum(axis=1) / max(1, min(count, t.expected_words)))
-    unknown = long * float(pool.unknown.sum()) / max(count, 1)
     weight = t.words + t.words_instead * (1 - legible)
-    return np.asarray(
-        legible * np.maximum(centred_cosine, 0) + weight * held - t.unknown_words * unknown**2, np.float32
-    )
+    known = legible * np.maximum(centred_cosine, 0) + weight * held
+    return np.asarray(known - _unknown_words_penalty(pool, t), np.float32)
+
+
+def _unknown_words_penalty(pool: CandidatePool, thresholds: MatchThresholds) -> float:
+    count = max(len(pool.words), 1)
+    long = min(1.0, thresholds.expected_words / count)
+    return thresholds.unknown_words * (long * float(pool.unknown.sum()) / count) ** 2
 
 
 def matching_candidates(likeness: NDArray[np.float32], thresholds: MatchThresholds) -> NDArray[np.bool_]:
@@ -58,11 +61,16 @@ def matching_candidates(likeness: NDArray[np.float32], thresholds: MatchThreshol
     return np.asarray(likeness >= thresholds.likeness - thresholds.companions, np.bool_)
 
 
-def near_candidates(pool: CandidatePool, thresholds: MatchThresholds) -> NDArray[np.intp]:
-    """Positions of the candidates that hold what is known of a query with unknown words, most words first."""
+def near_candidates(
+    pool: CandidatePool, likeness: NDArray[np.float32], thresholds: MatchThresholds
+) -> NDArray[np.intp]:
+    """Positions of the candidates that match all of a query but its unknown words (ruling 19), those first that hold
+    most of what is known: they hold half of it, or would match if nothing were unknown."""
     known = ~pool.unknown
-    if not known.any() or known.all():
+    if known.all():
         return np.zeros(0, np.intp)
-    shares = pool.holds[:, known].mean(axis=1)
-    order = np.argsort(-shares, kind="stable")
-    return np.asarray(order[shares[order] >= thresholds.near_words], np.intp)
+    without_unknown = likeness + np.float32(_unknown_words_penalty(pool, thresholds))
+    shares = pool.holds[:, known].mean(axis=1) if known.any() else np.zeros(len(likeness))
+    near = (shares >= thresholds.near_words) | matching_candidates(without_unknown, thresholds)
+    order = np.lexsort((-without_unknown, -shares))
+    return np.asarray(order[near[order]], np.intp)
