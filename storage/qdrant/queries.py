@@ -264,7 +264,7 @@ class HybridIndex(ABC):
         return [absent if idf is None else idf for idf in idfs]
 
 
-def _telling_terms(terms: Sequence[int], known: IdfByTerm) -> Sequence[int]:
+def _telling_terms(terms: list[int], known: IdfByTerm) -> list[int]:
     """Of a word that is cut into several terms those that few memories hold: the Arabic article is one of its own."""
     idfs = {term: known[term] for term in terms}
     return [term for term, idf in idfs.items() if idf is None or idf >= COMMON_TERM_IDF] or terms
