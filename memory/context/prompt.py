@@ -35,6 +35,7 @@ from madeleine.memory.rules.prompting import (
     render_prompt_parts,
     render_scene_item,
     render_soul_section,
+    with_change,
 )
 
 MAX_SHOWN_LEARNT_PREFERENCES = 50
@@ -101,9 +102,7 @@ def prompt_entries_from_material(material: ContextMaterial, flags: ContextFlags)
         *_entries_best_first("pinned", ((m.id, render_numbered_line(m)) for m in material.start if m.pinned)),
         *_entries_best_first("changes", ((m.id, render_numbered_line(m)) for m in material.start if not m.pinned)),
         *_entries_best_first("recent_nodes", ((memory.id, render_scene_item(memory)) for memory in recent)),
-        *_entries_best_first(
-            "memories", ((hit.id, dated_entry(hit.source, hit.timestamp, hit.snippet)) for hit in hits)
-        ),
+        *_entries_best_first("memories", ((hit.id, _hit_entry(hit)) for hit in hits)),
         *(
             PromptEntry(part="memory_block", id=memory.id, text=line, rank=recalled[memory.id])
             for memory, line in zip(block, render_memory_lines(block), strict=True)
@@ -111,6 +110,10 @@ def prompt_entries_from_material(material: ContextMaterial, flags: ContextFlags)
         *_entries_latest_best("history_recent", _message_texts(material.other_chats)),
         *_entries_latest_best("history_current_chat", _message_texts(material.current_chat)),
     ]
+
+
+def _hit_entry(hit: SearchHit) -> str:
+    return dated_entry(hit.source, hit.timestamp, with_change(hit.snippet, hit.since, hit.before))
 
 
 def _preference_texts(enabled: Sequence[ProfileEntry]) -> list[tuple[str, str]]:

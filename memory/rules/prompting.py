@@ -71,19 +71,19 @@ def render_memory_line(memory: Memory, *, dated: bool = True) -> str:
     stored_day = dated and memory.category in _FACT_CATEGORIES
     has_date = memory.category != "procedural" and (stored_day or bool(memory.scene.when)) and not memory.valid_from
     date, action = memory_date(memory) if has_date else "", memory.scene.action
-    text = (action if date in action else f"{date}: {action}") + _change_in_brackets(memory)
-    return f"[{memory.category.upper()}] {quoted(text)}"
+    text = action if date in action else f"{date}: {action}"
+    return f"[{memory.category.upper()}] {quoted(with_change(text, since_date(memory), memory.before))}"
 
 
-def render_change(memory: Memory) -> str:
+def render_change(since: str, before: str) -> str:
     """Since when a version is true, and what was before; "" for a memory that has superseded none (ruling 14)."""
-    parts = {"since ": since_date(memory), "before: ": memory.before}
+    parts = {"since ": since, "before: ": before}
     return "; ".join(f"{word}{value}" for word, value in parts.items() if value)
 
 
-def _change_in_brackets(memory: Memory) -> str:
-    change = render_change(memory)
-    return f" ({change})" if change else ""
+def with_change(text: str, since: str, before: str) -> str:
+    change = render_change(since, before)
+    return f"{text} ({change})" if change else text
 
 
 def render_memory_lines(memories: Sequence[Memory]) -> list[str]:
@@ -177,7 +177,11 @@ class RecallTextFormat:
 
 def _list_entry(memory: Memory) -> str:
     return _joined_lines(
-        memory.scene.action, memory.feeling, memory.lesson, render_change(memory), *latest_timeline_lines(memory)
+        memory.scene.action,
+        memory.feeling,
+        memory.lesson,
+        render_change(since_date(memory), memory.before),
+        *latest_timeline_lines(memory),
     )
 
 
@@ -288,7 +292,7 @@ def render_numbered_line(memory: Memory) -> str:
 
 def render_scene_item(memory: Memory) -> str:
     """spec P4, `scene_to_text`."""
-    return list_item(scene_to_text(memory.scene, memory.feeling) + _change_in_brackets(memory))
+    return list_item(with_change(scene_to_text(memory.scene, memory.feeling), since_date(memory), memory.before))
 
 
 def render_message_item(at: datetime, role: str, speaker: str, text: str) -> str:
