@@ -48,6 +48,9 @@ class RecallArguments(ToolArguments):
     limit: Annotated[int, Field(ge=1, le=50)] = 3
     categories: Annotated[list[Category], Field(max_length=5)] = []
     themes: Annotated[list[ShortText], Field(max_length=20, description="All of these.")] = []
+    since: Annotated[ShortText, Field(description="ISO date, time, month or year.")] = ""
+    until: Annotated[ShortText, Field(description="Inclusive.")] = ""
+    include_compressed: Annotated[bool, Field(description="What a summary stands for, too.")] = False
     emotions: Annotated[EmotionLabels, Field(description="Felt now.")] = []
     ranking: RankingProfile | None = None
     token_budget: Annotated[int, Field(ge=1, le=100_000)] = 2000
@@ -62,14 +65,18 @@ def recall_tool(chance: RandomSource) -> Tool:
 
     @tool(
         RecallArguments,
-        answer_schema("", string="fragments prompt notice", array="memories preferences sources"),
+        answer_schema(
+            "", string="fragments prompt notice", array="memories preferences sources truncated", integer="omitted"
+        ),
         counts_recalls=True,
     )
     async def recall(call: Call, arguments: RecallArguments) -> dict[str, Any]:
         """Recall the few memories most relevant to what is being said, preferences apart; empty if none is related.
         Call it when a conversation begins and whenever the past may matter. For exact words, dates or paging use
         search_memory; by id recall_memory."""
-        query = arguments.to_value(RecallQuery, text=arguments.query)
+        since, until = period_argument("since", arguments.since), period_argument("until", arguments.until)
+        times = {"since": since.start if since else None, "until": until.end if until else None}
+        query = arguments.to_value(RecallQuery, text=arguments.query, **times)
         result = await call.use.recall(call.scope, query, formats[arguments.format], language=call.language)
         memories = [memory for memory, _ in (*result.preferences, *result.memories)]
         call.audit_recall("recall", [memory.id for memory in memories])
@@ -90,7 +97,16 @@ def recall_result_as_json(result: RecallResult, format_: RecallFormat) -> dict[s
         content = {format_: result.text} | nonempty(sources=sources)
     if format_ != "prompt":
         content |= nonempty(preferences=preferences)
-    return content | notice(meaning_notice(result.meaning_off), *result.notices)
+    too_long = ", ".join(memory.short_id for memory in result.too_long)
+    content |= nonempty(
+        truncated=[memory.short_id for memory, _ in result.memories if memory.id in result.truncated],
+        omitted=result.omitted or None,
+    )
+    return content | notice(
+        meaning_notice(result.meaning_off),
+        *result.notices,
+        f"Too long for token_budget: {too_long}. Raise it, or open them with recall_memory." if too_long else "",
+    )
 
 
 def _memories_in_text(result: RecallResult, format_: RecallFormat) -> list[tuple[Memory, float]]:

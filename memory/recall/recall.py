@@ -16,7 +16,7 @@ from madeleine.memory.embedding import Embedder
 from madeleine.memory.errors import EmbeddingUnavailable
 from madeleine.memory.index import CandidatePool, CandidateQuery, RecallIndex
 from madeleine.memory.language_model import LanguageModel, ModelCostRecorder
-from madeleine.memory.model import LIVING, Memory, Scope, Vector
+from madeleine.memory.model import LIVING, Memory, MemoryId, Scope, Vector
 from madeleine.memory.recall.ports import Activation, ReactivationRecorder, RecallLedger, Reranker
 from madeleine.memory.recall.reformulation import RecallAttempt, ReformulationConfig, metered_for_recall, reformulate
 from madeleine.memory.recall.selection import RankedCandidates, RecallQuery, RecallSelection, RecallSelector, rerank
@@ -65,7 +65,8 @@ class RecallResult:
     """spec L2, ruling 15. Memories and preferences, each group best first, with their scores; a preference that only
     stands in a prompt block, and does not match, has the score 0. `text`: what the token budget was spent on,
     `total_tokens` of it; `budget_used` = total_tokens / token_budget. `meaning_off`: why only words were compared, or
-    "". `reformulated`: the rewordings that were tried as well."""
+    "". `reformulated`: the rewordings that were tried as well. `omitted`: number of matches beyond the limit and the
+    budget; `truncated` and `too_long` as in `RecallSelection`."""
 
     memories: tuple[tuple[Memory, float], ...]
     total_tokens: int
@@ -75,6 +76,9 @@ class RecallResult:
     text: str = ""
     notices: tuple[str, ...] = ()
     reformulated: tuple[str, ...] = ()
+    omitted: int = 0
+    truncated: tuple[MemoryId, ...] = ()
+    too_long: tuple[Memory, ...] = ()
 
 
 @dataclass(frozen=True, eq=False)
@@ -134,6 +138,9 @@ class Recall:
             text=selection.text,
             notices=ranked.notices,
             reformulated=attempt.rewordings,
+            omitted=len(ranked.scores.keys() - {memory.id for memory in selection.all}),
+            truncated=selection.truncated,
+            too_long=selection.too_long,
         )
 
     async def _ranked(self, scope: Scope, query: RecallQuery) -> RankedCandidates:
@@ -149,6 +156,9 @@ class Recall:
             statuses=LIVING,
             categories=query.categories,
             themes=tuple(dict.fromkeys((*query.themes, *self.config.themes))),
+            since=query.since,
+            until=query.until,
+            include_compressed=query.include_compressed,
             sparse_limit=max(self.config.sparse_limit, MIN_CANDIDATES_PER_RESULT * query.limit),
             dense_limit=max(self.config.dense_limit, MIN_CANDIDATES_PER_RESULT * query.limit),
         )
