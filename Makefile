@@ -14,7 +14,7 @@ BENCH_ARGS ?=
 PACKAGES := memory storage inference patrol tools server
 
 .DEFAULT_GOAL := help
-.PHONY: help demo test slow bench latency dynamics patrol-bench duplicates small emotions ingest-bench startup \
+.PHONY: help demo test slow bench latency dynamics patrol-bench duplicates small preferences emotions ingest-bench startup \
   check types lint imports dependencies dead-code duplicate-code format lock clean
 .DELETE_ON_ERROR:
 
@@ -49,6 +49,9 @@ duplicates: $(VENV)/.dev ## measure how exactly repeated scenes are recognised (
 
 small: $(VENV)/.dev ## measure recall in small stores beside a plain dense search (BENCH_ARGS=--failures)
 	@$(PY) -m benchmarks.small $(BENCH_ARGS)
+
+preferences: $(VENV)/.dev ## measure which sentences are labelled preferences (BENCH_ARGS="--verbose")
+	@$(PY) -m benchmarks.preferences $(BENCH_ARGS)
 
 emotions: $(VENV)/.dev ## measure the effect of emotions on the ranking
 	@$(PY) -m benchmarks.emotions $(BENCH_ARGS)

@@ -3,7 +3,7 @@
 A store is filled with N made-up memories. Then the real MCP client calls `recall` and `store` on the real server, one
 call at a time: first with `--in-process`, then through a host ("hosted"). Beside each call, in the same minute and on
 the same machine, the bare embedding of the same text is timed in this process: the model alone, one text, no cache. The
-figures are milliseconds, and their ratios.
+figures are milliseconds, and their ratios; and the characters of recalls of three memories beside what those say.
 """
 
 from __future__ import annotations
@@ -88,7 +88,35 @@ async def measure(
     return timing
 
 
-async def over_stdio(data_dir: Path, model_dir: Path, calls: int, *, hosted: bool = False) -> dict[str, Timing]:
+TOLD_FIELDS = ("text", "lesson", "before", "feeling")
+"""What a memory says; all else of an answer is overhead."""
+
+
+def overhead_chars(answer: Any) -> int:
+    """Characters of an answer, or of a memory in it, beside what the memories say."""
+    memories = [answer] if "id" in answer else [*answer["memories"], *answer.get("preferences", ())]
+    told = sum(len(_compact(memory[name])) - 2 for memory in memories for name in TOLD_FIELDS if name in memory)
+    return len(_compact(answer)) - told
+
+
+def _compact(value: Any) -> str:
+    return json.dumps(value, ensure_ascii=False, separators=(",", ":"))
+
+
+async def measure_answers(client: Client, inputs: Sequence[str]) -> dict[str, int]:
+    """Overhead of recalls of three memories, the median and the greatest, and the greatest of a memory."""
+    calls = [await client.call_tool("recall", {"query": text, "format": "memories"}) for text in inputs]
+    answers = [call.structured_content for call in calls if call.structured_content]
+    recalls = sorted(overhead_chars(answer) for answer in answers if len(answer["memories"]) == 3)
+    if not recalls:
+        return {}
+    memories = [overhead_chars(memory) for answer in answers for memory in answer["memories"]]
+    return {"recalls": len(recalls), "median": recalls[len(recalls) // 2], "most": recalls[-1], "memory": max(memories)}
+
+
+async def over_stdio(
+    data_dir: Path, model_dir: Path, calls: int, *, hosted: bool = False
+) -> tuple[dict[str, Timing], dict[str, int]]:
     engine = load(Settings().embedding_model, model_dir).engine
 
     def bare(text: str) -> object:
@@ -102,7 +130,7 @@ async def over_stdio(data_dir: Path, model_dir: Path, calls: int, *, hosted: boo
     )
     try:
         async with Client(stdio_client(server)) as client:
-            return {
+            timings = {
                 "recall": await measure(
                     list(questions(calls + WARM_UP, seed=2 + hosted)),
                     bare,
@@ -114,6 +142,7 @@ async def over_stdio(data_dir: Path, model_dir: Path, calls: int, *, hosted: boo
                     lambda text: client.call_tool("store", {"text": text}),
                 ),
             }
+            return timings, await measure_answers(client, list(questions(calls, seed=2 + hosted)))
     finally:
         if hosted:
             await asyncio.to_thread(
@@ -127,10 +156,11 @@ async def run(sizes: Sequence[int], calls: int) -> dict[str, Any]:
         with tempfile.TemporaryDirectory(prefix="madeleine-") as folder:
             data_dir = Path(folder) / "data"
             rate = await fill(data_dir, size)
-            timings = await over_stdio(data_dir, Path(folder), calls)
-            through_host = await over_stdio(data_dir, Path(folder), calls, hosted=True)
+            timings, overhead = await over_stdio(data_dir, Path(folder), calls)
+            through_host, _ = await over_stdio(data_dir, Path(folder), calls, hosted=True)
             timings |= {f"{call}, hosted": timing for call, timing in through_host.items()}
-            figures[str(size)] = {"bulk memories/s": round(rate, 1)} | {k: t.figures() for k, t in timings.items()}
+            figures[str(size)] = {"bulk memories/s": round(rate, 1), "overhead chars": overhead}
+            figures[str(size)] |= {call: timing.figures() for call, timing in timings.items()}
     return figures
 
 
@@ -141,6 +171,10 @@ def show(figures: dict[str, Any], calls: int) -> None:
         for call in CALLS:
             table.add_row(size, call, *(f"{of_size[call][column]:.2f}" for column in columns))
     Console(width=140).print(table)
+    for size, of_size in figures.items():
+        if overhead := of_size["overhead chars"]:
+            recalls = f"{overhead['recalls']} recalls of three: {overhead['median']} characters beside what they say"
+            print(f"{size} memories, {recalls}, at most {overhead['most']}; of a memory at most {overhead['memory']}.")
 
 
 def main() -> None:

@@ -52,6 +52,8 @@ class StoreArguments(TypedDict, total=False):
     session_id: str
     pinned: bool
     """It never fades."""
+    supersedes: str
+    """Id of the memory that this makes untrue, from `when` on."""
     key: str
     """An idempotency key: a repeated call stores once."""
 
@@ -71,6 +73,8 @@ class RecallArguments(TypedDict, total=False):
     """Tokens of the answer, 2,000 by default."""
     format: Literal["memories", "fragments", "prompt"]
     """For `RecallResult.memories` (the default), one string of shuffled impressions, or a `<memory>` block."""
+    as_of: Moment
+    """What was true then."""
     details: bool
     """All fields, with provenance; the default here."""
 
@@ -93,6 +97,8 @@ class SearchArguments(TypedDict, total=False):
     include_compressed: bool
     limit: int
     """1 to 100 a page, 10 by default."""
+    as_of: Moment
+    """Memories that were true then."""
     cursor: str
     """`next_cursor` of the page before."""
     details: bool
@@ -116,6 +122,12 @@ class UpdateArguments(TypedDict, total=False):
 
     text: str
     """The whole new text."""
+    when: Moment
+    """Since when the text is true; the old one was true until then, and is kept as superseded."""
+    retracted: str
+    """Why it was never true; with nothing else."""
+    undo: bool
+    """Take back the last supersession or retraction; with nothing else."""
     importance: float
     """0 to 1."""
     themes: Sequence[str]
@@ -177,6 +189,12 @@ class Memory:
         """
         return await self._ask(models.StoreResult, "store", text=text, **optional)
 
+    async def store_scenes(self, scenes: Sequence[Mapping[str, Any]]) -> models.StoredScenes:
+        """Keep several scenes (at most 20), each a mapping with "text" and the arguments of `store`. One that cannot be
+        stored does not keep the others from being stored; if none can, that is raised as of `store`."""
+        told = [{name: iso_text(value) for name, value in scene.items()} for scene in scenes]
+        return await self._ask(models.StoredScenes, "store", scenes=told)
+
     async def recall(self, query: str, **optional: Unpack[RecallArguments]) -> models.RecallResult:
         """Return the few memories nearest in meaning to `query`, best first; none if nothing is related.
 
@@ -230,8 +248,13 @@ class Memory:
     async def _ask(
         self, answer: type[AnswerModel], tool: str, on_progress: ToolProgressCallback | None = None, /, **arguments: Any
     ) -> AnswerModel:
-        dated = {name: value.isoformat() if isinstance(value, date) else value for name, value in arguments.items()}
+        dated = {name: iso_text(value) for name, value in arguments.items()}
         return answer.model_validate(await self._call(tool, dated, on_progress=on_progress))
+
+
+def iso_text(value: Any) -> Any:
+    """A date or moment as text; anything else as it is."""
+    return value.isoformat() if isinstance(value, date) else value
 
 
 @asynccontextmanager

@@ -26,19 +26,41 @@ class Provenance(LibraryAnswer):
     session_id: str = ""
 
 
+class MemoryVersion(LibraryAnswer):
+    """One of the versions of what a memory says. `truth`: "current", "superseded" or "retracted"; `valid_until` is
+    exclusive."""
+
+    id: str
+    text: str
+    truth: str
+    valid_from: datetime | None = None
+    valid_until: datetime | None = None
+
+
 class StoreResult(LibraryAnswer):
     """`status` is "stored", or "reinforced" if an earlier memory says the same: then `id` is that memory, `reinforced`
     its text, and the text that was given is not kept."""
 
-    id: str
-    status: str
+    id: str = ""
+    status: str = ""
+    refused: str = ""
+    """Of `store_scenes`: why this scene was not stored; then all else is empty."""
     reinforced: str = ""
     repeated: bool = False
     """The idempotency key was used before for the same text; nothing was stored again."""
     resembles: str = ""
     """Id of a memory that says nearly the same and is kept apart."""
+    superseded: MemoryVersion | None = None
+    """The memory that this one replaces from now on."""
     redacted: Mapping[str, int] = Field(default_factory=dict)
     """Kind of secret → how many were taken out of the text."""
+    notice: str = ""
+
+
+class StoredScenes(LibraryAnswer):
+    """`scenes`: one each, in the order in which they were given."""
+
+    scenes: tuple[StoreResult, ...]
     notice: str = ""
 
 
@@ -66,7 +88,17 @@ class MemoryRecord(LibraryAnswer):
     lesson: str = ""
     score: float | None = None
     """Orders the memories of one recall, best first; not comparable between recalls."""
+    since: str = ""
+    before: str = ""
+    """Of one that superseded another: since when it is true, and what was true before."""
     status: str = "active"
+    truth: str = "current"
+    valid_from: datetime | None = None
+    valid_until: datetime | None = None
+    superseded_by: str = ""
+    retraction_reason: str = ""
+    versions: tuple[MemoryVersion, ...] = ()
+    """What was true before and after it, the current one last; empty if it is the only one."""
     category: Category = "episodic"
     importance: float = 0.5
     timeline: tuple[str | Mapping[str, str], ...] = ()
@@ -132,6 +164,7 @@ class SearchPage(LibraryAnswer):
 
     hits: tuple[SearchHit, ...]
     next_cursor: str = ""
+    notice: str = ""
 
 
 class MemoryPage(LibraryAnswer):
@@ -163,6 +196,9 @@ class UpdateResult(LibraryAnswer):
 
     id: str
     changed: tuple[str, ...]
+    superseded: MemoryVersion | None = None
+    versions: tuple[MemoryVersion, ...] = ()
+    """After a retraction or an undo: the memories that it concerns, as they are."""
     redacted: Mapping[str, int] = Field(default_factory=dict)
     notice: str = ""
 
@@ -208,7 +244,7 @@ class PatrolSpending(LibraryAnswer):
 
 class PatrolReport(LibraryAnswer):
     """`pending`: decisions that a language model or the caller has to make, as `guidance` (kind → instructions) says;
-    `waiting`: how many more there are."""
+    `still_open`: offers of an earlier answer; `waiting`: how many more there are."""
 
     run_id: str
     dry_run: bool = False
@@ -216,6 +252,7 @@ class PatrolReport(LibraryAnswer):
     decided: Sequence[Mapping[str, Any]] = ()
     pending: Sequence[Mapping[str, Any]] = ()
     guidance: Mapping[str, str] = Field(default_factory=dict)
+    still_open: tuple[str, ...] = ()
     waiting: int = 0
     spent: PatrolSpending = PatrolSpending()
     undone: Mapping[str, int] = Field(default_factory=dict)

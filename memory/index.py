@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Awaitable, Callable, Sequence
 from dataclasses import dataclass
 from datetime import datetime
-from typing import Protocol, TypeAlias
+from typing import Literal, Protocol, TypeAlias
 
 import numpy as np
 from numpy.typing import NDArray
@@ -61,9 +61,15 @@ class CandidateQuery:
     """Only memories that happened between these, to the second; both inclusive."""
     include_compressed: bool = False
     """Also living memories that a summary stands for (spec L3)."""
+    as_of: datetime | None = None
+    """Without memories that had not happened by then, to the second; versions of a chain are all candidates."""
     sparse_limit: int = 100
     dense_limit: int = 50
     """Candidates from each channel."""
+
+
+ChainPlace = Literal["only", "earlier", "last"]
+"""A memory's place among the versions of what it says (ruling 14): an earlier one was superseded."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -80,6 +86,7 @@ class RankingFeatures:
     tokens: int
     """Tokens of all text that a recall may return of the memory (spec L2)."""
     signals: WordingSignals = WordingSignals()
+    version: ChainPlace = "only"
     category: Category = "episodic"
 
 
@@ -123,6 +130,11 @@ class WritableIndex(Protocol):
         self, scope: Scope, vector: Vector, *, limit: int, statuses: Sequence[Status]
     ) -> list[tuple[MemoryId, float]]:
         """(id, cosine), nearest first."""
+
+    async def sharing_words(
+        self, scope: Scope, words: str, *, limit: int, statuses: Sequence[Status]
+    ) -> list[MemoryId]:
+        """Those that share the most telling words with the text, by BM25, best first."""
 
 
 class RecallIndex(Protocol):

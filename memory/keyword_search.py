@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from datetime import datetime
 from typing import Literal
 
-from madeleine.memory.model import Category, Provenance, Status, short_id_of, short_memory_id
+from madeleine.memory.model import Category, Provenance, Status, Truth, short_id_of, short_memory_id
 
 SearchSource = Literal["memories", "diary", "chat", "notes"]
 
@@ -25,6 +25,9 @@ class KeywordQuery:
     sources: tuple[SearchSource, ...] = ("memories", "diary", "chat", "notes")
     include_dead: bool = True
     include_compressed: bool = False
+    include_retracted: bool = False
+    as_of: datetime | None = None
+    """What was true then; None for what is true now, found by any of its versions (ruling 14)."""
     limit: int = 10
     after: tuple[int, str] | None = None
 
@@ -33,8 +36,8 @@ class KeywordQuery:
 class SearchHit:
     """spec H3, with provenance. `position` orders hits: (microseconds since 1970, id), newest first. `snippet`: at most
     400 characters of the text around the match; a ledger leaves it empty. The id of a diary entry is its date.
-    `number`, `lesson`: of a memory; `when`: the day of a memory or a diary entry. `further_texts`: parts of a memory
-    that are searched and not in `text`."""
+    `number`, `lesson`, `truth`, `since`, `before`: of a memory; `when`: the day of a memory or a diary entry.
+    `further_texts`: parts of a memory that are searched and not in `text`."""
 
     source: SearchSource
     id: str
@@ -50,6 +53,9 @@ class SearchHit:
     number: int = 0
     when: str = ""
     lesson: str = ""
+    truth: Truth = "current"
+    since: str = ""
+    before: str = ""
     position: tuple[int, str]
 
     @property

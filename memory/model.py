@@ -33,6 +33,7 @@ Vector: TypeAlias = "NDArray[np.float32]"
 Category = Literal["working", "episodic", "semantic", "procedural", "social"]
 CATEGORIES: tuple[Category, ...] = get_args(Category)
 Status = Literal["active", "dying", "dead"]
+ALL_STATUSES: tuple[Status, ...] = get_args(Status)
 LIVING: tuple[Status, ...] = ("active", "dying")
 Truth = Literal["current", "superseded", "retracted"]
 """Superseded: it was true until another memory took its place. Retracted: it was wrong (ruling 14)."""
@@ -121,8 +122,9 @@ class Memory:
     as one, else `created_at`. `absorbed_into` names the survivor of a consolidation. A memory of a session that was
     summarised is `compressed`, and `compressed_into` names the summary, which is a `compression_source` (spec L3).
     `turn` counts the memories of its session that were stored before it. `resembles` names the nearest older memory
-    that says much the same and yet was not taken for the same (spec T6). `number` counts the being's memories from
-    1 and is never used again; 0 until the memory is stored (ruling 23). `corrected_at`: when its text was last changed.
+    that says much the same and yet was not taken for the same (spec T6). `retold`: what later tellings of the same have
+    added: days, and feelings in other words (`rules.storing.retelling`). `number` counts the being's memories from 1
+    and is never used again; 0 until the memory is stored (ruling 23). `corrected_at`: when its text was last changed.
     Both come from the ledger and are not compared.
 
     What it says holds from `valid_from`, or from `happened_at` where that is None, until `valid_until`, which is
@@ -159,6 +161,7 @@ class Memory:
     last_accessed: datetime | None = None
     turn: int = 0
     resembles: MemoryId | None = None
+    retold: tuple[TimelineEntry, ...] = ()
     truth: Truth = "current"
     valid_from: datetime | None = None
     valid_until: datetime | None = None
@@ -285,7 +288,7 @@ def further_scene_texts(scene: Scene) -> tuple[str, ...]:
 def searched_texts(memory: Memory) -> tuple[str, ...]:
     """The texts of a memory that keyword search looks into (spec P11). Its themes are compared as wholes."""
     scene = memory.scene
-    timeline = timeline_as_search_text(scene.when)
+    timeline = timeline_as_search_text((*scene.when, *memory.retold))
     return (
         scene.action, memory.feeling, timeline, scene.setting, *scene.actors, *scene.dialogue, *scene.sensory,
         memory.lesson,

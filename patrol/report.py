@@ -6,7 +6,8 @@ from collections.abc import Mapping
 from dataclasses import asdict, dataclass, field
 from typing import Any, Literal, get_args
 
-from madeleine.memory.model import RunId, short_id_of
+from madeleine.memory.model import MemoryId, RunId, short_id_of
+from madeleine.memory.patrol_records import DecisionRequestId
 from madeleine.patrol.deciding.requests import AGENT_GUIDANCE, GUIDANCE_INTRODUCTION, DecisionRequest, agent_request
 
 StepName = Literal["assign", "age", "flag", "consolidate", "revive", "split", "merge", "compress", "diary"]
@@ -83,7 +84,8 @@ class PatrolModelCosts:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class PatrolReport:
-    """`pending`: what is to be decided, as much as fits into an answer; `waiting`: number of further decisions."""
+    """`pending`: what is to be decided, as much as fits into an answer; after decisions only what was not offered
+    before, `still_open` names the rest (ruling 23). `waiting`: number of further decisions."""
 
     run_id: RunId
     dry_run: bool = False
@@ -91,6 +93,7 @@ class PatrolReport:
     decided: tuple[AgentDecisionResult, ...] = ()
     costs: PatrolModelCosts = PatrolModelCosts()
     pending: tuple[DecisionRequest, ...] = ()
+    still_open: tuple[DecisionRequestId, ...] = ()
     waiting: int = 0
 
     def as_json(self) -> dict[str, Any]:
@@ -100,8 +103,19 @@ class PatrolReport:
             kinds = dict.fromkeys(request.kind for request in self.pending)
             guidance = {"how": GUIDANCE_INTRODUCTION} | {kind: AGENT_GUIDANCE[kind] for kind in kinds}
         report = self.as_record() | {"run_id": short_id_of(self.run_id)}
-        report |= {"pending": [agent_request(request) for request in self.pending]}
-        return report | _without_empty(guidance=guidance, waiting=self.waiting)
+        report |= {"pending": self._pending_as_json()}
+        return report | _without_empty(
+            guidance=guidance, still_open=[short_id_of(id_) for id_ in self.still_open], waiting=self.waiting
+        )
+
+    def _pending_as_json(self) -> list[dict[str, Any]]:
+        """Each memory's text once."""
+        shown: set[MemoryId] = set()
+        pending = []
+        for request in self.pending:
+            pending.append(agent_request(request, shown))
+            shown |= {memory.id for memory in request.memories}
+        return pending
 
     def as_record(self) -> dict[str, Any]:
         """As the ledger keeps it: no words of a memory."""

@@ -108,8 +108,12 @@ class RunPatrols:
                 return PatrolReport(run_id=RunId(""), pending=tuple(requests), waiting=waiting)
             async with self._run(scope) as run_id:
                 context = PatrolRunContext(self.services, scope, run_id)
+                offered_before = {record.id for record in await context.reads.open_requests()}
                 report = PatrolReport(run_id=run_id, decided=tuple(await apply_decisions(context, decisions)))
-                return await self._finish(context, report)
+                report = await self._finish(context, report)
+                new = tuple(request for request in report.pending if request.id not in offered_before)
+                still_open = tuple(request.id for request in report.pending if request.id in offered_before)
+                return replace(report, pending=new, still_open=still_open)
 
     async def undo(self, scope: Scope, run_id: RunId) -> UndoResult:
         """Raises `CannotUndo` with the reason; nothing is changed then."""

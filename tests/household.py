@@ -127,6 +127,13 @@ class NearbyIndex:
         ]
         return sorted(found, key=lambda one: (-one[1], one[0]))[:limit]
 
+    async def sharing_words(
+        self, scope: Scope, words: str, *, limit: int, statuses: Sequence[Status]
+    ) -> list[MemoryId]:
+        own = [point for point in self._points.values() if point.memory.being_id == scope.being_id]
+        shared = {point.memory.id: len({*words.split()} & {*point.words.split()}) for point in own}
+        return sorted(filter(shared.get, shared), key=lambda id_: (-shared[id_], id_))[:limit]
+
 
 class ProcessKilled(StorageError):
     """The process is dead: nothing is written any more."""

@@ -9,8 +9,8 @@ from __future__ import annotations
 import json
 import math
 import unicodedata
-from collections import Counter
-from collections.abc import Hashable, Iterable, Iterator, Mapping
+from collections import Counter, defaultdict
+from collections.abc import Collection, Hashable, Iterable, Iterator, Mapping
 from dataclasses import fields
 from typing import TYPE_CHECKING, Annotated, Any, TypeVar
 
@@ -202,25 +202,26 @@ def tool_input_schema(model: type[ToolArguments], *, max_text_chars: int) -> dic
 
 
 def _with_shared_definitions(schema: dict[str, Any]) -> dict[str, Any]:
-    """Equal subschemas are replaced by a reference to one definition, named for the argument, where that is shorter."""
-    names: dict[str, str] = {}
+    """Equal subschemas are replaced by a reference to one definition where that is shorter."""
+    names: dict[str, set[str]] = defaultdict(set)
     counts: Counter[str] = Counter()
 
     def count(part: Any, name: str) -> None:
         if isinstance(part, dict):
             key = json.dumps(part)
             counts[key] += 1
-            names.setdefault(key, name)
+            names[key].add(name)
             for sub_name, sub in _subschemas(part):
                 count(sub, sub_name or name)
 
     count(schema, "")
     shared: dict[str, str] = {}
     for key in sorted(counts, key=len, reverse=True):
-        reference = len('{"$ref":"#/$defs/"}') + len(names[key])
-        saved = counts[key] * (len(key) - reference) - len(key) - len(names[key])
-        if counts[key] > 1 and saved > 0 and names[key] not in shared.values():
-            shared[key] = names[key]
+        name = _definition_name(names[key], json.loads(key))
+        reference = len('{"$ref":"#/$defs/"}') + len(name)
+        saved = counts[key] * (len(key) - reference) - len(key) - len(name)
+        if counts[key] > 1 and saved > 0 and name not in shared.values():
+            shared[key] = name
 
     def referring(part: Any, *, whole: bool = False) -> Any:
         if isinstance(part, list):
@@ -239,6 +240,13 @@ def _with_shared_definitions(schema: dict[str, Any]) -> dict[str, Any]:
     return result | ({"$defs": definitions} if definitions else {})
 
 
+def _definition_name(arguments: Collection[str], part: Mapping[str, Any]) -> str:
+    """The name of the argument, or, where several share it, the type with its bound."""
+    if len(arguments) == 1:
+        return next(iter(arguments))
+    return f"{part.get('type', 'any')}{part.get('maxLength', part.get('maxItems', ''))}"
+
+
 def _subschemas(part: Mapping[str, Any]) -> Iterator[tuple[str, Any]]:
     """(name of the property, or "", schema)."""
     yield from part.get("properties", {}).items()
@@ -254,7 +262,8 @@ def _clean_schema(schema: Any, definitions: Mapping[str, Any], max_text_chars: i
     if not isinstance(schema, dict):
         return schema
     if reference := schema.get("$ref"):
-        return _clean_schema(definitions[reference.rsplit("/", 1)[1]], definitions, max_text_chars)
+        siblings = {key: value for key, value in schema.items() if key in ("description", "default")}
+        return _clean_schema(definitions[reference.rsplit("/", 1)[1]] | siblings, definitions, max_text_chars)
     result = {
         key: (
             {name: _clean_schema(sub, definitions, max_text_chars) for name, sub in value.items()}

@@ -7,7 +7,7 @@ from dataclasses import fields
 from difflib import get_close_matches
 from typing import Annotated, Any, get_args
 
-from pydantic import BeforeValidator, Field, ValidationInfo
+from pydantic import BeforeValidator, Field, ValidationInfo, WithJsonSchema
 
 from madeleine.memory.model import Emotion, EmotionVector
 from madeleine.tools.arguments import ToolArguments, add_notice, printable
@@ -48,6 +48,11 @@ def _known_labels(told: Any, info: ValidationInfo) -> Any:
 
 
 EmotionLabels = Annotated[list[Emotion], Field(max_length=MAX_EMOTIONS), BeforeValidator(_known_labels)]
+
+LABELS_AS_IN_STORE = WithJsonSchema(
+    {"type": "array", "items": {"type": "string", "maxLength": 20}, "maxItems": MAX_EMOTIONS}
+)
+"""For a second tool: the list of labels is long, and part of every prompt once."""
 
 
 class EmotionAxes(ToolArguments):

@@ -5,6 +5,7 @@ from __future__ import annotations
 import unicodedata
 from collections.abc import Mapping
 from dataclasses import asdict, replace
+from datetime import datetime
 from typing import Annotated, Any, Literal
 
 from pydantic import Field
@@ -25,7 +26,7 @@ from madeleine.memory.rules.prompting import (
 from madeleine.memory.rules.ranking.profiles import RankingProfile
 from madeleine.tools.arguments import Details, LongText, ShortText, ToolArguments, unique
 from madeleine.tools.dates import period_argument
-from madeleine.tools.feelings import EmotionLabels
+from madeleine.tools.feelings import LABELS_AS_IN_STORE, EmotionLabels
 from madeleine.tools.replies import (
     hit_as_json,
     meaning_notice,
@@ -45,18 +46,20 @@ RecallFormat = Literal["fragments", "memories", "prompt"]
 
 class RecallArguments(ToolArguments):
     query: Annotated[LongText, Field(description="The current message or topic.")]
-    limit: Annotated[int, Field(ge=1, le=50)] = 3
+    limit: Annotated[int, Field(ge=1, le=50, description="Memories at most.")] = 3
     categories: Annotated[list[Category], Field(max_length=5)] = []
     themes: Annotated[list[ShortText], Field(max_length=20, description="All of these.")] = []
-    since: Annotated[ShortText, Field(description="ISO date, time, month or year.")] = ""
+    emotions: Annotated[EmotionLabels, LABELS_AS_IN_STORE, Field(description="Felt now; labels as in store.")] = []
+    since: Annotated[ShortText, Field(description="ISO date, month or year.")] = ""
     until: Annotated[ShortText, Field(description="Inclusive.")] = ""
-    include_compressed: Annotated[bool, Field(description="What a summary stands for, too.")] = False
-    emotions: Annotated[EmotionLabels, Field(description="Felt now.")] = []
+    include_compressed: Annotated[bool, Field(description="Summarised ones too.")] = False
     ranking: RankingProfile | None = None
-    token_budget: Annotated[int, Field(ge=1, le=100_000)] = 2000
+    token_budget: Annotated[int, Field(ge=1, le=100_000, description="For the texts.")] = 2000
     format: Annotated[
-        RecallFormat, Field(description="fragments: shuffled; memories: with ids; prompt: <memory> block.")
+        RecallFormat,
+        Field(description="memories: facts with dates and ids; fragments: a mood; prompt: a <memory> block."),
     ] = "fragments"
+    as_of: Annotated[ShortText, Field(description="Date: what was true then.")] = ""
     details: Details = False
 
 
@@ -65,18 +68,18 @@ def recall_tool(chance: RandomSource) -> Tool:
 
     @tool(
         RecallArguments,
-        answer_schema(
-            "", string="fragments prompt notice", array="memories preferences sources truncated", integer="omitted"
-        ),
+        answer_schema("", string="fragments prompt notice", array="memories preferences sources"),
         counts_recalls=True,
     )
     async def recall(call: Call, arguments: RecallArguments) -> dict[str, Any]:
-        """Recall the few memories most relevant to what is being said, preferences apart; empty if none is related.
-        Call it when a conversation begins and whenever the past may matter. For exact words, dates or paging use
-        search_memory; by id recall_memory."""
+        """Recall the few memories that matter for a message or topic. Call it when a conversation begins and whenever
+        the past may matter. memories: what matches; preferences: how to behave, apart; near: related, no answer. Empty
+        does not mean unknown: ask in other words, or use search_memory, which also lists by date or theme. For whole
+        memories by id use recall_memory."""
         since, until = period_argument("since", arguments.since), period_argument("until", arguments.until)
         times = {"since": since.start if since else None, "until": until.end if until else None}
-        query = arguments.to_value(RecallQuery, text=arguments.query, **times)
+        as_of = as_of_argument(arguments.as_of)
+        query = arguments.to_value(RecallQuery, text=arguments.query, as_of=as_of, **times)
         result = await call.use.recall(call.scope, query, formats[arguments.format], language=call.language)
         memories = [memory for memory, _ in (*result.preferences, *result.memories)]
         call.audit_recall("recall", [memory.id for memory in memories])
@@ -87,6 +90,12 @@ def recall_tool(chance: RandomSource) -> Tool:
         return answer | recall_details_as_json(result, arguments.format, short_ids)
 
     return recall
+
+
+def as_of_argument(text: str) -> datetime | None:
+    """The end of a day, a month or a year: what has changed in it counts as changed."""
+    period = period_argument("as_of", text)
+    return period.end if period else None
 
 
 def recall_result_as_json(result: RecallResult, format_: RecallFormat) -> dict[str, Any]:
@@ -142,7 +151,7 @@ def recall_details_as_json(
 class RecallMemoryArguments(ToolArguments):
     ids: Annotated[list[ShortText], Field(min_length=1, max_length=50)] | None = None
     cluster_id: ShortText = ""
-    limit: Annotated[int, Field(ge=1, le=100)] = 20
+    limit: Annotated[int, Field(ge=1, le=100, description="Per page.")] = 20
     cursor: Annotated[ShortText, Field(description="next_cursor of the last page.")] = ""
     details: Annotated[bool | None, Field(description="All fields; default with ids.")] = None
 
@@ -153,8 +162,9 @@ class RecallMemoryArguments(ToolArguments):
     counts_recalls=True,
 )
 async def recall_memory(call: Call, arguments: RecallMemoryArguments) -> dict[str, Any]:
-    """Read whole memories, faded ones too (status dead): by ids, or all of a cluster_id, newest first. Without
-    arguments: the list of clusters. To find memories by meaning use recall, by words search_memory."""
+    """Read whole memories, with their history and where they come from, faded ones too (status dead): by ids such as
+    m12, or all of a cluster_id, newest first. Without arguments: the list of clusters. To find memories by meaning use
+    recall, by words search_memory."""
     ids, cluster, cursor = arguments.ids, arguments.cluster_id, arguments.cursor
     browse = call.use.browse
     if ids and cluster:
@@ -185,7 +195,10 @@ def memory_page_as_json(page: BrowsedMemories, short_ids: Mapping[MemoryId, str]
     else:
         memories = [
             memory_as_json(
-                memory, short_ids, [revision for revision in page.revisions if revision.memory_id == memory.id]
+                memory,
+                short_ids,
+                [revision for revision in page.revisions if revision.memory_id == memory.id],
+                page.versions.get(memory.id, ()),
             )
             for memory in page.memories
         ]
@@ -201,20 +214,22 @@ class SearchArguments(ToolArguments):
     ] = "or"
     themes: Annotated[list[ShortText], Field(max_length=20, description="All of these.")] = []
     categories: Annotated[list[Category], Field(max_length=5)] = []
-    since: Annotated[ShortText, Field(description="ISO date, time, month or year.")] = ""
+    since: Annotated[ShortText, Field(description="ISO date, month or year.")] = ""
     until: Annotated[ShortText, Field(description="Inclusive.")] = ""
     sources: Annotated[list[SearchSource], Field(min_length=1, max_length=4)] = ["memories", "diary", "chat", "notes"]
-    include_dead: Annotated[bool, Field(description="Faded ones too; being found helps revive them.")] = True
-    include_compressed: bool = False
-    limit: Annotated[int, Field(ge=1, le=100)] = 10
+    include_dead: Annotated[bool, Field(description="Faded ones too.")] = True
+    include_compressed: Annotated[bool, Field(description="Summarised ones too.")] = False
+    as_of: Annotated[ShortText, Field(description="Date: what was true then.")] = ""
+    limit: Annotated[int, Field(ge=1, le=100, description="Per page.")] = 10
     cursor: Annotated[ShortText, Field(description="next_cursor of the last page.")] = ""
     details: Details = False
 
 
 @tool(SearchArguments, answer_schema("hits", array="hits", string="next_cursor notice"), counts_recalls=True)
 async def search_memory(call: Call, arguments: SearchArguments) -> dict[str, Any]:
-    """Search memories, diary, chat and notes for exact words, newest first: names, dates, phrases. Use it to look
-    something up, for a time span, or for faded memories (status dead). For similar meaning use recall."""
+    """Search memories, diary, chat and notes for exact words, newest first: names, dates, phrases; without query, list
+    them by date or theme. Use it to look something up, for a time span, or for faded memories (status dead). For
+    similar meaning use recall."""
     page = await _search(call, arguments)
     call.audit_recall("search_memory", [hit.id for hit in page.hits])
     hits = [hit_as_json(hit, details=arguments.details) for hit in page.hits]
@@ -225,6 +240,7 @@ async def search_memory(call: Call, arguments: SearchArguments) -> dict[str, Any
 async def _search(call: Call, arguments: SearchArguments) -> SearchPage:
     since, until = period_argument("since", arguments.since), period_argument("until", arguments.until)
     by_words = arguments.query != ""
+    all_sources = by_words and not arguments.as_of  # only memories say since when they are true
     query = arguments.to_value(
         KeywordQuery,
         terms=(),
@@ -232,7 +248,9 @@ async def _search(call: Call, arguments: SearchArguments) -> SearchPage:
         themes=tuple(unicodedata.normalize("NFKC", theme).casefold() for theme in arguments.themes),
         since=since.start if since else None,
         until=until.end if until else None,
-        sources=unique(arguments.sources) if by_words or "sources" in arguments.model_fields_set else ("memories",),
+        as_of=as_of_argument(arguments.as_of),
+        include_retracted=True,
+        sources=unique(arguments.sources) if all_sources or "sources" in arguments.model_fields_set else ("memories",),
     )
     if arguments.mode == "subject":
         if not by_words:

@@ -23,6 +23,7 @@ from madeleine.memory.model import (
     short_id_of,
     timeline_to_json,
 )
+from madeleine.memory.rules.dynamics.truth import beginning_of_validity, since_date
 from madeleine.memory.rules.prompting import latest_timeline_lines
 
 if TYPE_CHECKING:
@@ -96,24 +97,38 @@ def memory_marks_as_json(memory: Memory) -> dict[str, Any]:
         when=memory_date(memory),
         updated=memory.corrected_at.date().isoformat() if memory.corrected_at else None,
         lesson=memory.lesson,
-        status=memory.status if memory.status != "active" else None,
+        since=since_date(memory),
+        before=memory.before,
+        status=memory_status(memory),
     )
 
 
+def memory_status(memory: Memory) -> str | None:
+    """What keeps a memory from being recalled, or soon will; None for an active one that is true."""
+    if memory.truth != "current":
+        return memory.truth
+    return memory.status if memory.status != "active" else None
+
+
 def memory_as_json(
-    memory: Memory, short_ids: Mapping[MemoryId, str], revisions: Sequence[Revision] = ()
+    memory: Memory,
+    short_ids: Mapping[MemoryId, str],
+    revisions: Sequence[Revision] = (),
+    versions: Sequence[Memory] = (),
 ) -> dict[str, Any]:
-    """A memory with all details. `short_ids`: of the memories that it refers to. `history`: its earlier versions,
-    oldest first."""
+    """A memory with all details. `short_ids`: of the memories that it refers to. `history`: what it said before it was
+    corrected, oldest first. `versions`: what was true before and after it, the current one last."""
     timeline = timeline_to_json(memory.scene.when)
     references = {name: getattr(memory, name) for name in MEMORY_REFERENCES}
     return nonempty(
         id=memory.short_id,
         text=memory.scene.action,
-        **memory_marks_as_json(memory),
-        **fields_of(memory, "status category importance"),
+        **memory_marks_as_json(memory) | fields_of(memory, "status category importance truth"),
+        **truth_details_as_json(memory),
+        versions=[version_as_json(version) for version in versions] if len(versions) > 1 else None,
         timeline=timeline if len(timeline) > 1 or any(isinstance(item, dict) for item in timeline) else None,
         **fields_of(memory.scene, "actors setting dialogue sensory"),
+        told_again=timeline_to_json(memory.retold),
         **fields_of(memory, "feeling emotions themes"),
         emotion_vector=asdict(memory.emotion) if memory.emotion else None,
         cluster_id=short_id_of(memory.cluster_id or ""),
@@ -124,7 +139,22 @@ def memory_as_json(
     ) | fields_of(memory, "pinned session_count access_count reactivation_count")
 
 
-MEMORY_REFERENCES = ("absorbed_into", "compressed_into", "resembles")
+def truth_details_as_json(memory: Memory) -> dict[str, Any]:
+    return nonempty(
+        valid_from=iso_time(memory.valid_from),
+        valid_until=iso_time(memory.valid_until),
+        retraction_reason=memory.retraction_reason,
+    )
+
+
+def version_as_json(version: Memory) -> dict[str, Any]:
+    """One of the versions of what a memory says (ruling 14)."""
+    return {"id": version.short_id, "text": version.scene.action, "truth": version.truth} | nonempty(
+        valid_from=iso_time(beginning_of_validity(version)), valid_until=iso_time(version.valid_until)
+    )
+
+
+MEMORY_REFERENCES = ("absorbed_into", "compressed_into", "resembles", "superseded_by")
 """Fields of a memory that name another one."""
 
 
@@ -144,13 +174,21 @@ def hit_as_json(hit: SearchHit, *, details: bool = False) -> dict[str, Any]:
         **nonempty(
             actors=list(hit.actors) if hit.source == "chat" else None,
             lesson=hit.lesson,
-            status=hit.status if hit.status != "active" else None,
+            since=hit.since,
+            before=hit.before,
+            status=_hit_status(hit),
         ),
     }
     if not details:
         return shown
     provenance = provenance_as_json(hit.provenance, hit.stored_at) | {"full_id": hit.id}
     return shown | nonempty(**fields_of(hit, "themes actors status"), provenance=provenance)
+
+
+def _hit_status(hit: SearchHit) -> str | None:
+    if hit.truth != "current":
+        return hit.truth
+    return hit.status if hit.status != "active" else None
 
 
 def revision_as_json(revision: Revision) -> dict[str, Any]:

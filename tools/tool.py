@@ -12,6 +12,7 @@ from madeleine.memory.context.profile import EditProfile
 from madeleine.memory.ingest.change import Forget, UpdateMemory
 from madeleine.memory.ingest.ingest import Ingest
 from madeleine.memory.ingest.store import StoreScenes
+from madeleine.memory.ingest.truth import ChangeTruth
 from madeleine.memory.language_model import LanguageModel
 from madeleine.memory.model import Scope
 from madeleine.memory.recall.recall import Recall
@@ -31,6 +32,7 @@ class ToolUseCases:
     store: StoreScenes
     ingest: Ingest
     update: UpdateMemory
+    truth: ChangeTruth
     forget: Forget
     recall: Recall
     search: Search

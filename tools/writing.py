@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import replace
 from typing import Annotated, Any
 
 from pydantic import Field, WithJsonSchema
@@ -26,7 +27,7 @@ from madeleine.tools.arguments import (
 )
 from madeleine.tools.dates import timeline_argument
 from madeleine.tools.feelings import EmotionLabels, EmotionVectorArgument
-from madeleine.tools.replies import missing_vector_notice, nonempty, notice
+from madeleine.tools.replies import missing_vector_notice, nonempty, notice, version_as_json
 from madeleine.tools.tool import Call, answer_schema, tool
 
 CHANGEABLE_MEMORY_FIELDS = ("text", "importance", "themes", "pinned")
@@ -35,6 +36,7 @@ MAX_SCENES = 20
 SCRUB_PENDING_NOTICE = (
     "Erased from the memory and from every answer. Overwriting the remaining bytes on disk continues in the background."
 )
+NOT_KEPT_NOTICE = "That memory says the same, so your wording was not kept. If a fact differs, store with distinct."
 
 
 class DatedActionArguments(ToolArguments):
@@ -59,12 +61,14 @@ class SceneArguments(ToolArguments):
     ] = "episodic"
     importance: Annotated[ZeroToOne | None, Field(description="0 noise, 0.5 default, 1 critical.")] = None
     emotions: EmotionLabels = []
-    emotion_vector: EmotionVectorArgument | None = None
+    emotion_vector: Annotated[EmotionVectorArgument | None, Field(description="The feeling by axes.")] = None
     lesson: Annotated[LineText, Field(description="What to do differently in future.")] = ""
     themes: Annotated[list[ShortText], Field(max_length=20, description="Topics, to filter by.")] = []
     session_id: Annotated[ShortText, Field(description="Of this conversation.")] = ""
     pinned: Annotated[bool, Field(description="Never fades.")] = False
+    supersedes: Annotated[ShortText, Field(description="Id of the memory that this makes untrue, from `when` on.")] = ""
     key: Annotated[ShortText, Field(description="Idempotency key for repeated calls.")] = ""
+    distinct: Annotated[bool, Field(description="Store beside a memory that seems to say the same.")] = False
 
 
 SCENE_SCHEMA = {"type": "object", "required": ["text"]}
@@ -92,11 +96,15 @@ class StoreArguments(SceneArguments):
         return list(self.scenes)
 
 
-@tool(StoreArguments, answer_schema("", string="id status reinforced resembles notice", array="scenes"))
+@tool(
+    StoreArguments,
+    answer_schema("", string="id status reinforced not_kept resembles notice", array="scenes", object="superseded"),
+)
 async def store(call: Call, arguments: StoreArguments) -> dict[str, Any]:
-    """Store one scene in long-term memory; it can be recalled at once. Use it for what later conversations should know:
-    an event, decision, preference, feeling or lesson. An earlier memory that says the same is reinforced instead; a
-    different number, date, name or negation is stored separately."""
+    """Store what later conversations should know, one scene a memory: an event, decision, fact, preference, feeling or
+    lesson; several by scenes, as at the end of a session. It can be recalled at once. If something known has changed,
+    name the old memory in supersedes. What says the same as an earlier memory reinforces it, which keeps its wording;
+    what differs in a fact is stored beside it."""
     scenes = arguments.scenes_or_errors
     [first, *others] = outcomes = await _store_each(call, scenes)
     if not arguments.scenes:
@@ -122,13 +130,19 @@ async def _store_each(call: Call, scenes: Sequence[SceneArguments | InvalidInput
     for position, scene in enumerate(scenes):
         key = f"{request_key}-{position}" if request_key and len(scenes) > 1 else request_key
         try:
-            outcomes.append(
-                scene if isinstance(scene, InvalidInput) else new_scene_from_arguments(scene, request_key=key)
-            )
+            outcomes.append(scene if isinstance(scene, InvalidInput) else await _new_scene(call, scene, key))
         except InvalidInput as error:
             outcomes.append(error)
     stored = iter(await _store_together_or_singly(call, [new for new in outcomes if isinstance(new, NewScene)]))
     return [next(stored) if isinstance(outcome, NewScene) else outcome for outcome in outcomes]
+
+
+async def _new_scene(call: Call, scene: SceneArguments, request_key: str) -> NewScene:
+    new = new_scene_from_arguments(scene, request_key=request_key)
+    if not scene.supersedes:
+        return new
+    [superseded] = (await call.use.ids.memories(call.scope, [scene.supersedes])).values()
+    return replace(new, supersedes=superseded)
 
 
 async def _store_together_or_singly(call: Call, scenes: Sequence[NewScene]) -> list[Stored | MadeleineError]:
@@ -148,11 +162,15 @@ async def stored_as_json(call: Call, stored: Stored, *, keyed: bool) -> dict[str
         id=memory.short_id,
         status=stored.status,
         reinforced=memory.scene.action if reinforced else None,
+        not_kept=stored.not_kept,
         repeated=(stored.repeated and keyed) or None,
         resembles=next(iter(resembles.values()), None),
+        superseded=version_as_json(stored.superseded) if stored.superseded else None,
         redacted=dict(stored.redacted),
     ) | notice(
-        missing_vector_notice("Stored", stored.unembedded), MISSING_NON_INFERABLE_THEME_ADVICE if advice_due else ""
+        NOT_KEPT_NOTICE if stored.not_kept else "",
+        missing_vector_notice("Stored", stored.unembedded),
+        MISSING_NON_INFERABLE_THEME_ADVICE if advice_due else "",
     )
 
 
@@ -160,6 +178,7 @@ def new_scene_from_arguments(arguments: SceneArguments, *, request_key: str = ""
     """`request_key` replaces a key that the caller did not give."""
     return arguments.to_value(
         NewScene,
+        supersedes=None,
         scene=arguments.to_value(
             Scene,
             action=arguments.text.strip(),
@@ -175,27 +194,57 @@ def new_scene_from_arguments(arguments: SceneArguments, *, request_key: str = ""
 
 class UpdateMemoryArguments(ToolArguments):
     id: ShortText
-    text: Annotated[LongText, Field(description="The whole corrected text.")] = ""
-    importance: ZeroToOne | None = None
-    themes: Annotated[list[ShortText], Field(max_length=20)] | None = None
-    pinned: bool | None = None
+    text: Annotated[LongText, Field(description="The whole new text.")] = ""
+    when: Annotated[ShortText, Field(description="Since when text is true: the old one was true until then.")] = ""
+    retracted: Annotated[LineText, Field(description="Why it was never true; it is recalled no more.")] = ""
+    undo: Annotated[bool, Field(description="Take back its last supersession or retraction.")] = False
+    importance: Annotated[ZeroToOne | None, Field(description="0 noise, 1 critical.")] = None
+    themes: Annotated[list[ShortText] | None, Field(max_length=20, description="In place of the old ones.")] = None
+    pinned: Annotated[bool | None, Field(description="Never fades.")] = None
 
 
-@tool(UpdateMemoryArguments, answer_schema("id changed", string="id", array="changed"), idempotent=True)
+@tool(UpdateMemoryArguments, answer_schema("id changed", string="id", array="changed versions", object="superseded"))
 async def update_memory(call: Call, arguments: UpdateMemoryArguments) -> dict[str, Any]:
-    """Correct a memory; what is left out stays. The new text is recalled at once; recall_memory shows earlier versions
-    as history. For something new use store, to erase use forget."""
+    """Correct a memory that was wrong, or pin or weigh it; what is left out stays. A fact that has changed: give text
+    and when, and the old text stays as what was true until then. Something never true: give retracted. recall_memory
+    shows all versions. For something new use store, to erase use forget."""
+    [memory_id] = (await call.use.ids.memories(call.scope, [arguments.id])).values()
+    if arguments.undo or arguments.retracted:
+        return await _change_truth(call, memory_id, arguments)
     themes = None if arguments.themes is None else unique(arguments.themes)
     changes = arguments.to_value(MemoryChanges, text=arguments.text.strip() or None, themes=themes)
     if changes == MemoryChanges():
-        raise InvalidInput("Nothing to change. Give text, importance, themes or pinned.")
-    [memory_id] = (await call.use.ids.memories(call.scope, [arguments.id])).values()
-    updated = await call.use.update(call.scope, memory_id, changes)
+        raise InvalidInput("Nothing to change. Give text, importance, themes, pinned, retracted or undo.")
+    if arguments.when:
+        [when] = timeline_argument("when", arguments.when)
+        stored = await call.use.truth.revise(call.scope, memory_id, changes, when=str(when))
+        memory, changed, redacted, unembedded = stored.memory, changes, stored.redacted, stored.unembedded
+        superseded = nonempty(superseded=version_as_json(stored.superseded) if stored.superseded else None)
+    else:
+        updated = await call.use.update(call.scope, memory_id, changes)
+        memory, changed, redacted, unembedded = updated.memory, updated.changes, updated.redacted, updated.unembedded
+        superseded = {}
     return {
-        "id": updated.memory.short_id,
-        "changed": [name for name in CHANGEABLE_MEMORY_FIELDS if getattr(updated.changes, name) is not None],
-        **nonempty(redacted=dict(updated.redacted)),
-        **notice(missing_vector_notice("Changed", updated.unembedded)),
+        "id": memory.short_id,
+        "changed": [name for name in CHANGEABLE_MEMORY_FIELDS if getattr(changed, name) is not None],
+        **superseded,
+        **nonempty(redacted=dict(redacted)),
+        **notice(missing_vector_notice("Changed", unembedded)),
+    }
+
+
+async def _change_truth(call: Call, memory_id: MemoryId, arguments: UpdateMemoryArguments) -> dict[str, Any]:
+    if len(arguments.model_fields_set) > 2:
+        raise InvalidInput("Nothing was changed. retracted and undo each stand alone with id: leave out the others.")
+    if arguments.undo:
+        outcome = await call.use.truth.undo(call.scope, memory_id)
+    else:
+        outcome = await call.use.truth.retract(call.scope, memory_id, arguments.retracted.strip())
+    changed = {memory.id: memory for memory in outcome.changed}
+    return {
+        "id": changed[memory_id].short_id,
+        "changed": ["truth"],
+        "versions": [version_as_json(memory) for memory in outcome.changed],
     }
 
 

@@ -230,9 +230,10 @@ def _json_candidates(text: str) -> Iterator[str]:
     answer = _THOUGHTS_BLOCK.sub("", text).strip()
     yield answer
     yield from _FENCED_BLOCK.findall(answer)
-    start, end = answer.find("{"), answer.rfind("}")
-    if -1 < start < end:
-        yield answer[start : end + 1]
+    for opening, closing in ("{}", "[]"):
+        start, end = answer.find(opening), answer.rfind(closing)
+        if -1 < start < end:
+            yield answer[start : end + 1]
 
 
 def _error_path(location: tuple[int | str, ...]) -> str:

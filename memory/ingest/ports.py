@@ -11,22 +11,7 @@ from madeleine.memory.chat import MessageId
 from madeleine.memory.embedding import VectorCache
 from madeleine.memory.model import ContentHash, Memory, MemoryChanges, MemoryId, ModelName, Note, Scope, Vector
 from madeleine.memory.rules.dynamics.truth import Supersession, TruthActOutcome
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Reinforcement:
-    """A scene that was stored again (spec T6): counted on `memory_id`, its own words kept beside it."""
-
-    memory_id: MemoryId
-    text: str
-    at: datetime
-    tool: str
-    client: str = ""
-    session_id: str = ""
-    key: str | None = None
-    importance: float | None = None
-    pinned: bool = False
-    themes: tuple[str, ...] = ()
+from madeleine.memory.rules.storing.retelling import Reinforcement
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -78,8 +63,8 @@ class StoreScenesLedger(MemoryAndKeyReader, VectorCache, Protocol):
     async def commit(self, scope: Scope, batch: StoreBatch) -> CommittedBatch:
         """Write memories, reinforcements, vectors and a pending index mark for each new memory, durably.
 
-        A reinforcement adds 1 to `access_count`, sets `last_accessed`, raises `importance` to the greater,
-        pins if asked, and adds new themes. Links memories to their sources. Raises `KeyConflict` if a key is taken,
+        A reinforcement changes its memory as `memory_after_retelling` says; what is searched of that memory leaves an
+        index mark, too. Links memories to their sources. Raises `KeyConflict` if a key is taken,
         `SourcesForgotten` if a source is gone, `NotCurrent` if a memory to
         supersede is not current, `InvalidInput` if there is none, `StorageFull`, `StorageError`.
         """

@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 import logging
 import uuid
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import KW_ONLY, dataclass, field, replace
 from datetime import datetime
 from typing import Literal
@@ -18,7 +18,7 @@ from madeleine.memory.embedding import Embedder, EmbeddingOutcome, embed_with_ca
 from madeleine.memory.errors import IndexUnavailable, KeyConflict
 from madeleine.memory.index import IndexPoint, WritableIndex
 from madeleine.memory.ingest.index_keeper import index_committed_points, index_points
-from madeleine.memory.ingest.ports import IdempotencyKeyOutcome, Reinforcement, StoreBatch, StoreScenesLedger
+from madeleine.memory.ingest.ports import IdempotencyKeyOutcome, StoreBatch, StoreScenesLedger
 from madeleine.memory.model import (
     LIVING,
     Category,
@@ -34,13 +34,22 @@ from madeleine.memory.model import (
     happened_at,
 )
 from madeleine.memory.rules.dynamics.truth import Supersession
-from madeleine.memory.rules.storing.likeness import MIN_SAME_SCENE_COSINE, RESEMBLING_COSINE, memories_tell_same_facts
+from madeleine.memory.rules.storing.likeness import DuplicateThresholds, memories_tell_same_facts
+from madeleine.memory.rules.storing.retelling import (
+    Reinforcement,
+    has_room_for_retelling,
+    memory_after_retelling,
+    reinforcement_from_draft,
+)
 from madeleine.memory.rules.storing.secrets import CountingRedactor, Redact, redact_secrets, refuse_secret_argument
+from madeleine.memory.rules.storing.similar_wording import MIN_SIMILAR_WORDING, similar_wordings
+from madeleine.memory.text.terms import bm25_text_of_memory
+from madeleine.memory.text.wording import Wording, has_other_words
 
 logger = logging.getLogger(__name__)
 
-MAX_DUPLICATE_CANDIDATES = 5
-"""Nearest memories that are compared with a new scene."""
+MAX_DUPLICATE_CANDIDATES = 15
+"""Memories that are compared with a new scene: as many of the nearest, and of those that share words with it."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -64,13 +73,16 @@ class NewScene:
     supersedes: MemoryId | None = None
     is_update: bool = False
     sources: tuple[MessageId, ...] = ()
+    distinct: bool = False
+    """It says something else than any memory, however alike: store it beside them."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Stored:
     """`status` reinforced: an earlier memory says the same and was counted once more. `repeated`: the key was used
     before for the same text, and nothing was done. `unembedded`: why the memory is found by its words only, for now.
-    `redacted`: number of secrets removed, by kind. `superseded`: the memory that was true until then, as it is."""
+    `redacted`: number of secrets removed, by kind. `superseded`: the memory that was true until then, as it is.
+    `not_kept`: the text of a scene that reinforced a memory in other words."""
 
     memory: Memory
     status: Literal["stored", "reinforced"]
@@ -78,6 +90,7 @@ class Stored:
     unembedded: str = ""
     redacted: Mapping[str, int] = field(default_factory=dict)
     superseded: Memory | None = None
+    not_kept: str = ""
 
     @property
     def resembles(self) -> MemoryId | None:
@@ -107,6 +120,7 @@ class StoreScenes:
     on_commit: Callable[[], None] = lambda: None
     redact: Redact = redact_secrets
     write_lock: asyncio.Lock = field(default_factory=asyncio.Lock)
+    thresholds: DuplicateThresholds = field(default_factory=DuplicateThresholds)
 
     async def __call__(self, scope: Scope, scenes: Sequence[NewScene]) -> list[Stored]:
         """Redact and store all or none, in one transaction; answers in the order of `scenes`.
@@ -160,10 +174,10 @@ class StoreScenes:
                 committed = await self.ledger.commit(scope, batch)
                 new = {memory.id: memory for memory in committed.new}
                 changed = {memory.id: memory for memory in committed.changed}
-            if new or changed or any(reinforcement.themes for reinforcement in plan.reinforcements):
+            if new or changed or plan.changes_words:
                 self.on_commit()
             points = [point for point in plan.points if point.memory.id not in changed]
-            points += await self._points_of(list(changed.values()))
+            points += await self._points_of(tuple(changed.values()))
             if points:
                 await index_committed_points(self.index, points)
             answers = await self._answers(scope, plan.outcomes, new | changed, embedded.unavailable)
@@ -171,6 +185,10 @@ class StoreScenes:
                 replace(answer, superseded=changed.get(scene.supersedes)) if scene.supersedes else answer
                 for answer, (scene, _) in zip(answers, drafts, strict=True)
             ]
+
+    async def index_changed(self, memories: Sequence[Memory]) -> None:
+        """Index memories whose state an act has changed, after its commit."""
+        await index_committed_points(self.index, await self._points_of(memories))
 
     async def _points_of(self, memories: Sequence[Memory]) -> list[IndexPoint]:
         """Points of memories that an act has changed."""
@@ -192,7 +210,7 @@ class StoreScenes:
                     raise KeyConflict(key)
                 plan.outcomes.append((earlier, True))
                 continue
-            same, resembles = await self._same_or_similar(scope, point, plan, other_than=scene.supersedes)
+            same, resembles = await self._same_or_similar(scope, point, plan, scene)
             if same is None:
                 session_id = scene.session_id
                 memory = replace(point.memory, resembles=resembles, turn=turns[session_id] if session_id else 0)
@@ -201,9 +219,9 @@ class StoreScenes:
                 plan.add(replace(point, memory=memory))
                 outcome = IdempotencyKeyOutcome(memory.id, text, "stored")
             else:
-                approve(same)
-                plan.reinforcements.append(_reinforcement(same, scene, point.memory))
-                outcome = IdempotencyKeyOutcome(same, text, "reinforced")
+                approve(same.id)
+                plan.reinforce(same, _reinforcement(same.id, scene, point.memory))
+                outcome = IdempotencyKeyOutcome(same.id, text, "reinforced")
             if scene.supersedes is not None:
                 plan.supersessions.append(_supersession(scene, outcome, point.memory))
             if scene.sources:
@@ -214,50 +232,73 @@ class StoreScenes:
         return plan
 
     async def _same_or_similar(
-        self, scope: Scope, point: IndexPoint, plan: _StorePlan, *, other_than: MemoryId | None
-    ) -> tuple[MemoryId, None] | tuple[None, MemoryId | None]:
-        """(same, None) for a memory that says the same: with the very text, or at cosine ≥ 0.92, and no fact differs;
-        else (None, the nearest that says much the same) (spec T6)."""
-        in_plan = list(plan.similar_to(point))
-        for other, cosine in in_plan:
-            if cosine >= MIN_SAME_SCENE_COSINE and memories_tell_same_facts(point.memory, other):
-                return other.id, None
-        same_text = await self.ledger.ids_with_text(scope, point.memory.content_hash)
-        # A point without a vector may have an illegible text, whose vector says nothing.
-        near = await self._near(scope, point.vector) if point.vector is not None else {}
-        near |= dict.fromkeys(same_text, 1.0)
-        memories = await self.ledger.memories(scope, [*same_text, *near]) if near else []
+        self, scope: Scope, point: IndexPoint, plan: _StorePlan, new: NewScene
+    ) -> tuple[Memory, None] | tuple[None, MemoryId | None]:
+        """(same, None) for a memory that says the same; else (None, the one that says much the same) (spec T6)."""
+        known = plan.similar_to(point)
+        near = await self._near(scope, point)
+        memories = await self.ledger.memories(scope, list(near)) if near else []
         # What is not true any more is never told again; it is stored anew.
-        living = [
+        known += [
             (other, near[other.id])
             for other in memories
-            if other.status in LIVING and not other.compressed and other.truth == "current" and other.id != other_than
+            if other.status in LIVING
+            and not other.compressed
+            and other.truth == "current"
+            and other.id != new.supersedes
         ]
-        for other, cosine in living:
-            if cosine >= MIN_SAME_SCENE_COSINE and memories_tell_same_facts(point.memory, other):
-                return other.id, None
-        nearest = max([*living, *in_plan], key=lambda similar: similar[1], default=None)
-        return None, nearest[0].id if nearest else None
+        known = [(plan.retold.get(other.id, other), cosine) for other, cosine in known]
+        if not new.distinct:
+            for other, cosine in known:
+                near_enough = cosine >= self.thresholds.same or _words(other) == _words(point.memory)
+                if near_enough and self._is_told_again(point.memory, other, new):
+                    return other, None
+        return None, self._most_similar(point.memory, known)
 
-    async def _near(self, scope: Scope, vector: Vector) -> dict[MemoryId, float]:
+    def _is_told_again(self, memory: Memory, other: Memory, new: NewScene) -> bool:
+        return memories_tell_same_facts(memory, other) and has_room_for_retelling(
+            other, _reinforcement(other.id, new, memory)
+        )
+
+    def _most_similar(self, memory: Memory, known: Sequence[tuple[Memory, float]]) -> MemoryId | None:
+        """The one that is worded most alike; where none is, the nearest by meaning."""
+        wordings = similar_wordings(memory.scene.action, [other.scene.action for other, _ in known])
+        similar = max(zip(wordings, known, strict=True), key=lambda pair: pair[0], default=None)
+        if similar and similar[0] >= MIN_SIMILAR_WORDING:
+            return similar[1][0].id
+        nearest = max(known, key=lambda pair: pair[1], default=None)
+        return nearest[0].id if nearest and nearest[1] >= self.thresholds.resembling else None
+
+    async def _near(self, scope: Scope, point: IndexPoint) -> dict[MemoryId, float]:
+        """Cosines of memories that may say the same: with the very text, the nearest, and those that share words; of
+        these 1 where the model cannot read the text, for then the words alone decide, else 0."""
+        same_text = await self.ledger.ids_with_text(scope, point.memory.content_hash)
+        near: dict[MemoryId, float] = {}
+        at_most, vector = MAX_DUPLICATE_CANDIDATES, point.vector
         try:
-            near = await self.index.nearest(scope, vector, limit=MAX_DUPLICATE_CANDIDATES, statuses=LIVING)
+            words = point.memory.scene.action
+            alike = await self.index.sharing_words(scope, words, limit=at_most, statuses=LIVING)
+            near = dict.fromkeys(alike, 1.0 if vector is None else 0.0)
+            if vector is not None:
+                near |= dict(await self.index.nearest(scope, vector, limit=at_most, statuses=LIVING))
         except IndexUnavailable as error:
             logger.warning("storing without a search for duplicates: %s", error)
-            return {}
-        return {id_: cosine for id_, cosine in near if cosine >= RESEMBLING_COSINE}
+        return near | dict.fromkeys(same_text, 1.0)
 
     async def _answers(
         self, scope: Scope, outcomes: Sequence[_Outcome], new: Mapping[MemoryId, Memory], unembedded: str
     ) -> list[Stored]:
         earlier = [outcome.memory_id for outcome, repeated in outcomes if repeated or outcome.status == "reinforced"]
         known = {memory.id: memory for memory in await self.ledger.memories(scope, earlier)} if earlier else {}
-        return [
-            Stored(memory=new[outcome.memory_id], status="stored", unembedded=unembedded)
-            if outcome.status == "stored" and not repeated
-            else Stored(memory=known[outcome.memory_id], status=outcome.status, repeated=repeated)
-            for outcome, repeated in outcomes
-        ]
+        answers: list[Stored] = []
+        for outcome, repeated in outcomes:
+            if outcome.status == "stored" and not repeated:
+                answers.append(Stored(memory=new[outcome.memory_id], status="stored", unembedded=unembedded))
+                continue
+            memory = known[outcome.memory_id]
+            not_kept = outcome.text if not repeated and has_other_words(outcome.text, memory.scene.action) else ""
+            answers.append(Stored(memory=memory, status=outcome.status, repeated=repeated, not_kept=not_kept))
+        return answers
 
 
 class _StorePlan:
@@ -270,9 +311,18 @@ class _StorePlan:
         self.sources: dict[MemoryId, list[MessageId]] = {}
         self.outcomes: list[_Outcome] = []
         self._capacity = capacity
-        self._by_hash: dict[ContentHash, Memory] = {}
+        self.retold: dict[MemoryId, Memory] = {}
+        """Memories that the call reinforces, as they will be."""
+        self.changes_words = False
+        """A reinforcement changes what is searched of its memory."""
+        self._by_words: dict[str, Memory] = {}
         self._vectors: NDArray[np.float32] | None = None
         """(capacity, dim), in the order of `points`; zeros for a point without a vector."""
+
+    def reinforce(self, memory: Memory, told: Reinforcement) -> None:
+        self.reinforcements.append(told)
+        after = self.retold[memory.id] = memory_after_retelling(memory, told)
+        self.changes_words |= bm25_text_of_memory(after) != bm25_text_of_memory(memory)
 
     def add(self, point: IndexPoint) -> None:
         if point.vector is not None:
@@ -280,16 +330,21 @@ class _StorePlan:
                 self._vectors = np.zeros((self._capacity, len(point.vector)), np.float32)
             self._vectors[len(self.points)] = point.vector
         self.points.append(point)
-        self._by_hash.setdefault(point.memory.content_hash, point.memory)
+        self._by_words.setdefault(_words(point.memory), point.memory)
 
-    def similar_to(self, point: IndexPoint) -> Iterator[tuple[Memory, float]]:
-        """(memory, cosine): first the memory with the same text, then those at cosine ≥ 0.8, nearest first."""
-        if same := self._by_hash.get(point.memory.content_hash):
-            yield same, 1.0
+    def similar_to(self, point: IndexPoint) -> list[tuple[Memory, float]]:
+        """(memory, cosine): first the memory with the same words, then the nearest."""
+        similar = {same.id: (same, 1.0)} if (same := self._by_words.get(_words(point.memory))) else {}
         if point.vector is not None and self._vectors is not None:
             cosines = self._vectors[: len(self.points)] @ point.vector
-            for position in sorted(np.flatnonzero(cosines >= RESEMBLING_COSINE), key=lambda at: -float(cosines[at])):
-                yield self.points[position].memory, float(cosines[position])
+            for position in np.argsort(-cosines, kind="stable")[:MAX_DUPLICATE_CANDIDATES]:
+                other = self.points[position].memory
+                similar.setdefault(other.id, (other, float(cosines[position])))
+        return list(similar.values())
+
+
+def _words(memory: Memory) -> str:
+    return Wording(memory.scene.action).key
 
 
 def redact_scene(new: NewScene, redact: Redact) -> tuple[NewScene, Mapping[str, int]]:
@@ -326,18 +381,8 @@ def memory_from_new_scene(scope: Scope, new: NewScene, now: datetime) -> Memory:
 
 def _reinforcement(of: MemoryId, scene: NewScene, draft: Memory) -> Reinforcement:
     """`draft`: the memory that the scene would have become."""
-    return Reinforcement(
-        memory_id=of,
-        text=scene.scene.action,
-        at=draft.created_at,
-        tool=scene.tool,
-        client=draft.provenance.client,
-        session_id=scene.session_id,
-        key=scene.key,
-        importance=draft.importance if scene.importance is not None else None,
-        pinned=scene.pinned,
-        themes=scene.themes,
-    )
+    importance = draft.importance if scene.importance is not None else None
+    return reinforcement_from_draft(of, draft, importance=importance, key=scene.key)
 
 
 def _supersession(scene: NewScene, outcome: IdempotencyKeyOutcome, draft: Memory) -> Supersession:

@@ -33,6 +33,9 @@ class RecallLedger(Protocol):
     async def current_versions(self, scope: Scope, ids: Sequence[MemoryId]) -> dict[MemoryId, MemoryId]:
         """The last version of each of the memories that exist: itself where it has no successor (ruling 14)."""
 
+    async def all_versions(self, scope: Scope, ids: Sequence[MemoryId]) -> dict[MemoryId, list[Memory]]:
+        """The versions of each of the memories that exist, itself included, the current one last (ruling 14)."""
+
     async def ranking_states(self, scope: Scope, ids: Sequence[MemoryId]) -> dict[MemoryId, MemoryRankingState]: ...
 
 
@@ -80,7 +83,7 @@ class BrowseLedger(Protocol):
         """Earlier versions of these memories, oldest first."""
 
     async def all_versions(self, scope: Scope, ids: Sequence[MemoryId]) -> dict[MemoryId, list[Memory]]:
-        """The versions of each of the memories that exist, itself included, the current one last (ruling 14)."""
+        """As `RecallLedger.all_versions`."""
 
     async def cluster_memories(
         self, scope: Scope, cluster_id: ClusterId, *, limit: int, after: str | None
@@ -100,6 +103,9 @@ class TagSearchLedger(Protocol):
 
     async def tagged(self, scope: Scope, query: TagQuery) -> list[TagMatches]:
         """Texts that match a tag or have a related theme: of each source and mask the newest `query.filters.limit`."""
+
+    async def current_versions(self, scope: Scope, ids: Sequence[MemoryId]) -> dict[MemoryId, MemoryId]:
+        """As `RecallLedger.current_versions`."""
 
     async def hits(self, scope: Scope, wanted: Sequence[tuple[SearchSource, str]]) -> list[SearchHit]:
         """Hits by source and id, in any order; those erased meanwhile are left out."""

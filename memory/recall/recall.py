@@ -4,7 +4,7 @@ reword the query if configured, select within the budget, count the activations.
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Collection, Mapping
 from dataclasses import KW_ONLY, dataclass, replace
 from datetime import datetime
 from functools import partial
@@ -16,10 +16,11 @@ from madeleine.memory.embedding import Embedder
 from madeleine.memory.errors import EmbeddingUnavailable
 from madeleine.memory.index import CandidatePool, CandidateQuery, RecallIndex
 from madeleine.memory.language_model import LanguageModel, ModelCostRecorder
-from madeleine.memory.model import LIVING, Memory, MemoryId, Scope, Vector
+from madeleine.memory.model import ALL_STATUSES, LIVING, Memory, MemoryId, Scope, Vector
 from madeleine.memory.recall.ports import Activation, ReactivationRecorder, RecallLedger, Reranker
 from madeleine.memory.recall.reformulation import RecallAttempt, ReformulationConfig, metered_for_recall, reformulate
 from madeleine.memory.recall.selection import RankedCandidates, RecallQuery, RecallSelection, RecallSelector, rerank
+from madeleine.memory.rules.dynamics.truth import was_true_at
 from madeleine.memory.rules.prompting import LIST_FORMAT, RecallTextFormat
 from madeleine.memory.rules.ranking.blended import RankingWeights, blended_scores, shared_emotions
 from madeleine.memory.rules.ranking.profiles import (
@@ -128,7 +129,8 @@ class Recall:
             for group in (selection.preferences, selection.memories)
         )
         now, matching = self.now(), (memory for memory in selection.all if memory.id in ranked.scores)
-        self.activations.add(scope, [Activation(memory.id, 1, now) for memory in matching])
+        if query.as_of is None:  # looking back wakes nothing (ruling 18)
+            self.activations.add(scope, [Activation(memory.id, 1, now) for memory in matching])
         return RecallResult(
             memories=memories,
             preferences=preferences,
@@ -153,7 +155,8 @@ class Recall:
         """Rank every match of the query; nothing is activated."""
         candidate_query = CandidateQuery(
             words=query.text,
-            statuses=LIVING,
+            statuses=LIVING if query.as_of is None else ALL_STATUSES,
+            as_of=query.as_of,
             categories=query.categories,
             themes=tuple(dict.fromkeys((*query.themes, *self.config.themes))),
             since=query.since,
@@ -176,14 +179,37 @@ class Recall:
             return RankedCandidates({}, {}, pool, meaning_off)
         matching, scores = await self._scores(scope, query, pool=pool, matching=matching, trust=trust)
         order = np.argsort(-scores, kind="stable")  # equals keep the engine's order
-        best_first = [(pool.ids[i], pool.features[i].tokens) for i in matching[order]]
+        best_first = [
+            (pool.ids[i], round(float(score), 4)) for i, score in zip(matching[order], scores[order], strict=True)
+        ]
+        true = await self._true_versions(scope, query, pool, dict(best_first))
+        shown: dict[MemoryId, float] = {}
+        for id_, score in best_first:
+            if (version := true.get(id_, id_)) is not None:
+                shown.setdefault(version, score)
+        procedural = (pool.ids[i] for i in matching if pool.features[i].category == "procedural")
         return RankedCandidates(
-            scores={id_: round(float(score), 4) for (id_, _), score in zip(best_first, scores[order], strict=True)},
-            tokens=dict(best_first),
+            scores=shown,
+            tokens={pool.ids[i]: pool.features[i].tokens for i in matching},
             pool=pool,
             meaning_off=meaning_off,
-            procedural=frozenset(pool.ids[i] for i in matching if pool.features[i].category == "procedural"),
+            procedural=frozenset(version for id_ in procedural if (version := true.get(id_, id_)) is not None),
         )
+
+    async def _true_versions(
+        self, scope: Scope, query: RecallQuery, pool: CandidatePool, matching: Collection[MemoryId]
+    ) -> Mapping[MemoryId, MemoryId | None]:
+        """The version that is true now, or was true as of the query, of each match that has several (ruling 14); None
+        where nothing is known of that time. Matches that were never superseded cost nothing."""
+        as_of, places = query.as_of, {"earlier"} if query.as_of is None else {"earlier", "last"}
+        features = zip(pool.ids, pool.features, strict=True)
+        versions = [id_ for id_, found in features if found.version in places and id_ in matching]
+        if not versions:
+            return {}
+        if as_of is None:
+            return {**await self.ledger.current_versions(scope, versions)}
+        chains = await self.ledger.all_versions(scope, versions)
+        return {id_: next((m.id for m in chain if was_true_at(m, as_of)), None) for id_, chain in chains.items()}
 
     async def _scores(
         self, scope: Scope, query: RecallQuery, *, pool: CandidatePool, matching: NDArray[np.intp], trust: float

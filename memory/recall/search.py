@@ -80,7 +80,7 @@ class Search:
             terms = tuple(respelled.get(term, term) for term in query.terms)
             page_and_next = await self._page_and_next(scope, replace(position, terms=terms))
         hits = page_and_next[: query.limit]
-        if query.terms:
+        if query.terms and query.as_of is None:  # listing and looking back wake nothing (ruling 18)
             self._activate(scope, hits)
         next_cursor = encode_search_cursor(hits[-1].position, query) if len(page_and_next) > query.limit else ""
         return SearchPage(tuple(hits), next_cursor, respelled if hits else {})
@@ -113,7 +113,7 @@ class Search:
 
     def _activate(self, scope: Scope, hits: Iterable[SearchHit]) -> None:
         now = self.now()
-        memories = [hit for hit in hits if hit.source == "memories"]
+        memories = [hit for hit in hits if hit.source == "memories" and hit.truth == "current"]
         self.activations.add(scope, [reactivation_record(MemoryId(hit.id), hit.status, now) for hit in memories])
 
 
@@ -187,12 +187,25 @@ class SearchByMessageTags:
         )
         best = best_tag_matches(matches, len(tags), pool_size)
         hits = {(hit.source, hit.id): hit for hit in await self.ledger.hits(scope, [ref for ref, _ in best])}
+        superseded = [MemoryId(hit.id) for hit in hits.values() if hit.truth == "superseded"]
+        if superseded and query.as_of is None:
+            current = await self._current_hits(scope, superseded, query)
+            hits = {ref: hit for ref, hit in hits.items() if hit.truth != "superseded"} | current
         weighted = [(hits[ref], weight) for ref, weight in best if ref in hits]
         others = [(hit, weight) for hit, weight in weighted if not _is_message_itself(hit, message)]
         find_match = first_tag_finder(tags)
         pool = sort_hits_newest_first(tag_hits_near_best(others, query.limit))
         shown = (hit_with_snippet(hit, find_match) for hit in pool)
         return tuple(deduplicated_hits(shown)[: query.limit])
+
+    async def _current_hits(
+        self, scope: Scope, superseded: Sequence[MemoryId], query: KeywordQuery
+    ) -> dict[tuple[SearchSource, str], SearchHit]:
+        """Hits of the current versions, by those that they are shown for (ruling 14)."""
+        current = await self.ledger.current_versions(scope, superseded)
+        found = await self.ledger.hits(scope, [("memories", id_) for id_ in dict.fromkeys(current.values())])
+        shown = {hit.id: hit for hit in found if query.include_dead or hit.status != "dead"}
+        return {("memories", id_): shown[last] for id_, last in current.items() if last in shown}
 
 
 def _is_message_itself(hit: SearchHit, message: str) -> bool:
@@ -205,11 +218,12 @@ MAX_REACTIVATION_FLUSH_SECONDS = 0.2
 
 @dataclass(frozen=True, slots=True)
 class BrowsedMemories:
-    """`missing`: ids under which this being has no memory. `revisions_table`: earlier versions of the memories, oldest
-    first."""
+    """`missing`: ids under which this being has no memory. `revisions`: what the memories said before they were
+    corrected, oldest first. `versions`: of each that has a past or a successor, the current one last."""
 
     memories: tuple[Memory, ...]
     revisions: tuple[Revision, ...] = ()
+    versions: Mapping[MemoryId, Sequence[Memory]] = field(default_factory=dict)
     missing: tuple[MemoryId, ...] = ()
     next_cursor: str = ""
 
@@ -250,7 +264,9 @@ class BrowseMemories:
         now = self.now()
         self.activations.add(scope, [reactivation_record(memory.id, memory.status, now) for memory in memories])
         revisions = await self.ledger.revisions(scope, [memory.id for memory in memories])
-        return BrowsedMemories(tuple(memories), tuple(revisions), missing, next_cursor)
+        in_chain = [memory.id for memory in memories if memory.superseded_by or memory.valid_from]
+        versions = await self.ledger.all_versions(scope, in_chain) if in_chain else {}
+        return BrowsedMemories(tuple(memories), tuple(revisions), versions, missing, next_cursor)
 
     async def _flush_activations(self) -> None:
         """Count recalls that were just made; bounded, so that no read waits for a busy writer."""

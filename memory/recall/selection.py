@@ -13,6 +13,7 @@ from madeleine.memory.errors import RerankerUnavailable
 from madeleine.memory.index import CandidatePool
 from madeleine.memory.model import LIVING, Category, Emotion, Memory, MemoryId, Scene, Scope
 from madeleine.memory.recall.ports import RecallLedger, Reranker
+from madeleine.memory.rules.dynamics.truth import was_true_at
 from madeleine.memory.rules.prompting import LIST_FORMAT, RecallTextFormat
 from madeleine.memory.rules.ranking.budget import within_budget
 from madeleine.memory.rules.ranking.profiles import RankingProfile
@@ -35,6 +36,8 @@ class RecallQuery:
     include_compressed: bool = False
     emotions: tuple[Emotion, ...] = ()
     ranking: RankingProfile | None = None
+    as_of: datetime | None = None
+    """What was true then, faded memories included, instead of what is true now (ruling 14)."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -231,8 +234,24 @@ class RecallSelector:
         }
 
     def _is_recallable(self, memory: Memory) -> bool:
-        shown = self.query.include_compressed or not memory.compressed
-        return memory.status in LIVING and shown and memory.importance >= self.min_importance
+        return self._is_true(memory) and self._passes_filters(memory)
+
+    def _is_true(self, memory: Memory) -> bool:
+        """The index may not have taken in the last change yet."""
+        if self.query.as_of is None:
+            return memory.status in LIVING and memory.truth == "current"
+        return memory.absorbed_into is None and was_true_at(memory, self.query.as_of)
+
+    def _passes_filters(self, memory: Memory) -> bool:
+        """The current version may have other categories and themes than the version that matched."""
+        query = self.query
+        themes = {fold_text(theme) for theme in memory.themes}
+        return (
+            (query.include_compressed or not memory.compressed)
+            and memory.importance >= self.min_importance
+            and (not query.categories or memory.category in query.categories)
+            and themes.issuperset(map(fold_text, query.themes))
+        )
 
     async def _within_share(self, preferences: list[Memory]) -> list[Memory]:
         """Those that fit into the share of the budget that preferences have."""

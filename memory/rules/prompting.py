@@ -16,6 +16,7 @@ from datetime import datetime
 from typing import Literal, Protocol, get_args
 
 from madeleine.memory.model import Category, DatedAction, Memory, memory_date, scene_to_text, when_date
+from madeleine.memory.rules.dynamics.truth import since_date
 from madeleine.memory.text.sentences import split_sentences
 
 MAX_RECALLED_TIMELINE_ENTRIES, MAX_TIMELINE_LINE_CHARS = 5, 200
@@ -65,11 +66,24 @@ def quoted(text: str) -> str:
 
 def render_memory_line(memory: Memory, *, dated: bool = True) -> str:
     """`[CATEGORY] content`. The content begins with the date that was told; of a fact without one, where `dated`, with
-    the day of storing. Not where it names that date itself, nor of a preference, which holds always."""
+    the day of storing. Not where it names that date itself, nor of a preference, which holds always, nor of a version,
+    behind which stands since when it is true."""
     stored_day = dated and memory.category in _FACT_CATEGORIES
-    has_date = memory.category != "procedural" and (stored_day or bool(memory.scene.when))
+    has_date = memory.category != "procedural" and (stored_day or bool(memory.scene.when)) and not memory.valid_from
     date, action = memory_date(memory) if has_date else "", memory.scene.action
-    return f"[{memory.category.upper()}] {quoted(action if date in action else f'{date}: {action}')}"
+    text = (action if date in action else f"{date}: {action}") + _change_in_brackets(memory)
+    return f"[{memory.category.upper()}] {quoted(text)}"
+
+
+def render_change(memory: Memory) -> str:
+    """Since when a version is true, and what was before; "" for a memory that has superseded none (ruling 14)."""
+    parts = {"since ": since_date(memory), "before: ": memory.before}
+    return "; ".join(f"{word}{value}" for word, value in parts.items() if value)
+
+
+def _change_in_brackets(memory: Memory) -> str:
+    change = render_change(memory)
+    return f" ({change})" if change else ""
 
 
 def render_memory_lines(memories: Sequence[Memory]) -> list[str]:
@@ -162,7 +176,9 @@ class RecallTextFormat:
 
 
 def _list_entry(memory: Memory) -> str:
-    return _joined_lines(memory.scene.action, memory.feeling, memory.lesson, *latest_timeline_lines(memory))
+    return _joined_lines(
+        memory.scene.action, memory.feeling, memory.lesson, render_change(memory), *latest_timeline_lines(memory)
+    )
 
 
 LIST_FORMAT = RecallTextFormat(render=lambda memories: "\n".join(map(_list_entry, memories)), render_entry=_list_entry)
@@ -263,7 +279,7 @@ def dated_entry(label: str, at: datetime, text: str) -> str:
 
 def render_scene_item(memory: Memory) -> str:
     """spec P4, `scene_to_text`."""
-    return list_item(scene_to_text(memory.scene, memory.feeling))
+    return list_item(scene_to_text(memory.scene, memory.feeling) + _change_in_brackets(memory))
 
 
 def render_message_item(at: datetime, role: str, speaker: str, text: str) -> str:

@@ -10,7 +10,10 @@ A file begins with a header, up to its first blank line:
 Below it, a text of words apart by white space is a word list, `[numbers]` gives the words for each number, and
 `[patterns]` has regular expressions, one a line, each of whole words where the language is spaced, that are matched
 against lower-case text with straight apostrophes. `[cased]` patterns are matched against the text as it is written.
-`{part}` in a pattern stands for a line of `[parts]`. An entry may be missing: then the language tells nothing by it.
+`{part}` in a pattern stands for a line of `[parts]`. `[retold]` lists what may differ when a text is told again
+(`memory.text.wording`): `fillers`, `forms` and `endings` (each line interchangeable, `-` for none), `beginnings`, and
+`accents_tell` where an accent is part of the word; `[respelt]` has patterns, and the spelling that replaces each. An
+entry may be missing: then the language tells nothing by it.
 """
 
 from __future__ import annotations

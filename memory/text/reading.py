@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import re
 import unicodedata
-from collections.abc import Iterator
+from collections.abc import Collection, Iterator
 from dataclasses import dataclass
 from functools import cached_property
 from itertools import groupby
@@ -25,13 +25,17 @@ _HAN_UNITS = {"十": 10, "百": 100, "千": 1000}
 _WRITTEN_DATE = re.compile(r"\d{4}-\d{2}-\d{2}|\d{1,2}[./]\d{1,2}[./]\d{2,4}")
 _SENTENCE_OPENERS = frozenset('.!?:;…\n"“”„‘«([{—–-*#>|•/')
 _QUESTION_END = re.compile(r"[?？؟][^\w?？؟]*+$")
-_ASSISTANT_LINE = re.compile(r"^[ \t>*-]*(?:assistant|ai|bot|model|agent)\**:.*$", re.MULTILINE | re.IGNORECASE)
+_SPEAKER = re.compile(r"[ \t>*-]*([^\W\d_]+)\**\s?[:：]")
 _INNER_CAPITAL = re.compile(r".+[A-Z]")
 _CAMEL_CASE = re.compile(r"[a-z][A-Z][a-z]+$")
 _HEADING = re.compile(r"^\s{0,3}#{1,6}\s.*$", re.MULTILINE)
 _WEB_ADDRESS = load_pattern("web_address")
 FULL_FIRST_PERSON_WORD_SHARE = 0.05
 """Share of words in the first person from which a text counts as wholly told in it: one in twenty."""
+
+MAX_PREFERENCE_SENTENCE_CHARS = 300
+MIN_PREFERENCE_SENTENCE_SHARE = 0.25
+"""Share of a text's sentences from which it is a preference, and no longer a fact or an event that tells of one."""
 
 
 class WordInText(NamedTuple):
@@ -256,16 +260,37 @@ class Reading:
         return self.matches("preference") or self.matches("request")
 
     @cached_property
+    def tells_taste(self) -> bool:
+        """It says what somebody likes, wants or prefers, in the first person or about the person served (spec L1, L2);
+        not in a question, and not in a line of an assistant."""
+        return self.mentions_preference and any(sentence._states("preference") for sentence in self._spoken)
+
+    @property
     def states_preference(self) -> bool:
-        """It says how the being is to behave, or what the person it serves wants always (spec L1, L2, ruling 15): in
-        the first person or about them, not in a question, and not in a line that is marked as an assistant's."""
-        if not self.mentions_preference:
-            return False
-        spoken = [Reading(sentence, self.text) for sentence in split_sentences(_ASSISTANT_LINE.sub("", self.text))]
-        return any(
-            sentence.matches("request" if sentence.asks and not sentence.matches("oneself") else "preference")
-            for sentence in spoken
-        )
+        """It is a preference (ruling 15), and no text that only mentions one."""
+        return self.preference_share >= MIN_PREFERENCE_SENTENCE_SHARE
+
+    @cached_property
+    def preference_share(self) -> float:
+        """In [0, 1]: the share of its sentences that say how the being is to behave, or what the person it serves
+        wants always (ruling 15): in the first person or about them, not in a question, not in a line of an
+        assistant, and not beside much else in one long sentence."""
+        sentences = [sentence for sentence in self._spoken if sentence.words]
+        stated = [
+            len(sentence.text) <= MAX_PREFERENCE_SENTENCE_CHARS and sentence._states("standing_preference")
+            for sentence in sentences
+        ]
+        return sum(stated) / len(stated) if stated else 0.0
+
+    @cached_property
+    def _spoken(self) -> tuple[Reading, ...]:
+        """Its sentences, without lines that are marked as an assistant's."""
+        assistants = listed_words(lexicons_by_script(self.text, mixed=True), "assistants")
+        lines = (line for line in self.text.split("\n") if not _is_line_of(line, assistants))
+        return tuple(Reading(sentence, self.text) for sentence in split_sentences("\n".join(lines)))
+
+    def _states(self, pattern: str) -> bool:
+        return self.matches("request" if self.asks and not self.matches("oneself") else pattern)
 
     @cached_property
     def caseless_runs(self) -> tuple[str, ...]:
@@ -274,6 +299,11 @@ class Reading:
             return ()
         runs = groupby(self.plain, lambda sign: unicodedata.category(sign)[0] in "LM" and sign.lower() == sign.upper())
         return tuple("".join(run) for caseless, run in runs if caseless)
+
+
+def _is_line_of(line: str, speakers: Collection[str]) -> bool:
+    speaker = _SPEAKER.match(line)
+    return speaker is not None and speaker[1].lower() in speakers
 
 
 def number_value(number: str) -> str:

@@ -34,7 +34,7 @@ def bm25_text_of_memory(memory: Memory) -> str:
     scene = memory.scene
     period = scene_period(scene.when)
     dates = [period.words if period else day_in_words(memory.happened_at)]
-    for item in scene.when:
+    for item in (*scene.when, *memory.retold):
         text = item.date if isinstance(item, DatedAction) else item
         if told_period(text) is None:
             dates.append(text)

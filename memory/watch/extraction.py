@@ -6,28 +6,37 @@ from __future__ import annotations
 import json
 import math
 import re
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from datetime import date
 from pathlib import Path
-from typing import Annotated, get_args
+from typing import Annotated, Any, get_args
 
-from pydantic import BaseModel, Field
+from pydantic import BaseModel, Field, model_validator
 
 from madeleine.memory.chat import Message
 from madeleine.memory.errors import UnusableAnswer
 from madeleine.memory.language_model import MeteredModel, Prompt, Rejected
 from madeleine.memory.model import Emotion
+from madeleine.memory.rules.searching import extract_tag_texts
 from madeleine.memory.rules.storing.grounding import ungrounded_terms
 from madeleine.memory.rules.storing.quoting import Statement, repeats_known_text
-from madeleine.memory.text.lexicon import load_pattern
+from madeleine.memory.text.lexicon import listed_words, load_pattern
+from madeleine.memory.text.reading import Reading
 from madeleine.memory.text.sentences import split_sentences
 
+EXTRACTION_PURPOSE = "extract"
+"""In the cost record."""
 EMOTIONS: tuple[Emotion, ...] = get_args(Emotion)
 MAX_EMOTIONS_PER_MEMORY = 3
 MAX_ESSENCES = 3
 """Essences of one snippet. One is the rule; six messages may hold more than one thing."""
 MAX_EXTRACTED_ESSENCE_CHARS = 500
 MAX_LESSON_CHARS = 300
+MAX_THEMES = 3
+MAX_THEME_CHARS = 40
+DEFAULT_WEIGHT = 0.5
+"""Of a memory to which the model gives none."""
 MIN_ESSENCE_WEIGHT = 0.1
 """Below it is noise (spec T3: 0.0)."""
 MAX_SHOWN_MESSAGE_CHARS = 4_000
@@ -41,18 +50,20 @@ EXTRACTION_INSTRUCTIONS = _INSTRUCTIONS_TEMPLATE.format(
     max_essence_chars=MAX_EXTRACTED_ESSENCE_CHARS,
     max_emotions=MAX_EMOTIONS_PER_MEMORY,
     emotions=", ".join(EMOTIONS),
+    max_themes=MAX_THEMES,
 )
 
 
 @dataclass(frozen=True, slots=True)
 class Extracted:
     """The four dimensions of a memory: `essence` is what is embedded, `emotions` up to three of the taxonomy, `weight`
-    from 0 (noise) to 1 (critical), `lesson` what to do from now on, "" for none."""
+    from 0 (noise) to 1 (critical), `lesson` what to do from now on, "" for none. `themes`: what it is about."""
 
     essence: str
     emotions: tuple[Emotion, ...]
     weight: float
     lesson: str = ""
+    themes: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
@@ -73,16 +84,77 @@ class ExtractionOutcome:
 
 
 class EssenceSchema(BaseModel, strict=True, extra="forbid", frozen=True, defer_build=True):
+    """What a model is told to write. Small models leave out what is empty, write numbers as texts and add keys of their
+    own: all that can be understood is read."""
+
     essence: str
     # Named in the schema, and not held to: a label too many is no reason to lose the rest.
     emotions: list[Annotated[str, Field(json_schema_extra={"enum": list(EMOTIONS)})]]
     weight: float
     lesson: str
+    themes: list[str]
     messages: list[int]
+
+    @model_validator(mode="before")
+    @classmethod
+    def _with_understood_fields(cls, answer: Any) -> Any:
+        return _understood_fields(answer) if _has_essence(answer) else answer
 
 
 class ExtractionSchema(BaseModel, strict=True, extra="forbid", frozen=True, defer_build=True):
+    """Also read: a bare list of memories, one memory alone, and an object around them with a key of its own."""
+
     memories: list[EssenceSchema]
+
+    @model_validator(mode="before")
+    @classmethod
+    def _with_list_of_memories(cls, answer: Any) -> Any:
+        while isinstance(answer, Mapping) and len(answer) == 1 and not _has_essence(answer):
+            [answer] = answer.values()
+        answer = answer.get("memories", answer) if isinstance(answer, Mapping) else answer
+        memories = [answer] if _has_essence(answer) else answer
+        if not isinstance(memories, list):
+            return answer
+        return {"memories": [memory for memory in memories if _has_essence(memory)] or memories}
+
+
+def _has_essence(answer: Any) -> bool:
+    return isinstance(answer, EssenceSchema) or (isinstance(answer, Mapping) and "essence" in answer)
+
+
+def _understood_fields(answer: Mapping[str, Any]) -> dict[str, Any]:
+    numbers = (_number(value) for value in _listed(answer.get("messages")))
+    return {
+        "essence": _one_text(answer["essence"]),
+        "emotions": _texts(answer.get("emotions")),
+        "weight": DEFAULT_WEIGHT if (weight := _number(answer.get("weight"))) is None else weight,
+        "lesson": _one_text(answer.get("lesson")),
+        "themes": _texts(answer.get("themes")),
+        "messages": [int(number) for number in numbers if number is not None and math.isfinite(number)],
+    }
+
+
+def _listed(value: Any) -> list[Any]:
+    return list(value) if isinstance(value, list | tuple) else [] if value is None else [value]
+
+
+def _texts(value: Any) -> list[str]:
+    return [part for text in _listed(value) if isinstance(text, str) for part in re.split(r"[,;、،]", text)]
+
+
+def _one_text(value: Any) -> str:
+    return " ".join(text for text in _listed(value) if isinstance(text, str))
+
+
+def _number(value: Any) -> float | None:
+    """`0.7`, "0.7", "0,7" and "70%" are one number."""
+    if isinstance(value, int | float):
+        return float(value)
+    match = _NUMBER_IN_TEXT.match(value) if isinstance(value, str) else None
+    return float(match[1].replace(",", ".")) / (100 if match[2] else 1) if match else None
+
+
+_NUMBER_IN_TEXT = re.compile(r"\s*(-?\d+(?:[.,]\d+)?)\s*(%?)\s*$")
 
 
 @dataclass(frozen=True, slots=True)
@@ -115,7 +187,7 @@ async def extract_memories(model: MeteredModel, lines: Sequence[SnippetLine]) ->
 def extraction_prompt(lines: Sequence[SnippetLine]) -> Prompt:
     shown = "\n".join(_line_as_json(number, line) for number, line in enumerate(lines, start=1))
     return Prompt(
-        purpose="extract",
+        purpose=EXTRACTION_PURPOSE,
         system=EXTRACTION_INSTRUCTIONS,
         text=shown,
         size="small",
@@ -179,13 +251,14 @@ def _rejection_reason(essence: EssenceSchema, lines: Sequence[SnippetLine]) -> s
         return "its weight is no number"
     if essence.weight < MIN_ESSENCE_WEIGHT:
         return NOISE_REJECTION_REASON
-    if unknown := sorted({number for number in essence.messages if not 1 <= number <= len(lines)}):
+    numbers = _source_numbers(essence, lines)
+    if unknown := [number for number in numbers if not 1 <= number <= len(lines)]:
         return f"it rests on messages that were not shown: {', '.join(map(str, unknown[:5]))}"
-    if not any(lines[number - 1].new for number in essence.messages):
+    if not any(lines[number - 1].new for number in numbers):
         return "it rests on no new message"
     if _INSTRUCTION_PATTERN.search(essence.essence) or repeats_known_text(essence.essence, _PROMPT_STATEMENTS):
         return "it is an instruction, and tells of nothing"
-    if foreign := ungrounded_terms(essence.essence, _shown_text(lines)):
+    if foreign := ungrounded_terms(essence.essence, _shown_text(lines), days=_days(lines)):
         return f"it names what stands in no message: {', '.join(foreign[:5])}"
     return ""
 
@@ -206,9 +279,18 @@ def _day_in_words(message: Message) -> str:
     return f"{message.at:%Y-%m-%d} {message.at.day} {message.at:%B %A}"
 
 
+def _days(lines: Sequence[SnippetLine]) -> frozenset[date]:
+    return frozenset(line.message.at.date() for line in lines)
+
+
+def _source_numbers(essence: EssenceSchema, lines: Sequence[SnippetLine]) -> list[int]:
+    """The numbers of the messages that it rests on: of all new ones where it names none."""
+    return sorted(set(essence.messages)) or [number for number, line in enumerate(lines, start=1) if line.new]
+
+
 def _finding(essence: EssenceSchema, lines: Sequence[SnippetLine]) -> Finding:
     lesson = " ".join(essence.lesson.split())
-    foreign = ungrounded_terms(lesson, _shown_text(lines), orders=True)
+    foreign = ungrounded_terms(lesson, _shown_text(lines), days=_days(lines), orders=True)
     if len(lesson) > MAX_LESSON_CHARS or _INSTRUCTION_PATTERN.search(lesson) or foreign:
         lesson = ""
     extracted = Extracted(
@@ -216,8 +298,24 @@ def _finding(essence: EssenceSchema, lines: Sequence[SnippetLine]) -> Finding:
         emotions=tuple(dict.fromkeys(_known_emotions(essence.emotions)))[:MAX_EMOTIONS_PER_MEMORY],
         weight=min(1.0, essence.weight),
         lesson=lesson,
+        themes=_storable_themes(essence.themes) or themes_of_text(essence.essence),
     )
-    return Finding(extracted, tuple(lines[number - 1].message for number in sorted(set(essence.messages))))
+    return Finding(extracted, tuple(lines[number - 1].message for number in _source_numbers(essence, lines)))
+
+
+def _storable_themes(themes: Sequence[str]) -> tuple[str, ...]:
+    stripped = (" ".join(theme.strip(" #.\"'").split()) for theme in themes)
+    usable = (theme for theme in stripped if 0 < len(theme) <= MAX_THEME_CHARS and not _UNSTORABLE.search(theme))
+    return tuple({theme.casefold(): theme for theme in usable}.values())[:MAX_THEMES]
+
+
+def themes_of_text(text: str) -> tuple[str, ...]:
+    """Where nobody has named any: the names in it; in scripts without capitals its most specific words (spec H1)."""
+    reading = Reading(text)
+    calendar = listed_words(reading.lexicons, "days", "months")
+    names = (word.text for word in reading.possible_names if not word.opens and word.stem not in calendar)
+    words = extract_tag_texts(text) if all(word.caseless for word in reading.words) else names
+    return _storable_themes(tuple(dict.fromkeys(words)))
 
 
 def _known_emotions(labels: Sequence[str]) -> Iterator[Emotion]:

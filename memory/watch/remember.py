@@ -25,6 +25,7 @@ from madeleine.memory.rules.storing.quoting import (
     statements_of_memory,
 )
 from madeleine.memory.rules.storing.secrets import CountingRedactor, Redact, redact_secrets
+from madeleine.memory.text.reading import Reading
 from madeleine.memory.watch.extraction import Extracted, Finding
 
 ALL_STATUSES: tuple[Status, ...] = ("active", "dying", "dead")
@@ -164,7 +165,7 @@ class Remember:
         self, finding: Finding, similar: Sequence[SimilarMemory], session_id: str, tool: str, key: str
     ) -> NewScene:
         """The essence as a scene; or the scene of a living memory that says all of it, so that this one is reinforced
-        (spec T6): on another day, or with another name of the same person, it would not count as the same."""
+        (spec T6), and keeps what else is new of it: told shorter it would not count as the same."""
         extracted, sources = finding.extracted, finding.sources
         day = (self.day_of(sources[-1].at).isoformat(),) if sources else ()
         new = NewScene(
@@ -172,6 +173,8 @@ class Remember:
             importance=extracted.weight,
             emotions=extracted.emotions,
             lesson=extracted.lesson,
+            themes=extracted.themes,
+            category="procedural" if _is_preference(finding) else "episodic",
             session_id=session_id,
             key=key,
             tool=tool,
@@ -180,11 +183,11 @@ class Remember:
         same = next((each.memory for each in similar if _restates(finding, each.memory)), None)
         if same is None:
             return new
-        return replace(new, scene=same.scene, feeling=same.feeling, category=same.category, emotions=(), lesson="")
+        return replace(new, scene=same.scene, feeling=same.feeling, category=same.category)
 
 
 def _redacted_finding(finding: Finding, redaction: CountingRedactor) -> Finding:
-    extracted = redaction.fields(finding.extracted, "essence", "lesson")
+    extracted = redaction.fields(finding.extracted, "essence", "lesson", "themes")
     return replace(redaction.fields(finding, "dialogue"), extracted=extracted)
 
 
@@ -219,9 +222,15 @@ def _quoted_memory(finding: Finding, similar: Sequence[SimilarMemory]) -> Memory
     return None
 
 
+def _is_preference(finding: Finding) -> bool:
+    """Of the person, and never what an assistant alone said (ruling 15)."""
+    said_by_person = any(message.role == "user" for message in finding.sources) or not finding.sources
+    return said_by_person and Reading(finding.extracted.essence).states_preference
+
+
 def _restates(finding: Finding, memory: Memory) -> bool:
-    """Whether a living memory says all of the finding."""
-    extracted = finding.extracted
-    if memory.status not in LIVING or memory.compressed or extracted.lesson not in ("", memory.lesson):
+    """Whether a living memory, true still, says all of the finding; the lesson may be another one (ruling 13)."""
+    if memory.status not in LIVING or memory.compressed or memory.truth != "current":
         return False
-    return person_restates_known_text(extracted.essence, statements_of_memory(memory), speakers_of(finding.sources))
+    essence = finding.extracted.essence
+    return person_restates_known_text(essence, statements_of_memory(memory), speakers_of(finding.sources))

@@ -11,7 +11,7 @@ from itertools import pairwise
 from madeleine.memory.chat import Message, UnwatchedSession
 from madeleine.memory.rules.storing.quoting import statements_of_memory, without_quotes_from_memory
 from madeleine.memory.rules.storing.worth import reason_to_remember_agreement, should_remember
-from madeleine.memory.watch.extraction import Extracted, Finding, SnippetLine
+from madeleine.memory.watch.extraction import Extracted, Finding, SnippetLine, themes_of_text
 from madeleine.memory.watch.remember import SimilarMemory
 
 MAX_SNIPPET_MESSAGES = 6
@@ -112,7 +112,8 @@ def memories_from_exchanges(lines: Sequence[SnippetLine]) -> list[Finding]:
             essence = _shortened(text, MAX_RECORDED_ESSENCE_CHARS)
             answer = " ".join(answered.split()) if asked else ""
             dialogue = (_shortened(answer, MAX_RECORDED_ANSWER_CHARS),) if answer else ()
-            extracted = Extracted(essence=essence, emotions=(), weight=RECORDED_EXCHANGE_WEIGHT)
+            themes = themes_of_text(essence)
+            extracted = Extracted(essence=essence, emotions=(), weight=RECORDED_EXCHANGE_WEIGHT, themes=themes)
             findings.append(Finding(extracted, tuple(line.message for line in exchange), dialogue))
     return findings
 

@@ -240,11 +240,13 @@ def merged_timeline(survivor: Memory, absorbed: Sequence[Memory]) -> tuple[Timel
 
 
 def dated_actions(memory: Memory) -> list[DatedAction]:
-    """Its action on each of its plain dates, on the day it happened if it has none; then what it took over before."""
+    """Its action on each of its plain dates, on the day it happened if it has none; then what it took over before
+    and what later tellings have added."""
     when = memory.scene.when
     dates = [when_date(item) for item in when if isinstance(item, str)] or [memory.happened_at.date().isoformat()]
     dated = [DatedAction(date, memory.scene.action) for date in dates]
     dated += [item for item in when if isinstance(item, DatedAction)]
+    dated += [DatedAction(item, memory.scene.action) if isinstance(item, str) else item for item in memory.retold]
     return [replace(item, action=shortened(item.action, MAX_TIMELINE_ACTION_CHARS)) for item in dated]
 
 

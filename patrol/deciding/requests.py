@@ -10,7 +10,7 @@ from __future__ import annotations
 import json
 import tomllib
 import uuid
-from collections.abc import Mapping, Sequence
+from collections.abc import Container, Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import datetime
 from functools import cache
@@ -135,7 +135,7 @@ def offered_memory(memory: Memory, kind: DecisionKind) -> OfferedMemory:
         feeling=shortened(memory.feeling, FEELING_CHARACTERS),
         importance=memory.importance,
         status=memory.status,
-        fresh=memory.fresh,
+        fresh=memory.fresh and kind == "consolidate",  # elsewhere it is not shown, and would make the request a new one
         pinned=memory.pinned,
         actors=tuple(shortened(actor, ACTOR_CHARACTERS) for actor in memory.scene.actors[:MAX_ACTORS]),
     )
@@ -194,8 +194,8 @@ def decision_prompt(request: DecisionRequest) -> Prompt:
     )
 
 
-def agent_request(request: DecisionRequest) -> dict[str, Any]:
-    """As a tool's answer shows it: with ids, without empty fields."""
+def agent_request(request: DecisionRequest, shown: Container[MemoryId] = ()) -> dict[str, Any]:
+    """As a tool's answer shows it: with ids, without empty fields; of memories already `shown` the id alone."""
     fields = {
         "cluster": quoted(request.cluster),
         "session_id": request.session_id,
@@ -203,7 +203,10 @@ def agent_request(request: DecisionRequest) -> dict[str, Any]:
         "earlier": _quoted_lines(request.earlier),
         "think": [quoted(point) for point in request.think],
     }
-    memories = [{"id": memory.short_id} | _memory_fields(memory, request.kind) for memory in request.memories]
+    memories = [
+        {"id": memory.short_id} | ({} if memory.id in shown else _memory_fields(memory, request.kind))
+        for memory in request.memories
+    ]
     filled_fields = {name: value for name, value in fields.items() if value}
     return {"offer": short_id_of(request.id), "kind": request.kind, **filled_fields, "memories": memories}
 

@@ -69,14 +69,19 @@ def run_forwarder(arguments: argparse.Namespace) -> int:
 
 
 def print_host_status(data_dir: Path, *, as_json: bool) -> None:
-    """Print the process that owns the memory, and its clients. Raises `HostRefused`."""
+    """Print the process that owns the memory, its clients, and the state of the memory thread. Raises `HostRefused`,
+    `StorageError`."""
+    from madeleine.server.cli.thread_status import thread_status, thread_status_line
+
     try:
         status = query_host(data_dir, "status")
     except NoHost:
         status = {"data_dir": str(data_dir)}
+    thread = thread_status(data_dir)
     if as_json:
-        print(json.dumps(status, indent=2))
-    elif "pid" not in status and is_host_running(data_dir):
+        print(json.dumps(status | ({"thread": thread} if thread else {}), indent=2))
+        return
+    if "pid" not in status and is_host_running(data_dir):
         print(unresponsive_host_message(data_dir))
     elif "pid" not in status:
         print(f"No process serves the memory in {data_dir}; the next client starts one.")
@@ -86,6 +91,8 @@ def print_host_status(data_dir: Path, *, as_json: bool) -> None:
             print(f"  over HTTP at {status['http']}")
         for client in status["clients"]:
             print(f"  a client of being {client['being']!r} (madeleine {client['version']})")
+    if thread:
+        print(thread_status_line(thread))
 
 
 def run_command_with_settings(arguments: argparse.Namespace) -> int:

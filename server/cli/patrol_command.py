@@ -203,7 +203,8 @@ def count_applied_decisions(decided: Sequence[Mapping[str, Any]]) -> int:
 
 
 def patrol_report_footer_lines(report: Mapping[str, Any]) -> Iterator[str]:
-    if pending := len(report.get("pending", ())) + report.get("waiting", 0):
+    open_offers = [*report.get("pending", ()), *report.get("still_open", ())]
+    if pending := len(open_offers) + report.get("waiting", 0):
         decisions = "1 decision" if pending == 1 else f"{pending} decisions"
         yield f"{decisions} pending, for an agent that calls run_patrol, or for a language model."
     if spent := report.get("spent"):

@@ -38,11 +38,12 @@ logger = logging.getLogger(__name__)
 
 INSTRUCTIONS_OPENING = "Madeleine is your long-term memory."
 INSTRUCTION_BY_TOOL = {
-    "recall": "Call recall with what is being said when a conversation begins and whenever the past may matter.",
-    "store": "Call store for what should be known later: events, decisions, preferences, feelings, lessons; one scene "
-    "per call.",
-    "search_memory": "search_memory finds exact words.",
-    "recall_memory": "recall_memory reads whole memories.",
+    "recall": "Call recall with what is being said when a conversation begins and whenever the past may matter; ask "
+    "for format memories where facts, dates or ids count. Empty does not mean unknown: ask in other words.",
+    "search_memory": "search_memory finds exact words and lists by date or theme.",
+    "recall_memory": "recall_memory reads whole memories by id.",
+    "store": "Call store for what should be known later: events, decisions, facts, preferences, feelings, lessons; the "
+    "category procedural is rare, for how you are to behave. If something known has changed, supersede it.",
     "update_memory": "update_memory corrects a memory.",
     "forget": "forget erases, only on request.",
     "run_patrol": "run_patrol maintains the memory.",

@@ -19,6 +19,7 @@ from madeleine.memory.errors import InvalidInput
 from madeleine.memory.recall.recall import RecallConfig
 from madeleine.memory.rules.ranking.profiles import AssociativeRankingWeights, RankingProfile
 from madeleine.memory.rules.storing.chunk_scoring import MIN_IMPORTANCE
+from madeleine.memory.rules.storing.likeness import DuplicateThresholds
 from madeleine.memory.watch.thread import MemoryThreadConfig
 from madeleine.patrol.context import PatrolConfig
 from madeleine.patrol.triggers import PatrolTriggerConfig
@@ -45,6 +46,7 @@ from madeleine.server.settings.http import HttpSettings, is_whole_url
 from madeleine.server.settings.language_model import LlmSettings
 
 _RECALL_DEFAULTS, _PATROL_DEFAULTS = RecallConfig(), PatrolConfig()
+_DUPLICATE_DEFAULTS = DuplicateThresholds()
 _QDRANT_HINT = "as in http://localhost:6333; leave it out for the index in the data directory"
 _SCHEDULE_DEFAULTS, _THREAD_DEFAULTS = PatrolTriggerConfig(), MemoryThreadConfig()
 
@@ -79,6 +81,10 @@ class Settings(HttpSettings, LlmSettings, ContextFlags):
     max_text_chars: Annotated[int, Field(ge=100, le=10_000_000)] = MAX_TEXT_CHARS
     redact: bool = True
     """Take secrets (keys, tokens, passwords) out of what is stored."""
+    same_scene_cosine: Share = _DUPLICATE_DEFAULTS.same
+    """From it a scene that is worded a little otherwise may be one told again (spec T6); its words decide."""
+    resembling_cosine: Share = _DUPLICATE_DEFAULTS.resembling
+    """From it a scene is linked to the nearest, if none shares its words."""
     ingest_threshold: Share = MIN_IMPORTANCE
     """Chunks of less importance are not stored (spec L1)."""
 

@@ -23,12 +23,14 @@ from madeleine.memory.ingest.change import Forget, UpdateMemory
 from madeleine.memory.ingest.index_keeper import ErasedBytesScrubber, IndexKeeper, Progress
 from madeleine.memory.ingest.ingest import Ingest
 from madeleine.memory.ingest.store import StoreScenes
+from madeleine.memory.ingest.truth import ChangeTruth
 from madeleine.memory.recall.ports import Reranker
 from madeleine.memory.recall.recall import Recall, RecallConfig
 from madeleine.memory.recall.reformulation import ReformulationConfig
 from madeleine.memory.recall.search import BrowseMemories, Search, SearchByMessageTags
 from madeleine.memory.recall.selection import NON_INFERABLE_THEME
 from madeleine.memory.rules.ranking.profiles import MatchThresholds, RankingProfileWeights
+from madeleine.memory.rules.storing.likeness import DuplicateThresholds
 from madeleine.memory.rules.storing.secrets import Redact, redact_nothing, redact_secrets
 from madeleine.memory.short_ids import ShortIds
 from madeleine.memory.watch.observe import Observe
@@ -102,7 +104,14 @@ def _build_use_cases(
     redact = redaction_from_settings(settings)
     write_lock = asyncio.Lock()
     store = StoreScenes(
-        ledger.memories, index, embedder, now=utc_now, on_commit=upkeep.wake, redact=redact, write_lock=write_lock
+        ledger.memories,
+        index,
+        embedder,
+        now=utc_now,
+        on_commit=upkeep.wake,
+        redact=redact,
+        write_lock=write_lock,
+        thresholds=DuplicateThresholds(settings.same_scene_cosine, settings.resembling_cosine),
     )
     similar = SimilarMemorySearch(ledger.recall, index, embedder)
     remember = Remember(store.store_redacted, ledger.memories, similar, day_of=local_day, redact=redact)
@@ -155,6 +164,7 @@ def _build_use_cases(
             threshold=settings.ingest_threshold,
         ),
         update=update,
+        truth=ChangeTruth(ledger.memories, store),
         forget=forget,
         recall=recall,
         search=Search(ledger.search, ledger.activations, by_message=by_message, now=utc_now),

@@ -79,7 +79,8 @@ def create_empty_shard(path: Path, dim: int, kilobytes: int) -> qe.EdgeShard:
         params = qe.KeywordIndexParams(is_tenant=tenant, enable_hnsw=tenant)
         shard.update(qe.UpdateOperation.create_field_index(name, params))
     times = qe.IntegerIndexParams(lookup=False, range=True, enable_hnsw=False)
-    shard.update(qe.UpdateOperation.create_field_index(schema.HAPPENED_AT_SECONDS_FIELD, times))
+    for name in schema.TIME_FIELDS:
+        shard.update(qe.UpdateOperation.create_field_index(name, times))
     return shard
 
 
@@ -143,7 +144,10 @@ def edge_filter(where: PointFilter) -> qe.Filter:
         must.append(qe.HasIdCondition({UUID(int=key) for key in where.keys}))
     if where.vector is not None:
         must.append(qe.HasVectorCondition(where.vector))
-    return qe.Filter(must=must)
+    must_not: list[Any] = [
+        qe.FieldCondition(key=name, range=qe.RangeFloat(**bounds)) for name, bounds in where.excluded_ranges()
+    ]
+    return qe.Filter(must=must, must_not=must_not or None)
 
 
 def as_edge_query_request(query: PointQuery, filter_of: Callable[[PointFilter], qe.Filter]) -> qe.QueryRequest:

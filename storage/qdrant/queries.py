@@ -50,6 +50,8 @@ class PointFilter:
     include_compressed: bool = False
     keys: Sequence[int] | None = None
     vector: str | None = None
+    as_of_seconds: int | None = None
+    """Happened by the end of this second, or is a version of a chain."""
 
     @property
     def seconds(self) -> tuple[float | None, float | None] | None:
@@ -70,6 +72,11 @@ class PointFilter:
             yield schema.CATEGORY_FIELD, self.categories
         for theme in self.themes:
             yield schema.THEMES_FIELD, (fold_text(theme),)
+
+    def excluded_ranges(self) -> Iterator[tuple[str, dict[str, int]]]:
+        """(payload field, bounds): a point whose value is within them is left out; one without a value is not."""
+        if self.as_of_seconds is not None:
+            yield schema.TRUE_FROM_SECONDS_FIELD, {"gt": self.as_of_seconds}
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
@@ -146,6 +153,16 @@ class HybridIndex(ABC):
         [hits] = await self._run([PointQuery(where=where, limit=limit, vector=vector, ef=_NEAREST_HNSW_EF)])
         return [(hit.id, hit.score) for hit in hits]
 
+    async def sharing_words(
+        self, scope: Scope, words: str, *, limit: int, statuses: Sequence[Status]
+    ) -> list[MemoryId]:
+        if not (terms := bm25.query_term_ids(words)):
+            return []
+        mine = PointFilter(being=scope.being_id)
+        query = PointQuery(where=replace(mine, statuses=tuple(statuses)), limit=limit, terms=terms, corpus=mine)
+        [hits] = await self._run([query])
+        return [hit.id for hit in hits]
+
     async def idf(self, scope: Scope, words: Sequence[str]) -> list[float]:
         """The greatest IDF of each word's terms; 0 for a word without terms."""
         terms = [bm25.query_term_ids(word) for word in words]
@@ -178,8 +195,9 @@ class HybridIndex(ABC):
     ) -> tuple[list[PointHit], dict[int, float]]:
         """The fused hits of both channels, and the cosine of each that has a vector. Adds to `known`."""
         mine = PointFilter(being=scope.being_id)
+        as_of = None if query.as_of is None else math.floor(query.as_of.timestamp())
         names = ("statuses", "categories", "themes", "since", "until", "include_compressed")
-        where = replace(mine, **{name: getattr(query, name) for name in names})
+        where = replace(mine, as_of_seconds=as_of, **{name: getattr(query, name) for name in names})
         by_words = PointQuery(
             where=where, limit=query.sparse_limit, terms=terms, corpus=mine, weights_of=terms, features=True
         )

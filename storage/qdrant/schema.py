@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Mapping
 from dataclasses import asdict, dataclass
 from typing import Any
@@ -12,7 +13,7 @@ from madeleine.memory.rules.ranking.blended import read_wording_signals
 from madeleine.memory.text.normalization import fold_text
 from madeleine.storage.qdrant.bm25 import BM25_TERMS_VERSION, weighted_document_term_ids
 
-INDEX_SCHEMA_VERSION = 5
+INDEX_SCHEMA_VERSION = 6
 """Raise it when vectors, payload or their indexes change: an index of another version is rebuilt."""
 
 DENSE_VECTOR = "dense"
@@ -21,8 +22,8 @@ BM25_VECTOR = "bm25"
 BEING_FIELD = "being"
 STATUS_FIELD = "status"
 LIVING_FIELD = "lives_in"
-"""The being, of a living memory only that no summary stands for (spec L3): what nearly every query asks for, in one
-condition instead of two (0.3 ms of 1 ms at 10,000 memories)."""
+"""The being, of a living memory only that is not retracted, and that no summary stands for (spec L3): what nearly every
+query asks for, in one condition instead of two (0.3 ms of 1 ms at 10,000 memories)."""
 CATEGORY_FIELD = "category"
 CLUSTER_FIELD = "cluster"
 SESSION_FIELD = "session"
@@ -31,6 +32,10 @@ THEMES_FIELD = "themes"
 """Folded, as keyword search compares them."""
 HAPPENED_AT_SECONDS_FIELD = "time"
 """Whole seconds since 1970."""
+TRUE_FROM_SECONDS_FIELD = "true_from"
+"""Whole seconds since 1970; absent in a chain of versions, of which the ledger tells which was true when."""
+VERSION_FIELD = "version"
+"""`ChainPlace`; absent for the only version."""
 ACTORS_FIELD = "actors"
 EMOTIONS_FIELD = "emotions"
 LENGTH_FIELD = "length"
@@ -40,9 +45,11 @@ SIGNALS_FIELD = "signals"
 """Of the action's wording (`pack_wording_signals`)."""
 FEATURE_FIELDS = (
     SESSION_FIELD, TURN_FIELD, ACTORS_FIELD, EMOTIONS_FIELD, LENGTH_FIELD, TOKENS_FIELD, SIGNALS_FIELD, CATEGORY_FIELD,
+    VERSION_FIELD,
 )  # fmt: skip
 """What `features_from_payload` reads."""
 KEYWORD_FIELDS = (BEING_FIELD, LIVING_FIELD, STATUS_FIELD, CATEGORY_FIELD, CLUSTER_FIELD, SESSION_FIELD, THEMES_FIELD)
+TIME_FIELDS = (HAPPENED_AT_SECONDS_FIELD, TRUE_FROM_SECONDS_FIELD)
 
 RRF_RANK_CONSTANT = 2
 RRF_WEIGHTS = (1.0, 2.0)
@@ -97,8 +104,14 @@ def point_payload(point: IndexPoint) -> dict[str, Any]:
         TOKENS_FIELD: point.tokens,
         SIGNALS_FIELD: pack_wording_signals(read_wording_signals(memory.scene.action)),
     }
-    if memory.status in LIVING and not memory.compressed:
+    if memory.status in LIVING and not memory.compressed and memory.truth != "retracted":
         fields[LIVING_FIELD] = memory.being_id
+    if memory.superseded_by is not None:
+        fields[VERSION_FIELD] = "earlier"
+    elif memory.valid_from is not None:
+        fields[VERSION_FIELD] = "last"
+    else:
+        fields[TRUE_FROM_SECONDS_FIELD] = math.floor(memory.happened_at.timestamp())
     if memory.cluster_id is not None:
         fields[CLUSTER_FIELD] = memory.cluster_id
     return fields
@@ -113,6 +126,7 @@ def features_from_payload(payload: Mapping[str, Any]) -> RankingFeatures:
         words=payload[LENGTH_FIELD],
         tokens=payload[TOKENS_FIELD],
         signals=unpack_wording_signals(payload[SIGNALS_FIELD]),
+        version=payload.get(VERSION_FIELD, "only"),
         category=payload[CATEGORY_FIELD],
     )
 

@@ -103,7 +103,8 @@ class QdrantServerIndex(HybridIndex):
             keywords = qm.KeywordIndexParams(type=qm.KeywordIndexType.KEYWORD, is_tenant=tenant, enable_hnsw=tenant)
             await self._client.create_payload_index(self._collection, name, keywords)
         times = qm.IntegerIndexParams(type=qm.IntegerIndexType.INTEGER, lookup=False, range=True, enable_hnsw=False)
-        await self._client.create_payload_index(self._collection, schema.HAPPENED_AT_SECONDS_FIELD, times)
+        for name in schema.TIME_FIELDS:
+            await self._client.create_payload_index(self._collection, name, times)
 
     async def _run(self, queries: Sequence[PointQuery]) -> list[list[PointHit]]:
         with _client_errors():
@@ -148,7 +149,10 @@ def _server_filter(where: PointFilter) -> qm.Filter:
         must.append(qm.HasIdCondition(has_id=[str(UUID(int=key)) for key in where.keys]))
     if where.vector is not None:
         must.append(qm.HasVectorCondition(has_vector=where.vector))
-    return qm.Filter(must=must)
+    must_not: list[qm.Condition] = [
+        qm.FieldCondition(key=name, range=qm.Range(**bounds)) for name, bounds in where.excluded_ranges()
+    ]
+    return qm.Filter(must=must, must_not=must_not or None)
 
 
 def _query_request(query: PointQuery, *, local: bool) -> qm.QueryRequest:

@@ -13,7 +13,7 @@ from typing import Any
 
 from madeleine.memory.errors import CannotUndo, InvalidInput, KeyConflict, StorageError
 from madeleine.memory.index import MemoryRankingState
-from madeleine.memory.ingest.ports import CommittedBatch, IdempotencyKeyOutcome, Reinforcement, StoreBatch
+from madeleine.memory.ingest.ports import CommittedBatch, IdempotencyKeyOutcome, StoreBatch
 from madeleine.memory.model import (
     Cluster,
     ClusterId,
@@ -38,8 +38,8 @@ from madeleine.memory.rules.dynamics.truth import (
     after_retraction,
     after_supersession,
 )
+from madeleine.memory.rules.storing.retelling import memory_after_retelling
 from madeleine.memory.short_ids import IdKind
-from madeleine.memory.text.normalization import fold_text
 from madeleine.storage.sql.database.mapping import to_micros
 from tests.fakes.search import InMemorySearch
 from tests.fakes.store import Store
@@ -106,7 +106,7 @@ class InMemoryMemories:
             known = memories.get(again.memory_id)
             if known is None or known.being_id != scope.being_id:
                 raise StorageError(f"There is no memory {again.memory_id} to reinforce.")
-            memories[known.id] = _reinforced(known, again)
+            memories[known.id] = memory_after_retelling(known, again)
             grown += [known.id] if memories[known.id].themes != known.themes else []
         concerned = [id_ for act in batch.supersessions for id_ in (act.old, act.new)]
         for act in batch.supersessions:
@@ -276,18 +276,6 @@ class InMemoryMemories:
             for one in own
         ]
         return sorted(summaries, key=lambda one: (not one.is_root, -one.active, one.name, one.id))
-
-
-def _reinforced(memory: Memory, again: Reinforcement) -> Memory:
-    themes = {fold_text(theme): theme for theme in reversed((*memory.themes, *again.themes))}
-    return replace(
-        memory,
-        access_count=memory.access_count + 1,
-        last_accessed=max(again.at, memory.last_accessed or again.at),
-        importance=max(memory.importance, again.importance or 0.0),
-        pinned=memory.pinned or again.pinned,
-        themes=tuple(dict.fromkeys(themes[fold_text(theme)] for theme in (*memory.themes, *again.themes))),
-    )
 
 
 class InMemoryIndexSource:

@@ -15,6 +15,7 @@ from madeleine.memory.model import (
     scene_to_text,
     searched_texts,
 )
+from madeleine.memory.rules.dynamics.truth import since_date, was_true_at
 from madeleine.memory.rules.searching import sort_hits_newest_first
 from madeleine.memory.text.normalization import FIELD_SEPARATOR, fold_text
 from madeleine.storage.sql.database.mapping import to_micros
@@ -28,11 +29,20 @@ class InMemorySearch:
         self._store = store
 
     async def search(self, scope: Scope, query: KeywordQuery) -> list[SearchHit]:
-        hits = [_memory_hit(one) for one in self._store.own(scope) if _memory_matches(one, query)]
+        own = self._store.own(scope)
+        successors = {one.id: one.superseded_by for one in own}
+        found = {one.id for one in own if _memory_matches(one, query)}
+        if query.as_of is None:
+            waiting = list(found)
+            while waiting:
+                if (later := successors[waiting.pop()]) is not None:
+                    found.add(later)
+                    waiting.append(later)
+        hits = [_memory_hit(one) for one in own if one.id in found and _is_true(one, query)]
         if not query.themes and not query.categories:
             notes = self._store.patrols.state.notes.values()
-            own = [one for one in notes if one.being_id == scope.being_id]
-            hits += [_note_hit(one) for one in own if _note_matches(one, query)]
+            mine = [one for one in notes if one.being_id == scope.being_id]
+            hits += [_note_hit(one) for one in mine if _note_matches(one, query)]
         hits = [one for one in hits if one.source in query.sources and _in_window(one, query)]
         return sort_hits_newest_first(hits)[: query.limit]
 
@@ -70,6 +80,12 @@ def _memory_matches(memory: Memory, query: KeywordQuery) -> bool:
     )
 
 
+def _is_true(memory: Memory, query: KeywordQuery) -> bool:
+    if query.as_of is not None:
+        return was_true_at(memory, query.as_of)
+    return memory.truth == "current" or (memory.truth == "retracted" and query.include_retracted)
+
+
 def _memory_hit(memory: Memory) -> SearchHit:
     return SearchHit(
         source="memories",
@@ -85,6 +101,9 @@ def _memory_hit(memory: Memory) -> SearchHit:
         when=memory_date(memory),
         lesson=memory.lesson,
         status=memory.status,
+        truth=memory.truth,
+        since=since_date(memory),
+        before=memory.before,
         position=(to_micros(memory.happened_at), memory.id),
     )
 

@@ -6,9 +6,9 @@ from dataclasses import dataclass, field, replace
 from typing import Any
 
 from madeleine.memory.chat import MessageId
-from madeleine.memory.ingest.ports import Reinforcement
 from madeleine.memory.model import MAX_BEFORE_CHARS, Memory, MemoryId, Revision, Scope, Vector
 from madeleine.memory.rules.dynamics.truth import TruthActKind
+from madeleine.memory.rules.storing.retelling import Reinforcement
 from tests.fakes.patrol_ledger import FakePatrolLedger
 
 

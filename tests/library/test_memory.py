@@ -40,6 +40,16 @@ async def test_a_memory_is_updated_shown_whole_and_forgotten(connections: Connec
         assert (await memory.memories([stored.id])).missing == (stored.id,)
 
 
+async def test_several_scenes_are_kept_by_one_call(connections: Connections) -> None:
+    async with connections.connect() as memory:
+        answer = await memory.store_scenes([{"text": "The lamp is broken", "when": date(2026, 3, 1)}, {"text": " "}])
+        kept, refused = answer.scenes
+        assert (kept.id, kept.status, refused.id) == ("m1", "stored", "")
+        assert "text: is empty" in refused.refused
+        [complete] = (await memory.memories([kept.id])).memories
+        assert complete.when == "2026-03-01"
+
+
 async def test_a_search_goes_on_page_by_page(connections: Connections) -> None:
     async with connections.connect() as memory:
         for number in (1, 2, 3):

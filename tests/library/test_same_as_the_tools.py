@@ -18,7 +18,7 @@ from madeleine.tools.writing import forget, store, update_memory
 @pytest.mark.parametrize(
     ("optional", "required", "arguments"),
     [
-        (client.StoreArguments, {"text"}, store.arguments),
+        (client.StoreArguments, {"text", "scenes"}, store.arguments),
         (client.RecallArguments, {"query"}, RecallArguments),
         (client.SearchArguments, {"query"}, search_memory.arguments),
         (client.MemoriesArguments, {"ids"}, recall_memory.arguments),
@@ -43,4 +43,5 @@ def test_every_argument_of_a_tool_can_be_given(optional: Any, required: set[str]
     ],
 )
 def test_every_key_of_an_answer_is_a_field(tool: Tool, answer: type[BaseModel]) -> None:
-    assert set(tool.answers["properties"]) <= set(answer.model_fields)
+    fields = set(answer.model_fields) | (set(models.StoredScenes.model_fields) if tool is store else set())
+    assert set(tool.answers["properties"]) <= fields

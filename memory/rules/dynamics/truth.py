@@ -12,7 +12,7 @@ from datetime import datetime
 from typing import Any, Literal
 
 from madeleine.memory.errors import InvalidInput, NotCurrent
-from madeleine.memory.model import Memory, MemoryId
+from madeleine.memory.model import Memory, MemoryId, memory_date, parse_iso_moment
 
 TRUTH_FIELDS = ("truth", "valid_from", "valid_until", "superseded_by", "retraction_reason")
 """The fields of a memory that an act changes."""
@@ -61,13 +61,13 @@ def after_supersession(old: Memory, new: Memory, since: datetime) -> tuple[Memor
     """Both memories after the act. Raises `NotCurrent` if either is not current, `InvalidInput` for a memory that would
     supersede itself, or would be true before what it supersedes."""
     if old.id == new.id:
-        raise InvalidInput(f"Memory {old.id!r} cannot supersede itself. Nothing was changed.")
+        raise InvalidInput(f"Memory {old.short_id} cannot supersede itself. Nothing was changed.")
     require_current(old)
     require_current(new)
     if old.valid_from is not None and since < old.valid_from:
         begin = old.valid_from.date().isoformat()
         raise InvalidInput(
-            f"Memory {old.id!r} is true since {begin}, so it cannot have ended before. Nothing was changed: give a "
+            f"Memory {old.short_id} is true since {begin}, so it cannot have ended before. Nothing was changed: give a "
             "later date as when, or, if it was wrong, retract it by update_memory."
         )
     return (
@@ -81,7 +81,7 @@ def after_retraction(memory: Memory, predecessors: Sequence[Memory], reason: str
     successor's time, and are current again if it has none."""
     if memory.truth == "retracted":
         raise NotCurrent(
-            f"Memory {memory.id!r} is retracted already: {memory.retraction_reason!r}. Nothing was changed.",
+            f"Memory {memory.short_id} is retracted already: {memory.retraction_reason!r}. Nothing was changed.",
         )
     retracted = replace(memory, truth="retracted", retraction_reason=reason, superseded_by=None)
     return (retracted, *(with_successor(one, memory.superseded_by, memory.valid_until) for one in predecessors))
@@ -98,14 +98,22 @@ def require_current(memory: Memory, current: Memory | None = None) -> None:
     """Raise `NotCurrent` if the memory is superseded or retracted. `current`: its current version, to be named."""
     if memory.truth == "retracted":
         raise NotCurrent(
-            f"Memory {memory.id!r} was retracted: {memory.retraction_reason!r}. Nothing was changed: store the text "
-            "without supersedes.",
+            f"Memory {memory.short_id} was retracted: {memory.retraction_reason!r}. Nothing was changed: store the "
+            "text without supersedes.",
         )
     if memory.truth == "superseded":
-        successor = current.id if current else memory.superseded_by or MemoryId("")
+        successor = current.short_id if current else memory.superseded_by
         text = f", which says {current.scene.action[:200]!r}" if current else ""
         raise NotCurrent(
-            f"Memory {memory.id!r} was superseded by {successor!r}{text}. Nothing was changed: if that has changed "
-            "too, supersede it instead.",
-            current=successor,
+            f"Memory {memory.short_id} was superseded by {successor}{text}. Nothing was changed: if that has changed "
+            f"too, supersede {successor} instead.",
+            current=current.id if current else memory.superseded_by or "",
         )
+
+
+def since_date(memory: Memory) -> str:
+    """Since when a version is true, as told; "" for a memory that has superseded none."""
+    if memory.valid_from is None:
+        return ""
+    told = memory_date(memory)
+    return told if parse_iso_moment(told) == memory.valid_from else memory.valid_from.date().isoformat()

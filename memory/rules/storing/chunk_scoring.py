@@ -47,7 +47,7 @@ def salience(reading: Reading, *, rarity: float) -> float:
     `rarity` in [0, 1] is that of the text's words among the being's memories.
     """
     technical = rarity >= MIN_TECHNICAL_RARITY or bool(_CODE_NAME.search(reading.text))
-    signals = (reading.names_something, reading.tells_number, reading.states_preference, technical)
+    signals = (reading.names_something, reading.tells_number, reading.tells_taste, technical)
     return min(1.0, sum(weight * signal for weight, signal in zip((0.3, 0.2, 0.4, 0.1), signals, strict=True)))
 
 

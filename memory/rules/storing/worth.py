@@ -96,7 +96,7 @@ def _worth_sign(sentence: Reading) -> str:
     if _SLASH_COMMAND.match(sentence.text) or is_small_talk(sentence.text):
         return ""
     for sign, reason in REMEMBER_REASONS_BY_PATTERN.items():
-        if sentence.states_preference if sign == "preference" else sentence.matches(sign):
+        if sentence.tells_taste if sign == "preference" else sentence.matches(sign):
             return reason
     if sentence.tells_date and not _is_question(sentence):
         return "a date"

@@ -89,7 +89,12 @@ _MEMORY = RowMap(
     session_count=CYCLES_SINCE_REACTIVATION,
     corrected_at=_CORRECTED_AT,
     before=func.coalesce(case((_m.valid_from.is_not(None), _BEFORE)), ""),
-    decoders={"themes": decode_shared_list, "emotions": decode_shared_list, "emotion": _to_emotion},
+    decoders={
+        "themes": decode_shared_list,
+        "emotions": decode_shared_list,
+        "emotion": _to_emotion,
+        "retold": decode_when,
+    },
 )
 MEMORY_COLUMNS = (*_SCENE.columns, *_PROVENANCE.columns, *_MEMORY.columns)
 """The columns that `memory_from_row` takes, in its order."""
@@ -108,12 +113,12 @@ def memory_from_row(row: Row) -> Memory:
 def row_from_memory(memory: Memory) -> dict[str, Any]:
     """Values by column; `session_count` is kept as two columns."""
     scene = memory.scene
-    when = timeline_as_search_text(scene.when)
+    when, retold = map(timeline_as_search_text, (scene.when, memory.retold))
     emotion = json.dumps(_emotion_axes(memory.emotion)) if memory.emotion else None
     return {
         **_SCENE.to_row(scene),
         **_PROVENANCE.to_row(memory.provenance),
-        **_MEMORY.to_row(memory, emotion=emotion, session_count=memory.session_count),
+        **_MEMORY.to_row(memory, emotion=emotion, retold=retold, session_count=memory.session_count),
         "when_": when,
         "content_hash": memory.content_hash,
         "folded": FIELD_SEPARATOR.join(map(fold_text, searched_texts(memory))),

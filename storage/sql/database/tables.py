@@ -65,8 +65,8 @@ memories = _table(
     Column("compressed_into", Text, index=True),
     Column("compression_source", Boolean, nullable=False, server_default="0"),
     Column("absorbed_into", Text, index=True),
-    # The older memory that says nearly the same, and was not taken for the same (spec T6).
     Column("resembles", Text, index=True),
+    Column("retold", Text, nullable=False, server_default="[]"),
     # `session_count` is `coalesce(stopped_at, beings.cycle) - since`: the cycle in which it was last activated, and the
     # one in which it stopped being active, NULL while it is.
     Column("since", Integer, nullable=False, server_default="0"),
@@ -80,7 +80,6 @@ memories = _table(
     *_required(Moment, "created_at", "happened_at"),
     *_optional(Moment, "last_activated", "last_accessed"),
     *_required(Text, "tool", "client", "session_id"),
-    # The number of memories of its session that were stored before it.
     Column("turn", Integer, nullable=False, server_default="0"),
     # For keyword search: see `storage.sql.database.memory_rows`.
     *_required(Text, "content_hash", "folded", "folded_themes"),
@@ -132,8 +131,7 @@ IS_UNSUMMARISED_EPISODE = as_indexed(
     (_m.category == "episodic") & (_m.session_id != "") & _m.compressed.is_(False),
 )
 
-# The last number that a memory of the being was given: none is given again, whatever is forgotten or undone (ruling
-# 23).
+# The last number that a memory of the being was given; none is given again (ruling 23).
 memory_numbers = _table(
     "memory_numbers",
     *_keys(Text, "being_id"),

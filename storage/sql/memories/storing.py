@@ -19,17 +19,18 @@ from typing import Any
 from sqlalchemy import bindparam, case, func, insert, literal, literal_column, select, union_all, update
 
 from madeleine.memory.errors import InvalidInput, KeyConflict, SourcesForgotten, StorageError
-from madeleine.memory.ingest.ports import CommittedBatch, IdempotencyKeyOutcome, Reinforcement, StoreBatch
+from madeleine.memory.ingest.ports import CommittedBatch, IdempotencyKeyOutcome, StoreBatch
 from madeleine.memory.model import ContentHash, Memory, MemoryChanges, MemoryId, ModelName, Scope, Vector
 from madeleine.memory.profile import ProfileEntry
 from madeleine.memory.rules.dynamics.revision import changes_that_differ, memory_after_changes, revision_with_old_values
 from madeleine.memory.rules.dynamics.truth import TruthActOutcome
-from madeleine.memory.text.normalization import fold_text
+from madeleine.memory.rules.storing.retelling import Reinforcement, memory_after_retelling
+from madeleine.memory.text.terms import bm25_text_of_memory
 from madeleine.storage.sql.administration import read_setting, record_audit, record_audit_by_tool, write_setting_once
 from madeleine.storage.sql.database import dialect, tables
 from madeleine.storage.sql.database.engine import Reads, Transaction
 from madeleine.storage.sql.database.mapping import RowMap, own_row_binds, pair, scalar, to_micros, update_own_row
-from madeleine.storage.sql.database.memory_rows import cycle_of_being, fold_themes, row_from_memory
+from madeleine.storage.sql.database.memory_rows import cycle_of_being, row_from_memory
 from madeleine.storage.sql.memories import truth
 from madeleine.storage.sql.memories.clusters import recompute_cluster_vectors
 from madeleine.storage.sql.memories.index_source import cache_vectors, delete_orphaned_vectors, mark_memories_for_index
@@ -93,8 +94,11 @@ _SELECT_LAST_NUMBER = select(tables.memory_numbers.c.last).where(tables.memory_n
 _PREFERENCE = RowMap(ProfileEntry, tables.profile)
 _INSERT_PREFERENCE = insert(tables.profile)
 _UPDATE_PREFERENCE = update_own_row(tables.profile, "value", "updated_at", key="memory_id")
-_REINFORCED_FIELDS = ("access_count", "last_accessed", "importance", "pinned", "themes")
-_UPDATE_REINFORCED_MEMORY = update_own_row(tables.memories, *_REINFORCED_FIELDS, "folded_themes")
+_REINFORCED_COLUMNS = (
+    "access_count", "last_accessed", "importance", "pinned", "themes", "lesson", "emotions", "emotion", "retold",
+    "folded", "folded_themes",
+)  # fmt: skip
+_UPDATE_REINFORCED_MEMORY = update_own_row(tables.memories, *_REINFORCED_COLUMNS)
 _REINFORCEMENT = RowMap(Reinforcement, tables.reinforcements)
 _INSERT_REINFORCEMENT = insert(tables.reinforcements)
 _SELECT_SOURCES = select(tables.messages.c.id).where(
@@ -201,40 +205,23 @@ async def _reinforce_memories(transaction: Transaction, scope: Scope, batch: Seq
     if not batch:
         return
     known = await memories_by_ids(transaction, scope, [reinforcement.memory_id for reinforcement in batch])
-    themes_before = {memory.id: memory.themes for memory in known}
+    words_before = {memory.id: bm25_text_of_memory(memory) for memory in known}
     memories_now = {memory.id: memory for memory in known}
     for reinforcement in batch:
         id_ = reinforcement.memory_id
         if id_ not in memories_now:
             raise StorageError(f"There is no memory {id_} to reinforce. Nothing was stored: store it anew.")
-        memories_now[id_] = _reinforced_memory(memories_now[id_], reinforcement)
-    rows = [
-        own_row_binds(scope, memory.id, memory, _REINFORCED_FIELDS, folded_themes=fold_themes(memory.themes))
-        for memory in memories_now.values()
-    ]
-    await transaction.run(_UPDATE_REINFORCED_MEMORY, rows)
-    # Of what the index holds of a memory, a reinforcement changes the themes alone.
-    changed_ids = [memory.id for memory in memories_now.values() if memory.themes != themes_before[memory.id]]
+        memories_now[id_] = memory_after_retelling(memories_now[id_], reinforcement)
+    rows = [row_from_memory(memory) for memory in memories_now.values()]
+    binds = [own_row_binds(scope, row["id"], **{name: row[name] for name in _REINFORCED_COLUMNS}) for row in rows]
+    await transaction.run(_UPDATE_REINFORCED_MEMORY, binds)
+    changed_ids = [id_ for id_, memory in memories_now.items() if bm25_text_of_memory(memory) != words_before[id_]]
     await mark_memories_for_index(transaction, changed_ids)
     await transaction.run(
         _INSERT_REINFORCEMENT, [_REINFORCEMENT.to_row(record, being_id=scope.being_id) for record in batch]
     )
     reinforced = [(record.tool, record.memory_id, record.at) for record in batch]
     await record_audit_by_tool(transaction, scope, "reinforce", reinforced)
-
-
-def _reinforced_memory(memory: Memory, reinforcement: Reinforcement) -> Memory:
-    themes = {fold_text(theme): theme for theme in reversed(reinforcement.themes)}
-    known = {fold_text(theme) for theme in memory.themes}
-    new_themes = [themes[key] for key in dict.fromkeys(map(fold_text, reinforcement.themes)) if key not in known]
-    return replace(
-        memory,
-        access_count=memory.access_count + 1,
-        last_accessed=max(reinforcement.at, memory.last_accessed or reinforcement.at),
-        importance=max(memory.importance, reinforcement.importance or 0.0),
-        pinned=memory.pinned or reinforcement.pinned,
-        themes=(*memory.themes, *new_themes),
-    )
 
 
 async def remove_ingest_digests(transaction: Transaction, scope: Scope, erased: Sequence[MemoryId]) -> None:

@@ -113,8 +113,8 @@ async def undo_last_act(
     acts = await transaction.rows(_SELECT_LAST_ACT, pair, id=memory_id, being=scope.being_id)
     if not acts:
         raise CannotUndo(
-            f"Memory {memory_id!r} was neither superseded nor retracted, nor has it superseded another. Nothing was "
-            "changed: recall_memory shows its versions."
+            f"Memory {known[0].short_id} was neither superseded nor retracted, nor has it superseded another. Nothing "
+            "was changed: recall_memory shows its versions."
         )
     act, kind = acts[0]
     journalled = await transaction.rows(_SELECT_ROWS_OF_ACT, tuple, act=act)
@@ -135,8 +135,8 @@ def _restored_fields(memory: Memory, before: Mapping[str, Any], after: Mapping[s
     changed = [name for name in truth.TRUTH_FIELDS if before[name] != after[name]]
     if any(current[name] != after[name] for name in changed):
         raise CannotUndo(
-            f"Memory {memory.id!r} was superseded or retracted again since then. Nothing was changed: undo that first, "
-            "with this id."
+            f"Memory {memory.short_id} was superseded or retracted again since then. Nothing was changed: undo that "
+            "first, with this id."
         )
     return current | {name: before[name] for name in changed}
 

@@ -19,7 +19,7 @@ from typing import Any, TypeVar
 from sqlalchemy import ColumnElement, Select, Text, and_, bindparam, case, exists, func, literal, or_, select
 
 from madeleine.memory.keyword_search import KeywordQuery, SearchHit, SearchSource, Tag, TagMatches, TagQuery
-from madeleine.memory.model import Scope
+from madeleine.memory.model import MemoryId, Scope
 from madeleine.memory.rules.searching import SPACED_SCRIPT_CHAR_CLASS, sort_hits_newest_first
 from madeleine.memory.text.normalization import FIELD_SEPARATOR
 from madeleine.storage.sql.database import dialect
@@ -27,6 +27,7 @@ from madeleine.storage.sql.database.engine import Repository
 from madeleine.storage.sql.database.mapping import decode_shared_list, scalar
 from madeleine.storage.sql.database.memory_rows import fold_and_delimit_theme
 from madeleine.storage.sql.database.tables import memories
+from madeleine.storage.sql.memories.versions import current_versions
 from madeleine.storage.sql.search import diary
 from madeleine.storage.sql.search.sources import (
     SEARCHED_TABLES,
@@ -75,13 +76,17 @@ class SearchRepository(Repository):
         binds = {"being": scope.being_id, "ids": dialect.as_json(ids)}
         return await self._database.rows(hits_by_ids_statement(source), SEARCHED_TABLES[source].to_hit, **binds)
 
+    async def current_versions(self, scope: Scope, ids: Sequence[MemoryId]) -> dict[MemoryId, MemoryId]:
+        return await current_versions(self._database, scope, ids)
+
     async def tagged(self, scope: Scope, query: TagQuery) -> list[TagMatches]:
         return await _gather_results(self._tagged(scope, query, source) for source in _sources_with_hits(query.filters))
 
     async def _tagged(self, scope: Scope, query: TagQuery, source: SearchSource) -> TagMatches:
         if source == "diary":
             return await diary.match_tags_in_diary(self._database, scope, query)
-        binds = keyword_query_binds(scope, query.filters) | _tag_binds(query.tags)
+        # Superseded memories too: their successors are shown for them.
+        binds = keyword_query_binds(scope, query.filters) | _tag_binds(query.tags) | {"include_superseded": True}
         binds |= {f"related_{n}": fold_and_delimit_theme(theme) for n, theme in enumerate(query.related)}
         statement = tag_masks_statement(source, len(query.filters.themes), len(query.tags), len(query.related))
         rows = await self._database.rows(statement, tuple, max_texts=query.max_texts, **binds)

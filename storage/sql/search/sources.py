@@ -10,11 +10,12 @@ from dataclasses import dataclass
 from functools import lru_cache
 from typing import Any, Literal
 
-from sqlalchemy import Boolean, ColumnElement, Select, Table, and_, bindparam, or_, select
+from sqlalchemy import Boolean, ColumnElement, FromClause, Select, Table, and_, bindparam, func, or_, select
 
 from madeleine.memory.chat import Message
 from madeleine.memory.keyword_search import KeywordQuery, SearchHit, SearchSource
 from madeleine.memory.model import Note, Provenance, Scope, further_scene_texts, memory_date, scene_to_text
+from madeleine.memory.rules.dynamics.truth import since_date
 from madeleine.memory.text.normalization import fold_text
 from madeleine.storage.sql.database.dialect import MAX_INT, MIN_INT, as_json, contains_text, in_list
 from madeleine.storage.sql.database.engine import Row
@@ -49,11 +50,20 @@ class SearchedTable:
             *self.conditions,
         ]
 
-    def contains_term(self, n: int) -> ColumnElement[bool]:
-        in_text = contains_text(self.table.c.folded, bindparam(f"term_{n}"))
-        if "folded_themes" not in self.table.c:
-            return in_text
-        return or_(in_text, contains_text(self.table.c.folded_themes, bindparam(f"whole_{n}")))
+    def contains_terms(
+        self, mode: Literal["or", "and"], terms: int, table: FromClause | None = None
+    ) -> ColumnElement[bool]:
+        """`table`: an alias of it."""
+        columns = (self.table if table is None else table).c
+        contained = [_contains_term(columns, n) for n in range(terms)]
+        return and_(*contained) if mode == "and" else or_(*contained)
+
+
+def _contains_term(columns: Any, n: int) -> ColumnElement[bool]:
+    in_text = contains_text(columns.folded, bindparam(f"term_{n}"))
+    if "folded_themes" not in columns:
+        return in_text
+    return or_(in_text, contains_text(columns.folded_themes, bindparam(f"whole_{n}")))
 
 
 def _memory_hit(row: Row) -> SearchHit:
@@ -72,6 +82,9 @@ def _memory_hit(row: Row) -> SearchHit:
         number=memory.number,
         when=memory_date(memory),
         lesson=memory.lesson,
+        truth=memory.truth,
+        since=since_date(memory),
+        before=memory.before,
         position=(to_micros(memory.happened_at), memory.id),
     )
 
@@ -103,6 +116,15 @@ def _note_hit(row: Row) -> SearchHit:
     )
 
 
+_as_of = bindparam("as_of", type_=_m.valid_until.type)
+_begin = func.coalesce(_m.valid_from, _m.happened_at)
+_WAS_TRUE = and_(
+    _m.truth != "retracted",
+    or_(_begin <= _as_of, _begin > _m.valid_until),
+    or_(_m.valid_until.is_(None), _m.valid_until > _as_of),
+)
+"""`rules.dynamics.truth.was_true_at`."""
+
 SEARCHED_TABLES = {
     "memories": SearchedTable(
         memories,
@@ -113,6 +135,9 @@ SEARCHED_TABLES = {
             or_(bindparam("categories") == as_json(()), in_list(_m.category, "categories")),
             or_(bindparam("include_dead", type_=Boolean), _m.status != "dead"),
             or_(bindparam("include_compressed", type_=Boolean), _m.compressed.is_(False)),
+            or_(bindparam("include_retracted", type_=Boolean), _m.truth != "retracted"),
+            or_(bindparam("include_superseded", type_=Boolean), _m.truth != "superseded"),
+            or_(bindparam("as_of").is_(None), _WAS_TRUE),
         ),
     ),
     "chat": SearchedTable(messages, messages.c.at, _MESSAGE.columns, _message_hit),
@@ -129,9 +154,26 @@ def keyword_hits_statement(source: SearchSource, mode: Literal["or", "and"], ter
     searched = SEARCHED_TABLES[source]
     hits = select(*searched.columns).where(*searched.filters(themes))
     if terms:
-        contained = [searched.contains_term(n) for n in range(terms)]
-        hits = hits.where(and_(*contained) if mode == "and" else or_(*contained))
+        is_hit = searched.contains_terms(mode, terms)
+        if source == "memories":
+            is_hit = or_(is_hit, _m.id.in_(_successors_of_hits(mode, terms)))
+        hits = hits.where(is_hit)
     return hits.order_by(searched.time.desc(), searched.table.c.id).limit(bindparam("limit"))
+
+
+def _successors_of_hits(mode: Literal["or", "and"], terms: int) -> Select[Any]:
+    """All later versions of superseded memories with the terms. Only the index of superseded memories is read."""
+    old, step = memories.alias("old"), memories.alias("step")
+    contained = SEARCHED_TABLES["memories"].contains_terms(mode, terms, old)
+    later = select(old.c.superseded_by.label("id")).where(
+        old.c.being_id == bindparam("being"), old.c.superseded_by.is_not(None), bindparam("as_of").is_(None), contained
+    )
+    versions = later.cte("later", recursive=True)
+    following = func.coalesce(step.c.superseded_by, step.c.absorbed_into)
+    versions = versions.union(
+        select(following).select_from(versions.join(step, step.c.id == versions.c.id)).where(following.is_not(None))
+    )
+    return select(versions.c.id)
 
 
 @lru_cache(maxsize=8)
@@ -167,6 +209,9 @@ def keyword_query_binds(scope: Scope, query: KeywordQuery) -> dict[str, Any]:
         "categories": as_json(query.categories),
         "include_dead": query.include_dead,
         "include_compressed": query.include_compressed,
+        "include_retracted": query.include_retracted,
+        "include_superseded": query.as_of is not None,
+        "as_of": to_micros(query.as_of) if query.as_of else None,
     }
     binds |= {f"term_{n}": fold_text(term) for n, term in enumerate(query.terms)}
     binds |= {f"whole_{n}": fold_and_delimit_theme(term) for n, term in enumerate(query.terms)}

@@ -6,6 +6,7 @@ import asyncio
 from dataclasses import replace
 from datetime import UTC, datetime, timedelta
 from functools import partial
+from typing import Any
 from uuid import UUID
 
 import numpy as np
@@ -149,6 +150,22 @@ class LedgerContract:
         )
         stored = await stored_memory(ledger, one)
         assert (stored.importance, stored.pinned, stored.access_count) == (0.9, True, 2)
+
+    async def test_what_a_retelling_adds_is_kept_with_its_memory(self, ledger: StoringLedger) -> None:
+        """Ruling 13"""
+        one = memory("Ate an apple", feeling="full", lesson="Wash it.")
+        told: dict[str, Any] = {
+            "days": ("2031-07-09",),
+            "feeling": "hungry",
+            "lesson": "Peel it.",
+            "emotions": ("joy",),
+        }
+        await ledger.memories.commit(ADA, batch(one))
+        await ledger.memories.commit(ADA, batch(again=[reinforcement_of(one, **told)]))
+        await ledger.memories.commit(ADA, batch(again=[reinforcement_of(one, days=("2031-07-10",))]))
+        [kept] = await ledger.memories.memories(ADA, [one.id])
+        assert kept.retold == (DatedAction("2031-07-09", "hungry"), "2031-07-10")
+        assert (kept.feeling, kept.lesson, kept.emotions) == ("full", "Wash it.\nPeel it.", ("joy",))
 
     async def test_nothing_is_stored_when_the_memory_to_reinforce_is_not_the_being_s(
         self, ledger: StoringLedger

@@ -10,7 +10,7 @@ from uuid import UUID
 
 import numpy as np
 
-from madeleine.memory.ingest.ports import Reinforcement, StoreBatch
+from madeleine.memory.ingest.ports import StoreBatch
 from madeleine.memory.keyword_search import KeywordQuery, SearchHit
 from madeleine.memory.model import (
     BeingId,
@@ -29,6 +29,7 @@ from madeleine.memory.model import (
     Vector,
 )
 from madeleine.memory.patrol_records import MemoryState, PatrolChanges
+from madeleine.memory.rules.storing.retelling import Reinforcement
 from madeleine.patrol.ports import PatrolReads
 from tests.contracts.ledger.any_ledger import StoringLedger
 

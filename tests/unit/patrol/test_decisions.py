@@ -10,6 +10,7 @@ import pytest
 
 from madeleine.memory.errors import StorageFull
 from madeleine.memory.language_model import Prompt
+from madeleine.memory.model import MemoryId
 from madeleine.patrol.deciding.answers import Decision
 from madeleine.patrol.deciding.requests import DecisionRequest
 from madeleine.patrol.report import PatrolReport
@@ -126,6 +127,22 @@ async def test_a_request_stays_open_while_others_are_offered(home: Household) ->
     other = await home.patrol.decide(ADA, [Decision(offer=the(first, "diary").id, **DIARY)])
     assert [report.decided[0].refused for report in (one, other)] == ["", ""]
     assert other.pending == ()
+
+
+async def test_an_answer_shows_each_memory_once_and_after_decisions_only_what_is_new(home: Household) -> None:
+    """ruling 23"""
+    await home.store(*(f"Ann cooked lentil soup: pot {n}" for n in range(3)))
+    first = await home.run_patrol()
+    shown = [memory for offer in first.as_json()["pending"] for memory in offer["memories"]]
+    assert len(shown) == 6
+    assert sorted(memory["id"] for memory in shown if "text" in memory) == ["m1", "m2", "m3"]
+    diary = the(first, "diary")
+    unknown = Decision(offer=the(first, "consolidate").id, merges=[[MemoryId("m1"), MemoryId("m9")]])
+    assert "'m9'" in (await home.patrol.decide(ADA, [unknown])).decided[0].refused
+    report = await home.patrol.decide(ADA, [Decision(offer=the(first, "consolidate").id)])
+    assert (report.as_json()["pending"], report.as_json()["still_open"]) == ([], [diary.id[:8]])
+    again = await home.patrol.decide(ADA, [])
+    assert [offer.id for offer in again.pending] == [diary.id]
 
 
 async def test_of_two_diaries_on_one_day_the_older_offer_is_not_written_over_the_newer(home: Household) -> None:

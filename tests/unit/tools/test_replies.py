@@ -112,6 +112,7 @@ def test_a_whole_memory_tells_everything_that_is_known_of_it() -> None:
         "id": FULL.id,
         "text": "We ate.",
         "status": "active",
+        "truth": "current",
         "category": "episodic",
         "importance": 0.5,
         "when": "2026-02-27",
@@ -134,6 +135,13 @@ def test_a_whole_memory_tells_everything_that_is_known_of_it() -> None:
         "access_count": 0,
         "reactivation_count": 0,
     }  # fmt: skip
+
+
+def test_a_dead_memory_is_shown_whole_as_well() -> None:
+    """Its status is among the marks of every answer, and a field; the two once collided."""
+    dead = replace(FULL, status="dead", absorbed_into=SPARSE.id)
+    shown = memory_as_json(dead, {SPARSE.id: "m7"})
+    assert (shown["status"], shown["absorbed_into"], shown["lesson"]) == ("dead", "m7", "cook more")
 
 
 def test_an_importance_of_zero_is_told() -> None:

@@ -85,7 +85,7 @@ def examples(part: dict[str, Any]) -> st.SearchStrategy[Any]:
                 examples(part["items"]),
                 min_size=part.get("minItems", 0),
                 max_size=min(4, part["maxItems"]),
-                unique="enum" in part["items"],
+                unique="enum" in part["items"] or part["items"].get("maxLength", 200) < 200,
             )
         case "object":
             required = set(part.get("required", []))

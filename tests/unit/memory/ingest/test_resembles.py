@@ -13,7 +13,7 @@ from madeleine.memory.ingest.store import NewScene, StoreScenes
 from madeleine.memory.model import MemoryId, Scene
 from madeleine.memory.patrol_records import PatrolChanges
 from madeleine.memory.recall.search import BrowseMemories
-from madeleine.memory.rules.storing.likeness import MIN_SAME_SCENE_COSINE, RESEMBLING_COSINE
+from madeleine.memory.rules.storing.likeness import DuplicateThresholds
 from madeleine.storage.qdrant.edge import EdgeIndex
 from madeleine.storage.qdrant.schema import IndexFingerprint
 from madeleine.storage.sql.ledger import open_ledger
@@ -47,11 +47,10 @@ async def test_one_that_is_reinforced_answers_no_link_of_its_own(home: Household
     assert again.resembles is None
 
 
-async def test_likeness_below_four_fifths_is_no_link(home: Household) -> None:
-    words = ["boat", "oars", "lake", "house", "green"]
-    one, other = " ".join(words), " ".join([*words[:3], "wolf", "snow"])
+async def test_neither_near_nor_worded_alike_is_no_link(home: Household) -> None:
+    one, other = "boat oars lake house green", "wolf snow hill fire brown"
     cosine = float(np.dot(home.embedder.vector(one), home.embedder.vector(other)))
-    assert cosine < RESEMBLING_COSINE < MIN_SAME_SCENE_COSINE
+    assert cosine < DuplicateThresholds().resembling
     [_, found] = await home.stored(one, other)
     assert found.resembles is None
 

@@ -14,13 +14,14 @@ import pytest
 from tokenizers import Tokenizer
 
 from madeleine.inference.packaged import locate_packaged_model_files
-from madeleine.memory.ingest.ports import Reinforcement, StoreBatch
+from madeleine.memory.ingest.ports import StoreBatch
 from madeleine.memory.model import DatedAction, MemoryId
 from madeleine.memory.recall.ports import Activation
 from madeleine.memory.recall.recall import Recall, RecallConfig
 from madeleine.memory.recall.selection import RecallQuery
 from madeleine.memory.rules.prompting import MEMORY_BLOCK_FORMAT
 from madeleine.memory.rules.ranking.profiles import LinearRankingWeights, RankingProfile, RankingProfileWeights
+from madeleine.memory.rules.storing.retelling import Reinforcement
 from madeleine.memory.short_ids import ShortIdLedger, ShortIds
 from madeleine.tools.reading import RecallArguments, recall_tool
 from madeleine.tools.tool import Call, ToolUseCases

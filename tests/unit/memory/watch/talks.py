@@ -37,7 +37,14 @@ def shown(prompt: Prompt) -> list[dict[str, Any]]:
 
 def memory(essence: str, *messages: int, **more: Any) -> dict[str, Any]:
     """One of an answer."""
-    found = {"essence": essence, "emotions": [], "weight": 0.6, "lesson": "", "messages": list(messages) or [1]}
+    found = {
+        "essence": essence,
+        "emotions": [],
+        "weight": 0.6,
+        "lesson": "",
+        "themes": [],
+        "messages": list(messages) or [1],
+    }
     return found | more
 
 

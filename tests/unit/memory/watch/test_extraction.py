@@ -58,8 +58,9 @@ def why_not(*memories: dict[str, Any]) -> tuple[str, ...]:
 
 def test_essence_emotions_weight_and_lesson_are_kept() -> None:
     """spec T3"""
-    one = memory(ESSENCE, 1, emotions=["joy", "nervousness", "pride"], weight=0.8, lesson="Ask about the cats.")
-    assert kept(one) == [Extracted(ESSENCE, ("joy", "nervousness", "pride"), 0.8, "Ask about the cats.")]
+    lesson, themes = "Ask about the cats.", ["moving", " #pets", "Moving"]
+    one = memory(ESSENCE, 1, emotions=["joy", "nervousness", "pride"], weight=0.8, lesson=lesson, themes=themes)
+    assert kept(one) == [Extracted(ESSENCE, ("joy", "nervousness", "pride"), 0.8, lesson, ("Moving", "pets"))]
     found, complaint = check_extraction_answer(of(one), LYON)
     assert [message.text for message in found.findings[0].sources] == ["I moved to Lyon in May, with three cats."]
     assert complaint == ""
@@ -92,7 +93,6 @@ def test_a_weight_is_at_most_one(weight: float, kept_as: float) -> None:
         (memory(ESSENCE, weight=float("nan")), "its weight is no number"),
         (memory(ESSENCE, 3), "it rests on messages that were not shown"),
         (memory(ESSENCE, 0), "it rests on messages that were not shown"),
-        (memory(ESSENCE) | {"messages": []}, "it rests on no new message"),
         (memory("Ada moved to Paris."), "it names what stands in no message"),
         (memory("Mallory moved to Lyon."), "it names what stands in no message"),
         (memory("Ada moved to Lyon with 4 cats."), "it names what stands in no message"),
@@ -154,6 +154,30 @@ async def test_where_one_is_good_or_all_are_noise_nothing_is_asked_again() -> No
         assert len(mind.prompts) == 1
 
 
+@pytest.mark.parametrize(
+    "answer",
+    [
+        {"memories": [{"essence": ESSENCE, "weight": "0.7", "mood": "fine"}]},
+        {
+            "memories": [
+                {"essence": ESSENCE, "emotions": None, "weight": "70 %", "lesson": None, "messages": ["1", "2"]}
+            ]
+        },
+        {"memories": {"essence": ESSENCE, "weight": 0.7, "messages": 1}, "note": "done"},
+        [{"essence": ESSENCE, "weight": "0,7"}, {"nothing": "else"}],
+        {"result": [{"essence": [ESSENCE], "weight": 0.7, "emotions": ""}]},
+        {"essence": ESSENCE, "weight": 0.7},
+    ],
+)
+async def test_an_answer_that_can_be_understood_is_read(answer: Any) -> None:
+    """spec T3: without `lesson`, a number as text, a key more, a bare list."""
+    found, mind = await ask([answer])
+    [one] = found.findings
+    assert one.extracted == Extracted(ESSENCE, (), 0.7, "", ("Lyon",))
+    assert one.sources[0].text == LYON[0].text
+    assert len(mind.prompts) == 1
+
+
 async def test_an_answer_of_another_shape_is_no_answer() -> None:
     with pytest.raises(UnusableAnswer):
         await ask([{"unheard": "of"}])
@@ -196,6 +220,7 @@ def test_of_a_long_message_beginning_and_end_are_shown() -> None:
         emotions=st.lists(st.text(max_size=12) | st.sampled_from(["joy", "fear"]), max_size=8),
         weight=st.floats(),
         lesson=st.text(max_size=400),
+        themes=st.lists(st.text(max_size=60), max_size=5),
         messages=st.lists(st.integers(-5, 9), max_size=5),
     )
 )

@@ -92,11 +92,12 @@ async def test_a_fact_that_differs_or_is_new_is_another_memory(home: Talks, esse
     assert len(await home.kept()) == 2
 
 
-async def test_a_new_lesson_is_news_of_an_old_event(home: Talks) -> None:
+async def test_a_new_lesson_is_kept_with_the_event_that_taught_it(home: Talks) -> None:
+    """Ruling 13: a lesson put otherwise makes no second memory, and is not lost."""
     history = await messages(home, SAID)
     await remember(home, LYON, history)
     await remember(home, Extracted(LYON.essence, (), 0.5, "Never ask about the cats."), history)
-    assert sorted(one.lesson for one in await home.kept()) == ["Ask about the cats.", "Never ask about the cats."]
+    assert [one.lesson for one in await home.kept()] == ["Ask about the cats.\nNever ask about the cats."]
 
 
 async def test_what_the_assistant_alone_tells_of_a_memory_changes_nothing(home: Talks) -> None:
@@ -191,3 +192,28 @@ async def test_a_dead_memory_told_by_the_assistant_is_not_stored_again(home: Tal
     )
     assert [one.memory.id for one in seen.memories] == [old.id]
     assert len(await home.kept()) == 1
+
+
+async def test_a_preference_of_the_person_is_routed_like_any_other(home: Talks) -> None:
+    """ruling 15"""
+    said = await messages(home, ("user", "I prefer short answers."), ("assistant", "The user prefers long answers."))
+    await remember(home, Extracted("The user prefers short answers.", (), 0.5, themes=("style",)), said[:1])
+    await remember(home, Extracted("The user prefers long answers.", (), 0.5), said[1:])
+    assert [(one.scene.action, one.category, one.themes) for one in await home.kept()] == [
+        ("The user prefers long answers.", "episodic", ()),
+        ("The user prefers short answers.", "procedural", ("style",)),
+    ]
+
+
+async def test_told_on_five_days_with_other_lessons_and_feelings_it_is_one_memory(home: Talks) -> None:
+    """ruling 13"""
+    for day, (emotion, lesson) in enumerate(zip(
+        ("joy", "fear", "relief", "pride", "love"),
+        ("", "Ask about the cats.", "Ask how the cats are.", "Ask about the cats!", "Ask about her cats."),
+        strict=True,
+    )):  # fmt: skip
+        again = Extracted("Ada moved to Lyon in May with her two cats.", (emotion,), 0.5, lesson)  # type: ignore[arg-type]
+        session = f"day {day}"
+        await remember(home, again, await messages(home, SAID, session=session), session_id=session)
+        home.clock.advance(timedelta(days=1))
+    assert [one.access_count for one in await home.kept()] == [4]

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import asyncio
+import json
 import subprocess
 import sys
 from argparse import Namespace
@@ -9,13 +11,17 @@ from pathlib import Path
 
 import pytest
 
-from madeleine.memory.model import BeingId, Scope
+from madeleine.memory.language_model import CallCost
+from madeleine.memory.model import BeingId, RunId, Scope
 from madeleine.server.cli.arguments import build_command_line_parser
 from madeleine.server.cli.local_commands import note_command
 from madeleine.server.cli.main import main, setting_overrides_from_arguments
 from madeleine.server.settings.settings import Settings
+from madeleine.server.wiring.clocks import utc_now
 from madeleine.server.wiring.data_directory import LEDGER_FILE
 from madeleine.storage.sql.ledger import open_ledger
+from tests.doubles import NOW
+from tests.doubles_chat import a_message
 
 
 @pytest.mark.parametrize(
@@ -71,3 +77,28 @@ print(sorted(imported - sys.stdlib_module_names))
 def test_what_every_client_or_hook_starts_imports_the_standard_library_alone() -> None:
     run = subprocess.run([sys.executable, "-c", FAST_START], capture_output=True, text=True, check=True)
     assert run.stdout == "['madeleine']\n"
+
+
+def test_the_status_tells_what_the_memory_thread_has_to_read(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.setenv("MADELEINE_DATA_DIR", str(tmp_path))
+
+    async def observe() -> None:
+        ada = Scope(BeingId("ada"), "test")
+        async with open_ledger(tmp_path / LEDGER_FILE) as ledger:
+            messages = [a_message(text) for text in ("thanks", "My cat is ill.", "Hm.")]
+            await ledger.conversations.append(ada, "s", messages, keys=[None] * 3)
+            await ledger.conversations.mark_watched(ada, "s", up_to=1, abandoned=1)
+            await ledger.conversations.put_off_watch(ada, "s", up_to=2, until=NOW)
+            cost = CallCost(purpose="extract", model="m", input_tokens=1_000, output_tokens=234, usd=None)
+            await ledger.patrols.record_cost(ada, RunId("r"), cost, at=utc_now())
+
+    asyncio.run(observe())
+    assert main(["status"]) == 0
+    assert capsys.readouterr().out.splitlines()[-1] == (
+        "Memory thread: 2 messages unread (1 of them put off until more is said), 1 abandoned after failures, "
+        "1,234 tokens in 24 hours."
+    )
+    assert main(["status", "--json"]) == 0
+    assert json.loads(capsys.readouterr().out)["thread"]["put_off"] == 1

@@ -115,12 +115,12 @@ def test_other_words_are_no_numbers(text: str) -> None:
     ],
 )  # fmt: skip
 def test_preferences_are_seen_in_several_languages(text: str) -> None:
-    assert Reading(text).states_preference
+    assert Reading(text).tells_taste
 
 
 @pytest.mark.parametrize("text", ["I'd like to order a pizza", "it looks like rain", "she was always there", "we ate"])
 def test_a_wish_of_the_moment_is_no_preference(text: str) -> None:
-    assert not Reading(text).states_preference
+    assert not Reading(text).tells_taste
 
 
 def test_rare_words_make_a_text_technical() -> None:

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from datetime import date
+
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
@@ -51,6 +53,36 @@ def test_what_was_said_in_digits_or_in_words_is_grounded(text: str, sources: str
 )
 def test_what_was_not_said_is_named(text: str, sources: str, foreign: tuple[str, ...]) -> None:
     assert ungrounded_terms(text, sources) == foreign
+
+
+@pytest.mark.parametrize(
+    ("text", "sources"),
+    [
+        ("Ada flies on 2026-03-15.", "Ada: I fly tomorrow"),
+        ("Ada flies on Sunday, March 15.", "Ada: I fly tomorrow"),
+        ("Ada zieht am 15. April 2026 um.", "Ada: nächsten Monat ziehe ich um, übermorgen in vier Wochen"),
+        ("Ада едет 15 марта 2026 года.", "Ада: завтра еду"),
+        ("用户3月15日去里昂。", "明天去里昂"),
+        ("Ada has a check-up with Dr. Müller at 19:00.", "Ada: check-up with dr mueller at 7 pm"),
+        ("Mr Muller called Zoë.", "müller called zoe"),
+        ("Пользователь встретил Марию и Анну.", "я встретил Мария, Анна"),
+    ],
+)
+def test_a_day_that_was_resolved_and_a_name_in_another_form_are_grounded(text: str, sources: str) -> None:
+    assert ungrounded_terms(text, sources, days={date(2026, 3, 14)}) == ()
+
+
+@pytest.mark.parametrize(
+    ("text", "sources", "foreign"),
+    [
+        ("Ada flies on 2026-03-15.", "Ada: I fly to Lyon", ("2026-03-15",)),
+        ("Ada flies on 2031-03-15.", "Ada: I fly tomorrow", ("2031-03-15",)),
+        ("Ada flies tomorrow with 15 bags.", "Ada: I fly tomorrow", ("15",)),
+        ("Maria met Marta at 19:30.", "Maria met somebody at 7", ("19:30", "Marta")),
+    ],
+)
+def test_a_date_or_a_name_that_nothing_tells_of_is_named(text: str, sources: str, foreign: tuple[str, ...]) -> None:
+    assert ungrounded_terms(text, sources, days={date(2026, 3, 14)}) == foreign
 
 
 @given(st.text(max_size=200))

@@ -90,6 +90,27 @@ DIFFERENT: tuple[tuple[str, str], ...] = (
     ("私は肉を食べます。", "私は肉を食べません。"),
     ("我喜欢咖啡。", "我不喜欢咖啡。"),
     ("저는 서울에 살아요.", "저는 부산에 살아요."),
+    # another order, another role, a change the other way round (ruling 13)
+    ("Mia trains Ben.", "Ben trains Mia."),
+    ("We moved from npm to pnpm.", "We moved from pnpm to npm."),
+    ("Port 80 is for the site and 81 for the API.", "Port 81 is for the site and 80 for the API."),
+    ("Der Hund jagt den Kater.", "Den Hund jagt der Kater."),
+    ("Кот боится собаку.", "Кота боится собака."),
+    ("犬が猫を追う。", "犬を猫が追う。"),
+    ("고양이가 개를 쫓는다.", "고양이를 개가 쫓는다."),
+    ("猫追狗。", "狗追猫。"),
+    # another value, an opposite that no list has
+    ("Force pushes are forbidden.", "Force pushes are allowed."),
+    ("The build is reproducible.", "The build is fixed."),
+    ("Tabs are wider than spaces.", "Tabs are narrower than spaces."),
+    ("Il compilatore è lento.", "Il compilatore è rapido."),
+    # another person told by an ending or an accent
+    ("Trabajo en Lyon.", "Trabajó en Lyon."),
+    ("Vivo en Lyon.", "Vive en Lyon."),
+    ("Das Hemd ist schon fertig.", "Das Hemd ist schön fertig."),
+    ("Is the window open?", "The window is open."),
+    ("Mr Peter called.", "Mr Peters called."),
+    ("We write C.", "We write C++."),
 )
 
 SAME: tuple[tuple[str, str], ...] = (
@@ -108,10 +129,29 @@ SAME: tuple[tuple[str, str], ...] = (
     ("The ＡＰＩ is down.", "The API is down."),
     ("Ｉ like green tea.", "I like green tea."),
     ("The cat sleeps. The dog eats.", "The cat sleeps, the dog eats."),
-    # the same facts in other words
+    # the same words in another form
+    ("Otto said that he'd pay the rent.", "Otto says he would pay the rent."),
+    ("Rye bread also needs a starter.", "Rye bread needs a starter."),
+    ("The backup runs at 3.", "Backups run at three."),
+    ("She has moved the piano.", "She moved the piano."),
+    ("The café opens at nine.", "The cafe opens at nine."),
+    ("El curso empieza el lunes.", "Los cursos empiezan el lunes."),
+    ("Das Café öffnet um neun.", "DAS CAFÉ ÖFFNET UM NEUN"),
+    ("Papá duerme la siesta en el sofá.", "Papa duerme la siesta en el sofa."),
+    ("Директор сообщил о переезде.", "директор сообщил о переезде!"),
+    ("ハシは東京に住んでいます。", "ハシは東京に住んでいる。"),
+    ("저는 서울에 살아요.", "저는 서울에 살아요!"),
+    ("الاجتماع يوم الأحد", "الإجتماع يوم الاحد."),
+    ("User prefers short answers.", "The user prefers short answers."),
+    ("I've got a cat named Mia.", "I have a cat named Mia."),
+    # nothing but repetition
+    ("ハシは東京に住んでいる。", "ハシは東京に住んでいる"),
+    ("我喜欢咖啡。", "我喜欢咖啡！"),
+)
+
+KEPT_OUT_OF_CAUTION: tuple[tuple[str, str], ...] = (
     ("We had dinner with Anna in Rome.", "We ate dinner with Anna in Rome."),
     ("Anna cooked pasta for us.", "Anna made pasta for us."),
-    ("User prefers short answers.", "The user prefers short answers."),
     ("The invoice was 120 euros.", "The invoice amounted to 120 euros."),
     ("On 2026-03-01 we signed the lease.", "We signed the lease on 2026-03-01."),
     ("The meeting is on Monday at 15:00.", "The meeting takes place on Monday at 15:00."),
@@ -121,15 +161,8 @@ SAME: tuple[tuple[str, str], ...] = (
     ("The production database is PostgreSQL.", "PostgreSQL is the production database."),
     ("Ada plays the violin very well.", "Ada plays the violin really well."),
     ("I am allergic to peanuts.", "I am allergic to peanuts, sadly."),
-    ("I've got a cat named Mia.", "I have a cat named Mia."),
     ("Our office is in Kyoto.", "Our office stands in Kyoto."),
     ("The code review took 2 hours.", "Reviewing the code took 2 hours."),
-    # nothing but repetition
-    ("ハシは東京に住んでいる。", "ハシは東京に住んでいる"),
-    ("我喜欢咖啡。", "我喜欢咖啡！"),
-)
-
-KEPT_OUT_OF_CAUTION: tuple[tuple[str, str], ...] = (
     ("I prefer short answers.", "I prefer brief answers."),
     ("Hashi and Ada met.", "Ada and Hashi met."),
     ("We live near the station.", "We live close to the station."),
@@ -183,8 +216,8 @@ def test_scenes_that_state_the_same_facts_are_the_same(one: str, other: str) -> 
 
 @pytest.mark.parametrize(("one", "other"), KEPT_OUT_OF_CAUTION)
 def test_where_words_may_tell_a_fact_both_scenes_are_kept(one: str, other: str) -> None:
-    """spec T6: the price of the rule. `short` and `close` may be opposites of something, and a word that opens a
-    sentence may be a name or not; a scene stored twice does less harm than a fact that is lost."""
+    """Ruling 13: the price of the rule, which proves that two texts say the same and does not guess it. A scene that is
+    stored twice, and linked, does less harm than a fact that is lost."""
     assert not memories_tell_same_facts(a_memory(one), a_memory(other))
 
 
@@ -218,12 +251,10 @@ TELLING_MORE: tuple[tuple[str, Memory], ...] = (
     ("dialogue", a_memory("We shared ramen.", dialogue=("No, thanks.",))),
     ("more dialogue", a_memory("We shared ramen.", dialogue=("More?", "Always."))),
     ("sensory", a_memory("We shared ramen.", sensory=("steam",))),
-    ("lesson", a_memory("We shared ramen.", lesson="come early")),
     ("setting", a_memory("We shared ramen.", setting="station")),
     ("actor", a_memory("We shared ramen.", actors=("Ada", "Hashi"))),
-    ("emotion", a_memory("We shared ramen.", emotions=("joy",))),
     ("category", a_memory("We shared ramen.", category="social")),
-    ("date", a_memory("We shared ramen.", when=("2026-02-27",))),
+    ("timeline", a_memory("We shared ramen.", when=(DatedAction("2026-02-27", "Ada paid"),))),
 )
 
 
@@ -259,18 +290,28 @@ def test_an_old_scene_without_a_setting_is_not_the_same_as_a_new_one_with_one() 
 @pytest.mark.parametrize(
     ("one", "other"),
     [
-        (a_memory("We ate.", when=("2026-02-27",)), a_memory("We ate.", when=("2026-02-28",))),
-        (a_memory("We ate.", when=("Day7",)), a_memory("We ate.", when=("Day8",))),
         (a_memory("We ate.", actors=("Ada",)), a_memory("We ate.", actors=("Hashi",))),
         (a_memory("We ate.", setting="home"), a_memory("We ate.", setting="work")),
-        (a_memory("We ate.", feeling="It took 3 hours"), a_memory("We ate.", feeling="It took 4 hours")),
-        (a_memory("We ate.", feeling="good"), a_memory("We ate.", feeling="bad")),
     ],
 )
-def test_scenes_of_another_day_place_or_company_are_not_the_same(one: Memory, other: Memory) -> None:
+def test_scenes_of_another_place_or_company_are_not_the_same(one: Memory, other: Memory) -> None:
     """spec T6: what stands beside the action counts too."""
     assert not memories_tell_same_facts(one, other)
     assert not memories_tell_same_facts(other, one)
+
+
+@pytest.mark.parametrize(
+    ("one", "other"),
+    [
+        (a_memory("We ate.", when=("2026-02-27",)), a_memory("We ate.", when=("2026-02-28",))),
+        (a_memory("We ate.", feeling="good"), a_memory("We ate.", feeling="bad", emotions=("sadness",))),
+        (a_memory("We ate.", lesson="come early"), a_memory("We ate.", lesson="book a table")),
+    ],
+)
+def test_another_day_lesson_or_feeling_makes_no_other_fact(one: Memory, other: Memory) -> None:
+    """Ruling 13: `rules.storing.retelling` keeps them with the memory."""
+    assert memories_tell_same_facts(one, other)
+    assert memories_tell_same_facts(other, one)
 
 
 @pytest.mark.parametrize(

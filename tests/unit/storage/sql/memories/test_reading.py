@@ -11,9 +11,10 @@ from typing import Any
 import pytest
 
 from madeleine.memory.index import MemoryRankingState
-from madeleine.memory.ingest.ports import Reinforcement, StoreBatch
+from madeleine.memory.ingest.ports import StoreBatch
 from madeleine.memory.model import Memory, MemoryId, ModelName, Scope
 from madeleine.memory.recall.ports import Activation
+from madeleine.memory.rules.storing.retelling import Reinforcement
 from madeleine.storage.sql.ledger import Ledger, open_ledger
 from tests.doubles import ADA, BOB, NOW, a_memory
 from tests.household import new_store

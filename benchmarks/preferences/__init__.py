@@ -1,0 +1,1 @@
+"""How well preferences are told from other sentences (ruling 15)."""

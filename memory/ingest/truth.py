@@ -1,0 +1,82 @@
+"""Change what is true by an explicit act (ruling 14): a fact has changed, was wrong, or the last such act was."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Awaitable, Callable
+from dataclasses import dataclass, replace
+
+from madeleine.memory.errors import InvalidInput
+from madeleine.memory.ingest.ports import TruthLedger
+from madeleine.memory.ingest.store import NewScene, Stored, StoreScenes
+from madeleine.memory.model import MemoryChanges, MemoryId, Scene, Scope
+from madeleine.memory.rules.dynamics.revision import memory_after_changes
+from madeleine.memory.rules.dynamics.truth import TruthActOutcome
+
+UPDATE_TOOL_NAME = "update_memory"
+
+
+@dataclass(frozen=True, eq=False)
+class ChangeTruth:
+    """The use case. Every act is journalled, and taken back by one call of `undo`."""
+
+    ledger: TruthLedger
+    store: StoreScenes
+
+    async def revise(self, scope: Scope, memory_id: MemoryId, changes: MemoryChanges, *, when: str) -> Stored:
+        """Store the changed text as a version of its own, true since `when` (an ISO date); what the memory said stays,
+        true until then. The version has the memory's actors, setting, category, importance, themes and lesson.
+
+        Raises `InvalidInput` without a text or if there is no such memory, `NotCurrent`, `StorageError`.
+        """
+        if changes.text is None:
+            raise InvalidInput("when: says since when the new text is true. Nothing was changed: give text, too.")
+        known = await self.store.ledger.memories(scope, [memory_id])
+        if not known:
+            raise _unknown_memory(memory_id)
+        old = memory_after_changes(known[0], replace(changes, text=None))
+        version = NewScene(
+            scene=Scene(action=changes.text, actors=old.scene.actors, when=(when,), setting=old.scene.setting),
+            category=old.category,
+            importance=old.importance,
+            themes=old.themes,
+            lesson=old.lesson,
+            pinned=old.pinned,
+            session_id=old.provenance.session_id,
+            tool=UPDATE_TOOL_NAME,
+            supersedes=memory_id,
+            is_update=True,
+        )
+        [stored] = await self.store(scope, [version])
+        return stored
+
+    async def retract(self, scope: Scope, memory_id: MemoryId, reason: str) -> TruthActOutcome:
+        """It was wrong: never recalled again, but kept. What it had superseded is current again, or, if it was
+        superseded itself, true until its successor. Raises `InvalidInput`, `NotCurrent`, `StorageError`."""
+        reason = self.store.redact(reason).text
+        now = self.store.now()
+        return await self._act(memory_id, lambda: self.ledger.retract(scope, memory_id, reason, at=now))
+
+    async def undo(self, scope: Scope, memory_id: MemoryId) -> TruthActOutcome:
+        """Take back the last act that concerned the memory. A version that an update has made is retracted then; one
+        that was stored stays beside what it had superseded. Raises `InvalidInput`, `CannotUndo`, `StorageError`."""
+        now = self.store.now()
+        return await self._act(memory_id, lambda: self.ledger.undo_last_act(scope, memory_id, at=now))
+
+    async def _act(self, memory_id: MemoryId, act: Callable[[], Awaitable[TruthActOutcome | None]]) -> TruthActOutcome:
+        async def commit_and_index() -> TruthActOutcome:
+            async with self.store.write_lock:
+                outcome = await act()
+                if outcome is None:
+                    raise _unknown_memory(memory_id)
+                self.store.on_commit()
+                await self.store.index_changed(outcome.changed)
+                return outcome
+
+        return await asyncio.shield(commit_and_index())
+
+
+def _unknown_memory(memory_id: MemoryId) -> InvalidInput:
+    return InvalidInput(
+        f"There is no memory {memory_id!r}. Nothing was changed: take an id that recall or search_memory returned."
+    )

@@ -1,0 +1,127 @@
+"""What becomes of a memory that is told again: nothing that the new telling adds is lost (spec T6, ruling 13).
+
+The text stays as it was first told. A lesson or a feeling in other words, and for an event another day, are kept with
+it: the lesson with the lesson, all else in `Memory.retold`, which is searched and shown with the whole memory. A day on
+which a standing fact is told again is not kept.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+from datetime import datetime
+
+from madeleine.memory.model import DatedAction, Emotion, EmotionVector, Memory, MemoryId, TimelineEntry, when_date
+from madeleine.memory.text.normalization import fold_text
+from madeleine.memory.text.reading import Reading
+from madeleine.memory.text.wording import tell_the_same
+
+MAX_RETELLINGS = 20
+"""Entries of `Memory.retold`. What would need one more is stored beside the memory."""
+MAX_LESSON_CHARS = 1_000
+"""Of the lessons of all tellings together."""
+MAX_EMOTIONS = 3
+"""Labels of a memory (spec T8)."""
+STANDING_CATEGORIES = frozenset({"semantic", "procedural"})
+"""What these hold is no event: the day of its telling is no fact."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Reinforcement:
+    """A scene that was stored again (spec T6): counted on `memory_id`, its own words kept beside it. `day`: on which it
+    happened, where it names one, else on which it was told."""
+
+    memory_id: MemoryId
+    text: str
+    at: datetime
+    tool: str
+    client: str = ""
+    session_id: str = ""
+    key: str | None = None
+    importance: float | None = None
+    pinned: bool = False
+    themes: tuple[str, ...] = ()
+    days: tuple[str, ...] = ()
+    feeling: str = ""
+    lesson: str = ""
+    emotions: tuple[Emotion, ...] = ()
+    emotion: EmotionVector | None = None
+
+
+def reinforcement_from_draft(
+    of: MemoryId, draft: Memory, *, importance: float | None, key: str | None
+) -> Reinforcement:
+    """`draft`: the memory that the scene would have become."""
+    days = tuple(dict.fromkeys(when_date(item) for item in draft.scene.when if isinstance(item, str)))
+    return Reinforcement(
+        memory_id=of,
+        text=draft.scene.action,
+        at=draft.created_at,
+        tool=draft.provenance.tool,
+        client=draft.provenance.client,
+        session_id=draft.provenance.session_id,
+        key=key,
+        importance=importance,
+        pinned=draft.pinned,
+        themes=draft.themes,
+        days=days,
+        feeling=draft.feeling,
+        lesson=draft.lesson,
+        emotions=draft.emotions,
+        emotion=draft.emotion,
+    )
+
+
+def memory_after_retelling(memory: Memory, told: Reinforcement) -> Memory:
+    """The memory with what the telling adds, counted once more."""
+    themes = {fold_text(theme): theme for theme in reversed((*memory.themes, *told.themes))}
+    emotions = tuple(dict.fromkeys((*memory.emotions, *told.emotions)))
+    return replace(
+        memory,
+        access_count=memory.access_count + 1,
+        last_accessed=max(told.at, memory.last_accessed or told.at),
+        importance=max(memory.importance, told.importance or 0.0),
+        pinned=memory.pinned or told.pinned,
+        themes=tuple(dict.fromkeys(themes[fold_text(theme)] for theme in (*memory.themes, *told.themes))),
+        lesson=_lesson_with(memory.lesson, told.lesson),
+        emotions=emotions[:MAX_EMOTIONS],
+        emotion=memory.emotion or told.emotion,
+        retold=(*memory.retold, *_added_entries(memory, told)),
+    )
+
+
+def has_room_for_retelling(memory: Memory, told: Reinforcement) -> bool:
+    """Whether all that the telling adds fits beside the memory."""
+    after = memory_after_retelling(memory, told)
+    return len(after.retold) <= MAX_RETELLINGS and len(after.lesson) <= max(MAX_LESSON_CHARS, len(memory.lesson))
+
+
+def _lesson_with(lesson: str, new: str) -> str:
+    """Both, one a line, unless the lesson says it already."""
+    known = lesson.splitlines()
+    return lesson if not new or any(tell_the_same(new, line) for line in known) else "\n".join((*known, new))
+
+
+def _added_entries(memory: Memory, told: Reinforcement) -> list[TimelineEntry]:
+    """The new feeling, and labels that have no room, on their day; else the days that are new."""
+    feelings = [memory.feeling, *(item.action for item in memory.retold if isinstance(item, DatedAction))]
+    is_known = not told.feeling or any(tell_the_same(told.feeling, feeling) for feeling in feelings)
+    labels = [one for one in told.emotions if one not in (memory.emotions + told.emotions)[:MAX_EMOTIONS]]
+    days = _event_days(memory, told)
+    if felt := "; ".join((*([] if is_known else [told.feeling]), *(one for one in labels if one not in feelings))):
+        first, *days = days or [*told.days, told.at.date().isoformat()][:1]
+        return [DatedAction(first, felt), *days]
+    return list(days)
+
+
+def _event_days(memory: Memory, told: Reinforcement) -> list[str]:
+    """Days of the telling on which the memory is not yet known to have happened. One that names no day, but tells of
+    `yesterday`, is told of another day by being told on one."""
+    if memory.category in STANDING_CATEGORIES:
+        return []
+    days = told.days
+    if not days and Reading(told.text).tells_date:
+        days = (told.at.date().isoformat(),)
+    known = {when_date(item) for item in (*memory.scene.when, *memory.retold)} | {
+        moment.date().isoformat() for moment in (memory.happened_at, memory.created_at)
+    }
+    return [day for day in days if day not in known]

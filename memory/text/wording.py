@@ -1,0 +1,229 @@
+"""The wording of a text, as far as it carries facts: words, numbers and signs in order, without punctuation and case.
+
+Two wordings tell the same only if they can be laid side by side, word upon word, with nothing over: the same word, a
+form of it that its language lists as such, or a filler that one of them leaves out. Whatever else differs may be a
+fact: a number, a name, an opposite, another order, another case (ruling 13).
+"""
+
+from __future__ import annotations
+
+import itertools
+import re
+import unicodedata
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from functools import cache, cached_property, lru_cache
+from typing import Any, NamedTuple
+
+from madeleine.memory.text.lexicon import Lexicon
+from madeleine.memory.text.reading import Reading, number_value
+
+_ARABIC_MARKS = re.compile("[\u064b-\u0652\u0670\u0640]")
+_TOKEN = re.compile(
+    r"(?P<number>(?:(?<![\w)])[-−–](?=\d))?\d+(?:[.,:/\-]\d+)*)"
+    rf"|(?P<word>(?:[^\W\d_]|{_ARABIC_MARKS.pattern})+)|(?P<sign>[^\w\s])"
+)
+_UNSPACED = re.compile("[\u3005-\u3007\u3041-\u30ff\u3400-\u4dbf\u4e00-\u9fff\uf900-\ufaff]")
+"""Signs of scripts that put no spaces between words: each is taken by itself."""
+_SIGNS_THAT_TELL = frozenset("%#@&/\\‰")
+"""Of punctuation. Symbols (currencies, +, <, =, °, emoji) tell as well."""
+MIN_INFLECTED_STEM_LETTERS = 3
+"""Letters that two forms of a word share at their beginning."""
+MIN_FOLDED_WORDS = 2
+"""Words that must have accents in one text and none in the other: then the other was typed without accents, and
+`papa` is `papá`. One alone may be another word."""
+
+
+class Token(NamedTuple):
+    """`form`: in lower case, with accents; a number in digits. `name`: it has a capital."""
+
+    form: str
+    is_number: bool = False
+    name: bool = False
+
+    @property
+    def bare(self) -> str:
+        return _without_accents(self.form)
+
+
+@dataclass(frozen=True)
+class Wording:
+    """The words of a text that carry facts. `beside`: the text that it is compared with, by which the languages are
+    told, too."""
+
+    text: str
+    beside: str = ""
+
+    @cached_property
+    def reading(self) -> Reading:
+        return Reading(self.text, self.beside)
+
+    @cached_property
+    def tokens(self) -> tuple[Token, ...]:
+        return tuple(self._tokens(_respelt(self.reading.plain, self.reading.lexicons)))
+
+    def _tokens(self, text: str) -> Iterator[Token]:
+        names = {word.low for word in self.reading.words if word.capitalised}
+        for match in _TOKEN.finditer(text):
+            if number := match["number"]:
+                yield Token(re.sub("^[−–]", "-", number_value(number)), is_number=True)
+            elif word := match["word"]:
+                form = unicodedata.normalize("NFC", word.casefold().replace("ı", "i"))
+                for run in re.findall(f"{_UNSPACED.pattern}|(?:(?!{_UNSPACED.pattern}).)+", form):
+                    yield Token(run, name=form in names)
+            elif match["sign"] in _SIGNS_THAT_TELL or unicodedata.category(match["sign"]) in {"Sm", "Sc", "So"}:
+                yield Token(match["sign"])
+
+    @cached_property
+    def key(self) -> str:
+        """Equal for texts that differ in case and punctuation alone."""
+        return " ".join(token.form for token in self.tokens)
+
+
+def tell_the_same(first: str, second: str) -> bool:
+    """Whether two texts have the same words in the same order but for fillers and forms that tell nothing. A question
+    is no statement."""
+    mine, theirs = Wording(first, second), Wording(second, first)
+    if mine.reading.asks != theirs.reading.asks:
+        return False
+    if mine.key == theirs.key:
+        return True
+    return Alignment(mine.reading.lexicons, mine.tokens, theirs.tokens).complete
+
+
+def has_other_words(first: str, second: str) -> bool:
+    """Whether the texts differ in more than case, punctuation and spacing."""
+    return Wording(first, second).key != Wording(second, first).key
+
+
+@dataclass(frozen=True)
+class Alignment:
+    """Two wordings side by side, read by the lexicons of their languages."""
+
+    lexicons: tuple[Lexicon, ...]
+    first: Sequence[Token]
+    second: Sequence[Token]
+
+    @cached_property
+    def complete(self) -> bool:
+        """Every word of one has its counterpart at its place in the other, fillers aside."""
+        mine, my_fillers = self._divided(self.first)
+        theirs, their_fillers = self._divided(self.second)
+        return (
+            len(mine) == len(theirs)
+            and all(map(self._is_counterpart, mine, theirs))
+            and all(self._one_says_no_more(*gaps) for gaps in zip(my_fillers, their_fillers, strict=True))
+        )
+
+    def _divided(self, tokens: Sequence[Token]) -> tuple[list[Token], list[list[Token]]]:
+        """(words that tell, fillers before each of them and after the last)."""
+        telling: list[Token] = []
+        fillers: list[list[Token]] = [[]]
+        known = _retold_words(self.lexicons, "fillers")
+        for token in tokens:
+            if token.form in known:
+                fillers[-1].append(token)
+            else:
+                telling.append(token)
+                fillers.append([])
+        return telling, fillers
+
+    def _one_says_no_more(self, mine: Sequence[Token], theirs: Sequence[Token]) -> bool:
+        """Fillers may be left out; in place of one another they are case, gender or number: der, den."""
+        shorter, longer = sorted((mine, theirs), key=len)
+        rest = iter(longer)
+        return all(any(self._is_counterpart(word, other) for other in rest) for word in shorter)
+
+    def _is_counterpart(self, mine: Token, theirs: Token) -> bool:
+        if mine.form == theirs.form:
+            return True
+        if mine.is_number or theirs.is_number:
+            return self._number_of(mine) == self._number_of(theirs) != ""
+        if self._accents_are_left_out and mine.bare == theirs.bare:
+            return True
+        unmarked = [_ARABIC_MARKS.sub("", token.form) for token in (mine, theirs)]
+        if unmarked[0] == unmarked[1]:
+            # Vowel marks may be left out; other marks are another case or word.
+            return mine.form in unmarked or theirs.form in unmarked
+        if self._is_listed_with(mine.form, theirs.form):
+            return True
+        are_names = mine.name and theirs.name and not self._nouns_are_capitalised
+        return not are_names and inflected_alike(mine.form, theirs.form, _endings(self.lexicons))
+
+    def _number_of(self, token: Token) -> str:
+        if token.is_number:
+            return token.form
+        return next((value for each in self.lexicons if (value := each.numbers.get(token.form, ""))), "")
+
+    def _is_listed_with(self, mine: str, theirs: str) -> bool:
+        return (mine, theirs) in _forms(self.lexicons) or any(
+            mine.removeprefix(article) == theirs.removeprefix(article)
+            for article in _retold_words(self.lexicons, "beginnings")
+        )
+
+    @cached_property
+    def _nouns_are_capitalised(self) -> bool:
+        return all(lexicon.entries.get("nouns_capitalised") for lexicon in self.lexicons)
+
+    @cached_property
+    def _accents_are_left_out(self) -> bool:
+        mine, theirs = self._accented(self.first), self._accented(self.second)
+        if mine and theirs:
+            return False
+        tell = any(_retold(lexicon).get("accents_tell") for lexicon in self.lexicons)
+        return mine + theirs >= MIN_FOLDED_WORDS or not tell
+
+    @staticmethod
+    def _accented(tokens: Sequence[Token]) -> int:
+        return sum(token.form != token.bare for token in tokens)
+
+
+def inflected_alike(mine: str, theirs: str, endings: frozenset[tuple[str, str]]) -> bool:
+    """Whether the words differ in an ending alone, and the two endings are listed together."""
+    mine, theirs = unicodedata.normalize("NFD", mine), unicodedata.normalize("NFD", theirs)
+    shared = sum(1 for _ in itertools.takewhile(lambda pair: pair[0] == pair[1], zip(mine, theirs, strict=False)))
+    return any((mine[at:], theirs[at:]) in endings for at in range(MIN_INFLECTED_STEM_LETTERS, shared + 1))
+
+
+@lru_cache(maxsize=200)
+def _retold_words(lexicons: tuple[Lexicon, ...], name: str) -> frozenset[str]:
+    return frozenset(word for lexicon in lexicons for word in _retold(lexicon).get(name, "").split())
+
+
+@lru_cache(maxsize=200)
+def _forms(lexicons: tuple[Lexicon, ...]) -> frozenset[tuple[str, str]]:
+    return frozenset(pair for lexicon in lexicons for pair in _pairs_of_lines(lexicon, "forms"))
+
+
+@lru_cache(maxsize=200)
+def _endings(lexicons: tuple[Lexicon, ...]) -> frozenset[tuple[str, str]]:
+    return frozenset(pair for lexicon in lexicons for pair in _pairs_of_lines(lexicon, "endings"))
+
+
+@cache
+def _pairs_of_lines(lexicon: Lexicon, name: str) -> frozenset[tuple[str, str]]:
+    """Any two words of a line; `-` is no ending at all."""
+    text = str(_retold(lexicon).get(name, ""))
+    lines = map(str.split, (unicodedata.normalize("NFD", text) if name == "endings" else text).splitlines())
+    words = ([word.replace("-", "") for word in line] for line in lines)
+    return frozenset(pair for line in words for pair in itertools.permutations(line, 2))
+
+
+def _retold(lexicon: Lexicon) -> dict[str, Any]:
+    return dict(lexicon.entries.get("retold", {}))
+
+
+def _respelt(text: str, lexicons: tuple[Lexicon, ...]) -> str:
+    for lexicon in lexicons:
+        for pattern, spelling in lexicon.entries.get("respelt", {}).items():
+            text = re.sub(pattern, spelling, text, flags=re.IGNORECASE | re.MULTILINE)
+    return text
+
+
+@lru_cache(maxsize=10_000)
+def _without_accents(word: str) -> str:
+    """Latin letters alone lose their marks: й is no и, and が is no か."""
+    if word.isascii():
+        return word
+    parts = unicodedata.normalize("NFD", word.replace("ё", "е").replace("ß", "ss"))
+    return unicodedata.normalize("NFC", re.sub(r"(?<=[a-z])[\u0300-\u036f]+", "", parts))

@@ -1,0 +1,183 @@
+"""What is true now, by the tools alone (ruling 14), over the real ledger and index."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import AsyncIterator, Awaitable, Callable
+from pathlib import Path
+from random import Random
+from typing import Any
+
+import pytest
+
+from madeleine.server.settings.settings import Settings
+from madeleine.server.wiring.open_memory import OpenMemory, open_memory
+from madeleine.tools.tool import Call
+from madeleine.tools.toolset import Toolset, make_all_tools
+from tests.doubles import ADA, WordEmbedder
+
+LYON, ROME, OSLO = "Maria lives in Lyon", "Maria has moved house to Rome", "Maria has her home in Oslo"
+TOOLS = Toolset(make_all_tools(Random(1)), max_text_chars=32_000)
+Use = Callable[..., Awaitable[dict[str, Any]]]
+
+
+@pytest.fixture
+async def memory(tmp_path: Path) -> AsyncIterator[OpenMemory]:
+    async with open_memory(Settings(data_dir=tmp_path), embedder=WordEmbedder(1024)) as memory:
+        yield memory
+
+
+@pytest.fixture
+async def use(memory: OpenMemory) -> Use:
+    async def call(tool: str, **arguments: Any) -> dict[str, Any]:
+        result = await TOOLS.call(tool, arguments, Call(ADA, memory.use))
+        if result.is_error:
+            raise RuntimeError(result.content[0].text)  # type: ignore[union-attr]
+        return dict(result.structured_content or {})
+
+    return call
+
+
+async def moved(use: Use) -> tuple[str, str, str]:
+    """Three homes, one after the other, among other memories."""
+    for text in ("The harbour froze over", "Tom plays the violin on Sundays", "The bakery opens at seven"):
+        await use("store", text=text)
+    lyon = (await use("store", text=LYON, when="2025-01", category="semantic"))["id"]
+    rome = (await use("store", text=ROME, when="2026-03", supersedes=lyon, category="semantic"))["id"]
+    oslo = (await use("update_memory", id=rome, text=OSLO, when="2026-06-15"))["id"]
+    return lyon, rome, oslo
+
+
+async def recalled(use: Use, query: str, **arguments: Any) -> list[str]:
+    answer = await use("recall", query=query, format="memories", **arguments)
+    return [item["text"] for item in answer["memories"]]
+
+
+@pytest.mark.parametrize("query", [LYON, ROME, OSLO])
+async def test_any_version_brings_the_current_one_once_with_its_past(use: Use, query: str) -> None:
+    _, _, oslo = await moved(use)
+    [item] = (await use("recall", query=query, format="memories"))["memories"]
+    assert (item["id"], item["text"]) == (oslo, OSLO)
+    assert (item["since"], item["before"]) == ("2026-06-15", ROME)
+    block = (await use("recall", query=query, format="prompt"))["prompt"]
+    assert f"[SEMANTIC] {OSLO} (since 2026-06-15; before: {ROME})" in block
+    impression = await use("recall", query=query, format="fragments")
+    assert impression["fragments"] == f"<recall>{OSLO}</recall>"
+    assert [(one["since"], one["before"]) for one in impression["sources"]] == [("2026-06-15", ROME)]
+
+
+@pytest.mark.parametrize(
+    "arguments", [{"query": "Lyon"}, {"query": "Lyon Rome", "mode": "or"}, {"query": "LYON", "mode": "subject"}]
+)
+async def test_a_search_finds_the_current_version_by_the_words_of_an_earlier_one(
+    use: Use, arguments: dict[str, Any]
+) -> None:
+    _, _, oslo = await moved(use)
+    [hit] = (await use("search_memory", **arguments))["hits"]
+    assert (hit["id"], hit["before"]) == (oslo, ROME)
+
+
+@pytest.mark.parametrize(
+    ("as_of", "text"),
+    [
+        ("2025-01-31", LYON),
+        ("2026-02", LYON),
+        ("2026-03-01", ROME),
+        ("2026-06-14", ROME),
+        ("2026-06", OSLO),
+        ("2030", OSLO),
+    ],
+)
+async def test_as_of_tells_what_was_true_then(use: Use, memory: OpenMemory, as_of: str, text: str) -> None:
+    await moved(use)
+    assert await recalled(use, "Where does Maria live, has moved house, home", as_of=as_of) == [text]
+    hits = (await use("search_memory", query="Maria", as_of=as_of))["hits"]
+    assert [hit["text"] for hit in hits] == [text]
+    await memory.ledger.activations.flush()
+    found = await memory.ledger.index_source.all_memories(after=None, limit=9)
+    assert {one.reactivation_count for one in found} == {0}, "looking back wakes nothing (ruling 18)"
+
+
+async def test_before_anything_was_told_nothing_is_known(use: Use) -> None:
+    await moved(use)
+    assert await recalled(use, LYON, as_of="2024-12-31") == []
+    assert (await use("search_memory", query="Maria", as_of="2024"))["hits"] == []
+
+
+async def test_a_memory_shows_all_its_versions(use: Use) -> None:
+    lyon, rome, oslo = await moved(use)
+    [shown] = (await use("recall_memory", ids=[rome]))["memories"]
+    assert (shown["truth"], shown["superseded_by"], shown["before"]) == ("superseded", oslo, LYON)
+    assert [(one["id"], one["text"], one["truth"]) for one in shown["versions"]] == [
+        (lyon, LYON, "superseded"),
+        (rome, ROME, "superseded"),
+        (oslo, OSLO, "current"),
+    ]
+    assert [one.get("valid_until", "")[:10] for one in shown["versions"]] == ["2026-03-01", "2026-06-15", ""]
+
+
+async def test_what_was_wrong_is_recalled_no_more_and_what_it_replaced_is_true_again(use: Use) -> None:
+    _, rome, oslo = await moved(use)
+    answer = await use("update_memory", id=oslo, retracted="It was Nina who moved.")
+    assert {one["id"]: one["truth"] for one in answer["versions"]} == {oslo: "retracted", rome: "current"}
+    assert await recalled(use, OSLO) == []
+    assert await recalled(use, LYON) == [ROME]
+    [hit] = (await use("search_memory", query="Oslo"))["hits"]
+    assert (hit["id"], hit["status"]) == (oslo, "retracted")
+    [shown] = (await use("recall_memory", ids=[oslo]))["memories"]
+    assert shown["retraction_reason"] == "It was Nina who moved."
+    await use("update_memory", id=oslo, undo=True)
+    assert await recalled(use, LYON) == [OSLO]
+
+
+async def test_an_undone_store_leaves_both_and_an_undone_update_the_earlier_one(use: Use) -> None:
+    lyon, rome, oslo = await moved(use)
+    await use("update_memory", id=oslo, undo=True)
+    assert await recalled(use, OSLO) == []
+    assert await recalled(use, LYON) == [ROME]
+    await use("update_memory", id=rome, undo=True)
+    assert set(await recalled(use, "Maria")) == {LYON, ROME}
+    with pytest.raises(RuntimeError, match="neither superseded nor retracted"):
+        await use("update_memory", id=lyon, undo=True)
+
+
+async def test_a_version_that_is_not_current_is_not_superseded_and_the_current_one_is_named(use: Use) -> None:
+    lyon, _, oslo = await moved(use)
+    with pytest.raises(RuntimeError, match=f"superseded by {oslo}.*{OSLO}.*supersede {oslo} instead"):
+        await use("store", text="Maria lives in Bern", supersedes=lyon)
+    assert (await use("search_memory", query="Bern"))["hits"] == [], "nothing was stored"
+    with pytest.raises(RuntimeError, match="cannot have ended before"):
+        await use("store", text="Maria lives in Bern", supersedes=oslo, when="2026-05")
+
+
+async def test_of_two_clients_that_supersede_one_memory_at_once_one_is_told(use: Use) -> None:
+    lyon = (await use("store", text=LYON))["id"]
+    stores = [use("store", text=f"Maria lives in {city}", supersedes=lyon) for city in ("Rome", "Oslo", "Bern")]
+    ends = await asyncio.gather(*stores, return_exceptions=True)
+    assert sorted(isinstance(end, RuntimeError) for end in ends) == [False, True, True]
+    assert len(await recalled(use, LYON)) == 1
+
+
+async def test_what_was_true_before_is_stored_anew_when_it_is_true_again(use: Use) -> None:
+    """It was reinforced where it was superseded, and never recalled again."""
+    lyon = (await use("store", text=LYON))["id"]
+    await use("store", text=ROME, supersedes=lyon)
+    answer = await use("store", text=LYON)
+    assert answer["status"] == "stored"
+    assert set(await recalled(use, "Maria lives in house")) == {LYON, ROME}
+
+
+async def test_nothing_but_an_act_retires_a_memory(use: Use, memory: OpenMemory) -> None:
+    """ruling 14: storing, correcting, recalling and patrols never do, whatever the texts say."""
+    stored = [
+        (await use("store", text=f"Maria lives in {city}", when=f"2026-0{month}", session_id="one"))["id"]
+        for month, city in enumerate(("Lyon", "Rome", "Oslo"), start=1)
+    ]
+    await use("store", text="Maria no longer lives in Lyon, she has moved to Oslo instead")
+    await use("update_memory", id=stored[0], text="Maria lives in Lille")
+    await recalled(use, "Maria lives")
+    for _ in range(3):
+        await use("run_patrol")
+    everything = await memory.ledger.index_source.all_memories(after=None, limit=99)
+    assert {one.truth for one in everything} == {"current"}
+    assert {(one.valid_from, one.valid_until, one.superseded_by) for one in everything} == {(None, None, None)}
