@@ -7,11 +7,9 @@ from dataclasses import replace
 
 import numpy as np
 
-from madeleine.memory.index import CandidatePool
 from madeleine.memory.model import MemoryId
-from madeleine.memory.recall.recall import RecallConfig
+from madeleine.memory.recall.selection import RankedCandidates
 from madeleine.memory.rules.ranking.blended import RankingWeights, blended_scores
-from madeleine.memory.rules.ranking.profiles import matching_candidates
 
 COMPLETE = RankingWeights()
 WITHOUT: Mapping[str, RankingWeights] = {
@@ -32,9 +30,10 @@ WITHOUT: Mapping[str, RankingWeights] = {
 }
 
 
-def rankings(text: str, pool: CandidatePool, *, trust: float, config: RecallConfig) -> dict[str, Sequence[MemoryId]]:
-    """The order of the pool's matches without each part, by its name."""
-    matching = np.flatnonzero(matching_candidates(pool, dense_trust=trust, thresholds=config.thresholds))
+def rankings(text: str, ranked: RankedCandidates, *, trust: float) -> dict[str, Sequence[MemoryId]]:
+    """The order of the matches without each part, by its name."""
+    pool, matches = ranked.pool, set(ranked.ids)
+    matching = np.asarray([at for at, id_ in enumerate(pool.ids) if id_ in matches], np.intp)
     orders: dict[str, Sequence[MemoryId]] = {}
     for name, weights in WITHOUT.items():
         scores = blended_scores(text, pool, matching, dense_trust=trust, weights=weights)
@@ -42,9 +41,6 @@ def rankings(text: str, pool: CandidatePool, *, trust: float, config: RecallConf
     return orders
 
 
-def rrf_order(pool: CandidatePool, *, trust: float, config: RecallConfig) -> Sequence[MemoryId]:
+def rrf_order(ranked: RankedCandidates) -> Sequence[MemoryId]:
     """The matches in the order of reciprocal rank fusion."""
-    return [
-        pool.ids[at]
-        for at in np.flatnonzero(matching_candidates(pool, dense_trust=trust, thresholds=config.thresholds))
-    ]
+    return [id_ for id_ in ranked.pool.ids if id_ in ranked.scores]

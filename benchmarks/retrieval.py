@@ -31,7 +31,7 @@ from madeleine.memory.index import CandidateQuery
 from madeleine.memory.model import LIVING, BeingId, MemoryId, Scope, Vector
 from madeleine.memory.recall.recall import Recall, RecallConfig
 from madeleine.memory.recall.selection import RecallQuery
-from madeleine.memory.rules.ranking.profiles import MatchThresholds
+from madeleine.memory.rules.ranking.matching import MatchThresholds
 from madeleine.server.settings.settings import Settings
 from madeleine.server.wiring.clocks import utc_now
 from madeleine.server.wiring.open_memory import OpenMemory, open_memory
@@ -39,9 +39,7 @@ from madeleine.server.wiring.open_memory import OpenMemory, open_memory
 HERE = Path(__file__).parent
 RESULTS = HERE / "results"
 STORE_BATCH = 64
-OPEN_GATE = MatchThresholds(
-    cosine=-1.0, coverage=0.0, terms=0, coverage_of_few=0.0, companion_cosine=-1.0, companion_coverage=0.0
-)
+OPEN_GATE = MatchThresholds(likeness=-2.0)
 RECALL = "recall"
 CHANNELS = (RECALL, "recall without gate", "rrf", "bm25 alone", "dense alone")
 DEFAULT_SETS = "locomo,beam100k,longmemeval_s_dev50:user,longmemeval_s_dev50,jsquad"
@@ -121,15 +119,15 @@ async def ask(memory: OpenMemory, open_gate: Recall, scope: Scope, text: str) ->
     dense_only = replace(words_only, words="")
     recall = memory.use.recall
     ranked = await recall.rank(scope, RecallQuery(text=text))
-    trust = memory.embedder.coverage(text)
+    trust = memory.embedder.space.legible(vector)
     channels = {
         RECALL: ranked.ids,
         "recall without gate": (await open_gate.rank(scope, RecallQuery(text=text))).ids,
-        "rrf": ablation.rrf_order(ranked.pool, trust=trust, config=recall.config),
+        "rrf": ablation.rrf_order(ranked),
         "bm25 alone": (await memory.index.candidates(scope, words_only, partial(_ready, None))).ids,
         "dense alone": (await memory.index.candidates(scope, dense_only, partial(_ready, vector))).ids,
     }
-    return Rankings(channels, ablation.rankings(text, ranked.pool, trust=trust, config=recall.config))
+    return Rankings(channels, ablation.rankings(text, ranked, trust=trust))
 
 
 async def _ready(vector: Vector | None) -> Vector | None:

@@ -4,18 +4,19 @@ from __future__ import annotations
 
 import asyncio
 import logging
+import re
 import time
-import unicodedata
 from collections.abc import Callable, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
+from functools import cache
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, TypeVar
+from typing import TYPE_CHECKING, TypeVar
 
 import numpy as np
 from numpy.typing import NDArray
 
-from madeleine.inference import packaged
+from madeleine.inference import packaged, space_measurement
 from madeleine.inference.loading import (
     ModelLoader,
     load_fastembed_model,
@@ -24,6 +25,7 @@ from madeleine.inference.loading import (
 )
 from madeleine.memory.errors import EmbeddingUnavailable, InvalidInput
 from madeleine.memory.model import ModelName
+from madeleine.memory.vector_space import VectorSpace
 
 if TYPE_CHECKING:
     from fastembed import TextEmbedding
@@ -46,9 +48,9 @@ MAX_INLINE_TOKENIZED_CHARS = 2_000
 @dataclass(frozen=True, slots=True)
 class LoadedEmbeddingModel:
     engine: TextEmbedding
-    reads_all_scripts: bool
     tokenizer: Tokenizer
     """The model's own, without its truncation: long texts are counted whole."""
+    space: VectorSpace
 
 
 def embedding_dimension(name: str) -> int:
@@ -71,17 +73,21 @@ def load(name: str, models_dir: Path) -> LoadedEmbeddingModel:
     from fastembed import TextEmbedding
 
     if name == packaged.PACKAGED_MODEL:
-        engine = _load_packaged(models_dir)
-        return LoadedEmbeddingModel(engine, reads_all_scripts=False, tokenizer=_whole_text_tokenizer(engine))
+        engine = load_packaged_engine(models_dir)
+        return LoadedEmbeddingModel(engine, _whole_text_tokenizer(engine), packaged_space())
     with model_load_errors_translated(name, EmbeddingUnavailable, "check the name and the network"):
         engine = load_fastembed_model(TextEmbedding, name, cache_dir=str(models_dir / "hub"))
-    described: list[dict[str, Any]] = TextEmbedding.list_supported_models()
-    words = next((str(d.get("description", "")) for d in described if d["model"].lower() == name.lower()), "")
-    reads_all_scripts = "english" not in words.lower()
-    return LoadedEmbeddingModel(engine, reads_all_scripts, _whole_text_tokenizer(engine))
+    kept = models_dir / "spaces" / f"{re.sub(r'[^a-z0-9]+', '-', name.lower())}.npz"
+    space = space_measurement.kept_space(kept, lambda texts: embed_texts(engine, texts))
+    return LoadedEmbeddingModel(engine, _whole_text_tokenizer(engine), space)
 
 
-def _load_packaged(models_dir: Path) -> TextEmbedding:
+@cache
+def packaged_space() -> VectorSpace:
+    return space_measurement.read_space(space_measurement.PACKAGED_SPACE)
+
+
+def load_packaged_engine(models_dir: Path) -> TextEmbedding:
     from fastembed import TextEmbedding
     from fastembed.common.model_description import ModelSource, PoolingType
 
@@ -146,10 +152,12 @@ class DenseEmbedder:
         """Why the model could not be had at the last try, or None."""
         return self._loading.failure
 
-    def coverage(self, text: str) -> float:
+    @property
+    def space(self) -> VectorSpace:
+        if self._name == packaged.PACKAGED_MODEL:
+            return packaged_space()
         model = self._loading.loaded
-        every_script = model.reads_all_scripts if model else self._name != packaged.PACKAGED_MODEL
-        return 1.0 if every_script else latin_letter_share(text)
+        return model.space if model else VectorSpace.undivided()
 
     async def dimension(self) -> int:
         """Of the vectors. Raises `InvalidInput` for a name that nobody knows."""
@@ -162,7 +170,7 @@ class DenseEmbedder:
     async def embed(self, texts: Sequence[str]) -> NDArray[np.float32]:
         model = await self._model()
         worker = self._small_batch_worker if len(texts) <= MAX_SMALL_EMBEDDING_BATCH_TEXTS else self._worker
-        return await asyncio.get_running_loop().run_in_executor(worker, _embed, model, list(texts))
+        return await asyncio.get_running_loop().run_in_executor(worker, embed_texts, model.engine, list(texts))
 
     async def count_tokens(self, texts: Sequence[str]) -> list[int]:
         try:
@@ -190,10 +198,11 @@ class DenseEmbedder:
         return attempt.result()
 
 
-def _embed(model: LoadedEmbeddingModel, texts: list[str]) -> NDArray[np.float32]:
+def embed_texts(engine: TextEmbedding, texts: list[str]) -> NDArray[np.float32]:
+    """float32, (n, dim), unit rows, in the order of `texts`."""
     order = sorted(range(len(texts)), key=lambda i: len(texts[i]))
-    rows = list(model.engine.embed([texts[i] for i in order], batch_size=EMBEDDING_BATCH_TEXTS))
-    vectors = np.empty((len(texts), model.engine.embedding_size), np.float32)
+    rows = list(engine.embed([texts[i] for i in order], batch_size=EMBEDDING_BATCH_TEXTS))
+    vectors = np.empty((len(texts), engine.embedding_size), np.float32)
     vectors[order] = np.asarray(rows, np.float32).reshape(vectors.shape)
     return vectors
 
@@ -201,16 +210,3 @@ def _embed(model: LoadedEmbeddingModel, texts: list[str]) -> NDArray[np.float32]
 def _count_tokens(model: LoadedEmbeddingModel, texts: Sequence[str]) -> list[int]:
     # Without the offsets of the tokens, which take a third of the time.
     return [len(encoding) for encoding in model.tokenizer.encode_batch_fast(list(texts), add_special_tokens=False)]
-
-
-def latin_letter_share(text: str) -> float:
-    """Share in [0, 1] of the letters that are Latin; 1 for text without letters. A model's vectors of text in a script
-    that it never saw are noise."""
-    if text.isascii():
-        return 1.0
-    letters = [character for character in text if character.isalpha()]
-    return sum(map(is_latin_letter, letters)) / len(letters) if letters else 1.0
-
-
-def is_latin_letter(letter: str) -> bool:
-    return letter.isascii() or unicodedata.name(letter, "").startswith(("LATIN", "FULLWIDTH LATIN", "MODIFIER LETTER"))

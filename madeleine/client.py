@@ -52,8 +52,10 @@ class StoreArguments(TypedDict, total=False):
     session_id: str
     pinned: bool
     """It never fades."""
+    distinct: bool
+    """Store beside a memory that seems to say the same."""
     supersedes: str
-    """Id of the memory that this makes untrue, from `when` on."""
+    """Id of the memory that was true until `when` (now, without one), and is not any more."""
     key: str
     """An idempotency key: a repeated call stores once."""
 
@@ -74,7 +76,7 @@ class RecallArguments(TypedDict, total=False):
     format: Literal["memories", "fragments", "prompt"]
     """For `RecallResult.memories` (the default), one string of shuffled impressions, or a `<memory>` block."""
     as_of: Moment
-    """What was true then."""
+    """What was true then, instead of what is true now."""
     details: bool
     """All fields, with provenance; the default here."""
 
@@ -95,10 +97,10 @@ class SearchArguments(TypedDict, total=False):
     include_dead: bool
     """Faded memories too; the default."""
     include_compressed: bool
+    as_of: Moment
+    """What was true then, instead of what is true now."""
     limit: int
     """1 to 100 a page, 10 by default."""
-    as_of: Moment
-    """Memories that were true then."""
     cursor: str
     """`next_cursor` of the page before."""
     details: bool
@@ -123,11 +125,11 @@ class UpdateArguments(TypedDict, total=False):
     text: str
     """The whole new text."""
     when: Moment
-    """Since when the text is true; the old one was true until then, and is kept as superseded."""
+    """Since when `text` is true: what the memory said stays, as what was true until then. Without it, a correction."""
     retracted: str
-    """Why it was never true; with nothing else."""
+    """Why it was never true. It is recalled no more; what it had superseded is true again. Stands alone."""
     undo: bool
-    """Take back the last supersession or retraction; with nothing else."""
+    """Take back the last supersession or retraction that concerned the memory. Stands alone."""
     importance: float
     """0 to 1."""
     themes: Sequence[str]
@@ -185,7 +187,8 @@ class Memory:
         """Keep a scene: what happened, in at most 32,000 characters unless the server sets another limit.
 
         It is on disk and can be recalled when this returns. A text that an earlier memory already says reinforces that
-        one instead: see `StoreResult.status`. Raises `KeyConflict` if the key was used for another text.
+        one instead: see `StoreResult.status`. Raises `KeyConflict` if the key was used for another text,
+        `NotCurrent` if the memory to supersede is not true any more.
         """
         return await self._ask(models.StoreResult, "store", text=text, **optional)
 
@@ -225,7 +228,11 @@ class Memory:
         return (await self._ask(models.ClusterList, "recall_memory")).clusters
 
     async def update(self, memory_id: str, **changes: Unpack[UpdateArguments]) -> models.UpdateResult:
-        """Correct a memory; what is left out stays. The earlier state is kept in `MemoryRecord.history`."""
+        """Correct a memory, or say that a fact has changed (`when`) or was wrong (`retracted`); what is left out stays.
+
+        A corrected text is kept in `MemoryRecord.history`, what was true before in `MemoryRecord.versions`. Raises
+        `NotCurrent` for a memory that was superseded or retracted already, `CannotUndo`.
+        """
         return await self._ask(models.UpdateResult, "update_memory", id=memory_id, **changes)
 
     async def forget(self, ids: Sequence[str]) -> models.ForgetResult:

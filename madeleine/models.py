@@ -27,8 +27,8 @@ class Provenance(LibraryAnswer):
 
 
 class MemoryVersion(LibraryAnswer):
-    """One of the versions of what a memory says. `truth`: "current", "superseded" or "retracted"; `valid_until` is
-    exclusive."""
+    """One of the versions of what a memory says. `truth` is "current", "superseded" or "retracted"; it is true from
+    `valid_from` until `valid_until`, which is exclusive, each None while unknown."""
 
     id: str
     text: str
@@ -46,12 +46,14 @@ class StoreResult(LibraryAnswer):
     refused: str = ""
     """Of `store_scenes`: why this scene was not stored; then all else is empty."""
     reinforced: str = ""
+    not_kept: str = ""
+    """The text that was given, where an earlier memory is reinforced."""
     repeated: bool = False
     """The idempotency key was used before for the same text; nothing was stored again."""
     resembles: str = ""
     """Id of a memory that says nearly the same and is kept apart."""
     superseded: MemoryVersion | None = None
-    """The memory that this one replaces from now on."""
+    """The memory that is not true any more."""
     redacted: Mapping[str, int] = Field(default_factory=dict)
     """Kind of secret → how many were taken out of the text."""
     notice: str = ""
@@ -89,16 +91,16 @@ class MemoryRecord(LibraryAnswer):
     score: float | None = None
     """Orders the memories of one recall, best first; not comparable between recalls."""
     since: str = ""
+    """Since when it is true, if it has superseded another memory."""
     before: str = ""
-    """Of one that superseded another: since when it is true, and what was true before."""
+    """The beginning of what was true before."""
     status: str = "active"
     truth: str = "current"
+    """Or "superseded" by the memory `superseded_by`, or "retracted"."""
     valid_from: datetime | None = None
     valid_until: datetime | None = None
     superseded_by: str = ""
     retraction_reason: str = ""
-    versions: tuple[MemoryVersion, ...] = ()
-    """What was true before and after it, the current one last; empty if it is the only one."""
     category: Category = "episodic"
     importance: float = 0.5
     timeline: tuple[str | Mapping[str, str], ...] = ()
@@ -123,7 +125,9 @@ class MemoryRecord(LibraryAnswer):
     reactivation_count: int = 0
     provenance: Provenance = Provenance()
     history: tuple[Revision, ...] = ()
-    """Earlier versions, oldest first; by id or cluster only."""
+    """What it said before it was corrected, oldest first; by id or cluster only."""
+    versions: tuple[MemoryVersion, ...] = ()
+    """What was true before and after it, the current one last; by id or cluster only."""
 
 
 class RecallResult(LibraryAnswer):
@@ -153,6 +157,9 @@ class SearchHit(LibraryAnswer):
     text: str
     when: str
     lesson: str = ""
+    since: str = ""
+    before: str = ""
+    """Of a memory that has superseded another: since when it is true, and the beginning of what was true before."""
     themes: tuple[str, ...] = ()
     actors: tuple[str, ...] = ()
     status: str = ""
@@ -197,8 +204,9 @@ class UpdateResult(LibraryAnswer):
     id: str
     changed: tuple[str, ...]
     superseded: MemoryVersion | None = None
+    """With `when`: what was true until then; `id` is that of the new version."""
     versions: tuple[MemoryVersion, ...] = ()
-    """After a retraction or an undo: the memories that it concerns, as they are."""
+    """After a retraction or an undo: the memories that it has changed, as they are."""
     redacted: Mapping[str, int] = Field(default_factory=dict)
     notice: str = ""
 

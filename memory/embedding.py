@@ -11,6 +11,7 @@ from numpy.typing import NDArray
 
 from madeleine.memory.errors import EmbeddingUnavailable
 from madeleine.memory.model import ContentHash, ModelName, Vector, content_hash
+from madeleine.memory.vector_space import VectorSpace
 
 VectorByContentHash = dict[ContentHash, Vector]
 """By the content hash of the text."""
@@ -25,8 +26,9 @@ class Embedder(Protocol):
     async def embed(self, texts: Sequence[str]) -> NDArray[np.float32]:
         """float32, (n, dim), unit rows, in the order of `texts`. Raises `EmbeddingUnavailable`."""
 
-    def coverage(self, text: str) -> float:
-        """Share in [0, 1] of the letters of `text` in scripts that the model knows; 1 for a text without letters."""
+    @property
+    def space(self) -> VectorSpace:
+        """Undivided until the model has been loaded once, unless it is the default one."""
 
     async def count_tokens(self, texts: Sequence[str]) -> list[int]:
         """Tokens of each text by the model's own tokenizer; an upper estimate while the model cannot be had."""

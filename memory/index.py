@@ -102,6 +102,8 @@ class CandidatePool:
     `cosine`: float32, (n,), 0 for a candidate without a vector. `weights`: float32, (n, terms), BM25's term-frequency
     factor of each query term in each candidate, 0 for absent terms. `idf`: float32, (terms,), over the being's own
     memories, absent terms included. BM25 is `weights @ idf`. `numbers`: bool, (terms,), true for numbers and dates.
+    `words`: the query's content words that have terms; `holds`: bool, (n, words), those that each candidate holds;
+    `unknown`: bool, (words,), those that none of the being's memories holds.
     """
 
     ids: tuple[MemoryId, ...]
@@ -110,6 +112,13 @@ class CandidatePool:
     weights: NDArray[np.float32]
     idf: NDArray[np.float32]
     numbers: NDArray[np.bool_]
+    words: tuple[str, ...]
+    holds: NDArray[np.bool_]
+    unknown: NDArray[np.bool_]
+
+    @property
+    def unknown_words(self) -> tuple[str, ...]:
+        return tuple(word for word, unknown in zip(self.words, self.unknown, strict=True) if unknown)
 
     @property
     def bm25(self) -> NDArray[np.float32]:
@@ -139,6 +148,9 @@ class WritableIndex(Protocol):
 
 class RecallIndex(Protocol):
     async def candidates(self, scope: Scope, query: CandidateQuery, vector: AwaitQueryVector) -> CandidatePool: ...
+
+    async def cosines(self, ids: Sequence[MemoryId], vector: Vector) -> NDArray[np.float32]:
+        """float32, (n,): of each memory to `vector`, of any length; 0 for a memory without a vector."""
 
 
 class Index(WritableIndex, RecallIndex, WordIdfSource, Protocol):

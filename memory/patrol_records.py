@@ -46,6 +46,11 @@ class MemoryState:
     reactivation_count: int
     truth: Truth = "current"
 
+    @property
+    def shapes_cluster(self) -> bool:
+        """Whether its vector is part of the mean of its cluster (spec P3, ruling 14)."""
+        return self.status == "active" and self.truth == "current"
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ClusterMemoryCounts:

@@ -13,6 +13,7 @@ from madeleine.memory.model import SHORT_ID_CHARS, MemoryId, Scope, short_memory
 IdKind = Literal["memory", "message", "note", "cluster", "run", "decision"]
 
 _NUMBERED = re.compile(r"[mM]([1-9][0-9]{0,14})")
+_UUID = re.compile(r"\b[0-9a-f]{8}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{12}\b")
 _BEGINNING_OF_UUID = re.compile(rf"[0-9a-f]{{{SHORT_ID_CHARS}}}")
 
 
@@ -60,6 +61,11 @@ class ShortIds:
             full |= {id_: known[number] for id_, number in numbers.items() if number in known}
         others = await self.full(scope, "memory", [id_ for id_ in full if id_ not in numbers])
         return full | {id_: MemoryId(other) for id_, other in others.items()}
+
+    async def text_with_short_ids(self, scope: Scope, text: str) -> str:
+        """A message about the being's memories, which names them by their full ids, with short ones."""
+        short_ids = await self.shortened(scope, map(MemoryId, _UUID.findall(text)))
+        return _UUID.sub(lambda match: short_ids[MemoryId(match[0])], text)
 
     async def shortened(self, scope: Scope, ids: Iterable[MemoryId]) -> dict[MemoryId, str]:
         """The short id of each memory; of one that is gone, its full id."""

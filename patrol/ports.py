@@ -43,13 +43,14 @@ class PatrolReads(VectorCache, Protocol):
     async def memories(self, ids: Sequence[MemoryId]) -> list[Memory]: ...
 
     async def stored_since(self, moment: datetime | None, *, limit: int) -> list[Memory]:
-        """The latest `limit` stored after it, oldest first; without summaries."""
+        """The latest `limit` stored after it, oldest first; without summaries and what is not true any more."""
 
     async def sessions(self) -> list[records.UnsummarisedSession]:
         """Those not yet summarised, oldest first."""
 
     async def session_memories(self, session_id: str) -> list[Memory]:
-        """Its episodic memories that are neither dead nor pinned nor summarised, oldest first."""
+        """Its episodic memories that are neither dead nor pinned nor summarised, oldest first; without those that are
+        not true any more, or have superseded others."""
 
     async def summarised_by(self, ids: Sequence[MemoryId]) -> list[MemoryId]:
         """The memories that these, or memories that these have absorbed, summarise."""

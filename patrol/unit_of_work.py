@@ -99,9 +99,9 @@ class UnitOfWork:
             self.current(await self.transaction.members(*unread))
 
     async def active_vectors(self, ids: Sequence[ClusterId]) -> dict[ClusterId, list[Vector]]:
-        """Of the clusters' active memories, as far as these have been embedded; all read at once."""
+        """Of the clusters' active memories that are true, as far as these have been embedded; all read at once."""
         await self._read_members(ids)
-        active = {id_: [state for state in await self.members(id_) if state.status == "active"] for id_ in ids}
+        active = {id_: [state for state in await self.members(id_) if state.shapes_cluster] for id_ in ids}
         vectors = await self.vectors([state for states in active.values() for state in states])
         return {id_: [vectors[state.id] for state in states if state.id in vectors] for id_, states in active.items()}
 

@@ -33,6 +33,7 @@ from madeleine.memory.model import (
     happened_at,
 )
 from madeleine.memory.recall.ports import Activation
+from madeleine.memory.vector_space import VectorSpace
 
 NOW = datetime(2026, 3, 1, 12, tzinfo=UTC)
 ADA = Scope(BeingId("ada"))
@@ -88,6 +89,7 @@ class WordEmbedder:
         self.batches: list[list[str]] = []
         """The texts of each call that was answered."""
         self._model = ModelName(model)
+        self.space = VectorSpace.undivided()
 
     @property
     def model(self) -> ModelName:
@@ -116,9 +118,6 @@ class WordEmbedder:
         for word in _WORD.findall(text.casefold()) or [""]:
             row[zlib.crc32(word.encode()) % self.dim] += 1
         return np.asarray(row / np.linalg.norm(row), np.float32)
-
-    def coverage(self, text: str) -> float:
-        return 1.0
 
     async def count_tokens(self, texts: Sequence[str]) -> list[int]:
         return [len(_WORD.findall(text)) for text in texts]

@@ -68,7 +68,7 @@ def recall_tool(chance: RandomSource) -> Tool:
 
     @tool(
         RecallArguments,
-        answer_schema("", string="fragments prompt notice", array="memories preferences sources"),
+        answer_schema("", string="fragments prompt notice", array="memories preferences near unknown_words sources"),
         counts_recalls=True,
     )
     async def recall(call: Call, arguments: RecallArguments) -> dict[str, Any]:
@@ -108,6 +108,8 @@ def recall_result_as_json(result: RecallResult, format_: RecallFormat) -> dict[s
         content |= nonempty(preferences=preferences)
     too_long = ", ".join(memory.short_id for memory in result.too_long)
     content |= nonempty(
+        near=[memory_item_as_json(memory) for memory in result.near],
+        unknown_words=list(result.unknown_words),
         truncated=[memory.short_id for memory, _ in result.memories if memory.id in result.truncated],
         omitted=result.omitted or None,
     )
@@ -206,9 +208,7 @@ def memory_page_as_json(page: BrowsedMemories, short_ids: Mapping[MemoryId, str]
 
 
 class SearchArguments(ToolArguments):
-    query: Annotated[
-        LongText, Field(description='Words, "a phrase"; with mode subject a message. Without: lists all memories.')
-    ] = ""
+    query: Annotated[LongText, Field(description='Words, "a phrase"; a message with mode subject; none: list.')] = ""
     mode: Annotated[
         Literal["or", "and", "subject"], Field(description="Any word, all words, or the subject of a message.")
     ] = "or"

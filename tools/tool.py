@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Awaitable, Callable, Iterable, Mapping
+from contextlib import suppress
 from dataclasses import dataclass, field
 from typing import Any, TypeVar
 
 from madeleine.memory.audit import Audit
 from madeleine.memory.context.context import BuildContext
 from madeleine.memory.context.profile import EditProfile
+from madeleine.memory.errors import StorageError
 from madeleine.memory.ingest.change import Forget, UpdateMemory
 from madeleine.memory.ingest.ingest import Ingest
 from madeleine.memory.ingest.store import StoreScenes
@@ -60,6 +62,12 @@ class Call:
     """The same key when a client repeats a request after its connection broke; "" where that does not happen."""
     language: LanguageModel | None = None
     """By the caller's key, or by the server's; valid during the call. None where there is none."""
+
+    async def with_short_ids(self, message: str) -> str:
+        """The message with short ids for full ones; as it is if they cannot be looked up now."""
+        with suppress(StorageError):
+            return await self.use.ids.text_with_short_ids(self.scope, message)
+        return message
 
     def audit_recall(self, tool: str, ids: Iterable[str]) -> None:
         """Record the memories that an answer shows (spec O4)."""

@@ -71,6 +71,7 @@ class Toolset:
                 content |= notice(content.get("notice", ""), *unique(notices))
             return tool_result_of_content(content)
         except MadeleineError as error:
+            error.args = (await call.with_short_ids(str(error)),)
             return tool_result_of_error(error)
         except Exception as error:  # the one place where an unexpected error of a tool is caught
             return tool_result_of_crash(name, error)

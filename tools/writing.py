@@ -48,7 +48,7 @@ class SceneArguments(ToolArguments):
     text: Annotated[LongText, Field(description="What happened, in sentences that make sense alone.")]
     when: Annotated[
         ShortText | Annotated[list[ShortText | DatedActionArguments], Field(min_length=1, max_length=50)] | None,
-        Field(description="ISO date, time, month (2026-03) or year; or a timeline."),
+        Field(description="ISO date, time, month or year; or a timeline."),
     ] = None
     actors: Annotated[list[ShortText], Field(max_length=50, description="Participants, the speaker first.")] = []
     setting: Annotated[LineText, Field(description="Where.")] = ""
@@ -115,7 +115,7 @@ async def store(call: Call, arguments: StoreArguments) -> dict[str, Any]:
         raise first if not others else InvalidInput(" ".join(unique(str(outcome) for outcome in outcomes)))
     return {
         "scenes": [
-            {"refused": str(outcome)}
+            {"refused": await call.with_short_ids(str(outcome))}
             if isinstance(outcome, MadeleineError)
             else await stored_as_json(call, outcome, keyed=True)
             for outcome in outcomes

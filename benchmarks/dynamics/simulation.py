@@ -22,6 +22,7 @@ from madeleine.memory.model import BeingId, Memory, MemoryId, ModelName, Scope
 from madeleine.memory.recall.recall import Recall
 from madeleine.memory.recall.search import BrowseMemories, Search, SearchByMessageTags, split_search_terms
 from madeleine.memory.recall.selection import RecallQuery
+from madeleine.memory.vector_space import VectorSpace
 from madeleine.patrol.context import PatrolServices
 from madeleine.patrol.report import PATROL_STEPS, PatrolReport, StepName
 from madeleine.patrol.run import RunPatrols
@@ -63,8 +64,9 @@ class CachedEmbedder:
     def model(self) -> ModelName:
         return self._inner.model
 
-    def coverage(self, text: str) -> float:
-        return self._inner.coverage(text)
+    @property
+    def space(self) -> VectorSpace:
+        return self._inner.space
 
     async def dimension(self) -> int:
         return await self._inner.dimension()

@@ -37,6 +37,7 @@ from madeleine.memory.model import (
 )
 from madeleine.memory.patrol_records import PatrolChanges
 from madeleine.memory.rules.dynamics.clustering import unit_mean_vector
+from madeleine.memory.vector_space import VectorSpace
 from madeleine.server.settings.settings import Settings
 from madeleine.server.wiring.data_directory import LEDGER_FILE
 from madeleine.server.wiring.open_memory import OpenMemory, open_memory
@@ -106,8 +107,9 @@ class MadeUpEmbedder:
     def model(self) -> ModelName:
         return MODEL
 
-    def coverage(self, text: str) -> float:
-        return 1.0
+    @property
+    def space(self) -> VectorSpace:
+        return VectorSpace.undivided()
 
     async def dimension(self) -> int:
         return packaged.PACKAGED_MODEL_DIMENSION

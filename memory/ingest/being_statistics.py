@@ -11,11 +11,13 @@ from weakref import WeakValueDictionary
 import numpy as np
 from numpy.typing import NDArray
 
+from madeleine.memory.embedding import Embedder
 from madeleine.memory.errors import IndexUnavailable
 from madeleine.memory.index import WordIdfSource
 from madeleine.memory.ingest.ports import CentroidLedger
-from madeleine.memory.model import BeingId, ModelName, Scope, Vector
+from madeleine.memory.model import BeingId, Scope, Vector
 from madeleine.memory.rules.storing.chunk_scoring import MIN_ABSENT_TERM_IDF, rarity, words_for_rarity
+from madeleine.memory.vector_space import VectorSpace
 
 VECTORS_PER_PAGE = 2_000
 """Vectors read at a time: 3 MB of 384 dimensions."""
@@ -48,19 +50,20 @@ class BeingCentroids:
     being's living memories, whoever stored them, and right after a restart.
     """
 
-    def __init__(self, source: CentroidLedger, model: ModelName) -> None:
+    def __init__(self, source: CentroidLedger, embedder: Embedder) -> None:
         self._source = source
-        self._model = model
+        self._embedder = embedder
         self._sums: OrderedDict[BeingId, _VectorSum] = OrderedDict()
         self._locks: WeakValueDictionary[BeingId, asyncio.Lock] = WeakValueDictionary()
 
     async def centroid(self, scope: Scope) -> Vector | None:
-        """float32, unit length; None without an embedded memory."""
+        """float32, unit length, of centred vectors; None without an embedded memory."""
         # Serialised per being: a waiting caller continues from the sum of the previous one.
         async with self._locks.setdefault(scope.being_id, asyncio.Lock()):
             return await self._updated_centroid(scope)
 
     async def _updated_centroid(self, scope: Scope) -> Vector | None:
+        model, space = self._embedder.model, self._embedder.space
         cached = self._sums.get(scope.being_id, _VectorSum())
         last_audit, was_invalidated = await self._source.audit_since(scope, after=cached.last_audit)
         if was_invalidated:
@@ -69,7 +72,7 @@ class BeingCentroids:
         later: list[Vector] = []
         complete = True
         last_read = last_summed
-        while page := await self._source.vectors_after(scope, self._model, after=last_read, limit=VECTORS_PER_PAGE):
+        while page := await self._source.vectors_after(scope, model, after=last_read, limit=VECTORS_PER_PAGE):
             in_order: list[Vector] = []
             for number, vector in page:
                 # Up to the first without a vector: those behind it are read again, until it has a vector.
@@ -77,19 +80,19 @@ class BeingCentroids:
                 last_summed = number if complete else last_summed
                 if vector is not None:
                     (in_order if complete else later).append(vector)
-            total = total + _sum_of_vectors(in_order)
+            total = total + _sum_of_vectors(in_order, space)
             last_read = page[-1][0]
         self._sums[scope.being_id] = _VectorSum(total, last_summed, last_audit)
         self._sums.move_to_end(scope.being_id)
         if len(self._sums) > MAX_CACHED_CENTROID_SUMS:
             self._sums.popitem(last=False)
-        total = total + _sum_of_vectors(later)
+        total = total + _sum_of_vectors(later, space)
         norm = float(np.linalg.norm(total))
         return np.asarray(total / norm, np.float32) if norm > 0 else None
 
 
-def _sum_of_vectors(vectors: Sequence[Vector]) -> NDArray[np.float64] | float:
-    return np.sum(vectors, axis=0, dtype=np.float64) if vectors else 0.0
+def _sum_of_vectors(vectors: Sequence[Vector], space: VectorSpace) -> NDArray[np.float64] | float:
+    return np.sum(space.centred(np.stack(vectors)), axis=0, dtype=np.float64) if vectors else 0.0
 
 
 class TextRarityScorer:

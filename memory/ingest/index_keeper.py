@@ -101,8 +101,8 @@ class IndexKeeper:
             await self.index.delete(gone)
 
 
-MIN_LEGIBLE_LETTER_SHARE = 0.5
-"""Share of a text's letters that the model must be able to read for its vector to mean anything."""
+MIN_LEGIBILITY = 0.5
+"""How well the model must read a text's language for its vector to mean anything (`memory.vector_space`)."""
 
 
 async def index_points(
@@ -111,16 +111,16 @@ async def index_points(
     """Memories as points of the index, without a vector where the model cannot read the text: such vectors lie close to
     everything."""
     tokens = await embedder.count_tokens([recallable_text_of_memory(memory) for memory in memories])
+    space = embedder.space
+    of_memories = [vectors.get(memory.content_hash) for memory in memories]
     return [
         IndexPoint(
             memory=memory,
             words=bm25_text_of_memory(memory),
-            vector=vectors.get(memory.content_hash)
-            if embedder.coverage(memory.embedded_text) >= MIN_LEGIBLE_LETTER_SHARE
-            else None,
+            vector=vector if vector is not None and space.legible(vector) >= MIN_LEGIBILITY else None,
             tokens=count,
         )
-        for memory, count in zip(memories, tokens, strict=True)
+        for memory, vector, count in zip(memories, of_memories, tokens, strict=True)
     ]
 
 

@@ -210,7 +210,7 @@ class Ingest:
         def score(start: int, new: NewScene, rarity: float) -> tuple[Chunk, NewScene]:
             text = embedded_text(new.scene, new.feeling)
             vector = vectors.get(content_hash(text))
-            newness = 1.0 if vector is None else novelty(vector, centroid, legible=self.embedder.coverage(text))
+            newness = 1.0 if vector is None else novelty(vector, centroid, self.embedder.space)
             salient = salience(Reading(new.scene.action), rarity=rarity)
             worth = importance(novelty=newness, salience=salient)
             length = len(new.scene.action)

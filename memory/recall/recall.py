@@ -23,20 +23,26 @@ from madeleine.memory.recall.selection import RankedCandidates, RecallQuery, Rec
 from madeleine.memory.rules.dynamics.truth import was_true_at
 from madeleine.memory.rules.prompting import LIST_FORMAT, RecallTextFormat
 from madeleine.memory.rules.ranking.blended import RankingWeights, blended_scores, shared_emotions
-from madeleine.memory.rules.ranking.profiles import (
+from madeleine.memory.rules.ranking.matching import (
     MatchThresholds,
+    likeness,
+    matching_candidates,
+    near_candidates,
+)
+from madeleine.memory.rules.ranking.profiles import (
     RankingProfile,
     RankingProfileWeights,
     associative_ranking_scores,
     evenly_falling_scores,
     linear,
-    matching_candidates,
     similarity,
 )
 from madeleine.memory.rules.storing.secrets import Redact, redact_secrets
+from madeleine.memory.vector_space import centred_cosines
 
 MIN_CANDIDATES_PER_RESULT = 4
 """Least number of candidates from each channel for each memory to return (spec L2, step 2)."""
+MAX_NAMED_UNKNOWN_WORDS = 8
 EMBEDDING_HEAD_START_SECONDS = 0.001
 """For the model before the index: the least that an event loop can wait, a fifth of what an embedding takes."""
 
@@ -80,6 +86,10 @@ class RecallResult:
     omitted: int = 0
     truncated: tuple[MemoryId, ...] = ()
     too_long: tuple[Memory, ...] = ()
+    near: tuple[Memory, ...] = ()
+    unknown_words: tuple[str, ...] = ()
+    """Only where nothing matched: memories that hold the rest of the query, and its words that no memory holds
+    (ruling 19). These are not activated."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -120,14 +130,15 @@ class Recall:
             model = metered_for_recall(language, self.costs, scope, self.now)
             config = self.config.reformulation
             attempt = await reformulate(query, attempt, model, config, rank=rank, select=select, redact=self.redact)
-        return self._result(scope, query, attempt)
+        return await self._result(scope, query, attempt)
 
-    def _result(self, scope: Scope, query: RecallQuery, attempt: RecallAttempt) -> RecallResult:
+    async def _result(self, scope: Scope, query: RecallQuery, attempt: RecallAttempt) -> RecallResult:
         ranked, selection = attempt.ranked, attempt.selection
         preferences, memories = (
             tuple((memory, ranked.scores.get(memory.id, 0.0)) for memory in group)
             for group in (selection.preferences, selection.memories)
         )
+        near = await self.ledger.memories(scope, ranked.near[: query.limit]) if ranked.near else []
         now, matching = self.now(), (memory for memory in selection.all if memory.id in ranked.scores)
         if query.as_of is None:  # looking back wakes nothing (ruling 18)
             self.activations.add(scope, [Activation(memory.id, 1, now) for memory in matching])
@@ -143,6 +154,8 @@ class Recall:
             omitted=len(ranked.scores.keys() - {memory.id for memory in selection.all}),
             truncated=selection.truncated,
             too_long=selection.too_long,
+            near=tuple(memory for memory in near if memory.status in LIVING and memory.truth == "current"),
+            unknown_words=() if ranked.scores else ranked.pool.unknown_words[:MAX_NAMED_UNKNOWN_WORDS],
         )
 
     async def _ranked(self, scope: Scope, query: RecallQuery) -> RankedCandidates:
@@ -173,10 +186,11 @@ class Recall:
             vector, meaning_off = await embedding
         finally:
             embedding.cancel()
-        trust = self.embedder.coverage(query.text) if vector is not None else 0.0
-        matching = np.flatnonzero(matching_candidates(pool, dense_trust=trust, thresholds=self.config.thresholds))
+        trust = self.embedder.space.legible(vector) if vector is not None else 0.0
+        matching = np.flatnonzero(await self._matches(query, pool, vector, trust))
         if not len(matching):
-            return RankedCandidates({}, {}, pool, meaning_off)
+            near = tuple(pool.ids[i] for i in near_candidates(pool, self.config.thresholds))
+            return RankedCandidates({}, {}, pool, meaning_off, near=near)
         matching, scores = await self._scores(scope, query, pool=pool, matching=matching, trust=trust)
         order = np.argsort(-scores, kind="stable")  # equals keep the engine's order
         best_first = [
@@ -195,6 +209,19 @@ class Recall:
             meaning_off=meaning_off,
             procedural=frozenset(version for id_ in procedural if (version := true.get(id_, id_)) is not None),
         )
+
+    async def _matches(
+        self, query: RecallQuery, pool: CandidatePool, vector: Vector | None, legible: float
+    ) -> NDArray[np.bool_]:
+        """bool, (n,). What the caller's filter names is a match (ruling 19)."""
+        if query.categories or query.since or query.until or set(query.themes) - set(self.config.themes):
+            return np.ones(len(pool.ids), np.bool_)
+        cosine = pool.cosine
+        mean = self.embedder.space.mean_near(vector) if vector is not None and legible else None
+        if vector is not None and mean is not None:
+            cosine = centred_cosines(cosine, await self.index.cosines(pool.ids, mean), vector, mean)
+        thresholds = self.config.thresholds
+        return matching_candidates(likeness(pool, cosine, legible=legible, thresholds=thresholds), thresholds)
 
     async def _true_versions(
         self, scope: Scope, query: RecallQuery, pool: CandidatePool, matching: Collection[MemoryId]

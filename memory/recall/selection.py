@@ -43,14 +43,16 @@ class RecallQuery:
 @dataclass(frozen=True, slots=True)
 class RankedCandidates:
     """The matches of a query before any limit. `scores`: best first, in [0, 1]. `tokens`: of all text that a recall may
-    return of each. `notices`: what failed, in sentences. `meaning_off`: why only words were compared, or "".
-    `procedural`: the procedural ones among the matches."""
+    return of each. `notices`: what failed, in sentences. `meaning_off`: why only words were compared, or "". `near`:
+    where nothing matched, what holds the rest of a query with unknown words. `procedural`: the procedural ones among
+    the matches."""
 
     scores: Mapping[MemoryId, float]
     tokens: Mapping[MemoryId, int]
     pool: CandidatePool
     meaning_off: str = ""
     notices: tuple[str, ...] = ()
+    near: tuple[MemoryId, ...] = ()
     procedural: frozenset[MemoryId] = frozenset()
 
     @property

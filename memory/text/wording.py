@@ -75,6 +75,12 @@ class Wording:
                 yield Token(match["sign"])
 
     @cached_property
+    def telling(self) -> tuple[Token, ...]:
+        """Without fillers."""
+        fillers = _retold_words(self.reading.lexicons, "fillers")
+        return tuple(token for token in self.tokens if token.form not in fillers)
+
+    @cached_property
     def key(self) -> str:
         """Equal for texts that differ in case and punctuation alone."""
         return " ".join(token.form for token in self.tokens)

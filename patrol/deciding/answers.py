@@ -99,6 +99,8 @@ class RequestState:
                 return f"Memory {offered.id!r} was forgotten {again}"
             if offered.text != offered_text(memory, self.request.kind):
                 return f"Memory {offered.id!r} was changed {again}"
+            if memory.truth != "current":
+                return f"Memory {offered.id!r} was {memory.truth} {again}"
             if self.request.kind == "compress" and memory.pinned and not offered.pinned:
                 return f"Memory {offered.id!r} was pinned {again}"
             if self.request.kind == "compress" and memory.compressed:

@@ -83,6 +83,9 @@ class Consolidation(Resolution):
             if not merge.absorbed:
                 yield f"The merge into {merge.survivor!r} absorbs nothing: name what it absorbs, or leave it out."
         offered = {memory.id: memory for memory in request.memories}
+        for id_ in (*(merge.survivor for merge in self.merges), *absorbed):
+            if id_ in offered and offered[id_].truth != "current":
+                yield f"Memory {id_!r} is {offered[id_].truth}: it is never merged, as survivor or absorbed."
         for id_ in (*absorbed, *self.make_dead):
             if id_ in offered and offered[id_].pinned:
                 yield f"Memory {id_!r} is pinned: it may be a survivor, never absorbed or in make_dead."
@@ -109,6 +112,8 @@ def _merge_obstacle(id_: MemoryId, survivor: MemoryId, current: RequestState) ->
     if reason := current.change_since(id_):
         return reason
     memory = current.memories[id_]
+    if {memory.truth, current.memories[survivor].truth} != {"current"}:
+        return "is not true any more, or its survivor is not"
     if memory.pinned:
         return "is pinned by now"
     # What a summary stands for is not recalled; what is merged into it would not be either.
@@ -175,7 +180,7 @@ def consolidation_requests(
     living = sorted((memory for memory in members if memory.status in LIVING), key=BY_ARRIVAL_TIME)
     unconsolidated = [memory for memory in living if _is_unconsolidated(memory)]
     # What a summary stands for is not recalled: a memory merged into it would not be either.
-    partners = [memory for memory in living if not _is_unconsolidated(memory) and not memory.compressed]
+    partners = [memory for memory in living if not _is_unconsolidated(memory) and _can_be_merged(memory)]
     requests: list[DecisionRequest] = []
     for batch in batches_of_similar_memories(unconsolidated, vectors, room_for_partners=bool(partners)):
         nearest = memories_most_similar_to(partners, batch, vectors)
@@ -188,6 +193,10 @@ def consolidation_requests(
 
 def _is_unconsolidated(memory: Memory) -> bool:
     return memory.fresh or memory.status == "dying"
+
+
+def _can_be_merged(memory: Memory) -> bool:
+    return not memory.compressed and memory.truth == "current"
 
 
 # --- what memories become ---------------------------------------------------------------------------------------

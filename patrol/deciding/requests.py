@@ -27,6 +27,7 @@ from madeleine.memory.model import (
     Memory,
     MemoryId,
     Status,
+    Truth,
     short_id_of,
     short_memory_id,
     when_date,
@@ -63,6 +64,7 @@ class OfferedMemory:
     status: Status
     fresh: bool
     pinned: bool
+    truth: Truth = "current"
     actors: tuple[str, ...] = ()
 
     @property
@@ -137,6 +139,7 @@ def offered_memory(memory: Memory, kind: DecisionKind) -> OfferedMemory:
         status=memory.status,
         fresh=memory.fresh and kind == "consolidate",  # elsewhere it is not shown, and would make the request a new one
         pinned=memory.pinned,
+        truth=memory.truth,
         actors=tuple(shortened(actor, ACTOR_CHARACTERS) for actor in memory.scene.actors[:MAX_ACTORS]),
     )
 
@@ -250,6 +253,7 @@ def _memory_fields(memory: OfferedMemory, kind: DecisionKind) -> dict[str, Any]:
         fields["importance"] = round(memory.importance, 2)
     if kind == "consolidate":
         fields |= {"status": memory.status} if memory.status != "active" else {}
+        fields |= {"truth": memory.truth} if memory.truth != "current" else {}
         fields |= {name: True for name in ("fresh", "pinned") if getattr(memory, name)}
     return fields
 

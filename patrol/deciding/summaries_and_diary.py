@@ -200,6 +200,7 @@ def session_summary_as_memory(text: str, current: RequestState, now: datetime) -
 def session_compression_requests(session_id: str, memories: Sequence[Memory]) -> list[DecisionRequest]:
     """The living episodic memories of a session that no summary stands for yet, in the order in which they happened
     (spec L3); a session too long for one request becomes several, each to be summarised by itself."""
-    uncompressed = [m for m in memories if m.category == "episodic" and m.status in LIVING and not m.compressed]
+    episodes = [m for m in memories if m.category == "episodic" and m.truth == "current" and m.valid_from is None]
+    uncompressed = [m for m in episodes if m.status in LIVING and not m.compressed]
     parts = offered_memories_in_parts(sorted(uncompressed, key=BY_EVENT_TIME), "compress")
     return [DecisionRequest(kind="compress", memories=tuple(part), session_id=session_id) for part in parts]

@@ -16,7 +16,7 @@ from rich.table import Column, Table
 from rich.text import Text
 
 from madeleine.memory.errors import InvalidInput
-from madeleine.memory.model import BeingId, Scope
+from madeleine.memory.model import BeingId, Scope, short_id_of
 from madeleine.memory.patrol_records import PatrolRun
 from madeleine.patrol.report import PATROL_STEPS, PatrolProgress
 from madeleine.server.attach.client import ensure_host_running, patrol_events
@@ -122,7 +122,7 @@ def parse_patrol_steps(written: str) -> list[str]:
 
 def patrol_run_as_json(run: PatrolRun) -> dict[str, Any]:
     ended = {} if run.state == "running" else {"finished": run.finished.isoformat()}
-    about = {"run_id": run.id, "state": run.state, "started": run.started.isoformat(), **ended}
+    about = {"run_id": short_id_of(run.id), "state": run.state, "started": run.started.isoformat(), **ended}
     return about | {"changed": summary_of_patrol_run(run), "report": dict(run.report)}
 
 
@@ -155,9 +155,9 @@ def display_patrol_events(out: Console) -> Iterator[Callable[[Mapping[str, Any]]
             elif show_progress is None:
                 show_progress = running.enter_context(show_patrol_progress(out))
             if event["event"] == "begins":
-                out.print(f"Patrol {printable(event['run_id'])} begins")
+                out.print(f"Patrol {short_id_of(printable(event['run_id']))} begins")
             elif event["event"] == "fails":
-                out.print(f"Patrol {printable(event['run_id'])} failed and was rolled back")
+                out.print(f"Patrol {short_id_of(printable(event['run_id']))} failed and was rolled back")
             elif event["event"] == "progress" and show_progress:
                 names = ("name", "done", "total", "part", "parts")
                 progress = PatrolProgress(*(event.get(name, 0) for name in names))
@@ -219,7 +219,7 @@ def table_of_patrol_runs(runs: Sequence[PatrolRun]) -> Table:
     table = Table(*(Column(name, no_wrap=name != "result") for name in ("began", "run", "state", "result")))
     for run in runs:
         began = run.started.astimezone().isoformat(sep=" ", timespec="seconds")
-        table.add_row(began, run.id, run.state.replace("_", " "), summary_of_patrol_run(run))
+        table.add_row(began, short_id_of(run.id), run.state.replace("_", " "), summary_of_patrol_run(run))
     return table
 
 

@@ -88,7 +88,7 @@ class Settings(HttpSettings, LlmSettings, ContextFlags):
     ingest_threshold: Share = MIN_IMPORTANCE
     """Chunks of less importance are not stored (spec L1)."""
 
-    recall_threshold: Share = _RECALL_DEFAULTS.thresholds.cosine
+    recall_threshold: Share = _RECALL_DEFAULTS.thresholds.likeness
     recall_min_importance: Share = _RECALL_DEFAULTS.min_importance
     recall_non_inferable_only: bool = False
     """Restrict recall to memories with the theme `non-inferable`."""

@@ -29,7 +29,8 @@ from madeleine.memory.recall.recall import Recall, RecallConfig
 from madeleine.memory.recall.reformulation import ReformulationConfig
 from madeleine.memory.recall.search import BrowseMemories, Search, SearchByMessageTags
 from madeleine.memory.recall.selection import NON_INFERABLE_THEME
-from madeleine.memory.rules.ranking.profiles import MatchThresholds, RankingProfileWeights
+from madeleine.memory.rules.ranking.matching import MatchThresholds
+from madeleine.memory.rules.ranking.profiles import RankingProfileWeights
 from madeleine.memory.rules.storing.likeness import DuplicateThresholds
 from madeleine.memory.rules.storing.secrets import Redact, redact_nothing, redact_secrets
 from madeleine.memory.short_ids import ShortIds
@@ -157,7 +158,7 @@ def _build_use_cases(
             ledger.memories,
             store,
             embedder,
-            BeingCentroids(ledger.recall, embedder.model),
+            BeingCentroids(ledger.recall, embedder),
             TextRarityScorer(index),
             now=utc_now,
             redact=redact,
@@ -201,7 +202,7 @@ def redaction_from_settings(settings: Settings) -> Redact:
 
 def recall_config_from_settings(settings: Settings) -> RecallConfig:
     return RecallConfig(
-        thresholds=MatchThresholds(cosine=settings.recall_threshold),
+        thresholds=MatchThresholds(likeness=settings.recall_threshold),
         ranking=settings.ranking,
         profiles=RankingProfileWeights(associative=settings.associative_weights),
         themes=(NON_INFERABLE_THEME,) if settings.recall_non_inferable_only else (),

@@ -22,9 +22,11 @@ from typing import Any, NamedTuple
 from uuid import UUID
 
 import numpy as np
+from numpy.typing import NDArray
 
 from madeleine.memory.index import AwaitQueryVector, CandidatePool, CandidateQuery, RankingFeatures
 from madeleine.memory.model import LIVING, BeingId, Category, MemoryId, Scope, Status, Vector
+from madeleine.memory.text.content_words import content_words
 from madeleine.memory.text.normalization import fold_text
 from madeleine.storage.qdrant import bm25, schema
 from madeleine.storage.qdrant.schema import BM25_VECTOR, DENSE_VECTOR, RRF_RANK_CONSTANT, RRF_WEIGHTS
@@ -104,6 +106,12 @@ class PointQuery:
         return sparse_vector(indices=list(self.terms), values=[1.0] * len(self.terms)), BM25_VECTOR
 
 
+class _QueryTerms(NamedTuple):
+    of_query: Sequence[int]
+    asked: Sequence[int]
+    """These, and those of the query's content words, which may be cut otherwise."""
+
+
 class PointHit(NamedTuple):
     key: int
     """The point's id; a UUID's own hash and comparison are Python code."""
@@ -172,36 +180,62 @@ class HybridIndex(ABC):
 
     async def candidates(self, scope: Scope, query: CandidateQuery, vector: AwaitQueryVector) -> CandidatePool:
         terms = bm25.query_term_ids(query.words)
+        words = {word: ids for word in content_words(query.words) if (ids := bm25.query_term_ids(word))}
+        asked = list(dict.fromkeys((*terms, *(term for ids in words.values() for term in ids))))
         known = self._known_idf(scope)
-        hits, cosines = await self._search(scope, query, vector, terms, known)
+        hits, cosines = await self._search(scope, query, vector, _QueryTerms(terms, asked), known)
         # A bridge joins the end of one word to the beginning of the next: that no memory holds it says nothing about
         # the words, and must not make the query look like one about something else.
         bridges = bm25.particle_bridge_term_ids(query.words)
         counted = [at for at, term in enumerate(terms) if term not in bridges or known[term] is not None]
         counted_terms = [terms[at] for at in counted]
-        weights = [[hit.weights[at] for at in counted] for hit in hits]
+        all_weights = np.asarray([hit.weights for hit in hits], np.float32).reshape(len(hits), len(asked))
         numbers = bm25.number_and_day_term_ids(query.words)
         return CandidatePool(
             ids=tuple(hit.id for hit in hits),
             features=tuple(hit.features for hit in hits if hit.features is not None),
             cosine=np.asarray([cosines.get(hit.key, 0.0) for hit in hits], np.float32),
-            weights=np.asarray(weights, np.float32).reshape(len(hits), len(counted)),
+            weights=all_weights[:, counted],
             idf=np.asarray(await self._idf_of(known, scope, counted_terms), np.float32),
             numbers=np.asarray([term in numbers for term in counted_terms], np.bool_),
+            words=tuple(words),
+            holds=_holds_words(all_weights > 0, [[asked.index(term) for term in ids] for ids in words.values()]),
+            unknown=np.asarray(
+                [2 * sum(known[term] is None for term in ids) > len(ids) for ids in words.values()], np.bool_
+            ),
         )
 
+    async def cosines(self, ids: Sequence[MemoryId], vector: Vector) -> NDArray[np.float32]:
+        if not ids:
+            return np.zeros(0, np.float32)
+        keys = [UUID(id_).int for id_ in ids]
+        [hits] = await self._run([PointQuery(where=PointFilter(keys=keys), limit=len(keys), vector=vector, exact=True)])
+        cosines = {hit.key: hit.score for hit in hits}
+        return np.asarray([cosines.get(key, 0.0) for key in keys], np.float32)
+
     async def _search(
-        self, scope: Scope, query: CandidateQuery, vector: AwaitQueryVector, terms: Sequence[int], known: IdfByTerm
+        self,
+        scope: Scope,
+        query: CandidateQuery,
+        vector: AwaitQueryVector,
+        terms: _QueryTerms,
+        known: IdfByTerm,
     ) -> tuple[list[PointHit], dict[int, float]]:
-        """The fused hits of both channels, and the cosine of each that has a vector. Adds to `known`."""
+        """The fused hits of both channels, with the weights of the terms asked for, and the cosine of each that has a
+        vector. Adds to `known`."""
         mine = PointFilter(being=scope.being_id)
         as_of = None if query.as_of is None else math.floor(query.as_of.timestamp())
         names = ("statuses", "categories", "themes", "since", "until", "include_compressed")
         where = replace(mine, as_of_seconds=as_of, **{name: getattr(query, name) for name in names})
         by_words = PointQuery(
-            where=where, limit=query.sparse_limit, terms=terms, corpus=mine, weights_of=terms, features=True
+            where=where,
+            limit=query.sparse_limit,
+            terms=terms.of_query,
+            corpus=mine,
+            weights_of=terms.asked,
+            features=True,
         )
-        [sparse_hits] = await self._run_and_learn(known, scope, terms, by_words) if terms else [[]]
+        [sparse_hits] = await self._run_and_learn(known, scope, terms.asked, by_words) if terms.of_query else [[]]
         if (query_vector := await vector()) is None:
             return _fused_by_rrf([], sparse_hits), {}
         sparse_keys = [hit.key for hit in sparse_hits]
@@ -236,6 +270,12 @@ class HybridIndex(ABC):
         idfs = [known[term] for term in terms]
         absent = 0.0 if None not in idfs else math.log(1 + (await self._count_documents(scope) + 0.5) / 0.5)
         return [absent if idf is None else idf for idf in idfs]
+
+
+def _holds_words(held: NDArray[np.bool_], positions: Sequence[Sequence[int]]) -> NDArray[np.bool_]:
+    """bool, (n, words): of which words a candidate holds at least half of the terms, at these `positions`."""
+    columns = [held[:, word].mean(axis=1) >= 1 / 2 for word in positions]
+    return np.stack(columns, axis=1) if columns else np.zeros((len(held), 0), np.bool_)
 
 
 def _fused_by_rrf(dense_hits: Sequence[PointHit], sparse_hits: Sequence[PointHit]) -> list[PointHit]:

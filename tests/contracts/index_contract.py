@@ -15,6 +15,7 @@ from madeleine.memory.text.terms import normalize_words
 from tests.contracts.index_points import (
     ADA,
     BOB,
+    MOMENT,
     VectorQuery,
     assert_scores_are_true,
     candidates,
@@ -216,6 +217,22 @@ class IndexContract:
             memory_id(2): RankingFeatures(session_id="", turn=0, actors=(), emotions=(), words=1, tokens=2),
         }
 
+    async def test_candidates_say_which_are_versions_and_leave_out_what_had_not_happened(self, index: Index) -> None:
+        """ruling 14. Of a chain the ledger knows which was true when."""
+        first, second, third = (point(number, "harbor", unit(1)) for number in (1, 2, 3))
+        later = MOMENT + timedelta(days=9)
+        old = replace(first.memory, truth="superseded", superseded_by=second.memory.id, valid_until=later)
+        new = replace(second.memory, happened_at=later, valid_from=later)
+        event = replace(third.memory, happened_at=later)
+        wrong = replace(point(4, "harbor", unit(1)).memory, truth="retracted")
+        await index.upsert([replace(first, memory=memory) for memory in (old, new, event, wrong)])
+        question = index_query("harbor", unit(1))
+        pool = await candidates(index, ADA, question)
+        places = {id_: found.version for id_, found in zip(pool.ids, pool.features, strict=True)}
+        assert places == {memory_id(1): "earlier", memory_id(2): "last", memory_id(3): "only"}
+        past = await candidates(index, ADA, replace(question, as_of=MOMENT))
+        assert set(past.ids) == {memory_id(1), memory_id(2)}
+
     async def test_a_memory_without_a_vector_is_found_by_its_words(self, index: Index) -> None:
         await index.upsert([point(1, "harbor"), point(2, "violin", unit(1))])
         pool = await candidates(index, ADA, index_query("harbor", unit(1)))
@@ -347,3 +364,18 @@ class IndexContract:
     async def test_verbs_that_are_written_like_names_are_not_looked_for(self, index: Index, query: str) -> None:
         await index.upsert([point(1, "It was in May, with Will")])
         assert (await candidates(index, ADA, index_query(query))).ids == ()
+
+    async def test_content_words_are_held_or_unknown(self, index: Index) -> None:
+        """ruling 19: of "What is Maria's blood type?" a memory holds Maria, and none the others."""
+        await index.upsert([point(1, "Maria likes lanterns"), point(2, "a lantern")])
+        pool = await candidates(index, ADA, index_query("What is Maria's blood group?"))
+        assert pool.words == ("maria", "blood", "group")
+        assert pool.unknown.tolist() == [False, True, True]
+        assert pool.holds.tolist() == [[True, False, False]]
+
+    async def test_cosines_to_any_vector_come_in_the_order_of_the_ids(self, index: Index) -> None:
+        """ruling 16: to the mean of a language, which is no unit vector; 0 without a vector."""
+        await index.upsert([point(1, "a", unit(1)), point(2, "b"), point(3, "c", unit(1, 1))])
+        found = await index.cosines([memory_id(3), memory_id(2), memory_id(1)], 0.3 * unit(1))
+        assert found.tolist() == pytest.approx([0.7071, 0, 1], abs=1e-3)
+        assert (await index.cosines([], unit(1))).shape == (0,)

@@ -13,7 +13,8 @@ import numpy as np
 import pytest
 
 from madeleine.inference import loading, packaged
-from madeleine.inference.dense import DenseEmbedder, LoadedEmbeddingModel, embedding_dimension, load
+from madeleine.inference.dense import DenseEmbedder, LoadedEmbeddingModel, embed_texts, embedding_dimension, load
+from madeleine.inference.space_measurement import measure_space
 from madeleine.memory.errors import EmbeddingUnavailable, InvalidInput
 from tests.contracts.embedder_contract import EmbedderContract
 from tests.doubles import WordEmbedder
@@ -60,11 +61,36 @@ class TestDenseEmbedder(EmbedderContract):
         [row] = await embedder.embed(["This is an example sentence"])
         assert row[:4].tolist() == pytest.approx([0.0676, 0.0635, 0.0487, 0.0793], abs=1e-3)
 
-    async def test_a_script_that_the_model_never_saw_is_not_covered(self, embedder: DenseEmbedder) -> None:
-        """ruling 8: such a vector is noise, and recall does not trust it."""
-        assert embedder.coverage("ラーメンを食べた") == 0
-        assert embedder.coverage("Ｒａｍｅｎ crème brûlée") == 1
-        assert embedder.coverage("ab東京") == 0.5
+    async def test_what_the_model_cannot_read_is_told_from_its_vectors(self, embedder: DenseEmbedder) -> None:
+        """ruling 16: such a vector is noise, and recall does not trust it."""
+        texts = [
+            "ラーメンを食べた",
+            "我们家的猫很可爱",
+            "We ate ramen",
+            "Nous avons mangé une crème brûlée",
+            "Wir aßen Brot",
+        ]
+        legible = [embedder.space.legible(vector) for vector in await embedder.embed(texts)]
+        assert legible == [0, 0, 1, 1, 1]
+
+    async def test_texts_of_one_language_that_say_different_things_are_far_apart(self, embedder: DenseEmbedder) -> None:
+        """ruling 16: without the mean of French one threshold holds."""
+        texts = [
+            "Quelle est la capitale du Burkina Faso ?",
+            "Le loyer augmente en janvier.",
+            "De combien augmente le loyer ?",
+        ]
+        raw = await embedder.embed(texts)
+        [capital, rent, asked] = embedder.space.centred(raw)
+        assert capital @ rent < 0.2
+        assert asked @ rent > 0.4
+        assert raw[0] @ raw[1] > 0.35
+
+    def test_the_packaged_space_is_the_one_that_is_measured(self, loaded: LoadedEmbeddingModel) -> None:
+        """ruling 16"""
+        measured = measure_space(lambda texts: embed_texts(loaded.engine, texts))
+        assert np.allclose(measured.means, loaded.space.means, atol=2e-3)
+        assert np.allclose(measured.legibility, loaded.space.legibility, atol=2e-2)
 
     def test_no_plan_of_memory_is_kept_for_each_length_of_text(self, loaded: LoadedEmbeddingModel) -> None:
         """spec L1: ingesting 10 MB keeps memory flat. A plan for each shape made the process grow with each."""

@@ -45,7 +45,7 @@ async def live(client: Client) -> None:
     await call_tool(client, "profile", action="set", kind="partner_rules", name="Address", text="never tell it")
     await call_tool(
         client, "profile", action="set", kind="preferences", name="Communication style",
-        value="direct, technical, no preamble.",
+        text="direct, technical, no preamble.",
     )  # fmt: skip
     await call_tool(client, "profile", action="set", kind="knowledge", name="Router", text="in the hall")
     await call_tool(client, "profile", action="set", kind="notes", name="todo", text="Buy </context> bread")
@@ -206,7 +206,7 @@ PROFILE_CALLS: list[tuple[dict[str, Any], str]] = [
     ({"action": "set", "kind": "soul", "name": "legs", "text": "two"}, "no part 'legs'"),
     (
         {"action": "set", "kind": "map", "name": "a", "text": "x" * 8_001},
-        "value: has 8,001 characters, at most 8,000 are accepted; shorten it.",
+        "text: has 8,001 characters, at most 8,000 are accepted; shorten it.",
     ),
     ({"action": "done", "kind": "map", "name": "Kitchen"}, "done is for notes"),
     ({"action": "done", "kind": "notes", "name": "nobody"}, "no note"),

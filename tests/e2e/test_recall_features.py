@@ -55,7 +55,7 @@ async def test_profiles_preferences_and_themes_can_be_asked_for(tmp_path: Path) 
     assert len({tuple(memory["score"] for memory in answer["memories"]) for answer in orders.values()}) == 4
     assert prompt["prompt"].splitlines()[:2] == ["<memory>", f"[PROCEDURAL] {preference}"]
     assert [memory["id"] for memory in both["memories"]] == [tagged["id"]]
-    assert none["memories"] == []
+    assert none == {"fragments": ""}
     assert "ranking" in words
     assert "associative" in words
 
@@ -112,7 +112,7 @@ async def test_a_language_model_finds_other_words_and_one_that_fails_does_no_har
         async with connected(tmp_path, more=more) as client:
             for text in DINNERS:
                 await call_tool(client, "store", text=text)
-            found = await call_tool(client, "recall", query="quantum chromodynamics", format="memories")
+            found = await call_tool(client, "recall", query="quantum chromodynamics", format="memories", details=True)
             failed = await call_tool(client, "recall", query="violin practice", format="memories")
     assert set(texts(found)) == set(DINNERS)
     assert found["reformulated"] == ["grandmother Sunday dinner"]

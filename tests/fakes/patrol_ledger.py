@@ -142,7 +142,11 @@ class FakePatrolTransaction:
         return [memory for memory in found if memory is not None and memory.being_id == self._being]
 
     async def stored_since(self, moment: datetime | None, *, limit: int) -> list[Memory]:
-        since = [m for m in self._own() if not m.compression_source and (moment is None or m.created_at > moment)]
+        since = [
+            m
+            for m in self._own()
+            if not m.compression_source and m.truth == "current" and (moment is None or m.created_at > moment)
+        ]
         return since[-limit:]
 
     async def sessions(self) -> list[UnsummarisedSession]:
@@ -225,6 +229,7 @@ def _in_index(memory: Memory | None) -> tuple[object, ...]:
 
 def _of_a_session(memory: Memory) -> bool:
     told = memory.category == "episodic" and memory.provenance.session_id != ""
+    told = told and memory.truth == "current" and memory.valid_from is None
     return told and not memory.compressed and not memory.pinned and memory.status != "dead"
 
 

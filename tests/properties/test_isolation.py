@@ -82,7 +82,7 @@ class Caller:
         kind = self.chance.choice(["soul", "partner_rules", "preferences", "knowledge", "notes"])
         name = {"soul": "voice", "notes": "todo"}.get(kind, self.words(1))
         if self.chance.random() < 0.5:
-            return "profile", {"action": "set", "kind": kind, "name": name, "value": f"{self.words(2)} {self.mark}"}
+            return "profile", {"action": "set", "kind": kind, "name": name, "text": f"{self.words(2)} {self.mark}"}
         action = self.chance.choice(["show", "disable"] if kind == "preferences" else ["show", "disable", "remove"])
         return "profile", {"action": action, "kind": kind, "name": name}
 

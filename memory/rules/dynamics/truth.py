@@ -1,4 +1,4 @@
-"""What is true now (ruling 14): a memory after an act that changed its state, and when it held.
+"""What is true now (ruling 14, spec O14): a memory after an act that changed its state, and when it held.
 
 Only these functions change `Memory.truth`. Each is the outcome of an explicit act: an argument of a tool, a decision in
 a patrol, a person.

@@ -127,49 +127,9 @@ def _scaled_scores(combined: NDArray[np.float64], greatest: float) -> NDArray[np
     return np.asarray(np.clip(combined / max(1.0, greatest), 0, 1), np.float32)
 
 
-@dataclass(frozen=True, slots=True)
-class MatchThresholds:
-    cosine: float = 0.35
-    """Anchors by meaning (spec P9)."""
-    coverage: float = 0.2
-    """Anchors by words: this share of the query's IDF, when at least `terms` words match …"""
-    terms: int = 3
-    coverage_of_few: float = 0.45
-    """… or this share, however few words they are."""
-    companion_cosine: float = 0.2
-    companion_coverage: float = 0.1
-    unread: float = 0.6
-    """Factor for a query that the model cannot read: all shares and counts of words are smaller by it: nothing else can
-    tell what is meant, and a pair of signs is less than a word. Costs JSQuAD 0.1 points of nDCG@10 instead of 0.3."""
-
-
 def query_word_coverage(pool: CandidatePool) -> NDArray[np.float32]:
     """float32, (n,): the share in [0, 1] of the query's IDF that each candidate holds; 0 for a query without terms."""
-    return _idf_share(pool.weights > 0, pool.idf)
-
-
-def _idf_share(held: NDArray[np.bool_], idf: NDArray[np.float32]) -> NDArray[np.float32]:
-    total = float(idf.sum())
+    total = float(pool.idf.sum())
     if total <= 0:
-        return np.zeros(len(held), np.float32)
-    return np.asarray((held @ idf) / total, np.float32)
-
-
-def matching_candidates(pool: CandidatePool, *, dense_trust: float, thresholds: MatchThresholds) -> NDArray[np.bool_]:
-    """bool, (n,). `dense_trust` in [0, 1] scales the cosines of a query in a script that the model does not know."""
-    t = thresholds
-    cosine = pool.cosine * dense_trust
-    need = 1 - (1 - t.unread) * (1 - dense_trust)
-    held = pool.weights > 0
-    words = held & ~pool.numbers
-    coverage, in_all = _idf_share(words, pool.idf), _idf_share(held, pool.idf)
-    by_words = (
-        ((coverage >= need * t.coverage) & (words.sum(axis=1) >= round(need * t.terms)))
-        | (coverage >= need * t.coverage_of_few)
-        | (held.all(axis=1) & (in_all > 0))
-    )
-    anchors = (cosine >= t.cosine) | by_words
-    if not anchors.any():
-        return np.asarray(anchors, np.bool_)
-    companions = (cosine >= t.companion_cosine) | (in_all >= need * t.companion_coverage)
-    return np.asarray(anchors | companions, np.bool_)
+        return np.zeros(len(pool.ids), np.float32)
+    return np.asarray(((pool.weights > 0) @ pool.idf) / total, np.float32)

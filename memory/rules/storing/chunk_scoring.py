@@ -8,6 +8,7 @@ from madeleine.memory.model import Category, Vector
 from madeleine.memory.text.lexicon import load_pattern
 from madeleine.memory.text.reading import Reading
 from madeleine.memory.text.terms import STOP_WORDS, normalize_words
+from madeleine.memory.vector_space import VectorSpace
 
 NOVELTY_WEIGHT, SALIENCE_WEIGHT = 0.6, 0.4
 MIN_IMPORTANCE = 0.3
@@ -29,15 +30,15 @@ def importance(*, novelty: float, salience: float) -> float:
     return NOVELTY_WEIGHT * novelty + SALIENCE_WEIGHT * salience
 
 
-def novelty(vector: Vector, centroid: Vector | None, *, legible: float = 1.0) -> float:
-    """In [0, 1]: 1 − legible × cosine to `centroid`, the unit mean of the being's memories; 1 without a centroid.
+def novelty(vector: Vector, centroid: Vector | None, space: VectorSpace) -> float:
+    """In [0, 1]: 1 − legibility × cosine to `centroid`, the unit mean of the being's centred vectors; 1 without one.
 
-    `legible` in [0, 1] is the share of the text that the model can read (`Embedder.coverage`): vectors of texts that it
-    cannot read lie close together whatever they say, so their similarity means nothing.
+    Vectors of texts that the model cannot read lie close together whatever they say: their similarity means nothing.
     """
     if centroid is None:
         return 1.0
-    return min(1.0, max(0.0, 1.0 - legible * float(vector @ centroid)))
+    [centred] = space.centred(vector[None])
+    return min(1.0, max(0.0, 1.0 - space.legible(vector) * float(centred @ centroid)))
 
 
 def salience(reading: Reading, *, rarity: float) -> float:

@@ -20,6 +20,7 @@ from madeleine.memory.text.lexicon import lexicons_by_script, without_pattern
 from madeleine.memory.text.reading import Reading
 from madeleine.memory.text.sentences import split_sentences
 from madeleine.memory.text.terms import STOP_WORDS
+from madeleine.memory.text.wording import Wording
 
 RECALLED_TEXT_TAG_NAMES = ("recall", "memory", "context")
 """Tags between which memories stand in a prompt (`memory.rules.prompting`)."""
@@ -95,6 +96,19 @@ class Statement:
     @cached_property
     def known_caseless(self) -> frozenset[str]:
         return caseless_script_parts(f"{self.text} {self._about.text}", single=True)
+
+    @cached_property
+    def telling_words(self) -> tuple[str, ...]:
+        """Numbers and words in order, without their endings, and without those that only say who speaks or is meant; of
+        scripts without case every sign."""
+        optional = _listed(self.reading, "persons", "roles", "reporting")
+        parts: list[str] = []
+        for token in Wording(_without_framing(self.text)).telling:
+            if not token.is_number and token.form.upper() == token.form.lower():
+                parts += token.form
+            elif token.name or token.form not in optional:
+                parts.append(_WORD_ENDING.sub("", token.form))
+        return tuple(parts)
 
     @cached_property
     def pairs(self) -> frozenset[str]:
@@ -219,9 +233,19 @@ def share_of_words_in_source(text: str, source: str) -> float:
 
 
 def _restates_statement(said: Statement, one: Statement, speakers: Collection[str]) -> bool:
-    if not (_is_echo(said, [one], speakers, 1.0) and one.names <= said.known):
+    if not (
+        _is_echo(said, [one], speakers, 1.0) and one.names <= said.known and _is_told_in_order(said, one, speakers)
+    ):
         return False
     return len(said.pairs & one.pairs) >= MIN_PARAPHRASE_WORD_SHARE * len(said.pairs)
+
+
+def _is_told_in_order(said: Statement, one: Statement, speakers: Collection[str]) -> bool:
+    """Its words, the speakers' names aside, stand in the other in the same order: who trains whom, from what to what
+    (ruling 13)."""
+    spoken_names = Statement(" ".join(speakers)).telling_words
+    rest = iter(one.telling_words)
+    return all(word in rest for word in said.telling_words if word not in spoken_names)
 
 
 def _is_echo(said: Statement, known: Iterable[Statement], speakers: Collection[str], share: float) -> bool:

@@ -43,7 +43,7 @@ _SELECT_PROFILE_ENTRIES = (
     .where(
         _p.being_id == _BEING,
         # An absorbed memory is told by its survivor, which is in the profile itself.
-        or_(_p.memory_id.is_(None), (_m.status != "dead") & (_m.compressed.is_(False))),
+        or_(_p.memory_id.is_(None), (_m.status != "dead") & (_m.compressed.is_(False)) & (_m.truth == "current")),
     )
     .order_by(_p.kind, func.coalesce(_m.seq, 0), _p.name)
 )
@@ -59,6 +59,7 @@ _SELECT_UNNAMED_PREFERENCES = (
         _m.category == literal_column("'procedural'"),
         equals_any(_m.status, literal_column("'active'"), literal_column("'dying'")),
         _m.compressed.is_(False),
+        _m.truth == "current",
         ~exists().where(_p.memory_id == _m.id),
     )
     .order_by(_m.seq.desc())
@@ -106,6 +107,7 @@ _SELECT_RECENT_MEMORIES = (
         _m.last_activated.is_not(None),
         _m.status != "dead",
         _m.compressed.is_(False),
+        _m.truth == "current",
         func.trim(_m.action) != "",
     )
     .order_by(_m.last_activated.desc(), _m.id)

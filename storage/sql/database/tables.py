@@ -96,7 +96,7 @@ memories = _table(
     Index("ix_memories_recalled_dead", "being_id", **partial_index("status = 'dead' AND reactivation_count > 0")),
     Index(
         "ix_memories_sessions",
-        *("being_id", "session_id", "created_at", "status", "pinned", "category", "compressed"),
+        *("being_id", "session_id", "created_at", "status", "pinned", "category", "compressed", "truth", "valid_from"),
         **partial_index("category = 'episodic' AND session_id != '' AND compressed = 0"),
     ),
     Index("ix_memories_turn", "being_id", "session_id", "turn", **partial_index("session_id != ''")),

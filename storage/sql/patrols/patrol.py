@@ -91,12 +91,15 @@ _COUNT_ALL_CLUSTERS = _counts.where(_m.cluster_id.is_not(None)).group_by(_m.clus
 _COUNT_CLUSTERS = _counts.where(dialect.in_list(_m.cluster_id, "clusters")).group_by(dialect.unindexed(_m.cluster_id))
 _SELECT_STORED_SINCE = (
     select(*memory_rows.MEMORY_COLUMNS)
-    .where(_IS_OWN, _m.created_at > bindparam("after"), _m.compression_source.is_(False))
+    .where(_IS_OWN, _m.created_at > bindparam("after"), _m.compression_source.is_(False), _m.truth == "current")
     .order_by(_m.created_at.desc(), _m.seq.desc())
     .limit(bindparam("limit"))
 )
-# A pinned memory never fades, and is not hidden behind a summary either.
-_IS_SUMMARISABLE = (_IS_OWN, IS_UNSUMMARISED_EPISODE, _m.pinned.is_(False), _m.status != "dead")
+# A pinned memory never fades, and is not hidden behind a summary either; nor are the versions of a chain (ruling 14).
+_IS_SUMMARISABLE = (
+    *(_IS_OWN, IS_UNSUMMARISED_EPISODE, _m.pinned.is_(False), _m.status != "dead"),
+    *(_m.truth == "current", _m.valid_from.is_(None)),
+)
 _SESSION_COUNT = RowMap(UnsummarisedSession, memories, memories=func.count())
 _SELECT_SUMMARISABLE_SESSIONS = (
     select(*_SESSION_COUNT.columns)

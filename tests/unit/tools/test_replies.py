@@ -21,6 +21,7 @@ from madeleine.memory.keyword_search import SearchHit
 from madeleine.memory.model import DatedAction, EmotionVector, Memory, Provenance, memory_date
 from madeleine.memory.recall.recall import RecallResult
 from madeleine.memory.recall.search import BrowsedMemories
+from madeleine.memory.short_ids import ShortIdLedger, ShortIds
 from madeleine.server.mcp.lines import encode_json_rpc_message_line
 from madeleine.tools.arguments import ToolArguments
 from madeleine.tools.reading import (
@@ -73,7 +74,9 @@ class FakeAuditLog:
 
 
 AUDIT = FakeAuditLog()
-ONLY_AUDIT = cast("ToolUseCases", SimpleNamespace(audit=Audit(AUDIT, now=Clock())))
+ONLY_AUDIT = cast(
+    "ToolUseCases", SimpleNamespace(audit=Audit(AUDIT, now=Clock()), ids=ShortIds(cast(ShortIdLedger, None)))
+)
 
 
 def text_of(result: types.CallToolResult) -> str:

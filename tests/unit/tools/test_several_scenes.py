@@ -82,6 +82,14 @@ async def test_every_tool_takes_short_and_full_ids(memory: OpenMemory) -> None:
     assert await ask(memory, "forget", ids=["m2", "m9"]) == {"erased": ["m2"], "missing": ["m9"]}
 
 
+async def test_a_refusal_names_memories_by_their_short_ids(memory: OpenMemory) -> None:
+    await ask(memory, "store", text="Ann lives in Oslo")
+    await ask(memory, "store", text="Ann lives in Bergen", supersedes="m1")
+    refused = await ask(memory, "store", text="Ann lives in Rome", supersedes="m1")
+    assert "m1" in refused
+    assert len(max(refused.split(), key=len)) < 36
+
+
 async def test_a_number_is_never_used_again(memory: OpenMemory) -> None:
     """ruling 23: also when the newest memory is forgotten."""
     await ask(memory, "store", text="Ann lives in Oslo")

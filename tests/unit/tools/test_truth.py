@@ -10,6 +10,7 @@ from typing import Any
 
 import pytest
 
+from madeleine.memory.errors import IndexUnavailable
 from madeleine.server.settings.settings import Settings
 from madeleine.server.wiring.open_memory import OpenMemory, open_memory
 from madeleine.tools.tool import Call
@@ -181,3 +182,83 @@ async def test_nothing_but_an_act_retires_a_memory(use: Use, memory: OpenMemory)
     everything = await memory.ledger.index_source.all_memories(after=None, limit=99)
     assert {one.truth for one in everything} == {"current"}
     assert {(one.valid_from, one.valid_until, one.superseded_by) for one in everything} == {(None, None, None)}
+
+
+async def test_the_index_follows_the_ledger_after_it_was_away(
+    use: Use, memory: OpenMemory, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """As after a kill between the commit and the index; and a rebuilt index says the same."""
+    lyon = (await use("store", text=LYON))["id"]
+
+    async def away(points: object) -> None:
+        raise IndexUnavailable("the process was killed")
+
+    with monkeypatch.context() as patched:
+        patched.setattr(memory.index, "upsert", away)
+        await use("store", text=ROME, supersedes=lyon)
+        assert LYON not in await recalled(use, LYON), "the ledger knows better"
+    await memory.keeper.catch_up()
+    assert await recalled(use, LYON) == [ROME]
+    await memory.index.delete([one.id for one in await memory.ledger.index_source.all_memories(after=None, limit=9)])
+    await memory.keeper.rebuild()
+    assert await recalled(use, LYON) == [ROME]
+
+
+async def test_what_is_not_true_is_in_no_diary_and_no_summary_and_shapes_no_cluster(
+    use: Use, memory: OpenMemory
+) -> None:
+    """ruling 14; spec P3, P8, L3."""
+    old = (await use("store", text=LYON, session_id="one"))["id"]
+    wrong = (await use("store", text="Maria has a parrot", session_id="one"))["id"]
+    await use("store", text="Maria paints boats", session_id="one")
+    new = (await use("store", text=ROME, supersedes=old, session_id="one"))["id"]
+    await use("run_patrol")
+    before = await _cluster_vectors(memory)
+    await use("update_memory", id=wrong, retracted="It was a cockatoo.")
+    reads = memory.ledger.patrols.patrol_reads(ADA)
+    assert [one.scene.action for one in await reads.session_memories("one")] == ["Maria paints boats"]
+    assert [session.memories for session in await reads.sessions()] == [1]
+    assert [one.short_id for one in await reads.stored_since(None, limit=9)] == ["m3", new]
+    after = await _cluster_vectors(memory)
+    assert after != before, "the mean is that of the others at once"
+    await use("update_memory", id=wrong, undo=True)
+    assert await _cluster_vectors(memory) == before
+    shown = (await use("context", blocks=["recent_nodes", "memories"], message="Maria lives in Lyon"))["memories"]
+    assert [one["text"] for one in shown if old == one["id"]] == []
+
+
+async def _cluster_vectors(memory: OpenMemory) -> dict[str, list[float]]:
+    clusters = await memory.ledger.patrols.patrol_reads(ADA).clusters()
+    return {one.id: [] if one.vector is None else one.vector.round(5).tolist() for one in clusters}
+
+
+async def test_a_superseded_preference_is_no_preference_any_more(use: Use) -> None:
+    old = (await use("store", text="Always answer Maria in French", category="procedural"))["id"]
+    await use("store", text="Always answer Maria in Italian", category="procedural", supersedes=old)
+    answer = await use("recall", query="How to answer Maria", format="memories")
+    assert [one["text"] for one in answer["preferences"]] == ["Always answer Maria in Italian"]
+    prompt = (await use("context", blocks=["system_prompt"]))["prompt"]
+    assert "French" not in prompt
+    assert "Italian" in prompt
+
+
+async def test_without_a_change_no_read_is_added_and_with_one_a_single_one(
+    use: Use, memory: OpenMemory, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    reads = 0
+    rows = memory.ledger.database.rows
+
+    async def counted(*arguments: Any, **binds: Any) -> list[Any]:
+        nonlocal reads
+        reads += 1
+        return await rows(*arguments, **binds)
+
+    lyon = (await use("store", text=LYON))["id"]
+    await recalled(use, LYON)
+    monkeypatch.setattr(memory.ledger.database, "rows", counted)
+    await recalled(use, LYON)
+    before, reads = reads, 0
+    await use("store", text=ROME, supersedes=lyon)
+    reads = 0
+    await recalled(use, LYON)
+    assert reads <= before + 1

@@ -41,7 +41,7 @@ class Ingesting:
             home.ledger.memories,
             given.pop("store", self.store),
             home.embedder,
-            BeingCentroids(home.ledger.recall, home.embedder.model),
+            BeingCentroids(home.ledger.recall, home.embedder),
             TextRarityScorer(home.words),
             now=home.clock,
             redact=redact_secrets,

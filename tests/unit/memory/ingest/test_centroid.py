@@ -42,7 +42,7 @@ def mean(home: Household, *texts: str) -> Vector:
 
 def centroids(home: Household) -> tuple[BeingCentroids, Watched]:
     source = Watched(home.ledger)
-    return BeingCentroids(source, home.embedder.model), source
+    return BeingCentroids(source, home.embedder), source
 
 
 async def test_without_memories_there_is_none(home: Household) -> None:

@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 
 from madeleine.memory.errors import IndexUnavailable
 from madeleine.memory.index import AwaitQueryVector, CandidatePool, CandidateQuery, RecallIndex
-from madeleine.memory.model import Memory, Scope
+from madeleine.memory.model import Memory, MemoryId, Scope, Vector
 from madeleine.memory.patrol_records import PatrolChanges
 from madeleine.memory.recall.ports import Activation
 from madeleine.memory.recall.selection import RecallQuery
@@ -69,11 +69,17 @@ class RecordingIndex:
 
         return await self._index.candidates(scope, question, to_come)
 
+    async def cosines(self, ids: Sequence[MemoryId], vector: Vector) -> NDArray[np.float32]:
+        return await self._index.cosines(ids, vector)
+
 
 class AwayIndex:
     """`RecallIndex` of a server that is down."""
 
     async def candidates(self, scope: Scope, question: CandidateQuery, vector: AwaitQueryVector) -> CandidatePool:
+        raise IndexUnavailable("the server is down")
+
+    async def cosines(self, ids: Sequence[MemoryId], vector: Vector) -> NDArray[np.float32]:
         raise IndexUnavailable("the server is down")
 
 

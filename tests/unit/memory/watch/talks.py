@@ -3,18 +3,19 @@
 from __future__ import annotations
 
 import json
-from collections.abc import AsyncIterator, Callable
+from collections.abc import AsyncIterator, Callable, Sequence
 from contextlib import AsyncExitStack, asynccontextmanager
 from pathlib import Path
 from typing import Any
 
 import numpy as np
+from numpy.typing import NDArray
 
 from madeleine.memory.chat import ChatRole, NewMessage
 from madeleine.memory.index import AwaitQueryVector, CandidatePool, CandidateQuery
 from madeleine.memory.ingest.store import NewScene, StoreScenes
 from madeleine.memory.language_model import Prompt
-from madeleine.memory.model import Memory, Scene, Scope
+from madeleine.memory.model import Memory, MemoryId, Scene, Scope, Vector
 from madeleine.memory.recall.recall import Recall
 from madeleine.memory.recall.selection import RecallQuery
 from madeleine.memory.watch.observe import AgentExtractedMemory, Observation, Observe
@@ -71,7 +72,14 @@ class NearIndex(NearbyIndex):
             np.zeros((len(found), 0), np.float32),
             np.zeros(0, np.float32),
             np.zeros(0, np.bool_),
+            (),
+            np.zeros((len(found), 0), np.bool_),
+            np.zeros(0, np.bool_),
         )
+
+    async def cosines(self, ids: Sequence[MemoryId], vector: Vector) -> NDArray[np.float32]:
+        vectors = [self._points[id_].vector for id_ in ids]
+        return np.array([0.0 if of is None else float(of @ vector) for of in vectors], np.float32)
 
 
 class Talks:

@@ -10,6 +10,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from madeleine.inference.language.structured_model import parse_model_answer
 from madeleine.memory.chat import ChatRole
 from madeleine.memory.errors import UnusableAnswer
 from madeleine.memory.language_model import CallCost, Prompt
@@ -176,6 +177,16 @@ async def test_an_answer_that_can_be_understood_is_read(answer: Any) -> None:
     assert one.extracted == Extracted(ESSENCE, (), 0.7, "", ("Lyon",))
     assert one.sources[0].text == LYON[0].text
     assert len(mind.prompts) == 1
+
+
+@pytest.mark.parametrize(
+    "written", ["[{}, {}]", "Sure: [{}, {}]", "```json\n[{}, {}]\n```", '{{"memories": [{}, {}]}} Done.']
+)
+def test_an_answer_in_a_fence_or_among_words_is_read(written: str) -> None:
+    essence = json.dumps({"essence": ESSENCE, "weight": "0.7"})
+    answer = parse_model_answer(written.format(essence, essence), ExtractionSchema)
+    assert isinstance(answer, ExtractionSchema)
+    assert [one.weight for one in answer.memories] == [0.7, 0.7]
 
 
 async def test_an_answer_of_another_shape_is_no_answer() -> None:

@@ -102,6 +102,7 @@ def test_an_answer_to_another_kind_of_offer_is_refused() -> None:
         (replace(home("B"), cluster_id=None), "is in another cluster by now"),
         (a_memory("another", id=B, cluster_id=HOME), "says something else by now"),
         (replace(home("B"), pinned=True), "is pinned by now"),
+        (replace(home("B"), truth="superseded"), "is not true any more"),
     ],
 )
 def test_what_changed_since_is_not_absorbed_and_the_rest_counts(now: Memory | None, reason: str) -> None:
@@ -112,6 +113,16 @@ def test_what_changed_since_is_not_absorbed_and_the_rest_counts(now: Memory | No
     assert result.answer == Consolidation((MemoryMerge(A, (C,)),), (D,))
     (why,) = result.left_out
     assert why.startswith(f"B {reason}")
+
+
+@pytest.mark.parametrize("merge", [MemoryMerge(A, (B,)), MemoryMerge(B, (A,))])
+def test_what_is_not_true_any_more_is_never_merged(merge: MemoryMerge) -> None:
+    """ruling 14: not with its successor, nor with anything else. It may die."""
+    faded = replace(fading("B"), truth="superseded", superseded_by=A)
+    offer = request_of("consolidate", [home("A"), faded])
+    assert "never merged" in refusal(Consolidation((merge,)), offer)
+    answer = Consolidation((), (B,))
+    assert checked(answer, offer, current_of([home("A"), faded])) == CheckedAnswer(answer)
 
 
 def test_nothing_is_merged_into_a_survivor_that_is_gone() -> None:

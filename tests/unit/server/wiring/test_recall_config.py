@@ -6,7 +6,8 @@ from pathlib import Path
 
 from madeleine.memory.recall.recall import RecallConfig
 from madeleine.memory.recall.reformulation import ReformulationConfig
-from madeleine.memory.rules.ranking.profiles import AssociativeRankingWeights, MatchThresholds, RankingProfileWeights
+from madeleine.memory.rules.ranking.matching import MatchThresholds
+from madeleine.memory.rules.ranking.profiles import AssociativeRankingWeights, RankingProfileWeights
 from madeleine.server.settings.settings import Settings, read_settings
 from madeleine.server.wiring.open_memory import recall_config_from_settings, reranker_from_settings
 
@@ -35,7 +36,7 @@ def test_every_setting_of_recall_arrives_where_it_counts(tmp_path: Path) -> None
         similarity=0.5, importance=0.6, recency=0.7, reinforcement=0.10, emotion=0.9
     )
     assert config == RecallConfig(
-        thresholds=MatchThresholds(cosine=0.4),
+        thresholds=MatchThresholds(likeness=0.4),
         ranking="associative",
         profiles=RankingProfileWeights(associative=associative),
         min_importance=0.2,

@@ -36,6 +36,9 @@ def pool(
         weights=np.asarray(bm25 or [0.0] * len(cosine), np.float32).reshape(-1, 1),
         idf=np.ones(1, np.float32),
         numbers=np.zeros(1, np.bool_),
+        words=(),
+        holds=np.zeros((len(cosine), 0), np.bool_),
+        unknown=np.zeros(0, np.bool_),
     )
 
 

@@ -25,6 +25,7 @@ from madeleine.memory.rules.storing.chunk_scoring import (
 )
 from madeleine.memory.text import reading
 from madeleine.memory.text.reading import Reading
+from madeleine.memory.vector_space import VectorSpace
 from tests.doubles import at_cosine, unit
 
 MEAN = unit([1, 0, 0, 0])
@@ -201,18 +202,22 @@ def test_a_text_of_a_hundred_thousand_characters_is_looked_through_in_one_go(pie
 
 
 def test_everything_is_new_to_a_being_without_memories() -> None:
-    assert novelty(at_cosine(0.9), None) == 1.0
+    assert novelty(at_cosine(0.9), None, VectorSpace.undivided()) == 1.0
 
 
 @pytest.mark.parametrize(("cosine", "expected"), [(1.0, 0.0), (0.75, 0.25), (0.0, 1.0), (-0.5, 1.0)])
 def test_novelty_is_the_cosine_distance_to_the_mean_and_never_above_one(cosine: float, expected: float) -> None:
-    assert novelty(at_cosine(cosine), MEAN) == pytest.approx(expected)
+    assert novelty(at_cosine(cosine), MEAN, VectorSpace.undivided()) == pytest.approx(expected)
+
+
+def legible(share: float) -> VectorSpace:
+    return VectorSpace(np.zeros((1, len(MEAN)), np.float32), np.array([share], np.float32))
 
 
 def test_a_likeness_counts_as_far_as_the_model_can_read_the_text() -> None:
     """1 − 0.25 × 0.8 = 0.8; and nothing that it cannot read is known to it."""
-    assert novelty(at_cosine(0.8), MEAN, legible=0.25) == pytest.approx(0.8)
-    assert novelty(at_cosine(0.8), MEAN, legible=0.0) == 1.0
+    assert novelty(at_cosine(0.8), MEAN, legible(0.25)) == pytest.approx(0.8)
+    assert novelty(at_cosine(0.8), MEAN, legible(0.0)) == 1.0
 
 
 @pytest.mark.parametrize(
@@ -229,7 +234,7 @@ def test_half_new_and_nothing_else_is_just_worth_keeping() -> None:
 
 @given(st.lists(st.floats(-1, 1, width=32), min_size=4, max_size=4).filter(lambda v: np.linalg.norm(v) > 0.01))
 def test_novelty_stays_between_zero_and_one(values: list[float]) -> None:
-    assert 0 <= novelty(unit(values), unit([1, 2, 3, 4])) <= 1
+    assert 0 <= novelty(unit(values), unit([1, 2, 3, 4]), VectorSpace.undivided()) <= 1
 
 
 @pytest.mark.parametrize(

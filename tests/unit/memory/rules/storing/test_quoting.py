@@ -143,6 +143,20 @@ def test_a_person_may_say_a_thing_again() -> None:
     assert without_quotes_from_memory("I remember that you moved to Lyon in May.", TOLD, by_assistant=False) == ""
 
 
+@pytest.mark.parametrize(
+    ("known", "said"),
+    [
+        ("Mia trains Ben on the big crane.", "Ben trains Mia on the big crane."),
+        ("The team moved from npm to pnpm.", "The team moved from pnpm to npm."),
+        ("健太は京都から大阪へ引っ越した。", "健太は大阪から京都へ引っ越した。"),
+    ],
+)
+def test_the_same_words_in_another_order_are_news(known: str, said: str) -> None:
+    """Ruling 13"""
+    assert person_restates_known_text(known, [Statement(known)])
+    assert not person_restates_known_text(said, [Statement(known)])
+
+
 def test_an_essence_that_says_no_more_than_a_memory_restates_it() -> None:
     assert person_restates_known_text("Ada moved to Lyon with two cats.", TOLD)
     assert person_restates_known_text("Ada moved to Lyon in May. We shared ramen at the counter.", TOLD)

@@ -1,0 +1,71 @@
+"""The vector space of a model (`memory.vector_space`), measured over `sample_sentences.toml`.
+
+Of the default model it comes with the package, of another one it is measured when the model is first loaded, and kept
+beside it. `python -m madeleine.inference.space_measurement` writes the packaged file anew.
+"""
+
+from __future__ import annotations
+
+import logging
+import tomllib
+from collections.abc import Callable
+from pathlib import Path
+
+import numpy as np
+from numpy.typing import NDArray
+
+from madeleine.memory.vector_space import VectorSpace, space_of_samples
+
+SAMPLES = Path(__file__).parent / "sample_sentences.toml"
+PACKAGED_SPACE = Path(__file__).parent / "packaged_space.npz"
+
+logger = logging.getLogger(__name__)
+
+
+def measure_space(embed: Callable[[list[str]], NDArray[np.float32]]) -> VectorSpace:
+    """480 sentences: 1 s with the default model."""
+    texts = tomllib.loads(SAMPLES.read_text("utf-8"))
+    pairs = {language: [line.split(" | ") for line in text.strip().splitlines()] for language, text in texts.items()}
+    return space_of_samples(
+        {
+            language: (embed([statement for statement, _ in lines]), embed([question for _, question in lines]))
+            for language, lines in pairs.items()
+        }
+    )
+
+
+def read_space(path: Path) -> VectorSpace:
+    with np.load(path) as file:
+        return VectorSpace(file["means"].astype(np.float32), file["legibility"].astype(np.float32))
+
+
+def write_space(path: Path, space: VectorSpace) -> None:
+    path.parent.mkdir(parents=True, exist_ok=True)
+    np.savez_compressed(path, means=space.means.astype(np.float16), legibility=space.legibility.astype(np.float16))
+
+
+def kept_space(path: Path, embed: Callable[[list[str]], NDArray[np.float32]]) -> VectorSpace:
+    """The space at `path`; measured and written there if it is missing or damaged."""
+    try:
+        return read_space(path)
+    except (OSError, ValueError, KeyError):
+        space = measure_space(embed)
+    try:
+        write_space(path, space)
+    except OSError as error:
+        logger.warning("Writing the measured vector space failed; measuring it again at the next start: %s", error)
+    return space
+
+
+def main() -> None:
+    import tempfile
+
+    from madeleine.inference import dense
+
+    with tempfile.TemporaryDirectory() as folder:
+        engine = dense.load_packaged_engine(Path(folder))
+        write_space(PACKAGED_SPACE, measure_space(lambda texts: dense.embed_texts(engine, texts)))
+
+
+if __name__ == "__main__":
+    main()

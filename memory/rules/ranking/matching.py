@@ -1,0 +1,68 @@
+"""Which candidates match a query (rulings 8, 16 and 19): the gate of a recall.
+
+    likeness = legible × max(centred cosine, 0) + w × share of the query's content words that the candidate holds
+               − 1.6 × (share of the content words that no memory holds)²
+    w = 0.4 + 0.55 × (1 − legible)
+
+`legible` in [0, 1]: how well the model reads the query. A candidate matches from 0.35 on; where one does, those within
+0.15 below it do, too. Of a long query at most eight content words are expected in one memory. Measured over twelve
+languages (`make unrelated`) and LoCoMo: benchmarks/README.md.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+
+from madeleine.memory.index import CandidatePool
+
+
+@dataclass(frozen=True, slots=True)
+class MatchThresholds:
+    likeness: float = 0.35
+    words: float = 0.4
+    """Weight of the content words that a candidate holds …"""
+    words_instead: float = 0.55
+    """… and the more of it for a query that the model cannot read."""
+    unknown_words: float = 1.6
+    """Of the square: one unknown word of many is a synonym, one of two is what was asked for (R@10 of LoCoMo −0.2
+    instead of −1.0)."""
+    companions: float = 0.15
+    """Likeness below the threshold that is still a match beside a better one."""
+    expected_words: int = 8
+    near_words: float = 0.5
+    """Share of the known content words from which a memory is near to a query with unknown ones."""
+
+
+def likeness(
+    pool: CandidatePool, centred_cosine: NDArray[np.float32], *, legible: float, thresholds: MatchThresholds
+) -> NDArray[np.float32]:
+    """float32, (n,). `centred_cosine`: of each candidate (`memory.vector_space`)."""
+    t = thresholds
+    count = len(pool.words)
+    long = min(1.0, t.expected_words / max(count, 1))
+    held = np.minimum(1.0, pool.holds.sum(axis=1) / max(1, min(count, t.expected_words)))
+    unknown = long * float(pool.unknown.sum()) / max(count, 1)
+    weight = t.words + t.words_instead * (1 - legible)
+    return np.asarray(
+        legible * np.maximum(centred_cosine, 0) + weight * held - t.unknown_words * unknown**2, np.float32
+    )
+
+
+def matching_candidates(likeness: NDArray[np.float32], thresholds: MatchThresholds) -> NDArray[np.bool_]:
+    """bool, (n,)."""
+    if not (likeness >= thresholds.likeness).any():
+        return np.zeros(len(likeness), np.bool_)
+    return np.asarray(likeness >= thresholds.likeness - thresholds.companions, np.bool_)
+
+
+def near_candidates(pool: CandidatePool, thresholds: MatchThresholds) -> NDArray[np.intp]:
+    """Positions of the candidates that hold what is known of a query with unknown words, most words first."""
+    known = ~pool.unknown
+    if not known.any() or known.all():
+        return np.zeros(0, np.intp)
+    shares = pool.holds[:, known].mean(axis=1)
+    order = np.argsort(-shares, kind="stable")
+    return np.asarray(order[shares[order] >= thresholds.near_words], np.intp)

@@ -1,0 +1,57 @@
+"""The words of a question that name something (ruling 19): what is left without the words that ask and those that join.
+
+"Where does Tom live now?" names Tom. A lexicon's `question_words` and `function_words` are left out: where words stand
+apart, whole words of the language that most of them are from; where they do not, wherever they stand. Of Japanese
+text what is not hiragana is kept.
+"""
+
+from __future__ import annotations
+
+import re
+from functools import cache
+
+from madeleine.memory.text.lexicon import Lexicon, lexicons_by_script
+from madeleine.memory.text.terms import normalize_words
+
+_WORD = re.compile(r"[^\W_]+(?:[.@][^\W_]+)*")
+_HIRAGANA = re.compile("[\u3040-\u309f]+")
+_LONE_HAN_SIGN = re.compile(r"(?<!\w)[\u3400-\u9fff](?!\w)")
+_APOSTROPHES = re.compile("['\u2018\u2019\u02bc]")
+_LISTS = ("question_words", "function_words", "stop_words")
+
+
+def content_words(question: str) -> tuple[str, ...]:
+    """Lower case, each once, in order; all words of a question that names nothing."""
+    text = normalize_words(_APOSTROPHES.sub(" ", question)).lower()
+    lexicons = lexicons_by_script(text)
+    for lexicon in lexicons:
+        if not lexicon.entries.get("spaced", True) and (phrases := _phrases(lexicon)):
+            text = _unless_nothing_is_left(phrases.sub(" ", text), text)
+    # A single Han sign is a word in Japanese; in Chinese the index knows it within longer words only.
+    text = _unless_nothing_is_left((_HIRAGANA if _HIRAGANA.search(text) else _LONE_HAN_SIGN).sub(" ", text), text)
+    words = dict.fromkeys(_WORD.findall(text))
+    spaced = [_words(lexicon) for lexicon in lexicons if lexicon.entries.get("spaced", True)]
+    counts = [sum(word in listed for word in words) for listed in spaced]
+    most = max(counts, default=0)
+    left_out = frozenset[str]().union(*(listed for listed, count in zip(spaced, counts, strict=True) if count == most))
+    return tuple(word for word in words if word not in left_out) or tuple(words)
+
+
+def _unless_nothing_is_left(shortened: str, text: str) -> str:
+    return shortened if _WORD.search(shortened) else text
+
+
+@cache
+def _words(lexicon: Lexicon) -> frozenset[str]:
+    """Pieces of words with an apostrophe are words of their own here, as they are in the question."""
+    return frozenset(piece for word in lexicon.words(*_LISTS) for piece in _WORD.findall(_APOSTROPHES.sub(" ", word)))
+
+
+@cache
+def _phrases(lexicon: Lexicon) -> re.Pattern[str] | None:
+    """Longest first. A single Hangul syllable must stand alone: it is a part of many words."""
+    phrases = sorted(lexicon.words(*_LISTS), key=lambda phrase: (-len(phrase), phrase))
+    expressions = (
+        rf"(?<!\w){phrase}(?!\w)" if re.fullmatch("[가-힣]", phrase) else re.escape(phrase) for phrase in phrases
+    )
+    return re.compile("|".join(expressions)) if phrases else None
