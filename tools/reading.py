@@ -210,7 +210,7 @@ def memory_page_as_json(page: BrowsedMemories, short_ids: Mapping[MemoryId, str]
 class SearchArguments(ToolArguments):
     query: Annotated[LongText, Field(description='Words, "a phrase"; a message with mode subject; none: list.')] = ""
     mode: Annotated[
-        Literal["or", "and", "subject"], Field(description="Any word, all words, or the subject of a message.")
+        Literal["or", "and", "subject"], Field(description="Any word, all words, or a message's subject.")
     ] = "or"
     themes: Annotated[list[ShortText], Field(max_length=20, description="All of these.")] = []
     categories: Annotated[list[Category], Field(max_length=5)] = []
