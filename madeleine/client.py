@@ -198,7 +198,7 @@ class Memory:
         told = [{name: iso_text(value) for name, value in scene.items()} for scene in scenes]
         return await self._ask(models.StoredScenes, "store", scenes=told)
 
-    async def recall(self, query: str, **optional: Unpack[RecallArguments]) -> models.RecallResult:
+    async def recall(self, query: str = "", **optional: Unpack[RecallArguments]) -> models.RecallResult:
         """Return the few memories nearest in meaning to `query`, best first; none if nothing is related.
 
         What is returned counts as recalled, and so fades later.

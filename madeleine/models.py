@@ -131,7 +131,8 @@ class MemoryRecord(LibraryAnswer):
 
 
 class RecallResult(LibraryAnswer):
-    """`memories` for the format "memories", else `fragments` or `prompt` with its `sources`, which have no text."""
+    """`memories` for the format "memories", else `fragments` or `prompt` with its `sources`, which have no text.
+    Without a query `start`."""
 
     count: int = 0
     total_tokens: int = 0
@@ -142,6 +143,7 @@ class RecallResult(LibraryAnswer):
     """Procedural memories that match; with `prompt` they stand in the block."""
     fragments: str = ""
     prompt: str = ""
+    start: str = ""
     sources: tuple[MemoryRecord, ...] = ()
     reformulated: tuple[str, ...] = ()
     """Further queries that were asked."""

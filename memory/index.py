@@ -86,6 +86,8 @@ class RankingFeatures:
     tokens: int
     """Tokens of all text that a recall may return of the memory (spec L2)."""
     signals: WordingSignals = WordingSignals()
+    may_supersede: MemoryId | None = None
+    """The earlier memory that it was proposed to supersede; a decision may change it."""
     version: ChainPlace = "only"
     category: Category = "episodic"
 

@@ -130,6 +130,7 @@ class Memory:
     What it says holds from `valid_from`, or from `happened_at` where that is None, until `valid_until`, which is
     exclusive; None while no end is known. A superseded memory names its successor in `superseded_by`, and only such a
     one does. `before`: the beginning of the text that it superseded, at most `MAX_BEFORE_CHARS`, derived by the ledger.
+    `may_supersede` names an earlier memory that it was proposed to supersede; None too once that was declined.
     """
 
     id: MemoryId
@@ -168,6 +169,7 @@ class Memory:
     superseded_by: MemoryId | None = None
     retraction_reason: str = ""
     before: str = ""
+    may_supersede: MemoryId | None = None
     number: int = field(default=0, compare=False)
     corrected_at: datetime | None = field(default=None, compare=False)
 

@@ -45,6 +45,7 @@ class MemoryState:
     session_count: int
     reactivation_count: int
     truth: Truth = "current"
+    may_supersede: MemoryId | None = None
 
     @property
     def shapes_cluster(self) -> bool:

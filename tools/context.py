@@ -84,6 +84,15 @@ async def build_audited_context(call: Call, query: ContextQuery, *, audited_as: 
     return built
 
 
+async def build_start(call: Call, token_limit: int, *, audited_as: str) -> str:
+    """The start of a conversation (ruling 18): preferences, open notes, the last diary entry, what is pinned and what
+    changed lately; "" if there is nothing."""
+    flags = call.use.context.flags.model_copy(update={"ai_diary_full": True})
+    query = ContextQuery(token_limit=token_limit, blocks=frozenset({"start"}), flags=flags)
+    built = await build_audited_context(call, query, audited_as=audited_as)
+    return built.prompt if built.shown else ""
+
+
 def built_context_as_json(context: BuiltContext, query: ContextQuery) -> dict[str, Any]:
     """Blocks that were not requested, or are disabled, are left out; empty ones are not."""
     blocks: dict[str, Any] = {
@@ -141,9 +150,10 @@ def context_message_json(message: Message) -> dict[str, Any]:
 
 CONTEXT_MCP_PROMPT = types.Prompt(
     name="memory_context",
-    description="The context for answering a message: identity, notes and knowledge, relevant memories.",
+    description="The context for answering a message: identity, notes and knowledge, relevant memories. Without a "
+    "message, the start of a conversation.",
     arguments=[
-        types.PromptArgument(name="message", description="The message to answer.", required=True),
+        types.PromptArgument(name="message", description="The message to answer.", required=False),
         types.PromptArgument(name="session_id", description="Id of this conversation.", required=False),
         types.PromptArgument(
             name="token_limit", description="Tokens of the context, without the message.", required=False
@@ -158,7 +168,7 @@ def _parse_integer(value: object) -> object:
 
 
 class ContextPromptArguments(ToolArguments):
-    message: LongText
+    message: LongText = ""
     session_id: ShortText = ""
     token_limit: Annotated[int | None, BeforeValidator(_parse_integer), Field(ge=1, le=1_000_000)] = None
 
@@ -169,6 +179,10 @@ async def get_context_prompt(call: Call, raw: Mapping[str, Any], *, max_text_cha
     filled_in = {name: text for name, text in raw.items() if text != ""}
     arguments = validate_tool_arguments(ContextPromptArguments, filled_in, max_text_chars=max_text_chars)
     own = call.use.context
+    if not arguments.message.strip():
+        start = await build_start(call, arguments.token_limit or own.token_limit, audited_as=CONTEXT_MCP_PROMPT.name)
+        messages = [_prompt_message("user", start or "Nothing is stored yet.")]
+        return types.GetPromptResult(description=CONTEXT_MCP_PROMPT.description, messages=messages)
     query = arguments.to_value(ContextQuery, token_limit=arguments.token_limit or own.token_limit, flags=own.flags)
     built = await build_audited_context(call, query, audited_as=CONTEXT_MCP_PROMPT.name)
     messages = context_as_prompt_messages(built, arguments.message)

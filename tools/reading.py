@@ -25,6 +25,7 @@ from madeleine.memory.rules.prompting import (
 )
 from madeleine.memory.rules.ranking.profiles import RankingProfile
 from madeleine.tools.arguments import Details, LongText, ShortText, ToolArguments, unique
+from madeleine.tools.context import build_start
 from madeleine.tools.dates import period_argument
 from madeleine.tools.feelings import LABELS_AS_IN_STORE, EmotionLabels
 from madeleine.tools.replies import (
@@ -45,7 +46,7 @@ RecallFormat = Literal["fragments", "memories", "prompt"]
 
 
 class RecallArguments(ToolArguments):
-    query: Annotated[LongText, Field(description="The current message or topic.")]
+    query: Annotated[LongText, Field(description="The current message or topic.")] = ""
     limit: Annotated[int, Field(ge=1, le=50, description="Memories at most.")] = 3
     categories: Annotated[list[Category], Field(max_length=5)] = []
     themes: Annotated[list[ShortText], Field(max_length=20, description="All of these.")] = []
@@ -68,14 +69,18 @@ def recall_tool(chance: RandomSource) -> Tool:
 
     @tool(
         RecallArguments,
-        answer_schema("", string="fragments prompt notice", array="memories preferences near unknown_words sources"),
+        answer_schema(
+            "", string="fragments prompt start notice", array="memories preferences near unknown_words sources"
+        ),
         counts_recalls=True,
     )
     async def recall(call: Call, arguments: RecallArguments) -> dict[str, Any]:
-        """Recall the few memories that matter for a message or topic. Call it when a conversation begins and whenever
-        the past may matter. memories: what matches; preferences: how to behave, apart; near: related, no answer. Empty
-        does not mean unknown: ask in other words, or use search_memory, which also lists by date or theme. For whole
-        memories by id use recall_memory."""
+        """Recall the few memories that matter for a message; without a query the start: pinned, preferences, notes,
+        diary, changes. Call it first, and whenever the past may matter. memories: what matches; preferences: how to
+        behave, apart; near: related, no answer. Empty does not mean unknown: ask in other words, or use search_memory,
+        which also lists by date or theme. By id: recall_memory."""
+        if not arguments.query.strip():
+            return await _start(call, arguments)
         since, until = period_argument("since", arguments.since), period_argument("until", arguments.until)
         times = {"since": since.start if since else None, "until": until.end if until else None}
         as_of = as_of_argument(arguments.as_of)
@@ -90,6 +95,16 @@ def recall_tool(chance: RandomSource) -> Tool:
         return answer | recall_details_as_json(result, arguments.format, short_ids)
 
     return recall
+
+
+async def _start(call: Call, arguments: RecallArguments) -> dict[str, Any]:
+    """The start of a conversation (ruling 18). Nothing is activated."""
+    if arguments.themes or arguments.categories or arguments.emotions or arguments.as_of:
+        raise InvalidInput(
+            "Without a query recall only begins a conversation. To list by theme or date: search_memory."
+        )
+    text = await build_start(call, arguments.token_budget, audited_as="recall")
+    return {"start": text} if text else notice("Nothing is stored yet.")
 
 
 def as_of_argument(text: str) -> datetime | None:

@@ -154,7 +154,7 @@ def version_as_json(version: Memory) -> dict[str, Any]:
     )
 
 
-MEMORY_REFERENCES = ("absorbed_into", "compressed_into", "resembles", "superseded_by")
+MEMORY_REFERENCES = ("absorbed_into", "compressed_into", "resembles", "superseded_by", "may_supersede")
 """Fields of a memory that name another one."""
 
 

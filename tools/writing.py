@@ -10,7 +10,7 @@ from pydantic import Field, WithJsonSchema
 
 from madeleine.memory.errors import InvalidInput, MadeleineError
 from madeleine.memory.ingest.store import NewScene, Stored
-from madeleine.memory.model import Category, EmotionVector, MemoryChanges, MemoryId, Scene
+from madeleine.memory.model import Category, EmotionVector, Memory, MemoryChanges, MemoryId, Scene
 from madeleine.memory.recall.selection import (
     MISSING_NON_INFERABLE_THEME_ADVICE,
     NON_INFERABLE_THEME,
@@ -98,7 +98,9 @@ class StoreArguments(SceneArguments):
 
 @tool(
     StoreArguments,
-    answer_schema("", string="id status reinforced not_kept resembles notice", array="scenes", object="superseded"),
+    answer_schema(
+        "", string="id status reinforced not_kept resembles notice", array="scenes may_supersede", object="superseded"
+    ),
 )
 async def store(call: Call, arguments: StoreArguments) -> dict[str, Any]:
     """Store what later conversations should know, one scene a memory: an event, decision, fact, preference, feeling or
@@ -155,7 +157,7 @@ async def _store_together_or_singly(call: Call, scenes: Sequence[NewScene]) -> l
 
 
 async def stored_as_json(call: Call, stored: Stored, *, keyed: bool) -> dict[str, Any]:
-    memory, reinforced = stored.memory, stored.status == "reinforced"
+    memory, reinforced, before = stored.memory, stored.status == "reinforced", stored.may_supersede
     advice_due = NON_INFERABLE_THEME in call.use.recall.config.themes and not has_non_inferable_theme(memory.themes)
     resembles = await call.use.ids.shortened(call.scope, [stored.resembles] if stored.resembles else [])
     return nonempty(
@@ -165,13 +167,19 @@ async def stored_as_json(call: Call, stored: Stored, *, keyed: bool) -> dict[str
         not_kept=stored.not_kept,
         repeated=(stored.repeated and keyed) or None,
         resembles=next(iter(resembles.values()), None),
+        may_supersede=[{"id": before.short_id, "text": before.scene.action}] if before else None,
         superseded=version_as_json(stored.superseded) if stored.superseded else None,
         redacted=dict(stored.redacted),
     ) | notice(
         NOT_KEPT_NOTICE if stored.not_kept else "",
         missing_vector_notice("Stored", stored.unembedded),
         MISSING_NON_INFERABLE_THEME_ADVICE if advice_due else "",
+        _supersession_advice(before) if before else "",
     )
+
+
+def _supersession_advice(before: Memory) -> str:
+    return f"If {before.short_id} is no longer true, store this text again with supersedes: {before.short_id}."
 
 
 def new_scene_from_arguments(arguments: SceneArguments, *, request_key: str = "") -> NewScene:

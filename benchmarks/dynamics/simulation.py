@@ -53,11 +53,12 @@ VARIANTS = (FULL, NO_DECAY, Variant("no revival", frozenset({"revive"})), Varian
 
 
 class CachedEmbedder:
-    """A `LazyEmbedder` that computes each vector once for all stores."""
+    """A `LazyEmbedder` that computes each vector once for all stores. `rows`: vectors that are known, by text; new ones
+    are added."""
 
-    def __init__(self, inner: DenseEmbedder) -> None:
+    def __init__(self, inner: DenseEmbedder, rows: dict[str, NDArray[np.float32]] | None = None) -> None:
         self._inner = inner
-        self._rows: dict[str, NDArray[np.float32]] = {}
+        self._rows = {} if rows is None else rows
         self._tokens: dict[str, int] = {}
 
     @property

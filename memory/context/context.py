@@ -26,13 +26,18 @@ from madeleine.memory.rules.prompting import (
     PROMPT_PART_NAMES,
     SNAPSHOT_PARTS,
     SNAPSHOT_REPLY,
+    START_PARTS,
     SYSTEM_PROMPT_PARTS,
+    TURN_PARTS,
     PromptPartName,
     first_sentence,
 )
 
 MAX_RECENT_MEMORIES = 5
 CONTEXT_DIARY_DAYS = 7
+MAX_START_MEMORIES = 10
+"""Of the pinned ones, and of those that changed lately."""
+START_CHANGE_DAYS = 7
 MAX_CONTEXT_NOTES = 1_000
 """Upper bound; the token limit decides what fits and reports what it dropped."""
 RECALL_TOKENS = 2000
@@ -40,9 +45,7 @@ RECALL_TOKENS = 2000
 DEFAULT_MAX_CONTEXT_TOKENS = 8000
 MAX_EXAMINED_SESSIONS = 100
 """The latest sessions, among which those of one interface are looked for."""
-_MEMORY_PARTS: frozenset[PromptPartName] = frozenset(
-    {"preferences", "notes", "recent_nodes", "memories", "memory_block", "history_recent", "history_current_chat"}
-)
+_MEMORY_PARTS: frozenset[PromptPartName] = frozenset({"preferences", "notes", *TURN_PARTS})
 """Parts whose entries are audited by their own ids."""
 
 Item = TypeVar("Item")
@@ -70,7 +73,7 @@ class BuildContext:
         parts = requested_prompt_parts(query)
         material = await self._gather(scope, query, parts)
         entries = [entry for entry in prompt_entries_from_material(material, query.flags) if entry.part in parts]
-        with_notice = "system_prompt" in query.blocks
+        with_notice = not query.blocks.isdisjoint({"system_prompt", "start"})
         fit = await fit_prompt(entries, self.embedder, limit=query.token_limit, with_notice=with_notice)
         context = context_from_fitted_prompt(query, material, fit)
         now = self.now()
@@ -84,6 +87,9 @@ class BuildContext:
         with_message = bool(query.message) and limit > 0
         since = (self.today() - timedelta(days=CONTEXT_DIARY_DAYS - 1)).isoformat()
         diary_limit, recent_limit = (LITE_LIMIT, LITE_LIMIT) if lite else (CONTEXT_DIARY_DAYS, MAX_RECENT_MEMORIES)
+        if query.blocks.isdisjoint({"snapshot", "diary"}):
+            since, diary_limit = "", 1  # the start shows the last entry, however old
+        changed_since = self.now() - timedelta(days=START_CHANGE_DAYS)
         profile_parts = {*SYSTEM_PROMPT_PARTS, "knowledge"}
         recalled = await self._recalled(scope, query) if "memory_block" in parts and with_message else None
         return ContextMaterial(
@@ -93,6 +99,11 @@ class BuildContext:
             diary=await ledger.diary_since(scope, since, limit=diary_limit) if "diary" in parts else (),
             recent_nodes=(
                 await ledger.recently_activated(scope, limit=recent_limit) if "recent_nodes" in parts else ()
+            ),
+            start=(
+                await ledger.start_memories(scope, changed_since, limit=MAX_START_MEMORIES)
+                if parts & {"pinned", "changes"}
+                else ()
             ),
             current_chat=await self._current_chat(scope, query) if "history_current_chat" in parts and limit else (),
             other_chats=await self._other_chats(scope, query) if "history_recent" in parts and limit else (),
@@ -153,6 +164,8 @@ def requested_prompt_parts(query: ContextQuery) -> set[PromptPartName]:
         blocks.update(SYSTEM_PROMPT_PARTS)
     if "snapshot" in blocks:
         blocks.update(SNAPSHOT_PARTS)
+    if "start" in blocks:
+        blocks.update(START_PARTS)
     blocks -= query.flags.disabled_blocks
     return {part for part in PROMPT_PART_NAMES if part in blocks}
 

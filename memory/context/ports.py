@@ -60,3 +60,7 @@ class ContextLedger(ChatReader, Protocol):
 
     async def recently_activated(self, scope: Scope, *, limit: int) -> Sequence[Memory]:
         """Living memories with an action, the last one that came to mind first (spec P5)."""
+
+    async def start_memories(self, scope: Scope, since: datetime, *, limit: int) -> list[Memory]:
+        """Living current memories but preferences: the latest `limit` that are pinned, then the latest `limit` others
+        that were stored or changed since then, each latest first."""

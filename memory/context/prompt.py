@@ -30,10 +30,12 @@ from madeleine.memory.rules.prompting import (
     render_memory_lines,
     render_message_item,
     render_named_item,
+    render_numbered_line,
     render_prompt_part,
     render_prompt_parts,
     render_scene_item,
     render_soul_section,
+    with_change,
 )
 
 MAX_SHOWN_LEARNT_PREFERENCES = 50
@@ -55,13 +57,14 @@ class PromptEntry:
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ContextMaterial:
     """What ledger, recall and search returned, before any token limit. Profile, notes, diary and chats: oldest first;
-    `recent_nodes` and `hits`: latest first; `recalled`: best first."""
+    `recent_nodes`, `start` and `hits`: latest first; `recalled`: best first."""
 
     profile: Sequence[ProfileEntry] = ()
     thoughts: Sequence[str] = ()
     notes: Sequence[Note] = ()
     diary: Sequence[DiaryEntry] = ()
     recent_nodes: Sequence[Memory] = ()
+    start: Sequence[Memory] = ()
     recalled: Sequence[tuple[Memory, float]] = ()
     hits: Sequence[SearchHit] = ()
     current_chat: Sequence[Message] = ()
@@ -96,10 +99,10 @@ def prompt_entries_from_material(material: ContextMaterial, flags: ContextFlags)
         *_entries_latest_best("notes", [(n.id, dated_entry(n.type, n.created_at, n.content)) for n in material.notes]),
         *named("knowledge"),
         *_diary_entries(material.diary, full=flags.ai_diary_full and not flags.prompt_lite_mode),
+        *_entries_best_first("pinned", ((m.id, render_numbered_line(m)) for m in material.start if m.pinned)),
+        *_entries_best_first("changes", ((m.id, render_numbered_line(m)) for m in material.start if not m.pinned)),
         *_entries_best_first("recent_nodes", ((memory.id, render_scene_item(memory)) for memory in recent)),
-        *_entries_best_first(
-            "memories", ((hit.id, dated_entry(hit.source, hit.timestamp, hit.snippet)) for hit in hits)
-        ),
+        *_entries_best_first("memories", ((hit.id, _hit_entry(hit)) for hit in hits)),
         *(
             PromptEntry(part="memory_block", id=memory.id, text=line, rank=recalled[memory.id])
             for memory, line in zip(block, render_memory_lines(block), strict=True)
@@ -107,6 +110,10 @@ def prompt_entries_from_material(material: ContextMaterial, flags: ContextFlags)
         *_entries_latest_best("history_recent", _message_texts(material.other_chats)),
         *_entries_latest_best("history_current_chat", _message_texts(material.current_chat)),
     ]
+
+
+def _hit_entry(hit: SearchHit) -> str:
+    return dated_entry(hit.source, hit.timestamp, with_change(hit.snippet, hit.since, hit.before))
 
 
 def _preference_texts(enabled: Sequence[ProfileEntry]) -> list[tuple[str, str]]:
@@ -161,8 +168,8 @@ class RenderedPrompt:
 
 
 PROMPT_PART_PRIORITY: tuple[PromptPartName | None, ...] = (
-    "soul", "partner_rules", "preferences", "memory_block", "notes", "thoughts", "relationships", "tools", "map",
-    "knowledge", "diary", "recent_nodes", "memories", None, "history_current_chat", "history_recent",
+    "soul", "partner_rules", "preferences", "pinned", "memory_block", "notes", "changes", "thoughts", "relationships",
+    "tools", "map", "knowledge", "diary", "recent_nodes", "memories", None, "history_current_chat", "history_recent",
 )  # fmt: skip
 """The most valuable part first. None: the full text of diary entries."""
 _FULL_TEXT_PRIORITY = PROMPT_PART_PRIORITY.index(None)

@@ -15,9 +15,10 @@ from madeleine.memory.patrol_records import DiaryEntry
 
 ContextBlock = Literal[
     "system_prompt", "snapshot", "recent_nodes", "memory_block", "memories",
-    "history_current_chat", "history_recent", "diary", "thoughts", "tags_placeholder",
+    "history_current_chat", "history_recent", "diary", "thoughts", "tags_placeholder", "start",
 ]  # fmt: skip
-CONTEXT_BLOCKS: tuple[ContextBlock, ...] = get_args(ContextBlock)
+CONTEXT_BLOCKS: tuple[ContextBlock, ...] = tuple(block for block in get_args(ContextBlock) if block != "start")
+"""Of a message; `start`, the beginning of a conversation, needs none (ruling 18)."""
 
 LITE_LIMIT = 2
 """Items of each list in lite mode (spec H5)."""

@@ -10,15 +10,14 @@ from dataclasses import KW_ONLY, dataclass, field, replace
 from datetime import datetime
 from typing import Literal
 
-import numpy as np
-from numpy.typing import NDArray
-
 from madeleine.memory.chat import MessageId
 from madeleine.memory.embedding import Embedder, EmbeddingOutcome, embed_with_cache
 from madeleine.memory.errors import IndexUnavailable, KeyConflict
 from madeleine.memory.index import IndexPoint, WritableIndex
 from madeleine.memory.ingest.index_keeper import index_committed_points, index_points
 from madeleine.memory.ingest.ports import IdempotencyKeyOutcome, StoreBatch, StoreScenesLedger
+from madeleine.memory.ingest.proposals import SupersededMemorySearch
+from madeleine.memory.ingest.store_plan import MAX_DUPLICATE_CANDIDATES, StoreOutcome, StorePlan, words_of_scene
 from madeleine.memory.model import (
     LIVING,
     Category,
@@ -38,18 +37,13 @@ from madeleine.memory.rules.storing.likeness import DuplicateThresholds, memorie
 from madeleine.memory.rules.storing.retelling import (
     Reinforcement,
     has_room_for_retelling,
-    memory_after_retelling,
     reinforcement_from_draft,
 )
 from madeleine.memory.rules.storing.secrets import CountingRedactor, Redact, redact_secrets, refuse_secret_argument
 from madeleine.memory.rules.storing.similar_wording import MIN_SIMILAR_WORDING, similar_wordings
-from madeleine.memory.text.terms import bm25_text_of_memory
-from madeleine.memory.text.wording import Wording, has_other_words
+from madeleine.memory.text.wording import has_other_words
 
 logger = logging.getLogger(__name__)
-
-MAX_DUPLICATE_CANDIDATES = 15
-"""Memories that are compared with a new scene: as many of the nearest, and of those that share words with it."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -90,6 +84,8 @@ class Stored:
     unembedded: str = ""
     redacted: Mapping[str, int] = field(default_factory=dict)
     superseded: Memory | None = None
+    may_supersede: Memory | None = None
+    """A current memory that may no longer be true now; nothing is done about it without an act (ruling 14)."""
     not_kept: str = ""
 
     @property
@@ -100,8 +96,6 @@ class Stored:
 
 _Draft = tuple[NewScene, IndexPoint]
 """A new scene, and the point of the memory that it may become."""
-_Outcome = tuple[IdempotencyKeyOutcome, bool]
-"""The outcome for a scene, and whether it is that of an earlier call with the same key."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -120,6 +114,8 @@ class StoreScenes:
     on_commit: Callable[[], None] = lambda: None
     redact: Redact = redact_secrets
     write_lock: asyncio.Lock = field(default_factory=asyncio.Lock)
+    search_superseded: SupersededMemorySearch | None = None
+    """None: no memory is proposed to be superseded."""
     thresholds: DuplicateThresholds = field(default_factory=DuplicateThresholds)
 
     async def __call__(self, scope: Scope, scenes: Sequence[NewScene]) -> list[Stored]:
@@ -182,7 +178,9 @@ class StoreScenes:
                 await index_committed_points(self.index, points)
             answers = await self._answers(scope, plan.outcomes, new | changed, embedded.unavailable)
             return [
-                replace(answer, superseded=changed.get(scene.supersedes)) if scene.supersedes else answer
+                replace(answer, superseded=changed.get(scene.supersedes))
+                if scene.supersedes
+                else replace(answer, may_supersede=plan.proposed.get(answer.memory.id))
                 for answer, (scene, _) in zip(answers, drafts, strict=True)
             ]
 
@@ -198,11 +196,11 @@ class StoreScenes:
         vectors = await self.ledger.vectors(self.embedder.model, hashes)
         return await index_points(memories, vectors, self.embedder)
 
-    async def _plan(self, scope: Scope, drafts: Sequence[_Draft], approve: Callable[[MemoryId], None]) -> _StorePlan:
+    async def _plan(self, scope: Scope, drafts: Sequence[_Draft], approve: Callable[[MemoryId], None]) -> StorePlan:
         """Decide which scenes become memories and which reinforce one."""
         by_key = await self.ledger.key_outcomes(scope, [scene.key for scene, _ in drafts if scene.key is not None])
         turns = await self.ledger.next_turns(scope, [scene.session_id for scene, _ in drafts])
-        plan = _StorePlan(len(drafts))
+        plan = StorePlan(len(drafts))
         for scene, point in drafts:
             key, text = scene.key, scene.scene.action
             if key is not None and (earlier := by_key.get(key)):
@@ -214,6 +212,9 @@ class StoreScenes:
             if same is None:
                 session_id = scene.session_id
                 memory = replace(point.memory, resembles=resembles, turn=turns[session_id] if session_id else 0)
+                if before := await self._proposed(scope, scene, point):
+                    memory = replace(memory, may_supersede=before.id)
+                    plan.proposed[memory.id] = before
                 if session_id:
                     turns[session_id] += 1
                 plan.add(replace(point, memory=memory))
@@ -232,7 +233,7 @@ class StoreScenes:
         return plan
 
     async def _same_or_similar(
-        self, scope: Scope, point: IndexPoint, plan: _StorePlan, new: NewScene
+        self, scope: Scope, point: IndexPoint, plan: StorePlan, new: NewScene
     ) -> tuple[Memory, None] | tuple[None, MemoryId | None]:
         """(same, None) for a memory that says the same; else (None, the one that says much the same) (spec T6)."""
         known = plan.similar_to(point)
@@ -250,10 +251,15 @@ class StoreScenes:
         known = [(plan.retold.get(other.id, other), cosine) for other, cosine in known]
         if not new.distinct:
             for other, cosine in known:
-                near_enough = cosine >= self.thresholds.same or _words(other) == _words(point.memory)
+                near_enough = cosine >= self.thresholds.same or words_of_scene(other) == words_of_scene(point.memory)
                 if near_enough and self._is_told_again(point.memory, other, new):
                     return other, None
         return None, self._most_similar(point.memory, known)
+
+    async def _proposed(self, scope: Scope, scene: NewScene, point: IndexPoint) -> Memory | None:
+        if self.search_superseded is None or scene.supersedes is not None:
+            return None
+        return await self.search_superseded(scope, point)
 
     def _is_told_again(self, memory: Memory, other: Memory, new: NewScene) -> bool:
         return memories_tell_same_facts(memory, other) and has_room_for_retelling(
@@ -286,7 +292,7 @@ class StoreScenes:
         return near | dict.fromkeys(same_text, 1.0)
 
     async def _answers(
-        self, scope: Scope, outcomes: Sequence[_Outcome], new: Mapping[MemoryId, Memory], unembedded: str
+        self, scope: Scope, outcomes: Sequence[StoreOutcome], new: Mapping[MemoryId, Memory], unembedded: str
     ) -> list[Stored]:
         earlier = [outcome.memory_id for outcome, repeated in outcomes if repeated or outcome.status == "reinforced"]
         known = {memory.id: memory for memory in await self.ledger.memories(scope, earlier)} if earlier else {}
@@ -299,52 +305,6 @@ class StoreScenes:
             not_kept = outcome.text if not repeated and has_other_words(outcome.text, memory.scene.action) else ""
             answers.append(Stored(memory=memory, status=outcome.status, repeated=repeated, not_kept=not_kept))
         return answers
-
-
-class _StorePlan:
-    """What a call stores, so far. `outcomes`: of each scene, in order."""
-
-    def __init__(self, capacity: int) -> None:
-        self.points: list[IndexPoint] = []
-        self.reinforcements: list[Reinforcement] = []
-        self.supersessions: list[Supersession] = []
-        self.sources: dict[MemoryId, list[MessageId]] = {}
-        self.outcomes: list[_Outcome] = []
-        self._capacity = capacity
-        self.retold: dict[MemoryId, Memory] = {}
-        """Memories that the call reinforces, as they will be."""
-        self.changes_words = False
-        """A reinforcement changes what is searched of its memory."""
-        self._by_words: dict[str, Memory] = {}
-        self._vectors: NDArray[np.float32] | None = None
-        """(capacity, dim), in the order of `points`; zeros for a point without a vector."""
-
-    def reinforce(self, memory: Memory, told: Reinforcement) -> None:
-        self.reinforcements.append(told)
-        after = self.retold[memory.id] = memory_after_retelling(memory, told)
-        self.changes_words |= bm25_text_of_memory(after) != bm25_text_of_memory(memory)
-
-    def add(self, point: IndexPoint) -> None:
-        if point.vector is not None:
-            if self._vectors is None:
-                self._vectors = np.zeros((self._capacity, len(point.vector)), np.float32)
-            self._vectors[len(self.points)] = point.vector
-        self.points.append(point)
-        self._by_words.setdefault(_words(point.memory), point.memory)
-
-    def similar_to(self, point: IndexPoint) -> list[tuple[Memory, float]]:
-        """(memory, cosine): first the memory with the same words, then the nearest."""
-        similar = {same.id: (same, 1.0)} if (same := self._by_words.get(_words(point.memory))) else {}
-        if point.vector is not None and self._vectors is not None:
-            cosines = self._vectors[: len(self.points)] @ point.vector
-            for position in np.argsort(-cosines, kind="stable")[:MAX_DUPLICATE_CANDIDATES]:
-                other = self.points[position].memory
-                similar.setdefault(other.id, (other, float(cosines[position])))
-        return list(similar.values())
-
-
-def _words(memory: Memory) -> str:
-    return Wording(memory.scene.action).key
 
 
 def redact_scene(new: NewScene, redact: Redact) -> tuple[NewScene, Mapping[str, int]]:

@@ -4,7 +4,8 @@ reword the query if configured, select within the budget, count the activations.
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Awaitable, Callable, Collection, Mapping
+import re
+from collections.abc import Awaitable, Callable, Collection, Mapping, Sequence
 from dataclasses import KW_ONLY, dataclass, replace
 from datetime import datetime
 from functools import partial
@@ -22,13 +23,19 @@ from madeleine.memory.recall.reformulation import RecallAttempt, ReformulationCo
 from madeleine.memory.recall.selection import RankedCandidates, RecallQuery, RecallSelection, RecallSelector, rerank
 from madeleine.memory.rules.dynamics.truth import was_true_at
 from madeleine.memory.rules.prompting import LIST_FORMAT, RecallTextFormat
-from madeleine.memory.rules.ranking.blended import RankingWeights, blended_scores, shared_emotions
+from madeleine.memory.rules.ranking.blended import (
+    RankingWeights,
+    blended_scores,
+    reading_of_query,
+    shared_emotions,
+)
 from madeleine.memory.rules.ranking.matching import (
     MatchThresholds,
     likeness,
     matching_candidates,
     near_candidates,
 )
+from madeleine.memory.rules.ranking.near_equals import asks_for_past, newer_first
 from madeleine.memory.rules.ranking.profiles import (
     RankingProfile,
     RankingProfileWeights,
@@ -38,6 +45,7 @@ from madeleine.memory.rules.ranking.profiles import (
     similarity,
 )
 from madeleine.memory.rules.storing.secrets import Redact, redact_secrets
+from madeleine.memory.text.normalization import fold_text
 from madeleine.memory.vector_space import centred_cosines
 
 MIN_CANDIDATES_PER_RESULT = 4
@@ -65,6 +73,8 @@ class RecallConfig:
     rerank: int = 20
     """Best candidates that a re-ranker scores, where there is one."""
     reformulation: ReformulationConfig = ReformulationConfig()
+    newer_among_near_equals: bool = True
+    """ruling 24; `benchmarks/truth`."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -92,6 +102,11 @@ class RecallResult:
     (ruling 19). These are not activated."""
 
 
+_WORD = re.compile(r"\w+")
+RespellWords = Callable[[Scope, Sequence[str]], Awaitable[Mapping[str, str]]]
+"""`memory.recall.search.respell`: words, and what they were probably meant to be."""
+
+
 @dataclass(frozen=True, eq=False)
 class Recall:
     """The use case."""
@@ -106,7 +121,9 @@ class Recall:
     reranker: Reranker | None = None
     costs: ModelCostRecorder | None = None
     redact: Redact = redact_secrets
-    """`costs` records what a language model costs. `redact` is applied to queries before a model is shown them."""
+    respell: RespellWords | None = None
+    """`costs` records what a language model costs. `redact` is applied to queries before a model is shown them.
+    `respell`: asked only for a query that nothing matches, about words that no memory holds."""
 
     async def __call__(
         self,
@@ -160,9 +177,22 @@ class Recall:
 
     async def _ranked(self, scope: Scope, query: RecallQuery) -> RankedCandidates:
         ranked = await self.rank(scope, query)
+        if not ranked.scores:
+            ranked = await self._ranked_respelled(scope, query, ranked)
         if self.reranker is None or not ranked.scores:
             return ranked
         return await rerank(self.reranker, self.ledger, scope, query.text, ranked, limit=self.config.rerank)
+
+    async def _ranked_respelled(self, scope: Scope, query: RecallQuery, ranked: RankedCandidates) -> RankedCandidates:
+        """A typing error is forgiven where nothing else is found, and named (ruling 19, ADR 0034)."""
+        unknown = ranked.pool.unknown_words
+        if self.respell is None or not unknown or not (respelled := await self.respell(scope, unknown)):
+            return ranked
+        folded = {fold_text(word): other for word, other in respelled.items()}
+        text = _WORD.sub(lambda word: folded.get(fold_text(word[0]), word[0]), query.text)
+        again = await self.rank(scope, replace(query, text=text))
+        named = (f"Nothing has {word!r}; this is for {other!r}." for word, other in respelled.items())
+        return replace(again, notices=(*again.notices, *named)) if again.scores or again.near else ranked
 
     async def rank(self, scope: Scope, query: RecallQuery) -> RankedCandidates:
         """Rank every match of the query; nothing is activated."""
@@ -203,12 +233,25 @@ class Recall:
                 shown.setdefault(version, score)
         procedural = (pool.ids[i] for i in matching if pool.features[i].category == "procedural")
         return RankedCandidates(
-            scores=shown,
+            scores=self._with_newer_first(query, shown, pool),
             tokens={pool.ids[i]: pool.features[i].tokens for i in matching},
             pool=pool,
             meaning_off=meaning_off,
             procedural=frozenset(version for id_ in procedural if (version := true.get(id_, id_)) is not None),
         )
+
+    def _with_newer_first(
+        self, query: RecallQuery, scores: Mapping[MemoryId, float], pool: CandidatePool
+    ) -> Mapping[MemoryId, float]:
+        """ruling 24; a question for the past is left as it is."""
+        older = {
+            id_: features.may_supersede
+            for id_, features in zip(pool.ids, pool.features, strict=True)
+            if features.may_supersede is not None and id_ in scores
+        }
+        if not older or not self.config.newer_among_near_equals or query.as_of is not None:
+            return scores
+        return scores if asks_for_past(reading_of_query(query.text)) else newer_first(scores, older)
 
     async def _matches(
         self, query: RecallQuery, pool: CandidatePool, vector: Vector | None, legible: float

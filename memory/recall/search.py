@@ -59,6 +59,16 @@ class SearchPage:
     respelled: Mapping[str, str] = field(default_factory=dict)
 
 
+async def respell(
+    ledger: KeywordSearchLedger, scope: Scope, words: Sequence[str], *, sources: Sequence[SearchSource]
+) -> Mapping[str, str]:
+    """What words that no text of these sources holds were probably meant to be (`respelled_words`)."""
+    folded = {fold_text(word): word for word in words}
+    texts = await ledger.recent_texts(scope, sources, most=MAX_TEXTS_WITH_KNOWN_WORDS)
+    near = await asyncio.to_thread(respelled_words, list(folded), texts)
+    return {folded[word]: other for word, other in near.items()}
+
+
 @dataclass(frozen=True, eq=False)
 class Search:
     """The use case. Living memories that are found get +1 reactivation, dead ones +2. Other sources are not counted,
@@ -86,10 +96,7 @@ class Search:
         return SearchPage(tuple(hits), next_cursor, respelled if hits else {})
 
     async def _respelled(self, scope: Scope, query: KeywordQuery) -> Mapping[str, str]:
-        texts = await self.ledger.recent_texts(scope, query.sources, most=MAX_TEXTS_WITH_KNOWN_WORDS)
-        folded = {fold_text(term): term for term in query.terms}
-        near = await asyncio.to_thread(respelled_words, list(folded), texts)
-        return {folded[word]: other for word, other in near.items()}
+        return await respell(self.ledger, scope, query.terms, sources=query.sources)
 
     async def about(self, scope: Scope, message: str, query: KeywordQuery) -> SearchPage:
         """Search one page by the tags of a message (`SearchByMessageTags`)."""

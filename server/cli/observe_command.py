@@ -113,7 +113,7 @@ def observe_conversation(arguments: argparse.Namespace, deadline: float) -> Obse
             raise
         except MadeleineError as error:  # a read-only client may still recall
             complaint = str(error)
-        recalled = recall_for_prompt(call, request.prompt) if arguments.recall and request.prompt else ""
+        recalled = recall_for_hook(call, request) if arguments.recall else ""
     return ObserveOutcome(recalled, complaint)
 
 
@@ -123,12 +123,14 @@ def observe_conversation(arguments: argparse.Namespace, deadline: float) -> Obse
 @dataclass(frozen=True, slots=True)
 class ObserveRequest:
     """`arguments`: of the tool, without messages. `transcript`: the messages of a whole one, of which new ones are
-    recorded; `messages` come after it. `prompt`: the user's last message."""
+    recorded; `messages` come after it. `prompt`: the user's last message. `begins`: the conversation begins, or was
+    compacted."""
 
     arguments: Mapping[str, Any]
     transcript: Sequence[Mapping[str, Any]] = ()
     messages: Sequence[Any] = ()
     prompt: str = ""
+    begins: bool = False
 
 
 def parse_observe_input(arguments: argparse.Namespace, text: str) -> ObserveRequest | None:
@@ -176,7 +178,7 @@ def parse_claude_code_hook(hook: Mapping[str, Any]) -> ObserveRequest | None:
         key = {"key": f"answer-{prompt_id}"} if isinstance(prompt_id, str) else {}
         answer = spoken_text(last)
         return ObserveRequest(arguments, messages=[{"role": "assistant", "text": answer} | key] if answer else [])
-    return ObserveRequest(arguments, transcript)
+    return ObserveRequest(arguments, transcript, begins=event == "SessionStart")
 
 
 def _read_transcript_file(path: Any) -> list[TranscriptMessage] | None:
@@ -280,15 +282,14 @@ def _message_batches(messages: Sequence[Any]) -> Iterator[list[Any]]:
         yield batch
 
 
-def recall_for_prompt(call: BlockingHostClient, prompt: str) -> str:
-    """The `<memory>` block of the memories that match, or ""."""
-    query = {
-        "query": prompt[:MAX_HOOK_RECALL_QUERY_CHARS],
-        "format": "prompt",
-        "token_budget": HOOK_RECALL_BUDGET_TOKENS,
-    }
-    answer = call("recall", query)
-    return f"{HOOK_RECALL_PREFACE}\n{answer['prompt']}" if answer.get("prompt") else ""
+def recall_for_hook(call: BlockingHostClient, request: ObserveRequest) -> str:
+    """The start of a conversation that begins (ruling 18); for a prompt the `<memory>` block of what matches; or ""."""
+    if not (request.prompt or request.begins):
+        return ""
+    query = {"query": request.prompt[:MAX_HOOK_RECALL_QUERY_CHARS]} if request.prompt else {}
+    answer = call("recall", {**query, "format": "prompt", "token_budget": HOOK_RECALL_BUDGET_TOKENS})
+    text = answer.get("prompt") or answer.get("start")
+    return f"{HOOK_RECALL_PREFACE}\n{text}" if text else ""
 
 
 def read_max_text_chars(settings: Mapping[str, str], data_dir: Path) -> int:

@@ -7,6 +7,7 @@ from collections.abc import AsyncIterator, Callable
 from contextlib import AsyncExitStack, asynccontextmanager
 from dataclasses import dataclass
 from datetime import timedelta
+from functools import partial
 from pathlib import Path
 
 from madeleine.inference.dense import DenseEmbedder
@@ -22,12 +23,13 @@ from madeleine.memory.ingest.being_statistics import BeingCentroids, TextRarityS
 from madeleine.memory.ingest.change import Forget, UpdateMemory
 from madeleine.memory.ingest.index_keeper import ErasedBytesScrubber, IndexKeeper, Progress
 from madeleine.memory.ingest.ingest import Ingest
+from madeleine.memory.ingest.proposals import SupersededMemorySearch
 from madeleine.memory.ingest.store import StoreScenes
 from madeleine.memory.ingest.truth import ChangeTruth
 from madeleine.memory.recall.ports import Reranker
 from madeleine.memory.recall.recall import Recall, RecallConfig
 from madeleine.memory.recall.reformulation import ReformulationConfig
-from madeleine.memory.recall.search import BrowseMemories, Search, SearchByMessageTags
+from madeleine.memory.recall.search import BrowseMemories, Search, SearchByMessageTags, respell
 from madeleine.memory.recall.selection import NON_INFERABLE_THEME
 from madeleine.memory.rules.ranking.matching import MatchThresholds
 from madeleine.memory.rules.ranking.profiles import RankingProfileWeights
@@ -112,6 +114,7 @@ def _build_use_cases(
         on_commit=upkeep.wake,
         redact=redact,
         write_lock=write_lock,
+        search_superseded=SupersededMemorySearch(ledger.memories, index),
         thresholds=DuplicateThresholds(settings.same_scene_cosine, settings.resembling_cosine),
     )
     similar = SimilarMemorySearch(ledger.recall, index, embedder)
@@ -151,6 +154,7 @@ def _build_use_cases(
         reranker=reranker,
         costs=ledger.patrols,
         redact=redact,
+        respell=partial(respell, ledger.search, sources=("memories",)),
     )
     use = ToolUseCases(
         store=store,

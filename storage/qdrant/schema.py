@@ -13,7 +13,7 @@ from madeleine.memory.rules.ranking.blended import read_wording_signals
 from madeleine.memory.text.normalization import fold_text
 from madeleine.storage.qdrant.bm25 import BM25_TERMS_VERSION, weighted_document_term_ids
 
-INDEX_SCHEMA_VERSION = 6
+INDEX_SCHEMA_VERSION = 7
 """Raise it when vectors, payload or their indexes change: an index of another version is rebuilt."""
 
 DENSE_VECTOR = "dense"
@@ -43,8 +43,10 @@ LENGTH_FIELD = "length"
 TOKENS_FIELD = "tokens"
 SIGNALS_FIELD = "signals"
 """Of the action's wording (`pack_wording_signals`)."""
+MAY_SUPERSEDE_FIELD = "may_supersede"
 FEATURE_FIELDS = (
     SESSION_FIELD, TURN_FIELD, ACTORS_FIELD, EMOTIONS_FIELD, LENGTH_FIELD, TOKENS_FIELD, SIGNALS_FIELD, CATEGORY_FIELD,
+    MAY_SUPERSEDE_FIELD,
     VERSION_FIELD,
 )  # fmt: skip
 """What `features_from_payload` reads."""
@@ -106,6 +108,8 @@ def point_payload(point: IndexPoint) -> dict[str, Any]:
     }
     if memory.status in LIVING and not memory.compressed and memory.truth != "retracted":
         fields[LIVING_FIELD] = memory.being_id
+    if memory.may_supersede is not None:
+        fields[MAY_SUPERSEDE_FIELD] = memory.may_supersede
     if memory.superseded_by is not None:
         fields[VERSION_FIELD] = "earlier"
     elif memory.valid_from is not None:
@@ -126,6 +130,7 @@ def features_from_payload(payload: Mapping[str, Any]) -> RankingFeatures:
         words=payload[LENGTH_FIELD],
         tokens=payload[TOKENS_FIELD],
         signals=unpack_wording_signals(payload[SIGNALS_FIELD]),
+        may_supersede=payload.get(MAY_SUPERSEDE_FIELD),
         version=payload.get(VERSION_FIELD, "only"),
         category=payload[CATEGORY_FIELD],
     )

@@ -24,7 +24,7 @@ from madeleine.memory.ingest.notes import add_note
 from madeleine.memory.ingest.store import NewScene
 from madeleine.memory.keyword_search import KeywordQuery
 from madeleine.memory.language_model import Prompt
-from madeleine.memory.model import DatedAction, Memory, MemoryChanges, Scene
+from madeleine.memory.model import MAX_BEFORE_CHARS, DatedAction, Memory, MemoryChanges, Scene
 from madeleine.memory.watch.extraction import Extracted
 from madeleine.memory.watch.observe import AgentExtractedMemory, Observation
 from madeleine.server.settings.settings import Settings
@@ -101,6 +101,26 @@ async def test_nothing_of_a_forgotten_memory_is_in_any_file(tmp_path: Path, seed
         assert found_in(tmp_path, MORE_WORDS, rows) == {}
         assert await memory.ledger.index_source.count_memories() == await memory.index.count() == 180
     assert found_in(tmp_path, MORE_WORDS, rows) == {}
+
+
+async def test_the_acts_that_retired_it_are_gone_too(tmp_path: Path) -> None:
+    """ruling 14: the reason of a retraction, the beginning of the text in what took its place, and the journal."""
+    embedder = DenseWords(dim=96)
+    async with open_memory(Settings(data_dir=tmp_path), embedder=embedder) as memory:
+        [stored] = await memory.use.store(ADA, [SECRET])
+        secret = stored.memory
+        other = NewScene(scene=Scene(action="The violin hangs in the kitchen"), supersedes=secret.id)
+        [successor] = await memory.use.store(ADA, [other])
+        assert successor.memory.before == secret.scene.action[:MAX_BEFORE_CHARS]
+        await memory.use.truth.retract(ADA, secret.id, "the Wolpertinger made it up")
+        await memory.keeper.catch_up()
+        words = (*WORDS, "Wolpertinger")
+        assert "Wolpertinger" in found_in(tmp_path, words, [])
+        answer = await memory.use.forget(ADA, [secret.id])
+        assert answer.bytes_gone
+        assert found_in(tmp_path, words, [embedder.vector(secret.embedded_text)]) == {}
+        [left] = (await memory.use.browse.by_ids(ADA, [successor.memory.id])).memories
+        assert (left.before, left.truth) == ("", "current")
 
 
 async def test_the_note_that_it_came_from_and_the_cluster_that_it_named_are_gone_too(tmp_path: Path) -> None:

@@ -25,15 +25,16 @@ from madeleine.storage.sql.database.mapping import (
     is_own_row,
     own_row_binds,
     scalar,
+    to_micros,
     update_own_row,
 )
 from madeleine.storage.sql.database.memory_rows import MEMORY_COLUMNS, memory_from_row
-from madeleine.storage.sql.database.tables import beings, diary, memories, notes, profile
+from madeleine.storage.sql.database.tables import beings, diary, memories, notes, profile, revisions_table
 
 MAX_PREFERENCES_WITHOUT_ENTRY = 200
 """Procedural memories without an entry of their own that a profile shows: the latest."""
 
-_b, _d, _m, _n, _p = beings.c, diary.c, memories.c, notes.c, profile.c
+_b, _d, _m, _n, _p, _r = beings.c, diary.c, memories.c, notes.c, profile.c, revisions_table.c
 _BEING = bindparam("being", type_=_p.being_id.type)
 
 _PROFILE_ENTRY = RowMap(ProfileEntry, profile)
@@ -112,6 +113,25 @@ _SELECT_RECENT_MEMORIES = (
     )
     .order_by(_m.last_activated.desc(), _m.id)
     .limit(bindparam("limit"))
+)
+_start_memories = (
+    select(*MEMORY_COLUMNS)
+    .where(
+        _m.being_id == _BEING,
+        equals_any(_m.status, literal_column("'active'"), literal_column("'dying'")),
+        _m.truth == "current",
+        _m.compressed.is_(False),
+        _m.category != "procedural",
+        func.trim(_m.action) != "",
+    )
+    .order_by(_m.created_at.desc(), _m.seq.desc())
+    .limit(bindparam("limit"))
+)
+_SELECT_PINNED_MEMORIES = _start_memories.where(_m.pinned.is_(True))
+_SELECT_STORED_MEMORIES = _start_memories.where(_m.pinned.is_(False), _m.created_at >= bindparam("changed_since"))
+_SELECT_CORRECTED_MEMORIES = _start_memories.where(
+    _m.pinned.is_(False),
+    _m.id.in_(select(_r.memory_id).where(_r.being_id == _BEING, _r.at >= bindparam("changed_since"))),
 )
 
 
@@ -220,3 +240,14 @@ class ContextRepository(ConversationRepository):
 
     async def recently_activated(self, scope: Scope, *, limit: int) -> list[Memory]:
         return await self._database.rows(_SELECT_RECENT_MEMORIES, memory_from_row, being=scope.being_id, limit=limit)
+
+    async def start_memories(self, scope: Scope, since: datetime, *, limit: int) -> list[Memory]:
+        binds: dict[str, Any] = {"being": scope.being_id, "limit": limit}
+        pinned = await self._database.rows(_SELECT_PINNED_MEMORIES, memory_from_row, **binds)
+        changed = {
+            memory.id: memory
+            for statement in (_SELECT_STORED_MEMORIES, _SELECT_CORRECTED_MEMORIES)
+            for memory in await self._database.rows(statement, memory_from_row, changed_since=to_micros(since), **binds)
+        }
+        latest = sorted(changed.values(), key=lambda memory: memory.corrected_at or memory.created_at, reverse=True)
+        return [*pinned, *latest[:limit]]

@@ -74,7 +74,7 @@ memories = _table(
     # current, superseded (then, and only then, by another memory) or retracted; when what it says holds (ruling 14).
     Column("truth", Text, nullable=False, server_default="current"),
     *_optional(Moment, "valid_from", "valid_until"),
-    *_optional(Text, "superseded_by"),
+    *_optional(Text, "superseded_by", "may_supersede"),
     Column("retraction_reason", Text, nullable=False, server_default=""),
     *_required(Integer, "access_count", "reactivation_count"),
     *_required(Moment, "created_at", "happened_at"),
@@ -93,6 +93,7 @@ memories = _table(
     Index("ix_memories_fading", "being_id", "status", "pinned", "since", "importance"),
     Index("ix_memories_created", "being_id", "created_at"),
     Index("ix_memories_superseded", "being_id", "superseded_by", **partial_index("superseded_by IS NOT NULL")),
+    Index("ix_memories_proposals", "may_supersede", **partial_index("may_supersede IS NOT NULL")),
     Index("ix_memories_recalled_dead", "being_id", **partial_index("status = 'dead' AND reactivation_count > 0")),
     Index(
         "ix_memories_sessions",
@@ -104,7 +105,7 @@ memories = _table(
     Index("ix_memories_content_hash", "content_hash"),
     lifecycle=[
         DeleteRows("id"),
-        ClearReferenceToForgotten("resembles"),
+        *map(ClearReferenceToForgotten, ("resembles", "may_supersede")),
         Redact("erasing.memories._MemoryErasure._release_absorbed"),
         Redact("memories.truth.relink_chains"),
         JournalColumnChanges(
@@ -113,7 +114,7 @@ memories = _table(
             (
                 *("importance", "status", "fresh", "cluster_id", "absorbed_into", "since", "stopped_at"),
                 *("reactivation_count", "when_", "content_hash", "compressed", "compressed_into"),
-                *("truth", "valid_from", "valid_until", "superseded_by", "retraction_reason"),
+                *("truth", "valid_from", "valid_until", "superseded_by", "retraction_reason", "may_supersede"),
             ),
         ),
         DeleteWithMemory("id"),

@@ -19,7 +19,9 @@ from madeleine.storage.sql.database.tables import metadata, patrol_changes_table
 
 JournalFields = dict[str, Any]
 
-INDEXED_MEMORY_FIELDS = frozenset({"status", "cluster_id", "when_", "compressed", "truth", "valid_from", "valid_until"})
+INDEXED_MEMORY_FIELDS = frozenset(
+    {"status", "cluster_id", "when_", "compressed", "truth", "valid_from", "valid_until", "may_supersede"}
+)
 """Fields of a memory that are in the index too."""
 _INSERT_CHANGES = insert(patrol_changes_table)
 

@@ -114,7 +114,7 @@ _SELECT_SUMMARISABLE_MEMORIES = (
 )
 
 _cycle = memory_rows.cycle_of_being(_BEING)
-_STATE_COLUMNS = ("importance", "status", "fresh", "cluster_id", "absorbed_into", "reactivation_count")
+_STATE_COLUMNS = ("importance", "status", "fresh", "cluster_id", "absorbed_into", "reactivation_count", "may_supersede")
 _STATE_FIELDS = (*_STATE_COLUMNS, "session_count")
 _UPDATE_STATE = update_own_row(memories, *_STATE_COLUMNS).values(
     since=_cycle - bindparam("new_session_count"),

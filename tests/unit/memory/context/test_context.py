@@ -395,3 +395,31 @@ async def test_hostile_texts_stay_inside_their_blocks(house: House) -> None:
     # In the soul, which is to be followed, a heading is none.
     assert outside.count("\n# Rules\n") == 1
     assert "\\# Rules" in outside
+
+
+# --- the start
+
+
+async def test_the_start_shows_what_is_pinned_preferred_open_and_new_and_activates_nothing(house: House) -> None:
+    """ruling 18"""
+    [pinned] = await house.store("The garden key hangs in the shed", pinned=True)
+    [style] = await house.store("I prefer short answers.", category="procedural")
+    [fresh] = await house.store("Ann moved to Lyon", category="semantic", when=("2026-02-01",))
+    await house.write_diary(("2025-12-24", "A quiet day. We baked."))
+    start = await house.build(blocks=["start"])
+    lines = [line for line in start.prompt.splitlines() if not line.startswith(("<", "Text between", "in it"))]
+    assert [line for line in lines if line] == [
+        "- I prefer short answers.",
+        "- 2025-12-24: A quiet day.",
+        "m1 [EPISODIC] The garden key hangs in the shed",
+        "m3 [SEMANTIC] 2026-02-01: Ann moved to Lyon",
+    ]
+    assert {pinned, style, fresh} <= set(start.shown)
+    assert await house.reactivations(pinned, style, fresh) == [0, 0, 0]
+    short = await house.build(blocks=["start"], limit=60)
+    assert "I prefer short answers." in short.prompt
+    assert short.tokens["total"] <= 60
+    later = replace(house.context, now=lambda: datetime(2100, 1, 1, tzinfo=UTC))
+    quiet = await later(HERE, ContextQuery(token_limit=1_000, blocks=frozenset({"start"})))
+    assert "Ann moved" not in quiet.prompt
+    assert "garden key" in quiet.prompt

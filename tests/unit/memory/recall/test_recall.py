@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
 
 import numpy as np
@@ -237,3 +237,22 @@ async def test_a_caller_that_goes_away_ends_the_embedding(home: Home) -> None:
             await caller
         await embedder.cancelled.wait()
     assert home.activations.added == []
+
+
+async def test_a_typing_error_is_forgiven_where_nothing_matches_and_named(home: Home) -> None:
+    """ruling 19, ADR 0034"""
+    await home.put(a_memory("the harbor of Marseille"), a_memory("tea in small cups"))
+    asked: list[Sequence[str]] = []
+
+    async def respell(scope: Scope, words: Sequence[str]) -> Mapping[str, str]:
+        asked.append(words)
+        return {word: "marseille" for word in words if word.lower() == "marsielle"}
+
+    recall = replace(home.recall(), respell=respell)
+    found = await recall(ADA, RecallQuery(text="Marsielle"))
+    assert [memory.scene.action for memory, _ in found.memories] == ["the harbor of Marseille"]
+    assert "this is for 'marseille'" in found.notices[0]
+    assert (await recall(ADA, RecallQuery(text="Lyonnaise"))).memories == ()
+    asked.clear()
+    assert (await recall(ADA, RecallQuery(text="Marseille"))).notices == ()
+    assert asked == []

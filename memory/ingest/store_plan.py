@@ -1,0 +1,69 @@
+"""What a store is about to commit: new memories, reinforcements and acts, decided one scene after the other."""
+
+from __future__ import annotations
+
+import numpy as np
+from numpy.typing import NDArray
+
+from madeleine.memory.chat import MessageId
+from madeleine.memory.index import IndexPoint
+from madeleine.memory.ingest.ports import IdempotencyKeyOutcome
+from madeleine.memory.model import Memory, MemoryId
+from madeleine.memory.rules.dynamics.truth import Supersession
+from madeleine.memory.rules.storing.retelling import Reinforcement, memory_after_retelling
+from madeleine.memory.text.terms import bm25_text_of_memory
+from madeleine.memory.text.wording import Wording
+
+MAX_DUPLICATE_CANDIDATES = 15
+"""Memories that are compared with a new scene: as many of the nearest, and of those that share words with it."""
+
+StoreOutcome = tuple[IdempotencyKeyOutcome, bool]
+"""The outcome for a scene, and whether it is that of an earlier call with the same key."""
+
+
+class StorePlan:
+    """What a call stores, so far. `outcomes`: of each scene, in order."""
+
+    def __init__(self, capacity: int) -> None:
+        self.points: list[IndexPoint] = []
+        self.reinforcements: list[Reinforcement] = []
+        self.supersessions: list[Supersession] = []
+        self.sources: dict[MemoryId, list[MessageId]] = {}
+        self.outcomes: list[StoreOutcome] = []
+        self.proposed: dict[MemoryId, Memory] = {}
+        """By the id of a new memory: the one that it may supersede."""
+        self._capacity = capacity
+        self.retold: dict[MemoryId, Memory] = {}
+        """Memories that the call reinforces, as they will be."""
+        self.changes_words = False
+        """A reinforcement changes what is searched of its memory."""
+        self._by_words: dict[str, Memory] = {}
+        self._vectors: NDArray[np.float32] | None = None
+        """(capacity, dim), in the order of `points`; zeros for a point without a vector."""
+
+    def reinforce(self, memory: Memory, told: Reinforcement) -> None:
+        self.reinforcements.append(told)
+        after = self.retold[memory.id] = memory_after_retelling(memory, told)
+        self.changes_words |= bm25_text_of_memory(after) != bm25_text_of_memory(memory)
+
+    def add(self, point: IndexPoint) -> None:
+        if point.vector is not None:
+            if self._vectors is None:
+                self._vectors = np.zeros((self._capacity, len(point.vector)), np.float32)
+            self._vectors[len(self.points)] = point.vector
+        self.points.append(point)
+        self._by_words.setdefault(words_of_scene(point.memory), point.memory)
+
+    def similar_to(self, point: IndexPoint) -> list[tuple[Memory, float]]:
+        """(memory, cosine): first the memory with the same words, then the nearest."""
+        similar = {same.id: (same, 1.0)} if (same := self._by_words.get(words_of_scene(point.memory))) else {}
+        if point.vector is not None and self._vectors is not None:
+            cosines = self._vectors[: len(self.points)] @ point.vector
+            for position in np.argsort(-cosines, kind="stable")[:MAX_DUPLICATE_CANDIDATES]:
+                other = self.points[position].memory
+                similar.setdefault(other.id, (other, float(cosines[position])))
+        return list(similar.values())
+
+
+def words_of_scene(memory: Memory) -> str:
+    return Wording(memory.scene.action).key
