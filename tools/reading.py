@@ -51,9 +51,9 @@ class RecallArguments(ToolArguments):
     categories: Annotated[list[Category], Field(max_length=5)] = []
     themes: Annotated[list[ShortText], Field(max_length=20, description="All of these.")] = []
     emotions: Annotated[EmotionLabels, LABELS_AS_IN_STORE, Field(description="Felt now; labels as in store.")] = []
-    since: Annotated[ShortText, Field(description="ISO date, month or year.")] = ""
+    since: Annotated[ShortText, Field(description="ISO date.")] = ""
     until: Annotated[ShortText, Field(description="Inclusive.")] = ""
-    include_compressed: Annotated[bool, Field(description="Summarised ones too.")] = False
+    include_compressed: Annotated[bool, Field(description="Summarised too.")] = False
     ranking: RankingProfile | None = None
     token_budget: Annotated[int, Field(ge=1, le=100_000, description="For the texts.")] = 2000
     format: Annotated[
@@ -223,17 +223,17 @@ def memory_page_as_json(page: BrowsedMemories, short_ids: Mapping[MemoryId, str]
 
 
 class SearchArguments(ToolArguments):
-    query: Annotated[LongText, Field(description='Words, "a phrase"; a message with mode subject; none: list.')] = ""
+    query: Annotated[LongText, Field(description='Words, "a phrase"; a message with mode subject.')] = ""
     mode: Annotated[
         Literal["or", "and", "subject"], Field(description="Any word, all words, or a message's subject.")
     ] = "or"
     themes: Annotated[list[ShortText], Field(max_length=20, description="All of these.")] = []
     categories: Annotated[list[Category], Field(max_length=5)] = []
-    since: Annotated[ShortText, Field(description="ISO date, month or year.")] = ""
+    since: Annotated[ShortText, Field(description="ISO date.")] = ""
     until: Annotated[ShortText, Field(description="Inclusive.")] = ""
     sources: Annotated[list[SearchSource], Field(min_length=1, max_length=4)] = ["memories", "diary", "chat", "notes"]
-    include_dead: Annotated[bool, Field(description="Faded ones too.")] = True
-    include_compressed: Annotated[bool, Field(description="Summarised ones too.")] = False
+    include_dead: Annotated[bool, Field(description="Faded too.")] = True
+    include_compressed: Annotated[bool, Field(description="Summarised too.")] = False
     as_of: Annotated[ShortText, Field(description="Date: what was true then.")] = ""
     limit: Annotated[int, Field(ge=1, le=100, description="Per page.")] = 10
     cursor: Annotated[ShortText, Field(description="next_cursor of the last page.")] = ""
@@ -243,7 +243,7 @@ class SearchArguments(ToolArguments):
 @tool(SearchArguments, answer_schema("hits", array="hits", string="next_cursor notice"), counts_recalls=True)
 async def search_memory(call: Call, arguments: SearchArguments) -> dict[str, Any]:
     """Search memories, diary, chat and notes for exact words, newest first: names, dates, phrases; without query, list
-    them by date or theme. Use it to look something up, for a time span, or for faded memories (status dead). For
+    memories by date or theme. Use it to look something up, for a time span, or for faded ones (status dead). For
     similar meaning use recall."""
     page = await _search(call, arguments)
     call.audit_recall("search_memory", [hit.id for hit in page.hits])
