@@ -20,7 +20,14 @@ from madeleine.memory.language_model import LanguageModel, ModelCostRecorder
 from madeleine.memory.model import ALL_STATUSES, LIVING, Memory, MemoryId, Scope, Vector
 from madeleine.memory.recall.ports import Activation, ReactivationRecorder, RecallLedger, Reranker
 from madeleine.memory.recall.reformulation import RecallAttempt, ReformulationConfig, metered_for_recall, reformulate
-from madeleine.memory.recall.selection import RankedCandidates, RecallQuery, RecallSelection, RecallSelector, rerank
+from madeleine.memory.recall.selection import (
+    RankedCandidates,
+    RecallQuery,
+    RecallSelection,
+    RecallSelector,
+    is_true_as_of,
+    rerank,
+)
 from madeleine.memory.rules.dynamics.truth import was_true_at
 from madeleine.memory.rules.prompting import LIST_FORMAT, RecallTextFormat
 from madeleine.memory.rules.ranking.blended import (
@@ -164,7 +171,7 @@ class Recall:
             text=selection.text,
             notices=ranked.notices,
             reformulated=attempt.rewordings,
-            near=tuple(memory for memory in near if memory.status in LIVING and memory.truth == "current"),
+            near=tuple(memory for memory in near if is_true_as_of(memory, query.as_of)),
             unknown_words=() if ranked.scores else ranked.pool.unknown_words[:MAX_NAMED_UNKNOWN_WORDS],
         )
 
@@ -209,8 +216,10 @@ class Recall:
         trust = self.embedder.space.legible(vector) if vector is not None else 0.0
         matching = np.flatnonzero(await self._matches(query, pool, vector, trust))
         if not len(matching):
-            near = tuple(pool.ids[i] for i in near_candidates(pool, self.config.thresholds))
-            return RankedCandidates({}, {}, pool, meaning_off, near=near)
+            near = [pool.ids[i] for i in near_candidates(pool, self.config.thresholds)]
+            true = await self._true_versions(scope, query, pool, near)
+            near_versions = dict.fromkeys(true.get(id_, id_) for id_ in near)
+            return RankedCandidates({}, {}, pool, meaning_off, near=tuple(filter(None, near_versions)))
         matching, scores = await self._scores(scope, query, pool=pool, matching=matching, trust=trust)
         order = np.argsort(-scores, kind="stable")  # equals keep the engine's order
         best_first = [

@@ -145,6 +145,14 @@ class RecallSelection:
         return *self.preferences, *self.memories
 
 
+def is_true_as_of(memory: Memory, as_of: datetime | None) -> bool:
+    """Whether a recall may return a memory: living and current, or, as of an earlier time, true then. The index may not
+    have taken in the last change yet."""
+    if as_of is None:
+        return memory.status in LIVING and memory.truth == "current"
+    return memory.absorbed_into is None and was_true_at(memory, as_of)
+
+
 @dataclass(eq=False)
 class RecallSelector:
     """Selects memories for an answer of one format. Memories that died or were absorbed since they were indexed are
@@ -198,13 +206,7 @@ class RecallSelector:
         }
 
     def _is_recallable(self, memory: Memory) -> bool:
-        return self._is_true(memory) and self._passes_filters(memory)
-
-    def _is_true(self, memory: Memory) -> bool:
-        """The index may not have taken in the last change yet."""
-        if self.query.as_of is None:
-            return memory.status in LIVING and memory.truth == "current"
-        return memory.absorbed_into is None and was_true_at(memory, self.query.as_of)
+        return is_true_as_of(memory, self.query.as_of) and self._passes_filters(memory)
 
     def _passes_filters(self, memory: Memory) -> bool:
         """The current version may have other categories and themes than the version that matched."""
