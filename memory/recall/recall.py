@@ -34,7 +34,7 @@ from madeleine.memory.rules.ranking.blended import (
     RankingWeights,
     blended_scores,
     reading_of_query,
-    shared_emotions,
+    share_of_emotions,
 )
 from madeleine.memory.rules.ranking.matching import (
     MatchThresholds,
@@ -301,8 +301,7 @@ class Recall:
             scores = linear(near, matching_states, now=now, weights=profiles)
             enough = scores >= profiles.linear.minimum
             return matching[enough], scores[enough]
-        features = [pool.features[i] for i in matching]
-        shared = shared_emotions(query.text, np.asarray(near, np.float64), features, emotions)
+        shared = share_of_emotions([pool.features[i] for i in matching], emotions)
         return matching, associative_ranking_scores(near, matching_states, shared, now=now, weights=profiles)
 
     async def _embedded(self, text: str) -> tuple[Vector | None, str]:

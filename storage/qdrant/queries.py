@@ -31,6 +31,8 @@ from madeleine.storage.qdrant import bm25, schema
 from madeleine.storage.qdrant.schema import BM25_VECTOR, DENSE_VECTOR, RRF_RANK_CONSTANT, RRF_WEIGHTS
 
 _NEAREST_HNSW_EF = 128
+COMMON_TERM_IDF = 0.7
+"""Of a term that half of the memories hold."""
 
 IdfByTerm = dict[int, float | None]
 """IDF of terms over a being's memories; None for a term that no memory has."""
@@ -172,6 +174,7 @@ class HybridIndex(ABC):
         asked = list(dict.fromkeys((*terms, *(term for ids in words.values() for term in ids))))
         known = self._known_idf(scope)
         hits, cosines = await self._search(scope, query, vector, _QueryTerms(terms, asked), known)
+        words = {word: _telling_terms(ids, known) for word, ids in words.items()}
         # A bridge joins the end of one word to the beginning of the next: that no memory holds it says nothing about
         # the words, and must not make the query look like one about something else.
         bridges = bm25.particle_bridge_term_ids(query.words)
@@ -259,6 +262,12 @@ class HybridIndex(ABC):
         idfs = [known[term] for term in terms]
         absent = 0.0 if None not in idfs else math.log(1 + (await self._count_documents(scope) + 0.5) / 0.5)
         return [absent if idf is None else idf for idf in idfs]
+
+
+def _telling_terms(terms: list[int], known: IdfByTerm) -> list[int]:
+    """Of a word that is cut into several terms those that few memories hold: the Arabic article is one of its own."""
+    idfs = {term: known[term] for term in terms}
+    return [term for term, idf in idfs.items() if idf is None or idf >= COMMON_TERM_IDF] or terms
 
 
 def _holds_words(held: NDArray[np.bool_], positions: Sequence[Sequence[int]]) -> NDArray[np.bool_]:
