@@ -219,7 +219,7 @@ class SearchArguments(ToolArguments):
     since: Annotated[ShortText, Field(description="ISO date, time, month or year.")] = ""
     until: Annotated[ShortText, Field(description="Inclusive.")] = ""
     sources: Annotated[list[SearchSource], Field(min_length=1, max_length=4)] = ["memories", "diary", "chat", "notes"]
-    include_dead: Annotated[bool, Field(description="Faded ones too; being found helps revive them.")] = True
+    include_dead: Annotated[bool, Field(description="Faded ones too.")] = True
     include_compressed: Annotated[bool, Field(description="What a summary stands for, too.")] = False
     as_of: Annotated[ShortText, Field(description="Date: what was true then.")] = ""
     limit: Annotated[int, Field(ge=1, le=100, description="Per page.")] = 10
