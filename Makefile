@@ -14,7 +14,7 @@ BENCH_ARGS ?=
 PACKAGES := memory storage inference patrol tools server
 
 .DEFAULT_GOAL := help
-.PHONY: help demo test slow bench latency dynamics patrol-bench duplicates small preferences emotions ingest-bench startup \
+.PHONY: help demo test slow bench latency dynamics patrol-bench duplicates truth unrelated small preferences emotions ingest-bench startup \
   check types lint imports dependencies dead-code duplicate-code format lock clean
 .DELETE_ON_ERROR:
 
@@ -44,6 +44,9 @@ dynamics: $(VENV)/.dev ## simulate a year of use and measure fading and revival 
 patrol-bench: $(VENV)/.dev ## measure the time and memory of a patrol (BENCH_ARGS="--parts growth")
 	@$(PY) -m benchmarks.patrol $(BENCH_ARGS)
 
+unrelated: $(VENV)/.dev ## measure what a recall leaves out, in twelve languages (BENCH_ARGS="--stores de,fr")
+	@$(PY) -m benchmarks.unrelated $(BENCH_ARGS)
+
 duplicates: $(VENV)/.dev ## measure how exactly repeated scenes are recognised (BENCH_ARGS="--pairs 200")
 	@$(PY) -m benchmarks.duplicates $(BENCH_ARGS)
 
@@ -52,6 +55,9 @@ small: $(VENV)/.dev ## measure recall in small stores beside a plain dense searc
 
 preferences: $(VENV)/.dev ## measure which sentences are labelled preferences (BENCH_ARGS="--verbose")
 	@$(PY) -m benchmarks.preferences $(BENCH_ARGS)
+
+truth: $(VENV)/.dev ## measure what is recalled of facts that change (BENCH_ARGS="--fillers 1000 --cache folder")
+	@$(PY) -m benchmarks.truth $(BENCH_ARGS)
 
 emotions: $(VENV)/.dev ## measure the effect of emotions on the ranking
 	@$(PY) -m benchmarks.emotions $(BENCH_ARGS)

@@ -21,6 +21,7 @@ from madeleine.memory.errors import (
     InvalidInput,
     KeyConflict,
     MadeleineError,
+    NotCurrent,
     NotPermitted,
     ServerError,
     ServerUnavailable,
@@ -36,8 +37,8 @@ if TYPE_CHECKING:
 
 __all__ = [
     "AuthenticationFailed", "CannotUndo", "ConnectionLost", "EmbeddingUnavailable", "IndexUnavailable", "InvalidInput",
-    "KeyConflict", "MadeleineError", "Memory", "NotPermitted", "ServerError", "ServerUnavailable", "StorageBusy",
-    "StorageError", "StorageFull", "__version__", "client", "connect", "models",
+    "KeyConflict", "MadeleineError", "Memory", "NotCurrent", "NotPermitted", "ServerError", "ServerUnavailable",
+    "StorageBusy", "StorageError", "StorageFull", "__version__", "client", "connect", "models",
 ]  # fmt: skip
 
 

@@ -195,6 +195,9 @@ class TestSqlLedger(
             assert await ledger.memories.memories(ADA, [old.id for old in olds]) == olds
             found = await ledger.patrols.patrol_reads(ADA).states([old.id for old in olds])
             assert [one.content_hash for one in found] == [old.content_hash for old in olds]
+            assert [one.number for one in await ledger.memories.memories(ADA, [old.id for old in olds])] == [1, 2, 3, 4]
+            [next_one] = (await ledger.memories.commit(ADA, batch(memory()))).new
+            assert next_one.short_id == "m5"
 
     async def test_an_older_store_is_searched_without_accents_and_its_odd_dates_still_show(self, path: Path) -> None:
         """issue 12.3 and 12.6. A month was no date then, and what is none stays as it was written."""

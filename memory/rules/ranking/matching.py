@@ -33,7 +33,9 @@ class MatchThresholds:
     """Likeness below the threshold that is still a match beside a better one."""
     expected_words: int = 8
     near_words: float = 0.5
-    """Share of the known content words from which a memory is near to a query with unknown ones."""
+    """Share of the known content words from which a memory is near to a query with unknown ones …"""
+    near_known: float = 0.3
+    """… of which at least this share is known."""
 
 
 def likeness(
@@ -70,7 +72,8 @@ def near_candidates(
     if known.all():
         return np.zeros(0, np.intp)
     without_unknown = likeness + np.float32(_unknown_words_penalty(pool, thresholds))
-    shares = pool.holds[:, known].mean(axis=1) if known.any() else np.zeros(len(likeness))
+    enough = known.any() and known.mean() >= thresholds.near_known
+    shares = pool.holds[:, known].mean(axis=1) if enough else np.zeros(len(likeness))
     near = (shares >= thresholds.near_words) | matching_candidates(without_unknown, thresholds)
     order = np.lexsort((-without_unknown, -shares))
     return np.asarray(order[near[order]], np.intp)

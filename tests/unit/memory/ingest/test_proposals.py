@@ -1,0 +1,74 @@
+"""ruling 14: what a new memory may supersede is proposed, and nothing is done; ruling 24: the newer comes first."""
+
+from __future__ import annotations
+
+from collections.abc import AsyncIterator
+from dataclasses import replace
+from datetime import timedelta
+from pathlib import Path
+
+import pytest
+
+from madeleine.memory.ingest.proposals import SupersededMemorySearch
+from madeleine.memory.ingest.store import NewScene, Stored, StoreScenes
+from madeleine.memory.model import MemoryId, Scene
+from madeleine.memory.recall.recall import Recall, RecallConfig
+from madeleine.memory.recall.selection import RecallQuery
+from madeleine.storage.qdrant.edge import EdgeIndex
+from madeleine.storage.qdrant.schema import IndexFingerprint
+from madeleine.storage.sql.ledger import Ledger, open_ledger
+from tests.doubles import ADA, Clock, WordEmbedder
+
+OTHERS = [f"animal{n} sleeps beside tree{n} in yard{n}" for n in range(60)]
+NPM = "storefront-web uses npm for builds"
+PNPM = "builds of storefront-web moved to pnpm now"
+
+
+class Home:
+    def __init__(self, ledger: Ledger, index: EdgeIndex) -> None:
+        self.clock, embedder = Clock(), WordEmbedder()
+        search = SupersededMemorySearch(ledger.memories, index)
+        self._store = StoreScenes(ledger.memories, index, embedder, now=self.clock, search_superseded=search)
+        self._recall = Recall(ledger.recall, index, embedder, ledger.activations, now=self.clock)
+
+    async def store(self, *texts: str, supersedes: MemoryId | None = None) -> Stored:
+        self.clock.advance(timedelta(hours=1))
+        scenes = [NewScene(scene=Scene(action=text), supersedes=supersedes) for text in texts]
+        return (await self._store(ADA, scenes))[-1]
+
+    async def recalled(self, question: str, *, newer_first: bool = True) -> list[str]:
+        recall = replace(self._recall, config=RecallConfig(newer_among_near_equals=newer_first))
+        return [memory.scene.action for memory, _ in (await recall(ADA, RecallQuery(text=question))).memories]
+
+
+@pytest.fixture
+async def home(tmp_path: Path, new_db: Path) -> AsyncIterator[Home]:
+    index = await EdgeIndex.open(tmp_path / "index", IndexFingerprint(WordEmbedder().model, WordEmbedder().dim))
+    async with open_ledger(new_db) as ledger:
+        home = Home(ledger, index)
+        await home.store(*OTHERS)
+        yield home
+    await index.close()
+
+
+async def test_a_changed_fact_is_proposed_with_its_text_and_both_stay_current(home: Home) -> None:
+    before = await home.store(NPM)
+    after = await home.store(PNPM)
+    assert after.may_supersede is not None
+    assert (after.may_supersede.id, after.may_supersede.scene.action) == (before.memory.id, NPM)
+    assert after.may_supersede.truth == after.memory.truth == "current"
+
+
+async def test_what_was_superseded_by_an_act_is_not_proposed(home: Home) -> None:
+    before = await home.store(NPM)
+    after = await home.store(PNPM, supersedes=before.memory.id)
+    assert after.may_supersede is None
+
+
+async def test_the_newer_of_two_that_speak_of_the_same_is_recalled_first(home: Home) -> None:
+    await home.store(NPM)
+    await home.store(PNPM)
+    question = "storefront-web uses which manager"
+    assert (await home.recalled(question, newer_first=False))[:2] == [NPM, PNPM]
+    assert (await home.recalled(question))[:2] == [PNPM, NPM]
+    assert (await home.recalled("what did storefront-web uses originally"))[0] == NPM
