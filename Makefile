@@ -14,7 +14,7 @@ BENCH_ARGS ?=
 PACKAGES := memory storage inference patrol tools server
 
 .DEFAULT_GOAL := help
-.PHONY: help demo test slow bench latency dynamics patrol-bench duplicates truth small preferences emotions ingest-bench startup \
+.PHONY: help demo test slow bench latency dynamics patrol-bench duplicates truth unrelated small preferences emotions ingest-bench startup \
   check types lint imports dependencies dead-code duplicate-code format lock clean
 .DELETE_ON_ERROR:
 
@@ -43,6 +43,9 @@ dynamics: $(VENV)/.dev ## simulate a year of use and measure fading and revival 
 
 patrol-bench: $(VENV)/.dev ## measure the time and memory of a patrol (BENCH_ARGS="--parts growth")
 	@$(PY) -m benchmarks.patrol $(BENCH_ARGS)
+
+unrelated: $(VENV)/.dev ## measure what a recall leaves out, in twelve languages (BENCH_ARGS="--stores de,fr")
+	@$(PY) -m benchmarks.unrelated $(BENCH_ARGS)
 
 duplicates: $(VENV)/.dev ## measure how exactly repeated scenes are recognised (BENCH_ARGS="--pairs 200")
 	@$(PY) -m benchmarks.duplicates $(BENCH_ARGS)

@@ -52,6 +52,8 @@ class StoreResult(LibraryAnswer):
     """The idempotency key was used before for the same text; nothing was stored again."""
     resembles: str = ""
     """Id of a memory that says nearly the same and is kept apart."""
+    may_supersede: tuple[MemoryRecord, ...] = ()
+    """A memory that this one may make untrue; say so by `supersedes`, or leave both."""
     superseded: MemoryVersion | None = None
     """The memory that is not true any more."""
     redacted: Mapping[str, int] = Field(default_factory=dict)
@@ -83,7 +85,7 @@ class MemoryRecord(LibraryAnswer):
 
     id: str
     text: str = ""
-    when: str
+    when: str = ""
     """The scene's date as it was given, else the day it was stored (YYYY-MM-DD)."""
     updated: str = ""
     """The day of its last correction."""
@@ -144,6 +146,10 @@ class RecallResult(LibraryAnswer):
     fragments: str = ""
     prompt: str = ""
     start: str = ""
+    near: tuple[MemoryRecord, ...] = ()
+    """What is related and did not match; not counted as recalled."""
+    unknown_words: tuple[str, ...] = ()
+    """Words of the query that no memory has."""
     sources: tuple[MemoryRecord, ...] = ()
     reformulated: tuple[str, ...] = ()
     """Further queries that were asked."""

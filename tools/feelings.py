@@ -82,4 +82,6 @@ def _known_axes(told: Any, info: ValidationInfo) -> Any:
     return axes
 
 
-EmotionVectorArgument = Annotated[EmotionAxes, BeforeValidator(_known_axes)]
+_AXES_SCHEMA = {"type": "object", "additionalProperties": {"type": "number", "minimum": -1, "maximum": 1}}
+"""The axes are named by the description, which is shorter than six properties."""
+EmotionVectorArgument = Annotated[EmotionAxes, BeforeValidator(_known_axes), WithJsonSchema(_AXES_SCHEMA)]

@@ -26,7 +26,7 @@ from madeleine.tools.arguments import (
     unique,
 )
 from madeleine.tools.dates import timeline_argument
-from madeleine.tools.feelings import EmotionLabels, EmotionVectorArgument
+from madeleine.tools.feelings import AXES, EmotionLabels, EmotionVectorArgument
 from madeleine.tools.replies import missing_vector_notice, nonempty, notice, version_as_json
 from madeleine.tools.tool import Call, answer_schema, tool
 
@@ -48,7 +48,7 @@ class SceneArguments(ToolArguments):
     text: Annotated[LongText, Field(description="What happened, in sentences that make sense alone.")]
     when: Annotated[
         ShortText | Annotated[list[ShortText | DatedActionArguments], Field(min_length=1, max_length=50)] | None,
-        Field(description="ISO date, time, month (2026-03) or year; or a timeline."),
+        Field(description="ISO date, time, month or year; or a timeline."),
     ] = None
     actors: Annotated[list[ShortText], Field(max_length=50, description="Participants, the speaker first.")] = []
     setting: Annotated[LineText, Field(description="Where.")] = ""
@@ -61,7 +61,7 @@ class SceneArguments(ToolArguments):
     ] = "episodic"
     importance: Annotated[ZeroToOne | None, Field(description="0 noise, 0.5 default, 1 critical.")] = None
     emotions: EmotionLabels = []
-    emotion_vector: Annotated[EmotionVectorArgument | None, Field(description="The feeling by axes.")] = None
+    emotion_vector: Annotated[EmotionVectorArgument | None, Field(description=f"By axis: {', '.join(AXES)}.")] = None
     lesson: Annotated[LineText, Field(description="What to do differently in future.")] = ""
     themes: Annotated[list[ShortText], Field(max_length=20, description="Topics, to filter by.")] = []
     session_id: Annotated[ShortText, Field(description="Of this conversation.")] = ""

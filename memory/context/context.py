@@ -15,7 +15,7 @@ from madeleine.memory.context.profile import profile_entries_in_display_order
 from madeleine.memory.context.prompt import ContextMaterial, FittedPrompt, fit_prompt, prompt_entries_from_material
 from madeleine.memory.context.values import LITE_LIMIT, BuiltContext, ChatTurn, ContextBlock, ContextFlags, ContextQuery
 from madeleine.memory.embedding import Embedder
-from madeleine.memory.keyword_search import SearchHit
+from madeleine.memory.keyword_search import KeywordQuery, SearchHit
 from madeleine.memory.model import Scope
 from madeleine.memory.recall.ports import Activation, ReactivationRecorder
 from madeleine.memory.recall.recall import Recall, RecallResult
@@ -32,9 +32,12 @@ from madeleine.memory.rules.prompting import (
     PromptPartName,
     first_sentence,
 )
+from madeleine.memory.rules.searching import sort_hits_newest_first
 
 MAX_RECENT_MEMORIES = 5
 CONTEXT_DIARY_DAYS = 7
+CHAT_HITS_PER_PLACE = 4
+"""Messages looked for, for each place: some are shown in a history, or belong to another conversation."""
 MAX_START_MEMORIES = 10
 """Of the pinned ones, and of those that changed lately."""
 START_CHANGE_DAYS = 7
@@ -92,6 +95,9 @@ class BuildContext:
         changed_since = self.now() - timedelta(days=START_CHANGE_DAYS)
         profile_parts = {*SYSTEM_PROMPT_PARTS, "knowledge"}
         recalled = await self._recalled(scope, query) if "memory_block" in parts and with_message else None
+        current_chat = await self._current_chat(scope, query) if "history_current_chat" in parts and limit else []
+        other_chats = await self._other_chats(scope, query) if "history_recent" in parts and limit else []
+        shown = frozenset(message.id for message in (*current_chat, *other_chats))
         return ContextMaterial(
             profile=profile_entries_in_display_order(await ledger.profile(scope)) if parts & profile_parts else (),
             thoughts=(await ledger.thoughts(scope)).points if "thoughts" in parts else (),
@@ -105,9 +111,9 @@ class BuildContext:
                 if parts & {"pinned", "changes"}
                 else ()
             ),
-            current_chat=await self._current_chat(scope, query) if "history_current_chat" in parts and limit else (),
-            other_chats=await self._other_chats(scope, query) if "history_recent" in parts and limit else (),
-            hits=await self._hits(scope, query) if "memories" in parts and with_message else (),
+            current_chat=current_chat,
+            other_chats=other_chats,
+            hits=await self._hits(scope, query, shown) if "memories" in parts and with_message else (),
             recalled=(*recalled.preferences, *recalled.memories) if recalled else (),
             meaning_off=recalled.meaning_off if recalled else "",
         )
@@ -139,21 +145,34 @@ class BuildContext:
         ]
         return sorted(messages, key=attrgetter("at"))[-limit:]
 
-    async def _hits(self, scope: Scope, query: ContextQuery) -> tuple[SearchHit, ...]:
-        """spec H1 to H4. Conversations are searched only where a history is enabled and unified: the search cannot tell
-        sessions or interfaces apart."""
-        flags = query.flags
-        return await self.search(
-            replace(scope, count_activations=False),
-            query.message,
-            limit=flags.item_limit,
-            include_chat=(flags.enable_history_current_chat or flags.enable_history_recent) and flags.unified_history,
-            include_diary=flags.enable_ai_diary,
+    async def _hits(self, scope: Scope, query: ContextQuery, shown: frozenset[str]) -> tuple[SearchHit, ...]:
+        """spec H1 to H5, newest first. Messages, first those that are not `shown` in a history, take at most half of
+        the places where there are other hits, and come from this conversation or others as far as the flags allow."""
+        flags, limit = query.flags, query.flags.item_limit
+        scope = replace(scope, count_activations=False)
+        others = flags.enable_history_recent and flags.unified_history
+
+        def is_allowed(hit: SearchHit) -> bool:
+            is_own = hit.provenance.session_id == query.session_id
+            return flags.enable_history_current_chat if is_own else others
+
+        found = await self.search(
+            scope, query.message, limit=limit, include_chat=False, include_diary=flags.enable_ai_diary
         )
+        if not (others or flags.enable_history_current_chat):
+            return found
+        in_chats = KeywordQuery(terms=(), sources=("chat",), limit=CHAT_HITS_PER_PLACE * limit)
+        messages = filter(is_allowed, await self.search.about(scope, query.message, in_chats))
+        said = sorted(messages, key=lambda hit: hit.id in shown)[: max(limit // 2, limit - len(found))]
+        return tuple(sort_hits_newest_first([*found[: limit - len(said)], *said]))
 
     async def _recalled(self, scope: Scope, query: ContextQuery) -> RecallResult:
-        """Not counted yet: some of it may not fit."""
-        recall_query = RecallQuery(text=query.message, limit=query.flags.item_limit, token_budget=RECALL_TOKENS)
+        """Not counted yet: some of it may not fit. The emotions of the conversation's last memory are the current ones
+        (spec T7)."""
+        emotions = await self.ledger.last_emotions(scope, query.session_id) if query.session_id else ()
+        recall_query = RecallQuery(
+            text=query.message, limit=query.flags.item_limit, token_budget=RECALL_TOKENS, emotions=emotions
+        )
         return await self.recall(replace(scope, count_activations=False), recall_query, MEMORY_BLOCK_FORMAT)
 
 

@@ -7,7 +7,7 @@ from datetime import datetime
 from typing import Protocol
 
 from madeleine.memory.chat import ChatSession, Message
-from madeleine.memory.model import Memory, MemoryId, Note, NoteId, Scope
+from madeleine.memory.model import Emotion, Memory, MemoryId, Note, NoteId, Scope
 from madeleine.memory.patrol_records import DiaryEntry, Thoughts
 from madeleine.memory.profile import ProfileEntry
 
@@ -60,6 +60,9 @@ class ContextLedger(ChatReader, Protocol):
 
     async def recently_activated(self, scope: Scope, *, limit: int) -> Sequence[Memory]:
         """Living memories with an action, the last one that came to mind first (spec P5)."""
+
+    async def last_emotions(self, scope: Scope, session_id: str) -> tuple[Emotion, ...]:
+        """Of the latest memory of this session that has any."""
 
     async def start_memories(self, scope: Scope, since: datetime, *, limit: int) -> list[Memory]:
         """Living current memories but preferences: the latest `limit` that are pinned, then the latest `limit` others

@@ -17,6 +17,7 @@ import math
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Collection, Iterator, Sequence
 from dataclasses import dataclass, replace
+from datetime import datetime
 from typing import Any, NamedTuple
 from uuid import UUID
 
@@ -31,6 +32,8 @@ from madeleine.storage.qdrant import bm25, schema
 from madeleine.storage.qdrant.schema import BM25_VECTOR, DENSE_VECTOR, RRF_RANK_CONSTANT, RRF_WEIGHTS
 
 _NEAREST_HNSW_EF = 128
+COMMON_TERM_IDF = 0.7
+"""Of a term that half of the memories hold."""
 
 IdfByTerm = dict[int, float | None]
 """IDF of terms over a being's memories; None for a term that no memory has."""
@@ -46,14 +49,25 @@ class PointFilter:
     categories: tuple[Category, ...] = ()
     themes: tuple[str, ...] = ()
     """The point has each of these."""
+    since: datetime | None = None
+    until: datetime | None = None
+    include_compressed: bool = False
     keys: Sequence[int] | None = None
     vector: str | None = None
     as_of_seconds: int | None = None
     """Happened by the end of this second, or is a version of a chain."""
 
+    @property
+    def seconds(self) -> tuple[float | None, float | None] | None:
+        """The least and the greatest time of the event, in whole seconds since 1970; None for any."""
+        if self.since is None and self.until is None:
+            return None
+        least, most = (None if at is None else float(math.floor(at.timestamp())) for at in (self.since, self.until))
+        return least, most
+
     def fields(self) -> Iterator[tuple[str, tuple[str, ...]]]:
         """(payload field, values of which the point has one)."""
-        living = self.being is not None and set(self.statuses) == set(LIVING)
+        living = self.being is not None and set(self.statuses) == set(LIVING) and not self.include_compressed
         if self.being is not None:
             yield schema.LIVING_FIELD if living else schema.BEING_FIELD, (self.being,)
         if self.statuses and not living:
@@ -172,6 +186,7 @@ class HybridIndex(ABC):
         asked = list(dict.fromkeys((*terms, *(term for ids in words.values() for term in ids))))
         known = self._known_idf(scope)
         hits, cosines = await self._search(scope, query, vector, _QueryTerms(terms, asked), known)
+        words = {word: _telling_terms(ids, known) for word, ids in words.items()}
         # A bridge joins the end of one word to the beginning of the next: that no memory holds it says nothing about
         # the words, and must not make the query look like one about something else.
         bridges = bm25.particle_bridge_term_ids(query.words)
@@ -213,9 +228,8 @@ class HybridIndex(ABC):
         vector. Adds to `known`."""
         mine = PointFilter(being=scope.being_id)
         as_of = None if query.as_of is None else math.floor(query.as_of.timestamp())
-        where = replace(
-            mine, statuses=query.statuses, categories=query.categories, themes=query.themes, as_of_seconds=as_of
-        )
+        names = ("statuses", "categories", "themes", "since", "until", "include_compressed")
+        where = replace(mine, as_of_seconds=as_of, **{name: getattr(query, name) for name in names})
         by_words = PointQuery(
             where=where,
             limit=query.sparse_limit,
@@ -259,6 +273,12 @@ class HybridIndex(ABC):
         idfs = [known[term] for term in terms]
         absent = 0.0 if None not in idfs else math.log(1 + (await self._count_documents(scope) + 0.5) / 0.5)
         return [absent if idf is None else idf for idf in idfs]
+
+
+def _telling_terms(terms: list[int], known: IdfByTerm) -> list[int]:
+    """Of a word that is cut into several terms those that few memories hold: the Arabic article is one of its own."""
+    idfs = {term: known[term] for term in terms}
+    return [term for term, idf in idfs.items() if idf is None or idf >= COMMON_TERM_IDF] or terms
 
 
 def _holds_words(held: NDArray[np.bool_], positions: Sequence[Sequence[int]]) -> NDArray[np.bool_]:

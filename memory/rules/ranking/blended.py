@@ -128,11 +128,17 @@ def best_score_in_session(g: Floats, features: Sequence[RankingFeatures]) -> Flo
     return np.asarray([best[session] if session else own for session, own in zip(sessions, g.tolist(), strict=True)])
 
 
+def share_of_emotions(features: Sequence[RankingFeatures], emotions: frozenset[str]) -> Floats:
+    """float64, (n,), in [0, 1]: the share of the emotions that each candidate has; 0 without any (ruling 9)."""
+    matching = [len(emotions.intersection(candidate.emotions)) for candidate in features]
+    return np.asarray(matching, np.float64) / max(1, len(emotions))
+
+
 def shared_emotions(query: str, f: Floats, features: Sequence[RankingFeatures], emotions: frozenset[str]) -> Floats:
     """float64, (n,), in [0, 1] (spec T7): the share of the emotions that each candidate has, as far as they count."""
     if not emotions or not len(f) or (feeling := feeling_role_in_query(reading_of_query(query))) == "beside":
         return np.zeros(len(f))
-    shares = np.asarray([len(emotions.intersection(candidate.emotions)) / len(emotions) for candidate in features])
+    shares = share_of_emotions(features, emotions)
     return shares if feeling == "asked" else shares * np.clip(1 - (f.max() - f) / MAX_EMOTION_SCORE_GAP, 0, 1)
 
 

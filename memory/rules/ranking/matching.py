@@ -33,7 +33,9 @@ class MatchThresholds:
     """Likeness below the threshold that is still a match beside a better one."""
     expected_words: int = 8
     near_words: float = 0.5
-    """Share of the known content words from which a memory is near to a query with unknown ones."""
+    """Share of the known content words from which a memory is near to a query with unknown ones …"""
+    near_known: float = 0.3
+    """… of which at least this share is known."""
 
 
 def likeness(
@@ -61,7 +63,7 @@ def matching_candidates(likeness: NDArray[np.float32], thresholds: MatchThreshol
 def near_candidates(pool: CandidatePool, thresholds: MatchThresholds) -> NDArray[np.intp]:
     """Positions of the candidates that hold what is known of a query with unknown words, most words first."""
     known = ~pool.unknown
-    if not known.any() or known.all():
+    if not known.any() or known.all() or known.mean() < thresholds.near_known:
         return np.zeros(0, np.intp)
     shares = pool.holds[:, known].mean(axis=1)
     order = np.argsort(-shares, kind="stable")

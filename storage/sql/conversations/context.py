@@ -5,13 +5,13 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import replace
 from datetime import datetime
-from typing import Any
+from typing import Any, cast
 
 from sqlalchemy import bindparam, delete, exists, func, insert, literal, literal_column, or_, select, update
 
 from madeleine.memory.errors import InvalidInput
 from madeleine.memory.ingest.notes import SCENE_NOTE_TYPE
-from madeleine.memory.model import Memory, MemoryId, Note, NoteId, Scope
+from madeleine.memory.model import Emotion, Memory, MemoryId, Note, NoteId, Scope
 from madeleine.memory.patrol_records import DiaryEntry, Thoughts
 from madeleine.memory.profile import ProfileEntry, duplicate_preference
 from madeleine.memory.text.normalization import fold_text
@@ -21,6 +21,7 @@ from madeleine.storage.sql.database.dialect import equals_any, upsert_statement
 from madeleine.storage.sql.database.engine import Reads, Row, Transaction
 from madeleine.storage.sql.database.mapping import (
     RowMap,
+    decode_shared_list,
     encode_json_list,
     is_own_row,
     own_row_binds,
@@ -33,6 +34,9 @@ from madeleine.storage.sql.database.tables import beings, diary, memories, notes
 
 MAX_PREFERENCES_WITHOUT_ENTRY = 200
 """Procedural memories without an entry of their own that a profile shows: the latest."""
+
+LAST_EMOTIONS_MEMORIES = 6
+"""Latest memories of a session among which one with emotions is looked for: about a snippet's (spec T2)."""
 
 _b, _d, _m, _n, _p, _r = beings.c, diary.c, memories.c, notes.c, profile.c, revisions_table.c
 _BEING = bindparam("being", type_=_p.being_id.type)
@@ -113,6 +117,12 @@ _SELECT_RECENT_MEMORIES = (
     )
     .order_by(_m.last_activated.desc(), _m.id)
     .limit(bindparam("limit"))
+)
+_SELECT_LAST_EMOTIONS = (
+    select(_m.emotions)
+    .where(_m.being_id == _BEING, _m.session_id == bindparam("session"), _m.session_id != "")
+    .order_by(_m.turn.desc())
+    .limit(LAST_EMOTIONS_MEMORIES)
 )
 _start_memories = (
     select(*MEMORY_COLUMNS)
@@ -240,6 +250,12 @@ class ContextRepository(ConversationRepository):
 
     async def recently_activated(self, scope: Scope, *, limit: int) -> list[Memory]:
         return await self._database.rows(_SELECT_RECENT_MEMORIES, memory_from_row, being=scope.being_id, limit=limit)
+
+    async def last_emotions(self, scope: Scope, session_id: str) -> tuple[Emotion, ...]:
+        labels = await self._database.rows(
+            _SELECT_LAST_EMOTIONS, lambda row: decode_shared_list(row[0]), being=scope.being_id, session=session_id
+        )
+        return next((cast("tuple[Emotion, ...]", tuple(emotions)) for emotions in labels if emotions), ())
 
     async def start_memories(self, scope: Scope, since: datetime, *, limit: int) -> list[Memory]:
         binds: dict[str, Any] = {"being": scope.being_id, "limit": limit}

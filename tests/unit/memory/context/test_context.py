@@ -423,3 +423,25 @@ async def test_the_start_shows_what_is_pinned_preferred_open_and_new_and_activat
     quiet = await later(HERE, ContextQuery(token_limit=1_000, blocks=frozenset({"start"})))
     assert "Ann moved" not in quiet.prompt
     assert "garden key" in quiet.prompt
+
+
+async def test_other_conversations_do_not_come_in_by_way_of_hits_and_chat_leaves_places(house: House) -> None:
+    """spec H5"""
+    memories = await house.store("Grandmother baked bread in the old oven", "The bread oven was repaired")
+    await house.say("s1", *(f"bread in the oven, take {n}" for n in range(9)))
+    await house.say("s2", "bread from the other oven", scope=THERE)
+    built = await house.build(MESSAGE, session="s1", context_verbosity=4, enable_history_recent=False)
+    hits = built.memories or ()
+    assert {hit.id for hit in hits if hit.source == "memories"} == set(memories)
+    assert "other oven" not in built.prompt
+    open_to_all = await house.build(MESSAGE, session="s1", context_verbosity=4)
+    assert "other oven" in open_to_all.prompt
+
+
+async def test_the_last_feelings_of_the_conversation_are_the_current_ones(house: House) -> None:
+    """spec T7"""
+    await house.store("We won the match", session_id="s1", emotions=("joy",))
+    await house.store("The bus was late", session_id="s1")
+    ledger = house.memory.ledger.context
+    assert await ledger.last_emotions(ADA, "s1") == ("joy",)
+    assert await ledger.last_emotions(ADA, "s2") == await ledger.last_emotions(BOB, "s1") == ()

@@ -356,3 +356,21 @@ async def test_a_memory_says_less_in_fragments_so_more_of_them_fit(home: Home) -
         counts[format_] = (await run(Call(ADA, use), arguments))["count"]
     # Fragments: 2 for the tag, 6 + 5 + 4 + 3 words. A list: 16 for the first. A prompt: 2, and one more for each.
     assert counts == {"fragments": 4, "memories": 1, "prompt": 4}
+
+
+async def test_what_holds_the_rest_of_a_question_is_near_and_does_not_count_as_recalled(home: Home) -> None:
+    """ruling 19: three words, of which nothing knows two; where nothing is known at all, nothing is near."""
+    await home.put(*FACTS, TERSE)
+    found = await home.recall()(ADA, RecallQuery(text="harbor zeppelin airship"))
+    assert (ids(found), found.unknown_words) == ([], ("zeppelin", "airship"))
+    assert set(ids(found.near)) <= set(ids(FACTS))
+    assert found.near
+    assert home.activations.added == []
+    assert (await home.recall()(ADA, RecallQuery(text="zeppelin hangar"))).near == ()
+
+
+async def test_a_filter_is_a_match(home: Home) -> None:
+    """ruling 19: the gate does not refuse what the caller names."""
+    await home.put(*FACTS, TERSE)
+    found = await home.recall()(ADA, RecallQuery(text="zeppelin", categories=("episodic",), limit=50))
+    assert set(ids(found)) == set(ids(FACTS))

@@ -1,0 +1,48 @@
+"""ruling 16: what a language shares is taken off, and how well it is read is measured."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+from madeleine.memory.vector_space import Rows, VectorSpace, centred_cosines, space_of_samples, unit_rows
+
+
+def texts(count: int, towards: int, *, seed: int) -> Rows:
+    """Vectors that share a direction."""
+    rows = np.random.default_rng(seed).normal(size=(count, 32)).astype(np.float32)
+    rows[:, towards] += 8
+    return unit_rows(rows)
+
+
+def test_what_all_texts_share_is_taken_off_in_each_language() -> None:
+    one, other = texts(40, 0, seed=1), texts(40, 1, seed=2)
+    space = VectorSpace(np.stack([one.mean(axis=0), other.mean(axis=0)]), np.array([1, 0.5], np.float32))
+    assert (one @ one.T).mean() > 0.6
+    centred = space.centred(np.concatenate([one, other]))
+    assert abs((centred @ centred.T - np.eye(80)).mean()) < 0.05
+    assert [space.legible(one[0]), space.legible(other[0])] == [1, 0.5]
+
+
+def test_the_centred_cosine_follows_from_the_cosines_that_an_index_gives() -> None:
+    rows = texts(20, 0, seed=3)
+    mean = rows.mean(axis=0)
+    space = VectorSpace(mean[None], np.ones(1, np.float32))
+    expected = space.centred(rows) @ space.centred(rows[:1])[0]
+    found = centred_cosines(rows @ rows[0], rows @ (mean / np.linalg.norm(mean)), rows[0], mean)
+    assert found == pytest.approx(expected, abs=1e-5)
+    assert centred_cosines(np.zeros(1, np.float32), np.zeros(1, np.float32), rows[0], mean).tolist() == [0]
+
+
+def test_a_language_is_legible_if_questions_are_nearest_to_their_own_statements() -> None:
+    statements = texts(20, 0, seed=4)
+    read = (statements, unit_rows(statements + 0.3 * texts(20, 0, seed=5)))
+    unread = (texts(20, 1, seed=6), texts(20, 1, seed=7))
+    assert space_of_samples({"read": read, "unread": unread}).legibility.tolist() == [1, 0]
+
+
+def test_without_languages_nothing_is_taken_off() -> None:
+    rows = texts(3, 0, seed=8)
+    space = VectorSpace.undivided()
+    assert space.centred(rows) is rows
+    assert (space.legible(rows[0]), space.mean_near(rows[0])) == (1, None)
