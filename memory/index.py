@@ -56,6 +56,11 @@ class CandidateQuery:
     categories: tuple[Category, ...] = ()
     themes: tuple[str, ...] = ()
     """Only memories with all of these, in whatever letter case."""
+    since: datetime | None = None
+    until: datetime | None = None
+    """Only memories that happened between these, to the second; both inclusive."""
+    include_compressed: bool = False
+    """Also living memories that a summary stands for (spec L3)."""
     as_of: datetime | None = None
     """Without memories that had not happened by then, to the second; versions of a chain are all candidates."""
     sparse_limit: int = 100

@@ -51,6 +51,9 @@ class RecallArguments(ToolArguments):
     categories: Annotated[list[Category], Field(max_length=5)] = []
     themes: Annotated[list[ShortText], Field(max_length=20, description="All of these.")] = []
     emotions: Annotated[EmotionLabels, LABELS_AS_IN_STORE, Field(description="Felt now; labels as in store.")] = []
+    since: Annotated[ShortText, Field(description="ISO date.")] = ""
+    until: Annotated[ShortText, Field(description="Inclusive.")] = ""
+    include_compressed: Annotated[bool, Field(description="Summarised too.")] = False
     ranking: RankingProfile | None = None
     token_budget: Annotated[int, Field(ge=1, le=100_000, description="For the texts.")] = 2000
     format: Annotated[
@@ -78,7 +81,10 @@ def recall_tool(chance: RandomSource) -> Tool:
         which also lists by date or theme. By id: recall_memory."""
         if not arguments.query.strip():
             return await _start(call, arguments)
-        query = arguments.to_value(RecallQuery, text=arguments.query, as_of=as_of_argument(arguments.as_of))
+        since, until = period_argument("since", arguments.since), period_argument("until", arguments.until)
+        times = {"since": since.start if since else None, "until": until.end if until else None}
+        as_of = as_of_argument(arguments.as_of)
+        query = arguments.to_value(RecallQuery, text=arguments.query, as_of=as_of, **times)
         result = await call.use.recall(call.scope, query, formats[arguments.format], language=call.language)
         memories = [memory for memory, _ in (*result.preferences, *result.memories)]
         call.audit_recall("recall", [memory.id for memory in memories])
@@ -115,9 +121,18 @@ def recall_result_as_json(result: RecallResult, format_: RecallFormat) -> dict[s
         content = {format_: result.text} | nonempty(sources=sources)
     if format_ != "prompt":
         content |= nonempty(preferences=preferences)
-    near = [memory_item_as_json(memory) for memory in result.near]
-    content |= nonempty(near=near, unknown_words=list(result.unknown_words))
-    return content | notice(meaning_notice(result.meaning_off), *result.notices)
+    too_long = ", ".join(memory.short_id for memory in result.too_long)
+    content |= nonempty(
+        near=[memory_item_as_json(memory) for memory in result.near],
+        unknown_words=list(result.unknown_words),
+        truncated=[memory.short_id for memory, _ in result.memories if memory.id in result.truncated],
+        omitted=result.omitted or None,
+    )
+    return content | notice(
+        meaning_notice(result.meaning_off),
+        *result.notices,
+        f"Too long for token_budget: {too_long}. Raise it, or open them with recall_memory." if too_long else "",
+    )
 
 
 def _memories_in_text(result: RecallResult, format_: RecallFormat) -> list[tuple[Memory, float]]:
@@ -208,19 +223,17 @@ def memory_page_as_json(page: BrowsedMemories, short_ids: Mapping[MemoryId, str]
 
 
 class SearchArguments(ToolArguments):
-    query: Annotated[
-        LongText, Field(description='Words, "a phrase"; with mode subject a message. Without: lists all memories.')
-    ] = ""
+    query: Annotated[LongText, Field(description='Words, "a phrase"; a message with mode subject.')] = ""
     mode: Annotated[
-        Literal["or", "and", "subject"], Field(description="Any word, all words, or the subject of a message.")
+        Literal["or", "and", "subject"], Field(description="Any word, all words, or a message's subject.")
     ] = "or"
     themes: Annotated[list[ShortText], Field(max_length=20, description="All of these.")] = []
     categories: Annotated[list[Category], Field(max_length=5)] = []
-    since: Annotated[ShortText, Field(description="ISO date, time, month or year.")] = ""
+    since: Annotated[ShortText, Field(description="ISO date.")] = ""
     until: Annotated[ShortText, Field(description="Inclusive.")] = ""
     sources: Annotated[list[SearchSource], Field(min_length=1, max_length=4)] = ["memories", "diary", "chat", "notes"]
-    include_dead: Annotated[bool, Field(description="Faded ones too.")] = True
-    include_compressed: Annotated[bool, Field(description="What a summary stands for, too.")] = False
+    include_dead: Annotated[bool, Field(description="Faded too.")] = True
+    include_compressed: Annotated[bool, Field(description="Summarised too.")] = False
     as_of: Annotated[ShortText, Field(description="Date: what was true then.")] = ""
     limit: Annotated[int, Field(ge=1, le=100, description="Per page.")] = 10
     cursor: Annotated[ShortText, Field(description="next_cursor of the last page.")] = ""
@@ -230,7 +243,7 @@ class SearchArguments(ToolArguments):
 @tool(SearchArguments, answer_schema("hits", array="hits", string="next_cursor notice"), counts_recalls=True)
 async def search_memory(call: Call, arguments: SearchArguments) -> dict[str, Any]:
     """Search memories, diary, chat and notes for exact words, newest first: names, dates, phrases; without query, list
-    them by date or theme. Use it to look something up, for a time span, or for faded memories (status dead). For
+    memories by date or theme. Use it to look something up, for a time span, or for faded ones (status dead). For
     similar meaning use recall."""
     page = await _search(call, arguments)
     call.audit_recall("search_memory", [hit.id for hit in page.hits])

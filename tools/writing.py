@@ -48,7 +48,7 @@ class SceneArguments(ToolArguments):
     text: Annotated[LongText, Field(description="What happened, in sentences that make sense alone.")]
     when: Annotated[
         ShortText | Annotated[list[ShortText | DatedActionArguments], Field(min_length=1, max_length=50)] | None,
-        Field(description="ISO date, time, month (2026-03) or year; or a timeline."),
+        Field(description="ISO date, time, month or year; or a timeline."),
     ] = None
     actors: Annotated[list[ShortText], Field(max_length=50, description="Participants, the speaker first.")] = []
     setting: Annotated[LineText, Field(description="Where.")] = ""

@@ -89,7 +89,8 @@ class RecallResult:
     """spec L2, ruling 15. Memories and preferences, each group best first, with their scores; a preference that only
     stands in a prompt block, and does not match, has the score 0. `text`: what the token budget was spent on,
     `total_tokens` of it; `budget_used` = total_tokens / token_budget. `meaning_off`: why only words were compared, or
-    "". `reformulated`: the rewordings that were tried as well."""
+    "". `reformulated`: the rewordings that were tried as well. `omitted`: number of matches beyond the limit and the
+    budget; `truncated` and `too_long` as in `RecallSelection`."""
 
     memories: tuple[tuple[Memory, float], ...]
     total_tokens: int
@@ -99,6 +100,9 @@ class RecallResult:
     text: str = ""
     notices: tuple[str, ...] = ()
     reformulated: tuple[str, ...] = ()
+    omitted: int = 0
+    truncated: tuple[MemoryId, ...] = ()
+    too_long: tuple[Memory, ...] = ()
     near: tuple[Memory, ...] = ()
     unknown_words: tuple[str, ...] = ()
     """Only where nothing matched: memories that hold the rest of the query, and its words that no memory holds
@@ -171,6 +175,9 @@ class Recall:
             text=selection.text,
             notices=ranked.notices,
             reformulated=attempt.rewordings,
+            omitted=len(ranked.scores.keys() - {memory.id for memory in selection.all}),
+            truncated=selection.truncated,
+            too_long=selection.too_long,
             near=tuple(memory for memory in near if is_true_as_of(memory, query.as_of)),
             unknown_words=() if ranked.scores else ranked.pool.unknown_words[:MAX_NAMED_UNKNOWN_WORDS],
         )
@@ -202,6 +209,9 @@ class Recall:
             as_of=query.as_of,
             categories=query.categories,
             themes=tuple(dict.fromkeys((*query.themes, *self.config.themes))),
+            since=query.since,
+            until=query.until,
+            include_compressed=query.include_compressed,
             sparse_limit=max(self.config.sparse_limit, MIN_CANDIDATES_PER_RESULT * query.limit),
             dense_limit=max(self.config.dense_limit, MIN_CANDIDATES_PER_RESULT * query.limit),
         )
@@ -256,7 +266,7 @@ class Recall:
         self, query: RecallQuery, pool: CandidatePool, vector: Vector | None, legible: float
     ) -> NDArray[np.bool_]:
         """bool, (n,). What the caller's filter names is a match (ruling 19)."""
-        if query.categories or set(query.themes) - set(self.config.themes):
+        if query.categories or query.since or query.until or set(query.themes) - set(self.config.themes):
             return np.ones(len(pool.ids), np.bool_)
         cosine = pool.cosine
         mean = self.embedder.space.mean_near(vector) if vector is not None and legible else None

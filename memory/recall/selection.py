@@ -11,24 +11,29 @@ from typing import TypeVar
 from madeleine.memory.embedding import Embedder
 from madeleine.memory.errors import RerankerUnavailable
 from madeleine.memory.index import CandidatePool
-from madeleine.memory.model import LIVING, Category, Emotion, Memory, MemoryId, Scope
+from madeleine.memory.model import LIVING, Category, Emotion, Memory, MemoryId, Scene, Scope
 from madeleine.memory.recall.ports import RecallLedger, Reranker
 from madeleine.memory.rules.dynamics.truth import was_true_at
 from madeleine.memory.rules.prompting import LIST_FORMAT, RecallTextFormat
 from madeleine.memory.rules.ranking.budget import within_budget
 from madeleine.memory.rules.ranking.profiles import RankingProfile
+from madeleine.memory.rules.searching import ELLIPSIS
 from madeleine.memory.text.normalization import fold_text
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RecallQuery:
-    """`themes`: only memories with all of these. `ranking` None: the configured profile."""
+    """`themes`: only memories with all of these. `since`, `until`: only what happened between these.
+    `include_compressed`: also what a summary stands for (spec L3). `ranking` None: the configured profile."""
 
     text: str
     limit: int = 3
     token_budget: int = 2000
     categories: tuple[Category, ...] = ()
     themes: tuple[str, ...] = ()
+    since: datetime | None = None
+    until: datetime | None = None
+    include_compressed: bool = False
     emotions: tuple[Emotion, ...] = ()
     ranking: RankingProfile | None = None
     as_of: datetime | None = None
@@ -125,6 +130,9 @@ BUDGET_FILL_BATCH_MEMORIES = 10
 """Memories loaded at once where the best ones do not fit."""
 PREFERENCE_BUDGET_DIVISOR = 4
 """One part in this many of the budget is open to preferences (ruling 15)."""
+SHORTENING_STEP = 0.8
+MIN_SHORTENED_CHARS = 20
+"""A memory too long for the budget is cut in such steps, and to no less than this."""
 MAX_SEPARATOR_TOKENS = 2
 TAG_TOKENS = 16
 """Upper bounds for any separator and any tags, used where no tokenizer counts them."""
@@ -133,12 +141,15 @@ TAG_TOKENS = 16
 @dataclass(frozen=True, slots=True)
 class RecallSelection:
     """`preferences`: a group of their own, those that match first. `text`: the memories as the answer format
-    renders them; `tokens`: of it, and of preferences that stand beside it."""
+    renders them; `tokens`: of it, and of preferences that stand beside it. `truncated`: whose text is cut to fit;
+    `too_long`: among the best `limit`, left out by the budget (ruling 19)."""
 
     memories: tuple[Memory, ...] = ()
     preferences: tuple[Memory, ...] = ()
     text: str = ""
     tokens: int = 0
+    truncated: tuple[MemoryId, ...] = ()
+    too_long: tuple[Memory, ...] = ()
 
     @property
     def all(self) -> tuple[Memory, ...]:
@@ -185,9 +196,36 @@ class RecallSelector:
                 return selection
         budget = query.token_budget - await self._tag_tokens() - sum(await self._costs(preferences))
         memories = await self._fill_budget(order, loaded, budget)
+        shortened = await self._shortened(best[0], budget) if best and not memories else None
+        if shortened is not None:
+            memories = [shortened]
         while (selection := await self._render(memories, preferences)).tokens > query.token_budget:
             (memories or preferences).pop()
-        return selection
+        shown = {memory.id for memory in selection.memories}
+        return replace(
+            selection,
+            truncated=() if shortened is None else tuple(shown),
+            too_long=tuple(memory for memory in best if memory.id not in shown),
+        )
+
+    async def _shortened(self, memory: Memory, budget: int) -> Memory | None:
+        """The memory with the beginning of its action, as much as fits; None if next to nothing fits, or no tokenizer
+        counts. Its feeling, lesson and timeline are left out where they would take half of the budget."""
+        if self.ranked.meaning_off:
+            return None
+        action = memory.scene.action
+        [beside] = await self._costs([replace(memory, scene=replace(memory.scene, action=ELLIPSIS))])
+        if 2 * beside > budget:
+            bare = Scene(action=action, when=tuple(item for item in memory.scene.when if isinstance(item, str))[:1])
+            memory = replace(memory, feeling="", lesson="", scene=bare)
+        chars = len(action)
+        while (chars := int(chars * SHORTENING_STEP)) >= MIN_SHORTENED_CHARS:
+            part = action[:chars].rsplit(maxsplit=1)[0] if " " in action[:chars] else action[:chars]
+            cut = replace(memory, scene=replace(memory.scene, action=f"{part} {ELLIPSIS}"))
+            [cost] = await self._costs([cut])
+            if cost <= budget:
+                return cut
+        return None
 
     async def _load_preferences(self) -> list[Memory]:
         """The best of those that match; for a prompt block then such as do not (spec L2: "always include")."""
@@ -213,7 +251,7 @@ class RecallSelector:
         query = self.query
         themes = {fold_text(theme) for theme in memory.themes}
         return (
-            not memory.compressed
+            (query.include_compressed or not memory.compressed)
             and memory.importance >= self.min_importance
             and (not query.categories or memory.category in query.categories)
             and themes.issuperset(map(fold_text, query.themes))

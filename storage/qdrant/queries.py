@@ -17,6 +17,7 @@ import math
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Collection, Iterator, Sequence
 from dataclasses import dataclass, replace
+from datetime import datetime
 from typing import Any, NamedTuple
 from uuid import UUID
 
@@ -48,14 +49,25 @@ class PointFilter:
     categories: tuple[Category, ...] = ()
     themes: tuple[str, ...] = ()
     """The point has each of these."""
+    since: datetime | None = None
+    until: datetime | None = None
+    include_compressed: bool = False
     keys: Sequence[int] | None = None
     vector: str | None = None
     as_of_seconds: int | None = None
     """Happened by the end of this second, or is a version of a chain."""
 
+    @property
+    def seconds(self) -> tuple[float | None, float | None] | None:
+        """The least and the greatest time of the event, in whole seconds since 1970; None for any."""
+        if self.since is None and self.until is None:
+            return None
+        least, most = (None if at is None else float(math.floor(at.timestamp())) for at in (self.since, self.until))
+        return least, most
+
     def fields(self) -> Iterator[tuple[str, tuple[str, ...]]]:
         """(payload field, values of which the point has one)."""
-        living = self.being is not None and set(self.statuses) == set(LIVING)
+        living = self.being is not None and set(self.statuses) == set(LIVING) and not self.include_compressed
         if self.being is not None:
             yield schema.LIVING_FIELD if living else schema.BEING_FIELD, (self.being,)
         if self.statuses and not living:
@@ -216,9 +228,8 @@ class HybridIndex(ABC):
         vector. Adds to `known`."""
         mine = PointFilter(being=scope.being_id)
         as_of = None if query.as_of is None else math.floor(query.as_of.timestamp())
-        where = replace(
-            mine, statuses=query.statuses, categories=query.categories, themes=query.themes, as_of_seconds=as_of
-        )
+        names = ("statuses", "categories", "themes", "since", "until", "include_compressed")
+        where = replace(mine, as_of_seconds=as_of, **{name: getattr(query, name) for name in names})
         by_words = PointQuery(
             where=where,
             limit=query.sparse_limit,

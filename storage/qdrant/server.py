@@ -141,6 +141,10 @@ def _server_filter(where: PointFilter) -> qm.Filter:
         )
         for name, values in where.fields()
     ]
+    if where.seconds is not None:
+        least, most = where.seconds
+        times = qm.Range(gte=least, lte=most)
+        must.append(qm.FieldCondition(key=schema.HAPPENED_AT_SECONDS_FIELD, range=times))
     if where.keys is not None:
         must.append(qm.HasIdCondition(has_id=[str(UUID(int=key)) for key in where.keys]))
     if where.vector is not None:

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import math
 from dataclasses import replace
-from datetime import timedelta
+from datetime import UTC, datetime, timedelta
+from typing import Any
 
 import pytest
 
@@ -125,6 +126,27 @@ class IndexContract:
         alike = await index.sharing_words(ADA, "violin in the harbor", limit=2, statuses=LIVING)
         assert (alike[0], len(alike)) == (memory_id(2), 2)
         assert await index.sharing_words(ADA, "the", limit=2, statuses=LIVING) == []
+
+    async def test_a_time_and_summarised_memories_are_filters(self, index: Index) -> None:
+        """spec L3; issue 12.6: a recall could not ask for a time, nor for what a summary stands for."""
+        old, new = datetime(1925, 1, 1, tzinfo=UTC), datetime(2026, 3, 1, 12, 0, 0, 500_000, tzinfo=UTC)
+        points = [
+            point(1, "harbor", unit(1), happened_at=old),
+            point(2, "harbor walk", unit(1), happened_at=new),
+            point(3, "harbor walk again", unit(1), happened_at=new, compressed=True),
+            point(4, "harbor walk at night again", unit(1), happened_at=new, compressed=True, status="dead"),
+        ]
+        await index.upsert(points)
+
+        async def found(**filters: Any) -> set[str]:
+            return {*(await candidates(index, ADA, replace(index_query("harbor", unit(1)), **filters))).ids}
+
+        one, two, three = map(memory_id, (1, 2, 3))
+        assert await found() == {one, two}
+        assert await found(include_compressed=True) == {one, two, three}
+        assert await found(since=new) == await found(since=new, until=new) == {two}
+        assert await found(until=new - timedelta(seconds=1)) == {one}
+        assert await found(since=datetime(2026, 1, 1, tzinfo=UTC), include_compressed=True) == {two, three}
 
     async def test_only_memories_with_all_the_asked_themes_are_candidates(self, index: Index) -> None:
         """spec O12: filtering by tags; in whatever letter case and form of Unicode, and as whole themes."""

@@ -61,6 +61,8 @@ def point(
     category: Category = "episodic",
     cluster: str | None = None,
     themes: tuple[str, ...] = (),
+    happened_at: datetime = MOMENT,
+    compressed: bool = False,
 ) -> IndexPoint:
     memory = Memory(
         id=memory_id(number),
@@ -68,7 +70,8 @@ def point(
         scene=Scene(action=words),
         provenance=Provenance(tool="store"),
         created_at=MOMENT,
-        happened_at=MOMENT,
+        happened_at=happened_at,
+        compressed=compressed,
         status=status,
         category=category,
         cluster_id=None if cluster is None else ClusterId(cluster),

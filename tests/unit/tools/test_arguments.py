@@ -41,6 +41,7 @@ ARGUMENTS: list[Argument] = [(tool.name, name) for tool in TOOLS.values() for na
 MAX_LENGTH: dict[Argument, int] = {
     ("recall_memory", "cluster_id"): 200, ("recall_memory", "cursor"): 200, ("search_memory", "since"): 200,
     ("search_memory", "until"): 200, ("search_memory", "cursor"): 200, ("store", "when"): 200,
+    ("recall", "since"): 200, ("recall", "until"): 200,
     ("store", "session_id"): 200, ("store", "key"): 200, ("update_memory", "id"): 200,
     ("store", "supersedes"): 200, ("update_memory", "when"): 200, ("update_memory", "retracted"): 2_000,
     ("recall", "as_of"): 200, ("search_memory", "as_of"): 200,
@@ -76,7 +77,7 @@ FLAGS: list[Argument] = [
     ("search_memory", "include_dead"), ("search_memory", "include_compressed"), ("store", "pinned"),
     ("store", "distinct"), ("run_patrol", "dry_run"), ("update_memory", "pinned"),
     ("update_memory", "undo"), ("recall", "details"), ("recall_memory", "details"),
-    ("search_memory", "details"),
+    ("search_memory", "details"), ("recall", "include_compressed"),
     *(("context", name) for name in ContextFlags.model_fields if name != "context_verbosity"),
 ]  # fmt: skip
 TESTED_ELSEWHERE: set[Argument] = {

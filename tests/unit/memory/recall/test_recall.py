@@ -119,6 +119,21 @@ async def test_a_memory_too_long_for_the_budget_gives_way_to_shorter_ones(
     words = sum(1 + len(memory.scene.action.split()) for memory in taken)
     assert found.total_tokens == words + (2 if taken else 0) <= budget
     assert found.budget_used == found.total_tokens / budget
+    best = [LONG, *SHORT][:limit]
+    assert ids(found.too_long) == ids([memory for memory in best if memory not in taken]), "named (ruling 19)"
+    assert found.omitted == 1 + len(SHORT) - len(taken)
+
+
+async def test_a_memory_longer_than_the_budget_is_cut_and_marked_if_nothing_else_fits(home: Home) -> None:
+    """ruling 19: the answer was empty, as if nothing were known."""
+    text = "harbor " + "a very long story about boats " * 40
+    await home.put(told := a_memory(text, lesson="Be brief."))
+    found = await home.recall()(ADA, RecallQuery(text="harbor", token_budget=60), MEMORY_BLOCK_FORMAT)
+    [(shown, _)] = found.memories
+    assert (shown.id, found.truncated, found.too_long) == (told.id, (told.id,), ())
+    assert text.startswith(shown.scene.action.removesuffix(" …"))
+    assert shown.scene.action.endswith(" …")
+    assert 30 < found.total_tokens <= 60
 
 
 # --- which
