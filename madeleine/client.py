@@ -75,6 +75,11 @@ class RecallArguments(TypedDict, total=False):
     """Tokens of the answer, 2,000 by default."""
     format: Literal["memories", "fragments", "prompt"]
     """For `RecallResult.memories` (the default), one string of shuffled impressions, or a `<memory>` block."""
+    since: Moment
+    until: Moment
+    """Inclusive."""
+    include_compressed: bool
+    """What a summary stands for, too."""
     as_of: Moment
     """What was true then, instead of what is true now."""
     details: bool
