@@ -204,7 +204,7 @@ class Recall:
             return 0
         if not pool.ids:
             return 0
-        matching = np.flatnonzero(await self._matches(query, pool, None, 0.0))
+        matching, _ = await self._matching_and_near(query, pool, None, 0.0)
         memories = await self.ledger.memories(scope, [pool.ids[i] for i in matching])
         return sum(one.status == "dead" and one.absorbed_into is None and one.truth == "current" for one in memories)
 
