@@ -75,6 +75,11 @@ class RecallArguments(TypedDict, total=False):
     """Tokens of the answer, 2,000 by default."""
     format: Literal["memories", "fragments", "prompt"]
     """For `RecallResult.memories` (the default), one string of shuffled impressions, or a `<memory>` block."""
+    since: Moment
+    until: Moment
+    """Inclusive."""
+    include_compressed: bool
+    """What a summary stands for, too."""
     as_of: Moment
     """What was true then, instead of what is true now."""
     details: bool
@@ -199,12 +204,16 @@ class Memory:
         return await self._ask(models.StoredScenes, "store", scenes=told)
 
     async def recall(self, query: str = "", **optional: Unpack[RecallArguments]) -> models.RecallResult:
-        """Return the few memories nearest in meaning to `query`, best first; none if nothing is related.
+        """Return the few memories nearest in meaning to `query`, best first; none if nothing is related. Without a
+        query, `start`: what is good to know when a conversation begins.
 
         What is returned counts as recalled, and so fades later.
         """
         return await self._ask(
-            models.RecallResult, "recall", query=query, **{"format": "memories", "details": True, **optional}
+            models.RecallResult,
+            "recall",
+            **({"query": query} if query else {}),
+            **{"format": "memories", "details": True, **optional},
         )
 
     async def search(self, query: str, **optional: Unpack[SearchArguments]) -> models.SearchPage:

@@ -51,7 +51,7 @@ class RecallArguments(ToolArguments):
     categories: Annotated[list[Category], Field(max_length=5)] = []
     themes: Annotated[list[ShortText], Field(max_length=20, description="All of these.")] = []
     emotions: Annotated[EmotionLabels, LABELS_AS_IN_STORE, Field(description="Felt now; labels as in store.")] = []
-    since: Annotated[ShortText, Field(description="ISO date.")] = ""
+    since: Annotated[ShortText, Field(description="ISO date, month or year.")] = ""
     until: Annotated[ShortText, Field(description="Inclusive.")] = ""
     include_compressed: Annotated[bool, Field(description="Summarised too.")] = False
     ranking: RankingProfile | None = None
@@ -127,6 +127,7 @@ def recall_result_as_json(result: RecallResult, format_: RecallFormat) -> dict[s
         unknown_words=list(result.unknown_words),
         truncated=[memory.short_id for memory, _ in result.memories if memory.id in result.truncated],
         omitted=result.omitted or None,
+        faded=result.faded or None,
     )
     return content | notice(
         meaning_notice(result.meaning_off),
@@ -229,7 +230,7 @@ class SearchArguments(ToolArguments):
     ] = "or"
     themes: Annotated[list[ShortText], Field(max_length=20, description="All of these.")] = []
     categories: Annotated[list[Category], Field(max_length=5)] = []
-    since: Annotated[ShortText, Field(description="ISO date.")] = ""
+    since: Annotated[ShortText, Field(description="ISO date, month or year.")] = ""
     until: Annotated[ShortText, Field(description="Inclusive.")] = ""
     sources: Annotated[list[SearchSource], Field(min_length=1, max_length=4)] = ["memories", "diary", "chat", "notes"]
     include_dead: Annotated[bool, Field(description="Faded too.")] = True

@@ -14,7 +14,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from madeleine.memory.embedding import Embedder
-from madeleine.memory.errors import EmbeddingUnavailable
+from madeleine.memory.errors import EmbeddingUnavailable, IndexUnavailable
 from madeleine.memory.index import CandidatePool, CandidateQuery, RecallIndex
 from madeleine.memory.language_model import LanguageModel, ModelCostRecorder
 from madeleine.memory.model import ALL_STATUSES, LIVING, Memory, MemoryId, Scope, Vector
@@ -100,6 +100,8 @@ class RecallResult:
     text: str = ""
     notices: tuple[str, ...] = ()
     reformulated: tuple[str, ...] = ()
+    faded: int = 0
+    """Only where fewer than `limit` matched: dead memories that hold the words of the query (ruling 19)."""
     omitted: int = 0
     truncated: tuple[MemoryId, ...] = ()
     too_long: tuple[Memory, ...] = ()
@@ -175,12 +177,36 @@ class Recall:
             text=selection.text,
             notices=ranked.notices,
             reformulated=attempt.rewordings,
+            faded=await self._faded_count(scope, query) if len(memories) < query.limit else 0,
             omitted=len(ranked.scores.keys() - {memory.id for memory in selection.all}),
             truncated=selection.truncated,
             too_long=selection.too_long,
             near=tuple(memory for memory in near if is_true_as_of(memory, query.as_of)),
             unknown_words=() if ranked.scores else ranked.pool.unknown_words[:MAX_NAMED_UNKNOWN_WORDS],
         )
+
+    async def _faded_count(self, scope: Scope, query: RecallQuery) -> int:
+        """Dead memories that match by their words, at most `sparse_limit`, without absorbed and superseded ones."""
+        if query.as_of is not None:  # they are among the memories
+            return 0
+        words = CandidateQuery(
+            words=query.text,
+            statuses=("dead",),
+            categories=query.categories,
+            themes=query.themes,
+            since=query.since,
+            until=query.until,
+            sparse_limit=self.config.sparse_limit,
+        )
+        try:
+            pool = await self.index.candidates(scope, words, _no_vector)
+        except IndexUnavailable:  # what was recalled before it failed is the answer
+            return 0
+        if not pool.ids:
+            return 0
+        matching = np.flatnonzero(await self._matches(query, pool, None, 0.0))
+        memories = await self.ledger.memories(scope, [pool.ids[i] for i in matching])
+        return sum(one.status == "dead" and one.absorbed_into is None and one.truth == "current" for one in memories)
 
     async def _ranked(self, scope: Scope, query: RecallQuery) -> RankedCandidates:
         ranked = await self.rank(scope, query)
@@ -319,6 +345,10 @@ class Recall:
             return (await self.embedder.embed([text]))[0], ""
         except EmbeddingUnavailable as error:
             return None, str(error)
+
+
+async def _no_vector() -> Vector | None:
+    return None
 
 
 async def _vector_of(embedding: asyncio.Task[tuple[Vector | None, str]]) -> Vector | None:

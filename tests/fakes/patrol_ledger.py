@@ -203,6 +203,7 @@ class FakePatrolTransaction:
                     absorbed_into=s.absorbed_into,
                     session_count=s.session_count,
                     reactivation_count=s.reactivation_count,
+                    may_supersede=s.may_supersede,
                 )
         for memory in changes.rewritten:
             memories[memory.id] = replace(memories[memory.id], scene=memory.scene)

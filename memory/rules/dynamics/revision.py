@@ -24,7 +24,7 @@ def memory_after_changes(memory: Memory, changes: MemoryChanges) -> Memory:
     memory = replace(memory, **requested)
     if text is None:
         return memory
-    memory = replace(memory, scene=replace(memory.scene, action=text), resembles=None)
+    memory = replace(memory, scene=replace(memory.scene, action=text), resembles=None, may_supersede=None)
     return replace(memory, fresh=True, cluster_id=None) if memory.status in LIVING else memory
 
 

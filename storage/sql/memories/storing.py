@@ -120,7 +120,7 @@ _INSERT_MESSAGE_LINK = dialect.insert_missing(tables.message_memories_table).fro
 )
 _CHANGED_COLUMNS = (
     "action", "importance", "themes", "pinned", "fresh", "cluster_id", "content_hash", "folded", "folded_themes",
-    "resembles",
+    "resembles", "may_supersede",
 )  # fmt: skip
 _UPDATE_CHANGED_MEMORY = update_own_row(tables.memories, *_CHANGED_COLUMNS)
 _CLEAR_RESEMBLES = (

@@ -136,6 +136,17 @@ async def test_a_memory_longer_than_the_budget_is_cut_and_marked_if_nothing_else
     assert 30 < found.total_tokens <= 60
 
 
+async def test_a_thin_recall_says_how_many_faded_memories_hold_its_words(home: Home) -> None:
+    """ruling 19"""
+    faded = a_memory("harbor lights at night", status="dead")
+    absorbed = a_memory("harbor lights at dusk", status="dead", absorbed_into=faded.id)
+    await home.put(faded, absorbed, UNRELATED)
+    found = await home.recall()(ADA, RecallQuery(text="harbor lights"))
+    assert (found.memories, found.faded) == ((), 1)
+    await home.put(*SHORT)
+    assert (await home.recall()(ADA, RecallQuery(text="harbor", limit=2))).faded == 0
+
+
 # --- which
 
 
@@ -211,7 +222,7 @@ async def test_the_words_are_looked_up_while_the_model_works(home: Home) -> None
         assert not answer.done()
         embedder.go.set()
         assert ids(await answer) == [SHORT[0].id]
-    assert log == ["the model is asked", "the words are looked up", "the model answers"]
+    assert log[:3] == ["the model is asked", "the words are looked up", "the model answers"]
 
 
 async def test_an_index_that_fails_ends_the_embedding_and_the_caller_is_told(home: Home) -> None:

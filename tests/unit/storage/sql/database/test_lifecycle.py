@@ -22,7 +22,16 @@ from madeleine.storage.sql.database.lifecycle import (
 from madeleine.storage.sql.database.tables import metadata
 
 TABLES = list(metadata.tables.values())
-REFERENCES = {"memory_id", "resembles", "absorbed_into", "compressed_into", "superseded_by", "sources", "think_sources"}
+REFERENCES = {
+    "memory_id",
+    "may_supersede",
+    "resembles",
+    "absorbed_into",
+    "compressed_into",
+    "superseded_by",
+    "sources",
+    "think_sources",
+}
 """Columns that name memories."""
 
 
