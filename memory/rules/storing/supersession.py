@@ -8,8 +8,9 @@
 
 Rarity is a word's IDF over the being's memories, in [0, 1] (`rarity_of_word`). Two that share only common words speak
 of different things; two of one wording (the phone of one and of another) are both true as often as not, so above
-`MAX_SAME_WORDING` nothing is proposed. The weights are those of a logistic regression over one half of the facts that change in
-`benchmarks/truth`, its look-alikes, and turns of conversations; rounded. What it finds in the other half: there.
+`MAX_SAME_WORDING` nothing is proposed. The weights are those of a logistic regression over one half of the facts that
+change in `benchmarks/truth`, its look-alikes, and turns of conversations; rounded. What it finds in the other half:
+there.
 """
 
 from __future__ import annotations
