@@ -96,11 +96,12 @@ class StoreArguments(SceneArguments):
             raise InvalidInput(
                 f"Nothing was done. Beside scenes leave out {', '.join(beside)}: give them in each scene."
             )
+        scenes: list[SceneArguments | InvalidInput] = list(self.scenes)
         return [
-            scene.model_copy(update={"session_id": scene.session_id or self.session_id})
-            if isinstance(scene, SceneArguments)
-            else scene
-            for scene in self.scenes
+            scene
+            if isinstance(scene, InvalidInput)
+            else scene.model_copy(update={"session_id": scene.session_id or self.session_id})
+            for scene in scenes
         ]
 
 
