@@ -43,7 +43,7 @@ from madeleine.memory.rules.ranking.matching import (
     near_candidates,
     preferences_by_meaning,
 )
-from madeleine.memory.rules.ranking.near_equals import asks_for_past, newer_first
+from madeleine.memory.rules.ranking.near_equals import asks_for_past, newer_first, say_the_same
 from madeleine.memory.rules.ranking.profiles import (
     RankingProfile,
     RankingProfileWeights,
@@ -53,6 +53,7 @@ from madeleine.memory.rules.ranking.profiles import (
     similarity,
 )
 from madeleine.memory.rules.storing.secrets import Redact, redact_secrets
+from madeleine.memory.rules.storing.supersession import Statement
 from madeleine.memory.text.normalization import fold_text
 from madeleine.memory.vector_space import centred_cosines
 
@@ -269,7 +270,7 @@ class Recall:
                 shown.setdefault(version, score)
         procedural = (pool.ids[i] for i in matching if pool.features[i].category == "procedural")
         return RankedCandidates(
-            scores=self._with_newer_first(query, shown, pool),
+            scores=await self._with_newer_first(scope, query, shown, pool),
             tokens={pool.ids[i]: pool.features[i].tokens for i in matching},
             pool=pool,
             meaning_off=meaning_off,
@@ -277,18 +278,28 @@ class Recall:
             procedural=frozenset(version for id_ in procedural if (version := true.get(id_, id_)) is not None),
         )
 
-    def _with_newer_first(
-        self, query: RecallQuery, scores: Mapping[MemoryId, float], pool: CandidatePool
+    async def _with_newer_first(
+        self, scope: Scope, query: RecallQuery, scores: Mapping[MemoryId, float], pool: CandidatePool
     ) -> Mapping[MemoryId, float]:
-        """ruling 24; a question for the past is left as it is."""
-        older = {
-            id_: features.may_supersede
-            for id_, features in zip(pool.ids, pool.features, strict=True)
-            if features.may_supersede is not None and id_ in scores
-        }
+        """ruling 24; a question for the past is left as it is. Texts are read only where the order may change."""
+        at = {id_: place for place, id_ in enumerate(pool.ids) if id_ in scores}
+        linked = ((id_, pool.features[place].may_supersede) for id_, place in at.items())
+        older = {id_: before for id_, before in linked if before in at and before is not None}
         if not older or not self.config.newer_among_near_equals or query.as_of is not None:
             return scores
-        return scores if asks_for_past(reading_of_query(query.text)) else newer_first(scores, older)
+        if list(newer_first(scores, older)) == list(scores) or asks_for_past(reading_of_query(query.text)):
+            return scores
+        memories = await self.ledger.memories(scope, [*{*older, *older.values()}])
+        texts, question = {memory.id: Statement(memory.scene.action) for memory in memories}, Statement(query.text)
+        return newer_first(
+            scores,
+            {
+                newer: before
+                for newer, before in older.items()
+                if {newer, before} <= texts.keys()
+                and say_the_same(question, texts[newer], texts[before], pool.holds[at[newer]], pool.holds[at[before]])
+            },
+        )
 
     async def _matching_and_near(
         self, query: RecallQuery, pool: CandidatePool, vector: Vector | None, legible: float
