@@ -119,7 +119,10 @@ class ExtractionSchema(BaseModel, strict=True, extra="forbid", frozen=True, defe
 
 
 def _has_essence(answer: Any) -> bool:
-    return isinstance(answer, EssenceSchema) or (isinstance(answer, Mapping) and "essence" in answer)
+    """A memory whose essence is text: what it says cannot be guessed, so anything else is no answer."""
+    if isinstance(answer, EssenceSchema):
+        return True
+    return isinstance(answer, Mapping) and any(isinstance(text, str) for text in _listed(answer.get("essence")))
 
 
 def _understood_fields(answer: Mapping[str, Any]) -> dict[str, Any]:

@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import asyncio
 import json
+import sqlite3
 from collections.abc import Callable
+from contextlib import closing
 from pathlib import Path
 from typing import Any
 
@@ -60,6 +62,18 @@ def waiting(data_dir: Path) -> int:
     return int(count)
 
 
+def to_look_at(data_dir: Path) -> int:
+    """Sessions with messages that are neither read nor put off."""
+    [(count,)] = rows(data_dir / "memory.db", "SELECT count(*) FROM sessions WHERE max(watched, put_off) < messages")
+    return int(count)
+
+
+def end_put_off(data_dir: Path) -> None:
+    """As if the hour had passed for which messages are put off."""
+    with closing(sqlite3.connect(data_dir / "memory.db", timeout=PATIENCE)) as connection, connection:
+        connection.execute("UPDATE sessions SET next_try = 0")
+
+
 def memories(data_dir: Path) -> list[str]:
     return [text for (text,) in rows(data_dir / "memory.db", "SELECT action FROM memories ORDER BY action")]
 
@@ -83,6 +97,8 @@ async def test_a_conversation_is_remembered_recalled_and_not_remembered_again(tm
                 for role in ("user", "assistant"):
                     await say(client, text, session=f"text {number} {role}", role=role, answer=told)
                     await say(client, json.dumps(answer), session=f"whole {number} {role}", role=role, answer=ESSENCE)
+            await eventually(client, lambda: to_look_at(tmp_path) == 0)
+            end_put_off(tmp_path)
             await eventually(client, lambda: waiting(tmp_path) == 0)
     [first] = recalled["memories"]
     assert (first["text"], first["actors"], first["provenance"]["tool"]) == (ESSENCE, ["Ada"], "thread")

@@ -114,7 +114,7 @@ def test_a_hook_feeds_the_history_and_gets_back_what_comes_to_mind(data_dir: Pat
     path = transcript(tmp_path / "t.jsonl", ("user", HARBOUR), ("assistant", [{"type": "text", "text": "How lovely"}]))
     about = {"session_id": "s", "transcript_path": str(path), "cwd": str(tmp_path)}
     stop = about | {"hook_event_name": "Stop", "stop_hook_active": False}
-    prompt = about | {"hook_event_name": "UserPromptSubmit", "prompt": "Which way is the sea from the harbour?"}
+    prompt = about | {"hook_event_name": "UserPromptSubmit", "prompt": "Where by the harbour do I live?"}
     assert run(data_dir, "observe", "--strict", "--timeout", "60", given=stop) == (0, "", "")
     assert run(data_dir, "observe", "--strict", "--recall", given=prompt) == (0, "", "")
     memory = {"session_id": "s", "memories": [{"text": f"Zoé said: {HARBOUR}.", "importance": 0.8}]}

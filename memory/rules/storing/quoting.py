@@ -39,7 +39,9 @@ _TOOL_ANSWER_KEYS = (
     {"total_tokens", "budget_used"},
     {"snippet", "source"},
 )
-"""Keys that occur together in the answers of our own tools, of earlier versions too, at any depth."""
+"""Keys that occur together in the answers of our own tools, of earlier versions too, at any depth. A memory is also
+known by its short id beside a date."""
+_SHORT_MEMORY_ID = re.compile(r"m[1-9]\d{0,9}")
 _JSON_OPENING = re.compile(r"[{\[]")
 _MAX_JSON_OBJECTS = 50
 """Beginnings of JSON that are tried in one text."""
@@ -175,8 +177,10 @@ def _without_answers(text: str) -> str:
 
 def _is_own_answer(value: Any, depth: int = 4) -> bool:
     if isinstance(value, dict):
-        return any(keys <= value.keys() for keys in _TOOL_ANSWER_KEYS) or (
-            depth > 0 and any(_is_own_answer(part, depth - 1) for part in value.values())
+        return (
+            any(keys <= value.keys() for keys in _TOOL_ANSWER_KEYS)
+            or ("when" in value and bool(_SHORT_MEMORY_ID.fullmatch(str(value.get("id")))))
+            or (depth > 0 and any(_is_own_answer(part, depth - 1) for part in value.values()))
         )
     return isinstance(value, list) and depth > 0 and any(_is_own_answer(part, depth - 1) for part in value[:20])
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import random
 import time
+from dataclasses import replace
 
 import pytest
 from hypothesis import given
@@ -21,7 +22,7 @@ from madeleine.memory.rules.storing.quoting import (
     without_quotes_from_memory,
     without_recalled_text,
 )
-from madeleine.tools.replies import memory_as_json, memory_item_as_json
+from madeleine.tools.replies import memory_as_json, memory_item_as_json, memory_source_as_json
 from tests.doubles import a_memory
 
 LYON = a_memory("Ada moved to Lyon in May with her two cats.", feeling="torn, and glad of it", when=("2026-05-02",))
@@ -62,6 +63,11 @@ def test_answers_of_our_own_tools_are_known_wherever_they_stand() -> None:
         == ""
     )
     assert without_recalled_text(json.dumps({"hits": [{"source": "chat", "snippet": "Lyon", "id": "1"}]})) == ""
+    numbered = replace(LYON, number=12)
+    near = {"memories": [], "near": [memory_item_as_json(numbered)], "unknown_words": ["cats"]}
+    assert without_recalled_text(json.dumps(near)) == ""
+    block = {"prompt": render_memory_block([numbered]), "sources": [memory_source_as_json(numbered)]}
+    assert without_recalled_text(json.dumps(block)) == ""
 
 
 def test_other_json_is_left_as_it_is() -> None:
