@@ -38,6 +38,7 @@ from madeleine.memory.rules.ranking.blended import (
 )
 from madeleine.memory.rules.ranking.matching import (
     MatchThresholds,
+    NamedThings,
     likeness,
     matching_candidates,
     near_candidates,
@@ -52,6 +53,7 @@ from madeleine.memory.rules.ranking.profiles import (
     similarity,
 )
 from madeleine.memory.rules.storing.secrets import Redact, redact_secrets
+from madeleine.memory.text.content_words import without_words
 from madeleine.memory.text.normalization import fold_text
 from madeleine.memory.vector_space import centred_cosines
 
@@ -107,13 +109,17 @@ class RecallResult:
     too_long: tuple[Memory, ...] = ()
     near: tuple[Memory, ...] = ()
     unknown_words: tuple[str, ...] = ()
-    """Only where nothing matched: memories that hold the rest of the query, and its words that no memory holds
-    (ruling 19). These are not activated."""
+    """Where fewer than `limit` matched, up to that number: memories that hold the rest of the query, or are nearly
+    alike, best first. Where nothing matched: the words of the query that no memory holds (ruling 19). What is near is
+    not activated."""
 
 
 _WORD = re.compile(r"\w+")
 RespellWords = Callable[[Scope, Sequence[str]], Awaitable[Mapping[str, str]]]
 """`memory.recall.search.respell`: words, and what they were probably meant to be."""
+
+CentreCosines = Callable[[NDArray[np.float32], Vector], NDArray[np.float32]]
+"""Of each candidate to a vector; as they are when what all texts of a language share is taken off."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -164,7 +170,8 @@ class Recall:
             tuple((memory, ranked.scores.get(memory.id, 0.0)) for memory in group)
             for group in (selection.preferences, selection.memories)
         )
-        near = await self.ledger.memories(scope, ranked.near[: query.limit]) if ranked.near else []
+        near_ids = ranked.near[: max(0, query.limit - len(memories))]
+        near = await self.ledger.memories(scope, near_ids) if near_ids else []
         now, matching = self.now(), (memory for memory in selection.all if memory.id in ranked.scores)
         if query.as_of is None:  # looking back wakes nothing (ruling 18)
             self.activations.add(scope, [Activation(memory.id, 1, now) for memory in matching])
@@ -251,17 +258,16 @@ class Recall:
             embedding.cancel()
         trust = self.embedder.space.legible(vector) if vector is not None else 0.0
         matching, near = await self._matching_and_near(query, pool, vector, trust)
+        near_ids = [pool.ids[i] for i in near]
         if not len(matching):
-            near_ids = [pool.ids[i] for i in near]
             true = await self._true_versions(scope, query, pool, near_ids)
-            near_versions = dict.fromkeys(true.get(id_, id_) for id_ in near_ids)
-            return RankedCandidates({}, {}, pool, meaning_off, near=tuple(filter(None, near_versions)))
+            return RankedCandidates({}, {}, pool, meaning_off, near=_versions_of(near_ids, true))
         matching, scores = await self._scores(scope, query, pool=pool, matching=matching, trust=trust)
         order = np.argsort(-scores, kind="stable")  # equals keep the engine's order
         best_first = [
             (pool.ids[i], round(float(score), 4)) for i, score in zip(matching[order], scores[order], strict=True)
         ]
-        true = await self._true_versions(scope, query, pool, dict(best_first))
+        true = await self._true_versions(scope, query, pool, {*dict(best_first), *near_ids})
         shown: dict[MemoryId, float] = {}
         for id_, score in best_first:
             if (version := true.get(id_, id_)) is not None:
@@ -272,6 +278,7 @@ class Recall:
             tokens={pool.ids[i]: pool.features[i].tokens for i in matching},
             pool=pool,
             meaning_off=meaning_off,
+            near=tuple(id_ for id_ in _versions_of(near_ids, true) if id_ not in shown),
             procedural=frozenset(version for id_ in procedural if (version := true.get(id_, id_)) is not None),
         )
 
@@ -294,14 +301,38 @@ class Recall:
         """Positions. What the caller's filter names is a match (ruling 19)."""
         if query.categories or query.since or query.until or set(query.themes) - set(self.config.themes):
             return np.arange(len(pool.ids)), np.zeros(0, np.intp)
-        cosine = pool.cosine
-        mean = self.embedder.space.mean_near(vector) if vector is not None and legible else None
-        if vector is not None and mean is not None:
-            cosine = centred_cosines(cosine, await self.index.cosines(pool.ids, mean), vector, mean)
-        thresholds = self.config.thresholds
-        likenesses = likeness(pool, cosine, legible=legible, thresholds=thresholds)
-        matching = np.flatnonzero(matching_candidates(likenesses, thresholds))
-        return matching, near_candidates(pool, likenesses, thresholds)
+        thresholds, named = self.config.thresholds, NamedThings.of(query.text, pool)
+        gate = partial(likeness, named, legible=legible, thresholds=thresholds)
+        if vector is None or not legible:
+            found = gate(pool.cosine)
+        else:
+            centred = await self._centring(pool, vector)
+            cosine = centred(pool.cosine, vector)
+            found = gate(cosine)
+            if not matching_candidates(found.value, thresholds).any() and (
+                matching_candidates(found.without_unknown, thresholds).any()
+            ):
+                without = await self._cosines_without_unknown(query.text, pool, centred)
+                found = gate(cosine, without_unknown=without)
+        return np.flatnonzero(matching_candidates(found.value, thresholds)), near_candidates(named, found, thresholds)
+
+    async def _centring(self, pool: CandidatePool, vector: Vector) -> CentreCosines:
+        """Takes off the mean of the query's language."""
+        mean = self.embedder.space.mean_near(vector)
+        if mean is None:
+            return lambda cosines, _: cosines
+        to_mean = await self.index.cosines(pool.ids, mean)
+        return lambda cosines, to: centred_cosines(cosines, to_mean, to, mean)
+
+    async def _cosines_without_unknown(
+        self, text: str, pool: CandidatePool, centred: CentreCosines
+    ) -> NDArray[np.float32]:
+        """Of each candidate to the query without its unknown words, as far as anything can be known of it."""
+        rest = without_words(text, pool.unknown_words)
+        vector, _ = await self._embedded(rest) if rest else (None, "")
+        if vector is None:
+            return np.zeros(len(pool.ids), np.float32)
+        return centred(await self.index.cosines(pool.ids, vector), vector)
 
     async def _true_versions(
         self, scope: Scope, query: RecallQuery, pool: CandidatePool, matching: Collection[MemoryId]
@@ -347,6 +378,11 @@ class Recall:
             return (await self.embedder.embed([text]))[0], ""
         except EmbeddingUnavailable as error:
             return None, str(error)
+
+
+def _versions_of(ids: Sequence[MemoryId], true: Mapping[MemoryId, MemoryId | None]) -> tuple[MemoryId, ...]:
+    """Each once; those of which nothing is known are left out."""
+    return tuple(filter(None, dict.fromkeys(true.get(id_, id_) for id_ in ids)))
 
 
 async def _no_vector() -> Vector | None:
