@@ -79,7 +79,10 @@ class StoreArguments(SceneArguments):
     text: Annotated[LongText, Field(description="What happened, in sentences that make sense alone.")] = ""
     scenes: Annotated[
         list[Annotated[SceneArguments, each_by_itself(SceneArguments), WithJsonSchema(SCENE_SCHEMA)]],
-        Field(max_length=MAX_SCENES, description="Several at once, alone: each takes the other arguments."),
+        Field(
+            max_length=MAX_SCENES,
+            description="Several at once; beside them only session_id.",
+        ),
     ] = []
 
     @property
@@ -89,17 +92,23 @@ class StoreArguments(SceneArguments):
             if not self.text:
                 raise InvalidInput("Nothing was done. text: is required, or scenes for several memories at once.")
             return [self]
-        if beside := sorted(self.model_fields_set - {"scenes"}):
+        if beside := sorted(self.model_fields_set - {"scenes", "session_id"}):
             raise InvalidInput(
                 f"Nothing was done. Beside scenes leave out {', '.join(beside)}: give them in each scene."
             )
-        return list(self.scenes)
+        scenes: list[SceneArguments | InvalidInput] = list(self.scenes)
+        return [
+            scene
+            if isinstance(scene, InvalidInput)
+            else scene.model_copy(update={"session_id": scene.session_id or self.session_id})
+            for scene in scenes
+        ]
 
 
 @tool(
     StoreArguments,
     answer_schema(
-        "", string="id status reinforced not_kept resembles notice", array="scenes may_supersede", object="superseded"
+        "", string="id status reinforced not_kept notice", array="scenes may_supersede", object="resembles superseded"
     ),
 )
 async def store(call: Call, arguments: StoreArguments) -> dict[str, Any]:
@@ -159,15 +168,15 @@ async def _store_together_or_singly(call: Call, scenes: Sequence[NewScene]) -> l
 async def stored_as_json(call: Call, stored: Stored, *, keyed: bool) -> dict[str, Any]:
     memory, reinforced, before = stored.memory, stored.status == "reinforced", stored.may_supersede
     advice_due = NON_INFERABLE_THEME in call.use.recall.config.themes and not has_non_inferable_theme(memory.themes)
-    resembles = await call.use.ids.shortened(call.scope, [stored.resembles] if stored.resembles else [])
+    resembled = stored.resembled if before is None or stored.resembles != before.id else None
     return nonempty(
         id=memory.short_id,
         status=stored.status,
         reinforced=memory.scene.action if reinforced else None,
         not_kept=stored.not_kept,
         repeated=(stored.repeated and keyed) or None,
-        resembles=next(iter(resembles.values()), None),
-        may_supersede=[{"id": before.short_id, "text": before.scene.action}] if before else None,
+        resembles=_id_and_text(resembled) if resembled else None,
+        may_supersede=[_id_and_text(before)] if before else None,
         superseded=version_as_json(stored.superseded) if stored.superseded else None,
         redacted=dict(stored.redacted),
     ) | notice(
@@ -176,6 +185,10 @@ async def stored_as_json(call: Call, stored: Stored, *, keyed: bool) -> dict[str
         MISSING_NON_INFERABLE_THEME_ADVICE if advice_due else "",
         _supersession_advice(before) if before else "",
     )
+
+
+def _id_and_text(memory: Memory) -> dict[str, str]:
+    return {"id": memory.short_id, "text": memory.scene.action}
 
 
 def _supersession_advice(before: Memory) -> str:

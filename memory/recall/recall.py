@@ -42,6 +42,7 @@ from madeleine.memory.rules.ranking.matching import (
     likeness,
     matching_candidates,
     near_candidates,
+    preferences_by_meaning,
 )
 from madeleine.memory.rules.ranking.near_equals import asks_for_past, newer_first
 from madeleine.memory.rules.ranking.profiles import (
@@ -110,8 +111,8 @@ class RecallResult:
     near: tuple[Memory, ...] = ()
     unknown_words: tuple[str, ...] = ()
     """Where fewer than `limit` matched, up to that number: memories that hold the rest of the query, or are nearly
-    alike, best first. Where nothing matched: the words of the query that no memory holds (ruling 19). What is near is
-    not activated."""
+    alike, best first. Where nothing matched, but preferences by meaning: the words of the query that no memory holds
+    (ruling 19). What is near is not activated."""
 
 
 _WORD = re.compile(r"\w+")
@@ -189,7 +190,7 @@ class Recall:
             truncated=selection.truncated,
             too_long=selection.too_long,
             near=tuple(memory for memory in near if is_true_as_of(memory, query.as_of)),
-            unknown_words=() if ranked.scores else ranked.pool.unknown_words[:MAX_NAMED_UNKNOWN_WORDS],
+            unknown_words=ranked.pool.unknown_words[:MAX_NAMED_UNKNOWN_WORDS] if ranked.refused else (),
         )
 
     async def _faded_count(self, scope: Scope, query: RecallQuery) -> int:
@@ -217,7 +218,7 @@ class Recall:
 
     async def _ranked(self, scope: Scope, query: RecallQuery) -> RankedCandidates:
         ranked = await self.rank(scope, query)
-        if not ranked.scores:
+        if ranked.refused:
             ranked = await self._ranked_respelled(scope, query, ranked)
         if self.reranker is None or not ranked.scores:
             return ranked
@@ -304,7 +305,8 @@ class Recall:
         thresholds, named = self.config.thresholds, NamedThings.of(query.text, pool)
         gate = partial(likeness, named, legible=legible, thresholds=thresholds)
         if vector is None or not legible:
-            found = gate(pool.cosine)
+            cosine = pool.cosine
+            found = gate(cosine)
         else:
             centred = await self._centring(pool, vector)
             cosine = centred(pool.cosine, vector)
@@ -314,7 +316,10 @@ class Recall:
             ):
                 without = await self._cosines_without_unknown(query.text, pool, centred)
                 found = gate(cosine, without_unknown=without)
-        return np.flatnonzero(matching_candidates(found.value, thresholds)), near_candidates(named, found, thresholds)
+        matches, near = matching_candidates(found.value, thresholds), near_candidates(named, found, thresholds)
+        if not matches.any():
+            matches = preferences_by_meaning(pool, cosine, legible=legible, thresholds=thresholds)
+        return np.flatnonzero(matches), near[~matches[near]]
 
     async def _centring(self, pool: CandidatePool, vector: Vector) -> CentreCosines:
         """Takes off the mean of the query's language."""
