@@ -27,6 +27,7 @@ from madeleine.memory.recall.selection import (
     RecallSelector,
     is_true_as_of,
     rerank,
+    versions_of,
 )
 from madeleine.memory.rules.dynamics.truth import was_true_at
 from madeleine.memory.rules.prompting import LIST_FORMAT, RecallTextFormat
@@ -44,7 +45,7 @@ from madeleine.memory.rules.ranking.matching import (
     near_candidates,
     preferences_by_meaning,
 )
-from madeleine.memory.rules.ranking.near_equals import asks_for_past, newer_first
+from madeleine.memory.rules.ranking.near_equals import asks_for_past, newer_first, say_the_same
 from madeleine.memory.rules.ranking.profiles import (
     RankingProfile,
     RankingProfileWeights,
@@ -54,6 +55,7 @@ from madeleine.memory.rules.ranking.profiles import (
     similarity,
 )
 from madeleine.memory.rules.storing.secrets import Redact, redact_secrets
+from madeleine.memory.rules.storing.supersession import Statement
 from madeleine.memory.text.content_words import without_words
 from madeleine.memory.text.normalization import fold_text
 from madeleine.memory.vector_space import centred_cosines
@@ -262,7 +264,7 @@ class Recall:
         near_ids = [pool.ids[i] for i in near]
         if not len(matching):
             true = await self._true_versions(scope, query, pool, near_ids)
-            return RankedCandidates({}, {}, pool, meaning_off, near=_versions_of(near_ids, true))
+            return RankedCandidates({}, {}, pool, meaning_off, near=versions_of(near_ids, true))
         matching, scores = await self._scores(scope, query, pool=pool, matching=matching, trust=trust)
         order = np.argsort(-scores, kind="stable")  # equals keep the engine's order
         best_first = [
@@ -275,26 +277,36 @@ class Recall:
                 shown.setdefault(version, score)
         procedural = (pool.ids[i] for i in matching if pool.features[i].category == "procedural")
         return RankedCandidates(
-            scores=self._with_newer_first(query, shown, pool),
+            scores=await self._with_newer_first(scope, query, shown, pool),
             tokens={pool.ids[i]: pool.features[i].tokens for i in matching},
             pool=pool,
             meaning_off=meaning_off,
-            near=tuple(id_ for id_ in _versions_of(near_ids, true) if id_ not in shown),
+            near=tuple(id_ for id_ in versions_of(near_ids, true) if id_ not in shown),
             procedural=frozenset(version for id_ in procedural if (version := true.get(id_, id_)) is not None),
         )
 
-    def _with_newer_first(
-        self, query: RecallQuery, scores: Mapping[MemoryId, float], pool: CandidatePool
+    async def _with_newer_first(
+        self, scope: Scope, query: RecallQuery, scores: Mapping[MemoryId, float], pool: CandidatePool
     ) -> Mapping[MemoryId, float]:
-        """ruling 24; a question for the past is left as it is."""
-        older = {
-            id_: features.may_supersede
-            for id_, features in zip(pool.ids, pool.features, strict=True)
-            if features.may_supersede is not None and id_ in scores
-        }
+        """ruling 24; a question for the past is left as it is. Texts are read only where the order may change."""
+        at = {id_: place for place, id_ in enumerate(pool.ids) if id_ in scores}
+        linked = ((id_, pool.features[place].may_supersede) for id_, place in at.items())
+        older = {id_: before for id_, before in linked if before in at and before is not None}
         if not older or not self.config.newer_among_near_equals or query.as_of is not None:
             return scores
-        return scores if asks_for_past(reading_of_query(query.text)) else newer_first(scores, older)
+        if list(newer_first(scores, older)) == list(scores) or asks_for_past(reading_of_query(query.text)):
+            return scores
+        memories = await self.ledger.memories(scope, [*{*older, *older.values()}])
+        texts, question = {memory.id: Statement(memory.scene.action) for memory in memories}, Statement(query.text)
+        return newer_first(
+            scores,
+            {
+                newer: before
+                for newer, before in older.items()
+                if {newer, before} <= texts.keys()
+                and say_the_same(question, texts[newer], texts[before], pool.holds[at[newer]], pool.holds[at[before]])
+            },
+        )
 
     async def _matching_and_near(
         self, query: RecallQuery, pool: CandidatePool, vector: Vector | None, legible: float
@@ -304,18 +316,14 @@ class Recall:
             return np.arange(len(pool.ids)), np.zeros(0, np.intp)
         thresholds, named = self.config.thresholds, NamedThings.of(query.text, pool)
         gate = partial(likeness, named, legible=legible, thresholds=thresholds)
-        if vector is None or not legible:
-            cosine = pool.cosine
-            found = gate(cosine)
-        else:
+        cosine, centred = pool.cosine, None
+        if vector is not None and legible:
             centred = await self._centring(pool, vector)
-            cosine = centred(pool.cosine, vector)
-            found = gate(cosine)
-            if not matching_candidates(found.value, thresholds).any() and (
-                matching_candidates(found.without_unknown, thresholds).any()
-            ):
-                without = await self._cosines_without_unknown(query.text, pool, centred)
-                found = gate(cosine, without_unknown=without)
+            cosine = centred(cosine, vector)
+        found = gate(cosine)
+        matches_but_unknown = matching_candidates(found.without_unknown, thresholds).any()
+        if centred and matches_but_unknown and not matching_candidates(found.value, thresholds).any():
+            found = gate(cosine, without_unknown=await self._cosines_without_unknown(query.text, pool, centred))
         matches, near = matching_candidates(found.value, thresholds), near_candidates(named, found, thresholds)
         if not matches.any():
             matches = preferences_by_meaning(pool, cosine, legible=legible, thresholds=thresholds)
@@ -383,11 +391,6 @@ class Recall:
             return (await self.embedder.embed([text]))[0], ""
         except EmbeddingUnavailable as error:
             return None, str(error)
-
-
-def _versions_of(ids: Sequence[MemoryId], true: Mapping[MemoryId, MemoryId | None]) -> tuple[MemoryId, ...]:
-    """Each once; those of which nothing is known are left out."""
-    return tuple(filter(None, dict.fromkeys(true.get(id_, id_) for id_ in ids)))
 
 
 async def _no_vector() -> Vector | None:
