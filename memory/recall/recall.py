@@ -342,8 +342,7 @@ class Recall:
     ) -> NDArray[np.float32]:
         """Of each candidate to the query without its unknown words, as far as anything can be known of it."""
         rest = without_words(text, pool.unknown_words)
-        vector, _ = await self._embedded(rest) if rest else (None, "")
-        if vector is None:
+        if not rest or (vector := (await self._embedded(rest))[0]) is None:
             return np.zeros(len(pool.ids), np.float32)
         return centred(await self.index.cosines(pool.ids, vector), vector)
 
