@@ -50,8 +50,8 @@ class StoreResult(LibraryAnswer):
     """The text that was given, where an earlier memory is reinforced."""
     repeated: bool = False
     """The idempotency key was used before for the same text; nothing was stored again."""
-    resembles: str = ""
-    """Id of a memory that says nearly the same and is kept apart."""
+    resembles: MemoryRecord | None = None
+    """A memory that says nearly the same and is kept apart; not named again where it is in `may_supersede`."""
     may_supersede: tuple[MemoryRecord, ...] = ()
     """A memory that this one may make untrue; say so by `supersedes`, or leave both."""
     superseded: MemoryVersion | None = None

@@ -99,7 +99,7 @@ class StoreArguments(SceneArguments):
 @tool(
     StoreArguments,
     answer_schema(
-        "", string="id status reinforced not_kept resembles notice", array="scenes may_supersede", object="superseded"
+        "", string="id status reinforced not_kept notice", array="scenes may_supersede", object="resembles superseded"
     ),
 )
 async def store(call: Call, arguments: StoreArguments) -> dict[str, Any]:
@@ -159,15 +159,15 @@ async def _store_together_or_singly(call: Call, scenes: Sequence[NewScene]) -> l
 async def stored_as_json(call: Call, stored: Stored, *, keyed: bool) -> dict[str, Any]:
     memory, reinforced, before = stored.memory, stored.status == "reinforced", stored.may_supersede
     advice_due = NON_INFERABLE_THEME in call.use.recall.config.themes and not has_non_inferable_theme(memory.themes)
-    resembles = await call.use.ids.shortened(call.scope, [stored.resembles] if stored.resembles else [])
+    resembled = stored.resembled if before is None or stored.resembles != before.id else None
     return nonempty(
         id=memory.short_id,
         status=stored.status,
         reinforced=memory.scene.action if reinforced else None,
         not_kept=stored.not_kept,
         repeated=(stored.repeated and keyed) or None,
-        resembles=next(iter(resembles.values()), None),
-        may_supersede=[{"id": before.short_id, "text": before.scene.action}] if before else None,
+        resembles=_id_and_text(resembled) if resembled else None,
+        may_supersede=[_id_and_text(before)] if before else None,
         superseded=version_as_json(stored.superseded) if stored.superseded else None,
         redacted=dict(stored.redacted),
     ) | notice(
@@ -176,6 +176,10 @@ async def stored_as_json(call: Call, stored: Stored, *, keyed: bool) -> dict[str
         MISSING_NON_INFERABLE_THEME_ADVICE if advice_due else "",
         _supersession_advice(before) if before else "",
     )
+
+
+def _id_and_text(memory: Memory) -> dict[str, str]:
+    return {"id": memory.short_id, "text": memory.scene.action}
 
 
 def _supersession_advice(before: Memory) -> str:

@@ -15,6 +15,7 @@ from madeleine.memory.rules.storing.supersession import (
     MIN_PROPOSAL_COSINE,
     Statement,
     could_supersede,
+    rarity_of_word,
     supersession_score,
 )
 
@@ -74,4 +75,5 @@ class SupersededMemorySearch:
             return {}
         # A word that no memory has is as rare as a word can be.
         *idf, greatest = await self.index.idf(scope, [*words.values(), _UNUSED_WORD])
-        return {stem: value / greatest for stem, value in zip(words, idf, strict=True) if 0 < value < greatest}
+        known = ((stem, value) for stem, value in zip(words, idf, strict=True) if 0 < value < greatest)
+        return {stem: rarity_of_word(value, greatest) for stem, value in known}

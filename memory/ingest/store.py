@@ -87,6 +87,8 @@ class Stored:
     may_supersede: Memory | None = None
     """A current memory that may no longer be true now; nothing is done about it without an act (ruling 14)."""
     not_kept: str = ""
+    resembled: Memory | None = None
+    """The one that `resembles` names."""
 
     @property
     def resembles(self) -> MemoryId | None:
@@ -304,7 +306,12 @@ class StoreScenes:
             memory = known[outcome.memory_id]
             not_kept = outcome.text if not repeated and has_other_words(outcome.text, memory.scene.action) else ""
             answers.append(Stored(memory=memory, status=outcome.status, repeated=repeated, not_kept=not_kept))
-        return answers
+        named = [answer.resembles for answer in answers if answer.resembles]
+        resembled = {memory.id: memory for memory in await self.ledger.memories(scope, named)} if named else {}
+        return [
+            replace(answer, resembled=resembled.get(answer.resembles)) if answer.resembles else answer
+            for answer in answers
+        ]
 
 
 def redact_scene(new: NewScene, redact: Redact) -> tuple[NewScene, Mapping[str, int]]:

@@ -83,7 +83,8 @@ async def test_store_says_what_a_memory_resembles_and_recall_memory_shows_it(lod
         second = await call_tool(client, "store", text="We paid 45 euros for the old boat")
         shown = await call_tool(client, "recall_memory", ids=[second["id"]])
     assert "resembles" not in first
-    assert (second["status"], second["resembles"]) == ("stored", first["id"])
+    assert second["status"] == "stored"
+    assert second["resembles"] == {"id": first["id"], "text": "We paid 40 euros for the old boat"}
     assert shown["memories"][0]["resembles"] == first["id"]
 
 

@@ -4,15 +4,18 @@
             + 11 × share of the old memory's words that are shared, by rarity
             + 13 × rarest word of the old memory that the new one lacks: the value that was
             − 11 × how alike they are worded + 1 if the new one tells of a change + 1 if it is the nearest − 18.7
+            − 1 if the old one is short and they share a single word, without a word of change: as often as not a name
 
-Rarity is a word's IDF over the being's memories, in [0, 1]. Two that share only common words speak of different things;
-two of one wording (the phone of one and of another) are both true as often as not, so above `MAX_SAME_WORDING` nothing
-is proposed. The weights are those of a logistic regression over one half of the facts that change in
-`benchmarks/truth`, its look-alikes, and turns of conversations; rounded. What it finds in the other half: there.
+Rarity is a word's IDF over the being's memories, in [0, 1] (`rarity_of_word`). Two that share only common words speak
+of different things; two of one wording (the phone of one and of another) are both true as often as not, so above
+`MAX_SAME_WORDING` nothing is proposed. The weights are those of a logistic regression over one half of the facts that
+change in `benchmarks/truth`, its look-alikes, and turns of conversations; rounded. What it finds in the other half:
+there.
 """
 
 from __future__ import annotations
 
+import math
 import re
 from collections.abc import Mapping
 from dataclasses import dataclass
@@ -27,6 +30,12 @@ MAX_PROPOSAL_CANDIDATES = 3
 MAX_SAME_WORDING = 0.4
 """Share in [0, 1] of words in the same order."""
 MAX_COMPARED_CHARS = 1_200
+MAX_SHORT_TEXT_WORDS = 4
+"""Words that are no function words; of a short text a single shared one is a large share, though it is a mere name."""
+KNOWN_VOCABULARY_MEMORIES = 600
+"""From so many memories on, how many hold a word says how rare it is."""
+PRIOR_MEMORIES, PRIOR_HOLDERS = 40, 0.05
+"""Of fewer it is guessed as if a word stood in one of 800 others, a guess that counts like 40 memories."""
 _WORD = re.compile(r"[^\W_]+(?:[.'@/_-][^\W_]+)*")
 _ENDINGS = ("ing", "ed", "es", "s", "ly")
 _MIN_STEM_LETTERS = 4
@@ -60,6 +69,20 @@ def _stem(word: str) -> str:
     return word.removesuffix(ending) if word.isalpha() and len(word) - len(ending) >= _MIN_STEM_LETTERS else word
 
 
+def rarity_of_word(idf: float, greatest_idf: float) -> float:
+    """In [0, 1], the same in a store of five memories and of hundreds: in a small one IDF says little. `greatest_idf`:
+    of a word that no memory holds; it tells how many there are."""
+    memories = math.exp(greatest_idf) / 2 - 1
+    if memories >= KNOWN_VOCABULARY_MEMORIES:
+        return idf / greatest_idf
+    holders = (memories + 1) / math.exp(idf) - 0.5
+    share = (holders - 1 + PRIOR_HOLDERS) / (memories - 1 + PRIOR_MEMORIES)
+    expected_holders = 1 + share * (KNOWN_VOCABULARY_MEMORIES - 1)
+    all_memories = KNOWN_VOCABULARY_MEMORIES + 1
+    rarity = math.log(all_memories / (expected_holders + 0.5)) / math.log(2 * all_memories)
+    return min(1.0, max(0.0, rarity))
+
+
 def could_supersede(new: Statement, old: Statement) -> bool:
     """Whether a score can tell: they share a word, neither asks, and they are not worded alike."""
     if "?" in new.text or "?" in old.text or new.content.keys().isdisjoint(old.content):
@@ -78,6 +101,8 @@ def supersession_score(
         return -18.7
     shared_rarity = sum(rarity[word] for word in shared)
     all_rarity = sum(rarity[word] for word in known)
+    tells_change = new.reading.matches("change")
+    shares_mere_name = len(shared) == 1 and len(old.content) <= MAX_SHORT_TEXT_WORDS and not tells_change
     return (
         6 * cosine
         + 5.5 * max(rarity[word] for word in shared)
@@ -86,8 +111,9 @@ def supersession_score(
         + 11 * shared_rarity / max(0.3, all_rarity)
         + 13 * max((rarity[word] for word in known - shared), default=0.0)
         - 11 * _same_wording(new, old)
-        + new.reading.matches("change")
+        + tells_change
         + nearest
+        - shares_mere_name
         - 18.7
     )
 

@@ -72,3 +72,20 @@ async def test_the_newer_of_two_that_speak_of_the_same_is_recalled_first(home: H
     assert (await home.recalled(question, newer_first=False))[:2] == [NPM, PNPM]
     assert (await home.recalled(question))[:2] == [PNPM, NPM]
     assert (await home.recalled("what did storefront-web uses originally"))[0] == NPM
+
+
+@pytest.mark.parametrize("others", [0, 4, 30])
+async def test_what_is_proposed_does_not_hang_on_how_many_memories_there_are(
+    tmp_path: Path, new_db: Path, others: int
+) -> None:
+    index = await EdgeIndex.open(tmp_path / "small", IndexFingerprint(WordEmbedder().model, WordEmbedder().dim))
+    async with open_ledger(new_db) as ledger:
+        home = Home(ledger, index)
+        for text in (*OTHERS[:others], "Tom lives in Lyon.", "Mia rents a flat in Graz."):
+            await home.store(text)
+        moved = await home.store("Tom has moved from Lyon to Bordeaux.")
+        also_true = await home.store("Mia also sails.")
+    await index.close()
+    assert moved.may_supersede is not None
+    assert moved.may_supersede.scene.action == "Tom lives in Lyon."
+    assert also_true.may_supersede is None

@@ -2,9 +2,16 @@
 
 from __future__ import annotations
 
+import math
+
 import pytest
 
-from madeleine.memory.rules.storing.supersession import Statement, could_supersede, supersession_score
+from madeleine.memory.rules.storing.supersession import (
+    Statement,
+    could_supersede,
+    rarity_of_word,
+    supersession_score,
+)
 
 RARE, COMMON = 0.8, 0.2
 
@@ -44,3 +51,19 @@ def test_look_alikes_questions_and_strangers_may_not(old: str, new: str) -> None
 def test_to_share_only_common_words_is_not_to_speak_of_the_same() -> None:
     old, new = "The user drives a Volvo to work.", "The user walks to work with a dog now."
     assert score(new, old, rarity=COMMON, cosine=0.45) < 0
+
+
+def rarity_among(memories: int, *, holders: int) -> float:
+    idf = [math.log((memories + 1) / (holding + 0.5)) for holding in (holders, 0)]
+    return rarity_of_word(*idf)
+
+
+def test_a_word_of_one_memory_is_rare_in_a_store_of_any_size() -> None:
+    rarities = [rarity_among(memories, holders=1) for memories in (1, 2, 5, 20, 100, 600, 5_000)]
+    assert min(rarities) > 0.75
+    assert rarity_among(5, holders=4) < rarity_among(5, holders=2) < rarity_among(5, holders=1)
+
+
+def test_a_name_alone_is_not_what_two_memories_speak_of() -> None:
+    lives, moved = "Anna lives in Lyon.", "Anna moved to Bordeaux."
+    assert score(moved, lives, cosine=0.5) - score("Anna has a dog named Rex.", lives, cosine=0.5) > 1
