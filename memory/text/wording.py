@@ -92,8 +92,9 @@ class Wording:
 
     @cached_property
     def key(self) -> str:
-        """Equal for texts that differ in case and punctuation alone."""
-        return " ".join(token.form for token in self.tokens)
+        """Equal for texts that differ in case and punctuation alone. Nothing is respelt: a pattern may need punctuation
+        that the other text has lost."""
+        return " ".join(token.form for token in self._tokens(self.reading.plain))
 
     @cached_property
     def unspaced_key(self) -> str:
