@@ -132,6 +132,16 @@ class MemoryRecord(LibraryAnswer):
     """What was true before and after it, the current one last; by id or cluster only."""
 
 
+class NearRecord(MemoryRecord):
+    """A memory, or by `source` what is known elsewhere: a message ("chat") and a note ("notes") as in `SearchHit`, or
+    an entry of the "profile", which has `kind` and `name` instead of an id."""
+
+    id: str = ""
+    source: str = "memories"
+    kind: str = ""
+    name: str = ""
+
+
 class RecallResult(LibraryAnswer):
     """`memories` for the format "memories", else `fragments` or `prompt` with its `sources`, which have no text.
     Without a query `start`."""
@@ -146,7 +156,7 @@ class RecallResult(LibraryAnswer):
     fragments: str = ""
     prompt: str = ""
     start: str = ""
-    near: tuple[MemoryRecord, ...] = ()
+    near: tuple[NearRecord, ...] = ()
     """What is related and did not match; not counted as recalled."""
     unknown_words: tuple[str, ...] = ()
     """Words of the query that no memory has."""
@@ -179,6 +189,8 @@ class SearchPage(LibraryAnswer):
 
     hits: tuple[SearchHit, ...]
     next_cursor: str = ""
+    omitted: int = 0
+    """Of a search by the subject of a message: texts with any of its words beyond the limit."""
     notice: str = ""
 
 

@@ -52,6 +52,9 @@ class PatrolReads(VectorCache, Protocol):
         """Its episodic memories that are neither dead nor pinned nor summarised, oldest first; without those that are
         not true any more, or have superseded others."""
 
+    async def proposed_supersessions(self) -> list[MemoryId]:
+        """Living current memories that may supersede another current one, in the order in which they happened."""
+
     async def summarised_by(self, ids: Sequence[MemoryId]) -> list[MemoryId]:
         """The memories that these, or memories that these have absorbed, summarise."""
 

@@ -10,10 +10,10 @@ from madeleine.memory.model import MemoryId, RunId, short_id_of
 from madeleine.memory.patrol_records import DecisionRequestId
 from madeleine.patrol.deciding.requests import AGENT_GUIDANCE, GUIDANCE_INTRODUCTION, DecisionRequest, agent_request
 
-StepName = Literal["assign", "age", "flag", "consolidate", "revive", "split", "merge", "compress", "diary"]
+StepName = Literal["assign", "age", "flag", "consolidate", "revive", "split", "merge", "supersede", "compress", "diary"]
 PATROL_STEPS: tuple[StepName, ...] = get_args(StepName)
-"""❶ to ❼ of spec P6, then what spec L3 and P8 add."""
-PATROL_STEP_SYMBOLS: Mapping[StepName, str] = dict(zip(PATROL_STEPS, "❶❷❸❹❺❻❼++", strict=True))
+"""❶ to ❼ of spec P6, then what ruling 14, spec L3 and P8 add."""
+PATROL_STEP_SYMBOLS: Mapping[StepName, str] = dict(zip(PATROL_STEPS, "❶❷❸❹❺❻❼+++", strict=True))
 
 
 @dataclass(frozen=True, slots=True)

@@ -16,6 +16,7 @@ from madeleine.memory.index import WordIdfSource
 from madeleine.memory.model import Cluster, ClusterId, Memory, MemoryId, ModelName, Note, RunId, Scope, Vector
 from madeleine.memory.patrol_records import DecisionRequestId, DiaryEntry, MemoryState, PatrolChanges, Thoughts
 from madeleine.memory.rules.dynamics.clustering import ROOT_CLUSTER_NAMES, Root, unit_mean_vector
+from madeleine.memory.rules.dynamics.truth import Supersession
 from madeleine.patrol.ports import PatrolTransaction
 
 CLUSTER_RECOMPUTE_BATCH = 200
@@ -54,6 +55,7 @@ class UnitOfWork:
     notes: tuple[Note, ...] = ()
     rewritten: list[Memory] = field(default_factory=list)
     compressed: dict[MemoryId, MemoryId | None] = field(default_factory=dict)
+    superseded: list[Supersession] = field(default_factory=list)
     new_vectors: VectorByContentHash = field(default_factory=dict)
     diary: DiaryEntry | None = None
     thoughts: Thoughts | None = None
@@ -212,6 +214,7 @@ class UnitOfWork:
             states=tuple(s for s in self._states.values() if s.id not in new and s != self._states_before[s.id]),
             rewritten=tuple(self.rewritten),
             compressed=self.compressed,
+            superseded=tuple(self.superseded),
             clusters=tuple(c for c in self.clusters.values() if c is not self._clusters_before.get(c.id)),
             removed_clusters=tuple(id_ for id_ in self._clusters_before if id_ not in self.clusters),
             diary=self.diary,

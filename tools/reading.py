@@ -13,6 +13,7 @@ from pydantic import Field
 from madeleine.memory.errors import InvalidInput
 from madeleine.memory.keyword_search import KeywordQuery, SearchSource
 from madeleine.memory.model import Category, ClusterId, Memory, MemoryId, short_id_of
+from madeleine.memory.recall.elsewhere import NOTHING_ELSEWHERE, KnownElsewhere
 from madeleine.memory.recall.recall import RecallResult
 from madeleine.memory.recall.search import BrowsedMemories, SearchPage, split_search_terms
 from madeleine.memory.recall.selection import RecallQuery
@@ -28,6 +29,7 @@ from madeleine.tools.arguments import Details, LongText, ShortText, ToolArgument
 from madeleine.tools.context import build_start
 from madeleine.tools.dates import period_argument
 from madeleine.tools.feelings import LABELS_AS_IN_STORE, EmotionLabels
+from madeleine.tools.profile import entry_as_json
 from madeleine.tools.replies import (
     hit_as_json,
     meaning_notice,
@@ -87,8 +89,9 @@ def recall_tool(chance: RandomSource) -> Tool:
         query = arguments.to_value(RecallQuery, text=arguments.query, as_of=as_of, **times)
         result = await call.use.recall(call.scope, query, formats[arguments.format], language=call.language)
         memories = [memory for memory, _ in (*result.preferences, *result.memories)]
-        call.audit_recall("recall", [memory.id for memory in memories])
-        answer = recall_result_as_json(result, arguments.format)
+        elsewhere = NOTHING_ELSEWHERE if result.memories else await call.use.elsewhere(call.scope, query)
+        call.audit_recall("recall", [*(memory.id for memory in memories), *elsewhere.ids])
+        answer = recall_result_as_json(result, arguments.format, elsewhere)
         if not arguments.details:
             return answer
         short_ids = await short_ids_of_references(call, memories)
@@ -113,7 +116,9 @@ def as_of_argument(text: str) -> datetime | None:
     return period.end if period else None
 
 
-def recall_result_as_json(result: RecallResult, format_: RecallFormat) -> dict[str, Any]:
+def recall_result_as_json(
+    result: RecallResult, format_: RecallFormat, elsewhere: KnownElsewhere = NOTHING_ELSEWHERE
+) -> dict[str, Any]:
     preferences = [memory_item_as_json(memory, score) for memory, score in result.preferences]
     content: dict[str, Any] = {"memories": [memory_item_as_json(memory, score) for memory, score in result.memories]}
     if format_ != "memories":  # a text does not name its memories
@@ -123,7 +128,11 @@ def recall_result_as_json(result: RecallResult, format_: RecallFormat) -> dict[s
         content |= nonempty(preferences=preferences)
     too_long = ", ".join(memory.short_id for memory in result.too_long)
     content |= nonempty(
-        near=[memory_item_as_json(memory) for memory in result.near],
+        near=[
+            *(memory_item_as_json(memory) for memory in result.near),
+            *({"source": "profile"} | entry_as_json(entry, {}) for entry in elsewhere.entries),
+            *(hit_as_json(hit) for hit in elsewhere.hits),
+        ],
         unknown_words=list(result.unknown_words),
         truncated=[memory.short_id for memory, _ in result.memories if memory.id in result.truncated],
         omitted=result.omitted or None,
@@ -250,7 +259,7 @@ async def search_memory(call: Call, arguments: SearchArguments) -> dict[str, Any
     call.audit_recall("search_memory", [hit.id for hit in page.hits])
     hits = [hit_as_json(hit, details=arguments.details) for hit in page.hits]
     respelled = (f"Nothing has {word!r}; this is for {other!r}." for word, other in page.respelled.items())
-    return {"hits": hits} | nonempty(next_cursor=page.next_cursor) | notice(*respelled)
+    return {"hits": hits} | nonempty(next_cursor=page.next_cursor, omitted=page.omitted or None) | notice(*respelled)
 
 
 async def _search(call: Call, arguments: SearchArguments) -> SearchPage:

@@ -15,7 +15,7 @@ from madeleine.tools.tool import Call, answer_schema, tool
 
 
 class RunPatrolArguments(ToolArguments):
-    steps: Annotated[list[StepName], Field(min_length=1, max_length=9, description="Only these.")] = list(PATROL_STEPS)
+    steps: Annotated[list[StepName], Field(min_length=1, max_length=10, description="Only these.")] = list(PATROL_STEPS)
     dry_run: Annotated[bool, Field(description="Only report what would change.")] = False
     decisions: Annotated[list[Decision] | None, Field(max_length=20, description="For `pending`; [] lists it.")] = None
     undo: Annotated[ShortText, Field(description="A run_id whose changes to undo.")] = ""

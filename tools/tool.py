@@ -17,6 +17,7 @@ from madeleine.memory.ingest.store import StoreScenes
 from madeleine.memory.ingest.truth import ChangeTruth
 from madeleine.memory.language_model import LanguageModel
 from madeleine.memory.model import Scope
+from madeleine.memory.recall.elsewhere import SearchElsewhere
 from madeleine.memory.recall.recall import Recall
 from madeleine.memory.recall.search import BrowseMemories, Search
 from madeleine.memory.short_ids import ShortIds
@@ -38,6 +39,7 @@ class ToolUseCases:
     forget: Forget
     recall: Recall
     search: Search
+    elsewhere: SearchElsewhere
     browse: BrowseMemories
     patrol: RunPatrols
     audit: Audit

@@ -79,7 +79,10 @@ class StoreArguments(SceneArguments):
     text: Annotated[LongText, Field(description="What happened, in sentences that make sense alone.")] = ""
     scenes: Annotated[
         list[Annotated[SceneArguments, each_by_itself(SceneArguments), WithJsonSchema(SCENE_SCHEMA)]],
-        Field(max_length=MAX_SCENES, description="Several at once, alone: each takes the other arguments."),
+        Field(
+            max_length=MAX_SCENES,
+            description="Several at once; beside them only session_id.",
+        ),
     ] = []
 
     @property
@@ -89,11 +92,17 @@ class StoreArguments(SceneArguments):
             if not self.text:
                 raise InvalidInput("Nothing was done. text: is required, or scenes for several memories at once.")
             return [self]
-        if beside := sorted(self.model_fields_set - {"scenes"}):
+        if beside := sorted(self.model_fields_set - {"scenes", "session_id"}):
             raise InvalidInput(
                 f"Nothing was done. Beside scenes leave out {', '.join(beside)}: give them in each scene."
             )
-        return list(self.scenes)
+        scenes: list[SceneArguments | InvalidInput] = list(self.scenes)
+        return [
+            scene
+            if isinstance(scene, InvalidInput)
+            else scene.model_copy(update={"session_id": scene.session_id or self.session_id})
+            for scene in scenes
+        ]
 
 
 @tool(

@@ -162,7 +162,7 @@ class BuildContext:
         if not (others or flags.enable_history_current_chat):
             return found
         in_chats = KeywordQuery(terms=(), sources=("chat",), limit=CHAT_HITS_PER_PLACE * limit)
-        messages = filter(is_allowed, await self.search.about(scope, query.message, in_chats))
+        messages = filter(is_allowed, (await self.search.about(scope, query.message, in_chats)).hits)
         said = sorted(messages, key=lambda hit: hit.id in shown)[: max(limit // 2, limit - len(found))]
         return tuple(sort_hits_newest_first([*found[: limit - len(said)], *said]))
 

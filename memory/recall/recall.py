@@ -41,8 +41,9 @@ from madeleine.memory.rules.ranking.matching import (
     likeness,
     matching_candidates,
     near_candidates,
+    preferences_by_meaning,
 )
-from madeleine.memory.rules.ranking.near_equals import asks_for_past, newer_first
+from madeleine.memory.rules.ranking.near_equals import asks_for_past, newer_first, say_the_same
 from madeleine.memory.rules.ranking.profiles import (
     RankingProfile,
     RankingProfileWeights,
@@ -52,6 +53,7 @@ from madeleine.memory.rules.ranking.profiles import (
     similarity,
 )
 from madeleine.memory.rules.storing.secrets import Redact, redact_secrets
+from madeleine.memory.rules.storing.supersession import Statement
 from madeleine.memory.text.normalization import fold_text
 from madeleine.memory.vector_space import centred_cosines
 
@@ -107,8 +109,8 @@ class RecallResult:
     too_long: tuple[Memory, ...] = ()
     near: tuple[Memory, ...] = ()
     unknown_words: tuple[str, ...] = ()
-    """Only where nothing matched: memories that hold the rest of the query, and its words that no memory holds
-    (ruling 19). These are not activated."""
+    """Only where nothing matched, but preferences by meaning: memories that hold the rest of the query, and its words
+    that no memory holds (ruling 19). These are not activated."""
 
 
 _WORD = re.compile(r"\w+")
@@ -182,7 +184,7 @@ class Recall:
             truncated=selection.truncated,
             too_long=selection.too_long,
             near=tuple(memory for memory in near if is_true_as_of(memory, query.as_of)),
-            unknown_words=() if ranked.scores else ranked.pool.unknown_words[:MAX_NAMED_UNKNOWN_WORDS],
+            unknown_words=ranked.pool.unknown_words[:MAX_NAMED_UNKNOWN_WORDS] if ranked.refused else (),
         )
 
     async def _faded_count(self, scope: Scope, query: RecallQuery) -> int:
@@ -210,7 +212,7 @@ class Recall:
 
     async def _ranked(self, scope: Scope, query: RecallQuery) -> RankedCandidates:
         ranked = await self.rank(scope, query)
-        if not ranked.scores:
+        if ranked.refused:
             ranked = await self._ranked_respelled(scope, query, ranked)
         if self.reranker is None or not ranked.scores:
             return ranked
@@ -251,11 +253,11 @@ class Recall:
             embedding.cancel()
         trust = self.embedder.space.legible(vector) if vector is not None else 0.0
         matching, near = await self._matching_and_near(query, pool, vector, trust)
+        near_ids = [pool.ids[i] for i in near]
+        true = await self._true_versions(scope, query, pool, near_ids)
+        near_versions = tuple(filter(None, dict.fromkeys(true.get(id_, id_) for id_ in near_ids)))
         if not len(matching):
-            near_ids = [pool.ids[i] for i in near]
-            true = await self._true_versions(scope, query, pool, near_ids)
-            near_versions = dict.fromkeys(true.get(id_, id_) for id_ in near_ids)
-            return RankedCandidates({}, {}, pool, meaning_off, near=tuple(filter(None, near_versions)))
+            return RankedCandidates({}, {}, pool, meaning_off, near=near_versions)
         matching, scores = await self._scores(scope, query, pool=pool, matching=matching, trust=trust)
         order = np.argsort(-scores, kind="stable")  # equals keep the engine's order
         best_first = [
@@ -268,25 +270,36 @@ class Recall:
                 shown.setdefault(version, score)
         procedural = (pool.ids[i] for i in matching if pool.features[i].category == "procedural")
         return RankedCandidates(
-            scores=self._with_newer_first(query, shown, pool),
+            scores=await self._with_newer_first(scope, query, shown, pool),
             tokens={pool.ids[i]: pool.features[i].tokens for i in matching},
             pool=pool,
             meaning_off=meaning_off,
+            near=near_versions,
             procedural=frozenset(version for id_ in procedural if (version := true.get(id_, id_)) is not None),
         )
 
-    def _with_newer_first(
-        self, query: RecallQuery, scores: Mapping[MemoryId, float], pool: CandidatePool
+    async def _with_newer_first(
+        self, scope: Scope, query: RecallQuery, scores: Mapping[MemoryId, float], pool: CandidatePool
     ) -> Mapping[MemoryId, float]:
-        """ruling 24; a question for the past is left as it is."""
-        older = {
-            id_: features.may_supersede
-            for id_, features in zip(pool.ids, pool.features, strict=True)
-            if features.may_supersede is not None and id_ in scores
-        }
+        """ruling 24; a question for the past is left as it is. Texts are read only where the order may change."""
+        at = {id_: place for place, id_ in enumerate(pool.ids) if id_ in scores}
+        linked = ((id_, pool.features[place].may_supersede) for id_, place in at.items())
+        older = {id_: before for id_, before in linked if before in at and before is not None}
         if not older or not self.config.newer_among_near_equals or query.as_of is not None:
             return scores
-        return scores if asks_for_past(reading_of_query(query.text)) else newer_first(scores, older)
+        if list(newer_first(scores, older)) == list(scores) or asks_for_past(reading_of_query(query.text)):
+            return scores
+        memories = await self.ledger.memories(scope, [*{*older, *older.values()}])
+        texts, question = {memory.id: Statement(memory.scene.action) for memory in memories}, Statement(query.text)
+        return newer_first(
+            scores,
+            {
+                newer: before
+                for newer, before in older.items()
+                if {newer, before} <= texts.keys()
+                and say_the_same(question, texts[newer], texts[before], pool.holds[at[newer]], pool.holds[at[before]])
+            },
+        )
 
     async def _matching_and_near(
         self, query: RecallQuery, pool: CandidatePool, vector: Vector | None, legible: float
@@ -301,7 +314,11 @@ class Recall:
         thresholds = self.config.thresholds
         likenesses = likeness(pool, cosine, legible=legible, thresholds=thresholds)
         matching = np.flatnonzero(matching_candidates(likenesses, thresholds))
-        return matching, near_candidates(pool, likenesses, thresholds)
+        if len(matching):
+            return matching, np.zeros(0, np.intp)
+        by_meaning = preferences_by_meaning(pool, cosine, legible=legible, thresholds=thresholds)
+        near = near_candidates(pool, likenesses, thresholds)
+        return np.flatnonzero(by_meaning), near[~by_meaning[near]]
 
     async def _true_versions(
         self, scope: Scope, query: RecallQuery, pool: CandidatePool, matching: Collection[MemoryId]

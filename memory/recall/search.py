@@ -52,11 +52,13 @@ MAX_TEXTS_WITH_KNOWN_WORDS = 20_000
 
 @dataclass(frozen=True, slots=True)
 class SearchPage:
-    """`respelled`: words of the query that no text holds, and those that were searched in their place."""
+    """`respelled`: words of the query that no text holds, and those that were searched in their place. `omitted`: of a
+    search by the subject of a message, the number of texts with any of its words beyond the limit (ruling 19)."""
 
     hits: tuple[SearchHit, ...]
     next_cursor: str = ""
     respelled: Mapping[str, str] = field(default_factory=dict)
+    omitted: int = 0
 
 
 async def respell(
@@ -100,9 +102,9 @@ class Search:
 
     async def about(self, scope: Scope, message: str, query: KeywordQuery) -> SearchPage:
         """Search one page by the tags of a message (`SearchByMessageTags`)."""
-        hits = await self.by_message.about(scope, message, query)
-        self._activate(scope, hits)
-        return SearchPage(hits)
+        page = await self.by_message.about(scope, message, query)
+        self._activate(scope, page.hits)
+        return page
 
     async def _page_and_next(self, scope: Scope, query: KeywordQuery) -> list[SearchHit]:
         """A page and one hit more, if there is one. Duplicates are left out, and the page is filled up from where it
@@ -178,14 +180,14 @@ class SearchByMessageTags:
         included: dict[SearchSource, bool] = {"memories": True, "diary": include_diary, "chat": include_chat}
         sources = tuple(source for source, include in included.items() if include)
         query = KeywordQuery(terms=(), sources=sources, include_dead=False, limit=limit)
-        return await self.about(scope, message, query)
+        return (await self.about(scope, message, query)).hits
 
-    async def about(self, scope: Scope, message: str, query: KeywordQuery) -> tuple[SearchHit, ...]:
+    async def about(self, scope: Scope, message: str, query: KeywordQuery) -> SearchPage:
         """Search within the filters and sources of `query`, at most `query.limit` hits; its terms and position are
         ignored. Empty for a message without tags."""
         tags = most_specific_tags(message, self.stem)
         if not tags:
-            return ()
+            return SearchPage(())
         themes = await self.ledger.cooccurring_themes(scope, tags, recent=MAX_COOCCURRENCE_MEMORIES)
         related = related_themes(themes, tags, most=MAX_RELATED_THEMES)
         pool_size = TAG_POOL_SIZE_PER_HIT * query.limit + 1  # the message itself may be among them
@@ -203,7 +205,9 @@ class SearchByMessageTags:
         find_match = first_tag_finder(tags)
         pool = sort_hits_newest_first(tag_hits_near_best(others, query.limit))
         shown = (hit_with_snippet(hit, find_match) for hit in pool)
-        return tuple(deduplicated_hits(shown)[: query.limit])
+        page = tuple(deduplicated_hits(shown)[: query.limit])
+        left_out = len(best) - len({(hit.source, hit.id) for hit, _ in others})
+        return SearchPage(page, omitted=sum(sum(one.counts.values()) for one in matches) - left_out - len(page))
 
     async def _current_hits(
         self, scope: Scope, superseded: Sequence[MemoryId], query: KeywordQuery

@@ -44,8 +44,8 @@ class RecallQuery:
 class RankedCandidates:
     """The matches of a query before any limit. `scores`: best first, in [0, 1]. `tokens`: of all text that a recall may
     return of each. `notices`: what failed, in sentences. `meaning_off`: why only words were compared, or "". `near`:
-    where nothing matched, what holds the rest of a query with unknown words. `procedural`: the procedural ones among
-    the matches."""
+    where nothing matched, but preferences by meaning, what holds the rest of a query with unknown words. `procedural`:
+    the procedural ones among the matches."""
 
     scores: Mapping[MemoryId, float]
     tokens: Mapping[MemoryId, int]
@@ -58,6 +58,11 @@ class RankedCandidates:
     @property
     def ids(self) -> tuple[MemoryId, ...]:
         return tuple(self.scores)
+
+    @property
+    def refused(self) -> bool:
+        """Whether the gate let nothing through, or only preferences by meaning."""
+        return bool(self.near) or not self.scores
 
 
 async def rerank(
@@ -80,8 +85,8 @@ async def rerank(
 def merge_rankings(first: RankedCandidates, second: RankedCandidates) -> RankedCandidates:
     """Fuse both lists by Reciprocal Rank Fusion: scores of two queries are not comparable (spec O12)."""
     notices = tuple(dict.fromkeys((*first.notices, *second.notices)))
-    if not first.scores or not second.scores:
-        return replace(first if first.scores else second, notices=notices)
+    if first.refused or second.refused:
+        return replace(second if first.refused and second.scores else first, notices=notices)
     return replace(
         first,
         scores={id_: round(score, 4) for id_, score in fuse_rankings_by_rrf(first.ids, second.ids)},

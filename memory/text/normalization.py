@@ -62,7 +62,8 @@ _ACCENT = re.compile(
 """On Latin and Greek letters; on Russian vowels the stress, and the dots of ё. Elsewhere a mark makes another letter:
 й, が, and the vowels of Arabic, Hindi and Thai."""
 _ACCENTED_LETTERS = str.maketrans(
-    {"ø": "o", "Ø": "O", "ł": "l", "Ł": "L", "đ": "d", "Đ": "D", "æ": "ae", "Æ": "AE", "œ": "oe", "Œ": "OE", "ı": "i"}
+    {"ø": "o", "Ø": "O", "ł": "l", "Ł": "L", "đ": "d", "Đ": "D", "æ": "ae", "Æ": "AE", "œ": "oe", "Œ": "OE"}
+    | {"ı": "i", "ß": "ss"}
 )
 """Letters that Unicode does not decompose."""
 

@@ -2,7 +2,7 @@
 
 Two wordings tell the same only if they can be laid side by side, word upon word, with nothing over: the same word, a
 form of it that its language lists as such, or a filler that one of them leaves out. Whatever else differs may be a
-fact: a number, a name, an opposite, another order, another case, another tense, one or several (ruling 13).
+fact: a number, a name, an opposite, another order, another case, another tense, one or several (spec T6, ruling 13).
 """
 
 from __future__ import annotations

@@ -43,6 +43,7 @@ class Decision(BaseModel):
     diary: Annotated[str, Field(max_length=MAX_ANSWER_TEXT_CHARS)] = ""
     think_md: Annotated[list[Annotated[str, Field(max_length=MAX_POINT_CHARS)]], Field(max_length=THINK_POINTS[1])] = []
     summary: Annotated[str, Field(max_length=MAX_ANSWER_TEXT_CHARS)] = ""
+    superseded: bool = False
 
     def with_full_ids(self, request: DecisionRequest) -> Decision:
         full = {memory.short_id: memory.id for memory in request.memories}
@@ -137,6 +138,8 @@ class Resolution(ABC):
 
         def replaced(value: Any) -> Any:
             match value:
+                case bool():
+                    return value
                 case int():
                     unknown.update({value} - ids.keys())
                     return ids.get(value, "")

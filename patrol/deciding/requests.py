@@ -36,7 +36,7 @@ from madeleine.memory.patrol_records import DecisionRequestId
 from madeleine.memory.rules.prompting import quoted
 from madeleine.memory.rules.ranking.budget import within_budget
 
-DecisionKind = Literal["consolidate", "split", "diary", "compress"]
+DecisionKind = Literal["consolidate", "split", "supersede", "diary", "compress"]
 
 MAX_OFFERED = 60
 MAX_DECISION_REQUEST_CHARS = 24_000
@@ -80,8 +80,9 @@ class OfferedMemory:
 @dataclass(frozen=True, slots=True, kw_only=True)
 class DecisionRequest:
     """At most `MAX_OFFERED` memories and `MAX_DECISION_REQUEST_CHARS`. `cluster_id` and `cluster`, its name, for
-    consolidate and split; `session_id` for compress. For diary: `date` (ISO), `earlier`, the entry already written
-    that day, `think`, the points of the patrol before, and `until`, when the last memory of the request was stored:
+    consolidate and split; `session_id` for compress. Of supersede the older of two memories comes first.
+    For diary: `date` (ISO), `earlier`, the entry already written that day, `think`, the points of the patrol before,
+    and `until`, when the last memory of the request was stored:
     what is stored later is for the next entry."""
 
     id: DecisionRequestId = field(default_factory=lambda: DecisionRequestId(str(uuid.uuid4())))
@@ -98,7 +99,8 @@ class DecisionRequest:
     @property
     def topic(self) -> str:
         """What it is about: requests of one topic are parts of one decision."""
-        return f"{self.kind}:{self.cluster_id or self.session_id or self.date}"
+        about = self.memories[-1].id if self.kind == "supersede" else self.cluster_id or self.session_id or self.date
+        return f"{self.kind}:{about}"
 
     @property
     def has_choice(self) -> bool:
@@ -225,6 +227,8 @@ def _prompt_text(request: DecisionRequest) -> str:
                 entries.append({"think": [quoted(point) for point in request.think]})
             entries += [_memory_fields(memory, "diary") for memory in request.memories]
             return f"The day: {request.date}\n{tagged_lines(*map(quoted_json, entries))}"
+        case "supersede":
+            return tagged_lines(*(quoted_json(_memory_fields(memory, "supersede")) for memory in request.memories))
         case _:
             numbered = [
                 {"n": number} | _memory_fields(memory, request.kind)

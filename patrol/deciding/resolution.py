@@ -20,14 +20,16 @@ from madeleine.patrol.deciding.consolidate import ConsolidateCluster, Consolidat
 from madeleine.patrol.deciding.requests import DecisionKind, DecisionRequest, agent_request, decision_prompt
 from madeleine.patrol.deciding.split import SplitCluster
 from madeleine.patrol.deciding.summaries_and_diary import CompressSessions, WriteDiary
+from madeleine.patrol.deciding.supersede import SupersedeMemory
 from madeleine.patrol.report import AgentDecisionResult, PatrolStepReport, StepName
 from madeleine.patrol.unit_of_work import PreparedStepInputs
 
 DECISION_TYPES: Mapping[str, type[DecisionType[Any]]] = {
-    "consolidate": ConsolidateCluster, "split": SplitCluster, "compress": CompressSessions, "diary": WriteDiary
+    "consolidate": ConsolidateCluster, "split": SplitCluster, "supersede": SupersedeMemory,
+    "compress": CompressSessions, "diary": WriteDiary,
 }  # fmt: skip
 """By the name of their step."""
-DECISION_OFFER_ORDER: Sequence[DecisionKind] = ("diary", "consolidate", "split", "compress")
+DECISION_OFFER_ORDER: Sequence[DecisionKind] = ("diary", "supersede", "consolidate", "split", "compress")
 MAX_CONCURRENT_MODEL_CALLS = 4
 MAX_OFFERED_REQUESTS_CHARS = 24_000
 """Of the requests in a tool's answer: some 8,000 tokens, as ids are costly. One request is always given."""

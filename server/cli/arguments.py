@@ -102,7 +102,7 @@ def _add_audit(commands: Commands, json: argparse.ArgumentParser) -> None:
 def _add_patrol(commands: Commands, json: argparse.ArgumentParser) -> None:
     text = "tidy memory now, show or undo what patrols did, or watch them"
     patrol = commands.add_parser("patrol", parents=[json], help=text)
-    steps = "assign, age, flag, consolidate, revive, split, merge, compress, diary"
+    steps = "assign, age, flag, consolidate, revive, split, merge, supersede, compress, diary"
     patrol.add_argument("--steps", metavar="names", help=f"only these, with commas between: {steps}")
     patrol.add_argument("--dry-run", action="store_true", help="only report what would change")
     patrol.add_argument("--watch", action="store_true", help="show patrols as they run, whoever started them")

@@ -26,6 +26,7 @@ from madeleine.memory.ingest.ingest import Ingest
 from madeleine.memory.ingest.proposals import SupersededMemorySearch
 from madeleine.memory.ingest.store import StoreScenes
 from madeleine.memory.ingest.truth import ChangeTruth
+from madeleine.memory.recall.elsewhere import SearchElsewhere
 from madeleine.memory.recall.ports import Reranker
 from madeleine.memory.recall.recall import Recall, RecallConfig
 from madeleine.memory.recall.reformulation import ReformulationConfig
@@ -173,6 +174,7 @@ def _build_use_cases(
         forget=forget,
         recall=recall,
         search=Search(ledger.search, ledger.activations, by_message=by_message, now=utc_now),
+        elsewhere=SearchElsewhere(ledger.context, by_message),
         browse=BrowseMemories(ledger.recall, ledger.activations, now=utc_now),
         patrol=RunPatrols(
             patrol_services,

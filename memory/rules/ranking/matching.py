@@ -63,6 +63,16 @@ def matching_candidates(likeness: NDArray[np.float32], thresholds: MatchThreshol
     return np.asarray(likeness >= thresholds.likeness - thresholds.companions, np.bool_)
 
 
+def preferences_by_meaning(
+    pool: CandidatePool, centred_cosine: NDArray[np.float32], *, legible: float, thresholds: MatchThresholds
+) -> NDArray[np.bool_]:
+    """bool, (n,). Where nothing matches a query with unknown words: how to behave is asked in words of the task, which
+    no memory need hold. Of the stores of `benchmarks/small` it finds 19 of 26 preferences instead of 16; at 0.30 it
+    takes an unknown attribute for one."""
+    procedural = np.array([features.category == "procedural" for features in pool.features], np.bool_)
+    return np.asarray(procedural & (legible * centred_cosine >= thresholds.likeness), np.bool_)
+
+
 def near_candidates(
     pool: CandidatePool, likeness: NDArray[np.float32], thresholds: MatchThresholds
 ) -> NDArray[np.intp]:

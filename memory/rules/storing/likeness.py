@@ -59,10 +59,11 @@ def memories_tell_same_facts(new: Memory, old: Memory) -> bool:
 
     Their texts must have the same words in the same order (`memory.text.wording`). Actors and settings count when both
     have them: a scene stored without them may be the same one, told shorter. Lines, details and a timeline that only
-    the new one has are news. Another day, lesson or feeling is not another fact: `rules.storing.retelling` keeps it.
+    the new one has are news, and so is the category procedural. Another day, lesson or feeling is not another fact:
+    `rules.storing.retelling` keeps it.
     """
     return (
-        new.category == old.category
+        (new.category == old.category or new.category != "procedural")
         and not _tells_more(new.scene, old.scene)
         and tell_the_same(new.scene.action, old.scene.action)
     )

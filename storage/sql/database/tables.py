@@ -67,8 +67,7 @@ memories = _table(
     Column("absorbed_into", Text, index=True),
     Column("resembles", Text, index=True),
     Column("retold", Text, nullable=False, server_default="[]"),
-    # `session_count` is `coalesce(stopped_at, beings.cycle) - since`: the cycle in which it was last activated, and the
-    # one in which it stopped being active, NULL while it is.
+    # Cycle of the last activation. `session_count` is `coalesce(stopped_at, beings.cycle) - since`.
     Column("since", Integer, nullable=False, server_default="0"),
     *_optional(Integer, "stopped_at"),
     # current, superseded (then, and only then, by another memory) or retracted; when what it says holds (ruling 14).
@@ -92,7 +91,6 @@ memories = _table(
     # ❸ looks up, for each cycle of activation, those below the importance that has faded by now.
     Index("ix_memories_fading", "being_id", "status", "pinned", "since", "importance"),
     Index("ix_memories_created", "being_id", "created_at"),
-    Index("ix_memories_superseded", "being_id", "superseded_by", **partial_index("superseded_by IS NOT NULL")),
     Index("ix_memories_proposals", "may_supersede", **partial_index("may_supersede IS NOT NULL")),
     Index("ix_memories_recalled_dead", "being_id", **partial_index("status = 'dead' AND reactivation_count > 0")),
     Index(
@@ -122,6 +120,8 @@ memories = _table(
 )
 _m = memories.c
 Index("ix_memories_timeline", _m.being_id, _m.happened_at.desc(), _m.id)
+_old = partial_index("superseded_by IS NOT NULL")
+Index("ix_memories_superseded", _m.being_id, _m.superseded_by, _m.valid_until, **_old)
 _activated = partial_index("last_activated IS NOT NULL")
 Index("ix_memories_activated", _m.being_id, _m.last_activated.desc(), _m.id, **_activated)
 IS_RECALLED_DEAD = as_indexed(

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 
-from sqlalchemy import Select, Table, and_, bindparam, select
+from sqlalchemy import Select, Table, Text, and_, bindparam, select, type_coerce
 
 from madeleine.memory.model import MemoryId, Scope
 from madeleine.memory.short_ids import IdKind
@@ -32,7 +32,7 @@ _TABLES: Mapping[IdKind, Table] = {
 def _select_ids_beginning_with(table: Table) -> Select[tuple[str]]:
     beginning = dialect.json_items(bindparam("beginnings"))
     # "g" follows every hexadecimal digit: a range of the ids' index.
-    in_range = and_(table.c.id >= beginning.c.value, table.c.id < beginning.c.value.op("||")("g"))
+    in_range = and_(table.c.id >= beginning.c.value, table.c.id < type_coerce(beginning.c.value, Text) + "g")
     return select(table.c.id).join_from(beginning, table, in_range).where(dialect.unindexed(table.c.being_id) == _BEING)
 
 

@@ -113,6 +113,14 @@ _SELECT_SUMMARISABLE_MEMORIES = (
     .order_by(dialect.unindexed(_m.happened_at), _m.seq)
 )
 
+_older = memories.alias("older")
+_SELECT_PROPOSED_SUPERSESSIONS = (
+    select(_m.id)
+    .join(_older, _older.c.id == _m.may_supersede)
+    .where(_m.may_supersede.is_not(None), dialect.unindexed(_m.being_id) == _BEING)
+    .where(_m.status != "dead", _m.truth == "current", _m.compressed.is_(False), _older.c.truth == "current")
+    .order_by(dialect.unindexed(_m.happened_at), _m.seq)
+)
 _cycle = memory_rows.cycle_of_being(_BEING)
 _STATE_COLUMNS = ("importance", "status", "fresh", "cluster_id", "absorbed_into", "reactivation_count", "may_supersede")
 _STATE_FIELDS = (*_STATE_COLUMNS, "session_count")
@@ -200,6 +208,9 @@ class PatrolReader:
 
     async def session_memories(self, session_id: str) -> list[Memory]:
         return await self._rows(_SELECT_SUMMARISABLE_MEMORIES, memory_rows.memory_from_row, session=session_id)
+
+    async def proposed_supersessions(self) -> list[MemoryId]:
+        return await self._rows(_SELECT_PROPOSED_SUPERSESSIONS, scalar)
 
     async def summarised_by(self, ids: Sequence[MemoryId]) -> list[MemoryId]:
         return await self._rows(_SELECT_SUMMARISED, scalar, ids=dialect.as_json(ids)) if ids else []

@@ -318,6 +318,20 @@ class PatrolContract:
         with pytest.raises(CannotUndo, match="neither"):
             await ledger.memories.undo_last_act(ADA, old.id, at=LATER)
 
+    async def test_what_may_supersede_is_read_in_the_order_of_happening_while_both_are_current(
+        self, ledger: AnyLedger
+    ) -> None:
+        await ledger.memories.commit(ADA, batch(lyon := memory("lives in Lyon")))
+        rome = replace(memory("lives in Rome"), may_supersede=lyon.id, happened_at=LATER)
+        oslo = replace(memory("lives in Oslo"), may_supersede=rome.id, happened_at=LATER + timedelta(days=1))
+        dead = replace(memory("lives in Graz"), may_supersede=lyon.id, status="dead")
+        await ledger.memories.commit(ADA, batch(oslo, rome, dead))
+        reads = ledger.patrols.patrol_reads(ADA)
+        assert await reads.proposed_supersessions() == [rome.id, oslo.id]
+        assert await ledger.patrols.patrol_reads(BOB).proposed_supersessions() == []
+        await run(ledger, FIRST, PatrolChanges(superseded=(superseding(lyon, rome),)))
+        assert await reads.proposed_supersessions() == [oslo.id]
+
     async def test_an_undo_does_not_supersede_by_what_was_forgotten(self, ledger: AnyLedger) -> None:
         """ruling 25: the journal of a later act named it."""
         await ledger.memories.commit(ADA, batch(old := memory("lives in Lyon"), new := memory("lives in Rome")))

@@ -25,7 +25,7 @@ def upgrade() -> None:
     op.create_index(
         "ix_memories_superseded",
         "memories",
-        ["being_id", "superseded_by"],
+        ["being_id", "superseded_by", "valid_until"],
         sqlite_where=sa.text("superseded_by IS NOT NULL"),
     )
     op.create_table(

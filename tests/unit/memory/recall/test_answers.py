@@ -16,6 +16,7 @@ from tokenizers import Tokenizer
 from madeleine.inference.packaged import locate_packaged_model_files
 from madeleine.memory.ingest.ports import StoreBatch
 from madeleine.memory.model import DatedAction, MemoryId
+from madeleine.memory.recall.elsewhere import KnownElsewhere
 from madeleine.memory.recall.ports import Activation
 from madeleine.memory.recall.recall import Recall, RecallConfig
 from madeleine.memory.recall.selection import RecallQuery
@@ -66,6 +67,16 @@ async def test_a_prompt_block_always_holds_preferences_and_counts_only_those_tha
     assert [activation.memory_id for _, activation in home.activations.added] == ids([FOND, FACTS[0]])
     unrelated = await home.recall()(ADA, RecallQuery(text="quantum chromodynamics"), MEMORY_BLOCK_FORMAT)
     assert (unrelated.text, unrelated.preferences) == ("", ())
+
+
+async def test_a_preference_is_found_by_meaning_where_an_unknown_word_refuses_the_rest(home: Home) -> None:
+    """ruling 15: how to behave is asked in the words of the task. What is near stays near."""
+    story = a_memory("a short story of the harbor")
+    await home.put(*FACTS, story, FOND, TERSE)
+    found = await home.recall()(ADA, RecallQuery(text="short answers zeppelin hangar airship"))
+    assert (ids(found), ids([memory for memory, _ in found.preferences])) == ([], [TERSE.id])
+    assert (ids(found.near), found.unknown_words) == ([story.id], ("zeppelin", "hangar", "airship"))
+    assert [activation.memory_id for _, activation in home.activations.added] == [TERSE.id]
 
 
 async def test_an_unrelated_query_brings_back_no_preference_either(home: Home) -> None:
@@ -299,7 +310,12 @@ async def crowd(tmp_path: Path) -> AsyncIterator[tuple[Home, RealTokens]]:
 
 def use_cases(home: Home) -> ToolUseCases:
     without_references = ShortIds(cast(ShortIdLedger, None))
+
+    async def nothing_elsewhere(*_: object) -> KnownElsewhere:
+        return KnownElsewhere()
+
     parts = SimpleNamespace(recall=home.recall(), audit=lambda *_, **__: None, ids=without_references)
+    parts.elsewhere = nothing_elsewhere
     return cast(ToolUseCases, parts)
 
 

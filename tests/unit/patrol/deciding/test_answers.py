@@ -29,12 +29,13 @@ from madeleine.patrol.deciding.requests import (
 from madeleine.patrol.deciding.resolution import DECISION_TYPES, ask_model_to_decide
 from madeleine.patrol.deciding.split import ClusterSplitAnswer, ClusterSplitPart
 from madeleine.patrol.deciding.summaries_and_diary import DiaryAnswer, SessionSummaryAnswer
+from madeleine.patrol.deciding.supersede import SupersessionAnswer
 from madeleine.patrol.steps.assign import choose_roots_with_model, classify_actions, root_classification_prompt
 from tests.doubles import ADA, NOW, FakeWordStatistics, WordEmbedder, a_memory, at_cosine, metered
 from tests.fakes.patrol_ledger import FakePatrolLedger
 from tests.unit.patrol.deciding.request_fixtures import ScriptedLanguage, request_of
 
-KINDS: tuple[DecisionKind, ...] = ("consolidate", "split", "diary", "compress")
+KINDS: tuple[DecisionKind, ...] = ("consolidate", "split", "supersede", "diary", "compress")
 IDS = [MemoryId(f"1b4e28ba-2fa1-11d2-883f-0016d3cca4{i:02}") for i in range(12)]
 MEMORIES = [a_memory(f"scene {i}", id=id_, status="dying" if i == 2 else "active") for i, id_ in enumerate(IDS)]
 
@@ -51,6 +52,7 @@ ANSWERS: dict[DecisionKind, tuple[dict[str, Any], Resolution]] = {
         {"diary": "a\nb\nc", "think_md": ["one", "two", "three"]},
         DiaryAnswer("a\nb\nc", ("one", "two", "three")),
     ),
+    "supersede": ({"superseded": True}, SupersessionAnswer(superseded=True)),
     "compress": ({"summary": "Ada rents."}, SessionSummaryAnswer("Ada rents.")),
 }
 
@@ -250,6 +252,8 @@ def decision(**fields: Any) -> Decision:
         ("compress", {"diary": "x"}),
         ("compress", {"summary": "x", "think_md": ["x"]}),
         ("consolidate", {"summary": "x"}),
+        ("consolidate", {"superseded": True}),
+        ("supersede", {"make_dead": ["a"]}),
     ],
 )
 def test_a_field_of_another_kind_is_refused(kind: DecisionKind, fields: dict[str, Any]) -> None:

@@ -1,9 +1,11 @@
 from __future__ import annotations
 
+import numpy as np
 import pytest
 
 from madeleine.memory.model import MemoryId
-from madeleine.memory.rules.ranking.near_equals import asks_for_past, newer_first
+from madeleine.memory.rules.ranking.near_equals import asks_for_past, newer_first, say_the_same
+from madeleine.memory.rules.storing.supersession import Statement
 from madeleine.memory.text.reading import Reading
 
 LYON, PARIS, ROME, SOUP = map(MemoryId, ("lyon", "paris", "rome", "soup"))
@@ -23,6 +25,31 @@ def test_what_is_far_less_relevant_stays_behind() -> None:
 def test_a_newer_one_that_leads_already_changes_nothing() -> None:
     scores = {PARIS: 0.8, LYON: 0.7}
     assert newer_first(scores, {PARIS: LYON}) == scores
+
+
+@pytest.mark.parametrize(
+    ("question", "newer", "older", "same"),
+    [
+        ("Where does Ada live?", "Ada moved, she lives in Paris now", "Ada lives in Lyon", True),
+        ("What is Foy's address?", "Foy writes from foy@mail.org these days", "Foy's address is foy@shop.ie", True),
+        (
+            "Who is Emma Lind?",
+            "Sofia Lind, Emma's mum, drives both",
+            "Emma Lind is in class 4B, Maya's best friend",
+            False,
+        ),
+        (
+            "pressure gauge",
+            "Bryony couldn't get any pressure, her grinder stood at step 14",
+            "Pressure gauge of the Corvo should stand between 8 and 10 bar while brewing",
+            False,
+        ),
+    ],
+)
+def test_what_only_mentions_the_subject_says_another_thing(question: str, newer: str, older: str, same: bool) -> None:
+    asked, new, old = Statement(question), Statement(newer), Statement(older)
+    holds = (np.array([word in text.content for word in asked.content]) for text in (new, old))
+    assert say_the_same(asked, new, old, *holds) is same
 
 
 @pytest.mark.parametrize(

@@ -282,7 +282,7 @@ TELLING_MORE: tuple[tuple[str, Memory], ...] = (
     ("sensory", a_memory("We shared ramen.", sensory=("steam",))),
     ("setting", a_memory("We shared ramen.", setting="station")),
     ("actor", a_memory("We shared ramen.", actors=("Ada", "Hashi"))),
-    ("category", a_memory("We shared ramen.", category="social")),
+    ("category", a_memory("We shared ramen.", category="procedural")),
     ("timeline", a_memory("We shared ramen.", when=(DatedAction("2026-02-27", "Ada paid"),))),
 )
 

@@ -60,7 +60,7 @@ async def lived(home: Household) -> Mapping[str, Memory]:
 
 async def everything(home: Household) -> PatrolReport:
     report = await home.run_patrol(tidying())
-    assert [step.failed for step in report.steps] == [""] * 9
+    assert [step.failed for step in report.steps] == [""] * 10
     return report
 
 

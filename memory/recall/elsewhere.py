@@ -1,0 +1,84 @@
+"""What the being knows outside its memories: its profile, observed messages, open notes (ruling 19)."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Protocol, TypeVar
+
+from madeleine.memory.keyword_search import KeywordQuery, SearchHit, SearchSource, Tag
+from madeleine.memory.model import Scope
+from madeleine.memory.profile import ProfileEntry
+from madeleine.memory.recall.search import SearchByMessageTags
+from madeleine.memory.recall.selection import RecallQuery
+from madeleine.memory.rules.searching import holds_tag, most_specific_tags
+from madeleine.memory.text.normalization import fold_text
+
+MIN_TAG_SHARE = 0.5
+"""Share of the query's tags that a text holds, as of memories that are near (`MatchThresholds.near_words`)."""
+MAX_COMPARED_TEXTS = 20
+SEARCHED_ELSEWHERE: tuple[SearchSource, ...] = ("chat", "notes")
+
+
+Text = TypeVar("Text")
+
+
+class ProfileReader(Protocol):
+    async def profile(self, scope: Scope) -> list[ProfileEntry]:
+        """All entries; those of preferences that are memories have a `memory_id`."""
+
+
+@dataclass(frozen=True, slots=True)
+class KnownElsewhere:
+    """Entries and texts that hold at least half of a query's tags, those with most of them first, then the newest."""
+
+    entries: tuple[ProfileEntry, ...] = ()
+    hits: tuple[SearchHit, ...] = ()
+
+    @property
+    def ids(self) -> list[str]:
+        return [*(entry.id for entry in self.entries), *(hit.id for hit in self.hits)]
+
+
+NOTHING_ELSEWHERE = KnownElsewhere()
+
+
+@dataclass(frozen=True, eq=False)
+class SearchElsewhere:
+    """The use case: for a query that no memory matches. Nothing is counted as recalled."""
+
+    ledger: ProfileReader
+    by_message: SearchByMessageTags
+
+    async def __call__(self, scope: Scope, query: RecallQuery) -> KnownElsewhere:
+        """At most `query.limit` together, entries first. Nothing for a query with a filter that only memories have; the
+        profile has no time. A message in the very words of the query is left out."""
+        if query.categories or query.themes or query.as_of:
+            return NOTHING_ELSEWHERE
+        tags = most_specific_tags(query.text, self.by_message.stem)
+        if not tags:
+            return NOTHING_ELSEWHERE
+        entries: list[tuple[float, ProfileEntry]] = []
+        if not (query.since or query.until):
+            shown = (entry for entry in await self.ledger.profile(scope) if entry.enabled and not entry.memory_id)
+            entries = [(_share_of_tags(tags, f"{entry.name} {entry.value}"), entry) for entry in shown]
+        texts = KeywordQuery(
+            terms=(), sources=SEARCHED_ELSEWHERE, since=query.since, until=query.until, limit=MAX_COMPARED_TEXTS
+        )
+        page = await self.by_message.about(scope, query.text, texts)
+        hits = [(_share_of_tags(tags, " ".join((hit.text, *hit.actors))), hit) for hit in page.hits]
+        near = [*_best_first(entries), *_best_first(hits)][: query.limit]
+        return KnownElsewhere(
+            tuple(one for one in near if isinstance(one, ProfileEntry)),
+            tuple(one for one in near if isinstance(one, SearchHit)),
+        )
+
+
+def _best_first(shares: Sequence[tuple[float, Text]]) -> list[Text]:
+    near = [(share, text) for share, text in shares if share >= MIN_TAG_SHARE]
+    return [text for _, text in sorted(near, key=lambda one: -one[0])]
+
+
+def _share_of_tags(tags: Sequence[Tag], text: str) -> float:
+    folded = fold_text(text)
+    return sum(holds_tag(folded, tag) for tag in tags) / len(tags)

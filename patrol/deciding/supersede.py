@@ -1,0 +1,84 @@
+"""What a newer memory may have superseded was only proposed when it was stored: here it is decided (ruling 14)."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass, replace
+
+from madeleine.memory.errors import MadeleineError
+from madeleine.memory.language_model import Rejected
+from madeleine.memory.model import Memory, MemoryId
+from madeleine.memory.rules.dynamics.truth import Supersession, after_supersession
+from madeleine.patrol.deciding.answers import CheckedAnswer, DecisionType, RawAnswer, RequestState, Resolution
+from madeleine.patrol.deciding.requests import DecisionRequest, offered_memory
+from madeleine.patrol.unit_of_work import UnitOfWork
+
+
+class SupersessionSchema(RawAnswer):
+    superseded: bool
+
+
+@dataclass(frozen=True, slots=True)
+class SupersessionAnswer(Resolution):
+    """Whether the first memory of the request, the older one, was superseded by the second. If not, both stay true, and
+    are linked no longer."""
+
+    kind = "supersede"
+    schema = SupersessionSchema
+
+    superseded: bool = False
+
+    def complaints(self, request: DecisionRequest) -> Iterator[str]:
+        return iter(())
+
+    def against_current(self, current: RequestState) -> CheckedAnswer | Rejected:
+        if reason := current.text_change():
+            return Rejected(reason)
+        older, newer = pair_of(current)
+        if newer.may_supersede != older.id:
+            return Rejected("This pair was decided before: nothing was changed.")
+        reason = supersession_obstacle(older, newer) if self.superseded else ""
+        return Rejected(reason) if reason else CheckedAnswer(self)
+
+
+def pair_of(current: RequestState) -> tuple[Memory, Memory]:
+    """The older and the newer memory of the request; they still exist."""
+    older, newer = (current.memories[memory.id] for memory in current.request.memories)
+    return older, newer
+
+
+def supersession_obstacle(older: Memory, newer: Memory) -> str:
+    """Why the newer one cannot take the other's place, or ""."""
+    try:
+        after_supersession(older, newer, newer.happened_at)
+    except MadeleineError as error:
+        return str(error)
+    return ""
+
+
+class SupersedeMemory(DecisionType[SupersessionAnswer]):
+    answer_type = SupersessionAnswer
+
+    async def pending(self) -> list[str]:
+        """Ids of the newer memories, the oldest first, so that a chain is decided in the order in which it grew."""
+        return [*await self.context.reads.proposed_supersessions()]
+
+    async def requests(self, key: str) -> list[DecisionRequest]:
+        reads = self.context.reads
+        newer = await reads.memories([MemoryId(key)])
+        older = await reads.memories([one.may_supersede for one in newer if one.may_supersede])
+        if not older or supersession_obstacle(*older, *newer):
+            return []
+        pair = tuple(offered_memory(memory, "supersede") for memory in (*older, *newer))
+        return [DecisionRequest(kind="supersede", memories=pair)]
+
+    async def apply(self, work: UnitOfWork, answer: SupersessionAnswer, current: RequestState) -> dict[str, int]:
+        older, newer = pair_of(current)
+        if answer.superseded:
+            at = self.context.services.now()
+            act = Supersession(old=older.id, new=newer.id, since=newer.happened_at, at=at, tool="run_patrol")
+            work.superseded.append(act)
+        else:
+            for state in await work.states([newer.id]):
+                work.put(replace(state, may_supersede=None))
+        return {"superseded": int(answer.superseded), "both_true": int(not answer.superseded)}

@@ -1,0 +1,76 @@
+"""What a recall says where no memory matches, by the tools alone (ruling 19), over the real ledger and index."""
+
+from __future__ import annotations
+
+from collections.abc import AsyncIterator, Awaitable, Callable
+from pathlib import Path
+from random import Random
+from typing import Any
+
+import pytest
+
+from madeleine.server.settings.settings import Settings
+from madeleine.server.wiring.open_memory import open_memory
+from madeleine.tools.tool import Call
+from madeleine.tools.toolset import Toolset, make_all_tools
+from tests.doubles import ADA, BOB, WordEmbedder
+
+TOOLS = Toolset(make_all_tools(Random(1)), max_text_chars=32_000)
+Use = Callable[..., Awaitable[dict[str, Any]]]
+
+
+@pytest.fixture
+async def use(tmp_path: Path) -> AsyncIterator[Use]:
+    async with open_memory(Settings(data_dir=tmp_path), embedder=WordEmbedder(1024)) as memory:
+
+        async def call(tool: str, *, scope: Any = ADA, **arguments: Any) -> dict[str, Any]:
+            result = await TOOLS.call(tool, arguments, Call(scope, memory.use))
+            if result.is_error:
+                raise RuntimeError(result.content[0].text)  # type: ignore[union-attr]
+            return dict(result.structured_content or {})
+
+        yield call
+
+
+async def test_profile_messages_and_notes_are_near_where_no_memory_matches(use: Use) -> None:
+    await use("store", text="The bakery opens at seven")
+    await use("profile", action="set", kind="relationships", name="Mireille", text="My sister, a luthier in Cremona")
+    await use("profile", action="set", kind="partner_rules", name="Cremona", text="Never mention Mireille's move")
+    await use("profile", action="disable", kind="partner_rules", name="Cremona")
+    await use("profile", action="set", kind="notes", name="todo", text="Book the Zanzibar ferry")
+    messages = [{"role": "user", "text": "The ferry to Zanzibar leaves from pier four"}]
+    await use("observe", session_id="s", messages=messages)
+    answer = await use("recall", query="Where does Mireille the luthier work?", format="memories")
+    assert answer["memories"] == []
+    assert [(item["source"], item["kind"], item["name"]) for item in answer["near"]] == [
+        ("profile", "relationships", "Mireille")
+    ]
+    answer = await use("recall", query="When does the Zanzibar ferry leave?", limit=5)
+    assert {item["source"] for item in answer["near"]} == {"chat", "notes"}
+    assert "near" not in await use("recall", query="Which violin is Lucy tuning?")
+    assert "near" not in await use("recall", query="When does the Zanzibar ferry leave?", themes=["travel"])
+    assert "near" not in await use("recall", query="When does the Zanzibar ferry leave?", scope=BOB)
+
+
+async def test_where_a_memory_matches_nothing_else_is_read(use: Use) -> None:
+    await use("store", text="The Zanzibar ferry leaves at nine")
+    await use("observe", session_id="s", messages=[{"role": "user", "text": "Is the Zanzibar ferry late?"}])
+    answer = await use("recall", query="Zanzibar ferry", format="memories")
+    assert [len(answer["memories"]), answer.get("near")] == [1, None]
+
+
+async def test_names_and_numbers_are_shared_by_all_languages(use: Use) -> None:
+    """A German question about English memories."""
+    await use("store", text="Mireille signed contract 4711 with the harbour office")
+    await use("store", text="The bakery opens at seven")
+    answer = await use("recall", query="Wann hat Mireille den Vertrag 4711 unterschrieben?", format="memories")
+    shown = [*answer["memories"], *answer.get("near", [])]
+    assert [item["text"] for item in shown] == ["Mireille signed contract 4711 with the harbour office"]
+
+
+async def test_a_search_by_subject_says_how_much_its_limit_hides(use: Use) -> None:
+    for number in range(7):
+        await use("store", text=f"The ferry number {number} was late", distinct=True)
+    message = {"mode": "subject", "query": "Tell me about the ferry", "sources": ["memories"]}
+    assert (await use("search_memory", **message, limit=3))["omitted"] == 4
+    assert "omitted" not in await use("search_memory", **message, limit=7)
