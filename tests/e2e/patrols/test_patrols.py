@@ -271,7 +271,7 @@ async def test_progress_comes_while_a_patrol_runs_and_never_goes_back(
     assert done == sorted(done)
     assert done[-1] == 10
     assert {total for _, total, _ in told} == {10}
-    assert told[-9:][0][2] == "❶ assign"
+    assert told[-10:][0][2] == "❶ assign"
     assert all(message for _, _, message in told)
 
 
