@@ -270,8 +270,8 @@ async def test_progress_comes_while_a_patrol_runs_and_never_goes_back(
     done = [progress for progress, _, _ in told]
     assert done == sorted(done)
     assert done[-1] == 10
-    assert {total for _, total, _ in told} == {9}
-    assert told[-9:][0][2] == "❶ assign"
+    assert {total for _, total, _ in told} == {10}
+    assert told[-10:][0][2] == "❶ assign"
     assert all(message for _, _, message in told)
 
 
