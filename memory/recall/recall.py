@@ -27,6 +27,7 @@ from madeleine.memory.recall.selection import (
     RecallSelector,
     is_true_as_of,
     rerank,
+    versions_of,
 )
 from madeleine.memory.rules.dynamics.truth import was_true_at
 from madeleine.memory.rules.prompting import LIST_FORMAT, RecallTextFormat
@@ -38,6 +39,7 @@ from madeleine.memory.rules.ranking.blended import (
 )
 from madeleine.memory.rules.ranking.matching import (
     MatchThresholds,
+    NamedThings,
     likeness,
     matching_candidates,
     near_candidates,
@@ -54,6 +56,7 @@ from madeleine.memory.rules.ranking.profiles import (
 )
 from madeleine.memory.rules.storing.secrets import Redact, redact_secrets
 from madeleine.memory.rules.storing.supersession import Statement
+from madeleine.memory.text.content_words import without_words
 from madeleine.memory.text.normalization import fold_text
 from madeleine.memory.vector_space import centred_cosines
 
@@ -109,13 +112,17 @@ class RecallResult:
     too_long: tuple[Memory, ...] = ()
     near: tuple[Memory, ...] = ()
     unknown_words: tuple[str, ...] = ()
-    """Only where nothing matched, but preferences by meaning: memories that hold the rest of the query, and its words
-    that no memory holds (ruling 19). These are not activated."""
+    """Where fewer than `limit` matched, up to that number: memories that hold the rest of the query, or are nearly
+    alike, best first. Where nothing matched, but preferences by meaning: the words of the query that no memory holds
+    (ruling 19). What is near is not activated."""
 
 
 _WORD = re.compile(r"\w+")
 RespellWords = Callable[[Scope, Sequence[str]], Awaitable[Mapping[str, str]]]
 """`memory.recall.search.respell`: words, and what they were probably meant to be."""
+
+CentreCosines = Callable[[NDArray[np.float32], Vector], NDArray[np.float32]]
+"""Of each candidate to a vector; as they are when what all texts of a language share is taken off."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -166,7 +173,8 @@ class Recall:
             tuple((memory, ranked.scores.get(memory.id, 0.0)) for memory in group)
             for group in (selection.preferences, selection.memories)
         )
-        near = await self.ledger.memories(scope, ranked.near[: query.limit]) if ranked.near else []
+        near_ids = ranked.near[: max(0, query.limit - len(memories))]
+        near = await self.ledger.memories(scope, near_ids) if near_ids else []
         now, matching = self.now(), (memory for memory in selection.all if memory.id in ranked.scores)
         if query.as_of is None:  # looking back wakes nothing (ruling 18)
             self.activations.add(scope, [Activation(memory.id, 1, now) for memory in matching])
@@ -254,16 +262,15 @@ class Recall:
         trust = self.embedder.space.legible(vector) if vector is not None else 0.0
         matching, near = await self._matching_and_near(query, pool, vector, trust)
         near_ids = [pool.ids[i] for i in near]
-        true = await self._true_versions(scope, query, pool, near_ids)
-        near_versions = tuple(filter(None, dict.fromkeys(true.get(id_, id_) for id_ in near_ids)))
         if not len(matching):
-            return RankedCandidates({}, {}, pool, meaning_off, near=near_versions)
+            true = await self._true_versions(scope, query, pool, near_ids)
+            return RankedCandidates({}, {}, pool, meaning_off, near=versions_of(near_ids, true))
         matching, scores = await self._scores(scope, query, pool=pool, matching=matching, trust=trust)
         order = np.argsort(-scores, kind="stable")  # equals keep the engine's order
         best_first = [
             (pool.ids[i], round(float(score), 4)) for i, score in zip(matching[order], scores[order], strict=True)
         ]
-        true = await self._true_versions(scope, query, pool, dict(best_first))
+        true = await self._true_versions(scope, query, pool, {*dict(best_first), *near_ids})
         shown: dict[MemoryId, float] = {}
         for id_, score in best_first:
             if (version := true.get(id_, id_)) is not None:
@@ -274,7 +281,7 @@ class Recall:
             tokens={pool.ids[i]: pool.features[i].tokens for i in matching},
             pool=pool,
             meaning_off=meaning_off,
-            near=near_versions,
+            near=tuple(id_ for id_ in versions_of(near_ids, true) if id_ not in shown),
             procedural=frozenset(version for id_ in procedural if (version := true.get(id_, id_)) is not None),
         )
 
@@ -307,18 +314,37 @@ class Recall:
         """Positions. What the caller's filter names is a match (ruling 19)."""
         if query.categories or query.since or query.until or set(query.themes) - set(self.config.themes):
             return np.arange(len(pool.ids)), np.zeros(0, np.intp)
-        cosine = pool.cosine
-        mean = self.embedder.space.mean_near(vector) if vector is not None and legible else None
-        if vector is not None and mean is not None:
-            cosine = centred_cosines(cosine, await self.index.cosines(pool.ids, mean), vector, mean)
-        thresholds = self.config.thresholds
-        likenesses = likeness(pool, cosine, legible=legible, thresholds=thresholds)
-        matching = np.flatnonzero(matching_candidates(likenesses, thresholds))
-        if len(matching):
-            return matching, np.zeros(0, np.intp)
-        by_meaning = preferences_by_meaning(pool, cosine, legible=legible, thresholds=thresholds)
-        near = near_candidates(pool, likenesses, thresholds)
-        return np.flatnonzero(by_meaning), near[~by_meaning[near]]
+        thresholds, named = self.config.thresholds, NamedThings.of(query.text, pool)
+        gate = partial(likeness, named, legible=legible, thresholds=thresholds)
+        cosine, centred = pool.cosine, None
+        if vector is not None and legible:
+            centred = await self._centring(pool, vector)
+            cosine = centred(cosine, vector)
+        found = gate(cosine)
+        matches_but_unknown = matching_candidates(found.without_unknown, thresholds).any()
+        if centred and matches_but_unknown and not matching_candidates(found.value, thresholds).any():
+            found = gate(cosine, without_unknown=await self._cosines_without_unknown(query.text, pool, centred))
+        matches, near = matching_candidates(found.value, thresholds), near_candidates(named, found, thresholds)
+        if not matches.any():
+            matches = preferences_by_meaning(pool, cosine, legible=legible, thresholds=thresholds)
+        return np.flatnonzero(matches), near[~matches[near]]
+
+    async def _centring(self, pool: CandidatePool, vector: Vector) -> CentreCosines:
+        """Takes off the mean of the query's language."""
+        mean = self.embedder.space.mean_near(vector)
+        if mean is None:
+            return lambda cosines, _: cosines
+        to_mean = await self.index.cosines(pool.ids, mean)
+        return lambda cosines, to: centred_cosines(cosines, to_mean, to, mean)
+
+    async def _cosines_without_unknown(
+        self, text: str, pool: CandidatePool, centred: CentreCosines
+    ) -> NDArray[np.float32]:
+        """Of each candidate to the query without its unknown words, as far as anything can be known of it."""
+        rest = without_words(text, pool.unknown_words)
+        if not rest or (vector := (await self._embedded(rest))[0]) is None:
+            return np.zeros(len(pool.ids), np.float32)
+        return centred(await self.index.cosines(pool.ids, vector), vector)
 
     async def _true_versions(
         self, scope: Scope, query: RecallQuery, pool: CandidatePool, matching: Collection[MemoryId]

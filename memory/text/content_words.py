@@ -8,12 +8,15 @@ text what is not hiragana is kept.
 from __future__ import annotations
 
 import re
+from collections.abc import Collection, Sequence
 from functools import cache
 
 from madeleine.memory.text.lexicon import Lexicon, lexicons_by_script
 from madeleine.memory.text.terms import normalize_words
 
 _WORD = re.compile(r"[^\W_]+(?:[.@][^\W_]+)*")
+_PIECE = re.compile(r"[^\W_]+")
+_JOINTS = ("-", "_", ".", "/")
 _HIRAGANA = re.compile("[\u3040-\u309f]+")
 _LONE_HAN_SIGN = re.compile(r"(?<!\w)[\u3400-\u9fff](?!\w)")
 _APOSTROPHES = re.compile("['\u2018\u2019\u02bc]")
@@ -35,6 +38,30 @@ def content_words(question: str) -> tuple[str, ...]:
     most = max(counts, default=0)
     left_out = frozenset[str]().union(*(listed for listed, count in zip(spaced, counts, strict=True) if count == most))
     return tuple(word for word in words if word not in left_out) or tuple(words)
+
+
+def names_of_words(question: str, words: Sequence[str]) -> tuple[int, ...]:
+    """For each content word the number of what it names, from 0: the words of one name ("Maria Kern", "heron-1") name
+    one thing. A name is written with capitals or digits, or joined by a hyphen, a dot or a low line."""
+    number_of: dict[str, int] = {}
+    end, in_name, number = 0, False, -1
+    text = _APOSTROPHES.sub(" ", question)
+    for match in _PIECE.finditer(text):
+        word, between = normalize_words(match[0]).lower(), text[end : match.start()]
+        if word not in words:
+            continue
+        capital = match[0][0].isupper() or match[0][0].isdigit()
+        if between not in _JOINTS and not (in_name and capital and between.strip() in ("", ".")):
+            number += 1
+        number_of.setdefault(word, max(number, 0))
+        end, in_name = match.end(), capital
+    unplaced = (at for at in range(number + 1, number + 1 + len(words)))
+    return tuple(number_of[word] if word in number_of else next(unplaced) for word in words)
+
+
+def without_words(question: str, words: Collection[str]) -> str:
+    """The question without these of its content words."""
+    return _PIECE.sub(lambda piece: "" if normalize_words(piece[0]).lower() in words else piece[0], question).strip()
 
 
 def _unless_nothing_is_left(shortened: str, text: str) -> str:

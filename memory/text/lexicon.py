@@ -11,9 +11,13 @@ Below it, a text of words apart by white space is a word list, `[numbers]` gives
 `[patterns]` has regular expressions, one a line, each of whole words where the language is spaced, that are matched
 against lower-case text with straight apostrophes. `[cased]` patterns are matched against the text as it is written.
 `{part}` in a pattern stands for a line of `[parts]`. `[retold]` lists what may differ when a text is told again
-(`memory.text.wording`): `fillers`, `forms` and `endings` (each line interchangeable, `-` for none), `beginnings`, and
-`accents_tell` where an accent is part of the word; `[respelt]` has patterns, and the spelling that replaces each. An
-entry may be missing: then the language tells nothing by it.
+(`memory.text.wording`): `fillers`, `forms` and `endings` (each line interchangeable, `-` for none), `beginnings`,
+`accents_tell` where an accent is part of the word, and `spaces_are_free` where words may be joined. Only some may
+differ everywhere; `cases` and `case_endings` may in one word; `tenses` and `tense_endings` in what a verb of
+`reporting`, in a form of the past (`reported`) and before one of the words of `clauses`, reports; `agreement` (of
+verbs) and `plurals`, each with `_endings` and the singular first, of a subject in general, by `indefinite` and
+`articles`. `[respelt]` has patterns, and the spelling that replaces each. An entry may be missing: then the language
+tells nothing by it.
 """
 
 from __future__ import annotations

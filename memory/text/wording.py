@@ -2,15 +2,16 @@
 
 Two wordings tell the same only if they can be laid side by side, word upon word, with nothing over: the same word, a
 form of it that its language lists as such, or a filler that one of them leaves out. Whatever else differs may be a
-fact: a number, a name, an opposite, another order, another case (spec T6, ruling 13).
+fact: a number, a name, an opposite, another order, another case, another tense, one or several (spec T6, ruling 13).
 """
 
 from __future__ import annotations
 
 import itertools
+import operator
 import re
 import unicodedata
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from functools import cache, cached_property, lru_cache
 from typing import Any, NamedTuple
@@ -29,6 +30,8 @@ _SIGNS_THAT_TELL = frozenset("%#@&/\\‰")
 """Of punctuation. Symbols (currencies, +, <, =, °, emoji) tell as well."""
 MIN_INFLECTED_STEM_LETTERS = 3
 """Letters that two forms of a word share at their beginning."""
+MIN_INFLECTED_STEM_JAMO = 2
+"""The same in Korean: a syllable, such as 가 of 가다."""
 MIN_FOLDED_WORDS = 2
 """Words that must have accents in one text and none in the other: then the other was typed without accents, and
 `papa` is `papá`. One alone may be another word."""
@@ -44,6 +47,13 @@ class Token(NamedTuple):
     @property
     def bare(self) -> str:
         return _without_accents(self.form)
+
+
+MIN_CASES_OF_ROLES = 2
+"""Words in another case by which the roles may have changed; one alone cannot."""
+MAX_WORDS_BEFORE_CLAUSE = 5
+"""Words between a verb of saying and the clause that it introduces: told the people of Dundee that."""
+Tokens = Sequence[Token]
 
 
 @dataclass(frozen=True)
@@ -82,8 +92,15 @@ class Wording:
 
     @cached_property
     def key(self) -> str:
-        """Equal for texts that differ in case and punctuation alone."""
-        return " ".join(token.form for token in self.tokens)
+        """Equal for texts that differ in case and punctuation alone. Nothing is respelt: a pattern may need punctuation
+        that the other text has lost."""
+        return " ".join(token.form for token in self._tokens(self.reading.plain))
+
+    @cached_property
+    def unspaced_key(self) -> str:
+        """The key, without spaces between words where the language leaves them to the writer."""
+        free = any(_retold(lexicon).get("spaces_are_free") for lexicon in self.reading.lexicons)
+        return re.sub(r"(?<=[^\W\d_]) (?=[^\W\d_])", "", self.key) if free else self.key
 
 
 def tell_the_same(first: str, second: str) -> bool:
@@ -92,9 +109,10 @@ def tell_the_same(first: str, second: str) -> bool:
     mine, theirs = Wording(first, second), Wording(second, first)
     if mine.reading.asks != theirs.reading.asks:
         return False
-    if mine.key == theirs.key:
+    if mine.key == theirs.key or mine.unspaced_key == theirs.unspaced_key:
         return True
-    return Alignment(mine.reading.lexicons, mine.tokens, theirs.tokens).complete
+    one_sentence = len(mine.reading.sentences) == len(theirs.reading.sentences) == 1
+    return Alignment(mine.reading.lexicons, mine.tokens, theirs.tokens, one_sentence).complete
 
 
 def has_other_words(first: str, second: str) -> bool:
@@ -107,21 +125,60 @@ class Alignment:
     """Two wordings side by side, read by the lexicons of their languages."""
 
     lexicons: tuple[Lexicon, ...]
-    first: Sequence[Token]
-    second: Sequence[Token]
+    first: Tokens
+    second: Tokens
+    of_one_sentence: bool = True
+    """Each: a sentence of its own after what was said is not reported."""
 
     @cached_property
     def complete(self) -> bool:
         """Every word of one has its counterpart at its place in the other, fillers aside."""
-        mine, my_fillers = self._divided(self.first)
-        theirs, their_fillers = self._divided(self.second)
+        generic = self._generic(self.first, self.second) or self._generic(self.second, self.first)
+        return self._covers(self.first, self.second, self._told_in_same_tense) or generic
+
+    def _covers(self, first: Tokens, second: Tokens, match: Callable[[Tokens, Tokens], bool]) -> bool:
+        mine, my_fillers = self._divided(first)
+        theirs, their_fillers = self._divided(second)
         return (
             len(mine) == len(theirs)
-            and all(map(self._is_counterpart, mine, theirs))
+            and match(mine, theirs)
             and all(self._one_says_no_more(*gaps) for gaps in zip(my_fillers, their_fillers, strict=True))
         )
 
-    def _divided(self, tokens: Sequence[Token]) -> tuple[list[Token], list[list[Token]]]:
+    def _told_in_same_tense(self, mine: Tokens, theirs: Tokens) -> bool:
+        """After a verb of saying in the past the tense may shift: she said that it is, that it was. Elsewhere another
+        tense is another fact; and where two words change their case, they may have changed roles."""
+        reported, cases = False, 0
+        past = _retold_words(self.lexicons, "reported")
+        for word, other in zip(mine, theirs, strict=True):
+            introduces = {word.form, other.form} & self._introducing
+            if introduces and (word.form, other.form) in _forms(self.lexicons, "reporting"):
+                reported |= not past.isdisjoint((word.form, other.form))
+            elif self._is_counterpart(word, other):
+                reported |= not past.isdisjoint(introduces)
+            elif self._is_listed(word, other, "cases", "case_endings"):
+                cases += 1
+            elif not (reported and self._shifts(word, other)):
+                return False
+        return cases < MIN_CASES_OF_ROLES
+
+    def _generic(self, singular: Tokens, plural: Tokens) -> bool:
+        """Whether they differ as "an owl hunts" and "owls hunt" do, in a subject and its verb in the present: one
+        has an indefinite article, or the many have none."""
+        indefinite, articles = (_retold_words(self.lexicons, name) for name in ("indefinite", "articles"))
+        opens = [tokens[0].form if tokens else "" for tokens in (singular, plural)]
+        bare = opens[0] in articles and opens[1] not in articles | indefinite
+        if not (bare or opens[0] in indefinite) or opens[1] in indefinite:
+            return False
+        return self._covers(singular[1:], plural[opens[1] in articles :], self._agree)
+
+    def _agree(self, singular: Tokens, plural: Tokens) -> bool:
+        others = [pair for pair in zip(singular, plural, strict=True) if not self._is_counterpart(*pair)]
+        verbs = [self._is_listed(*pair, "agreement", "agreement_endings", in_order=True) for pair in others]
+        nouns = [self._is_listed(*pair, "plurals", "plural_endings", in_order=True) for pair in others]
+        return any(verbs) and all(map(operator.or_, verbs, nouns))
+
+    def _divided(self, tokens: Tokens) -> tuple[list[Token], list[list[Token]]]:
         """(words that tell, fillers before each of them and after the last)."""
         telling: list[Token] = []
         fillers: list[list[Token]] = [[]]
@@ -134,11 +191,30 @@ class Alignment:
                 fillers.append([])
         return telling, fillers
 
-    def _one_says_no_more(self, mine: Sequence[Token], theirs: Sequence[Token]) -> bool:
+    def _one_says_no_more(self, mine: Tokens, theirs: Tokens) -> bool:
         """Fillers may be left out; in place of one another they are case, gender or number: der, den."""
         shorter, longer = sorted((mine, theirs), key=len)
         rest = iter(longer)
-        return all(any(self._is_counterpart(word, other) for other in rest) for word in shorter)
+        return all(
+            any(self._is_counterpart(word, other) or self._shifts(word, other) for other in rest) for word in shorter
+        )
+
+    def _shifts(self, mine: Token, theirs: Token) -> bool:
+        return bool(self._introducing) and self._is_listed(mine, theirs, "tenses", "tense_endings")
+
+    @cached_property
+    def _introducing(self) -> frozenset[str]:
+        """Verbs of saying that a clause follows soon in one of the texts: reported that. Not: speaks French."""
+        verbs = {word for pair in _forms(self.lexicons, "reporting") for word in pair}
+        clauses = _retold_words(self.lexicons, "clauses")
+        return frozenset(
+            token.form
+            for tokens in (self.first, self.second)
+            for at, token in enumerate(tokens)
+            if self.of_one_sentence
+            and token.form in verbs
+            and any(word.form in clauses for word in tokens[at + 1 : at + 1 + MAX_WORDS_BEFORE_CLAUSE])
+        )
 
     def _is_counterpart(self, mine: Token, theirs: Token) -> bool:
         if mine.form == theirs.form:
@@ -151,10 +227,14 @@ class Alignment:
         if unmarked[0] == unmarked[1]:
             # Vowel marks may be left out; other marks are another case or word.
             return mine.form in unmarked or theirs.form in unmarked
-        if self._is_listed_with(mine.form, theirs.form):
+        return self._is_listed_with(mine.form, theirs.form) or self._is_listed(mine, theirs, "forms", "endings")
+
+    def _is_listed(self, mine: Token, theirs: Token, forms: str, endings: str, *, in_order: bool = False) -> bool:
+        if (mine.form, theirs.form) in _forms(self.lexicons, forms, in_order):
             return True
         are_names = mine.name and theirs.name and not self._nouns_are_capitalised
-        return not are_names and inflected_alike(mine.form, theirs.form, _endings(self.lexicons))
+        known = _forms(self.lexicons, endings, in_order)
+        return not are_names and inflected_alike(mine.form, theirs.form, known)
 
     def _number_of(self, token: Token) -> str:
         if token.is_number:
@@ -162,7 +242,7 @@ class Alignment:
         return next((value for each in self.lexicons if (value := each.numbers.get(token.form, ""))), "")
 
     def _is_listed_with(self, mine: str, theirs: str) -> bool:
-        return (mine, theirs) in _forms(self.lexicons) or any(
+        return any(
             mine.removeprefix(article) == theirs.removeprefix(article)
             for article in _retold_words(self.lexicons, "beginnings")
         )
@@ -180,7 +260,7 @@ class Alignment:
         return mine + theirs >= MIN_FOLDED_WORDS or not tell
 
     @staticmethod
-    def _accented(tokens: Sequence[Token]) -> int:
+    def _accented(tokens: Tokens) -> int:
         return sum(token.form != token.bare for token in tokens)
 
 
@@ -188,7 +268,8 @@ def inflected_alike(mine: str, theirs: str, endings: frozenset[tuple[str, str]])
     """Whether the words differ in an ending alone, and the two endings are listed together."""
     mine, theirs = unicodedata.normalize("NFD", mine), unicodedata.normalize("NFD", theirs)
     shared = sum(1 for _ in itertools.takewhile(lambda pair: pair[0] == pair[1], zip(mine, theirs, strict=False)))
-    return any((mine[at:], theirs[at:]) in endings for at in range(MIN_INFLECTED_STEM_LETTERS, shared + 1))
+    least = MIN_INFLECTED_STEM_JAMO if "\u1100" <= mine[:1] <= "\u11ff" else MIN_INFLECTED_STEM_LETTERS
+    return any((mine[at:], theirs[at:]) in endings for at in range(least, shared + 1))
 
 
 @lru_cache(maxsize=200)
@@ -196,23 +277,19 @@ def _retold_words(lexicons: tuple[Lexicon, ...], name: str) -> frozenset[str]:
     return frozenset(word for lexicon in lexicons for word in _retold(lexicon).get(name, "").split())
 
 
-@lru_cache(maxsize=200)
-def _forms(lexicons: tuple[Lexicon, ...]) -> frozenset[tuple[str, str]]:
-    return frozenset(pair for lexicon in lexicons for pair in _pairs_of_lines(lexicon, "forms"))
-
-
-@lru_cache(maxsize=200)
-def _endings(lexicons: tuple[Lexicon, ...]) -> frozenset[tuple[str, str]]:
-    return frozenset(pair for lexicon in lexicons for pair in _pairs_of_lines(lexicon, "endings"))
+@lru_cache(maxsize=2_000)
+def _forms(lexicons: tuple[Lexicon, ...], name: str, in_order: bool = False) -> frozenset[tuple[str, str]]:
+    return frozenset(pair for lexicon in lexicons for pair in _pairs_of_lines(lexicon, name, in_order))
 
 
 @cache
-def _pairs_of_lines(lexicon: Lexicon, name: str) -> frozenset[tuple[str, str]]:
-    """Any two words of a line; `-` is no ending at all."""
+def _pairs_of_lines(lexicon: Lexicon, name: str, in_order: bool) -> frozenset[tuple[str, str]]:
+    """Any two words of a line, or with the first before the second; `-` is no ending at all."""
     text = str(_retold(lexicon).get(name, ""))
-    lines = map(str.split, (unicodedata.normalize("NFD", text) if name == "endings" else text).splitlines())
+    lines = map(str.split, (unicodedata.normalize("NFD", text) if "endings" in name else text).splitlines())
     words = ([word.replace("-", "") for word in line] for line in lines)
-    return frozenset(pair for line in words for pair in itertools.permutations(line, 2))
+    pairs = itertools.combinations if in_order else itertools.permutations
+    return frozenset(pair for line in words for pair in pairs(line, 2))
 
 
 def _retold(lexicon: Lexicon) -> dict[str, Any]:

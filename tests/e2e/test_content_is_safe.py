@@ -74,7 +74,8 @@ async def test_no_secret_reaches_the_disk_from_scenes_notes_or_queries_and_the_a
             client, "store", text=f"Ada told me her token {TOKEN} and the key\n{KEY}",
             dialogue=[f"password={PHRASE}"],
             feeling=f"uneasy about {TOKEN}", lesson=f"Never write {TOKEN}", themes=["tokens", TOKEN], actors=["Ada"],
-            setting=f"postgres://ada:{PHRASE}@db", sensory=[TOKEN], when=["2026-03-01", f"on {TOKEN}"],
+            setting=f"postgres://ada:{PHRASE}@db", sensory=[TOKEN],
+            when=["2026-03-01", {"date": "2026-03-02", "action": f"wrote {TOKEN}"}],
             session_id=TOKEN, key="k",
         )  # fmt: skip
         assert stored["redacted"] == {"github token": 7, "private key": 1, "password": 2}

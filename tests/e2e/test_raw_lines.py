@@ -99,7 +99,7 @@ def test_what_was_asked_before_the_end_of_the_input_is_done_and_answered(tmp_pat
     assert (first["id"], second["id"]) == (1, 7)
     stored = second["result"]["structuredContent"]
     assert stored["status"] == "stored"
-    assert in_ledger(tmp_path, "id") == [stored["id"]]
+    assert [f"m{number}" for number in in_ledger(tmp_path, "number")] == [stored["id"]]
 
 
 def test_a_client_that_stops_reading_ends_the_server_and_loses_nothing(tmp_path: Path) -> None:

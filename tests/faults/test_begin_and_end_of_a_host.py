@@ -30,7 +30,7 @@ async def test_stop_and_idleness_end_the_host_and_leave_nothing_behind(data_dir:
     assert not (data_dir / HOST_INFO_FILE).exists()
     assert not there(find_address(data_dir).path)
     assert madeleine(data_dir, "stop").stdout.startswith("No process serves")
-    assert status(data_dir) == {"data_dir": str(data_dir)}
+    assert "pid" not in status(data_dir)
     async with hosted(data_dir) as client:
         assert len((await call_tool(client, "recall", query="Which colour has the bicycle?")).get("sources", [])) == 1
         over = os.pidfd_open(hosts_of(data_dir)[0])

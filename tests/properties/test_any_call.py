@@ -64,7 +64,7 @@ def fitting(schema: Mapping[str, Any], root: Mapping[str, Any]) -> st.SearchStra
             return st.lists(fitting(schema.get("items", {}), root), max_size=3)
         case "object":
             named = schema.get("properties", {})
-            needed = {name: fitting(named[name], root) for name in schema.get("required", ())}
+            needed = {name: fitting(named.get(name, {}), root) for name in schema.get("required", ())}
             others = {name: fitting(one, root) for name, one in named.items() if name not in needed}
             return st.fixed_dictionaries(needed, optional=others)
         case _:

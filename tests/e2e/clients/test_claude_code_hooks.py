@@ -31,15 +31,15 @@ def hooks() -> Iterator[tuple[str, dict[str, Any]]]:
                 yield event, hook
 
 
-def test_each_hook_gives_up_before_it_is_killed_and_only_a_prompt_s_recalls() -> None:
+def test_each_hook_gives_up_before_it_is_killed_and_only_a_start_s_and_a_prompt_s_recall() -> None:
     """Who is killed cannot say why, and what is behind a prompt is waited for by a person."""
     found = dict(hooks())
-    assert list(found) == ["UserPromptSubmit", "Stop", "SessionEnd"]
+    assert list(found) == ["SessionStart", "UserPromptSubmit", "Stop", "SessionEnd"]
     for event, hook in found.items():
         program, *words = shlex.split(hook["command"])
         arguments = build_command_line_parser().parse_args(words)
         assert (program, arguments.command, arguments.strict) == ("madeleine", "observe", False)
-        assert arguments.recall is (event == "UserPromptSubmit")
+        assert arguments.recall is (event in ("SessionStart", "UserPromptSubmit"))
         assert arguments.timeout + 2 <= hook["timeout"], event  # two seconds for the program to start
     assert found["UserPromptSubmit"]["timeout"] <= 10
     assert found["SessionEnd"]["timeout"] <= 60  # the longest that Claude Code waits at its end

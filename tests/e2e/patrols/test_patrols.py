@@ -93,7 +93,7 @@ def test_a_patrol_comes_by_itself_after_many_memories(data_dir: Path) -> None:
             told = until_the_end(news)
         assert [told[0]["event"], told[-1]["event"]] == ["begins", "ends"]
         [run] = runs_of(data_dir)
-    assert (run["run_id"], run["state"]) == (told[0]["run_id"], "finished")
+    assert (run["run_id"], run["state"]) == (told[0]["run_id"][:8], "finished")
     assert "assign: 3 assigned" in run["changed"]
     assert run["report"] == told[-1]["report"]
 
@@ -269,9 +269,9 @@ async def test_progress_comes_while_a_patrol_runs_and_never_goes_back(
     assert not answer.is_error
     done = [progress for progress, _, _ in told]
     assert done == sorted(done)
-    assert done[-1] == 9
-    assert {total for _, total, _ in told} == {9}
-    assert told[-9:][0][2] == "❶ assign"
+    assert done[-1] == 10
+    assert {total for _, total, _ in told} == {10}
+    assert told[-10:][0][2] == "❶ assign"
     assert all(message for _, _, message in told)
 
 
@@ -306,7 +306,7 @@ def test_a_host_that_is_killed_in_mid_patrol_leaves_no_run_running(data_dir: Pat
         assert (command.returncode, "went away before it answered" in said) == (1, True)
         asker.call(1, "search_memory", query="lamp")
         asker.wait_for(2)
-        assert [(run["run_id"], run["state"]) for run in runs_of(data_dir)] == [(begun["run_id"], "rolled_back")]
+        assert [(run["run_id"], run["state"]) for run in runs_of(data_dir)] == [(begun["run_id"][:8], "rolled_back")]
 
 
 def test_a_host_that_is_told_to_end_in_mid_patrol_rolls_it_back(data_dir: Path, tmp_path: Path) -> None:
@@ -319,5 +319,5 @@ def test_a_host_that_is_told_to_end_in_mid_patrol_rolls_it_back(data_dir: Path, 
             asker.process.kill()
             assert madeleine(data_dir, "stop").returncode == 0
     found = {run["run_id"]: run["state"] for run in runs_of(data_dir)}
-    assert found[begun["run_id"]] == "rolled_back"
+    assert found[begun["run_id"][:8]] == "rolled_back"
     assert set(found.values()) == {"rolled_back"}

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from madeleine.memory.text.content_words import content_words
+from madeleine.memory.text.content_words import content_words, names_of_words, without_words
 
 
 @pytest.mark.parametrize(
@@ -26,3 +26,21 @@ from madeleine.memory.text.content_words import content_words
 )
 def test_the_words_that_ask_are_left_out_unless_nothing_else_is_there(question: str, named: str) -> None:
     assert list(content_words(question)) == named.split()
+
+
+@pytest.mark.parametrize(
+    ("question", "names"),
+    [
+        ("In which city does Alex Kim live?", [0, 1, 1]),
+        ("How much RAM does heron-1 have?", [0, 1, 1]),
+        ("Quel est le loyer de Camille Duval ?", [0, 1, 1]),
+        ("the cello and Tom", [0, 1]),
+        ("", []),
+    ],
+)
+def test_the_words_of_a_name_have_one_number(question: str, names: list[int]) -> None:
+    assert list(names_of_words(question, content_words(question))) == names
+
+
+def test_without_words_the_others_stay() -> None:
+    assert without_words("Which antibiotic gave Léo a Rash?", ("antibiotic", "rash")) == "Which  gave Léo a ?"

@@ -11,7 +11,14 @@ from hypothesis import strategies as st
 
 from madeleine.memory.index import CandidatePool, RankingFeatures
 from madeleine.memory.model import MemoryId
-from madeleine.memory.rules.ranking.matching import MatchThresholds, likeness, matching_candidates, near_candidates
+from madeleine.memory.rules.ranking.matching import (
+    Likeness,
+    MatchThresholds,
+    NamedThings,
+    likeness,
+    matching_candidates,
+    near_candidates,
+)
 from madeleine.memory.rules.ranking.profiles import query_word_coverage
 
 THRESHOLDS = MatchThresholds()
@@ -34,15 +41,25 @@ def pool(held: Sequence[Sequence[int]], unknown: Sequence[int] = (), idf: Sequen
     )
 
 
-def matched(candidates: CandidatePool, cosines: Sequence[float], legible: float = 1.0) -> list[int]:
-    likenesses = likeness(candidates, np.asarray(cosines, np.float32), legible=legible, thresholds=THRESHOLDS)
-    return np.flatnonzero(matching_candidates(likenesses, THRESHOLDS)).tolist()
+def found(
+    candidates: CandidatePool, cosines: Sequence[float], legible: float = 1.0, without: Sequence[float] | None = None
+) -> Likeness:
+    rest = None if without is None else np.asarray(without, np.float32)
+    centred, named = np.asarray(cosines, np.float32), NamedThings.of(" ".join(candidates.words), candidates)
+    return likeness(named, centred, legible=legible, thresholds=THRESHOLDS, without_unknown=rest)
+
+
+def matched(
+    candidates: CandidatePool, cosines: Sequence[float], legible: float = 1.0, without: Sequence[float] | None = None
+) -> list[int]:
+    value = found(candidates, cosines, legible, without).value
+    return np.flatnonzero(matching_candidates(value, THRESHOLDS)).tolist()
 
 
 def near(candidates: CandidatePool, cosines: Sequence[float] = ()) -> list[int]:
-    known = np.asarray(cosines or [0.0] * len(candidates.ids), np.float32)
-    likenesses = likeness(candidates, known, legible=1.0, thresholds=THRESHOLDS)
-    positions: list[int] = near_candidates(candidates, likenesses, THRESHOLDS).tolist()
+    likenesses = found(candidates, cosines or [0.0] * len(candidates.ids))
+    named = NamedThings.of(" ".join(candidates.words), candidates)
+    positions: list[int] = near_candidates(named, likenesses, THRESHOLDS).tolist()
     return positions
 
 
@@ -63,6 +80,22 @@ def test_a_subject_that_is_known_is_no_match_for_what_was_never_told_of_it() -> 
     """ruling 19: "What is Maria's blood type?"; one unknown word of four may be a synonym."""
     assert matched(pool([[1, 0, 0]], [0, 1, 1]), [0.5]) == []
     assert matched(pool([[1, 1, 1, 0]], [0, 0, 0, 1]), [0.2]) == [0]
+
+
+def test_an_unknown_word_that_draws_to_a_memory_is_a_synonym_there() -> None:
+    """ruling 19: without "allergic" the question is far from "gets hives"; "blood type" draws to nothing of Maria."""
+    question = pool([[1, 0], [1, 0]], [0, 1])
+    assert matched(question, [0.4, 0.3], without=[0.15, 0.3]) == [0]
+    assert matched(pool([[0], [0]], [1]), [0.5, 0.3], without=[0.1, 0.0]) == [0, 1]
+    assert matched(pool([[0]], [1]), [0.36], without=[0.0]) == [], "of unknown words alone"
+
+
+def test_the_words_of_a_name_are_one_thing() -> None:
+    """ruling 19: of "Maria Kern" and "birthplace" half is unknown, not a third."""
+    maria = pool([[1, 1, 0]], [0, 0, 1])
+    named = NamedThings.of("What is word0 word1's word2?", maria), NamedThings.of("Of Word0 Word1 the word2?", maria)
+    assert [things.unknown.tolist() for things in named] == [[0, 0, 1], [0, 1]]
+    assert named[1].held.tolist() == [[1, 0]]
 
 
 def test_candidates_little_below_a_match_match_too_and_not_without_it() -> None:
@@ -91,6 +124,7 @@ def test_near_is_what_holds_the_rest_of_a_query_with_an_unknown_word() -> None:
     assert near(pool([[0, 0], [0, 0]], [1, 1])) == []
     assert near(pool([[1, 0], [0, 1]], [0, 0])) == []
     assert near(pool([[0, 0], [0, 0]], [1, 1]), [0.4, 0.1]) == [0], "it would match if nothing were unknown"
+    assert near(pool([[], [], []]), [0.27, 0.3, 0.2]) == [1, 0], "nearly alike"
 
 
 def test_an_empty_pool_has_no_match() -> None:

@@ -111,6 +111,28 @@ DIFFERENT: tuple[tuple[str, str], ...] = (
     ("Is the window open?", "The window is open."),
     ("Mr Peter called.", "Mr Peters called."),
     ("We write C.", "We write C++."),
+    # what was, and is no more
+    ("Marta works at Acme.", "Marta worked at Acme."),
+    ("Ana trabaja en Acme.", "Ana trabajaba en Acme."),
+    ("Luc habite à Lyon.", "Luc habitait à Lyon."),
+    ("Lena wohnt in Kiel.", "Lena wohnte in Kiel."),
+    ("Анна работает в банке.", "Анна работала в банке."),
+    ("他吃肉。", "他吃了肉。"),
+    ("Marta says that she is ill.", "Marta says that she was ill."),
+    ("Marta said that she is ill. She works at Acme.", "Marta said that she is ill. She worked at Acme."),
+    ("Она пишет романы.", "Она писала романы."),
+    # one or several
+    ("The server crashed yesterday.", "The servers crashed yesterday."),
+    ("El cliente se quejó ayer.", "Los clientes se quejaron ayer."),
+    ("Un cliente se quejó ayer.", "Los clientes se quejaron ayer."),
+    ("El lunes trabaja Ana.", "Los lunes trabaja Ana."),
+    # roles that case tells
+    ("Маша подарила Саше кольцо.", "Маше подарила Саша кольцо."),
+    ("민수는 지수가 본다.", "민수가 지수는 본다."),
+    ("Lea hat dem Arzt geholfen.", "Lea hat der Arzt geholfen."),
+    # a negation that its particle tells
+    ("Il ne fume plus.", "Il fume plus."),
+    ("철수가 못 간다.", "철수가 안 간다."),
 )
 
 SAME: tuple[tuple[str, str], ...] = (
@@ -135,7 +157,14 @@ SAME: tuple[tuple[str, str], ...] = (
     ("The backup runs at 3.", "Backups run at three."),
     ("She has moved the piano.", "She moved the piano."),
     ("The café opens at nine.", "The cafe opens at nine."),
-    ("El curso empieza el lunes.", "Los cursos empiezan el lunes."),
+    ("Una lechuza caza de noche.", "Las lechuzas cazan de noche."),
+    ("La jefa explicó que el local está cerrado.", "La jefa explica que el local estaba cerrado."),
+    ("Die Fahrt hat gestern drei Stunden gedauert.", "Die Fahrt dauerte gestern drei Stunden."),
+    ("Vamos cancelar a reserva.", "Cancelaremos a reserva."),
+    ("Il ne mange pas de viande.", "Il mange pas de viande."),
+    ("У Кати трое сыновей.", "У Кати три сыновей."),
+    ("지수는 학교에 가지 않는다.", "지수가 학교에 안 간다."),
+    ("您妹妹星期三来。", "你妹周三来。"),
     ("Das Café öffnet um neun.", "DAS CAFÉ ÖFFNET UM NEUN"),
     ("Papá duerme la siesta en el sofá.", "Papa duerme la siesta en el sofa."),
     ("Директор сообщил о переезде.", "директор сообщил о переезде!"),
