@@ -172,7 +172,7 @@ async def test_two_names_for_one_text_are_refused_and_the_first_stays_as_it_was(
     await profile.write(ADA, "preferences", "answers", SHORT)
     await profile.enable(ADA, "preferences", "answers", False)
     with pytest.raises(InvalidInput, match="The preference 'answers' says that already"):
-        await profile.write(ADA, "preferences", "answer", SHORT)
+        await profile.write(ADA, "preferences", "the answers", SHORT)
     [kept] = await profile.read(ADA, "preferences")
     assert (kept.name, kept.value, kept.enabled) == ("answers", SHORT, False)
     assert await reinforced(home) == [0]

@@ -68,10 +68,10 @@ async def test_what_was_superseded_by_an_act_is_not_proposed(home: Home) -> None
 async def test_the_newer_of_two_that_speak_of_the_same_is_recalled_first(home: Home) -> None:
     await home.store(NPM)
     await home.store(PNPM)
-    question = "storefront-web uses which manager"
+    question = "what does storefront-web use for builds"
     assert (await home.recalled(question, newer_first=False))[:2] == [NPM, PNPM]
     assert (await home.recalled(question))[:2] == [PNPM, NPM]
-    assert (await home.recalled("what did storefront-web uses originally"))[0] == NPM
+    assert (await home.recalled("what did builds of storefront-web use originally"))[0] == NPM
 
 
 @pytest.mark.parametrize("others", [0, 4, 30])

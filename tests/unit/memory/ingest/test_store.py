@@ -198,7 +198,7 @@ async def test_the_same_facts_in_other_words_reinforce(home: Home) -> None:
         pytest.param(scene(f"{DINNER} on Monday"), scene(f"{DINNER} on Sunday"), id="date"),
         pytest.param(scene(f"{DINNER} with Anna"), scene(f"{DINNER} with Maria"), id="name"),
         pytest.param(scene(DINNER), scene(DINNER.replace("we talked", "we never talked")), id="negation"),
-        pytest.param(scene(DINNER), scene(DINNER, category="semantic"), id="category"),
+        pytest.param(scene(DINNER), scene(DINNER, category="procedural"), id="category"),
     ],
 )
 async def test_scenes_that_differ_in_a_fact_are_both_kept_though_their_vectors_are_alike(
