@@ -179,8 +179,11 @@ class Demo:
         runs: list[str] = []
         pending: list[Answer] = report.get("pending") or []
         expect(bool(pending), "the patrol offered no decision")
+        known: dict[str, Answer] = {}  # each memory is shown once
         while pending:
-            decisions = [decision_on(offer) for offer in pending]
+            for offer in pending:
+                known |= {memory["id"]: memory for memory in offer["memories"] if "text" in memory}
+            decisions = [decision_on(offer, known) for offer in pending]
             answer = await self.call("run_patrol", {"decisions": decisions})
             for offer, decision, outcome in zip(pending, decisions, answer["decided"], strict=True):
                 expect("refused" not in outcome, f"a decision was refused: {outcome}")
@@ -245,13 +248,15 @@ class Demo:
             self.out.print()
 
 
-def decision_on(offer: Answer) -> Answer:
+def decision_on(offer: Answer, known: dict[str, Answer]) -> Answer:
     """A possible answer of an agent: a diary of the most important moments, and a merge of the turns that tell of one
-    event. An offer's id alone changes nothing."""
-    memories: list[Answer] = offer["memories"]
+    event. An offer's id alone changes nothing. `known`: the memories of all offers by id."""
+    memories: list[Answer] = [known[memory["id"]] for memory in offer["memories"]]
     decision: Answer = {"offer": offer["offer"]}
     if offer["kind"] == "diary":
-        lines = [str(memory["text"]) for memory in sorted(memories, key=lambda memory: -float(memory["importance"]))]
+        lines = [
+            str(memory["text"]) for memory in sorted(memories, key=lambda memory: -float(memory.get("importance", 0)))
+        ]
         return decision | {"diary": "\n".join(lines[:3]), "think_md": [f"Ask about this: {line}" for line in lines[:3]]}
     same = [memory["id"] for memory in memories if any(words in str(memory["text"]) for words in SAME_EVENT)]
     return decision | {"merges": [same]} if len(same) > 1 else decision
