@@ -109,7 +109,7 @@ def orphaned_vectors(path: Path) -> set[str]:
 
 
 class NearbyIndex:
-    """`StoreIndex` that compares with all it was ever given."""
+    """`WritableIndex` that compares with all it was ever given."""
 
     def __init__(self) -> None:
         self._points: dict[MemoryId, IndexPoint] = {}

@@ -33,7 +33,7 @@ class TruthStore:
     def __post_init__(self) -> None:
         ledger, index, embedder = self.memory.ledger, self.memory.index, self.memory.embedder
         self.scope = Scope(BeingId(self.role), "benchmark", count_activations=False)
-        search = SupersededMemorySearch(ledger.memories, index)
+        search = SupersededMemorySearch(index)
         self.store = StoreScenes(ledger.memories, index, embedder, now=self.now, search_superseded=search)
         self.recall = Recall(ledger.recall, index, embedder, ledger.activations, now=self.now)
 

@@ -5,11 +5,10 @@ from __future__ import annotations
 import logging
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import Protocol
 
 from madeleine.memory.errors import IndexUnavailable
-from madeleine.memory.index import IndexPoint, WordIdfSource, WritableIndex
-from madeleine.memory.model import LIVING, Memory, MemoryId, Scope, Vector
+from madeleine.memory.index import WordIdfSource
+from madeleine.memory.model import LIVING, Memory, Scope
 from madeleine.memory.rules.storing.supersession import (
     MAX_PROPOSAL_CANDIDATES,
     MIN_PROPOSAL_COSINE,
@@ -23,46 +22,39 @@ _UNUSED_WORD = "qzxvjwkq"
 logger = logging.getLogger(__name__)
 
 
-class ProposalIndex(WritableIndex, WordIdfSource, Protocol):
-    """The methods of the index that a search for a superseded memory needs."""
-
-
-class ProposalLedger(Protocol):
-    async def memories(self, scope: Scope, ids: Sequence[MemoryId]) -> list[Memory]: ...
-
-
 @dataclass(frozen=True, eq=False)
 class SupersededMemorySearch:
     """Read-only; part of a store."""
 
-    ledger: ProposalLedger
-    index: ProposalIndex
+    index: WordIdfSource
 
-    async def __call__(self, scope: Scope, point: IndexPoint) -> Memory | None:
-        """The earlier current memory that the new one most likely takes the place of. None if there is none, while the
-        index cannot be read, and for a text that the embedding model does not read."""
-        if point.vector is None:
-            return None
+    async def __call__(self, scope: Scope, memory: Memory, near: Sequence[tuple[Memory, float]]) -> Memory | None:
+        """The earlier current memory that the new one most likely takes the place of, of those `near` with their
+        cosines. None if there is none, and while the index cannot be read."""
         try:
-            return await self._find(scope, point.memory, point.vector)
+            return await self._find(scope, memory, near)
         except IndexUnavailable as error:
             logger.warning("Storing without a search for what may be superseded: %s", error)
             return None
 
-    async def _find(self, scope: Scope, memory: Memory, vector: Vector) -> Memory | None:
-        near = await self.index.nearest(scope, vector, limit=MAX_PROPOSAL_CANDIDATES, statuses=LIVING)
-        cosines = {id_: cosine for id_, cosine in near if cosine >= MIN_PROPOSAL_COSINE}
+    async def _find(self, scope: Scope, memory: Memory, near: Sequence[tuple[Memory, float]]) -> Memory | None:
+        living = [(other, cosine) for other, cosine in near if other.status in LIVING]
+        nearest = sorted(living, key=lambda pair: -pair[1])[:MAX_PROPOSAL_CANDIDATES]
+        cosines = {other.id: cosine for other, cosine in nearest if cosine >= MIN_PROPOSAL_COSINE}
         earlier = [
             other
-            for other in (await self.ledger.memories(scope, list(cosines)) if cosines else [])
-            if other.truth == "current" and not other.compressed and other.happened_at < memory.happened_at
+            for other, _ in nearest
+            if other.id in cosines
+            and other.truth == "current"
+            and not other.compressed
+            and other.happened_at < memory.happened_at
         ]
         new, old = Statement(memory.scene.action), {other.id: Statement(other.scene.action) for other in earlier}
         comparable = [other for other in earlier if could_supersede(new, old[other.id])]
         rarity = await self._rarity(scope, {s: w for other in comparable for s, w in old[other.id].content.items()})
         scores = {
             other.id: supersession_score(
-                new, old[other.id], cosine=cosines[other.id], rarity=rarity, nearest=other.id == near[0][0]
+                new, old[other.id], cosine=cosines[other.id], rarity=rarity, nearest=other is nearest[0][0]
             )
             for other in comparable
         }

@@ -210,11 +210,12 @@ class StoreScenes:
                     raise KeyConflict(key)
                 plan.outcomes.append((earlier, True))
                 continue
-            same, resembles = await self._same_or_similar(scope, point, plan, scene)
+            near = await self._near(scope, point)
+            same, resembles = self._same_or_similar(point, near, plan, scene)
             if same is None:
                 session_id = scene.session_id
                 memory = replace(point.memory, resembles=resembles, turn=turns[session_id] if session_id else 0)
-                if before := await self._proposed(scope, scene, point):
+                if before := await self._proposed(scope, scene, point, near):
                     memory = replace(memory, may_supersede=before.id)
                     plan.proposed[memory.id] = before
                 if session_id:
@@ -234,17 +235,15 @@ class StoreScenes:
                 by_key[key] = outcome
         return plan
 
-    async def _same_or_similar(
-        self, scope: Scope, point: IndexPoint, plan: StorePlan, new: NewScene
+    def _same_or_similar(
+        self, point: IndexPoint, near: Sequence[tuple[Memory, float]], plan: StorePlan, new: NewScene
     ) -> tuple[Memory, None] | tuple[None, MemoryId | None]:
         """(same, None) for a memory that says the same; else (None, the one that says much the same) (spec T6)."""
         known = plan.similar_to(point)
-        near = await self._near(scope, point)
-        memories = await self.ledger.memories(scope, list(near)) if near else []
         # What is not true any more is never told again; it is stored anew.
         known += [
-            (other, near[other.id])
-            for other in memories
+            (other, cosine)
+            for other, cosine in near
             if other.status in LIVING
             and not other.compressed
             and other.truth == "current"
@@ -258,10 +257,12 @@ class StoreScenes:
                     return other, None
         return None, self._most_similar(point.memory, known)
 
-    async def _proposed(self, scope: Scope, scene: NewScene, point: IndexPoint) -> Memory | None:
-        if self.search_superseded is None or scene.supersedes is not None:
+    async def _proposed(
+        self, scope: Scope, scene: NewScene, point: IndexPoint, near: Sequence[tuple[Memory, float]]
+    ) -> Memory | None:
+        if self.search_superseded is None or scene.supersedes is not None or point.vector is None:
             return None
-        return await self.search_superseded(scope, point)
+        return await self.search_superseded(scope, point.memory, near)
 
     def _is_told_again(self, memory: Memory, other: Memory, new: NewScene) -> bool:
         return memories_tell_same_facts(memory, other) and has_room_for_retelling(
@@ -277,9 +278,9 @@ class StoreScenes:
         nearest = max(known, key=lambda pair: pair[1], default=None)
         return nearest[0].id if nearest and nearest[1] >= self.thresholds.resembling else None
 
-    async def _near(self, scope: Scope, point: IndexPoint) -> dict[MemoryId, float]:
-        """Cosines of memories that may say the same: with the very text, the nearest, and those that share words; of
-        these 1 where the model cannot read the text, for then the words alone decide, else 0."""
+    async def _near(self, scope: Scope, point: IndexPoint) -> list[tuple[Memory, float]]:
+        """(memory, cosine) of memories that may say the same: with the very text, the nearest, and those that share
+        words; of these 1 where the model cannot read the text, for then the words alone decide, else 0."""
         same_text = await self.ledger.ids_with_text(scope, point.memory.content_hash)
         near: dict[MemoryId, float] = {}
         at_most, vector = MAX_DUPLICATE_CANDIDATES, point.vector
@@ -291,7 +292,8 @@ class StoreScenes:
                 near |= dict(await self.index.nearest(scope, vector, limit=at_most, statuses=LIVING))
         except IndexUnavailable as error:
             logger.warning("storing without a search for duplicates: %s", error)
-        return near | dict.fromkeys(same_text, 1.0)
+        near |= dict.fromkeys(same_text, 1.0)
+        return [(other, near[other.id]) for other in await self.ledger.memories(scope, list(near))] if near else []
 
     async def _answers(
         self, scope: Scope, outcomes: Sequence[StoreOutcome], new: Mapping[MemoryId, Memory], unembedded: str

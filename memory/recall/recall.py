@@ -8,16 +8,18 @@ import re
 from collections.abc import Awaitable, Callable, Collection, Mapping, Sequence
 from dataclasses import KW_ONLY, dataclass, replace
 from datetime import datetime
-from functools import partial
+from functools import cached_property, partial
 
 import numpy as np
 from numpy.typing import NDArray
 
 from madeleine.memory.embedding import Embedder
-from madeleine.memory.errors import EmbeddingUnavailable, IndexUnavailable
+from madeleine.memory.errors import IndexUnavailable
 from madeleine.memory.index import CandidatePool, CandidateQuery, RecallIndex
 from madeleine.memory.language_model import LanguageModel, ModelCostRecorder
 from madeleine.memory.model import ALL_STATUSES, LIVING, Memory, MemoryId, Scope, Vector
+from madeleine.memory.recall.gate import MatchGate, embedded_query
+from madeleine.memory.recall.newer import with_newer_first
 from madeleine.memory.recall.ports import Activation, ReactivationRecorder, RecallLedger, Reranker
 from madeleine.memory.recall.reformulation import RecallAttempt, ReformulationConfig, metered_for_recall, reformulate
 from madeleine.memory.recall.selection import (
@@ -34,18 +36,9 @@ from madeleine.memory.rules.prompting import LIST_FORMAT, RecallTextFormat
 from madeleine.memory.rules.ranking.blended import (
     RankingWeights,
     blended_scores,
-    reading_of_query,
     share_of_emotions,
 )
-from madeleine.memory.rules.ranking.matching import (
-    MatchThresholds,
-    NamedThings,
-    likeness,
-    matching_candidates,
-    near_candidates,
-    preferences_by_meaning,
-)
-from madeleine.memory.rules.ranking.near_equals import asks_for_past, newer_first, say_the_same
+from madeleine.memory.rules.ranking.matching import MatchThresholds
 from madeleine.memory.rules.ranking.profiles import (
     RankingProfile,
     RankingProfileWeights,
@@ -55,10 +48,7 @@ from madeleine.memory.rules.ranking.profiles import (
     similarity,
 )
 from madeleine.memory.rules.storing.secrets import Redact, redact_secrets
-from madeleine.memory.rules.storing.supersession import Statement
-from madeleine.memory.text.content_words import without_words
 from madeleine.memory.text.normalization import fold_text
-from madeleine.memory.vector_space import centred_cosines
 
 MIN_CANDIDATES_PER_RESULT = 4
 """Least number of candidates from each channel for each memory to return (spec L2, step 2)."""
@@ -120,9 +110,6 @@ class RecallResult:
 _WORD = re.compile(r"\w+")
 RespellWords = Callable[[Scope, Sequence[str]], Awaitable[Mapping[str, str]]]
 """`memory.recall.search.respell`: words, and what they were probably meant to be."""
-
-CentreCosines = Callable[[NDArray[np.float32], Vector], NDArray[np.float32]]
-"""Of each candidate to a vector; as they are when what all texts of a language share is taken off."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -214,7 +201,7 @@ class Recall:
             return 0
         if not pool.ids:
             return 0
-        matching, _ = await self._matching_and_near(query, pool, None, 0.0)
+        matching, _ = await self._gate(query, pool, None, 0.0)
         memories = await self.ledger.memories(scope, [pool.ids[i] for i in matching])
         return sum(one.status == "dead" and one.absorbed_into is None and one.truth == "current" for one in memories)
 
@@ -251,7 +238,7 @@ class Recall:
             sparse_limit=max(self.config.sparse_limit, MIN_CANDIDATES_PER_RESULT * query.limit),
             dense_limit=max(self.config.dense_limit, MIN_CANDIDATES_PER_RESULT * query.limit),
         )
-        embedding = asyncio.create_task(self._embedded(query.text))
+        embedding = asyncio.create_task(embedded_query(self.embedder, query.text))
         try:
             # The index keeps the interpreter busy, which the model needs until it computes: let it begin.
             await asyncio.wait({embedding}, timeout=EMBEDDING_HEAD_START_SECONDS)
@@ -260,7 +247,7 @@ class Recall:
         finally:
             embedding.cancel()
         trust = self.embedder.space.legible(vector) if vector is not None else 0.0
-        matching, near = await self._matching_and_near(query, pool, vector, trust)
+        matching, near = await self._gate(query, pool, vector, trust)
         near_ids = [pool.ids[i] for i in near]
         if not len(matching):
             true = await self._true_versions(scope, query, pool, near_ids)
@@ -277,7 +264,7 @@ class Recall:
                 shown.setdefault(version, score)
         procedural = (pool.ids[i] for i in matching if pool.features[i].category == "procedural")
         return RankedCandidates(
-            scores=await self._with_newer_first(scope, query, shown, pool),
+            scores=await self._newer_first(scope, query, shown, pool),
             tokens={pool.ids[i]: pool.features[i].tokens for i in matching},
             pool=pool,
             meaning_off=meaning_off,
@@ -285,66 +272,16 @@ class Recall:
             procedural=frozenset(version for id_ in procedural if (version := true.get(id_, id_)) is not None),
         )
 
-    async def _with_newer_first(
+    @cached_property
+    def _gate(self) -> MatchGate:
+        return MatchGate(self.index, self.embedder, self.config.thresholds, frozenset(self.config.themes))
+
+    async def _newer_first(
         self, scope: Scope, query: RecallQuery, scores: Mapping[MemoryId, float], pool: CandidatePool
     ) -> Mapping[MemoryId, float]:
-        """ruling 24; a question for the past is left as it is. Texts are read only where the order may change."""
-        at = {id_: place for place, id_ in enumerate(pool.ids) if id_ in scores}
-        linked = ((id_, pool.features[place].may_supersede) for id_, place in at.items())
-        older = {id_: before for id_, before in linked if before in at and before is not None}
-        if not older or not self.config.newer_among_near_equals or query.as_of is not None:
+        if not self.config.newer_among_near_equals or query.as_of is not None:
             return scores
-        if list(newer_first(scores, older)) == list(scores) or asks_for_past(reading_of_query(query.text)):
-            return scores
-        memories = await self.ledger.memories(scope, [*{*older, *older.values()}])
-        texts, question = {memory.id: Statement(memory.scene.action) for memory in memories}, Statement(query.text)
-        return newer_first(
-            scores,
-            {
-                newer: before
-                for newer, before in older.items()
-                if {newer, before} <= texts.keys()
-                and say_the_same(question, texts[newer], texts[before], pool.holds[at[newer]], pool.holds[at[before]])
-            },
-        )
-
-    async def _matching_and_near(
-        self, query: RecallQuery, pool: CandidatePool, vector: Vector | None, legible: float
-    ) -> tuple[NDArray[np.intp], NDArray[np.intp]]:
-        """Positions. What the caller's filter names is a match (ruling 19)."""
-        if query.categories or query.since or query.until or set(query.themes) - set(self.config.themes):
-            return np.arange(len(pool.ids)), np.zeros(0, np.intp)
-        thresholds, named = self.config.thresholds, NamedThings.of(query.text, pool)
-        gate = partial(likeness, named, legible=legible, thresholds=thresholds)
-        cosine, centred = pool.cosine, None
-        if vector is not None and legible:
-            centred = await self._centring(pool, vector)
-            cosine = centred(cosine, vector)
-        found = gate(cosine)
-        matches_but_unknown = matching_candidates(found.without_unknown, thresholds).any()
-        if centred and matches_but_unknown and not matching_candidates(found.value, thresholds).any():
-            found = gate(cosine, without_unknown=await self._cosines_without_unknown(query.text, pool, centred))
-        matches, near = matching_candidates(found.value, thresholds), near_candidates(named, found, thresholds)
-        if not matches.any():
-            matches = preferences_by_meaning(pool, cosine, legible=legible, thresholds=thresholds)
-        return np.flatnonzero(matches), near[~matches[near]]
-
-    async def _centring(self, pool: CandidatePool, vector: Vector) -> CentreCosines:
-        """Takes off the mean of the query's language."""
-        mean = self.embedder.space.mean_near(vector)
-        if mean is None:
-            return lambda cosines, _: cosines
-        to_mean = await self.index.cosines(pool.ids, mean)
-        return lambda cosines, to: centred_cosines(cosines, to_mean, to, mean)
-
-    async def _cosines_without_unknown(
-        self, text: str, pool: CandidatePool, centred: CentreCosines
-    ) -> NDArray[np.float32]:
-        """Of each candidate to the query without its unknown words, as far as anything can be known of it."""
-        rest = without_words(text, pool.unknown_words)
-        if not rest or (vector := (await self._embedded(rest))[0]) is None:
-            return np.zeros(len(pool.ids), np.float32)
-        return centred(await self.index.cosines(pool.ids, vector), vector)
+        return await with_newer_first(self.ledger, scope, query.text, scores, pool)
 
     async def _true_versions(
         self, scope: Scope, query: RecallQuery, pool: CandidatePool, matching: Collection[MemoryId]
@@ -384,12 +321,6 @@ class Recall:
             return matching[enough], scores[enough]
         shared = share_of_emotions([pool.features[i] for i in matching], emotions)
         return matching, associative_ranking_scores(near, matching_states, shared, now=now, weights=profiles)
-
-    async def _embedded(self, text: str) -> tuple[Vector | None, str]:
-        try:
-            return (await self.embedder.embed([text]))[0], ""
-        except EmbeddingUnavailable as error:
-            return None, str(error)
 
 
 async def _no_vector() -> Vector | None:

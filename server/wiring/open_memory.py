@@ -115,7 +115,7 @@ def _build_use_cases(
         on_commit=upkeep.wake,
         redact=redact,
         write_lock=write_lock,
-        search_superseded=SupersededMemorySearch(ledger.memories, index),
+        search_superseded=SupersededMemorySearch(index),
         thresholds=DuplicateThresholds(settings.same_scene_cosine, settings.resembling_cosine),
     )
     similar = SimilarMemorySearch(ledger.recall, index, embedder)

@@ -279,7 +279,7 @@ class InMemoryMemories:
 
 
 class InMemoryIndexSource:
-    """`IndexSource`."""
+    """`IndexingLedger`."""
 
     def __init__(self, store: Store) -> None:
         self._store = store
@@ -360,7 +360,7 @@ class InMemoryNotes:
 
 
 class InMemoryActivations:
-    """`ActivationLog` that writes at once."""
+    """`ReactivationRecorder` that writes at once."""
 
     def __init__(self, store: Store) -> None:
         self._store = store

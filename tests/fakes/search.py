@@ -1,4 +1,4 @@
-"""`SearchLedger` in memory, over memories and notes."""
+"""`KeywordSearchLedger` in memory, over memories and notes."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ from tests.fakes.store import Store
 
 
 class InMemorySearch:
-    """`SearchLedger` over memories and notes."""
+    """`KeywordSearchLedger` over memories and notes."""
 
     def __init__(self, store: Store) -> None:
         self._store = store

@@ -57,7 +57,8 @@ def newer_first(scores: Mapping[MemoryId, float], older: Mapping[MemoryId, Memor
     score. `scores`: best first. `older`: what a newer memory says anew (`say_the_same`); chains of them count."""
     raised = dict(scores)
     reordered = frozenset(list(scores)[:MAX_REORDERED])
-    for newer in _oldest_first([id_ for id_ in older if id_ in reordered], older):
+    depth = {id_: _versions_before(id_, older) for id_ in older}
+    for newer in sorted((id_ for id_ in older if id_ in reordered), key=depth.__getitem__):  # the oldest first
         before = older[newer]
         if (
             before in reordered
@@ -67,13 +68,8 @@ def newer_first(scores: Mapping[MemoryId, float], older: Mapping[MemoryId, Memor
             raised[newer] = raised[before]
     if raised == scores:
         return raised
-    depth = {id_: _versions_before(id_, older) for id_ in older}
     order = sorted(raised, key=lambda id_: (-raised[id_], -depth.get(id_, 0)))  # stable
     return {id_: raised[id_] for id_ in order}
-
-
-def _oldest_first(newer: list[MemoryId], older: Mapping[MemoryId, MemoryId]) -> list[MemoryId]:
-    return sorted(newer, key=lambda id_: _versions_before(id_, older))
 
 
 def _versions_before(id_: MemoryId, older: Mapping[MemoryId, MemoryId]) -> int:

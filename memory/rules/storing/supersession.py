@@ -36,6 +36,8 @@ KNOWN_VOCABULARY_MEMORIES = 600
 """From so many memories on, how many hold a word says how rare it is."""
 PRIOR_MEMORIES, PRIOR_HOLDERS = 40, 0.05
 """Of fewer it is guessed as if a word stood in one of 800 others, a guess that counts like 40 memories."""
+_INTERCEPT = -18.7
+"""Of the regression: the score of two that share nothing."""
 _WORD = re.compile(r"[^\W_]+(?:[.'@/_-][^\W_]+)*")
 _ENDINGS = ("ing", "ed", "es", "s", "ly")
 _MIN_STEM_LETTERS = 4
@@ -98,13 +100,14 @@ def supersession_score(
     known = old.content.keys() & rarity.keys()
     shared = known & new.content.keys()
     if not shared:
-        return -18.7
+        return _INTERCEPT
     shared_rarity = sum(rarity[word] for word in shared)
     all_rarity = sum(rarity[word] for word in known)
     tells_change = new.reading.matches("change")
     shares_mere_name = len(shared) == 1 and len(old.content) <= MAX_SHORT_TEXT_WORDS and not tells_change
     return (
-        6 * cosine
+        _INTERCEPT
+        + 6 * cosine
         + 5.5 * max(rarity[word] for word in shared)
         + 1.5 * shared_rarity
         - 1.7 * len(shared)
@@ -114,7 +117,6 @@ def supersession_score(
         + tells_change
         + nearest
         - shares_mere_name
-        - 18.7
     )
 
 

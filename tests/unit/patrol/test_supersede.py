@@ -7,7 +7,6 @@ from dataclasses import replace
 
 import pytest
 
-from madeleine.memory.index import IndexPoint
 from madeleine.memory.model import Memory, Scope
 from madeleine.patrol.deciding.answers import Decision
 from madeleine.patrol.deciding.requests import DecisionRequest
@@ -23,8 +22,8 @@ class _LastStored:
     def __init__(self) -> None:
         self.before: Memory | None = None
 
-    async def __call__(self, scope: Scope, point: IndexPoint) -> Memory | None:
-        before, self.before = self.before, point.memory
+    async def __call__(self, scope: Scope, memory: Memory, near: Sequence[tuple[Memory, float]]) -> Memory | None:
+        before, self.before = self.before, memory
         return before
 
 

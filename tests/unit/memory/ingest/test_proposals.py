@@ -27,7 +27,7 @@ PNPM = "builds of storefront-web moved to pnpm now"
 class Home:
     def __init__(self, ledger: Ledger, index: EdgeIndex) -> None:
         self.clock, embedder = Clock(), WordEmbedder()
-        search = SupersededMemorySearch(ledger.memories, index)
+        search = SupersededMemorySearch(index)
         self._store = StoreScenes(ledger.memories, index, embedder, now=self.clock, search_superseded=search)
         self._recall = Recall(ledger.recall, index, embedder, ledger.activations, now=self.clock)
 

@@ -1,0 +1,88 @@
+"""What of the candidates matches a query, and what is near to it (rulings 16 and 19, ADR 39)."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Set
+from dataclasses import dataclass
+from functools import partial
+
+import numpy as np
+from numpy.typing import NDArray
+
+from madeleine.memory.embedding import Embedder
+from madeleine.memory.errors import EmbeddingUnavailable
+from madeleine.memory.index import CandidatePool, RecallIndex
+from madeleine.memory.model import Vector
+from madeleine.memory.recall.selection import RecallQuery
+from madeleine.memory.rules.ranking.matching import (
+    MatchThresholds,
+    NamedThings,
+    likeness,
+    matching_candidates,
+    near_candidates,
+    preferences_by_meaning,
+)
+from madeleine.memory.text.content_words import without_words
+from madeleine.memory.vector_space import centred_cosines
+
+CentreCosines = Callable[[NDArray[np.float32], Vector], NDArray[np.float32]]
+"""Of each candidate to a vector; as they are when what all texts of a language share is taken off."""
+
+
+async def embedded_query(embedder: Embedder, text: str) -> tuple[Vector | None, str]:
+    """Its vector, or None and why there is none."""
+    try:
+        return (await embedder.embed([text]))[0], ""
+    except EmbeddingUnavailable as error:
+        return None, str(error)
+
+
+@dataclass(frozen=True, eq=False)
+class MatchGate:
+    """Decides by words, names and vectors. `configured_themes`: those that every query is restricted to; they are not
+    named by the caller."""
+
+    index: RecallIndex
+    embedder: Embedder
+    thresholds: MatchThresholds
+    configured_themes: Set[str] = frozenset()
+
+    async def __call__(
+        self, query: RecallQuery, pool: CandidatePool, vector: Vector | None, legible: float
+    ) -> tuple[NDArray[np.intp], NDArray[np.intp]]:
+        """Positions of the matches and of what is near, best first. `legible`: how much of the query the model reads,
+        0 to 1. What the caller's filter names is a match (ruling 19)."""
+        if query.categories or query.since or query.until or set(query.themes) - self.configured_themes:
+            return np.arange(len(pool.ids)), np.zeros(0, np.intp)
+        thresholds, named = self.thresholds, NamedThings.of(query.text, pool)
+        gate = partial(likeness, named, legible=legible, thresholds=thresholds)
+        cosine, centred = pool.cosine, None
+        if vector is not None and legible:
+            centred = await self._centring(pool, vector)
+            cosine = centred(cosine, vector)
+        likenesses = gate(cosine)
+        matches_but_unknown = matching_candidates(likenesses.without_unknown, thresholds).any()
+        if centred and matches_but_unknown and not matching_candidates(likenesses.value, thresholds).any():
+            likenesses = gate(cosine, without_unknown=await self._cosines_without_unknown(query.text, pool, centred))
+        matches = matching_candidates(likenesses.value, thresholds)
+        near = near_candidates(named, likenesses, thresholds)
+        if not matches.any():
+            matches = preferences_by_meaning(pool, cosine, legible=legible, thresholds=thresholds)
+        return np.flatnonzero(matches), near[~matches[near]]
+
+    async def _centring(self, pool: CandidatePool, vector: Vector) -> CentreCosines:
+        """Takes off the mean of the query's language."""
+        mean = self.embedder.space.mean_near(vector)
+        if mean is None:
+            return lambda cosines, _: cosines
+        to_mean = await self.index.cosines(pool.ids, mean)
+        return lambda cosines, to: centred_cosines(cosines, to_mean, to, mean)
+
+    async def _cosines_without_unknown(
+        self, text: str, pool: CandidatePool, centred: CentreCosines
+    ) -> NDArray[np.float32]:
+        """Of each candidate to the query without its unknown words, as far as anything can be known of it."""
+        rest = without_words(text, pool.unknown_words)
+        if not rest or (vector := (await embedded_query(self.embedder, rest))[0]) is None:
+            return np.zeros(len(pool.ids), np.float32)
+        return centred(await self.index.cosines(pool.ids, vector), vector)
