@@ -64,12 +64,14 @@ def sized_stores(size: int, *, seed: int = 13) -> Iterator[SizedStore]:
     for language, roles in languages.items():
         for role, facts in [*roles, ("pairs", pairs[language])]:
             pool = [*pairs[language], *_lookalikes(role, language)] if role != "pairs" else pairs[language]
-            yield from _divided(f"{role}-{language}", language, size, facts, pool, rng)
+            yield from _divided((role, language), size, facts, pool, rng)
 
 
 def _divided(
-    name: str, language: str, size: int, facts: Sequence[Fact], others: Sequence[Fact], rng: random.Random
+    group: tuple[str, str], size: int, facts: Sequence[Fact], others: Sequence[Fact], rng: random.Random
 ) -> Iterator[SizedStore]:
+    """`group`: role and language."""
+    role, language = group
     facts = rng.sample(facts, len(facts))
     changing = CHAINS_OF.get(size, len(facts))
     for start in range(0, len(facts), changing):
@@ -87,7 +89,7 @@ def _divided(
         room = size - sum(len(fact.versions) for fact in (*chosen, *ordinary))
         if language == "en" and room > 0:
             ordinary += [Fact("ordinary", (told,)) for told in material.fillers(room)]
-        yield SizedStore(f"{name}-{size}-{start}", size, language, (*chosen, *ordinary))
+        yield SizedStore(f"{role}-{language}-{size}-{start}", size, language, (*chosen, *ordinary))
 
 
 def _chains() -> dict[tuple[str, str], list[Fact]]:

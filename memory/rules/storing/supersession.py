@@ -4,10 +4,10 @@
             − 3.1 × ln(1 + content words of the old one) + 0.7
 
 `others` is the mean cosine of the other memories that are nearest to the new one: what all of a store or a language
-have in common tells nothing (ruling 16). Above 0 the pair is proposed; 1 / (1 + exp(−score)) is about how often that is right. Rarity is a word's IDF over the
-being's memories, in [0, 1] (`rarity_of_word`). Two of one wording (the phone of one and of another) are both true as
-often as not: above `MAX_SAME_WORDING` a pair is proposed only if it differs in one place, in a number, a day, a
-negation or an opposite. The weights are those of a logistic regression (ADR 38), rounded.
+have in common tells nothing (ruling 16). Above 0 the pair is proposed; 1 / (1 + exp(−score)) is about how often that is
+right. Rarity is a word's IDF over the being's memories, in [0, 1] (`rarity_of_word`). Two of one wording (the phone of
+one and of another) are both true as often as not: above `MAX_SAME_WORDING` a pair is proposed only if it differs in one
+place, in a number, a day, a negation or an opposite. The weights are those of a logistic regression (ADR 38), rounded.
 """
 
 from __future__ import annotations
