@@ -58,7 +58,7 @@ def sized_stores(size: int, *, seed: int = 13) -> Iterator[SizedStore]:
     """Each chain and each pair is in one store of the size."""
     rng = random.Random(seed)
     pairs, chains = _pairs(rng), _chains()
-    languages = defaultdict(list, {language: [] for language in pairs})
+    languages: dict[str, list[tuple[str, list[Fact]]]] = {language: [] for language in pairs}
     for (role, language), of_role in chains.items():
         languages[language].append((role, of_role))
     for language, roles in languages.items():
