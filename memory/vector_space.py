@@ -8,7 +8,7 @@ size of a store or on the order in which it was filled, and a store may hold sev
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -16,6 +16,8 @@ from numpy.typing import NDArray
 
 from madeleine.memory.model import Vector
 
+MIN_LEGIBILITY = 0.5
+"""How well the model must read a text's language for its vector to mean anything."""
 Rows = NDArray[np.float32]
 
 ILLEGIBLE_MARGIN, LEGIBLE_MARGIN = 0.25, 0.32
@@ -49,6 +51,19 @@ class VectorSpace:
         if not len(self.means) or not len(vectors):
             return vectors
         return unit_rows(vectors - self.means[self._language(vectors)])
+
+    def readable_cosines(self, vector: Vector | None, others: Sequence[Vector | None]) -> list[float | None]:
+        """Cosines of `vector` to the others, each without the mean of its language; None where one of the two is
+        missing or cannot be read."""
+        readable = [
+            at for at, other in enumerate(others) if other is not None and self.legible(other) >= MIN_LEGIBILITY
+        ]
+        cosines: list[float | None] = [None] * len(others)
+        if vector is not None and readable and self.legible(vector) >= MIN_LEGIBILITY:
+            rows = self.centred(np.stack([vector, *(others[at] for at in readable)]).astype(np.float32))
+            for at, cosine in zip(readable, rows[1:] @ rows[0], strict=True):
+                cosines[at] = float(cosine)
+        return cosines
 
     def _language(self, vectors: Rows) -> NDArray[np.intp]:
         return np.asarray((vectors @ self.means.T - (self.means**2).sum(axis=1) / 2).argmax(axis=1), np.intp)

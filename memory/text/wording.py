@@ -18,14 +18,15 @@ from typing import Any, NamedTuple
 
 from madeleine.memory.text.lexicon import Lexicon
 from madeleine.memory.text.reading import Reading, number_value
+from madeleine.memory.text.scripts import HAN_AND_KANA_CHAR_CLASS, HAN_OR_KANA_SIGN
 
 _ARABIC_MARKS = re.compile("[\u064b-\u0652\u0670\u0640]")
 _TOKEN = re.compile(
     r"(?P<number>(?:(?<![\w)])[-−–](?=\d))?\d+(?:[.,:/\-]\d+)*)"
     rf"|(?P<word>(?:[^\W\d_]|{_ARABIC_MARKS.pattern})+)|(?P<sign>[^\w\s])"
 )
-_UNSPACED = re.compile("[\u3005-\u3007\u3041-\u30ff\u3400-\u4dbf\u4e00-\u9fff\uf900-\ufaff]")
-"""Signs of scripts that put no spaces between words: each is taken by itself."""
+_SIGN_OR_WORD = re.compile(f"{HAN_OR_KANA_SIGN.pattern}|[^{HAN_AND_KANA_CHAR_CLASS}]+")
+"""Each sign of a script without spaces is taken by itself."""
 _SIGNS_THAT_TELL = frozenset("%#@&/\\‰")
 """Of punctuation. Symbols (currencies, +, <, =, °, emoji) tell as well."""
 MIN_INFLECTED_STEM_LETTERS = 3
@@ -79,7 +80,7 @@ class Wording:
                 yield Token(re.sub("^[−–]", "-", number_value(number)), is_number=True)
             elif word := match["word"]:
                 form = unicodedata.normalize("NFC", word.casefold().replace("ı", "i"))
-                for run in re.findall(f"{_UNSPACED.pattern}|(?:(?!{_UNSPACED.pattern}).)+", form):
+                for run in _SIGN_OR_WORD.findall(form):
                     yield Token(run, name=form in names)
             elif match["sign"] in _SIGNS_THAT_TELL or unicodedata.category(match["sign"]) in {"Sm", "Sc", "So"}:
                 yield Token(match["sign"])
