@@ -23,9 +23,7 @@ WeightedTermIds = tuple[list[int], list[float]]
 """(term ids, their weights), of equal length; both empty for a text of stop words or signs alone."""
 
 _HANGUL_JAMO = "\u1100-\u11ff"
-_UNSPACED_RUN = re.compile(
-    f"[{HAN_AND_KANA_CHAR_CLASS}{_HANGUL_JAMO}{HANGUL_CHAR_CLASS}{SOUTHEAST_ASIAN_CHAR_CLASS}]+"
-)
+_UNSPACED_RUN = re.compile(f"[{HAN_AND_KANA_CHAR_CLASS}{_HANGUL_JAMO}{HANGUL_CHAR_CLASS}{SOUTHEAST_ASIAN_CHAR_CLASS}]+")
 _LONE_HAN_SIGN = re.compile(f"(?<!{HAN_SIGN.pattern}){HAN_SIGN.pattern}(?!{HAN_SIGN.pattern})")
 SIGN_PAIR_LENGTH = 2
 _DIGIT_LETTERS = "bcdfghjklmnpqrtv"
@@ -147,7 +145,8 @@ def particle_bridge_term_ids(words: str) -> frozenset[int]:
         pair
         for run in _UNSPACED_RUN.findall(bm25_words(words))
         for pair in _sign_pairs(run)
-        if len(pair) == SIGN_PAIR_LENGTH and bool(HIRAGANA_RUN.fullmatch(pair[0])) != bool(HIRAGANA_RUN.fullmatch(pair[1]))
+        if len(pair) == SIGN_PAIR_LENGTH
+        and bool(HIRAGANA_RUN.fullmatch(pair[0])) != bool(HIRAGANA_RUN.fullmatch(pair[1]))
     ]
     return frozenset(_encoder().embed_query(_pairs_as_words(half_hiragana)).indices) if half_hiragana else frozenset()
 

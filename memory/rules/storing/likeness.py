@@ -21,7 +21,7 @@ FACT_LISTS = ("numbers", "quantities", "amounts", "days", "months", "time_words"
 
 @dataclass(frozen=True, slots=True)
 class DuplicateThresholds:
-    """`same`: a cosine (spec T6), below which no scene is taken for one told again; it must have the same words besides.
+    """`same`: a cosine (spec T6), below which no scene is one told again; it must have the same words besides.
     `resembling`: a resemblance (`similar_wording`), from which a scene is linked to the most similar memory."""
 
     same: float = 0.92
