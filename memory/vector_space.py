@@ -42,6 +42,9 @@ class VectorSpace:
         """In [0, 1]: how well the model reads the text of this vector."""
         return float(self.legibility[self._language(vector[None])[0]]) if len(self.means) else 1.0
 
+    def _is_readable(self, vector: Vector) -> bool:
+        return self.legible(vector) >= MIN_LEGIBILITY
+
     def mean_near(self, vector: Vector) -> Vector | None:
         """The mean of the text's language."""
         return np.asarray(self.means[self._language(vector[None])[0]], np.float32) if len(self.means) else None
@@ -55,13 +58,11 @@ class VectorSpace:
     def readable_cosines(self, vector: Vector | None, others: Sequence[Vector | None]) -> list[float | None]:
         """Cosines of `vector` to the others, each without the mean of its language; None where one of the two is
         missing or cannot be read."""
-        readable = [
-            at for at, other in enumerate(others) if other is not None and self.legible(other) >= MIN_LEGIBILITY
-        ]
         cosines: list[float | None] = [None] * len(others)
-        if vector is not None and readable and self.legible(vector) >= MIN_LEGIBILITY:
-            rows = self.centred(np.stack([vector, *(others[at] for at in readable)]).astype(np.float32))
-            for at, cosine in zip(readable, rows[1:] @ rows[0], strict=True):
+        rows = {at: other for at, other in enumerate(others) if other is not None and self._is_readable(other)}
+        if rows and vector is not None and self._is_readable(vector):
+            centred = self.centred(np.asarray([vector, *rows.values()], np.float32))
+            for at, cosine in zip(rows, centred[1:] @ centred[0], strict=True):
                 cosines[at] = float(cosine)
         return cosines
 
