@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import logging
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 from madeleine.memory.errors import IndexUnavailable
@@ -14,9 +14,9 @@ from madeleine.memory.rules.storing.supersession import (
     MAX_PROPOSAL_CANDIDATES,
     MIN_PROPOSAL_COSINE,
     Statement,
-    rarity_of_word,
-    shared_words,
+    WordRarity,
     supersession_score,
+    word_rarity,
 )
 
 _UNUSED_WORD = "qzxvjwkq"
@@ -48,18 +48,17 @@ class SupersededMemorySearch:
             if other.happened_at >= memory.happened_at:
                 continue
             old = Statement(other.scene.action)
-            rarity = await self._rarity(scope, shared_words(new, old))
+            if new.content.keys().isdisjoint(old.content):
+                continue
+            rarity = await self._rarity(scope, old)
             cosines = [cosine for neighbour, cosine in nearest if neighbour is not other]
             score = supersession_score(new, old, cosine=cosine, other_cosines=cosines, rarity=rarity)
             if score > best_score:
                 best, best_score = other, score
         return best
 
-    async def _rarity(self, scope: Scope, words: Mapping[str, str]) -> dict[str, float]:
-        """In [0, 1], by stem, of the words that the index has; `words` by stem."""
-        if not words:
-            return {}
-        # A word that no memory has is as rare as a word can be.
-        *idf, greatest = await self.index.idf(scope, [*words.values(), _UNUSED_WORD])
-        known = ((stem, value) for stem, value in zip(words, idf, strict=True) if 0 < value < greatest)
-        return {stem: rarity_of_word(value, greatest) for stem, value in known}
+    async def _rarity(self, scope: Scope, statement: Statement) -> WordRarity:
+        """Of the words that the index has. A word that no memory has is as rare as a word can be."""
+        *values, greatest = await self.index.idf(scope, [*statement.content.values(), _UNUSED_WORD])
+        idf = zip(statement.content, values, strict=True)
+        return word_rarity({stem: value for stem, value in idf if 0 < value < greatest}, greatest)

@@ -1,11 +1,15 @@
 """What a new memory may supersede (ruling 14): the same subject, told of otherwise. It only proposes.
 
-    score = 11.3 × (cosine − others) / (1 − others) + 1.4 × rarest shared word + 1.9 if the new one tells of a change
-            − 3.1 × ln(1 + content words of the old one) + 0.7
+    score = 10 × (cosine − others) / (1 − others) + 1.9 if the new one tells of a change
+            − 3.1 × ln(1 + content words of the old one) + 2.7 × rarest shared word + 0.3
+
+or, in a store of so many memories that they tell how rare a word is, instead of the last two terms
+
+            + 8 × rarest shared word + 11.5 × rarest word that the new one lacks: the value that was − 12.5
 
 `others` is the mean cosine of the other memories that are nearest to the new one: what all of a store or a language
 have in common tells nothing (ruling 16). Above 0 the pair is proposed; 1 / (1 + exp(−score)) is about how often that is
-right. Rarity is a word's IDF over the being's memories, in [0, 1] (`rarity_of_word`). Two of one wording (the phone of
+right. Rarity is a word's IDF over the being's memories, in [0, 1] (`word_rarity`). Two of one wording (the phone of
 one and of another) are both true as often as not: above `MAX_SAME_WORDING` a pair is proposed only if it differs in one
 place, in a number, a day, a negation or an opposite. The weights are those of a logistic regression (ADR 38), rounded.
 """
@@ -70,12 +74,24 @@ def _stem(word: str) -> str:
     return word[:_STEM_LETTERS] if word.isalpha() else word
 
 
-def rarity_of_word(idf: float, greatest_idf: float) -> float:
-    """In [0, 1], the same in a store of five memories and of hundreds: in a small one IDF says little. `greatest_idf`:
-    of a word that no memory holds; it tells how many there are."""
+@dataclass(frozen=True, slots=True)
+class WordRarity:
+    """`by_stem`: in [0, 1]. `is_known`: the being's memories are many enough to tell; else it is partly a guess."""
+
+    by_stem: Mapping[str, float]
+    is_known: bool
+
+
+def word_rarity(idf: Mapping[str, float], greatest_idf: float) -> WordRarity:
+    """The same in a store of five memories and of hundreds: in a small one IDF says little. `idf`: by stem;
+    `greatest_idf`: of a word that no memory holds; it tells how many there are."""
     memories = math.exp(greatest_idf) / 2 - 1
     if memories >= KNOWN_VOCABULARY_MEMORIES:
-        return idf / greatest_idf
+        return WordRarity({stem: value / greatest_idf for stem, value in idf.items()}, is_known=True)
+    return WordRarity({stem: _guessed_rarity(value, memories) for stem, value in idf.items()}, is_known=False)
+
+
+def _guessed_rarity(idf: float, memories: float) -> float:
     holders = (memories + 1) / math.exp(idf) - 0.5
     share = (holders - 1 + PRIOR_HOLDERS) / (memories - 1 + PRIOR_MEMORIES)
     expected_holders = 1 + share * (KNOWN_VOCABULARY_MEMORIES - 1)
@@ -84,32 +100,27 @@ def rarity_of_word(idf: float, greatest_idf: float) -> float:
     return min(1.0, max(0.0, rarity))
 
 
-def shared_words(new: Statement, old: Statement) -> dict[str, str]:
-    """The content words of the old one that the new one has too, by stem; none where no score can tell: one of them
-    asks."""
-    if "?" in new.text or "?" in old.text:
-        return {}
-    return {stem: word for stem, word in old.content.items() if stem in new.content}
-
-
 def supersession_score(
-    new: Statement, old: Statement, *, cosine: float, other_cosines: Sequence[float], rarity: Mapping[str, float]
+    new: Statement, old: Statement, *, cosine: float, other_cosines: Sequence[float], rarity: WordRarity
 ) -> float:
     """Above 0 the new one may supersede the old. `other_cosines`: of the other memories that are nearest to the new
-    one. `rarity`: in [0, 1], of the words that they share, by stem; without any they speak of different things."""
-    if not rarity:
+    one. `rarity`: of the old one's words."""
+    shared = [value for stem, value in rarity.by_stem.items() if stem in new.content]
+    if not shared or "?" in new.text or "?" in old.text:
         return -math.inf
     wordings = SequenceMatcher(None, old.words, new.words, autojunk=False)
     if wordings.ratio() > MAX_SAME_WORDING:
         return SAME_WORDS_SCORE if _differ_in_one_value(new, old, wordings) else -math.inf
     others = sum(other_cosines) / len(other_cosines) if other_cosines else COSINE_OF_STRANGERS
-    return (
-        11.3 * (cosine - others) / (1 - others)
-        + 1.4 * max(rarity.values())
+    score = (
+        10 * (cosine - others) / (1 - others)
         + 1.9 * new.reading.matches("change")
         - 3.1 * math.log(1 + len(old.content))
-        + 0.7
     )
+    if not rarity.is_known:
+        return score + 2.7 * max(shared) + 0.3
+    lost = max((value for stem, value in rarity.by_stem.items() if stem not in new.content), default=0.0)
+    return score + 8 * max(shared) + 11.5 * lost - 12.5
 
 
 def _differ_in_one_value(new: Statement, old: Statement, wordings: SequenceMatcher[str]) -> bool:

@@ -9,9 +9,9 @@ import pytest
 
 from madeleine.memory.rules.storing.supersession import (
     Statement,
-    rarity_of_word,
-    shared_words,
+    WordRarity,
     supersession_score,
+    word_rarity,
 )
 
 RARE = 0.8
@@ -23,8 +23,8 @@ def score(
     new: str, old: str, *, cosine: float = 0.65, others: Sequence[float] = STRANGERS, rarity: float = RARE
 ) -> float:
     after, before = Statement(new), Statement(old)
-    shared = dict.fromkeys(shared_words(after, before), rarity)
-    return supersession_score(after, before, cosine=cosine, other_cosines=others, rarity=shared)
+    guessed = WordRarity(dict.fromkeys(before.content, rarity), is_known=False)
+    return supersession_score(after, before, cosine=cosine, other_cosines=others, rarity=guessed)
 
 
 @pytest.mark.parametrize(
@@ -65,7 +65,7 @@ def test_what_a_whole_store_has_in_common_tells_nothing() -> None:
 
 def rarity_among(memories: int, *, holders: int) -> float:
     idf = [math.log((memories + 1) / (holding + 0.5)) for holding in (holders, 0)]
-    return rarity_of_word(*idf)
+    return word_rarity({"word": idf[0]}, idf[1]).by_stem["word"]
 
 
 def test_a_word_of_one_memory_is_rare_in_a_store_of_any_size() -> None:
