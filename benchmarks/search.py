@@ -84,7 +84,7 @@ async def fill(ledger: Ledger, texts: Texts, size: int) -> None:
 
 async def measure(ledger: Ledger, texts: Texts, show: Callable[[str, float, float, int], None]) -> None:
     by_message = SearchByMessageTags(ledger.search, stem)
-    search = Search(ledger.search, ledger.activations, by_message=by_message, now=lambda: END)
+    search = Search(ledger.search, ledger.activations, search_by_tags=by_message, now=lambda: END)
     words = texts.words
 
     async def timed(name: str, call: Callable[[], Awaitable[Any]]) -> None:

@@ -27,5 +27,5 @@ class BearerTokenRecord:
     expires_at: datetime | None = None
     revoked_at: datetime | None = None
 
-    def valid(self, now: datetime) -> bool:
+    def is_valid_at(self, now: datetime) -> bool:
         return self.revoked_at is None and (self.expires_at is None or now < self.expires_at)

@@ -73,7 +73,7 @@ async def context(call: Call, arguments: ContextArguments) -> dict[str, Any]:
 
 async def build_audited_context(call: Call, query: ContextQuery, *, audited_as: str) -> BuiltContext:
     built = await call.use.context(call.scope, query)
-    call.audit_recall(audited_as, built.shown)
+    call.audit_recall(audited_as, built.shown_ids)
     return built
 
 
@@ -83,7 +83,7 @@ async def start_prompt(call: Call, token_limit: int, *, audited_as: str) -> str:
     flags = call.use.context.flags.model_copy(update={"ai_diary_full": True})
     query = ContextQuery(token_limit=token_limit, blocks=frozenset({"start"}), flags=flags)
     built = await build_audited_context(call, query, audited_as=audited_as)
-    return built.prompt if built.shown else ""
+    return built.prompt if built.shown_ids else ""
 
 
 def built_context_as_json(context: BuiltContext, query: ContextQuery) -> dict[str, Any]:
@@ -109,7 +109,7 @@ def built_context_as_json(context: BuiltContext, query: ContextQuery) -> dict[st
             ]
         ),
         "dropped": [
-            nonempty(block=part.part, count=part.count, tokens=part.tokens, in_full=part.full or None)
+            nonempty(block=part.part, count=part.count, tokens=part.tokens, in_full=part.in_full or None)
             for part in context.dropped
         ],
         "tokens": {**context.tokens, "limit": query.token_limit},

@@ -13,7 +13,7 @@ from madeleine.memory.errors import InvalidInput
 from madeleine.memory.ingest.ingest import Chunk, IngestOutcome, IngestRequest
 from madeleine.memory.model import Category, MemoryId, parse_iso_moment, short_id_of
 from madeleine.memory.text.dates import told_period
-from madeleine.memory.watch.extraction import Extracted
+from madeleine.memory.watch.extraction import ExtractedMemory
 from madeleine.memory.watch.observe import AgentExtractedMemory, Observation
 from madeleine.tools.arguments import LineText, LongText, ShortText, ToolArguments, ZeroToOne, printable, unique
 from madeleine.tools.feelings import EmotionLabels
@@ -80,17 +80,17 @@ async def observe(call: Call, arguments: ObserveArguments) -> dict[str, Any]:
         messages=[_new_message(position, message) for position, message in enumerate(arguments.messages)],
         memories=[
             AgentExtractedMemory(
-                Extracted(memory.text.strip(), unique(memory.emotions), memory.importance, memory.lesson),
+                ExtractedMemory(memory.text.strip(), unique(memory.emotions), memory.importance, memory.lesson),
                 unique(memory.messages),
             )
             for memory in arguments.memories
         ],
     )
     observed = await call.use.observe(call.scope, observation, request=call.request_key())
-    return {"new": len(observed.new)} | nonempty(
-        ids=[short_id_of(message.id) for message in observed.new],
-        position=observed.new[0].position if observed.new else None,
-        known=observed.known or None,
+    return {"new": len(observed.new_messages)} | nonempty(
+        ids=[short_id_of(message.id) for message in observed.new_messages],
+        position=observed.new_messages[0].position if observed.new_messages else None,
+        known=observed.known_count or None,
         last_key=observed.last_key,
         memories=[
             {"id": stored.memory.short_id, "status": stored.status} if stored else {"status": "forgotten"}
@@ -147,7 +147,7 @@ async def ingest(call: Call, arguments: IngestArguments) -> dict[str, Any]:
             forgotten=counts["forgotten"] or None,
         )
         | notice(
-            missing_vector_notice("Stored", ingested.unembedded),
+            missing_vector_notice("Stored", ingested.embedding_error),
             FORGOTTEN_CHUNKS_NOTICE if counts["forgotten"] else "",
             UNREADABLE_DATE_NOTICE if arguments.when and told_period(arguments.when) is None else "",
         )

@@ -282,7 +282,7 @@ async def _search(call: Call, arguments: SearchArguments) -> SearchPage:
             raise InvalidInput("query: is required with mode subject. Give a message, or leave mode out for a list.")
         if arguments.cursor:
             raise InvalidInput("cursor: mode subject has one page. Raise limit for more, or leave the cursor out.")
-        return await call.use.search.about(call.scope, arguments.query, query)
+        return await call.use.search.search_by_message(call.scope, arguments.query, query)
     terms = split_search_terms(arguments.query)
     if len(terms) > MAX_SEARCH_WORDS:
         raise InvalidInput(

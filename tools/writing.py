@@ -172,7 +172,7 @@ async def stored_as_json(call: Call, stored: Stored, *, has_key: bool) -> dict[s
         redacted=dict(stored.redacted),
     ) | notice(
         WORDING_NOT_KEPT_NOTICE if stored.not_kept else "",
-        missing_vector_notice("Stored", stored.unembedded),
+        missing_vector_notice("Stored", stored.embedding_error),
         MISSING_NON_INFERABLE_THEME_ADVICE if advice_due else "",
         _supersession_advice(before) if before else "",
     )
@@ -230,18 +230,18 @@ async def update_memory(call: Call, arguments: UpdateMemoryArguments) -> dict[st
     if arguments.when:
         [when] = parse_timeline("when", arguments.when)
         stored = await call.use.change_truth.revise(call.scope, memory_id, changes, when=str(when))
-        memory, changed, redacted, unembedded = stored.memory, changes, stored.redacted, stored.unembedded
+        memory, changed, redacted, error = stored.memory, changes, stored.redacted, stored.embedding_error
         superseded = nonempty(superseded=version_as_json(stored.superseded) if stored.superseded else None)
     else:
         updated = await call.use.update(call.scope, memory_id, changes)
-        memory, changed, redacted, unembedded = updated.memory, updated.changes, updated.redacted, updated.unembedded
+        memory, changed, redacted, error = updated.memory, updated.changes, updated.redacted, updated.embedding_error
         superseded = {}
     return {
         "id": memory.short_id,
         "changed": [name for name in CHANGEABLE_MEMORY_FIELDS if getattr(changed, name) is not None],
         **superseded,
         **nonempty(redacted=dict(redacted)),
-        **notice(missing_vector_notice("Changed", unembedded)),
+        **notice(missing_vector_notice("Changed", error)),
     }
 
 
@@ -279,5 +279,5 @@ async def forget(call: Call, arguments: ForgetArguments) -> dict[str, Any]:
         related=list(related.values()),
         messages=result.messages or None,
         diary_entries=result.diary_entries or None,
-        notice="" if result.bytes_gone else SCRUB_PENDING_NOTICE,
+        notice="" if result.bytes_scrubbed else SCRUB_PENDING_NOTICE,
     )

@@ -100,7 +100,7 @@ class Simulation:
         self.store = StoreScenes(ledger.memories, index, embedder, now=self.now)
         self.recall = Recall(ledger.recall, index, embedder, ledger.activations, now=self.now)
         self.search = Search(
-            ledger.search, ledger.activations, by_message=SearchByMessageTags(ledger.search, stem), now=self.now
+            ledger.search, ledger.activations, search_by_tags=SearchByMessageTags(ledger.search, stem), now=self.now
         )
         self.browse = BrowseMemories(ledger.recall, ledger.activations, now=self.now)
         services = PatrolServices(ledger=ledger.patrols, word_idf=index, embedder=embedder, now=self.now)

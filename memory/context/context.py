@@ -13,7 +13,7 @@ from madeleine.memory.chat import Message
 from madeleine.memory.context.ports import ContextLedger
 from madeleine.memory.context.profile import profile_entries_in_display_order
 from madeleine.memory.context.prompt import ContextMaterial, FittedPrompt, fit_prompt, prompt_entries_from_material
-from madeleine.memory.context.values import LITE_LIMIT, BuiltContext, ChatTurn, ContextBlock, ContextFlags, ContextQuery
+from madeleine.memory.context.values import LITE_ITEMS, BuiltContext, ChatTurn, ContextBlock, ContextFlags, ContextQuery
 from madeleine.memory.embedding import Embedder
 from madeleine.memory.keyword_search import KeywordQuery, SearchHit
 from madeleine.memory.model import Scope
@@ -36,14 +36,14 @@ from madeleine.memory.rules.searching import sort_hits_newest_first
 
 MAX_RECENT_MEMORIES = 5
 CONTEXT_DIARY_DAYS = 7
-CHAT_HITS_PER_PLACE = 4
+CHAT_CANDIDATES_PER_HIT = 4
 """Messages looked for, for each place: some are shown in a history, or belong to another conversation."""
 MAX_START_MEMORIES = 10
 """Of the pinned ones, and of those that changed lately."""
 START_CHANGE_DAYS = 7
 MAX_CONTEXT_NOTES = 1_000
 """Upper bound; the token limit decides what fits and reports what it dropped."""
-RECALL_TOKENS = 2000
+MEMORY_BLOCK_TOKENS = 2000
 """Token budget of the memory block (spec L2)."""
 DEFAULT_MAX_CONTEXT_TOKENS = 8000
 MAX_EXAMINED_SESSIONS = 100
@@ -89,7 +89,7 @@ class BuildContext:
         lite = flags.prompt_lite_mode
         with_message = bool(query.message) and limit > 0
         since = (self.today() - timedelta(days=CONTEXT_DIARY_DAYS - 1)).isoformat()
-        diary_limit, recent_limit = (LITE_LIMIT, LITE_LIMIT) if lite else (CONTEXT_DIARY_DAYS, MAX_RECENT_MEMORIES)
+        diary_limit, recent_limit = (LITE_ITEMS, LITE_ITEMS) if lite else (CONTEXT_DIARY_DAYS, MAX_RECENT_MEMORIES)
         if query.blocks.isdisjoint({"snapshot", "diary"}):
             since, diary_limit = "", 1  # the start shows the last entry, however old
         changed_since = self.now() - timedelta(days=START_CHANGE_DAYS)
@@ -161,8 +161,8 @@ class BuildContext:
         )
         if not (others or flags.enable_history_current_chat):
             return found
-        in_chats = KeywordQuery(terms=(), sources=("chat",), limit=CHAT_HITS_PER_PLACE * limit)
-        messages = filter(is_allowed, (await self.search.about(scope, query.message, in_chats)).hits)
+        in_chats = KeywordQuery(terms=(), sources=("chat",), limit=CHAT_CANDIDATES_PER_HIT * limit)
+        messages = filter(is_allowed, (await self.search.search_by_message(scope, query.message, in_chats)).hits)
         said = sorted(messages, key=lambda hit: hit.id in shown)[: max(limit // 2, limit - len(found))]
         return tuple(sort_hits_newest_first([*found[: limit - len(said)], *said]))
 
@@ -171,7 +171,7 @@ class BuildContext:
         (spec T7)."""
         emotions = await self.ledger.last_emotions(scope, query.session_id) if query.session_id else ()
         recall_query = RecallQuery(
-            text=query.message, limit=query.flags.item_limit, token_budget=RECALL_TOKENS, emotions=emotions
+            text=query.message, limit=query.flags.item_limit, token_budget=MEMORY_BLOCK_TOKENS, emotions=emotions
         )
         return await self.recall(replace(scope, count_activations=False), recall_query, MEMORY_BLOCK_FORMAT)
 
@@ -220,7 +220,7 @@ def context_from_fitted_prompt(query: ContextQuery, material: ContextMaterial, f
         tags_placeholder=() if "tags_placeholder" in blocks else None,
         dropped=tuple(fit.dropped()),
         tokens=fit.tokens,
-        shown=[audit_id_of_prompt_entry(entry.part, entry.id) for entry in shown],
+        shown_ids=[audit_id_of_prompt_entry(entry.part, entry.id) for entry in shown],
         meaning_off=material.meaning_off,
     )
 

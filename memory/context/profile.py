@@ -50,11 +50,11 @@ class EditProfile:
 
     async def read(self, scope: Scope, kind: ProfileKind | None = None, name: str = "") -> list[ProfileEntry]:
         """Entries by kind, the soul by its parts, others by name."""
-        key = name_key(name)
+        key = folded_name(name)
         return [
             entry
             for entry in profile_entries_in_display_order(await self.ledger.profile(scope))
-            if (kind is None or entry.kind == kind) and (not key or name_key(entry.name) == key)
+            if (kind is None or entry.kind == kind) and (not key or folded_name(entry.name) == key)
         ]
 
     async def write(self, scope: Scope, kind: ProfileKind, name: str, value: str) -> WrittenProfileEntry:
@@ -178,12 +178,12 @@ def normalize_profile_name(name: str) -> str:
     return unicodedata.normalize("NFC", " ".join(name.split()))
 
 
-def name_key(name: str) -> str:
+def folded_name(name: str) -> str:
     """Equal for names that differ only in case."""
     return unicodedata.normalize("NFC", normalize_profile_name(name).casefold())
 
 
 def _find_entry(entries: Sequence[ProfileEntry], kind: ProfileKind, name: str) -> ProfileEntry | None:
     """The exact name first: two that differ in case may have been written at once."""
-    matching = [entry for entry in entries if entry.kind == kind and name_key(entry.name) == name_key(name)]
+    matching = [entry for entry in entries if entry.kind == kind and folded_name(entry.name) == folded_name(name)]
     return next((entry for entry in matching if entry.name == name), matching[0] if matching else None)

@@ -22,6 +22,7 @@ from madeleine.memory.rules.prompting import (
     SYSTEM_PROMPT_PARTS,
     TURN_PARTS,
     PromptPartName,
+    append_change,
     dated_entry,
     first_sentence,
     list_item,
@@ -35,7 +36,6 @@ from madeleine.memory.rules.prompting import (
     render_prompt_parts,
     render_scene_item,
     render_soul_section,
-    with_change,
 )
 
 MAX_SHOWN_LEARNT_PREFERENCES = 50
@@ -44,14 +44,14 @@ MAX_SHOWN_LEARNT_PREFERENCES = 50
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class PromptEntry:
-    """A rendered entry. `rank`: its place within its part, 0 the most valuable. `full`: a longer text that replaces
+    """A rendered entry. `rank`: its place within its part, 0 the most valuable. `full_text`: a longer text in place of
     `text` where there is room; "" for none."""
 
     part: PromptPartName
     id: str
     text: str
     rank: int
-    full: str = ""
+    full_text: str = ""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -113,7 +113,7 @@ def prompt_entries_from_material(material: ContextMaterial, flags: ContextFlags)
 
 
 def _hit_entry(hit: SearchHit) -> str:
-    return dated_entry(hit.source, hit.timestamp, with_change(hit.snippet, hit.since, hit.before))
+    return dated_entry(hit.source, hit.timestamp, append_change(hit.snippet, hit.since, hit.before))
 
 
 def _preference_texts(enabled: Sequence[ProfileEntry]) -> list[tuple[str, str]]:
@@ -135,7 +135,8 @@ def _diary_entries(days: Sequence[DiaryEntry], *, full: bool) -> list[PromptEntr
     if not full:
         return entries
     whole = [render_named_item(day.date, day.text) for day in days]
-    return [replace(entry, full="" if text == entry.text else text) for entry, text in zip(entries, whole, strict=True)]
+    pairs = zip(entries, whole, strict=True)
+    return [replace(entry, full_text="" if text == entry.text else text) for entry, text in pairs]
 
 
 def _message_texts(messages: Sequence[Message]) -> list[tuple[str, str]]:
@@ -180,10 +181,10 @@ class EntryCosts:
     """Tokens of each entry and of its full text, by position; of the tags of each part, paid with its first entry; and
     of text that is always there."""
 
-    entries: Sequence[int]
-    full: Sequence[int]
-    tags: Mapping[PromptPartName, int]
-    fixed: int = 0
+    entry_tokens: Sequence[int]
+    full_text_tokens: Sequence[int]
+    part_tag_tokens: Mapping[PromptPartName, int]
+    fixed_tokens: int = 0
 
 
 PromptEntrySelection = Mapping[int, bool]
@@ -194,15 +195,15 @@ def select_prompt_entries(entries: Sequence[PromptEntry], costs: EntryCosts, *, 
     """Greedy by priority: each entry that still fits is kept; an entry that is too long leaves its room to the next
     ones. The costs of the selection never exceed `limit`; nothing is kept if `costs.fixed` alone exceeds it."""
     selection: dict[int, bool] = {}
-    used = costs.fixed
+    used = costs.fixed_tokens
     open_parts: set[PromptPartName] = set()
     for priority, position in _positions_by_priority(entries):
         part = entries[position].part
         in_full = priority == _FULL_TEXT_PRIORITY
         if in_full:
-            cost = costs.full[position] - costs.entries[position]
+            cost = costs.full_text_tokens[position] - costs.entry_tokens[position]
         else:
-            cost = costs.entries[position] + (0 if part in open_parts else costs.tags[part])
+            cost = costs.entry_tokens[position] + (0 if part in open_parts else costs.part_tag_tokens[part])
         if used + cost <= limit and (position in selection or not in_full):
             selection[position] = in_full
             open_parts.add(part)
@@ -213,7 +214,7 @@ def select_prompt_entries(entries: Sequence[PromptEntry], costs: EntryCosts, *, 
 def _positions_by_priority(entries: Sequence[PromptEntry]) -> list[tuple[int, int]]:
     """(index in `PROMPT_PART_PRIORITY`, position), most valuable first."""
     keys = [(PROMPT_PART_PRIORITY.index(entry.part), entry.rank, position) for position, entry in enumerate(entries)]
-    keys += [(_FULL_TEXT_PRIORITY, entry.rank, position) for position, entry in enumerate(entries) if entry.full]
+    keys += [(_FULL_TEXT_PRIORITY, entry.rank, position) for position, entry in enumerate(entries) if entry.full_text]
     return [(priority, position) for priority, _, position in sorted(keys)]
 
 
@@ -231,22 +232,22 @@ class FittedPrompt:
         """The entries that were dropped or shortened, by part, in display order."""
         if self.costs is None:
             return
-        full, short = self.costs.full, self.costs.entries
+        full, short = self.costs.full_text_tokens, self.costs.entry_tokens
         for part in PROMPT_PART_NAMES:
             positions = [position for position, entry in enumerate(self.entries) if entry.part == part]
-            shortened = [at for at in positions if self.entries[at].full and self.selection.get(at) is False]
+            shortened = [at for at in positions if self.entries[at].full_text and self.selection.get(at) is False]
             dropped_tokens = [short[at] for at in positions if at not in self.selection]
             saved_tokens = [full[at] - short[at] for at in shortened]
             for tokens, in_full in ((dropped_tokens, False), (saved_tokens, True)):
                 if tokens:
-                    yield DroppedPromptEntries(part=part, count=len(tokens), tokens=sum(tokens), full=in_full)
+                    yield DroppedPromptEntries(part=part, count=len(tokens), tokens=sum(tokens), in_full=in_full)
 
 
 async def fit_prompt(
     entries: Sequence[PromptEntry], embedder: Embedder, *, limit: int, with_notice: bool
 ) -> FittedPrompt:
     """Keep as many entries as fit, by priority. Neither the one prompt nor its messages together exceed `limit`."""
-    selection = {position: bool(entry.full) for position, entry in enumerate(entries)}
+    selection = {position: bool(entry.full_text) for position, entry in enumerate(entries)}
     texts = render_prompt(entries, selection, with_notice=with_notice)
     tokens = await _count_tokens(texts, embedder)
     if tokens["total"] <= limit:
@@ -255,7 +256,7 @@ async def fit_prompt(
     budget = limit
     while True:
         selection = select_prompt_entries(entries, costs, limit=budget)
-        texts = render_prompt(entries, selection, with_notice=with_notice and costs.fixed <= budget)
+        texts = render_prompt(entries, selection, with_notice=with_notice and costs.fixed_tokens <= budget)
         tokens = await _count_tokens(texts, embedder)
         if tokens["total"] <= limit or not texts.prompt:
             return FittedPrompt(entries, selection, texts, tokens, costs)
@@ -269,7 +270,7 @@ def render_prompt(
     by_part: dict[PromptPartName, list[str]] = defaultdict(list)
     for position, entry in enumerate(entries):
         if position in selection:
-            by_part[entry.part].append(entry.full if selection[position] else entry.text)
+            by_part[entry.part].append(entry.full_text if selection[position] else entry.text)
     system = render_prompt_parts(by_part, SYSTEM_PROMPT_PARTS)
     return RenderedPrompt(
         system_prompt="\n\n".join(text for text in (system, STORED_TEXT_IS_DATA_NOTICE if with_notice else "") if text),
@@ -294,12 +295,12 @@ async def _entry_costs(entries: Sequence[PromptEntry], embedder: Embedder, *, wi
     reply = f"{SNAPSHOT_REPLY}\n" if any(entry.part in SNAPSHOT_PARTS for entry in entries) else ""
     tags = ["\n".join((*prompt_part_delimiters(part), "\n")) for part in PROMPT_PART_NAMES]
     counted = await embedder.count_tokens(
-        [notice, reply, *tags, *(f"{entry.text}\n" for entry in entries), *(f"{entry.full}\n" for entry in entries)]
+        [notice, reply, *tags, *(f"{entry.text}\n" for entry in entries), *(f"{e.full_text}\n" for e in entries)]
     )
     counts = iter(counted)
     return EntryCosts(
-        fixed=next(counts) + next(counts),
-        tags={part: next(counts) for part in PROMPT_PART_NAMES},
-        entries=[next(counts) for _ in entries],
-        full=list(counts),
+        fixed_tokens=next(counts) + next(counts),
+        part_tag_tokens={part: next(counts) for part in PROMPT_PART_NAMES},
+        entry_tokens=[next(counts) for _ in entries],
+        full_text_tokens=list(counts),
     )

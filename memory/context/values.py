@@ -20,7 +20,7 @@ ContextBlock = Literal[
 CONTEXT_BLOCKS: tuple[ContextBlock, ...] = tuple(block for block in get_args(ContextBlock) if block != "start")
 """Of a message; `start`, the beginning of a conversation, needs none (ruling 18)."""
 
-LITE_LIMIT = 2
+LITE_ITEMS = 2
 """Items of each list in lite mode (spec H5)."""
 
 
@@ -43,7 +43,7 @@ class ContextFlags(BaseModel):
 
     @property
     def item_limit(self) -> int:
-        return min(self.context_verbosity, LITE_LIMIT) if self.prompt_lite_mode else self.context_verbosity
+        return min(self.context_verbosity, LITE_ITEMS) if self.prompt_lite_mode else self.context_verbosity
 
     @property
     def disabled_blocks(self) -> frozenset[str]:
@@ -79,12 +79,12 @@ class ChatTurn:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class DroppedPromptEntries:
-    """`count` entries of `part` that did not fit, and their tokens. `full`: the entries are shown, but shortened."""
+    """`count` entries of `part` that did not fit, and their tokens. `in_full`: the entries are shown, but shortened."""
 
     part: str
     count: int
     tokens: int
-    full: bool = False
+    in_full: bool = False
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -92,7 +92,7 @@ class BuiltContext:
     """Lists hold what is left after the reduction; None for a block that was not requested or is disabled.
 
     `prompt` is the whole context as one text, each entry once; `turn` is the part of it that changes with each message.
-    `diary` is in full or shortened. `tokens` is by block, with the prompt's `total`. `shown`: ids of the memories,
+    `diary` is in full or shortened. `tokens` is by block, with the prompt's `total`. `shown_ids`: ids of the memories,
     notes and messages in the prompt.
     """
 
@@ -111,5 +111,5 @@ class BuiltContext:
     tags_placeholder: tuple[str, ...] | None = None
     dropped: tuple[DroppedPromptEntries, ...] = ()
     tokens: Mapping[str, int] = field(default_factory=dict)
-    shown: Sequence[str] = ()
+    shown_ids: Sequence[str] = ()
     meaning_off: str = ""

@@ -23,11 +23,11 @@ VECTORS_PER_PAGE = 2_000
 """Vectors read at a time: 3 MB of 384 dimensions."""
 MAX_CACHED_CENTROID_SUMS = 256
 """Beings whose sums are cached; the least recently used is dropped."""
-TERM_IN_NO_MEMORY = "qxzjvkwqxz"
+ABSENT_TERM = "qxzjvkwqxz"
 """A word that no memory has: it has the greatest IDF."""
 MAX_IDF_DRIFT = 0.2
 """Growth of the greatest IDF after which all words are looked up again: a fifth more memories."""
-RARITY_BATCH_WORDS = 64
+WORDS_PER_RARITY_BATCH = 64
 """Words a query: the index answers nobody else meanwhile."""
 MAX_CACHED_WORD_IDFS = 20_000
 """Words of the one being whose IDF is cached: texts are ingested one being at a time."""
@@ -108,7 +108,7 @@ class TextRarityScorer:
         """In [0, 1], of each text; 0 for all while the index is unavailable."""
         words = [words_for_rarity(text) for text in texts]
         try:
-            [absent_term_idf] = await self._statistics.idf(scope, [TERM_IN_NO_MEMORY])
+            [absent_term_idf] = await self._statistics.idf(scope, [ABSENT_TERM])
             if absent_term_idf < MIN_ABSENT_TERM_IDF:
                 return [0.0] * len(texts)
             idf = await self._look_up(scope, set().union(*words), absent_term_idf)
@@ -122,7 +122,7 @@ class TextRarityScorer:
             self._being, self._absent_term_idf, self._idf = scope.being_id, absent_term_idf, {}
         cached = self._idf  # a call for another being may replace it meanwhile
         missing = sorted(words - cached.keys())
-        for start in range(0, len(missing), RARITY_BATCH_WORDS):
-            batch = missing[start : start + RARITY_BATCH_WORDS]
+        for start in range(0, len(missing), WORDS_PER_RARITY_BATCH):
+            batch = missing[start : start + WORDS_PER_RARITY_BATCH]
             cached.update(zip(batch, await self._statistics.idf(scope, batch), strict=True))
         return cached

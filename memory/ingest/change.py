@@ -24,12 +24,12 @@ from madeleine.memory.rules.storing.secrets import CountingRedactor, Redact, red
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class UpdateOutcome:
-    """`changes`: the fields that were different. `unembedded`: why the memory is found by its words only, for now.
+    """`changes`: the fields that were different. `embedding_error`: why the memory is found by its words only, for now.
     `redacted`: number of secrets removed, by kind."""
 
     memory: Memory
     changes: MemoryChanges
-    unembedded: str = ""
+    embedding_error: str = ""
     redacted: Mapping[str, int] = field(default_factory=dict)
 
 
@@ -82,7 +82,7 @@ class UpdateMemory:
                 self.on_commit()
                 await index_committed_points(self.index, await index_points([memory], embedded.vectors, self.embedder))
         return UpdateOutcome(
-            memory=memory, changes=applied, unembedded=embedded.unavailable if applied.text is not None else ""
+            memory=memory, changes=applied, embedding_error=embedded.unavailable if applied.text is not None else ""
         )
 
 
@@ -97,15 +97,15 @@ MAX_SCRUB_WAIT_SECONDS = 20.0
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Forgotten:
+class ForgetOutcome:
     """`erased`: ids that no answer shows any more. `missing`: ids of no memory or message of this being. `related`:
-    memories that stay (`ports.Erased`). `diary_entries`, `messages`: how many were removed with them. `bytes_gone`:
+    memories that stay (`ports.Erased`). `diary_entries`, `messages`: how many were removed with them. `bytes_scrubbed`:
     whether the files are scrubbed; if not yet, that goes on in the background."""
 
     erased: tuple[MemoryId | MessageId, ...]
     missing: tuple[MemoryId | MessageId, ...]
     related: tuple[MemoryId, ...]
-    bytes_gone: bool
+    bytes_scrubbed: bool
     diary_entries: int = 0
     messages: int = 0
 
@@ -124,7 +124,7 @@ class Forget:
     _: KW_ONLY
     now: Callable[[], datetime]
 
-    async def __call__(self, scope: Scope, ids: Sequence[MemoryId | MessageId]) -> Forgotten:
+    async def __call__(self, scope: Scope, ids: Sequence[MemoryId | MessageId]) -> ForgetOutcome:
         """Erase the memories and messages, and the messages that the memories rest on. Not stopped by a caller that
         goes away.
 
@@ -132,19 +132,19 @@ class Forget:
         """
         return await asyncio.shield(self._forget(scope, list(dict.fromkeys(ids))))
 
-    async def _forget(self, scope: Scope, ids: Sequence[MemoryId | MessageId]) -> Forgotten:
+    async def _forget(self, scope: Scope, ids: Sequence[MemoryId | MessageId]) -> ForgetOutcome:
         async with self.write_lock:
             erased = await self.ledger.forget(scope, ids, at=self.now())
             # A memory that the ledger lacks is in no answer, and the scrubber removes it again.
             with suppress(IndexUnavailable):
-                await self.keeper.remove_memories(erased.ids)
-        bytes_gone = await self.scrubber.run_and_wait(within_seconds=MAX_SCRUB_WAIT_SECONDS)
-        gone = {*erased.ids, *erased.messages}
-        return Forgotten(
+                await self.keeper.remove_memories(erased.erased_ids)
+        bytes_scrubbed = await self.scrubber.run_and_wait(within_seconds=MAX_SCRUB_WAIT_SECONDS)
+        gone = {*erased.erased_ids, *erased.message_ids}
+        return ForgetOutcome(
             erased=tuple(id_ for id_ in ids if id_ in gone),
             missing=tuple(id_ for id_ in ids if id_ not in gone),
-            related=erased.related,
-            bytes_gone=bytes_gone,
+            related=erased.related_ids,
+            bytes_scrubbed=bytes_scrubbed,
             diary_entries=erased.diary_entries,
-            messages=len(erased.messages),
+            messages=len(erased.message_ids),
         )

@@ -77,12 +77,12 @@ class Chunk:
 @dataclass(frozen=True, slots=True, kw_only=True)
 class IngestOutcome:
     """`text`: redacted and cleaned. `repeated`: the key was used before for the same text, and nothing was done.
-    `unembedded`: why the memories are found by their words only, for now."""
+    `embedding_error`: why the memories are found by their words only, for now."""
 
     text: str
     chunks: tuple[Chunk, ...]
     repeated: bool = False
-    unembedded: str = ""
+    embedding_error: str = ""
     redacted: Mapping[str, int] = field(default_factory=dict)
 
 
@@ -136,7 +136,7 @@ class Ingest:
         ingested = IngestOutcome(
             text=text,
             chunks=tuple(_chunk_with_outcome(chunk, stored_at.get(chunk.start)) for chunk, _ in scored),
-            unembedded=embedded.unavailable,
+            embedding_error=embedded.unavailable,
             redacted=redaction.found,
         )
         if request.key is not None:

@@ -71,20 +71,20 @@ class StoreScenesLedger(MemoryAndKeyReader, VectorCache, Protocol):
 
 
 @dataclass(frozen=True, slots=True)
-class Erased:
-    """`ids`: what is gone. `related`: memories that stay and were tied to them by a merge or a summary, so that they
-    may tell the same: what was absorbed or summarised, and what has absorbed or summarises; and those that were drawn
-    from messages that are gone. `diary_entries`: how many days' were removed, as they were written from them.
-    `messages`: those that were named, and those that the memories were drawn from."""
+class ErasedIds:
+    """`erased_ids`: what is gone. `related_ids`: memories that stay and were tied to them by a merge or a summary, so
+    that they may tell the same: what was absorbed or summarised, and what has absorbed or summarises; and those that
+    were drawn from messages that are gone. `diary_entries`: how many days' were removed, being written from them.
+    `message_ids`: those that were named, and those that the memories were drawn from."""
 
-    ids: tuple[MemoryId, ...] = ()
-    related: tuple[MemoryId, ...] = ()
+    erased_ids: tuple[MemoryId, ...] = ()
+    related_ids: tuple[MemoryId, ...] = ()
     diary_entries: int = 0
-    messages: tuple[MessageId, ...] = ()
+    message_ids: tuple[MessageId, ...] = ()
 
 
 class ForgetLedger(Protocol):
-    async def forget(self, scope: Scope, ids: Sequence[MemoryId | MessageId], *, at: datetime) -> Erased:
+    async def forget(self, scope: Scope, ids: Sequence[MemoryId | MessageId], *, at: datetime) -> ErasedIds:
         """Erase those that exist and whatever else tells of them, durably, in one transaction: reinforcements, earlier
         versions, notes and messages they came from, vectors that no other memory has, their part in clusters, names,
         reports, diary, offers and the journal. What a summary that is forgotten stood for is recalled again. A message

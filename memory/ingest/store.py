@@ -17,7 +17,7 @@ from madeleine.memory.index import IndexPoint, WritableIndex
 from madeleine.memory.ingest.index_keeper import index_committed_points, index_points
 from madeleine.memory.ingest.ports import IdempotencyKeyOutcome, StoreBatch, StoreScenesLedger
 from madeleine.memory.ingest.proposals import SupersededMemorySearch
-from madeleine.memory.ingest.store_plan import MAX_DUPLICATE_CANDIDATES, StoreOutcome, StorePlan, words_of_scene
+from madeleine.memory.ingest.store_plan import MAX_DUPLICATE_CANDIDATES, StoreOutcome, StorePlan, wording_key
 from madeleine.memory.model import (
     LIVING,
     Category,
@@ -70,14 +70,14 @@ class NewScene:
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Stored:
     """`status` reinforced: an earlier memory says the same and was counted once more. `repeated`: the key was used
-    before for the same text, and nothing was done. `unembedded`: why the memory is found by its words only, for now.
+    before for the same text, and nothing was done. `embedding_error`: why the memory is found by words only, for now.
     `redacted`: number of secrets removed, by kind. `superseded`: the memory that was true until then, as it is.
     `not_kept`: the text of a scene that reinforced a memory in other words."""
 
     memory: Memory
     status: Literal["stored", "reinforced"]
     repeated: bool = False
-    unembedded: str = ""
+    embedding_error: str = ""
     redacted: Mapping[str, int] = field(default_factory=dict)
     superseded: Memory | None = None
     may_supersede: Memory | None = None
@@ -218,7 +218,7 @@ class StoreScenes:
                     plan.proposed[memory.id] = before
                 if session_id:
                     turns[session_id] += 1
-                plan.add(replace(point, memory=memory))
+                plan.add_point(replace(point, memory=memory))
                 outcome = IdempotencyKeyOutcome(memory.id, text, "stored")
             else:
                 approve(same.id)
@@ -258,7 +258,7 @@ class StoreScenes:
 
     def _is_same(self, point: IndexPoint, other: Memory, cosine: float, new: NewScene) -> bool:
         memory = point.memory
-        near_enough = cosine >= self.thresholds.same or words_of_scene(other) == words_of_scene(memory)
+        near_enough = cosine >= self.thresholds.same or wording_key(other) == wording_key(memory)
         return (
             not new.distinct
             and near_enough
@@ -297,14 +297,14 @@ class StoreScenes:
         return [(other, near[other.id]) for other in await self.ledger.memories(scope, list(near))] if near else []
 
     async def _answers(
-        self, scope: Scope, outcomes: Sequence[StoreOutcome], new: Mapping[MemoryId, Memory], unembedded: str
+        self, scope: Scope, outcomes: Sequence[StoreOutcome], new: Mapping[MemoryId, Memory], embedding_error: str
     ) -> list[Stored]:
         earlier = [outcome.memory_id for outcome, repeated in outcomes if repeated or outcome.status == "reinforced"]
         known = {memory.id: memory for memory in await self.ledger.memories(scope, earlier)} if earlier else {}
         answers: list[Stored] = []
         for outcome, repeated in outcomes:
             if outcome.status == "stored" and not repeated:
-                answers.append(Stored(memory=new[outcome.memory_id], status="stored", unembedded=unembedded))
+                answers.append(Stored(memory=new[outcome.memory_id], status="stored", embedding_error=embedding_error))
                 continue
             memory = known[outcome.memory_id]
             not_kept = outcome.text if not repeated and has_other_words(outcome.text, memory.scene.action) else ""

@@ -42,18 +42,18 @@ class StorePlan:
         self._vectors: NDArray[np.float32] | None = None
         """(capacity, dim), in the order of `points`; zeros for a point without a vector."""
 
-    def reinforce(self, memory: Memory, told: Reinforcement) -> None:
-        self.reinforcements.append(told)
-        after = self.retold[memory.id] = memory_after_retelling(memory, told)
+    def reinforce(self, memory: Memory, reinforcement: Reinforcement) -> None:
+        self.reinforcements.append(reinforcement)
+        after = self.retold[memory.id] = memory_after_retelling(memory, reinforcement)
         self.changes_words |= bm25_text_of_memory(after) != bm25_text_of_memory(memory)
 
-    def add(self, point: IndexPoint) -> None:
+    def add_point(self, point: IndexPoint) -> None:
         if point.vector is not None:
             if self._vectors is None:
                 self._vectors = np.zeros((self._capacity, len(point.vector)), np.float32)
             self._vectors[len(self.points)] = point.vector
         self.points.append(point)
-        self._by_words.setdefault(words_of_scene(point.memory), point.memory)
+        self._by_words.setdefault(wording_key(point.memory), point.memory)
 
     def vectors(self) -> VectorByContentHash:
         """Of the points that have one."""
@@ -61,7 +61,7 @@ class StorePlan:
 
     def similar_to(self, point: IndexPoint) -> list[tuple[Memory, float]]:
         """(memory, cosine): first the memory with the same words, then the nearest."""
-        similar = {same.id: (same, 1.0)} if (same := self._by_words.get(words_of_scene(point.memory))) else {}
+        similar = {same.id: (same, 1.0)} if (same := self._by_words.get(wording_key(point.memory))) else {}
         if point.vector is not None and self._vectors is not None:
             cosines = self._vectors[: len(self.points)] @ point.vector
             for position in np.argsort(-cosines, kind="stable")[:MAX_DUPLICATE_CANDIDATES]:
@@ -70,5 +70,5 @@ class StorePlan:
         return list(similar.values())
 
 
-def words_of_scene(memory: Memory) -> str:
+def wording_key(memory: Memory) -> str:
     return Wording(memory.scene.action).key

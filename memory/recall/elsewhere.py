@@ -11,13 +11,13 @@ from madeleine.memory.model import Scope
 from madeleine.memory.profile import ProfileEntry
 from madeleine.memory.recall.search import SearchByMessageTags
 from madeleine.memory.recall.selection import RecallQuery
-from madeleine.memory.rules.searching import holds_tag, most_specific_tags
+from madeleine.memory.rules.searching import has_tag, most_specific_tags
 from madeleine.memory.text.normalization import fold_text
 
 MIN_TAG_SHARE = 0.5
 """Share of the query's tags that a text holds, as of memories that are near (`MatchThresholds.near_words`)."""
 MAX_COMPARED_TEXTS = 20
-SEARCHED_ELSEWHERE: tuple[SearchSource, ...] = ("chat", "notes")
+ELSEWHERE_SOURCES: tuple[SearchSource, ...] = ("chat", "notes")
 
 
 Text = TypeVar("Text")
@@ -48,14 +48,14 @@ class SearchElsewhere:
     """The use case: for a query that no memory matches. Nothing is counted as recalled."""
 
     ledger: ProfileReader
-    by_message: SearchByMessageTags
+    search_by_tags: SearchByMessageTags
 
     async def __call__(self, scope: Scope, query: RecallQuery) -> KnownElsewhere:
         """At most `query.limit` together, entries first. Nothing for a query with a filter that only memories have; the
         profile has no time. A message in the very words of the query is left out."""
         if query.categories or query.themes or query.as_of:
             return NOTHING_ELSEWHERE
-        tags = most_specific_tags(query.text, self.by_message.stem)
+        tags = most_specific_tags(query.text, self.search_by_tags.stem)
         if not tags:
             return NOTHING_ELSEWHERE
         entries: list[tuple[float, ProfileEntry]] = []
@@ -63,9 +63,9 @@ class SearchElsewhere:
             shown = (entry for entry in await self.ledger.profile(scope) if entry.enabled and not entry.memory_id)
             entries = [(_share_of_tags(tags, f"{entry.name} {entry.value}"), entry) for entry in shown]
         texts = KeywordQuery(
-            terms=(), sources=SEARCHED_ELSEWHERE, since=query.since, until=query.until, limit=MAX_COMPARED_TEXTS
+            terms=(), sources=ELSEWHERE_SOURCES, since=query.since, until=query.until, limit=MAX_COMPARED_TEXTS
         )
-        page = await self.by_message.about(scope, query.text, texts)
+        page = await self.search_by_tags.search_by_message(scope, query.text, texts)
         hits = [(_share_of_tags(tags, " ".join((hit.text, *hit.actors))), hit) for hit in page.hits]
         near = [*_best_first(entries), *_best_first(hits)][: query.limit]
         return KnownElsewhere(
@@ -81,4 +81,4 @@ def _best_first(shares: Sequence[tuple[float, Text]]) -> list[Text]:
 
 def _share_of_tags(tags: Sequence[Tag], text: str) -> float:
     folded = fold_text(text)
-    return sum(holds_tag(folded, tag) for tag in tags) / len(tags)
+    return sum(has_tag(folded, tag) for tag in tags) / len(tags)

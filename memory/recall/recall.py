@@ -33,19 +33,15 @@ from madeleine.memory.recall.selection import (
 )
 from madeleine.memory.rules.dynamics.truth import was_true_at
 from madeleine.memory.rules.prompting import LIST_FORMAT, RecallTextFormat
-from madeleine.memory.rules.ranking.blended import (
-    RankingWeights,
-    blended_scores,
-    share_of_emotions,
-)
+from madeleine.memory.rules.ranking.blended import RankingWeights, blended_scores, share_of_emotions
 from madeleine.memory.rules.ranking.matching import MatchThresholds
 from madeleine.memory.rules.ranking.profiles import (
     RankingProfile,
     RankingProfileWeights,
     associative_ranking_scores,
+    candidate_similarity,
     evenly_falling_scores,
-    linear,
-    similarity,
+    linear_scores,
 )
 from madeleine.memory.rules.storing.secrets import Redact, redact_secrets
 from madeleine.memory.text.normalization import fold_text
@@ -148,7 +144,7 @@ class Recall:
 
         ranked = await rank(query)
         attempt = RecallAttempt(ranked, await select(ranked))
-        if language is not None and self.config.reformulation.rounds:
+        if language is not None and self.config.reformulation.max_rounds:
             model = metered_for_recall(language, self.costs, scope, self.now)
             config = self.config.reformulation
             attempt = await reformulate(query, attempt, model, config, rank=rank, select=select, redact=self.redact)
@@ -313,10 +309,10 @@ class Recall:
         # Memories forgotten since they were indexed have no state.
         matching = matching[[pool.ids[i] in states for i in matching]]
         matching_states = [states[pool.ids[i]] for i in matching]
-        near = similarity(pool, dense_trust=trust)[matching]
+        near = candidate_similarity(pool, dense_trust=trust)[matching]
         profiles, now = self.config.profiles, self.now()
         if profile == "linear":
-            scores = linear(near, matching_states, now=now, weights=profiles)
+            scores = linear_scores(near, matching_states, now=now, weights=profiles)
             enough = scores >= profiles.linear.minimum
             return matching[enough], scores[enough]
         shared = share_of_emotions([pool.features[i] for i in matching], emotions)

@@ -42,9 +42,9 @@ class RecallVerdict(BaseModel, strict=True, extra="forbid", frozen=True, defer_b
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ReformulationConfig:
-    """`rounds`: rewordings tried at most, 0 for none; `seconds` for all of them together."""
+    """`max_rounds`: rewordings tried at most, 0 for none; `seconds` for all of them together."""
 
-    rounds: int = 0
+    max_rounds: int = 0
     seconds: float = 8.0
 
 
@@ -59,7 +59,7 @@ class RecallAttempt:
 
 async def reformulate(
     query: RecallQuery,
-    first: RecallAttempt,
+    first_attempt: RecallAttempt,
     model: MeteredModel,
     config: ReformulationConfig,
     *,
@@ -68,11 +68,11 @@ async def reformulate(
     redact: Redact,
 ) -> RecallAttempt:
     """Reword and search again until the memories suffice, the model has no new words, or a bound is reached."""
-    best = first
+    best = first_attempt
     shown_query = redact(query.text).text
     try:
         async with asyncio.timeout(config.seconds):
-            for _ in range(config.rounds):
+            for _ in range(config.max_rounds):
                 prompt = recall_verdict_prompt(shown_query, selected := best.selection.all)
                 judgement = await model.ask(prompt, RecallVerdict, lambda answer: answer)
                 words = " ".join(judgement.query.split())[:MAX_REWORDED_QUERY_CHARS]

@@ -79,7 +79,7 @@ class Search:
     ledger: KeywordSearchLedger
     activations: ReactivationRecorder
     _: KW_ONLY
-    by_message: SearchByMessageTags
+    search_by_tags: SearchByMessageTags
     now: Callable[[], datetime]
 
     async def __call__(self, scope: Scope, query: KeywordQuery, *, cursor: str = "") -> SearchPage:
@@ -100,9 +100,9 @@ class Search:
     async def _respelled(self, scope: Scope, query: KeywordQuery) -> Mapping[str, str]:
         return await respell(self.ledger, scope, query.terms, sources=query.sources)
 
-    async def about(self, scope: Scope, message: str, query: KeywordQuery) -> SearchPage:
+    async def search_by_message(self, scope: Scope, message: str, query: KeywordQuery) -> SearchPage:
         """Search one page by the tags of a message (`SearchByMessageTags`)."""
-        page = await self.by_message.about(scope, message, query)
+        page = await self.search_by_tags.search_by_message(scope, message, query)
         self._activate(scope, page.hits)
         return page
 
@@ -180,9 +180,9 @@ class SearchByMessageTags:
         included: dict[SearchSource, bool] = {"memories": True, "diary": include_diary, "chat": include_chat}
         sources = tuple(source for source, include in included.items() if include)
         query = KeywordQuery(terms=(), sources=sources, include_dead=False, limit=limit)
-        return (await self.about(scope, message, query)).hits
+        return (await self.search_by_message(scope, message, query)).hits
 
-    async def about(self, scope: Scope, message: str, query: KeywordQuery) -> SearchPage:
+    async def search_by_message(self, scope: Scope, message: str, query: KeywordQuery) -> SearchPage:
         """Search within the filters and sources of `query`, at most `query.limit` hits; its terms and position are
         ignored. Empty for a message without tags."""
         tags = most_specific_tags(message, self.stem)

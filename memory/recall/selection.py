@@ -308,7 +308,7 @@ class RecallSelector:
     async def _tag_tokens(self) -> int:
         if self.ranked.meaning_off:
             return TAG_TOKENS
-        [tokens] = await self.embedder.count_tokens([self.answer_format.tags])
+        [tokens] = await self.embedder.count_tokens([self.answer_format.empty_tags])
         return tokens
 
     async def _costs(self, memories: Sequence[Memory]) -> list[int]:

@@ -72,7 +72,7 @@ def render_memory_line(memory: Memory, *, dated: bool = True) -> str:
     has_date = memory.category != "procedural" and (stored_day or bool(memory.scene.when)) and not memory.valid_from
     date, action = memory_date(memory) if has_date else "", memory.scene.action
     text = action if date in action else f"{date}: {action}"
-    return f"[{memory.category.upper()}] {quoted(with_change(text, since_date(memory), memory.before))}"
+    return f"[{memory.category.upper()}] {quoted(append_change(text, since_date(memory), memory.before))}"
 
 
 def render_change(since: str, before: str) -> str:
@@ -81,7 +81,7 @@ def render_change(since: str, before: str) -> str:
     return "; ".join(f"{word}{value}" for word, value in parts.items() if value)
 
 
-def with_change(text: str, since: str, before: str) -> str:
+def append_change(text: str, since: str, before: str) -> str:
     change = render_change(since, before)
     return f"{text} ({change})" if change else text
 
@@ -138,11 +138,11 @@ class RandomSource(Protocol):
         """Uniform in [0, stop)."""
 
 
-def shuffled(items: Iterable[str], chance: RandomSource) -> list[str]:
-    """Fisher–Yates (Durstenfeld's form): every order is equally likely if `chance` is uniform."""
+def shuffled(items: Iterable[str], rng: RandomSource) -> list[str]:
+    """Fisher–Yates (Durstenfeld's form): every order is equally likely if `rng` is uniform."""
     deck = list(items)
     for last in range(len(deck) - 1, 0, -1):
-        pick = chance.randrange(last + 1)
+        pick = rng.randrange(last + 1)
         deck[last], deck[pick] = deck[pick], deck[last]
     return deck
 
@@ -151,11 +151,11 @@ def _fragments_of(memory: Memory) -> list[str]:
     return [part for part in (memory.scene.action, memory.feeling) if part]
 
 
-def fragments(memories: Iterable[Memory], chance: RandomSource) -> str:
+def shuffled_fragments(memories: Iterable[Memory], rng: RandomSource) -> str:
     """`<recall>fragment / fragment / …</recall>`: actions and feelings, their owners' bounds blurred; "" for none."""
     deck = [part for memory in memories for part in _fragments_of(memory)]
     # Quoted again as a whole: `<` at the end of one fragment and `recall>` after it would read as a tag.
-    stream = escape_own_tags(" / ".join(quoted(part) for part in shuffled(deck, chance)))
+    stream = escape_own_tags(" / ".join(quoted(part) for part in shuffled(deck, rng)))
     return f"<recall>{stream}</recall>" if deck else ""
 
 
@@ -165,13 +165,13 @@ def fragments(memories: Iterable[Memory], chance: RandomSource) -> str:
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RecallTextFormat:
     """`render`: the whole text; "" for no memories. `render_entry`: one memory's share of it, with its separator.
-    `tags`: enclose the entries. Tags and entries have as many tokens as the whole, or a few more, with any
+    `empty_tags`: enclose the entries. Tags and entries have as many tokens as the whole, or a few more, with any
     tokenizer that splits at words and punctuation. `preferences`: which are in the text: none (they stand beside it,
     ruling 22), those that match, or beside these such as do not (ruling 15)."""
 
     render: Callable[[Sequence[Memory]], str]
     render_entry: Callable[[Memory], str]
-    tags: str = ""
+    empty_tags: str = ""
     preferences: Literal["none", "matching", "standing"] = "matching"
 
 
@@ -188,16 +188,16 @@ def _list_entry(memory: Memory) -> str:
 LIST_FORMAT = RecallTextFormat(render=lambda memories: "\n".join(map(_list_entry, memories)), render_entry=_list_entry)
 """Text, feeling, lesson and timeline of each memory."""
 MEMORY_BLOCK_FORMAT = RecallTextFormat(
-    render=render_memory_block, render_entry=render_memory_line, tags="<memory></memory>", preferences="standing"
+    render=render_memory_block, render_entry=render_memory_line, empty_tags="<memory></memory>", preferences="standing"
 )
 
 
-def make_fragments_format(chance: RandomSource) -> RecallTextFormat:
+def make_fragments_format(rng: RandomSource) -> RecallTextFormat:
     """Shuffled fragments in a tag (spec P9)."""
     return RecallTextFormat(
-        render=lambda memories: fragments(memories, chance),
+        render=lambda memories: shuffled_fragments(memories, rng),
         render_entry=lambda memory: "".join(f"{quoted(part)} / " for part in _fragments_of(memory)),
-        tags="<recall></recall>",
+        empty_tags="<recall></recall>",
         preferences="none",
     )
 
@@ -292,7 +292,7 @@ def render_numbered_line(memory: Memory) -> str:
 
 def render_scene_item(memory: Memory) -> str:
     """spec P4, `scene_to_text`."""
-    return list_item(with_change(scene_to_text(memory.scene, memory.feeling), since_date(memory), memory.before))
+    return list_item(append_change(scene_to_text(memory.scene, memory.feeling), since_date(memory), memory.before))
 
 
 def render_message_item(at: datetime, role: str, speaker: str, text: str) -> str:

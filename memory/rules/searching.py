@@ -76,7 +76,7 @@ def _english_forms(stemmed: str) -> list[str]:
     return [stemmed, *(stemmed + ending for ending in ("s", "es", "e")), doubled + "ed", doubled + "ing"]
 
 
-def holds_tag(folded: str, tag: Tag) -> bool:
+def has_tag(folded: str, tag: Tag) -> bool:
     """Whether a folded text holds the tag."""
     return tag.anchor in folded and _compiled_pattern(_tag_pattern(tag)).search(folded) is not None
 
@@ -186,14 +186,14 @@ def related_themes(cooccurring: Sequence[Sequence[str]], tags: Sequence[Tag], *,
     memories."""
     counts: Counter[str] = Counter()
     for themes in cooccurring:
-        counts.update(theme for theme in set(map(fold_text, themes)) if not any(holds_tag(theme, tag) for tag in tags))
+        counts.update(theme for theme in set(map(fold_text, themes)) if not any(has_tag(theme, tag) for tag in tags))
     frequent = [theme for theme, count in counts.items() if count >= max(2, len(cooccurring) / 4)]
     return tuple(sorted(frequent, key=lambda theme: (-counts[theme], theme))[:most])
 
 
 # --- ranking ---
 
-NEAR_SHARE = 0.5
+MIN_SHARE_OF_BEST = 0.5
 """Share of the best weight from which a text counts as near; weaker ones only fill up the limit."""
 
 SearchedItemKey = tuple[SearchSource, str]
@@ -240,7 +240,7 @@ def tag_hits_near_best(hits: Sequence[tuple[SearchHit, TagMatchWeight]], limit: 
     if not hits:
         return []
     _, (best_is_own, best_weight) = hits[0]
-    near = sum(is_own == best_is_own and weight >= NEAR_SHARE * best_weight for _, (is_own, weight) in hits)
+    near = sum(is_own == best_is_own and weight >= MIN_SHARE_OF_BEST * best_weight for _, (is_own, weight) in hits)
     return [hit for hit, _ in hits[: max(limit, near)]]
 
 

@@ -10,7 +10,7 @@ from madeleine.memory.rules.searching import SPACED_SCRIPT_CHAR_CLASS, UNSPACED_
 
 MIN_RESPELLED_CHARS = 6
 """A shorter word has too many neighbours: `port` is `post`, `part` and `sort` at one error, `Mario` is `Maria`."""
-TWO_ERRORS_FROM_CHARS = 9
+MIN_CHARS_FOR_TWO_ERRORS = 9
 
 _WORD = re.compile(f"[{SPACED_SCRIPT_CHAR_CLASS}]+")
 
@@ -38,19 +38,19 @@ def _may_be_misspelt(word: str) -> bool:
 
 
 def _nearest_word(word: str, counts: Mapping[str, int]) -> str | None:
-    most = 1 + (len(word) >= TWO_ERRORS_FROM_CHARS)
+    most = 1 + (len(word) >= MIN_CHARS_FOR_TWO_ERRORS)
     near = (
         (errors, -count, other)
         for other, count in counts.items()
         if other[0] == word[0]
         and abs(len(other) - len(word)) <= most
         and other.isalpha()
-        and (errors := typing_errors(word, other)) <= most
+        and (errors := typing_error_count(word, other)) <= most
     )
     return min(near, default=(0, 0, None))[2]
 
 
-def typing_errors(word: str, other: str) -> int:
+def typing_error_count(word: str, other: str) -> int:
     """Optimal string alignment distance: the fewest letters to insert, delete, replace or swap with their neighbour,
     none of them twice."""
     before: list[int] = []

@@ -33,9 +33,9 @@ JsonType = TypeVar("JsonType")
 
 @dataclass(frozen=True, slots=True)
 class UnreadableConversation:
-    """A conversation of unknown shape. `place`: its number in the file, from 1."""
+    """A conversation of unknown shape. `number`: its number in the file, from 1."""
 
-    place: int
+    number: int
     title: str
     reason: str
 

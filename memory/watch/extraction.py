@@ -55,7 +55,7 @@ EXTRACTION_INSTRUCTIONS = _INSTRUCTIONS_TEMPLATE.format(
 
 
 @dataclass(frozen=True, slots=True)
-class Extracted:
+class ExtractedMemory:
     """The four dimensions of a memory: `essence` is what is embedded, `emotions` up to three of the taxonomy, `weight`
     from 0 (noise) to 1 (critical), `lesson` what to do from now on, "" for none. `themes`: what it is about."""
 
@@ -67,10 +67,10 @@ class Extracted:
 
 
 @dataclass(frozen=True, slots=True)
-class Finding:
+class SourcedMemory:
     """An extracted memory, the messages that it rests on, and lines of them to be kept word for word."""
 
-    extracted: Extracted
+    extracted: ExtractedMemory
     sources: tuple[Message, ...]
     dialogue: tuple[str, ...] = ()
 
@@ -79,7 +79,7 @@ class Finding:
 class ExtractionOutcome:
     """The usable part of an answer, and the reasons why the rest is dropped, without a word of the conversation."""
 
-    findings: tuple[Finding, ...] = ()
+    findings: tuple[SourcedMemory, ...] = ()
     dropped: tuple[str, ...] = ()
 
 
@@ -220,7 +220,7 @@ def _without_middle(text: str) -> str:
 
 def check_extraction_answer(answer: ExtractionSchema, lines: Sequence[SnippetLine]) -> tuple[ExtractionOutcome, str]:
     """The usable part of the answer, and a complaint about the rest for the model alone; "" for none."""
-    findings: list[Finding] = []
+    findings: list[SourcedMemory] = []
     dropped: list[str] = []
     complaints: list[str] = []
     for number, essence in enumerate(answer.memories, start=1):
@@ -291,19 +291,19 @@ def _source_numbers(essence: EssenceSchema, lines: Sequence[SnippetLine]) -> lis
     return sorted(set(essence.messages)) or [number for number, line in enumerate(lines, start=1) if line.new]
 
 
-def _finding(essence: EssenceSchema, lines: Sequence[SnippetLine]) -> Finding:
+def _finding(essence: EssenceSchema, lines: Sequence[SnippetLine]) -> SourcedMemory:
     lesson = " ".join(essence.lesson.split())
     foreign = ungrounded_terms(lesson, _shown_text(lines), days=_days(lines), orders=True)
     if len(lesson) > MAX_LESSON_CHARS or _INSTRUCTION_PATTERN.search(lesson) or foreign:
         lesson = ""
-    extracted = Extracted(
+    extracted = ExtractedMemory(
         essence=" ".join(essence.essence.split()),
         emotions=tuple(dict.fromkeys(_known_emotions(essence.emotions)))[:MAX_EMOTIONS_PER_MEMORY],
         weight=min(1.0, essence.weight),
         lesson=lesson,
         themes=_storable_themes(essence.themes) or themes_of_text(essence.essence),
     )
-    return Finding(extracted, tuple(lines[number - 1].message for number in _source_numbers(essence, lines)))
+    return SourcedMemory(extracted, tuple(lines[number - 1].message for number in _source_numbers(essence, lines)))
 
 
 def _storable_themes(themes: Sequence[str]) -> tuple[str, ...]:

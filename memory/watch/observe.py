@@ -15,7 +15,7 @@ from madeleine.memory.errors import InvalidInput
 from madeleine.memory.ingest.store import Stored
 from madeleine.memory.model import Scope
 from madeleine.memory.rules.storing.secrets import CountingRedactor, Redact, redact_secrets, refuse_secret_argument
-from madeleine.memory.watch.extraction import Extracted
+from madeleine.memory.watch.extraction import ExtractedMemory
 from madeleine.memory.watch.ports import ObservationLedger
 
 _ONE_MICROSECOND = timedelta(microseconds=1)
@@ -26,7 +26,7 @@ class AgentExtractedMemory:
     """A memory that an agent has extracted from a conversation itself. `sources`: the messages that it rests on, by
     their keys in the session or by their places in the call; all of the call if there are none."""
 
-    extracted: Extracted
+    extracted: ExtractedMemory
     sources: tuple[str | int, ...] = ()
 
 
@@ -45,18 +45,18 @@ class Observation:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ObservationResult:
-    """`new`: messages as they are stored. `known`: how many were stored before, or forgotten. `last_key`: of the last
-    message in the session that has a key. `memories`: in the order of the observation's; None for one that was not
+    """`new_messages`: as they are stored. `known_count`: how many were stored before, or forgotten. `last_key`: of the
+    last message in the session that has a key. `memories`: in the order of the observation's; None for one that was not
     stored, since all its sources, or it itself, are forgotten. `redacted`: secrets that were taken out, by kind."""
 
-    new: tuple[Message, ...]
-    known: int
+    new_messages: tuple[Message, ...]
+    known_count: int
     last_key: str | None
     memories: tuple[Stored | None, ...] = ()
     redacted: Mapping[str, int] = field(default_factory=dict)
 
 
-RememberAgentMemory = Callable[[Scope, str, Extracted, Sequence[Message], str], Awaitable[Stored | None]]
+RememberAgentMemory = Callable[[Scope, str, ExtractedMemory, Sequence[Message], str], Awaitable[Stored | None]]
 """`memory.watch.remember.Remember.agent_memory`: (scope, session, memory, messages, key). Redacts and stores the
 memory, and links it to its messages. The same non-empty key stores nothing twice."""
 
@@ -119,8 +119,8 @@ class Observe:
                     continue
                 memories.append(await self.remember(scope, session_id, memory.extracted, sources, key))
         return ObservationResult(
-            new=tuple(await self.ledger.messages(scope, ids)),
-            known=len(messages) - len(ids),
+            new_messages=tuple(await self.ledger.messages(scope, ids)),
+            known_count=len(messages) - len(ids),
             last_key=await self.ledger.last_key(scope, session_id),
             memories=tuple(memories),
         )

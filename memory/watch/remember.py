@@ -26,12 +26,12 @@ from madeleine.memory.rules.storing.quoting import (
 )
 from madeleine.memory.rules.storing.secrets import CountingRedactor, Redact, redact_secrets
 from madeleine.memory.text.reading import Reading
-from madeleine.memory.watch.extraction import Extracted, Finding
+from madeleine.memory.watch.extraction import ExtractedMemory, SourcedMemory
 
 ALL_STATUSES: tuple[Status, ...] = ("active", "dying", "dead")
-MAX_BY_WORDS = 40
+MAX_WORD_HITS = 40
 """A long message may quote many memories, each with few of its words."""
-MAX_BY_MEANING = 20
+MAX_MEANING_HITS = 20
 MAX_LOOKUP_TEXT_CHARS = 8_000
 """Characters of a text by which memories are looked up."""
 
@@ -52,7 +52,7 @@ class SimilarMemorySearch:
     index: RecallIndex
     embedder: Embedder
 
-    async def near(self, scope: Scope, texts: Sequence[str]) -> list[list[SimilarMemory]]:
+    async def search(self, scope: Scope, texts: Sequence[str]) -> list[list[SimilarMemory]]:
         """The memories nearest to each text, in words and in meaning; in words alone while the embedding model is
         unavailable. Raises `IndexUnavailable`."""
         if not texts:
@@ -67,7 +67,9 @@ class SimilarMemorySearch:
         async def known_vector() -> Vector | None:
             return vector
 
-        query = CandidateQuery(words=text, statuses=ALL_STATUSES, sparse_limit=MAX_BY_WORDS, dense_limit=MAX_BY_MEANING)
+        query = CandidateQuery(
+            words=text, statuses=ALL_STATUSES, sparse_limit=MAX_WORD_HITS, dense_limit=MAX_MEANING_HITS
+        )
         pool = await self.index.candidates(scope, query, known_vector)
         cosines = dict(zip(pool.ids, map(float, pool.cosine), strict=True))
         return [SimilarMemory(memory, cosines[memory.id]) for memory in await self.ledger.memories(scope, pool.ids)]
@@ -88,7 +90,7 @@ class RememberResult:
     """Outcome for an extracted memory. Repeated: an earlier try stored it, and `status` is the outcome of that. Quoted:
     the assistant repeated a memory, and nothing was done. `redacted`: secrets that were taken out, by kind."""
 
-    extracted: Extracted
+    extracted: ExtractedMemory
     outcome: RememberStatus
     memory_id: MemoryId
     status: Literal["stored", "reinforced"] = "stored"
@@ -116,7 +118,7 @@ class Remember:
     redact: Redact = redact_secrets
 
     async def __call__(
-        self, scope: Scope, findings: Sequence[Finding], session_id: str, *, tool: str, keys: Sequence[str] = ()
+        self, scope: Scope, findings: Sequence[SourcedMemory], session_id: str, *, tool: str, keys: Sequence[str] = ()
     ) -> list[RememberResult]:
         """Store all or none, redacted and linked to their messages; answers in order. `keys`: one each, by default from
         the session, the messages and the essence. Raises `SourcesForgotten` if a message is gone, `StorageFull`,
@@ -127,7 +129,7 @@ class Remember:
         ]
         keys = keys or [finding_idempotency_key(session_id, finding) for finding in findings]
         earlier = await self.ledger.key_outcomes(scope, keys)
-        similar = await self.similar.near(scope, [finding.extracted.essence for finding in findings])
+        similar = await self.similar.search(scope, [finding.extracted.essence for finding in findings])
         results: dict[int, RememberResult] = {}
         scenes: dict[int, NewScene] = {}
         for at, (finding, key, near) in enumerate(zip(findings, keys, similar, strict=True)):
@@ -144,11 +146,11 @@ class Remember:
         return [replace(results[at], redacted=redaction.found) for at, redaction in enumerate(redactions)]
 
     async def agent_memory(
-        self, scope: Scope, session_id: str, extracted: Extracted, messages: Sequence[Message], key: str = ""
+        self, scope: Scope, session_id: str, extracted: ExtractedMemory, messages: Sequence[Message], key: str = ""
     ) -> Stored | None:
         """Store a memory that an agent has extracted itself. One that only repeats a memory, dead or alive, changes
         nothing. None if the memory, or every message that it rests on, was forgotten meanwhile."""
-        finding = Finding(extracted, tuple(messages))
+        finding = SourcedMemory(extracted, tuple(messages))
         try:
             [result] = await self(scope, [finding], session_id, tool=OBSERVE_TOOL_NAME, keys=[key] if key else ())
         except SourcesForgotten as error:
@@ -162,7 +164,7 @@ class Remember:
         return Stored(memory=memories[0], status=status, repeated=repeated, redacted=result.redacted)
 
     def _scene(
-        self, finding: Finding, similar: Sequence[SimilarMemory], session_id: str, tool: str, key: str
+        self, finding: SourcedMemory, similar: Sequence[SimilarMemory], session_id: str, tool: str, key: str
     ) -> NewScene:
         """The essence as a scene; or the scene of a living memory that says all of it, so that this one is reinforced
         (spec T6), and keeps what else is new of it: told shorter it would not count as the same."""
@@ -186,12 +188,12 @@ class Remember:
         return replace(new, scene=same.scene, feeling=same.feeling, category=same.category)
 
 
-def _redacted_finding(finding: Finding, redaction: CountingRedactor) -> Finding:
+def _redacted_finding(finding: SourcedMemory, redaction: CountingRedactor) -> SourcedMemory:
     extracted = redaction.fields(finding.extracted, "essence", "lesson", "themes")
     return replace(redaction.fields(finding, "dialogue"), extracted=extracted)
 
 
-def finding_idempotency_key(session_id: str, finding: Finding) -> str:
+def finding_idempotency_key(session_id: str, finding: SourcedMemory) -> str:
     """The same for the same essence and lesson of the same messages."""
     positions = [message.position for message in finding.sources]
     return f"observed-{json_digest([session_id, positions, finding.extracted.essence, finding.extracted.lesson])}"
@@ -206,7 +208,7 @@ def speakers_of(messages: Sequence[Message]) -> tuple[str, ...]:
     return tuple(dict.fromkeys(message.speaker for message in messages if message.speaker))
 
 
-def _quoted_memory(finding: Finding, similar: Sequence[SimilarMemory]) -> Memory | None:
+def _quoted_memory(finding: SourcedMemory, similar: Sequence[SimilarMemory]) -> Memory | None:
     """The memory, dead or alive, that the assistant only repeated."""
     essence = finding.extracted.essence
     asked = "\n".join(message.text for message in finding.sources if message.role == "user")
@@ -222,13 +224,13 @@ def _quoted_memory(finding: Finding, similar: Sequence[SimilarMemory]) -> Memory
     return None
 
 
-def _is_preference(finding: Finding) -> bool:
+def _is_preference(finding: SourcedMemory) -> bool:
     """Of the person, and never what an assistant alone said (ruling 15)."""
     said_by_person = any(message.role == "user" for message in finding.sources) or not finding.sources
     return said_by_person and Reading(finding.extracted.essence).states_preference
 
 
-def _restates(finding: Finding, memory: Memory) -> bool:
+def _restates(finding: SourcedMemory, memory: Memory) -> bool:
     """Whether a living memory, true still, says all of the finding; the lesson may be another one (ruling 13)."""
     if memory.status not in LIVING or memory.compressed or memory.truth != "current":
         return False

@@ -11,7 +11,7 @@ from itertools import pairwise
 from madeleine.memory.chat import Message, UnwatchedSession
 from madeleine.memory.rules.storing.quoting import statements_of_memory, without_quotes_from_memory
 from madeleine.memory.rules.storing.worth import reason_to_remember_agreement, should_remember
-from madeleine.memory.watch.extraction import Extracted, Finding, SnippetLine, themes_of_text
+from madeleine.memory.watch.extraction import ExtractedMemory, SnippetLine, SourcedMemory, themes_of_text
 from madeleine.memory.watch.remember import SimilarMemory
 
 MAX_SNIPPET_MESSAGES = 6
@@ -20,12 +20,12 @@ MAX_SNIPPET_MESSAGES = 6
 
 @dataclass(frozen=True, slots=True)
 class Snippet:
-    """`new`: unread messages, at positions in [`start`, `end`). `shown`: the last six up to `end`, `new` included.
+    """`new_messages`: unread, at positions in [`start`, `end`). `shown`: the last six up to `end`, those included.
     `more_follows`: some come after `end` that have been answered."""
 
     start: int
     end: int
-    new: tuple[Message, ...]
+    new_messages: tuple[Message, ...]
     shown: tuple[Message, ...]
     more_follows: bool
 
@@ -101,10 +101,10 @@ MAX_RECORDED_ESSENCE_CHARS = 2_000
 MAX_RECORDED_ANSWER_CHARS = 500
 
 
-def memories_from_exchanges(lines: Sequence[SnippetLine]) -> list[Finding]:
+def memories_from_exchanges(lines: Sequence[SnippetLine]) -> list[SourcedMemory]:
     """Each exchange of the new messages that is worth it: the person's words are the memory, the answer its
     dialogue."""
-    findings: list[Finding] = []
+    findings: list[SourcedMemory] = []
     for exchange in _exchanges([line for line in lines if line.new]):
         asked = "\n".join(line.text for line in exchange if line.message.role == "user")
         answered = "\n".join(line.text for line in exchange if line.message.role == "assistant")
@@ -113,8 +113,8 @@ def memories_from_exchanges(lines: Sequence[SnippetLine]) -> list[Finding]:
             answer = " ".join(answered.split()) if asked else ""
             dialogue = (_shortened(answer, MAX_RECORDED_ANSWER_CHARS),) if answer else ()
             themes = themes_of_text(essence)
-            extracted = Extracted(essence=essence, emotions=(), weight=RECORDED_EXCHANGE_WEIGHT, themes=themes)
-            findings.append(Finding(extracted, tuple(line.message for line in exchange), dialogue))
+            extracted = ExtractedMemory(essence=essence, emotions=(), weight=RECORDED_EXCHANGE_WEIGHT, themes=themes)
+            findings.append(SourcedMemory(extracted, tuple(line.message for line in exchange), dialogue))
     return findings
 
 

@@ -22,7 +22,7 @@ from madeleine.memory.errors import (
 )
 from madeleine.memory.language_model import CallCost, LanguageModel, MeteredModel
 from madeleine.memory.model import BeingId, RunId, Scope
-from madeleine.memory.watch.extraction import Finding, SnippetLine, extract_memories
+from madeleine.memory.watch.extraction import SnippetLine, SourcedMemory, extract_memories
 from madeleine.memory.watch.ports import MemoryThreadLedger, TokenSpendingLedger
 from madeleine.memory.watch.remember import Remember, json_digest, speakers_of
 from madeleine.memory.watch.snippets import (
@@ -52,25 +52,25 @@ snippet."""
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class MemoryThreadConfig:
-    """`settle`: how long an answer to a person's last message is awaited before that message is read. `retry`: pause
-    after the first failure, doubled with each more, up to `retry_most`. `token_budget`: a day, 0 for unlimited.
-    `records`: without a model, store exchanges word for word (spec H6). `put_off`: how long messages without a sign of
-    anything to remember wait to be read together with what follows."""
+    """`settle_time`: how long an answer to a person's last message is awaited before that message is read.
+    `retry_delay`: pause after the first failure, doubled with each more, up to `max_retry_delay`. `token_budget`: a
+    day, 0 for unlimited. `records_exchanges`: without a model, store exchanges word for word (spec H6).
+    `hold_back_time`: how long messages without a sign of anything to remember wait to be read with what follows."""
 
-    settle: timedelta = timedelta(seconds=60)
-    retry: timedelta = timedelta(seconds=30)
-    retry_most: timedelta = timedelta(hours=1)
+    settle_time: timedelta = timedelta(seconds=60)
+    retry_delay: timedelta = timedelta(seconds=30)
+    max_retry_delay: timedelta = timedelta(hours=1)
     token_budget: int = 200_000
-    records: bool = False
-    put_off: timedelta = timedelta(hours=1)
+    records_exchanges: bool = False
+    hold_back_time: timedelta = timedelta(hours=1)
 
 
 @dataclass(slots=True)
 class ThreadPollResult:
-    """`more`: there are snippets that could be read now."""
+    """`has_more`: there are snippets that could be read now."""
 
     counts: Counter[str] = field(default_factory=Counter)
-    more: bool = False
+    has_more: bool = False
 
 
 @dataclass(eq=False)
@@ -100,7 +100,7 @@ class MemoryThread:
         """Read one snippet of each session that has unread messages. A session that fails is retried at a later poll,
         and does not keep the others from being read. Raises `StorageError` if the sessions cannot be listed."""
         result = ThreadPollResult()
-        if language is None and not self.config.records:
+        if language is None and not self.config.records_exchanges:
             return result
         now = self.now()
         if language is not None and self._paused_until and now < self._paused_until:
@@ -111,7 +111,7 @@ class MemoryThread:
             scope = Scope(session.being_id, THREAD_CLIENT_NAME)
             metered = None if language is None else self._metered(language, scope, run)
             try:
-                result.more |= await self._read_session(scope, session, metered)
+                result.has_more |= await self._read_session(scope, session, metered)
             except TokenBudgetExceeded as error:
                 await self._wait_for_tokens(scope, session, error)  # another session may need less
             except LanguageModelUnavailable as error:
@@ -124,7 +124,7 @@ class MemoryThread:
             except StorageError as error:
                 logger.warning("the memory thread stops until the next poll: %s", error)
                 result.counts["failed"] += 1
-                result.more = False
+                result.has_more = False
                 break
             except Exception:
                 logger.exception("reading unwatched messages failed; retrying later")
@@ -153,7 +153,7 @@ class MemoryThread:
         if not unread:
             await self.ledger.mark_watched(scope, session_id, up_to=session.messages)
             return False
-        snippet = choose_snippet(session, earlier, unread, self.now() - self.config.settle)
+        snippet = choose_snippet(session, earlier, unread, self.now() - self.config.settle_time)
         if snippet is None:
             self._counts["unanswered"] += 1
             return False
@@ -178,14 +178,14 @@ class MemoryThread:
                 await self._record_failure(scope, session)
                 return False
             logger.warning("unwatched messages are skipped, as no answer about them was usable: %s", error)
-            abandoned = len(snippet.new)
+            abandoned = len(snippet.new_messages)
         except (LanguageModelUnavailable, EmbeddingUnavailable, IndexUnavailable, StorageError):
             raise  # these pass by themselves
         except Exception as error:
             if session.failures < MAX_READING_FAILURES:
                 raise
             logger.warning("unwatched messages are skipped, as reading them failed too often: %s", error)
-            abandoned = len(snippet.new)
+            abandoned = len(snippet.new_messages)
         self._unusable_answers.pop((session.being_id, session.session_id, session.watched), None)
         if abandoned:
             self._counts["abandoned"] += 1
@@ -194,9 +194,9 @@ class MemoryThread:
 
     async def _put_off(self, scope: Scope, session: UnwatchedSession, snippet: Snippet, *, last: int) -> None:
         """`last`: position of the session's last spoken message. What programs say behind it is put off with it."""
-        self._counts["put off"] += len(snippet.new)
+        self._counts["put off"] += len(snippet.new_messages)
         up_to = session.messages if last < snippet.end else snippet.end
-        until = self.now() + self.config.put_off
+        until = self.now() + self.config.hold_back_time
         await self.ledger.hold_back_messages(scope, session.session_id, up_to=up_to, until=until)
 
     async def _remember_snippet(
@@ -230,21 +230,21 @@ class MemoryThread:
         """The snippet as a model may see it: without messages of programs and systems, and without quotes from memory.
         None if its words tell of nothing to remember, and it need not be shown yet. Messages that an agent has made
         memories of count as read."""
-        remembered = await self.ledger.messages_with_memories(scope, [message.id for message in snippet.new])
+        remembered = await self.ledger.messages_with_memories(scope, [message.id for message in snippet.new_messages])
         lines = [
             SnippetLine(message, message.text, message.position >= snippet.start and message.id not in remembered)
             for message in snippet.shown
         ]
         if not (must_show or is_snippet_worth_reading(lines)):
             return None if any(line.new for line in lines) else []
-        similar = await self.remember.similar.near(scope, [line.text for line in lines])
+        similar = await self.remember.similar.search(scope, [line.text for line in lines])
         # In a thread: it may take some time, and the event loop has other calls to answer.
         lines = await asyncio.to_thread(lines_without_memory_quotes, lines, similar, speakers_of(snippet.shown))
         lines = [line for line in lines if line.text.strip()]
         is_put_off = any(line.new for line in lines) and not (must_show or is_snippet_worth_reading(lines))
         return None if is_put_off else lines
 
-    async def _extract(self, language: MeteredModel, lines: Sequence[SnippetLine]) -> Sequence[Finding]:
+    async def _extract(self, language: MeteredModel, lines: Sequence[SnippetLine]) -> Sequence[SourcedMemory]:
         try:
             extraction = await extract_memories(language, lines)
         except UnusableAnswer:
@@ -257,7 +257,7 @@ class MemoryThread:
             logger.info("an extracted memory is dropped: %s", reason)
         return extraction.findings
 
-    async def _store(self, scope: Scope, session_id: str, snippet: Snippet, findings: Sequence[Finding]) -> None:
+    async def _store(self, scope: Scope, session_id: str, snippet: Snippet, findings: Sequence[SourcedMemory]) -> None:
         """Messages that were forgotten while the model read them, or are until the commit, leave no memory."""
         while findings:
             keys = snippet_idempotency_keys(session_id, snippet.start, snippet.end)[: len(findings)]
@@ -284,7 +284,7 @@ class MemoryThread:
 
     def _backoff(self, failures: int) -> timedelta:
         doubled: int = 2 ** min(failures, 20)
-        return min(self.config.retry_most, self.config.retry * doubled)
+        return min(self.config.max_retry_delay, self.config.retry_delay * doubled)
 
     def _pause(self, error: LanguageModelUnavailable) -> None:
         pause = self._backoff(self._refusals)

@@ -131,7 +131,7 @@ def _log_poll(result: ThreadPollResult) -> bool:
     counts = result.counts
     if any(counts[name] for name in ("asked", "stored", "failed", "abandoned")):
         logger.info("the memory thread: %s", ", ".join(f"{count} {name}" for name, count in sorted(counts.items())))
-    return result.more
+    return result.has_more
 
 
 def is_memory_thread_enabled(settings: Settings) -> bool:

@@ -79,7 +79,7 @@ class ConversationImporter:
                 while (conversation := await asyncio.to_thread(next_conversation)) is not None:
                     if isinstance(conversation, UnreadableConversation):
                         title = f" ({conversation.title[:80]!r})" if conversation.title else ""
-                        place = f"{path.name}: conversation {conversation.place}{title}"
+                        place = f"{path.name}: conversation {conversation.number}{title}"
                         self.unreadable.append(f"{place}: {conversation.reason}")
                         continue
                     await self._import_conversation(conversation)
@@ -98,9 +98,9 @@ class ConversationImporter:
             self.counts["empty"] += 1
             return
         observed = await self._observe(self._scope, replace(conversation, watched=not self._remember))
-        self.counts["conversations" if observed.new else "known"] += 1
-        if observed.new:
-            self.counts["messages"] += len(observed.new)
+        self.counts["conversations" if observed.new_messages else "known"] += 1
+        if observed.new_messages:
+            self.counts["messages"] += len(observed.new_messages)
             self.redacted.update(observed.redacted)
 
     def print_report(self) -> None:

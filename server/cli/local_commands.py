@@ -204,7 +204,7 @@ def parse_token_expiry(text: str | None, *, now: datetime) -> datetime | None:
 def _token_line(token: BearerTokenRecord, *, now: datetime) -> str:
     if token.revoked_at:
         state = f"revoked {token.revoked_at:%Y-%m-%d}"
-    elif not token.valid(now):
+    elif not token.is_valid_at(now):
         state = f"expired {token.expires_at:%Y-%m-%d}"
     else:
         state = f"valid to {token.expires_at:%Y-%m-%d %H:%M} UTC" if token.expires_at else "valid"

@@ -21,7 +21,7 @@ from madeleine.memory.errors import ConnectionLost, InvalidInput, MadeleineError
 from madeleine.memory.text.normalization import split_by_length, storable_text
 from madeleine.memory.watch.transcripts import (
     TranscriptMessage,
-    new_prompt,
+    new_prompt_message,
     prompt_as_in_transcript,
     read_transcript,
     spoken_text,
@@ -172,7 +172,7 @@ def parse_claude_code_hook(hook: Mapping[str, Any]) -> ObserveRequest | None:
     prompt_id = hook.get("prompt_id")
     if event == "UserPromptSubmit" and isinstance(hook.get("prompt"), str):
         prompt = "" if hook.get("source") == "system" else prompt_as_in_transcript(hook["prompt"])
-        message = new_prompt(spoken or (), prompt, str(prompt_id or "")) if prompt else None
+        message = new_prompt_message(spoken or (), prompt, str(prompt_id or "")) if prompt else None
         return ObserveRequest(arguments, transcript, [_message_argument(message)] if message else [], prompt)
     if spoken is None and event == "Stop" and isinstance(last := hook.get("last_assistant_message"), str):
         key = {"key": f"answer-{prompt_id}"} if isinstance(prompt_id, str) else {}

@@ -48,7 +48,7 @@ async def find_valid_bearer_token(bearer: str, ledger: TokenLedger, *, now: date
     token = await ledger.find(BearerTokenId(match[1]))
     expected = token.secret_hash if token else bytes(32)
     is_secret = hmac.compare_digest(hash_token_secret(match[2]), expected)
-    return token if token and is_secret and token.valid(now) else None
+    return token if token and is_secret and token.is_valid_at(now) else None
 
 
 def parse_being_id(name: object) -> BeingId | None:

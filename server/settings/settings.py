@@ -126,9 +126,9 @@ class Settings(HttpSettings, LlmSettings, ContextFlags):
     lies in the environment for others."""
     thread_seconds: Seconds = 5.0
     """Interval between two polls; a new message starts one at once."""
-    thread_settle_seconds: Annotated[float, Field(ge=0, le=86_400)] = _THREAD_DEFAULTS.settle.total_seconds()
+    thread_settle_seconds: Annotated[float, Field(ge=0, le=86_400)] = _THREAD_DEFAULTS.settle_time.total_seconds()
     thread_token_budget: TokenBudgetSetting = _THREAD_DEFAULTS.token_budget
-    thread_records: bool = _THREAD_DEFAULTS.records
+    thread_records: bool = _THREAD_DEFAULTS.records_exchanges
 
     context_token_limit: Annotated[int, Field(ge=1, le=1_000_000)] = DEFAULT_MAX_CONTEXT_TOKENS
 

@@ -121,9 +121,9 @@ def _build_use_cases(
     similar = SimilarMemorySearch(ledger.recall, index, embedder)
     remember = Remember(store.store_redacted, ledger.memories, similar, day_of=local_day, redact=redact)
     thread_config = MemoryThreadConfig(
-        settle=timedelta(seconds=settings.thread_settle_seconds),
+        settle_time=timedelta(seconds=settings.thread_settle_seconds),
         token_budget=settings.thread_token_budget,
-        records=settings.thread_records,
+        records_exchanges=settings.thread_records,
     )
     patrol_services = PatrolServices(
         ledger=ledger.patrols,
@@ -173,7 +173,7 @@ def _build_use_cases(
         change_truth=ChangeTruth(ledger.memories, store),
         forget=forget,
         recall=recall,
-        search=Search(ledger.search, ledger.activations, by_message=by_message, now=utc_now),
+        search=Search(ledger.search, ledger.activations, search_by_tags=by_message, now=utc_now),
         search_elsewhere=SearchElsewhere(ledger.context, by_message),
         browse=BrowseMemories(ledger.recall, ledger.activations, now=utc_now),
         patrol=RunPatrols(
@@ -214,7 +214,7 @@ def recall_config_from_settings(settings: Settings) -> RecallConfig:
         themes=(NON_INFERABLE_THEME,) if settings.recall_non_inferable_only else (),
         min_importance=settings.recall_min_importance,
         reformulation=ReformulationConfig(
-            rounds=int(settings.recall_reformulation), seconds=settings.recall_reformulation_seconds
+            max_rounds=int(settings.recall_reformulation), seconds=settings.recall_reformulation_seconds
         ),
     )
 

@@ -33,7 +33,7 @@ from madeleine.memory.recall.ports import Activation, ClusterSummary
 from madeleine.memory.rules.dynamics.revision import changes_that_differ, memory_after_changes, revision_with_old_values
 from madeleine.memory.rules.dynamics.truth import (
     TRUTH_FIELDS,
-    UNDONE_VERSION,
+    UNDONE_VERSION_FIELDS,
     TruthActOutcome,
     after_retraction,
     after_supersession,
@@ -115,7 +115,7 @@ class InMemoryMemories:
             before = {id_: memories[id_] for id_ in (act.old, act.new)}
             after = {one.id: one for one in after_supersession(before[act.old], before[act.new], act.since)}
             if act.makes_new:
-                before[act.new] = replace(before[act.new], **UNDONE_VERSION)
+                before[act.new] = replace(before[act.new], **UNDONE_VERSION_FIELDS)
             memories |= after
             self._store.acts.append(("supersede", before, after))
         self._store.patrols.state.memories = memories

@@ -19,13 +19,13 @@ from mcp.client.client import Client
 
 from madeleine.memory.chat import NewMessage
 from madeleine.memory.errors import CannotUndo
-from madeleine.memory.ingest.change import Forgotten
+from madeleine.memory.ingest.change import ForgetOutcome
 from madeleine.memory.ingest.notes import add_note
 from madeleine.memory.ingest.store import NewScene
 from madeleine.memory.keyword_search import KeywordQuery
 from madeleine.memory.language_model import Prompt
 from madeleine.memory.model import MAX_BEFORE_CHARS, DatedAction, Memory, MemoryChanges, Scene
-from madeleine.memory.watch.extraction import Extracted
+from madeleine.memory.watch.extraction import ExtractedMemory
 from madeleine.memory.watch.observe import AgentExtractedMemory, Observation
 from madeleine.server.settings.settings import Settings
 from madeleine.server.wiring.open_memory import OpenMemory, open_memory
@@ -99,7 +99,7 @@ async def test_nothing_of_a_forgotten_memory_is_in_any_file(tmp_path: Path, seed
         rows.append(embedder.vector(now.embedded_text))
         assert set(found_in(tmp_path, MORE_WORDS, rows[1:])) == {*MORE_WORDS, "vector"}  # it finds what is there
         answer = await memory.use_cases.forget(ADA, [secret.id])
-        assert (answer.erased, answer.missing, answer.bytes_gone) == ((secret.id,), (), True)
+        assert (answer.erased, answer.missing, answer.bytes_scrubbed) == ((secret.id,), (), True)
         assert found_in(tmp_path, MORE_WORDS, rows) == {}
         assert await memory.ledger.index_source.count_memories() == await memory.index.count() == 180
     assert found_in(tmp_path, MORE_WORDS, rows) == {}
@@ -119,7 +119,7 @@ async def test_the_acts_that_retired_it_are_gone_too(tmp_path: Path) -> None:
         words = (*WORDS, "Wolpertinger")
         assert "Wolpertinger" in found_in(tmp_path, words, [])
         answer = await memory.use_cases.forget(ADA, [secret.id])
-        assert answer.bytes_gone
+        assert answer.bytes_scrubbed
         assert found_in(tmp_path, words, [embedder.vector(secret.embedded_text)]) == {}
         [left] = (await memory.use_cases.browse.by_ids(ADA, [successor.memory.id])).memories
         assert (left.before, left.truth) == ("", "current")
@@ -140,7 +140,7 @@ async def test_the_note_that_it_came_from_and_the_cluster_that_it_named_are_gone
         rows = [embedder.vector(one.embedded_text) for one in inside.memories]
         assert found_in(tmp_path, ["xylophonisers", "Brandauerin"], rows)
         answer = await memory.use_cases.forget(ADA, [one.id for one in inside.memories])
-        assert answer.bytes_gone
+        assert answer.bytes_scrubbed
         assert found_in(tmp_path, ["xylophoniser", "Brandauerin"], rows) == {}
         assert [one.name for one in await memory.use_cases.browse.clusters(ADA) if not one.is_root] == []
 
@@ -150,7 +150,7 @@ async def test_the_messages_that_it_was_drawn_from_are_gone_too(tmp_path: Path) 
     themselves."""
     words = ("xylophoniser", "quincewood", "Brandauerin", "zwischenlagered", "marzipanstone", "key-zzyzx")
     drawn = AgentExtractedMemory(
-        Extracted("Zoé buried a xylophoniser", ("joy",), 0.7, "Bury xylophonisers deeper"), (0,)
+        ExtractedMemory("Zoé buried a xylophoniser", ("joy",), 0.7, "Bury xylophonisers deeper"), (0,)
     )
     async with open_memory(Settings(data_dir=tmp_path), embedder=DenseWords(dim=96)) as memory:
         filler = [NewMessage(role="assistant", text=scene.scene.action) for scene in filling(random.Random(1), 90)]
@@ -166,13 +166,13 @@ async def test_the_messages_that_it_was_drawn_from_are_gone_too(tmp_path: Path) 
         [stored] = observed.memories
         assert stored is not None
         answer = await memory.use_cases.forget(ADA, [stored.memory.id])
-        assert (answer.messages, answer.bytes_gone) == (1, True)
+        assert (answer.messages, answer.bytes_scrubbed) == (1, True)
         assert set(found_in(tmp_path, words)) == {"zwischenlagered", "marzipanstone"}
-        answer = await memory.use_cases.forget(ADA, [observed.new[41].id])
-        assert (answer.erased, answer.messages, answer.bytes_gone) == ((observed.new[41].id,), 1, True)
+        answer = await memory.use_cases.forget(ADA, [observed.new_messages[41].id])
+        assert (answer.erased, answer.messages, answer.bytes_scrubbed) == ((observed.new_messages[41].id,), 1, True)
         assert found_in(tmp_path, words) == {}
         again = await memory.use_cases.observe(ADA, Observation(session_id="s", messages=[secret]))
-        assert (again.new, again.known) == ((), 1)
+        assert (again.new_messages, again.known_count) == ((), 1)
         assert len(await memory.ledger.conversations.messages_of(ADA, "s", start=0, end=99)) == 90
     assert found_in(tmp_path, words) == {}
 
@@ -230,7 +230,7 @@ async def test_what_patrols_have_made_of_it_is_gone_too(tmp_path: Path) -> None:
         rows = [embedder.vector(stored[0].memory.embedded_text)]
         assert set(found_in(tmp_path, words, rows)) == {*words, "vector"}
         told = await use.forget(ADA, [stored[0].memory.id])
-        assert (told.bytes_gone, told.diary_entries) == (True, 1)
+        assert (told.bytes_scrubbed, told.diary_entries) == (True, 1)
         assert found_in(tmp_path, words, rows) == {}
         for report in (last, second, first):
             with suppress(CannotUndo):
@@ -281,7 +281,7 @@ async def test_while_others_store_recall_and_patrol_nothing_else_is_lost_and_not
                 await memory.use_cases.patrol(ADA)
                 await memory.index_keeper.embed_missing()
 
-        async def forget(secret: Memory) -> Forgotten:
+        async def forget(secret: Memory) -> ForgetOutcome:
             secrets.append(secret)
             return await memory.use_cases.forget(ADA, [secret.id])
 
@@ -294,7 +294,7 @@ async def test_while_others_store_recall_and_patrol_nothing_else_is_lost_and_not
                 )
                 stored = await memory.use_cases.store(ADA, [NewScene(scene=scene)])
                 answer = await forget(stored[0].memory)
-                assert answer.bytes_gone
+                assert answer.bytes_scrubbed
             busy = False
         rows = [embedder.vector(one.embedded_text) for one in secrets]
         await memory.use_cases.forget(ADA, [secrets[0].id])

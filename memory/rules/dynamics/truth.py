@@ -16,7 +16,7 @@ from madeleine.memory.model import Memory, MemoryId, memory_date, parse_iso_mome
 
 TRUTH_FIELDS = ("truth", "valid_from", "valid_until", "superseded_by", "retraction_reason")
 """The fields of a memory that an act changes."""
-UNDONE_VERSION: Mapping[str, Any] = {"truth": "retracted", "retraction_reason": "undone"}
+UNDONE_VERSION_FIELDS: Mapping[str, Any] = {"truth": "retracted", "retraction_reason": "undone"}
 """Fields of a version that an act has made, once that act is undone."""
 
 TruthActKind = Literal["supersede", "retract"]
@@ -87,7 +87,7 @@ def after_retraction(memory: Memory, predecessors: Sequence[Memory], reason: str
     successor's time, and are current again if it has none."""
     if memory.truth == "retracted":
         raise NotCurrent(
-            f"Memory {memory.short_id} is retracted already: {memory.retraction_reason!r}. Nothing was changed.",
+            f"Memory {memory.short_id} is retracted already: {memory.retraction_reason!r}. Nothing was changed."
         )
     retracted = replace(memory, truth="retracted", retraction_reason=reason, superseded_by=None)
     return (retracted, *(with_successor(one, memory.superseded_by, memory.valid_until) for one in predecessors))
@@ -105,7 +105,7 @@ def require_current(memory: Memory, current: Memory | None = None) -> None:
     if memory.truth == "retracted":
         raise NotCurrent(
             f"Memory {memory.short_id} was retracted: {memory.retraction_reason!r}. Nothing was changed: store the "
-            "text without supersedes.",
+            "text without supersedes."
         )
     if memory.truth == "superseded":
         successor = current.short_id if current else memory.superseded_by

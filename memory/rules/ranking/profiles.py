@@ -1,4 +1,4 @@
-"""The orders of the candidates besides `blended`: the profiles `rrf`, `linear`, `associative_ranking_scores`.
+"""The orders of the candidates besides `blended`: the profiles `rrf`, `linear_scores`, `associative_ranking_scores`.
 
     rrf          = 1 − place / n: the engine's order as it is
     linear       = (0.7 × min(similarity + 0.1, 1) + 0.3 × recency) / max(1, 0.7 + 0.3),
@@ -63,7 +63,7 @@ class RankingProfileWeights:
     """Decay of recency: half after 69 hours."""
 
 
-def similarity(pool: CandidatePool, *, dense_trust: float) -> NDArray[np.float32]:
+def candidate_similarity(pool: CandidatePool, *, dense_trust: float) -> NDArray[np.float32]:
     """float32, (n,), in [0, 1]: the cosine, as far as the model can read the query; for the rest, and where there is no
     vector, the share of the query's words that the candidate holds."""
     cosine = np.clip(pool.cosine, 0, 1)
@@ -71,7 +71,7 @@ def similarity(pool: CandidatePool, *, dense_trust: float) -> NDArray[np.float32
     return np.asarray(np.clip(trust * cosine + (1 - trust) * query_word_coverage(pool), 0, 1), np.float32)
 
 
-def recency(age: timedelta, *, decay_per_hour: float) -> float:
+def recency_score(age: timedelta, *, decay_per_hour: float) -> float:
     """`exp(−decay × hours)`, in [0, 1]; 1 for what is still to come."""
     return float(np.exp(-decay_per_hour * max(0.0, age / _HOUR)))
 
@@ -86,7 +86,7 @@ def evenly_falling_scores(count: int) -> NDArray[np.float32]:
     return np.asarray(1 - np.arange(count) / max(1, count), np.float32)
 
 
-def linear(
+def linear_scores(
     similarity: NDArray[np.float32],
     states: Sequence[MemoryRankingState],
     *,
@@ -96,7 +96,7 @@ def linear(
     """float32, (m,), in [0, 1], of candidates of that similarity."""
     w = weights.linear
     relevance = np.minimum(similarity + w.personal_boost, 1)
-    since = [recency(now - state.happened_at, decay_per_hour=weights.decay_per_hour) for state in states]
+    since = [recency_score(now - state.happened_at, decay_per_hour=weights.decay_per_hour) for state in states]
     combined = w.relevance * relevance + w.recency * np.asarray(since)
     return _scaled_scores(combined, w.relevance + w.recency)
 
@@ -111,7 +111,7 @@ def associative_ranking_scores(
 ) -> NDArray[np.float32]:
     """float32, (m,), in [0, 1]. `shared_emotions`: of each candidate the share of the asked labels that it has."""
     w = weights.associative
-    since = [recency(now - state.last_active, decay_per_hour=weights.decay_per_hour) for state in states]
+    since = [recency_score(now - state.last_active, decay_per_hour=weights.decay_per_hour) for state in states]
     combined = (
         w.similarity * similarity
         + w.importance * np.asarray([state.importance for state in states])

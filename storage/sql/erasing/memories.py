@@ -12,7 +12,7 @@ from typing import Any
 from sqlalchemy import bindparam, delete, insert, select, update
 
 from madeleine.memory.chat import MessageId
-from madeleine.memory.ingest.ports import Erased
+from madeleine.memory.ingest.ports import ErasedIds
 from madeleine.memory.model import Cluster, Memory, MemoryId, Scope
 from madeleine.memory.rules.dynamics import mentions
 from madeleine.storage.sql.administration import record_audit
@@ -68,7 +68,7 @@ class _MemoryErasure:
         self._successors = {id_: _first_remaining(id_, later) for id_ in self._ids}
         self._binds = {"being": scope.being_id, "ids": as_json(self._ids)}
 
-    async def erase(self) -> Erased:
+    async def erase(self) -> ErasedIds:
         transaction, scope = self._transaction, self._scope
         earlier = await self._earlier_texts()
         words = await self._words(earlier)
@@ -106,7 +106,7 @@ class _MemoryErasure:
         )
         await patrols.clean_journal(transaction, scope, journalled)
         await self._redact_reports(words, frozenset(names.values()))
-        return Erased(tuple(self._ids), tuple(dict.fromkeys(related)), entries)
+        return ErasedIds(tuple(self._ids), tuple(dict.fromkeys(related)), entries)
 
     async def _earlier_texts(self) -> list[str]:
         """Texts and themes before each change."""
@@ -223,21 +223,21 @@ def _redacted_reports(reports: Iterable[tuple[str, str]], words: str, names: fro
 class ErasureRepository(Repository):
     """`ForgetLedger` and `ScrubLedger`."""
 
-    async def forget(self, scope: Scope, ids: Sequence[MemoryId | MessageId], *, at: datetime) -> Erased:
+    async def forget(self, scope: Scope, ids: Sequence[MemoryId | MessageId], *, at: datetime) -> ErasedIds:
         async with self._database.transaction() as transaction:
             known = await memories_by_ids(transaction, scope, [MemoryId(id_) for id_ in ids])
             memory_ids = [memory.id for memory in known]
             sources = [*(MessageId(id_) for id_ in ids), *await source_message_ids_of_memories(transaction, memory_ids)]
             messages, drawn = await erase_messages(transaction, scope, sources)
-            erased = await _MemoryErasure(transaction, scope, known).erase() if known else Erased()
+            erased = await _MemoryErasure(transaction, scope, known).erase() if known else ErasedIds()
             if not known and not messages:
                 return erased
             # One of the messages stands for all: their bytes are in the ledger's files alone.
             await transaction.run(_MARK_FOR_SCRUB, [{"memory_id": id_} for id_ in memory_ids or messages[:1]])
             await record_audit(transaction, scope, "forget", at, tool="forget", ids=[*memory_ids, *messages])
             remaining = [id_ for id_ in drawn if id_ not in memory_ids]
-            related = tuple(dict.fromkeys([*erased.related, *remaining]))
-            return replace(erased, related=related, messages=tuple(messages))
+            related = tuple(dict.fromkeys([*erased.related_ids, *remaining]))
+            return replace(erased, related_ids=related, message_ids=tuple(messages))
 
     async def pending_scrubs(self) -> list[tuple[int, MemoryId]]:
         return await self._database.rows(_SELECT_PENDING_SCRUBS, pair)

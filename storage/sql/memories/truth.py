@@ -71,7 +71,7 @@ async def supersede(
         after = truth.after_supersession(*before, act.since)
         undone = [_stored_fields(memory) for memory in before]
         if act.makes_new:
-            undone[1] |= truth.UNDONE_VERSION
+            undone[1] |= truth.UNDONE_VERSION_FIELDS
         await _write_act(transaction, scope, "supersede", undone, after, at=act.at, tool=act.tool, run_id=run_id)
         changed += (act.old, act.new)
     return await memories_by_ids(transaction, scope, changed)

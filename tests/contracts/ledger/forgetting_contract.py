@@ -8,7 +8,7 @@ from datetime import timedelta
 
 import numpy as np
 
-from madeleine.memory.ingest.ports import Erased
+from madeleine.memory.ingest.ports import ErasedIds
 from madeleine.memory.model import (
     ClusterId,
     DatedAction,
@@ -141,7 +141,7 @@ class ForgettingContract:
         before = await stored_memory(ledger, theirs, BOB)
         assert await change(ledger, theirs, ADA, text="mine") is None
         assert await ledger.recall.revisions(ADA, [theirs.id]) == []
-        assert await ledger.erasure.forget(ADA, [theirs.id, MemoryId("nobody")], at=LATER) == Erased()
+        assert await ledger.erasure.forget(ADA, [theirs.id, MemoryId("nobody")], at=LATER) == ErasedIds()
         assert await stored_memory(ledger, theirs, BOB) == before
         assert len(await ledger.recall.revisions(BOB, [theirs.id])) == 1
         assert list(await ledger.memories.vectors(MODEL, [theirs.content_hash])) == [theirs.content_hash]
@@ -157,7 +157,7 @@ class ForgettingContract:
         await ledger.patrols.add_vectors(OTHER, {one.content_hash: vector(0, 1)})
         await change(ledger, one, text="Zoé sold the xylophone")
         before = await stored_memory(ledger, other)
-        assert await ledger.erasure.forget(ADA, [one.id, MemoryId("nobody"), one.id], at=LATER) == Erased((one.id,))
+        assert await ledger.erasure.forget(ADA, [one.id, MemoryId("nobody"), one.id], at=LATER) == ErasedIds((one.id,))
         assert await ledger.memories.memories(ADA, [one.id]) == []
         assert await ledger.recall.revisions(ADA, [one.id]) == []
         assert await ledger.memories.key_outcomes(ADA, ["k", "r"]) == {}
@@ -179,7 +179,7 @@ class ForgettingContract:
         await ledger.erasure.scrub()
         await ledger.erasure.clear_scrubs([first[0]])
         assert await ledger.erasure.pending_scrubs() == [second]
-        assert await ledger.erasure.forget(ADA, [one.id], at=LATER) == Erased()
+        assert await ledger.erasure.forget(ADA, [one.id], at=LATER) == ErasedIds()
         assert await ledger.erasure.pending_scrubs() == [second]
 
     async def test_a_vector_stays_while_another_memory_has_the_text(self, ledger: AnyLedger) -> None:
@@ -261,9 +261,9 @@ class ForgettingContract:
         first = memory("first", status="dead", absorbed_into=middle.id)
         middle = replace(middle, status="dead", absorbed_into=last.id)
         await stored(ledger, last, middle, first)
-        assert await ledger.erasure.forget(ADA, [middle.id], at=LATER) == Erased((middle.id,), (first.id, last.id))
+        assert await ledger.erasure.forget(ADA, [middle.id], at=LATER) == ErasedIds((middle.id,), (first.id, last.id))
         assert (await stored_memory(ledger, first)).absorbed_into == last.id
-        assert await ledger.erasure.forget(ADA, [last.id], at=LATER) == Erased((last.id,), (first.id,))
+        assert await ledger.erasure.forget(ADA, [last.id], at=LATER) == ErasedIds((last.id,), (first.id,))
         assert (await stored_memory(ledger, first)).absorbed_into is None
 
     async def test_a_chain_of_mergers_forgotten_together_leaves_no_tie(self, ledger: AnyLedger) -> None:
@@ -271,7 +271,7 @@ class ForgettingContract:
         three = memory("three", status="dead", absorbed_into=one.id)
         ring = replace(one, absorbed_into=two.id), replace(two, absorbed_into=one.id)
         await stored(ledger, *ring, three)
-        assert await ledger.erasure.forget(ADA, [one.id, two.id], at=LATER) == Erased((one.id, two.id), (three.id,))
+        assert await ledger.erasure.forget(ADA, [one.id, two.id], at=LATER) == ErasedIds((one.id, two.id), (three.id,))
         assert (await stored_memory(ledger, three)).absorbed_into is None
 
     async def test_a_survivor_no_longer_retells_what_it_absorbed(self, ledger: AnyLedger) -> None:
@@ -282,7 +282,7 @@ class ForgettingContract:
         absorbed = memory(told.action, status="dead", absorbed_into=survivor.id)
         await stored(ledger, survivor, absorbed, row=vector(1, 0))
         await ledger.index_source.clear_marks([mark for mark, _ in await ledger.index_source.pending_marks(limit=9)])
-        assert await ledger.erasure.forget(ADA, [absorbed.id], at=LATER) == Erased((absorbed.id,), (survivor.id,))
+        assert await ledger.erasure.forget(ADA, [absorbed.id], at=LATER) == ErasedIds((absorbed.id,), (survivor.id,))
         now = await stored_memory(ledger, survivor)
         assert now.scene.when == (own,)
         assert await ledger.search.search(ADA, keyword_query("xylophone")) == []
@@ -317,7 +317,7 @@ class ForgettingContract:
             await asyncio.sleep(0)
             await transaction.apply_changes(PatrolChanges(states=tuple(changed)), run=RUN, step="assign")
             assert not forgetting.done()
-        assert await forgetting == Erased((one.id,))
+        assert await forgetting == ErasedIds((one.id,))
         assert [left.session_count for left in await ledger.index_source.all_memories(after=None, limit=9)] == [7]
 
     async def test_many_at_once_are_forgotten_each_once(self, ledger: AnyLedger) -> None:
@@ -325,7 +325,7 @@ class ForgettingContract:
         await stored(ledger, *new)
         wishes = [[one.id for one in new[start : start + 12]] for start in range(0, 30, 6)]
         erased = await asyncio.gather(*(ledger.erasure.forget(ADA, wish, at=LATER) for wish in wishes))
-        assert sorted(id_ for found in erased for id_ in found.ids) == sorted(one.id for one in new)
+        assert sorted(id_ for found in erased for id_ in found.erased_ids) == sorted(one.id for one in new)
         assert await ledger.index_source.count_memories() == 0
 
     # --- help
@@ -356,7 +356,7 @@ class ForgettingContract:
     async def test_without_the_current_version_the_one_before_is_current_again(self, ledger: AnyLedger) -> None:
         first, second, third = await chain_of_three(ledger)
         erased = await ledger.erasure.forget(ADA, [third.id], at=LATER)
-        assert erased.related == (second.id,), "whoever forgets is told what is true again"
+        assert erased.related_ids == (second.id,), "whoever forgets is told what is true again"
         assert await stored_memory(ledger, second) == replace(second, valid_from=CHANGED_AT, before="lives in Lyon")
         assert (await stored_memory(ledger, first)).superseded_by == second.id
 

@@ -13,7 +13,7 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from madeleine.memory.errors import CannotUndo
-from madeleine.memory.ingest.ports import Erased
+from madeleine.memory.ingest.ports import ErasedIds
 from madeleine.memory.model import BeingId, ClusterId, DatedAction, Memory, RunId, Scene, Scope, Status
 from madeleine.memory.patrol_records import (
     DecisionRequestId,
@@ -113,7 +113,7 @@ class PatrolContract:
         later = entry("Both.", gone, stays, date="2025-03-02", at=day)
         await run(ledger, SECOND, PatrolChanges(diary=later, thoughts=_points("Both.", stays, gone)))
         erased = await ledger.erasure.forget(ADA, [gone.id], at=LATER)
-        assert erased == Erased((gone.id,), (), 1)
+        assert erased == ErasedIds((gone.id,), (), 1)
         view = ledger.patrols.patrol_reads(ADA)
         assert await view.last_diary() == entry("A harp.", stays)
         assert await view.thoughts() == Thoughts()
@@ -184,7 +184,7 @@ class PatrolContract:
         summary = await self._summarised(ledger, FIRST, one, two)
         assert (await stored_memory(ledger, one)).compressed_into == summary.id
         await ledger.index_source.clear_marks([mark for mark, _ in await ledger.index_source.pending_marks(limit=9)])
-        assert await ledger.erasure.forget(ADA, [summary.id], at=LATER) == Erased((summary.id,), (one.id, two.id))
+        assert await ledger.erasure.forget(ADA, [summary.id], at=LATER) == ErasedIds((summary.id,), (one.id, two.id))
         assert [await stored_memory(ledger, one), await stored_memory(ledger, two)] == [one, two]
         assert {id_ for _, id_ in await ledger.index_source.pending_marks(limit=9)} == {one.id, two.id}
         await ledger.patrols.undo(ADA, FIRST, at=LATER)
@@ -194,10 +194,10 @@ class PatrolContract:
         one, two = memory("one"), memory("two")
         await stored(ledger, one, two)
         summary = await self._summarised(ledger, FIRST, one, two)
-        assert await ledger.erasure.forget(ADA, [one.id], at=LATER) == Erased((one.id,), (summary.id,))
+        assert await ledger.erasure.forget(ADA, [one.id], at=LATER) == ErasedIds((one.id,), (summary.id,))
         assert (await stored_memory(ledger, two)).compressed_into == summary.id
         both = await ledger.erasure.forget(ADA, [two.id, summary.id], at=LATER)
-        assert both == Erased((two.id, summary.id))
+        assert both == ErasedIds((two.id, summary.id))
 
     async def _summarised(self, ledger: AnyLedger, id_: RunId, *of: Memory) -> Memory:
         summary = memory("A summary", compression_source=True, category="semantic")
@@ -213,7 +213,7 @@ class PatrolContract:
         middle = await merged(ledger, FIRST, middle, first)
         await merged(ledger, SECOND, last, middle, "middle", TOLD)
         erased = await ledger.erasure.forget(ADA, [first.id], at=LATER)
-        assert set(erased.related) == {middle.id, last.id}
+        assert set(erased.related_ids) == {middle.id, last.id}
         assert await ledger.search.search(ADA, keyword_query("xylophone")) == []
         assert (await stored_memory(ledger, last)).scene.when == (DatedAction("2025-02-01", "middle"),)
 
@@ -224,7 +224,7 @@ class PatrolContract:
         await merged(ledger, FIRST, survivor, absorbed)
         await run(ledger, SECOND, PatrolChanges(states=(state_of_memory(absorbed),)))
         assert (await stored_memory(ledger, absorbed)).absorbed_into is None
-        assert (await ledger.erasure.forget(ADA, [absorbed.id], at=LATER)).related == (survivor.id,)
+        assert (await ledger.erasure.forget(ADA, [absorbed.id], at=LATER)).related_ids == (survivor.id,)
         assert (await stored_memory(ledger, survivor)).scene.when == ()
 
     async def test_a_timeline_that_cut_it_short_does_not_tell_it_either(self, ledger: AnyLedger) -> None:

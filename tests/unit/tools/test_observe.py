@@ -13,7 +13,7 @@ from madeleine.memory.chat import NewMessage
 from madeleine.memory.errors import InvalidInput
 from madeleine.memory.ingest.store import Stored
 from madeleine.memory.model import Scope
-from madeleine.memory.watch.extraction import Extracted
+from madeleine.memory.watch.extraction import ExtractedMemory
 from madeleine.memory.watch.observe import AgentExtractedMemory, Observation, ObservationResult
 from madeleine.tools.arguments import validate_tool_arguments
 from madeleine.tools.conversation import MAX_MESSAGES
@@ -47,7 +47,7 @@ async def asked(
     async def observe(scope: Scope, observation: Observation, *, request: str = "") -> ObservationResult:
         assert scope is ADA
         seen.append((observation, request))
-        return told or ObservationResult(new=(), known=0, last_key=None)
+        return told or ObservationResult(new_messages=(), known_count=0, last_key=None)
 
     call = Call(ADA, cast(ToolUseCases, SimpleNamespace(observe=observe)), request_key=lambda: "request-1")
     answer = await observe_tool.run(call, validate_tool_arguments(observe_tool.arguments, given, max_text_chars=100))
@@ -64,8 +64,8 @@ async def test_everything_that_is_said_reaches_the_use_case() -> None:
             NewMessage(role="tool", text="ok"),
         ],
         memories=[
-            AgentExtractedMemory(Extracted("They met.", ("joy",), 1, "Say hi."), ("k", 1)),
-            AgentExtractedMemory(Extracted("It was brief.", (), 0.2)),
+            AgentExtractedMemory(ExtractedMemory("They met.", ("joy",), 1, "Say hi."), ("k", 1)),
+            AgentExtractedMemory(ExtractedMemory("It was brief.", (), 0.2)),
         ],
         title="Greetings",
         interface="cli",
@@ -76,8 +76,8 @@ async def test_everything_that_is_said_reaches_the_use_case() -> None:
 async def test_the_answer_says_what_was_new() -> None:
     memory = a_memory("They met.")
     told = ObservationResult(
-        new=(one := a_message("Hi"), two := a_message("Hello")),
-        known=3,
+        new_messages=(one := a_message("Hi"), two := a_message("Hello")),
+        known_count=3,
         last_key="k",
         memories=(Stored(memory=memory, status="reinforced"), None),
         redacted={"password": 1},

@@ -118,7 +118,7 @@ async def test_all_of_it_is_there_once(house: House) -> None:
     for once in ("Ann was tired", "never tell it", "Router", "Buy bread", "We baked.", "Grandmother baked", "plays the",
                  "Was it good?", "oven is broken"):  # fmt: skip
         assert built.prompt.count(once) == 1, once
-    assert {bread, violin} <= set(built.shown)
+    assert {bread, violin} <= set(built.shown_ids)
     assert built.dropped == ()
     assert (
         built.tokens["total"] == (await house.memory.embedder.count_tokens([built.prompt + " I keep this in mind."]))[0]
@@ -304,7 +304,7 @@ async def test_a_being_of_whom_nothing_is_known_has_only_the_notice(house: House
     await furnish(house)
     built = await house.build(MESSAGE, scope=BOB, session="s1")
     assert built.prompt == built.system_prompt == STORED_TEXT_IS_DATA_NOTICE
-    assert built.shown == []
+    assert built.shown_ids == []
 
 
 @pytest.mark.parametrize("limit", [1, 20, 40, 60, 80, 100, 120, 140])
@@ -319,7 +319,7 @@ async def test_a_limit_holds_the_least_valuable_goes_first_and_what_went_is_told
     if limit >= whole.tokens["total"]:
         assert built.dropped == ()
         return
-    gone = {one.part for one in built.dropped if not one.full}
+    gone = {one.part for one in built.dropped if not one.in_full}
     assert sum(one.tokens for one in built.dropped) > 0
     shown = {"soul": "calm", "partner_rules": "never tell it", "memory_block": "Grandmother", "notes": "Buy bread",
              "history_recent": "user: The oven is broken"}  # fmt: skip
@@ -416,7 +416,7 @@ async def test_the_start_shows_what_is_pinned_preferred_open_and_new_and_activat
         "m1 [EPISODIC] The garden key hangs in the shed",
         "m3 [SEMANTIC] 2026-02-01: Ann moved to Lyon",
     ]
-    assert {pinned, style, fresh} <= set(start.shown)
+    assert {pinned, style, fresh} <= set(start.shown_ids)
     assert await house.reactivations(pinned, style, fresh) == [0, 0, 0]
     short = await house.build(blocks=["start"], limit=60)
     assert "I prefer short answers." in short.prompt

@@ -48,7 +48,7 @@ def pieces(draw: st.DrawFn) -> list[PromptEntry]:
     for part in PROMPT_PART_NAMES:
         for n, text in enumerate(draw(st.lists(WORDS, max_size=3))):
             longer = f"- {text} {draw(WORDS)}" if part == "diary" else ""
-            found.append(PromptEntry(part=part, id=f"{part}{n}", text=f"- {text}", rank=n, full=longer))
+            found.append(PromptEntry(part=part, id=f"{part}{n}", text=f"- {text}", rank=n, full_text=longer))
     return found
 
 
@@ -83,7 +83,7 @@ async def test_with_room_enough_all_of_it_is_there_and_nothing_is_counted_twice(
     assert fit.selection.keys() == set(range(len(some)))
     assert (STORED_TEXT_IS_DATA_NOTICE in fit.texts.prompt) == with_notice
     assert counter.counted == 1
-    assert all((one.full or one.text) in fit.texts.prompt for one in some)
+    assert all((one.full_text or one.text) in fit.texts.prompt for one in some)
 
 
 async def test_where_not_even_the_notice_fits_there_is_nothing() -> None:

@@ -13,7 +13,7 @@ import pytest
 from madeleine.memory.audit import AuditQuery
 from madeleine.memory.context.profile import MAX_ENTRIES_PER_KIND, EditProfile, profile_entries_in_display_order
 from madeleine.memory.errors import InvalidInput
-from madeleine.memory.ingest.change import Forget, Forgotten
+from madeleine.memory.ingest.change import Forget, ForgetOutcome
 from madeleine.memory.model import MemoryId, Scope
 from madeleine.memory.profile import ProfileEntry, ProfileKind
 from tests.doubles import ADA, BOB, NOW
@@ -28,9 +28,9 @@ class Forgetting:
 
     home: Household
 
-    async def __call__(self, scope: Scope, ids: list[MemoryId]) -> Forgotten:
+    async def __call__(self, scope: Scope, ids: list[MemoryId]) -> ForgetOutcome:
         erased = await self.home.ledger.erasure.forget(scope, ids, at=self.home.clock())
-        return Forgotten(erased=erased.ids, missing=(), related=(), bytes_gone=True)
+        return ForgetOutcome(erased=erased.erased_ids, missing=(), related=(), bytes_scrubbed=True)
 
 
 def profile_of(home: Household) -> EditProfile:

@@ -12,12 +12,12 @@ NO_TAGS = dict.fromkeys(PROMPT_PART_NAMES, 0)
 
 
 def piece(part: PromptPartName, id_: str, rank: int = 0, full: str = "") -> PromptEntry:
-    return PromptEntry(part=part, id=id_, text=f"- {id_}", rank=rank, full=full)
+    return PromptEntry(part=part, id=id_, text=f"- {id_}", rank=rank, full_text=full)
 
 
 def left(pieces: list[PromptEntry], tokens: list[int], limit: int, **costs: object) -> list[str]:
     given = {"full": tokens, "tags": NO_TAGS, "fixed": 0} | costs
-    choice = select_prompt_entries(pieces, EntryCosts(entries=tokens, **given), limit=limit)  # type: ignore[arg-type]
+    choice = select_prompt_entries(pieces, EntryCosts(entry_tokens=tokens, **given), limit=limit)  # type: ignore[arg-type]
     return [one.id for position, one in enumerate(pieces) if position in choice]
 
 
@@ -59,7 +59,7 @@ def test_what_surrounds_a_part_is_paid_once_with_its_first_piece() -> None:
 def test_a_day_is_told_in_short_before_anything_else_of_worth_goes() -> None:
     """By hand: short days take 5 each, in full 20. 40 hold the hit (10), both days (10), and one of them in full."""
     pieces = [piece("diary", "old", 1, "full"), piece("diary", "new", 0, "full"), piece("memories", "hit")]
-    costs = EntryCosts(entries=[5, 5, 10], full=[20, 20, 0], tags=NO_TAGS)
+    costs = EntryCosts(entry_tokens=[5, 5, 10], full_text_tokens=[20, 20, 0], part_tag_tokens=NO_TAGS)
     assert select_prompt_entries(pieces, costs, limit=50) == {0: True, 1: True, 2: False}
     assert select_prompt_entries(pieces, costs, limit=40) == {0: False, 1: True, 2: False}
     assert select_prompt_entries(pieces, costs, limit=20) == {0: False, 1: False, 2: False}
@@ -80,7 +80,9 @@ def some_pieces(draw: st.DrawFn) -> tuple[list[PromptEntry], EntryCosts]:
     more = draw(st.lists(st.integers(0, 30), min_size=len(parts), max_size=len(parts)))
     tags: dict[PromptPartName, int] = {part: draw(st.integers(0, 5)) for part in PROMPT_PART_NAMES}
     full = [a + b for a, b in zip(tokens, more, strict=True)]
-    return pieces, EntryCosts(entries=tokens, full=full, tags=tags, fixed=draw(st.integers(0, 10)))
+    return pieces, EntryCosts(
+        entry_tokens=tokens, full_text_tokens=full, part_tag_tokens=tags, fixed_tokens=draw(st.integers(0, 10))
+    )
 
 
 @given(some_pieces(), st.integers(0, 300))
@@ -89,8 +91,8 @@ def test_the_limit_is_never_exceeded_and_all_stays_where_there_is_room(
 ) -> None:
     pieces, costs = given_
     choice = select_prompt_entries(pieces, costs, limit=limit)
-    used = sum(costs.full[n] if in_full else costs.entries[n] for n, in_full in choice.items())
-    used += sum(costs.tags[part] for part in {pieces[n].part for n in choice})
-    assert not choice or used + costs.fixed <= limit
+    used = sum(costs.full_text_tokens[n] if in_full else costs.entry_tokens[n] for n, in_full in choice.items())
+    used += sum(costs.part_tag_tokens[part] for part in {pieces[n].part for n in choice})
+    assert not choice or used + costs.fixed_tokens <= limit
     everything = select_prompt_entries(pieces, costs, limit=10_000)
-    assert everything == {n: bool(one.full) for n, one in enumerate(pieces)}
+    assert everything == {n: bool(one.full_text) for n, one in enumerate(pieces)}

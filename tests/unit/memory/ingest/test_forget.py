@@ -90,7 +90,7 @@ async def at_work(house: House, monkeypatch: pytest.MonkeyPatch) -> AsyncIterato
 async def test_the_answer_comes_when_the_bytes_are_gone_and_says_what_was_not_there(at_work: House) -> None:
     one, _ = await at_work.stored("one", "two")
     answer = await at_work.forget(ADA, [one, MemoryId("nobody"), one])
-    assert (answer.erased, answer.missing, answer.related, answer.bytes_gone) == ((one,), ("nobody",), (), True)
+    assert (answer.erased, answer.missing, answer.related, answer.bytes_scrubbed) == ((one,), ("nobody",), (), True)
     assert await at_work.ledger.erasure.pending_scrubs() == []
     assert await at_work.index.count() == 1
     assert at_work.index.scrubs == 1
@@ -98,7 +98,7 @@ async def test_the_answer_comes_when_the_bytes_are_gone_and_says_what_was_not_th
 
 async def test_where_nothing_was_forgotten_nothing_is_written_anew(at_work: House) -> None:
     await at_work.stored("one")
-    assert (await at_work.forget(ADA, [MemoryId("nobody")])).bytes_gone
+    assert (await at_work.forget(ADA, [MemoryId("nobody")])).bytes_scrubbed
     assert at_work.index.scrubs == 0
 
 
@@ -107,12 +107,12 @@ async def test_what_takes_long_goes_on_behind_the_answer(at_work: House, monkeyp
     [one] = await at_work.stored("one")
     at_work.index.go.clear()
     answer = await at_work.forget(ADA, [one])
-    assert (answer.erased, answer.bytes_gone) == ((one,), False)
+    assert (answer.erased, answer.bytes_scrubbed) == ((one,), False)
     assert await at_work.ledger.memories.memories(ADA, [one]) == []
     assert await at_work.index.count() == 0
     at_work.index.go.set()
     monkeypatch.setattr(change, "MAX_SCRUB_WAIT_SECONDS", WAIT_S)
-    assert (await at_work.forget(ADA, [one])).bytes_gone
+    assert (await at_work.forget(ADA, [one])).bytes_scrubbed
     assert await at_work.ledger.erasure.pending_scrubs() == []
 
 
@@ -120,8 +120,8 @@ async def test_what_fails_is_told_and_tried_again(at_work: House) -> None:
     [one] = await at_work.stored("one")
     at_work.index.failures = 1
     answer = await at_work.forget(ADA, [one])
-    assert (answer.erased, answer.bytes_gone) == ((one,), False)
-    assert (await at_work.forget(ADA, [one])).bytes_gone
+    assert (answer.erased, answer.bytes_scrubbed) == ((one,), False)
+    assert (await at_work.forget(ADA, [one])).bytes_scrubbed
     assert await at_work.ledger.erasure.pending_scrubs() == []
 
 
@@ -129,10 +129,10 @@ async def test_an_index_that_is_away_keeps_nothing_from_being_forgotten(at_work:
     [one] = await at_work.stored("one")
     at_work.index.away = True
     answer = await at_work.forget(ADA, [one])
-    assert (answer.erased, answer.bytes_gone) == ((one,), False)
+    assert (answer.erased, answer.bytes_scrubbed) == ((one,), False)
     assert await at_work.ledger.memories.memories(ADA, [one]) == []
     at_work.index.away = False
-    assert (await at_work.forget(ADA, [one])).bytes_gone
+    assert (await at_work.forget(ADA, [one])).bytes_scrubbed
     assert await at_work.index.count() == 0
 
 
@@ -145,7 +145,7 @@ async def test_what_is_forgotten_while_another_is_being_erased_is_erased_after_i
     while await at_work.ledger.index_source.count_memories():  # noqa: ASYNC110
         await asyncio.sleep(0)
     at_work.index.go.set()
-    assert [(await task).bytes_gone for task in (first, *others)] == [True] * 3
+    assert [(await task).bytes_scrubbed for task in (first, *others)] == [True] * 3
     assert at_work.index.scrubs == 2  # the two that waited shared one
     assert await at_work.ledger.erasure.pending_scrubs() == []
 

@@ -145,9 +145,9 @@ async def test_an_index_that_is_built_anew_answers_as_the_one_before(
     home: Home, memories: Sequence[Memory], tmp_path: Path
 ) -> None:
     """ruling 1: the index may be thrown away at any time. No text is embedded again for it."""
-    *living, unembedded = memories
+    *living, embedding_error = memories
     await home.commit(*living, a_memory("Sailed to another harbor", status="dead"))
-    await home.commit(unembedded, embedded=False)
+    await home.commit(embedding_error, embedded=False)
     await home.commit(a_memory("Sailed to a harbor", being_id=BOB.being_id), scope=BOB)
     await home.keeper.catch_up()
     told: list[tuple[int, int]] = []

@@ -136,7 +136,7 @@ async def test_what_cannot_be_embedded_now_is_taken_for_new_and_the_answer_says_
     ingest.home.embedder.available = False
     ingested = await ingest(SOUP.replace("warm", "hot"))
     assert statuses(ingested) == ["stored"]
-    assert "was told to be away" in ingested.unembedded
+    assert "was told to be away" in ingested.embedding_error
     assert ingested.chunks[0].novelty == 1.0
 
 
@@ -310,9 +310,7 @@ async def forget(ingest: Ingesting, *texts: str) -> None:
     await ingest.home.ledger.erasure.forget(ADA, gone, at=ingest.home.clock())
 
 
-async def test_the_answer_says_of_forgotten_chunks_only_that_they_are_forgotten(
-    ingest: Ingesting,
-) -> None:
+async def test_the_answer_says_of_forgotten_chunks_only_that_they_are_forgotten(ingest: Ingesting) -> None:
     await ingest(TRIP, key="k")
     await forget(ingest, TRIP)
     for text in (TRIP, TEA):

@@ -7,7 +7,7 @@ from collections.abc import Sequence
 import pytest
 
 from madeleine.memory.errors import IndexUnavailable
-from madeleine.memory.ingest.being_statistics import RARITY_BATCH_WORDS, TERM_IN_NO_MEMORY, TextRarityScorer
+from madeleine.memory.ingest.being_statistics import ABSENT_TERM, WORDS_PER_RARITY_BATCH, TextRarityScorer
 from madeleine.memory.model import Scope
 from tests.doubles import ADA, BOB, FakeWordStatistics
 
@@ -21,9 +21,9 @@ class Asked(FakeWordStatistics):
         self.questions: list[list[str]] = []
 
     async def idf(self, scope: Scope, words: Sequence[str]) -> list[float]:
-        if list(words) != [TERM_IN_NO_MEMORY]:
+        if list(words) != [ABSENT_TERM]:
             self.questions.append(list(words))
-        return [self.absent_term_idf if word == TERM_IN_NO_MEMORY else value for word, value in zip(
+        return [self.absent_term_idf if word == ABSENT_TERM else value for word, value in zip(
             words, await super().idf(scope, words), strict=True)]  # fmt: skip
 
 
@@ -55,9 +55,9 @@ async def test_all_are_looked_up_again_for_another_being_and_when_there_is_much_
 
 async def test_many_words_are_asked_for_some_at_a_time() -> None:
     statistics = Asked(8.0)
-    texts = [f"q{chr(97 + n // 26)}{chr(97 + n % 26)}" for n in range(2 * RARITY_BATCH_WORDS + 1)]
+    texts = [f"q{chr(97 + n // 26)}{chr(97 + n % 26)}" for n in range(2 * WORDS_PER_RARITY_BATCH + 1)]
     await TextRarityScorer(statistics).rarities(ADA, texts)
-    assert [len(question) for question in statistics.questions] == [RARITY_BATCH_WORDS, RARITY_BATCH_WORDS, 1]
+    assert [len(question) for question in statistics.questions] == [WORDS_PER_RARITY_BATCH, WORDS_PER_RARITY_BATCH, 1]
 
 
 async def test_in_a_small_store_nothing_is_looked_up_and_nothing_is_rare() -> None:

@@ -175,7 +175,7 @@ async def test_the_same_text_stored_again_reinforces_with_and_without_the_model(
     home.embedder.available = model_then
     [again] = await home.store(ADA, [scene(DINNER, importance=0.8, themes=("lake",), pinned=True)])
     assert (first.status, again.status, again.repeated) == ("stored", "reinforced", False)
-    assert bool(first.unembedded) is not model_at_first
+    assert bool(first.embedding_error) is not model_at_first
     [kept] = await home.kept()
     assert kept == again.memory
     assert (kept.id, kept.access_count, kept.last_accessed) == (first.memory.id, 1, home.clock())

@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from madeleine.memory.errors import InvalidInput
-from madeleine.memory.ingest.change import Forgotten
+from madeleine.memory.ingest.change import ForgetOutcome
 from madeleine.memory.ingest.store import NewScene
 from madeleine.memory.model import Memory, MemoryChanges, MemoryId, Scene
 from madeleine.memory.recall.selection import RecallQuery
@@ -58,7 +58,7 @@ async def recalled(home: OpenMemory, text: str) -> list[MemoryId]:
 async def test_the_new_text_is_recalled_at_once_and_the_earlier_one_never(home: OpenMemory) -> None:
     one = await stored(home)
     done = await home.use_cases.update(ADA, one.id, MemoryChanges(text=OSLO))
-    assert (done.memory.id, done.changes, done.unembedded) == (one.id, MemoryChanges(text=OSLO), "")
+    assert (done.memory.id, done.changes, done.embedding_error) == (one.id, MemoryChanges(text=OSLO), "")
     assert await recalled(home, OSLO) == [one.id]
     assert await recalled(home, "yellow house Rome") == []
     await home.index_keeper.catch_up()
@@ -89,7 +89,7 @@ async def test_without_the_model_it_is_changed_and_found_by_its_words(home: Open
     one = await stored(home)
     embedder.available = False
     done = await home.use_cases.update(ADA, one.id, MemoryChanges(text=OSLO))
-    assert "told to be away" in done.unembedded
+    assert "told to be away" in done.embedding_error
     assert await recalled(home, OSLO) == [one.id]
     embedder.available = True
     assert await home.index_keeper.embed_missing() == 1
@@ -115,7 +115,7 @@ async def test_one_that_is_forgotten_while_its_new_text_is_embedded_stays_forgot
     embedder.hold()
     updating = asyncio.create_task(home.use_cases.update(ADA, one.id, MemoryChanges(text=OSLO)))
     await embedder.asked.wait()
-    assert (await home.ledger.erasure.forget(ADA, [one.id], at=NOW)).ids == (one.id,)
+    assert (await home.ledger.erasure.forget(ADA, [one.id], at=NOW)).erased_ids == (one.id,)
     embedder.go.set()
     with pytest.raises(InvalidInput, match="There is no memory"):
         await updating
@@ -138,7 +138,7 @@ async def test_a_vector_that_is_filled_in_too_late_is_not_kept(home: OpenMemory,
 async def test_stores_updates_and_forgets_at_once_leave_ledger_and_index_agreed(tmp_path: Path) -> None:
     async with open_memory(Settings(data_dir=tmp_path), embedder=DenseWords()) as home:
         ones = [await stored(home, f"{ROME} at number {n}") for n in range(12)]
-        told: list[Forgotten] = []
+        told: list[ForgetOutcome] = []
 
         async def forget(one: Memory) -> None:
             told.append(await home.use_cases.forget(ADA, [one.id]))
@@ -156,7 +156,7 @@ async def test_stores_updates_and_forgets_at_once_leave_ledger_and_index_agreed(
                 if one in ones[:5]:
                     tasks.create_task(forget(one))
                 tasks.create_task(stored(home, one.scene.action))
-        assert [found.bytes_gone for found in told] == [True] * 5
+        assert [found.bytes_scrubbed for found in told] == [True] * 5
         await home.index_keeper.catch_up()
         left = {memory.id for memory in await home.ledger.index_source.all_memories(after=None, limit=99)}
         assert not left & {one.id for one in ones[:5]}

@@ -61,7 +61,7 @@ async def test_a_search_hit_counts_one_for_a_living_and_two_for_a_dead_memory(ho
     search = Search(
         home.ledger.search,
         home.ledger.activations,
-        by_message=SearchByMessageTags(home.ledger.search, stem),
+        search_by_tags=SearchByMessageTags(home.ledger.search, stem),
         now=home.clock,
     )
     await search(ADA, KeywordQuery(terms=("harp",)))

@@ -131,7 +131,7 @@ def a_hit(
 
 def searching(hits: Sequence[SearchHit], log: FakeActivationLog | None = None) -> Search:
     by_message: Any = None
-    return Search(Repeating(hits), log or FakeActivationLog(), by_message=by_message, now=Clock())
+    return Search(Repeating(hits), log or FakeActivationLog(), search_by_tags=by_message, now=Clock())
 
 
 @given(
@@ -184,7 +184,7 @@ async def test_a_misspelt_word_is_searched_as_the_word_it_resembles_if_nothing_e
     """ruling 19"""
     hits = [a_hit(1, text="kubernetes in frankfurt"), a_hit(2, text="kubernetes at home"), a_hit(3, text="tea")]
     by_message: Any = None
-    search = Search(Matching(hits), FakeActivationLog(), by_message=by_message, now=Clock())
+    search = Search(Matching(hits), FakeActivationLog(), search_by_tags=by_message, now=Clock())
     query = KeywordQuery(terms=("kubernets",), mode="and", limit=1)
     first = await search(ADA, query)
     second = await search(ADA, query, cursor=first.next_cursor)

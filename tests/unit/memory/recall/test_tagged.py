@@ -115,10 +115,10 @@ async def test_a_search_for_what_a_message_is_about_counts_what_it_shows(home: H
     search = Search(
         home.ledger.search,
         home.ledger.activations,
-        by_message=SearchByMessageTags(home.ledger.search, stem),
+        search_by_tags=SearchByMessageTags(home.ledger.search, stem),
         now=home.clock,
     )
-    page = await search.about(ADA, "How was the ramen?", KeywordQuery(terms=()))
+    page = await search.search_by_message(ADA, "How was the ramen?", KeywordQuery(terms=()))
     await home.ledger.activations.flush()
     assert [hit.id for hit in page.hits] == [one.id]
     assert page.next_cursor == ""

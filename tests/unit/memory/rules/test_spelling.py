@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from madeleine.memory.rules.spelling import respelled_words, typing_errors
+from madeleine.memory.rules.spelling import respelled_words, typing_error_count
 
 TEXTS = ("the kubernetes cluster is in frankfurt", "maria likes kubernetes, maria", "port 5432; paste mode", "порядок")
 
@@ -34,11 +34,11 @@ def test_a_word_is_respelled_as_the_nearest_one_that_is_known(written: str, mean
 
 @given(st.text("abc", max_size=6), st.text("abc", max_size=6))
 def test_typing_errors_are_a_distance_that_letters_bound(word: str, other: str) -> None:
-    errors = typing_errors(word, other)
-    assert errors == typing_errors(other, word)
+    errors = typing_error_count(word, other)
+    assert errors == typing_error_count(other, word)
     assert abs(len(word) - len(other)) <= errors <= max(len(word), len(other))
     assert (errors == 0) == (word == other)
 
 
 def test_two_swapped_letters_are_one_error() -> None:
-    assert typing_errors("frankfrut", "frankfurt") == 1
+    assert typing_error_count("frankfrut", "frankfurt") == 1

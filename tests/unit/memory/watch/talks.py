@@ -122,7 +122,7 @@ class Talks:
         while True:
             one = await self.poll()
             all_.counts.update(one.counts)
-            if not one.more:
+            if not one.has_more:
                 return all_
 
     async def keep(self, *texts: str, scope: Scope = ADA, **fields: Any) -> list[Memory]:

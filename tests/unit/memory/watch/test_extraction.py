@@ -18,7 +18,7 @@ from madeleine.memory.watch.extraction import (
     MAX_EXTRACTED_ESSENCE_CHARS,
     MAX_SHOWN_MESSAGE_CHARS,
     EssenceSchema,
-    Extracted,
+    ExtractedMemory,
     ExtractionOutcome,
     ExtractionSchema,
     SnippetLine,
@@ -47,7 +47,7 @@ def of(*memories: dict[str, Any]) -> ExtractionSchema:
     return ExtractionSchema.model_validate({"memories": list(memories)})
 
 
-def kept(*memories: dict[str, Any]) -> list[Extracted]:
+def kept(*memories: dict[str, Any]) -> list[ExtractedMemory]:
     return [one.extracted for one in check_extraction_answer(of(*memories), LYON)[0].findings]
 
 
@@ -61,7 +61,7 @@ def test_essence_emotions_weight_and_lesson_are_kept() -> None:
     """spec T3"""
     lesson, themes = "Ask about the cats.", ["moving", " #pets", "Moving"]
     one = memory(ESSENCE, 1, emotions=["joy", "nervousness", "pride"], weight=0.8, lesson=lesson, themes=themes)
-    assert kept(one) == [Extracted(ESSENCE, ("joy", "nervousness", "pride"), 0.8, lesson, ("Moving", "pets"))]
+    assert kept(one) == [ExtractedMemory(ESSENCE, ("joy", "nervousness", "pride"), 0.8, lesson, ("Moving", "pets"))]
     found, complaint = check_extraction_answer(of(one), LYON)
     assert [message.text for message in found.findings[0].sources] == ["I moved to Lyon in May, with three cats."]
     assert complaint == ""
@@ -174,7 +174,7 @@ async def test_an_answer_that_can_be_understood_is_read(answer: Any) -> None:
     """spec T3: without `lesson`, a number as text, a key more, a bare list."""
     found, mind = await ask([answer])
     [one] = found.findings
-    assert one.extracted == Extracted(ESSENCE, (), 0.7, "", ("Lyon",))
+    assert one.extracted == ExtractedMemory(ESSENCE, (), 0.7, "", ("Lyon",))
     assert one.sources[0].text == LYON[0].text
     assert len(mind.prompts) == 1
 

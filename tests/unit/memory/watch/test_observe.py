@@ -13,13 +13,13 @@ from madeleine.memory.chat import Message, NewMessage
 from madeleine.memory.errors import InvalidInput
 from madeleine.memory.ingest.store import Stored
 from madeleine.memory.model import Scope
-from madeleine.memory.watch.extraction import Extracted
+from madeleine.memory.watch.extraction import ExtractedMemory
 from madeleine.memory.watch.observe import AgentExtractedMemory, Observation, ObservationResult, Observe
 from tests.doubles import ADA, NOW, Clock, a_memory
 from tests.doubles_chat import FakeChat
 
 TOKEN = "ghp_" + "a1B2" * 9
-HARBOUR = Extracted("She lives by the harbour.", ("joy",), 0.7)
+HARBOUR = ExtractedMemory("She lives by the harbour.", ("joy",), 0.7)
 
 
 class Remembered:
@@ -30,12 +30,7 @@ class Remembered:
         """(essence, texts of the messages, request)"""
 
     async def __call__(
-        self,
-        scope: Scope,
-        session_id: str,
-        extracted: Extracted,
-        messages: Sequence[Message],
-        key: str = "",
+        self, scope: Scope, session_id: str, extracted: ExtractedMemory, messages: Sequence[Message], key: str = ""
     ) -> Stored:
         self.calls.append((extracted.essence, [message.text for message in messages], key))
         return Stored(memory=a_memory(extracted.essence), status="stored", redacted={"a memory's secret": 1})
@@ -67,17 +62,17 @@ async def test_what_was_said_is_kept_and_told(room: Room) -> None:
     found = await room(
         user("Hi", key="k1"), NewMessage(role="assistant", text="Hello", speaker="Bob"), title="Greetings"
     )
-    assert [(one.position, one.role, one.speaker, one.text) for one in found.new] == [
+    assert [(one.position, one.role, one.speaker, one.text) for one in found.new_messages] == [
         (0, "user", "", "Hi"), (1, "assistant", "Bob", "Hello"),
     ]  # fmt: skip
-    assert (found.known, found.last_key, found.memories) == (0, "k1", ())
+    assert (found.known_count, found.last_key, found.memories) == (0, "k1", ())
     [session] = await room.chat.sessions(ADA, limit=9)
     assert session.title == "Greetings"
 
 
 async def test_messages_that_do_not_say_when_were_said_one_after_the_other(room: Room) -> None:
     found = await room(user("a"), user("b", at=NOW - timedelta(days=9)), user("c"))
-    first, second, third = (one.at for one in found.new)
+    first, second, third = (one.at for one in found.new_messages)
     assert (first, second) == (NOW, NOW - timedelta(days=9))
     assert first < third < NOW + timedelta(milliseconds=1)
 
@@ -85,7 +80,7 @@ async def test_messages_that_do_not_say_when_were_said_one_after_the_other(room:
 async def test_without_messages_only_the_last_key_is_told(room: Room) -> None:
     await room(user("a", key="k1"))
     found = await room()
-    assert (found.new, found.known, found.last_key) == ((), 0, "k1")
+    assert (found.new_messages, found.known_count, found.last_key) == ((), 0, "k1")
 
 
 async def test_a_call_that_is_made_again_keeps_nothing_twice(room: Room) -> None:
@@ -93,7 +88,7 @@ async def test_a_call_that_is_made_again_keeps_nothing_twice(room: Room) -> None
     first = await room(user("a"), user("b", key="k"), request="r1", memories=drawn)
     again = await room(user("a"), user("b", key="k"), request="r1", memories=drawn)
     assert await room.texts() == ["a", "b"]
-    assert (len(first.new), len(again.new), again.known) == (2, 0, 2)
+    assert (len(first.new_messages), len(again.new_messages), again.known_count) == (2, 0, 2)
     assert room.remembered.calls[0] == room.remembered.calls[1] == (HARBOUR.essence, ["a", "b"], "r1-memory-0")
     await room(user("a"), request="r2")
     assert await room.texts() == ["a", "b", "a"]
@@ -106,7 +101,7 @@ async def test_secrets_never_reach_the_ledger(room: Room) -> None:
     found = await room(user(secret, speaker=secret), title=secret, interface=secret, memories=[drawn])
     assert found.redacted == {"github token": 4, "a memory's secret": 1}
     [session] = await room.chat.sessions(ADA, limit=9)
-    for text in (found.new[0].text, found.new[0].speaker, session.title, session.interface):
+    for text in (found.new_messages[0].text, found.new_messages[0].speaker, session.title, session.interface):
         assert text.startswith("my token is ")
         assert TOKEN not in text
 
@@ -131,9 +126,9 @@ async def test_what_an_agent_drew_is_of_the_messages_that_it_names(room: Room) -
         user("one", key="k1"),
         user("three"),
         memories=[
-            AgentExtractedMemory(Extracted("of all", (), 0.1)),
-            AgentExtractedMemory(Extracted("of two", (), 0.2), ("k0", 2, "k0")),
-            AgentExtractedMemory(Extracted("of a known one", (), 0.3), (1,)),
+            AgentExtractedMemory(ExtractedMemory("of all", (), 0.1)),
+            AgentExtractedMemory(ExtractedMemory("of two", (), 0.2), ("k0", 2, "k0")),
+            AgentExtractedMemory(ExtractedMemory("of a known one", (), 0.3), (1,)),
         ],
     )
     assert room.remembered.calls == [
@@ -143,20 +138,20 @@ async def test_what_an_agent_drew_is_of_the_messages_that_it_names(room: Room) -
 
 async def test_what_was_forgotten_is_no_source(room: Room) -> None:
     found = await room(user("secret", key="k0"))
-    room.chat.erase(ADA, [found.new[0].id])
+    room.chat.erase(ADA, [found.new_messages[0].id])
     again = await room(user("secret", key="k0"), user("other"), memories=[AgentExtractedMemory(HARBOUR)])
-    assert (again.known, await room.texts()) == (1, ["other"])
+    assert (again.known_count, await room.texts()) == (1, ["other"])
     assert room.remembered.calls == [(HARBOUR.essence, ["other"], "")]
 
 
 async def test_nothing_is_stored_of_what_is_of_forgotten_messages_alone(room: Room) -> None:
     said = [user("secret", key="k0"), user("other", key="k1")]
     found = await room(*said)
-    room.chat.erase(ADA, [found.new[0].id])
+    room.chat.erase(ADA, [found.new_messages[0].id])
     drawn = [
         AgentExtractedMemory(HARBOUR, ("k0",)),
         AgentExtractedMemory(HARBOUR, (0,)),
-        AgentExtractedMemory(Extracted("It rains.", (), 0.5), ("k0", 1)),
+        AgentExtractedMemory(ExtractedMemory("It rains.", (), 0.5), ("k0", 1)),
     ]
     again = await room(*said, memories=drawn)
     assert room.remembered.calls == [("It rains.", ["other"], "")]

@@ -11,13 +11,13 @@ from typing import Any
 import pytest
 
 from madeleine.memory.chat import Message
-from madeleine.memory.watch.extraction import Extracted, Finding
+from madeleine.memory.watch.extraction import ExtractedMemory, SourcedMemory
 from madeleine.memory.watch.observe import AgentExtractedMemory
 from madeleine.memory.watch.remember import RememberResult
 from tests.doubles import ADA, BOB
 from tests.unit.memory.watch.talks import Said, Talks, talks
 
-LYON = Extracted("Ada moved to Lyon in May with her two cats.", ("joy", "fear"), 0.8, "Ask about the cats.")
+LYON = ExtractedMemory("Ada moved to Lyon in May with her two cats.", ("joy", "fear"), 0.8, "Ask about the cats.")
 SAID: Said = ("user", "I moved to Lyon in May with my two cats.")
 
 
@@ -32,9 +32,9 @@ async def messages(home: Talks, *said: Said, session: str = "s", scope: Any = AD
     return (await home.ledger.conversations.recent_messages(scope, limit=100, session_id=session))[-len(said) :]
 
 
-async def remember(home: Talks, extracted: Extracted, sources: list[Message], **more: Any) -> RememberResult:
+async def remember(home: Talks, extracted: ExtractedMemory, sources: list[Message], **more: Any) -> RememberResult:
     fields: dict[str, Any] = {"session_id": "s", "tool": "thread", "scope": ADA} | more
-    [found] = await home.remember(fields.pop("scope"), [Finding(extracted, tuple(sources))], **fields)
+    [found] = await home.remember(fields.pop("scope"), [SourcedMemory(extracted, tuple(sources))], **fields)
     return found
 
 
@@ -64,7 +64,7 @@ async def test_said_again_on_another_day_it_is_reinforced(home: Talks) -> None:
     """spec T6: access count and last access; its own day stays."""
     await remember(home, LYON, await messages(home, SAID))
     home.clock.advance(timedelta(days=3))
-    again = Extracted("Ada moved to Lyon with two cats.", (), 0.9)
+    again = ExtractedMemory("Ada moved to Lyon with two cats.", (), 0.9)
     outcome = await remember(home, again, await messages(home, SAID, session="t"), session_id="t")
     [kept] = await home.kept()
     assert outcome.outcome == "reinforced"
@@ -87,7 +87,7 @@ async def test_a_fact_that_differs_or_is_new_is_another_memory(home: Talks, esse
     """spec T6"""
     history = await messages(home, SAID)
     await remember(home, LYON, history)
-    outcome = await remember(home, Extracted(essence, (), 0.5), history)
+    outcome = await remember(home, ExtractedMemory(essence, (), 0.5), history)
     assert outcome.outcome == "stored"
     assert len(await home.kept()) == 2
 
@@ -96,7 +96,7 @@ async def test_a_new_lesson_is_kept_with_the_event_that_taught_it(home: Talks) -
     """Ruling 13: a lesson put otherwise makes no second memory, and is not lost."""
     history = await messages(home, SAID)
     await remember(home, LYON, history)
-    await remember(home, Extracted(LYON.essence, (), 0.5, "Never ask about the cats."), history)
+    await remember(home, ExtractedMemory(LYON.essence, (), 0.5, "Never ask about the cats."), history)
     assert [one.lesson for one in await home.kept()] == ["Ask about the cats.\nNever ask about the cats."]
 
 
@@ -104,7 +104,7 @@ async def test_what_the_assistant_alone_tells_of_a_memory_changes_nothing(home: 
     [old] = await home.keep(LYON.essence)
     history = await messages(home, ("user", "Where do I live?"), ("assistant", "You moved to Lyon, I remember."))
     for sources in (history, history[1:]):
-        outcome = await remember(home, Extracted("The user moved to Lyon in May.", (), 0.5), sources)
+        outcome = await remember(home, ExtractedMemory("The user moved to Lyon in May.", (), 0.5), sources)
         assert (outcome.outcome, outcome.memory_id) == ("quoted", old.id)
     assert [one.access_count for one in await home.kept()] == [0]
     assert home.links() == []
@@ -112,7 +112,7 @@ async def test_what_the_assistant_alone_tells_of_a_memory_changes_nothing(home: 
 
 async def test_secrets_are_redacted(home: Talks) -> None:
     history = await messages(home, ("user", "my password is hunter2pass1"))
-    await remember(home, Extracted("The password is hunter2pass1", (), 0.5), history)
+    await remember(home, ExtractedMemory("The password is hunter2pass1", (), 0.5), history)
     [kept] = await home.texts()
     assert "hunter2" not in kept
 
@@ -120,7 +120,7 @@ async def test_secrets_are_redacted(home: Talks) -> None:
 async def test_secrets_in_a_memory_of_an_agent_are_redacted_and_counted(home: Talks) -> None:
     token = "ghp_" + "a1B2" * 9
     secret = f"my token is {token}"
-    observed = await home.draw(AgentExtractedMemory(Extracted(secret, (), 0.5, secret)), said=SAID)
+    observed = await home.draw(AgentExtractedMemory(ExtractedMemory(secret, (), 0.5, secret)), said=SAID)
     assert observed.redacted == {"github token": 2}
     [kept] = await home.kept()
     assert kept.scene.action == kept.lesson == "my token is [redacted: github token]"
@@ -138,10 +138,14 @@ async def test_two_beings_have_each_their_own(home: Talks) -> None:
 
 async def test_two_that_say_the_same_at_once_become_one(home: Talks) -> None:
     history = tuple(await messages(home, SAID))
-    same = Extracted(LYON.essence, LYON.emotions, 0.5, LYON.lesson)
-    other = Extracted("Ada's cats are called Tom and Rosa.", (), 0.5)
+    same = ExtractedMemory(LYON.essence, LYON.emotions, 0.5, LYON.lesson)
+    other = ExtractedMemory("Ada's cats are called Tom and Rosa.", (), 0.5)
     outcome = await home.remember(
-        ADA, [Finding(one, history) for one in (LYON, same, other)], session_id="s", tool="thread", keys=["a", "b", "c"]
+        ADA,
+        [SourcedMemory(one, history) for one in (LYON, same, other)],
+        session_id="s",
+        tool="thread",
+        keys=["a", "b", "c"],
     )
     assert [one.outcome for one in outcome] == ["stored", "reinforced", "stored"]
     assert len(await home.kept()) == 2
@@ -150,7 +154,9 @@ async def test_two_that_say_the_same_at_once_become_one(home: Talks) -> None:
 async def test_without_the_embedding_model_it_goes_by_words(home: Talks) -> None:
     await home.keep(LYON.essence)
     home.embedder.available = False
-    outcome = await remember(home, Extracted("Ada moved to Lyon with two cats.", (), 0.5), await messages(home, SAID))
+    outcome = await remember(
+        home, ExtractedMemory("Ada moved to Lyon with two cats.", (), 0.5), await messages(home, SAID)
+    )
     assert outcome.outcome == "reinforced"
 
 
@@ -162,7 +168,7 @@ async def test_what_an_agent_drew_is_kept_as_the_thread_would(home: Talks) -> No
     seen = await home.draw(AgentExtractedMemory(LYON), said=SAID)
     assert [one.status for one in seen.memories] == ["stored"]
     again = await home.draw(
-        AgentExtractedMemory(Extracted("Ada moved to Lyon in May.", (), 0.3)), said=SAID, session="t"
+        AgentExtractedMemory(ExtractedMemory("Ada moved to Lyon in May.", (), 0.3)), said=SAID, session="t"
     )
     assert [(one.status, one.repeated) for one in again.memories] == [("reinforced", False)]
     [kept] = await home.kept()
@@ -172,7 +178,7 @@ async def test_what_an_agent_drew_is_kept_as_the_thread_would(home: Talks) -> No
 
 async def test_an_agent_that_draws_from_what_it_recalled_adds_nothing(home: Talks) -> None:
     [old, other] = await home.keep(LYON.essence, "We shared ramen at the counter, and it rained all night.")
-    drawn = [AgentExtractedMemory(Extracted(text, (), 0.5)) for text in (
+    drawn = [AgentExtractedMemory(ExtractedMemory(text, (), 0.5)) for text in (
         LYON.essence,
         "The user moved to Lyon in May with two cats.",
         f"{LYON.essence} We shared ramen at the counter.",
@@ -197,8 +203,8 @@ async def test_a_dead_memory_told_by_the_assistant_is_not_stored_again(home: Tal
 async def test_a_preference_of_the_person_is_routed_like_any_other(home: Talks) -> None:
     """ruling 15"""
     said = await messages(home, ("user", "I prefer short answers."), ("assistant", "The user prefers long answers."))
-    await remember(home, Extracted("The user prefers short answers.", (), 0.5, themes=("style",)), said[:1])
-    await remember(home, Extracted("The user prefers long answers.", (), 0.5), said[1:])
+    await remember(home, ExtractedMemory("The user prefers short answers.", (), 0.5, themes=("style",)), said[:1])
+    await remember(home, ExtractedMemory("The user prefers long answers.", (), 0.5), said[1:])
     assert [(one.scene.action, one.category, one.themes) for one in await home.kept()] == [
         ("The user prefers long answers.", "episodic", ()),
         ("The user prefers short answers.", "procedural", ("style",)),
@@ -212,7 +218,7 @@ async def test_told_on_five_days_with_other_lessons_and_feelings_it_is_one_memor
         ("", "Ask about the cats.", "Ask how the cats are.", "Ask about the cats!", "Ask about her cats."),
         strict=True,
     )):  # fmt: skip
-        again = Extracted("Ada moved to Lyon in May with her two cats.", (emotion,), 0.5, lesson)  # type: ignore[arg-type]
+        again = ExtractedMemory("Ada moved to Lyon in May with her two cats.", (emotion,), 0.5, lesson)  # type: ignore[arg-type]
         session = f"day {day}"
         await remember(home, again, await messages(home, SAID, session=session), session_id=session)
         home.clock.advance(timedelta(days=1))

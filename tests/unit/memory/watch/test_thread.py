@@ -13,7 +13,7 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from madeleine.memory.chat import SPOKEN_ROLES, ChatRole, ThreadBacklog
-from madeleine.memory.rules.prompting import fragments, render_memory_block
+from madeleine.memory.rules.prompting import render_memory_block, shuffled_fragments
 from madeleine.memory.watch.snippets import MAX_SNIPPET_MESSAGES
 from madeleine.memory.watch.thread import MemoryThread, MemoryThreadConfig
 from tests.doubles import ADA, BOB, Clock
@@ -34,7 +34,7 @@ async def test_a_conversation_becomes_a_memory_that_is_recalled(whole: Talks) ->
     home = whole
     await home.say(LYON, NICE)
     result = await home.poll()
-    assert (result.counts["asked"], result.counts["stored"], result.more) == (1, 1, False)
+    assert (result.counts["asked"], result.counts["stored"], result.has_more) == (1, 1, False)
     assert await home.recalled("lyon cats") == [LYON[1]]
     assert home.waits() == []
     assert home.links() == [(0, LYON[1])]
@@ -103,7 +103,7 @@ async def test_what_no_word_tells_of_is_shown_in_the_end(home: Talks) -> None:
     await home.say(("user", "花生会让我窒息"), ("assistant", "好的"))
     assert (await home.poll()).counts["put off"] == 2
     assert await home.ledger.conversations.thread_backlog() == ThreadBacklog(unread=2, put_off=2)
-    home.clock.advance(home.thread.config.put_off)
+    home.clock.advance(home.thread.config.hold_back_time)
     home.answers(lambda prompt: {"memories": [memory("花生会让用户窒息")]})
     assert (await home.poll()).counts["stored"] == 1
     assert home.waits() == []
@@ -156,7 +156,7 @@ async def test_what_tools_and_systems_say_is_nobodys(home: Talks) -> None:
 async def test_an_exchange_is_not_parted_while_its_answer_is_awaited(home: Talks) -> None:
     await home.say(LYON)
     result = await home.poll()
-    assert (result.counts["unanswered"], result.more) == (1, False)
+    assert (result.counts["unanswered"], result.has_more) == (1, False)
     assert home.mind.prompts == []
     await home.say(NICE)
     await home.poll()
@@ -165,7 +165,7 @@ async def test_an_exchange_is_not_parted_while_its_answer_is_awaited(home: Talks
 
 async def test_what_nobody_answers_is_looked_at_when_it_has_settled(home: Talks) -> None:
     await home.say(LYON)
-    home.clock.advance(home.thread.config.settle)
+    home.clock.advance(home.thread.config.settle_time)
     assert (await home.poll()).counts["stored"] == 1
 
 
@@ -264,11 +264,11 @@ async def test_every_message_is_new_in_one_snippet_and_one_only(talk: list[list[
         await chat.append(ADA, "s", said, keys=[None] * len(said))
         spoken += [total + place for place, role in enumerate(part) if role in SPOKEN_ROLES]
         total += len(said)
-        while (await thread.poll(ScriptedModel())).more:
+        while (await thread.poll(ScriptedModel())).has_more:
             pass
     for _ in range(2):  # what is put off at first is shown later
         clock.advance(timedelta(days=1))
-        while (await thread.poll(ScriptedModel())).more:
+        while (await thread.poll(ScriptedModel())).has_more:
             pass
     assert [position for new in looked for position in new] == spoken
     assert all(0 < len(new) <= MAX_SNIPPET_MESSAGES for new in looked)
@@ -287,7 +287,7 @@ REMEMBERED = (
 async def replays(home: Talks) -> list[str]:
     """What recall shows of them, in each format, tagged and bare, and as an agent says it."""
     kept = await home.keep(*REMEMBERED, feeling="glad of it", lesson="Bring an umbrella.")
-    shown_as = fragments(kept, random.Random(3))
+    shown_as = shuffled_fragments(kept, random.Random(3))
     block = render_memory_block(kept)
     bare = shown_as.removeprefix("<recall>").removesuffix("</recall>")
     return [
@@ -312,7 +312,7 @@ async def test_a_conversation_that_quotes_recalled_memories_does_not_store_them_
         await home.say((role, text), ("assistant", "I see."), session=f"s{number}")
     first = await home.poll_all()
     assert (home.mind.prompts == []) == (role == "assistant")
-    home.clock.advance(home.thread.config.put_off)
+    home.clock.advance(home.thread.config.hold_back_time)
     second = await home.poll_all()
     assert (first.counts["stored"], second.counts["stored"], home.waits()) == (0, 0, [])
     assert await home.texts() == sorted(REMEMBERED)
@@ -358,7 +358,7 @@ async def test_looking_leaves_no_trace_in_what_is_remembered(home: Talks) -> Non
 
 @pytest.fixture
 async def recorder(templates: Path, tmp_path: Path) -> AsyncIterator[Talks]:
-    async with talks(templates, tmp_path, MemoryThreadConfig(records=True)) as found:
+    async with talks(templates, tmp_path, MemoryThreadConfig(records_exchanges=True)) as found:
         yield found
 
 

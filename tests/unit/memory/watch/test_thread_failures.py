@@ -13,7 +13,7 @@ import pytest
 
 from madeleine.memory.errors import IndexUnavailable, LanguageModelUnavailable, StorageFull, UnusableAnswer
 from madeleine.memory.language_model import Prompt
-from madeleine.memory.watch.extraction import Extracted
+from madeleine.memory.watch.extraction import ExtractedMemory
 from madeleine.memory.watch.observe import AgentExtractedMemory
 from madeleine.memory.watch.thread import (
     MAX_READING_FAILURES,
@@ -74,7 +74,7 @@ async def test_a_model_that_is_away_is_not_asked_about_every_session(home: Talks
     await home.poll()
     assert home.mind.asked("extract") == 1
     home.answers(copies)
-    home.clock.advance(home.thread.config.retry)
+    home.clock.advance(home.thread.config.retry_delay)
     assert (await home.poll_all()).counts["read"] == 5
 
 
@@ -212,7 +212,7 @@ async def test_a_turn_that_dies_after_storing_doubles_nothing_whatever_the_model
 
 async def test_what_an_agent_drew_from_is_not_looked_at_though_something_earlier_waits(home: Talks) -> None:
     await home.say(BOSS)
-    await home.draw(AgentExtractedMemory(Extracted("They live in Lyon.", (), 0.5)), said=LYON)
+    await home.draw(AgentExtractedMemory(ExtractedMemory("They live in Lyon.", (), 0.5)), said=LYON)
     await home.say(NICE)
     await home.poll()
     assert [(line["text"], line.get("new", False)) for line in shown(home.mind.prompts[0])] == [

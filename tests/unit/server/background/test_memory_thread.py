@@ -59,7 +59,7 @@ class Threaded:
 
 
 async def test_it_takes_turns_until_nothing_is_left_to_read() -> None:
-    home = Threaded(ThreadPollResult(more=True), ThreadPollResult(more=True), ThreadPollResult())
+    home = Threaded(ThreadPollResult(has_more=True), ThreadPollResult(has_more=True), ThreadPollResult())
     await home.watcher.poll()
     assert (home.done, home.lent) == (3, 0)
 
@@ -108,7 +108,7 @@ async def test_at_the_end_a_quick_turn_is_finished_and_another_is_cancelled(
 ) -> None:
     """It is repeated at the next start (tests/unit/memory/watch/test_thread.py)."""
     monkeypatch.setattr(rounds, "POLL_STOP_GRACE_SECONDS", seconds)
-    home = Threaded(ThreadPollResult(more=True))
+    home = Threaded(ThreadPollResult(has_more=True))
     home.goes_on.clear()
     home.new_messages.set()
     running = asyncio.create_task(home.watcher.run())

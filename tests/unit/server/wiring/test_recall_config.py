@@ -45,10 +45,10 @@ def test_every_setting_of_recall_arrives_where_it_counts(tmp_path: Path) -> None
 
 def test_a_filter_and_reformulation_run_when_they_are_switched_on(tmp_path: Path) -> None:
     """spec O12"""
-    assert configured(tmp_path, recall_reformulation_seconds="3").reformulation.rounds == 0
+    assert configured(tmp_path, recall_reformulation_seconds="3").reformulation.max_rounds == 0
     config = configured(tmp_path, recall_non_inferable_only="true", recall_reformulation="on")
     assert config.themes == ("non-inferable",)
-    assert config.reformulation == ReformulationConfig(rounds=1, seconds=8.0)
+    assert config.reformulation == ReformulationConfig(max_rounds=1, seconds=8.0)
 
 
 def test_a_re_ranker_that_is_named_is_not_loaded_before_it_is_asked(tmp_path: Path) -> None:

@@ -74,7 +74,7 @@ def test_tags_and_entries_have_at_least_the_tokens_of_the_whole(
 ) -> None:
     """But for a sign that only the neighbour's words make a tag, and that is then written out in 3 tokens for 1."""
     whole = answer_format.render(memories)
-    parts = tokens(answer_format.tags) + sum(tokens(answer_format.render_entry(memory)) for memory in memories)
+    parts = tokens(answer_format.empty_tags) + sum(tokens(answer_format.render_entry(memory)) for memory in memories)
     seams = 2 * whole.count("&lt;")
     assert tokens(whole) <= parts + seams
 

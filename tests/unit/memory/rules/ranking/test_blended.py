@@ -115,11 +115,7 @@ def test_shared_emotions_move_the_score_by_their_share(
 
 @pytest.mark.parametrize(
     ("query", "bonuses"),
-    [
-        ("ramen", [0.1, 0.05, 0.0]),
-        ("How was the ramen?", [0.1, 0.1, 0.1]),
-        ("Where was the ramen?", [0.0, 0.0, 0.0]),
-    ],
+    [("ramen", [0.1, 0.05, 0.0]), ("How was the ramen?", [0.1, 0.1, 0.1]), ("Where was the ramen?", [0.0, 0.0, 0.0])],
 )
 def test_an_emotion_decides_between_equally_relevant_and_everywhere_if_asked_for(
     query: str, bonuses: list[float]

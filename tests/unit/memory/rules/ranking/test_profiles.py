@@ -18,11 +18,11 @@ from madeleine.memory.rules.ranking.profiles import (
     LinearRankingWeights,
     RankingProfileWeights,
     associative_ranking_scores,
+    candidate_similarity,
     evenly_falling_scores,
-    linear,
-    recency,
+    linear_scores,
+    recency_score,
     saturating_reinforcement_share,
-    similarity,
 )
 from tests.doubles import NOW
 from tests.unit.memory.rules.ranking.test_blended import pool
@@ -46,7 +46,7 @@ def near(*values: float) -> NDArray[np.float32]:
 
 
 def linear_of(cosine: float, one: MemoryRankingState, weights: RankingProfileWeights = WEIGHTS) -> float:
-    return float(linear(near(cosine), [one], now=NOW, weights=weights)[0])
+    return float(linear_scores(near(cosine), [one], now=NOW, weights=weights)[0])
 
 
 def associative_of(
@@ -59,12 +59,11 @@ def associative_of(
 
 
 @pytest.mark.parametrize(
-    ("hours", "value"),
-    [(0, 1.0), (1, 0.990050), (24, 0.786628), (100, 0.367879), (-5, 1.0), (10**6, 0.0)],
+    ("hours", "value"), [(0, 1.0), (1, 0.990050), (24, 0.786628), (100, 0.367879), (-5, 1.0), (10**6, 0.0)]
 )
 def test_recency_is_as_worked_by_hand(hours: float, value: float) -> None:
     """spec O12: exp(−decay_rate × age_hours); what is still to come is as recent as now."""
-    assert recency(hours * HOUR, decay_per_hour=0.01) == pytest.approx(value, abs=1e-6)
+    assert recency_score(hours * HOUR, decay_per_hour=0.01) == pytest.approx(value, abs=1e-6)
 
 
 @pytest.mark.parametrize(("times", "value"), [(0, 0.0), (1, 0.25), (3, 0.5), (9, 0.75), (10**9, 1.0)])
@@ -88,7 +87,7 @@ def test_reinforcement_is_as_worked_by_hand(times: int, value: float) -> None:
 def test_similarity_is_the_cosine_as_far_as_it_can_be_trusted(
     cosine: float, bm25: float, trust: float, value: float
 ) -> None:
-    assert similarity(pool([cosine], [bm25]), dense_trust=trust).tolist() == pytest.approx([value], abs=1e-6)
+    assert candidate_similarity(pool([cosine], [bm25]), dense_trust=trust).tolist() == pytest.approx([value], abs=1e-6)
 
 
 # --- rrf
@@ -183,7 +182,7 @@ def both(
 ) -> list[NDArray[np.float32]]:
     cosines, given, shared = zip(*candidates, strict=True)
     return [
-        linear(near(*cosines), given, now=NOW, weights=weights),
+        linear_scores(near(*cosines), given, now=NOW, weights=weights),
         associative_ranking_scores(near(*cosines), given, shared, now=NOW, weights=weights),
     ]
 
@@ -221,5 +220,5 @@ def test_more_of_anything_never_makes_a_score_less(
 @given(st.lists(st.tuples(st.floats(-1, 1), st.floats(0, 5)), min_size=1, max_size=8), SHARES)
 def test_a_similarity_is_a_share(rows: list[tuple[float, float]], trust: float) -> None:
     found: CandidatePool = pool([cosine for cosine, _ in rows], [bm25 for _, bm25 in rows])
-    values = similarity(found, dense_trust=trust)
+    values = candidate_similarity(found, dense_trust=trust)
     assert ((values >= 0) & (values <= 1)).all()

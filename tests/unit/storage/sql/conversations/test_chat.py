@@ -12,10 +12,10 @@ import pytest
 from madeleine.memory.audit import AuditQuery
 from madeleine.memory.chat import MessageId
 from madeleine.memory.errors import InvalidInput, SourcesForgotten
-from madeleine.memory.ingest.ports import Erased
+from madeleine.memory.ingest.ports import ErasedIds
 from madeleine.memory.ingest.store import NewScene, StoreScenes
 from madeleine.memory.model import Memory, Scene
-from madeleine.memory.watch.extraction import Extracted
+from madeleine.memory.watch.extraction import ExtractedMemory
 from madeleine.memory.watch.remember import Remember, SimilarMemorySearch
 from tests.contracts.ledger.chat_contract import appended, said, waiting, whole
 from tests.doubles import ADA, BOB, NOW, WordEmbedder
@@ -66,7 +66,7 @@ async def test_with_a_memory_go_the_messages_that_it_was_drawn_from(home: Househ
     one, two, three = await appended(home.ledger.conversations, "tea", "gate", "rain")
     gone, stays = await drawn(home, {"tea at five": [one, two], "the garden gate": [two]})
     erased = await home.ledger.erasure.forget(ADA, [gone.id], at=NOW)
-    assert erased == Erased((gone.id,), (stays.id,), 0, (one, two))
+    assert erased == ErasedIds((gone.id,), (stays.id,), 0, (one, two))
     assert await whole(home.ledger.conversations) == [(2, "rain")]
     assert links(home) == set()
     [message] = await home.ledger.conversations.messages(ADA, [three])
@@ -77,17 +77,17 @@ async def test_with_a_memory_go_the_messages_that_it_was_drawn_from(home: Househ
 async def test_a_message_is_forgotten_by_itself_and_what_was_drawn_from_it_is_told(home: Household) -> None:
     one, two = await appended(home.ledger.conversations, "tea", "rain")
     [tea] = await drawn(home, {"tea at five": [one]})
-    assert await home.ledger.erasure.forget(ADA, [one], at=NOW) == Erased((), (tea.id,), 0, (one,))
+    assert await home.ledger.erasure.forget(ADA, [one], at=NOW) == ErasedIds((), (tea.id,), 0, (one,))
     assert await whole(home.ledger.conversations) == [(1, "rain")]
-    assert await home.ledger.erasure.forget(ADA, [one], at=NOW) == Erased()
+    assert await home.ledger.erasure.forget(ADA, [one], at=NOW) == ErasedIds()
     both = await home.ledger.erasure.forget(ADA, [tea.id, two], at=NOW)
-    assert both == Erased((tea.id,), (), 0, (two,))
+    assert both == ErasedIds((tea.id,), (), 0, (two,))
 
 
 async def test_no_being_forgets_another_s_messages(home: Household) -> None:
     """spec P1"""
     [theirs] = await appended(home.ledger.conversations, "coffee", scope=BOB)
-    assert await home.ledger.erasure.forget(ADA, [theirs], at=NOW) == Erased()
+    assert await home.ledger.erasure.forget(ADA, [theirs], at=NOW) == ErasedIds()
     assert await whole(home.ledger.conversations, scope=BOB) == [(0, "coffee")]
 
 
@@ -136,7 +136,7 @@ async def test_what_an_agent_drew_is_stored_and_linked_once(home: Household) -> 
     remember = Remember(store.store_redacted, home.ledger.memories, similar)
     ids = await appended(home.ledger.conversations, "I live by the harbour", "How lovely")
     messages = await home.ledger.conversations.messages(ADA, ids)
-    one = Extracted("She lives by the harbour.", ("joy", "love"), 0.7, "Ask about the sea.")
+    one = ExtractedMemory("She lives by the harbour.", ("joy", "love"), 0.7, "Ask about the sea.")
     stored = await remember.agent_memory(ADA, "s", one, messages, key="r")
     again = await remember.agent_memory(ADA, "s", one, messages, key="r")
     assert stored is not None
