@@ -251,8 +251,9 @@ class StoreScenes:
         ]
         known = [(plan.retold.get(other.id, other), cosine) for other, cosine in known]
         if not new.distinct:
+            words = words_of_scene(point.memory)
             for other, cosine in known:
-                near_enough = cosine >= self.thresholds.same or words_of_scene(other) == words_of_scene(point.memory)
+                near_enough = cosine >= self.thresholds.same or words_of_scene(other) == words
                 if near_enough and self._is_told_again(point.memory, other, new):
                     return other, None
         return None, self._most_similar(point.memory, known)

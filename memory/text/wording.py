@@ -11,7 +11,7 @@ import itertools
 import operator
 import re
 import unicodedata
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Collection, Iterator, Sequence
 from dataclasses import dataclass
 from functools import cache, cached_property, lru_cache
 from typing import Any, NamedTuple
@@ -26,6 +26,7 @@ _TOKEN = re.compile(
 )
 _UNSPACED = re.compile("[\u3005-\u3007\u3041-\u30ff\u3400-\u4dbf\u4e00-\u9fff\uf900-\ufaff]")
 """Signs of scripts that put no spaces between words: each is taken by itself."""
+_RUN = re.compile(f"{_UNSPACED.pattern}|(?:(?!{_UNSPACED.pattern}).)+")
 _SIGNS_THAT_TELL = frozenset("%#@&/\\‰")
 """Of punctuation. Symbols (currencies, +, <, =, °, emoji) tell as well."""
 MIN_INFLECTED_STEM_LETTERS = 3
@@ -70,19 +71,8 @@ class Wording:
 
     @cached_property
     def tokens(self) -> tuple[Token, ...]:
-        return tuple(self._tokens(_respelt(self.reading.plain, self.reading.lexicons)))
-
-    def _tokens(self, text: str) -> Iterator[Token]:
         names = {word.low for word in self.reading.words if word.capitalised}
-        for match in _TOKEN.finditer(text):
-            if number := match["number"]:
-                yield Token(re.sub("^[−–]", "-", number_value(number)), is_number=True)
-            elif word := match["word"]:
-                form = unicodedata.normalize("NFC", word.casefold().replace("ı", "i"))
-                for run in re.findall(f"{_UNSPACED.pattern}|(?:(?!{_UNSPACED.pattern}).)+", form):
-                    yield Token(run, name=form in names)
-            elif match["sign"] in _SIGNS_THAT_TELL or unicodedata.category(match["sign"]) in {"Sm", "Sc", "So"}:
-                yield Token(match["sign"])
+        return tuple(_tokens(_respelt(self.reading.plain, self.reading.lexicons), names))
 
     @cached_property
     def telling(self) -> tuple[Token, ...]:
@@ -94,7 +84,7 @@ class Wording:
     def key(self) -> str:
         """Equal for texts that differ in case and punctuation alone. Nothing is respelt: a pattern may need punctuation
         that the other text has lost."""
-        return " ".join(token.form for token in self._tokens(self.reading.plain))
+        return " ".join(token.form for token in _tokens(self.reading.plain))
 
     @cached_property
     def unspaced_key(self) -> str:
@@ -270,6 +260,18 @@ def inflected_alike(mine: str, theirs: str, endings: frozenset[tuple[str, str]])
     shared = sum(1 for _ in itertools.takewhile(lambda pair: pair[0] == pair[1], zip(mine, theirs, strict=False)))
     least = MIN_INFLECTED_STEM_JAMO if "\u1100" <= mine[:1] <= "\u11ff" else MIN_INFLECTED_STEM_LETTERS
     return any((mine[at:], theirs[at:]) in endings for at in range(least, shared + 1))
+
+
+def _tokens(text: str, names: Collection[str] = ()) -> Iterator[Token]:
+    for match in _TOKEN.finditer(text):
+        if number := match["number"]:
+            yield Token(re.sub("^[−–]", "-", number_value(number)), is_number=True)
+        elif word := match["word"]:
+            form = unicodedata.normalize("NFC", word.casefold().replace("ı", "i"))
+            for run in (form,) if form.isascii() else _RUN.findall(form):
+                yield Token(run, name=form in names)
+        elif match["sign"] in _SIGNS_THAT_TELL or unicodedata.category(match["sign"]) in {"Sm", "Sc", "So"}:
+            yield Token(match["sign"])
 
 
 @lru_cache(maxsize=200)

@@ -140,8 +140,8 @@ def edge_filter(where: PointFilter) -> qe.Filter:
         least, most = where.seconds
         times = qe.RangeFloat(gte=least, lte=most)
         must.append(qe.FieldCondition(key=schema.HAPPENED_AT_SECONDS_FIELD, range=times))
-    if where.keys is not None:
-        must.append(qe.HasIdCondition({UUID(int=key) for key in where.keys}))
+    if where.ids is not None:
+        must.append(qe.HasIdCondition(set(where.ids)))
     if where.vector is not None:
         must.append(qe.HasVectorCondition(where.vector))
     must_not: list[Any] = [

@@ -41,8 +41,8 @@ IdfByTerm = dict[int, float | None]
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
 class PointFilter:
-    """Conditions that all hold; an empty tuple and None are no condition. `keys`: point ids as numbers. `vector`: the
-    name of a vector that the point has."""
+    """Conditions that all hold; an empty tuple and None are no condition. `ids`: of points. `vector`: the name of a
+    vector that the point has."""
 
     being: BeingId | None = None
     statuses: tuple[Status, ...] = ()
@@ -52,7 +52,7 @@ class PointFilter:
     since: datetime | None = None
     until: datetime | None = None
     include_compressed: bool = False
-    keys: Sequence[int] | None = None
+    ids: Sequence[UUID] | None = None
     vector: str | None = None
     as_of_seconds: int | None = None
     """Happened by the end of this second, or is a version of a chain."""
@@ -117,19 +117,23 @@ class _QueryTerms(NamedTuple):
 class PointHit(NamedTuple):
     key: int
     """The point's id; a UUID's own hash and comparison are Python code."""
-    id: MemoryId
+    uuid: UUID
     score: float
     weights: Sequence[float] = ()
     features: RankingFeatures | None = None
+
+    @property
+    def id(self) -> MemoryId:
+        return MemoryId(str(self.uuid))
 
 
 def hit_of(id: UUID, point: Any, query: PointQuery) -> PointHit:
     """`point`: a scored point of either engine."""
     if id.int in query.known or not (query.weights_of or query.features):
-        return PointHit(id.int, MemoryId(str(id)), point.score)
+        return PointHit(id.int, id, point.score)
     sparse_vector = point.vector.get(BM25_VECTOR) if isinstance(point.vector, dict) else None
     features = schema.features_from_payload(point.payload or {}) if query.features else None
-    return PointHit(id.int, MemoryId(str(id)), point.score, _weights_in(sparse_vector, query.weights_of), features)
+    return PointHit(id.int, id, point.score, _weights_in(sparse_vector, query.weights_of), features)
 
 
 def _weights_in(sparse_vector: Any, terms: Sequence[int]) -> list[float]:
@@ -211,10 +215,10 @@ class HybridIndex(ABC):
     async def cosines(self, ids: Sequence[MemoryId], vector: Vector) -> NDArray[np.float32]:
         if not ids:
             return np.zeros(0, np.float32)
-        keys = [UUID(id_).int for id_ in ids]
-        [hits] = await self._run([PointQuery(where=PointFilter(keys=keys), limit=len(keys), vector=vector, exact=True)])
+        uuids = [UUID(id_) for id_ in ids]
+        [hits] = await self._run([PointQuery(where=PointFilter(ids=uuids), limit=len(ids), vector=vector, exact=True)])
         cosines = {hit.key: hit.score for hit in hits}
-        return np.asarray([cosines.get(key, 0.0) for key in keys], np.float32)
+        return np.asarray([cosines.get(one.int, 0.0) for one in uuids], np.float32)
 
     async def _search(
         self,
@@ -241,12 +245,11 @@ class HybridIndex(ABC):
         [sparse_hits] = await self._run_and_learn(known, scope, terms.asked, by_words) if terms.of_query else [[]]
         if (query_vector := await vector()) is None:
             return _fused_by_rrf([], sparse_hits), {}
-        sparse_keys = [hit.key for hit in sparse_hits]
         by_vector = replace(by_words, vector=query_vector, limit=query.dense_limit, ef=2 * query.dense_limit)
-        queries = [replace(by_vector, known=frozenset(sparse_keys))]
-        if sparse_keys:
-            of_sparse = PointFilter(keys=sparse_keys)
-            queries.append(PointQuery(where=of_sparse, limit=len(sparse_keys), vector=query_vector, exact=True))
+        queries = [replace(by_vector, known=frozenset(hit.key for hit in sparse_hits))]
+        if sparse_hits:
+            of_sparse = PointFilter(ids=[hit.uuid for hit in sparse_hits])
+            queries.append(PointQuery(where=of_sparse, limit=len(sparse_hits), vector=query_vector, exact=True))
         dense_hits, *more = await self._run(queries)
         cosines = {hit.key: hit.score for hits in (dense_hits, *more) for hit in hits}
         return _fused_by_rrf(dense_hits, sparse_hits), cosines

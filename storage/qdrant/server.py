@@ -145,8 +145,8 @@ def _server_filter(where: PointFilter) -> qm.Filter:
         least, most = where.seconds
         times = qm.Range(gte=least, lte=most)
         must.append(qm.FieldCondition(key=schema.HAPPENED_AT_SECONDS_FIELD, range=times))
-    if where.keys is not None:
-        must.append(qm.HasIdCondition(has_id=[str(UUID(int=key)) for key in where.keys]))
+    if where.ids is not None:
+        must.append(qm.HasIdCondition(has_id=list(map(str, where.ids))))
     if where.vector is not None:
         must.append(qm.HasVectorCondition(has_vector=where.vector))
     must_not: list[qm.Condition] = [

@@ -29,8 +29,10 @@ def similar_wordings(text: str, others: Sequence[str]) -> list[float]:
     mine, theirs = _pieces(text), [_pieces(other) for other in others]
     counts = Counter(piece for pieces in theirs for piece in pieces)
 
+    by_count = [math.log(1 + (len(others) - df + 0.5) / (df + 0.5)) ** 2 for df in range(len(others) + 1)]
+
     def squared_idf(pieces: frozenset[str]) -> float:
-        return sum(math.log(1 + (len(others) - counts[one] + 0.5) / (counts[one] + 0.5)) ** 2 for one in pieces)
+        return sum(by_count[counts[one]] for one in pieces)
 
     length = squared_idf(mine)
     return [
@@ -42,7 +44,7 @@ def similar_wordings(text: str, others: Sequence[str]) -> list[float]:
 def _pieces(text: str) -> frozenset[str]:
     pieces: set[str] = set()
     for word in re.findall(r"\w+", Reading(text).low):
-        length = _SIGN_PIECE_LETTERS if _UNSPACED.search(word) else _WORD_PIECE_LETTERS
+        length = _SIGN_PIECE_LETTERS if not word.isascii() and _UNSPACED.search(word) else _WORD_PIECE_LETTERS
         run = word if length == _SIGN_PIECE_LETTERS else f"^{word}"
         pieces.update(run[at : at + length] for at in range(max(1, len(run) - length + 1)))
     return frozenset(pieces)
