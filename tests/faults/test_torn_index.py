@@ -119,7 +119,9 @@ def _child(*arguments: str) -> subprocess.Popen[str]:
 
 @pytest.mark.parametrize(
     # The optimized one has files of each kind: what was written since lies beside its graph.
-    "optimized", [pytest.param(False, marks=pytest.mark.slow), True], ids=["plain", "optimized"]
+    "optimized",
+    [pytest.param(False, marks=pytest.mark.slow), True],
+    ids=["plain", "optimized"],
 )
 def test_whatever_file_is_damaged_the_index_is_torn_or_whole(tmp_path: Path, optimized: bool) -> None:
     asyncio.run(build(tmp_path / "pristine", optimized=optimized))
