@@ -24,7 +24,7 @@ from madeleine.memory.errors import InvalidInput
 from madeleine.memory.ingest.notes import add_note
 from madeleine.memory.model import BeingId, Scope
 from madeleine.memory.text.dates import told_period
-from madeleine.server.cli.output import console, print_json, printable, read_text, redaction_note
+from madeleine.server.cli.output import console, one_line, print_json, read_text, redaction_note
 from madeleine.server.http.tokens import generate_bearer, parse_being_id
 from madeleine.server.settings.settings import Settings
 from madeleine.server.wiring.clocks import utc_now
@@ -69,7 +69,7 @@ async def reindex_command(settings: Settings, arguments: argparse.Namespace) -> 
             bar.update(task, completed=done, total=total)
 
         async with open_memory(settings, rebuild=True, progress=show, background=False) as memory:
-            memory.use.audit(Scope(BeingId(""), "madeleine reindex"), "reindex")
+            memory.use_cases.audit(Scope(BeingId(""), "madeleine reindex"), "reindex")
             await memory.index.optimize()
             count = await memory.index.count()
     print(f"The index was rebuilt: {count} memories.")
@@ -108,7 +108,7 @@ async def audit_command(settings: Settings, arguments: argparse.Namespace) -> No
         limit=arguments.limit,
     )
     async with open_ledger_without_index(settings, create=False) as ledger:
-        entries, missing = await ledger.audit.audit(query), await ledger.audit.audit_missing()
+        entries, missing = await ledger.audit.audit(query), await ledger.audit.count_missing_entries()
     for entry in entries:
         print(_audit_json(entry) if arguments.json else _audit_line(entry))
     if missing:
@@ -123,7 +123,7 @@ def _audit_line(entry: AuditEntry) -> str:
     caller = "/".join(part for part in (entry.being_id, entry.client, entry.role) if part)
     ids = " ".join(entry.ids[:MAX_IDS_PER_AUDIT_LINE]) + (" …" if len(entry.ids) > MAX_IDS_PER_AUDIT_LINE else "")
     at = entry.at.isoformat(timespec="seconds")
-    return printable(f"{entry.seq} {at} {entry.event} {caller} {entry.tool} ({len(entry.ids)}) {ids}")
+    return one_line(f"{entry.seq} {at} {entry.event} {caller} {entry.tool} ({len(entry.ids)}) {ids}")
 
 
 def _parse_moment_option(option: str, text: str | None, *, to_end: bool = False) -> datetime | None:
@@ -183,21 +183,21 @@ async def _create_token(settings: Settings, arguments: argparse.Namespace, now: 
     print(bearer)
 
 
-def parse_token_expiry(written: str | None, *, now: datetime) -> datetime | None:
+def parse_token_expiry(text: str | None, *, now: datetime) -> datetime | None:
     """The end of a day, month or year in UTC for a date without a time. Raises `InvalidInput`."""
-    if written is None:
+    if text is None:
         return None
     try:
-        if days := re.fullmatch(r"([0-9]{1,5})d", written):
+        if days := re.fullmatch(r"([0-9]{1,5})d", text):
             expires = now + timedelta(days=int(days[1]))
-        elif period := told_period(written):
+        elif period := told_period(text):
             expires = period.end + timedelta(microseconds=period.precision != "time")
         else:
             expires = now
     except (ValueError, OverflowError):
         expires = now
     if expires <= now:
-        raise InvalidInput(f"--expires: {written!r} is not in the future; write 90d, 2027-01-31 or 2027-01-31T18:00.")
+        raise InvalidInput(f"--expires: {text!r} is not in the future; write 90d, 2027-01-31 or 2027-01-31T18:00.")
     return expires
 
 

@@ -39,7 +39,7 @@ def print_json(content: object) -> None:
     print(json.dumps(content, ensure_ascii=False, indent=2))
 
 
-def printable(text: object) -> str:
+def one_line(text: object) -> str:
     """On one line, without characters that a terminal would obey."""
     return "".join(character if character.isprintable() else "\ufffd" for character in " ".join(str(text).split()))
 
@@ -70,24 +70,24 @@ def byte_progress(total: int) -> Iterator[ShowBytes]:
 
         def show(file: str, new_bytes: int, state: str) -> None:
             nonlocal printed_bytes
-            bar.update(task, advance=new_bytes, description=printable(file), state=state)
+            bar.update(task, advance=new_bytes, description=one_line(file), state=state)
             done = bar.tasks[0].completed
             if not out.is_terminal and done - printed_bytes >= (total * PROGRESS_LINE_SHARE or PROGRESS_LINE_BYTES):
                 printed_bytes = done
                 share = f"{done / total:.0%}" if total else f"{done / 1e6:.0f} MB"
-                out.print(f"{share} {printable(file)}: {state}", soft_wrap=True)
+                out.print(f"{share} {one_line(file)}: {state}", soft_wrap=True)
 
         yield show
 
 
-def host_tool(
-    settings: Settings, tool: str, *, command: str, when_lost: str
+def tool_client(
+    settings: Settings, tool: str, *, command: str, lost_hint: str
 ) -> AbstractAsyncContextManager[HostClient]:
-    """Connect to the host as a client with one tool. Raises `HostRefused`; `when_lost` as in `HostClient`."""
-    return open_host_client(settings.data_dir, environment(), client_settings(tool), command, when_lost=when_lost)
+    """Connect to the host as a client with one tool. Raises `HostRefused`; `lost_hint` as in `HostClient`."""
+    return open_host_client(settings.data_dir, environment(), tool_client_settings(tool), command, lost_hint=lost_hint)
 
 
-def client_settings(tool: str) -> dict[str, str]:
+def tool_client_settings(tool: str) -> dict[str, str]:
     """The settings that a client brings to its host, for a client that needs one tool."""
     variables = madeleine_variables(environment())
     return {name: value for name, value in variables.items() if name not in ("data_dir", "toolsets")} | {"tools": tool}

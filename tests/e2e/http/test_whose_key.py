@@ -36,16 +36,16 @@ HEADER = "X-Madeleine-LLM-Key"
 async def probe(call: Call, arguments: Any) -> dict[str, Any]:
     """A tool that asks the language model of its call."""
     spent: list[CallCost] = []
-    if call.language is None:
+    if call.language_model is None:
         return {"asked": False}
-    await call.language.ask(prompt(), Kind, spent.append)
+    await call.language_model.ask(prompt(), Kind, spent.append)
     return {"asked": True}
 
 
 @pytest.fixture(autouse=True)
 def probing(monkeypatch: pytest.MonkeyPatch) -> None:
     """In the patrol's place, for servers in this process."""
-    probing_tool = replace(run_patrol, run=probe, answers={"type": "object"})
+    probing_tool = replace(run_patrol, run=probe, output_schema={"type": "object"})
     monkeypatch.setattr(toolset, "run_patrol", probing_tool)
 
 
@@ -105,10 +105,10 @@ async def test_through_a_host_each_client_asks_by_its_own_key(tmp_path: Path, st
     ):
 
         async def use_cases() -> Any:
-            return memory.use
+            return memory.use_cases
 
         with open_host_listener(tmp_path, "unix") as (listener, address):
-            host = Host(settings, use_cases, models, stays=True)
+            host = Host(settings, use_cases, models, stays_without_clients=True)
             serving = asyncio.create_task(host.serve(listener))
             theirs = own_settings(stub) | {"llm_api_key": ADAS}
             assert await called(address.path, theirs) == {"asked": True}

@@ -31,7 +31,7 @@ async def memory(tmp_path: Path) -> AsyncIterator[OpenMemory]:
 @pytest.fixture
 async def use(memory: OpenMemory) -> Use:
     async def call(tool: str, **arguments: Any) -> dict[str, Any]:
-        result = await TOOLS.call(tool, arguments, Call(ADA, memory.use))
+        result = await TOOLS.call(tool, arguments, Call(ADA, memory.use_cases))
         if result.is_error:
             raise RuntimeError(result.content[0].text)  # type: ignore[union-attr]
         return dict(result.structured_content or {})
@@ -197,10 +197,10 @@ async def test_the_index_follows_the_ledger_after_it_was_away(
         patched.setattr(memory.index, "upsert", away)
         await use("store", text=ROME, supersedes=lyon)
         assert LYON not in await recalled(use, LYON), "the ledger knows better"
-    await memory.keeper.catch_up()
+    await memory.index_keeper.catch_up()
     assert await recalled(use, LYON) == [ROME]
     await memory.index.delete([one.id for one in await memory.ledger.index_source.all_memories(after=None, limit=9)])
-    await memory.keeper.rebuild()
+    await memory.index_keeper.rebuild()
     assert await recalled(use, LYON) == [ROME]
 
 
@@ -217,7 +217,7 @@ async def test_what_is_not_true_is_in_no_diary_and_no_summary_and_shapes_no_clus
     await use("update_memory", id=wrong, retracted="It was a cockatoo.")
     reads = memory.ledger.patrols.patrol_reads(ADA)
     assert [one.scene.action for one in await reads.session_memories("one")] == ["Maria paints boats"]
-    assert [session.memories for session in await reads.sessions()] == [1]
+    assert [session.memories for session in await reads.unsummarised_sessions()] == [1]
     assert [one.short_id for one in await reads.stored_since(None, limit=9)] == ["m3", new]
     after = await _cluster_vectors(memory)
     assert after != before, "the mean is that of the others at once"
