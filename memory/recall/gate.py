@@ -20,6 +20,7 @@ from madeleine.memory.rules.ranking.matching import (
     likeness,
     matching_candidates,
     near_candidates,
+    only_unknown_words_refuse,
     preferences_by_meaning,
 )
 from madeleine.memory.text.content_words import without_words
@@ -59,18 +60,18 @@ class MatchGate:
             return np.arange(len(pool.ids)), np.zeros(0, np.intp)
         thresholds, named = self.thresholds, NamedThings.of(query.text, pool)
         gate = partial(likeness, named, legible=legible, thresholds=thresholds)
-        cosine, centred = pool.cosine, None
+        cosine = pool.cosine
+        likenesses = gate(cosine)
         if vector is not None and legible:
             centred = await self._centring(pool, vector)
             cosine = centred(cosine, vector)
-        likenesses = gate(cosine)
-        matches_but_unknown = matching_candidates(likenesses.without_unknown, thresholds).any()
-        if vector is not None and centred and matches_but_unknown and not matching_candidates(likenesses.value, thresholds).any():
-            if await self._are_foreign(pool, vector, likenesses.without_unknown):
-                likenesses = gate(cosine, thresholds=replace(thresholds, unknown_words=0.0))
-            else:
-                rest = await self._cosines_without_unknown(query.text, pool, centred)
-                likenesses = gate(cosine, without_unknown=rest)
+            likenesses = gate(cosine)
+            if only_unknown_words_refuse(likenesses, thresholds):
+                if await self._are_foreign(pool, vector, likenesses.without_unknown):
+                    likenesses = gate(cosine, thresholds=replace(thresholds, unknown_words=0.0))
+                else:
+                    rest = await self._cosines_without_unknown(query.text, pool, centred)
+                    likenesses = gate(cosine, without_unknown=rest)
         matches = matching_candidates(likenesses.value, thresholds)
         near = near_candidates(named, likenesses, thresholds)
         if not matches.any():

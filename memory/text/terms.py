@@ -18,7 +18,7 @@ _APOSTROPHES = re.compile("['\u2018\u2019\u02bc]")
 _ACCENTS_FOR_APOSTROPHES = re.compile(r"(?<=\w)[\u00b4`\u2032](?=\w)")
 """Accents that some keyboards write for apostrophes; NFKC would make a space of the first."""
 _ELISION = re.compile("(?:\\b(?:[cdjlmnst]|qu))?['\u2018\u2019\u02bc](?=[a-z\u00c0-\u024f]{3})", re.IGNORECASE)
-"""Of a shortened word before the next one: "l'entretien", "dell'acqua". What English leaves out is shorter: don't, we've."""
+"""Of a shortened word before the next: "l'entretien", "dell'acqua". After an English one less follows: don't, we've."""
 
 
 def normalize_words(text: str) -> str:

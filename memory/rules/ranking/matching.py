@@ -108,6 +108,12 @@ def matching_candidates(likeness: NDArray[np.float32], thresholds: MatchThreshol
     return np.asarray(likeness >= thresholds.likeness - thresholds.companions, np.bool_)
 
 
+def only_unknown_words_refuse(likeness: Likeness, thresholds: MatchThresholds) -> bool:
+    """Whether nothing matches, and something would if nothing were unknown."""
+    best = likeness.without_unknown.max(initial=-1) >= thresholds.likeness
+    return bool(best and not (likeness.value >= thresholds.likeness).any())
+
+
 def preferences_by_meaning(
     pool: CandidatePool, centred_cosine: NDArray[np.float32], *, legible: float, thresholds: MatchThresholds
 ) -> NDArray[np.bool_]:
