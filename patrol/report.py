@@ -8,7 +8,7 @@ from typing import Any, Literal, get_args
 
 from madeleine.memory.model import MemoryId, RunId, short_id_of
 from madeleine.memory.patrol_records import DecisionRequestId
-from madeleine.patrol.deciding.requests import AGENT_GUIDANCE, GUIDANCE_INTRODUCTION, DecisionRequest, agent_request
+from madeleine.patrol.deciding.requests import AGENT_GUIDANCE, GUIDANCE_INTRODUCTION, DecisionRequest, request_for_agent
 
 StepName = Literal["assign", "age", "flag", "consolidate", "revive", "split", "merge", "supersede", "compress", "diary"]
 PATROL_STEPS: tuple[StepName, ...] = get_args(StepName)
@@ -86,7 +86,7 @@ class PatrolModelCosts:
 @dataclass(frozen=True, slots=True, kw_only=True)
 class PatrolReport:
     """`pending`: what is to be decided, as much as fits into an answer; after decisions only what was not offered
-    before, `still_open` names the rest (ruling 23). `waiting`: number of further decisions."""
+    before, `still_open` names the rest (ruling 23). `waiting_count`: number of further decisions."""
 
     run_id: RunId
     dry_run: bool = False
@@ -95,7 +95,7 @@ class PatrolReport:
     costs: PatrolModelCosts = PatrolModelCosts()
     pending: tuple[DecisionRequest, ...] = ()
     still_open: tuple[DecisionRequestId, ...] = ()
-    waiting: int = 0
+    waiting_count: int = 0
 
     def as_json(self) -> dict[str, Any]:
         """For the caller: with all that is to be decided, and how to decide it."""
@@ -106,7 +106,7 @@ class PatrolReport:
         report = self.as_record() | {"run_id": short_id_of(self.run_id)}
         report |= {"pending": self._pending_as_json()}
         return report | _without_empty(
-            guidance=guidance, still_open=[short_id_of(id_) for id_ in self.still_open], waiting=self.waiting
+            guidance=guidance, still_open=[short_id_of(id_) for id_ in self.still_open], waiting=self.waiting_count
         )
 
     def _pending_as_json(self) -> list[dict[str, Any]]:
@@ -114,7 +114,7 @@ class PatrolReport:
         shown: set[MemoryId] = set()
         pending = []
         for request in self.pending:
-            pending.append(agent_request(request, shown))
+            pending.append(request_for_agent(request, shown))
             shown |= {memory.id for memory in request.memories}
         return pending
 

@@ -21,7 +21,7 @@ class DatedActionInput(Protocol):
     def action(self) -> str: ...
 
 
-def period_argument(argument: str, text: str) -> ToldPeriod | None:
+def parse_period(argument: str, text: str) -> ToldPeriod | None:
     """The period that an argument names; None for "". Raises `InvalidInput`, which says how dates are written."""
     if not text:
         return None
@@ -33,14 +33,14 @@ def period_argument(argument: str, text: str) -> ToldPeriod | None:
     return period
 
 
-def timeline_argument(argument: str, items: Sequence[str | DatedActionInput] | str) -> tuple[TimelineEntry, ...]:
+def parse_timeline(argument: str, items: Sequence[str | DatedActionInput] | str) -> tuple[TimelineEntry, ...]:
     """A date or a timeline. Raises `InvalidInput` for an entry whose date is none."""
     if isinstance(items, str):
-        period_argument(argument, items)
+        parse_period(argument, items)
         return (items.strip(),)
     entries: list[TimelineEntry] = []
     for place, item in enumerate(items):
         date, name = (item, "") if isinstance(item, str) else (item.date, ".date")
-        period_argument(f"{argument}.{place}{name}", date)
+        parse_period(f"{argument}.{place}{name}", date)
         entries.append(date.strip() if isinstance(item, str) else DatedAction(date.strip(), item.action))
     return tuple(entries)

@@ -11,7 +11,7 @@ from madeleine.memory.model import RunId
 from madeleine.patrol.deciding.answers import Decision
 from madeleine.patrol.report import PATROL_STEPS, PatrolProgress, StepName
 from madeleine.tools.arguments import ShortText, ToolArguments
-from madeleine.tools.tool import Call, answer_schema, tool
+from madeleine.tools.tool import Call, object_schema, tool
 
 
 class RunPatrolArguments(ToolArguments):
@@ -21,7 +21,7 @@ class RunPatrolArguments(ToolArguments):
     undo: Annotated[ShortText, Field(description="A run_id whose changes to undo.")] = ""
 
 
-@tool(RunPatrolArguments, answer_schema("run_id steps pending", string="run_id", array="steps pending"))
+@tool(RunPatrolArguments, object_schema("run_id steps pending", string="run_id", array="steps pending"))
 async def run_patrol(call: Call, arguments: RunPatrolArguments) -> dict[str, Any]:
     """Maintain the memory: sort new memories into clusters, let unused ones fade, revive recalled ones, merge and
     split. Use it after many new memories or at the end of a day; it can be undone. `pending` lists decisions for you:
@@ -31,7 +31,7 @@ async def run_patrol(call: Call, arguments: RunPatrolArguments) -> dict[str, Any
         raise InvalidInput("Nothing was done. decisions and undo each stand alone: leave out the other arguments.")
 
     def report_progress(progress: PatrolProgress) -> None:
-        call.progress(progress.steps_done, progress.total, progress.message)
+        call.report_progress(progress.steps_done, progress.total, progress.message)
 
     patrol = call.use.patrol
     if arguments.undo:
@@ -45,7 +45,7 @@ async def run_patrol(call: Call, arguments: RunPatrolArguments) -> dict[str, Any
         call.scope,
         steps=arguments.steps,
         dry_run=arguments.dry_run,
-        language=call.language,
+        language=call.language_model,
         on_progress=report_progress,
     )
     return report.as_json()
