@@ -136,10 +136,7 @@ def edge_filter(where: PointFilter) -> qe.Filter:
         qe.FieldCondition(key=name, match=qe.MatchValue(values[0]) if len(values) == 1 else qe.MatchAny(list(values)))
         for name, values in where.fields()
     ]
-    if where.seconds is not None:
-        least, most = where.seconds
-        times = qe.RangeFloat(gte=least, lte=most)
-        must.append(qe.FieldCondition(key=schema.HAPPENED_AT_SECONDS_FIELD, range=times))
+    must += [qe.FieldCondition(key=name, range=qe.RangeFloat(**bounds)) for name, bounds in where.ranges()]
     if where.keys is not None:
         must.append(qe.HasIdCondition({UUID(int=key) for key in where.keys}))
     if where.vector is not None:

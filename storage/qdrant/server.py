@@ -141,10 +141,7 @@ def _server_filter(where: PointFilter) -> qm.Filter:
         )
         for name, values in where.fields()
     ]
-    if where.seconds is not None:
-        least, most = where.seconds
-        times = qm.Range(gte=least, lte=most)
-        must.append(qm.FieldCondition(key=schema.HAPPENED_AT_SECONDS_FIELD, range=times))
+    must += [qm.FieldCondition(key=name, range=qm.Range(**bounds)) for name, bounds in where.ranges()]
     if where.keys is not None:
         must.append(qm.HasIdCondition(has_id=[str(UUID(int=key)) for key in where.keys]))
     if where.vector is not None:
