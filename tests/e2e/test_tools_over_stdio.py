@@ -73,7 +73,7 @@ async def test_every_schema_holds_for_the_answers(lodger: Lodger, era: Era) -> N
         answers += [
             ("recall", await call_tool(client, "recall", query="Sunday dinner", format="memories")),
             ("search_memory", await call_tool(client, "search_memory", query="dinner", limit=2)),
-            ("run_patrol", await call_tool(client, "run_patrol", dry_run=True, details=True)),
+            ("run_patrol", await call_tool(client, "run_patrol", dry_run=True)),
             ("run_patrol", await call_tool(client, "run_patrol")),
             ("recall_memory", await call_tool(client, "recall_memory")),
             ("recall_memory", await call_tool(client, "recall_memory", ids=[answers[0][1]["id"], "nobody's"])),
@@ -92,7 +92,7 @@ async def test_a_patrol_sorts_memories_into_a_cluster_and_tells_its_progress(lod
     async with lodger.connected(era=era) as client:
         for text in DINNERS:
             await call_tool(client, "store", text=text, themes=["family dinner"])
-        rehearsal = await call_tool(client, "run_patrol", dry_run=True)
+        rehearsal = await call_tool(client, "run_patrol", dry_run=True, details=True)
         assert (await call_tool(client, "recall_memory"))["clusters"] == []
         answer = await client.call_tool("run_patrol", {"details": True}, progress_callback=hear)
         report = answer.structured_content
