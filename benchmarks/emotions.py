@@ -165,7 +165,7 @@ async def measure(
     for case in labelled:
         query = case.query if with_emotion else RecallQuery(text=case.query.text)
         gold = {ids[at] for at in case.gold}
-        ranked = await memory.use.recall.rank(BEING, query)
+        ranked = await memory.use_cases.recall.rank(BEING, query)
         ranks = [rank for rank, id_ in enumerate(ranked.ids, 1) if id_ in gold]
         values.append(metrics.ndcg(ranks, len(gold), at=10))
     return values
@@ -178,9 +178,9 @@ async def run(profile: str) -> dict[str, Any]:
     with tempfile.TemporaryDirectory(prefix="madeleine-") as directory:
         settings = Settings.model_validate({"data_dir": Path(directory), "ranking": profile})
         async with open_memory(settings) as memory:
-            stored = [await memory.use.store(BEING, [experience.scene(rng)]) for experience in memories]
+            stored = [await memory.use_cases.store(BEING, [experience.scene(rng)]) for experience in memories]
             ids = [answer.memory.id for [answer] in stored]
-            await memory.keeper.catch_up()
+            await memory.index_keeper.catch_up()
             figures: dict[str, Any] = {"scenes": len(memories), "kept apart": len(set(ids))}
             for name, labelled in queries.items():
                 without = await measure(memory, labelled, ids, with_emotion=False)

@@ -63,9 +63,9 @@ async def fill(data_dir: Path, count: int) -> float:
         await memory.embedder.warm_up()
         started = time.perf_counter()
         for start in range(0, count, FILL_BATCH):
-            await memory.use.store(Scope(BeingId(BEING), "benchmark"), memories[start : start + FILL_BATCH])
+            await memory.use_cases.store(Scope(BeingId(BEING), "benchmark"), memories[start : start + FILL_BATCH])
         seconds = time.perf_counter() - started
-        await memory.keeper.catch_up()
+        await memory.index_keeper.catch_up()
         await memory.index.optimize()
     return count / seconds
 

@@ -104,7 +104,7 @@ async def load(memory: OpenMemory, name: str, unit: data_sets.Unit) -> dict[str,
     memories: dict[str, MemoryId] = {}
     for start in range(0, len(unit.documents), STORE_BATCH):
         batch = unit.documents[start : start + STORE_BATCH]
-        stored = await memory.use.store(scope, [data_sets.scene(document) for document in batch])
+        stored = await memory.use_cases.store(scope, [data_sets.scene(document) for document in batch])
         memories |= {document.id: answer.memory.id for document, answer in zip(batch, stored, strict=True)}
     return memories
 
@@ -117,7 +117,7 @@ async def ask(memory: OpenMemory, open_gate: Recall, scope: Scope, text: str) ->
     vector = (await memory.embedder.embed([text]))[0]
     words_only = CandidateQuery(words=text, statuses=LIVING, sparse_limit=10, dense_limit=10)
     dense_only = replace(words_only, words="")
-    recall = memory.use.recall
+    recall = memory.use_cases.recall
     ranked = await recall.rank(scope, RecallQuery(text=text))
     trust = memory.embedder.space.legible(vector)
     channels = {
@@ -151,7 +151,7 @@ async def measure(memory: OpenMemory, name: str, units: Sequence[data_sets.Unit]
     for unit in units:
         memories_by_unit[unit.name] = await load(memory, name, unit)
         bar.advance(task, len(unit.documents))
-    await memory.keeper.catch_up()
+    await memory.index_keeper.catch_up()
     await memory.index.optimize()
     for unit in units:
         scope = scope_of(name, unit)
@@ -165,7 +165,7 @@ async def measure(memory: OpenMemory, name: str, units: Sequence[data_sets.Unit]
             bar.advance(task)
         for text in unrelated:
             result.unrelated_asked += 1
-            result.unrelated_empty += not (await memory.use.recall.rank(scope, RecallQuery(text=text))).ids
+            result.unrelated_empty += not (await memory.use_cases.recall.rank(scope, RecallQuery(text=text))).ids
             bar.advance(task)
         result.documents += len(unit.documents)
         result.queries += len(unit.queries)
@@ -174,10 +174,7 @@ async def measure(memory: OpenMemory, name: str, units: Sequence[data_sets.Unit]
 
 def summarise(results: dict[str, SetResult], memory: OpenMemory, seconds: float) -> dict[str, Any]:
     return {
-        "configuration": {
-            "embedding_model": memory.embedder.model,
-            "recall": asdict(memory.use.recall.config),
-        },
+        "configuration": {"embedding_model": memory.embedder.model, "recall": asdict(memory.use_cases.recall.config)},
         "seconds": round(seconds),
         "sets": {
             name: {

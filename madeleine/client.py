@@ -297,9 +297,9 @@ async def connect(
     elif being is not None or data_dir is not None:
         raise InvalidInput("being and data_dir do not go with url: the token says whose memory it is.")
     else:
-        from madeleine.server.attach.http_client import http_client
+        from madeleine.server.attach.http_client import open_http_tool_client
 
-        connection = http_client(url, token, CLIENT_NAME)
+        connection = open_http_tool_client(url, token, CLIENT_NAME)
     async with connection as call:
         yield Memory(call)
 

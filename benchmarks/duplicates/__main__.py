@@ -26,7 +26,7 @@ async def measure(pairs: int) -> dict[str, Any]:
     with tempfile.TemporaryDirectory(prefix="madeleine-") as folder:
         async with open_memory(Settings(data_dir=Path(folder)), background=False) as memory:
             began = time.perf_counter()
-            store = memory.use.store
+            store = memory.use_cases.store
             near, paraphrased, at_first = await made_up.run(store, pairs)
             counts: Counter[tuple[str, str, str, str]] = Counter()
             for language in hand_written.languages():

@@ -30,7 +30,7 @@ async def growth(folder: Path, sizes: Sequence[int], nights: int) -> dict[str, A
         for night in range(nights + 1):
             for size, memory in stores.items():
                 await memory.ledger.memories.commit(SCOPE, batch_of(new_memories(size, night=night)))
-                await memory.keeper.catch_up()
+                await memory.index_keeper.catch_up()
                 patrol = await timed_patrol(memory, folder / f"growth-{size}")
                 if night:
                     timed[size].append(patrol)
@@ -63,7 +63,7 @@ async def timed_recalls(memory: OpenMemory, queries: Sequence[str], stop: Callab
         if stop():
             break
         began = time.perf_counter()
-        await memory.use.recall(SCOPE, RecallQuery(text=text))
+        await memory.use_cases.recall(SCOPE, RecallQuery(text=text))
         milliseconds.append(1000 * (time.perf_counter() - began))
     return milliseconds
 
@@ -81,7 +81,7 @@ async def recall_during_patrols(folder: Path, size: int, rounds: int) -> dict[st
         await timed_recalls(memory, [next(queries) for _ in range(50)], lambda: False)
         for night in range(rounds + 1):
             await memory.ledger.memories.commit(SCOPE, batch_of(new_memories(size, night=night)))
-            await memory.keeper.catch_up()
+            await memory.index_keeper.catch_up()
             at_rest_now = await timed_recalls(memory, [next(queries) for _ in range(60)], lambda: False)
             running = asyncio.create_task(timed_patrol(memory, data_dir))
             meanwhile = await timed_recalls(memory, [next(queries) for _ in range(10_000)], running.done)

@@ -55,7 +55,7 @@ async def timed_patrol(memory: OpenMemory, data_dir: Path, *, offer_pending: boo
     services = PatrolServices(
         ledger=memory.ledger.patrols, words=memory.index, embedder=memory.embedder, now=lambda: STARTED
     )
-    run = RunPatrols(services, memory.ledger.activations, update_index=memory.keeper.catch_up, on_event=on_event)
+    run = RunPatrols(services, memory.ledger.activations, update_index=memory.index_keeper.catch_up, on_event=on_event)
     report = await run(SCOPE, on_progress=step, offer_pending=offer_pending)
     lap("index")
     timed.counts = {step.name: step.counts for step in report.steps}

@@ -97,18 +97,18 @@ async def ask_store(memory: OpenMemory, store: dict[str, Any], *, supersede: boo
     ids: dict[str, MemoryId] = {}
     for told in store["memories"]:
         old = ids[told["supersedes"]] if supersede and "supersedes" in told else None
-        [stored] = await memory.use.store(scope, [new_scene(told, old)])
+        [stored] = await memory.use_cases.store(scope, [new_scene(told, old)])
         if stored.status == "stored":
             ids[told["key"]] = stored.memory.id
         else:
             print(f"{store['name']}: taken for told again: {told['text']}")
-    await memory.keeper.catch_up()
+    await memory.index_keeper.catch_up()
     keys = {id_: key for key, id_ in ids.items()}
     texts = [told["text"] for told in store["memories"]]
     vectors = await memory.embedder.embed(texts)
     answered = []
     for question in store["questions"]:
-        result = await memory.use.recall(scope, RecallQuery(text=question["text"], limit=LIMIT))
+        result = await memory.use_cases.recall(scope, RecallQuery(text=question["text"], limit=LIMIT))
         groups = ([memory for memory, _ in group] for group in (result.memories, result.preferences))
         recalled = Groups(*(tuple(keys[memory.id] for memory in group) for group in (*groups, result.near)))
         order = np.argsort(-(vectors @ (await memory.embedder.embed([question["text"]]))[0]), kind="stable")[:LIMIT]
@@ -152,10 +152,7 @@ def main() -> None:
     by_name |= {f"kind {kind}": [one for one in answered if one.question["kind"] == kind] for kind in kinds(answered)}
     by_name |= {f"store {name}": [one for one in answered if one.store == name] for name in stores(answered)}
     table: dict[str, dict[str, Any]] = {
-        name: {
-            "recall": figures(some, lambda one: one.recalled),
-            "dense alone": figures(some, lambda one: one.dense),
-        }
+        name: {"recall": figures(some, lambda one: one.recalled), "dense alone": figures(some, lambda one: one.dense)}
         for name, some in by_name.items()
     }
     print_table(table)

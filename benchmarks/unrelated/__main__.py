@@ -51,7 +51,7 @@ def lines_of(language: str, kind: str) -> list[str]:
 
 async def store_language(memory: OpenMemory, scope: Scope, language: str) -> dict[str, list[Question]]:
     scenes = [NewScene(scene=Scene(action=line)) for line in lines_of(language, "memories")]
-    ids = [stored.memory.id for stored in await memory.use.store(scope, scenes)]
+    ids = [stored.memory.id for stored in await memory.use_cases.store(scope, scenes)]
 
     def question(line: str) -> Question:
         number, _, text = line.partition(" ")
@@ -61,7 +61,7 @@ async def store_language(memory: OpenMemory, scope: Scope, language: str) -> dic
 
 
 async def ask(memory: OpenMemory, scope: Scope, text: str) -> Answer:
-    result = await memory.use.recall(scope, RecallQuery(text=text))
+    result = await memory.use_cases.recall(scope, RecallQuery(text=text))
     near = tuple(found.id for found in result.near)
     best = max((score for _, score in result.memories), default=0.0)
     return Answer(tuple(found.id for found, _ in result.memories), near, best)

@@ -55,10 +55,10 @@ async def deliver_progress_notification(notification: Mapping[str, Any], on_prog
 class HostClient(ToolClient):
     """A connection to the host."""
 
-    def __init__(self, writer: asyncio.StreamWriter, *, when_lost: str) -> None:
-        """`when_lost`: the next step for the person if the connection breaks."""
+    def __init__(self, writer: asyncio.StreamWriter, *, lost_hint: str) -> None:
+        """`lost_hint`: the next step for the person if the connection breaks."""
         self._writer = writer
-        self._when_lost = when_lost
+        self._lost_hint = lost_hint
         self._received: dict[int, asyncio.Queue[dict[str, Any] | None]] = {}
         """Request id → its progress, then its answer; None if the connection is lost."""
         self._request_count = 0
@@ -113,7 +113,7 @@ class HostClient(ToolClient):
             raise self._connection_lost() from error
 
     def _connection_lost(self) -> ConnectionLost:
-        return ConnectionLost(f"The memory's process went away before it answered. {self._when_lost}")
+        return ConnectionLost(f"The memory's process went away before it answered. {self._lost_hint}")
 
 
 def _request_id(message: Mapping[str, Any]) -> Any:
@@ -129,14 +129,14 @@ async def open_host_client(
     settings: Mapping[str, str],
     name: str,
     *,
-    when_lost: str = "Connect again.",
+    lost_hint: str = "Connect again.",
 ) -> AsyncIterator[HostClient]:
     """Connect, starting a host if there is none. `settings` as in `HostRequest`. Raises `ServerUnavailable`."""
     reader, writer = await asyncio.open_connection(
         sock=await _connect_in_thread(data_dir, environment, HostRequest(settings=settings))
     )
     with closing(writer):
-        client = HostClient(writer, when_lost=when_lost)
+        client = HostClient(writer, lost_hint=lost_hint)
         receiving = asyncio.create_task(client.receive(reader), name="receive")
         try:
             await client.initialize(name)
@@ -165,10 +165,10 @@ async def _connect_in_thread(data_dir: Path, environment: Mapping[str, str], req
 
 
 @asynccontextmanager
-async def patrol_events(data_dir: Path, settings: Mapping[str, str]) -> AsyncIterator[AsyncIterator[dict[str, Any]]]:
+async def watch_events(data_dir: Path, settings: Mapping[str, str]) -> AsyncIterator[AsyncIterator[dict[str, Any]]]:
     """Events of the patrols of the being in `settings`, from now on until the host ends.
 
-    Raises `NoHost`, `HostRefused`."""
+    Raises `HostDown`, `HostRefused`."""
     request = HostRequest(want="watch", settings=settings)
     connection, _ = await asyncio.to_thread(connect_to_host, data_dir, request)
     reader, writer = await asyncio.open_connection(sock=connection)

@@ -20,7 +20,7 @@ from typing import Any
 
 from madeleine.memory.errors import ServerUnavailable
 from madeleine.server import EXIT_USAGE, __version__
-from madeleine.server.attach.endpoint import UntrustedDirectory, connect_socket, find_address, host_pid, is_host_locked
+from madeleine.server.attach.endpoint import UntrustedDirectory, connect_socket, host_address, host_pid, is_host_locked
 
 HOST_PROTOCOL = 1
 """Version of the two lines and what they promise. The higher one wins: a host of a lower one is replaced, a client of a
@@ -45,7 +45,7 @@ class HostRefused(ServerUnavailable):
         self.protocol = protocol
 
 
-class NoHost(Exception):
+class HostDown(Exception):
     """Nothing answers, or it is not a host, or it went away."""
 
 
@@ -104,22 +104,22 @@ def connect_to_host(
 ) -> tuple[socket.socket, dict[str, Any]]:
     """Connect to the host if there is one; the connection, and the host's reply.
 
-    Raises `HostRefused`, and `NoHost` if there is no reply within `seconds`, or `cancelled` becomes readable before."""
+    Raises `HostRefused`; `HostDown` if there is no reply within `seconds`, or `cancelled` becomes readable before."""
     try:
-        address = find_address(data_dir)
+        address = host_address(data_dir)
         # Another program may have got a dead host's port: it must not see the token.
         if address.port and not is_host_locked(data_dir):
-            raise NoHost("nobody holds the lock")
+            raise HostDown("nobody holds the lock")
         connection = connect_socket(address)
     except UntrustedDirectory as error:
         raise HostRefused(str(error), usage=True) from error
     except OSError as error:
-        raise NoHost(str(error)) from error
+        raise HostDown(str(error)) from error
     try:
         return connection, _exchange_handshake(connection, replace(request, token=address.token), cancelled, seconds)
     except (OSError, ValueError, KeyError, TypeError, AttributeError) as error:
         connection.close()
-        raise NoHost(str(error)) from error
+        raise HostDown(str(error)) from error
     except BaseException:
         connection.close()
         raise
@@ -136,10 +136,10 @@ def _exchange_handshake(
     line = b""
     while not line.endswith(b"\n"):
         if connection not in select.select(watched, [], [], max(0.0, until - time.monotonic()))[0]:
-            raise NoHost("it does not answer")
+            raise HostDown("it does not answer")
         waiting = connection.recv(MAX_HOST_HANDSHAKE_BYTES, socket.MSG_PEEK)
         if not waiting or len(line) > MAX_HOST_HANDSHAKE_BYTES:
-            raise NoHost("it went away")
+            raise HostDown("it went away")
         line += connection.recv(waiting.find(b"\n") + 1 or len(waiting))
     connection.settimeout(None)
     reply: dict[str, Any] = json.loads(line)["madeleine"]
@@ -189,7 +189,7 @@ def connect_or_start_host(
                     raise
                 # An older installation's host makes room; its other clients are told to be updated.
                 stop_host(data_dir)
-            except NoHost:
+            except HostDown:
                 pass
             if started is not None and started.poll() is not None:
                 _raise_failed_start(started)
@@ -197,7 +197,7 @@ def connect_or_start_host(
             if started is None and not is_host_locked(data_dir):
                 started = _start_host_process(data_dir, environment)
             if time.monotonic() > until:
-                raise HostRefused(unresponsive_host_message(data_dir))
+                raise HostRefused(hung_host_message(data_dir))
             if select.select([cancelled], [], [], HOST_POLL_SECONDS)[0]:
                 raise ConnectingToHostCancelled
     finally:
@@ -247,14 +247,14 @@ def stop_host(data_dir: Path) -> bool:
     pid = host_pid(data_dir)
     try:
         pid = int(query_host(data_dir, "stop")["pid"])
-    except NoHost:  # or it accepts no connections any more, and is about to end
+    except HostDown:  # or it accepts no connections any more, and is about to end
         if not is_host_running(data_dir):
             return False
     until = time.monotonic() + MAX_HOST_START_OR_STOP_SECONDS
     # Another client may start the next host at once: that is another process.
     while is_host_running(data_dir) and host_pid(data_dir) in (pid, 0):
         if time.monotonic() > until:
-            raise HostRefused(unresponsive_host_message(data_dir))
+            raise HostRefused(hung_host_message(data_dir))
         time.sleep(HOST_POLL_SECONDS)
     return True
 
@@ -267,7 +267,7 @@ def is_host_running(data_dir: Path) -> bool:
         return False
 
 
-def unresponsive_host_message(data_dir: Path) -> str:
+def hung_host_message(data_dir: Path) -> str:
     pid = host_pid(data_dir)
     return (
         f"The process of the memory in {data_dir} ({f'id {pid}' if pid else 'its id is not known'}) does not answer. "

@@ -142,7 +142,7 @@ def host_pid(data_dir: Path) -> int:
         return 0
 
 
-def find_address(data_dir: Path) -> HostAddress:
+def host_address(data_dir: Path) -> HostAddress:
     """The address that a host would have; an empty one if it cannot be known. Raises `UntrustedDirectory`."""
     try:
         content = json.loads((data_dir / HOST_INFO_FILE).read_bytes())

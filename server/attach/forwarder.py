@@ -65,7 +65,7 @@ class Forwarder:
         Raises `HostRefused` if there never was a host."""
         with suppress(BrokenPipeError, ConnectingToHostCancelled):
             self._connect()
-            while self._continues():
+            while self._should_continue():
                 self._forward_ready()
         self._disconnect()
         unanswered = b"".join(self._pending.fail(HOST_ENDED_MESSAGE, repeatable_too=True))
@@ -73,7 +73,7 @@ class Forwarder:
             self.client_out.write(unanswered)
         return not unanswered
 
-    def _continues(self) -> bool:
+    def _should_continue(self) -> bool:
         if self._until is None:
             return True
         return time.monotonic() < self._until and bool(self._host or self.client_out.unsent)
@@ -115,7 +115,7 @@ class Forwarder:
     def _read_client(self) -> None:
         data = self.client_in.read()
         for line in _complete_lines(self._from_client, data or b"\n"):
-            valid = self._pending.client_sends(line)
+            valid = self._pending.track_client_line(line)
             if self._host is not None and not self._pending.awaits_handshake:
                 self._to_host += line
             elif not valid:
@@ -152,7 +152,7 @@ class Forwarder:
             self._on_host_gone()
             return
         for line in _complete_lines(self._from_host, data):
-            if self._pending.host_sends(line):
+            if self._pending.track_host_line(line):
                 self.client_out.write(line)
                 if self._until is not None:
                     self._until = time.monotonic() + MAX_WAIT_AFTER_CLIENT_END_SECONDS
@@ -191,7 +191,7 @@ class Forwarder:
             self._repeat_requests()
 
     def _repeat_requests(self) -> None:
-        self._to_host += b"".join((*self._pending.repeat(), *self._invalid))
+        self._to_host += b"".join((*self._pending.lines_to_repeat(), *self._invalid))
         self._invalid.clear()
         self._send()
 
@@ -271,7 +271,7 @@ class PendingRequests:
     def __len__(self) -> int:
         return len(self._pending)
 
-    def client_sends(self, line: bytes) -> bool:
+    def track_client_line(self, line: bytes) -> bool:
         """Note a line of the client's. False if it is no JSON-RPC message: then a host has to answer what is wrong."""
         if len(line) > MAX_LINE_BYTES:  # no host reads it; its answer names no request
             return False
@@ -292,7 +292,7 @@ class PendingRequests:
                 return False
         return True
 
-    def host_sends(self, line: bytes) -> bool:
+    def track_host_line(self, line: bytes) -> bool:
         """Note a line of the host's. Whether it is for the client: the answer to a repeated handshake is not."""
         match _parse_json(line):
             case {"id": str() | int() as id_, **fields} if "method" not in fields:
@@ -313,7 +313,7 @@ class PendingRequests:
     def awaits_handshake(self) -> bool:
         return self._repeated_handshake is not None
 
-    def repeat(self) -> list[bytes]:
+    def lines_to_repeat(self) -> list[bytes]:
         """The lines for a new host after `repeat_handshake`. An unfinished handshake of the client comes first."""
         handshake = self._initialize[0] if self._initialize else None
         requests = [self._pending[id_] for id_ in sorted(self._pending, key=lambda id_: id_ != handshake)]

@@ -15,7 +15,7 @@ from madeleine.memory.errors import AuthenticationFailed, ConnectionLost, Invali
 from madeleine.server import __version__
 from madeleine.server.attach.client import ToolClient, ToolProgressCallback, deliver_progress_notification
 from madeleine.server.attach.tool_calls import json_rpc_result
-from madeleine.server.settings.http import is_safe_url
+from madeleine.server.settings.http import is_secure_url
 
 HTTP_CLIENT_MCP_VERSION = "2026-07-28"
 JSON_OBJECT_ADAPTER = TypeAdapter(dict[str, Any])
@@ -93,10 +93,10 @@ def _parse_json_object(data: str | bytes, response: httpx2.Response) -> dict[str
 
 
 @asynccontextmanager
-async def http_client(url: str, token: str, name: str) -> AsyncIterator[ToolClient]:
+async def open_http_tool_client(url: str, token: str, name: str) -> AsyncIterator[ToolClient]:
     """Raises `InvalidInput` for a token that would go over the network unencrypted, `AuthenticationFailed`,
     `ServerUnavailable`."""
-    if token and not is_safe_url(url):
+    if token and not is_secure_url(url):
         raise InvalidInput("The token would go unencrypted: write https://, or an address of this machine.")
     headers = {"accept": "application/json, text/event-stream", "mcp-protocol-version": HTTP_CLIENT_MCP_VERSION}
     headers |= {"authorization": f"Bearer {token}"} if token else {}

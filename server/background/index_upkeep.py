@@ -23,7 +23,7 @@ from madeleine.storage.sql.ledger import Ledger
 
 logger = logging.getLogger(__name__)
 
-CATCH_UP_SECONDS = 2.0
+CATCH_UP_PAUSE_SECONDS = 2.0
 """After a store: time in which more stores may follow, before the index is made durable and the marks are cleared."""
 EMBED_RETRY_SECONDS = 60.0
 FILE_ERASURE_RETRY_SECONDS = 60.0
@@ -31,7 +31,7 @@ MIN_NEW_MEMORIES_TO_OPTIMIZE = 2_000
 """New memories in the index from which an optimisation pays; fewer are searched by brute force in less than a
 millisecond."""
 INDEX_FOLDER = "index"
-COMPLETED_INDEX_PLACE_SETTING = "index_built"
+BUILT_INDEX_LOCATION_SETTING = "index_built"
 """The ledger's setting for the place of the completed index; an incomplete one is rebuilt."""
 QDRANT_COLLECTION_SETTING = "collection"
 """The ledger's setting for its collection on a Qdrant server."""
@@ -78,7 +78,7 @@ class IndexUpkeep:
         await self.keeper.remove_memories(ids)
 
     @asynccontextmanager
-    async def running(self) -> AsyncIterator[None]:
+    async def background_task(self) -> AsyncIterator[None]:
         """Run in the background meanwhile."""
         task = asyncio.create_task(self.run(), name="background")
         try:
@@ -91,22 +91,22 @@ class IndexUpkeep:
     async def run(self) -> None:
         async with asyncio.TaskGroup() as tasks:
             unavailable = (StorageFull, IndexUnavailable)
-            tasks.create_task(_repeat_work(self._keep_index, "updating the index", CATCH_UP_SECONDS, unavailable))
+            tasks.create_task(_repeat_work(self._catch_up, "updating the index", CATCH_UP_PAUSE_SECONDS, unavailable))
             tasks.create_task(_repeat_work(self._fill_in_vectors, "adding missing vectors", EMBED_RETRY_SECONDS))
             tasks.create_task(
-                _repeat_work(self._erase, "erasing forgotten memories from the files", FILE_ERASURE_RETRY_SECONDS)
+                _repeat_work(self._scrub, "erasing forgotten memories from the files", FILE_ERASURE_RETRY_SECONDS)
             )
 
-    async def _keep_index(self) -> None:
+    async def _catch_up(self) -> None:
         self._changes += await self.keeper.catch_up()
         if self._changes >= MIN_NEW_MEMORIES_TO_OPTIMIZE:
             self._changes = 0
             await self._index.optimize()
         await self._written.wait()
-        await asyncio.sleep(CATCH_UP_SECONDS)
+        await asyncio.sleep(CATCH_UP_PAUSE_SECONDS)
         self._written.clear()
 
-    async def _erase(self) -> None:
+    async def _scrub(self) -> None:
         await self.scrubber.requested()
         try:
             if await self.scrubber.run():
@@ -154,8 +154,8 @@ async def open_synchronized_index(
     """The index, equal to the ledger: caught up from its pending marks, or rebuilt if it is damaged, incomplete, of
     another model, in another place than before, or differs from the ledger in the number of memories."""
     fingerprint = IndexFingerprint(embedder.model, await embedder.dimension())
-    place, open_there = await _index_place(settings, ledger, fingerprint)
-    if not rebuild and await ledger.index_source.setting(COMPLETED_INDEX_PLACE_SETTING) == place:
+    place, open_there = await _index_location(settings, ledger, fingerprint)
+    if not rebuild and await ledger.index_source.setting(BUILT_INDEX_LOCATION_SETTING) == place:
         try:
             async with _closed_on_error(await open_there(anew=False)) as index:
                 keeper = IndexKeeper(ledger.index_source, index, embedder)
@@ -166,16 +166,16 @@ async def open_synchronized_index(
                 return index, keeper
         except IndexNeedsRebuild as error:
             logger.warning("rebuilding the index from the ledger: %s", error)
-    await ledger.index_source.set_setting(COMPLETED_INDEX_PLACE_SETTING, None)
+    await ledger.index_source.set_setting(BUILT_INDEX_LOCATION_SETTING, None)
     async with _closed_on_error(await open_there(anew=True)) as index:
         keeper = IndexKeeper(ledger.index_source, index, embedder)
         await keeper.rebuild(progress)
         await keeper.catch_up()
-        await ledger.index_source.set_setting(COMPLETED_INDEX_PLACE_SETTING, place)
+        await ledger.index_source.set_setting(BUILT_INDEX_LOCATION_SETTING, place)
         return index, keeper
 
 
-async def _index_place(
+async def _index_location(
     settings: Settings, ledger: Ledger, fingerprint: IndexFingerprint
 ) -> tuple[str, Callable[..., Awaitable[Index]]]:
     """Its name, and a function that opens the index there, or with `anew` creates an empty one."""

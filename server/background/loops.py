@@ -55,19 +55,19 @@ class PollingLoop(ABC):
             await self._wait()
             await self.poll()
 
-    async def stop(self, running: asyncio.Task[None]) -> None:
-        """Stop the task `running` that `run` runs in."""
+    async def stop(self, task: asyncio.Task[None]) -> None:
+        """Stop the task that `run` runs in."""
         self._stopping = True
         try:
             async with asyncio.timeout(POLL_STOP_GRACE_SECONDS):
                 await self.wait_until_idle()
         except TimeoutError:
             logger.info("%s", self.cancelled_message)
-        running.cancel()
-        await asyncio.wait({running})
+        task.cancel()
+        await asyncio.wait({task})
 
     @asynccontextmanager
-    async def running(self, name: str) -> AsyncIterator[None]:
+    async def background_task(self, name: str) -> AsyncIterator[None]:
         """Run it in a task of that name meanwhile."""
         task = asyncio.create_task(self.run(), name=name)
         try:
@@ -138,9 +138,9 @@ def is_memory_thread_enabled(settings: Settings) -> bool:
     """Whether the memory thread runs: by default only with a language model (spec T1)."""
     if settings.thread == "off":
         return False
-    if settings.thread_records or settings.chooses_language():
+    if settings.thread_records or settings.has_chosen_llm():
         return True
-    if settings.thread == "on" and not settings.language_key():
+    if settings.thread == "on" and not settings.resolved_llm_key():
         logger.warning(
             "MADELEINE_THREAD is on, but there is no language model. Set MADELEINE_LLM_API_KEY or MADELEINE_LLM_URL, "
             "or MADELEINE_THREAD_RECORDS to keep conversations without one."
@@ -150,10 +150,10 @@ def is_memory_thread_enabled(settings: Settings) -> bool:
 
 
 AUTOMATIC_PATROL_CLIENT_NAME = "madeleine schedule"
-MINIMUM_INTERVAL = timedelta(hours=1)
+MIN_PATROL_INTERVAL = timedelta(hours=1)
 """Between two automatic patrols of one being, failed ones included: an import of thousands is one event, and must not
 age everything by many cycles; and what fails is not retried in a loop."""
-LendLanguageModel = Callable[[], AbstractAsyncContextManager[LanguageModel | None]]
+LeaseLanguageModel = Callable[[], AbstractAsyncContextManager[LanguageModel | None]]
 """Lends this process's own language model for one patrol; None where there is none."""
 
 
@@ -188,7 +188,7 @@ class AutomaticPatrolLoop(PollingLoop):
         now: Callable[[], datetime],
         wait: Callable[[], Awaitable[object]],
         last_call: Callable[[], datetime | None] = lambda: None,
-        language: LendLanguageModel = nullcontext,
+        language: LeaseLanguageModel = nullcontext,
     ) -> None:
         """`opened` returns None while the memory is not open. `now` is in this machine's time zone. `wait` comes before
         each poll, also before the first: calls are answered before patrols start."""
@@ -233,11 +233,11 @@ class AutomaticPatrolLoop(PollingLoop):
             async with self._language() as language:
                 if patrol.is_running(being_id):
                     return
-                self._not_before[being_id] = self._now() + MINIMUM_INTERVAL
+                self._not_before[being_id] = self._now() + MIN_PATROL_INTERVAL
                 logger.info("an automatic patrol begins (trigger: %s; %d new memories)", trigger, activity.stored)
                 await patrol(Scope(being_id, AUTOMATIC_PATROL_CLIENT_NAME), language=language, offer_pending=False)
         except Exception:
-            logger.exception("an automatic patrol failed; retrying in %s at the earliest", MINIMUM_INTERVAL)
+            logger.exception("an automatic patrol failed; retrying in %s at the earliest", MIN_PATROL_INTERVAL)
 
 
 def patrol_triggers_from_settings(settings: Settings) -> PatrolTriggerConfig:

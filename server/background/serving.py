@@ -21,7 +21,7 @@ from madeleine.server.background.loops import (
     is_memory_thread_enabled,
     patrol_triggers_from_settings,
 )
-from madeleine.server.mcp.lines import FINISH_SECONDS
+from madeleine.server.mcp.lines import GRACE_SECONDS
 from madeleine.server.settings.settings import Settings
 from madeleine.server.wiring.language_models import LanguageModelPool
 from madeleine.storage.resources import limit_malloc_arenas
@@ -30,7 +30,7 @@ from madeleine.tools.tool import ToolUseCases
 if TYPE_CHECKING:
     from madeleine.server.wiring.open_memory import OpenMemory
 
-    OpenMemoryOf = Callable[[Settings], AbstractAsyncContextManager[OpenMemory]]
+    MemoryOpener = Callable[[Settings], AbstractAsyncContextManager[OpenMemory]]
 
 logger = logging.getLogger(__name__)
 
@@ -42,7 +42,7 @@ class LazilyOpenedMemory:
     """A failure to open is raised in the call that needs the memory; the next call tries again, for the cause may be
     gone: another process that owned it, or a full disk."""
 
-    def __init__(self, settings: Settings, open_memory: OpenMemoryOf | None = None) -> None:
+    def __init__(self, settings: Settings, open_memory: MemoryOpener | None = None) -> None:
         """`open_memory`: `server.wiring.open_memory.open_memory` by default."""
         self._settings = settings
         self._open_memory = open_memory
@@ -55,7 +55,7 @@ class LazilyOpenedMemory:
 
     async def __aenter__(self) -> LazilyOpenedMemory:
         limit_malloc_arenas()  # before there are threads
-        self._timer = asyncio.get_running_loop().call_later(MEMORY_OPENING_DELAY_SECONDS, self._begin)
+        self._timer = asyncio.get_running_loop().call_later(MEMORY_OPENING_DELAY_SECONDS, self._opening_task)
         return self
 
     async def __aexit__(self, *exception: object) -> None:
@@ -63,12 +63,12 @@ class LazilyOpenedMemory:
             self._timer.cancel()
         if self._opening:
             # Longer work, as a rebuild of the index, continues at the next start.
-            await asyncio.wait([self._opening], timeout=FINISH_SECONDS)
+            await asyncio.wait([self._opening], timeout=GRACE_SECONDS)
             self._opening.cancel()
             await asyncio.wait([self._opening])
         await self._stack.aclose()
 
-    def _begin(self) -> asyncio.Task[OpenMemory]:
+    def _opening_task(self) -> asyncio.Task[OpenMemory]:
         """The task that opens it; a new one if there is none, or it failed."""
         if self._opening is None or (self._opening.done() and self._opening.exception() is not None):
             self._opening = asyncio.create_task(self._open(), name="open memory")
@@ -83,7 +83,7 @@ class LazilyOpenedMemory:
         return await self._stack.enter_async_context(open_memory(self._settings))
 
     @property
-    def opened(self) -> OpenMemory | None:
+    def if_open(self) -> OpenMemory | None:
         """None while it is not open, or could not be opened."""
         task = self._opening
         return task.result() if task and task.done() and not task.cancelled() and task.exception() is None else None
@@ -91,7 +91,7 @@ class LazilyOpenedMemory:
     async def use_cases(self) -> ToolUseCases:
         """Raises what opening raised."""
         self.last_call = datetime.now(UTC)
-        return (await asyncio.shield(self._begin())).use
+        return (await asyncio.shield(self._opening_task())).use_cases
 
 
 def _log_opening_failure(task: asyncio.Task[OpenMemory]) -> None:
@@ -123,19 +123,19 @@ async def open_served_memory(settings: Settings) -> AsyncIterator[ServedMemory]:
     ):
         patrols = AutomaticPatrolLoop(
             patrol_triggers_from_settings(settings),
-            lambda: (memory.opened.ledger.patrols, memory.opened.use.patrol) if memory.opened else None,
+            lambda: (memory.if_open.ledger.patrols, memory.if_open.use_cases.patrol) if memory.if_open else None,
             now=lambda: datetime.now().astimezone(),
             wait=lambda: asyncio.sleep(settings.patrol_check_seconds),
             last_call=lambda: memory.last_call,
-            language=models.for_background,
+            language=models.background_model,
         )
         thread = MemoryThreadLoop(
-            lambda: memory.opened.thread if memory.opened else None,
-            partial(models.for_background, ambient_key=settings.thread == "on"),
+            lambda: memory.if_open.memory_thread if memory.if_open else None,
+            partial(models.background_model, ambient_key=settings.thread == "on"),
             seconds=settings.thread_seconds,
         )
         if settings.patrol_auto:
-            await running.enter_async_context(patrols.running("scheduled patrols"))
+            await running.enter_async_context(patrols.background_task("scheduled patrols"))
         if is_memory_thread_enabled(settings):
-            await running.enter_async_context(thread.running("memory thread"))
+            await running.enter_async_context(thread.background_task("memory thread"))
         yield ServedMemory(models, memory, (patrols, thread))

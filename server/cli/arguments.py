@@ -16,7 +16,7 @@ OPTIONAL_FLAG: dict[str, Any] = {"action": "store_true", "default": argparse.SUP
 """An option that may stand before or behind a subcommand, whose default would overwrite it; see `set_defaults`."""
 
 if TYPE_CHECKING:
-    Commands = argparse._SubParsersAction[argparse.ArgumentParser]
+    Subparsers = argparse._SubParsersAction[argparse.ArgumentParser]
 
 
 def parse_command_line(argv: Sequence[str] | None) -> argparse.Namespace:
@@ -72,7 +72,7 @@ def _serving_options() -> argparse.ArgumentParser:
     return options
 
 
-def _add_serve(commands: Commands, serving: argparse.ArgumentParser) -> None:
+def _add_serve(commands: Subparsers, serving: argparse.ArgumentParser) -> None:
     text = "serve MCP, on standard input and output (the default) or over HTTP"
     add = commands.add_parser("serve", parents=[serving], help=text).add_argument
     add("--http", **OPTIONAL_FLAG, help="serve streamable HTTP at /mcp instead")
@@ -81,7 +81,7 @@ def _add_serve(commands: Commands, serving: argparse.ArgumentParser) -> None:
         add(f"--{option}", dest=f"http_{option}", default=argparse.SUPPRESS, help=f"with --http: the {text}")
 
 
-def _add_ingest(commands: Commands, json: argparse.ArgumentParser) -> None:
+def _add_ingest(commands: Subparsers, json: argparse.ArgumentParser) -> None:
     text = "ingest files: texts, Markdown, conversations as JSON lines"
     add = commands.add_parser("ingest", parents=[json], help=text).add_argument
     add("files", metavar="file", nargs="+", help="- for standard input")
@@ -89,7 +89,7 @@ def _add_ingest(commands: Commands, json: argparse.ArgumentParser) -> None:
     add("--category", metavar="C", help="the category of all memories; default: chosen for each")
 
 
-def _add_audit(commands: Commands, json: argparse.ArgumentParser) -> None:
+def _add_audit(commands: Subparsers, json: argparse.ArgumentParser) -> None:
     text = "show who did what to which memories, and when"
     add = commands.add_parser("audit", parents=[json], help=text).add_argument
     add("--being", metavar="B", help="only this being's memories (default: all)")
@@ -99,7 +99,7 @@ def _add_audit(commands: Commands, json: argparse.ArgumentParser) -> None:
     add("--limit", metavar="N", type=_positive_count, default=100, help="the last N entries (default 100)")
 
 
-def _add_patrol(commands: Commands, json: argparse.ArgumentParser) -> None:
+def _add_patrol(commands: Subparsers, json: argparse.ArgumentParser) -> None:
     text = "tidy memory now, show or undo what patrols did, or watch them"
     patrol = commands.add_parser("patrol", parents=[json], help=text)
     steps = "assign, age, flag, consolidate, revive, split, merge, supersede, compress, diary"
@@ -114,7 +114,7 @@ def _add_patrol(commands: Commands, json: argparse.ArgumentParser) -> None:
     undo.add_argument("run", metavar="run", help="as `madeleine patrol runs` shows it")
 
 
-def _add_token(commands: Commands) -> None:
+def _add_token(commands: Subparsers) -> None:
     token = commands.add_parser("token", help="make, list and revoke bearer tokens for HTTP")
     verbs = token.add_subparsers(dest="verb", metavar="verb", required=True)
     add = verbs.add_parser("create", help="make a token and print it, once").add_argument
@@ -129,7 +129,7 @@ def _add_token(commands: Commands) -> None:
     revoke.add_argument("id", help="as `madeleine token list` shows it")
 
 
-def _add_observe(commands: Commands) -> None:
+def _add_observe(commands: Subparsers) -> None:
     add = commands.add_parser(
         "observe",
         help="record the messages of a conversation, from a hook",
@@ -161,7 +161,7 @@ def _timeout_seconds(text: str) -> float:
     return seconds
 
 
-def _add_import(commands: Commands) -> None:
+def _add_import(commands: Subparsers) -> None:
     add = commands.add_parser(
         "import",
         help="import conversations that Claude or ChatGPT exported",
@@ -173,7 +173,7 @@ def _add_import(commands: Commands) -> None:
     add("--remember", action="store_true", help=text)
 
 
-def _add_profile(commands: Commands, json: argparse.ArgumentParser) -> None:
+def _add_profile(commands: Subparsers, json: argparse.ArgumentParser) -> None:
     profile = commands.add_parser("profile", help="show and change who the being is: soul, rules, preferences, notes")
     verbs = profile.add_subparsers(dest="verb", metavar="verb", required=True)
     show = verbs.add_parser("show", parents=[json], help="list entries, all or of one kind")

@@ -33,7 +33,7 @@ from madeleine.memory.text.normalization import storable_text
 from madeleine.memory.text.sentences import best_cut_position
 from madeleine.server import EXIT_FAILURE
 from madeleine.server.attach.client import HostClient
-from madeleine.server.cli.output import ShowBytes, byte_progress, host_tool, print_json, printable, redaction_note
+from madeleine.server.cli.output import ShowBytes, byte_progress, print_json, printable, redaction_note, tool_client
 from madeleine.server.settings.settings import Settings
 
 MAX_DOCUMENT_PART_CHARS = 16_000
@@ -106,8 +106,8 @@ async def ingest_command(settings: Settings, arguments: argparse.Namespace) -> i
             # All are opened before the first is read.
             files = [stack.enter_context(open_file_or_stdin(name)) for name in arguments.files]
             show = stack.enter_context(byte_progress(sum(os.fstat(file.fileno()).st_size for file in files)))
-            async with host_tool(
-                settings, "ingest", command="madeleine ingest", when_lost=CONNECTION_LOST_HINT
+            async with tool_client(
+                settings, "ingest", command="madeleine ingest", lost_hint=CONNECTION_LOST_HINT
             ) as call:
                 most_chars = min(await max_text_chars(call), MAX_DOCUMENT_PART_CHARS)
                 for path, file in zip(arguments.files, files, strict=True):
@@ -174,7 +174,7 @@ async def ingest_part(call: HostClient, part: DocumentPart, defaults: Mapping[st
     except ConnectionLost:
         raise
     except MadeleineError as error:
-        raise PartRefused(f"{part.place}: {error}") from error
+        raise PartRefused(f"{part.location}: {error}") from error
 
 
 async def max_text_chars(call: HostClient) -> int:
@@ -206,7 +206,7 @@ _SESSION_FIELDS = ("session_id", "session", "conversation_id")
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class DocumentPart:
-    """`size`: its bytes of the file. `text` is "" for a message without text. `place`: its origin, for errors."""
+    """`size`: its bytes of the file. `text` is "" for a message without text. `location`: its origin, for errors."""
 
     text: str
     key: str
@@ -214,7 +214,7 @@ class DocumentPart:
     when: str = ""
     speaker: str = ""
     session_id: str = ""
-    place: str = ""
+    location: str = ""
 
 
 class Document:
@@ -237,7 +237,7 @@ class Document:
             return
         if first.startswith((codecs.BOM_UTF16_LE, codecs.BOM_UTF16_BE)):
             raise self._not_utf8("it is UTF-16")
-        for text in self._cut(self._decoded(chain([first], blocks))):
+        for text in self._split_to_size(self._decoded(chain([first], blocks))):
             if storable_text(text):
                 yield self._part(text, len(text.encode()), self._name)
 
@@ -251,7 +251,7 @@ class Document:
     def _part(self, text: str, size: int, place: str, **about: str) -> DocumentPart:
         self._digest.update(json.dumps([text, about]).encode())
         key = f"file-{self._digest.hexdigest()[:DOCUMENT_PART_KEY_DIGITS]}"
-        return DocumentPart(text=text, key=key, size=size, place=place, **about)
+        return DocumentPart(text=text, key=key, size=size, location=place, **about)
 
     # --- texts ----------------------------------------------------------------------------------------------------
 
@@ -267,7 +267,7 @@ class Document:
                 raise self._not_utf8(f"byte {offset + error.start:,}") from error
             offset += len(block)
 
-    def _cut(self, texts: Iterable[str]) -> Iterator[str]:
+    def _split_to_size(self, texts: Iterable[str]) -> Iterator[str]:
         buffer = ""
         for text in texts:
             buffer += text
@@ -298,10 +298,10 @@ class Document:
                 continue
             about = {
                 "when": _iso_moment(_first_value(message, _TIME_FIELDS)),
-                "speaker": _shortened(_first_value(message, _SPEAKER_FIELDS) or ""),
-                "session_id": _shortened(_first_value(message, _SESSION_FIELDS) or ""),
+                "speaker": _metadata_text(_first_value(message, _SPEAKER_FIELDS) or ""),
+                "session_id": _metadata_text(_first_value(message, _SESSION_FIELDS) or ""),
             }
-            texts = [part for part in self._cut([text]) if storable_text(part)]
+            texts = [part for part in self._split_to_size([text]) if storable_text(part)]
             for part in texts:
                 size = len(line) + 1 if part is texts[-1] else 0
                 yield self._part(part, size, f"Line {number:,} of {self._name}", **about)
@@ -347,7 +347,7 @@ def _first_value(message: Mapping[str, Any], names: tuple[str, ...]) -> Any:
     return next((message[name] for name in names if message.get(name) not in (None, "")), None)
 
 
-def _shortened(value: Any) -> str:
+def _metadata_text(value: Any) -> str:
     return storable_text(str(value).strip()[:MAX_MESSAGE_METADATA_CHARS])
 
 
@@ -365,7 +365,7 @@ def _message_text(content: Any) -> str:
 def _iso_moment(value: Any) -> str:
     """A text as it is; a number counts seconds since 1970, or milliseconds."""
     if isinstance(value, str):
-        return _shortened(value)
+        return _metadata_text(value)
     try:
         return TypeAdapter(datetime).validate_python(value).isoformat()
     except ValidationError:

@@ -69,7 +69,7 @@ async def reindex_command(settings: Settings, arguments: argparse.Namespace) -> 
             bar.update(task, completed=done, total=total)
 
         async with open_memory(settings, rebuild=True, progress=show, background=False) as memory:
-            memory.use.audit(Scope(BeingId(""), "madeleine reindex"), "reindex")
+            memory.use_cases.audit(Scope(BeingId(""), "madeleine reindex"), "reindex")
             await memory.index.optimize()
             count = await memory.index.count()
     print(f"The index was rebuilt: {count} memories.")
@@ -183,21 +183,21 @@ async def _create_token(settings: Settings, arguments: argparse.Namespace, now: 
     print(bearer)
 
 
-def parse_token_expiry(written: str | None, *, now: datetime) -> datetime | None:
+def parse_token_expiry(text: str | None, *, now: datetime) -> datetime | None:
     """The end of a day, month or year in UTC for a date without a time. Raises `InvalidInput`."""
-    if written is None:
+    if text is None:
         return None
     try:
-        if days := re.fullmatch(r"([0-9]{1,5})d", written):
+        if days := re.fullmatch(r"([0-9]{1,5})d", text):
             expires = now + timedelta(days=int(days[1]))
-        elif period := told_period(written):
+        elif period := told_period(text):
             expires = period.end + timedelta(microseconds=period.precision != "time")
         else:
             expires = now
     except (ValueError, OverflowError):
         expires = now
     if expires <= now:
-        raise InvalidInput(f"--expires: {written!r} is not in the future; write 90d, 2027-01-31 or 2027-01-31T18:00.")
+        raise InvalidInput(f"--expires: {text!r} is not in the future; write 90d, 2027-01-31 or 2027-01-31T18:00.")
     return expires
 
 

@@ -15,7 +15,7 @@ from typing import Any
 
 from madeleine.memory.errors import MadeleineError, ServerUnavailable
 from madeleine.server import EXIT_FAILURE, EXIT_USAGE
-from madeleine.server.attach.connector import NoHost, is_host_running, query_host, stop_host, unresponsive_host_message
+from madeleine.server.attach.connector import HostDown, hung_host_message, is_host_running, query_host, stop_host
 from madeleine.server.cli.arguments import parse_command_line
 from madeleine.server.settings.environment import environment, madeleine_variables, resolve_data_directory
 
@@ -75,14 +75,14 @@ def print_host_status(data_dir: Path, *, as_json: bool) -> None:
 
     try:
         status = query_host(data_dir, "status")
-    except NoHost:
+    except HostDown:
         status = {"data_dir": str(data_dir)}
     thread = thread_status(data_dir)
     if as_json:
         print(json.dumps(status | ({"thread": thread} if thread else {}), indent=2))
         return
     if "pid" not in status and is_host_running(data_dir):
-        print(unresponsive_host_message(data_dir))
+        print(hung_host_message(data_dir))
     elif "pid" not in status:
         print(f"No process serves the memory in {data_dir}; the next client starts one.")
     else:

@@ -54,20 +54,20 @@ HOOK_RECALL_PREFACE = (
 
 @dataclass(frozen=True, slots=True)
 class ObserveOutcome:
-    """`recalled` goes to standard output, `complaint` to standard error."""
+    """`output_text` goes to standard output, `error_text` to standard error."""
 
-    recalled: str = ""
-    complaint: str = ""
+    output_text: str = ""
+    error_text: str = ""
 
 
 def observe_command(arguments: argparse.Namespace) -> int:
     """Always 0; with --strict 1 if something was not recorded."""
     outcome = run_with_time_limit(arguments.timeout, lambda deadline: observe_conversation(arguments, deadline))
-    if outcome.recalled:
-        print(outcome.recalled, flush=True)
-    if outcome.complaint:
-        print(f"madeleine: {outcome.complaint}", file=sys.stderr, flush=True)
-    return EXIT_FAILURE if outcome.complaint and arguments.strict else 0
+    if outcome.output_text:
+        print(outcome.output_text, flush=True)
+    if outcome.error_text:
+        print(f"madeleine: {outcome.error_text}", file=sys.stderr, flush=True)
+    return EXIT_FAILURE if outcome.error_text and arguments.strict else 0
 
 
 def run_with_time_limit(seconds: float, work: Callable[[float], ObserveOutcome]) -> ObserveOutcome:
@@ -82,14 +82,14 @@ def run_with_time_limit(seconds: float, work: Callable[[float], ObserveOutcome])
         except MadeleineError as error:
             is_lost = isinstance(error, ConnectionLost)
             hint = ". Nothing in the transcript is lost: it is read again." if is_lost else ""
-            outcomes.append(ObserveOutcome(complaint=f"{error}{hint}"))
+            outcomes.append(ObserveOutcome(error_text=f"{error}{hint}"))
         except Exception as error:  # an agent waits, and a hook may not fail
-            outcomes.append(ObserveOutcome(complaint=f"recording the conversation failed: {error!r}"))
+            outcomes.append(ObserveOutcome(error_text=f"recording the conversation failed: {error!r}"))
 
     thread = threading.Thread(target=run, name="observe", daemon=True)
     thread.start()
     thread.join(seconds)
-    late = ObserveOutcome(complaint=f"the memory did not answer within {seconds:g} s; the agent continues without it.")
+    late = ObserveOutcome(error_text=f"the memory did not answer within {seconds:g} s; the agent continues without it.")
     return outcomes[0] if outcomes else late
 
 
@@ -210,7 +210,7 @@ def record_messages(call: BlockingHostClient, request: ObserveRequest, limit: in
     transcript: list[Any] = []
     if request.transcript:
         last_key = call("observe", {"session_id": request.arguments["session_id"]}).get("last_key")
-        transcript = since_last_recorded(split_long_messages(request.transcript, limit), last_key)
+        transcript = unrecorded_messages(split_long_messages(request.transcript, limit), last_key)
     messages = [*transcript, *split_long_messages(request.messages, limit)]
     # Memories may name messages by their places in the call, so they come with the last of them.
     without_memories = {name: value for name, value in request.arguments.items() if name != "memories"}
@@ -247,7 +247,7 @@ def _message_argument(message: TranscriptMessage) -> dict[str, Any]:
     return {"role": message.role, "text": message.text, "key": message.key} | at
 
 
-def since_last_recorded(messages: list[Any], last_key: str | None, overlap: int = RESENT_MESSAGES) -> list[Any]:
+def unrecorded_messages(messages: list[Any], last_key: str | None, overlap: int = RESENT_MESSAGES) -> list[Any]:
     """The messages from `overlap` before the last recorded one; all if that is not among them."""
     keys = [message["key"] for message in messages]
     if last_key not in keys:

@@ -80,14 +80,14 @@ def byte_progress(total: int) -> Iterator[ShowBytes]:
         yield show
 
 
-def host_tool(
-    settings: Settings, tool: str, *, command: str, when_lost: str
+def tool_client(
+    settings: Settings, tool: str, *, command: str, lost_hint: str
 ) -> AbstractAsyncContextManager[HostClient]:
-    """Connect to the host as a client with one tool. Raises `HostRefused`; `when_lost` as in `HostClient`."""
-    return open_host_client(settings.data_dir, environment(), client_settings(tool), command, when_lost=when_lost)
+    """Connect to the host as a client with one tool. Raises `HostRefused`; `lost_hint` as in `HostClient`."""
+    return open_host_client(settings.data_dir, environment(), tool_client_settings(tool), command, lost_hint=lost_hint)
 
 
-def client_settings(tool: str) -> dict[str, str]:
+def tool_client_settings(tool: str) -> dict[str, str]:
     """The settings that a client brings to its host, for a client that needs one tool."""
     variables = madeleine_variables(environment())
     return {name: value for name, value in variables.items() if name not in ("data_dir", "toolsets")} | {"tools": tool}

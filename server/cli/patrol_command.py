@@ -19,9 +19,9 @@ from madeleine.memory.errors import InvalidInput
 from madeleine.memory.model import BeingId, Scope, short_id_of
 from madeleine.memory.patrol_records import PatrolRun
 from madeleine.patrol.report import PATROL_STEPS, PatrolProgress
-from madeleine.server.attach.client import ensure_host_running, patrol_events
-from madeleine.server.attach.connector import NoHost
-from madeleine.server.cli.output import client_settings, console, host_tool, print_json, printable
+from madeleine.server.attach.client import ensure_host_running, watch_events
+from madeleine.server.attach.connector import HostDown
+from madeleine.server.cli.output import console, print_json, printable, tool_client, tool_client_settings
 from madeleine.server.settings.environment import environment
 from madeleine.server.settings.fields import split_comma_separated_names
 from madeleine.server.settings.settings import Settings
@@ -47,7 +47,7 @@ async def patrol_command(settings: Settings, arguments: argparse.Namespace) -> i
         if arguments.json:
             print_json(answer)
         else:
-            counts = nonzero_counts_as_text(answer.get("undone", {}), none="nothing was to be changed")
+            counts = nonzero_counts_as_text(answer.get("undone", {}), if_empty="nothing was to be changed")
             print(f"The patrol {printable(arguments.run)} is undone: {counts}.")
     else:
         chosen: dict[str, Any] = {"details": True} | ({"dry_run": True} if arguments.dry_run else {})
@@ -87,8 +87,8 @@ async def watch_patrols(settings: Settings, *, as_json: bool) -> None:
     with call_on_stop_signals(end), suppress(asyncio.CancelledError), display_patrol_events(console()) as print_event:
         await ensure_host_running(settings.data_dir, environment())
         while True:
-            with suppress(NoHost):
-                async with patrol_events(settings.data_dir, client_settings("run_patrol")) as events:
+            with suppress(HostDown):
+                async with watch_events(settings.data_dir, tool_client_settings("run_patrol")) as events:
                     print(f"Watching for patrols of {settings.being!r}. Ctrl-C ends this.", file=sys.stderr, flush=True)
                     async for event in events:
                         if as_json:
@@ -106,13 +106,13 @@ async def call_run_patrol(settings: Settings, arguments: Mapping[str, Any]) -> d
             show_progress(progress, total or 0, message or "")
 
         when_lost = "`madeleine patrol runs` shows its result."
-        async with host_tool(settings, "run_patrol", command=PATROL_CLIENT_NAME, when_lost=when_lost) as call:
+        async with tool_client(settings, "run_patrol", command=PATROL_CLIENT_NAME, lost_hint=when_lost) as call:
             return await call("run_patrol", arguments, on_progress=on_progress)
 
 
-def parse_patrol_steps(written: str) -> list[str]:
+def parse_patrol_steps(text: str) -> list[str]:
     """Names separated by commas. Raises `InvalidInput`."""
-    steps = split_comma_separated_names(written)
+    steps = split_comma_separated_names(text)
     if unknown := [name for name in steps if name not in PATROL_STEPS]:
         raise InvalidInput(f"--steps: there is no step {unknown[0]!r}. Known are {', '.join(PATROL_STEPS)}.")
     if not steps:
@@ -192,10 +192,10 @@ def patrol_step_result_as_text(step: Mapping[str, Any]) -> Text:
     return result.append("".join(f"\n{printable(note)}" for note in step.get("notes", ())))
 
 
-def nonzero_counts_as_text(values: Mapping[str, Any], *, none: str = "nothing") -> str:
-    """The counts among the values, except those that are 0; `none` if there are no others."""
+def nonzero_counts_as_text(values: Mapping[str, Any], *, if_empty: str = "nothing") -> str:
+    """The counts among the values, except those that are 0; `if_empty` if there are no others."""
     counts = {name: count for name, count in values.items() if isinstance(count, int) and count}
-    return ", ".join(f"{count} {name.replace('_', ' ')}" for name, count in counts.items()) or none
+    return ", ".join(f"{count} {name.replace('_', ' ')}" for name, count in counts.items()) or if_empty
 
 
 def count_applied_decisions(decided: Sequence[Mapping[str, Any]]) -> int:
@@ -230,5 +230,5 @@ def summary_of_patrol_run(run: PatrolRun) -> str:
     if decided := run.report.get("decided"):
         return f"applied {count_applied_decisions(decided)} decisions of an agent"
     steps = [step for step in run.report.get("steps", ()) if step["name"] != "age"]
-    parts = [f"{step['name']}: {text}" for step in steps if (text := nonzero_counts_as_text(step, none=""))]
+    parts = [f"{step['name']}: {text}" for step in steps if (text := nonzero_counts_as_text(step, if_empty=""))]
     return printable("; ".join(parts)) or "nothing"

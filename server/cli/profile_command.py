@@ -10,7 +10,7 @@ from typing import Any
 from rich.table import Table
 
 from madeleine.memory.errors import InvalidInput
-from madeleine.server.cli.output import console, host_tool, print_json, printable, read_text, redaction_note
+from madeleine.server.cli.output import console, print_json, printable, read_text, redaction_note, tool_client
 from madeleine.server.settings.settings import Settings
 
 PROFILE_VERB_CONFIRMATIONS = {"set": "Written", "enable": "On", "disable": "Off", "remove": "Removed", "done": "Done"}
@@ -22,7 +22,7 @@ async def profile_command(settings: Settings, arguments: argparse.Namespace) -> 
     """Raises `HostRefused`, and the error that the tool answers with."""
     require_profile_tool_allowed(settings)
     tool_arguments = await asyncio.to_thread(build_profile_tool_arguments, arguments)
-    async with host_tool(settings, "profile", command="madeleine profile", when_lost=CONNECTION_LOST_HINT) as call:
+    async with tool_client(settings, "profile", command="madeleine profile", lost_hint=CONNECTION_LOST_HINT) as call:
         answer = await call("profile", tool_arguments)
     if arguments.json:
         print_json(answer)

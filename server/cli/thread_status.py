@@ -17,10 +17,10 @@ from madeleine.storage.sql.ledger import open_ledger
 def thread_status(data_dir: Path) -> dict[str, int]:
     """Messages of all beings that are `unread`, `put_off` of these and `abandoned`; `tokens` of the last 24 hours.
     Empty without a ledger. Raises `StorageError`."""
-    return asyncio.run(_thread_status(data_dir / LEDGER_FILE)) if (data_dir / LEDGER_FILE).exists() else {}
+    return asyncio.run(_read_thread_status(data_dir / LEDGER_FILE)) if (data_dir / LEDGER_FILE).exists() else {}
 
 
-async def _thread_status(path: Path) -> dict[str, int]:
+async def _read_thread_status(path: Path) -> dict[str, int]:
     async with open_ledger(path) as ledger:
         backlog = await ledger.conversations.thread_backlog()
         tokens = await ledger.patrols.tokens_since(EXTRACTION_PURPOSE, utc_now() - TOKEN_BUDGET_PERIOD)

@@ -37,7 +37,7 @@ from madeleine.server.attach.endpoint import HostAddress
 from madeleine.server.background.loops import PatrolEventBroadcast, patrol_event_as_json
 from madeleine.server.background.serving import open_served_memory
 from madeleine.server.logs import start_logging
-from madeleine.server.mcp.lines import FINISH_SECONDS, WriteBytes, open_mcp_line_transport, write_and_drain
+from madeleine.server.mcp.lines import GRACE_SECONDS, WriteBytes, open_mcp_line_transport, write_and_drain
 from madeleine.server.mcp.server import Caller, McpRequestHandlers, call_on_stop_signals, toolset_from_settings
 from madeleine.server.settings.http import HttpSettings
 from madeleine.server.settings.language_model import LlmSettings
@@ -47,7 +47,7 @@ from madeleine.tools.tool import ToolUseCases
 
 logger = logging.getLogger(__name__)
 
-CLIENT_SETTINGS = frozenset({"being", "toolsets", "tools", "exclude_tools", "read_only"}).union(
+PER_CLIENT_SETTINGS = frozenset({"being", "toolsets", "tools", "exclude_tools", "read_only"}).union(
     HttpSettings.model_fields, LlmSettings.model_fields
 )
 """Settings that are each client's own, or have no effect on it; all others are the host's, from whoever started it."""
@@ -66,13 +66,13 @@ class Host:
     token: str = ""
     """Required of a client, if the socket does not itself keep others out."""
     patrol_events: PatrolEventBroadcast = field(default_factory=PatrolEventBroadcast)
-    stays: bool = False
+    stays_without_clients: bool = False
     """Does not end without clients."""
     wait_until_idle: Callable[[], Awaitable[None]] | None = None
     """Returns when no background work is under way; awaited before an idle host ends."""
     http_url: str = ""
     """If the same process serves HTTP; part of the status."""
-    ending: anyio.Event = field(default_factory=anyio.Event, init=False)
+    stop_event: anyio.Event = field(default_factory=anyio.Event, init=False)
 
     def __post_init__(self) -> None:
         self._connections: set[asyncio.Task[None]] = set()
@@ -82,21 +82,21 @@ class Host:
 
     def end(self) -> None:
         """Accept no more; finish the calls under way."""
-        self.ending.set()
+        self.stop_event.set()
 
     async def serve(self, listener: socket.socket) -> None:
         listener.setblocking(False)
         unix = listener.family == getattr(socket, "AF_UNIX", None)
         listen = asyncio.start_unix_server if unix else asyncio.start_server
-        server = await listen(self._connected, sock=listener, limit=MAX_HOST_HANDSHAKE_BYTES)
+        server = await listen(self._serve_connection, sock=listener, limit=MAX_HOST_HANDSHAKE_BYTES)
         self._update_idle_end()
-        await self.ending.wait()
+        await self.stop_event.wait()
         # Closed at once: a client that connects from now on finds no host, and starts the next when this one has gone.
         server.close()
         for task in self._connections - set(self._clients):
             task.cancel()
         if self._clients:
-            await asyncio.wait(self._clients, timeout=FINISH_SECONDS + 1)
+            await asyncio.wait(self._clients, timeout=GRACE_SECONDS + 1)
         for task in self._connections:
             task.cancel()
         self._update_idle_end()
@@ -106,7 +106,7 @@ class Host:
         if self._idle_end is not None:
             self._idle_end.cancel()
             self._idle_end = None
-        if not (self.stays or self._connections or self.ending.is_set()):
+        if not (self.stays_without_clients or self._connections or self.stop_event.is_set()):
             self._idle_end = asyncio.create_task(self._end_after_idle(), name="idle end")
 
     async def _end_after_idle(self) -> None:
@@ -115,7 +115,7 @@ class Host:
             await self.wait_until_idle()
         self.end()
 
-    async def _connected(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+    async def _serve_connection(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
         task = asyncio.current_task()
         assert task is not None
         self._connections.add(task)
@@ -145,7 +145,7 @@ class Host:
             await write(encode_host_handshake_reply(ok=True, **self._status()))
         elif request.protocol != HOST_PROTOCOL:
             await write(encode_host_handshake_reply(error=_protocol_mismatch_message(request)))
-        elif (serve := {"serve": self._serve_tools, "watch": self._show_patrols}.get(request.want)) is None:
+        elif (serve := {"serve": self._serve_tools, "watch": self._watch_patrols}.get(request.want)) is None:
             await write(encode_host_handshake_reply(error=_unknown_request_message(request)))
         else:
             try:
@@ -170,21 +170,21 @@ class Host:
     async def _serve_tools(self, request: HostRequest, reader: asyncio.StreamReader, write: WriteBytes) -> None:
         settings = self._client_settings(request)
         toolset = toolset_from_settings(settings.model_copy(update={"max_text_chars": self.settings.max_text_chars}))
-        self._log_differences(settings)
+        self._log_settings_differences(settings)
         await write(encode_host_handshake_reply(ok=True))
         caller = Caller(BeingId(settings.being))
         task = cast("asyncio.Task[None]", asyncio.current_task())
         self._clients[task] = {"being": caller.being_id, "version": request.version, "since": round(time.time(), 3)}
         handlers = McpRequestHandlers(
-            toolset, lambda _: caller, self.use_cases, lambda _: self.models.for_client(settings), request.session
+            toolset, lambda _: caller, self.use_cases, lambda _: self.models.model_for_client(settings), request.session
         )
         try:
-            async with open_mcp_line_transport(reader.read, write, self.ending) as (incoming, outgoing):
+            async with open_mcp_line_transport(reader.read, write, self.stop_event) as (incoming, outgoing):
                 await handlers.serve(incoming, outgoing)
         finally:
             del self._clients[task]
 
-    async def _show_patrols(self, request: HostRequest, reader: asyncio.StreamReader, write: WriteBytes) -> None:
+    async def _watch_patrols(self, request: HostRequest, reader: asyncio.StreamReader, write: WriteBytes) -> None:
         """Write each patrol event as one line of JSON, until the client disconnects."""
         being = self._client_settings(request).being
         with self.patrol_events.subscribe(BeingId(being)) as events:
@@ -195,9 +195,9 @@ class Host:
                     await reader.read(1)
                 showing.cancel()
 
-    def _log_differences(self, client: Settings) -> None:
+    def _log_settings_differences(self, client: Settings) -> None:
         own, others = self.settings.model_dump(), client.model_dump()
-        if differing := sorted(name for name in own if name not in CLIENT_SETTINGS and own[name] != others[name]):
+        if differing := sorted(name for name in own if name not in PER_CLIENT_SETTINGS and own[name] != others[name]):
             logger.warning(
                 "a client has other settings (%s); this process keeps those that it was started with. "
                 "`madeleine stop` ends it, and the next client starts one with its own.",

@@ -41,7 +41,7 @@ from madeleine.server.http.request_checks import (
     move_language_model_key_to_scope,
     transport_security_settings,
 )
-from madeleine.server.mcp.lines import FINISH_SECONDS, OpenRequestCounter
+from madeleine.server.mcp.lines import GRACE_SECONDS, OpenRequestCounter
 from madeleine.server.mcp.server import Caller
 from madeleine.server.settings.http import HttpSettings, host_in_url
 
@@ -82,9 +82,7 @@ def build_http_app(
         return RateLimitMiddleware(app, rate)
 
     sessions = StreamableHTTPSessionManager(
-        server,
-        max_request_body_size=settings.http_max_body_bytes,
-        max_sessions=MAX_OPEN_HTTP_STREAMS,
+        server, max_request_body_size=settings.http_max_body_bytes, max_sessions=MAX_OPEN_HTTP_STREAMS
     )
     streamable = StreamableHTTPASGIApp(sessions)
     routes = [
@@ -196,9 +194,9 @@ class GracefulHttpShutdown:
             await self._calls.remove()
 
     async def drain(self) -> None:
-        """Refuses new requests, waits `FINISH_SECONDS` at most for the calls in progress, then closes the streams."""
+        """Refuses new requests, waits `GRACE_SECONDS` at most for the calls in progress, then closes the streams."""
         self._draining = True
-        await self._calls.finished()
+        await self._calls.all_finished()
         await anyio.sleep(SHUTDOWN_STREAM_FLUSH_SECONDS)
         self._close_streams.set()
 
@@ -251,9 +249,9 @@ class _UvicornWithoutSignals(uvicorn.Server):
 
 
 async def run_uvicorn(
-    app: Starlette, listener: socket.socket, shutdown: GracefulHttpShutdown, *, until: anyio.Event
+    app: Starlette, listener: socket.socket, shutdown: GracefulHttpShutdown, *, stop_event: anyio.Event
 ) -> None:
-    """Serve until `until` is set, as it is by a cancellation; then answer calls in progress and close connections."""
+    """Serve until `stop_event` is set, as a cancellation sets it; then answer open calls and close connections."""
     config = uvicorn.Config(
         app,
         lifespan="on",
@@ -264,12 +262,12 @@ async def run_uvicorn(
         proxy_headers=False,
         server_header=False,
         limit_concurrency=MAX_HTTP_CONNECTIONS,
-        timeout_graceful_shutdown=int(FINISH_SECONDS),
+        timeout_graceful_shutdown=int(GRACE_SECONDS),
     )
     server = _UvicornWithoutSignals(config)
 
     async def finish() -> None:
-        await until.wait()
+        await stop_event.wait()
         await shutdown.drain()
         server.should_exit = True
 
@@ -278,7 +276,7 @@ async def run_uvicorn(
         try:
             await server.serve(sockets=[listener])
         except asyncio.CancelledError:
-            until.set()
+            stop_event.set()
             with anyio.CancelScope(shield=True):
                 await finish()
                 await server.shutdown([listener])

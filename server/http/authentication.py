@@ -24,7 +24,7 @@ from madeleine.memory.errors import MadeleineError
 from madeleine.memory.model import CALLER_ROLES
 from madeleine.server.http.tokens import BEARER_TOKEN_PREFIX, TokenLedger, find_valid_bearer_token, parse_being_id
 from madeleine.server.mcp.server import Caller, RequestContext
-from madeleine.server.settings.http import HttpSettings, is_safe_url
+from madeleine.server.settings.http import HttpSettings, is_secure_url
 from madeleine.server.wiring.clocks import utc_now
 
 CALLER_ASGI_SCOPE_KEY = "madeleine.caller"
@@ -88,7 +88,7 @@ def require_caller(app: ASGIApp, tokens: TokenLedger, *, anonymous: Caller | Non
         caller = None
         if token := access_token_of_request(scope):
             caller = token.caller
-        elif anonymous and "authorization" not in Headers(scope=scope) and not await tokens.any():
+        elif anonymous and "authorization" not in Headers(scope=scope) and not await tokens.has_tokens():
             caller = anonymous
         if caller is None:
             await unauthorized(dict(scope, user=None), receive, send)
@@ -223,7 +223,7 @@ class JwtIssuer:
                 if metadata.get("issuer") != self._issuer:
                     raise ValueError(f"{url} names another issuer: {str(metadata.get('issuer'))[:200]!r}")
                 jwks_url = str(metadata.get("jwks_uri", ""))
-                if not is_safe_url(jwks_url):
+                if not is_secure_url(jwks_url):
                     raise ValueError(f"{url} names no https address of keys")
                 return jwks_url
             except KEY_FETCH_ERRORS as error:

@@ -147,7 +147,7 @@ class RateLimit:
         self._buckets: OrderedDict[str, tuple[float, float]] = OrderedDict()
         """Key → (tokens, when)."""
 
-    def wait(self, key: str, *, now: float) -> float:
+    def wait_seconds(self, key: str, *, now: float) -> float:
         """0 if the request is accepted, else the seconds until one will be. `now`: seconds, of any origin."""
         tokens, since = self._buckets.pop(key, (self._capacity, now))
         tokens = min(self._capacity, tokens + (now - since) * self._per_second)
@@ -168,7 +168,7 @@ class RateLimitMiddleware:
         self._limit = limit
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
-        if seconds := math.ceil(self._limit.wait(rate_limit_key_of_request(scope), now=time.monotonic())):
+        if seconds := math.ceil(self._limit.wait_seconds(rate_limit_key_of_request(scope), now=time.monotonic())):
             message = f"Too many requests. Try again in {seconds} s"
             raise HTTPException(429, message, {"Retry-After": str(seconds)})
         await self._app(scope, receive, send)

@@ -16,7 +16,7 @@ import httpx
 
 from madeleine.memory.errors import InvalidInput, StorageBusy, StorageError
 from madeleine.memory.model import BeingId
-from madeleine.server.attach.connector import HostRefused, NoHost, query_host, stop_host
+from madeleine.server.attach.connector import HostDown, HostRefused, query_host, stop_host
 from madeleine.server.attach.endpoint import (
     HOST_LOCK_FILE,
     HostAddress,
@@ -51,12 +51,12 @@ async def serve_http_as_host(settings: Settings, *, sse: bool) -> None:
     # Everything that may prevent serving is tried before another host is ended.
     toolset_from_settings(settings)
     async with open_bearer_token_ledger(settings) as tokens:
-        require_auth_when_exposed(settings, has_tokens=await tokens.any())
+        require_auth_when_exposed(settings, has_tokens=await tokens.has_tokens())
     with bind_http_listener(settings.http_host, settings.http_port):
         pass
     async with _become_host(settings) as (listener, address), open_served_memory(settings) as served:
         memory, models = served.memory, served.models
-        host = Host(settings, memory.use_cases, models, address.token, memory.patrol_events, stays=True)
+        host = Host(settings, memory.use_cases, models, address.token, memory.patrol_events, stays_without_clients=True)
 
         def announce(url: str) -> None:
             host.http_url = url
@@ -65,7 +65,9 @@ async def serve_http_as_host(settings: Settings, *, sse: bool) -> None:
         with call_on_stop_signals(host.end):
             serving = asyncio.create_task(host.serve(listener), name="host")
             try:
-                await serve_http(settings, memory.use_cases, models, end=host.ending, sse=sse, listening=announce)
+                await serve_http(
+                    settings, memory.use_cases, models, stop_event=host.stop_event, sse=sse, on_listening=announce
+                )
             finally:
                 host.end()
                 await serving
@@ -93,7 +95,7 @@ async def _become_host(settings: Settings) -> AsyncIterator[tuple[socket.socket,
 def _end_other_host(data_dir: Path) -> None:
     """End a running host after its calls in progress. Blocks the thread. Raises `StorageBusy`."""
     try:
-        with suppress(NoHost):
+        with suppress(HostDown):
             status = query_host(data_dir, "status")
             if status.get("http"):
                 raise StorageBusy(
@@ -110,17 +112,17 @@ async def serve_http(
     use_cases: Callable[[], Awaitable[ToolUseCases]],
     models: LanguageModelPool,
     *,
-    end: anyio.Event,
+    stop_event: anyio.Event,
     sse: bool = False,
-    listening: Callable[[str], None] = lambda url: None,
+    on_listening: Callable[[str], None] = lambda url: None,
 ) -> None:
-    """Serve until `end` is set; then answer calls in progress, for `FINISH_SECONDS` at most. Handles no signals.
+    """Serve until `stop_event` is set; then answer calls in progress, for `GRACE_SECONDS` at most. Handles no signals.
 
-    `listening` is called with the server's URL when clients can connect. Raises `InvalidInput` for an exposed address
+    `on_listening` gets the server's URL when clients can connect. Raises `InvalidInput` for an exposed address
     without authentication, `CannotListen`, `StorageError`.
     """
     async with open_bearer_token_ledger(settings) as tokens:
-        has_tokens = await tokens.any()
+        has_tokens = await tokens.has_tokens()
         require_auth_when_exposed(settings, has_tokens=has_tokens)
         with bind_http_listener(settings.http_host, settings.http_port) as listener:
             # For port 0 the system has chosen one.
@@ -132,13 +134,15 @@ async def serve_http(
                     toolset_from_settings(settings),
                     request_caller,
                     use_cases,
-                    lambda context: models.for_key(language_model_key_of_request(context)),
+                    lambda context: models.model_for_key(language_model_key_of_request(context)),
                 )
                 verifier = BearerTokenVerifier(tokens, JwtIssuer(client, settings) if settings.oauth_issuer else None)
-                app = build_http_app(handlers.server(), settings, verifier, shutdown, anonymous=anonymous, sse=sse)
+                app = build_http_app(
+                    handlers.build_server(), settings, verifier, shutdown, anonymous=anonymous, sse=sse
+                )
                 _log_access_rules(settings, anonymous, has_tokens=has_tokens)
-                listening(f"http://{host_in_url(settings.http_host)}:{settings.http_port}/mcp")
-                await run_uvicorn(app, listener, shutdown, until=end)
+                on_listening(f"http://{host_in_url(settings.http_host)}:{settings.http_port}/mcp")
+                await run_uvicorn(app, listener, shutdown, stop_event=stop_event)
 
 
 def require_auth_when_exposed(settings: HttpSettings, *, has_tokens: bool) -> None:

@@ -26,7 +26,7 @@ class TokenLedger(Protocol):
     async def find(self, id_: BearerTokenId) -> BearerTokenRecord | None:
         """Read the current state: another process may just have revoked the token."""
 
-    async def any(self) -> bool:
+    async def has_tokens(self) -> bool:
         """Return whether a token was ever made."""
 
 

@@ -28,7 +28,7 @@ from madeleine.server.attach.streams import MAX_LINE_BYTES, PIPE_WRITE_BYTES, Re
 
 logger = logging.getLogger(__name__)
 
-FINISH_SECONDS = 10.0
+GRACE_SECONDS = 10.0
 """How long calls under way may take to their end when the client has gone, or the process is told to end."""
 
 
@@ -53,26 +53,26 @@ class OpenRequestCounter:
         self._removed.set()
         self._removed = anyio.Event()
 
-    async def finished(self, *, in_all: bool = True) -> bool:
-        """Wait until no request is open. Return False after `FINISH_SECONDS` in all, or since the last removal."""
-        with anyio.move_on_after(FINISH_SECONDS) as limit:
+    async def all_finished(self, *, in_all: bool = True) -> bool:
+        """Wait until no request is open. Return False after `GRACE_SECONDS` in all, or since the last removal."""
+        with anyio.move_on_after(GRACE_SECONDS) as limit:
             while self._count > 0:
                 await self._removed.wait()
                 if not in_all:
-                    limit.deadline = anyio.current_time() + FINISH_SECONDS
+                    limit.deadline = anyio.current_time() + GRACE_SECONDS
         return self._count <= 0
 
 
 @asynccontextmanager
 async def open_mcp_line_transport(
-    read_bytes: ReadBytes, write_bytes: WriteBytes, end: anyio.Event
+    read_bytes: ReadBytes, write_bytes: WriteBytes, stop_event: anyio.Event
 ) -> AsyncIterator[MessageStreams]:
     """The two streams that `Server.run` takes.
 
-    Reading ends with the source, with a client that reads no more, or when `end` is set. The read side ends after
-    it: when all requests that were read are answered or cancelled, at the latest `FINISH_SECONDS` after the last of
-    these, or after `end` was set. Its end cancels the remaining requests, which get no answer: a client can tell a
-    connection that ended from an answer, and repeat them.
+    Reading ends with the source, with a client that reads no more, or when `stop_event` is set. The read side ends
+    after it: when all requests that were read are answered or cancelled, at the latest `GRACE_SECONDS` after the last
+    of these, or after `stop_event` was set. Its end cancels the remaining requests, which get no answer: a client can
+    tell a connection that ended from an answer, and repeat them.
     """
     to_server, read_stream = anyio.create_memory_object_stream[SessionMessage | Exception](16)
     write_stream, from_server = anyio.create_memory_object_stream[SessionMessage](16)
@@ -108,7 +108,7 @@ async def open_mcp_line_transport(
         async with to_server:
             with reading, suppress(ConnectionError):
                 await read()
-            readable = await unanswered.finished(in_all=end.is_set()) and readable
+            readable = await unanswered.all_finished(in_all=stop_event.is_set()) and readable
 
     async def writer() -> None:
         async with from_server:
@@ -118,7 +118,7 @@ async def open_mcp_line_transport(
                     await unanswered.remove()
 
     async def stop_reading() -> None:
-        await end.wait()
+        await stop_event.wait()
         reading.cancel()
 
     async with anyio.create_task_group() as tasks:
@@ -196,8 +196,8 @@ async def _wait_until_ready(wait: Callable[[int], Awaitable[None]], fd: int) -> 
 
 
 @asynccontextmanager
-async def open_mcp_stdio_transport(end: anyio.Event) -> AsyncIterator[MessageStreams]:
-    """Serve standard input and output, until `end` at the latest. Meanwhile nothing else can write to the wire:
+async def open_mcp_stdio_transport(stop_event: anyio.Event) -> AsyncIterator[MessageStreams]:
+    """Serve standard input and output, until `stop_event` at the latest. Meanwhile nothing else can write to the wire:
     descriptor 1 leads to standard error, and descriptor 0 reads nothing."""
     wire_in, wire_out = os.dup(0), os.dup(1)
     sys.stdout.flush()
@@ -206,7 +206,7 @@ async def open_mcp_stdio_transport(end: anyio.Event) -> AsyncIterator[MessageStr
     os.dup2(2, 1)
     os.close(null)
     try:
-        async with open_mcp_line_transport(partial(_read_fd, wire_in), _FdWriter(wire_out), end) as streams:
+        async with open_mcp_line_transport(partial(_read_fd, wire_in), _FdWriter(wire_out), stop_event) as streams:
             yield streams
     finally:
         os.dup2(wire_in, 0)

@@ -89,7 +89,7 @@ class McpRequestHandlers:
     language_model_of: LanguageModelOfRequest = lambda _: nullcontext()
     session: str = ""
 
-    def server(self) -> Server[Any]:
+    def build_server(self) -> Server[Any]:
         server = Server[Any](
             "madeleine",
             version=__version__,
@@ -107,7 +107,7 @@ class McpRequestHandlers:
 
     async def serve(self, incoming: IncomingMcpMessageStream, outgoing: OutgoingMcpMessageStream) -> None:
         """Serve one connection until its messages end."""
-        server = self.server()
+        server = self.build_server()
         await server.run(incoming, outgoing, server.create_initialization_options())
 
     @cached_property
@@ -244,7 +244,7 @@ async def serve_mcp_on_stdio(settings: Settings) -> None:
     with call_on_stop_signals(end.set):
         async with open_served_memory(settings) as served, open_mcp_stdio_transport(end) as (incoming, outgoing):
             handlers = McpRequestHandlers(
-                toolset, lambda _: caller, served.memory.use_cases, lambda _: served.models.for_process()
+                toolset, lambda _: caller, served.memory.use_cases, lambda _: served.models.process_model()
             )
             await handlers.serve(incoming, outgoing)
 

@@ -10,9 +10,9 @@ from pydantic import AfterValidator, BeforeValidator, Field
 from pydantic_core import PydanticCustomError
 
 
-def split_comma_separated_names(written: str) -> tuple[str, ...]:
+def split_comma_separated_names(text: str) -> tuple[str, ...]:
     """The names between commas."""
-    return tuple(name for part in written.split(",") if (name := part.strip()))
+    return tuple(name for part in text.split(",") if (name := part.strip()))
 
 
 def parse_setting_if_text(parse: Callable[[str], object]) -> BeforeValidator:

@@ -13,15 +13,15 @@ from madeleine.server.settings.fields import NameList, require
 LOOPBACK_HOSTS = ("127.0.0.1", "localhost", "[::1]")
 
 
-def is_whole_url(url: str) -> bool:
+def is_http_url(url: str) -> bool:
     parts = urlsplit(url)
     return parts.scheme in ("http", "https") and bool(parts.hostname)
 
 
-def is_safe_url(url: str) -> bool:
+def is_secure_url(url: str) -> bool:
     """https, or http to this machine."""
     parts = urlsplit(url)
-    return is_whole_url(url) and (parts.scheme == "https" or is_loopback(parts.hostname or ""))
+    return is_http_url(url) and (parts.scheme == "https" or is_loopback(parts.hostname or ""))
 
 
 def are_http_origins(origins: tuple[str, ...]) -> bool:
@@ -43,7 +43,7 @@ def host_in_url(host: str) -> str:
 
 
 ClaimName = Annotated[str, Field(min_length=1, max_length=200)]
-SafeUrl = Annotated[str, require(is_safe_url, "it must begin with https:// (http:// for this machine only)")]
+SafeUrl = Annotated[str, require(is_secure_url, "it must begin with https:// (http:// for this machine only)")]
 """Whoever can change the keys of tokens on their way can be anybody."""
 
 
@@ -51,7 +51,7 @@ class HttpSettings(BaseModel):
     http_host: Annotated[str, Field(min_length=1)] = "127.0.0.1"
     http_port: Annotated[int, Field(ge=0, le=65535)] = 8765
     """0: any free port."""
-    public_url: Annotated[str, require(is_whole_url, "write it whole, as in https://memory.example.org/mcp")] = ""
+    public_url: Annotated[str, require(is_http_url, "write it whole, as in https://memory.example.org/mcp")] = ""
     """As clients write it, with the path; tokens are bound to it. Empty: made of host and port."""
     allowed_hosts: NameList = ()
     """`Host` headers besides those of the loopback and of the public URL; `name:*` for any port."""

@@ -10,17 +10,17 @@ from pydantic import BaseModel, Field, SecretStr
 from madeleine.inference.language.config import DEFAULT_LLM_RETRIES, DEFAULT_LLM_TIMEOUT_SECONDS, LanguageModelConfig
 from madeleine.memory.errors import InvalidInput
 from madeleine.server.settings.fields import LowercaseText, parse_json_text, parse_setting_if_text, require
-from madeleine.server.settings.http import is_safe_url, is_whole_url
+from madeleine.server.settings.http import is_http_url, is_secure_url
 
-SMALL_MODEL = "claude-haiku-5-5"
+DEFAULT_SMALL_ANTHROPIC_MODEL = "claude-haiku-5-5"
 DEFAULT_LARGE_ANTHROPIC_MODEL = "claude-sonnet-5-5"
 """Of Anthropic; with any other protocol a model has to be named."""
 MAX_KEY_CHARS = 1_000
 
 
-def is_valid_api_key(written: str) -> bool:
+def is_valid_api_key(key: str) -> bool:
     """Whether it can stand in a header; "" (no key) can."""
-    return len(written) <= MAX_KEY_CHARS and all("!" <= character <= "~" for character in written)
+    return len(key) <= MAX_KEY_CHARS and all("!" <= character <= "~" for character in key)
 
 
 def _is_valid_secret(key: SecretStr) -> bool:
@@ -51,7 +51,7 @@ class LlmSettings(BaseModel):
     openai_api_key: ApiKey = SecretStr("")
     llm_url: Annotated[
         str,
-        require(is_whole_url, "write it whole, as in http://localhost:11434/v1"),
+        require(is_http_url, "write it whole, as in http://localhost:11434/v1"),
         require(_has_no_credentials_or_query, "it takes no user, query or fragment; the key is MADELEINE_LLM_API_KEY"),
     ] = ""
     """Of an API that is not the provider's own."""
@@ -64,7 +64,7 @@ class LlmSettings(BaseModel):
     ] = Field(default_factory=dict)
     """Beginning of a model's name → US dollars per million tokens of input and of output."""
 
-    def language_config(self) -> LanguageModelConfig | None:
+    def llm_config(self) -> LanguageModelConfig | None:
         """The model to ask, whoever brings the key. None if it is off. Raises `InvalidInput` for settings that do not
         go together."""
         if self.llm == "off":
@@ -79,14 +79,15 @@ class LlmSettings(BaseModel):
         return LanguageModelConfig(
             protocol="openai" if uses_openai else "anthropic",
             url=self.llm_url,
-            small_model=self.llm_small_model or (self.llm_large_model if uses_openai else SMALL_MODEL),
+            small_model=self.llm_small_model
+            or (self.llm_large_model if uses_openai else DEFAULT_SMALL_ANTHROPIC_MODEL),
             large_model=self.llm_large_model or DEFAULT_LARGE_ANTHROPIC_MODEL,
             timeout_seconds=self.llm_timeout_seconds,
             retries=self.llm_retries,
             prices=tuple(self.llm_prices.items()),
         )
 
-    def language_key(self) -> str:
+    def resolved_llm_key(self) -> str:
         """The key to use, "" if there is none. An ambient key goes only to its own provider, or to a URL for which
         the provider was named."""
         if self.llm == "off":
@@ -97,24 +98,24 @@ class LlmSettings(BaseModel):
             return self.openai_api_key.get_secret_value()
         return "" if self.llm == "" and self.llm_url else self.anthropic_api_key.get_secret_value()
 
-    def configures_language(self) -> bool:
+    def configures_llm(self) -> bool:
         """Whether these settings choose a model, or none."""
-        return self.llm == "off" or bool(self.llm_url) or bool(self.language_key())
+        return self.llm == "off" or bool(self.llm_url) or bool(self.resolved_llm_key())
 
-    def chooses_language(self) -> bool:
+    def has_chosen_llm(self) -> bool:
         """Whether a model was chosen for this program. An ambient key, made for other programs, serves calls but no
         background work."""
         return self.llm != "off" and bool(self.llm or self.llm_url or self.llm_api_key.get_secret_value())
 
-    def check_language(self) -> None:
+    def check_llm(self) -> None:
         """Raises `InvalidInput` for settings that do not go together."""
-        self.language_config()
-        require_encryption_for_api_key(self.llm_url, self.language_key())
+        self.llm_config()
+        require_encryption_for_api_key(self.llm_url, self.resolved_llm_key())
 
 
 def require_encryption_for_api_key(url: str, key: str) -> None:
     """Raises `InvalidInput` for a key that would cross the network unencrypted."""
-    if url and key and not is_safe_url(url):
+    if url and key and not is_secure_url(url):
         raise InvalidInput(
             "The key would go to MADELEINE_LLM_URL unencrypted, where others can read it. Use an https:// URL or an "
             "address of this machine; or set no key, if the server needs none."

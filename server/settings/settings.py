@@ -42,7 +42,7 @@ from madeleine.server.settings.fields import (
     parse_setting_if_text,
     require,
 )
-from madeleine.server.settings.http import HttpSettings, is_whole_url
+from madeleine.server.settings.http import HttpSettings, is_http_url
 from madeleine.server.settings.language_model import LlmSettings
 
 _RECALL_DEFAULTS, _PATROL_DEFAULTS = RecallConfig(), PatrolConfig()
@@ -65,7 +65,7 @@ class Settings(HttpSettings, LlmSettings, ContextFlags):
     )
     being: Annotated[str, Field(min_length=1, max_length=200, pattern=r"^[^\x00-\x1f]+$")] = "default"
     embedding_model: Annotated[str, Field(min_length=1)] = PACKAGED_MODEL
-    qdrant_url: Annotated[str, require(is_whole_url, f"it must begin with http:// or https://, {_QDRANT_HINT}")] = ""
+    qdrant_url: Annotated[str, require(is_http_url, f"it must begin with http:// or https://, {_QDRANT_HINT}")] = ""
     """A Qdrant server instead of the embedded index. Its client takes anything else for a directory, and makes it."""
     idle_seconds: Annotated[float, Field(gt=0, le=10**7)] = 600.0
     """Time from the last client's disconnection to the host's end."""
@@ -165,7 +165,7 @@ def settings_from_variables(
         settings = _validated_settings(from_file | dict(from_environment), str(file))
     if overrides:
         settings = _validated_settings(dict(settings) | dict(overrides), "the command line")
-    settings.check_language()
+    settings.check_llm()
     return settings
 
 

@@ -26,7 +26,7 @@ LeasedLanguageModel = AbstractAsyncContextManager[LanguageModel | None]
 @dataclass
 class _OpenModel:
     model: StructuredLanguageModel
-    users: int = 0
+    lease_count: int = 0
 
 
 @dataclass(frozen=True, slots=True)
@@ -44,7 +44,7 @@ class LanguageModelPool:
         self._open: OrderedDict[_ModelKey, _OpenModel] = OrderedDict()
 
     async def __aenter__(self) -> LanguageModelPool:
-        provider, key = self._settings.llm, self._settings.language_key()
+        provider, key = self._settings.llm, self._settings.resolved_llm_key()
         if not key and (provider == "anthropic" or (provider == "openai" and not self._settings.llm_url)):
             logger.warning(
                 "MADELEINE_LLM is %s, and there is no key for it: set %s_API_KEY or MADELEINE_LLM_API_KEY. Until then "
@@ -58,28 +58,28 @@ class LanguageModelPool:
         while self._open:
             await self._open.popitem()[1].model.aclose()
 
-    def for_process(self) -> LeasedLanguageModel:
+    def process_model(self) -> LeasedLanguageModel:
         """With this process's key: for its own work, and for clients that send none."""
-        return self._lease(self._settings.language_config(), self._settings.language_key())
+        return self._lease(self._settings.llm_config(), self._settings.resolved_llm_key())
 
-    def for_background(self, *, ambient_key: bool = False) -> LeasedLanguageModel:
+    def background_model(self, *, ambient_key: bool = False) -> LeasedLanguageModel:
         """For scheduled patrols and the memory thread. `ambient_key`: a key made for other programs is enough."""
-        return self.for_process() if ambient_key or self._settings.chooses_language() else nullcontext()
+        return self.process_model() if ambient_key or self._settings.has_chosen_llm() else nullcontext()
 
-    def for_key(self, key: str) -> LeasedLanguageModel:
+    def model_for_key(self, key: str) -> LeasedLanguageModel:
         """The model of this process with a client's key; without one, with its own. Raises `InvalidInput`."""
         if not key:
-            return self.for_process()
+            return self.process_model()
         if not is_valid_api_key(key):
             raise InvalidInput("The language model's key has characters that no key has. Nothing was done: check it.")
         require_encryption_for_api_key(self._settings.llm_url, key)
-        return self._lease(self._settings.language_config(), key)
+        return self._lease(self._settings.llm_config(), key)
 
-    def for_client(self, client: LlmSettings) -> LeasedLanguageModel:
+    def model_for_client(self, client: LlmSettings) -> LeasedLanguageModel:
         """According to a client's settings, with its key and URL; this process's if they configure none."""
-        if not client.configures_language():
-            return self.for_process()
-        return self._lease(client.language_config(), client.language_key())
+        if not client.configures_llm():
+            return self.process_model()
+        return self._lease(client.llm_config(), client.resolved_llm_key())
 
     @asynccontextmanager
     async def _lease(self, config: LanguageModelConfig | None, key: str) -> AsyncIterator[LanguageModel | None]:
@@ -87,11 +87,11 @@ class LanguageModelPool:
         if entry is None:
             yield None
             return
-        entry.users += 1
+        entry.lease_count += 1
         try:
             yield entry.model
         finally:
-            entry.users -= 1
+            entry.lease_count -= 1
             await self._close_oldest_idle()
 
     def _open_model(self, config: LanguageModelConfig, key: str) -> _OpenModel | None:
@@ -104,6 +104,6 @@ class LanguageModelPool:
         return entry
 
     async def _close_oldest_idle(self) -> None:
-        idle = [model_key for model_key, entry in self._open.items() if not entry.users]
+        idle = [model_key for model_key, entry in self._open.items() if not entry.lease_count]
         for model_key in idle[: max(0, len(idle) - MAX_IDLE_LANGUAGE_MODELS)]:
             await self._open.pop(model_key).model.aclose()

@@ -54,12 +54,12 @@ MODELS_FOLDER = "models"
 
 @dataclass(frozen=True, slots=True)
 class OpenMemory:
-    use: ToolUseCases
+    use_cases: ToolUseCases
     ledger: Ledger
     index: Index
     embedder: LazyEmbedder
-    keeper: IndexKeeper
-    thread: MemoryThread
+    index_keeper: IndexKeeper
+    memory_thread: MemoryThread
 
 
 @asynccontextmanager
@@ -87,7 +87,7 @@ async def open_memory(
             stack.push_async_callback(reranker.close)
         upkeep = IndexUpkeep(keeper, index, embedder.warm_up, ErasedBytesScrubber(ledger.erasure, keeper, index))
         if background:
-            await stack.enter_async_context(upkeep.running())
+            await stack.enter_async_context(upkeep.background_task())
         use, thread = _build_use_cases(
             settings, ledger, index, embedder, upkeep, reranker=reranker, on_patrol_event=on_patrol_event
         )

@@ -151,7 +151,7 @@ class BearerTokenRepository(Repository):
     async def all(self) -> list[BearerTokenRecord]:
         return await self._database.rows(_SELECT_TOKENS, _TOKEN.from_row)
 
-    async def any(self) -> bool:
+    async def has_tokens(self) -> bool:
         return bool(await self._database.rows(_SELECT_ANY_TOKEN, scalar))
 
     async def revoke(self, id_: BearerTokenId, *, at: datetime) -> bool:

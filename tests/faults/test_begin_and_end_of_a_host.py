@@ -14,7 +14,7 @@ from pathlib import Path
 import pytest
 from mcp.client.client import Client
 
-from madeleine.server.attach.endpoint import HOST_INFO_FILE, find_address
+from madeleine.server.attach.endpoint import HOST_INFO_FILE, host_address
 from tests.e2e.hosting import asking, hosted, hosts_of, kill, madeleine, mode, no_host_left, status
 from tests.e2e.serving import COMMAND, ROOT, answer_text, call_tool, environment
 
@@ -28,7 +28,7 @@ async def test_stop_and_idleness_end_the_host_and_leave_nothing_behind(data_dir:
         assert asker.close() == 0
     await readable(over)
     assert not (data_dir / HOST_INFO_FILE).exists()
-    assert not there(find_address(data_dir).path)
+    assert not there(host_address(data_dir).path)
     assert madeleine(data_dir, "stop").stdout.startswith("No process serves")
     assert "pid" not in status(data_dir)
     async with hosted(data_dir) as client:
@@ -91,7 +91,7 @@ async def test_a_data_directory_may_lie_deeper_than_a_sockets_name_may_be_long(t
             await call_tool(client, "store", text="The well is deep")
             path = Path(status(deep)["data_dir"])
             assert path == deep
-            elsewhere = Path(find_address(deep).path)
+            elsewhere = Path(host_address(deep).path)
             assert (mode(elsewhere.parent), mode(elsewhere)) == (0o700, 0o600)
         assert madeleine(deep, "stop").stdout == "Ended.\n"
         assert not there(str(elsewhere))

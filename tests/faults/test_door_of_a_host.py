@@ -17,14 +17,14 @@ import pytest
 
 from madeleine.server.attach.connector import (
     HOST_PROTOCOL,
+    HostDown,
     HostRequest,
-    NoHost,
     connect_to_host,
     encode_host_handshake_reply,
+    hung_host_message,
     parse_host_handshake_request,
-    unresponsive_host_message,
 )
-from madeleine.server.attach.endpoint import HOST_INFO_FILE, HOST_LOCK_FILE, find_address, try_to_hold_file_lock
+from madeleine.server.attach.endpoint import HOST_INFO_FILE, HOST_LOCK_FILE, host_address, try_to_hold_file_lock
 from tests.e2e.hosting import asking, hosted, hosts_of, madeleine, mode, no_host_left, status
 from tests.e2e.serving import call_tool
 
@@ -46,7 +46,7 @@ def another_installation(data_dir: Path, *, protocol: int) -> Iterator[list[str]
     data_dir.mkdir(mode=0o700)
     wanted: list[str] = []
     listener = socket.socket(socket.AF_UNIX, socket.SOCK_STREAM)
-    listener.bind(find_address(data_dir).path)
+    listener.bind(host_address(data_dir).path)
     listener.listen()
 
     def serve() -> None:
@@ -73,7 +73,7 @@ def another_installation(data_dir: Path, *, protocol: int) -> Iterator[list[str]
     finally:
         if thread.is_alive():
             with socket.socket(socket.AF_UNIX, socket.SOCK_STREAM) as link:
-                link.connect(find_address(data_dir).path)
+                link.connect(host_address(data_dir).path)
                 link.sendall(HostRequest(want="stop").line())
                 link.recv(1)
         thread.join(timeout=60)
@@ -102,7 +102,7 @@ def test_a_host_says_so_to_a_client_of_another_protocol(settled: Path) -> None:
 
 def greeting(data_dir: Path, hello: dict[str, Any]) -> Any:
     with socket.socket(socket.AF_UNIX, socket.SOCK_STREAM) as link, link.makefile("rb") as lines:
-        link.connect(find_address(data_dir).path)
+        link.connect(host_address(data_dir).path)
         link.sendall(json.dumps({"madeleine": hello}).encode() + b"\n")
         line = lines.readline()
         return json.loads(line)["madeleine"] if line else None
@@ -113,7 +113,7 @@ def greeting(data_dir: Path, hello: dict[str, Any]) -> Any:
 )
 async def test_a_caller_that_does_not_say_hello_properly_is_hung_up_on(settled: Path, line: bytes) -> None:
     with socket.socket(socket.AF_UNIX, socket.SOCK_STREAM) as link:
-        link.connect(find_address(settled).path)
+        link.connect(host_address(settled).path)
         link.sendall(line)
         assert link.recv(100) == b""
     async with hosted(settled) as client:
@@ -139,7 +139,7 @@ def test_over_loopback_who_does_not_know_the_token_gets_no_answer(data_dir: Path
     with asking(data_dir, more={"MADELEINE_ATTACH": "tcp"}) as asker:
         asker.store(0, "The lamp is broken")
         asker.wait_for(1)
-        address = find_address(data_dir)
+        address = host_address(data_dir)
         assert mode(data_dir / HOST_INFO_FILE) == 0o600
         for token in ("", "wrong", address.token[:-1]):
             with socket.create_connection(("127.0.0.1", address.port), timeout=60) as link:
@@ -171,9 +171,9 @@ def test_a_host_that_does_not_answer_is_told_of_with_its_id(data_dir: Path) -> N
             wait_until_it_catches(waiting.process.pid, signal.SIGTERM)
             waiting.process.send_signal(signal.SIGTERM)
             assert waiting.process.wait(timeout=20) == 0, "who waits for a host can be told to end"
-        with pytest.raises(NoHost):
+        with pytest.raises(HostDown):
             connect_to_host(data_dir, HostRequest(want="status"), seconds=0.2)
-        assert f"(id {pid}) does not answer" in unresponsive_host_message(data_dir)
+        assert f"(id {pid}) does not answer" in hung_host_message(data_dir)
         os.kill(pid, signal.SIGCONT)
         assert status(data_dir)["pid"] == pid
 

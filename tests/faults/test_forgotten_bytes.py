@@ -72,18 +72,20 @@ def filling(chance: random.Random, count: int) -> list[NewScene]:
 
 async def lived(memory: OpenMemory, chance: random.Random) -> Memory:
     """The secret, stored, told again, recalled, patrolled and corrected, among others that come and move."""
-    await memory.use.store(ADA, filling(chance, 60))
-    [stored] = await memory.use.store(ADA, [SECRET])
+    await memory.use_cases.store(ADA, filling(chance, 60))
+    [stored] = await memory.use_cases.store(ADA, [SECRET])
     secret = stored.memory
-    await memory.use.store(ADA, filling(chance, 60))
-    [again] = await memory.use.store(ADA, [replace(SECRET, key="key-zzyzx-2")])
+    await memory.use_cases.store(ADA, filling(chance, 60))
+    [again] = await memory.use_cases.store(ADA, [replace(SECRET, key="key-zzyzx-2")])
     assert (again.status, again.memory.id) == ("reinforced", secret.id)
-    await memory.use.patrol(ADA)
-    await memory.use.browse.by_ids(ADA, [secret.id])
-    await memory.keeper.catch_up()
-    await memory.use.update(ADA, secret.id, MemoryChanges(text=CORRECTED, themes=("xylophonisers", "secret-gardens")))
-    await memory.use.store(ADA, filling(chance, 60))
-    await memory.use.patrol(ADA)
+    await memory.use_cases.patrol(ADA)
+    await memory.use_cases.browse.by_ids(ADA, [secret.id])
+    await memory.index_keeper.catch_up()
+    await memory.use_cases.update(
+        ADA, secret.id, MemoryChanges(text=CORRECTED, themes=("xylophonisers", "secret-gardens"))
+    )
+    await memory.use_cases.store(ADA, filling(chance, 60))
+    await memory.use_cases.patrol(ADA)
     return secret
 
 
@@ -93,10 +95,10 @@ async def test_nothing_of_a_forgotten_memory_is_in_any_file(tmp_path: Path, seed
     async with open_memory(Settings(data_dir=tmp_path), embedder=embedder) as memory:
         secret = await lived(memory, random.Random(seed))
         rows = [embedder.vector(secret.embedded_text)]
-        [now] = (await memory.use.browse.by_ids(ADA, [secret.id])).memories
+        [now] = (await memory.use_cases.browse.by_ids(ADA, [secret.id])).memories
         rows.append(embedder.vector(now.embedded_text))
         assert set(found_in(tmp_path, MORE_WORDS, rows[1:])) == {*MORE_WORDS, "vector"}  # it finds what is there
-        answer = await memory.use.forget(ADA, [secret.id])
+        answer = await memory.use_cases.forget(ADA, [secret.id])
         assert (answer.erased, answer.missing, answer.bytes_gone) == ((secret.id,), (), True)
         assert found_in(tmp_path, MORE_WORDS, rows) == {}
         assert await memory.ledger.index_source.count_memories() == await memory.index.count() == 180
@@ -107,19 +109,19 @@ async def test_the_acts_that_retired_it_are_gone_too(tmp_path: Path) -> None:
     """ruling 14: the reason of a retraction, the beginning of the text in what took its place, and the journal."""
     embedder = DenseWords(dim=96)
     async with open_memory(Settings(data_dir=tmp_path), embedder=embedder) as memory:
-        [stored] = await memory.use.store(ADA, [SECRET])
+        [stored] = await memory.use_cases.store(ADA, [SECRET])
         secret = stored.memory
         other = NewScene(scene=Scene(action="The violin hangs in the kitchen"), supersedes=secret.id)
-        [successor] = await memory.use.store(ADA, [other])
+        [successor] = await memory.use_cases.store(ADA, [other])
         assert successor.memory.before == secret.scene.action[:MAX_BEFORE_CHARS]
-        await memory.use.truth.retract(ADA, secret.id, "the Wolpertinger made it up")
-        await memory.keeper.catch_up()
+        await memory.use_cases.truth.retract(ADA, secret.id, "the Wolpertinger made it up")
+        await memory.index_keeper.catch_up()
         words = (*WORDS, "Wolpertinger")
         assert "Wolpertinger" in found_in(tmp_path, words, [])
-        answer = await memory.use.forget(ADA, [secret.id])
+        answer = await memory.use_cases.forget(ADA, [secret.id])
         assert answer.bytes_gone
         assert found_in(tmp_path, words, [embedder.vector(secret.embedded_text)]) == {}
-        [left] = (await memory.use.browse.by_ids(ADA, [successor.memory.id])).memories
+        [left] = (await memory.use_cases.browse.by_ids(ADA, [successor.memory.id])).memories
         assert (left.before, left.truth) == ("", "current")
 
 
@@ -131,16 +133,16 @@ async def test_the_note_that_it_came_from_and_the_cluster_that_it_named_are_gone
         for number in range(3):
             noted = scene | {"action": f"Zoé buried a xylophoniser number {number}"}
             await add_note(memory.ledger.context, ADA, json.dumps(noted), now=NOW)
-        await memory.use.patrol(ADA)
-        [named] = [one for one in await memory.use.browse.clusters(ADA) if not one.is_root]
+        await memory.use_cases.patrol(ADA)
+        [named] = [one for one in await memory.use_cases.browse.clusters(ADA) if not one.is_root]
         assert named.name == "xylophonisers"
-        inside = await memory.use.browse.by_cluster(ADA, named.id, limit=9)
+        inside = await memory.use_cases.browse.by_cluster(ADA, named.id, limit=9)
         rows = [embedder.vector(one.embedded_text) for one in inside.memories]
         assert found_in(tmp_path, ["xylophonisers", "Brandauerin"], rows)
-        answer = await memory.use.forget(ADA, [one.id for one in inside.memories])
+        answer = await memory.use_cases.forget(ADA, [one.id for one in inside.memories])
         assert answer.bytes_gone
         assert found_in(tmp_path, ["xylophoniser", "Brandauerin"], rows) == {}
-        assert [one.name for one in await memory.use.browse.clusters(ADA) if not one.is_root] == []
+        assert [one.name for one in await memory.use_cases.browse.clusters(ADA) if not one.is_root] == []
 
 
 async def test_the_messages_that_it_was_drawn_from_are_gone_too(tmp_path: Path) -> None:
@@ -158,18 +160,18 @@ async def test_the_messages_that_it_was_drawn_from_are_gone_too(tmp_path: Path) 
         seen = Observation(
             session_id="s", messages=[secret, *filler[:40], more, *filler[40:]], memories=[drawn], title="xylophoniser"
         )
-        observed = await memory.use.observe(ADA, seen)
-        await memory.use.patrol(ADA)
+        observed = await memory.use_cases.observe(ADA, seen)
+        await memory.use_cases.patrol(ADA)
         assert set(found_in(tmp_path, words)) == set(words)
         [stored] = observed.memories
         assert stored is not None
-        answer = await memory.use.forget(ADA, [stored.memory.id])
+        answer = await memory.use_cases.forget(ADA, [stored.memory.id])
         assert (answer.messages, answer.bytes_gone) == (1, True)
         assert set(found_in(tmp_path, words)) == {"zwischenlagered", "marzipanstone"}
-        answer = await memory.use.forget(ADA, [observed.new[41].id])
+        answer = await memory.use_cases.forget(ADA, [observed.new[41].id])
         assert (answer.erased, answer.messages, answer.bytes_gone) == ((observed.new[41].id,), 1, True)
         assert found_in(tmp_path, words) == {}
-        again = await memory.use.observe(ADA, Observation(session_id="s", messages=[secret]))
+        again = await memory.use_cases.observe(ADA, Observation(session_id="s", messages=[secret]))
         assert (again.new, again.known) == ((), 1)
         assert len(await memory.ledger.conversations.messages_of(ADA, "s", start=0, end=99)) == 90
     assert found_in(tmp_path, words) == {}
@@ -185,7 +187,7 @@ async def test_what_patrols_have_made_of_it_is_gone_too(tmp_path: Path) -> None:
     secret = "Zoé buried the xylophoniser under the quincewood tree near the shed"
     words = ("xylophoniser", "quincewood", "zwischenlagered", "Brandauerin")
     async with open_memory(Settings(data_dir=tmp_path), embedder=embedder) as memory:
-        use = memory.use
+        use = memory.use_cases
         scene = Scene(
             action=secret, actors=("Zoé Brandauerin",), when=(DatedAction("2026-02-01", "it was zwischenlagered"),)
         )
@@ -233,7 +235,7 @@ async def test_what_patrols_have_made_of_it_is_gone_too(tmp_path: Path) -> None:
         for report in (last, second, first):
             with suppress(CannotUndo):
                 await use.patrol.undo(ADA, report.run_id)
-        await memory.keeper.catch_up()
+        await memory.index_keeper.catch_up()
         assert found_in(tmp_path, words, rows) == {}
         assert await memory.ledger.index_source.count_memories() == await memory.index.count() == 7
         [plain] = await memory.ledger.memories.memories(ADA, [kept[0].id])
@@ -245,14 +247,14 @@ async def test_what_another_memory_has_in_common_with_it_stays(tmp_path: Path) -
     embedder = DenseWords(dim=96)
     async with open_memory(Settings(data_dir=tmp_path), embedder=embedder) as memory:
         scene = Scene(action="Zoé buried a xylophoniser", actors=("Zoé Brandauerin",))
-        [mine] = await memory.use.store(ADA, [NewScene(scene=scene)])
-        [theirs] = await memory.use.store(BOB, [NewScene(scene=scene)])
-        await memory.use.forget(ADA, [mine.memory.id, theirs.memory.id])
+        [mine] = await memory.use_cases.store(ADA, [NewScene(scene=scene)])
+        [theirs] = await memory.use_cases.store(BOB, [NewScene(scene=scene)])
+        await memory.use_cases.forget(ADA, [mine.memory.id, theirs.memory.id])
         row = embedder.vector(theirs.memory.embedded_text)
         assert found_in(tmp_path, ["Brandauerin"])
         assert found_in(tmp_path, vectors=[row])
-        assert (await memory.use.browse.by_ids(BOB, [theirs.memory.id])).memories == (theirs.memory,)
-        await memory.use.forget(BOB, [theirs.memory.id])
+        assert (await memory.use_cases.browse.by_ids(BOB, [theirs.memory.id])).memories == (theirs.memory,)
+        await memory.use_cases.forget(BOB, [theirs.memory.id])
         assert found_in(tmp_path, ["Brandauerin", "xylophoniser"], [row]) == {}
 
 
@@ -263,25 +265,25 @@ async def test_while_others_store_recall_and_patrol_nothing_else_is_lost_and_not
     secrets: list[Memory] = []
     busy = True
     async with open_memory(Settings(data_dir=tmp_path), embedder=embedder) as memory:
-        await memory.use.patrol(ADA)
+        await memory.use_cases.patrol(ADA)
 
         async def store() -> None:
             while busy:
-                kept.extend(one.memory for one in await memory.use.store(ADA, filling(chance, 2)))
+                kept.extend(one.memory for one in await memory.use_cases.store(ADA, filling(chance, 2)))
 
         async def look() -> None:
             while busy:
-                await memory.use.search(ADA, _anything())
-                await memory.use.browse.by_ids(ADA, [one.id for one in secrets])
+                await memory.use_cases.search(ADA, _anything())
+                await memory.use_cases.browse.by_ids(ADA, [one.id for one in secrets])
 
         async def tend() -> None:
             while busy:
-                await memory.use.patrol(ADA)
-                await memory.keeper.embed_missing()
+                await memory.use_cases.patrol(ADA)
+                await memory.index_keeper.embed_missing()
 
         async def forget(secret: Memory) -> Forgotten:
             secrets.append(secret)
-            return await memory.use.forget(ADA, [secret.id])
+            return await memory.use_cases.forget(ADA, [secret.id])
 
         async with asyncio.TaskGroup() as tasks:
             for work in (store, look, tend):
@@ -290,14 +292,14 @@ async def test_while_others_store_recall_and_patrol_nothing_else_is_lost_and_not
                 scene = Scene(
                     action=f"Zoé buried xylophoniser {number} at {number} o'clock", actors=("Zoé Brandauerin",)
                 )
-                stored = await memory.use.store(ADA, [NewScene(scene=scene)])
+                stored = await memory.use_cases.store(ADA, [NewScene(scene=scene)])
                 answer = await forget(stored[0].memory)
                 assert answer.bytes_gone
             busy = False
         rows = [embedder.vector(one.embedded_text) for one in secrets]
-        await memory.use.forget(ADA, [secrets[0].id])
+        await memory.use_cases.forget(ADA, [secrets[0].id])
         assert found_in(tmp_path, ["xylophoniser", "Brandauerin"], rows) == {}
-        await memory.keeper.catch_up()
+        await memory.index_keeper.catch_up()
         assert len(kept) > 20
         assert len(await memory.ledger.memories.memories(ADA, [one.id for one in kept])) == len(kept)
         assert await memory.index.count() == await memory.ledger.index_source.count_memories() == len(kept)
@@ -328,10 +330,7 @@ async def test_over_stdio_nothing_is_left_while_the_server_runs_and_after_it(tmp
         assert found_in(tmp_path, words) == {}
         assert len((await call_tool(client, "recall", query="Where is the xylophoniser?")).get("sources", [])) == 0
         assert len((await call_tool(client, "recall", query="Which lake had swans in story 7?")).get("sources", [])) > 0
-        assert await call_tool(client, "forget", ids=[secret["id"]]) == {
-            "erased": [],
-            "missing": [secret["id"]],
-        }
+        assert await call_tool(client, "forget", ids=[secret["id"]]) == {"erased": [], "missing": [secret["id"]]}
     assert found_in(tmp_path, words) == {}
 
 

@@ -147,7 +147,7 @@ async def test_random_calls_of_three_beings_never_show_anything_of_another(tmp_p
         for _ in range(calls):
             caller = chance.choice(callers)
             name, arguments = caller.call()
-            answer = await toolset.call(name, arguments, Call(Scope(BeingId(caller.being)), memory.use))
+            answer = await toolset.call(name, arguments, Call(Scope(BeingId(caller.being)), memory.use_cases))
             # The words of its own query that a being does not know are named.
             content = {
                 key: value
@@ -169,7 +169,7 @@ async def test_random_calls_of_three_beings_never_show_anything_of_another(tmp_p
             named = answer.structured_content.get("erased", [])
             erased += [full_ids.get((caller.being, id_), id_) for id_ in named]
         for id_ in owner.keys() - {*seen["cluster"], *seen["message"], *erased}:
-            [whole] = (await memory.use.browse.by_ids(Scope(BeingId(owner[id_])), [MemoryId(id_)])).memories
+            [whole] = (await memory.use_cases.browse.by_ids(Scope(BeingId(owner[id_])), [MemoryId(id_)])).memories
             assert f"zz{owner[id_]}zz" in whole.scene.action  # nobody else has changed or erased it
     assert succeeded > calls * 0.7
     assert all(len(found) > 3 for found in seen.values())

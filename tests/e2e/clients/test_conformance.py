@@ -47,7 +47,7 @@ async def listening(directory: Path) -> AsyncIterator[str]:
                 app = build_http_app(conformance_server(), settings, verifier, shutdown, anonymous=anonymous)
 
             async def serve() -> None:
-                await run_uvicorn(app, listener, shutdown, until=end)
+                await run_uvicorn(app, listener, shutdown, stop_event=end)
 
             tasks.start_soon(serve)
             try:

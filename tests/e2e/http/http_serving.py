@@ -103,10 +103,7 @@ def bearer(token: str) -> dict[str, str]:
 
 def call(method: str, params: Mapping[str, Any] | None = None, *, id_: int = 1) -> dict[str, Any]:
     """A request of 2026-07-28: it needs no session."""
-    meta = {
-        "io.modelcontextprotocol/protocolVersion": "2026-07-28",
-        "io.modelcontextprotocol/clientCapabilities": {},
-    }
+    meta = {"io.modelcontextprotocol/protocolVersion": "2026-07-28", "io.modelcontextprotocol/clientCapabilities": {}}
     return {"jsonrpc": "2.0", "id": id_, "method": method, "params": {**(params or {}), "_meta": meta}}
 
 
@@ -148,11 +145,12 @@ async def serving(
     async with LanguageModelPool(wanted) as models, open_memory(wanted, embedder=WordEmbedder()) as memory:
 
         async def use_cases() -> ToolUseCases:
-            return use or memory.use
+            return use or memory.use_cases
 
         # A plain task: a fixture is set up in one task and torn down in another.
         task = asyncio.create_task(
-            serve_http(wanted, use_cases, models, end=end, sse=sse, listening=listening.set_result), name="server"
+            serve_http(wanted, use_cases, models, stop_event=end, sse=sse, on_listening=listening.set_result),
+            name="server",
         )
         try:
             both: set[asyncio.Future[Any]] = {task, listening}

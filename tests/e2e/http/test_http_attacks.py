@@ -178,7 +178,7 @@ class Listening:
         self.url: asyncio.Future[str] = asyncio.get_running_loop().create_future()
         models = LanguageModelPool(settings)
         self.task = asyncio.create_task(
-            serve_http(settings, use_cases, models, end=self.end, sse=True, listening=self.url.set_result)
+            serve_http(settings, use_cases, models, stop_event=self.end, sse=True, on_listening=self.url.set_result)
         )
 
     async def __aenter__(self) -> Listening:

@@ -105,10 +105,10 @@ async def test_through_a_host_each_client_asks_by_its_own_key(tmp_path: Path, st
     ):
 
         async def use_cases() -> Any:
-            return memory.use
+            return memory.use_cases
 
         with open_host_listener(tmp_path, "unix") as (listener, address):
-            host = Host(settings, use_cases, models, stays=True)
+            host = Host(settings, use_cases, models, stays_without_clients=True)
             serving = asyncio.create_task(host.serve(listener))
             theirs = own_settings(stub) | {"llm_api_key": ADAS}
             assert await called(address.path, theirs) == {"asked": True}

@@ -31,7 +31,7 @@ async def memory(new_db: Path) -> AsyncIterator[OpenMemory]:
 
 
 async def ask(memory: OpenMemory, tool: str, **arguments: Any) -> dict[str, Any]:
-    answer = await TOOLS.call(tool, arguments, Call(ADA, memory.use))
+    answer = await TOOLS.call(tool, arguments, Call(ADA, memory.use_cases))
     assert not answer.is_error, answer.content
     assert isinstance(answer.structured_content, dict)
     return answer.structured_content
@@ -51,7 +51,7 @@ async def summarised(memory: OpenMemory) -> tuple[str, Memory]:
     for number in range(SESSIONS):
         text = f"Zoé buried xylophoniser number{number} under quincewood{number}"
         await ask(memory, "store", text=text, session_id=f"session {number:02}")
-    report = await memory.use.patrol(ADA, steps=["compress"], language=summarising())
+    report = await memory.use_cases.patrol(ADA, steps=["compress"], language=summarising())
     assert report.steps[0].counts["summaries"] == 25
     found = await memory.ledger.index_source.all_memories(after=None, limit=100)
     [summary] = [one for one in found if one.compression_source and one.scene.action.endswith("quincewood0")]
@@ -85,8 +85,8 @@ async def test_what_a_forgotten_summary_stood_for_is_recalled_again(memory: Open
     _, summary = await summarised(memory)
     told = await ask(memory, "forget", ids=[summary.id])
     assert told["erased"] == [summary.id]
-    [original] = (await memory.use.ids.memories(ADA, told["related"])).values()
-    await memory.keeper.catch_up()
+    [original] = (await memory.use_cases.ids.memories(ADA, told["related"])).values()
+    await memory.index_keeper.catch_up()
     assert (await recalled(memory, "quincewood0 number0 xylophoniser"))[0].endswith("quincewood0")
     [now] = await memory.ledger.memories.memories(ADA, [original])
     assert not now.compressed
@@ -99,7 +99,7 @@ async def test_a_survivor_is_reached_from_what_it_absorbed(memory: OpenMemory) -
         for number in range(3)
     ]
     answers = ScriptedModel(consolidate=lambda prompt: {"merges": [{"survivor": 1, "absorbed": [2]}], "make_dead": []})
-    report = await memory.use.patrol(ADA, steps=["assign", "consolidate"], language=answers)
+    report = await memory.use_cases.patrol(ADA, steps=["assign", "consolidate"], language=answers)
     assert report.steps[1].counts["absorbed"] == 1
     found = (await ask(memory, "recall_memory", ids=ids))["memories"]
     [absorbed] = [one for one in found if one["status"] == "dead"]
@@ -116,5 +116,5 @@ async def test_forgetting_tells_how_many_days_of_the_diary_went_with_it(memory: 
     def diary(_: Prompt) -> Any:
         return {"diary": "I sold.\nI wept.\nI slept.", "think_md": ["One.", "Two.", "Three."]}
 
-    await memory.use.patrol(ADA, steps=["diary"], language=ScriptedModel(diary=diary))
+    await memory.use_cases.patrol(ADA, steps=["diary"], language=ScriptedModel(diary=diary))
     assert await ask(memory, "forget", ids=[stored["id"]]) == {"erased": [stored["id"]], "diary_entries": 1}

@@ -13,7 +13,7 @@ def test_no_more_requests_are_accepted_than_the_bucket_holds_and_regains(per_min
     limit, now, taken = RateLimit(per_minute), 0.0, 0
     for pause in pauses:
         now += pause
-        taken += limit.wait("ada", now=now) == 0
+        taken += limit.wait_seconds("ada", now=now) == 0
     assert taken <= per_minute + (now - pauses[0]) * per_minute / 60 + 1e-6
 
 
@@ -21,19 +21,19 @@ def test_no_more_requests_are_accepted_than_the_bucket_holds_and_regains(per_min
 def test_a_request_after_the_returned_wait_is_accepted(per_minute: int, before: int) -> None:
     limit = RateLimit(per_minute)
     for _ in range(before):
-        limit.wait("ada", now=0)
-    wait = limit.wait("ada", now=0)
-    assert wait == 0 or limit.wait("ada", now=wait + 1e-6) == 0
+        limit.wait_seconds("ada", now=0)
+    wait = limit.wait_seconds("ada", now=0)
+    assert wait == 0 or limit.wait_seconds("ada", now=wait + 1e-6) == 0
 
 
 def test_each_key_has_a_bucket_of_its_own() -> None:
     limit = RateLimit(1)
-    assert [limit.wait(who, now=0) == 0 for who in ("ada", "bo", "ada", "bo")] == [True, True, False, False]
+    assert [limit.wait_seconds(who, now=0) == 0 for who in ("ada", "bo", "ada", "bo")] == [True, True, False, False]
 
 
 def test_the_number_of_buckets_is_limited() -> None:
     limit = RateLimit(1)
     for n in range(MAX_RATE_BUCKETS + 1):
-        limit.wait(str(n), now=0)
-    assert limit.wait("0", now=0) == 0
-    assert limit.wait(str(MAX_RATE_BUCKETS), now=0) > 0
+        limit.wait_seconds(str(n), now=0)
+    assert limit.wait_seconds("0", now=0) == 0
+    assert limit.wait_seconds(str(MAX_RATE_BUCKETS), now=0) > 0

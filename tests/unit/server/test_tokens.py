@@ -43,9 +43,9 @@ async def test_a_token_is_found_as_it_was_made_and_its_secret_is_nowhere(tmp_pat
     token, bearer = new_token(expires_at=NOW + timedelta(days=1))
     path = tmp_path / "memory.db"
     async with open_token_repository(path) as tokens:
-        assert not await tokens.any()
+        assert not await tokens.has_tokens()
         await tokens.add(token)
-        assert await tokens.any()
+        assert await tokens.has_tokens()
         assert await find_valid_bearer_token(bearer, tokens, now=NOW) == token
         assert await tokens.all() == [token]
     secret = bearer.split("_", 2)[2]
@@ -86,7 +86,7 @@ async def test_a_new_file_opened_many_times_at_once_is_made_once(tmp_path: Path)
 
     async def opened() -> None:
         async with open_token_repository(path) as tokens:
-            await tokens.any()
+            await tokens.has_tokens()
 
     await asyncio.gather(*(opened() for _ in range(8)))
     with closing(sqlite3.connect(path)) as ledger:

@@ -27,7 +27,7 @@ async def memory(tmp_path: Path) -> AsyncIterator[OpenMemory]:
 
 async def ask(memory: OpenMemory, tool: str, *, scope: Any = ADA, **arguments: Any) -> Any:
     """The answer, or the text of a refusal."""
-    result = await TOOLS.call(tool, arguments, Call(scope, memory.use))
+    result = await TOOLS.call(tool, arguments, Call(scope, memory.use_cases))
     [content] = result.content
     assert isinstance(content, types.TextContent)
     return content.text if result.is_error else result.structured_content

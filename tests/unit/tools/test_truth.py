@@ -33,7 +33,7 @@ async def memory(tmp_path: Path) -> AsyncIterator[OpenMemory]:
 @pytest.fixture
 async def use(memory: OpenMemory) -> Use:
     async def call(tool: str, **arguments: Any) -> dict[str, Any]:
-        result = await TOOLS.call(tool, arguments, Call(ADA, memory.use))
+        result = await TOOLS.call(tool, arguments, Call(ADA, memory.use_cases))
         if result.is_error:
             raise RuntimeError(result.content[0].text)  # type: ignore[union-attr]
         return dict(result.structured_content or {})
@@ -211,10 +211,10 @@ async def test_the_index_follows_the_ledger_after_it_was_away(
         patched.setattr(memory.index, "upsert", away)
         await use("store", text=ROME, supersedes=lyon)
         assert LYON not in await recalled(use, LYON), "the ledger knows better"
-    await memory.keeper.catch_up()
+    await memory.index_keeper.catch_up()
     assert await recalled(use, LYON) == [ROME]
     await memory.index.delete([one.id for one in await memory.ledger.index_source.all_memories(after=None, limit=9)])
-    await memory.keeper.rebuild()
+    await memory.index_keeper.rebuild()
     assert await recalled(use, LYON) == [ROME]
 
 

@@ -47,30 +47,30 @@ async def home(new_db: Path, embedder: Embedder) -> AsyncIterator[OpenMemory]:
 
 
 async def stored(home: OpenMemory, text: str = ROME) -> Memory:
-    [found] = await home.use.store(ADA, [NewScene(scene=Scene(action=text))])
+    [found] = await home.use_cases.store(ADA, [NewScene(scene=Scene(action=text))])
     return found.memory
 
 
 async def recalled(home: OpenMemory, text: str) -> list[MemoryId]:
-    return [memory.id for memory, _ in (await home.use.recall(ADA, RecallQuery(text=text))).memories]
+    return [memory.id for memory, _ in (await home.use_cases.recall(ADA, RecallQuery(text=text))).memories]
 
 
 async def test_the_new_text_is_recalled_at_once_and_the_earlier_one_never(home: OpenMemory) -> None:
     one = await stored(home)
-    done = await home.use.update(ADA, one.id, MemoryChanges(text=OSLO))
+    done = await home.use_cases.update(ADA, one.id, MemoryChanges(text=OSLO))
     assert (done.memory.id, done.changes, done.unembedded) == (one.id, MemoryChanges(text=OSLO), "")
     assert await recalled(home, OSLO) == [one.id]
     assert await recalled(home, "yellow house Rome") == []
-    await home.keeper.catch_up()
+    await home.index_keeper.catch_up()
     assert await recalled(home, OSLO) == [one.id]
     assert await recalled(home, "yellow house Rome") == []
-    shown = await home.use.browse.by_ids(ADA, [one.id])
+    shown = await home.use_cases.browse.by_ids(ADA, [one.id])
     assert [revision.before.text for revision in shown.revisions] == [ROME]
 
 
 async def test_a_scene_that_says_the_earlier_text_is_new(home: OpenMemory) -> None:
     one = await stored(home)
-    await home.use.update(ADA, one.id, MemoryChanges(text=OSLO))
+    await home.use_cases.update(ADA, one.id, MemoryChanges(text=OSLO))
     assert (await stored(home, ROME)).id != one.id
     assert (await stored(home, OSLO)).id == one.id
 
@@ -78,7 +78,7 @@ async def test_a_scene_that_says_the_earlier_text_is_new(home: OpenMemory) -> No
 async def test_what_is_not_the_text_is_changed_without_the_model(home: OpenMemory, embedder: Embedder) -> None:
     one = await stored(home)
     before = len(embedder.batches)
-    done = await home.use.update(ADA, one.id, MemoryChanges(importance=0.9, themes=("moving",), pinned=True))
+    done = await home.use_cases.update(ADA, one.id, MemoryChanges(importance=0.9, themes=("moving",), pinned=True))
     assert len(embedder.batches) == before
     assert (done.memory.importance, done.memory.themes, done.memory.pinned) == (0.9, ("moving",), True)
     assert await recalled(home, ROME) == [one.id]
@@ -88,11 +88,11 @@ async def test_what_is_not_the_text_is_changed_without_the_model(home: OpenMemor
 async def test_without_the_model_it_is_changed_and_found_by_its_words(home: OpenMemory, embedder: Embedder) -> None:
     one = await stored(home)
     embedder.available = False
-    done = await home.use.update(ADA, one.id, MemoryChanges(text=OSLO))
+    done = await home.use_cases.update(ADA, one.id, MemoryChanges(text=OSLO))
     assert "told to be away" in done.unembedded
     assert await recalled(home, OSLO) == [one.id]
     embedder.available = True
-    assert await home.keeper.embed_missing() == 1
+    assert await home.index_keeper.embed_missing() == 1
     assert await home.ledger.index_source.without_vector(embedder.model, limit=9) == []
 
 
@@ -102,7 +102,7 @@ async def test_a_memory_that_is_not_the_being_s_does_not_exist(home: OpenMemory,
     theirs = (await stored(home)).id if scope is BOB else MemoryId("x" * 36)
     for changes in (MemoryChanges(text=OSLO), MemoryChanges(pinned=True)):
         with pytest.raises(InvalidInput) as error:
-            await home.use.update(BOB if scope is BOB else ADA, theirs, changes)
+            await home.use_cases.update(BOB if scope is BOB else ADA, theirs, changes)
         assert str(error.value).replace(theirs, "…") == (
             "There is no memory '…'. Nothing was changed: take an id that recall or search_memory returned."
         )
@@ -113,7 +113,7 @@ async def test_one_that_is_forgotten_while_its_new_text_is_embedded_stays_forgot
 ) -> None:
     one = await stored(home)
     embedder.hold()
-    updating = asyncio.create_task(home.use.update(ADA, one.id, MemoryChanges(text=OSLO)))
+    updating = asyncio.create_task(home.use_cases.update(ADA, one.id, MemoryChanges(text=OSLO)))
     await embedder.asked.wait()
     assert (await home.ledger.erasure.forget(ADA, [one.id], at=NOW)).ids == (one.id,)
     embedder.go.set()
@@ -127,7 +127,7 @@ async def test_a_vector_that_is_filled_in_too_late_is_not_kept(home: OpenMemory,
     one = await stored(home)
     embedder.available = True
     embedder.hold()
-    filling = asyncio.create_task(home.keeper.embed_missing())
+    filling = asyncio.create_task(home.index_keeper.embed_missing())
     await embedder.asked.wait()
     await home.ledger.erasure.forget(ADA, [one.id], at=NOW)
     embedder.go.set()
@@ -141,12 +141,12 @@ async def test_stores_updates_and_forgets_at_once_leave_ledger_and_index_agreed(
         told: list[Forgotten] = []
 
         async def forget(one: Memory) -> None:
-            told.append(await home.use.forget(ADA, [one.id]))
+            told.append(await home.use_cases.forget(ADA, [one.id]))
 
         async def update(one: Memory) -> None:
             for n in range(3):
                 try:
-                    await home.use.update(ADA, one.id, MemoryChanges(text=f"{OSLO} at number {n} after {one.id}"))
+                    await home.use_cases.update(ADA, one.id, MemoryChanges(text=f"{OSLO} at number {n} after {one.id}"))
                 except InvalidInput:
                     return
 
@@ -157,7 +157,7 @@ async def test_stores_updates_and_forgets_at_once_leave_ledger_and_index_agreed(
                     tasks.create_task(forget(one))
                 tasks.create_task(stored(home, one.scene.action))
         assert [found.bytes_gone for found in told] == [True] * 5
-        await home.keeper.catch_up()
+        await home.index_keeper.catch_up()
         left = {memory.id for memory in await home.ledger.index_source.all_memories(after=None, limit=99)}
         assert not left & {one.id for one in ones[:5]}
         assert {one.id for one in ones[5:]} <= left

@@ -11,7 +11,7 @@ from madeleine.server.attach.endpoint import (
     HostAddress,
     UntrustedDirectory,
     connect_socket,
-    find_address,
+    host_address,
     host_socket_path,
     is_file_locked,
     remove_own_host_info_file,
@@ -23,11 +23,11 @@ from madeleine.server.attach.endpoint import (
 def test_a_written_address_is_found_and_only_the_user_can_read_it(tmp_path: Path) -> None:
     for there in (HostAddress(path="/somewhere/else.sock"), HostAddress(port=4711, token="t")):
         write_host_info_file(tmp_path, there)
-        assert find_address(tmp_path) == there
+        assert host_address(tmp_path) == there
         assert (tmp_path / HOST_INFO_FILE).stat().st_mode & 0o777 == 0o600
         assert [path.name for path in tmp_path.iterdir()] == [HOST_INFO_FILE]
     remove_own_host_info_file(tmp_path)
-    assert find_address(tmp_path) == HostAddress(path=str(tmp_path / "host.sock"))
+    assert host_address(tmp_path) == HostAddress(path=str(tmp_path / "host.sock"))
 
 
 def test_a_directory_for_sockets_that_others_can_enter_is_not_used(

@@ -26,54 +26,54 @@ INITIALIZED = line(method="notifications/initialized")
 def test_only_unanswered_requests_are_repeated_in_their_order() -> None:
     pending = PendingRequests()
     for id_ in ("a", 1, "1", 2):
-        assert pending.client_sends(call(id_, "recall"))
-    assert pending.host_sends(line(id=1, result={}))
-    assert list(pending.repeat()) == [call("a", "recall"), call("1", "recall"), call(2, "recall")]
+        assert pending.track_client_line(call(id_, "recall"))
+    assert pending.track_host_line(line(id=1, result={}))
+    assert list(pending.lines_to_repeat()) == [call("a", "recall"), call("1", "recall"), call(2, "recall")]
 
 
 def test_a_cancelled_request_is_not_repeated() -> None:
     pending = PendingRequests()
-    pending.client_sends(call(1, "recall"))
-    pending.client_sends(line(method="notifications/cancelled", params={"requestId": 1}))
-    assert list(pending.repeat()) == []
+    pending.track_client_line(call(1, "recall"))
+    pending.track_client_line(line(method="notifications/cancelled", params={"requestId": 1}))
+    assert list(pending.lines_to_repeat()) == []
 
 
 def test_a_repeated_handshake_is_not_answered_to_the_client() -> None:
     pending = PendingRequests()
-    pending.client_sends(INITIALIZE)
+    pending.track_client_line(INITIALIZE)
     assert pending.repeat_handshake() is None, "the client still waits for the answer itself"
-    assert list(pending.repeat()) == [INITIALIZE]
-    assert pending.host_sends(line(id=0, result={}))
-    pending.client_sends(INITIALIZED)
-    pending.client_sends(call(1, "store"))
+    assert list(pending.lines_to_repeat()) == [INITIALIZE]
+    assert pending.track_host_line(line(id=0, result={}))
+    pending.track_client_line(INITIALIZED)
+    pending.track_client_line(call(1, "store"))
     assert pending.repeat_handshake() == INITIALIZE
     assert pending.awaits_handshake
-    assert pending.host_sends(line(method="notifications/message", params={})), "not an answer"
-    assert not pending.host_sends(line(id=0, result={}))
+    assert pending.track_host_line(line(method="notifications/message", params={})), "not an answer"
+    assert not pending.track_host_line(line(id=0, result={}))
     assert not pending.awaits_handshake
-    assert list(pending.repeat()) == [INITIALIZED, call(1, "store")]
-    assert pending.host_sends(line(id=0, result={})), "an id may come again"
+    assert list(pending.lines_to_repeat()) == [INITIALIZED, call(1, "store")]
+    assert pending.track_host_line(line(id=0, result={})), "an id may come again"
 
 
 def test_an_interrupted_handshake_is_repeated_in_its_order() -> None:
     pending = PendingRequests()
     for given in (INITIALIZE, INITIALIZED, call(1, "recall")):
-        pending.client_sends(given)
+        pending.track_client_line(given)
     assert pending.repeat_handshake() is None
-    assert list(pending.repeat()) == [INITIALIZE, INITIALIZED, call(1, "recall")]
+    assert list(pending.lines_to_repeat()) == [INITIALIZE, INITIALIZED, call(1, "recall")]
 
 
 def test_a_line_that_no_host_reads_is_not_repeated_for_ever() -> None:
     pending = PendingRequests()
-    assert not pending.client_sends(call(1, "x" * MAX_LINE_BYTES))
+    assert not pending.track_client_line(call(1, "x" * MAX_LINE_BYTES))
     assert len(pending) == 0
 
 
 def test_a_call_that_must_not_be_repeated_is_answered_by_the_forwarder() -> None:
     pending = PendingRequests()
-    pending.client_sends(call(1, "run_patrol"))
-    pending.client_sends(call(2, "store"))
-    pending.client_sends(line(id=3, method="tools/list"))
+    pending.track_client_line(call(1, "run_patrol"))
+    pending.track_client_line(call(2, "store"))
+    pending.track_client_line(line(id=3, method="tools/list"))
     [answer] = [json.loads(given) for given in pending.fail("Call again.")]
     assert answer == {
         "jsonrpc": "2.0",
@@ -85,15 +85,15 @@ def test_a_call_that_must_not_be_repeated_is_answered_by_the_forwarder() -> None
 
 def test_an_error_answer_has_the_form_of_the_request_s_protocol_version() -> None:
     pending = PendingRequests()
-    pending.client_sends(call(1, "run_patrol", **{"io.modelcontextprotocol/protocolVersion": "2026-07-28"}))
+    pending.track_client_line(call(1, "run_patrol", **{"io.modelcontextprotocol/protocolVersion": "2026-07-28"}))
     [answer] = [json.loads(given) for given in pending.fail("Call again.")]
     assert answer["result"]["resultType"] == "complete"
 
 
 def test_all_requests_are_answered_when_no_host_can_be_started() -> None:
     pending = PendingRequests()
-    pending.client_sends(call(1, "store"))
-    pending.client_sends(line(id="x", method="tools/list"))
+    pending.track_client_line(call(1, "store"))
+    pending.track_client_line(line(id="x", method="tools/list"))
     tool, other = [json.loads(given) for given in pending.fail("The disk is gone.", repeatable_too=True)]
     assert tool["result"]["isError"]
     assert other == {"jsonrpc": "2.0", "id": "x", "error": {"code": -32603, "message": "The disk is gone."}}
@@ -102,10 +102,10 @@ def test_all_requests_are_answered_when_no_host_can_be_started() -> None:
 
 def test_a_request_over_which_hosts_die_is_not_repeated_for_ever() -> None:
     pending = PendingRequests()
-    pending.client_sends(call(1, "store"))
+    pending.track_client_line(call(1, "store"))
     for _ in range(MAX_REQUEST_REPEATS):
         assert list(pending.fail("no")) == []
-        assert list(pending.repeat()) == [call(1, "store")]
+        assert list(pending.lines_to_repeat()) == [call(1, "store")]
     assert len(list(pending.fail("no"))) == 1
 
 
@@ -114,6 +114,6 @@ def test_a_request_over_which_hosts_die_is_not_repeated_for_ever() -> None:
 )
 def test_an_invalid_line_is_left_to_the_host(nonsense: bytes) -> None:
     pending = PendingRequests()
-    assert not pending.client_sends(nonsense)
-    assert pending.host_sends(nonsense)
+    assert not pending.track_client_line(nonsense)
+    assert pending.track_host_line(nonsense)
     assert len(pending) == 0

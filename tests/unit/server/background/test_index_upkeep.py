@@ -99,7 +99,7 @@ class House:
 
 @pytest.fixture
 async def house(tmp_path: Path, new_db: Path, monkeypatch: pytest.MonkeyPatch) -> AsyncIterator[House]:
-    monkeypatch.setattr(background, "CATCH_UP_SECONDS", 0)
+    monkeypatch.setattr(background, "CATCH_UP_PAUSE_SECONDS", 0)
     monkeypatch.setattr(background, "EMBED_RETRY_SECONDS", 0)
     index = await WatchedIndex.open(tmp_path / "index", IndexFingerprint(WordEmbedder().model, WordEmbedder().dim))
     assert isinstance(index, WatchedIndex)

@@ -19,7 +19,7 @@ from madeleine.patrol.triggers import PatrolTriggerConfig
 from madeleine.server.background import loops as rounds
 from madeleine.server.background.loops import (
     AUTOMATIC_PATROL_CLIENT_NAME,
-    MINIMUM_INTERVAL,
+    MIN_PATROL_INTERVAL,
     AutomaticPatrolLoop,
     patrol_triggers_from_settings,
 )
@@ -103,7 +103,7 @@ async def test_an_import_of_thousands_ages_a_being_by_one_cycle_an_hour(home: Ho
     home.new = {ADA: many(ADA)}
     await home.schedule.poll()
     home.new = {ADA: many(ADA)}
-    home.clock.advance(MINIMUM_INTERVAL - timedelta(seconds=1))
+    home.clock.advance(MIN_PATROL_INTERVAL - timedelta(seconds=1))
     await home.schedule.poll()
     assert home.came == [ADA]
     home.clock.advance(timedelta(seconds=1))
@@ -161,12 +161,12 @@ async def test_a_failing_patrol_is_logged_retried_later_and_delays_no_other_bein
     with caplog.at_level(logging.ERROR):
         await home.schedule.poll()
     assert [record.message for record in caplog.records] == [
-        f"an automatic patrol failed; retrying in {MINIMUM_INTERVAL} at the earliest"
+        f"an automatic patrol failed; retrying in {MIN_PATROL_INTERVAL} at the earliest"
     ] * 2
     home.fails_with = None
     await home.schedule.poll()
     assert home.came == [ADA, BERT], "not in a loop"
-    home.clock.advance(MINIMUM_INTERVAL)
+    home.clock.advance(MIN_PATROL_INTERVAL)
     await home.schedule.poll()
     assert home.came == [ADA, BERT, ADA, BERT]
 

@@ -154,7 +154,7 @@ def test_what_cannot_be_stored_is_left_out_and_a_message_of_nothing_else_is_sile
     first, silent, last = parts(content.encode(), name="a.jsonl")
     kept = {"\\ud800": "?", "\\u0000": "", "\\u200b": "\u200b"}[odd]
     assert (first.text, first.speaker, first.when) == (f"Hi{kept}.", f"{kept}Ada{kept}", f"{kept}now{kept}")
-    assert (first.place, last.place) == ("Line 1 of a.jsonl", "Line 3 of a.jsonl")
+    assert (first.location, last.location) == ("Line 1 of a.jsonl", "Line 3 of a.jsonl")
     assert silent.text == ("? " if kept == "?" else "")
     assert [last.speaker, last.when, last.session_id] == ["?" if kept == "?" else ""] * 3
 

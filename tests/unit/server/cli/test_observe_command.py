@@ -26,8 +26,8 @@ from madeleine.server.cli.observe_command import (
     recall_for_hook,
     record_messages,
     run_with_time_limit,
-    since_last_recorded,
     split_long_messages,
+    unrecorded_messages,
 )
 
 SESSION = {"session_id": "s", "cwd": "/project", "permission_mode": "default"}
@@ -193,9 +193,9 @@ def test_a_long_transcript_is_sent_in_order_and_later_only_its_end(tmp_path: Pat
 
 def test_what_may_be_new_begins_some_messages_before_the_last_known_one() -> None:
     spoken = [{"role": "user", "text": str(n), "key": f"k{n}"} for n in range(10)]
-    assert [message["key"] for message in since_last_recorded(spoken, "k7", 2)] == ["k5", "k6", "k7", "k8", "k9"]
-    assert since_last_recorded(spoken, "k1", 5) == spoken
-    assert since_last_recorded(spoken, None, 5) == since_last_recorded(spoken, "of another session", 5) == spoken
+    assert [message["key"] for message in unrecorded_messages(spoken, "k7", 2)] == ["k5", "k6", "k7", "k8", "k9"]
+    assert unrecorded_messages(spoken, "k1", 5) == spoken
+    assert unrecorded_messages(spoken, None, 5) == unrecorded_messages(spoken, "of another session", 5) == spoken
 
 
 def test_a_text_too_long_becomes_several_messages() -> None:
@@ -352,7 +352,7 @@ def test_an_error_is_a_complaint(error: Exception, said: str) -> None:
     def work(until: float) -> ObserveOutcome:
         raise error
 
-    assert run_with_time_limit(9, work).complaint.startswith(said)
+    assert run_with_time_limit(9, work).error_text.startswith(said)
 
 
 def test_what_takes_too_long_is_left_behind() -> None:
@@ -364,12 +364,12 @@ def test_what_takes_too_long_is_left_behind() -> None:
 
     found = run_with_time_limit(0.01, work)
     never.set()
-    assert (found.recalled, "within 0.01 s" in found.complaint) == ("", True)
+    assert (found.output_text, "within 0.01 s" in found.error_text) == ("", True)
 
 
 def test_it_is_told_until_when_it_has_time() -> None:
     begun = time.monotonic()
-    assert 8 <= float(run_with_time_limit(9, lambda until: ObserveOutcome(str(until - begun))).recalled) <= 10
+    assert 8 <= float(run_with_time_limit(9, lambda until: ObserveOutcome(str(until - begun))).output_text) <= 10
 
 
 @pytest.mark.parametrize("words", [["--timeout", "0"], ["--timeout", "nan"], ["--role", "nobody"], ["--colour"]])

@@ -29,7 +29,7 @@ async def test_an_idle_host_stays_until_its_background_work_is_done(tmp_path: Pa
         host = Host(settings, no_use_cases, LanguageModelPool(settings), wait_until_idle=wait_until_idle)
         serving = asyncio.create_task(host.serve(listener))
         await asked.wait()
-        assert not host.ending.is_set()
+        assert not host.stop_event.is_set()
         done.set()
         async with asyncio.timeout(30):
             await serving
@@ -53,7 +53,7 @@ async def test_a_client_that_connects_meanwhile_keeps_an_idle_host(tmp_path: Pat
                 await asyncio.sleep(0)
         greeted.set()
         await asyncio.sleep(0)
-        assert not host.ending.is_set()
+        assert not host.stop_event.is_set()
         writer.close()
         async with asyncio.timeout(30):
             await serving

@@ -333,10 +333,8 @@ async def test_what_is_no_answer_ends_no_wait() -> None:
         await assert_open(streams)
 
 
-async def test_a_call_that_does_not_end_is_waited_for_no_longer_than_the_bound(
-    monkeypatch: pytest.MonkeyPatch,
-) -> None:
-    monkeypatch.setattr(transport, "FINISH_SECONDS", 0)
+async def test_a_call_that_does_not_end_is_waited_for_no_longer_than_the_bound(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(transport, "GRACE_SECONDS", 0)
     async with (
         open_mcp_line_transport(Chunks([PING]).read, Written().write, anyio.Event()) as streams,
         streams[0],

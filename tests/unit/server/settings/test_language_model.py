@@ -10,7 +10,7 @@ from madeleine.inference.language.config import LanguageModelConfig
 from madeleine.inference.language.prices import model_call_cost_in_usd
 from madeleine.memory.errors import InvalidInput
 from madeleine.server.settings.environment import SETTINGS_FILE, madeleine_variables
-from madeleine.server.settings.language_model import DEFAULT_LARGE_ANTHROPIC_MODEL, SMALL_MODEL
+from madeleine.server.settings.language_model import DEFAULT_LARGE_ANTHROPIC_MODEL, DEFAULT_SMALL_ANTHROPIC_MODEL
 from madeleine.server.settings.settings import Settings, read_settings
 from tests.language.stub import KEY
 
@@ -25,7 +25,7 @@ def settings(tmp_path: Path, **variables: str) -> Settings:
 
 
 def language(found: Settings) -> LanguageModelConfig:
-    config = found.language_config()
+    config = found.llm_config()
     assert config is not None
     return config
 
@@ -36,10 +36,10 @@ def test_without_a_setting_a_client_that_brings_a_key_asks_anthropic(tmp_path: P
     assert (config.protocol, config.url, config.small_model, config.large_model) == (
         "anthropic",
         "",
-        SMALL_MODEL,
+        DEFAULT_SMALL_ANTHROPIC_MODEL,
         DEFAULT_LARGE_ANTHROPIC_MODEL,
     )
-    assert (parsed.language_key(), parsed.configures_language(), parsed.patrol_token_budget) == ("", False, 200_000)
+    assert (parsed.resolved_llm_key(), parsed.configures_llm(), parsed.patrol_token_budget) == ("", False, 200_000)
 
 
 def test_the_default_models_have_a_price_and_are_known_to_the_sdk() -> None:
@@ -48,7 +48,7 @@ def test_the_default_models_have_a_price_and_are_known_to_the_sdk() -> None:
     from anthropic.types import model
 
     names = str(model.Model)
-    for name in (SMALL_MODEL, DEFAULT_LARGE_ANTHROPIC_MODEL):
+    for name in (DEFAULT_SMALL_ANTHROPIC_MODEL, DEFAULT_LARGE_ANTHROPIC_MODEL):
         assert model_call_cost_in_usd(name, 1, 1)
         assert f"'{name}'" in names
         assert name not in sdk.DEPRECATED_MODELS
@@ -74,18 +74,18 @@ def test_the_default_models_have_a_price_and_are_known_to_the_sdk() -> None:
 )
 def test_who_is_asked_and_by_which_key(tmp_path: Path, variables: dict[str, str], protocol: str, key: str) -> None:
     parsed = settings(tmp_path, **variables)
-    assert (language(parsed).protocol, parsed.language_key()) == (protocol, key)
+    assert (language(parsed).protocol, parsed.resolved_llm_key()) == (protocol, key)
 
 
 @pytest.mark.parametrize("more", [{}, {"llm_api_key": KEY}, {"ANTHROPIC_API_KEY": KEY}, {"llm_url": LOCAL}])
 def test_off_switches_all_off(tmp_path: Path, more: dict[str, str]) -> None:
     parsed = settings(tmp_path, llm="off", **more)
-    assert (parsed.language_config(), parsed.language_key(), parsed.configures_language()) == (None, "", True)
+    assert (parsed.llm_config(), parsed.resolved_llm_key(), parsed.configures_llm()) == (None, "", True)
 
 
 def test_an_ambient_key_counts_also_where_the_file_says_who_is_asked(tmp_path: Path) -> None:
     (tmp_path / SETTINGS_FILE).write_text('llm = "openai"\nllm_large_model = "m"\n', encoding="utf-8")
-    assert settings(tmp_path, OPENAI_API_KEY=KEY).language_key() == KEY
+    assert settings(tmp_path, OPENAI_API_KEY=KEY).resolved_llm_key() == KEY
 
 
 def test_the_file_may_complete_what_the_environment_begins(tmp_path: Path) -> None:
@@ -136,7 +136,7 @@ def test_a_local_model_on_another_machine_needs_no_encryption_without_a_key(tmp_
 
 def test_nothing_that_can_be_printed_holds_a_key(tmp_path: Path) -> None:
     parsed = settings(tmp_path, llm_api_key=KEY, ANTHROPIC_API_KEY=OTHER)
-    told = f"{parsed} {parsed!r} {parsed.model_dump()} {parsed.model_dump_json()} {parsed.language_config()!r}"
+    told = f"{parsed} {parsed!r} {parsed.model_dump()} {parsed.model_dump_json()} {parsed.llm_config()!r}"
     assert KEY not in told
     assert OTHER not in told
 
