@@ -35,7 +35,7 @@ def period_argument(argument: str, text: str) -> ToldPeriod | None:
 
 
 def time_window(since: str, until: str) -> dict[str, datetime | None]:
-    """The arguments `since` and `until` as moments, both inclusive. Raises `InvalidInput` if nothing is between them."""
+    """The arguments `since` and `until` as moments, inclusive. Raises `InvalidInput` if nothing is between."""
     first, last = period_argument("since", since), period_argument("until", until)
     if first and last and first.start > last.end:
         raise InvalidInput(f"Nothing was done. since: {since} is after until: {until}. Swap them, or leave one out.")
