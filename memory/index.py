@@ -62,7 +62,8 @@ class CandidateQuery:
     include_compressed: bool = False
     """Also living memories that a summary stands for (spec L3)."""
     as_of: datetime | None = None
-    """Without memories that had neither happened nor been told by then, to the second; versions of a chain are all candidates."""
+    """Without memories that had neither happened nor been told by then, to the second; versions of a chain are all
+    candidates."""
     sparse_limit: int = 100
     dense_limit: int = 50
     """Candidates from each channel."""

@@ -294,8 +294,8 @@ def recall_for_hook(call: BlockingHostClient, request: ObserveRequest) -> str:
 
 
 def near_memories_block(answer: Mapping[str, Any]) -> str:
-    """Where nothing matched a prompt with words that no memory holds: what holds the rest of it, and these words (ruling
-    19); else ""."""
+    """Where nothing matched a prompt with words that no memory holds: what holds the rest, and these words (ruling 19);
+    else ""."""
     near, unknown = answer.get("near", [])[:MAX_HOOK_NEAR_MEMORIES], answer.get("unknown_words", [])
     if not near or not unknown:
         return ""

@@ -25,7 +25,7 @@ def test_a_time_window_that_holds_nothing_is_refused() -> None:
     assert time_window("2026", "") == {"since": datetime(2026, 1, 1, tzinfo=UTC), "until": None}
     same = time_window("2026-03", "2026-03")
     assert same["until"] == datetime(2026, 3, 31, 23, 59, 59, 999_999, tzinfo=UTC)
-    with pytest.raises(InvalidInput, match="since: 2026-04 is after until: 2026-03. Swap them"):
+    with pytest.raises(InvalidInput, match="2026-04 is after until: 2026-03"):
         time_window("2026-04", "2026-03")
 
 
