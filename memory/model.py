@@ -127,10 +127,11 @@ class Memory:
     and is never used again; 0 until the memory is stored (ruling 23). `corrected_at`: when its text was last changed.
     Both come from the ledger and are not compared.
 
-    What it says holds from `valid_from`, or where that is None from the earlier of `happened_at` and `created_at`, until
-    `valid_until`, which is exclusive; None while no end is known. A superseded memory names its successor in `superseded_by`, and only such a
-    one does. `before`: the beginning of the text that it superseded, at most `MAX_BEFORE_CHARS`, derived by the ledger.
-    `may_supersede` names an earlier memory that it was proposed to supersede; None too once that was declined.
+    What it says holds from `valid_from`, or where that is None from the earlier of `happened_at` and `created_at`,
+    until `valid_until`, which is exclusive; None while no end is known. A superseded memory names its successor in
+    `superseded_by`, and only such a one does. `before`: the beginning of the text that it superseded, at most
+    `MAX_BEFORE_CHARS`, derived by the ledger. `may_supersede` names an earlier memory that it was proposed to
+    supersede; None too once that was declined.
     """
 
     id: MemoryId

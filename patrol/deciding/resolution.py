@@ -157,9 +157,9 @@ async def apply_answer(
 async def offer_to_agent(
     context: PatrolRunContext, most_chars: int = MAX_OFFERED_REQUESTS_CHARS
 ) -> tuple[list[DecisionRequest], int]:
-    """Pending decisions, as many as fit into `most_chars` of an answer, of a whole answer at least one; stored so that a
-    decision can be checked against them; and how many more there may be. A request that was offered before and is unchanged is offered again. A dry run only
-    counts."""
+    """Pending decisions, as many as fit into `most_chars` of an answer, of a whole answer at least one; stored so that
+    a decision can be checked against them; and how many more there may be. A request that was offered before and is
+    unchanged is offered again. A dry run only counts."""
     while True:
         read_at_erasure = await context.reads.last_erasure()
         stored, requests, waiting = await _requests_to_offer(context, most_chars)

@@ -29,8 +29,9 @@ _MESSAGE, _NOTE = RowMap(Message, messages), RowMap(Note, notes)
 
 @dataclass(frozen=True, eq=False)
 class SearchedTable:
-    """`time` and the id order hits. `span`: the first and the last moment of what a row tells. `folded` is
-    searched for terms and, in memories, `folded_themes` for whole themes. `conditions` hold for every hit; their binds are those of `keyword_query_binds`."""
+    """`time` and the id order hits. `span`: the first and the last moment of what a row tells. `folded` is searched
+    for terms and, in memories, `folded_themes` for whole themes. `conditions` hold for every hit; their binds are those
+    of `keyword_query_binds`."""
 
     table: Table
     time: ColumnElement[int]
