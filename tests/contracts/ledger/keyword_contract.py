@@ -17,6 +17,7 @@ from madeleine.memory.model import (
     ClusterId,
     DatedAction,
     Memory,
+    MemoryId,
     Note,
     Provenance,
     Scene,
@@ -156,7 +157,7 @@ class KeywordContract:
 
         async def found(since: datetime, until: datetime) -> set[str]:
             query = keyword_query("tea", since=since, until=until)
-            return {names[id_] for id_ in ids(await ledger.search.search(ADA, query))}
+            return {names[MemoryId(id_)] for id_ in ids(await ledger.search.search(ADA, query))}
 
         tenth = datetime(2026, 3, 10, tzinfo=UTC)
         day = timedelta(days=1)

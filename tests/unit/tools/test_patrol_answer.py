@@ -22,12 +22,12 @@ async def test_a_patrol_answers_briefly_and_tells_of_the_rest(tmp_path: Path) ->
     async with open_memory(Settings(data_dir=tmp_path), embedder=WordEmbedder(1024)) as memory:
 
         async def patrol(**arguments: Any) -> dict[str, Any]:
-            result = await TOOLS.call("run_patrol", arguments, Call(ADA, memory.use))
+            result = await TOOLS.call("run_patrol", arguments, Call(ADA, memory.use_cases))
             return dict(result.structured_content or {})
 
         for part in range(0, 60, 20):
             scenes = [{"text": SCENE.format(day), "distinct": True} for day in range(part, part + 20)]
-            await TOOLS.call("store", {"scenes": scenes}, Call(ADA, memory.use))
+            await TOOLS.call("store", {"scenes": scenes}, Call(ADA, memory.use_cases))
         brief = await patrol()
         assert len(json.dumps(brief, ensure_ascii=False)) < 5_500
         assert {"name": "age", "step": "\u2777", "aged": 60} in brief["steps"]
