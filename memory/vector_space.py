@@ -8,7 +8,7 @@ size of a store or on the order in which it was filled, and a store may hold sev
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -16,6 +16,8 @@ from numpy.typing import NDArray
 
 from madeleine.memory.model import Vector
 
+MIN_LEGIBILITY = 0.5
+"""How well the model must read a text's language for its vector to mean anything."""
 Rows = NDArray[np.float32]
 
 ILLEGIBLE_MARGIN, LEGIBLE_MARGIN = 0.25, 0.32
@@ -40,6 +42,9 @@ class VectorSpace:
         """In [0, 1]: how well the model reads the text of this vector."""
         return float(self.legibility[self._language(vector[None])[0]]) if len(self.means) else 1.0
 
+    def _is_readable(self, vector: Vector) -> bool:
+        return self.legible(vector) >= MIN_LEGIBILITY
+
     def mean_near(self, vector: Vector) -> Vector | None:
         """The mean of the text's language."""
         return np.asarray(self.means[self._language(vector[None])[0]], np.float32) if len(self.means) else None
@@ -49,6 +54,17 @@ class VectorSpace:
         if not len(self.means) or not len(vectors):
             return vectors
         return unit_rows(vectors - self.means[self._language(vectors)])
+
+    def readable_cosines(self, vector: Vector | None, others: Sequence[Vector | None]) -> list[float | None]:
+        """Cosines of `vector` to the others, each without the mean of its language; None where one of the two is
+        missing or cannot be read."""
+        cosines: list[float | None] = [None] * len(others)
+        rows = {at: other for at, other in enumerate(others) if other is not None and self._is_readable(other)}
+        if rows and vector is not None and self._is_readable(vector):
+            centred = self.centred(np.asarray([vector, *rows.values()], np.float32))
+            for at, cosine in zip(rows, centred[1:] @ centred[0], strict=True):
+                cosines[at] = float(cosine)
+        return cosines
 
     def _language(self, vectors: Rows) -> NDArray[np.intp]:
         return np.asarray((vectors @ self.means.T - (self.means**2).sum(axis=1) / 2).argmax(axis=1), np.intp)

@@ -14,6 +14,7 @@ from madeleine.memory.ingest.ports import IndexingLedger, ScrubLedger
 from madeleine.memory.model import ContentHash, Memory, MemoryId, Vector
 from madeleine.memory.rules.prompting import recallable_text_of_memory
 from madeleine.memory.text.terms import bm25_text_of_memory
+from madeleine.memory.vector_space import MIN_LEGIBILITY
 
 logger = logging.getLogger(__name__)
 
@@ -99,10 +100,6 @@ class IndexKeeper:
         known = {memory.id for memory in memories}
         if gone := [id_ for id_ in ids if id_ not in known]:
             await self.index.delete(gone)
-
-
-MIN_LEGIBILITY = 0.5
-"""How well the model must read a text's language for its vector to mean anything (`memory.vector_space`)."""
 
 
 async def index_points(

@@ -6,6 +6,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from madeleine.memory.chat import MessageId
+from madeleine.memory.embedding import VectorByContentHash
 from madeleine.memory.index import IndexPoint
 from madeleine.memory.ingest.ports import IdempotencyKeyOutcome
 from madeleine.memory.model import Memory, MemoryId
@@ -53,6 +54,10 @@ class StorePlan:
             self._vectors[len(self.points)] = point.vector
         self.points.append(point)
         self._by_words.setdefault(words_of_scene(point.memory), point.memory)
+
+    def vectors(self) -> VectorByContentHash:
+        """Of the points that have one."""
+        return {point.memory.content_hash: point.vector for point in self.points if point.vector is not None}
 
     def similar_to(self, point: IndexPoint) -> list[tuple[Memory, float]]:
         """(memory, cosine): first the memory with the same words, then the nearest."""

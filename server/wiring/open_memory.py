@@ -116,7 +116,7 @@ def _build_use_cases(
         redact=redact,
         write_lock=write_lock,
         search_superseded=SupersededMemorySearch(index),
-        thresholds=DuplicateThresholds(settings.same_scene_cosine, settings.resembling_cosine),
+        thresholds=DuplicateThresholds(settings.same_scene_cosine, settings.min_resemblance),
     )
     similar = SimilarMemorySearch(ledger.recall, index, embedder)
     remember = Remember(store.store_redacted, ledger.memories, similar, day_of=local_day, redact=redact)

@@ -7,6 +7,13 @@ from functools import cache
 
 import qdrant_edge
 
+from madeleine.memory.text.scripts import (
+    HAN_AND_KANA_CHAR_CLASS,
+    HAN_SIGN,
+    HANGUL_CHAR_CLASS,
+    HIRAGANA_RUN,
+    SOUTHEAST_ASIAN_CHAR_CLASS,
+)
 from madeleine.memory.text.terms import STOP_WORDS, bm25_words
 
 BM25_TERMS_VERSION = 5
@@ -15,12 +22,9 @@ BM25_TERMS_VERSION = 5
 WeightedTermIds = tuple[list[int], list[float]]
 """(term ids, their weights), of equal length; both empty for a text of stop words or signs alone."""
 
-_HAN_RANGE = "\u3005\u3007\u3400-\u4dbf\u4e00-\u9fff\uf900-\ufaff\U00020000-\U0003ffff"
-_KANA_AND_HANGUL = "\u3040-\u30fa\u30fc-\u30ff\u1100-\u11ff\uac00-\ud7a3"
-_THAI_LAO_BURMESE_KHMER = "\u0e00-\u0eff\u1000-\u109f\u1780-\u17ff"
-_UNSPACED_RUN = re.compile(f"[{_HAN_RANGE}{_KANA_AND_HANGUL}{_THAI_LAO_BURMESE_KHMER}]+")
-_LONE_HAN_SIGN = re.compile(f"(?<![{_HAN_RANGE}])[{_HAN_RANGE}](?![{_HAN_RANGE}])")
-_HIRAGANA = re.compile("[\u3040-\u309f]+")
+_HANGUL_JAMO = "\u1100-\u11ff"
+_UNSPACED_RUN = re.compile(f"[{HAN_AND_KANA_CHAR_CLASS}{_HANGUL_JAMO}{HANGUL_CHAR_CLASS}{SOUTHEAST_ASIAN_CHAR_CLASS}]+")
+_LONE_HAN_SIGN = re.compile(f"(?<!{HAN_SIGN.pattern}){HAN_SIGN.pattern}(?!{HAN_SIGN.pattern})")
 SIGN_PAIR_LENGTH = 2
 _DIGIT_LETTERS = "bcdfghjklmnpqrtv"
 ZERO_PADDED_NUMBER_DIGITS = 2
@@ -125,7 +129,7 @@ def _query_pairs(run: re.Match[str]) -> str:
     """Pairs, without those of hiragana alone, which are endings and particles, where there are others (+0.3 points of
     R@10 on JSQuAD); a single sign only where it stands alone."""
     pairs = _sign_pairs(run.group())
-    return _pairs_as_words([pair for pair in pairs if not _HIRAGANA.fullmatch(pair)] or pairs)
+    return _pairs_as_words([pair for pair in pairs if not HIRAGANA_RUN.fullmatch(pair)] or pairs)
 
 
 def number_and_day_term_ids(words: str) -> frozenset[int]:
@@ -141,7 +145,8 @@ def particle_bridge_term_ids(words: str) -> frozenset[int]:
         pair
         for run in _UNSPACED_RUN.findall(bm25_words(words))
         for pair in _sign_pairs(run)
-        if len(pair) == SIGN_PAIR_LENGTH and bool(_HIRAGANA.fullmatch(pair[0])) != bool(_HIRAGANA.fullmatch(pair[1]))
+        if len(pair) == SIGN_PAIR_LENGTH
+        and bool(HIRAGANA_RUN.fullmatch(pair[0])) != bool(HIRAGANA_RUN.fullmatch(pair[1]))
     ]
     return frozenset(_encoder().embed_query(_pairs_as_words(half_hiragana)).indices) if half_hiragana else frozenset()
 
