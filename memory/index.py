@@ -143,7 +143,7 @@ class WritableIndex(Protocol):
     ) -> list[tuple[MemoryId, float]]:
         """(id, cosine), nearest first."""
 
-    async def sharing_words(
+    async def ids_sharing_words(
         self, scope: Scope, words: str, *, limit: int, statuses: Sequence[Status]
     ) -> list[MemoryId]:
         """Those that share the most telling words with the text, by BM25, best first."""

@@ -8,7 +8,7 @@ from typing import Any, Literal, get_args
 
 from madeleine.memory.model import MemoryId, RunId, short_id_of
 from madeleine.memory.patrol_records import DecisionRequestId
-from madeleine.patrol.deciding.requests import AGENT_GUIDANCE, GUIDANCE_INTRODUCTION, DecisionRequest, agent_request
+from madeleine.patrol.deciding.requests import AGENT_GUIDANCE, GUIDANCE_INTRODUCTION, DecisionRequest, request_for_agent
 
 StepName = Literal["assign", "age", "flag", "consolidate", "revive", "split", "merge", "supersede", "compress", "diary"]
 PATROL_STEPS: tuple[StepName, ...] = get_args(StepName)
@@ -88,7 +88,7 @@ class PatrolModelCosts:
 @dataclass(frozen=True, slots=True, kw_only=True)
 class PatrolReport:
     """`pending`: what is to be decided, as much as fits into an answer; after decisions only what was not offered
-    before, `still_open` names the rest (ruling 23). `waiting`: number of further decisions."""
+    before, `still_open` names the rest (ruling 23). `waiting_count`: number of further decisions."""
 
     run_id: RunId
     dry_run: bool = False
@@ -97,7 +97,7 @@ class PatrolReport:
     costs: PatrolModelCosts = PatrolModelCosts()
     pending: tuple[DecisionRequest, ...] = ()
     still_open: tuple[DecisionRequestId, ...] = ()
-    waiting: int = 0
+    waiting_count: int = 0
 
     def as_json(self) -> dict[str, Any]:
         """For the caller: with all that is to be decided now, and how to decide it."""
@@ -105,12 +105,12 @@ class PatrolReport:
         if self.pending:
             kinds = dict.fromkeys(request.kind for request in self.pending)
             guidance = {"how": GUIDANCE_INTRODUCTION} | {kind: AGENT_GUIDANCE[kind] for kind in kinds}
-        if self.waiting and not self.dry_run:
+        if self.waiting_count and not self.dry_run:
             guidance["waiting"] = MORE_PENDING_GUIDANCE
         report = self.as_record() | {"run_id": short_id_of(self.run_id)}
         report |= {"pending": self._pending_as_json()}
         return report | _without_empty(
-            guidance=guidance, still_open=[short_id_of(id_) for id_ in self.still_open], waiting=self.waiting
+            guidance=guidance, still_open=[short_id_of(id_) for id_ in self.still_open], waiting=self.waiting_count
         )
 
     def as_brief_json(self) -> dict[str, Any]:
@@ -128,7 +128,7 @@ class PatrolReport:
         shown: set[MemoryId] = set()
         pending = []
         for request in self.pending:
-            pending.append(agent_request(request, shown))
+            pending.append(request_for_agent(request, shown))
             shown |= {memory.id for memory in request.memories}
         return pending
 

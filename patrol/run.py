@@ -60,13 +60,13 @@ class PatrolEvent:
 @dataclass(eq=False)
 class RunPatrols:
     """The use case. One patrol a being at a time. `update_index` is awaited after a run that changed something.
-    `on_removed` gets the memories that an undo has removed from the ledger. `on_event` must not block."""
+    `on_memories_removed` gets the memories that an undo has removed from the ledger. `on_event` must not block."""
 
     services: PatrolServices
-    activations: ReactivationRecorder
+    activation_recorder: ReactivationRecorder
     _: KW_ONLY
     update_index: Callable[[], Awaitable[object]] | None = None
-    on_removed: Callable[[Sequence[MemoryId]], Awaitable[object]] | None = None
+    on_memories_removed: Callable[[Sequence[MemoryId]], Awaitable[object]] | None = None
     on_event: Callable[[PatrolEvent], None] | None = None
 
     def __post_init__(self) -> None:
@@ -115,7 +115,7 @@ class RunPatrols:
         async with self._exclusive(scope):
             if not decisions:
                 requests, waiting = await offer_to_agent(PatrolRunContext(self.services, scope, RunId("")))
-                return PatrolReport(run_id=RunId(""), pending=tuple(requests), waiting=waiting)
+                return PatrolReport(run_id=RunId(""), pending=tuple(requests), waiting_count=waiting)
             async with self._run(scope) as run_id:
                 context = PatrolRunContext(self.services, scope, run_id)
                 offered_before = {record.id for record in await context.reads.open_requests()}
@@ -137,7 +137,7 @@ class RunPatrols:
         """The latest first."""
         return await self._ledger.runs(scope, limit=limit)
 
-    async def recover(self) -> int:
+    async def roll_back_unfinished(self) -> int:
         """Roll back the unfinished runs of dead processes; return their number. Called at start, before any other
         call is served."""
         unfinished = await self._ledger.unfinished_runs()
@@ -150,7 +150,7 @@ class RunPatrols:
     @asynccontextmanager
     async def _exclusive(self, scope: Scope) -> AsyncIterator[None]:
         async with self._patrol_locks[scope.being_id]:
-            await self.activations.flush()
+            await self.activation_recorder.flush()
             yield
 
     @asynccontextmanager
@@ -188,7 +188,7 @@ class RunPatrols:
                 requests, waiting = await offer_to_agent(context, pending_chars)
             except Exception:  # the run stays as it is: pending decisions can be asked for again
                 logger.exception("pending decisions could not be offered")
-        report = replace(report, pending=tuple(requests), waiting=waiting)
+        report = replace(report, pending=tuple(requests), waiting_count=waiting)
         await self._ledger.finish_run(context.scope, report.run_id, self.services.now(), report.as_record())
         self._emit(context.scope, context.run_id, "ends", report=report)
         return report
@@ -213,8 +213,8 @@ class RunPatrols:
             logger.exception("the patrol run %s did not come to its end; it is rolled back at the next start", run_id)
 
     async def _after_undo(self, undone: UndoResult) -> None:
-        if undone.removed and self.on_removed:
-            await self.on_removed(undone.removed)
+        if undone.removed and self.on_memories_removed:
+            await self.on_memories_removed(undone.removed)
         await self._bring_index_up_to_date()
 
     async def _bring_index_up_to_date(self) -> None:
@@ -238,7 +238,7 @@ class RunPatrols:
                 context.share_transaction(transaction)
                 reports = await run_patrol_steps(context, steps, on_progress)
                 _, waiting = await offer_to_agent(context)
-                report = replace(report, steps=tuple(reports), waiting=waiting)
+                report = replace(report, steps=tuple(reports), waiting_count=waiting)
                 raise _DryRunRollback
         return report
 

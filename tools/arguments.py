@@ -39,7 +39,7 @@ MAX_SHORT_TEXT_CHARS = 200
 """Characters of a name, a label or an identifier."""
 MAX_LINE_CHARS = 2_000
 """Characters of a line of dialogue, a setting or a lesson."""
-LONG_TEXT_MARK = "x-long-text"
+LONG_TEXT_KEY = "x-long-text"
 """Marks, inside this module, a schema whose maximum length is the setting `max_text_chars`."""
 
 _NESTED_FIELDS = frozenset(
@@ -118,8 +118,8 @@ Text = Annotated[str, BeforeValidator(require_storable_text), AfterValidator(req
 """A text that a caller leaves out is "" as a value: an empty one is refused."""
 ShortText = Annotated[Text, Field(max_length=MAX_SHORT_TEXT_CHARS)]
 LineText = Annotated[Text, Field(max_length=MAX_LINE_CHARS)]
-LongText = Annotated[Text, AfterValidator(_within_max_text_chars), Field(json_schema_extra={LONG_TEXT_MARK: True})]
-Details = Annotated[bool, Field(description="All fields, with provenance.")]
+LongText = Annotated[Text, AfterValidator(_within_max_text_chars), Field(json_schema_extra={LONG_TEXT_KEY: True})]
+DetailsFlag = Annotated[bool, Field(description="All fields, with provenance.")]
 ZeroToOne = Annotated[float, Field(ge=0, le=1)]
 ArgumentsT = TypeVar("ArgumentsT", bound=ToolArguments)
 
@@ -129,19 +129,19 @@ def validate_tool_arguments(
 ) -> ArgumentsT:
     """Raises `InvalidInput`, which names every invalid argument and says what to do. What was left out of an argument
     that was used all the same is added to `notices`."""
-    context = {"max_text_chars": max_text_chars, NOTICES: [] if notices is None else notices}
+    context = {"max_text_chars": max_text_chars, NOTICES_KEY: [] if notices is None else notices}
     try:
         return model.model_validate(dict(raw), context=context)
     except ValidationError as error:
         raise InvalidInput(f"Nothing was done. {_complaints(model, error)}") from error
 
 
-NOTICES = "notices"
+NOTICES_KEY = "notices"
 """Key of the validation's context: a list of sentences."""
 
 
 def add_notice(info: ValidationInfo, sentence: str) -> None:
-    (info.context or {}).get(NOTICES, []).append(sentence)
+    (info.context or {}).get(NOTICES_KEY, []).append(sentence)
 
 
 def _complaints(model: type[ToolArguments], error: ValidationError) -> str:
@@ -151,7 +151,7 @@ def _complaints(model: type[ToolArguments], error: ValidationError) -> str:
     return " ".join((*complaints, *(["All arguments: tools/list."] if unknown else [])))
 
 
-def each_by_itself(model: type[ToolArguments]) -> WrapValidator:
+def validate_each(model: type[ToolArguments]) -> WrapValidator:
     """For the items of a list: one that cannot be used is an `InvalidInput` in its place, and the others count."""
 
     def validated(raw: Any, validate: ValidatorFunctionWrapHandler) -> Any:
@@ -297,12 +297,12 @@ def _clean_schema(schema: Any, definitions: Mapping[str, Any], max_text_chars: i
         )
         for key, value in schema.items()
         if not (key == "title" and isinstance(value, str))
-        and key != LONG_TEXT_MARK
+        and key != LONG_TEXT_KEY
         and not (key == "default" and (not value or isinstance(value, list)))
         and not (key == "minLength" and value == 1)
     }
     if schema.get("default", False) in ("", None) and "description" in result:
         result["description"] = result.pop("description")
-    if schema.get(LONG_TEXT_MARK):
+    if schema.get(LONG_TEXT_KEY):
         result["maxLength"] = max_text_chars
     return result

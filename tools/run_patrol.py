@@ -12,7 +12,7 @@ from madeleine.patrol.deciding.answers import Decision
 from madeleine.patrol.deciding.resolution import MAX_OFFERED_REQUESTS_CHARS
 from madeleine.patrol.report import PATROL_STEPS, PatrolProgress, StepName
 from madeleine.tools.arguments import ShortText, ToolArguments
-from madeleine.tools.tool import Call, answer_schema, tool
+from madeleine.tools.tool import Call, object_schema, tool
 
 
 class RunPatrolArguments(ToolArguments):
@@ -27,7 +27,7 @@ BRIEF_PENDING_CHARS = 4_000
 """Of pending decisions in an answer without details: some 1,000 tokens."""
 
 
-@tool(RunPatrolArguments, answer_schema("run_id steps pending", string="run_id", array="steps pending"))
+@tool(RunPatrolArguments, object_schema("run_id steps pending", string="run_id", array="steps pending"))
 async def run_patrol(call: Call, arguments: RunPatrolArguments) -> dict[str, Any]:
     """Maintain the memory: sort new memories into clusters, let unused ones fade, revive recalled ones, merge and
     split. Use it after many new memories or at the end of a day; it can be undone. `pending` lists decisions for you:
@@ -37,7 +37,7 @@ async def run_patrol(call: Call, arguments: RunPatrolArguments) -> dict[str, Any
         raise InvalidInput("Nothing was done. decisions and undo each stand alone: leave out the other arguments.")
 
     def report_progress(progress: PatrolProgress) -> None:
-        call.progress(progress.steps_done, progress.total, progress.message)
+        call.report_progress(progress.steps_done, progress.total, progress.message)
 
     patrol = call.use.patrol
     room = MAX_OFFERED_REQUESTS_CHARS if arguments.details else BRIEF_PENDING_CHARS
@@ -53,7 +53,7 @@ async def run_patrol(call: Call, arguments: RunPatrolArguments) -> dict[str, Any
         call.scope,
         steps=arguments.steps,
         dry_run=arguments.dry_run,
-        language=call.language,
+        language=call.language_model,
         pending_chars=room,
         on_progress=report_progress,
     )

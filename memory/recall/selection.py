@@ -244,7 +244,9 @@ class RecallSelector:
         if not ranked.procedural and not standing:
             return []
         matching = [id_ for id_ in ranked.ids if id_ in ranked.procedural]
-        preferences = await self.ledger.preferences(self.scope, matching=matching, most=query.limit, standing=standing)
+        preferences = await self.ledger.preferences(
+            self.scope, matching_ids=matching, limit=query.limit, include_standing=standing
+        )
         return list(filter(self._is_recallable, preferences))
 
     async def _load(self, ids: Sequence[MemoryId]) -> dict[MemoryId, Memory]:

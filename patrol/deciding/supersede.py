@@ -31,17 +31,17 @@ class SupersessionAnswer(Resolution):
     def complaints(self, request: DecisionRequest) -> Iterator[str]:
         return iter(())
 
-    def against_current(self, current: RequestState) -> CheckedAnswer | Rejected:
-        if reason := current.text_change():
+    def check_current(self, current: RequestState) -> CheckedAnswer | Rejected:
+        if reason := current.text_refusal():
             return Rejected(reason)
-        older, newer = pair_of(current)
+        older, newer = older_and_newer(current)
         if newer.may_supersede != older.id:
             return Rejected("This pair was decided before: nothing was changed.")
         reason = supersession_obstacle(older, newer) if self.superseded else ""
         return Rejected(reason) if reason else CheckedAnswer(self)
 
 
-def pair_of(current: RequestState) -> tuple[Memory, Memory]:
+def older_and_newer(current: RequestState) -> tuple[Memory, Memory]:
     """The older and the newer memory of the request; they still exist."""
     older, newer = (current.memories[memory.id] for memory in current.request.memories)
     return older, newer
@@ -59,7 +59,7 @@ def supersession_obstacle(older: Memory, newer: Memory) -> str:
 class SupersedeMemory(DecisionType[SupersessionAnswer]):
     answer_type = SupersessionAnswer
 
-    async def pending(self) -> list[str]:
+    async def pending_keys(self) -> list[str]:
         """Ids of the newer memories, the oldest first, so that a chain is decided in the order in which it grew."""
         return [*await self.context.reads.proposed_supersessions()]
 
@@ -73,12 +73,12 @@ class SupersedeMemory(DecisionType[SupersessionAnswer]):
         return [DecisionRequest(kind="supersede", memories=pair)]
 
     async def apply(self, work: UnitOfWork, answer: SupersessionAnswer, current: RequestState) -> dict[str, int]:
-        older, newer = pair_of(current)
+        older, newer = older_and_newer(current)
         if answer.superseded:
             at = self.context.services.now()
             act = Supersession(old=older.id, new=newer.id, since=newer.happened_at, at=at, tool="run_patrol")
             work.superseded.append(act)
         else:
             for state in await work.states([newer.id]):
-                work.put(replace(state, may_supersede=None))
+                work.put_state(replace(state, may_supersede=None))
         return {"superseded": int(answer.superseded), "both_true": int(not answer.superseded)}

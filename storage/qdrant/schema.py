@@ -35,20 +35,19 @@ LAST_SECOND_FIELD = "last"
 """Of a memory's dates, since 1970."""
 TRUE_FROM_SECONDS_FIELD = "true_from"
 """Whole seconds since 1970; absent in a chain of versions, of which the ledger tells which was true when."""
-VERSION_FIELD = "version"
+CHAIN_PLACE_FIELD = "version"
 """`ChainPlace`; absent for the only version."""
 ACTORS_FIELD = "actors"
 EMOTIONS_FIELD = "emotions"
-LENGTH_FIELD = "length"
+WORD_COUNT_FIELD = "length"
 """Words of the action."""
-TOKENS_FIELD = "tokens"
-SIGNALS_FIELD = "signals"
+TOKEN_COUNT_FIELD = "tokens"
+WORDING_SIGNALS_FIELD = "signals"
 """Of the action's wording (`pack_wording_signals`)."""
 MAY_SUPERSEDE_FIELD = "may_supersede"
 FEATURE_FIELDS = (
-    SESSION_FIELD, TURN_FIELD, ACTORS_FIELD, EMOTIONS_FIELD, LENGTH_FIELD, TOKENS_FIELD, SIGNALS_FIELD, CATEGORY_FIELD,
-    MAY_SUPERSEDE_FIELD,
-    VERSION_FIELD,
+    SESSION_FIELD, TURN_FIELD, ACTORS_FIELD, EMOTIONS_FIELD, WORD_COUNT_FIELD, TOKEN_COUNT_FIELD,
+    WORDING_SIGNALS_FIELD, CATEGORY_FIELD, MAY_SUPERSEDE_FIELD, CHAIN_PLACE_FIELD,
 )  # fmt: skip
 """What `features_from_payload` reads."""
 KEYWORD_FIELDS = (BEING_FIELD, LIVING_FIELD, STATUS_FIELD, CATEGORY_FIELD, CLUSTER_FIELD, SESSION_FIELD, THEMES_FIELD)
@@ -60,7 +59,7 @@ RRF_WEIGHTS = (1.0, 2.0)
 1/((position + 1)/weight + k - 1). At this k the heavier channel does count more; at k = 60 it counts less."""
 
 HNSW_GRAPH_EDGES = 0
-HNSW_BEING_EDGES = 16
+HNSW_EDGES_PER_BEING = 16
 HNSW_EF_CONSTRUCT = 128
 """One graph a being and none over all of them, for no query crosses beings."""
 
@@ -105,18 +104,18 @@ def point_payload(point: IndexPoint) -> dict[str, Any]:
         LAST_SECOND_FIELD: math.floor(last.timestamp()),
         ACTORS_FIELD: list(memory.scene.actors),
         EMOTIONS_FIELD: list(memory.emotions),
-        LENGTH_FIELD: len(memory.scene.action.split()),
-        TOKENS_FIELD: point.tokens,
-        SIGNALS_FIELD: pack_wording_signals(read_wording_signals(memory.scene.action)),
+        WORD_COUNT_FIELD: len(memory.scene.action.split()),
+        TOKEN_COUNT_FIELD: point.tokens,
+        WORDING_SIGNALS_FIELD: pack_wording_signals(read_wording_signals(memory.scene.action)),
     }
     if memory.status in LIVING and not memory.compressed and memory.truth != "retracted":
         fields[LIVING_FIELD] = memory.being_id
     if memory.may_supersede is not None:
         fields[MAY_SUPERSEDE_FIELD] = memory.may_supersede
     if memory.superseded_by is not None:
-        fields[VERSION_FIELD] = "earlier"
+        fields[CHAIN_PLACE_FIELD] = "earlier"
     elif memory.valid_from is not None:
-        fields[VERSION_FIELD] = "last"
+        fields[CHAIN_PLACE_FIELD] = "last"
     else:
         fields[TRUE_FROM_SECONDS_FIELD] = math.floor(min(memory.happened_at, memory.created_at).timestamp())
     if memory.cluster_id is not None:
@@ -130,11 +129,11 @@ def features_from_payload(payload: Mapping[str, Any]) -> RankingFeatures:
         turn=payload[TURN_FIELD],
         actors=tuple(payload[ACTORS_FIELD]),
         emotions=tuple(payload[EMOTIONS_FIELD]),
-        words=payload[LENGTH_FIELD],
-        tokens=payload[TOKENS_FIELD],
-        signals=unpack_wording_signals(payload[SIGNALS_FIELD]),
+        words=payload[WORD_COUNT_FIELD],
+        tokens=payload[TOKEN_COUNT_FIELD],
+        signals=unpack_wording_signals(payload[WORDING_SIGNALS_FIELD]),
         may_supersede=payload.get(MAY_SUPERSEDE_FIELD),
-        version=payload.get(VERSION_FIELD, "only"),
+        version=payload.get(CHAIN_PLACE_FIELD, "only"),
         category=payload[CATEGORY_FIELD],
     )
 
@@ -147,10 +146,10 @@ def pack_wording_signals(told: WordingSignals) -> int:
     return told.asks | told.tells_when << 1 | told.prefers << 2 | round(told.first_person * _SHARE_STEPS) << 3
 
 
-def unpack_wording_signals(number: int) -> WordingSignals:
+def unpack_wording_signals(packed: int) -> WordingSignals:
     return WordingSignals(
-        asks=bool(number & 1),
-        tells_when=bool(number & 2),
-        prefers=bool(number & 4),
-        first_person=(number >> 3) / _SHARE_STEPS,
+        asks=bool(packed & 1),
+        tells_when=bool(packed & 2),
+        prefers=bool(packed & 4),
+        first_person=(packed >> 3) / _SHARE_STEPS,
     )

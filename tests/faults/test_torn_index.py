@@ -41,7 +41,7 @@ async def ids_of(index: EdgeIndex) -> set[str]:
 
 
 async def build(directory: Path, *, optimized: bool) -> None:
-    index = await EdgeIndex.create_anew(directory, FINGERPRINT, scan_below=100)
+    index = await EdgeIndex.recreate(directory, FINGERPRINT, full_scan_points=100)
     await index.upsert(points_with_a_common_word(POINTS - 100))
     if optimized:
         assert await index.optimize()
@@ -136,7 +136,7 @@ def test_a_killed_process_loses_no_answered_upsert_and_needs_no_rebuild(
     directory = tmp_path / "index"
 
     async def make() -> None:
-        await (await EdgeIndex.create_anew(directory, FINGERPRINT, scan_below=100)).close()
+        await (await EdgeIndex.recreate(directory, FINGERPRINT, full_scan_points=100)).close()
 
     asyncio.run(make())
     with _child("write", str(directory), manner) as child:
@@ -163,7 +163,7 @@ async def test_an_index_whose_opening_ended_the_process_is_torn_at_the_next_star
     (tmp_path / "index" / "opening").touch()
     with pytest.raises(IndexNeedsRebuild):
         await EdgeIndex.open(tmp_path / "index", FINGERPRINT)
-    anew = await EdgeIndex.create_anew(tmp_path / "index", FINGERPRINT)
+    anew = await EdgeIndex.recreate(tmp_path / "index", FINGERPRINT)
     assert await anew.count() == 0
     await anew.close()
     await (await EdgeIndex.open(tmp_path / "index", FINGERPRINT)).close()

@@ -243,7 +243,7 @@ class Life(RuleBasedStateMachine):
             pass
         self.close()
         self.open()
-        assert self.do(self.home.patrol.recover()) == died
+        assert self.do(self.home.patrol.roll_back_unfinished()) == died
         assert self.rows("SELECT 1 FROM patrol_runs WHERE state = 'running'") == []
         if died:
             assert self.told() == before

@@ -27,7 +27,7 @@ from madeleine.memory.model import (
 )
 from madeleine.memory.text.normalization import FIELD_SEPARATOR, fold_text
 from madeleine.storage.sql.database.dialect import Moment, upsert_statement
-from madeleine.storage.sql.database.engine import Reads, Row, Transaction
+from madeleine.storage.sql.database.engine import QueryReader, Row, Transaction
 from madeleine.storage.sql.database.mapping import (
     RowMap,
     decode_shared_list,
@@ -57,7 +57,7 @@ _SELECT_CYCLE = select(cycle_of_being(bindparam("being")))
 _UPSERT_CYCLE = upsert_statement(beings, "cycle")
 
 
-async def read_patrol_cycle(reads: Reads, scope: Scope) -> int:
+async def read_patrol_cycle(reads: QueryReader, scope: Scope) -> int:
     return int((await reads.rows(_SELECT_CYCLE, scalar, being=scope.being_id))[0])
 
 

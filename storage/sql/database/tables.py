@@ -162,7 +162,7 @@ clusters = _table(
     *_optional(LargeBinary, "vector"),
     *_optional(Text, "model"),
     lifecycle=[
-        Redact("erasing.memories._MemoryErasure._mend_clusters"),
+        Redact("erasing.memories._MemoryErasure._repair_clusters"),
         JournalColumnChanges("cluster", "id", ("name", "parent_id", "is_root", "vector", "model")),
     ],
 )

@@ -29,12 +29,12 @@ _MESSAGE, _NOTE = RowMap(Message, messages), RowMap(Note, notes)
 
 @dataclass(frozen=True, eq=False)
 class SearchedTable:
-    """`time` and the id order hits. `span`: the first and the last moment of what a row tells. `folded` is searched
+    """`time_column` and the id order hits. `span`: the first and last moment of what a row tells. `folded` is searched
     for terms and, in memories, `folded_themes` for whole themes. `conditions` hold for every hit; their binds are those
     of `keyword_query_binds`."""
 
     table: Table
-    time: ColumnElement[int]
+    time_column: ColumnElement[int]
     columns: tuple[ColumnElement[Any], ...]
     to_hit: Callable[[Row], SearchHit]
     span: tuple[ColumnElement[int], ColumnElement[int]]
@@ -48,8 +48,8 @@ class SearchedTable:
             columns.being_id == bindparam("being"),
             first <= bindparam("until"),
             last >= bindparam("since"),
-            self.time <= bindparam("after_at"),
-            or_(self.time < bindparam("after_at"), columns.id > bindparam("after_id")),
+            self.time_column <= bindparam("after_at"),
+            or_(self.time_column < bindparam("after_at"), columns.id > bindparam("after_id")),
             *(contains_text(columns.folded_themes, bindparam(f"theme_{n}")) for n in range(themes)),
             *self.conditions,
         ]
@@ -169,7 +169,7 @@ def keyword_hits_statement(source: SearchSource, mode: Literal["or", "and"], ter
         if source == "memories":
             is_hit = or_(is_hit, _m.id.in_(_successors_of_hits(mode, terms)))
         hits = hits.where(is_hit)
-    return hits.order_by(searched.time.desc(), searched.table.c.id).limit(bindparam("limit"))
+    return hits.order_by(searched.time_column.desc(), searched.table.c.id).limit(bindparam("limit"))
 
 
 def _successors_of_hits(mode: Literal["or", "and"], terms: int) -> Select[Any]:
@@ -201,7 +201,7 @@ def recent_texts_statement(source: SearchSource) -> Select[Any]:
     return (
         select(columns.folded)
         .where(columns.being_id == bindparam("being"))
-        .order_by(searched.time.desc(), columns.id)
+        .order_by(searched.time_column.desc(), columns.id)
         .limit(bindparam("most"))
     )
 

@@ -231,7 +231,7 @@ async def test_what_is_not_true_is_in_no_diary_and_no_summary_and_shapes_no_clus
     await use("update_memory", id=wrong, retracted="It was a cockatoo.")
     reads = memory.ledger.patrols.patrol_reads(ADA)
     assert [one.scene.action for one in await reads.session_memories("one")] == ["Maria paints boats"]
-    assert [session.memories for session in await reads.sessions()] == [1]
+    assert [session.memories for session in await reads.unsummarised_sessions()] == [1]
     assert [one.short_id for one in await reads.stored_since(None, limit=9)] == ["m3", new]
     after = await _cluster_vectors(memory)
     assert after != before, "the mean is that of the others at once"
