@@ -59,7 +59,8 @@ class PatrolStepReport:
 @dataclass(frozen=True, slots=True, kw_only=True)
 class AgentDecisionResult:
     """Result of a decision of the calling agent. `refused`: why nothing of it was done, or "". `left_out`: what of it
-    was not done, a sentence each, as its memories have changed since they were offered."""
+    was not done, a sentence each, as its memories have changed since they were offered, or what a superseded memory
+    said besides."""
 
     offer: str
     counts: Mapping[str, int] = field(default_factory=dict)

@@ -19,6 +19,8 @@ LESSON_MARK = "zqlesson"
 _APOSTROPHES = re.compile("['\u2018\u2019\u02bc]")
 _ACCENTS_FOR_APOSTROPHES = re.compile(r"(?<=\w)[\u00b4`\u2032](?=\w)")
 """Accents that some keyboards write for apostrophes; NFKC would make a space of the first."""
+_ELISION = re.compile("(?:\\b(?:[cdjlmnst]|qu))?['\u2018\u2019\u02bc](?=[a-z\u00c0-\u024f]{3})", re.IGNORECASE)
+"""Of a shortened word before the next: "l'entretien", "dell'acqua". After an English one less follows: don't, we've."""
 
 
 def normalize_words(text: str) -> str:
@@ -27,8 +29,8 @@ def normalize_words(text: str) -> str:
 
 
 def bm25_words(text: str) -> str:
-    """The words of a text as BM25 compares them: those of `normalize_words` without accents."""
-    return without_accents(normalize_words(text))
+    """The words of a text as BM25 compares them: those of `normalize_words` without accents and elided articles."""
+    return without_accents(normalize_words(_ELISION.sub(" ", text)))
 
 
 def asks_for_lesson(word: str) -> bool:

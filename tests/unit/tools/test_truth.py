@@ -56,6 +56,27 @@ async def recalled(use: Use, query: str, **arguments: Any) -> list[str]:
     return [item["text"] for item in answer["memories"]]
 
 
+@pytest.mark.parametrize(
+    ("tool", "old", "text", "besides"),
+    [
+        ("store", "Bob lives in Lyon and works at Acme.", "Bob lives in Paris.", "works at Acme"),
+        ("store", "Bob lives in Lyon and works at Acme.", "Bob works at Globex now.", "Bob lives in Lyon"),
+        ("update_memory", "Bo wohnt in Ulm, seine Katze heißt Mia.", "Bo wohnt in Jena.", "seine Katze heißt Mia"),
+        ("store", "The shop opens at nine on Monday.", "The shop opens at ten on Monday and Tuesday.", ""),
+    ],
+)
+async def test_what_the_superseded_memory_said_besides_is_named(
+    use: Use, tool: str, old: str, text: str, besides: str
+) -> None:
+    """It is no longer recalled."""
+    before = (await use("store", text=old))["id"]
+    named = {"supersedes": before} if tool == "store" else {"id": before, "when": "2030-01"}
+    answer = await use(tool, text=text, **named)
+    assert answer.get("notice", "") == (
+        f'{before} also said: "{besides}". If that still holds, store it by itself.' if besides else ""
+    )
+
+
 @pytest.mark.parametrize("query", [LYON, ROME, OSLO])
 async def test_any_version_brings_the_current_one_once_with_its_past(use: Use, query: str) -> None:
     _, _, oslo = await moved(use)
