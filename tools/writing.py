@@ -16,6 +16,7 @@ from madeleine.memory.recall.selection import (
     NON_INFERABLE_THEME,
     has_non_inferable_theme,
 )
+from madeleine.memory.rules.storing.besides import besides_notice
 from madeleine.tools.arguments import LineText, LongText, ShortText, ToolArguments, ZeroToOne, unique, validate_each
 from madeleine.tools.dates import parse_timeline
 from madeleine.tools.feelings import AXES, EmotionLabels, EmotionVectorArgument
@@ -175,6 +176,7 @@ async def stored_as_json(call: Call, stored: Stored, *, has_key: bool) -> dict[s
         missing_vector_notice("Stored", stored.embedding_error),
         MISSING_NON_INFERABLE_THEME_ADVICE if advice_due else "",
         _supersession_advice(before) if before else "",
+        _besides_notice(stored),
     )
 
 
@@ -183,7 +185,15 @@ def _id_and_text(memory: Memory) -> dict[str, str]:
 
 
 def _supersession_advice(before: Memory) -> str:
-    return f"If {before.short_id} is no longer true, store this text again with supersedes: {before.short_id}."
+    return (
+        f"{before.short_id} may no longer be true; both stay current until you decide. If this takes its place, repeat "
+        f"this store with supersedes: {before.short_id} (that makes no second memory). If both hold, do nothing."
+    )
+
+
+def _besides_notice(stored: Stored) -> str:
+    old = stored.superseded
+    return besides_notice(old.short_id, old.scene.action, stored.memory.scene.action) if old else ""
 
 
 def new_scene_from_arguments(arguments: SceneArguments, *, request_key: str = "") -> NewScene:
@@ -232,16 +242,17 @@ async def update_memory(call: Call, arguments: UpdateMemoryArguments) -> dict[st
         stored = await call.use.change_truth.revise(call.scope, memory_id, changes, when=str(when))
         memory, changed, redacted, error = stored.memory, changes, stored.redacted, stored.embedding_error
         superseded = nonempty(superseded=version_as_json(stored.superseded) if stored.superseded else None)
+        besides = _besides_notice(stored)
     else:
         updated = await call.use.update(call.scope, memory_id, changes)
         memory, changed, redacted, error = updated.memory, updated.changes, updated.redacted, updated.embedding_error
-        superseded = {}
+        superseded, besides = {}, ""
     return {
         "id": memory.short_id,
         "changed": [name for name in CHANGEABLE_MEMORY_FIELDS if getattr(changed, name) is not None],
         **superseded,
         **nonempty(redacted=dict(redacted)),
-        **notice(missing_vector_notice("Changed", error)),
+        **notice(missing_vector_notice("Changed", error), besides),
     }
 
 

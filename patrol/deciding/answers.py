@@ -120,7 +120,7 @@ class RequestState:
 @dataclass(frozen=True, slots=True)
 class CheckedAnswer:
     """What may be applied now. `left_out`: why parts of the answer may not, a sentence each: their memories have
-    changed since the request."""
+    changed since the request; of supersede what the older one said besides."""
 
     answer: Resolution
     left_out: tuple[str, ...] = ()

@@ -9,6 +9,7 @@ from madeleine.memory.errors import MadeleineError
 from madeleine.memory.language_model import Rejected
 from madeleine.memory.model import Memory, MemoryId
 from madeleine.memory.rules.dynamics.truth import Supersession, after_supersession
+from madeleine.memory.rules.storing.besides import besides_notice
 from madeleine.patrol.deciding.answers import CheckedAnswer, DecisionType, RawAnswer, RequestState, Resolution
 from madeleine.patrol.deciding.requests import DecisionRequest, offered_memory
 from madeleine.patrol.unit_of_work import UnitOfWork
@@ -37,8 +38,12 @@ class SupersessionAnswer(Resolution):
         older, newer = older_and_newer(current)
         if newer.may_supersede != older.id:
             return Rejected("This pair was decided before: nothing was changed.")
-        reason = supersession_obstacle(older, newer) if self.superseded else ""
-        return Rejected(reason) if reason else CheckedAnswer(self)
+        if not self.superseded:
+            return CheckedAnswer(self)
+        if reason := supersession_obstacle(older, newer):
+            return Rejected(reason)
+        besides = besides_notice(older.short_id, older.scene.action, newer.scene.action)
+        return CheckedAnswer(self, left_out=(besides,) if besides else ())
 
 
 def older_and_newer(current: RequestState) -> tuple[Memory, Memory]:

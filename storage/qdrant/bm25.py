@@ -16,7 +16,7 @@ from madeleine.memory.text.scripts import (
 )
 from madeleine.memory.text.terms import STOP_WORDS, bm25_words
 
-BM25_TERMS_VERSION = 4
+BM25_TERMS_VERSION = 5
 """Raise it when the analysis below or `memory.text.terms` changes: the index is then rebuilt."""
 
 WeightedTermIds = tuple[list[int], list[float]]

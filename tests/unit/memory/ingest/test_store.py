@@ -34,7 +34,7 @@ DINNER = "At the long table in the kitchen we talked about the quiet house by th
 
 
 class AwayIndex:
-    """`StoreIndex` of a server that is down."""
+    """The index of a server that is down."""
 
     async def upsert(self, points: Sequence[IndexPoint]) -> None:
         raise IndexUnavailable("the server is down")
