@@ -16,7 +16,7 @@ def piece(part: PromptPartName, id_: str, rank: int = 0, full: str = "") -> Prom
 
 
 def left(pieces: list[PromptEntry], tokens: list[int], limit: int, **costs: object) -> list[str]:
-    given = {"full": tokens, "tags": NO_TAGS, "fixed": 0} | costs
+    given = {"full_text_tokens": tokens, "part_tag_tokens": NO_TAGS, "fixed_tokens": 0} | costs
     choice = select_prompt_entries(pieces, EntryCosts(entry_tokens=tokens, **given), limit=limit)  # type: ignore[arg-type]
     return [one.id for position, one in enumerate(pieces) if position in choice]
 
@@ -51,9 +51,9 @@ def test_what_surrounds_a_part_is_paid_once_with_its_first_piece() -> None:
     """By hand: 4 + 5 for the first note, 5 for the second, and 4 + 5 for the hit would be 23."""
     pieces = [piece("notes", "a", 0), piece("notes", "b", 1), piece("memories", "hit")]
     tags = NO_TAGS | {"notes": 4, "memories": 4}
-    assert left(pieces, [5, 5, 5], 22, tags=tags) == ["a", "b"]
-    assert left(pieces, [5, 5, 5], 23, tags=tags) == ["a", "b", "hit"]
-    assert left(pieces, [5, 5, 5], 8, tags=tags) == []
+    assert left(pieces, [5, 5, 5], 22, part_tag_tokens=tags) == ["a", "b"]
+    assert left(pieces, [5, 5, 5], 23, part_tag_tokens=tags) == ["a", "b", "hit"]
+    assert left(pieces, [5, 5, 5], 8, part_tag_tokens=tags) == []
 
 
 def test_a_day_is_told_in_short_before_anything_else_of_worth_goes() -> None:
@@ -66,8 +66,8 @@ def test_a_day_is_told_in_short_before_anything_else_of_worth_goes() -> None:
 
 
 def test_nothing_stays_if_not_even_what_is_always_there_fits() -> None:
-    assert left([piece("soul", "voice")], [1], 9, fixed=10) == []
-    assert left([piece("soul", "voice")], [1], 11, fixed=10) == ["voice"]
+    assert left([piece("soul", "voice")], [1], 9, fixed_tokens=10) == []
+    assert left([piece("soul", "voice")], [1], 11, fixed_tokens=10) == ["voice"]
 
 
 @st.composite

@@ -250,7 +250,7 @@ async def test_every_message_is_new_in_one_snippet_and_one_only(talk: list[list[
             assert [message.position for message in snippet.shown] == before[-MAX_SNIPPET_MESSAGES:]
             if not must_show and dull.random() < 0.5:
                 return None
-            looked.append([message.position for message in snippet.new])
+            looked.append([message.position for message in snippet.new_messages])
             return []
 
         async def _end_of_stored_snippet(self, *args: Any) -> int:
