@@ -41,11 +41,11 @@ class IndexKeeper:
         async with self._lock:
             done = 0
             last = await self.source.last_mark() if to_now else None
-            while marks := await self.source.pending(limit=MEMORIES_INDEXED_AT_ONCE):
+            while marks := await self.source.pending_marks(limit=MEMORIES_INDEXED_AT_ONCE):
                 if last is not None and marks[0][0] > last:
                     break
                 ids = list(dict.fromkeys(id_ for _, id_ in marks))
-                await self._index_memories(await self.source.any_memories(ids), ids)
+                await self._index_memories(await self.source.memories_of_any_being(ids), ids)
                 # Only what is on disk in the index may lose its mark.
                 await self.index.flush()
                 await self.source.clear_marks([mark for mark, _ in marks])
@@ -62,7 +62,9 @@ class IndexKeeper:
         """Embed memories that were stored while the model was unavailable. Returns their number. Raises
         `EmbeddingUnavailable`."""
         done = 0
-        while memories := await self.source.without_vector(self.embedder.model, limit=BACKGROUND_EMBED_BATCH_TEXTS):
+        while memories := await self.source.memories_without_vector(
+            self.embedder.model, limit=BACKGROUND_EMBED_BATCH_TEXTS
+        ):
             embedded = await embed_with_cache(self.embedder, self.source, [memory.embedded_text for memory in memories])
             if embedded.error:
                 raise embedded.error
@@ -86,7 +88,7 @@ class IndexKeeper:
             done = 0
             while page := await self.source.all_memories(after=after, limit=MEMORIES_INDEXED_AT_ONCE):
                 await self._index_memories(page, [])
-                await self.source.clear_marks_of([memory.id for memory in page], up_to=last_mark)
+                await self.source.clear_marks_of_memories([memory.id for memory in page], up_to=last_mark)
                 after = page[-1].id
                 done += len(page)
                 if progress:

@@ -34,11 +34,7 @@ from madeleine.memory.model import (
 )
 from madeleine.memory.rules.dynamics.truth import Supersession
 from madeleine.memory.rules.storing.likeness import DuplicateThresholds, memories_tell_same_facts
-from madeleine.memory.rules.storing.retelling import (
-    Reinforcement,
-    has_room_for_retelling,
-    reinforcement_from_draft,
-)
+from madeleine.memory.rules.storing.retelling import Reinforcement, has_room_for_retelling, reinforcement_from_draft
 from madeleine.memory.rules.storing.secrets import CountingRedactor, Redact, redact_secrets, refuse_secret_argument
 from madeleine.memory.rules.storing.similar_wording import resemblances
 from madeleine.memory.text.wording import has_other_words
@@ -291,7 +287,7 @@ class StoreScenes:
         at_most, vector = MAX_DUPLICATE_CANDIDATES, point.vector
         try:
             words = point.memory.scene.action
-            alike = await self.index.sharing_words(scope, words, limit=at_most, statuses=LIVING)
+            alike = await self.index.ids_sharing_words(scope, words, limit=at_most, statuses=LIVING)
             near = dict.fromkeys(alike, 1.0 if vector is None else 0.0)
             if vector is not None:
                 near |= dict(await self.index.nearest(scope, vector, limit=at_most, statuses=LIVING))

@@ -18,7 +18,7 @@ from madeleine.memory.text.terms import normalize_words
 _WORD = re.compile(r"[^\W_]+(?:[.@][^\W_]+)*")
 _PIECE = re.compile(r"[^\W_]+")
 _JOINTS = ("-", "_", ".", "/")
-_LONE_HAN_SIGN = re.compile(rf"(?<!\w){HAN_SIGN.pattern}(?!\w)")
+_LONE_HAN = re.compile(rf"(?<!\w){HAN_SIGN.pattern}(?!\w)")
 _APOSTROPHES = re.compile("['\u2018\u2019\u02bc]")
 _LISTS = ("question_words", "function_words", "stop_words")
 
@@ -31,7 +31,7 @@ def content_words(question: str) -> tuple[str, ...]:
         if not lexicon.entries.get("spaced", True) and (phrases := _phrases(lexicon)):
             text = _unless_nothing_is_left(phrases.sub(" ", text), text)
     # A single Han sign is a word in Japanese; in Chinese the index knows it within longer words only.
-    text = _unless_nothing_is_left((HIRAGANA_RUN if HIRAGANA_RUN.search(text) else _LONE_HAN_SIGN).sub(" ", text), text)
+    text = _unless_nothing_is_left((HIRAGANA_RUN if HIRAGANA_RUN.search(text) else _LONE_HAN).sub(" ", text), text)
     words = dict.fromkeys(_WORD.findall(text))
     spaced = [_words(lexicon) for lexicon in lexicons if lexicon.entries.get("spaced", True)]
     counts = [sum(word in listed for word in words) for listed in spaced]

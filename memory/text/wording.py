@@ -71,16 +71,17 @@ class Wording:
 
     @cached_property
     def tokens(self) -> tuple[Token, ...]:
-        return tuple(self._tokens(_respelt(self.reading.plain, self.reading.lexicons)))
+        names = frozenset(word.low for word in self.reading.words if word.capitalised)
+        return tuple(self._tokens(_respelt(self.reading.plain, self.reading.lexicons), names))
 
-    def _tokens(self, text: str) -> Iterator[Token]:
-        names = {word.low for word in self.reading.words if word.capitalised}
+    @staticmethod
+    def _tokens(text: str, names: frozenset[str] = frozenset()) -> Iterator[Token]:
         for match in _TOKEN.finditer(text):
             if number := match["number"]:
                 yield Token(re.sub("^[−–]", "-", number_value(number)), is_number=True)
             elif word := match["word"]:
                 form = unicodedata.normalize("NFC", word.casefold().replace("ı", "i"))
-                for run in _SIGN_OR_WORD.findall(form):
+                for run in (form,) if form.isascii() else _SIGN_OR_WORD.findall(form):
                     yield Token(run, name=form in names)
             elif match["sign"] in _SIGNS_THAT_TELL or unicodedata.category(match["sign"]) in {"Sm", "Sc", "So"}:
                 yield Token(match["sign"])
