@@ -39,6 +39,8 @@ PRIOR_MEMORIES, PRIOR_HOLDERS = 40, 0.05
 """Of fewer it is guessed as if a word stood in one of 800 others, a guess that counts like 40 memories."""
 SAME_WORDS_SCORE = 2.0
 """Of a pair that is worded alike but for one value."""
+MIN_ROOM_ABOVE_OTHERS = 0.1
+"""The others may say the very same: told again after a retraction, or stored with `distinct`."""
 COSINE_OF_STRANGERS = 0.3
 """In place of the mean cosine of the others in a store that has no others."""
 _WORD = re.compile(r"[^\W_]+(?:[.'@/_-][^\W_]+)*")
@@ -114,7 +116,7 @@ def supersession_score(
         return SAME_WORDS_SCORE if _differ_in_one_value(new, old, wordings) else -math.inf
     others = sum(other_cosines) / len(other_cosines) if other_cosines else COSINE_OF_STRANGERS
     score = (
-        10 * (cosine - others) / (1 - others)
+        10 * (cosine - others) / max(MIN_ROOM_ABOVE_OTHERS, 1 - others)
         + 2.3 * new.reading.matches("change")
         - 3.1 * math.log(1 + len(old.content))
     )
