@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import logging
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 from madeleine.memory.errors import IndexUnavailable
@@ -14,11 +14,10 @@ from madeleine.memory.rules.storing.supersession import (
     MIN_PROPOSAL_COSINE,
     Statement,
     could_supersede,
-    rarity_of_word,
     supersession_score,
 )
+from madeleine.memory.word_rarity import rarity_of_words
 
-_UNUSED_WORD = "qzxvjwkq"
 logger = logging.getLogger(__name__)
 
 
@@ -51,7 +50,9 @@ class SupersededMemorySearch:
         ]
         new, old = Statement(memory.scene.action), {other.id: Statement(other.scene.action) for other in earlier}
         comparable = [other for other in earlier if could_supersede(new, old[other.id])]
-        rarity = await self._rarity(scope, {s: w for other in comparable for s, w in old[other.id].content.items()})
+        rarity = await rarity_of_words(
+            self.index, scope, {s: w for other in comparable for s, w in old[other.id].content.items()}
+        )
         scores = {
             other.id: supersession_score(
                 new, old[other.id], cosine=cosines[other.id], rarity=rarity, nearest=other is nearest[0][0]
@@ -60,12 +61,3 @@ class SupersededMemorySearch:
         }
         best = max(comparable, key=lambda other: scores[other.id], default=None)
         return best if best is not None and scores[best.id] > 0 else None
-
-    async def _rarity(self, scope: Scope, words: Mapping[str, str]) -> dict[str, float]:
-        """In [0, 1], by stem, of the words that the index has; `words` by stem."""
-        if not words:
-            return {}
-        # A word that no memory has is as rare as a word can be.
-        *idf, greatest = await self.index.idf(scope, [*words.values(), _UNUSED_WORD])
-        known = ((stem, value) for stem, value in zip(words, idf, strict=True) if 0 < value < greatest)
-        return {stem: rarity_of_word(value, greatest) for stem, value in known}

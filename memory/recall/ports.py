@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from datetime import datetime
 from typing import Protocol
 
+from madeleine.memory.embedding import VectorCache
 from madeleine.memory.index import MemoryRankingState
 from madeleine.memory.keyword_search import KeywordQuery, SearchHit, SearchSource, Tag, TagMatches, TagQuery
 from madeleine.memory.model import ClusterId, Memory, MemoryId, Revision, Scope
@@ -21,7 +22,7 @@ class Activation:
     at: datetime
 
 
-class RecallLedger(Protocol):
+class RecallLedger(VectorCache, Protocol):
     async def memories(self, scope: Scope, ids: Sequence[MemoryId]) -> list[Memory]: ...
 
     async def preferences(
@@ -35,6 +36,10 @@ class RecallLedger(Protocol):
 
     async def all_versions(self, scope: Scope, ids: Sequence[MemoryId]) -> dict[MemoryId, list[Memory]]:
         """The versions of each of the memories that exist, itself included, the current one last (ruling 14)."""
+
+    async def proposed_later(self, scope: Scope, ids: Sequence[MemoryId]) -> list[tuple[MemoryId, MemoryId]]:
+        """(newer, older): the living current memories that were proposed to supersede one of these, and those that were
+        proposed to supersede these, and so on."""
 
     async def ranking_states(self, scope: Scope, ids: Sequence[MemoryId]) -> dict[MemoryId, MemoryRankingState]: ...
 

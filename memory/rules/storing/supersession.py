@@ -85,6 +85,12 @@ def rarity_of_word(idf: float, greatest_idf: float) -> float:
     return min(1.0, max(0.0, rarity))
 
 
+def idf_without_one(idf: float, greatest_idf: float) -> float:
+    """Of a word that one memory fewer would have, but one at least."""
+    half_of_all = math.exp(greatest_idf) / 2  # the memories and one
+    return math.log(half_of_all / (max(1.5, half_of_all / math.exp(idf) - 1)))
+
+
 def could_supersede(new: Statement, old: Statement) -> bool:
     """Whether a score can tell: they share a word, neither asks, and they are not worded alike."""
     if "?" in new.text or "?" in old.text or new.content.keys().isdisjoint(old.content):
