@@ -155,11 +155,7 @@ class RecallIndex(Protocol):
         """float32, (n,): of each memory to `vector`, of any length; 0 for a memory without a vector."""
 
 
-class RankingIndex(RecallIndex, WordIdfSource, Protocol):
-    """The methods of the index that recall needs."""
-
-
-class Index(WritableIndex, RankingIndex, Protocol):
+class Index(WritableIndex, RecallIndex, WordIdfSource, Protocol):
     """The derived index. It may be thrown away at any time."""
 
     async def delete(self, ids: Sequence[MemoryId]) -> None: ...

@@ -14,7 +14,8 @@ import json
 import tempfile
 import time
 from collections import Counter
-from collections.abc import Mapping
+from collections.abc import AsyncIterator, Mapping
+from contextlib import asynccontextmanager
 from dataclasses import replace
 from datetime import timedelta
 from pathlib import Path
@@ -28,6 +29,7 @@ from benchmarks.dynamics.simulation import CachedEmbedder
 from benchmarks.truth import material
 from benchmarks.truth.material import Chain, Told
 from benchmarks.truth.run import FIRST_DAY, WITHIN, TruthStore, place, texts_of
+from benchmarks.truth.sizes import measure_sizes, table_of_sizes
 from madeleine.inference.dense import DenseEmbedder
 from madeleine.memory.recall.recall import RecallConfig
 from madeleine.server.settings.settings import Settings
@@ -144,22 +146,36 @@ async def measure_role(role: str, others: list[Told], embedder: CachedEmbedder) 
     return figures
 
 
-async def measure(fillers: int, roles: list[str], vectors: dict[str, Any]) -> dict[str, Any]:
+@asynccontextmanager
+async def _embedder(vectors: dict[str, Any]) -> AsyncIterator[CachedEmbedder]:
     """`vectors`: by text; those that are computed are added."""
+    with tempfile.TemporaryDirectory(prefix="madeleine-") as folder:
+        inner = DenseEmbedder(Settings().embedding_model, Path(folder) / MODELS_FOLDER)
+        try:
+            yield CachedEmbedder(inner, vectors)
+        finally:
+            await inner.close()
+
+
+async def measure(fillers: int, roles: list[str], vectors: dict[str, Any]) -> dict[str, Any]:
     began = time.perf_counter()
     others = list(material.fillers(fillers))
     totals: dict[str, Counter[str]] = {}
-    with tempfile.TemporaryDirectory(prefix="madeleine-") as folder:
-        inner = DenseEmbedder(Settings().embedding_model, Path(folder) / MODELS_FOLDER)
-        embedder = CachedEmbedder(inner, vectors)
-        try:
-            for role in roles:
-                for name, counts in (await measure_role(role, others, embedder)).items():
-                    totals.setdefault(name, Counter()).update(counts)
-        finally:
-            await inner.close()
+    async with _embedder(vectors) as embedder:
+        for role in roles:
+            for name, counts in (await measure_role(role, others, embedder)).items():
+                totals.setdefault(name, Counter()).update(counts)
     seconds = round(time.perf_counter() - began)
     return {"fillers": fillers, "roles": roles, **percentages(totals), "seconds": seconds}
+
+
+async def measure_proposals_by_size(sizes: list[int], vectors: dict[str, Any]) -> Table:
+    with tempfile.TemporaryDirectory(prefix="madeleine-") as folder:
+        async with (
+            _embedder(vectors) as embedder,
+            open_memory(Settings(data_dir=Path(folder)), background=False, embedder=embedder) as memory,
+        ):
+            return table_of_sizes(await measure_sizes(memory, sizes))
 
 
 def read_cache(folder: Path | None) -> dict[str, Any]:
@@ -206,14 +222,24 @@ def main() -> None:
     parser.add_argument("--fillers", type=int, default=3_000, help="other memories of each role")
     parser.add_argument("--roles", default=",".join(material.ROLES))
     parser.add_argument("--cache", type=Path, help="folder that keeps the vectors from one run to the next")
+    parser.add_argument(
+        "--sizes", help="what is proposed in stores of so many memories, such as 20,40,80,300, and nothing else"
+    )
     parser.add_argument("--record", action="store_true", help=f"write the figures to {RESULTS.name}/")
     arguments = parser.parse_args()
     vectors = read_cache(arguments.cache)
-    figures = asyncio.run(measure(arguments.fillers, arguments.roles.split(","), vectors))
+    if arguments.sizes:
+        sizes = [int(size) for size in arguments.sizes.split(",")]
+        Console(width=110).print(asyncio.run(measure_proposals_by_size(sizes, vectors)))
+        figures = {}
+    else:
+        figures = asyncio.run(measure(arguments.fillers, arguments.roles.split(","), vectors))
     if arguments.cache is not None:
         arguments.cache.mkdir(parents=True, exist_ok=True)
         rows = np.stack(list(vectors.values()))
         np.savez(arguments.cache / "vectors.npz", texts=np.array(list(vectors)), rows=rows)
+    if not figures:
+        return
     show(figures)
     if arguments.record:
         RESULTS.mkdir(exist_ok=True)

@@ -10,14 +10,16 @@ from madeleine.memory.errors import IndexUnavailable
 from madeleine.memory.index import WordIdfSource
 from madeleine.memory.model import LIVING, Memory, Scope
 from madeleine.memory.rules.storing.supersession import (
+    COMPARED_NEIGHBOURS,
     MAX_PROPOSAL_CANDIDATES,
     MIN_PROPOSAL_COSINE,
     Statement,
-    could_supersede,
+    WordRarity,
     supersession_score,
+    word_rarity,
 )
-from madeleine.memory.word_rarity import rarity_of_words
 
+_UNUSED_WORD = "qzxvjwkq"
 logger = logging.getLogger(__name__)
 
 
@@ -37,27 +39,26 @@ class SupersededMemorySearch:
             return None
 
     async def _find(self, scope: Scope, memory: Memory, near: Sequence[tuple[Memory, float]]) -> Memory | None:
-        living = [(other, cosine) for other, cosine in near if other.status in LIVING]
-        nearest = sorted(living, key=lambda pair: -pair[1])[:MAX_PROPOSAL_CANDIDATES]
-        cosines = {other.id: cosine for other, cosine in nearest if cosine >= MIN_PROPOSAL_COSINE}
-        earlier = [
-            other
-            for other, _ in nearest
-            if other.id in cosines
-            and other.truth == "current"
-            and not other.compressed
-            and other.happened_at < memory.happened_at
-        ]
-        new, old = Statement(memory.scene.action), {other.id: Statement(other.scene.action) for other in earlier}
-        comparable = [other for other in earlier if could_supersede(new, old[other.id])]
-        rarity = await rarity_of_words(
-            self.index, scope, {s: w for other in comparable for s, w in old[other.id].content.items()}
-        )
-        scores = {
-            other.id: supersession_score(
-                new, old[other.id], cosine=cosines[other.id], rarity=rarity, nearest=other is nearest[0][0]
-            )
-            for other in comparable
-        }
-        best = max(comparable, key=lambda other: scores[other.id], default=None)
-        return best if best is not None and scores[best.id] > 0 else None
+        living = sorted((pair for pair in near if pair[0].status in LIVING), key=lambda pair: -pair[1])
+        nearest = [(other, cosine) for other, cosine in living[:COMPARED_NEIGHBOURS] if cosine > 0]
+        new, best, best_score = Statement(memory.scene.action), None, 0.0
+        for other, cosine in nearest[:MAX_PROPOSAL_CANDIDATES]:
+            if cosine < MIN_PROPOSAL_COSINE or other.truth != "current" or other.compressed:
+                continue
+            if other.happened_at >= memory.happened_at:
+                continue
+            old = Statement(other.scene.action)
+            if new.content.keys().isdisjoint(old.content):
+                continue
+            rarity = await self._rarity(scope, old)
+            cosines = [cosine for neighbour, cosine in nearest if neighbour is not other]
+            score = supersession_score(new, old, cosine=cosine, other_cosines=cosines, rarity=rarity)
+            if score > best_score:
+                best, best_score = other, score
+        return best
+
+    async def _rarity(self, scope: Scope, statement: Statement) -> WordRarity:
+        """Of the words that the index has. A word that no memory has is as rare as a word can be."""
+        *values, greatest = await self.index.idf(scope, [*statement.content.values(), _UNUSED_WORD])
+        idf = zip(statement.content, values, strict=True)
+        return word_rarity({stem: value for stem, value in idf if 0 < value < greatest}, greatest)

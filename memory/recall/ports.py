@@ -7,7 +7,6 @@ from dataclasses import dataclass
 from datetime import datetime
 from typing import Protocol
 
-from madeleine.memory.embedding import VectorCache
 from madeleine.memory.index import MemoryRankingState
 from madeleine.memory.keyword_search import KeywordQuery, SearchHit, SearchSource, Tag, TagMatches, TagQuery
 from madeleine.memory.model import ClusterId, Memory, MemoryId, Revision, Scope
@@ -22,7 +21,7 @@ class Activation:
     at: datetime
 
 
-class RecallLedger(VectorCache, Protocol):
+class RecallLedger(Protocol):
     async def memories(self, scope: Scope, ids: Sequence[MemoryId]) -> list[Memory]: ...
 
     async def preferences(

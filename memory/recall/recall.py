@@ -15,11 +15,11 @@ from numpy.typing import NDArray
 
 from madeleine.memory.embedding import Embedder
 from madeleine.memory.errors import IndexUnavailable
-from madeleine.memory.index import CandidatePool, CandidateQuery, RankingIndex
+from madeleine.memory.index import CandidatePool, CandidateQuery, RecallIndex
 from madeleine.memory.language_model import LanguageModel, ModelCostRecorder
 from madeleine.memory.model import ALL_STATUSES, LIVING, Memory, MemoryId, Scope, Vector
 from madeleine.memory.recall.gate import MatchGate, embedded_query
-from madeleine.memory.recall.newer import NewerFirst
+from madeleine.memory.recall.newer import with_newer_first
 from madeleine.memory.recall.ports import Activation, ReactivationRecorder, RecallLedger, Reranker
 from madeleine.memory.recall.reformulation import RecallAttempt, ReformulationConfig, metered_for_recall, reformulate
 from madeleine.memory.recall.selection import (
@@ -117,7 +117,7 @@ class Recall:
     """The use case."""
 
     ledger: RecallLedger
-    index: RankingIndex
+    index: RecallIndex
     embedder: Embedder
     activations: ReactivationRecorder
     _: KW_ONLY
@@ -285,8 +285,8 @@ class Recall:
         """The scores, best first, and the procedural memories among them that did not match."""
         if not self.config.newer_among_near_equals or query.as_of is not None:
             return scores, ()
-        lead = NewerFirst(self.ledger, self.index, self.embedder.model)
-        led, brought = await lead(scope, query.text, scores, only_matches=bool(query.since or query.until))
+        only_matches = bool(query.since or query.until)  # when it happened is not looked at again
+        led, brought = await with_newer_first(self.ledger, scope, query.text, scores, only_matches=only_matches)
         return led, [id_ for id_, memory in brought.items() if memory.category == "procedural"]
 
     async def _true_versions(

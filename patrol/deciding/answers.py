@@ -100,7 +100,9 @@ class RequestState:
                 return f"Memory {offered.id!r} was forgotten {again}"
             if offered.text != offered_text(memory, self.request.kind):
                 return f"Memory {offered.id!r} was changed {again}"
-            if memory.truth != "current":
+            # Of a chain the later pair may be decided first; what it has superseded still took its own place.
+            is_link = self.request.kind == "supersede" and offered is not self.request.memories[0]
+            if memory.truth != "current" and not (is_link and memory.truth == "superseded"):
                 return f"Memory {offered.id!r} was {memory.truth} {again}"
             if self.request.kind == "compress" and memory.pinned and not offered.pinned:
                 return f"Memory {offered.id!r} was pinned {again}"

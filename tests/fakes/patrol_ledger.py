@@ -157,8 +157,9 @@ class FakePatrolTransaction:
         return [m for m in self._own() if _of_a_session(m) and m.provenance.session_id == session_id]
 
     async def proposed_supersessions(self) -> list[MemoryId]:
-        current = {m.id: m for m in self._own() if m.truth == "current"}
-        newer = [m for m in current.values() if m.status != "dead" and not m.compressed and m.may_supersede in current]
+        current = {m.id for m in self._own() if m.truth == "current"}
+        told = [m for m in self._own() if m.truth != "retracted" and m.status != "dead" and not m.compressed]
+        newer = [m for m in told if m.may_supersede in current]
         return [m.id for m in sorted(newer, key=lambda m: m.happened_at)]
 
     async def summarised_by(self, ids: Sequence[MemoryId]) -> list[MemoryId]:

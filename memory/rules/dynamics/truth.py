@@ -58,12 +58,14 @@ def was_true_at(memory: Memory, moment: datetime) -> bool:
 
 
 def after_supersession(old: Memory, new: Memory, since: datetime) -> tuple[Memory, Memory]:
-    """Both memories after the act. Raises `NotCurrent` if either is not current, `InvalidInput` for a memory that would
-    supersede itself, or would be true before what it supersedes."""
+    """Both memories after the act. The new one may have been superseded since: of a chain the later link may be told
+    first. Raises `NotCurrent` if the old one is not current or the new one was not when it took its place,
+    `InvalidInput` for a memory that would supersede itself, or would be true before what it supersedes."""
     if old.id == new.id:
         raise InvalidInput(f"Memory {old.short_id} cannot supersede itself. Nothing was changed.")
     require_current(old)
-    require_current(new)
+    if not was_superseded_after(new, since):
+        require_current(new)
     if old.valid_from is not None and since < old.valid_from:
         begin = old.valid_from.date().isoformat()
         raise InvalidInput(
@@ -74,6 +76,10 @@ def after_supersession(old: Memory, new: Memory, since: datetime) -> tuple[Memor
         replace(old, truth="superseded", valid_until=since, superseded_by=new.id),
         replace(new, valid_from=new.valid_from or since),
     )
+
+
+def was_superseded_after(memory: Memory, moment: datetime) -> bool:
+    return memory.truth == "superseded" and memory.valid_until is not None and moment < memory.valid_until
 
 
 def after_retraction(memory: Memory, predecessors: Sequence[Memory], reason: str) -> tuple[Memory, ...]:

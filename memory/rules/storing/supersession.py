@@ -1,23 +1,24 @@
 """What a new memory may supersede (ruling 14): the same subject, told of otherwise. It only proposes.
 
-    score = 6 × cosine + 5.5 × rarest shared word + Σ over shared words (1.5 × rarity − 1.7)
-            + 11 × share of the old memory's words that are shared, by rarity
-            + 13 × rarest word of the old memory that the new one lacks: the value that was
-            − 11 × how alike they are worded + 1 if the new one tells of a change + 1 if it is the nearest − 18.7
-            − 1 if the old one is short and they share a single word, without a word of change: as often as not a name
+    score = 10 × (cosine − others) / (1 − others) + 1.9 if the new one tells of a change
+            − 3.1 × ln(1 + content words of the old one) + 2.7 × rarest shared word + 0.3
 
-Rarity is a word's IDF over the being's memories, in [0, 1] (`rarity_of_word`). Two that share only common words speak
-of different things; two of one wording (the phone of one and of another) are both true as often as not, so above
-`MAX_SAME_WORDING` nothing is proposed. The weights are those of a logistic regression over one half of the facts that
-change in `benchmarks/truth`, its look-alikes, and turns of conversations; rounded. What it finds in the other half:
-there.
+or, in a store of so many memories that they tell how rare a word is, instead of the last two terms
+
+            + 8 × rarest shared word + 11.5 × rarest word that the new one lacks: the value that was − 12.5
+
+`others` is the mean cosine of the other memories that are nearest to the new one: what all of a store or a language
+have in common tells nothing (ruling 16). Above 0 the pair is proposed; 1 / (1 + exp(−score)) is about how often that is
+right. Rarity is a word's IDF over the being's memories, in [0, 1] (`word_rarity`). Two of one wording (the phone of
+one and of another) are both true as often as not: above `MAX_SAME_WORDING` a pair is proposed only if it differs in one
+place, in a number, a day, a negation or an opposite. The weights are those of a logistic regression (ADR 38), rounded.
 """
 
 from __future__ import annotations
 
 import math
 import re
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from difflib import SequenceMatcher
 from functools import cached_property
@@ -27,20 +28,23 @@ from madeleine.memory.text.reading import Reading
 MIN_PROPOSAL_COSINE = 0.3
 MAX_PROPOSAL_CANDIDATES = 3
 """Nearest memories that are compared; of the changes 90 % name the nearest, 94 % one of three."""
+COMPARED_NEIGHBOURS = 6
+"""Nearest memories, of which the others show how near any memory of the store lies."""
 MAX_SAME_WORDING = 0.4
 """Share in [0, 1] of words in the same order."""
 MAX_COMPARED_CHARS = 1_200
-MAX_SHORT_TEXT_WORDS = 4
-"""Words that are no function words; of a short text a single shared one is a large share, though it is a mere name."""
 KNOWN_VOCABULARY_MEMORIES = 600
 """From so many memories on, how many hold a word says how rare it is."""
 PRIOR_MEMORIES, PRIOR_HOLDERS = 40, 0.05
 """Of fewer it is guessed as if a word stood in one of 800 others, a guess that counts like 40 memories."""
-_INTERCEPT = -18.7
-"""Of the regression: the score of two that share nothing."""
+SAME_WORDS_SCORE = 2.0
+"""Of a pair that is worded alike but for one value."""
+COSINE_OF_STRANGERS = 0.3
+"""In place of the mean cosine of the others in a store that has no others."""
 _WORD = re.compile(r"[^\W_]+(?:[.'@/_-][^\W_]+)*")
-_ENDINGS = ("ing", "ed", "es", "s", "ly")
-_MIN_STEM_LETTERS = 4
+_STEM_LETTERS = 5
+"""By which forms of a word are known as one in any language that is inflected at its end."""
+_VALUES = ("numbers", "quantities", "amounts", "days", "months", "time_words", "negations", "opposites")
 
 
 @dataclass(frozen=True)
@@ -67,16 +71,27 @@ class Statement:
 
 
 def _stem(word: str) -> str:
-    ending = next((each for each in _ENDINGS if word.endswith(each)), "")
-    return word.removesuffix(ending) if word.isalpha() and len(word) - len(ending) >= _MIN_STEM_LETTERS else word
+    return word[:_STEM_LETTERS] if word.isalpha() else word
 
 
-def rarity_of_word(idf: float, greatest_idf: float) -> float:
-    """In [0, 1], the same in a store of five memories and of hundreds: in a small one IDF says little. `greatest_idf`:
-    of a word that no memory holds; it tells how many there are."""
+@dataclass(frozen=True, slots=True)
+class WordRarity:
+    """`by_stem`: in [0, 1]. `is_known`: the being's memories are many enough to tell; else it is partly a guess."""
+
+    by_stem: Mapping[str, float]
+    is_known: bool
+
+
+def word_rarity(idf: Mapping[str, float], greatest_idf: float) -> WordRarity:
+    """The same in a store of five memories and of hundreds: in a small one IDF says little. `idf`: by stem;
+    `greatest_idf`: of a word that no memory holds; it tells how many there are."""
     memories = math.exp(greatest_idf) / 2 - 1
     if memories >= KNOWN_VOCABULARY_MEMORIES:
-        return idf / greatest_idf
+        return WordRarity({stem: value / greatest_idf for stem, value in idf.items()}, is_known=True)
+    return WordRarity({stem: _guessed_rarity(value, memories) for stem, value in idf.items()}, is_known=False)
+
+
+def _guessed_rarity(idf: float, memories: float) -> float:
     holders = (memories + 1) / math.exp(idf) - 0.5
     share = (holders - 1 + PRIOR_HOLDERS) / (memories - 1 + PRIOR_MEMORIES)
     expected_holders = 1 + share * (KNOWN_VOCABULARY_MEMORIES - 1)
@@ -85,46 +100,34 @@ def rarity_of_word(idf: float, greatest_idf: float) -> float:
     return min(1.0, max(0.0, rarity))
 
 
-def idf_without_one(idf: float, greatest_idf: float) -> float:
-    """Of a word that one memory fewer would have, but one at least."""
-    half_of_all = math.exp(greatest_idf) / 2  # the memories and one
-    return math.log(half_of_all / (max(1.5, half_of_all / math.exp(idf) - 1)))
-
-
-def could_supersede(new: Statement, old: Statement) -> bool:
-    """Whether a score can tell: they share a word, neither asks, and they are not worded alike."""
-    if "?" in new.text or "?" in old.text or new.content.keys().isdisjoint(old.content):
-        return False
-    return _same_wording(new, old) <= MAX_SAME_WORDING
-
-
 def supersession_score(
-    new: Statement, old: Statement, *, cosine: float, rarity: Mapping[str, float], nearest: bool
+    new: Statement, old: Statement, *, cosine: float, other_cosines: Sequence[float], rarity: WordRarity
 ) -> float:
-    """Above 0 the new one may supersede the old. `rarity`: in [0, 1], of stems of the old one; a stem that it lacks
-    tells nothing."""
-    known = old.content.keys() & rarity.keys()
-    shared = known & new.content.keys()
-    if not shared:
-        return _INTERCEPT
-    shared_rarity = sum(rarity[word] for word in shared)
-    all_rarity = sum(rarity[word] for word in known)
-    tells_change = new.reading.matches("change")
-    shares_mere_name = len(shared) == 1 and len(old.content) <= MAX_SHORT_TEXT_WORDS and not tells_change
-    return (
-        _INTERCEPT
-        + 6 * cosine
-        + 5.5 * max(rarity[word] for word in shared)
-        + 1.5 * shared_rarity
-        - 1.7 * len(shared)
-        + 11 * shared_rarity / max(0.3, all_rarity)
-        + 13 * max((rarity[word] for word in known - shared), default=0.0)
-        - 11 * _same_wording(new, old)
-        + tells_change
-        + nearest
-        - shares_mere_name
+    """Above 0 the new one may supersede the old. `other_cosines`: of the other memories that are nearest to the new
+    one. `rarity`: of the old one's words."""
+    shared = [value for stem, value in rarity.by_stem.items() if stem in new.content]
+    if not shared or "?" in new.text or "?" in old.text:
+        return -math.inf
+    wordings = SequenceMatcher(None, old.words, new.words, autojunk=False)
+    if wordings.ratio() > MAX_SAME_WORDING:
+        return SAME_WORDS_SCORE if _differ_in_one_value(new, old, wordings) else -math.inf
+    others = sum(other_cosines) / len(other_cosines) if other_cosines else COSINE_OF_STRANGERS
+    score = (
+        10 * (cosine - others) / (1 - others)
+        + 1.9 * new.reading.matches("change")
+        - 3.1 * math.log(1 + len(old.content))
     )
+    if not rarity.is_known:
+        return score + 2.7 * max(shared) + 0.3
+    lost = max((value for stem, value in rarity.by_stem.items() if stem not in new.content), default=0.0)
+    return score + 8 * max(shared) + 11.5 * lost - 12.5
 
 
-def _same_wording(new: Statement, old: Statement) -> float:
-    return SequenceMatcher(None, old.words, new.words, autojunk=False).ratio()
+def _differ_in_one_value(new: Statement, old: Statement, wordings: SequenceMatcher[str]) -> bool:
+    """Whether all words are the same, in order, but for one number, day, negation or opposite."""
+    differences = [(at, to, new_at, new_to) for tag, at, to, new_at, new_to in wordings.get_opcodes() if tag != "equal"]
+    if len(differences) != 1:
+        return False
+    [(at, to, new_at, new_to)] = differences
+    values = frozenset((*new.reading.listed(*_VALUES), *old.reading.listed(*_VALUES)))
+    return all(word in values or word[0].isdigit() for word in (*old.words[at:to], *new.words[new_at:new_to]))

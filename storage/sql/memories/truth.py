@@ -64,8 +64,9 @@ async def supersede(
     changed: list[MemoryId] = []
     for act in acts:
         known = {memory.id: memory for memory in await memories_by_ids(transaction, scope, [act.old, act.new])}
-        for id_ in (act.old, act.new):
-            await _require_current(transaction, scope, id_, known.get(id_))
+        await _require_current(transaction, scope, act.old, known.get(act.old))
+        if (new := known.get(act.new)) is None or not truth.was_superseded_after(new, act.since):
+            await _require_current(transaction, scope, act.new, new)
         before = (known[act.old], known[act.new])
         after = truth.after_supersession(*before, act.since)
         undone = [_stored_fields(memory) for memory in before]

@@ -118,7 +118,7 @@ _SELECT_PROPOSED_SUPERSESSIONS = (
     select(_m.id)
     .join(_older, _older.c.id == _m.may_supersede)
     .where(_m.may_supersede.is_not(None), dialect.unindexed(_m.being_id) == _BEING)
-    .where(_m.status != "dead", _m.truth == "current", _m.compressed.is_(False), _older.c.truth == "current")
+    .where(_m.status != "dead", _m.truth != "retracted", _m.compressed.is_(False), _older.c.truth == "current")
     .order_by(dialect.unindexed(_m.happened_at), _m.seq)
 )
 _cycle = memory_rows.cycle_of_being(_BEING)

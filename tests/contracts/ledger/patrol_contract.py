@@ -332,6 +332,22 @@ class PatrolContract:
         await run(ledger, FIRST, PatrolChanges(superseded=(superseding(lyon, rome),)))
         assert await reads.proposed_supersessions() == [oslo.id]
 
+    async def test_of_a_chain_the_later_pair_may_be_decided_first(self, ledger: AnyLedger) -> None:
+        """Else the oldest stayed current for good."""
+        await ledger.memories.commit(ADA, batch(lyon := memory("lives in Lyon")))
+        rome = replace(memory("lives in Rome"), may_supersede=lyon.id, happened_at=LATER)
+        oslo = replace(memory("lives in Oslo"), may_supersede=rome.id, happened_at=LATER + timedelta(days=1))
+        await ledger.memories.commit(ADA, batch(rome, oslo))
+        later = replace(superseding(rome, oslo), since=oslo.happened_at)
+        await run(ledger, FIRST, PatrolChanges(superseded=(later,)))
+        assert await ledger.patrols.patrol_reads(ADA).proposed_supersessions() == [rome.id]
+        await run(ledger, SECOND, PatrolChanges(superseded=(replace(superseding(lyon, rome), since=LATER),)))
+        chain = [await stored_memory(ledger, each) for each in (lyon, rome, oslo)]
+        assert [each.superseded_by for each in chain] == [rome.id, oslo.id, None]
+        assert [each.valid_until for each in chain] == [LATER, oslo.happened_at, None]
+        await ledger.patrols.undo(ADA, SECOND, at=LATER)
+        assert [(await stored_memory(ledger, each)).truth for each in (lyon, rome)] == ["current", "superseded"]
+
     async def test_an_undo_does_not_supersede_by_what_was_forgotten(self, ledger: AnyLedger) -> None:
         """ruling 25: the journal of a later act named it."""
         await ledger.memories.commit(ADA, batch(old := memory("lives in Lyon"), new := memory("lives in Rome")))

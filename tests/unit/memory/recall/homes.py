@@ -8,7 +8,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 from madeleine.memory.embedding import Embedder
-from madeleine.memory.index import RankingIndex
+from madeleine.memory.index import RecallIndex
 from madeleine.memory.ingest.index_keeper import IndexKeeper
 from madeleine.memory.ingest.ports import StoreBatch
 from madeleine.memory.language_model import ModelCostRecorder
@@ -39,7 +39,7 @@ class Home:
 
     def recall(
         self,
-        index: RankingIndex | None = None,
+        index: RecallIndex | None = None,
         embedder: Embedder | None = None,
         *,
         config: RecallConfig | None = None,

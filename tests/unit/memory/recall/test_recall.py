@@ -11,7 +11,7 @@ import pytest
 from numpy.typing import NDArray
 
 from madeleine.memory.errors import IndexUnavailable
-from madeleine.memory.index import AwaitQueryVector, CandidatePool, CandidateQuery, RankingIndex
+from madeleine.memory.index import AwaitQueryVector, CandidatePool, CandidateQuery, RecallIndex
 from madeleine.memory.model import Memory, MemoryId, Scope, Vector
 from madeleine.memory.patrol_records import PatrolChanges
 from madeleine.memory.recall.ports import Activation
@@ -54,9 +54,9 @@ class SlowEmbedder(WordEmbedder):
 
 
 class RecordingIndex:
-    """`RankingIndex`: says when it has looked up the words, which by its port is when it asks for the vector."""
+    """`RecallIndex`: says when it has looked up the words, which by its port is when it asks for the vector."""
 
-    def __init__(self, index: RankingIndex, log: list[str]) -> None:
+    def __init__(self, index: RecallIndex, log: list[str]) -> None:
         self._index = index
         self._log = log
         self.wants_vector = asyncio.Event()
@@ -72,20 +72,14 @@ class RecordingIndex:
     async def cosines(self, ids: Sequence[MemoryId], vector: Vector) -> NDArray[np.float32]:
         return await self._index.cosines(ids, vector)
 
-    async def idf(self, scope: Scope, words: Sequence[str]) -> list[float]:
-        return await self._index.idf(scope, words)
-
 
 class AwayIndex:
-    """`RankingIndex` of a server that is down."""
+    """`RecallIndex` of a server that is down."""
 
     async def candidates(self, scope: Scope, question: CandidateQuery, vector: AwaitQueryVector) -> CandidatePool:
         raise IndexUnavailable("the server is down")
 
     async def cosines(self, ids: Sequence[MemoryId], vector: Vector) -> NDArray[np.float32]:
-        raise IndexUnavailable("the server is down")
-
-    async def idf(self, scope: Scope, words: Sequence[str]) -> list[float]:
         raise IndexUnavailable("the server is down")
 
 

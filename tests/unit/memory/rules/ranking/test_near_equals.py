@@ -3,7 +3,7 @@ from __future__ import annotations
 import pytest
 
 from madeleine.memory.model import MemoryId
-from madeleine.memory.rules.ranking.near_equals import asks_for_past, newer_first, say_the_same, says_it_anew
+from madeleine.memory.rules.ranking.near_equals import asks_for_past, newer_first, older_alone_answers
 from madeleine.memory.rules.storing.supersession import Statement
 from madeleine.memory.text.reading import Reading
 
@@ -19,34 +19,17 @@ def test_what_says_it_anew_comes_first_with_the_same_score_whether_it_matched_or
 
 
 @pytest.mark.parametrize(
-    ("score", "proposed", "anew"), [(0.1, True, True), (-1.5, True, False), (-0.5, False, True), (-1.5, False, False)]
-)
-def test_two_that_answer_one_question_need_less_in_common(score: float, proposed: bool, anew: bool) -> None:
-    newer, older = Statement("Bryony's grinder stood at step 14"), Statement("Bryony has the Corvo of 2019 in black")
-    assert says_it_anew(Statement("Who is Bryony?"), newer, older, score=score, proposed=proposed) is anew
-
-
-@pytest.mark.parametrize(
-    ("question", "newer", "older", "same"),
+    ("question", "newer", "older", "alone"),
     [
-        ("Where does Ada live?", "Ada moved, she lives in Paris now", "Ada lives in Lyon", True),
-        ("What is Foy's address?", "Foy writes from foy@mail.org these days", "Foy's address is foy@shop.ie", True),
-        (
-            "Who is Emma Lind?",
-            "Sofia Lind, Emma's mum, drives both",
-            "Emma Lind is in class 4B, Maya's best friend",
-            False,
-        ),
-        (
-            "pressure gauge",
-            "Bryony couldn't get any pressure, her grinder stood at step 14",
-            "Pressure gauge of the Corvo should stand between 8 and 10 bar while brewing",
-            False,
-        ),
+        ("Where does Ada live?", "Ada lives in Paris now", "Ada lives in Lyon", False),
+        ("Foy's address", "Foy writes from foy@mail.org these days", "Foy's address is foy@shop.ie", False),
+        ("hotfixes", "Features branch off main, merged the same day", "Hotfixes branch off tags, merged at once", True),
     ],
 )
-def test_what_only_mentions_the_subject_says_another_thing(question: str, newer: str, older: str, same: bool) -> None:
-    assert say_the_same(Statement(question), Statement(newer), Statement(older)) is same
+def test_of_two_things_told_in_one_form_the_older_one_answers_what_it_alone_names(
+    question: str, newer: str, older: str, alone: bool
+) -> None:
+    assert older_alone_answers(Statement(question), Statement(newer), Statement(older)) is alone
 
 
 @pytest.mark.parametrize(
