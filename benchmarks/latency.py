@@ -28,7 +28,7 @@ from rich.console import Console
 from rich.table import Table
 
 from benchmarks.made_up_scenes import questions, scenes, texts
-from madeleine.inference.dense import load
+from madeleine.inference.dense import load_embedding_model
 from madeleine.memory.model import BeingId, Scope
 from madeleine.server.settings.settings import Settings
 from madeleine.server.wiring.open_memory import open_memory
@@ -117,7 +117,7 @@ async def measure_answers(client: Client, inputs: Sequence[str]) -> dict[str, in
 async def over_stdio(
     data_dir: Path, model_dir: Path, calls: int, *, hosted: bool = False
 ) -> tuple[dict[str, Timing], dict[str, int]]:
-    engine = load(Settings().embedding_model, model_dir).engine
+    engine = load_embedding_model(Settings().embedding_model, model_dir).engine
 
     def bare(text: str) -> object:
         return list(engine.embed([text]))

@@ -79,7 +79,7 @@ async def fill(ledger: Ledger, texts: Texts, size: int) -> None:
         for day in range(DAYS):
             date = (END - timedelta(days=day)).date().isoformat()
             entry = DiaryEntry(date=date, text=texts(5 * LENGTH), sources=(), written_at=END)
-            await patrol.apply(PatrolChanges(diary=entry), run=RunId("run"), step="diary")
+            await patrol.apply_changes(PatrolChanges(diary=entry), run=RunId("run"), step="diary")
 
 
 async def measure(ledger: Ledger, texts: Texts, show: Callable[[str, float, float, int], None]) -> None:

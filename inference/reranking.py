@@ -40,7 +40,7 @@ class CrossEncoder(Protocol):
         """A number for each, greater is better, without bounds."""
 
 
-def load(name: str, models_dir: Path) -> CrossEncoder:
+def load_cross_encoder(name: str, models_dir: Path) -> CrossEncoder:
     """A model that fastembed knows, which it fetches; or one in the directory `name`: `model.onnx` (or
     `onnx/model.onnx`), its tokenizer and configuration. Raises `RerankerUnavailable`."""
     from fastembed.common.model_description import ModelSource
@@ -64,7 +64,7 @@ class FastembedReranker:
         models_dir: Path,
         *,
         patience: float = MAX_RERANKING_SECONDS,
-        loader: Callable[[str, Path], CrossEncoder] = load,
+        loader: Callable[[str, Path], CrossEncoder] = load_cross_encoder,
     ) -> None:
         """`patience`: seconds that a call takes at most, loading included."""
         self._name = name

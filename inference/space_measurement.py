@@ -16,15 +16,15 @@ from numpy.typing import NDArray
 
 from madeleine.memory.vector_space import VectorSpace, space_of_samples
 
-SAMPLES = Path(__file__).parent / "sample_sentences.toml"
-PACKAGED_SPACE = Path(__file__).parent / "packaged_space.npz"
+SAMPLE_SENTENCES_FILE = Path(__file__).parent / "sample_sentences.toml"
+PACKAGED_SPACE_FILE = Path(__file__).parent / "packaged_vector_space.npz"
 
 logger = logging.getLogger(__name__)
 
 
 def measure_space(embed: Callable[[list[str]], NDArray[np.float32]]) -> VectorSpace:
     """480 sentences: 1 s with the default model."""
-    texts = tomllib.loads(SAMPLES.read_text("utf-8"))
+    texts = tomllib.loads(SAMPLE_SENTENCES_FILE.read_text("utf-8"))
     pairs = {language: [line.split(" | ") for line in text.strip().splitlines()] for language, text in texts.items()}
     return space_of_samples(
         {
@@ -44,7 +44,7 @@ def write_space(path: Path, space: VectorSpace) -> None:
     np.savez_compressed(path, means=space.means.astype(np.float16), legibility=space.legibility.astype(np.float16))
 
 
-def kept_space(path: Path, embed: Callable[[list[str]], NDArray[np.float32]]) -> VectorSpace:
+def read_or_measure_space(path: Path, embed: Callable[[list[str]], NDArray[np.float32]]) -> VectorSpace:
     """The space at `path`; measured and written there if it is missing or damaged."""
     try:
         return read_space(path)
@@ -64,7 +64,7 @@ def main() -> None:
 
     with tempfile.TemporaryDirectory() as folder:
         engine = dense.load_packaged_engine(Path(folder))
-        write_space(PACKAGED_SPACE, measure_space(lambda texts: dense.embed_texts(engine, texts)))
+        write_space(PACKAGED_SPACE_FILE, measure_space(lambda texts: dense.embed_texts(engine, texts)))
 
 
 if __name__ == "__main__":

@@ -103,11 +103,11 @@ class PatrolChanges:
     """Changes of a step, applied in one transaction and journalled with the values before (ruling 11). Every changed,
     rewritten or new memory leaves a pending index mark if its fields in the index differ."""
 
-    new: tuple[Memory, ...] = ()
+    new_memories: tuple[Memory, ...] = ()
     notes: tuple[Note, ...] = ()
     states: tuple[MemoryState, ...] = ()
     """The changed ones, as they become."""
-    rewritten: tuple[Memory, ...] = ()
+    rewritten_memories: tuple[Memory, ...] = ()
     """Memories with a new timeline (❹)."""
     compressed: Mapping[MemoryId, MemoryId | None] = field(default_factory=dict)
     """Memory to its summary (spec L3); None for one that is recalled by itself again."""
@@ -118,7 +118,7 @@ class PatrolChanges:
     removed_clusters: tuple[ClusterId, ...] = ()
     diary: DiaryEntry | None = None
     thoughts: Thoughts | None = None
-    decided: tuple[DecisionRequestId, ...] = ()
+    decided_request_ids: tuple[DecisionRequestId, ...] = ()
     model: ModelName | None = None
     vectors: Mapping[ContentHash, Vector] = field(default_factory=dict)
     """Vectors of new texts, to be cached."""

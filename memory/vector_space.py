@@ -8,7 +8,7 @@ size of a store or on the order in which it was filled, and a store may hold sev
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -16,12 +16,19 @@ from numpy.typing import NDArray
 
 from madeleine.memory.model import Vector
 
+MIN_LEGIBILITY = 0.5
+"""How well the model must read a text's language for its vector to mean anything."""
 Rows = NDArray[np.float32]
 
 ILLEGIBLE_MARGIN, LEGIBLE_MARGIN = 0.25, 0.32
 """Mean distance between a question's cosine to its own statement and to the nearest of the others, from which a model
 begins to read a language, and reads it. Of all-MiniLM-L6-v2: English 0.48, Portuguese 0.32, Russian 0.28, Japanese
 0.25, Arabic 0.14, Chinese 0.04, Korean below 0. At 0.25 its vectors cost JSQuAD more than they give."""
+
+FOREIGN_MARGIN = 0.3
+"""How much nearer two texts are to the mean of their own language than to that of the other's, together, from which
+they are of two languages: questions and the memories that answer them in another language have 0.17 to 0.48
+(`benchmarks/small`), those of one language at most 0.17, but for two of 182."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -40,9 +47,20 @@ class VectorSpace:
         """In [0, 1]: how well the model reads the text of this vector."""
         return float(self.legibility[self._language(vector[None])[0]]) if len(self.means) else 1.0
 
+    def _is_readable(self, vector: Vector) -> bool:
+        return self.legible(vector) >= MIN_LEGIBILITY
+
     def mean_near(self, vector: Vector) -> Vector | None:
         """The mean of the text's language."""
         return np.asarray(self.means[self._language(vector[None])[0]], np.float32) if len(self.means) else None
+
+    def all_foreign(self, query: Vector, mean_products: Rows) -> bool:
+        """Whether none of these vectors is of the query's language, by a clear margin. `mean_products`: float32,
+        (n, languages), of each with the means; zeros for a memory without a vector, of which nothing is known."""
+        of_query, of_vectors = (self._nearness(products) for products in (query[None] @ self.means.T, mean_products))
+        own, others = int(of_query.argmax()), of_vectors.argmax(axis=1)
+        margins = of_query.max() - of_query[0, others] + of_vectors.max(axis=1) - of_vectors[:, own]
+        return bool((mean_products.any(axis=1) & (margins >= FOREIGN_MARGIN)).all())
 
     def centred(self, vectors: Rows) -> Rows:
         """float32, (n, dim), unit rows: each without the mean of its language."""
@@ -50,8 +68,22 @@ class VectorSpace:
             return vectors
         return unit_rows(vectors - self.means[self._language(vectors)])
 
+    def readable_cosines(self, vector: Vector | None, others: Sequence[Vector | None]) -> list[float | None]:
+        """Cosines of `vector` to the others, each without the mean of its language; None where one of the two is
+        missing or cannot be read."""
+        cosines: list[float | None] = [None] * len(others)
+        rows = {at: other for at, other in enumerate(others) if other is not None and self._is_readable(other)}
+        if rows and vector is not None and self._is_readable(vector):
+            centred = self.centred(np.asarray([vector, *rows.values()], np.float32))
+            for at, cosine in zip(rows, centred[1:] @ centred[0], strict=True):
+                cosines[at] = float(cosine)
+        return cosines
+
     def _language(self, vectors: Rows) -> NDArray[np.intp]:
-        return np.asarray((vectors @ self.means.T - (self.means**2).sum(axis=1) / 2).argmax(axis=1), np.intp)
+        return np.asarray(self._nearness(vectors @ self.means.T).argmax(axis=1), np.intp)
+
+    def _nearness(self, mean_products: Rows) -> Rows:
+        return np.asarray(mean_products - (self.means**2).sum(axis=1) / 2, np.float32)
 
 
 def unit_rows(vectors: Rows) -> Rows:

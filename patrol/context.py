@@ -38,7 +38,7 @@ class PatrolServices:
     `write_lock` is the one of `StoreScenes`: a memory that it finds alive is alive when it is reinforced."""
 
     ledger: PatrolLedger
-    words: WordIdfSource
+    word_idf: WordIdfSource
     embedder: Embedder
     now: Callable[[], datetime]
     today: Callable[[], date] | None = None
@@ -69,7 +69,7 @@ class PatrolRunContext:
     costs: PatrolModelCosts = field(default_factory=PatrolModelCosts)
     counts: Counter[str] = field(default_factory=Counter)
     """What the current step has done so far."""
-    split_off: set[ClusterId] = field(default_factory=set)
+    split_cluster_ids: set[ClusterId] = field(default_factory=set)
     """Clusters that this run has made by splitting."""
     prepared: PreparedStepInputs | None = None
     """For ❶, if prepared before the steps, as for a dry run."""
@@ -111,14 +111,14 @@ class PatrolRunContext:
             work = UnitOfWork(
                 self.scope,
                 transaction,
-                services.words,
+                services.word_idf,
                 services.embedding_model,
                 run=self.run_id,
                 prepared=prepared or PreparedStepInputs(),
-                not_merged=frozenset(self.split_off),
+                excluded_from_merge=frozenset(self.split_cluster_ids),
             )
             yield work
-            await work.write(step)
+            await work.write_changes(step)
 
     async def _spent_tokens(self, purpose: str) -> int:
         return self.costs.input_tokens + self.costs.output_tokens

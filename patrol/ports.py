@@ -16,19 +16,19 @@ from madeleine.memory.model import Cluster, ClusterId, Memory, MemoryId, Note, R
 class PatrolReads(VectorCache, Protocol):
     """Reads of one being's memory: never all memories, but those that a step may change."""
 
-    async def last_erasure(self) -> int:
+    async def erasure_count(self) -> int:
         """A number that rises whenever something is forgotten."""
 
-    async def unclustered(self, *, limit: int) -> list[records.MemoryState]:
+    async def unclustered_states(self, *, limit: int) -> list[records.MemoryState]:
         """Living memories without a cluster, in the order of their arrival."""
 
-    async def with_outdated_status(self) -> list[records.MemoryState]:
+    async def outdated_states(self) -> list[records.MemoryState]:
         """Living memories whose status `memory.rules.dynamics.importance.status_after_flagging` changes."""
 
-    async def recalled_dead(self) -> list[records.MemoryState]:
+    async def recalled_dead_states(self) -> list[records.MemoryState]:
         """Dead ones that were recalled since they died."""
 
-    async def members(self, *cluster_ids: ClusterId) -> list[records.MemoryState]:
+    async def cluster_members(self, *cluster_ids: ClusterId) -> list[records.MemoryState]:
         """Of these clusters, in the order of their arrival, dead ones included."""
 
     async def states(self, ids: Sequence[MemoryId]) -> list[records.MemoryState]:
@@ -45,7 +45,7 @@ class PatrolReads(VectorCache, Protocol):
     async def stored_since(self, moment: datetime | None, *, limit: int) -> list[Memory]:
         """The latest `limit` stored after it, oldest first; without summaries and what is not true any more."""
 
-    async def sessions(self) -> list[records.UnsummarisedSession]:
+    async def unsummarised_sessions(self) -> list[records.UnsummarisedSession]:
         """Those not yet summarised, oldest first."""
 
     async def session_memories(self, session_id: str) -> list[Memory]:
@@ -55,7 +55,7 @@ class PatrolReads(VectorCache, Protocol):
     async def proposed_supersessions(self) -> list[MemoryId]:
         """Living current memories that may supersede another current one, in the order in which they happened."""
 
-    async def summarised_by(self, ids: Sequence[MemoryId]) -> list[MemoryId]:
+    async def summarised_memories(self, ids: Sequence[MemoryId]) -> list[MemoryId]:
         """The memories that these, or memories that these have absorbed, summarise."""
 
     async def last_diary(self) -> records.DiaryEntry | None: ...
@@ -74,7 +74,7 @@ class PatrolTransaction(PatrolReads, Protocol):
     async def increment_session_counts(self, run: RunId) -> int:
         """❷ Add one cycle for every active memory, journalled; return their number."""
 
-    async def apply(self, changes: records.PatrolChanges, *, run: RunId, step: str) -> None: ...
+    async def apply_changes(self, changes: records.PatrolChanges, *, run: RunId, step: str) -> None: ...
 
 
 class PatrolLedger(WritableVectorCache, ModelCostRecorder, Protocol):
@@ -87,10 +87,10 @@ class PatrolLedger(WritableVectorCache, ModelCostRecorder, Protocol):
         """For preparation without the writer: each read sees the last commit."""
 
     async def store_requests(
-        self, scope: Scope, requests: Sequence[records.StoredDecisionRequest], *, at: datetime, read_at_erasure: int
+        self, scope: Scope, requests: Sequence[records.StoredDecisionRequest], *, at: datetime, at_erasure_count: int
     ) -> bool:
-        """Store nothing and return False if anything was forgotten since `PatrolReads.last_erasure` returned
-        `read_at_erasure`: a request may show it. Also deletes those that were not decided within a fortnight."""
+        """Store nothing and return False if anything was forgotten since `PatrolReads.erasure_count` returned
+        `at_erasure_count`: a request may show it. Also deletes those that were not decided within a fortnight."""
 
     async def begin_run(self, scope: Scope, run: RunId, started: datetime) -> None: ...
 

@@ -3,17 +3,20 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import asdict, dataclass, field
+from dataclasses import asdict, dataclass, field, replace
 from typing import Any, Literal, get_args
 
 from madeleine.memory.model import MemoryId, RunId, short_id_of
 from madeleine.memory.patrol_records import DecisionRequestId
-from madeleine.patrol.deciding.requests import AGENT_GUIDANCE, GUIDANCE_INTRODUCTION, DecisionRequest, agent_request
+from madeleine.patrol.deciding.requests import AGENT_GUIDANCE, GUIDANCE_INTRODUCTION, DecisionRequest, request_for_agent
 
 StepName = Literal["assign", "age", "flag", "consolidate", "revive", "split", "merge", "supersede", "compress", "diary"]
 PATROL_STEPS: tuple[StepName, ...] = get_args(StepName)
 """❶ to ❼ of spec P6, then what ruling 14, spec L3 and P8 add."""
 PATROL_STEP_SYMBOLS: Mapping[StepName, str] = dict(zip(PATROL_STEPS, "❶❷❸❹❺❻❼+++", strict=True))
+
+
+MORE_PENDING_GUIDANCE = "More decisions wait: run_patrol with decisions [] lists them."
 
 
 @dataclass(frozen=True, slots=True)
@@ -56,7 +59,8 @@ class PatrolStepReport:
 @dataclass(frozen=True, slots=True, kw_only=True)
 class AgentDecisionResult:
     """Result of a decision of the calling agent. `refused`: why nothing of it was done, or "". `left_out`: what of it
-    was not done, a sentence each, as its memories have changed since they were offered."""
+    was not done, a sentence each, as its memories have changed since they were offered, or what a superseded memory
+    said besides."""
 
     offer: str
     counts: Mapping[str, int] = field(default_factory=dict)
@@ -85,7 +89,7 @@ class PatrolModelCosts:
 @dataclass(frozen=True, slots=True, kw_only=True)
 class PatrolReport:
     """`pending`: what is to be decided, as much as fits into an answer; after decisions only what was not offered
-    before, `still_open` names the rest (ruling 23). `waiting`: number of further decisions."""
+    before, `still_open` names the rest (ruling 23). `waiting_count`: number of further decisions."""
 
     run_id: RunId
     dry_run: bool = False
@@ -94,26 +98,38 @@ class PatrolReport:
     costs: PatrolModelCosts = PatrolModelCosts()
     pending: tuple[DecisionRequest, ...] = ()
     still_open: tuple[DecisionRequestId, ...] = ()
-    waiting: int = 0
+    waiting_count: int = 0
 
     def as_json(self) -> dict[str, Any]:
-        """For the caller: with all that is to be decided, and how to decide it."""
+        """For the caller: with all that is to be decided now, and how to decide it."""
         guidance = {}
         if self.pending:
             kinds = dict.fromkeys(request.kind for request in self.pending)
             guidance = {"how": GUIDANCE_INTRODUCTION} | {kind: AGENT_GUIDANCE[kind] for kind in kinds}
+        if self.waiting_count and not self.dry_run:
+            guidance["waiting"] = MORE_PENDING_GUIDANCE
         report = self.as_record() | {"run_id": short_id_of(self.run_id)}
         report |= {"pending": self._pending_as_json()}
         return report | _without_empty(
-            guidance=guidance, still_open=[short_id_of(id_) for id_ in self.still_open], waiting=self.waiting
+            guidance=guidance, still_open=[short_id_of(id_) for id_ in self.still_open], waiting=self.waiting_count
         )
+
+    def as_brief_json(self) -> dict[str, Any]:
+        """`as_json` without the counts of 0 and the steps that did nothing; why steps were skipped once (ruling 23)."""
+        skipped: dict[str, list[str]] = {}
+        for step in self.steps:
+            if step.skipped:
+                skipped.setdefault(step.skipped, []).append(step.name)
+        steps = [replace(step, counts=_without_empty(**step.counts)) for step in self.steps if not step.skipped]
+        shown = [step.as_json() for step in steps if step.counts or step.failed or step.notes]
+        return self.as_json() | {"steps": shown} | _without_empty(skipped=skipped)
 
     def _pending_as_json(self) -> list[dict[str, Any]]:
         """Each memory's text once."""
         shown: set[MemoryId] = set()
         pending = []
         for request in self.pending:
-            pending.append(agent_request(request, shown))
+            pending.append(request_for_agent(request, shown))
             shown |= {memory.id for memory in request.memories}
         return pending
 

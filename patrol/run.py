@@ -21,7 +21,13 @@ from madeleine.memory.recall.ports import ReactivationRecorder
 from madeleine.patrol.context import PatrolRunContext, PatrolServices
 from madeleine.patrol.deciding.answers import Decision
 from madeleine.patrol.deciding.requests import DecisionRequest
-from madeleine.patrol.deciding.resolution import DECISION_TYPES, apply_decisions, offer_to_agent, resolve_with_model
+from madeleine.patrol.deciding.resolution import (
+    DECISION_TYPES,
+    MAX_OFFERED_REQUESTS_CHARS,
+    apply_decisions,
+    offer_to_agent,
+    resolve_with_model,
+)
 from madeleine.patrol.report import PATROL_STEPS, PatrolProgress, PatrolReport, PatrolStepReport, StepName
 from madeleine.patrol.steps.assign import (
     MAX_ASSIGNMENT_BATCH_MEMORIES,
@@ -54,13 +60,13 @@ class PatrolEvent:
 @dataclass(eq=False)
 class RunPatrols:
     """The use case. One patrol a being at a time. `update_index` is awaited after a run that changed something.
-    `on_removed` gets the memories that an undo has removed from the ledger. `on_event` must not block."""
+    `on_memories_removed` gets the memories that an undo has removed from the ledger. `on_event` must not block."""
 
     services: PatrolServices
-    activations: ReactivationRecorder
+    activation_recorder: ReactivationRecorder
     _: KW_ONLY
     update_index: Callable[[], Awaitable[object]] | None = None
-    on_removed: Callable[[Sequence[MemoryId]], Awaitable[object]] | None = None
+    on_memories_removed: Callable[[Sequence[MemoryId]], Awaitable[object]] | None = None
     on_event: Callable[[PatrolEvent], None] | None = None
 
     def __post_init__(self) -> None:
@@ -75,11 +81,12 @@ class RunPatrols:
         dry_run: bool = False,
         language: LanguageModel | None = None,
         offer_pending: bool = True,
+        pending_chars: int = MAX_OFFERED_REQUESTS_CHARS,
         on_progress: Callable[[PatrolProgress], None] | None = None,
     ) -> PatrolReport:
         """Run the chosen steps, always in the order ❶ to ❼, then compress and diary. A dry run reports what would
         change and changes nothing. `language` makes the decisions; those that it does not make are offered, if
-        `offer_pending`. `on_progress` must not block."""
+        `offer_pending`, as many as fit into `pending_chars`. `on_progress` must not block."""
         notify = on_progress or (lambda progress: None)
         async with self._exclusive(scope):
             if dry_run:
@@ -94,23 +101,26 @@ class RunPatrols:
 
                 reports = await run_patrol_steps(context, steps, progressed)
                 report = PatrolReport(run_id=run_id, steps=tuple(reports), costs=context.costs)
-                return await self._finish(context, report, offer_pending=offer_pending)
+                return await self._finish(context, report, pending_chars if offer_pending else 0)
 
     def is_running(self, being_id: BeingId) -> bool:
         """Whether a patrol of this being, or an undo of one, is running: another one would have to wait."""
         return self._patrol_locks[being_id].locked()
 
-    async def decide(self, scope: Scope, decisions: Sequence[Decision]) -> PatrolReport:
-        """Apply decisions of the calling agent (ruling 10), and offer what is pending then. A run of its own."""
+    async def decide(
+        self, scope: Scope, decisions: Sequence[Decision], *, pending_chars: int = MAX_OFFERED_REQUESTS_CHARS
+    ) -> PatrolReport:
+        """Apply decisions of the calling agent (ruling 10), and offer what is pending then, as much as fits into
+        `pending_chars`; without decisions into a whole answer. A run of its own."""
         async with self._exclusive(scope):
             if not decisions:
                 requests, waiting = await offer_to_agent(PatrolRunContext(self.services, scope, RunId("")))
-                return PatrolReport(run_id=RunId(""), pending=tuple(requests), waiting=waiting)
+                return PatrolReport(run_id=RunId(""), pending=tuple(requests), waiting_count=waiting)
             async with self._run(scope) as run_id:
                 context = PatrolRunContext(self.services, scope, run_id)
                 offered_before = {record.id for record in await context.reads.open_requests()}
                 report = PatrolReport(run_id=run_id, decided=tuple(await apply_decisions(context, decisions)))
-                report = await self._finish(context, report)
+                report = await self._finish(context, report, pending_chars)
                 new = tuple(request for request in report.pending if request.id not in offered_before)
                 still_open = tuple(request.id for request in report.pending if request.id in offered_before)
                 return replace(report, pending=new, still_open=still_open)
@@ -127,7 +137,7 @@ class RunPatrols:
         """The latest first."""
         return await self._ledger.runs(scope, limit=limit)
 
-    async def recover(self) -> int:
+    async def roll_back_unfinished(self) -> int:
         """Roll back the unfinished runs of dead processes; return their number. Called at start, before any other
         call is served."""
         unfinished = await self._ledger.unfinished_runs()
@@ -140,7 +150,7 @@ class RunPatrols:
     @asynccontextmanager
     async def _exclusive(self, scope: Scope) -> AsyncIterator[None]:
         async with self._patrol_locks[scope.being_id]:
-            await self.activations.flush()
+            await self.activation_recorder.flush()
             yield
 
     @asynccontextmanager
@@ -170,17 +180,15 @@ class RunPatrols:
             raise
         await self._bring_index_up_to_date()
 
-    async def _finish(
-        self, context: PatrolRunContext, report: PatrolReport, *, offer_pending: bool = True
-    ) -> PatrolReport:
+    async def _finish(self, context: PatrolRunContext, report: PatrolReport, pending_chars: int) -> PatrolReport:
         requests: list[DecisionRequest] = []
         waiting = 0
-        if offer_pending:
+        if pending_chars:
             try:
-                requests, waiting = await offer_to_agent(context)
+                requests, waiting = await offer_to_agent(context, pending_chars)
             except Exception:  # the run stays as it is: pending decisions can be asked for again
                 logger.exception("pending decisions could not be offered")
-        report = replace(report, pending=tuple(requests), waiting=waiting)
+        report = replace(report, pending=tuple(requests), waiting_count=waiting)
         await self._ledger.finish_run(context.scope, report.run_id, self.services.now(), report.as_record())
         self._emit(context.scope, context.run_id, "ends", report=report)
         return report
@@ -205,8 +213,8 @@ class RunPatrols:
             logger.exception("the patrol run %s did not come to its end; it is rolled back at the next start", run_id)
 
     async def _after_undo(self, undone: UndoResult) -> None:
-        if undone.removed and self.on_removed:
-            await self.on_removed(undone.removed)
+        if undone.removed and self.on_memories_removed:
+            await self.on_memories_removed(undone.removed)
         await self._bring_index_up_to_date()
 
     async def _bring_index_up_to_date(self) -> None:
@@ -230,7 +238,7 @@ class RunPatrols:
                 context.share_transaction(transaction)
                 reports = await run_patrol_steps(context, steps, on_progress)
                 _, waiting = await offer_to_agent(context)
-                report = replace(report, steps=tuple(reports), waiting=waiting)
+                report = replace(report, steps=tuple(reports), waiting_count=waiting)
                 raise _DryRunRollback
         return report
 

@@ -22,23 +22,23 @@ class PatrolTriggerConfig:
 
 
 def due_patrol_trigger(
-    now: datetime, activity: RecentActivity, triggers: PatrolTriggerConfig, *, last_call: datetime | None = None
+    now: datetime, activity: RecentActivity, triggers: PatrolTriggerConfig, *, last_call_at: datetime | None = None
 ) -> PatrolTrigger | None:
-    """Why a patrol is due, None if it is not. `last_call`: time of the last call of any client. Times are aware.
+    """Why a patrol is due, None if it is not. `last_call_at`: time of the last call of any client. Times are aware.
 
     An hour that passed while no process ran is made up for once, if there is activity from before it.
     """
     if 0 < triggers.after_memories <= activity.stored:
         return "memories"
-    if triggers.at_hour is not None and activity.first < last_time_of_hour(now, triggers.at_hour):
+    if triggers.at_hour is not None and activity.first < latest_moment_at_hour(now, triggers.at_hour):
         return "hour"
-    last_activity = max(activity.latest, last_call or activity.latest)
+    last_activity = max(activity.latest, last_call_at or activity.latest)
     if triggers.after_idle is not None and now - last_activity >= triggers.after_idle:
         return "idle"
     return None
 
 
-def last_time_of_hour(now: datetime, hour: int) -> datetime:
+def latest_moment_at_hour(now: datetime, hour: int) -> datetime:
     """The latest time, `now` at most, at which it was that hour."""
     today = now.replace(hour=hour, minute=0, second=0, microsecond=0)
     return today if today <= now else today - timedelta(days=1)

@@ -32,34 +32,34 @@ class PreparedStepInputs:
     memories: tuple[Memory, ...] = ()
     notes: tuple[Note, ...] = ()
     vectors: VectorByContentHash = field(default_factory=dict)
-    prototypes: Mapping[Root, NDArray[np.float32]] = field(default_factory=dict)
-    roots: Mapping[MemoryId, Root] = field(default_factory=dict)
+    root_prototypes: Mapping[Root, NDArray[np.float32]] = field(default_factory=dict)
+    chosen_roots: Mapping[MemoryId, Root] = field(default_factory=dict)
 
 
 @dataclass(eq=False)
 class UnitOfWork:
     """Not safe for use by two tasks. Memories are read when they are asked for, and so is a cluster that is recomputed;
-    other clusters, and how many memories each has, by `read_clusters`. `not_merged`: clusters that ❼ leaves, as this
-    run has just made them."""
+    other clusters, and how many memories each has, by `read_clusters`. `excluded_from_merge`: clusters that ❼ leaves,
+    as this run has just made them."""
 
     scope: Scope
     transaction: PatrolTransaction
-    words: WordIdfSource
+    word_idf: WordIdfSource
     embedding_model: ModelName
     run: RunId
     prepared: PreparedStepInputs = PreparedStepInputs()
-    not_merged: frozenset[ClusterId] = frozenset()
+    excluded_from_merge: frozenset[ClusterId] = frozenset()
     clusters: dict[ClusterId, Cluster] = field(default_factory=dict)
     # What is written besides memory states and clusters; each as in `PatrolChanges`.
-    new: list[Memory] = field(default_factory=list)
+    new_memories: list[Memory] = field(default_factory=list)
     notes: tuple[Note, ...] = ()
-    rewritten: list[Memory] = field(default_factory=list)
+    rewritten_memories: list[Memory] = field(default_factory=list)
     compressed: dict[MemoryId, MemoryId | None] = field(default_factory=dict)
     superseded: list[Supersession] = field(default_factory=list)
     new_vectors: VectorByContentHash = field(default_factory=dict)
     diary: DiaryEntry | None = None
     thoughts: Thoughts | None = None
-    decided: list[DecisionRequestId] = field(default_factory=list)
+    decided_request_ids: list[DecisionRequestId] = field(default_factory=list)
 
     def __post_init__(self) -> None:
         self._states: dict[MemoryId, MemoryState] = {}
@@ -74,7 +74,7 @@ class UnitOfWork:
 
     # --- memories -----------------------------------------------------------------------------------------------
 
-    def current(self, states: Iterable[MemoryState]) -> list[MemoryState]:
+    def working_states(self, states: Iterable[MemoryState]) -> list[MemoryState]:
         """The memories that were read from the transaction, as they are in this working copy."""
         current = []
         for state in states:
@@ -87,7 +87,7 @@ class UnitOfWork:
     async def states(self, ids: Sequence[MemoryId]) -> list[MemoryState]:
         """Of those that exist."""
         if unread := [id_ for id_ in ids if id_ not in self._states]:
-            self.current(await self.transaction.states(unread))
+            self.working_states(await self.transaction.states(unread))
         return [self._states[id_] for id_ in ids if id_ in self._states]
 
     async def members(self, cluster_id: ClusterId) -> list[MemoryState]:
@@ -98,7 +98,7 @@ class UnitOfWork:
     async def _read_members(self, ids: Sequence[ClusterId]) -> None:
         if unread := [id_ for id_ in ids if id_ not in self._clusters_with_members]:
             self._clusters_with_members.update(unread)
-            self.current(await self.transaction.members(*unread))
+            self.working_states(await self.transaction.cluster_members(*unread))
 
     async def active_vectors(self, ids: Sequence[ClusterId]) -> dict[ClusterId, list[Vector]]:
         """Of the clusters' active memories that are true, as far as these have been embedded; all read at once."""
@@ -110,7 +110,7 @@ class UnitOfWork:
     def active_count(self, cluster_id: ClusterId) -> int:
         return self._active[cluster_id]
 
-    def put(self, state: MemoryState) -> None:
+    def put_state(self, state: MemoryState) -> None:
         """Change a memory that was read, or add one."""
         before = self._states.get(state.id)
         if before is not None:
@@ -121,13 +121,13 @@ class UnitOfWork:
         self._members[state.cluster_id][state.id] = None
         self._states[state.id] = state
 
-    def add(self, memory: Memory) -> None:
-        self.new.append(memory)
-        self.put(state_of_memory(memory))
+    def add_memory(self, memory: Memory) -> None:
+        self.new_memories.append(memory)
+        self.put_state(state_of_memory(memory))
 
-    def move(self, states: Iterable[MemoryState], to: ClusterId) -> None:
+    def move_to_cluster(self, states: Iterable[MemoryState], cluster_id: ClusterId) -> None:
         for state in list(states):
-            self.put(replace(state, cluster_id=to))
+            self.put_state(replace(state, cluster_id=cluster_id))
 
     async def vectors(self, states: Sequence[MemoryState]) -> dict[MemoryId, Vector]:
         """Of those that have been embedded."""
@@ -136,7 +136,7 @@ class UnitOfWork:
         return {state.id: self._vectors[state.content_hash] for state in states if state.content_hash in self._vectors}
 
     async def memories(self, states: Sequence[MemoryState]) -> list[Memory]:
-        new = {memory.id: memory for memory in self.new}
+        new = {memory.id: memory for memory in self.new_memories}
         stored = await self.transaction.memories([state.id for state in states if state.id not in new])
         return [*stored, *(new[state.id] for state in states if state.id in new)]
 
@@ -184,7 +184,7 @@ class UnitOfWork:
         self._clusters_with_members.add(cluster.id)
         return cluster
 
-    async def recompute(self, ids: Iterable[ClusterId | None]) -> None:
+    async def recompute_vectors(self, ids: Iterable[ClusterId | None]) -> None:
         """A cluster's vector is the mean of its active memories' vectors (spec P3). A cluster without active memories
         keeps its last one, by which ❼ finds its nearest sibling."""
         wanted = [id_ for id_ in dict.fromkeys(ids) if id_ is not None]
@@ -197,29 +197,29 @@ class UnitOfWork:
                 if mean is not None:
                     self.clusters[id_] = replace(self.clusters[id_], vector=mean, model=self.embedding_model)
 
-    def vector_of(self, cluster: Cluster) -> Vector | None:
+    def cluster_vector(self, cluster: Cluster) -> Vector | None:
         """None also where it was computed with another model (ruling 6)."""
         return cluster.vector if cluster.model == self.embedding_model else None
 
     # --- the difference -----------------------------------------------------------------------------------------
 
-    async def write(self, step: str) -> None:
-        await self.transaction.apply(self.changes(), run=self.run, step=step)
+    async def write_changes(self, step: str) -> None:
+        await self.transaction.apply_changes(self.collect_changes(), run=self.run, step=step)
 
-    def changes(self) -> PatrolChanges:
-        new = {memory.id for memory in self.new}
+    def collect_changes(self) -> PatrolChanges:
+        new = {memory.id for memory in self.new_memories}
         return PatrolChanges(
-            new=tuple(_with_memory_state(memory, self._states[memory.id]) for memory in self.new),
+            new_memories=tuple(_with_memory_state(memory, self._states[memory.id]) for memory in self.new_memories),
             notes=self.notes,
             states=tuple(s for s in self._states.values() if s.id not in new and s != self._states_before[s.id]),
-            rewritten=tuple(self.rewritten),
+            rewritten_memories=tuple(self.rewritten_memories),
             compressed=self.compressed,
             superseded=tuple(self.superseded),
             clusters=tuple(c for c in self.clusters.values() if c is not self._clusters_before.get(c.id)),
             removed_clusters=tuple(id_ for id_ in self._clusters_before if id_ not in self.clusters),
             diary=self.diary,
             thoughts=self.thoughts,
-            decided=tuple(self.decided),
+            decided_request_ids=tuple(self.decided_request_ids),
             model=self.embedding_model if self.new_vectors else None,
             vectors=self.new_vectors,
         )

@@ -127,7 +127,7 @@ class NearbyIndex:
         ]
         return sorted(found, key=lambda one: (-one[1], one[0]))[:limit]
 
-    async def sharing_words(
+    async def ids_sharing_words(
         self, scope: Scope, words: str, *, limit: int, statuses: Sequence[Status]
     ) -> list[MemoryId]:
         own = [point for point in self._points.values() if point.memory.being_id == scope.being_id]
@@ -199,7 +199,9 @@ class Household:
         self._store = StoreScenes(ledger.memories, self.index, self.embedder, now=clock, write_lock=write_lock)
         self.update = UpdateMemory(ledger.memories, self.index, self.embedder, write_lock, now=clock)
         journalled: Any = self.mortal
-        services = PatrolServices(ledger=journalled, words=self.words, embedder=self.embedder, now=clock, config=config)
+        services = PatrolServices(
+            ledger=journalled, word_idf=self.words, embedder=self.embedder, now=clock, config=config
+        )
         self.patrol = RunPatrols(services, ledger.activations)
 
     async def store(self, *texts: str, scope: Scope = ADA, **fields: Any) -> list[Memory]:

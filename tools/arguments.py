@@ -12,6 +12,7 @@ import unicodedata
 from collections import Counter, defaultdict
 from collections.abc import Collection, Hashable, Iterable, Iterator, Mapping
 from dataclasses import fields
+from difflib import get_close_matches
 from typing import TYPE_CHECKING, Annotated, Any, TypeVar
 
 from pydantic import (
@@ -38,7 +39,7 @@ MAX_SHORT_TEXT_CHARS = 200
 """Characters of a name, a label or an identifier."""
 MAX_LINE_CHARS = 2_000
 """Characters of a line of dialogue, a setting or a lesson."""
-LONG_TEXT_MARK = "x-long-text"
+LONG_TEXT_KEY = "x-long-text"
 """Marks, inside this module, a schema whose maximum length is the setting `max_text_chars`."""
 
 _NESTED_FIELDS = frozenset(
@@ -46,6 +47,22 @@ _NESTED_FIELDS = frozenset(
     "lesson messages".split()
 )
 """Fields inside the arguments `when` and `decisions`, and inside those of `observe`."""
+
+ARGUMENT_SYNONYMS = {
+    **dict.fromkeys(("date", "timestamp", "time", "at"), "when"),
+    **dict.fromkeys(("tags", "topics", "labels"), "themes"),
+    **dict.fromkeys(("content", "memory", "message", "body", "action"), "text"),
+    **dict.fromkeys(("top_k", "k", "n", "max_results", "count"), "limit"),
+    **dict.fromkeys(("memory_id", "memory_ids"), "id"),
+    **dict.fromkeys(("people", "participants"), "actors"),
+    **dict.fromkeys(("from", "start", "after"), "since"),
+    **dict.fromkeys(("to", "end", "before"), "until"),
+    **dict.fromkeys(("replaces", "supersede"), "supersedes"),
+    **dict.fromkeys(("q", "search", "question"), "query"),
+    **dict.fromkeys(("reason", "retract"), "retracted"),
+    **dict.fromkeys(("max_tokens", "budget_tokens", "budget"), "token_budget"),
+}
+"""What callers write, and the argument that is meant (ruling 23: one name for one thing)."""
 
 ItemT = TypeVar("ItemT", bound=Hashable)
 ValueT = TypeVar("ValueT", bound="DataclassInstance")
@@ -101,8 +118,8 @@ Text = Annotated[str, BeforeValidator(require_storable_text), AfterValidator(req
 """A text that a caller leaves out is "" as a value: an empty one is refused."""
 ShortText = Annotated[Text, Field(max_length=MAX_SHORT_TEXT_CHARS)]
 LineText = Annotated[Text, Field(max_length=MAX_LINE_CHARS)]
-LongText = Annotated[Text, AfterValidator(_within_max_text_chars), Field(json_schema_extra={LONG_TEXT_MARK: True})]
-Details = Annotated[bool, Field(description="All fields, with provenance.")]
+LongText = Annotated[Text, AfterValidator(_within_max_text_chars), Field(json_schema_extra={LONG_TEXT_KEY: True})]
+DetailsFlag = Annotated[bool, Field(description="All fields, with provenance.")]
 ZeroToOne = Annotated[float, Field(ge=0, le=1)]
 ArgumentsT = TypeVar("ArgumentsT", bound=ToolArguments)
 
@@ -112,27 +129,29 @@ def validate_tool_arguments(
 ) -> ArgumentsT:
     """Raises `InvalidInput`, which names every invalid argument and says what to do. What was left out of an argument
     that was used all the same is added to `notices`."""
-    context = {"max_text_chars": max_text_chars, NOTICES: [] if notices is None else notices}
+    context = {"max_text_chars": max_text_chars, NOTICES_KEY: [] if notices is None else notices}
     try:
         return model.model_validate(dict(raw), context=context)
     except ValidationError as error:
         raise InvalidInput(f"Nothing was done. {_complaints(model, error)}") from error
 
 
-NOTICES = "notices"
+NOTICES_KEY = "notices"
 """Key of the validation's context: a list of sentences."""
 
 
 def add_notice(info: ValidationInfo, sentence: str) -> None:
-    (info.context or {}).get(NOTICES, []).append(sentence)
+    (info.context or {}).get(NOTICES_KEY, []).append(sentence)
 
 
 def _complaints(model: type[ToolArguments], error: ValidationError) -> str:
     details = error.errors(include_url=False, include_input=True)
-    return " ".join(unique(_argument_complaint(model, dict(detail)) for detail in details)[:5])
+    complaints = unique(_argument_complaint(model, dict(detail)) for detail in details)[:5]
+    unknown = any(detail["type"] == "extra_forbidden" for detail in details)
+    return " ".join((*complaints, *(["All arguments: tools/list."] if unknown else [])))
 
 
-def each_by_itself(model: type[ToolArguments]) -> WrapValidator:
+def validate_each(model: type[ToolArguments]) -> WrapValidator:
     """For the items of a list: one that cannot be used is an `InvalidInput` in its place, and the others count."""
 
     def validated(raw: Any, validate: ValidatorFunctionWrapHandler) -> Any:
@@ -151,9 +170,7 @@ def _argument_complaint(model: type[ToolArguments], error: Mapping[str, Any]) ->
     where = printable(".".join(map(str, path or location[:1]))) or "arguments"
     match error["type"]:
         case "extra_forbidden":
-            name = printable(".".join(map(str, location)))
-            known = model.model_fields if len(location) == 1 else ("those of its schema",)
-            return f"Unknown argument {name!r}: leave it out. Known are {', '.join(known)}."
+            return _unknown_argument(model, location)
         case "missing":
             return f"{where}: is required."
         case "value_error":
@@ -167,6 +184,14 @@ def _argument_complaint(model: type[ToolArguments], error: Mapping[str, Any]) ->
             return f"{where}: must be a finite number, not NaN or infinity."
         case _:
             return f"{where}: {printable(error['msg'])}."
+
+
+def _unknown_argument(model: type[ToolArguments], location: tuple[int | str, ...]) -> str:
+    """Names the nearest argument, not all: `tools/list` has those (ruling 23)."""
+    name, last = printable(".".join(map(str, location))), printable(str(location[-1]))
+    known = model.model_fields if len(location) == 1 else sorted(_NESTED_FIELDS)
+    near = get_close_matches(ARGUMENT_SYNONYMS.get(last, last), known, n=1, cutoff=0.7)
+    return f"Unknown argument {name!r}: " + (f"is {near[0]!r} meant?" if near else "leave it out.")
 
 
 def unique(items: Iterable[ItemT]) -> tuple[ItemT, ...]:
@@ -272,12 +297,12 @@ def _clean_schema(schema: Any, definitions: Mapping[str, Any], max_text_chars: i
         )
         for key, value in schema.items()
         if not (key == "title" and isinstance(value, str))
-        and key != LONG_TEXT_MARK
+        and key != LONG_TEXT_KEY
         and not (key == "default" and (not value or isinstance(value, list)))
         and not (key == "minLength" and value == 1)
     }
     if schema.get("default", False) in ("", None) and "description" in result:
         result["description"] = result.pop("description")
-    if schema.get(LONG_TEXT_MARK):
+    if schema.get(LONG_TEXT_KEY):
         result["maxLength"] = max_text_chars
     return result

@@ -20,15 +20,8 @@ from madeleine.memory.patrol_records import DiaryEntry
 from madeleine.memory.rules.prompting import MAX_PROMPT_MESSAGE_CHARS, memories_in_prompt_order, truncated
 from madeleine.tools.arguments import LongText, ShortText, ToolArguments, validate_tool_arguments
 from madeleine.tools.profile import show_profile
-from madeleine.tools.replies import (
-    fields_of,
-    hit_as_json,
-    iso_time,
-    meaning_notice,
-    memory_source_as_json,
-    nonempty,
-)
-from madeleine.tools.tool import Call, answer_schema, tool
+from madeleine.tools.replies import fields_of, hit_as_json, iso_time, meaning_off_notice, memory_ref_as_json, nonempty
+from madeleine.tools.tool import Call, object_schema, tool
 
 
 class ContextArguments(ToolArguments):
@@ -54,7 +47,7 @@ class ContextArguments(ToolArguments):
 
 @tool(
     ContextArguments,
-    answer_schema(
+    object_schema(
         "prompt dropped tokens",
         string="prompt system_prompt memory_block notice",
         array="snapshot recent_nodes memories history_current_chat history_recent diary sources dropped thoughts "
@@ -84,7 +77,7 @@ async def build_audited_context(call: Call, query: ContextQuery, *, audited_as: 
     return built
 
 
-async def build_start(call: Call, token_limit: int, *, audited_as: str) -> str:
+async def start_prompt(call: Call, token_limit: int, *, audited_as: str) -> str:
     """The start of a conversation (ruling 18): preferences, open notes, the last diary entry, what is pinned and what
     changed lately; "" if there is nothing."""
     flags = call.use.context.flags.model_copy(update={"ai_diary_full": True})
@@ -112,7 +105,7 @@ def built_context_as_json(context: BuiltContext, query: ContextQuery) -> dict[st
         **{name: block for name, block in blocks.items() if block is not None},
         **nonempty(
             sources=[
-                memory_source_as_json(memory) for memory in memories_in_prompt_order([m for m, _ in context.recalled])
+                memory_ref_as_json(memory) for memory in memories_in_prompt_order([m for m, _ in context.recalled])
             ]
         ),
         "dropped": [
@@ -120,7 +113,7 @@ def built_context_as_json(context: BuiltContext, query: ContextQuery) -> dict[st
             for part in context.dropped
         ],
         "tokens": {**context.tokens, "limit": query.token_limit},
-        **nonempty(notice=meaning_notice(context.meaning_off)),
+        **nonempty(notice=meaning_off_notice(context.meaning_off)),
     }
 
 
@@ -180,7 +173,7 @@ async def get_context_prompt(call: Call, raw: Mapping[str, Any], *, max_text_cha
     arguments = validate_tool_arguments(ContextPromptArguments, filled_in, max_text_chars=max_text_chars)
     own = call.use.context
     if not arguments.message.strip():
-        start = await build_start(call, arguments.token_limit or own.token_limit, audited_as=CONTEXT_MCP_PROMPT.name)
+        start = await start_prompt(call, arguments.token_limit or own.token_limit, audited_as=CONTEXT_MCP_PROMPT.name)
         messages = [_prompt_message("user", start or "Nothing is stored yet.")]
         return types.GetPromptResult(description=CONTEXT_MCP_PROMPT.description, messages=messages)
     query = arguments.to_value(ContextQuery, token_limit=arguments.token_limit or own.token_limit, flags=own.flags)

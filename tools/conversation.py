@@ -15,29 +15,23 @@ from madeleine.memory.model import Category, MemoryId, parse_iso_moment, short_i
 from madeleine.memory.text.dates import told_period
 from madeleine.memory.watch.extraction import Extracted
 from madeleine.memory.watch.observe import AgentExtractedMemory, Observation
-from madeleine.tools.arguments import (
-    LineText,
-    LongText,
-    ShortText,
-    ToolArguments,
-    ZeroToOne,
-    printable,
-    unique,
-)
+from madeleine.tools.arguments import LineText, LongText, ShortText, ToolArguments, ZeroToOne, printable, unique
 from madeleine.tools.feelings import EmotionLabels
 from madeleine.tools.replies import missing_vector_notice, nonempty, notice
-from madeleine.tools.tool import Call, answer_schema, tool
+from madeleine.tools.tool import Call, object_schema, tool
 
 MAX_MESSAGES = 100
 """Of one call of `observe`."""
 CHUNK_PREVIEW_CHARS = 60
 """Beginning of a chunk that the answer shows."""
 CHUNK_SCORE_DIGITS = 4
-CHUNKS_FORGOTTEN = (
+FORGOTTEN_CHUNKS_NOTICE = (
     "This key was used before, and part of that text has been forgotten since. Nothing was stored now. To store a "
     "different text, or this one again, use another key."
 )
-UNREADABLE_DATE = "when is no ISO date: it is kept as written, and the memories are dated to the time of storing."
+UNREADABLE_DATE_NOTICE = (
+    "when is no ISO date: it is kept as written, and the memories are dated to the time of storing."
+)
 
 
 class ObservedMessage(ToolArguments):
@@ -73,7 +67,7 @@ class ObserveArguments(ToolArguments):
 
 @tool(
     ObserveArguments,
-    answer_schema("new", integer="new position known", array="ids memories", string="last_key"),
+    object_schema("new", integer="new position known", array="ids memories", string="last_key"),
     listed=False,
 )
 async def observe(call: Call, arguments: ObserveArguments) -> dict[str, Any]:
@@ -127,7 +121,7 @@ class IngestArguments(ToolArguments):
 
 @tool(
     IngestArguments,
-    answer_schema("stored reinforced dropped chunks", integer="stored reinforced dropped", array="chunks"),
+    object_schema("stored reinforced dropped chunks", integer="stored reinforced dropped", array="chunks"),
     listed=False,
 )
 async def ingest(call: Call, arguments: IngestArguments) -> dict[str, Any]:
@@ -154,8 +148,8 @@ async def ingest(call: Call, arguments: IngestArguments) -> dict[str, Any]:
         )
         | notice(
             missing_vector_notice("Stored", ingested.unembedded),
-            CHUNKS_FORGOTTEN if counts["forgotten"] else "",
-            UNREADABLE_DATE if arguments.when and told_period(arguments.when) is None else "",
+            FORGOTTEN_CHUNKS_NOTICE if counts["forgotten"] else "",
+            UNREADABLE_DATE_NOTICE if arguments.when and told_period(arguments.when) is None else "",
         )
     )
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from datetime import datetime
 from typing import Protocol
 
 from madeleine.memory.errors import InvalidInput
@@ -21,7 +22,7 @@ class DatedActionInput(Protocol):
     def action(self) -> str: ...
 
 
-def period_argument(argument: str, text: str) -> ToldPeriod | None:
+def parse_period(argument: str, text: str) -> ToldPeriod | None:
     """The period that an argument names; None for "". Raises `InvalidInput`, which says how dates are written."""
     if not text:
         return None
@@ -33,14 +34,22 @@ def period_argument(argument: str, text: str) -> ToldPeriod | None:
     return period
 
 
-def timeline_argument(argument: str, items: Sequence[str | DatedActionInput] | str) -> tuple[TimelineEntry, ...]:
+def parse_time_window(since: str, until: str) -> dict[str, datetime | None]:
+    """The arguments `since` and `until` as moments, inclusive. Raises `InvalidInput` if nothing is between."""
+    first, last = parse_period("since", since), parse_period("until", until)
+    if first and last and first.start > last.end:
+        raise InvalidInput(f"Nothing was done. since: {since} is after until: {until}. Swap them, or leave one out.")
+    return {"since": first.start if first else None, "until": last.end if last else None}
+
+
+def parse_timeline(argument: str, items: Sequence[str | DatedActionInput] | str) -> tuple[TimelineEntry, ...]:
     """A date or a timeline. Raises `InvalidInput` for an entry whose date is none."""
     if isinstance(items, str):
-        period_argument(argument, items)
+        parse_period(argument, items)
         return (items.strip(),)
     entries: list[TimelineEntry] = []
     for place, item in enumerate(items):
         date, name = (item, "") if isinstance(item, str) else (item.date, ".date")
-        period_argument(f"{argument}.{place}{name}", date)
+        parse_period(f"{argument}.{place}{name}", date)
         entries.append(date.strip() if isinstance(item, str) else DatedAction(date.strip(), item.action))
     return tuple(entries)

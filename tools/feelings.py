@@ -20,9 +20,9 @@ MIN_SPELLING_LIKENESS = 0.7
 """Of `difflib`: reads "angry" as anger and "exited" as excitement; "envy" and "hope" are like no label."""
 
 
-def known_name(told: object, names: tuple[str, ...]) -> str | None:
+def closest_name(label: object, names: tuple[str, ...]) -> str | None:
     """The name that is meant: in whatever case, another form of the word, or misspelt a little; None for no name."""
-    word = str(told).strip().casefold()
+    word = str(label).strip().casefold()
     if word in names:
         return word
     if len(word) < MIN_ABBREVIATION_CHARS:
@@ -37,7 +37,7 @@ def _known_labels(told: Any, info: ValidationInfo) -> Any:
     if not isinstance(told, (list, str)):
         return told
     listed = [told] if isinstance(told, str) else told
-    labels = {position: known_name(label, EMOTION_LABELS) for position, label in enumerate(listed)}
+    labels = {position: closest_name(label, EMOTION_LABELS) for position, label in enumerate(listed)}
     if unknown := [printable(str(listed[position]))[:40] for position, label in labels.items() if label is None]:
         known = ", ".join(EMOTION_LABELS)
         add_notice(info, f"Left out, as no known emotions: {', '.join(unknown[:5])}. Known are {known}.")
@@ -49,7 +49,7 @@ def _known_labels(told: Any, info: ValidationInfo) -> Any:
 
 EmotionLabels = Annotated[list[Emotion], Field(max_length=MAX_EMOTIONS), BeforeValidator(_known_labels)]
 
-LABELS_AS_IN_STORE = WithJsonSchema(
+BRIEF_LABELS_SCHEMA = WithJsonSchema(
     {"type": "array", "items": {"type": "string", "maxLength": 20}, "maxItems": MAX_EMOTIONS}
 )
 """For a second tool: the list of labels is long, and part of every prompt once."""
@@ -70,7 +70,7 @@ def _known_axes(told: Any, info: ValidationInfo) -> Any:
     axes: dict[str, float] = {}
     unknown: list[str] = []
     for name, value in told.items():
-        axis = next((axis for axis in AXES if str(name).strip().casefold() == axis[0]), known_name(name, AXES))
+        axis = next((axis for axis in AXES if str(name).strip().casefold() == axis[0]), closest_name(name, AXES))
         usable = isinstance(value, (int, float)) and not isinstance(value, bool) and -1 <= value <= 1
         if axis is None or not usable:
             unknown.append(printable(str(name))[:40])

@@ -12,13 +12,13 @@ from madeleine.memory.model import MemoryId, Note, short_id_of
 from madeleine.memory.profile import ProfileEntry, ProfileKind
 from madeleine.tools.arguments import ShortText, Text, ToolArguments
 from madeleine.tools.replies import iso_time, nonempty
-from madeleine.tools.tool import Call, answer_schema, tool
+from madeleine.tools.tool import Call, object_schema, tool
 
 MAX_PROFILE_VALUE_CHARS = 8_000
 """Of an entry, which is part of every prompt."""
 
 ProfileAction = Literal["show", "set", "enable", "disable", "done", "remove"]
-ShownKind = Literal["soul", "partner_rules", "preferences", "relationships", "tools", "map", "knowledge", "notes"]
+EntryKind = Literal["soul", "partner_rules", "preferences", "relationships", "tools", "map", "knowledge", "notes"]
 
 
 class ProfileArguments(ToolArguments):
@@ -26,7 +26,7 @@ class ProfileArguments(ToolArguments):
         ProfileAction,
         Field(description="enable and disable work on partner_rules and preferences; done closes a note."),
     ] = "show"
-    kind: Annotated[ShownKind | None, Field(description="All kinds if left out.")] = None
+    kind: Annotated[EntryKind | None, Field(description="All kinds if left out.")] = None
     name: Annotated[
         ShortText,
         Field(
@@ -39,7 +39,7 @@ class ProfileArguments(ToolArguments):
 
 @tool(
     ProfileArguments,
-    answer_schema("", array="entries notes", string="removed done", object="redacted"),
+    object_schema("", array="entries notes", string="removed done", object="redacted"),
     destructive=True,
     listed=False,
 )
@@ -62,12 +62,12 @@ async def profile(call: Call, arguments: ProfileArguments) -> dict[str, Any]:
     return await change_entry(call, action, kind, name, value)
 
 
-async def show_profile(call: Call, kind: ShownKind | None = None, name: str = "", *, audited_as: str) -> dict[str, Any]:
+async def show_profile(call: Call, kind: EntryKind | None = None, name: str = "", *, audited_as: str) -> dict[str, Any]:
     """Entries and open notes. Their ids, and those of their memories, are audited (spec O4)."""
     content: dict[str, Any] = {}
     shown: list[str] = []
     if kind != "notes":
-        entries = await call.use.profile.read(call.scope, kind, await _full_name(call, kind, name))
+        entries = await call.use.profile.read(call.scope, kind, await _entry_name(call, kind, name))
         content["entries"] = await entries_as_json(call, entries)
         shown += [id_ for entry in entries for id_ in (entry.id, entry.memory_id) if id_]
     if kind in (None, "notes"):
@@ -79,13 +79,13 @@ async def show_profile(call: Call, kind: ShownKind | None = None, name: str = ""
     return content
 
 
-async def _full_name(call: Call, kind: str | None, name: str) -> str:
+async def _entry_name(call: Call, kind: str | None, name: str) -> str:
     """A learnt preference has the id of its memory as its name."""
     return (await call.use.ids.memories(call.scope, [name]))[name] if name and kind in (None, "preferences") else name
 
 
 async def change_entry(call: Call, action: ProfileAction, kind: ProfileKind, name: str, value: str) -> dict[str, Any]:
-    name = await _full_name(call, kind, name)
+    name = await _entry_name(call, kind, name)
     match action:
         case "set":
             written = await call.use.profile.write(call.scope, kind, name, value)

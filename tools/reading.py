@@ -25,22 +25,22 @@ from madeleine.memory.rules.prompting import (
     memories_in_prompt_order,
 )
 from madeleine.memory.rules.ranking.profiles import RankingProfile
-from madeleine.tools.arguments import Details, LongText, ShortText, ToolArguments, unique
-from madeleine.tools.context import build_start
-from madeleine.tools.dates import period_argument
-from madeleine.tools.feelings import LABELS_AS_IN_STORE, EmotionLabels
+from madeleine.tools.arguments import DetailsFlag, LongText, ShortText, ToolArguments, unique
+from madeleine.tools.context import start_prompt
+from madeleine.tools.dates import parse_period, parse_time_window
+from madeleine.tools.feelings import BRIEF_LABELS_SCHEMA, EmotionLabels
 from madeleine.tools.profile import entry_as_json
 from madeleine.tools.replies import (
     hit_as_json,
-    meaning_notice,
+    meaning_off_notice,
     memory_as_json,
     memory_item_as_json,
-    memory_source_as_json,
+    memory_ref_as_json,
     nonempty,
     notice,
     short_ids_of_references,
 )
-from madeleine.tools.tool import Call, Tool, answer_schema, tool
+from madeleine.tools.tool import Call, Tool, object_schema, tool
 
 MAX_SEARCH_WORDS = 32
 
@@ -52,7 +52,7 @@ class RecallArguments(ToolArguments):
     limit: Annotated[int, Field(ge=1, le=50, description="Memories at most.")] = 3
     categories: Annotated[list[Category], Field(max_length=5)] = []
     themes: Annotated[list[ShortText], Field(max_length=20, description="All of these.")] = []
-    emotions: Annotated[EmotionLabels, LABELS_AS_IN_STORE, Field(description="Felt now; labels as in store.")] = []
+    emotions: Annotated[EmotionLabels, BRIEF_LABELS_SCHEMA, Field(description="Felt now; labels as in store.")] = []
     since: Annotated[ShortText, Field(description="ISO date, month or year.")] = ""
     until: Annotated[ShortText, Field(description="Inclusive.")] = ""
     include_compressed: Annotated[bool, Field(description="Summarised too.")] = False
@@ -63,15 +63,15 @@ class RecallArguments(ToolArguments):
         Field(description="memories: facts with dates and ids; fragments: a mood; prompt: a <memory> block."),
     ] = "fragments"
     as_of: Annotated[ShortText, Field(description="Date: what was true then.")] = ""
-    details: Details = False
+    details: DetailsFlag = False
 
 
-def recall_tool(chance: RandomSource) -> Tool:
-    formats = {"fragments": make_fragments_format(chance), "memories": LIST_FORMAT, "prompt": MEMORY_BLOCK_FORMAT}
+def recall_tool(rng: RandomSource) -> Tool:
+    formats = {"fragments": make_fragments_format(rng), "memories": LIST_FORMAT, "prompt": MEMORY_BLOCK_FORMAT}
 
     @tool(
         RecallArguments,
-        answer_schema(
+        object_schema(
             "", string="fragments prompt start notice", array="memories preferences near unknown_words sources"
         ),
         counts_recalls=True,
@@ -83,13 +83,12 @@ def recall_tool(chance: RandomSource) -> Tool:
         which also lists by date or theme. By id: recall_memory."""
         if not arguments.query.strip():
             return await _start(call, arguments)
-        since, until = period_argument("since", arguments.since), period_argument("until", arguments.until)
-        times = {"since": since.start if since else None, "until": until.end if until else None}
-        as_of = as_of_argument(arguments.as_of)
+        times = parse_time_window(arguments.since, arguments.until)
+        as_of = parse_as_of(arguments.as_of)
         query = arguments.to_value(RecallQuery, text=arguments.query, as_of=as_of, **times)
-        result = await call.use.recall(call.scope, query, formats[arguments.format], language=call.language)
+        result = await call.use.recall(call.scope, query, formats[arguments.format], language=call.language_model)
         memories = [memory for memory, _ in (*result.preferences, *result.memories)]
-        elsewhere = NOTHING_ELSEWHERE if result.memories else await call.use.elsewhere(call.scope, query)
+        elsewhere = NOTHING_ELSEWHERE if result.memories else await call.use.search_elsewhere(call.scope, query)
         call.audit_recall("recall", [*(memory.id for memory in memories), *elsewhere.ids])
         answer = recall_result_as_json(result, arguments.format, elsewhere)
         if not arguments.details:
@@ -106,23 +105,23 @@ async def _start(call: Call, arguments: RecallArguments) -> dict[str, Any]:
         raise InvalidInput(
             "Without a query recall only begins a conversation. To list by theme or date: search_memory."
         )
-    text = await build_start(call, arguments.token_budget, audited_as="recall")
+    text = await start_prompt(call, arguments.token_budget, audited_as="recall")
     return {"start": text} if text else notice("Nothing is stored yet.")
 
 
-def as_of_argument(text: str) -> datetime | None:
+def parse_as_of(text: str) -> datetime | None:
     """The end of a day, a month or a year: what has changed in it counts as changed."""
-    period = period_argument("as_of", text)
+    period = parse_period("as_of", text)
     return period.end if period else None
 
 
 def recall_result_as_json(
-    result: RecallResult, format_: RecallFormat, elsewhere: KnownElsewhere = NOTHING_ELSEWHERE
+    result: RecallResult, format_: RecallFormat, known_elsewhere: KnownElsewhere = NOTHING_ELSEWHERE
 ) -> dict[str, Any]:
     preferences = [memory_item_as_json(memory, score) for memory, score in result.preferences]
     content: dict[str, Any] = {"memories": [memory_item_as_json(memory, score) for memory, score in result.memories]}
     if format_ != "memories":  # a text does not name its memories
-        sources = [memory_source_as_json(memory) for memory, _ in _memories_in_text(result, format_)]
+        sources = [memory_ref_as_json(memory) for memory, _ in _memories_in_text(result, format_)]
         content = {format_: result.text} | nonempty(sources=sources)
     if format_ != "prompt":
         content |= nonempty(preferences=preferences)
@@ -130,8 +129,8 @@ def recall_result_as_json(
     content |= nonempty(
         near=[
             *(memory_item_as_json(memory) for memory in result.near),
-            *({"source": "profile"} | entry_as_json(entry, {}) for entry in elsewhere.entries),
-            *(hit_as_json(hit) for hit in elsewhere.hits),
+            *({"source": "profile"} | entry_as_json(entry, {}) for entry in known_elsewhere.entries),
+            *(hit_as_json(hit) for hit in known_elsewhere.hits),
         ],
         unknown_words=list(result.unknown_words),
         truncated=[memory.short_id for memory, _ in result.memories if memory.id in result.truncated],
@@ -139,7 +138,7 @@ def recall_result_as_json(
         faded=result.faded or None,
     )
     return content | notice(
-        meaning_notice(result.meaning_off),
+        meaning_off_notice(result.meaning_off),
         *result.notices,
         f"Too long for token_budget: {too_long}. Raise it, or open them with recall_memory." if too_long else "",
     )
@@ -185,7 +184,7 @@ class RecallMemoryArguments(ToolArguments):
 
 @tool(
     RecallMemoryArguments,
-    answer_schema("", array="memories clusters missing", string="next_cursor"),
+    object_schema("", array="memories clusters missing", string="next_cursor"),
     counts_recalls=True,
 )
 async def recall_memory(call: Call, arguments: RecallMemoryArguments) -> dict[str, Any]:
@@ -247,10 +246,10 @@ class SearchArguments(ToolArguments):
     as_of: Annotated[ShortText, Field(description="Date: what was true then.")] = ""
     limit: Annotated[int, Field(ge=1, le=100, description="Per page.")] = 10
     cursor: Annotated[ShortText, Field(description="next_cursor of the last page.")] = ""
-    details: Details = False
+    details: DetailsFlag = False
 
 
-@tool(SearchArguments, answer_schema("hits", array="hits", string="next_cursor notice"), counts_recalls=True)
+@tool(SearchArguments, object_schema("hits", array="hits", string="next_cursor notice"), counts_recalls=True)
 async def search_memory(call: Call, arguments: SearchArguments) -> dict[str, Any]:
     """Search memories, diary, chat and notes for exact words, newest first: names, dates, phrases; without query, list
     memories by date or theme. Use it to look something up, for a time span, or for faded ones (status dead). For
@@ -263,7 +262,6 @@ async def search_memory(call: Call, arguments: SearchArguments) -> dict[str, Any
 
 
 async def _search(call: Call, arguments: SearchArguments) -> SearchPage:
-    since, until = period_argument("since", arguments.since), period_argument("until", arguments.until)
     by_words = arguments.query != ""
     all_sources = by_words and not arguments.as_of  # only memories say since when they are true
     query = arguments.to_value(
@@ -271,9 +269,8 @@ async def _search(call: Call, arguments: SearchArguments) -> SearchPage:
         terms=(),
         mode="or",
         themes=tuple(unicodedata.normalize("NFKC", theme).casefold() for theme in arguments.themes),
-        since=since.start if since else None,
-        until=until.end if until else None,
-        as_of=as_of_argument(arguments.as_of),
+        **parse_time_window(arguments.since, arguments.until),
+        as_of=parse_as_of(arguments.as_of),
         include_retracted=True,
         sources=unique(arguments.sources) if all_sources or "sources" in arguments.model_fields_set else ("memories",),
     )

@@ -14,15 +14,7 @@ from mcp_types import CallToolResult, TextContent
 
 from madeleine.memory.errors import ERROR_META_KEY, MadeleineError, error_as_json
 from madeleine.memory.keyword_search import SearchHit
-from madeleine.memory.model import (
-    Memory,
-    MemoryId,
-    Provenance,
-    Revision,
-    memory_date,
-    short_id_of,
-    timeline_to_json,
-)
+from madeleine.memory.model import Memory, MemoryId, Provenance, Revision, memory_date, short_id_of, timeline_to_json
 from madeleine.memory.rules.dynamics.truth import beginning_of_validity, since_date
 from madeleine.memory.rules.prompting import latest_timeline_lines
 
@@ -39,7 +31,7 @@ def tool_result_of_content(content: dict[str, Any]) -> CallToolResult:
 
 
 def tool_result_of_error(error: MadeleineError) -> CallToolResult:
-    """A `ToolError` whose message says what to do; its kind is in `_meta`, for programs."""
+    """A tool error whose message says what to do; its kind is in `_meta`, for programs."""
     text = TextContent(type="text", text=str(error))
     return CallToolResult(content=[text], is_error=True, meta={ERROR_META_KEY: error_as_json(error)})
 
@@ -79,19 +71,19 @@ def memory_item_as_json(memory: Memory, score: float | None = None) -> dict[str,
     return nonempty(
         id=memory.short_id,
         text=memory.scene.action,
-        **memory_marks_as_json(memory),
+        **memory_state_as_json(memory),
         score=score,
         **fields_of(memory, "feeling"),
         timeline=list(latest_timeline_lines(memory)),
     )
 
 
-def memory_source_as_json(memory: Memory) -> dict[str, Any]:
+def memory_ref_as_json(memory: Memory) -> dict[str, Any]:
     """A memory whose text stands elsewhere in the answer."""
-    return {"id": memory.short_id} | memory_marks_as_json(memory)
+    return {"id": memory.short_id} | memory_state_as_json(memory)
 
 
-def memory_marks_as_json(memory: Memory) -> dict[str, Any]:
+def memory_state_as_json(memory: Memory) -> dict[str, Any]:
     """What every answer says beside a memory's text."""
     return nonempty(
         when=memory_date(memory),
@@ -119,11 +111,11 @@ def memory_as_json(
     """A memory with all details. `short_ids`: of the memories that it refers to. `history`: what it said before it was
     corrected, oldest first. `versions`: what was true before and after it, the current one last."""
     timeline = timeline_to_json(memory.scene.when)
-    references = {name: getattr(memory, name) for name in MEMORY_REFERENCES}
+    references = {name: getattr(memory, name) for name in MEMORY_REFERENCE_FIELDS}
     return nonempty(
         id=memory.short_id,
         text=memory.scene.action,
-        **memory_marks_as_json(memory) | fields_of(memory, "status category importance truth"),
+        **memory_state_as_json(memory) | fields_of(memory, "status category importance truth"),
         **truth_details_as_json(memory),
         versions=[version_as_json(version) for version in versions] if len(versions) > 1 else None,
         timeline=timeline if len(timeline) > 1 or any(isinstance(item, dict) for item in timeline) else None,
@@ -154,13 +146,13 @@ def version_as_json(version: Memory) -> dict[str, Any]:
     )
 
 
-MEMORY_REFERENCES = ("absorbed_into", "compressed_into", "resembles", "superseded_by", "may_supersede")
+MEMORY_REFERENCE_FIELDS = ("absorbed_into", "compressed_into", "resembles", "superseded_by", "may_supersede")
 """Fields of a memory that name another one."""
 
 
 async def short_ids_of_references(call: Call, memories: Sequence[Memory]) -> dict[MemoryId, str]:
     """The short ids of the memories that these refer to."""
-    named = [getattr(memory, name) for memory in memories for name in MEMORY_REFERENCES]
+    named = [getattr(memory, name) for memory in memories for name in MEMORY_REFERENCE_FIELDS]
     return await call.use.ids.shortened(call.scope, filter(None, named))
 
 
@@ -199,14 +191,14 @@ def revision_as_json(revision: Revision) -> dict[str, Any]:
     return nonempty(until=iso_time(revision.at), changed_by=revision.client) | before
 
 
-def meaning_notice(reason: str) -> str:
+def meaning_off_notice(reason: str) -> str:
     """What to say while meaning-based recall is off; "" if `reason` is."""
     return f"Meaning-based recall is off; only words are compared. {reason}" if reason else ""
 
 
-def missing_vector_notice(done: str, reason: str) -> str:
+def missing_vector_notice(outcome: str, reason: str) -> str:
     """What to say of a memory that was stored or changed without a vector; "" if `reason` is."""
-    return f"{done}; found by its words only until it can be embedded. {reason}" if reason else ""
+    return f"{outcome}; found by its words only until it can be embedded. {reason}" if reason else ""
 
 
 def notice(*sentences: str) -> dict[str, Any]:

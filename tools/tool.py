@@ -35,11 +35,11 @@ class ToolUseCases:
     store: StoreScenes
     ingest: Ingest
     update: UpdateMemory
-    truth: ChangeTruth
+    change_truth: ChangeTruth
     forget: Forget
     recall: Recall
     search: Search
-    elsewhere: SearchElsewhere
+    search_elsewhere: SearchElsewhere
     browse: BrowseMemories
     patrol: RunPatrols
     audit: Audit
@@ -59,10 +59,10 @@ class Call:
 
     scope: Scope
     use: ToolUseCases
-    progress: ReportProgress = field(default=lambda done, total, message: None)
+    report_progress: ReportProgress = field(default=lambda done, total, message: None)
     request_key: Callable[[], str] = field(default=lambda: "")
     """The same key when a client repeats a request after its connection broke; "" where that does not happen."""
-    language: LanguageModel | None = None
+    language_model: LanguageModel | None = None
     """By the caller's key, or by the server's; valid during the call. None where there is none."""
 
     async def with_short_ids(self, message: str) -> str:
@@ -81,14 +81,14 @@ RunTool = Callable[[Call, Any], Awaitable[dict[str, Any]]]
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Tool:
-    """`answers`: JSON Schema of the structured answer. `read_only`, `destructive` and `idempotent` are MCP's hints.
+    """`output_schema`: JSON Schema of the answers. `read_only`, `destructive` and `idempotent` are MCP's hints.
     `counts_recalls`: its only change is to count recalls, which MCP's hint calls read-only (ruling 27). `listed`: shown
     in `tools/list`, which is part of every prompt; tools for hooks and programs are callable without."""
 
     name: str
     description: str
     arguments: type[ToolArguments]
-    answers: Mapping[str, Any]
+    output_schema: Mapping[str, Any]
     run: RunTool
     read_only: bool = False
     destructive: bool = False
@@ -98,19 +98,19 @@ class Tool:
 
 
 def tool(
-    arguments: type[ArgumentsT], answers: Mapping[str, Any], **hints: bool
+    arguments: type[ArgumentsT], schema: Mapping[str, Any], **flags: bool
 ) -> Callable[[Callable[[Call, ArgumentsT], Awaitable[dict[str, Any]]]], Tool]:
     """Make a function a tool of its name. Its docstring is the description: product text, for the agent that reads it.
-    `hints`: the flags of `Tool`."""
+    `schema`: of the answers. `flags`: those of `Tool`."""
 
     def declare(run: Callable[[Call, ArgumentsT], Awaitable[dict[str, Any]]]) -> Tool:
-        description = " ".join((run.__doc__ or "").split())
-        return Tool(name=run.__name__, description=description, arguments=arguments, answers=answers, run=run, **hints)
+        text = " ".join((run.__doc__ or "").split())
+        return Tool(name=run.__name__, description=text, arguments=arguments, output_schema=schema, run=run, **flags)
 
     return declare
 
 
-def answer_schema(required: str, **names_by_type: str) -> dict[str, Any]:
+def object_schema(required: str, **names_by_type: str) -> dict[str, Any]:
     """Each keyword is a JSON type, its value the names of that type, separated by spaces. Items of arrays are not
     described: the list of tools is part of every prompt and has to be short."""
     properties = {name: {"type": type_} for type_, names in names_by_type.items() for name in names.split()}

@@ -37,7 +37,7 @@ class Toolset:
     def __init__(self, tools: Sequence[Tool], *, max_text_chars: int) -> None:
         self._tools = {tool.name: tool for tool in tools}
         self.max_text_chars = max_text_chars
-        self._listed = [listed_tool(tool, max_text_chars) for tool in tools if tool.listed]
+        self._listed = [mcp_tool(tool, max_text_chars) for tool in tools if tool.listed]
 
     @property
     def names(self) -> Sequence[str]:
@@ -129,13 +129,13 @@ async def _run_without_counting(run: RunTool, call: Call, arguments: Any) -> dic
     return await run(replace(call, scope=replace(call.scope, count_activations=False)), arguments)
 
 
-def listed_tool(tool: Tool, max_text_chars: int) -> types.Tool:
+def mcp_tool(tool: Tool, max_text_chars: int) -> types.Tool:
     """The tool as `tools/list` shows it."""
     return types.Tool(
         name=tool.name,
         description=tool.description,
         input_schema=tool_input_schema(tool.arguments, max_text_chars=max_text_chars),
-        output_schema=dict(tool.answers),
+        output_schema=dict(tool.output_schema),
         annotations=types.ToolAnnotations(
             read_only_hint=tool.read_only or tool.counts_recalls,
             destructive_hint=tool.destructive,
@@ -145,9 +145,9 @@ def listed_tool(tool: Tool, max_text_chars: int) -> types.Tool:
     )
 
 
-def make_all_tools(chance: RandomSource) -> list[Tool]:
+def make_all_tools(rng: RandomSource) -> list[Tool]:
     """Every tool; `choose_tools` selects among them."""
     return [
-        recall_tool(chance), recall_memory, search_memory, store, update_memory, forget, run_patrol, observe, ingest,
+        recall_tool(rng), recall_memory, search_memory, store, update_memory, forget, run_patrol, observe, ingest,
         context, profile,
     ]  # fmt: skip

@@ -16,19 +16,12 @@ from madeleine.memory.recall.selection import (
     NON_INFERABLE_THEME,
     has_non_inferable_theme,
 )
-from madeleine.tools.arguments import (
-    LineText,
-    LongText,
-    ShortText,
-    ToolArguments,
-    ZeroToOne,
-    each_by_itself,
-    unique,
-)
-from madeleine.tools.dates import timeline_argument
+from madeleine.memory.rules.storing.besides import besides_notice
+from madeleine.tools.arguments import LineText, LongText, ShortText, ToolArguments, ZeroToOne, unique, validate_each
+from madeleine.tools.dates import parse_timeline
 from madeleine.tools.feelings import AXES, EmotionLabels, EmotionVectorArgument
 from madeleine.tools.replies import missing_vector_notice, nonempty, notice, version_as_json
-from madeleine.tools.tool import Call, answer_schema, tool
+from madeleine.tools.tool import Call, object_schema, tool
 
 CHANGEABLE_MEMORY_FIELDS = ("text", "importance", "themes", "pinned")
 MAX_SCENES = 20
@@ -36,7 +29,9 @@ MAX_SCENES = 20
 SCRUB_PENDING_NOTICE = (
     "Erased from the memory and from every answer. Overwriting the remaining bytes on disk continues in the background."
 )
-NOT_KEPT_NOTICE = "That memory says the same, so your wording was not kept. If a fact differs, store with distinct."
+WORDING_NOT_KEPT_NOTICE = (
+    "That memory says the same, so your wording was not kept. If a fact differs, store with distinct."
+)
 
 
 class DatedActionArguments(ToolArguments):
@@ -78,11 +73,8 @@ SCENE_SCHEMA = {"type": "object", "required": ["text"]}
 class StoreArguments(SceneArguments):
     text: Annotated[LongText, Field(description="What happened, in sentences that make sense alone.")] = ""
     scenes: Annotated[
-        list[Annotated[SceneArguments, each_by_itself(SceneArguments), WithJsonSchema(SCENE_SCHEMA)]],
-        Field(
-            max_length=MAX_SCENES,
-            description="Several at once; beside them only session_id.",
-        ),
+        list[Annotated[SceneArguments, validate_each(SceneArguments), WithJsonSchema(SCENE_SCHEMA)]],
+        Field(max_length=MAX_SCENES, description="Several at once; beside them only session_id."),
     ] = []
 
     @property
@@ -107,7 +99,7 @@ class StoreArguments(SceneArguments):
 
 @tool(
     StoreArguments,
-    answer_schema(
+    object_schema(
         "", string="id status reinforced not_kept notice", array="scenes may_supersede", object="resembles superseded"
     ),
 )
@@ -121,14 +113,14 @@ async def store(call: Call, arguments: StoreArguments) -> dict[str, Any]:
     if not arguments.scenes:
         if isinstance(first, MadeleineError):
             raise first
-        return await stored_as_json(call, first, keyed=arguments.key != "")
+        return await stored_as_json(call, first, has_key=arguments.key != "")
     if all(isinstance(outcome, MadeleineError) for outcome in outcomes) and isinstance(first, MadeleineError):
         raise first if not others else InvalidInput(" ".join(unique(str(outcome) for outcome in outcomes)))
     return {
         "scenes": [
             {"refused": await call.with_short_ids(str(outcome))}
             if isinstance(outcome, MadeleineError)
-            else await stored_as_json(call, outcome, keyed=True)
+            else await stored_as_json(call, outcome, has_key=True)
             for outcome in outcomes
         ]
     }
@@ -165,7 +157,7 @@ async def _store_together_or_singly(call: Call, scenes: Sequence[NewScene]) -> l
     return [outcome for scene in scenes for outcome in await _store_together_or_singly(call, [scene])]
 
 
-async def stored_as_json(call: Call, stored: Stored, *, keyed: bool) -> dict[str, Any]:
+async def stored_as_json(call: Call, stored: Stored, *, has_key: bool) -> dict[str, Any]:
     memory, reinforced, before = stored.memory, stored.status == "reinforced", stored.may_supersede
     advice_due = NON_INFERABLE_THEME in call.use.recall.config.themes and not has_non_inferable_theme(memory.themes)
     resembled = stored.resembled if before is None or stored.resembles != before.id else None
@@ -174,16 +166,17 @@ async def stored_as_json(call: Call, stored: Stored, *, keyed: bool) -> dict[str
         status=stored.status,
         reinforced=memory.scene.action if reinforced else None,
         not_kept=stored.not_kept,
-        repeated=(stored.repeated and keyed) or None,
+        repeated=(stored.repeated and has_key) or None,
         resembles=_id_and_text(resembled) if resembled else None,
         may_supersede=[_id_and_text(before)] if before else None,
         superseded=version_as_json(stored.superseded) if stored.superseded else None,
         redacted=dict(stored.redacted),
     ) | notice(
-        NOT_KEPT_NOTICE if stored.not_kept else "",
+        WORDING_NOT_KEPT_NOTICE if stored.not_kept else "",
         missing_vector_notice("Stored", stored.unembedded),
         MISSING_NON_INFERABLE_THEME_ADVICE if advice_due else "",
         _supersession_advice(before) if before else "",
+        _besides_notice(stored),
     )
 
 
@@ -192,7 +185,15 @@ def _id_and_text(memory: Memory) -> dict[str, str]:
 
 
 def _supersession_advice(before: Memory) -> str:
-    return f"If {before.short_id} is no longer true, store this text again with supersedes: {before.short_id}."
+    return (
+        f"{before.short_id} may no longer be true; both stay current until you decide. If this takes its place, repeat "
+        f"this store with supersedes: {before.short_id} (that makes no second memory). If both hold, do nothing."
+    )
+
+
+def _besides_notice(stored: Stored) -> str:
+    old = stored.superseded
+    return besides_notice(old.short_id, old.scene.action, stored.memory.scene.action) if old else ""
 
 
 def new_scene_from_arguments(arguments: SceneArguments, *, request_key: str = "") -> NewScene:
@@ -204,7 +205,7 @@ def new_scene_from_arguments(arguments: SceneArguments, *, request_key: str = ""
             Scene,
             action=arguments.text.strip(),
             actors=unique(arguments.actors),
-            when=timeline_argument("when", arguments.when or ()),
+            when=parse_timeline("when", arguments.when or ()),
         ),
         emotions=unique(arguments.emotions),
         emotion=arguments.emotion_vector.to_value(EmotionVector) if arguments.emotion_vector else None,
@@ -224,7 +225,7 @@ class UpdateMemoryArguments(ToolArguments):
     pinned: Annotated[bool | None, Field(description="Never fades.")] = None
 
 
-@tool(UpdateMemoryArguments, answer_schema("id changed", string="id", array="changed versions", object="superseded"))
+@tool(UpdateMemoryArguments, object_schema("id changed", string="id", array="changed versions", object="superseded"))
 async def update_memory(call: Call, arguments: UpdateMemoryArguments) -> dict[str, Any]:
     """Correct a memory that was wrong, or pin or weigh it; what is left out stays. A fact that has changed: give text
     and when, and the old text stays as what was true until then. Something never true: give retracted. recall_memory
@@ -237,20 +238,21 @@ async def update_memory(call: Call, arguments: UpdateMemoryArguments) -> dict[st
     if changes == MemoryChanges():
         raise InvalidInput("Nothing to change. Give text, importance, themes, pinned, retracted or undo.")
     if arguments.when:
-        [when] = timeline_argument("when", arguments.when)
-        stored = await call.use.truth.revise(call.scope, memory_id, changes, when=str(when))
+        [when] = parse_timeline("when", arguments.when)
+        stored = await call.use.change_truth.revise(call.scope, memory_id, changes, when=str(when))
         memory, changed, redacted, unembedded = stored.memory, changes, stored.redacted, stored.unembedded
         superseded = nonempty(superseded=version_as_json(stored.superseded) if stored.superseded else None)
+        besides = _besides_notice(stored)
     else:
         updated = await call.use.update(call.scope, memory_id, changes)
         memory, changed, redacted, unembedded = updated.memory, updated.changes, updated.redacted, updated.unembedded
-        superseded = {}
+        superseded, besides = {}, ""
     return {
         "id": memory.short_id,
         "changed": [name for name in CHANGEABLE_MEMORY_FIELDS if getattr(changed, name) is not None],
         **superseded,
         **nonempty(redacted=dict(redacted)),
-        **notice(missing_vector_notice("Changed", unembedded)),
+        **notice(missing_vector_notice("Changed", unembedded), besides),
     }
 
 
@@ -258,9 +260,9 @@ async def _change_truth(call: Call, memory_id: MemoryId, arguments: UpdateMemory
     if len(arguments.model_fields_set) > 2:
         raise InvalidInput("Nothing was changed. retracted and undo each stand alone with id: leave out the others.")
     if arguments.undo:
-        outcome = await call.use.truth.undo(call.scope, memory_id)
+        outcome = await call.use.change_truth.undo(call.scope, memory_id)
     else:
-        outcome = await call.use.truth.retract(call.scope, memory_id, arguments.retracted.strip())
+        outcome = await call.use.change_truth.retract(call.scope, memory_id, arguments.retracted.strip())
     changed = {memory.id: memory for memory in outcome.changed}
     return {
         "id": changed[memory_id].short_id,
@@ -273,7 +275,7 @@ class ForgetArguments(ToolArguments):
     ids: Annotated[list[ShortText], Field(min_length=1, max_length=50)]
 
 
-@tool(ForgetArguments, answer_schema("erased", array="erased missing related"), destructive=True, idempotent=True)
+@tool(ForgetArguments, object_schema("erased", array="erased missing related"), destructive=True, idempotent=True)
 async def forget(call: Call, arguments: ForgetArguments) -> dict[str, Any]:
     """Erase memories with the messages they came from, or single messages by id, permanently and from disk too. Only on
     request: to correct use update_memory; unused memories fade by themselves. related: memories linked to the erased

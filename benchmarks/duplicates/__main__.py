@@ -27,7 +27,7 @@ async def measure(pairs: int) -> dict[str, Any]:
         async with open_memory(Settings(data_dir=Path(folder)), background=False) as memory:
             began = time.perf_counter()
             store = memory.use_cases.store
-            near, paraphrased, at_first = await made_up.run(store, pairs)
+            near, paraphrased, strays = await made_up.run(store, pairs)
             counts: Counter[tuple[str, str, str, str]] = Counter()
             for language in hand_written.languages():
                 counts += await hand_written.run(store, language)
@@ -37,7 +37,7 @@ async def measure(pairs: int) -> dict[str, Any]:
     return {
         "near-identical": near.figures() | {"merged": dict(near.merged), "merged in all": sum(near.merged.values())},
         "paraphrased": paraphrased.figures(),
-        "first sentences linked to another, %": round(at_first, 1),
+        "first sentences linked to one about something else, %": round(strays, 1),
         "hand-written": {name: dict(outcomes) for name, outcomes in hand_written.rows(counts)},
         "seconds": round(seconds, 1),
     }
@@ -59,8 +59,8 @@ def main() -> None:
         told.add_row(name, *(str(outcomes.get(key, 0)) for key in ("told", "reinforced", "linked", "right")))
     console = Console(width=110)
     console.print(made, told)
-    linked = figures["first sentences linked to another, %"]
-    print(f"First made-up sentences linked to another: {linked} %. {figures['seconds']} s.")
+    strays = figures["first sentences linked to one about something else, %"]
+    print(f"First made-up sentences linked to one about something else: {strays} %. {figures['seconds']} s.")
     if arguments.record:
         RESULTS.mkdir(exist_ok=True)
         (RESULTS / "duplicates.json").write_text(json.dumps(figures, indent=1) + "\n", encoding="utf-8")

@@ -18,8 +18,11 @@ from madeleine.memory.ingest.store import NewScene, Stored, StoreScenes
 from madeleine.memory.model import BeingId, Scene, Scope
 
 SENTENCES = Path(__file__).parent / "sentences"
-SAME_FACT = ("inflection", "paraphrase")
-"""Kinds whose second sentence tells the first one's fact; those of all others tell another one."""
+SAME_FACT = ("inflection", "grammatical_form", "paraphrase")
+"""Kinds whose second sentence tells the first one's fact; those of all others tell another one. `inflection` has light
+rewordings as well; `grammatical_form` has the same words, in another form that the fact leaves to the writer."""
+FIRST_TELLING = "first telling"
+"""Kind of the first sentences, which have little to do with each other: none should be linked."""
 VARIANTS: Mapping[str, Callable[[NewScene], NewScene]] = {
     "upper case": lambda new: replace(new, scene=replace(new.scene, action=new.scene.action.upper())),
     "lower case": lambda new: replace(new, scene=replace(new.scene, action=new.scene.action.lower())),
@@ -65,6 +68,9 @@ async def run(store: StoreScenes, language: str, *, limit: int | None = None) ->
     pairs = read_pairs(language)[:limit]
     firsts = await _store_all(store, scope, [_scene(pair.first) for pair in pairs], distinct=True)
     counts: Counter[tuple[str, str, str, str]] = Counter()
+    for pair, first in zip(pairs, firsts, strict=True):
+        counts[language, FIRST_TELLING, pair.half, "told"] += 1
+        counts[language, FIRST_TELLING, pair.half, "linked"] += first.resembles is not None
 
     def count(pair: Pair, kind: str, stored: Stored, first: Stored) -> None:
         told = {
@@ -101,7 +107,9 @@ async def _store_all(
 
 
 def group_of(kind: str) -> str:
-    return kind if kind in SAME_FACT else "told again" if kind in VARIANTS else "changed"
+    if kind in SAME_FACT or kind == FIRST_TELLING:
+        return kind
+    return "told again" if kind in VARIANTS else "changed"
 
 
 def sums(counts: Counter[tuple[str, str, str, str]], key: Callable[[str, str, str], Any]) -> dict[Any, Counter[str]]:

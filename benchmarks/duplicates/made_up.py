@@ -54,7 +54,7 @@ async def store_all(store: StoreScenes, texts: Sequence[str]) -> list[Stored]:
 
 
 async def run(store: StoreScenes, pairs: int, *, seed: int = 20) -> tuple[Outcome, Outcome, float]:
-    """(near-identical, paraphrased, percentage of first sentences that were linked to another)."""
+    """(near-identical, paraphrased, percentage of first sentences that were linked to one about something else)."""
     rng = random.Random(seed)
     sources = list(itertools.islice(sentences(seed), 2 * pairs))
     changes = [CHANGES[at % len(CHANGES)] for at in range(pairs)]
@@ -80,4 +80,8 @@ async def run(store: StoreScenes, pairs: int, *, seed: int = 20) -> tuple[Outcom
             near.missed.append((first[at], second[at]))
         if at >= pairs and now.status == "stored" and now.resembles is None:
             paraphrased.missed.append((first[at], second[at]))
-    return near, paraphrased, 100 * sum(stored.resembles is not None for stored in before) / len(before)
+    topics = {stored.memory.id: source.topic[0] for stored, source in zip(before, sources, strict=True)}
+    strays = sum(
+        stored.resembles is not None and topics[stored.resembles] != topics[stored.memory.id] for stored in before
+    )
+    return near, paraphrased, 100 * strays / len(before)

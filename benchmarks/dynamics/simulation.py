@@ -103,7 +103,7 @@ class Simulation:
             ledger.search, ledger.activations, by_message=SearchByMessageTags(ledger.search, stem), now=self.now
         )
         self.browse = BrowseMemories(ledger.recall, ledger.activations, now=self.now)
-        services = PatrolServices(ledger=ledger.patrols, words=index, embedder=embedder, now=self.now)
+        services = PatrolServices(ledger=ledger.patrols, word_idf=index, embedder=embedder, now=self.now)
         self.patrol = RunPatrols(services, ledger.activations)
         self.versions: dict[int, list[MemoryId]] = defaultdict(list)
         self.small_talk: set[MemoryId] = set()

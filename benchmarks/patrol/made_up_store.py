@@ -63,7 +63,7 @@ def topic_vector(topic: int) -> NDArray[np.float32]:
     return unit(np.random.default_rng(topic).standard_normal(packaged.PACKAGED_MODEL_DIMENSION))
 
 
-def vector_of(text: str) -> Vector:
+def cluster_vector(text: str) -> Vector:
     """A unit vector near that of the topic the text names; a random one if it names none."""
     noise = np.random.default_rng(zlib.crc32(text.encode())).standard_normal(packaged.PACKAGED_MODEL_DIMENSION)
     topic = _TOPIC.search(text)
@@ -93,7 +93,7 @@ def memory_of(
 
 
 def batch_of(memories: Sequence[Memory]) -> StoreBatch:
-    vectors = {memory.content_hash: vector_of(memory.embedded_text) for memory in memories}
+    vectors = {memory.content_hash: cluster_vector(memory.embedded_text) for memory in memories}
     return StoreBatch(new=tuple(memories), model=MODEL, vectors=vectors)
 
 
@@ -125,7 +125,7 @@ class MadeUpEmbedder:
     async def embed(self, texts: Sequence[str]) -> NDArray[np.float32]:
         if self._real and not any(_TOPIC.search(text) for text in texts):
             return await self._real.embed(texts)
-        return np.stack([vector_of(text) for text in texts])
+        return np.stack([cluster_vector(text) for text in texts])
 
     async def count_tokens(self, texts: Sequence[str]) -> list[int]:
         return [len(text) // 4 for text in texts]
@@ -170,7 +170,7 @@ async def fill(data_dir: Path, count: int, *, idle_nights: int = 1) -> None:
                 await ledger.memories.commit(SCOPE, StoreBatch(new=tuple(written), model=MODEL, vectors=vectors))
                 written, vectors = [], {}
         async with ledger.patrols.patrol(SCOPE) as transaction:
-            await transaction.apply(PatrolChanges(clusters=tuple(clusters)), run=RunId("fill"), step="fill")
+            await transaction.apply_changes(PatrolChanges(clusters=tuple(clusters)), run=RunId("fill"), step="fill")
 
 
 def _root(name: str) -> Cluster:

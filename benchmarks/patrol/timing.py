@@ -53,7 +53,7 @@ async def timed_patrol(memory: OpenMemory, data_dir: Path, *, offer_pending: boo
             lap("offers")
 
     services = PatrolServices(
-        ledger=memory.ledger.patrols, words=memory.index, embedder=memory.embedder, now=lambda: STARTED
+        ledger=memory.ledger.patrols, word_idf=memory.index, embedder=memory.embedder, now=lambda: STARTED
     )
     run = RunPatrols(services, memory.ledger.activations, update_index=memory.index_keeper.catch_up, on_event=on_event)
     report = await run(SCOPE, on_progress=step, offer_pending=offer_pending)
@@ -72,10 +72,10 @@ async def timed_reads(memory: OpenMemory) -> dict[str, float]:
     reads: Mapping[str, Callable[[], Awaitable[object]]] = {
         "clusters with their vectors": view.clusters,
         "counts by cluster": view.cluster_counts,
-        "sessions": view.sessions,
-        "unclustered": lambda: view.unclustered(limit=2_000),
-        "fading": view.with_outdated_status,
-        "recalled dead": view.recalled_dead,
+        "sessions": view.unsummarised_sessions,
+        "unclustered": lambda: view.unclustered_states(limit=2_000),
+        "fading": view.outdated_states,
+        "recalled dead": view.recalled_dead_states,
     }
     milliseconds = {}
     for name, read in reads.items():

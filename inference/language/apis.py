@@ -63,7 +63,7 @@ class AnthropicModel(StructuredLanguageModel):
         message = _Message.model_validate(answer)
         return ModelReply(
             text="".join(block.text for block in message.content if block.type == "text"),
-            end=_ANTHROPIC_ENDS.get(message.stop_reason, "complete"),
+            end_reason=_ANTHROPIC_ENDS.get(message.stop_reason, "complete"),
             input_tokens=message.input_tokens,
             output_tokens=message.output_tokens,
         )
@@ -120,7 +120,7 @@ class OpenAIModel(StructuredLanguageModel):
         message = completion.message
         return ModelReply(
             text=message.content or "",
-            end="declined" if message.refusal else _OPENAI_ENDS.get(completion.finish_reason, "complete"),
+            end_reason="declined" if message.refusal else _OPENAI_ENDS.get(completion.finish_reason, "complete"),
             input_tokens=completion.prompt_tokens,
             output_tokens=completion.completion_tokens,
         )

@@ -47,10 +47,10 @@ SdkArguments = dict[str, Any]
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ModelReply:
-    """`end`: why the text ends. Tokens as the API counted them; 0 and 0 where it does not."""
+    """`end_reason`: why the text ends. Tokens as the API counted them; 0 and 0 where it does not."""
 
     text: str
-    end: Literal["complete", "cut off", "declined"]
+    end_reason: Literal["complete", "cut off", "declined"]
     input_tokens: int
     output_tokens: int
 
@@ -98,10 +98,10 @@ class StructuredLanguageModel(ABC):
         reply = await self._reply(model, prompt, schema)
         if isinstance(reply, ModelFailure):
             raise LanguageModelUnavailable(model, reply.reason)
-        on_cost(self._spent(prompt, model, reply))
-        if reply.end == "cut off":
+        on_cost(self._call_cost(prompt, model, reply))
+        if reply.end_reason == "cut off":
             raise UnusableAnswer(model, f"it was cut off at {prompt.max_tokens:,} tokens.")
-        if reply.end == "declined":
+        if reply.end_reason == "declined":
             raise UnusableAnswer(model, "it declined to answer.")
         return parse_model_answer(reply.text, schema)
 
@@ -170,7 +170,7 @@ class StructuredLanguageModel(ABC):
 
         config = self._config
         timeout = httpx2.Timeout(config.timeout_seconds, connect=min(CONNECT_TIMEOUT_SECONDS, config.timeout_seconds))
-        hooks = {"response": [_refuse_long_wait]}
+        hooks = {"response": [_forbid_long_retry_wait]}
         return getattr(sdk, self.client_class)(
             api_key=self._key or PLACEHOLDER_KEY,
             base_url=config.url or self.default_url,
@@ -179,7 +179,7 @@ class StructuredLanguageModel(ABC):
             **self.client_options,
         )
 
-    def _spent(self, prompt: Prompt, model: str, reply: ModelReply) -> CallCost:
+    def _call_cost(self, prompt: Prompt, model: str, reply: ModelReply) -> CallCost:
         input_tokens, output_tokens = reply.input_tokens, reply.output_tokens
         if not input_tokens + output_tokens:
             input_tokens = _estimated_tokens(prompt.system, *(turn["content"] for turn in prompt_messages(prompt)))
@@ -244,7 +244,7 @@ def _estimated_tokens(*texts: str) -> int:
     return sum(len(text.encode(errors="replace")) for text in texts) // TYPICAL_BYTES_PER_TOKEN + 1
 
 
-async def _refuse_long_wait(response: httpx2.Response) -> None:
+async def _forbid_long_retry_wait(response: httpx2.Response) -> None:
     """A server that asks for a longer wait than ours is not retried; the SDKs would wait for days, or too short."""
     if _retry_wait_seconds(response.headers) > MAX_RETRY_AFTER_SECONDS:
         response.headers["x-should-retry"] = "false"

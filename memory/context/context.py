@@ -107,7 +107,7 @@ class BuildContext:
                 await ledger.recently_activated(scope, limit=recent_limit) if "recent_nodes" in parts else ()
             ),
             start=(
-                await ledger.start_memories(scope, changed_since, limit=MAX_START_MEMORIES)
+                await ledger.memories_for_start(scope, changed_since, limit=MAX_START_MEMORIES)
                 if parts & {"pinned", "changes"}
                 else ()
             ),

@@ -64,6 +64,6 @@ class ContextLedger(ChatReader, Protocol):
     async def last_emotions(self, scope: Scope, session_id: str) -> tuple[Emotion, ...]:
         """Of the latest memory of this session that has any."""
 
-    async def start_memories(self, scope: Scope, since: datetime, *, limit: int) -> list[Memory]:
+    async def memories_for_start(self, scope: Scope, since: datetime, *, limit: int) -> list[Memory]:
         """Living current memories but preferences: the latest `limit` that are pinned, then the latest `limit` others
         that were stored or changed since then, each latest first."""

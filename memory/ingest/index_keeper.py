@@ -14,6 +14,7 @@ from madeleine.memory.ingest.ports import IndexingLedger, ScrubLedger
 from madeleine.memory.model import ContentHash, Memory, MemoryId, Vector
 from madeleine.memory.rules.prompting import recallable_text_of_memory
 from madeleine.memory.text.terms import bm25_text_of_memory
+from madeleine.memory.vector_space import MIN_LEGIBILITY
 
 logger = logging.getLogger(__name__)
 
@@ -40,11 +41,11 @@ class IndexKeeper:
         async with self._lock:
             done = 0
             last = await self.source.last_mark() if to_now else None
-            while marks := await self.source.pending(limit=MEMORIES_INDEXED_AT_ONCE):
+            while marks := await self.source.pending_marks(limit=MEMORIES_INDEXED_AT_ONCE):
                 if last is not None and marks[0][0] > last:
                     break
                 ids = list(dict.fromkeys(id_ for _, id_ in marks))
-                await self._index_memories(await self.source.any_memories(ids), ids)
+                await self._index_memories(await self.source.memories_of_any_being(ids), ids)
                 # Only what is on disk in the index may lose its mark.
                 await self.index.flush()
                 await self.source.clear_marks([mark for mark, _ in marks])
@@ -61,7 +62,9 @@ class IndexKeeper:
         """Embed memories that were stored while the model was unavailable. Returns their number. Raises
         `EmbeddingUnavailable`."""
         done = 0
-        while memories := await self.source.without_vector(self.embedder.model, limit=BACKGROUND_EMBED_BATCH_TEXTS):
+        while memories := await self.source.memories_without_vector(
+            self.embedder.model, limit=BACKGROUND_EMBED_BATCH_TEXTS
+        ):
             embedded = await embed_with_cache(self.embedder, self.source, [memory.embedded_text for memory in memories])
             if embedded.error:
                 raise embedded.error
@@ -85,7 +88,7 @@ class IndexKeeper:
             done = 0
             while page := await self.source.all_memories(after=after, limit=MEMORIES_INDEXED_AT_ONCE):
                 await self._index_memories(page, [])
-                await self.source.clear_marks_of([memory.id for memory in page], up_to=last_mark)
+                await self.source.clear_marks_of_memories([memory.id for memory in page], up_to=last_mark)
                 after = page[-1].id
                 done += len(page)
                 if progress:
@@ -99,10 +102,6 @@ class IndexKeeper:
         known = {memory.id for memory in memories}
         if gone := [id_ for id_ in ids if id_ not in known]:
             await self.index.delete(gone)
-
-
-MIN_LEGIBILITY = 0.5
-"""How well the model must read a text's language for its vector to mean anything (`memory.vector_space`)."""
 
 
 async def index_points(

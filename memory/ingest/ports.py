@@ -145,17 +145,17 @@ class NoteLedger(Protocol):
 class IndexingLedger(VectorCache, Protocol):
     """What keeps the index equal to the ledger. Not scoped: it serves the store, not a caller."""
 
-    async def pending(self, *, limit: int) -> list[tuple[int, MemoryId]]:
+    async def pending_marks(self, *, limit: int) -> list[tuple[int, MemoryId]]:
         """(mark, memory), oldest first."""
 
     async def clear_marks(self, marks: Sequence[int]) -> None: ...
 
-    async def clear_marks_of(self, ids: Sequence[MemoryId], *, up_to: int) -> None:
+    async def clear_marks_of_memories(self, ids: Sequence[MemoryId], *, up_to: int) -> None:
         """Clear the marks `<= up_to` of these memories."""
 
     async def last_mark(self) -> int: ...
 
-    async def any_memories(self, ids: Sequence[MemoryId]) -> list[Memory]:
+    async def memories_of_any_being(self, ids: Sequence[MemoryId]) -> list[Memory]:
         """By id, whosever they are."""
 
     async def all_memories(self, *, after: MemoryId | None, limit: int) -> list[Memory]:
@@ -166,7 +166,7 @@ class IndexingLedger(VectorCache, Protocol):
     async def add_missing_vectors(self, model: ModelName, vectors: Mapping[ContentHash, Vector]) -> None:
         """Those of texts that a memory has; leaves a mark for each such memory."""
 
-    async def without_vector(self, model: ModelName, *, limit: int) -> list[Memory]:
+    async def memories_without_vector(self, model: ModelName, *, limit: int) -> list[Memory]:
         """Memories whose text has no cached vector of this model."""
 
 

@@ -34,13 +34,9 @@ from madeleine.memory.model import (
 )
 from madeleine.memory.rules.dynamics.truth import Supersession
 from madeleine.memory.rules.storing.likeness import DuplicateThresholds, memories_tell_same_facts
-from madeleine.memory.rules.storing.retelling import (
-    Reinforcement,
-    has_room_for_retelling,
-    reinforcement_from_draft,
-)
+from madeleine.memory.rules.storing.retelling import Reinforcement, has_room_for_retelling, reinforcement_from_draft
 from madeleine.memory.rules.storing.secrets import CountingRedactor, Redact, redact_secrets, refuse_secret_argument
-from madeleine.memory.rules.storing.similar_wording import MIN_SIMILAR_WORDING, similar_wordings
+from madeleine.memory.rules.storing.similar_wording import resemblances
 from madeleine.memory.text.wording import has_other_words
 
 logger = logging.getLogger(__name__)
@@ -211,8 +207,10 @@ class StoreScenes:
                 plan.outcomes.append((earlier, True))
                 continue
             near = await self._near(scope, point)
-            same, resembles = self._same_or_similar(point, near, plan, scene)
+            candidates = self._candidates(point, near, plan, scene)
+            same = next((other for other, cosine in candidates if self._is_same(point, other, cosine, scene)), None)
             if same is None:
+                resembles = await self._most_similar(point, [other for other, _ in candidates], plan)
                 session_id = scene.session_id
                 memory = replace(point.memory, resembles=resembles, turn=turns[session_id] if session_id else 0)
                 if before := await self._proposed(scope, scene, point, near):
@@ -235,13 +233,13 @@ class StoreScenes:
                 by_key[key] = outcome
         return plan
 
-    def _same_or_similar(
-        self, point: IndexPoint, near: Sequence[tuple[Memory, float]], plan: StorePlan, new: NewScene
-    ) -> tuple[Memory, None] | tuple[None, MemoryId | None]:
-        """(same, None) for a memory that says the same; else (None, the one that says much the same) (spec T6)."""
-        known = plan.similar_to(point)
-        # What is not true any more is never told again; it is stored anew.
-        known += [
+    @staticmethod
+    def _candidates(
+        point: IndexPoint, near: Sequence[tuple[Memory, float]], plan: StorePlan, new: NewScene
+    ) -> list[tuple[Memory, float]]:
+        """(memory, cosine) of those that may say the same or much the same (spec T6). What is not true any more is
+        never told again; it is stored anew."""
+        known = plan.similar_to(point) + [
             (other, cosine)
             for other, cosine in near
             if other.status in LIVING
@@ -249,13 +247,7 @@ class StoreScenes:
             and other.truth == "current"
             and other.id != new.supersedes
         ]
-        known = [(plan.retold.get(other.id, other), cosine) for other, cosine in known]
-        if not new.distinct:
-            for other, cosine in known:
-                near_enough = cosine >= self.thresholds.same or words_of_scene(other) == words_of_scene(point.memory)
-                if near_enough and self._is_told_again(point.memory, other, new):
-                    return other, None
-        return None, self._most_similar(point.memory, known)
+        return [(plan.retold.get(other.id, other), cosine) for other, cosine in known]
 
     async def _proposed(
         self, scope: Scope, scene: NewScene, point: IndexPoint, near: Sequence[tuple[Memory, float]]
@@ -264,19 +256,28 @@ class StoreScenes:
             return None
         return await self.search_superseded(scope, point.memory, near)
 
-    def _is_told_again(self, memory: Memory, other: Memory, new: NewScene) -> bool:
-        return memories_tell_same_facts(memory, other) and has_room_for_retelling(
-            other, _reinforcement(other.id, new, memory)
+    def _is_same(self, point: IndexPoint, other: Memory, cosine: float, new: NewScene) -> bool:
+        memory = point.memory
+        near_enough = cosine >= self.thresholds.same or words_of_scene(other) == words_of_scene(memory)
+        return (
+            not new.distinct
+            and near_enough
+            and memories_tell_same_facts(memory, other)
+            and has_room_for_retelling(other, _reinforcement(other.id, new, memory))
         )
 
-    def _most_similar(self, memory: Memory, known: Sequence[tuple[Memory, float]]) -> MemoryId | None:
-        """The one that is worded most alike; where none is, the nearest by meaning."""
-        wordings = similar_wordings(memory.scene.action, [other.scene.action for other, _ in known])
-        similar = max(zip(wordings, known, strict=True), key=lambda pair: pair[0], default=None)
-        if similar and similar[0] >= MIN_SIMILAR_WORDING:
-            return similar[1][0].id
-        nearest = max(known, key=lambda pair: pair[1], default=None)
-        return nearest[0].id if nearest and nearest[1] >= self.thresholds.resembling else None
+    async def _most_similar(self, point: IndexPoint, known: Sequence[Memory], plan: StorePlan) -> MemoryId | None:
+        """The one that resembles the new one most, if it does so enough."""
+        if not known:
+            return None
+        vectors = plan.vectors()
+        if point.vector is not None:
+            missing = {other.content_hash for other in known} - vectors.keys()
+            vectors |= await self.ledger.vectors(self.embedder.model, sorted(missing))
+        cosines = self.embedder.space.readable_cosines(point.vector, [vectors.get(one.content_hash) for one in known])
+        scores = resemblances(point.memory.scene.action, [other.scene.action for other in known], cosines)
+        best = max(range(len(known)), key=scores.__getitem__)
+        return known[best].id if scores[best] >= self.thresholds.resembling else None
 
     async def _near(self, scope: Scope, point: IndexPoint) -> list[tuple[Memory, float]]:
         """(memory, cosine) of memories that may say the same: with the very text, the nearest, and those that share
@@ -286,7 +287,7 @@ class StoreScenes:
         at_most, vector = MAX_DUPLICATE_CANDIDATES, point.vector
         try:
             words = point.memory.scene.action
-            alike = await self.index.sharing_words(scope, words, limit=at_most, statuses=LIVING)
+            alike = await self.index.ids_sharing_words(scope, words, limit=at_most, statuses=LIVING)
             near = dict.fromkeys(alike, 1.0 if vector is None else 0.0)
             if vector is not None:
                 near |= dict(await self.index.nearest(scope, vector, limit=at_most, statuses=LIVING))

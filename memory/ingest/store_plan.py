@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+from functools import lru_cache
+
 import numpy as np
 from numpy.typing import NDArray
 
 from madeleine.memory.chat import MessageId
+from madeleine.memory.embedding import VectorByContentHash
 from madeleine.memory.index import IndexPoint
 from madeleine.memory.ingest.ports import IdempotencyKeyOutcome
 from madeleine.memory.model import Memory, MemoryId
@@ -54,6 +57,10 @@ class StorePlan:
         self.points.append(point)
         self._by_words.setdefault(words_of_scene(point.memory), point.memory)
 
+    def vectors(self) -> VectorByContentHash:
+        """Of the points that have one."""
+        return {point.memory.content_hash: point.vector for point in self.points if point.vector is not None}
+
     def similar_to(self, point: IndexPoint) -> list[tuple[Memory, float]]:
         """(memory, cosine): first the memory with the same words, then the nearest."""
         similar = {same.id: (same, 1.0)} if (same := self._by_words.get(words_of_scene(point.memory))) else {}
@@ -66,4 +73,9 @@ class StorePlan:
 
 
 def words_of_scene(memory: Memory) -> str:
-    return Wording(memory.scene.action).key
+    return _words(memory.scene.action)
+
+
+@lru_cache(maxsize=500)
+def _words(text: str) -> str:
+    return Wording(text).key

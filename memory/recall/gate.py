@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Set
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import partial
 
 import numpy as np
@@ -20,6 +20,7 @@ from madeleine.memory.rules.ranking.matching import (
     likeness,
     matching_candidates,
     near_candidates,
+    only_unknown_words_refuse,
     preferences_by_meaning,
 )
 from madeleine.memory.text.content_words import without_words
@@ -27,6 +28,9 @@ from madeleine.memory.vector_space import centred_cosines
 
 CentreCosines = Callable[[NDArray[np.float32], Vector], NDArray[np.float32]]
 """Of each candidate to a vector; as they are when what all texts of a language share is taken off."""
+
+MAX_COMPARED_LANGUAGES = 5
+"""Best candidates whose language is compared with that of the query."""
 
 
 async def embedded_query(embedder: Embedder, text: str) -> tuple[Vector | None, str]:
@@ -56,14 +60,18 @@ class MatchGate:
             return np.arange(len(pool.ids)), np.zeros(0, np.intp)
         thresholds, named = self.thresholds, NamedThings.of(query.text, pool)
         gate = partial(likeness, named, legible=legible, thresholds=thresholds)
-        cosine, centred = pool.cosine, None
+        cosine = pool.cosine
+        likenesses = gate(cosine)
         if vector is not None and legible:
             centred = await self._centring(pool, vector)
             cosine = centred(cosine, vector)
-        likenesses = gate(cosine)
-        matches_but_unknown = matching_candidates(likenesses.without_unknown, thresholds).any()
-        if centred and matches_but_unknown and not matching_candidates(likenesses.value, thresholds).any():
-            likenesses = gate(cosine, without_unknown=await self._cosines_without_unknown(query.text, pool, centred))
+            likenesses = gate(cosine)
+            if only_unknown_words_refuse(likenesses, thresholds):
+                if await self._are_foreign(pool, vector, likenesses.without_unknown):
+                    likenesses = gate(cosine, thresholds=replace(thresholds, unknown_words=0.0))
+                else:
+                    rest = await self._cosines_without_unknown(query.text, pool, centred)
+                    likenesses = gate(cosine, without_unknown=rest)
         matches = matching_candidates(likenesses.value, thresholds)
         near = near_candidates(named, likenesses, thresholds)
         if not matches.any():
@@ -77,6 +85,15 @@ class MatchGate:
             return lambda cosines, _: cosines
         to_mean = await self.index.cosines(pool.ids, mean)
         return lambda cosines, to: centred_cosines(cosines, to_mean, to, mean)
+
+    async def _are_foreign(self, pool: CandidatePool, vector: Vector, alike: NDArray[np.float32]) -> bool:
+        """Whether the candidates that would match if nothing were unknown are in another language than the query: of
+        its words only names and numbers can be known then."""
+        space = self.embedder.space
+        best = [int(at) for at in np.argsort(-alike)[:MAX_COMPARED_LANGUAGES]]
+        ids = [pool.ids[at] for at in best if matching_candidates(alike, self.thresholds)[at]]
+        products = [await self.index.cosines(ids, mean) * np.linalg.norm(mean) for mean in space.means]
+        return bool(products) and space.all_foreign(vector, np.stack(products, axis=1))
 
     async def _cosines_without_unknown(
         self, text: str, pool: CandidatePool, centred: CentreCosines

@@ -25,10 +25,10 @@ class RecallLedger(Protocol):
     async def memories(self, scope: Scope, ids: Sequence[MemoryId]) -> list[Memory]: ...
 
     async def preferences(
-        self, scope: Scope, *, matching: Sequence[MemoryId], most: int, standing: bool
+        self, scope: Scope, *, matching_ids: Sequence[MemoryId], limit: int, include_standing: bool
     ) -> list[Memory]:
-        """Living procedural memories that are not disabled in the being's profile: those in `matching`, in its order;
-        where `standing`, then the others by importance, then the newest. At most `most`."""
+        """Living procedural memories that are not disabled in the being's profile: those in `matching_ids`, in order;
+        where `include_standing`, then the others by importance, then the newest. At most `limit`."""
 
     async def current_versions(self, scope: Scope, ids: Sequence[MemoryId]) -> dict[MemoryId, MemoryId]:
         """The last version of each of the memories that exist: itself where it has no successor (ruling 14)."""
@@ -105,11 +105,11 @@ class TagSearchLedger(Protocol):
     async def cooccurring_themes(self, scope: Scope, tags: Sequence[Tag], *, recent: int) -> list[tuple[str, ...]]:
         """Themes of each memory, among the `recent` newest, that has a theme matching a tag."""
 
-    async def tagged(self, scope: Scope, query: TagQuery) -> list[TagMatches]:
+    async def tag_matches(self, scope: Scope, query: TagQuery) -> list[TagMatches]:
         """Texts that match a tag or have a related theme: of each source and mask the newest `query.filters.limit`."""
 
     async def current_versions(self, scope: Scope, ids: Sequence[MemoryId]) -> dict[MemoryId, MemoryId]:
         """As `RecallLedger.current_versions`."""
 
-    async def hits(self, scope: Scope, wanted: Sequence[tuple[SearchSource, str]]) -> list[SearchHit]:
+    async def hits_by_ids(self, scope: Scope, wanted: Sequence[tuple[SearchSource, str]]) -> list[SearchHit]:
         """Hits by source and id, in any order; those erased meanwhile are left out."""

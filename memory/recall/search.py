@@ -191,11 +191,11 @@ class SearchByMessageTags:
         themes = await self.ledger.cooccurring_themes(scope, tags, recent=MAX_COOCCURRENCE_MEMORIES)
         related = related_themes(themes, tags, most=MAX_RELATED_THEMES)
         pool_size = TAG_POOL_SIZE_PER_HIT * query.limit + 1  # the message itself may be among them
-        matches = await self.ledger.tagged(
+        matches = await self.ledger.tag_matches(
             scope, TagQuery(tags, related, replace(query, limit=pool_size), MAX_SEARCHED_TEXTS_PER_SOURCE)
         )
         best = best_tag_matches(matches, len(tags), pool_size)
-        hits = {(hit.source, hit.id): hit for hit in await self.ledger.hits(scope, [ref for ref, _ in best])}
+        hits = {(hit.source, hit.id): hit for hit in await self.ledger.hits_by_ids(scope, [ref for ref, _ in best])}
         superseded = [MemoryId(hit.id) for hit in hits.values() if hit.truth == "superseded"]
         if superseded and query.as_of is None:
             current = await self._current_hits(scope, superseded, query)
@@ -214,7 +214,7 @@ class SearchByMessageTags:
     ) -> dict[tuple[SearchSource, str], SearchHit]:
         """Hits of the current versions, by those that they are shown for (ruling 14)."""
         current = await self.ledger.current_versions(scope, superseded)
-        hits = await self.ledger.hits(scope, [("memories", id_) for id_ in dict.fromkeys(current.values())])
+        hits = await self.ledger.hits_by_ids(scope, [("memories", id_) for id_ in dict.fromkeys(current.values())])
         shown = {hit.id: hit for hit in hits if query.include_dead or hit.status != "dead"}
         return {("memories", id_): shown[last] for id_, last in current.items() if last in shown}
 

@@ -23,7 +23,7 @@ from madeleine.memory.text.normalization import fold_text
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RecallQuery:
-    """`themes`: only memories with all of these. `since`, `until`: only what happened between these.
+    """`themes`: only memories with all of these. `since`, `until`: only what has a date between these.
     `include_compressed`: also what a summary stands for (spec L3). `ranking` None: the configured profile."""
 
     text: str
@@ -44,8 +44,7 @@ class RecallQuery:
 class RankedCandidates:
     """The matches of a query before any limit. `scores`: best first, in [0, 1]. `tokens`: of all text that a recall may
     return of each. `notices`: what failed, in sentences. `meaning_off`: why only words were compared, or "". `near`:
-    where nothing matched, but preferences by meaning, what holds the rest of a query with unknown words. `procedural`:
-    the procedural ones among the matches."""
+    what does not match and is near, best first. `procedural`: the procedural ones among the matches."""
 
     scores: Mapping[MemoryId, float]
     tokens: Mapping[MemoryId, int]
@@ -62,7 +61,7 @@ class RankedCandidates:
     @property
     def refused(self) -> bool:
         """Whether the gate let nothing through, or only preferences by meaning."""
-        return bool(self.near) or not self.scores
+        return self.scores.keys() <= self.procedural and bool(self.near or not self.scores)
 
 
 async def rerank(
@@ -244,7 +243,9 @@ class RecallSelector:
         if not ranked.procedural and not standing:
             return []
         matching = [id_ for id_ in ranked.ids if id_ in ranked.procedural]
-        preferences = await self.ledger.preferences(self.scope, matching=matching, most=query.limit, standing=standing)
+        preferences = await self.ledger.preferences(
+            self.scope, matching_ids=matching, limit=query.limit, include_standing=standing
+        )
         return list(filter(self._is_recallable, preferences))
 
     async def _load(self, ids: Sequence[MemoryId]) -> dict[MemoryId, Memory]:

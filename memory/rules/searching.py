@@ -22,6 +22,13 @@ from math import log2
 from madeleine.memory.keyword_search import HitPosition, SearchHit, SearchSource, Stemmer, Tag, TagMatches
 from madeleine.memory.text.lexicon import lexicons_by_script, load_pattern, without_pattern
 from madeleine.memory.text.normalization import fold_text
+from madeleine.memory.text.scripts import (
+    HAN_AND_KANA_CHAR_CLASS,
+    HAN_CHAR_CLASS,
+    HANGUL_CHAR_CLASS,
+    KATAKANA_CHAR_CLASS,
+    SOUTHEAST_ASIAN_CHAR_CLASS,
+)
 from madeleine.memory.text.sentences import split_sentences
 from madeleine.memory.text.terms import STOP_WORDS, normalize_words
 
@@ -31,10 +38,6 @@ Latin word ends where Japanese follows."""
 MIN_PREFIX_STEM_CHARS = 5
 """Letters a stem needs so that any word beginning with it counts as a form. Shorter stems are ambiguous: `car` begins
 `care`, `card` and `carry`."""
-HAN_CHAR_CLASS = "\u3005\u3007\u3400-\u4dbf\u4e00-\u9fff\uf900-\ufaff\U00020000-\U0003ffff"
-KATAKANA_CHAR_CLASS = "\u30a1-\u30fa\u30fc-\u30fe"
-HANGUL_CHAR_CLASS = "\uac00-\ud7a3"
-SOUTHEAST_ASIAN_CHAR_CLASS = "\u0e00-\u0eff\u1000-\u109f\u1780-\u17ff"
 UNSPACED_SCRIPT_RUN = re.compile(
     f"[{HAN_CHAR_CLASS}]+|[{KATAKANA_CHAR_CLASS}]+|[{HANGUL_CHAR_CLASS}]+|[{SOUTHEAST_ASIAN_CHAR_CLASS}]+"
 )
@@ -114,7 +117,7 @@ _DATE = re.compile(r"(?<!\d)\d{4}-\d{2}-\d{2}(?!\d)")
 _CLAUSE_END = re.compile(r"[:\n]\s")
 _LINK = re.compile(r"\b\w+://\S+")
 _WORD = re.compile(
-    f"[^\\W{HAN_CHAR_CLASS}{KATAKANA_CHAR_CLASS}{HANGUL_CHAR_CLASS}{SOUTHEAST_ASIAN_CHAR_CLASS}\u3041-\u309f]+(?:['’\\-][^\\W{HAN_CHAR_CLASS}]+)*"
+    f"[^\\W{HAN_AND_KANA_CHAR_CLASS}{HANGUL_CHAR_CLASS}{SOUTHEAST_ASIAN_CHAR_CLASS}]+(?:['’\\-][^\\W{HAN_CHAR_CLASS}]+)*"
 )
 _POSSESSIVE = re.compile(r"['’]s?$")
 

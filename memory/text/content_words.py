@@ -12,13 +12,13 @@ from collections.abc import Collection, Sequence
 from functools import cache
 
 from madeleine.memory.text.lexicon import Lexicon, lexicons_by_script
+from madeleine.memory.text.scripts import HAN_SIGN, HIRAGANA_RUN
 from madeleine.memory.text.terms import normalize_words
 
 _WORD = re.compile(r"[^\W_]+(?:[.@][^\W_]+)*")
 _PIECE = re.compile(r"[^\W_]+")
 _JOINTS = ("-", "_", ".", "/")
-_HIRAGANA = re.compile("[\u3040-\u309f]+")
-_LONE_HAN_SIGN = re.compile(r"(?<!\w)[\u3400-\u9fff](?!\w)")
+_LONE_HAN = re.compile(rf"(?<!\w){HAN_SIGN.pattern}(?!\w)")
 _APOSTROPHES = re.compile("['\u2018\u2019\u02bc]")
 _LISTS = ("question_words", "function_words", "stop_words")
 
@@ -31,7 +31,7 @@ def content_words(question: str) -> tuple[str, ...]:
         if not lexicon.entries.get("spaced", True) and (phrases := _phrases(lexicon)):
             text = _unless_nothing_is_left(phrases.sub(" ", text), text)
     # A single Han sign is a word in Japanese; in Chinese the index knows it within longer words only.
-    text = _unless_nothing_is_left((_HIRAGANA if _HIRAGANA.search(text) else _LONE_HAN_SIGN).sub(" ", text), text)
+    text = _unless_nothing_is_left((HIRAGANA_RUN if HIRAGANA_RUN.search(text) else _LONE_HAN).sub(" ", text), text)
     words = dict.fromkeys(_WORD.findall(text))
     spaced = [_words(lexicon) for lexicon in lexicons if lexicon.entries.get("spaced", True)]
     counts = [sum(word in listed for word in words) for listed in spaced]

@@ -11,27 +11,28 @@ import itertools
 import operator
 import re
 import unicodedata
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cache, cached_property, lru_cache
 from typing import Any, NamedTuple
 
 from madeleine.memory.text.lexicon import Lexicon
 from madeleine.memory.text.reading import Reading, number_value
+from madeleine.memory.text.scripts import HAN_AND_KANA_CHAR_CLASS, HAN_OR_KANA_SIGN
 
 _ARABIC_MARKS = re.compile("[\u064b-\u0652\u0670\u0640]")
 _TOKEN = re.compile(
     r"(?P<number>(?:(?<![\w)])[-−–](?=\d))?\d+(?:[.,:/\-]\d+)*)"
     rf"|(?P<word>(?:[^\W\d_]|{_ARABIC_MARKS.pattern})+)|(?P<sign>[^\w\s])"
 )
-_UNSPACED = re.compile("[\u3005-\u3007\u3041-\u30ff\u3400-\u4dbf\u4e00-\u9fff\uf900-\ufaff]")
-"""Signs of scripts that put no spaces between words: each is taken by itself."""
+_SIGN_OR_WORD = re.compile(f"{HAN_OR_KANA_SIGN.pattern}|[^{HAN_AND_KANA_CHAR_CLASS}]+")
+"""Each sign of a script without spaces is taken by itself."""
 _SIGNS_THAT_TELL = frozenset("%#@&/\\‰")
 """Of punctuation. Symbols (currencies, +, <, =, °, emoji) tell as well."""
 MIN_INFLECTED_STEM_LETTERS = 3
 """Letters that two forms of a word share at their beginning."""
-MIN_INFLECTED_STEM_JAMO = 2
-"""The same in Korean: a syllable, such as 가 of 가다."""
+MIN_INFLECTED_STEM_JAMO = 1
+"""The same in Korean, where the endings have their vowels: 온다 and 와요."""
 MIN_FOLDED_WORDS = 2
 """Words that must have accents in one text and none in the other: then the other was typed without accents, and
 `papa` is `papá`. One alone may be another word."""
@@ -70,16 +71,17 @@ class Wording:
 
     @cached_property
     def tokens(self) -> tuple[Token, ...]:
-        return tuple(self._tokens(_respelt(self.reading.plain, self.reading.lexicons)))
+        names = frozenset(word.low for word in self.reading.words if word.capitalised)
+        return tuple(self._tokens(_respelt(self.reading.plain, self.reading.lexicons), names))
 
-    def _tokens(self, text: str) -> Iterator[Token]:
-        names = {word.low for word in self.reading.words if word.capitalised}
+    @staticmethod
+    def _tokens(text: str, names: frozenset[str] = frozenset()) -> Iterator[Token]:
         for match in _TOKEN.finditer(text):
             if number := match["number"]:
                 yield Token(re.sub("^[−–]", "-", number_value(number)), is_number=True)
             elif word := match["word"]:
                 form = unicodedata.normalize("NFC", word.casefold().replace("ı", "i"))
-                for run in re.findall(f"{_UNSPACED.pattern}|(?:(?!{_UNSPACED.pattern}).)+", form):
+                for run in (form,) if form.isascii() else _SIGN_OR_WORD.findall(form):
                     yield Token(run, name=form in names)
             elif match["sign"] in _SIGNS_THAT_TELL or unicodedata.category(match["sign"]) in {"Sm", "Sc", "So"}:
                 yield Token(match["sign"])
@@ -156,6 +158,8 @@ class Alignment:
                 reported |= not past.isdisjoint((word.form, other.form))
             elif self._is_counterpart(word, other):
                 reported |= not past.isdisjoint(introduces)
+            elif self._agrees_with_collective(word, other):
+                continue
             elif self._is_listed(word, other, "cases", "case_endings"):
                 cases += 1
             elif not (reported and self._shifts(word, other)):
@@ -178,6 +182,16 @@ class Alignment:
         nouns = [self._is_listed(*pair, "plurals", "plural_endings", in_order=True) for pair in others]
         return any(verbs) and all(map(operator.or_, verbs, nouns))
 
+    def _agrees_with_collective(self, mine: Token, theirs: Token) -> bool:
+        """The team is, the team are: the verb may be singular or plural. Where nouns take the same ending, only
+        listed verbs do."""
+        collectives = _retold_words(self.lexicons, "collectives")
+        return (
+            bool(collectives & {token.form for token in self.first} & {token.form for token in self.second})
+            and self._is_listed(mine, theirs, "agreement", "agreement_endings")
+            and not self._is_listed(mine, theirs, "plurals", "plural_endings")
+        )
+
     def _divided(self, tokens: Tokens) -> tuple[list[Token], list[list[Token]]]:
         """(words that tell, fillers before each of them and after the last)."""
         telling: list[Token] = []
@@ -195,8 +209,13 @@ class Alignment:
         """Fillers may be left out; in place of one another they are case, gender or number: der, den."""
         shorter, longer = sorted((mine, theirs), key=len)
         rest = iter(longer)
-        return all(
-            any(self._is_counterpart(word, other) or self._shifts(word, other) for other in rest) for word in shorter
+        return all(any(self._may_replace(word, other) for other in rest) for word in shorter)
+
+    def _may_replace(self, mine: Token, theirs: Token) -> bool:
+        return (
+            self._is_counterpart(mine, theirs)
+            or self._shifts(mine, theirs)
+            or self._agrees_with_collective(mine, theirs)
         )
 
     def _shifts(self, mine: Token, theirs: Token) -> bool:
@@ -298,9 +317,44 @@ def _retold(lexicon: Lexicon) -> dict[str, Any]:
 
 def _respelt(text: str, lexicons: tuple[Lexicon, ...]) -> str:
     for lexicon in lexicons:
+        text = _perfect_as_preterite(text, lexicon)
         for pattern, spelling in lexicon.entries.get("respelt", {}).items():
             text = re.sub(pattern, spelling, text, flags=re.IGNORECASE | re.MULTILINE)
     return text
+
+
+def _perfect_as_preterite(text: str, lexicon: Lexicon) -> str:
+    """`hat es aufgeschrieben` is `schrieb es auf`, at the end of a main clause: there the two parts stand apart."""
+    for pattern, preterites in _perfects(lexicon):
+
+        def preterite(perfect: re.Match[str], preterites: Mapping[str, str] = preterites) -> str:
+            between, separable, inseparable, participle = perfect.groups("")
+            return f" {inseparable}{preterites[participle.lower()]}{between} {separable}"
+
+        text = pattern.sub(preterite, text)
+    return text
+
+
+@cache
+def _perfects(lexicon: Lexicon) -> list[tuple[re.Pattern[str], Mapping[str, str]]]:
+    """For each auxiliary verb, in singular and plural: a pattern of the perfect, and preterites by participle."""
+    perfect = lexicon.entries.get("perfect", {})
+    return [
+        (
+            re.compile(
+                rf"\b{auxiliary}\b( [^.,;:!?]{{0,200}}?) (?:({perfect['separable']})?ge|({perfect['inseparable']}))"
+                rf"({'|'.join(preterites)})(?=\s*(?:[.,;:!?]|$))",
+                re.IGNORECASE,
+            ),
+            preterites,
+        )
+        for name in ("have", "be")
+        if perfect
+        for number, auxiliary in enumerate(perfect[name].split(), start=1)
+        for preterites in [
+            {words[0]: words[number] for words in map(str.split, perfect[f"with_{name}"].strip().splitlines())}
+        ]
+    ]
 
 
 @lru_cache(maxsize=10_000)

@@ -197,7 +197,7 @@ class MemoryThread:
         self._counts["put off"] += len(snippet.new)
         up_to = session.messages if last < snippet.end else snippet.end
         until = self.now() + self.config.put_off
-        await self.ledger.put_off_watch(scope, session.session_id, up_to=up_to, until=until)
+        await self.ledger.hold_back_messages(scope, session.session_id, up_to=up_to, until=until)
 
     async def _remember_snippet(
         self, scope: Scope, session_id: str, snippet: Snippet, language: MeteredModel | None, *, must_show: bool
@@ -278,7 +278,7 @@ class MemoryThread:
     async def _postpone(self, scope: Scope, session: UnwatchedSession, pause: timedelta, *, failed: bool) -> None:
         next_try = self.now() + pause
         try:
-            await self.ledger.postpone_watch(scope, session.session_id, next_try=next_try, failed=failed)
+            await self.ledger.postpone_session(scope, session.session_id, next_try=next_try, failed=failed)
         except StorageError as error:
             logger.warning("the next try could not be recorded: %s", error)
 

@@ -19,16 +19,16 @@ from madeleine.memory.language_model import Rejected
 from madeleine.memory.model import LIVING, Memory, MemoryId
 from madeleine.memory.rules.storing.secrets import Redact
 from madeleine.patrol.context import PatrolRunContext
-from madeleine.patrol.deciding.requests import MAX_OFFERED, DecisionKind, DecisionRequest, offered_text
+from madeleine.patrol.deciding.requests import MAX_OFFER_SIZE, DecisionKind, DecisionRequest, offered_text
 from madeleine.patrol.ports import PatrolReads
 from madeleine.patrol.unit_of_work import UnitOfWork
 
 MAX_ANSWER_TEXT_CHARS = 2_000
 MAX_POINT_CHARS = 300
-THINK_POINTS = (3, 7)
+POINT_COUNTS = (3, 7)
 MAX_COMPLAINTS_PER_ANSWER = 5
 
-OfferedIds = Annotated[list[Annotated[MemoryId, Field(min_length=1, max_length=64)]], Field(max_length=MAX_OFFERED)]
+OfferedIds = Annotated[list[Annotated[MemoryId, Field(min_length=1, max_length=64)]], Field(max_length=MAX_OFFER_SIZE)]
 
 
 # One flat shape for every kind of request. No docstring and no word too many: it goes into the tool's schema, which
@@ -37,11 +37,11 @@ class Decision(BaseModel):
     model_config = ConfigDict(strict=True, extra="forbid", frozen=True, defer_build=True)
 
     offer: Annotated[str, Field(min_length=1, max_length=64)]
-    merges: Annotated[list[OfferedIds], Field(max_length=MAX_OFFERED // 2)] = []
+    merges: Annotated[list[OfferedIds], Field(max_length=MAX_OFFER_SIZE // 2)] = []
     make_dead: OfferedIds = []
-    parts: Annotated[list[OfferedIds], Field(max_length=MAX_OFFERED // 2)] = []
+    parts: Annotated[list[OfferedIds], Field(max_length=MAX_OFFER_SIZE // 2)] = []
     diary: Annotated[str, Field(max_length=MAX_ANSWER_TEXT_CHARS)] = ""
-    think_md: Annotated[list[Annotated[str, Field(max_length=MAX_POINT_CHARS)]], Field(max_length=THINK_POINTS[1])] = []
+    think_md: Annotated[list[Annotated[str, Field(max_length=MAX_POINT_CHARS)]], Field(max_length=POINT_COUNTS[1])] = []
     summary: Annotated[str, Field(max_length=MAX_ANSWER_TEXT_CHARS)] = ""
     superseded: bool = False
 
@@ -70,14 +70,14 @@ class RequestState:
     request: DecisionRequest
     memories: Mapping[MemoryId, Memory]
     is_root: bool = False
-    active: int = 0
+    active_count: int = 0
 
     @classmethod
     async def read(cls, reads: PatrolReads, request: DecisionRequest) -> Self:
         memories = await reads.memories([memory.id for memory in request.memories])
         return cls(request, {memory.id: memory for memory in memories})
 
-    def change_since(self, id_: MemoryId) -> str:
+    def change_since_offer(self, id_: MemoryId) -> str:
         """What happened to a memory of a cluster since it was offered, that takes it out of what was decided; "" if it
         lives, is where it was, and says what it said."""
         memory = self.memories.get(id_)
@@ -91,7 +91,7 @@ class RequestState:
         offered_texts = {offered.id: offered.text for offered in self.request.memories}
         return "" if offered_texts.get(id_, text) == text else "says something else by now"
 
-    def text_change(self) -> str:
+    def text_refusal(self) -> str:
         """Why a text made from the memories of the request must not be written, or ""."""
         again = "since this was offered: nothing was written. Take a new offer."
         for offered in self.request.memories:
@@ -120,7 +120,7 @@ class RequestState:
 @dataclass(frozen=True, slots=True)
 class CheckedAnswer:
     """What may be applied now. `left_out`: why parts of the answer may not, a sentence each: their memories have
-    changed since the request."""
+    changed since the request; of supersede what the older one said besides."""
 
     answer: Resolution
     left_out: tuple[str, ...] = ()
@@ -133,7 +133,7 @@ class Resolution(ABC):
     schema: ClassVar[type[RawAnswer]]
 
     @classmethod
-    def from_numbers(cls, answer: RawAnswer, request: DecisionRequest) -> Self | Rejected:
+    def from_model_answer(cls, answer: RawAnswer, request: DecisionRequest) -> Self | Rejected:
         """Of a language model. Numbers count from 1 in the order of the request."""
         ids = {number: memory.id for number, memory in enumerate(request.memories, start=1)}
         unknown: set[int] = set()
@@ -187,7 +187,7 @@ class Resolution(ABC):
         """Without secrets."""
         return self
 
-    def against_request(self, request: DecisionRequest) -> Self | Rejected:
+    def check_request(self, request: DecisionRequest) -> Self | Rejected:
         """The answer, its texts tidied, or what is wrong with it, up to five complaints at once."""
         if self.kind != request.kind:
             return Rejected(f"This offer is to {request.kind}: answer that.")
@@ -197,17 +197,17 @@ class Resolution(ABC):
 
     def checked(self, current: RequestState) -> CheckedAnswer | Rejected:
         """Held against the request, then against the memories as they are now."""
-        result = self.against_request(current.request)
-        return result if isinstance(result, Rejected) else result.against_current(current)
+        result = self.check_request(current.request)
+        return result if isinstance(result, Rejected) else result.check_current(current)
 
     @abstractmethod
     def complaints(self, request: DecisionRequest) -> Iterator[str]:
         """The rules of its request that it breaks, a sentence each."""
 
-    def against_current(self, current: RequestState) -> CheckedAnswer | Rejected:
+    def check_current(self, current: RequestState) -> CheckedAnswer | Rejected:
         """The answer fits its request. A text cannot be left out in part: where a memory that it was made from was
         forgotten or changed, it is refused, for it might say what is to be gone."""
-        return Rejected(reason) if (reason := current.text_change()) else CheckedAnswer(self)
+        return Rejected(reason) if (reason := current.text_refusal()) else CheckedAnswer(self)
 
     @staticmethod
     def id_complaints(named: Sequence[MemoryId], request: DecisionRequest) -> Iterator[str]:
@@ -243,23 +243,23 @@ class DecisionType(ABC, Generic[AnswerT]):
 
     answer_type: type[AnswerT]
     embeds_texts: ClassVar[bool] = False
-    """Whether it has `new_texts`."""
+    """Whether it has `texts_to_embed`."""
 
     def __init__(self, context: PatrolRunContext) -> None:
         self.context = context
 
     @abstractmethod
-    async def pending(self) -> list[str]:
+    async def pending_keys(self) -> list[str]:
         """Keys (of clusters, sessions, days) of what may have to be decided, the largest first. Reads counts only."""
 
     @abstractmethod
     async def requests(self, key: str) -> list[DecisionRequest]: ...
 
-    def new_texts(self, answer: AnswerT, current: RequestState) -> list[str]:
+    def texts_to_embed(self, answer: AnswerT, current: RequestState) -> list[str]:
         """Texts that `apply` stores, to be embedded before it; the answer was checked against `current`."""
         return []
 
     @abstractmethod
     async def apply(self, work: UnitOfWork, answer: AnswerT, current: RequestState) -> Mapping[str, int] | Rejected:
-        """Change the unit of work, whose `prepared.vectors` holds those of `new_texts`; the answer was checked against
-        `current`. Returns counts for the report."""
+        """Change the unit of work, whose `prepared.vectors` holds those of `texts_to_embed`; the answer was checked
+        against `current`. Returns counts for the report."""

@@ -29,7 +29,7 @@ from madeleine.patrol.deciding.answers import CheckedAnswer, Decision, DecisionT
 from madeleine.patrol.deciding.requests import (
     BY_ARRIVAL_TIME,
     MAX_DECISION_REQUEST_CHARS,
-    MAX_OFFERED,
+    MAX_OFFER_SIZE,
     DecisionRequest,
     offered_memories_within_limits,
     offered_memory,
@@ -41,7 +41,7 @@ SURVIVOR_IMPORTANCE_BONUS = 0.05
 """Added to a survivor's importance, once a merge (spec P6 ❹)."""
 MAX_TIMELINE_ACTION_CHARS = 2_000
 """Of an action in a timeline."""
-UNCONSOLIDATED_MEMORIES, UNCONSOLIDATED_CHARACTERS = 40, 16_000
+MAX_UNCONSOLIDATED_MEMORIES, MAX_UNCONSOLIDATED_CHARS = 40, 16_000
 """Of a request with partners, what fresh and dying memories may fill."""
 
 
@@ -93,23 +93,25 @@ class Consolidation(Resolution):
             if id_ in offered and offered[id_].status != "dying":
                 yield f"Memory {id_!r} is {offered[id_].status}: make_dead takes dying memories only."
 
-    def against_current(self, current: RequestState) -> CheckedAnswer:
+    def check_current(self, current: RequestState) -> CheckedAnswer:
         merges: list[MemoryMerge] = []
         left_out: list[str] = []
         for merge in self.merges:
-            if reason := current.change_since(merge.survivor):
+            if reason := current.change_since_offer(merge.survivor):
                 left_out.append(f"{merge.survivor} {reason}: nothing was merged into it.")
                 continue
             obstacles = {id_: _merge_obstacle(id_, merge.survivor, current) for id_ in merge.absorbed}
             if absorbed := current.unobstructed(obstacles, f"it was not merged into {merge.survivor}", left_out):
                 merges.append(MemoryMerge(merge.survivor, absorbed))
-        obstacles = {id_: current.change_since(id_) or _death_obstacle(current.memories[id_]) for id_ in self.make_dead}
+        obstacles = {
+            id_: current.change_since_offer(id_) or _death_obstacle(current.memories[id_]) for id_ in self.make_dead
+        }
         make_dead = current.unobstructed(obstacles, "it was not made dead", left_out)
         return CheckedAnswer(Consolidation(tuple(merges), make_dead), tuple(left_out))
 
 
 def _merge_obstacle(id_: MemoryId, survivor: MemoryId, current: RequestState) -> str:
-    if reason := current.change_since(id_):
+    if reason := current.change_since_offer(id_):
         return reason
     memory = current.memories[id_]
     if {memory.truth, current.memories[survivor].truth} != {"current"}:
@@ -131,7 +133,7 @@ class ConsolidateCluster(DecisionType[Consolidation]):
     answer_type = Consolidation
     embeds_texts = True
 
-    async def pending(self) -> list[str]:
+    async def pending_keys(self) -> list[str]:
         counts = [count for count in await self.context.reads.cluster_counts() if count.unconsolidated]
         counts.sort(key=lambda count: (-count.unconsolidated, count.cluster_id))
         return [count.cluster_id for count in counts]
@@ -141,26 +143,26 @@ class ConsolidateCluster(DecisionType[Consolidation]):
         clusters = await reads.clusters([ClusterId(key)])
         if not clusters:
             return []
-        living = [state for state in await reads.members(ClusterId(key)) if state.status != "dead"]
+        living = [state for state in await reads.cluster_members(ClusterId(key)) if state.status != "dead"]
         hashes = [state.content_hash for state in living]
         by_hash = await reads.vectors(self.context.services.embedding_model, hashes)
         vectors = {state.id: by_hash[state.content_hash] for state in living if state.content_hash in by_hash}
         memories = await reads.memories([state.id for state in living])
         return await asyncio.to_thread(consolidation_requests, clusters[0], memories, vectors)
 
-    def new_texts(self, answer: Consolidation, current: RequestState) -> list[str]:
+    def texts_to_embed(self, answer: Consolidation, current: RequestState) -> list[str]:
         return [memory.embedded_text for memory in changed_memories(answer, current) if _is_rewritten(memory, current)]
 
     async def apply(self, work: UnitOfWork, answer: Consolidation, current: RequestState) -> dict[str, int]:
         changed = changed_memories(answer, current)
         for memory in changed:
-            work.put(state_of_memory(memory))
-        work.rewritten += [memory for memory in changed if _is_rewritten(memory, current)]
-        hashes = {memory.content_hash for memory in work.rewritten}
+            work.put_state(state_of_memory(memory))
+        work.rewritten_memories += [memory for memory in changed if _is_rewritten(memory, current)]
+        hashes = {memory.content_hash for memory in work.rewritten_memories}
         work.new_vectors |= {hash_: vector for hash_, vector in work.prepared.vectors.items() if hash_ in hashes}
         # A summary that has died stands for nothing: its sources are recalled again.
-        work.compressed |= dict.fromkeys(await work.transaction.summarised_by(answer.make_dead))
-        await work.recompute(memory.cluster_id for memory in changed)
+        work.compressed |= dict.fromkeys(await work.transaction.summarised_memories(answer.make_dead))
+        await work.recompute_vectors(memory.cluster_id for memory in changed)
         return {
             "merged": len(answer.merges),
             "absorbed": sum(len(merge.absorbed) for merge in answer.merges),
@@ -210,10 +212,10 @@ def changed_memories(answer: Consolidation, current: RequestState) -> list[Memor
     for merge in answer.merges:
         absorbed = [memories[id_] for id_ in merge.absorbed]
         changed[merge.survivor] = merged_survivor(memories[merge.survivor], absorbed)
-        changed |= {memory.id: replace(dead_memory(memory), absorbed_into=merge.survivor) for memory in absorbed}
-    changed |= {id_: dead_memory(memories[id_]) for id_ in answer.make_dead}
+        changed |= {memory.id: replace(as_dead_memory(memory), absorbed_into=merge.survivor) for memory in absorbed}
+    changed |= {id_: as_dead_memory(memories[id_]) for id_ in answer.make_dead}
     for id_ in (offered.id for offered in current.request.memories):
-        if id_ not in changed and not current.change_since(id_) and memories[id_].fresh:
+        if id_ not in changed and not current.change_since_offer(id_) and memories[id_].fresh:
             changed[id_] = replace(memories[id_], fresh=False)
     return list(changed.values())
 
@@ -232,7 +234,7 @@ def merged_survivor(survivor: Memory, absorbed: Sequence[Memory]) -> Memory:
     return replace(merged, status=status_after_flagging(merged))
 
 
-def dead_memory(memory: Memory) -> Memory:
+def as_dead_memory(memory: Memory) -> Memory:
     """Its reactivations start again, so that it comes back only if it is recalled from now on (ruling 3)."""
     return replace(memory, status="dead", reactivation_count=0, fresh=False)
 
@@ -266,9 +268,9 @@ def batches_of_similar_memories(
     memories: Sequence[Memory], vectors: Mapping[MemoryId, Vector], *, room_for_partners: bool
 ) -> list[list[Memory]]:
     """Each group of similar memories goes, whole, into the first batch where it fits."""
-    max_memories, max_characters = MAX_OFFERED, MAX_DECISION_REQUEST_CHARS
+    max_memories, max_characters = MAX_OFFER_SIZE, MAX_DECISION_REQUEST_CHARS
     if room_for_partners:
-        max_memories, max_characters = UNCONSOLIDATED_MEMORIES, UNCONSOLIDATED_CHARACTERS
+        max_memories, max_characters = MAX_UNCONSOLIDATED_MEMORIES, MAX_UNCONSOLIDATED_CHARS
     sizes = {memory.id: offered_memory(memory, "consolidate").size for memory in memories}
     batches: list[list[Memory]] = []
     used: list[int] = []
@@ -311,7 +313,7 @@ def memories_most_similar_to(
     """Those most similar to the nearest of the others, at most as many as a request holds."""
     cosines = _vector_rows(memories, vectors) @ _vector_rows(others, vectors).T
     order = np.argsort(-cosines.max(axis=1), kind="stable") if len(memories) else ()
-    return [memories[i] for i in order][:MAX_OFFERED]
+    return [memories[i] for i in order][:MAX_OFFER_SIZE]
 
 
 def _vector_rows(memories: Sequence[Memory], vectors: Mapping[MemoryId, Vector]) -> NDArray[np.float32]:

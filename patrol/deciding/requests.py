@@ -38,13 +38,13 @@ from madeleine.memory.rules.ranking.budget import within_budget
 
 DecisionKind = Literal["consolidate", "split", "supersede", "diary", "compress"]
 
-MAX_OFFERED = 60
+MAX_OFFER_SIZE = 60
 MAX_DECISION_REQUEST_CHARS = 24_000
 """Some 6,000 tokens of English."""
 MAX_OFFERED_TEXT_CHARS = 1_000
 MAX_SUMMARISED_TEXT_CHARS = 4_000
 """A summary stands for the whole memory, so it is made of more of it."""
-FEELING_CHARACTERS, MAX_ACTORS, ACTOR_CHARACTERS, DATE_CHARACTERS = 300, 10, 60, 40
+MAX_FEELING_CHARS, MAX_ACTORS, MAX_ACTOR_CHARS, MAX_DATE_CHARS = 300, 10, 60, 40
 BY_ARRIVAL_TIME = attrgetter("created_at", "id")
 BY_EVENT_TIME = attrgetter("happened_at", "created_at", "id")
 """Keys for sorting memories."""
@@ -79,7 +79,7 @@ class OfferedMemory:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class DecisionRequest:
-    """At most `MAX_OFFERED` memories and `MAX_DECISION_REQUEST_CHARS`. `cluster_id` and `cluster`, its name, for
+    """At most `MAX_OFFER_SIZE` memories and `MAX_DECISION_REQUEST_CHARS`. `cluster_id` and `cluster`, its name, for
     consolidate and split; `session_id` for compress. Of supersede the older of two memories comes first.
     For diary: `date` (ISO), `earlier`, the entry already written that day, `think`, the points of the patrol before,
     and `until`, when the last memory of the request was stored:
@@ -135,14 +135,14 @@ def offered_memory(memory: Memory, kind: DecisionKind) -> OfferedMemory:
         id=memory.id,
         number=memory.number,
         text=offered_text(memory, kind),
-        when=shortened(when, DATE_CHARACTERS),
-        feeling=shortened(memory.feeling, FEELING_CHARACTERS),
+        when=shortened(when, MAX_DATE_CHARS),
+        feeling=shortened(memory.feeling, MAX_FEELING_CHARS),
         importance=memory.importance,
         status=memory.status,
         fresh=memory.fresh and kind == "consolidate",  # elsewhere it is not shown, and would make the request a new one
         pinned=memory.pinned,
         truth=memory.truth,
-        actors=tuple(shortened(actor, ACTOR_CHARACTERS) for actor in memory.scene.actors[:MAX_ACTORS]),
+        actors=tuple(shortened(actor, MAX_ACTOR_CHARS) for actor in memory.scene.actors[:MAX_ACTORS]),
     )
 
 
@@ -158,7 +158,8 @@ def offered_memories_within_limits(
     offered = [offered_memory(memory, kind) for memory in memories]
     sizes = [memory.size for memory in offered]
     return tuple(
-        offered[i] for i in within_budget(sizes, limit=MAX_OFFERED, budget=MAX_DECISION_REQUEST_CHARS - used_characters)
+        offered[i]
+        for i in within_budget(sizes, limit=MAX_OFFER_SIZE, budget=MAX_DECISION_REQUEST_CHARS - used_characters)
     )
 
 
@@ -168,7 +169,7 @@ def offered_memories_in_parts(memories: Sequence[Memory], kind: DecisionKind) ->
     characters = 0
     for memory in (offered_memory(memory, kind) for memory in memories):
         characters += memory.size
-        if not parts or len(parts[-1]) == MAX_OFFERED or characters > MAX_DECISION_REQUEST_CHARS:
+        if not parts or len(parts[-1]) == MAX_OFFER_SIZE or characters > MAX_DECISION_REQUEST_CHARS:
             parts.append([])
             characters = memory.size
         parts[-1].append(memory)
@@ -189,7 +190,7 @@ MAX_DECISION_ANSWER_TOKENS: Mapping[DecisionKind, int] = _PROMPTS["max_answer_to
 
 
 def decision_prompt(request: DecisionRequest) -> Prompt:
-    """With numbers for ids (`Answer.from_numbers`)."""
+    """With numbers for ids (`Answer.from_model_answer`)."""
     return Prompt(
         purpose=request.kind,
         system=SYSTEM_PROMPTS[request.kind],
@@ -199,8 +200,8 @@ def decision_prompt(request: DecisionRequest) -> Prompt:
     )
 
 
-def agent_request(request: DecisionRequest, shown: Container[MemoryId] = ()) -> dict[str, Any]:
-    """As a tool's answer shows it: with ids, without empty fields; of memories already `shown` the id alone."""
+def request_for_agent(request: DecisionRequest, already_shown: Container[MemoryId] = ()) -> dict[str, Any]:
+    """As a tool's answer shows it: with ids, without empty fields; of memories already `already_shown` the id alone."""
     fields = {
         "cluster": quoted(request.cluster),
         "session_id": request.session_id,
@@ -209,7 +210,7 @@ def agent_request(request: DecisionRequest, shown: Container[MemoryId] = ()) -> 
         "think": [quoted(point) for point in request.think],
     }
     memories = [
-        {"id": memory.short_id} | ({} if memory.id in shown else _memory_fields(memory, request.kind))
+        {"id": memory.short_id} | ({} if memory.id in already_shown else _memory_fields(memory, request.kind))
         for memory in request.memories
     ]
     filled_fields = {name: value for name, value in fields.items() if value}
@@ -220,24 +221,24 @@ def _prompt_text(request: DecisionRequest) -> str:
     match request.kind:
         case "compress":
             lines = (f"- {quoted(f'{memory.when}: {memory.text}')}" for memory in request.memories)
-            return SESSION_SUMMARY_PROMPT.format(session_content=tagged_lines(*lines))
+            return SESSION_SUMMARY_PROMPT.format(session_content=memory_tag(*lines))
         case "diary":
             entries: list[dict[str, Any]] = [{"earlier": _quoted_lines(request.earlier)}] if request.earlier else []
             if request.think:
                 entries.append({"think": [quoted(point) for point in request.think]})
             entries += [_memory_fields(memory, "diary") for memory in request.memories]
-            return f"The day: {request.date}\n{tagged_lines(*map(quoted_json, entries))}"
+            return f"The day: {request.date}\n{memory_tag(*map(quoted_json, entries))}"
         case "supersede":
-            return tagged_lines(*(quoted_json(_memory_fields(memory, "supersede")) for memory in request.memories))
+            return memory_tag(*(quoted_json(_memory_fields(memory, "supersede")) for memory in request.memories))
         case _:
             numbered = [
                 {"n": number} | _memory_fields(memory, request.kind)
                 for number, memory in enumerate(request.memories, start=1)
             ]
-            return tagged_lines(*map(quoted_json, [{"cluster": quoted(request.cluster)}, *numbered]))
+            return memory_tag(*map(quoted_json, [{"cluster": quoted(request.cluster)}, *numbered]))
 
 
-def tagged_lines(*lines: str) -> str:
+def memory_tag(*lines: str) -> str:
     return "\n".join(["<memory>", *lines, "</memory>"])
 
 

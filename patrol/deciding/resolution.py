@@ -17,7 +17,7 @@ from madeleine.memory.patrol_records import DecisionRequestId, StoredDecisionReq
 from madeleine.patrol.context import PatrolRunContext
 from madeleine.patrol.deciding.answers import Decision, DecisionType, RawAnswer, RequestState, Resolution
 from madeleine.patrol.deciding.consolidate import ConsolidateCluster, Consolidation
-from madeleine.patrol.deciding.requests import DecisionKind, DecisionRequest, agent_request, decision_prompt
+from madeleine.patrol.deciding.requests import DecisionKind, DecisionRequest, decision_prompt, request_for_agent
 from madeleine.patrol.deciding.split import SplitCluster
 from madeleine.patrol.deciding.summaries_and_diary import CompressSessions, WriteDiary
 from madeleine.patrol.deciding.supersede import SupersedeMemory
@@ -32,6 +32,7 @@ DECISION_TYPES: Mapping[str, type[DecisionType[Any]]] = {
 DECISION_OFFER_ORDER: Sequence[DecisionKind] = ("diary", "supersede", "consolidate", "split", "compress")
 MAX_CONCURRENT_MODEL_CALLS = 4
 MAX_OFFERED_REQUESTS_CHARS = 24_000
+MAX_MISFITS = 4
 """Of the requests in a tool's answer: some 8,000 tokens, as ids are costly. One request is always given."""
 
 
@@ -42,7 +43,7 @@ async def resolve_with_model(context: PatrolRunContext, step: StepName) -> Patro
     """Ask the language model to decide every pending item, until the token budget or the time limit is reached.
     Undecided items stay unchanged and are retried at the next patrol."""
     decision_type = DECISION_TYPES[step](context)
-    keys = deque(await decision_type.pending())
+    keys = deque(await decision_type.pending_keys())
     total = len(keys)
     requests: list[DecisionRequest] = []
     notes: list[str] = []
@@ -103,8 +104,8 @@ async def ask_model_to_decide(model: MeteredModel, request: DecisionRequest) -> 
     answer_type = DECISION_TYPES[request.kind].answer_type
 
     def check(raw: RawAnswer) -> Resolution | Rejected:
-        answer = answer_type.from_numbers(raw, request)
-        result = answer if isinstance(answer, Rejected) else answer.against_request(request)
+        answer = answer_type.from_model_answer(raw, request)
+        result = answer if isinstance(answer, Rejected) else answer.check_request(request)
         return Rejected(_with_numbers_for_ids(result.reason, request)) if isinstance(result, Rejected) else result
 
     return await model.ask(decision_prompt(request), answer_type.schema, check)
@@ -131,14 +132,14 @@ async def apply_answer(
         current = await RequestState.read(context.reads, request)
         result = answer.checked(current)
         if not isinstance(result, Rejected):
-            vectors = (await context.services.embed(decision_type.new_texts(result.answer, current))).vectors
+            vectors = (await context.services.embed(decision_type.texts_to_embed(result.answer, current))).vectors
     async with context.unit_of_work(request.kind, PreparedStepInputs(vectors=vectors)) as work:
         await work.states([memory.id for memory in request.memories])
         current = await RequestState.read(work.transaction, request)
         if request.cluster_id is not None:
             await work.read_clusters([request.cluster_id])
             if cluster := work.clusters.get(request.cluster_id):
-                current = replace(current, is_root=cluster.is_root, active=work.active_count(cluster.id))
+                current = replace(current, is_root=cluster.is_root, active_count=work.active_count(cluster.id))
         result = answer.checked(current)
         if isinstance(result, Rejected):
             return result
@@ -146,20 +147,22 @@ async def apply_answer(
         if isinstance(counts, Rejected):
             return counts
         if decided is not None:
-            work.decided.append(decided)
+            work.decided_request_ids.append(decided)
     return AgentDecisionResult(offer=request.id, counts=counts, left_out=result.left_out)
 
 
 # --- the calling agent ------------------------------------------------------------------------------------------
 
 
-async def offer_to_agent(context: PatrolRunContext) -> tuple[list[DecisionRequest], int]:
-    """Pending decisions, as many as fit into an answer, stored so that a decision can be checked against them; and how
-    many more there may be. A request that was offered before and is unchanged is offered again. A dry run only
-    counts."""
+async def offer_to_agent(
+    context: PatrolRunContext, most_chars: int = MAX_OFFERED_REQUESTS_CHARS
+) -> tuple[list[DecisionRequest], int]:
+    """Pending decisions, as many as fit into `most_chars` of an answer, of a whole answer at least one; stored so that
+    a decision can be checked against them; and how many more there may be. A request that was offered before and is
+    unchanged is offered again. A dry run only counts."""
     while True:
-        read_at_erasure = await context.reads.last_erasure()
-        stored, requests, waiting = await _requests_to_offer(context)
+        at_erasure_count = await context.reads.erasure_count()
+        stored, requests, waiting = await _requests_to_offer(context, most_chars)
         new_records = [
             StoredDecisionRequest(id=request.id, topic=request.topic, body=request.as_json())
             for request in requests
@@ -167,19 +170,21 @@ async def offer_to_agent(context: PatrolRunContext) -> tuple[list[DecisionReques
         ]
         # What was forgotten meanwhile must not be stored again (ruling 11).
         if not new_records or await context.services.ledger.store_requests(
-            context.scope, new_records, at=context.services.now(), read_at_erasure=read_at_erasure
+            context.scope, new_records, at=context.services.now(), at_erasure_count=at_erasure_count
         ):
             return requests, waiting
 
 
-async def _requests_to_offer(context: PatrolRunContext) -> tuple[list[DecisionRequest], list[DecisionRequest], int]:
+async def _requests_to_offer(
+    context: PatrolRunContext, most_chars: int
+) -> tuple[list[DecisionRequest], list[DecisionRequest], int]:
     """The stored requests; those to offer, which may be among them; and how many more there may be."""
     stored = [DecisionRequest.from_json(record.body) for record in await context.reads.open_requests()]
     requests: list[DecisionRequest] = []
-    room = 0 if context.dry_run else MAX_OFFERED_REQUESTS_CHARS
+    room = 0 if context.dry_run else most_chars
     waiting = 0
     for decision_type in (DECISION_TYPES[kind](context) for kind in DECISION_OFFER_ORDER):
-        for key in await decision_type.pending():
+        for key in await decision_type.pending_keys():
             if room <= 0:
                 waiting += 1
                 continue
@@ -187,9 +192,9 @@ async def _requests_to_offer(context: PatrolRunContext) -> tuple[list[DecisionRe
                 request = next((old for old in stored if replace(old, id=new.id) == new), new)
                 if not request.has_choice:
                     continue
-                size = len(json.dumps(agent_request(request), ensure_ascii=False))
-                if requests and size > room:
-                    room = 0
+                size = len(json.dumps(request_for_agent(request), ensure_ascii=False))
+                if size > room and (requests or most_chars < MAX_OFFERED_REQUESTS_CHARS):
+                    room -= most_chars // MAX_MISFITS  # a smaller one may fit, but all are not to be tried
                     waiting += 1
                     break
                 requests.append(request)

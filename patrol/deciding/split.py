@@ -16,7 +16,7 @@ from madeleine.patrol.unit_of_work import UnitOfWork
 
 MAX_UNSPLIT_CLUSTER_MEMORIES = 10
 """Active memories above which a sub-cluster is to be split."""
-MIN_PART_SIZE = 2
+MIN_PART_MEMORIES = 2
 """Memories of a new sub-cluster, and of what remains."""
 
 
@@ -63,31 +63,33 @@ class ClusterSplitAnswer(Resolution):
         names = Counter(part.name.casefold() for part in self.parts) + Counter([request.cluster.casefold()])
         for number, part in enumerate(self.parts, start=1):
             yield from self.text_complaints(f"The name of part {number}", part.name, MAX_CLUSTER_NAME_CHARS)
-            if len(set(part.memories)) < MIN_PART_SIZE:
-                yield f"Part {number} has fewer than {MIN_PART_SIZE} memories: add some, or leave it out."
+            if len(set(part.memories)) < MIN_PART_MEMORIES:
+                yield f"Part {number} has fewer than {MIN_PART_MEMORIES} memories: add some, or leave it out."
             if part.name and names[part.name.casefold()] > 1:
                 yield f"The name of part {number} is taken: give each part one of its own, other than the cluster's."
-        if self.parts and len(request.memories) - len(set(named)) < MIN_PART_SIZE:
-            least = f"At least {MIN_PART_SIZE} of the memories shown"
+        if self.parts and len(request.memories) - len(set(named)) < MIN_PART_MEMORIES:
+            least = f"At least {MIN_PART_MEMORIES} of the memories shown"
             yield f"{least} must stay in no part: take some out, or a whole part."
 
-    def against_current(self, current: RequestState) -> CheckedAnswer:
+    def check_current(self, current: RequestState) -> CheckedAnswer:
         if not self.parts:
             return CheckedAnswer(self)
-        if current.is_root or current.active <= MAX_UNSPLIT_CLUSTER_MEMORIES:
-            few = f"The cluster has {current.active} active memories by now: too few, so it was not split."
+        if current.is_root or current.active_count <= MAX_UNSPLIT_CLUSTER_MEMORIES:
+            few = f"The cluster has {current.active_count} active memories by now: too few, so it was not split."
             return CheckedAnswer(ClusterSplitAnswer(), ("A root is never split." if current.is_root else few,))
         parts: list[ClusterSplitPart] = []
         left_out: list[str] = []
-        remaining = current.active
+        remaining = current.active_count
         # By their numbers: a report is kept, and the name may tell of what is forgotten later.
         for number, part in enumerate(self.parts, start=1):
-            obstacles = {id_: current.change_since(id_) or _dying(current.memories[id_]) for id_ in part.memories}
+            obstacles = {
+                id_: current.change_since_offer(id_) or _dying_obstacle(current.memories[id_]) for id_ in part.memories
+            }
             members = current.unobstructed(obstacles, f"it was not moved to part {number}", left_out)
-            if len(members) < MIN_PART_SIZE:
-                few = f"Part {number}: fewer than {MIN_PART_SIZE} of its memories are left, so it was not made."
+            if len(members) < MIN_PART_MEMORIES:
+                few = f"Part {number}: fewer than {MIN_PART_MEMORIES} of its memories are left, so it was not made."
                 left_out.append(few)
-            elif remaining - len(members) < MIN_PART_SIZE:
+            elif remaining - len(members) < MIN_PART_MEMORIES:
                 left_out.append(f"Part {number}: the cluster would keep too few memories, so it was not made.")
             else:
                 remaining -= len(members)
@@ -95,14 +97,14 @@ class ClusterSplitAnswer(Resolution):
         return CheckedAnswer(ClusterSplitAnswer(tuple(parts)), tuple(left_out))
 
 
-def _dying(memory: Memory) -> str:
+def _dying_obstacle(memory: Memory) -> str:
     return "" if memory.status == "active" else "is dying by now"
 
 
 class SplitCluster(DecisionType[ClusterSplitAnswer]):
     answer_type = ClusterSplitAnswer
 
-    async def pending(self) -> list[str]:
+    async def pending_keys(self) -> list[str]:
         reads = self.context.reads
         counts = [count for count in await reads.cluster_counts() if count.active > MAX_UNSPLIT_CLUSTER_MEMORIES]
         clusters = await reads.clusters([count.cluster_id for count in counts])
@@ -115,7 +117,7 @@ class SplitCluster(DecisionType[ClusterSplitAnswer]):
         clusters = await reads.clusters([ClusterId(key)])
         if not clusters:
             return []
-        active = [state.id for state in await reads.members(ClusterId(key)) if state.status == "active"]
+        active = [state.id for state in await reads.cluster_members(ClusterId(key)) if state.status == "active"]
         return split_requests(clusters[0], await reads.memories(active))
 
     async def apply(self, work: UnitOfWork, answer: ClusterSplitAnswer, current: RequestState) -> dict[str, int]:
@@ -125,10 +127,10 @@ class SplitCluster(DecisionType[ClusterSplitAnswer]):
             parent = work.clusters[cluster_id].parent_id
             for part in answer.parts:
                 cluster = work.add_sub_cluster(part.name, parent)
-                work.move(await work.states(part.memories), cluster.id)
+                work.move_to_cluster(await work.states(part.memories), cluster.id)
                 new_clusters.append(cluster.id)
-            await work.recompute([cluster_id, *new_clusters])
-        self.context.split_off.update(new_clusters)
+            await work.recompute_vectors([cluster_id, *new_clusters])
+        self.context.split_cluster_ids.update(new_clusters)
         return {"new_clusters": len(new_clusters), "moved": sum(len(part.memories) for part in answer.parts)}
 
 

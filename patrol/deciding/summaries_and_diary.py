@@ -14,10 +14,10 @@ from madeleine.memory.model import LIVING, Memory, MemoryId, Provenance, Scene
 from madeleine.memory.patrol_records import DiaryEntry, Thoughts
 from madeleine.memory.rules.storing.secrets import Redact
 from madeleine.memory.text.sentences import split_sentences
-from madeleine.patrol.deciding.answers import THINK_POINTS, DecisionType, RawAnswer, RequestState, Resolution
+from madeleine.patrol.deciding.answers import POINT_COUNTS, DecisionType, RawAnswer, RequestState, Resolution
 from madeleine.patrol.deciding.requests import (
     BY_EVENT_TIME,
-    MAX_OFFERED,
+    MAX_OFFER_SIZE,
     DecisionRequest,
     offered_memories_in_parts,
     offered_memories_within_limits,
@@ -25,9 +25,9 @@ from madeleine.patrol.deciding.requests import (
 )
 from madeleine.patrol.unit_of_work import UnitOfWork
 
-MAX_MEMORIES_READ_FOR_DIARY = 5 * MAX_OFFERED
+MAX_MEMORIES_READ_FOR_DIARY = 5 * MAX_OFFER_SIZE
 """Stored since the last entry and read; the most important of them are offered."""
-EARLIER_ENTRY_CHARACTERS, MAX_EARLIER_POINTS, THINK_POINT_CHARACTERS = 2_000, 7, 300
+MAX_EARLIER_ENTRY_CHARS, MAX_EARLIER_POINTS, MAX_EARLIER_POINT_CHARS = 2_000, 7, 300
 """Of what was written before, as a request shows it."""
 MIN_LINES, MAX_LINES = 3, 5
 MAX_RECORDED_DIARY_SOURCES = 300
@@ -62,10 +62,10 @@ class DiaryAnswer(Resolution):
         yield from self.text_complaints("diary", self.diary)
         if not MIN_LINES <= len(lines) <= MAX_LINES:
             yield f"diary has {len(lines)} lines: write {MIN_LINES} to {MAX_LINES}, each on a line of its own."
-        if not THINK_POINTS[0] <= len(self.think_md) <= THINK_POINTS[1]:
-            yield f"think_md has {len(self.think_md)} points: write {THINK_POINTS[0]} to {THINK_POINTS[1]}."
+        if not POINT_COUNTS[0] <= len(self.think_md) <= POINT_COUNTS[1]:
+            yield f"think_md has {len(self.think_md)} points: write {POINT_COUNTS[0]} to {POINT_COUNTS[1]}."
         for point in self.think_md:
-            yield from self.text_complaints("A point of think_md", point, THINK_POINT_CHARACTERS)
+            yield from self.text_complaints("A point of think_md", point, MAX_EARLIER_POINT_CHARS)
 
 
 def _diary_lines(text: str) -> list[str]:
@@ -77,7 +77,7 @@ def _diary_lines(text: str) -> list[str]:
 class WriteDiary(DecisionType[DiaryAnswer]):
     answer_type = DiaryAnswer
 
-    async def pending(self) -> list[str]:
+    async def pending_keys(self) -> list[str]:
         """If anything was stored since the last entry, as ruling 1 does not wait for scene notes."""
         last = await self.context.reads.last_diary()
         new = await self.context.reads.stored_since(last.written_at if last else None, limit=1)
@@ -125,8 +125,8 @@ def diary_requests(date: str, memories: Sequence[Memory], earlier: str, think: S
 
 def shortened_diary(earlier: str, think: Sequence[str]) -> tuple[str, tuple[str, ...]]:
     """The day's entry and the points as a request shows them."""
-    points = tuple(shortened(point, THINK_POINT_CHARACTERS) for point in think[:MAX_EARLIER_POINTS])
-    return shortened(earlier, EARLIER_ENTRY_CHARACTERS), points
+    points = tuple(shortened(point, MAX_EARLIER_POINT_CHARS) for point in think[:MAX_EARLIER_POINTS])
+    return shortened(earlier, MAX_EARLIER_ENTRY_CHARS), points
 
 
 class SessionSummarySchema(RawAnswer):
@@ -154,22 +154,22 @@ class CompressSessions(DecisionType[SessionSummaryAnswer]):
     answer_type = SessionSummaryAnswer
     embeds_texts = True
 
-    async def pending(self) -> list[str]:
+    async def pending_keys(self) -> list[str]:
         """Above the threshold the oldest half of it (spec L3, 3.1)."""
         threshold = self.context.services.config.compression_threshold
-        sessions = await self.context.reads.sessions()
+        sessions = await self.context.reads.unsummarised_sessions()
         oldest = sessions[: max(1, threshold // 2)] if len(sessions) > threshold else []
         return [session.session_id for session in oldest]
 
     async def requests(self, key: str) -> list[DecisionRequest]:
         return session_compression_requests(key, await self.context.reads.session_memories(key))
 
-    def new_texts(self, answer: SessionSummaryAnswer, current: RequestState) -> list[str]:
+    def texts_to_embed(self, answer: SessionSummaryAnswer, current: RequestState) -> list[str]:
         return [session_summary_as_memory(answer.summary, current, self.context.services.now()).embedded_text]
 
     async def apply(self, work: UnitOfWork, answer: SessionSummaryAnswer, current: RequestState) -> dict[str, int]:
         summary = session_summary_as_memory(answer.summary, current, self.context.services.now())
-        work.add(summary)
+        work.add_memory(summary)
         work.new_vectors |= work.prepared.vectors
         work.compressed |= {memory.id: summary.id for memory in current.request.memories}
         return {"summaries": 1, "compressed": len(current.request.memories)}

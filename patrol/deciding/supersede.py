@@ -9,6 +9,7 @@ from madeleine.memory.errors import MadeleineError
 from madeleine.memory.language_model import Rejected
 from madeleine.memory.model import Memory, MemoryId
 from madeleine.memory.rules.dynamics.truth import Supersession, after_supersession
+from madeleine.memory.rules.storing.besides import besides_notice
 from madeleine.patrol.deciding.answers import CheckedAnswer, DecisionType, RawAnswer, RequestState, Resolution
 from madeleine.patrol.deciding.requests import DecisionRequest, offered_memory
 from madeleine.patrol.unit_of_work import UnitOfWork
@@ -31,17 +32,21 @@ class SupersessionAnswer(Resolution):
     def complaints(self, request: DecisionRequest) -> Iterator[str]:
         return iter(())
 
-    def against_current(self, current: RequestState) -> CheckedAnswer | Rejected:
-        if reason := current.text_change():
+    def check_current(self, current: RequestState) -> CheckedAnswer | Rejected:
+        if reason := current.text_refusal():
             return Rejected(reason)
-        older, newer = pair_of(current)
+        older, newer = older_and_newer(current)
         if newer.may_supersede != older.id:
             return Rejected("This pair was decided before: nothing was changed.")
-        reason = supersession_obstacle(older, newer) if self.superseded else ""
-        return Rejected(reason) if reason else CheckedAnswer(self)
+        if not self.superseded:
+            return CheckedAnswer(self)
+        if reason := supersession_obstacle(older, newer):
+            return Rejected(reason)
+        besides = besides_notice(older.short_id, older.scene.action, newer.scene.action)
+        return CheckedAnswer(self, left_out=(besides,) if besides else ())
 
 
-def pair_of(current: RequestState) -> tuple[Memory, Memory]:
+def older_and_newer(current: RequestState) -> tuple[Memory, Memory]:
     """The older and the newer memory of the request; they still exist."""
     older, newer = (current.memories[memory.id] for memory in current.request.memories)
     return older, newer
@@ -59,7 +64,7 @@ def supersession_obstacle(older: Memory, newer: Memory) -> str:
 class SupersedeMemory(DecisionType[SupersessionAnswer]):
     answer_type = SupersessionAnswer
 
-    async def pending(self) -> list[str]:
+    async def pending_keys(self) -> list[str]:
         """Ids of the newer memories, the oldest first, so that a chain is decided in the order in which it grew."""
         return [*await self.context.reads.proposed_supersessions()]
 
@@ -73,12 +78,12 @@ class SupersedeMemory(DecisionType[SupersessionAnswer]):
         return [DecisionRequest(kind="supersede", memories=pair)]
 
     async def apply(self, work: UnitOfWork, answer: SupersessionAnswer, current: RequestState) -> dict[str, int]:
-        older, newer = pair_of(current)
+        older, newer = older_and_newer(current)
         if answer.superseded:
             at = self.context.services.now()
             act = Supersession(old=older.id, new=newer.id, since=newer.happened_at, at=at, tool="run_patrol")
             work.superseded.append(act)
         else:
             for state in await work.states([newer.id]):
-                work.put(replace(state, may_supersede=None))
+                work.put_state(replace(state, may_supersede=None))
         return {"superseded": int(answer.superseded), "both_true": int(not answer.superseded)}

@@ -26,7 +26,7 @@ from madeleine.memory.rules.prompting import quoted
 from madeleine.memory.rules.storing.secrets import Redact, redact_note_content, redact_secrets
 from madeleine.patrol.context import PatrolRunContext
 from madeleine.patrol.deciding.answers import RawAnswer
-from madeleine.patrol.deciding.requests import SYSTEM_PROMPTS, quoted_json, shortened, tagged_lines
+from madeleine.patrol.deciding.requests import SYSTEM_PROMPTS, memory_tag, quoted_json, shortened
 from madeleine.patrol.unit_of_work import PreparedStepInputs, UnitOfWork
 
 MAX_ASSIGNMENT_BATCH_MEMORIES = 2_000
@@ -36,22 +36,22 @@ MAX_ASSIGNMENT_BATCH_MEMORIES = 2_000
 async def assign_memories_to_clusters(work: UnitOfWork) -> dict[str, int]:
     await work.read_clusters()
     work.notes = work.prepared.notes
-    unclustered = work.current(await work.transaction.unclustered(limit=MAX_ASSIGNMENT_BATCH_MEMORIES))
+    unclustered = work.working_states(await work.transaction.unclustered_states(limit=MAX_ASSIGNMENT_BATCH_MEMORIES))
     for memory in work.prepared.memories:
-        work.add(memory)
+        work.add_memory(memory)
     unclustered += await work.states([memory.id for memory in work.prepared.memories])
     vectors = await work.vectors(unclustered)
-    ready = [state for state in unclustered if state.id in vectors] if work.prepared.prototypes else []
+    ready = [state for state in unclustered if state.id in vectors] if work.prepared.root_prototypes else []
     work.roots()
     # Vectors of another model are compared with nothing, so without this such a cluster would never be touched again.
-    outdated = [c.id for c in work.sub_clusters() if work.vector_of(c) is None and work.active_count(c.id)]
-    await work.recompute(outdated)
-    matched = await match_clusters(work, ready, vectors)
-    under_root = await assign_memories_to_roots(work, ready, vectors)
-    new_clusters = [cluster for root in work.roots() for cluster in await make_sub_clusters(work, root, under_root)]
+    outdated = [c.id for c in work.sub_clusters() if work.cluster_vector(c) is None and work.active_count(c.id)]
+    await work.recompute_vectors(outdated)
+    matched = await assign_nearest(work, ready, vectors)
+    new_by_root = await assign_memories_to_roots(work, ready, vectors)
+    new_clusters = [cluster for root in work.roots() for cluster in await make_sub_clusters(work, root, new_by_root)]
     touched = {state.cluster_id for state in await work.states([state.id for state in ready])}
-    touched |= {root.id for root in work.roots() if under_root} | {cluster.id for cluster in new_clusters}
-    await work.recompute(touched)
+    touched |= {root.id for root in work.roots() if new_by_root} | {cluster.id for cluster in new_clusters}
+    await work.recompute_vectors(touched)
     failed = sum(note.state == "parse_failed" for note in work.notes)
     return {
         "notes_read": len(work.notes) - failed,
@@ -64,9 +64,9 @@ async def assign_memories_to_clusters(work: UnitOfWork) -> dict[str, int]:
     }
 
 
-async def match_clusters(work: UnitOfWork, ready: Sequence[MemoryState], vectors: Mapping[MemoryId, Vector]) -> int:
+async def assign_nearest(work: UnitOfWork, ready: Sequence[MemoryState], vectors: Mapping[MemoryId, Vector]) -> int:
     """Assign each memory to the sub-cluster nearest to it, if that is near enough; return how many were assigned."""
-    targets = [(c.id, v) for c in work.sub_clusters() if (v := work.vector_of(c)) is not None]
+    targets = [(c.id, v) for c in work.sub_clusters() if (v := work.cluster_vector(c)) is not None]
     if not targets or not ready:
         return 0
     # Thousands of vectors against thousands: other calls go on meanwhile.
@@ -75,7 +75,7 @@ async def match_clusters(work: UnitOfWork, ready: Sequence[MemoryState], vectors
     )
     for state, target in zip(ready, nearest, strict=True):
         if target is not None:
-            work.put(replace(state, cluster_id=targets[target][0]))
+            work.put_state(replace(state, cluster_id=targets[target][0]))
     return len(nearest) - nearest.count(None)
 
 
@@ -91,21 +91,23 @@ async def assign_memories_to_roots(
 ) -> dict[ClusterId, list[MemoryId]]:
     """Assign the others to Business or Private, as a language model has chosen, else by the prototypes (spec P6 ❶,
     ruling 5); return those newly assigned, by root."""
-    under_root: dict[ClusterId, list[MemoryId]] = {}
+    new_by_root: dict[ClusterId, list[MemoryId]] = {}
     for state in await work.states([state.id for state in ready]):
         if state.cluster_id is None:
-            chosen = work.prepared.roots.get(state.id)
-            root = work.root(chosen or clustering.nearest_root_cluster(vectors[state.id], work.prepared.prototypes))
-            work.put(replace(state, cluster_id=root.id))
-            under_root.setdefault(root.id, []).append(state.id)
-    return under_root
+            chosen = work.prepared.chosen_roots.get(state.id)
+            root = work.root(
+                chosen or clustering.nearest_root_cluster(vectors[state.id], work.prepared.root_prototypes)
+            )
+            work.put_state(replace(state, cluster_id=root.id))
+            new_by_root.setdefault(root.id, []).append(state.id)
+    return new_by_root
 
 
 async def make_sub_clusters(
-    work: UnitOfWork, root: Cluster, under_root: Mapping[ClusterId, Sequence[MemoryId]]
+    work: UnitOfWork, root: Cluster, new_by_root: Mapping[ClusterId, Sequence[MemoryId]]
 ) -> list[Cluster]:
     """Make new sub-clusters of those memories directly under the root that belong together (ruling 4)."""
-    arrived = under_root.get(root.id, ())
+    arrived = new_by_root.get(root.id, ())
     if not arrived:
         return []
     living = [state for state in await work.members(root.id) if state.status != "dead"]
@@ -119,16 +121,16 @@ async def make_sub_clusters(
     groups = await asyncio.to_thread(clustering.mutually_similar_groups, rows, [row_of[id_] for id_ in arrived])
     for group in groups:
         members = [embedded[row] for row in group]
-        cluster = work.add_sub_cluster(await name_for_cluster(work, members), root.id)
-        work.move(members, cluster.id)
+        cluster = work.add_sub_cluster(await choose_cluster_name(work, members), root.id)
+        work.move_to_cluster(members, cluster.id)
         new_clusters.append(cluster)
     return new_clusters
 
 
-async def name_for_cluster(work: UnitOfWork, members: Sequence[MemoryState]) -> str:
+async def choose_cluster_name(work: UnitOfWork, members: Sequence[MemoryState]) -> str:
     memories = await work.memories(members)
     words = sorted(clustering.count_shared_name_words(memories))
-    idf = await work.words.idf(work.scope, words) if words else []
+    idf = await work.word_idf.idf(work.scope, words) if words else []
     return clustering.cluster_name_from_memories(memories, dict(zip(words, idf, strict=True)))
 
 
@@ -192,7 +194,7 @@ async def choose_roots_with_model(
     if context.language_model is None or context.dry_run:
         return {}
     embedding_model = context.services.embedding_model
-    unclustered = await context.reads.unclustered(limit=MAX_ASSIGNMENT_BATCH_MEMORIES)
+    unclustered = await context.reads.unclustered_states(limit=MAX_ASSIGNMENT_BATCH_MEMORIES)
     stored = await context.reads.memories([state.id for state in unclustered])
     hashes = [state.content_hash for state in unclustered]
     vectors = {**vectors, **await context.reads.vectors(embedding_model, hashes)}
@@ -234,7 +236,7 @@ class RootClassificationSchema(RawAnswer):
 async def classify_actions(model: MeteredModel, actions: Sequence[str]) -> list[clustering.Root]:
     """A root for each action, in order. Raises `LanguageModelUnavailable`, `UnusableAnswer`."""
     return await model.ask(
-        root_classification_prompt(actions), RootClassificationSchema, partial(roots_from_answer, last=len(actions))
+        root_classification_prompt(actions), RootClassificationSchema, partial(roots_from_answer, count=len(actions))
     )
 
 
@@ -244,13 +246,13 @@ def root_classification_prompt(actions: Sequence[str]) -> Prompt:
         for number, action in enumerate(actions, start=1)
     ]
     return Prompt(
-        purpose="classify", system=SYSTEM_PROMPTS["classify"], text=tagged_lines(*lines), size="small", max_tokens=2_000
+        purpose="classify", system=SYSTEM_PROMPTS["classify"], text=memory_tag(*lines), size="small", max_tokens=2_000
     )
 
 
-def roots_from_answer(answer: RootClassificationSchema, last: int) -> list[clustering.Root] | Rejected:
-    """Of the numbers from 1 to `last`, in order."""
-    if Counter(item.number for item in answer.roots) != Counter(range(1, last + 1)):
-        return Rejected(f"Name each number from 1 to {last} exactly once.")
+def roots_from_answer(answer: RootClassificationSchema, count: int) -> list[clustering.Root] | Rejected:
+    """Of the numbers from 1 to `count`, in order."""
+    if Counter(item.number for item in answer.roots) != Counter(range(1, count + 1)):
+        return Rejected(f"Name each number from 1 to {count} exactly once.")
     by_number = {item.number: item.root for item in answer.roots}
-    return [by_number[number] for number in range(1, last + 1)]
+    return [by_number[number] for number in range(1, count + 1)]

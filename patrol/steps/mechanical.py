@@ -32,7 +32,7 @@ async def merge_small_clusters(work: UnitOfWork) -> dict[str, int]:
     counts = Counter(removed=0, into_sibling=0, into_root=0)
     clusters = work.sub_clusters()
     children = Counter(cluster.parent_id for cluster in clusters)
-    siblings = SiblingFinder({cluster.id: (cluster.parent_id, work.vector_of(cluster)) for cluster in clusters})
+    siblings = SiblingFinder({cluster.id: (cluster.parent_id, work.cluster_vector(cluster)) for cluster in clusters})
     joined: dict[ClusterId, None] = {}
     # None becomes small by it: a cluster that was not loses nothing.
     small = [cluster for cluster in clusters if is_small_cluster(work, cluster)]
@@ -41,38 +41,40 @@ async def merge_small_clusters(work: UnitOfWork) -> dict[str, int]:
         block = small[start : start + CLUSTER_COMPARISON_BATCH]
         ids = [cluster.id for cluster in block]
         await work.active_vectors(ids)
-        await siblings.compare(ids)
+        await siblings.compare_clusters(ids)
         for cluster in block:
             if not is_small_cluster(work, cluster):
                 continue
             if await work.members(cluster.id):
-                sibling = siblings.nearest(cluster.id)
-                await join_cluster(work, siblings, cluster, sibling)
+                sibling = siblings.nearest_sibling(cluster.id)
+                await dissolve_cluster(work, siblings, cluster, sibling)
                 joined[sibling or cluster.parent_id] = None
                 counts["into_sibling" if sibling else "into_root"] += 1
             if not children[cluster.id]:
                 del work.clusters[cluster.id]
-                siblings.remove(cluster.id)
+                siblings.remove_cluster(cluster.id)
                 children[cluster.parent_id] -= 1
                 counts["removed"] += 1
     # Their means are compared with nothing until now, but for those that `siblings` keeps.
-    await work.recompute(joined)
+    await work.recompute_vectors(joined)
     return dict(counts)
 
 
 def is_small_cluster(work: UnitOfWork, cluster: Cluster) -> bool:
-    return work.active_count(cluster.id) <= MAX_SMALL_CLUSTER_MEMORIES and cluster.id not in work.not_merged
+    return work.active_count(cluster.id) <= MAX_SMALL_CLUSTER_MEMORIES and cluster.id not in work.excluded_from_merge
 
 
-async def join_cluster(work: UnitOfWork, siblings: SiblingFinder, cluster: Cluster, sibling: ClusterId | None) -> None:
+async def dissolve_cluster(
+    work: UnitOfWork, siblings: SiblingFinder, cluster: Cluster, sibling: ClusterId | None
+) -> None:
     """All its memories move. One that stays, because it has children, keeps the mean that it had last."""
-    await work.recompute([cluster.id] if siblings.has_grown(cluster.id) else [])
+    await work.recompute_vectors([cluster.id] if siblings.has_added_vectors(cluster.id) else [])
     moved = await work.active_vectors([cluster.id])
-    work.move(await work.members(cluster.id), sibling or cluster.parent_id)
-    if sibling and siblings.has_grown(sibling):
-        siblings.grow(sibling, moved[cluster.id])
+    work.move_to_cluster(await work.members(cluster.id), sibling or cluster.parent_id)
+    if sibling and siblings.has_added_vectors(sibling):
+        siblings.add_vectors(sibling, moved[cluster.id])
     elif sibling:
-        siblings.grow(sibling, (await work.active_vectors([sibling]))[sibling])
+        siblings.add_vectors(sibling, (await work.active_vectors([sibling]))[sibling])
 
 
 class SiblingFinder:
@@ -93,14 +95,14 @@ class SiblingFinder:
         """Line of `_cosines` of each that is compared now."""
         self._cosines: NDArray[np.float32] = np.empty((0, len(known)), np.float32)
 
-    async def compare(self, ids: Sequence[ClusterId]) -> None:
-        """`nearest` answers for these until the next are compared."""
+    async def compare_clusters(self, ids: Sequence[ClusterId]) -> None:
+        """`nearest_sibling` answers for these until the next are compared."""
         known = [id_ for id_ in ids if id_ in self._index]
         self._lines = {id_: line for line, id_ in enumerate(known)}
         own = self._means[[self._index[id_] for id_ in known]]
         self._cosines = await asyncio.to_thread(np.matmul, own, self._means.T)
 
-    def nearest(self, id_: ClusterId) -> ClusterId | None:
+    def nearest_sibling(self, id_: ClusterId) -> ClusterId | None:
         """The one of the highest similarity, if that is above 0.45; of several the one of the highest id."""
         if id_ not in self._index:
             return None
@@ -113,10 +115,10 @@ class SiblingFinder:
         best = max(exact, default=None)
         return best[1] if best and best[0] > MIN_CLUSTERING_COSINE else None
 
-    def has_grown(self, id_: ClusterId) -> bool:
+    def has_added_vectors(self, id_: ClusterId) -> bool:
         return id_ in self._sums
 
-    def grow(self, id_: ClusterId, vectors: Sequence[Vector]) -> None:
+    def add_vectors(self, id_: ClusterId, vectors: Sequence[Vector]) -> None:
         """`vectors`: at first those of all its active memories, then of those that have come since."""
         self._sums[id_] = self._sums.get(id_, np.zeros(self._means.shape[1])) + np.sum(
             vectors, axis=0, dtype=np.float64
@@ -130,7 +132,7 @@ class SiblingFinder:
         if id_ in self._lines:
             self._cosines[self._lines[id_]] = self._means @ self._means[index]
 
-    def remove(self, id_: ClusterId) -> None:
+    def remove_cluster(self, id_: ClusterId) -> None:
         if id_ in self._index:
             self._existing[self._index[id_]] = False
 
@@ -144,19 +146,19 @@ async def flag_faded_memories(work: UnitOfWork) -> dict[str, int]:
     """❸ A memory that has faded is dying; a dying one that was recalled is active again."""
     counts = {"dying": 0, "active_again": 0}
     touched: set[ClusterId | None] = set()
-    for state in work.current(await work.transaction.with_outdated_status()):
+    for state in work.working_states(await work.transaction.outdated_states()):
         status = status_after_flagging(state)
-        work.put(replace(state, status=status))
+        work.put_state(replace(state, status=status))
         counts["dying" if status == "dying" else "active_again"] += 1
         touched.add(state.cluster_id)
-    await work.recompute(touched)
+    await work.recompute_vectors(touched)
     return counts
 
 
 async def revive_recalled_memories(work: UnitOfWork) -> dict[str, int]:
     """❺ Dead memories that were recalled since they died come back. Survivors first, so that one that comes back in
     this very step keeps those that it absorbed dead."""
-    dead = work.current(await work.transaction.recalled_dead())
+    dead = work.working_states(await work.transaction.recalled_dead_states())
     depths = {state.id: len(await absorbing_survivors_of(work, state)) for state in dead}
     touched: set[ClusterId | None] = set()
     revived = 0
@@ -167,10 +169,10 @@ async def revive_recalled_memories(work: UnitOfWork) -> dict[str, int]:
             importance=state.importance, session_count=state.session_count, reactivation_count=state.reactivation_count
         )
         if session_count is not None:
-            work.put(replace(state, status="active", session_count=session_count, absorbed_into=None))
+            work.put_state(replace(state, status="active", session_count=session_count, absorbed_into=None))
             revived += 1
             touched.add(state.cluster_id)
-    await work.recompute(touched)
+    await work.recompute_vectors(touched)
     return {"revived": revived}
 
 

@@ -157,7 +157,7 @@ async def open_synchronized_index(
     place, open_there = await _index_location(settings, ledger, fingerprint)
     if not rebuild and await ledger.index_source.setting(BUILT_INDEX_LOCATION_SETTING) == place:
         try:
-            async with _closed_on_error(await open_there(anew=False)) as index:
+            async with _closed_on_error(await open_there(reset=False)) as index:
                 keeper = IndexKeeper(ledger.index_source, index, embedder)
                 # The last process may have been killed between the ledger and the index.
                 await keeper.remove_memories([id_ for _, id_ in await ledger.erasure.pending_scrubs()])
@@ -167,7 +167,7 @@ async def open_synchronized_index(
         except IndexNeedsRebuild as error:
             logger.warning("rebuilding the index from the ledger: %s", error)
     await ledger.index_source.set_setting(BUILT_INDEX_LOCATION_SETTING, None)
-    async with _closed_on_error(await open_there(anew=True)) as index:
+    async with _closed_on_error(await open_there(reset=True)) as index:
         keeper = IndexKeeper(ledger.index_source, index, embedder)
         await keeper.rebuild(progress)
         await keeper.catch_up()
@@ -178,12 +178,12 @@ async def open_synchronized_index(
 async def _index_location(
     settings: Settings, ledger: Ledger, fingerprint: IndexFingerprint
 ) -> tuple[str, Callable[..., Awaitable[Index]]]:
-    """Its name, and a function that opens the index there, or with `anew` creates an empty one."""
+    """Its name, and a function that opens the index there, or with `reset` creates an empty one."""
     if not settings.qdrant_url:
         from madeleine.storage.qdrant.edge import EdgeIndex
 
         path = settings.data_dir / INDEX_FOLDER
-        return "edge", lambda anew: (EdgeIndex.create_anew if anew else EdgeIndex.open)(path, fingerprint)
+        return "edge", lambda reset: (EdgeIndex.recreate if reset else EdgeIndex.open)(path, fingerprint)
     from madeleine.storage.qdrant.server import QdrantServerIndex
 
     # One for each ledger: a rebuild drops it first.

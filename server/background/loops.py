@@ -223,7 +223,7 @@ class AutomaticPatrolLoop(PollingLoop):
         for activity in activities:
             if activity.being_id in patrolled or now < self._not_before.get(activity.being_id, now):
                 continue
-            if trigger := due_patrol_trigger(now, activity, self._triggers, last_call=self._last_call()):
+            if trigger := due_patrol_trigger(now, activity, self._triggers, last_call_at=self._last_call()):
                 return activity, trigger
         return None
 

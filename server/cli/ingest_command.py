@@ -33,7 +33,7 @@ from madeleine.memory.text.normalization import storable_text
 from madeleine.memory.text.sentences import best_cut_position
 from madeleine.server import EXIT_FAILURE
 from madeleine.server.attach.client import HostClient
-from madeleine.server.cli.output import ShowBytes, byte_progress, print_json, printable, redaction_note, tool_client
+from madeleine.server.cli.output import ShowBytes, byte_progress, one_line, print_json, redaction_note, tool_client
 from madeleine.server.settings.settings import Settings
 
 MAX_DOCUMENT_PART_CHARS = 16_000
@@ -84,10 +84,10 @@ class IngestFileReport:
         return ", ".join(f"{count} {label}" for count, label in counts if count) or "nothing"
 
     def summary(self) -> str:
-        lines = [f"{printable(self.file)}: {self.counts_text()}."]
+        lines = [f"{one_line(self.file)}: {self.counts_text()}."]
         lines += [f"  Lines without a text: {self.without_text}."] if self.without_text else []
         lines += [f"  {redaction_note(self.redacted)}"] if self.redacted else []
-        lines += [f"  {printable(self.notice)}"] if self.notice else []
+        lines += [f"  {one_line(self.notice)}"] if self.notice else []
         return "\n".join(lines)
 
 

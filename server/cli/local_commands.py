@@ -24,7 +24,7 @@ from madeleine.memory.errors import InvalidInput
 from madeleine.memory.ingest.notes import add_note
 from madeleine.memory.model import BeingId, Scope
 from madeleine.memory.text.dates import told_period
-from madeleine.server.cli.output import console, print_json, printable, read_text, redaction_note
+from madeleine.server.cli.output import console, one_line, print_json, read_text, redaction_note
 from madeleine.server.http.tokens import generate_bearer, parse_being_id
 from madeleine.server.settings.settings import Settings
 from madeleine.server.wiring.clocks import utc_now
@@ -108,7 +108,7 @@ async def audit_command(settings: Settings, arguments: argparse.Namespace) -> No
         limit=arguments.limit,
     )
     async with open_ledger_without_index(settings, create=False) as ledger:
-        entries, missing = await ledger.audit.audit(query), await ledger.audit.audit_missing()
+        entries, missing = await ledger.audit.audit(query), await ledger.audit.count_missing_entries()
     for entry in entries:
         print(_audit_json(entry) if arguments.json else _audit_line(entry))
     if missing:
@@ -123,7 +123,7 @@ def _audit_line(entry: AuditEntry) -> str:
     caller = "/".join(part for part in (entry.being_id, entry.client, entry.role) if part)
     ids = " ".join(entry.ids[:MAX_IDS_PER_AUDIT_LINE]) + (" …" if len(entry.ids) > MAX_IDS_PER_AUDIT_LINE else "")
     at = entry.at.isoformat(timespec="seconds")
-    return printable(f"{entry.seq} {at} {entry.event} {caller} {entry.tool} ({len(entry.ids)}) {ids}")
+    return one_line(f"{entry.seq} {at} {entry.event} {caller} {entry.tool} ({len(entry.ids)}) {ids}")
 
 
 def _parse_moment_option(option: str, text: str | None, *, to_end: bool = False) -> datetime | None:

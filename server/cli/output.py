@@ -39,7 +39,7 @@ def print_json(content: object) -> None:
     print(json.dumps(content, ensure_ascii=False, indent=2))
 
 
-def printable(text: object) -> str:
+def one_line(text: object) -> str:
     """On one line, without characters that a terminal would obey."""
     return "".join(character if character.isprintable() else "\ufffd" for character in " ".join(str(text).split()))
 
@@ -70,12 +70,12 @@ def byte_progress(total: int) -> Iterator[ShowBytes]:
 
         def show(file: str, new_bytes: int, state: str) -> None:
             nonlocal printed_bytes
-            bar.update(task, advance=new_bytes, description=printable(file), state=state)
+            bar.update(task, advance=new_bytes, description=one_line(file), state=state)
             done = bar.tasks[0].completed
             if not out.is_terminal and done - printed_bytes >= (total * PROGRESS_LINE_SHARE or PROGRESS_LINE_BYTES):
                 printed_bytes = done
                 share = f"{done / total:.0%}" if total else f"{done / 1e6:.0f} MB"
-                out.print(f"{share} {printable(file)}: {state}", soft_wrap=True)
+                out.print(f"{share} {one_line(file)}: {state}", soft_wrap=True)
 
         yield show
 

@@ -21,7 +21,7 @@ from madeleine.memory.patrol_records import PatrolRun
 from madeleine.patrol.report import PATROL_STEPS, PatrolProgress
 from madeleine.server.attach.client import ensure_host_running, watch_events
 from madeleine.server.attach.connector import HostDown
-from madeleine.server.cli.output import console, print_json, printable, tool_client, tool_client_settings
+from madeleine.server.cli.output import console, one_line, print_json, tool_client, tool_client_settings
 from madeleine.server.settings.environment import environment
 from madeleine.server.settings.fields import split_comma_separated_names
 from madeleine.server.settings.settings import Settings
@@ -48,9 +48,9 @@ async def patrol_command(settings: Settings, arguments: argparse.Namespace) -> i
             print_json(answer)
         else:
             counts = nonzero_counts_as_text(answer.get("undone", {}), if_empty="nothing was to be changed")
-            print(f"The patrol {printable(arguments.run)} is undone: {counts}.")
+            print(f"The patrol {one_line(arguments.run)} is undone: {counts}.")
     else:
-        chosen: dict[str, Any] = {"dry_run": True} if arguments.dry_run else {}
+        chosen: dict[str, Any] = {"details": True} | ({"dry_run": True} if arguments.dry_run else {})
         if arguments.steps is not None:
             chosen["steps"] = parse_patrol_steps(arguments.steps)
         report = await call_run_patrol(settings, chosen)
@@ -133,12 +133,12 @@ def patrol_run_as_json(run: PatrolRun) -> dict[str, Any]:
 def show_patrol_progress(out: Console) -> Iterator[ShowPatrolProgress]:
     """A progress bar; a line for each call where there is no terminal."""
     if not out.is_terminal:
-        yield lambda done, total, message: out.print(f"{done:g} of {total:g} {printable(message)}".rstrip())
+        yield lambda done, total, message: out.print(f"{done:g} of {total:g} {one_line(message)}".rstrip())
         return
     columns = (SpinnerColumn(), *Progress.get_default_columns(), TimeElapsedColumn())
     with Progress(*columns, console=out, transient=True) as bar:
         task = bar.add_task("the patrol begins", total=None)
-        yield lambda done, total, message: bar.update(task, completed=done, total=total, description=printable(message))
+        yield lambda done, total, message: bar.update(task, completed=done, total=total, description=one_line(message))
 
 
 @contextmanager
@@ -155,9 +155,9 @@ def display_patrol_events(out: Console) -> Iterator[Callable[[Mapping[str, Any]]
             elif show_progress is None:
                 show_progress = running.enter_context(show_patrol_progress(out))
             if event["event"] == "begins":
-                out.print(f"Patrol {short_id_of(printable(event['run_id']))} begins")
+                out.print(f"Patrol {short_id_of(one_line(event['run_id']))} begins")
             elif event["event"] == "fails":
-                out.print(f"Patrol {short_id_of(printable(event['run_id']))} failed and was rolled back")
+                out.print(f"Patrol {short_id_of(one_line(event['run_id']))} failed and was rolled back")
             elif event["event"] == "progress" and show_progress:
                 names = ("name", "done", "total", "part", "parts")
                 progress = PatrolProgress(*(event.get(name, 0) for name in names))
@@ -171,7 +171,7 @@ def display_patrol_events(out: Console) -> Iterator[Callable[[Mapping[str, Any]]
 def print_patrol_report(out: Console, report: Mapping[str, Any]) -> None:
     """As `PatrolReport.as_json` or `as_record` gives it."""
     if report["steps"]:
-        title = "What a patrol would do" if report.get("dry_run") else f"Patrol {printable(report['run_id'])}"
+        title = "What a patrol would do" if report.get("dry_run") else f"Patrol {one_line(report['run_id'])}"
         out.print(title, soft_wrap=True)
         table = Table("", "step", "result")
         for step in report["steps"]:
@@ -186,10 +186,10 @@ def print_patrol_report(out: Console, report: Mapping[str, Any]) -> None:
 def patrol_step_result_as_text(step: Mapping[str, Any]) -> Text:
     result = Text(nonzero_counts_as_text(step))
     if step.get("failed"):
-        result = Text(f"failed: {printable(step['failed'])}", style="red")
+        result = Text(f"failed: {one_line(step['failed'])}", style="red")
     elif step.get("skipped"):
         result = Text("needs a language model", style="dim")
-    return result.append("".join(f"\n{printable(note)}" for note in step.get("notes", ())))
+    return result.append("".join(f"\n{one_line(note)}" for note in step.get("notes", ())))
 
 
 def nonzero_counts_as_text(values: Mapping[str, Any], *, if_empty: str = "nothing") -> str:
@@ -212,7 +212,7 @@ def patrol_report_footer_lines(report: Mapping[str, Any]) -> Iterator[str]:
         tokens = spent["input_tokens"] + spent["output_tokens"]
         yield f"{spent['calls']} language model calls: {tokens:,} tokens{price}."
     if not report.get("dry_run"):
-        yield f"To undo it: madeleine patrol undo {printable(report['run_id'])}"
+        yield f"To undo it: madeleine patrol undo {one_line(report['run_id'])}"
 
 
 def table_of_patrol_runs(runs: Sequence[PatrolRun]) -> Table:
@@ -231,4 +231,4 @@ def summary_of_patrol_run(run: PatrolRun) -> str:
         return f"applied {count_applied_decisions(decided)} decisions of an agent"
     steps = [step for step in run.report.get("steps", ()) if step["name"] != "age"]
     parts = [f"{step['name']}: {text}" for step in steps if (text := nonzero_counts_as_text(step, if_empty=""))]
-    return printable("; ".join(parts)) or "nothing"
+    return one_line("; ".join(parts)) or "nothing"

@@ -10,7 +10,7 @@ from typing import Any
 from rich.table import Table
 
 from madeleine.memory.errors import InvalidInput
-from madeleine.server.cli.output import console, print_json, printable, read_text, redaction_note, tool_client
+from madeleine.server.cli.output import console, one_line, print_json, read_text, redaction_note, tool_client
 from madeleine.server.settings.settings import Settings
 
 PROFILE_VERB_CONFIRMATIONS = {"set": "Written", "enable": "On", "disable": "Off", "remove": "Removed", "done": "Done"}
@@ -29,7 +29,7 @@ async def profile_command(settings: Settings, arguments: argparse.Namespace) -> 
     elif arguments.verb == "show":
         print_profile_entries(answer, settings.being)
     else:
-        done = f"{PROFILE_VERB_CONFIRMATIONS[arguments.verb]}: {printable(arguments.name)}."
+        done = f"{PROFILE_VERB_CONFIRMATIONS[arguments.verb]}: {one_line(arguments.name)}."
         print(f"{done} {redaction_note(answer.get('redacted', {}))}".rstrip())
 
 
@@ -68,7 +68,7 @@ def print_profile_entries(answer: Mapping[str, Any], being: str) -> None:
         table.add_column(heading, overflow="fold")
     for entry in entries:
         off = "" if entry.get("enabled", True) else " (off)"
-        table.add_row(entry["kind"], printable(entry["name"]) + off, printable(entry["text"]))
+        table.add_row(entry["kind"], one_line(entry["name"]) + off, one_line(entry["text"]))
     for note in notes:
-        table.add_row(f"note: {printable(note['type'])}", note["id"], printable(note["text"]))
+        table.add_row(f"note: {one_line(note['type'])}", note["id"], one_line(note["text"]))
     console().print(table, markup=False)

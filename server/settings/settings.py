@@ -83,8 +83,8 @@ class Settings(HttpSettings, LlmSettings, ContextFlags):
     """Take secrets (keys, tokens, passwords) out of what is stored."""
     same_scene_cosine: Share = _DUPLICATE_DEFAULTS.same
     """From it a scene that is worded a little otherwise may be one told again (spec T6); its words decide."""
-    resembling_cosine: Share = _DUPLICATE_DEFAULTS.resembling
-    """From it a scene is linked to the nearest, if none shares its words."""
+    min_resemblance: Share = _DUPLICATE_DEFAULTS.resembling
+    """From it a scene is linked to the memory that resembles it most, by words and meaning."""
     ingest_threshold: Share = MIN_IMPORTANCE
     """Chunks of less importance are not stored (spec L1)."""
 

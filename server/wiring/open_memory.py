@@ -91,7 +91,7 @@ async def open_memory(
         use, thread = _build_use_cases(
             settings, ledger, index, embedder, upkeep, reranker=reranker, on_patrol_event=on_patrol_event
         )
-        await use.patrol.recover()
+        await use.patrol.roll_back_unfinished()
         yield OpenMemory(use, ledger, index, embedder, keeper, thread)
 
 
@@ -116,7 +116,7 @@ def _build_use_cases(
         redact=redact,
         write_lock=write_lock,
         search_superseded=SupersededMemorySearch(index),
-        thresholds=DuplicateThresholds(settings.same_scene_cosine, settings.resembling_cosine),
+        thresholds=DuplicateThresholds(settings.same_scene_cosine, settings.min_resemblance),
     )
     similar = SimilarMemorySearch(ledger.recall, index, embedder)
     remember = Remember(store.store_redacted, ledger.memories, similar, day_of=local_day, redact=redact)
@@ -127,7 +127,7 @@ def _build_use_cases(
     )
     patrol_services = PatrolServices(
         ledger=ledger.patrols,
-        words=index,
+        word_idf=index,
         embedder=embedder,
         now=utc_now,
         today=today,
@@ -170,17 +170,17 @@ def _build_use_cases(
             threshold=settings.ingest_threshold,
         ),
         update=update,
-        truth=ChangeTruth(ledger.memories, store),
+        change_truth=ChangeTruth(ledger.memories, store),
         forget=forget,
         recall=recall,
         search=Search(ledger.search, ledger.activations, by_message=by_message, now=utc_now),
-        elsewhere=SearchElsewhere(ledger.context, by_message),
+        search_elsewhere=SearchElsewhere(ledger.context, by_message),
         browse=BrowseMemories(ledger.recall, ledger.activations, now=utc_now),
         patrol=RunPatrols(
             patrol_services,
             ledger.activations,
             update_index=upkeep.catch_up,
-            on_removed=upkeep.remove_memories,
+            on_memories_removed=upkeep.remove_memories,
             on_event=on_patrol_event,
         ),
         audit=Audit(ledger.activations, now=utc_now),

@@ -7,29 +7,33 @@ from functools import cache
 
 import qdrant_edge
 
+from madeleine.memory.text.scripts import (
+    HAN_AND_KANA_CHAR_CLASS,
+    HAN_SIGN,
+    HANGUL_CHAR_CLASS,
+    HIRAGANA_RUN,
+    SOUTHEAST_ASIAN_CHAR_CLASS,
+)
 from madeleine.memory.text.terms import STOP_WORDS, bm25_words
 
-BM25_TERMS_VERSION = 4
+BM25_TERMS_VERSION = 5
 """Raise it when the analysis below or `memory.text.terms` changes: the index is then rebuilt."""
 
 WeightedTermIds = tuple[list[int], list[float]]
 """(term ids, their weights), of equal length; both empty for a text of stop words or signs alone."""
 
-_HAN_RANGE = "\u3005\u3007\u3400-\u4dbf\u4e00-\u9fff\uf900-\ufaff\U00020000-\U0003ffff"
-_KANA_AND_HANGUL = "\u3040-\u30fa\u30fc-\u30ff\u1100-\u11ff\uac00-\ud7a3"
-_THAI_LAO_BURMESE_KHMER = "\u0e00-\u0eff\u1000-\u109f\u1780-\u17ff"
-_UNSPACED_RUN = re.compile(f"[{_HAN_RANGE}{_KANA_AND_HANGUL}{_THAI_LAO_BURMESE_KHMER}]+")
-_LONE_HAN_SIGN = re.compile(f"(?<![{_HAN_RANGE}])[{_HAN_RANGE}](?![{_HAN_RANGE}])")
-_HIRAGANA = re.compile("[\u3040-\u309f]+")
-SIGN_PAIR_LENGTH = 2
+_HANGUL_JAMO = "\u1100-\u11ff"
+_UNSPACED_RUN = re.compile(f"[{HAN_AND_KANA_CHAR_CLASS}{_HANGUL_JAMO}{HANGUL_CHAR_CLASS}{SOUTHEAST_ASIAN_CHAR_CLASS}]+")
+_LONE_HAN = re.compile(f"(?<!{HAN_SIGN.pattern}){HAN_SIGN.pattern}(?!{HAN_SIGN.pattern})")
+BIGRAM_LENGTH = 2
 _DIGIT_LETTERS = "bcdfghjklmnpqrtv"
 ZERO_PADDED_NUMBER_DIGITS = 2
 """Of such the leading zero is dropped: 03 is a day or an hour, 007 and 0049 are what they are."""
 _MONTHS = "January February March April May June July August September October November December".split()
-_A_MONTH = "|".join(rf"{name[:3]}(?:{name[3:]})?" for name in _MONTHS) + "|Sept"
+_MONTH = "|".join(rf"{name[:3]}(?:{name[3:]})?" for name in _MONTHS) + "|Sept"
 _ISO_DATE = re.compile(r"(?<![\w-])(\d{4})-(0[1-9]|1[0-2])-([0-3]\d)(?![\d-])")
 _DAY_OF_MONTH = re.compile(
-    rf"(?<!\w)([0-3]?\d)(?:st|nd|rd|th)?(?: of)? ({_A_MONTH})\b|\b({_A_MONTH})\.? ([0-3]?\d)(?:st|nd|rd|th)?(?!\w)",
+    rf"(?<!\w)([0-3]?\d)(?:st|nd|rd|th)?(?: of)? ({_MONTH})\b|\b({_MONTH})\.? ([0-3]?\d)(?:st|nd|rd|th)?(?!\w)",
     re.IGNORECASE,
 )
 _MAY_OR_WILL = re.compile(r"(?:(?<=[\w,;:] )|(?<=\())(?:May|Will)\b(?! (?:I|You|We|They|The|My)\b)|\bMay(?= \d)")
@@ -43,7 +47,7 @@ _SEARCHABLE_STOP_WORDS = frozenset("s t d m o y don ma won".split())
 won)."""
 
 AVERAGE_DOCUMENT_WORDS = 60
-AVERAGE_DOCUMENT_SIGN_PAIRS = 150
+AVERAGE_DOCUMENT_BIGRAMS = 150
 """Fixed, for an average that moved with the corpus would need every memory to be encoded again; 60 is as good as the
 true one. Text without spaces has two and a half times as many terms for as much said (JSQuAD, nDCG@10: 92.7 at 150,
 91.5 at 60)."""
@@ -68,14 +72,14 @@ def _encoder(average_length: int = AVERAGE_DOCUMENT_WORDS) -> qdrant_edge.Bm25:
 def weighted_document_term_ids(words: str) -> WeightedTermIds:
     """Weights are BM25's term-frequency part. `words` has been through `memory.text.terms`."""
     unspaced = sum(len(run) for run in _UNSPACED_RUN.findall(words))
-    average = AVERAGE_DOCUMENT_SIGN_PAIRS if 2 * unspaced > len(words) else AVERAGE_DOCUMENT_WORDS
-    vector = _encoder(average).embed_document(_with_numbers_as_words(_UNSPACED_RUN.sub(_document_pairs, words)))
+    average = AVERAGE_DOCUMENT_BIGRAMS if 2 * unspaced > len(words) else AVERAGE_DOCUMENT_WORDS
+    vector = _encoder(average).embed_document(_with_numbers_as_words(_UNSPACED_RUN.sub(_document_bigrams, words)))
     return vector.indices, vector.values
 
 
 def query_term_ids(words: str) -> list[int]:
     """Each term once."""
-    text = _UNSPACED_RUN.sub(_query_pairs, bm25_words(words))
+    text = _UNSPACED_RUN.sub(_query_bigrams, bm25_words(words))
     return _encoder().embed_query(_with_numbers_as_words(text)).indices
 
 
@@ -115,17 +119,17 @@ def _digits_as_letters(digits: str) -> str:
 # found in 東京で寿司を食べました. JSQuAD, nDCG@10: 91.1 so, 90.8 by the tokenizer's words.
 
 
-def _document_pairs(run: re.Match[str]) -> str:
+def _document_bigrams(run: re.Match[str]) -> str:
     """Every pair, and each Han sign with none beside it, which in Japanese is a word (all Han signs: 90.4)."""
     signs = run.group()
-    return _pairs_as_words([*_sign_pairs(signs), *(_LONE_HAN_SIGN.findall(signs) if len(signs) > 1 else ())])
+    return _spell_bigrams([*_bigrams(signs), *(_LONE_HAN.findall(signs) if len(signs) > 1 else ())])
 
 
-def _query_pairs(run: re.Match[str]) -> str:
+def _query_bigrams(run: re.Match[str]) -> str:
     """Pairs, without those of hiragana alone, which are endings and particles, where there are others (+0.3 points of
     R@10 on JSQuAD); a single sign only where it stands alone."""
-    pairs = _sign_pairs(run.group())
-    return _pairs_as_words([pair for pair in pairs if not _HIRAGANA.fullmatch(pair)] or pairs)
+    pairs = _bigrams(run.group())
+    return _spell_bigrams([pair for pair in pairs if not HIRAGANA_RUN.fullmatch(pair)] or pairs)
 
 
 def number_and_day_term_ids(words: str) -> frozenset[int]:
@@ -135,22 +139,22 @@ def number_and_day_term_ids(words: str) -> frozenset[int]:
     return frozenset(_encoder().embed_query(" ".join(number_words)).indices) if number_words else frozenset()
 
 
-def particle_bridge_term_ids(words: str) -> frozenset[int]:
+def half_hiragana_term_ids(words: str) -> frozenset[int]:
     """The terms of a query that are half hiragana: they join a word to its particle, 都の in 京都の桜."""
     half_hiragana = [
         pair
         for run in _UNSPACED_RUN.findall(bm25_words(words))
-        for pair in _sign_pairs(run)
-        if len(pair) == SIGN_PAIR_LENGTH and bool(_HIRAGANA.fullmatch(pair[0])) != bool(_HIRAGANA.fullmatch(pair[1]))
+        for pair in _bigrams(run)
+        if len(pair) == BIGRAM_LENGTH and bool(HIRAGANA_RUN.fullmatch(pair[0])) != bool(HIRAGANA_RUN.fullmatch(pair[1]))
     ]
-    return frozenset(_encoder().embed_query(_pairs_as_words(half_hiragana)).indices) if half_hiragana else frozenset()
+    return frozenset(_encoder().embed_query(_spell_bigrams(half_hiragana)).indices) if half_hiragana else frozenset()
 
 
-def _sign_pairs(signs: str) -> list[str]:
-    return [signs[at : at + SIGN_PAIR_LENGTH] for at in range(max(1, len(signs) - 1))]
+def _bigrams(signs: str) -> list[str]:
+    return [signs[at : at + BIGRAM_LENGTH] for at in range(max(1, len(signs) - 1))]
 
 
-def _pairs_as_words(pairs: list[str]) -> str:
+def _spell_bigrams(pairs: list[str]) -> str:
     # Spelt in letters that neither the tokenizer splits nor the stemmer shortens.
     spelt = ("".join(_DIGIT_LETTERS[int(digit, 16)] for sign in pair for digit in f"{ord(sign):x}") for pair in pairs)
     return f" {' '.join(spelt)} "

@@ -32,7 +32,7 @@ from madeleine.memory.index import IndexPoint
 from madeleine.memory.model import BeingId, MemoryId, Scope
 from madeleine.storage.qdrant import edge_engine as engine
 from madeleine.storage.qdrant.edge_files import IndexManifest, copy_sparse_tree
-from madeleine.storage.qdrant.queries import HybridIndex, IdfByTerm, PointFilter, PointHit, PointQuery, hit_of
+from madeleine.storage.qdrant.queries import HybridIndex, IdfByTerm, PointFilter, PointHit, PointQuery, to_hit
 from madeleine.storage.qdrant.schema import BM25_VECTOR, MAX_FULL_SCAN_POINTS, IndexFingerprint
 from madeleine.storage.resources import INDEX_DISK_RESERVE_BYTES, has_disk_space, require_disk_space, return_free_memory
 
@@ -81,11 +81,11 @@ class EdgeIndex(HybridIndex):
         return await asyncio.to_thread(cls._open, directory, fingerprint)
 
     @classmethod
-    async def create_anew(
-        cls, directory: Path, fingerprint: IndexFingerprint, *, scan_below: int = MAX_FULL_SCAN_POINTS
+    async def recreate(
+        cls, directory: Path, fingerprint: IndexFingerprint, *, full_scan_points: int = MAX_FULL_SCAN_POINTS
     ) -> EdgeIndex:
         """Removes the index on disk without opening it, and creates an empty one."""
-        return await asyncio.to_thread(cls._create, directory, fingerprint, scan_below)
+        return await asyncio.to_thread(cls._create, directory, fingerprint, full_scan_points)
 
     @classmethod
     def _open(cls, directory: Path, fingerprint: IndexFingerprint) -> EdgeIndex:
@@ -97,30 +97,30 @@ class EdgeIndex(HybridIndex):
         marker = directory / _OPENING_MARKER
         if marker.exists():
             raise IndexNeedsRebuild("The process died while it opened the index.")
-        if damage := manifest.damage(directory, flushing=(directory / _FLUSHING_MARKER).exists()):
+        if damage := manifest.find_damage(directory, died_flushing=(directory / _FLUSHING_MARKER).exists()):
             raise IndexNeedsRebuild(f"The index's files are damaged: {damage}.")
         _require_index_reserve(directory)  # loading writes
         marker.touch()
         try:
             shard = engine.load_checked_shard(directory / manifest.generation, fingerprint.dim)
             index = cls(directory, fingerprint, manifest.generation, shard)
-            index._write_out_live()
+            index._flush_live()
         finally:
             marker.unlink()
         index._remove_leftovers()
         return index
 
     @classmethod
-    def _create(cls, directory: Path, fingerprint: IndexFingerprint, scan_below: int) -> EdgeIndex:
+    def _create(cls, directory: Path, fingerprint: IndexFingerprint, full_scan_points: int) -> EdgeIndex:
         _remove_tree(directory)
         generation = f"{_GENERATION_PREFIX}{uuid4().hex}"
         directory.mkdir(mode=0o700, parents=True, exist_ok=True)
         _require_index_reserve(directory)
         with engine.engine_errors_translated(IndexUnavailable):
-            kilobytes = max(1, scan_below * fingerprint.dim * 4 // 1024)
+            kilobytes = max(1, full_scan_points * fingerprint.dim * 4 // 1024)
             shard = engine.create_empty_shard(directory / generation, fingerprint.dim, kilobytes)
         index = cls(directory, fingerprint, generation, shard)
-        index._write_out_live()
+        index._flush_live()
         return index
 
     # --- writing ----------------------------------------------------------------------------------------------
@@ -154,7 +154,7 @@ class EdgeIndex(HybridIndex):
         with engine.engine_errors_translated(IndexUnavailable):
             batch = qe.QueryBatchRequest([engine.as_edge_query_request(query, filter_of) for query in queries])
             answers = zip(queries, self._shard.query_batch(batch), strict=True)
-            return [[hit_of(cast(UUID, point.id), point, query) for point in points] for query, points in answers]
+            return [[to_hit(cast(UUID, point.id), point, query) for point in points] for query, points in answers]
 
     async def _count_documents(self, scope: Scope) -> int:
         return self._statistics[scope.being_id].documents
@@ -162,7 +162,7 @@ class EdgeIndex(HybridIndex):
     def _known_idf(self, scope: Scope) -> IdfByTerm:
         statistics = self._statistics.get(scope.being_id)
         if statistics is None or statistics.writes > statistics.documents * _STALE_WRITES_SHARE:
-            where = engine.edge_filter(PointFilter(being=scope.being_id, vector=BM25_VECTOR))
+            where = engine.edge_filter(PointFilter(being=scope.being_id, vector_name=BM25_VECTOR))
             with engine.engine_errors_translated(IndexUnavailable):
                 documents = self._shard.count(qe.CountRequest(filter=where))
             statistics = self._statistics[scope.being_id] = _BeingStatistics(documents)
@@ -172,7 +172,7 @@ class EdgeIndex(HybridIndex):
 
     async def flush(self) -> None:
         async with self._writing:
-            await self._on_disk(self._write_out_live)
+            await self._in_disk_thread(self._flush_live)
 
     async def close(self) -> None:
         if self._closed:
@@ -180,9 +180,9 @@ class EdgeIndex(HybridIndex):
         self._closed = True
         self._builder.stop()
         async with self._writing:
-            await self._on_disk(self._end)
+            await self._in_disk_thread(self._end)
 
-    async def _on_disk(self, work: Callable[..., None], *arguments: Any) -> None:
+    async def _in_disk_thread(self, work: Callable[..., None], *arguments: Any) -> None:
         """A cancelled caller waits for the end of what was begun, so that no other work on the files overlaps it."""
         begun = asyncio.get_running_loop().run_in_executor(self._disk, work, *arguments)
         try:
@@ -196,21 +196,21 @@ class EdgeIndex(HybridIndex):
             # Closing would write, too: what is not on disk yet is made good from the ledger's marks.
             return
         try:
-            self._write_out_live()
+            self._flush_live()
         finally:
             self._shard.close()
 
-    def _write_out_live(self) -> None:
-        self._write_out(self._shard, self._generation)
+    def _flush_live(self) -> None:
+        self._flush_with_manifest(self._shard, self._generation)
 
-    def _write_out(self, shard: qe.EdgeShard, generation: str) -> None:
+    def _flush_with_manifest(self, shard: qe.EdgeShard, generation: str) -> None:
         """Everything to disk, and the manifest after it; the manifest makes `generation` the index."""
         marker = self._directory / _FLUSHING_MARKER
         _require_index_reserve(self._directory)
         with engine.engine_errors_translated(IndexUnavailable):
             marker.touch()
             shard.flush()
-            IndexManifest.survey(self._directory, self._fingerprint.to_json(), generation).write(self._directory)
+            IndexManifest.of_files(self._directory, self._fingerprint.to_json(), generation).write(self._directory)
             marker.unlink()
 
     # --- renewal ----------------------------------------------------------------------------------------------
@@ -235,10 +235,10 @@ class EdgeIndex(HybridIndex):
             async with self._writing:
                 if self._closed:
                     return False
-                await self._on_disk(self._write_out_live)
+                await self._in_disk_thread(self._flush_live)
                 if only_if and not only_if(self._directory / self._generation, self._fingerprint.dim):
                     return False
-                await self._on_disk(copy_sparse_tree, self._directory / self._generation, self._directory / copy)
+                await self._in_disk_thread(copy_sparse_tree, self._directory / self._generation, self._directory / copy)
                 self._missed = {}
             if not await self._builder.run(work, self._directory / copy):
                 return False
@@ -247,10 +247,10 @@ class EdgeIndex(HybridIndex):
             return copy == self._generation
         finally:
             self._missed = None
-            await self._on_disk(self._remove_leftovers)
+            await self._in_disk_thread(self._remove_leftovers)
             # Two indexes and the writes between them were held for a while. Without this each renewal would leave the
             # process larger: their gaps stay its own, 30 of 240 MB after 17,000 memories.
-            await self._on_disk(return_free_memory)
+            await self._in_disk_thread(return_free_memory)
 
     async def _replace_live_by(self, copy: str) -> None:
         if self._closed:
@@ -262,14 +262,14 @@ class EdgeIndex(HybridIndex):
             for start in range(0, len(missed), _POINTS_PER_UPDATE):
                 engine.apply_point_changes(shard, missed[start : start + _POINTS_PER_UPDATE])
                 await asyncio.sleep(0)
-            await self._on_disk(self._switch_to, shard, copy)
+            await self._in_disk_thread(self._switch_to, shard, copy)
         finally:
             if self._shard is not shard:
                 shard.close()
 
     def _switch_to(self, shard: qe.EdgeShard, generation: str) -> None:
         # In this order a failure or a crash leaves the old generation as the index.
-        self._write_out(shard, generation)
+        self._flush_with_manifest(shard, generation)
         old, old_generation = self._shard, self._generation
         self._shard, self._generation = shard, generation
         old.close()

@@ -30,18 +30,18 @@ PointChange = tuple[str, "qe.Point | None"]
 """(id, the point as it is to be, None to delete it)."""
 
 _FEATURES_SELECTOR = qe.PayloadSelector.Include(list(schema.FEATURE_FIELDS))
-_CHECKED_POINTS = 200
+_POINTS_PER_CHECK = 200
 """Points that are read when a shard is checked."""
 _POINTS_PER_READ = 500
-_DONE, _NOTHING_TO_DO = 0, 3
+_EXIT_DONE, _EXIT_NOTHING_TO_DO = 0, 3
 
 RenewalWork = Callable[[str], int]
 """`optimize_shard_files` or `rewrite_shard_files`: takes the shard's path, returns the exit code."""
 
 
 @contextmanager
-def engine_errors_translated(kind: type[IndexUnavailable]) -> Iterator[None]:
-    """Translates the engine's errors to `kind`."""
+def engine_errors_translated(error_type: type[IndexUnavailable]) -> Iterator[None]:
+    """Translates the engine's errors to `error_type`."""
     try:
         yield
     except IndexUnavailable:
@@ -49,12 +49,12 @@ def engine_errors_translated(kind: type[IndexUnavailable]) -> Iterator[None]:
     except Exception as error:
         # The lock on its log is how the engine tells that another process has the index.
         held = "WouldBlock" in str(error)
-        raise (IndexUnavailable if held else kind)(f"The index's engine failed: {error}") from error
+        raise (IndexUnavailable if held else error_type)(f"The index's engine failed: {error}") from error
     except BaseException as error:
         # A Rust panic derives from BaseException, and the package exports no name for it.
         if type(error).__name__ != "PanicException":
             raise
-        raise kind(f"The index's engine panicked: {error}") from error
+        raise error_type(f"The index's engine panicked: {error}") from error
 
 
 def create_empty_shard(path: Path, dim: int, kilobytes: int) -> qe.EdgeShard:
@@ -65,7 +65,7 @@ def create_empty_shard(path: Path, dim: int, kilobytes: int) -> qe.EdgeShard:
         sparse_vectors={schema.BM25_VECTOR: qe.EdgeSparseVectorParams(modifier=qe.Modifier.Idf)},
         hnsw_config=qe.HnswIndexConfig(
             m=schema.HNSW_GRAPH_EDGES,
-            payload_m=schema.HNSW_BEING_EDGES,
+            payload_m=schema.HNSW_EDGES_PER_BEING,
             ef_construct=schema.HNSW_EF_CONSTRUCT,
             full_scan_threshold=kilobytes,
             max_indexing_threads=1,
@@ -99,9 +99,9 @@ def load_checked_shard(path: Path, dim: int) -> qe.EdgeShard:
 def _check_shard(shard: qe.EdgeShard, dim: int) -> None:
     """Makes the engine read every kind of file once, and compares its answers."""
     count = shard.count(qe.CountRequest())
-    sample, _ = shard.scroll(qe.ScrollRequest(limit=_CHECKED_POINTS, with_payload=True, with_vector=True))
+    sample, _ = shard.scroll(qe.ScrollRequest(limit=_POINTS_PER_CHECK, with_payload=True, with_vector=True))
     nowhere = qe.CountRequest(filter=qe.Filter(must=[qe.IsEmptyCondition(schema.BEING_FIELD)]))
-    complete = len(sample) == min(count, _CHECKED_POINTS) and all(
+    complete = len(sample) == min(count, _POINTS_PER_CHECK) and all(
         schema.BEING_FIELD in (point.payload or {}) for point in sample
     )
     if not complete or shard.count(nowhere):
@@ -134,36 +134,33 @@ def apply_point_changes(shard: qe.EdgeShard, changes: Iterable[PointChange]) -> 
 def edge_filter(where: PointFilter) -> qe.Filter:
     must: list[Any] = [
         qe.FieldCondition(key=name, match=qe.MatchValue(values[0]) if len(values) == 1 else qe.MatchAny(list(values)))
-        for name, values in where.fields()
+        for name, values in where.required_values()
     ]
-    if where.seconds is not None:
-        least, most = where.seconds
-        times = qe.RangeFloat(gte=least, lte=most)
-        must.append(qe.FieldCondition(key=schema.HAPPENED_AT_SECONDS_FIELD, range=times))
-    if where.keys is not None:
-        must.append(qe.HasIdCondition({UUID(int=key) for key in where.keys}))
-    if where.vector is not None:
-        must.append(qe.HasVectorCondition(where.vector))
+    must += [qe.FieldCondition(key=name, range=qe.RangeFloat(**bounds)) for name, bounds in where.ranges()]
+    if where.point_keys is not None:
+        must.append(qe.HasIdCondition({UUID(int=key) for key in where.point_keys}))
+    if where.vector_name is not None:
+        must.append(qe.HasVectorCondition(where.vector_name))
     must_not: list[Any] = [
-        qe.FieldCondition(key=name, range=qe.RangeFloat(**bounds)) for name, bounds in where.excluded_ranges()
+        qe.FieldCondition(key=name, range=qe.RangeFloat(**bounds)) for name, bounds in where.excluded_value_ranges()
     ]
     return qe.Filter(must=must, must_not=must_not or None)
 
 
-def as_edge_query_request(query: PointQuery, filter_of: Callable[[PointFilter], qe.Filter]) -> qe.QueryRequest:
-    target, using = query.target(qe.SparseVector)
+def as_edge_query_request(query: PointQuery, make_filter: Callable[[PointFilter], qe.Filter]) -> qe.QueryRequest:
+    target, using = query.target_and_vector_name(qe.SparseVector)
     if query.vector is not None:
         params = qe.SearchParams(exact=query.exact, hnsw_ef=query.ef)
     else:
-        corpus = filter_of(query.corpus) if query.corpus is not None else None
+        corpus = make_filter(query.idf_corpus) if query.idf_corpus is not None else None
         params = qe.SearchParams(idf=qe.IdfParams(corpus=corpus))
     return qe.QueryRequest(
         limit=query.limit,
         query=qe.Query.Nearest(target, using=using),
         params=params,
-        filter=filter_of(query.where),
-        with_vector=[schema.BM25_VECTOR] if query.weights_of else None,
-        with_payload=_FEATURES_SELECTOR if query.features else None,
+        filter=make_filter(query.where),
+        with_vector=[schema.BM25_VECTOR] if query.weighted_terms else None,
+        with_payload=_FEATURES_SELECTOR if query.with_features else None,
     )
 
 
@@ -199,9 +196,9 @@ class ShardRenewalProcess:
                 self.process.kill()
                 await self.process.wait()
             self.process = None
-        if outcome not in (_DONE, _NOTHING_TO_DO) and not self.stopped:
+        if outcome not in (_EXIT_DONE, _EXIT_NOTHING_TO_DO) and not self.stopped:
             raise IndexUnavailable(f"Renewing the index ended with code {outcome}; it goes on as it is.")
-        return outcome == _DONE and not self.stopped
+        return outcome == _EXIT_DONE and not self.stopped
 
 
 def is_shard_worth_optimizing(generation: Path, dim: int) -> bool:
@@ -228,7 +225,7 @@ def optimize_shard_files(path: str) -> int:
     shard = qe.EdgeShard.load(path)
     changed = shard.optimize()
     shard.close()
-    return _DONE if changed else _NOTHING_TO_DO
+    return _EXIT_DONE if changed else _EXIT_NOTHING_TO_DO
 
 
 def rewrite_shard_files(path: str) -> int:
@@ -254,4 +251,4 @@ def rewrite_shard_files(path: str) -> int:
     old.close()
     shutil.rmtree(path)
     new_path.rename(path)
-    return _DONE
+    return _EXIT_DONE

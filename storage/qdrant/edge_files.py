@@ -23,7 +23,7 @@ from pydantic import BaseModel
 from madeleine.memory.errors import IndexNeedsRebuild
 
 _MANIFEST_FILE = "index.json"
-_CHECKSUM_BELOW_BYTES = 64 * 1024
+_MAX_CHECKSUMMED_BYTES = 64 * 1024
 
 
 class IndexManifest(BaseModel, frozen=True):
@@ -42,7 +42,7 @@ class IndexManifest(BaseModel, frozen=True):
             raise IndexNeedsRebuild(f"The index's list of files cannot be read: {error!r}") from error
 
     @classmethod
-    def survey(cls, directory: Path, fingerprint: dict[str, Any], generation: str) -> IndexManifest:
+    def of_files(cls, directory: Path, fingerprint: dict[str, Any], generation: str) -> IndexManifest:
         root = directory / generation
         files = {path: (size, _metadata_checksum(root / path, size)) for path, size in _file_sizes(root).items()}
         return cls(fingerprint=fingerprint, generation=generation, files=files)
@@ -57,23 +57,23 @@ class IndexManifest(BaseModel, frozen=True):
         temporary.replace(directory / _MANIFEST_FILE)
         _sync_directory(directory)
 
-    def damage(self, directory: Path, *, flushing: bool) -> str | None:
-        """What is wrong with the files on disk, if anything; `flushing` if the process died in a flush."""
+    def find_damage(self, directory: Path, *, died_flushing: bool) -> str | None:
+        """What is wrong with the files on disk, if anything; `died_flushing` if the process died in a flush."""
         root = directory / self.generation
         present = _file_sizes(root)
         for path, (size, checksum) in self.files.items():
-            if _is_wal_segment(path) or (flushing and _may_vanish_in_flush(path)):
+            if _is_wal_segment(path) or (died_flushing and _may_vanish_in_flush(path)):
                 continue
             if path not in present:
                 return f"{path} is missing"
             if present[path] < size:
                 return f"{path} is truncated"
-            if flushing:
+            if died_flushing:
                 if path.endswith(".json") and not _is_json(root / path):
                     return f"{path} is damaged"
             elif checksum is not None and _metadata_checksum(root / path, present[path]) != checksum:
                 return f"{path} is damaged"
-        return None if flushing else self._wal_damage(present)
+        return None if died_flushing else self._wal_damage(present)
 
     def _wal_damage(self, present: dict[str, int]) -> str | None:
         # Segments are of one size and change their names as they fill, so they can be counted but not followed.
@@ -95,7 +95,7 @@ def _may_vanish_in_flush(path: str) -> bool:
 
 
 def _metadata_checksum(path: Path, size: int) -> int | None:
-    if size > _CHECKSUM_BELOW_BYTES or not path.name.endswith((".json", ".info", "first-index")):
+    if size > _MAX_CHECKSUMMED_BYTES or not path.name.endswith((".json", ".info", "first-index")):
         return None
     return zlib.crc32(path.read_bytes())
 

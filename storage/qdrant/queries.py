@@ -28,11 +28,12 @@ from madeleine.memory.index import AwaitQueryVector, CandidatePool, CandidateQue
 from madeleine.memory.model import LIVING, BeingId, Category, MemoryId, Scope, Status, Vector
 from madeleine.memory.text.content_words import content_words
 from madeleine.memory.text.normalization import fold_text
+from madeleine.memory.text.terms import LESSON_MARK, asks_for_lesson
 from madeleine.storage.qdrant import bm25, schema
 from madeleine.storage.qdrant.schema import BM25_VECTOR, DENSE_VECTOR, RRF_RANK_CONSTANT, RRF_WEIGHTS
 
 _NEAREST_HNSW_EF = 128
-COMMON_TERM_IDF = 0.7
+MAX_COMMON_TERM_IDF = 0.7
 """Of a term that half of the memories hold."""
 
 IdfByTerm = dict[int, float | None]
@@ -41,8 +42,8 @@ IdfByTerm = dict[int, float | None]
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
 class PointFilter:
-    """Conditions that all hold; an empty tuple and None are no condition. `keys`: point ids as numbers. `vector`: the
-    name of a vector that the point has."""
+    """Conditions that all hold; an empty tuple and None are no condition. `point_keys`: ids as numbers. `vector_name`:
+    of a vector that the point has."""
 
     being: BeingId | None = None
     statuses: tuple[Status, ...] = ()
@@ -52,20 +53,19 @@ class PointFilter:
     since: datetime | None = None
     until: datetime | None = None
     include_compressed: bool = False
-    keys: Sequence[int] | None = None
-    vector: str | None = None
+    point_keys: Sequence[int] | None = None
+    vector_name: str | None = None
     as_of_seconds: int | None = None
-    """Happened by the end of this second, or is a version of a chain."""
+    """Known by the end of this second, or is a version of a chain."""
 
-    @property
-    def seconds(self) -> tuple[float | None, float | None] | None:
-        """The least and the greatest time of the event, in whole seconds since 1970; None for any."""
-        if self.since is None and self.until is None:
-            return None
-        least, most = (None if at is None else float(math.floor(at.timestamp())) for at in (self.since, self.until))
-        return least, most
+    def ranges(self) -> Iterator[tuple[str, dict[str, float]]]:
+        """(payload field, bounds) of a point whose dates overlap with the time asked for."""
+        if self.since is not None:
+            yield schema.LAST_SECOND_FIELD, {"gte": float(math.floor(self.since.timestamp()))}
+        if self.until is not None:
+            yield schema.FIRST_SECOND_FIELD, {"lte": float(math.floor(self.until.timestamp()))}
 
-    def fields(self) -> Iterator[tuple[str, tuple[str, ...]]]:
+    def required_values(self) -> Iterator[tuple[str, tuple[str, ...]]]:
         """(payload field, values of which the point has one)."""
         living = self.being is not None and set(self.statuses) == set(LIVING) and not self.include_compressed
         if self.being is not None:
@@ -77,7 +77,7 @@ class PointFilter:
         for theme in self.themes:
             yield schema.THEMES_FIELD, (fold_text(theme),)
 
-    def excluded_ranges(self) -> Iterator[tuple[str, dict[str, int]]]:
+    def excluded_value_ranges(self) -> Iterator[tuple[str, dict[str, int]]]:
         """(payload field, bounds): a point whose value is within them is left out; one without a value is not."""
         if self.as_of_seconds is not None:
             yield schema.TRUE_FROM_SECONDS_FIELD, {"gt": self.as_of_seconds}
@@ -91,17 +91,17 @@ class PointQuery:
     limit: int
     vector: Vector | None = None
     terms: Sequence[int] = ()
-    corpus: PointFilter | None = None
+    idf_corpus: PointFilter | None = None
     """The points over which IDF is taken."""
     exact: bool = False
     ef: int | None = None
-    weights_of: Sequence[int] = ()
+    weighted_terms: Sequence[int] = ()
     """Terms whose stored weights come with each hit."""
-    features: bool = False
-    known: Collection[int] = ()
+    with_features: bool = False
+    known_keys: Collection[int] = ()
     """Keys of points whose hits need neither weights nor features."""
 
-    def target(self, sparse_vector: Callable[..., Any]) -> tuple[Any, str]:
+    def target_and_vector_name(self, sparse_vector: Callable[..., Any]) -> tuple[Any, str]:
         """(what the hits are near to, name of the vector that is compared). `sparse_vector`: the engine's class."""
         if self.vector is not None:
             return self.vector.tolist(), DENSE_VECTOR
@@ -109,13 +109,13 @@ class PointQuery:
 
 
 class _QueryTerms(NamedTuple):
-    of_query: Sequence[int]
-    asked: Sequence[int]
+    query_terms: Sequence[int]
+    all_terms: Sequence[int]
     """These, and those of the query's content words, which may be cut otherwise."""
 
 
 class PointHit(NamedTuple):
-    key: int
+    point_key: int
     """The point's id; a UUID's own hash and comparison are Python code."""
     id: MemoryId
     score: float
@@ -123,13 +123,13 @@ class PointHit(NamedTuple):
     features: RankingFeatures | None = None
 
 
-def hit_of(id: UUID, point: Any, query: PointQuery) -> PointHit:
+def to_hit(id: UUID, point: Any, query: PointQuery) -> PointHit:
     """`point`: a scored point of either engine."""
-    if id.int in query.known or not (query.weights_of or query.features):
+    if id.int in query.known_keys or not (query.weighted_terms or query.with_features):
         return PointHit(id.int, MemoryId(str(id)), point.score)
     sparse_vector = point.vector.get(BM25_VECTOR) if isinstance(point.vector, dict) else None
-    features = schema.features_from_payload(point.payload or {}) if query.features else None
-    return PointHit(id.int, MemoryId(str(id)), point.score, _weights_in(sparse_vector, query.weights_of), features)
+    features = schema.features_from_payload(point.payload or {}) if query.with_features else None
+    return PointHit(id.int, MemoryId(str(id)), point.score, _weights_in(sparse_vector, query.weighted_terms), features)
 
 
 def _weights_in(sparse_vector: Any, terms: Sequence[int]) -> list[float]:
@@ -163,13 +163,13 @@ class HybridIndex(ABC):
         [hits] = await self._run([PointQuery(where=where, limit=limit, vector=vector, ef=_NEAREST_HNSW_EF)])
         return [(hit.id, hit.score) for hit in hits]
 
-    async def sharing_words(
+    async def ids_sharing_words(
         self, scope: Scope, words: str, *, limit: int, statuses: Sequence[Status]
     ) -> list[MemoryId]:
         if not (terms := bm25.query_term_ids(words)):
             return []
         mine = PointFilter(being=scope.being_id)
-        query = PointQuery(where=replace(mine, statuses=tuple(statuses)), limit=limit, terms=terms, corpus=mine)
+        query = PointQuery(where=replace(mine, statuses=tuple(statuses)), limit=limit, terms=terms, idf_corpus=mine)
         [hits] = await self._run([query])
         return [hit.id for hit in hits]
 
@@ -183,13 +183,17 @@ class HybridIndex(ABC):
     async def candidates(self, scope: Scope, query: CandidateQuery, vector: AwaitQueryVector) -> CandidatePool:
         terms = bm25.query_term_ids(query.words)
         words = {word: ids for word in content_words(query.words) if (ids := bm25.query_term_ids(word))}
+        lesson_words = [word for word in words if asks_for_lesson(word)]
+        lesson_terms = bm25.query_term_ids(LESSON_MARK) if lesson_words else []
+        terms = [*terms, *lesson_terms]
         asked = list(dict.fromkeys((*terms, *(term for ids in words.values() for term in ids))))
         known = self._known_idf(scope)
         hits, cosines = await self._search(scope, query, vector, _QueryTerms(terms, asked), known)
         words = {word: _telling_terms(ids, known) for word, ids in words.items()}
+        words |= {word: [*words[word], *lesson_terms] for word in lesson_words}
         # A bridge joins the end of one word to the beginning of the next: that no memory holds it says nothing about
         # the words, and must not make the query look like one about something else.
-        bridges = bm25.particle_bridge_term_ids(query.words)
+        bridges = bm25.half_hiragana_term_ids(query.words)
         counted = [at for at, term in enumerate(terms) if term not in bridges or known[term] is not None]
         counted_terms = [terms[at] for at in counted]
         all_weights = np.asarray([hit.weights for hit in hits], np.float32).reshape(len(hits), len(asked))
@@ -197,7 +201,7 @@ class HybridIndex(ABC):
         return CandidatePool(
             ids=tuple(hit.id for hit in hits),
             features=tuple(hit.features for hit in hits if hit.features is not None),
-            cosine=np.asarray([cosines.get(hit.key, 0.0) for hit in hits], np.float32),
+            cosine=np.asarray([cosines.get(hit.point_key, 0.0) for hit in hits], np.float32),
             weights=all_weights[:, counted],
             idf=np.asarray(await self._idf_of(known, scope, counted_terms), np.float32),
             numbers=np.asarray([term in numbers for term in counted_terms], np.bool_),
@@ -212,17 +216,14 @@ class HybridIndex(ABC):
         if not ids:
             return np.zeros(0, np.float32)
         keys = [UUID(id_).int for id_ in ids]
-        [hits] = await self._run([PointQuery(where=PointFilter(keys=keys), limit=len(keys), vector=vector, exact=True)])
-        cosines = {hit.key: hit.score for hit in hits}
+        [hits] = await self._run(
+            [PointQuery(where=PointFilter(point_keys=keys), limit=len(keys), vector=vector, exact=True)]
+        )
+        cosines = {hit.point_key: hit.score for hit in hits}
         return np.asarray([cosines.get(key, 0.0) for key in keys], np.float32)
 
     async def _search(
-        self,
-        scope: Scope,
-        query: CandidateQuery,
-        vector: AwaitQueryVector,
-        terms: _QueryTerms,
-        known: IdfByTerm,
+        self, scope: Scope, query: CandidateQuery, vector: AwaitQueryVector, terms: _QueryTerms, known: IdfByTerm
     ) -> tuple[list[PointHit], dict[int, float]]:
         """The fused hits of both channels, with the weights of the terms asked for, and the cosine of each that has a
         vector. Adds to `known`."""
@@ -233,22 +234,24 @@ class HybridIndex(ABC):
         by_words = PointQuery(
             where=where,
             limit=query.sparse_limit,
-            terms=terms.of_query,
-            corpus=mine,
-            weights_of=terms.asked,
-            features=True,
+            terms=terms.query_terms,
+            idf_corpus=mine,
+            weighted_terms=terms.all_terms,
+            with_features=True,
         )
-        [sparse_hits] = await self._run_and_learn(known, scope, terms.asked, by_words) if terms.of_query else [[]]
+        [sparse_hits] = (
+            await self._run_and_learn(known, scope, terms.all_terms, by_words) if terms.query_terms else [[]]
+        )
         if (query_vector := await vector()) is None:
             return _fused_by_rrf([], sparse_hits), {}
-        sparse_keys = [hit.key for hit in sparse_hits]
+        sparse_keys = [hit.point_key for hit in sparse_hits]
         by_vector = replace(by_words, vector=query_vector, limit=query.dense_limit, ef=2 * query.dense_limit)
-        queries = [replace(by_vector, known=frozenset(sparse_keys))]
+        queries = [replace(by_vector, known_keys=frozenset(sparse_keys))]
         if sparse_keys:
-            of_sparse = PointFilter(keys=sparse_keys)
+            of_sparse = PointFilter(point_keys=sparse_keys)
             queries.append(PointQuery(where=of_sparse, limit=len(sparse_keys), vector=query_vector, exact=True))
         dense_hits, *more = await self._run(queries)
-        cosines = {hit.key: hit.score for hits in (dense_hits, *more) for hit in hits}
+        cosines = {hit.point_key: hit.score for hits in (dense_hits, *more) for hit in hits}
         return _fused_by_rrf(dense_hits, sparse_hits), cosines
 
     async def _run_and_learn(
@@ -257,7 +260,7 @@ class HybridIndex(ABC):
         """The hits of `queries`; in the same batch the IDFs of new `terms` are looked up, each by its best document."""
         mine = PointFilter(being=scope.being_id)
         lookups = {
-            term: PointQuery(where=mine, limit=1, terms=[term], corpus=mine, weights_of=[term])
+            term: PointQuery(where=mine, limit=1, terms=[term], idf_corpus=mine, weighted_terms=[term])
             for term in terms
             if term not in known
         }
@@ -278,7 +281,7 @@ class HybridIndex(ABC):
 def _telling_terms(terms: list[int], known: IdfByTerm) -> list[int]:
     """Of a word that is cut into several terms those that few memories hold: the Arabic article is one of its own."""
     idfs = {term: known[term] for term in terms}
-    return [term for term, idf in idfs.items() if idf is None or idf >= COMMON_TERM_IDF] or terms
+    return [term for term, idf in idfs.items() if idf is None or idf >= MAX_COMMON_TERM_IDF] or terms
 
 
 def _holds_words(held: NDArray[np.bool_], positions: Sequence[Sequence[int]]) -> NDArray[np.bool_]:
@@ -293,8 +296,10 @@ def _fused_by_rrf(dense_hits: Sequence[PointHit], sparse_hits: Sequence[PointHit
     scores: dict[int, float] = {}
     hits: dict[int, PointHit] = {}
     for channel, weight in zip((dense_hits, sparse_hits), RRF_WEIGHTS, strict=True):
-        best_first = sorted(channel, key=lambda hit: (-round(hit.score, 6), hit.key))
+        best_first = sorted(channel, key=lambda hit: (-round(hit.score, 6), hit.point_key))
         for position, hit in enumerate(best_first):
-            scores[hit.key] = scores.get(hit.key, 0.0) + 1 / ((position + 1) / weight + RRF_RANK_CONSTANT - 1)
-            hits[hit.key] = hit
+            scores[hit.point_key] = scores.get(hit.point_key, 0.0) + 1 / (
+                (position + 1) / weight + RRF_RANK_CONSTANT - 1
+            )
+            hits[hit.point_key] = hit
     return [hits[key] for key in sorted(scores, key=lambda key: (-scores[key], key))]

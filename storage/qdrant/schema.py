@@ -8,12 +8,12 @@ from dataclasses import asdict, dataclass
 from typing import Any
 
 from madeleine.memory.index import IndexPoint, RankingFeatures, WordingSignals
-from madeleine.memory.model import LIVING, ModelName
+from madeleine.memory.model import LIVING, ModelName, time_span
 from madeleine.memory.rules.ranking.blended import read_wording_signals
 from madeleine.memory.text.normalization import fold_text
 from madeleine.storage.qdrant.bm25 import BM25_TERMS_VERSION, weighted_document_term_ids
 
-INDEX_SCHEMA_VERSION = 7
+INDEX_SCHEMA_VERSION = 8
 """Raise it when vectors, payload or their indexes change: an index of another version is rebuilt."""
 
 DENSE_VECTOR = "dense"
@@ -30,28 +30,28 @@ SESSION_FIELD = "session"
 TURN_FIELD = "turn"
 THEMES_FIELD = "themes"
 """Folded, as keyword search compares them."""
-HAPPENED_AT_SECONDS_FIELD = "time"
-"""Whole seconds since 1970."""
+FIRST_SECOND_FIELD = "first"
+LAST_SECOND_FIELD = "last"
+"""Of a memory's dates, since 1970."""
 TRUE_FROM_SECONDS_FIELD = "true_from"
 """Whole seconds since 1970; absent in a chain of versions, of which the ledger tells which was true when."""
-VERSION_FIELD = "version"
+CHAIN_PLACE_FIELD = "version"
 """`ChainPlace`; absent for the only version."""
 ACTORS_FIELD = "actors"
 EMOTIONS_FIELD = "emotions"
-LENGTH_FIELD = "length"
+WORD_COUNT_FIELD = "length"
 """Words of the action."""
-TOKENS_FIELD = "tokens"
-SIGNALS_FIELD = "signals"
+TOKEN_COUNT_FIELD = "tokens"
+WORDING_SIGNALS_FIELD = "signals"
 """Of the action's wording (`pack_wording_signals`)."""
 MAY_SUPERSEDE_FIELD = "may_supersede"
 FEATURE_FIELDS = (
-    SESSION_FIELD, TURN_FIELD, ACTORS_FIELD, EMOTIONS_FIELD, LENGTH_FIELD, TOKENS_FIELD, SIGNALS_FIELD, CATEGORY_FIELD,
-    MAY_SUPERSEDE_FIELD,
-    VERSION_FIELD,
+    SESSION_FIELD, TURN_FIELD, ACTORS_FIELD, EMOTIONS_FIELD, WORD_COUNT_FIELD, TOKEN_COUNT_FIELD,
+    WORDING_SIGNALS_FIELD, CATEGORY_FIELD, MAY_SUPERSEDE_FIELD, CHAIN_PLACE_FIELD,
 )  # fmt: skip
 """What `features_from_payload` reads."""
 KEYWORD_FIELDS = (BEING_FIELD, LIVING_FIELD, STATUS_FIELD, CATEGORY_FIELD, CLUSTER_FIELD, SESSION_FIELD, THEMES_FIELD)
-TIME_FIELDS = (HAPPENED_AT_SECONDS_FIELD, TRUE_FROM_SECONDS_FIELD)
+TIME_FIELDS = (FIRST_SECOND_FIELD, LAST_SECOND_FIELD, TRUE_FROM_SECONDS_FIELD)
 
 RRF_RANK_CONSTANT = 2
 RRF_WEIGHTS = (1.0, 2.0)
@@ -59,7 +59,7 @@ RRF_WEIGHTS = (1.0, 2.0)
 1/((position + 1)/weight + k - 1). At this k the heavier channel does count more; at k = 60 it counts less."""
 
 HNSW_GRAPH_EDGES = 0
-HNSW_BEING_EDGES = 16
+HNSW_EDGES_PER_BEING = 16
 HNSW_EF_CONSTRUCT = 128
 """One graph a being and none over all of them, for no query crosses beings."""
 
@@ -92,6 +92,7 @@ def named_vectors(point: IndexPoint, sparse_vector: Callable[..., Any]) -> dict[
 
 def point_payload(point: IndexPoint) -> dict[str, Any]:
     memory = point.memory
+    first, last = time_span(memory)
     fields: dict[str, Any] = {
         BEING_FIELD: memory.being_id,
         STATUS_FIELD: memory.status,
@@ -99,23 +100,24 @@ def point_payload(point: IndexPoint) -> dict[str, Any]:
         SESSION_FIELD: memory.provenance.session_id,
         TURN_FIELD: memory.turn,
         THEMES_FIELD: [fold_text(theme) for theme in memory.themes],
-        HAPPENED_AT_SECONDS_FIELD: int(memory.happened_at.timestamp()),
+        FIRST_SECOND_FIELD: math.floor(first.timestamp()),
+        LAST_SECOND_FIELD: math.floor(last.timestamp()),
         ACTORS_FIELD: list(memory.scene.actors),
         EMOTIONS_FIELD: list(memory.emotions),
-        LENGTH_FIELD: len(memory.scene.action.split()),
-        TOKENS_FIELD: point.tokens,
-        SIGNALS_FIELD: pack_wording_signals(read_wording_signals(memory.scene.action)),
+        WORD_COUNT_FIELD: len(memory.scene.action.split()),
+        TOKEN_COUNT_FIELD: point.tokens,
+        WORDING_SIGNALS_FIELD: pack_wording_signals(read_wording_signals(memory.scene.action)),
     }
     if memory.status in LIVING and not memory.compressed and memory.truth != "retracted":
         fields[LIVING_FIELD] = memory.being_id
     if memory.may_supersede is not None:
         fields[MAY_SUPERSEDE_FIELD] = memory.may_supersede
     if memory.superseded_by is not None:
-        fields[VERSION_FIELD] = "earlier"
+        fields[CHAIN_PLACE_FIELD] = "earlier"
     elif memory.valid_from is not None:
-        fields[VERSION_FIELD] = "last"
+        fields[CHAIN_PLACE_FIELD] = "last"
     else:
-        fields[TRUE_FROM_SECONDS_FIELD] = math.floor(memory.happened_at.timestamp())
+        fields[TRUE_FROM_SECONDS_FIELD] = math.floor(min(memory.happened_at, memory.created_at).timestamp())
     if memory.cluster_id is not None:
         fields[CLUSTER_FIELD] = memory.cluster_id
     return fields
@@ -127,11 +129,11 @@ def features_from_payload(payload: Mapping[str, Any]) -> RankingFeatures:
         turn=payload[TURN_FIELD],
         actors=tuple(payload[ACTORS_FIELD]),
         emotions=tuple(payload[EMOTIONS_FIELD]),
-        words=payload[LENGTH_FIELD],
-        tokens=payload[TOKENS_FIELD],
-        signals=unpack_wording_signals(payload[SIGNALS_FIELD]),
+        words=payload[WORD_COUNT_FIELD],
+        tokens=payload[TOKEN_COUNT_FIELD],
+        signals=unpack_wording_signals(payload[WORDING_SIGNALS_FIELD]),
         may_supersede=payload.get(MAY_SUPERSEDE_FIELD),
-        version=payload.get(VERSION_FIELD, "only"),
+        version=payload.get(CHAIN_PLACE_FIELD, "only"),
         category=payload[CATEGORY_FIELD],
     )
 
@@ -144,10 +146,10 @@ def pack_wording_signals(told: WordingSignals) -> int:
     return told.asks | told.tells_when << 1 | told.prefers << 2 | round(told.first_person * _SHARE_STEPS) << 3
 
 
-def unpack_wording_signals(number: int) -> WordingSignals:
+def unpack_wording_signals(packed: int) -> WordingSignals:
     return WordingSignals(
-        asks=bool(number & 1),
-        tells_when=bool(number & 2),
-        prefers=bool(number & 4),
-        first_person=(number >> 3) / _SHARE_STEPS,
+        asks=bool(packed & 1),
+        tells_when=bool(packed & 2),
+        prefers=bool(packed & 4),
+        first_person=(packed >> 3) / _SHARE_STEPS,
     )

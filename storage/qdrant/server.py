@@ -20,7 +20,7 @@ from madeleine.memory.errors import IndexNeedsRebuild, IndexUnavailable
 from madeleine.memory.index import IndexPoint
 from madeleine.memory.model import MemoryId, Scope
 from madeleine.storage.qdrant import schema
-from madeleine.storage.qdrant.queries import HybridIndex, IdfByTerm, PointFilter, PointHit, PointQuery, hit_of
+from madeleine.storage.qdrant.queries import HybridIndex, IdfByTerm, PointFilter, PointHit, PointQuery, to_hit
 
 _REQUEST_TIMEOUT_SECONDS = 10
 
@@ -36,10 +36,10 @@ class QdrantServerIndex(HybridIndex):
 
     @classmethod
     async def open(
-        cls, location: str, fingerprint: schema.IndexFingerprint, *, collection: str = "madeleine", anew: bool = False
+        cls, location: str, fingerprint: schema.IndexFingerprint, *, collection: str = "madeleine", reset: bool = False
     ) -> QdrantServerIndex:
         """`location` is a URL, or a directory or `":memory:"` for local mode. Creates the collection if there is none;
-        with `anew` also if there is one, which is dropped.
+        with `reset` also if there is one, which is dropped.
 
         Raises `IndexNeedsRebuild` if it was made with another fingerprint, `IndexUnavailable` if the server does not
         answer.
@@ -49,7 +49,7 @@ class QdrantServerIndex(HybridIndex):
                 client = _connect_client(location)
                 closed_on_error.push_async_callback(client.close)
                 index = cls(client, collection, local="://" not in location)
-                if anew:
+                if reset:
                     await client.delete_collection(collection)
                 if not await client.collection_exists(collection):
                     await index._create(fingerprint)
@@ -92,7 +92,7 @@ class QdrantServerIndex(HybridIndex):
             vectors_config={schema.DENSE_VECTOR: qm.VectorParams(size=fingerprint.dim, distance=qm.Distance.COSINE)},
             sparse_vectors_config={schema.BM25_VECTOR: qm.SparseVectorParams(modifier=qm.Modifier.IDF)},
             hnsw_config=qm.HnswConfigDiff(
-                m=schema.HNSW_GRAPH_EDGES, payload_m=schema.HNSW_BEING_EDGES, ef_construct=schema.HNSW_EF_CONSTRUCT
+                m=schema.HNSW_GRAPH_EDGES, payload_m=schema.HNSW_EDGES_PER_BEING, ef_construct=schema.HNSW_EF_CONSTRUCT
             ),
             metadata={"fingerprint": fingerprint.to_json()},
         )
@@ -110,14 +110,14 @@ class QdrantServerIndex(HybridIndex):
         with _client_errors():
             requests = [_query_request(query, local=self._local) for query in queries]
             answers = zip(queries, await self._client.query_batch_points(self._collection, requests), strict=True)
-            return [[hit_of(UUID(str(point.id)), point, query) for point in answer.points] for query, answer in answers]
+            return [[to_hit(UUID(str(point.id)), point, query) for point in answer.points] for query, answer in answers]
 
     def _known_idf(self, scope: Scope) -> IdfByTerm:
         return {}  # not remembered: another server may write to the same collection
 
     async def _count_documents(self, scope: Scope) -> int:
         with _client_errors():
-            where = _server_filter(PointFilter(being=scope.being_id, vector=schema.BM25_VECTOR))
+            where = _server_filter(PointFilter(being=scope.being_id, vector_name=schema.BM25_VECTOR))
             return (await self._client.count(self._collection, count_filter=where, exact=True)).count
 
 
@@ -139,28 +139,25 @@ def _server_filter(where: PointFilter) -> qm.Filter:
         qm.FieldCondition(
             key=name, match=qm.MatchValue(value=values[0]) if len(values) == 1 else qm.MatchAny(any=list(values))
         )
-        for name, values in where.fields()
+        for name, values in where.required_values()
     ]
-    if where.seconds is not None:
-        least, most = where.seconds
-        times = qm.Range(gte=least, lte=most)
-        must.append(qm.FieldCondition(key=schema.HAPPENED_AT_SECONDS_FIELD, range=times))
-    if where.keys is not None:
-        must.append(qm.HasIdCondition(has_id=[str(UUID(int=key)) for key in where.keys]))
-    if where.vector is not None:
-        must.append(qm.HasVectorCondition(has_vector=where.vector))
+    must += [qm.FieldCondition(key=name, range=qm.Range(**bounds)) for name, bounds in where.ranges()]
+    if where.point_keys is not None:
+        must.append(qm.HasIdCondition(has_id=[str(UUID(int=key)) for key in where.point_keys]))
+    if where.vector_name is not None:
+        must.append(qm.HasVectorCondition(has_vector=where.vector_name))
     must_not: list[qm.Condition] = [
-        qm.FieldCondition(key=name, range=qm.Range(**bounds)) for name, bounds in where.excluded_ranges()
+        qm.FieldCondition(key=name, range=qm.Range(**bounds)) for name, bounds in where.excluded_value_ranges()
     ]
     return qm.Filter(must=must, must_not=must_not or None)
 
 
 def _query_request(query: PointQuery, *, local: bool) -> qm.QueryRequest:
-    target, using = query.target(qm.SparseVector)
+    target, using = query.target_and_vector_name(qm.SparseVector)
     if query.vector is not None:
         params = None if local else qm.SearchParams(exact=query.exact, hnsw_ef=query.ef)
     else:
-        corpus = qm.IdfCorpusParams(corpus=_server_filter(query.corpus)) if query.corpus is not None else None
+        corpus = qm.IdfCorpusParams(corpus=_server_filter(query.idf_corpus)) if query.idf_corpus is not None else None
         params = qm.SearchParams(idf=corpus)
     return qm.QueryRequest(
         query=target,
@@ -168,8 +165,8 @@ def _query_request(query: PointQuery, *, local: bool) -> qm.QueryRequest:
         params=params,
         filter=_server_filter(query.where),
         limit=query.limit,
-        with_vector=[schema.BM25_VECTOR] if query.weights_of else None,
-        with_payload=list(schema.FEATURE_FIELDS) if query.features else None,
+        with_vector=[schema.BM25_VECTOR] if query.weighted_terms else None,
+        with_payload=list(schema.FEATURE_FIELDS) if query.with_features else None,
     )
 
 

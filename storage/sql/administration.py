@@ -15,8 +15,8 @@ from sqlalchemy import bindparam, func, insert, literal, literal_column, or_, se
 from madeleine.memory.audit import AuditEntry, AuditEventKind, AuditQuery, build_audit_entry
 from madeleine.memory.bearer_tokens import BearerTokenId, BearerTokenRecord
 from madeleine.memory.model import Scope
-from madeleine.storage.sql.database.dialect import MAX_INT, MIN_INT, insert_missing, last_issued, upsert_statement
-from madeleine.storage.sql.database.engine import Database, Reads, Repository, Transaction, open_database
+from madeleine.storage.sql.database.dialect import MAX_INT, MIN_INT, insert_missing, last_number, upsert_statement
+from madeleine.storage.sql.database.engine import Database, QueryReader, Repository, Transaction, open_database
 from madeleine.storage.sql.database.mapping import RowMap, scalar, to_micros
 from madeleine.storage.sql.database.tables import audit, settings, tokens
 
@@ -37,7 +37,7 @@ _SELECT_AUDIT_ENTRIES = (
     .limit(bindparam("limit"))
 )
 # SQLite takes a number back when a transaction is rolled back.
-_LAST_NUMBER = last_issued(literal_column("'audit'"), literal_column("'seq'"))
+_LAST_NUMBER = last_number(literal_column("'audit'"), literal_column("'seq'"))
 _COUNT_MISSING_AUDIT_ENTRIES = select(_LAST_NUMBER - func.count()).select_from(audit)
 
 
@@ -81,7 +81,7 @@ class AuditRepository(Repository):
         )
         return newest_first[::-1]
 
-    async def audit_missing(self) -> int:
+    async def count_missing_entries(self) -> int:
         """The number of entries that were removed from the file past the ledger."""
         return int((await self._database.rows(_COUNT_MISSING_AUDIT_ENTRIES, scalar))[0])
 
@@ -93,7 +93,7 @@ _INSERT_SETTING = insert_missing(settings)
 _UPSERT_SETTING = upsert_statement(settings, "value")
 
 
-async def read_setting(reads: Reads, name: str) -> Any:
+async def read_setting(reads: QueryReader, name: str) -> Any:
     """None for a name that was never set."""
     values = await reads.rows(_SELECT_SETTING, scalar, setting=name)
     return json.loads(values[0]) if values else None

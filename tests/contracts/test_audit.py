@@ -43,7 +43,7 @@ async def test_every_write_is_audited_by_whom_and_of_what_in_its_own_transaction
     await ledger.memories.commit(DESK, batch(again=(reinforcement_of(one), reinforcement_of(one, "yet again"))))
     await ledger.context.add_note(BOB, waiting := note("later", scope=BOB))
     fresh = memory("three", provenance=Provenance(tool="notes"))
-    await apply_changes(ledger, PatrolChanges(new=(fresh,)))
+    await apply_changes(ledger, PatrolChanges(new_memories=(fresh,)))
     await ledger.patrols.begin_run(DESK, RunId("run"), MOMENT)
     await ledger.patrols.finish_run(DESK, RunId("run"), MOMENT + timedelta(seconds=3), {})
     entries = await ledger.audit.audit(EVERYTHING)
@@ -67,7 +67,7 @@ async def test_a_write_that_fails_leaves_no_entry_and_no_gap(ledger: Ledger) -> 
         await ledger.memories.commit(ADA, batch(memory(key="k")))
     await ledger.memories.commit(ADA, batch(memory()))
     assert [entry.seq for entry in await ledger.audit.audit(EVERYTHING)] == [1, 2]
-    assert await ledger.audit.audit_missing() == 0
+    assert await ledger.audit.count_missing_entries() == 0
 
 
 async def test_a_recall_is_there_at_the_latest_after_the_end(path: Path) -> None:
@@ -123,7 +123,7 @@ async def test_entries_that_were_removed_with_the_triggers_are_missed(ledger: Le
     with closing(sqlite3.connect(path)) as other, other:
         other.execute("DROP TRIGGER audit_no_delete")
         gone = other.execute(f"DELETE FROM audit WHERE {removed}").rowcount
-    assert await ledger.audit.audit_missing() == gone > 0
+    assert await ledger.audit.count_missing_entries() == gone > 0
 
 
 async def test_the_last_entries_are_read_by_being_event_and_time(ledger: Ledger) -> None:
@@ -146,4 +146,4 @@ async def test_the_last_entries_are_read_by_being_event_and_time(ledger: Ledger)
 
 async def test_nothing_was_done_in_a_new_ledger(ledger: Ledger) -> None:
     assert await ledger.audit.audit(EVERYTHING) == []
-    assert await ledger.audit.audit_missing() == 0
+    assert await ledger.audit.count_missing_entries() == 0

@@ -76,7 +76,7 @@ class TestEdgeIndex(IndexContract):
         other = IndexFingerprint(model=ModelName("another"), dim=DIM)
         with pytest.raises(IndexNeedsRebuild):
             await EdgeIndex.open(tmp_path / "i", other)
-        anew = await EdgeIndex.create_anew(tmp_path / "i", other)
+        anew = await EdgeIndex.recreate(tmp_path / "i", other)
         assert await anew.count() == 0
         await anew.close()
         await (await EdgeIndex.open(tmp_path / "i", other)).close()
@@ -103,7 +103,7 @@ class TestEdgeIndex(IndexContract):
 
     async def test_optimizing_changes_no_answer_and_keeps_what_was_written_meanwhile(self, tmp_path: Path) -> None:
         points = {p.memory.id: p for p in random_points(600, seed=5)}
-        index = await EdgeIndex.create_anew(tmp_path / "i", FINGERPRINT, scan_below=100)
+        index = await EdgeIndex.recreate(tmp_path / "i", FINGERPRINT, full_scan_points=100)
         await index.upsert(list(points.values()))
         optimizing = asyncio.create_task(index.optimize())
         written = await written_until(index, points, optimizing)
@@ -133,7 +133,7 @@ class TestEdgeIndex(IndexContract):
         monkeypatch.setattr(
             edge, "return_free_memory", lambda: left.append(len(list((tmp_path / "i").glob("generation-*"))))
         )
-        index = await EdgeIndex.create_anew(tmp_path / "i", FINGERPRINT, scan_below=100)
+        index = await EdgeIndex.recreate(tmp_path / "i", FINGERPRINT, full_scan_points=100)
         await index.upsert(random_points(600, seed=5))
         assert left == []
         assert await index.optimize()
@@ -141,7 +141,7 @@ class TestEdgeIndex(IndexContract):
         await index.close()
 
     async def test_closing_ends_an_optimization_and_leaves_the_index_whole(self, tmp_path: Path) -> None:
-        index = await EdgeIndex.create_anew(tmp_path / "i", FINGERPRINT, scan_below=100)
+        index = await EdgeIndex.recreate(tmp_path / "i", FINGERPRINT, full_scan_points=100)
         await index.upsert(random_points(600, seed=5))
         optimizing = asyncio.create_task(index.optimize())
         while index._builder.process is None:  # noqa: ASYNC110
@@ -177,7 +177,7 @@ class TestEdgeIndex(IndexContract):
 
     async def test_scrubbing_changes_no_answer_and_keeps_what_was_written_meanwhile(self, tmp_path: Path) -> None:
         points = {p.memory.id: p for p in random_points(600, seed=5)}
-        index = await EdgeIndex.create_anew(tmp_path / "i", FINGERPRINT, scan_below=100)
+        index = await EdgeIndex.recreate(tmp_path / "i", FINGERPRINT, full_scan_points=100)
         await index.upsert(list(points.values()))
         scrubbing = asyncio.create_task(index.scrub())
         written = await written_until(index, points, scrubbing)
@@ -200,7 +200,7 @@ class TestEdgeIndex(IndexContract):
         assert await index.count() == 0
 
     async def test_scrubbing_does_not_wait_for_an_optimization_but_ends_it(self, tmp_path: Path) -> None:
-        index = await EdgeIndex.create_anew(tmp_path / "i", FINGERPRINT, scan_below=100)
+        index = await EdgeIndex.recreate(tmp_path / "i", FINGERPRINT, full_scan_points=100)
         await index.upsert(random_points(600, seed=5))
         optimizing = asyncio.create_task(index.optimize())
         while index._builder.process is None:  # noqa: ASYNC110

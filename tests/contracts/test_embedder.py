@@ -13,7 +13,13 @@ import numpy as np
 import pytest
 
 from madeleine.inference import loading, packaged
-from madeleine.inference.dense import DenseEmbedder, LoadedEmbeddingModel, embed_texts, embedding_dimension, load
+from madeleine.inference.dense import (
+    DenseEmbedder,
+    LoadedEmbeddingModel,
+    embed_texts,
+    embedding_dimension,
+    load_embedding_model,
+)
 from madeleine.inference.space_measurement import measure_space
 from madeleine.memory.errors import EmbeddingUnavailable, InvalidInput
 from tests.contracts.embedder_contract import EmbedderContract
@@ -39,7 +45,7 @@ class TestWordEmbedder(EmbedderContract):
 @pytest.fixture(scope="module")
 def loaded(tmp_path_factory: pytest.TempPathFactory) -> LoadedEmbeddingModel:
     """The default model, loaded once for all tests: it takes a second."""
-    return load(packaged.PACKAGED_MODEL, tmp_path_factory.mktemp("models"))
+    return load_embedding_model(packaged.PACKAGED_MODEL, tmp_path_factory.mktemp("models"))
 
 
 class TestDenseEmbedder(EmbedderContract):

@@ -86,7 +86,7 @@ async def test_the_diary_since_a_day_is_oldest_first(ledger: Ledger) -> None:
     days = [DiaryEntry(date=f"2026-02-0{n}", text=str(n), sources=(), written_at=MOMENT) for n in range(1, 6)]
     async with ledger.patrols.patrol(ADA) as transaction:
         for day in days:
-            await transaction.apply(PatrolChanges(diary=day), run=RunId("r"), step="diary")
+            await transaction.apply_changes(PatrolChanges(diary=day), run=RunId("r"), step="diary")
     assert await ledger.context.diary_since(ADA, "2026-02-02", limit=9) == days[1:]
     assert await ledger.context.diary_since(ADA, "2026-02-02", limit=2) == days[3:]
     assert await ledger.context.diary_since(BOB, "2026-02-02", limit=2) == []

@@ -11,7 +11,7 @@ from pathlib import Path
 import pytest
 
 from madeleine.inference import loading as loading_module
-from madeleine.inference.reranking import CrossEncoder, FastembedReranker, load, sigmoid
+from madeleine.inference.reranking import CrossEncoder, FastembedReranker, load_cross_encoder, sigmoid
 from madeleine.memory.errors import RerankerUnavailable
 from tests.contracts.reranker_contract import QUERY, TEXTS, RerankerContract
 from tests.rerankers import WordReranker, cross_encoder, session_options
@@ -55,7 +55,7 @@ def test_a_sigmoid_is_as_worked_by_hand_and_never_overflows(score: float, share:
 
 
 def test_no_plan_of_memory_is_kept_for_each_length_of_text(tmp_path: Path, directory: Path) -> None:
-    assert not session_options(load(str(directory), tmp_path)).enable_mem_pattern
+    assert not session_options(load_cross_encoder(str(directory), tmp_path)).enable_mem_pattern
 
 
 # --- when the model cannot be had
@@ -94,11 +94,11 @@ async def test_a_model_that_nobody_knows_is_named_with_the_setting_to_mend(tmp_p
 def test_a_model_whose_files_are_not_there_or_damaged_is_not_available(tmp_path: Path, directory: Path) -> None:
     (tmp_path / "empty").mkdir()
     with pytest.raises(RerankerUnavailable):
-        load(str(tmp_path / "empty"), tmp_path)
+        load_cross_encoder(str(tmp_path / "empty"), tmp_path)
     damaged = cross_encoder(tmp_path / "damaged")
     (damaged / "onnx" / "model.onnx").write_bytes(b"no model")
     with pytest.raises(RerankerUnavailable, match="could not be loaded"):
-        load(str(damaged), tmp_path)
+        load_cross_encoder(str(damaged), tmp_path)
 
 
 async def test_nobody_waits_for_a_model_that_is_being_fetched(tmp_path: Path) -> None:

@@ -111,7 +111,7 @@ class TestSqlLedger(
         async with open_ledger(path) as ledger:
             assert (await stored_memory(ledger, one)).reactivation_count == 3
             assert list(await ledger.memories.vectors(MODEL, [one.content_hash])) == [one.content_hash]
-            assert [id_ for _, id_ in await ledger.index_source.pending(limit=9)] == [one.id]
+            assert [id_ for _, id_ in await ledger.index_source.pending_marks(limit=9)] == [one.id]
             assert await ledger.patrols.unread_notes(ADA, type="todo") == [waiting]
             assert await ledger.index_source.setting("a") == [1]
             with pytest.raises(KeyConflict):
@@ -336,8 +336,8 @@ class TestSqlLedger(
             async with ledger.patrols.patrol(ADA) as transaction:
                 read = await all_states(ledger, transaction)
                 assert [one.id for one in read] == [one.id for one in many]
-                await transaction.apply(PatrolChanges(states=tuple(read)), run=RUN, step="assign")
-            assert len(await ledger.index_source.pending(limit=5000)) == 2000
+                await transaction.apply_changes(PatrolChanges(states=tuple(read)), run=RUN, step="assign")
+            assert len(await ledger.index_source.pending_marks(limit=5000)) == 2000
 
 
 def _migrate_to(revision: str, path: Path) -> None:

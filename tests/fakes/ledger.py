@@ -220,7 +220,7 @@ class InMemoryMemories:
     # --- recalling
 
     async def preferences(
-        self, scope: Scope, *, matching: Sequence[MemoryId], most: int, standing: bool
+        self, scope: Scope, *, matching_ids: Sequence[MemoryId], limit: int, include_standing: bool
     ) -> list[Memory]:
         enabled = {
             one.id: one
@@ -230,10 +230,10 @@ class InMemoryMemories:
             and one.truth == "current"
             and one.id not in self._store.disabled_preferences
         }
-        preferences = [enabled.pop(id_) for id_ in matching if id_ in enabled]
-        if standing:
+        preferences = [enabled.pop(id_) for id_ in matching_ids if id_ in enabled]
+        if include_standing:
             preferences += sorted(enabled.values(), key=lambda one: (-one.importance, -one.created_at.timestamp()))
-        return preferences[:most]
+        return preferences[:limit]
 
     async def ranking_states(self, scope: Scope, ids: Sequence[MemoryId]) -> dict[MemoryId, MemoryRankingState]:
         return {
@@ -294,20 +294,20 @@ class InMemoryIndexSource:
         self._store = store
         self.vectors = InMemoryMemories(store).vectors
 
-    async def pending(self, *, limit: int) -> list[tuple[int, MemoryId]]:
+    async def pending_marks(self, *, limit: int) -> list[tuple[int, MemoryId]]:
         return self._store.patrols.marks[:limit]
 
     async def clear_marks(self, marks: Sequence[int]) -> None:
         self._store.patrols.marks = [one for one in self._store.patrols.marks if one[0] not in marks]
 
-    async def clear_marks_of(self, ids: Sequence[MemoryId], *, up_to: int) -> None:
+    async def clear_marks_of_memories(self, ids: Sequence[MemoryId], *, up_to: int) -> None:
         marks = self._store.patrols.marks
         self._store.patrols.marks = [one for one in marks if one[1] not in ids or one[0] > up_to]
 
     async def last_mark(self) -> int:
         return max((mark for mark, _ in self._store.patrols.marks), default=0)
 
-    async def any_memories(self, ids: Sequence[MemoryId]) -> list[Memory]:
+    async def memories_of_any_being(self, ids: Sequence[MemoryId]) -> list[Memory]:
         return [self._store.memories[id_] for id_ in dict.fromkeys(ids) if id_ in self._store.memories]
 
     async def all_memories(self, *, after: MemoryId | None, limit: int) -> list[Memory]:
@@ -321,7 +321,7 @@ class InMemoryIndexSource:
         held = {one.content_hash for one in self._store.memories.values()}
         await self._store.patrols.add_vectors(model, {hash_: one for hash_, one in vectors.items() if hash_ in held})
 
-    async def without_vector(self, model: ModelName, *, limit: int) -> list[Memory]:
+    async def memories_without_vector(self, model: ModelName, *, limit: int) -> list[Memory]:
         everything = self._store.memories.values()
         return [one for one in everything if (model, one.content_hash) not in self._store.vectors][:limit]
 

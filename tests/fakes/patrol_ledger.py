@@ -94,19 +94,19 @@ class FakePatrolTransaction:
     def _own(self) -> list[Memory]:
         return [memory for memory in self._state.memories.values() if memory.being_id == self._being]
 
-    async def last_erasure(self) -> int:
+    async def erasure_count(self) -> int:
         return 0
 
-    async def unclustered(self, *, limit: int) -> list[MemoryState]:
+    async def unclustered_states(self, *, limit: int) -> list[MemoryState]:
         return [state_of_memory(m) for m in self._own() if m.cluster_id is None and m.status != "dead"][:limit]
 
-    async def with_outdated_status(self) -> list[MemoryState]:
+    async def outdated_states(self) -> list[MemoryState]:
         return [state_of_memory(m) for m in self._own() if status_after_flagging(m) != m.status]
 
-    async def recalled_dead(self) -> list[MemoryState]:
+    async def recalled_dead_states(self) -> list[MemoryState]:
         return [state_of_memory(m) for m in self._own() if m.status == "dead" and m.reactivation_count > 0]
 
-    async def members(self, *cluster_ids: ClusterId) -> list[MemoryState]:
+    async def cluster_members(self, *cluster_ids: ClusterId) -> list[MemoryState]:
         return [state_of_memory(m) for m in self._own() if m.cluster_id in cluster_ids]
 
     async def states(self, ids: Sequence[MemoryId]) -> list[MemoryState]:
@@ -149,7 +149,7 @@ class FakePatrolTransaction:
         ]
         return since[-limit:]
 
-    async def sessions(self) -> list[UnsummarisedSession]:
+    async def unsummarised_sessions(self) -> list[UnsummarisedSession]:
         number = Counter(m.provenance.session_id for m in self._own() if _of_a_session(m))
         return [UnsummarisedSession(session_id=id_, memories=count) for id_, count in number.items()]
 
@@ -162,7 +162,7 @@ class FakePatrolTransaction:
         newer = [m for m in told if m.may_supersede in current]
         return [m.id for m in sorted(newer, key=lambda m: m.happened_at)]
 
-    async def summarised_by(self, ids: Sequence[MemoryId]) -> list[MemoryId]:
+    async def summarised_memories(self, ids: Sequence[MemoryId]) -> list[MemoryId]:
         found = set(ids)
         while more := {m.id for m in self._own() if m.absorbed_into in found} - found:
             found |= more
@@ -185,7 +185,7 @@ class FakePatrolTransaction:
         self._state.memories |= {m.id: replace(m, session_count=m.session_count + 1) for m in active}
         return len(active)
 
-    async def apply(self, changes: PatrolChanges, *, run: RunId, step: str) -> None:
+    async def apply_changes(self, changes: PatrolChanges, *, run: RunId, step: str) -> None:
         self.applied.append(changes)
         self._vectors |= {(str(changes.model), hash_): vector for hash_, vector in changes.vectors.items()}
         state = self._state
@@ -196,7 +196,7 @@ class FakePatrolTransaction:
         state.notes |= {note.id: note for note in changes.notes if self._may_write(state.notes.get(note.id))}
         memories = state.memories
         before = {one.id: one for one in self._own()}
-        memories |= {memory.id: state.numbered(memory) for memory in changes.new}
+        memories |= {memory.id: state.numbered(memory) for memory in changes.new_memories}
         for s in changes.states:
             if s.id in before:
                 memories[s.id] = replace(
@@ -211,7 +211,7 @@ class FakePatrolTransaction:
                     reactivation_count=s.reactivation_count,
                     may_supersede=s.may_supersede,
                 )
-        for memory in changes.rewritten:
+        for memory in changes.rewritten_memories:
             memories[memory.id] = replace(memories[memory.id], scene=memory.scene)
         for source, summary in changes.compressed.items():
             memories[source] = replace(memories[source], compressed=summary is not None, compressed_into=summary)
@@ -222,7 +222,7 @@ class FakePatrolTransaction:
         if changes.diary:
             state.diary[changes.diary.date] = changes.diary
         state.thoughts = changes.thoughts or state.thoughts
-        for offer in changes.decided:
+        for offer in changes.decided_request_ids:
             state.offers[offer] = replace(state.offers[offer], decided_by=run, body={})
 
     def _may_write(self, known: Cluster | Note | None) -> bool:
@@ -323,7 +323,7 @@ class FakePatrolLedger:
         return FakePatrolTransaction(scope, self.state, self.cached, self.mark)
 
     async def store_requests(
-        self, scope: Scope, offered: Sequence[StoredDecisionRequest], *, at: datetime, read_at_erasure: int
+        self, scope: Scope, offered: Sequence[StoredDecisionRequest], *, at: datetime, at_erasure_count: int
     ) -> bool:
         self.state.offers |= {one.id: one for one in offered}
         return True

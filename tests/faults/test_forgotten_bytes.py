@@ -114,7 +114,7 @@ async def test_the_acts_that_retired_it_are_gone_too(tmp_path: Path) -> None:
         other = NewScene(scene=Scene(action="The violin hangs in the kitchen"), supersedes=secret.id)
         [successor] = await memory.use_cases.store(ADA, [other])
         assert successor.memory.before == secret.scene.action[:MAX_BEFORE_CHARS]
-        await memory.use_cases.truth.retract(ADA, secret.id, "the Wolpertinger made it up")
+        await memory.use_cases.change_truth.retract(ADA, secret.id, "the Wolpertinger made it up")
         await memory.index_keeper.catch_up()
         words = (*WORDS, "Wolpertinger")
         assert "Wolpertinger" in found_in(tmp_path, words, [])

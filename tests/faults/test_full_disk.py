@@ -137,7 +137,7 @@ async def test_the_ledger_takes_in_nothing_that_the_index_could_not(
         with pytest.raises(StorageFull, match="free some space"):
             await ledger.memories.commit(ADA, batch(memory()))
         # What makes no work for the index goes on while SQLite has resources.
-        await ledger.index_source.clear_marks([mark for mark, _ in await ledger.index_source.pending(limit=9)])
+        await ledger.index_source.clear_marks([mark for mark, _ in await ledger.index_source.pending_marks(limit=9)])
         no_disk_has(monkeypatch, resources.LEDGER_DISK_RESERVE_BYTES)
         await ledger.memories.commit(ADA, batch(second := memory()))
         assert [found.id for found in await ledger.index_source.all_memories(after=None, limit=9)] == sorted(
@@ -152,7 +152,7 @@ async def test_an_index_without_room_writes_nothing_and_answers(
     tea, milk = (
         IndexPoint(memory=a_memory(word), words=word, vector=unit([1, 0]), tokens=1) for word in ("tea", "milk")
     )
-    index = await EdgeIndex.create_anew(tmp_path / "index", fingerprint)
+    index = await EdgeIndex.recreate(tmp_path / "index", fingerprint)
     await index.upsert([tea])
     no_disk_has(monkeypatch, resources.INDEX_DISK_RESERVE_BYTES - 1)
     with pytest.raises(IndexUnavailable, match="disk is full"):

@@ -44,4 +44,4 @@ def test_every_argument_of_a_tool_can_be_given(optional: Any, required: set[str]
 )
 def test_every_key_of_an_answer_is_a_field(tool: Tool, answer: type[BaseModel]) -> None:
     fields = set(answer.model_fields) | (set(models.StoredScenes.model_fields) if tool is store else set())
-    assert set(tool.answers["properties"]) <= fields
+    assert set(tool.output_schema["properties"]) <= fields

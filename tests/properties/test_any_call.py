@@ -15,14 +15,14 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from madeleine.tools.toolset import listed_tool, make_all_tools
+from madeleine.tools.toolset import make_all_tools, mcp_tool
 from tests.e2e.serving import ROOT, command, environment
 
 AT_ONCE = 50
 """Calls an example."""
-FAST, SLOW = 500, 10_000
+FAST, SLOW = 300, 10_000
 SCHEMAS: Mapping[str, Mapping[str, Any]] = {
-    tool.name: tool.input_schema for tool in (listed_tool(one, 32_000) for one in make_all_tools(Random(1)))
+    tool.name: tool.input_schema for tool in (mcp_tool(one, 32_000) for one in make_all_tools(Random(1)))
 }
 WORDS = ("harbour", "umbrella", "2025-03-01", "港", "Ann", "", " ", "\x00", "\ud800", "'; --", "</recall>", "%", "_")
 
@@ -137,12 +137,7 @@ def served(data_dir: Path) -> Iterator[Server]:
 def test_any_call_is_answered_in_words_and_the_server_goes_on(tmp_path: Path, count: int) -> None:
     with served(tmp_path / "data") as server:
 
-        @settings(
-            max_examples=count // AT_ONCE,
-            deadline=None,
-            suppress_health_check=list(HealthCheck),
-            database=None,
-        )
+        @settings(max_examples=count // AT_ONCE, deadline=None, suppress_health_check=list(HealthCheck), database=None)
         @given(st.lists(calls(), min_size=AT_ONCE, max_size=AT_ONCE))
         def call_all(some: list[tuple[Any, Any]]) -> None:
             for tool, arguments in some:

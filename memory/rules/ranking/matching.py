@@ -8,9 +8,10 @@
 A query names things: its content words, the words of a name together ("Maria Kern", "heron-1"). `legible` in [0, 1]:
 how well the model reads the query. An unknown word that draws the query towards a candidate is a synonym of what that
 one says, and is forgiven there: without "allergic" a question is farther from "gets hives", and "blood type" draws to
-nothing. This is looked at where nothing matches without it. A candidate matches from 0.35 on; where one does, those
-within 0.15 below it do, too. Of a long query at most eight things are expected in one memory. Measured over twelve
-languages (`make unrelated`), small stores (`make small`) and LoCoMo: benchmarks/README.md.
+nothing. This is looked at where nothing matches without it. Of memories in another language than the query nothing is
+unknown: only what they share counts. A candidate matches from 0.35 on; where one does, those within 0.2 below it do,
+too. Of a long query at most eight things are expected in one memory. Measured over twelve languages (`make unrelated`),
+small stores (`make small`) and LoCoMo: benchmarks/README.md.
 """
 
 from __future__ import annotations
@@ -37,15 +38,16 @@ class MatchThresholds:
     """Centred cosine that unknown words add, from which they are forgiven …"""
     forgiven: float = 0.9
     """… to this share: a question of unknown words alone has to be a little more alike."""
-    companions: float = 0.15
+    companions: float = 0.2
     """Likeness below the threshold that is still a match beside a better one."""
     expected_words: int = 8
-    near: float = 0.25
-    """Likeness from which a memory that does not match is near, if unknown words are left aside …"""
+    near: float = 0.2
+    """Likeness of the best candidate from which something is near at all, if unknown words are left aside …"""
     near_words: float = 0.5
     """… or the share of the known things that it holds, for a query with unknown ones …"""
     near_known: float = 0.3
-    """… of which at least this share is known."""
+    """… of which at least this share is known. Where something is near, the rest that is alike at all follows it: a
+    paraphrase that shares no word is seldom the most alike."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -106,6 +108,12 @@ def matching_candidates(likeness: NDArray[np.float32], thresholds: MatchThreshol
     return np.asarray(likeness >= thresholds.likeness - thresholds.companions, np.bool_)
 
 
+def only_unknown_words_refuse(likeness: Likeness, thresholds: MatchThresholds) -> bool:
+    """Whether nothing matches, and something would if nothing were unknown."""
+    best = likeness.without_unknown.max(initial=-1) >= thresholds.likeness
+    return bool(best and not (likeness.value >= thresholds.likeness).any())
+
+
 def preferences_by_meaning(
     pool: CandidatePool, centred_cosine: NDArray[np.float32], *, legible: float, thresholds: MatchThresholds
 ) -> NDArray[np.bool_]:
@@ -117,14 +125,16 @@ def preferences_by_meaning(
 
 
 def near_candidates(named: NamedThings, likeness: Likeness, thresholds: MatchThresholds) -> NDArray[np.intp]:
-    """Positions of the candidates that do not match and are near (ruling 19), those first that hold most of what is
-    known: they hold half of it, or would match, or nearly, if nothing were unknown."""
+    """Positions of the candidates that do not match and are near (ruling 19), first those that hold half of what is
+    known or would match if nothing were unknown, by what they hold; then the others by their likeness."""
     t = thresholds
     known = named.unknown <= 0.5
     enough = not known.all() and known.mean() >= t.near_known and known.any()
     shares = named.held[:, known].mean(axis=1) if enough else np.zeros(len(likeness.value))
     alike = likeness.without_unknown
-    near = (shares >= t.near_words) | (alike >= t.near) | matching_candidates(alike, t)
-    near &= ~matching_candidates(likeness.value, t)
-    order = np.lexsort((-alike, -shares))
+    best = (shares >= t.near_words) | matching_candidates(alike, t)
+    if not best.any() and alike.max(initial=0) < t.near:
+        return np.zeros(0, np.intp)
+    near = (best | (alike > 0)) & ~matching_candidates(likeness.value, t)
+    order = np.lexsort((-alike, np.where(best, -shares, 0), ~best))
     return np.asarray(order[near[order]], np.intp)

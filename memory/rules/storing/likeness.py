@@ -11,6 +11,7 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 
 from madeleine.memory.model import DatedAction, Memory, Scene
+from madeleine.memory.rules.storing.similar_wording import MIN_RESEMBLANCE
 from madeleine.memory.text.reading import Reading
 from madeleine.memory.text.wording import Wording, tell_the_same
 
@@ -20,11 +21,11 @@ FACT_LISTS = ("numbers", "quantities", "amounts", "days", "months", "time_words"
 
 @dataclass(frozen=True, slots=True)
 class DuplicateThresholds:
-    """Cosines of two embedded texts (spec T6). `same`: below it no scene is taken for one told again; it must have the
-    same words besides. `resembling`: from it a scene is linked to the nearest one, if none has more of its words."""
+    """`same`: a cosine (spec T6), below which no scene is one told again; it must have the same words besides.
+    `resembling`: a resemblance (`similar_wording`), from which a scene is linked to the most similar memory."""
 
     same: float = 0.92
-    resembling: float = 0.8
+    resembling: float = MIN_RESEMBLANCE
 
 
 @dataclass(frozen=True, slots=True)

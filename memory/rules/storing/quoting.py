@@ -18,6 +18,7 @@ from madeleine.memory.model import CATEGORIES, DatedAction, Memory, when_date
 from madeleine.memory.rules.storing.likeness import FACT_LISTS, facts
 from madeleine.memory.text.lexicon import lexicons_by_script, without_pattern
 from madeleine.memory.text.reading import Reading
+from madeleine.memory.text.scripts import HAN_OR_KANA_SIGN, HIRAGANA_RUN
 from madeleine.memory.text.sentences import split_sentences
 from madeleine.memory.text.terms import STOP_WORDS
 from madeleine.memory.text.wording import Wording
@@ -53,8 +54,6 @@ FRAME_LISTS = ("reporting", "function_words")
 """Of a lexicon: words that only say that somebody speaks, remembers or is meant; they make no sentence a new one."""
 _PARAPHRASE_LISTS = ("persons", "weak_opposites", *FRAME_LISTS)
 """Words that change when a sentence is put in other words."""
-_HAN = re.compile(r"[\u3041-\u30ff\u3400-\u9fff]")
-_HIRAGANA = re.compile(r"[\u3041-\u309f]+")
 _HANGUL = re.compile(r"[\uac00-\ud7af]")
 _ANY_WORD = re.compile(r"\w+")
 
@@ -295,10 +294,10 @@ def caseless_script_parts(text: str, *, single: bool = False) -> frozenset[str]:
         return frozenset()
     parts: set[str] = set()
     for word in (word.text for word in Reading(_without_framing(text)).words if word.caseless):
-        if not _HAN.search(word):
+        if not HAN_OR_KANA_SIGN.search(word):
             parts.add(word[: 2 if _HANGUL.match(word) else 4])
             continue
-        for run in _HIRAGANA.split(word):
+        for run in HIRAGANA_RUN.split(word):
             parts.update(run[at : at + 2] for at in range(max(1, len(run) - 1)) if run)
             parts.update(run if single else ())
     return frozenset(parts)

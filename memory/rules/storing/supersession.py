@@ -44,7 +44,8 @@ COSINE_OF_STRANGERS = 0.3
 _WORD = re.compile(r"[^\W_]+(?:[.'@/_-][^\W_]+)*")
 _STEM_LETTERS = 5
 """By which forms of a word are known as one in any language that is inflected at its end."""
-_VALUES = ("numbers", "quantities", "amounts", "days", "months", "time_words", "negations", "opposites")
+VALUE_LISTS = ("numbers", "quantities", "amounts", "days", "months", "time_words", "negations", "opposites")
+"""Of a lexicon: words that tell how many, when, or whether at all."""
 
 
 @dataclass(frozen=True)
@@ -129,5 +130,5 @@ def _differ_in_one_value(new: Statement, old: Statement, wordings: SequenceMatch
     if len(differences) != 1:
         return False
     [(at, to, new_at, new_to)] = differences
-    values = frozenset((*new.reading.listed(*_VALUES), *old.reading.listed(*_VALUES)))
+    values = frozenset((*new.reading.listed(*VALUE_LISTS), *old.reading.listed(*VALUE_LISTS)))
     return all(word in values or word[0].isdigit() for word in (*old.words[at:to], *new.words[new_at:new_to]))

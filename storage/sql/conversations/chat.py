@@ -182,7 +182,7 @@ class ConversationRepository(Repository):
     ) -> list[MessageId]:
         if any(message.session_id != session_id for message in messages):
             raise InvalidInput("Messages can only be appended to the session that they are of.")
-        async with self._database.transaction(grows=True) as transaction:
+        async with self._database.transaction(needs_index_space=True) as transaction:
             known: set[str | None] = {*await _known_keys(transaction, scope, session_id, keys)}
             new: list[tuple[Message, str | None]] = []
             for message, key in zip(messages, keys, strict=True):
@@ -266,12 +266,12 @@ class ConversationRepository(Repository):
         async with self._database.transaction() as transaction:
             await transaction.run(_MARK_WATCHED, [row])
 
-    async def put_off_watch(self, scope: Scope, session_id: str, *, up_to: int, until: datetime) -> None:
+    async def hold_back_messages(self, scope: Scope, session_id: str, *, up_to: int, until: datetime) -> None:
         row = {"being": scope.being_id, "session": session_id, "up_to": up_to, "until": to_micros(until)}
         async with self._database.transaction() as transaction:
             await transaction.run(_PUT_OFF_SESSION, [row])
 
-    async def postpone_watch(self, scope: Scope, session_id: str, *, next_try: datetime, failed: bool) -> None:
+    async def postpone_session(self, scope: Scope, session_id: str, *, next_try: datetime, failed: bool) -> None:
         row = {"being": scope.being_id, "session": session_id, "again_at": to_micros(next_try), "new_failures": failed}
         async with self._database.transaction() as transaction:
             await transaction.run(_POSTPONE_SESSION, [row])

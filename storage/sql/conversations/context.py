@@ -18,7 +18,7 @@ from madeleine.memory.text.normalization import fold_text
 from madeleine.storage.sql.administration import record_audit
 from madeleine.storage.sql.conversations.chat import ConversationRepository
 from madeleine.storage.sql.database.dialect import equals_any, upsert_statement
-from madeleine.storage.sql.database.engine import Reads, Row, Transaction
+from madeleine.storage.sql.database.engine import QueryReader, Row, Transaction
 from madeleine.storage.sql.database.mapping import (
     RowMap,
     decode_shared_list,
@@ -35,7 +35,7 @@ from madeleine.storage.sql.database.tables import beings, diary, memories, notes
 MAX_PREFERENCES_WITHOUT_ENTRY = 200
 """Procedural memories without an entry of their own that a profile shows: the latest."""
 
-LAST_EMOTIONS_MEMORIES = 6
+MAX_EMOTION_SOURCE_MEMORIES = 6
 """Latest memories of a session among which one with emotions is looked for: about a snippet's (spec T2)."""
 
 _b, _d, _m, _n, _p, _r = beings.c, diary.c, memories.c, notes.c, profile.c, revisions_table.c
@@ -122,7 +122,7 @@ _SELECT_LAST_EMOTIONS = (
     select(_m.emotions)
     .where(_m.being_id == _BEING, _m.session_id == bindparam("session"), _m.session_id != "")
     .order_by(_m.turn.desc())
-    .limit(LAST_EMOTIONS_MEMORIES)
+    .limit(MAX_EMOTION_SOURCE_MEMORIES)
 )
 _start_memories = (
     select(*MEMORY_COLUMNS)
@@ -145,7 +145,7 @@ _SELECT_CORRECTED_MEMORIES = _start_memories.where(
 )
 
 
-async def read_unread_notes(reads: Reads, scope: Scope, type_: str) -> list[Note]:
+async def read_unread_notes(reads: QueryReader, scope: Scope, type_: str) -> list[Note]:
     return await reads.rows(_SELECT_UNREAD_NOTES, _NOTE.from_row, being=scope.being_id, note_type=type_)
 
 
@@ -156,7 +156,7 @@ async def update_notes(transaction: Transaction, scope: Scope, changed: Sequence
     await transaction.run(_UPDATE_NOTE, rows)
 
 
-async def read_last_written_diary_entry(reads: Reads, scope: Scope) -> DiaryEntry | None:
+async def read_last_written_diary_entry(reads: QueryReader, scope: Scope) -> DiaryEntry | None:
     entries = await reads.rows(_SELECT_LAST_DIARY_ENTRY, _DIARY_ENTRY.from_row, being=scope.being_id)
     return entries[0] if entries else None
 
@@ -165,7 +165,7 @@ async def write_diary_entry(transaction: Transaction, scope: Scope, entry: Diary
     await transaction.run(_UPSERT_DIARY_ENTRY, [_DIARY_ENTRY.to_row(entry, being_id=scope.being_id)])
 
 
-async def read_thoughts(reads: Reads, scope: Scope) -> Thoughts:
+async def read_thoughts(reads: QueryReader, scope: Scope) -> Thoughts:
     thoughts = await reads.rows(_SELECT_THOUGHTS, _THOUGHTS.from_row, being=scope.being_id)
     return thoughts[0] if thoughts else Thoughts()
 
@@ -198,7 +198,7 @@ class ContextRepository(ConversationRepository):
         return [*entries, *reversed(unnamed)]
 
     async def write_entry(self, scope: Scope, entry: ProfileEntry) -> MemoryId | None:
-        async with self._database.transaction(grows=True) as transaction:
+        async with self._database.transaction(needs_index_space=True) as transaction:
             replaced: list[MemoryId] = await transaction.rows(
                 _SELECT_REPLACED_MEMORY, scalar, **_profile_entry_binds(scope, entry)
             )
@@ -224,7 +224,7 @@ class ContextRepository(ConversationRepository):
     async def add_note(self, scope: Scope, note: Note) -> None:
         if note.being_id != scope.being_id:
             raise InvalidInput("A note can only be left for the being that the connection serves.")
-        async with self._database.transaction(grows=True) as transaction:
+        async with self._database.transaction(needs_index_space=True) as transaction:
             await transaction.run(_INSERT_NOTE, [_NOTE.to_row(note, folded=fold_text(note.content))])
             await record_audit(transaction, scope, "note", note.created_at, ids=[note.id])
 
@@ -257,7 +257,7 @@ class ContextRepository(ConversationRepository):
         )
         return next((cast("tuple[Emotion, ...]", tuple(emotions)) for emotions in labels if emotions), ())
 
-    async def start_memories(self, scope: Scope, since: datetime, *, limit: int) -> list[Memory]:
+    async def memories_for_start(self, scope: Scope, since: datetime, *, limit: int) -> list[Memory]:
         binds: dict[str, Any] = {"being": scope.being_id, "limit": limit}
         pinned = await self._database.rows(_SELECT_PINNED_MEMORIES, memory_from_row, **binds)
         changed = {

@@ -95,8 +95,8 @@ contains_text = _sql_function("contains_text", sqlite="(instr({0}, {1}) > 0)", p
 greatest = _sql_function("greatest", sqlite="max({0}, {1})", postgresql="greatest({0}, {1})")
 least = _sql_function("least", sqlite="min({0}, {1})", postgresql="least({0}, {1})")
 """The greater and the lesser of two values in a row."""
-last_issued = _sql_function(
-    "last_issued",
+last_number = _sql_function(
+    "last_number",
     Integer(),
     sqlite="coalesce((SELECT seq FROM sqlite_sequence WHERE name = {0}), 0)",
     postgresql="coalesce(pg_sequence_last_value(pg_get_serial_sequence({0}, {1})::regclass), 0)",
@@ -120,10 +120,7 @@ _json_with_field = _sql_function(
     postgresql="CAST(jsonb_set(CAST({0} AS JSONB), ARRAY[{1}], coalesce(to_jsonb(CAST({2} AS TEXT)), 'null')) AS TEXT)",
 )
 _json_without_field = _sql_function(
-    "without_field",
-    Text(),
-    sqlite="json_remove({0}, '$.' || {1})",
-    postgresql="CAST(CAST({0} AS JSONB) - {1} AS TEXT)",
+    "without_field", Text(), sqlite="json_remove({0}, '$.' || {1})", postgresql="CAST(CAST({0} AS JSONB) - {1} AS TEXT)"
 )
 json_list_number_at = _sql_function(
     "number_at",

@@ -53,18 +53,20 @@ _TRUNCATE_LOG = text("PRAGMA wal_checkpoint(TRUNCATE)")
 _READER_PRAGMAS = (*_PRAGMAS, "PRAGMA query_only = ON")
 
 
-class Reads(Protocol):
+class QueryReader(Protocol):
     """Answers queries: the readers, or a transaction that sees its own writes."""
 
-    async def rows(self, statement: ClauseElement, make: Callable[[Row], T], /, **binds: Any) -> list[T]:
-        """Return the value that `make` makes of each row."""
+    async def rows(self, statement: ClauseElement, from_row: Callable[[Row], T], /, **binds: Any) -> list[T]:
+        """Return the value that `from_row` makes of each row."""
 
 
-async def run_to_completion(work: Coroutine[Any, Any, T], *, stop: Callable[[], Awaitable[None]] | None = None) -> T:
+async def run_to_completion(
+    work: Coroutine[Any, Any, T], *, interrupt: Callable[[], Awaitable[None]] | None = None
+) -> T:
     """Run `work` to its end even if the caller is cancelled meanwhile; the cancellation is passed on afterwards. Raises
     the driver's errors as ours.
 
-    SQLAlchemy gives up a connection whose statement is cancelled, so every statement is run by this. `stop` makes
+    SQLAlchemy gives up a connection whose statement is cancelled, so every statement is run by this. `interrupt` makes
     the end come sooner; it is called until it does, as SQLite forgets an interrupt that comes between statements.
     """
     task = asyncio.ensure_future(work)
@@ -74,12 +76,12 @@ async def run_to_completion(work: Coroutine[Any, Any, T], *, stop: Callable[[], 
     except asyncio.CancelledError:
         while not task.done():
             try:
-                if stop:
-                    await stop()
-                await asyncio.wait({task}, timeout=_INTERRUPT_EVERY_SECONDS if stop else None)
+                if interrupt:
+                    await interrupt()
+                await asyncio.wait({task}, timeout=_INTERRUPT_EVERY_SECONDS if interrupt else None)
             except asyncio.CancelledError:
                 continue
-        if not task.cancelled() and (error := task.exception()) and not stop:
+        if not task.cancelled() and (error := task.exception()) and not interrupt:
             _log.error("a write failed after its caller had gone", exc_info=error)
         raise
 
@@ -120,7 +122,7 @@ class _Connection(NamedTuple):
         """The rows as SQLite has them: a truth value is 0 or 1."""
         compiled = _compile(statement)
         rows = await run_to_completion(
-            self.driver.execute_fetchall(str(compiled), cast(Any, compiled.construct_params(binds))), stop=stop
+            self.driver.execute_fetchall(str(compiled), cast(Any, compiled.construct_params(binds))), interrupt=stop
         )
         return cast(list[Row], rows)
 
@@ -156,11 +158,11 @@ class Transaction:
         while chunk := list(islice(remaining, _CHUNK_ROWS)):
             await run_to_completion(self._writer.sql.execute(statement, chunk))
 
-    async def rows(self, statement: ClauseElement, make: Callable[[Row], T], /, **binds: Any) -> list[T]:
+    async def rows(self, statement: ClauseElement, from_row: Callable[[Row], T], /, **binds: Any) -> list[T]:
         if not self._writer.driver.in_transaction:
             # Before a write the driver says so itself, 0.2 ms sooner; before a read it would not.
             await self._writer.command("BEGIN IMMEDIATE")
-        return await _make_values(await self._writer.read(statement, binds), make)
+        return await _make_values(await self._writer.read(statement, binds), from_row)
 
 
 class Database:
@@ -185,7 +187,7 @@ class Database:
         self._connections.append(_Connection(sql, driver))
         return self._connections[-1]
 
-    async def rows(self, statement: ClauseElement, make: Callable[[Row], T], /, **binds: Any) -> list[T]:
+    async def rows(self, statement: ClauseElement, from_row: Callable[[Row], T], /, **binds: Any) -> list[T]:
         async with self._reader_slots:
             self._refuse_if_closed()
             while not self._idle_readers:
@@ -195,21 +197,21 @@ class Database:
                 rows = await reader.read(statement, binds, stop=reader.driver.interrupt)
             finally:
                 self._idle_readers.append(reader)
-        return await _make_values(rows, make)
+        return await _make_values(rows, from_row)
 
     async def _open_reader(self) -> None:
         self._idle_readers.append(await self._connect(self._readers))
 
     @asynccontextmanager
-    async def transaction(self, *, durable: bool = True, grows: bool = False) -> AsyncIterator[Transaction]:
+    async def transaction(self, *, durable: bool = True, needs_index_space: bool = False) -> AsyncIterator[Transaction]:
         """The writer, alone. Committed when left without an exception and then on disk; else rolled back, also on
         cancellation. Taking it twice in one task is a deadlock.
 
         `durable=False` leaves the commit in the log for the next durable one to sync: a power cut may undo it, a
-        killed process does not. For what can be done again. `grows`: for what the index has to take in, too; refused
-        with `StorageFull` while the index would not.
+        killed process does not. For what can be done again. `needs_index_space`: for what the index has to take in,
+        too; refused with `StorageFull` while the index would not.
         """
-        if grows:
+        if needs_index_space:
             require_disk_space(self._directory, LEDGER_DISK_RESERVE_BYTES)
         async with self._write_lock:
             self._refuse_if_closed()

@@ -77,6 +77,8 @@ memories = _table(
     Column("retraction_reason", Text, nullable=False, server_default=""),
     *_required(Integer, "access_count", "reactivation_count"),
     *_required(Moment, "created_at", "happened_at"),
+    # First and last moment of its dates, for search by time.
+    *(Column(name, Moment, nullable=False, server_default="0") for name in ("span_start", "span_end")),
     *_optional(Moment, "last_activated", "last_accessed"),
     *_required(Text, "tool", "client", "session_id"),
     Column("turn", Integer, nullable=False, server_default="0"),
@@ -119,7 +121,7 @@ memories = _table(
     ],
 )
 _m = memories.c
-Index("ix_memories_timeline", _m.being_id, _m.happened_at.desc(), _m.id)
+Index("ix_memories_timeline", _m.being_id, _m.happened_at.desc(), _m.id, _m.span_start, _m.span_end)
 _old = partial_index("superseded_by IS NOT NULL")
 Index("ix_memories_superseded", _m.being_id, _m.superseded_by, _m.valid_until, **_old)
 _activated = partial_index("last_activated IS NOT NULL")
@@ -160,7 +162,7 @@ clusters = _table(
     *_optional(LargeBinary, "vector"),
     *_optional(Text, "model"),
     lifecycle=[
-        Redact("erasing.memories._MemoryErasure._mend_clusters"),
+        Redact("erasing.memories._MemoryErasure._repair_clusters"),
         JournalColumnChanges("cluster", "id", ("name", "parent_id", "is_root", "vector", "model")),
     ],
 )

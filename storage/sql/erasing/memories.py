@@ -38,7 +38,7 @@ _IS_REMAINING = (_m.being_id == _BEING, ~in_list(_m.id, "ids"))
 _SELECT_ABSORBED = select(_m.id, _m.absorbed_into).where(*_IS_REMAINING, in_list(_m.absorbed_into, "ids"))
 _SET_SURVIVOR = update_own_row(memories, "absorbed_into")
 _SELECT_NOTES_OF_MEMORIES = select(notes.c.id).where(in_list(notes.c.memory_id, "ids"))
-_SELECT_SUMMARISED = select(_m.id).where(*_IS_REMAINING, in_list(_m.compressed_into, "ids"))
+_SELECT_SUMMARISED = select(_m.id).where(*_IS_REMAINING, in_list(_m.compressed_into, "ids")).order_by(_m.seq)
 _CLEAR_SUMMARY = (
     update(memories)
     .where(_m.being_id == _BEING, in_list(_m.compressed_into, "ids"))
@@ -75,7 +75,7 @@ class _MemoryErasure:
         timeline_texts = await self._timeline_texts(earlier)
         absorbed = await self._release_absorbed()
         relinked = await relink_chains(transaction, scope, self._successors)
-        retold, heirs = await self._retell(timeline_texts)
+        retold, heirs = await self._remove_texts_from_timelines(timeline_texts)
         # A session is summarised with all that its memories have absorbed.
         summaries = [memory.compressed_into for memory in retold if memory.compressed_into]
         related = [
@@ -91,7 +91,7 @@ class _MemoryErasure:
             await transaction.run(statement, [{"ids": as_json(self._ids)}])
         await remove_ingest_digests(transaction, scope, self._ids)
         changed = [*self._erased, *retold, *relinked]
-        names = await self._mend_clusters(changed, words)
+        names = await self._repair_clusters(changed, words)
         await delete_orphaned_vectors(transaction, [memory.content_hash for memory in self._erased])
         entries = await patrols.erase_memories_from_diary(transaction, scope, self._ids)
         await patrols.delete_requests(transaction, scope, [memory.id for memory in changed], words)
@@ -142,7 +142,7 @@ class _MemoryErasure:
         await self._transaction.run(_SET_SURVIVOR, rows)
         return [id_ for id_, _ in absorbed]
 
-    async def _retell(self, texts: Collection[str]) -> tuple[list[Memory], list[MemoryId]]:
+    async def _remove_texts_from_timelines(self, texts: Collection[str]) -> tuple[list[Memory], list[MemoryId]]:
         """Take the texts out of the timelines of heirs and of earlier survivors. Return the changed memories as they
         were, and the heirs. Their new texts are embedded by whoever fills in vectors."""
         heirs = dict.fromkeys(heir for heir in self._heirs.values() if heir)
@@ -167,14 +167,14 @@ class _MemoryErasure:
         summaries = (memory.compressed_into for memory in self._erased)
         return [*originals, *(summary for summary in summaries if summary and summary not in self._heirs)]
 
-    async def _mend_clusters(self, changed: Iterable[Memory], words: str) -> dict[str, str]:
+    async def _repair_clusters(self, changed: Iterable[Memory], words: str) -> dict[str, str]:
         """Recompute the means that the changed memories were part of, and rename clusters whose names mention the
         words. Return the names of all clusters, by id."""
         transaction, scope = self._transaction, self._scope
         former = {memory.cluster_id for memory in changed}
         known = {cluster.id: cluster for cluster in await clusters.read_clusters(transaction, scope)}
         outdated = [cluster for cluster in known.values() if cluster.id in former]
-        mended = {c.id: c for c in await clusters.with_recomputed_vectors(transaction, scope, outdated)}
+        mended = {c.id: c for c in await clusters.clusters_with_recomputed_vectors(transaction, scope, outdated)}
         removed = []
         for cluster in await asyncio.to_thread(_clusters_mentioning, list(known.values()), words):
             members = await transaction.rows(_SELECT_MEMBERS, memory_from_row, being=scope.being_id, cluster=cluster.id)

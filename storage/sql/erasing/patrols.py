@@ -25,7 +25,7 @@ from madeleine.storage.sql.database.mapping import decode_json_list, encode_colu
 from madeleine.storage.sql.database.memory_rows import decode_when
 from madeleine.storage.sql.database.tables import diary, memories, metadata, patrol_changes_table, patrol_offers
 from madeleine.storage.sql.memories.index_source import delete_orphaned_vectors
-from madeleine.storage.sql.patrols.journal import JOURNAL_CHANGE_ROW_MAP, Change, JournalFields
+from madeleine.storage.sql.patrols.journal import JOURNAL_CHANGE_ROW_MAP, JournalChange, JournalFields
 
 _d, _j, _o = diary.c, patrol_changes_table.c, patrol_offers.c
 _BEING = bindparam("being", type_=_j.being_id.type)
@@ -188,18 +188,20 @@ async def clean_journal(transaction: Transaction, scope: Scope, erased: ErasedMe
     await transaction.run(_RENAME_AFTER, after)
 
 
-def _field_values(changes: Iterable[Change], field: str) -> set[str]:
+def _field_values(changes: Iterable[JournalChange], field: str) -> set[str]:
     sides = (side for change in changes for side in (change.before, change.after))
     return {value for side in sides if side and (value := side.get(field))}
 
 
-def _cleaned_changes(changes: Iterable[Change], erased: ErasedMemories) -> list[tuple[Change, Change]]:
+def _cleaned_changes(
+    changes: Iterable[JournalChange], erased: ErasedMemories
+) -> list[tuple[JournalChange, JournalChange]]:
     """The changes that told of the memories, as they are and as they are to be."""
     cleaned = ((change, _cleaned_change(change, erased)) for change in changes)
     return [(old, new) for old, new in cleaned if old != new]
 
 
-def _cleaned_change(change: Change, erased: ErasedMemories) -> Change:
+def _cleaned_change(change: JournalChange, erased: ErasedMemories) -> JournalChange:
     before, after = change.before, change.after
     if change.kind == "memory":
         told = _tells_in_timeline(before, erased) or _tells_in_timeline(after, erased)

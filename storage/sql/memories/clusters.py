@@ -11,7 +11,7 @@ from sqlalchemy import BindParameter, and_, bindparam, delete, select
 from madeleine.memory.model import Cluster, ClusterId, Scope, Vector
 from madeleine.memory.rules.dynamics.clustering import unit_mean_vector
 from madeleine.storage.sql.database.dialect import as_json, excluded, in_list, unindexed, upsert_statement
-from madeleine.storage.sql.database.engine import Reads, Row, Transaction
+from madeleine.storage.sql.database.engine import QueryReader, Row, Transaction
 from madeleine.storage.sql.database.mapping import RowMap, vector_from_bytes
 from madeleine.storage.sql.database.tables import clusters, embeddings, memories
 
@@ -34,7 +34,7 @@ _SELECT_MEMBER_VECTORS = (
 _DELETE_CLUSTER = delete(clusters).where(_c.id == bindparam("old_id"), _c.being_id == _BEING)
 
 
-async def read_clusters(reads: Reads, scope: Scope, ids: Iterable[str] | None = None) -> list[Cluster]:
+async def read_clusters(reads: QueryReader, scope: Scope, ids: Iterable[str] | None = None) -> list[Cluster]:
     """The being's clusters with these ids, or all, in order of id."""
     if ids is None:
         return await reads.rows(_SELECT_ALL_CLUSTERS, _CLUSTER.from_row, being=scope.being_id)
@@ -47,14 +47,16 @@ async def upsert_clusters(transaction: Transaction, scope: Scope, changed: Seque
 
 async def recompute_cluster_vectors(transaction: Transaction, scope: Scope, ids: Iterable[str]) -> None:
     outdated = await read_clusters(transaction, scope, ids)
-    await upsert_clusters(transaction, scope, await with_recomputed_vectors(transaction, scope, outdated))
+    await upsert_clusters(transaction, scope, await clusters_with_recomputed_vectors(transaction, scope, outdated))
 
 
-async def with_recomputed_vectors(transaction: Transaction, scope: Scope, outdated: Iterable[Cluster]) -> list[Cluster]:
+async def clusters_with_recomputed_vectors(
+    transaction: Transaction, scope: Scope, clusters: Iterable[Cluster]
+) -> list[Cluster]:
     """The clusters as they are after members have left: the vector is the mean of the active, current members
     (spec P3, ruling 14), of the others if there is none such, None if there are none. Nothing of the members that left
     remains in it."""
-    return [replace(cluster, vector=await _mean(transaction, scope, cluster)) for cluster in outdated if cluster.model]
+    return [replace(cluster, vector=await _mean(transaction, scope, cluster)) for cluster in clusters if cluster.model]
 
 
 async def _mean(transaction: Transaction, scope: Scope, cluster: Cluster) -> Vector | None:

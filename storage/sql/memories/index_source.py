@@ -12,7 +12,7 @@ from sqlalchemy import bindparam, delete, exists, func, insert, select
 from madeleine.memory.model import ContentHash, Memory, MemoryId, ModelName, Vector
 from madeleine.storage.sql.administration import read_setting, write_store_setting
 from madeleine.storage.sql.database.dialect import as_json, in_list, insert_missing
-from madeleine.storage.sql.database.engine import Database, Reads, Repository, Row, Transaction
+from madeleine.storage.sql.database.engine import Database, QueryReader, Repository, Row, Transaction
 from madeleine.storage.sql.database.mapping import bytes_from_vector, in_order_of, pair, scalar, vector_from_bytes
 from madeleine.storage.sql.database.memory_rows import MEMORY_COLUMNS, memory_from_row
 from madeleine.storage.sql.database.tables import embeddings, index_pending, memories
@@ -47,7 +47,9 @@ _SELECT_MEMORIES_WITHOUT_VECTOR = (
 )
 
 
-async def cached_vectors(reads: Reads, model: ModelName, hashes: Sequence[ContentHash]) -> dict[ContentHash, Vector]:
+async def cached_vectors(
+    reads: QueryReader, model: ModelName, hashes: Sequence[ContentHash]
+) -> dict[ContentHash, Vector]:
     if not hashes:
         return {}
     return dict(await reads.rows(_SELECT_VECTORS, _to_hash_and_vector, model=model, hashes=as_json(hashes)))
@@ -66,7 +68,7 @@ async def cache_vectors(transaction: Transaction, model: ModelName, vectors: Map
 async def cache_vectors_and_mark(database: Database, model: ModelName, vectors: Mapping[ContentHash, Vector]) -> None:
     """In one transaction, because a memory whose vector is cached is not looked at again."""
     if vectors:
-        async with database.transaction(grows=True) as transaction:
+        async with database.transaction(needs_index_space=True) as transaction:
             await cache_vectors(transaction, model, vectors)
             await transaction.run(_MARK_MEMORIES_WITH_TEXTS, [{"hashes": as_json(vectors)}])
 
@@ -90,21 +92,21 @@ class VectorRepository(Repository):
 class IndexSourceRepository(VectorRepository):
     """`IndexingLedger`."""
 
-    async def pending(self, *, limit: int) -> list[tuple[int, MemoryId]]:
+    async def pending_marks(self, *, limit: int) -> list[tuple[int, MemoryId]]:
         return await self._database.rows(_SELECT_OLDEST_INDEX_MARKS, pair, limit=limit)
 
     async def clear_marks(self, marks: Sequence[int]) -> None:
         async with self._database.transaction(durable=False) as transaction:
             await transaction.run(_DELETE_INDEX_MARK, [{"old_mark": mark} for mark in marks])
 
-    async def clear_marks_of(self, ids: Sequence[MemoryId], *, up_to: int) -> None:
+    async def clear_marks_of_memories(self, ids: Sequence[MemoryId], *, up_to: int) -> None:
         async with self._database.transaction(durable=False) as transaction:
             await transaction.run(_DELETE_MARKS_OF_MEMORIES, [{"ids": as_json(ids), "up_to": up_to}])
 
     async def last_mark(self) -> int:
         return int((await self._database.rows(_SELECT_LAST_INDEX_MARK, scalar))[0])
 
-    async def any_memories(self, ids: Sequence[MemoryId]) -> list[Memory]:
+    async def memories_of_any_being(self, ids: Sequence[MemoryId]) -> list[Memory]:
         found = await self._database.rows(_SELECT_MEMORIES_OF_ALL_BEINGS, memory_from_row, ids=as_json(ids))
         return in_order_of(ids, found)
 
@@ -122,7 +124,7 @@ class IndexSourceRepository(VectorRepository):
             await cache_vectors(transaction, model, missing)
             await transaction.run(_MARK_MEMORIES_WITH_TEXTS, [{"hashes": as_json(missing)}])
 
-    async def without_vector(self, model: ModelName, *, limit: int) -> list[Memory]:
+    async def memories_without_vector(self, model: ModelName, *, limit: int) -> list[Memory]:
         return await self._database.rows(_SELECT_MEMORIES_WITHOUT_VECTOR, memory_from_row, model=model, limit=limit)
 
     async def setting(self, name: str) -> Any:

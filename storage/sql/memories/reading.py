@@ -10,7 +10,7 @@ from madeleine.memory.index import MemoryRankingState
 from madeleine.memory.model import ClusterId, Memory, MemoryChanges, MemoryId, ModelName, Revision, Scope, Vector
 from madeleine.memory.recall.ports import ClusterSummary
 from madeleine.storage.sql.database import dialect
-from madeleine.storage.sql.database.engine import Reads, Row
+from madeleine.storage.sql.database.engine import QueryReader, Row
 from madeleine.storage.sql.database.mapping import RowMap, from_micros, in_order_of, pair, scalar, vector_from_bytes
 from madeleine.storage.sql.database.memory_rows import MEMORY_COLUMNS, memory_from_row
 from madeleine.storage.sql.database.tables import audit, clusters, embeddings, memories, profile, revisions_table
@@ -123,13 +123,13 @@ _SELECT_VECTORS_STORED_AFTER = (
 )
 
 
-async def memories_by_ids(reads: Reads, scope: Scope, ids: Sequence[MemoryId]) -> list[Memory]:
+async def memories_by_ids(reads: QueryReader, scope: Scope, ids: Sequence[MemoryId]) -> list[Memory]:
     return in_order_of(
         ids, await reads.rows(_SELECT_MEMORIES, memory_from_row, ids=dialect.as_json(ids), being=scope.being_id)
     )
 
 
-async def revisions_of(reads: Reads, scope: Scope, ids: Sequence[MemoryId]) -> list[Revision]:
+async def revisions_of(reads: QueryReader, scope: Scope, ids: Sequence[MemoryId]) -> list[Revision]:
     """Oldest first."""
     return await reads.rows(_SELECT_REVISIONS, _to_revision, ids=dialect.as_json(ids), being=scope.being_id)
 
@@ -159,17 +159,17 @@ class RecallRepository(MemoryReadRepository):
     """`RecallLedger`, `BrowseLedger` and `CentroidLedger`."""
 
     async def preferences(
-        self, scope: Scope, *, matching: Sequence[MemoryId], most: int, standing: bool
+        self, scope: Scope, *, matching_ids: Sequence[MemoryId], limit: int, include_standing: bool
     ) -> list[Memory]:
-        binds = {"most": most, "being": scope.being_id}
+        binds = {"most": limit, "being": scope.being_id}
         preferences: list[Memory] = []
-        if matching:
+        if matching_ids:
             preferences = await self._database.rows(
-                _SELECT_MATCHING_PREFERENCES, memory_from_row, matching=dialect.as_json(matching), **binds
+                _SELECT_MATCHING_PREFERENCES, memory_from_row, matching=dialect.as_json(matching_ids), **binds
             )
-        if standing and len(preferences) < most:
+        if include_standing and len(preferences) < limit:
             preferences += await self._database.rows(_SELECT_STANDING_PREFERENCES, memory_from_row, **binds)
-        return list({memory.id: memory for memory in preferences}.values())[:most]
+        return list({memory.id: memory for memory in preferences}.values())[:limit]
 
     async def current_versions(self, scope: Scope, ids: Sequence[MemoryId]) -> dict[MemoryId, MemoryId]:
         return await current_versions(self._database, scope, ids)

@@ -28,7 +28,7 @@ from madeleine.memory.rules.storing.retelling import Reinforcement, memory_after
 from madeleine.memory.text.terms import bm25_text_of_memory
 from madeleine.storage.sql.administration import read_setting, record_audit, record_audit_by_tool, write_setting_once
 from madeleine.storage.sql.database import dialect, tables
-from madeleine.storage.sql.database.engine import Reads, Transaction
+from madeleine.storage.sql.database.engine import QueryReader, Transaction
 from madeleine.storage.sql.database.mapping import RowMap, own_row_binds, pair, scalar, to_micros, update_own_row
 from madeleine.storage.sql.database.memory_rows import cycle_of_being, row_from_memory
 from madeleine.storage.sql.memories import truth
@@ -87,8 +87,7 @@ _INSERT_MEMORY = insert(tables.memories).values(
     }
 )
 _ADD_TO_LAST_NUMBER = dialect.upsert_statement(
-    tables.memory_numbers,
-    last=tables.memory_numbers.c.last + dialect.excluded(tables.memory_numbers).last,
+    tables.memory_numbers, last=tables.memory_numbers.c.last + dialect.excluded(tables.memory_numbers).last
 )
 _SELECT_LAST_NUMBER = select(tables.memory_numbers.c.last).where(tables.memory_numbers.c.being_id == _BEING)
 _PREFERENCE = RowMap(ProfileEntry, tables.profile)
@@ -141,7 +140,7 @@ _REMOVE_INGEST_DIGESTS = (
 )
 
 
-async def key_outcomes(reads: Reads, scope: Scope, keys: Sequence[str]) -> dict[str, IdempotencyKeyOutcome]:
+async def key_outcomes(reads: QueryReader, scope: Scope, keys: Sequence[str]) -> dict[str, IdempotencyKeyOutcome]:
     if not keys:
         return {}
     rows = await reads.rows(_SELECT_KEY_OUTCOMES, tuple, being=scope.being_id, keys=dialect.as_json(keys))
@@ -250,7 +249,7 @@ class MemoryRepository(MemoryReadRepository):
         return dict.fromkeys(named, 0) | dict(await self._database.rows(_SELECT_NEXT_TURNS, pair, **binds))
 
     async def commit(self, scope: Scope, batch: StoreBatch) -> CommittedBatch:
-        async with self._database.transaction(grows=True) as transaction:
+        async with self._database.transaction(needs_index_space=True) as transaction:
             # Vectors first: a write begins the transaction by itself, a read with a statement of its own.
             await cache_vectors(transaction, batch.model, batch.vectors)
             await _refuse_taken_keys(transaction, scope, batch)

@@ -13,7 +13,7 @@ from sqlalchemy import bindparam, func, select
 
 from madeleine.memory.model import Memory, MemoryId, Scope
 from madeleine.storage.sql.database.dialect import as_json, json_items, unindexed
-from madeleine.storage.sql.database.engine import Reads, Row
+from madeleine.storage.sql.database.engine import QueryReader, Row
 from madeleine.storage.sql.database.mapping import pair
 from madeleine.storage.sql.database.memory_rows import MEMORY_COLUMNS, memory_from_row
 from madeleine.storage.sql.database.tables import memories
@@ -63,14 +63,14 @@ _SELECT_PROPOSED_LATER = select(
 )
 
 
-async def current_versions(reads: Reads, scope: Scope, ids: Sequence[MemoryId]) -> dict[MemoryId, MemoryId]:
+async def current_versions(reads: QueryReader, scope: Scope, ids: Sequence[MemoryId]) -> dict[MemoryId, MemoryId]:
     """The last version of each memory that exists: itself where it has no successor."""
     if not ids:
         return {}
     return dict(await reads.rows(_SELECT_CURRENT_VERSIONS, pair, being=scope.being_id, ids=as_json(ids)))
 
 
-async def all_versions(reads: Reads, scope: Scope, ids: Sequence[MemoryId]) -> dict[MemoryId, list[Memory]]:
+async def all_versions(reads: QueryReader, scope: Scope, ids: Sequence[MemoryId]) -> dict[MemoryId, list[Memory]]:
     """The versions of each memory that exists, itself included, the current one last."""
     rows = await reads.rows(_SELECT_VERSIONS, _to_origin_and_memory, being=scope.being_id, ids=as_json(ids))
     versions: defaultdict[MemoryId, list[Memory]] = defaultdict(list)

@@ -12,7 +12,7 @@ from sqlalchemy import Table, bindparam, delete, insert, select
 from madeleine.memory.model import Memory, MemoryId, RunId, Scope
 from madeleine.memory.patrol_records import MemoryState, PatrolChanges
 from madeleine.storage.sql.database.dialect import as_json, in_list, unindexed
-from madeleine.storage.sql.database.engine import Reads, Transaction
+from madeleine.storage.sql.database.engine import QueryReader, Transaction
 from madeleine.storage.sql.database.lifecycle import JournalColumnChanges, tables_with_declaration
 from madeleine.storage.sql.database.mapping import RowMap, encode_column_value, is_own_row
 from madeleine.storage.sql.database.tables import metadata, patrol_changes_table
@@ -40,7 +40,7 @@ class JournalledTable:
         self.insert_row = insert(table)
         self.delete_row = delete(table).where(*is_own_row(table, self.key))
 
-    async def rows(self, reads: Reads, scope: Scope, keys: Iterable[str]) -> dict[str, JournalFields]:
+    async def rows(self, reads: QueryReader, scope: Scope, keys: Iterable[str]) -> dict[str, JournalFields]:
         """The rows as they are, by key; fields as JSON can hold them."""
         rows = await reads.rows(self.select_rows, tuple, being=scope.being_id, keys=as_json(dict.fromkeys(keys)))
         return {key: dict(zip(self.columns, map(_to_json_value, values), strict=True)) for key, *values in rows}
@@ -54,7 +54,7 @@ JOURNALLED_TABLES: Mapping[str, JournalledTable] = {
 
 
 @dataclass(frozen=True, slots=True)
-class Change:
+class JournalChange:
     """A row of the journal."""
 
     seq: int
@@ -64,11 +64,11 @@ class Change:
     after: JournalFields | None
 
 
-JOURNAL_CHANGE_ROW_MAP = RowMap(Change, patrol_changes_table)
+JOURNAL_CHANGE_ROW_MAP = RowMap(JournalChange, patrol_changes_table)
 
 
 class PatrolStepJournal:
-    """The journal of one step of a run, within its transaction: `read_before`, then the changes, then `write`."""
+    """The journal of one step of a run, in its transaction: `read_values_before`, then the changes, then `write`."""
 
     def __init__(self, transaction: Transaction, scope: Scope, run: RunId, step: str) -> None:
         self._transaction = transaction
@@ -77,7 +77,7 @@ class PatrolStepJournal:
         self._step = step
         self._before: dict[str, dict[str, JournalFields]] = {}
 
-    async def read_before(self, changes: PatrolChanges) -> None:
+    async def read_values_before(self, changes: PatrolChanges) -> None:
         self._before = {kind: await self._rows(kind, keys) for kind, keys in _changed_keys(self._scope, changes)}
 
     async def write(self, changes: PatrolChanges) -> list[MemoryId]:
@@ -120,7 +120,7 @@ class PatrolStepJournal:
 
 def _changed_keys(scope: Scope, changes: PatrolChanges) -> list[tuple[str, Sequence[str]]]:
     """Kinds, and the keys of the rows that the changes are about."""
-    memories: list[Memory | MemoryState] = [*changes.new, *changes.states, *changes.rewritten]
+    memories: list[Memory | MemoryState] = [*changes.new_memories, *changes.states, *changes.rewritten_memories]
     superseded = [id_ for act in changes.superseded for id_ in (act.old, act.new)]
     keys: dict[str, Sequence[str]] = {
         "memory": [*(memory.id for memory in memories), *changes.compressed, *superseded],

@@ -24,7 +24,7 @@ from madeleine.memory.patrol_records import (
 from madeleine.memory.rules.dynamics.importance import DECAY_CYCLES, MAX_DYING_IMPORTANCE, status_after_flagging
 from madeleine.storage.sql.conversations import context
 from madeleine.storage.sql.database import dialect, memory_rows
-from madeleine.storage.sql.database.engine import Reads, Row, Transaction
+from madeleine.storage.sql.database.engine import QueryReader, Row, Transaction
 from madeleine.storage.sql.database.mapping import RowMap, in_order_of, own_row_binds, scalar, to_micros, update_own_row
 from madeleine.storage.sql.database.tables import IS_RECALLED_DEAD, IS_UNSUMMARISED_EPISODE, memories, patrol_offers
 from madeleine.storage.sql.memories import truth
@@ -143,13 +143,13 @@ _own_requests = select(*DECISION_REQUEST.columns).where(_o.being_id == _BEING)
 _SELECT_REQUESTS = _own_requests.where(dialect.in_list(_o.id, "ids"))
 _SELECT_OPEN_REQUESTS = _own_requests.where(_o.settled_by.is_(None)).order_by(_o.made_at, _o.id)
 _MARK_REQUEST_DECIDED = update_own_row(patrol_offers, "settled_by", "body")
-_SELECT_LAST_ERASURE = select(dialect.last_issued(literal_column("'forgotten'"), literal_column("'mark'")))
+_SELECT_LAST_ERASURE = select(dialect.last_number(literal_column("'forgotten'"), literal_column("'mark'")))
 
 
 class PatrolReader:
     """`PatrolReads` of one being, outside or inside a transaction."""
 
-    def __init__(self, reads: Reads, scope: Scope) -> None:
+    def __init__(self, reads: QueryReader, scope: Scope) -> None:
         self._reads = reads
         self._scope = scope
 
@@ -159,13 +159,13 @@ class PatrolReader:
     async def _states(self, statement: ClauseElement, **binds: Any) -> list[MemoryState]:
         return await self._rows(statement, _MEMORY_STATE.from_row, **binds)
 
-    async def last_erasure(self) -> int:
+    async def erasure_count(self) -> int:
         return int((await self._rows(_SELECT_LAST_ERASURE, scalar))[0])
 
-    async def unclustered(self, *, limit: int) -> list[MemoryState]:
+    async def unclustered_states(self, *, limit: int) -> list[MemoryState]:
         return await self._states(_SELECT_UNCLUSTERED, limit=limit)
 
-    async def with_outdated_status(self) -> list[MemoryState]:
+    async def outdated_states(self) -> list[MemoryState]:
         cycle = await memory_rows.read_patrol_cycle(self._reads, self._scope)
         thresholds = json.dumps(_FADING_THRESHOLDS)
         states = [
@@ -176,10 +176,10 @@ class PatrolReader:
         ]
         return [state for state in states if state.status != status_after_flagging(state)]
 
-    async def recalled_dead(self) -> list[MemoryState]:
+    async def recalled_dead_states(self) -> list[MemoryState]:
         return await self._states(_SELECT_RECALLED_DEAD)
 
-    async def members(self, *cluster_ids: ClusterId) -> list[MemoryState]:
+    async def cluster_members(self, *cluster_ids: ClusterId) -> list[MemoryState]:
         return await self._states(_SELECT_STATES_OF_CLUSTERS, clusters=dialect.as_json(cluster_ids))
 
     async def states(self, ids: Sequence[MemoryId]) -> list[MemoryState]:
@@ -203,7 +203,7 @@ class PatrolReader:
         after = to_micros(moment) if moment else 0
         return (await self._rows(_SELECT_STORED_SINCE, memory_rows.memory_from_row, after=after, limit=limit))[::-1]
 
-    async def sessions(self) -> list[UnsummarisedSession]:
+    async def unsummarised_sessions(self) -> list[UnsummarisedSession]:
         return await self._rows(_SELECT_SUMMARISABLE_SESSIONS, _SESSION_COUNT.from_row)
 
     async def session_memories(self, session_id: str) -> list[Memory]:
@@ -212,7 +212,7 @@ class PatrolReader:
     async def proposed_supersessions(self) -> list[MemoryId]:
         return await self._rows(_SELECT_PROPOSED_SUPERSESSIONS, scalar)
 
-    async def summarised_by(self, ids: Sequence[MemoryId]) -> list[MemoryId]:
+    async def summarised_memories(self, ids: Sequence[MemoryId]) -> list[MemoryId]:
         return await self._rows(_SELECT_SUMMARISED, scalar, ids=dialect.as_json(ids)) if ids else []
 
     async def last_diary(self) -> DiaryEntry | None:
@@ -239,13 +239,13 @@ class PatrolWriter(PatrolReader):
         await PatrolStepJournal(self._transaction, self._scope, run, "age").write_cycle(cycle)
         return int((await self._rows(_COUNT_ACTIVE_MEMORIES, scalar))[0])
 
-    async def apply(self, changes: PatrolChanges, *, run: RunId, step: str) -> None:
+    async def apply_changes(self, changes: PatrolChanges, *, run: RunId, step: str) -> None:
         """Before and after are read from the tables: what is journalled is what is there."""
         journal = PatrolStepJournal(self._transaction, self._scope, run, step)
-        await journal.read_before(changes)
+        await journal.read_values_before(changes)
         if changes.model:
             await cache_vectors(self._transaction, changes.model, changes.vectors)
-        await insert_memories(self._transaction, self._scope, changes.new)
+        await insert_memories(self._transaction, self._scope, changes.new_memories)
         await context.update_notes(self._transaction, self._scope, changes.notes)
         await upsert_clusters(self._transaction, self._scope, changes.clusters)
         await delete_clusters(self._transaction, self._scope, changes.removed_clusters)
@@ -254,14 +254,14 @@ class PatrolWriter(PatrolReader):
             await context.write_diary_entry(self._transaction, self._scope, changes.diary)
         if changes.thoughts:
             await context.write_thoughts(self._transaction, self._scope, changes.thoughts)
-        decided = [own_row_binds(self._scope, id_, settled_by=run, body={}) for id_ in changes.decided]
+        decided = [own_row_binds(self._scope, id_, settled_by=run, body={}) for id_ in changes.decided_request_ids]
         await self._transaction.run(_MARK_REQUEST_DECIDED, decided)
         await mark_memories_for_index(self._transaction, await journal.write(changes))
 
     async def _update_memories(self, changes: PatrolChanges, run: RunId) -> None:
         states = (own_row_binds(self._scope, state.id, state, _STATE_FIELDS) for state in changes.states)
         await self._transaction.run(_UPDATE_STATE, states)
-        await memory_rows.update_timelines(self._transaction, self._scope, changes.rewritten)
+        await memory_rows.update_timelines(self._transaction, self._scope, changes.rewritten_memories)
         compressed = (
             own_row_binds(self._scope, id_, compressed=summary is not None, compressed_into=summary)
             for id_, summary in changes.compressed.items()

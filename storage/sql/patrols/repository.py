@@ -146,19 +146,19 @@ class PatrolRepository(MemoryReadRepository):
 
     @asynccontextmanager
     async def patrol(self, scope: Scope) -> AsyncIterator[PatrolWriter]:
-        async with self._database.transaction(grows=True) as transaction:
+        async with self._database.transaction(needs_index_space=True) as transaction:
             yield PatrolWriter(transaction, scope)
 
     def patrol_reads(self, scope: Scope) -> PatrolReader:
         return PatrolReader(self._database, scope)
 
     async def store_requests(
-        self, scope: Scope, requests: Sequence[StoredDecisionRequest], *, at: datetime, read_at_erasure: int
+        self, scope: Scope, requests: Sequence[StoredDecisionRequest], *, at: datetime, at_erasure_count: int
     ) -> bool:
         made = {"being_id": scope.being_id, "made_at": to_micros(at), "settled_by": None}
         expired = {"being": scope.being_id, "before": to_micros(at - MAX_OPEN_REQUEST_AGE)}
         async with self._database.transaction() as transaction:
-            if await PatrolReader(transaction, scope).last_erasure() != read_at_erasure:
+            if await PatrolReader(transaction, scope).erasure_count() != at_erasure_count:
                 return False
             await transaction.run(_DELETE_EXPIRED_REQUESTS, [expired])
             await transaction.run(_INSERT_REQUESTS, [DECISION_REQUEST.to_row(request, **made) for request in requests])
@@ -168,7 +168,7 @@ class PatrolRepository(MemoryReadRepository):
         begun = PatrolRun(
             id=run, being_id=scope.being_id, started=started, finished=started, state="running", report={}
         )
-        async with self._database.transaction(grows=True) as transaction:
+        async with self._database.transaction(needs_index_space=True) as transaction:
             await transaction.run(_INSERT_RUN, [_PATROL_RUN.to_row(begun)])
 
     async def finish_run(self, scope: Scope, run: RunId, finished: datetime, report: Mapping[str, Any]) -> None:

@@ -32,8 +32,8 @@ from madeleine.storage.sql.memories.clusters import recompute_cluster_vectors
 from madeleine.storage.sql.memories.index_source import delete_orphaned_vectors, mark_memories_for_index
 from madeleine.storage.sql.memories.reading import memories_by_ids
 from madeleine.storage.sql.memories.truth import delete_acts_of_run
-from madeleine.storage.sql.patrols.journal import JOURNAL_CHANGE_ROW_MAP, JOURNALLED_TABLES, Change
-from madeleine.storage.sql.patrols.undo_plan import TableUndoPlan, plan_undo_of_table, write_undo_plan
+from madeleine.storage.sql.patrols.journal import JOURNAL_CHANGE_ROW_MAP, JOURNALLED_TABLES, JournalChange
+from madeleine.storage.sql.patrols.undo_plan import TableUndoPlan, plan_table_undo, write_undo_plan
 
 _c, _j, _m, _r = tables.clusters.c, tables.patrol_changes_table.c, tables.memories.c, tables.patrol_runs.c
 _BEING = bindparam("being", type_=_m.being_id.type)
@@ -178,20 +178,20 @@ class _Undo:
         await transaction.run(_CLEAR_DELETED_CLUSTERS, [{"being": scope.being_id}])
         await self._update_derived([change for change in of_memories if change.before is not None])
         await recompute_cluster_vectors(transaction, scope, plans["cluster"].clusters_without_mean - made_clusters)
-        counts = Counter({kind: len(plan.changed) for kind, plan in plans.items()})
-        kept = len(ticks) - restored_ticks + sum(len(plan.kept) for plan in plans.values())
+        counts = Counter({kind: len(plan.to_write) for kind, plan in plans.items()})
+        kept = len(ticks) - restored_ticks + sum(len(plan.kept_fields) for plan in plans.values())
         counts.update(memory=len(removed), clock=restored_ticks, kept=kept)
         return UndoResult(counts=dict(+counts), removed=tuple(memory.id for memory in removed))
 
     async def _rows(self, statement: ClauseElement, make: Callable[[Row], Any] = scalar, **binds: Any) -> list[Any]:
         return await self.transaction.rows(statement, make, being=self.scope.being_id, run=self.run, **binds)
 
-    async def _plan(self, kind: str, changes: Iterable[Change]) -> TableUndoPlan:
+    async def _plan(self, kind: str, changes: Iterable[JournalChange]) -> TableUndoPlan:
         of_kind = [change for change in changes if change.kind == kind]
         targets = [change.target for change in of_kind]
         now = await JOURNALLED_TABLES[kind].rows(self.transaction, self.scope, targets)
         # For a large run this takes a while; the event loop has other work.
-        return await asyncio.to_thread(plan_undo_of_table, kind, of_kind, now)
+        return await asyncio.to_thread(plan_table_undo, kind, of_kind, now)
 
     async def _remove_memories(self, made: Sequence[MemoryId]) -> list[Memory]:
         removed = await memories_by_ids(self.transaction, self.scope, made)
@@ -203,7 +203,7 @@ class _Undo:
             await self.transaction.run(_MARK_FOR_SCRUB, [{"memory_id": id_} for id_ in ids])
         return removed
 
-    async def _restore_clock(self, ticks: Sequence[Change]) -> int:
+    async def _restore_clock(self, ticks: Sequence[JournalChange]) -> int:
         """Take the ticks back, unless a later one stands; return their number."""
         if not ticks or await self._rows(_SELECT_LATER_TICK, last=max(tick.seq for tick in ticks)):
             return 0
@@ -220,7 +220,7 @@ class _Undo:
         binds = {"being": self.scope.being_id, "ids": as_json(ids), "cycle": cycle, "run": self.run}
         await self.transaction.run(_REWIND_CLOCKS_OF_RECALLED, [binds])
 
-    async def _update_derived(self, changes: Sequence[Change]) -> None:
+    async def _update_derived(self, changes: Sequence[JournalChange]) -> None:
         """Update what is derived from the restored fields of memories, and mark the memories for the index."""
         retold = [MemoryId(change.target) for change in changes if change.before and "when_" in change.before]
         rewritten = await memories_by_ids(self.transaction, self.scope, retold)
@@ -232,7 +232,7 @@ class _Undo:
 
     # --- refusals
 
-    async def _refuse_if_changed_later(self, changes: Sequence[Change]) -> None:
+    async def _refuse_if_changed_later(self, changes: Sequence[JournalChange]) -> None:
         """A later run that stands has not found what was before this one."""
         if not changes:
             return

@@ -10,18 +10,18 @@ from dataclasses import dataclass, field
 from madeleine.memory.model import Scope
 from madeleine.storage.sql.database.engine import Transaction
 from madeleine.storage.sql.database.mapping import own_row_binds, update_own_row
-from madeleine.storage.sql.patrols.journal import JOURNALLED_TABLES, Change, JournalFields, to_column_values
+from madeleine.storage.sql.patrols.journal import JOURNALLED_TABLES, JournalChange, JournalFields, to_column_values
 
 
 @dataclass(slots=True)
 class TableUndoPlan:
-    """The plan for the rows of one kind. `now`: as they are; `changed`: those that are to be something else, None for
+    """The plan for the rows of one kind. `rows`: as they are; `to_write`: those that are to be something else, None for
     rows to delete."""
 
     kind: str
-    now: Mapping[str, JournalFields]
-    changed: dict[str, JournalFields | None] = field(default_factory=dict)
-    kept: set[tuple[str, str]] = field(default_factory=set)
+    rows: Mapping[str, JournalFields]
+    to_write: dict[str, JournalFields | None] = field(default_factory=dict)
+    kept_fields: set[tuple[str, str]] = field(default_factory=set)
     """Row and field whose value is not the one that the run had left."""
     made_clusters: set[str] = field(default_factory=set)
     """Clusters that the run has made."""
@@ -31,7 +31,7 @@ class TableUndoPlan:
     @property
     def changed_clocks(self) -> list[str]:
         """Living memories whose clock changes, or that were dead, when a recall leaves the clock alone (ruling 2)."""
-        return [key for key, fields in self.changed.items() if fields and _clock_differs(self.now[key], fields)]
+        return [key for key, fields in self.to_write.items() if fields and _clock_differs(self.rows[key], fields)]
 
 
 def _clock_differs(now: JournalFields, restored: JournalFields) -> bool:
@@ -40,38 +40,38 @@ def _clock_differs(now: JournalFields, restored: JournalFields) -> bool:
     return now["status"] == "dead" or any(now[name] != restored[name] for name in ("since", "stopped_at"))
 
 
-def plan_undo_of_table(kind: str, changes: Sequence[Change], now: Mapping[str, JournalFields]) -> TableUndoPlan:
-    """`changes`: of that kind, the newest first. `now`: the rows that they are about, as they are."""
-    plan = TableUndoPlan(kind, now)
-    restored: dict[str, JournalFields | None] = dict(now)
+def plan_table_undo(kind: str, changes: Sequence[JournalChange], rows: Mapping[str, JournalFields]) -> TableUndoPlan:
+    """`changes`: of that kind, the newest first. `rows`: the rows that they are about, as they are."""
+    plan = TableUndoPlan(kind, rows)
+    restored: dict[str, JournalFields | None] = dict(rows)
     for change in changes:
         current = restored.get(change.target)
         if kind == "memory" and (current is None or change.before is None):
             continue  # forgotten since; or made by the run, and removed as a whole
         restored[change.target] = _restore(plan, change, current)
-    plan.changed = {key: fields for key, fields in restored.items() if fields != now.get(key)}
+    plan.to_write = {key: fields for key, fields in restored.items() if fields != rows.get(key)}
     return plan
 
 
-def _restore(plan: TableUndoPlan, change: Change, current: JournalFields | None) -> JournalFields | None:
+def _restore(plan: TableUndoPlan, change: JournalChange, current: JournalFields | None) -> JournalFields | None:
     if plan.kind == "cluster" and change.before and change.before["model"] and change.before["vector"] is None:
         plan.clusters_without_mean.add(change.target)  # it was the mean of one that is forgotten
     if change.before is None or change.after is None or current is None:
         return _restore_row(plan, change, current)
     restored = dict(current)
     for name, before in change.before.items():
-        if current[name] == change.after[name] and (change.target, name) not in plan.kept:
+        if current[name] == change.after[name] and (change.target, name) not in plan.kept_fields:
             restored[name] = before
         elif name == "reactivation_count":
             restored[name] = max(0, before + current[name] - change.after[name])
         elif plan.kind == "cluster" and name in ("vector", "model"):
             plan.clusters_without_mean.add(change.target)
         else:
-            plan.kept.add((change.target, name))
+            plan.kept_fields.add((change.target, name))
     return _with_valid_clock(restored, change.before) if plan.kind == "memory" else restored
 
 
-def _restore_row(plan: TableUndoPlan, change: Change, current: JournalFields | None) -> JournalFields | None:
+def _restore_row(plan: TableUndoPlan, change: JournalChange, current: JournalFields | None) -> JournalFields | None:
     if plan.kind == "cluster" and change.before is None:
         plan.made_clusters.add(change.target)
     if plan.kind == "note" and current is None:
@@ -97,8 +97,8 @@ async def write_undo_plan(transaction: Transaction, scope: Scope, plan: TableUnd
     deleted: list[JournalFields] = []
     inserted: list[JournalFields] = []
     updated: dict[tuple[str, ...], list[JournalFields]] = defaultdict(list)
-    for key, fields in plan.changed.items():
-        now = plan.now.get(key)
+    for key, fields in plan.to_write.items():
+        now = plan.rows.get(key)
         if fields is None:
             deleted.append(own_row_binds(scope, key))
         elif now is None:

@@ -18,12 +18,12 @@ from madeleine.memory.model import Provenance, Scope, parse_iso_moment
 from madeleine.memory.rules.searching import holds_tag
 from madeleine.memory.text.normalization import FIELD_SEPARATOR, fold_text
 from madeleine.storage.sql.database.dialect import as_json, in_list, json_items
-from madeleine.storage.sql.database.engine import Reads, Row
+from madeleine.storage.sql.database.engine import QueryReader, Row
 from madeleine.storage.sql.database.mapping import decode_shared_list, from_micros, pair, to_micros
 from madeleine.storage.sql.database.tables import diary, memories
 
-MAX_TAGS_OF_DIARY_HIT = 10
-MAX_THEMED_DAYS = 366
+MAX_THEMES_PER_DIARY_HIT = 10
+MAX_DAYS_WITH_THEMES = 366
 """The latest entries whose themes are compared with a message's tags too, at the cost of reading their memories; of
 older entries the text alone is compared."""
 _PAGE_SIZE = 400
@@ -43,7 +43,7 @@ _SELECT_THEMES = (
 )
 
 
-async def search_diary(reads: Reads, scope: Scope, query: KeywordQuery) -> list[SearchHit]:
+async def search_diary(reads: QueryReader, scope: Scope, query: KeywordQuery) -> list[SearchHit]:
     """At most `query.limit`, newest first."""
     terms = [fold_text(term) for term in query.terms]
     themes = {fold_text(theme) for theme in query.themes}
@@ -66,14 +66,14 @@ def _contains_terms(text: str, terms: Sequence[str], mode: Literal["or", "and"])
     return not terms or (all(contained) if mode == "and" else any(contained))
 
 
-async def match_tags_in_diary(reads: Reads, scope: Scope, query: TagQuery) -> TagMatches:
+async def match_tags_in_diary(reads: QueryReader, scope: Scope, query: TagQuery) -> TagMatches:
     newest: list[tuple[HitPosition, int]] = []
     counts: Counter[int] = Counter()
     required = {fold_text(theme) for theme in query.filters.themes}
     searched = 0
     async for page in _entry_pages(reads, scope):
         entries = page[: max(0, query.max_texts - searched)]
-        themed = [date for date, _, _ in (entries if required else entries[: max(0, MAX_THEMED_DAYS - searched)])]
+        themed = [date for date, _, _ in (entries if required else entries[: max(0, MAX_DAYS_WITH_THEMES - searched)])]
         themes_by_day = await _themes_by_day(reads, scope, themed)
         searched += len(entries)
         for entry in entries:
@@ -88,7 +88,7 @@ async def match_tags_in_diary(reads: Reads, scope: Scope, query: TagQuery) -> Ta
     return TagMatches("diary", tuple(newest), counts)
 
 
-async def recent_diary_texts(reads: Reads, scope: Scope, *, most: int) -> list[str]:
+async def recent_diary_texts(reads: QueryReader, scope: Scope, *, most: int) -> list[str]:
     texts: list[str] = []
     async for entries in _entry_pages(reads, scope):
         texts += [fold_text(text) for _, text, _ in entries]
@@ -97,12 +97,12 @@ async def recent_diary_texts(reads: Reads, scope: Scope, *, most: int) -> list[s
     return texts[:most]
 
 
-async def diary_hits_by_days(reads: Reads, scope: Scope, days: Iterable[str]) -> list[SearchHit]:
+async def diary_hits_by_days(reads: QueryReader, scope: Scope, days: Iterable[str]) -> list[SearchHit]:
     hits = await reads.rows(_SELECT_ENTRIES_BY_DATE, _to_diary_hit, being=scope.being_id, ids=as_json(days))
     return await _with_tags(reads, scope, hits)
 
 
-async def _entry_pages(reads: Reads, scope: Scope) -> AsyncIterator[list[Row]]:
+async def _entry_pages(reads: QueryReader, scope: Scope) -> AsyncIterator[list[Row]]:
     """Yield (date, text, written_at), the latest day first, in pages: the event loop has its turn between them."""
     before = _AFTER_ALL_DATES
     while rows := await reads.rows(_SELECT_ENTRY_PAGE, tuple, being=scope.being_id, before=before):
@@ -120,12 +120,12 @@ def _in_window(hit: SearchHit, query: KeywordQuery) -> bool:
     return hit.position[0] < at or (hit.position[0] == at and hit.id > id_)
 
 
-async def _with_tags(reads: Reads, scope: Scope, hits: list[SearchHit]) -> list[SearchHit]:
+async def _with_tags(reads: QueryReader, scope: Scope, hits: list[SearchHit]) -> list[SearchHit]:
     themes_by_day = await _themes_by_day(reads, scope, [hit.id for hit in hits])
-    return [replace(hit, themes=tuple(themes_by_day.get(hit.id, ()))[:MAX_TAGS_OF_DIARY_HIT]) for hit in hits]
+    return [replace(hit, themes=tuple(themes_by_day.get(hit.id, ()))[:MAX_THEMES_PER_DIARY_HIT]) for hit in hits]
 
 
-async def _themes_by_day(reads: Reads, scope: Scope, days: Sequence[str]) -> Mapping[str, list[str]]:
+async def _themes_by_day(reads: QueryReader, scope: Scope, days: Sequence[str]) -> Mapping[str, list[str]]:
     """The themes of each day's memories, the commonest first."""
     if not days:
         return {}

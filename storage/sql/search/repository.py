@@ -64,7 +64,7 @@ class SearchRepository(Repository):
             return await diary.recent_diary_texts(self._database, scope, most=most)
         return await self._database.rows(recent_texts_statement(source), scalar, being=scope.being_id, most=most)
 
-    async def hits(self, scope: Scope, wanted: Sequence[tuple[SearchSource, str]]) -> list[SearchHit]:
+    async def hits_by_ids(self, scope: Scope, wanted: Sequence[tuple[SearchSource, str]]) -> list[SearchHit]:
         ids: dict[SearchSource, list[str]] = {}
         for source, id_ in wanted:
             ids.setdefault(source, []).append(id_)
@@ -79,7 +79,7 @@ class SearchRepository(Repository):
     async def current_versions(self, scope: Scope, ids: Sequence[MemoryId]) -> dict[MemoryId, MemoryId]:
         return await current_versions(self._database, scope, ids)
 
-    async def tagged(self, scope: Scope, query: TagQuery) -> list[TagMatches]:
+    async def tag_matches(self, scope: Scope, query: TagQuery) -> list[TagMatches]:
         return await _gather_results(self._tagged(scope, query, source) for source in _sources_with_hits(query.filters))
 
     async def _tagged(self, scope: Scope, query: TagQuery, source: SearchSource) -> TagMatches:
@@ -142,7 +142,7 @@ def _holds_tag(text: ColumnElement[str], n: int) -> ColumnElement[bool]:
 def tag_masks_statement(source: SearchSource, themes: int, tags: int, related: int) -> Select[Any]:
     """The newest `limit` texts of each mask, with the number of all texts of that mask."""
     searched = SEARCHED_TABLES[source]
-    columns, time = searched.table.c, searched.time
+    columns, time = searched.table.c, searched.time_column
     texts = [columns[name] for name in ("folded", "folded_themes") if name in columns]
     bits = [or_(*(_holds_tag(text, n) for text in texts)) for n in range(tags)]
     if related and "folded_themes" in columns:

@@ -82,10 +82,10 @@ class ForgettingContract:
     async def test_a_change_to_what_is_so_already_is_none(self, ledger: AnyLedger) -> None:
         one = memory("Ann lives in Rome", importance=0.3)
         await stored(ledger, one)
-        marks = await ledger.index_source.pending(limit=9)
+        marks = await ledger.index_source.pending_marks(limit=9)
         assert await change(ledger, one, text="Ann lives in Rome", importance=0.3, pinned=False) == one
         assert await ledger.recall.revisions(ADA, [one.id]) == []
-        assert await ledger.index_source.pending(limit=9) == marks
+        assert await ledger.index_source.pending_marks(limit=9) == marks
 
     async def test_the_earlier_text_is_found_by_no_search_and_the_new_one_is(self, ledger: AnyLedger) -> None:
         one = memory("Ann lives in Rome", themes=("italy",))
@@ -101,10 +101,10 @@ class ForgettingContract:
         one, twin = memory("Rome"), memory("Rome", scope=BOB)
         new = replace(one, scene=Scene(action="Oslo"))
         await stored(ledger, one, row=vector(1, 0))
-        await ledger.index_source.clear_marks([mark for mark, _ in await ledger.index_source.pending(limit=9)])
+        await ledger.index_source.clear_marks([mark for mark, _ in await ledger.index_source.pending_marks(limit=9)])
         vectors = {new.content_hash: vector(0, 1), memory("elsewhere").content_hash: vector(1, 1)}
         await ledger.memories.change(ADA, one.id, MemoryChanges(text="Oslo"), at=LATER, model=MODEL, vectors=vectors)
-        assert [id_ for _, id_ in await ledger.index_source.pending(limit=9)] == [one.id]
+        assert [id_ for _, id_ in await ledger.index_source.pending_marks(limit=9)] == [one.id]
         assert list(await ledger.memories.vectors(MODEL, [one.content_hash, *vectors])) == [new.content_hash]
         await stored(ledger, twin, scope=BOB, row=vector(1, 0))
         assert list(await ledger.memories.vectors(MODEL, [twin.content_hash])) == [twin.content_hash]
@@ -164,7 +164,7 @@ class ForgettingContract:
         assert await ledger.search.search(ADA, keyword_query("xylophone")) == []
         for model in (MODEL, OTHER):
             assert await ledger.memories.vectors(model, [one.content_hash]) == {}
-        assert one.id not in [id_ for _, id_ in await ledger.index_source.pending(limit=9)]
+        assert one.id not in [id_ for _, id_ in await ledger.index_source.pending_marks(limit=9)]
         assert await ledger.index_source.count_memories() == 1
         assert await stored_memory(ledger, other) == before
         await stored(ledger, memory("Zoé sold a xylophone", key="k"))  # as if it had never been
@@ -198,7 +198,7 @@ class ForgettingContract:
         for inbox in (taken, unread):
             await ledger.context.add_note(ADA, inbox)
         await apply_changes(
-            ledger, PatrolChanges(new=(one,), notes=(replace(taken, state="parse_failed", memory_id=one.id),))
+            ledger, PatrolChanges(new_memories=(one,), notes=(replace(taken, state="parse_failed", memory_id=one.id),))
         )
         assert ids(await ledger.search.search(ADA, keyword_query("key", sources=("notes",)))) == [taken.id, unread.id]
         await ledger.erasure.forget(ADA, [one.id], at=LATER)
@@ -226,7 +226,7 @@ class ForgettingContract:
         await stored(ledger, gone, stays)
         async with ledger.patrols.patrol(ADA) as transaction:
             places = {gone.id: "alone", stays.id: "mixed"}
-            await transaction.apply(
+            await transaction.apply_changes(
                 PatrolChanges(
                     states=tuple(
                         replace(one, cluster_id=ClusterId(places[one.id]))
@@ -281,14 +281,14 @@ class ForgettingContract:
         survivor = memory("An auction", scene=Scene(action="An auction", when=(own, told)))
         absorbed = memory(told.action, status="dead", absorbed_into=survivor.id)
         await stored(ledger, survivor, absorbed, row=vector(1, 0))
-        await ledger.index_source.clear_marks([mark for mark, _ in await ledger.index_source.pending(limit=9)])
+        await ledger.index_source.clear_marks([mark for mark, _ in await ledger.index_source.pending_marks(limit=9)])
         assert await ledger.erasure.forget(ADA, [absorbed.id], at=LATER) == Erased((absorbed.id,), (survivor.id,))
         now = await stored_memory(ledger, survivor)
         assert now.scene.when == (own,)
         assert await ledger.search.search(ADA, keyword_query("xylophone")) == []
         assert await ledger.memories.vectors(MODEL, [survivor.content_hash]) == {}
-        assert await ledger.index_source.without_vector(MODEL, limit=9) == [now]
-        assert [id_ for _, id_ in await ledger.index_source.pending(limit=9)] == [survivor.id]
+        assert await ledger.index_source.memories_without_vector(MODEL, limit=9) == [now]
+        assert [id_ for _, id_ in await ledger.index_source.pending_marks(limit=9)] == [survivor.id]
 
     # --- beside others
 
@@ -315,7 +315,7 @@ class ForgettingContract:
             forgetting = asyncio.create_task(ledger.erasure.forget(ADA, [one.id], at=LATER))
             changed = [replace(subject, session_count=7) for subject in await all_states(ledger, transaction)]
             await asyncio.sleep(0)
-            await transaction.apply(PatrolChanges(states=tuple(changed)), run=RUN, step="assign")
+            await transaction.apply_changes(PatrolChanges(states=tuple(changed)), run=RUN, step="assign")
             assert not forgetting.done()
         assert await forgetting == Erased((one.id,))
         assert [left.session_count for left in await ledger.index_source.all_memories(after=None, limit=9)] == [7]
@@ -340,7 +340,7 @@ class ForgettingContract:
                 cluster("root", "Private", "root", is_root=True),
                 cluster("c", "…", "root", vector=vector(0.5, 0.5), model=MODEL),
             )
-            await transaction.apply(PatrolChanges(states=moved, clusters=made), run=RUN, step="assign")
+            await transaction.apply_changes(PatrolChanges(states=moved, clusters=made), run=RUN, step="assign")
 
     async def _vector(self, ledger: AnyLedger) -> list[float] | None:
         async with ledger.patrols.patrol(ADA) as transaction:

@@ -115,12 +115,12 @@ class LedgerContract:
         await ledger.memories.commit(ADA, batch(one))
         twice = memory(number=UUID(one.id).int)
         vectors = {two.content_hash: vector(1, 0)}
-        marks = await ledger.index_source.pending(limit=100)
+        marks = await ledger.index_source.pending_marks(limit=100)
         with pytest.raises(MadeleineError):
             await ledger.memories.commit(ADA, batch(two, twice, vectors=vectors))
         assert await ledger.memories.memories(ADA, [two.id]) == []
         assert await ledger.memories.vectors(MODEL, [two.content_hash]) == {}
-        assert await ledger.index_source.pending(limit=100) == marks
+        assert await ledger.index_source.pending_marks(limit=100) == marks
         await ledger.memories.commit(ADA, batch(two))
         assert await ledger.index_source.count_memories() == 2
 
@@ -233,7 +233,7 @@ class LedgerContract:
         assert sum(isinstance(end, CommittedBatch) for end in ends) == 1
         assert sum(isinstance(end, KeyConflict) for end in ends) == 7
         assert await ledger.index_source.count_memories() == 1
-        assert len(await ledger.index_source.pending(limit=100)) == 1
+        assert len(await ledger.index_source.pending_marks(limit=100)) == 1
 
     async def test_two_beings_may_use_the_same_key(self, ledger: StoringLedger) -> None:
         mine, theirs = memory(key="k"), memory(scope=BOB, key="k")
@@ -268,7 +268,7 @@ class LedgerContract:
         await ledger.context.add_note(BOB, inbox)
         await apply_changes(ledger, PatrolChanges(clusters=(group,)), BOB)
         (subject,) = (await states(ledger, BOB)).values()
-        marks = await ledger.index_source.pending(limit=100)
+        marks = await ledger.index_source.pending_marks(limit=100)
         await apply_changes(
             ledger,
             PatrolChanges(
@@ -284,7 +284,7 @@ class LedgerContract:
         assert await stored_memory(ledger, theirs, BOB) == theirs
         assert [one.name for one in await ledger.recall.cluster_summaries(BOB)] == ["Theirs"]
         assert await ledger.patrols.unread_notes(BOB, type="todo") == [inbox]
-        assert await ledger.index_source.pending(limit=100) == marks
+        assert await ledger.index_source.pending_marks(limit=100) == marks
 
     # --- vectors
 
@@ -306,9 +306,9 @@ class LedgerContract:
         one, two, theirs = memory("One"), memory("Two"), memory("Three", scope=BOB)
         await ledger.memories.commit(ADA, batch(one, two, vectors={one.content_hash: vector(1, 0)}))
         await ledger.memories.commit(BOB, batch(theirs))
-        assert await ledger.index_source.without_vector(MODEL, limit=10) == [two, theirs]
-        assert await ledger.index_source.without_vector(MODEL, limit=1) == [two]
-        assert len(await ledger.index_source.without_vector(ModelName("other"), limit=10)) == 3
+        assert await ledger.index_source.memories_without_vector(MODEL, limit=10) == [two, theirs]
+        assert await ledger.index_source.memories_without_vector(MODEL, limit=1) == [two]
+        assert len(await ledger.index_source.memories_without_vector(ModelName("other"), limit=10)) == 3
 
     # --- pending marks, and the whole store
 
@@ -317,12 +317,12 @@ class LedgerContract:
         assert await ledger.index_source.last_mark() == 0
         await ledger.memories.commit(ADA, batch(one, two))
         await ledger.memories.commit(ADA, batch(again=[reinforcement_of(one)]))
-        marks = await ledger.index_source.pending(limit=10)
+        marks = await ledger.index_source.pending_marks(limit=10)
         assert [id_ for _, id_ in marks] == [one.id, two.id]
-        assert await ledger.index_source.pending(limit=1) == marks[:1]
+        assert await ledger.index_source.pending_marks(limit=1) == marks[:1]
         assert await ledger.index_source.last_mark() == marks[-1][0]
         await ledger.index_source.clear_marks([marks[0][0]])
-        assert await ledger.index_source.pending(limit=10) == marks[1:]
+        assert await ledger.index_source.pending_marks(limit=10) == marks[1:]
         await ledger.index_source.clear_marks([])
 
     async def test_marks_made_after_a_moment_outlive_the_clearing_up_to_it(self, ledger: StoringLedger) -> None:
@@ -330,13 +330,13 @@ class LedgerContract:
         await ledger.memories.commit(ADA, batch(one, two))
         last = await ledger.index_source.last_mark()
         await ledger.patrols.add_vectors(MODEL, {one.content_hash: vector(1, 0), ContentHash("h"): vector(0, 1)})
-        await ledger.index_source.clear_marks_of([one.id], up_to=last)
-        assert [id_ for _, id_ in await ledger.index_source.pending(limit=10)] == [two.id, one.id]
+        await ledger.index_source.clear_marks_of_memories([one.id], up_to=last)
+        assert [id_ for _, id_ in await ledger.index_source.pending_marks(limit=10)] == [two.id, one.id]
 
     async def test_a_mark_is_greater_than_all_before_even_when_those_are_cleared(self, ledger: StoringLedger) -> None:
         one = memory()
         await ledger.memories.commit(ADA, batch(one))
-        ((first, _),) = await ledger.index_source.pending(limit=10)
+        ((first, _),) = await ledger.index_source.pending_marks(limit=10)
         await ledger.index_source.clear_marks([first])
         await ledger.patrols.add_vectors(MODEL, {one.content_hash: vector(1, 0)})
         assert await ledger.index_source.last_mark() > first
@@ -347,7 +347,7 @@ class LedgerContract:
         await ledger.memories.commit(ADA, batch(mine))
         await ledger.memories.commit(BOB, batch(third, theirs))
         assert await ledger.index_source.count_memories() == 3
-        assert await ledger.index_source.any_memories([third.id, mine.id]) == [third, mine]
+        assert await ledger.index_source.memories_of_any_being([third.id, mine.id]) == [third, mine]
         assert await ledger.index_source.all_memories(after=None, limit=2) == [theirs, mine]
         assert await ledger.index_source.all_memories(after=mine.id, limit=2) == [third]
         assert await ledger.index_source.all_memories(after=third.id, limit=2) == []
@@ -422,7 +422,7 @@ class LedgerContract:
         await ledger.memories.commit(ADA, batch(third))
         with pytest.raises(KeyConflict):
             await ledger.memories.commit(ADA, batch(memory(key="k")))
-        await apply_changes(ledger, PatrolChanges(new=(summary := memory(),)))
+        await apply_changes(ledger, PatrolChanges(new_memories=(summary := memory(),)))
         assert (await stored_memory(ledger, third)).short_id == "m3"
         numbers = await ledger.short_ids.numbers_of_ids(ADA, [first.id, summary.id, others.id])
         assert numbers.keys() == {first.id, summary.id}

@@ -111,4 +111,4 @@ async def states(ledger: StoringLedger, scope: Scope = ADA) -> dict[MemoryId, Me
 
 async def apply_changes(ledger: StoringLedger, changes: PatrolChanges, scope: Scope = ADA) -> None:
     async with ledger.patrols.patrol(scope) as transaction:
-        await transaction.apply(changes, run=RUN, step="assign")
+        await transaction.apply_changes(changes, run=RUN, step="assign")

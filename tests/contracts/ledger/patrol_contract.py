@@ -50,7 +50,7 @@ async def run(ledger: AnyLedger, id_: RunId, changes: PatrolChanges) -> None:
     """A patrol of one step."""
     await ledger.patrols.begin_run(ADA, id_, MOMENT)
     async with ledger.patrols.patrol(ADA) as transaction:
-        await transaction.apply(changes, run=id_, step="consolidate")
+        await transaction.apply_changes(changes, run=id_, step="consolidate")
     await ledger.patrols.finish_run(ADA, id_, MOMENT, {})
 
 
@@ -61,7 +61,7 @@ async def merged(ledger: AnyLedger, id_: RunId, survivor: Memory, absorbed: Memo
     dead = replace(absorbed, status="dead", absorbed_into=survivor.id)
     vectors = {to_be.content_hash: vector(0, 1)}
     subjects = (state_of_memory(to_be), state_of_memory(dead))
-    await run(ledger, id_, PatrolChanges(states=subjects, rewritten=(to_be,), model=MODEL, vectors=vectors))
+    await run(ledger, id_, PatrolChanges(states=subjects, rewritten_memories=(to_be,), model=MODEL, vectors=vectors))
     return to_be
 
 
@@ -100,7 +100,7 @@ class PatrolContract:
         ]
         await ledger.memories.commit(scope, batch(*all_))
         expected = {one.id for one in all_ if one.status != status_after_flagging(one)}
-        assert {one.id for one in await ledger.patrols.patrol_reads(scope).with_outdated_status()} == expected
+        assert {one.id for one in await ledger.patrols.patrol_reads(scope).outdated_states()} == expected
 
     # --- diary and points
 
@@ -154,8 +154,8 @@ class PatrolContract:
             offer("shows", stays, gone), offer("other", stays, cluster="harps"),
             offer("named", stays, cluster="xylophone"), offer("before", stays, earlier="We sold something."),
         ]  # fmt: skip
-        await ledger.patrols.store_requests(ADA, offers, at=MOMENT, read_at_erasure=0)
-        await ledger.patrols.store_requests(BOB, [offer("theirs", stays, gone)], at=MOMENT, read_at_erasure=0)
+        await ledger.patrols.store_requests(ADA, offers, at=MOMENT, at_erasure_count=0)
+        await ledger.patrols.store_requests(BOB, [offer("theirs", stays, gone)], at=MOMENT, at_erasure_count=0)
         await ledger.erasure.forget(ADA, [gone.id], at=LATER)
         asked_for = [one.id for one in offers]
         assert [one.id for one in await ledger.patrols.patrol_reads(ADA).requests(asked_for)] == ["other"]
@@ -166,13 +166,13 @@ class PatrolContract:
         gone, stays = memory(TOLD), memory("Ann tuned a harp")
         await stored(ledger, gone, stays)
         reads = ledger.patrols.patrol_reads(ADA)
-        before = await reads.last_erasure()
+        before = await reads.erasure_count()
         await ledger.erasure.forget(ADA, [gone.id], at=LATER)
         late = [offer("shows", stays, gone)]
-        assert not await ledger.patrols.store_requests(ADA, late, at=LATER, read_at_erasure=before)
+        assert not await ledger.patrols.store_requests(ADA, late, at=LATER, at_erasure_count=before)
         assert await reads.open_requests() == []
-        now = await reads.last_erasure()
-        assert await ledger.patrols.store_requests(ADA, [offer("new", stays)], at=LATER, read_at_erasure=now)
+        now = await reads.erasure_count()
+        assert await ledger.patrols.store_requests(ADA, [offer("new", stays)], at=LATER, at_erasure_count=now)
         assert [request.id for request in await reads.open_requests()] == ["new"]
 
     # --- summaries
@@ -183,10 +183,10 @@ class PatrolContract:
         await stored(ledger, one, two)
         summary = await self._summarised(ledger, FIRST, one, two)
         assert (await stored_memory(ledger, one)).compressed_into == summary.id
-        await ledger.index_source.clear_marks([mark for mark, _ in await ledger.index_source.pending(limit=9)])
+        await ledger.index_source.clear_marks([mark for mark, _ in await ledger.index_source.pending_marks(limit=9)])
         assert await ledger.erasure.forget(ADA, [summary.id], at=LATER) == Erased((summary.id,), (one.id, two.id))
         assert [await stored_memory(ledger, one), await stored_memory(ledger, two)] == [one, two]
-        assert {id_ for _, id_ in await ledger.index_source.pending(limit=9)} == {one.id, two.id}
+        assert {id_ for _, id_ in await ledger.index_source.pending_marks(limit=9)} == {one.id, two.id}
         await ledger.patrols.undo(ADA, FIRST, at=LATER)
         assert [await stored_memory(ledger, one), await stored_memory(ledger, two)] == [one, two]
 
@@ -201,7 +201,7 @@ class PatrolContract:
 
     async def _summarised(self, ledger: AnyLedger, id_: RunId, *of: Memory) -> Memory:
         summary = memory("A summary", compression_source=True, category="semantic")
-        await run(ledger, id_, PatrolChanges(new=(summary,), compressed={one.id: summary.id for one in of}))
+        await run(ledger, id_, PatrolChanges(new_memories=(summary,), compressed={one.id: summary.id for one in of}))
         return summary
 
     # --- timelines

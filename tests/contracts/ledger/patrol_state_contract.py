@@ -44,7 +44,7 @@ class PatrolStateContract:
         await ledger.memories.commit(ADA, batch(moved, counted, vectors={moved.content_hash: vector(1, 0)}))
         waiting = note("{}", type_="scene")
         await ledger.context.add_note(ADA, waiting)
-        await ledger.index_source.clear_marks([mark for mark, _ in await ledger.index_source.pending(limit=10)])
+        await ledger.index_source.clear_marks([mark for mark, _ in await ledger.index_source.pending_marks(limit=10)])
         root = cluster("r", "Private", "r", is_root=True)
         group = cluster("g", "Tea", "r", vector=vector(0.6, 0.8), model=MODEL)
         async with ledger.patrols.patrol(ADA) as transaction:
@@ -56,9 +56,9 @@ class PatrolStateContract:
             )  # fmt: skip
             assert list(await transaction.vectors(MODEL, [moved.content_hash])) == [moved.content_hash]
             assert await transaction.memories([counted.id]) == [counted]
-            await transaction.apply(
+            await transaction.apply_changes(
                 PatrolChanges(
-                    new=(born,),
+                    new_memories=(born,),
                     notes=(replace(waiting, state="done", reason="why"),),
                     states=(
                         replace(
@@ -87,7 +87,7 @@ class PatrolStateContract:
         )  # fmt: skip
         assert await stored_memory(ledger, counted) == replace(counted, session_count=1)
         assert await stored_memory(ledger, born) == born
-        assert {id_ for _, id_ in await ledger.index_source.pending(limit=10)} == {born.id, moved.id}
+        assert {id_ for _, id_ in await ledger.index_source.pending_marks(limit=10)} == {born.id, moved.id}
         assert await ledger.patrols.unread_notes(ADA, type="scene") == []
         async with ledger.patrols.patrol(ADA) as transaction:
             first, second = await transaction.clusters()
@@ -97,13 +97,13 @@ class PatrolStateContract:
             assert (count.cluster_id, count.active, count.dead, count.total) == (group.id, 0, 1, 1)
             assert await transaction.cluster_counts([root.id, ClusterId("none")]) == []
             assert await transaction.cluster_counts([group.id, root.id]) == [count]
-            there = await transaction.members(group.id)
+            there = await transaction.cluster_members(group.id)
             assert [one.id for one in there] == [moved.id]
-            assert await transaction.members(root.id, group.id) == there
-            assert await transaction.members(root.id) == []
+            assert await transaction.cluster_members(root.id, group.id) == there
+            assert await transaction.cluster_members(root.id) == []
             assert first.vector is not None
             assert first.vector.tolist() == vector(0.6, 0.8).tolist()
-            await transaction.apply(
+            await transaction.apply_changes(
                 PatrolChanges(clusters=(replace(root, name="New"),), removed_clusters=(group.id,)),
                 run=RUN,
                 step="assign",
@@ -114,7 +114,7 @@ class PatrolStateContract:
         kept, died, joined, left = memory(), memory(), memory(), memory(cluster_id=ClusterId("c"))
         await ledger.memories.commit(ADA, batch(kept, died, joined, left))
         read = await states(ledger)
-        await ledger.index_source.clear_marks([mark for mark, _ in await ledger.index_source.pending(limit=10)])
+        await ledger.index_source.clear_marks([mark for mark, _ in await ledger.index_source.pending_marks(limit=10)])
         changes = PatrolChanges(
             states=(
                 replace(read[kept.id], session_count=9, importance=0.1, reactivation_count=3, fresh=False),
@@ -126,9 +126,9 @@ class PatrolStateContract:
         # Once as the patrol does it, with what it has read, and once more without: the second finds nothing to move.
         async with ledger.patrols.patrol(ADA) as transaction:
             await all_states(ledger, transaction)
-            await transaction.apply(changes, run=RUN, step="assign")
+            await transaction.apply_changes(changes, run=RUN, step="assign")
         await apply_changes(ledger, changes)
-        assert [id_ for _, id_ in await ledger.index_source.pending(limit=10)] == [died.id, joined.id, left.id]
+        assert [id_ for _, id_ in await ledger.index_source.pending_marks(limit=10)] == [died.id, joined.id, left.id]
 
     async def test_a_being_to_whom_nothing_came_since_its_last_patrol_is_left_alone(self, ledger: AnyLedger) -> None:
         """spec P12: what was there before does not count again; what came since does, and so does a recall."""
@@ -167,7 +167,7 @@ class PatrolStateContract:
             await transaction.increment_session_counts(RUN)
             for tool in ("notes", "run_patrol"):
                 written = memory(f"By {tool}", created_at=since, provenance=Provenance(tool=tool))
-                await transaction.apply(PatrolChanges(new=(written,)), run=RUN, step="assign")
+                await transaction.apply_changes(PatrolChanges(new_memories=(written,)), run=RUN, step="assign")
         await ledger.patrols.finish_run(ADA, RUN, since, {"steps": [{"name": "assign"}]})
         assert await ledger.patrols.recent_activity() == [
             RecentActivity(being_id=ADA.being_id, stored=1, first=since, latest=since)
@@ -193,14 +193,14 @@ class PatrolStateContract:
     async def test_a_patrol_left_with_an_exception_changes_nothing(self, ledger: AnyLedger) -> None:
         one = memory()
         await ledger.memories.commit(ADA, batch(one))
-        marks = await ledger.index_source.pending(limit=10)
+        marks = await ledger.index_source.pending_marks(limit=10)
         (subject,) = (await states(ledger)).values()
 
         async def fail_after_applying() -> None:
             async with ledger.patrols.patrol(ADA) as transaction:
-                await transaction.apply(
+                await transaction.apply_changes(
                     PatrolChanges(
-                        new=(memory("Never"),),
+                        new_memories=(memory("Never"),),
                         states=(replace(subject, status="dead"),),
                         clusters=(cluster("c", "C", "c"),),
                     ),
@@ -214,14 +214,16 @@ class PatrolStateContract:
         assert await stored_memory(ledger, one) == one
         assert await ledger.index_source.count_memories() == 1
         assert await ledger.recall.cluster_summaries(ADA) == []
-        assert await ledger.index_source.pending(limit=10) == marks
+        assert await ledger.index_source.pending_marks(limit=10) == marks
 
     async def test_reads_go_on_while_a_patrol_holds_the_writer_and_see_what_was_before(self, ledger: AnyLedger) -> None:
         one, later = memory("tea"), memory()
         await ledger.memories.commit(ADA, batch(one))
         async with asyncio.timeout(WAIT_S), ledger.patrols.patrol(ADA) as transaction:
             (subject,) = await all_states(ledger, transaction)
-            await transaction.apply(PatrolChanges(states=(replace(subject, status="dead"),)), run=RUN, step="assign")
+            await transaction.apply_changes(
+                PatrolChanges(states=(replace(subject, status="dead"),)), run=RUN, step="assign"
+            )
             store = asyncio.create_task(ledger.memories.commit(ADA, batch(later)))
             reads = await asyncio.gather(*(ledger.memories.memories(ADA, [one.id]) for _ in range(20)))
             assert reads == [[one]] * 20
@@ -239,7 +241,7 @@ class PatrolStateContract:
         async def patrol() -> None:
             async with ledger.patrols.patrol(ADA) as transaction:
                 (subject,) = await all_states(ledger, transaction)
-                await transaction.apply(
+                await transaction.apply_changes(
                     PatrolChanges(states=(replace(subject, status="dead"),)), run=RUN, step="assign"
                 )
                 applied.set()
@@ -275,7 +277,7 @@ class PatrolStateContract:
         memories = await ledger.memories.memories(ADA, [one.id for one in new])
         assert memories in ([], new)
         share = 1 if memories else 0
-        assert len(await ledger.index_source.pending(limit=100)) == 1 + 20 * share
+        assert len(await ledger.index_source.pending_marks(limit=100)) == 1 + 20 * share
         assert len(await ledger.memories.vectors(MODEL, list(vectors))) == 20 * share
         assert (await stored_memory(ledger, base)).access_count == share
         await ledger.memories.commit(ADA, batch(memory()))

@@ -36,16 +36,16 @@ HEADER = "X-Madeleine-LLM-Key"
 async def probe(call: Call, arguments: Any) -> dict[str, Any]:
     """A tool that asks the language model of its call."""
     spent: list[CallCost] = []
-    if call.language is None:
+    if call.language_model is None:
         return {"asked": False}
-    await call.language.ask(prompt(), Kind, spent.append)
+    await call.language_model.ask(prompt(), Kind, spent.append)
     return {"asked": True}
 
 
 @pytest.fixture(autouse=True)
 def probing(monkeypatch: pytest.MonkeyPatch) -> None:
     """In the patrol's place, for servers in this process."""
-    probing_tool = replace(run_patrol, run=probe, answers={"type": "object"})
+    probing_tool = replace(run_patrol, run=probe, output_schema={"type": "object"})
     monkeypatch.setattr(toolset, "run_patrol", probing_tool)
 
 

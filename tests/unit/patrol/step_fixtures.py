@@ -74,4 +74,4 @@ class StepStore:
         return work
 
     async def write(self, work: UnitOfWork) -> None:
-        await self.transaction().apply(work.changes(), run=RunId("run"), step="")
+        await self.transaction().apply_changes(work.collect_changes(), run=RunId("run"), step="")

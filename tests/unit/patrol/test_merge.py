@@ -181,17 +181,17 @@ async def merged_one_by_one(work: UnitOfWork) -> None:
         if work.active_count(cluster.id) > MAX_SMALL_CLUSTER_MEMORIES:
             continue
         if members := await work.members(cluster.id):
-            own = work.vector_of(work.clusters[cluster.id])
+            own = work.cluster_vector(work.clusters[cluster.id])
             alike = [
                 (float(np.dot(own, vector)), other.id)
                 for other in work.sub_clusters()
                 if other.id != cluster.id and other.parent_id == cluster.parent_id and own is not None
-                if (vector := work.vector_of(other)) is not None
+                if (vector := work.cluster_vector(other)) is not None
             ]
             best = max(alike, default=(0.0, cluster.parent_id))
             target = best[1] if best[0] > MIN_CLUSTERING_COSINE else cluster.parent_id
-            work.move(members, target)
-            await work.recompute([target])
+            work.move_to_cluster(members, target)
+            await work.recompute_vectors([target])
         if not any(other.parent_id == cluster.id for other in work.sub_clusters()):
             del work.clusters[cluster.id]
 
@@ -220,8 +220,8 @@ async def test_many_clusters_at_once_end_where_one_by_one_they_would(seed: int) 
     await merged_one_by_one(expected)
     counts = await merge_small_clusters(result)
     assert min(counts.values()) > 5
-    assert {one.id: one.cluster_id for one in result.changes().states} == {
-        one.id: one.cluster_id for one in expected.changes().states
+    assert {one.id: one.cluster_id for one in result.collect_changes().states} == {
+        one.id: one.cluster_id for one in expected.collect_changes().states
     }
     assert result.clusters.keys() == expected.clusters.keys()
     for id_, cluster in expected.clusters.items():

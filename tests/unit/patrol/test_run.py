@@ -31,7 +31,7 @@ class Household:
         self.wrote = 0
         self.index_fails_with: BaseException | None = None
         self.words = FakeWordStatistics()
-        services = PatrolServices(ledger=self.ledger, words=self.words, embedder=self.embedder, now=self.clock)
+        services = PatrolServices(ledger=self.ledger, word_idf=self.words, embedder=self.embedder, now=self.clock)
         self.patrol = RunPatrols(services, self.activations, update_index=self._written)
 
     async def _written(self) -> None:

@@ -8,7 +8,7 @@ import pytest
 
 from madeleine.memory.model import BeingId
 from madeleine.memory.patrol_records import RecentActivity
-from madeleine.patrol.triggers import PatrolTrigger, PatrolTriggerConfig, due_patrol_trigger, last_time_of_hour
+from madeleine.patrol.triggers import PatrolTrigger, PatrolTriggerConfig, due_patrol_trigger, latest_moment_at_hour
 
 ZONE = timezone(timedelta(hours=2))
 ALL = PatrolTriggerConfig(after_memories=200, at_hour=3, after_idle=timedelta(minutes=60))
@@ -48,7 +48,7 @@ def came(first: datetime, latest: datetime | None = None, *, stored: int = 1) ->
 def test_a_patrol_is_due_after_many_memories_at_its_hour_or_when_idle(
     now: datetime, lately: RecentActivity, last_call: datetime | None, reason: PatrolTrigger | None
 ) -> None:
-    assert due_patrol_trigger(now, lately, ALL, last_call=last_call) == reason
+    assert due_patrol_trigger(now, lately, ALL, last_call_at=last_call) == reason
 
 
 def test_each_trigger_can_be_turned_off() -> None:
@@ -77,4 +77,4 @@ def test_each_trigger_can_be_turned_off() -> None:
     ],
 )
 def test_the_hour_comes_once_a_day_in_the_time_zone_of_the_machine(now: datetime, hour: int, struck: datetime) -> None:
-    assert last_time_of_hour(now, hour) == struck
+    assert latest_moment_at_hour(now, hour) == struck

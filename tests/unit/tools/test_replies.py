@@ -35,7 +35,7 @@ from madeleine.tools.reading import (
 from madeleine.tools.replies import (
     hit_as_json,
     iso_time,
-    meaning_notice,
+    meaning_off_notice,
     memory_as_json,
     memory_item_as_json,
     nonempty,
@@ -215,8 +215,8 @@ def test_a_crash_tells_an_incident_and_no_traceback_and_the_log_tells_all(caplog
 
 
 def test_the_reason_why_meaning_is_off_is_told_and_nothing_when_it_is_on() -> None:
-    assert meaning_notice("") == ""
-    assert "no wheel" in meaning_notice("no wheel")
+    assert meaning_off_notice("") == ""
+    assert "no wheel" in meaning_off_notice("no wheel")
 
 
 class NoArguments(ToolArguments):
@@ -228,7 +228,7 @@ def toolset(run: Any) -> Toolset:
         name="probe",
         description="A probe.",
         arguments=NoArguments,
-        answers={"type": "object"},
+        output_schema={"type": "object"},
         run=run,
         read_only=True,
     )
@@ -277,7 +277,7 @@ def test_every_format_of_a_recall_is_what_the_schema_says(shape: RecallFormat) -
         brief = recall_result_as_json(recalled, shape)
         for content in (brief, brief | recall_details_as_json(recalled, shape, {})):
             assert shape in content
-            jsonschema.validate(content, dict(tool.answers), jsonschema.Draft202012Validator)
+            jsonschema.validate(content, dict(tool.output_schema), jsonschema.Draft202012Validator)
             assert not holds_null(content)
 
 
@@ -294,7 +294,7 @@ def test_details_of_a_recall_state_each_text_once() -> None:
 def test_whole_memories_are_what_the_schema_says() -> None:
     """spec P10"""
     content = memory_page_as_json(BrowsedMemories((FULL, SPARSE), missing=(), next_cursor=""), {})
-    jsonschema.validate(content, dict(recall_memory.answers), jsonschema.Draft202012Validator)
+    jsonschema.validate(content, dict(recall_memory.output_schema), jsonschema.Draft202012Validator)
     assert set(content) == {"memories"}
 
 

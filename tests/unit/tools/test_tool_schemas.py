@@ -34,7 +34,7 @@ def test_a_schema_has_every_bound_and_only_plain_keywords(tool: str) -> None:
     raw = tool_input_schema(TOOLS[tool].arguments, max_text_chars=MAX_TEXT)
     jsonschema.Draft202012Validator.check_schema(raw)
     assert len(json.dumps(raw)) <= len(json.dumps(schema(tool)))
-    jsonschema.Draft202012Validator.check_schema(dict(TOOLS[tool].answers))
+    jsonschema.Draft202012Validator.check_schema(dict(TOOLS[tool].output_schema))
     for path, part in parts(schema(tool), tool):
         assert set(part) <= {
             "type", "description", "default", "enum", "properties", "required", "additionalProperties", "items",

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import AsyncIterator, Awaitable, Callable
+from datetime import timedelta
 from pathlib import Path
 from random import Random
 from typing import Any
@@ -12,6 +13,7 @@ import pytest
 
 from madeleine.memory.errors import IndexUnavailable
 from madeleine.server.settings.settings import Settings
+from madeleine.server.wiring.clocks import utc_now
 from madeleine.server.wiring.open_memory import OpenMemory, open_memory
 from madeleine.tools.tool import Call
 from madeleine.tools.toolset import Toolset, make_all_tools
@@ -52,6 +54,27 @@ async def moved(use: Use) -> tuple[str, str, str]:
 async def recalled(use: Use, query: str, **arguments: Any) -> list[str]:
     answer = await use("recall", query=query, format="memories", **arguments)
     return [item["text"] for item in answer["memories"]]
+
+
+@pytest.mark.parametrize(
+    ("tool", "old", "text", "besides"),
+    [
+        ("store", "Bob lives in Lyon and works at Acme.", "Bob lives in Paris.", "works at Acme"),
+        ("store", "Bob lives in Lyon and works at Acme.", "Bob works at Globex now.", "Bob lives in Lyon"),
+        ("update_memory", "Bo wohnt in Ulm, seine Katze heißt Mia.", "Bo wohnt in Jena.", "seine Katze heißt Mia"),
+        ("store", "The shop opens at nine on Monday.", "The shop opens at ten on Monday and Tuesday.", ""),
+    ],
+)
+async def test_what_the_superseded_memory_said_besides_is_named(
+    use: Use, tool: str, old: str, text: str, besides: str
+) -> None:
+    """It is no longer recalled."""
+    before = (await use("store", text=old))["id"]
+    named = {"supersedes": before} if tool == "store" else {"id": before, "when": "2030-01"}
+    answer = await use(tool, text=text, **named)
+    assert answer.get("notice", "") == (
+        f'{before} also said: "{besides}". If that still holds, store it by itself.' if besides else ""
+    )
 
 
 @pytest.mark.parametrize("query", [LYON, ROME, OSLO])
@@ -103,6 +126,18 @@ async def test_before_anything_was_told_nothing_is_known(use: Use) -> None:
     await moved(use)
     assert await recalled(use, LYON, as_of="2024-12-31") == []
     assert (await use("search_memory", query="Maria", as_of="2024"))["hits"] == []
+
+
+async def test_a_plan_is_known_from_the_day_it_was_told(use: Use) -> None:
+    """Issue 12: as of a day between the telling and the day of the plan it was missing."""
+    yesterday, tomorrow, day = (str(utc_now().date() + timedelta(days=days)) for days in (-1, 1, 40))
+    plan, change = f"The release is planned for {day}", "The release is put off until spring"
+    old = (await use("store", text=plan, when=day))["id"]
+    assert await recalled(use, plan, as_of=tomorrow) == await recalled(use, plan, as_of=day) == [plan]
+    assert (await use("search_memory", query="release", as_of=tomorrow))["hits"][0]["text"] == plan
+    assert await recalled(use, plan, as_of=yesterday) == []
+    await use("store", text=change, supersedes=old)
+    assert await recalled(use, plan, as_of=tomorrow) == [change]
 
 
 async def test_a_memory_shows_all_its_versions(use: Use) -> None:
@@ -217,7 +252,7 @@ async def test_what_is_not_true_is_in_no_diary_and_no_summary_and_shapes_no_clus
     await use("update_memory", id=wrong, retracted="It was a cockatoo.")
     reads = memory.ledger.patrols.patrol_reads(ADA)
     assert [one.scene.action for one in await reads.session_memories("one")] == ["Maria paints boats"]
-    assert [session.memories for session in await reads.sessions()] == [1]
+    assert [session.memories for session in await reads.unsummarised_sessions()] == [1]
     assert [one.short_id for one in await reads.stored_since(None, limit=9)] == ["m3", new]
     after = await _cluster_vectors(memory)
     assert after != before, "the mean is that of the others at once"

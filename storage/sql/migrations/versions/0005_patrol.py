@@ -139,7 +139,7 @@ def downgrade() -> None:
     for table in ("cost_records", "diary", "patrol_offers", "patrol_changes"):
         op.drop_table(table)
     op.drop_column("patrol_runs", "state")
-    for index in ("compressed_into", "absorbed_into", "sessions", "recalled_dead", "created"):
+    for index in ("compressed_into", "absorbed_into", "sessions", "recalled_dead_states", "created"):
         op.drop_index(f"ix_memories_{index}", "memories")
     op.drop_index("ix_memories_fading", "memories")
     op.create_index("ix_memories_status", "memories", ["being_id", "status"])

@@ -65,10 +65,10 @@ class House:
         async with self.memory.ledger.patrols.patrol(scope) as transaction:
             for day, text in days:
                 entry = DiaryEntry(date=day, text=text, sources=(), written_at=AT)
-                await transaction.apply(PatrolChanges(diary=entry), run=RunId("r"), step="diary")
+                await transaction.apply_changes(PatrolChanges(diary=entry), run=RunId("r"), step="diary")
             if thoughts:
                 changes = PatrolChanges(thoughts=Thoughts(points=tuple(thoughts)))
-                await transaction.apply(changes, run=RunId("r"), step="diary")
+                await transaction.apply_changes(changes, run=RunId("r"), step="diary")
 
     async def build(
         self, message: str = "", *, scope: Scope = HERE, limit: int = 100_000, session: str = "",

@@ -64,7 +64,7 @@ class Home:
         )
 
     async def marked(self) -> list[MemoryId]:
-        return [id_ for _, id_ in await self.ledger.index_source.pending(limit=100)]
+        return [id_ for _, id_ in await self.ledger.index_source.pending_marks(limit=100)]
 
     async def by_words(self, text: str, index: EdgeIndex | None = None) -> list[MemoryId]:
         return list((await candidates(index or self.index, ADA, index_query(text))).ids)

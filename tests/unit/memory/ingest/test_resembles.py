@@ -116,7 +116,7 @@ async def test_the_link_survives_a_reopening_and_a_rebuilt_index(tmp_path: Path)
 
     async def store(text: str) -> tuple[MemoryId, MemoryId | None]:
         async with open_ledger(tmp_path / "memory.db") as ledger:
-            index = await EdgeIndex.create_anew(tmp_path / "index", made)
+            index = await EdgeIndex.recreate(tmp_path / "index", made)
             await IndexKeeper(ledger.index_source, index, embedder).rebuild()
             [found] = await StoreScenes(ledger.memories, index, embedder, now=clock)(
                 ADA, [NewScene(scene=Scene(action=text))]

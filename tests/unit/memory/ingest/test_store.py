@@ -34,7 +34,7 @@ DINNER = "At the long table in the kitchen we talked about the quiet house by th
 
 
 class AwayIndex:
-    """`StoreIndex` of a server that is down."""
+    """The index of a server that is down."""
 
     async def upsert(self, points: Sequence[IndexPoint]) -> None:
         raise IndexUnavailable("the server is down")
@@ -44,7 +44,7 @@ class AwayIndex:
     ) -> list[tuple[MemoryId, float]]:
         raise IndexUnavailable("the server is down")
 
-    async def sharing_words(
+    async def ids_sharing_words(
         self, scope: Scope, words: str, *, limit: int, statuses: Sequence[Status]
     ) -> list[MemoryId]:
         raise IndexUnavailable("the server is down")
@@ -299,7 +299,7 @@ async def test_a_reinforcement_leaves_work_for_the_index_only_where_it_adds_a_th
     await home.keeper.catch_up()
     assert home.told == 1
     await home.store(ADA, [scene(DINNER, importance=1.0, pinned=True)])
-    assert (home.told, await home.ledger.index_source.pending(limit=9)) == (1, [])
+    assert (home.told, await home.ledger.index_source.pending_marks(limit=9)) == (1, [])
     await home.store(ADA, [scene(DINNER, themes=("regatta",))])
     assert home.told == 2
     assert await home.keeper.catch_up() == 1
@@ -375,7 +375,7 @@ async def test_a_store_without_the_index_is_acknowledged_and_recallable_once_it_
     [stored] = await store(ADA, [scene(DINNER)])
     [again] = await store(ADA, [scene(DINNER)])
     assert (stored.status, again.status) == ("stored", "reinforced")
-    assert [id_ for _, id_ in await home.ledger.index_source.pending(limit=9)] == [stored.memory.id]
+    assert [id_ for _, id_ in await home.ledger.index_source.pending_marks(limit=9)] == [stored.memory.id]
     assert await home.recalled(DINNER) == []
     assert await home.keeper.catch_up() == 1
     assert await home.recalled(DINNER) == [stored.memory.id]

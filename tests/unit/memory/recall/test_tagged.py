@@ -52,14 +52,12 @@ def texts(hits: list[SearchHit]) -> list[str]:
     return [hit.snippet for hit in hits]
 
 
-async def test_hits_for_a_message_come_newest_first_from_memories_diary_and_chat(
-    home: Household,
-) -> None:
+async def test_hits_for_a_message_come_newest_first_from_memories_diary_and_chat(home: Household) -> None:
     one, two, _ = await kept(home, "Ann cooked ramen", "A noodle shop opened", "Bob slept")
     await said(home, "Those noodles!")
     entry = DiaryEntry(date="2026-02-01", text="A ramen day.", sources=(), written_at=home.clock())
     async with home.ledger.patrols.patrol(ADA) as patrol:
-        await patrol.apply(PatrolChanges(diary=entry), run=RunId("run"), step="diary")
+        await patrol.apply_changes(PatrolChanges(diary=entry), run=RunId("run"), step="diary")
     await home.note("buy ramen")
     message = "Which ramen noodles did we like?"
     found = await brought(home, message, include_chat=True)

@@ -14,6 +14,8 @@ from madeleine.memory.text.content_words import content_words, names_of_words, w
         ("What is Maria's blood type?", "maria blood"),
         ("Wo wohnt Tobias jetzt?", "tobias"),
         ("Quelle est l'adresse postale du client Bergeron ?", "adresse postale client bergeron"),
+        ("Qu'a-t-elle appris de la correspondance ratée ?", "correspondance ratée"),
+        ("Was dürfen Patienten nicht bekommen?", "patienten"),
         ("Dove abita adesso Tommaso?", "tommaso"),
         ("Где теперь живёт Антон?", "антон"),
         ("隼プロジェクトの予算はいくらですか？", "隼プロジェクト 予算"),

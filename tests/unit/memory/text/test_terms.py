@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from madeleine.memory.model import DatedAction
-from madeleine.memory.text.terms import bm25_text_of_memory, normalize_words
+from madeleine.memory.text.terms import bm25_text_of_memory, bm25_words, normalize_words
 from tests.doubles import a_memory
 
 
@@ -36,7 +36,7 @@ def test_everything_that_was_said_of_a_scene_is_among_its_words() -> None:
     memory = a_memory(
         "act", setting="set", dialogue=("one", "two"), sensory=("smell",), feeling="feel", themes=("th",), lesson="les"
     )
-    assert bm25_text_of_memory(memory) == "Sunday 1 March 2026 set act one two smell feel th les"
+    assert bm25_text_of_memory(memory) == "Sunday 1 March 2026 set act one two smell feel th les zqlesson"
 
 
 @pytest.mark.parametrize(
@@ -46,3 +46,9 @@ def test_everything_that_was_said_of_a_scene_is_among_its_words() -> None:
 def test_spellings_of_one_word_are_one(text: str, normal: str) -> None:
     """NFKC, apostrophes dropped."""
     assert normalize_words(text) == normal
+
+
+def test_a_shortened_article_is_no_part_of_the_next_word() -> None:
+    """ruling 19: "l'entretien" holds "entretien"; English contractions stay one word, a stop word."""
+    text = "l'entretien, dell’acqua, we've don't"
+    assert bm25_words(text).replace(",", "").split() == ["entretien", "dell", "acqua", "weve", "dont"]

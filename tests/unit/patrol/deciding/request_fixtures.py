@@ -25,9 +25,9 @@ def request_of(kind: DecisionKind, memories: Sequence[Memory], **fields: Any) ->
 
 
 def current_of(memories: Sequence[Memory], **fields: Any) -> RequestState:
-    active = sum(memory.status == "active" and memory.cluster_id == HOME for memory in memories)
+    active_count = sum(memory.status == "active" and memory.cluster_id == HOME for memory in memories)
     by_id = {memory.id: memory for memory in memories}
-    return RequestState(request_of("consolidate", memories), by_id, **{"active": active, **fields})
+    return RequestState(request_of("consolidate", memories), by_id, **{"active_count": active_count, **fields})
 
 
 def checked(answer: Resolution, request: DecisionRequest, current: RequestState) -> CheckedAnswer | Rejected:

@@ -23,8 +23,8 @@ from madeleine.patrol.deciding.requests import (
     SYSTEM_PROMPTS,
     DecisionKind,
     DecisionRequest,
-    agent_request,
     decision_prompt,
+    request_for_agent,
 )
 from madeleine.patrol.deciding.resolution import DECISION_TYPES, ask_model_to_decide
 from madeleine.patrol.deciding.split import ClusterSplitAnswer, ClusterSplitPart
@@ -190,7 +190,7 @@ async def test_actions_are_classified_fifty_at_a_time_by_a_small_model() -> None
     """spec P6 ❶.5"""
     language = ScriptedLanguage(roots(50), roots(50, "Business"), roots(1))
     services = PatrolServices(
-        ledger=FakePatrolLedger(), words=FakeWordStatistics(), embedder=WordEmbedder(), now=lambda: NOW
+        ledger=FakePatrolLedger(), word_idf=FakeWordStatistics(), embedder=WordEmbedder(), now=lambda: NOW
     )
     memories = [a_memory("ramen") for _ in range(101)]
     context = PatrolRunContext(services, ADA, RunId("run"), language)
@@ -228,12 +228,12 @@ def test_the_example_that_the_agent_is_shown_is_a_decision_that_is_accepted(kind
     offer = request_of(kind, MEMORIES)
     answer = DECISION_TYPES[kind].answer_type.from_decision(Decision.model_validate(json.loads(text)))
     assert not isinstance(answer, Rejected)
-    assert not isinstance(answer.against_request(offer), Rejected)
+    assert not isinstance(answer.check_request(offer), Rejected)
 
 
 @pytest.mark.parametrize("kind", KINDS)
 def test_an_agent_sees_ids_and_what_it_needs(kind: DecisionKind) -> None:
-    result = agent_request(request_of(kind, MEMORIES))
+    result = request_for_agent(request_of(kind, MEMORIES))
     assert result["offer"] == "offer-1"
     assert [memory["id"] for memory in result["memories"]] == IDS
     assert json.loads(json.dumps(result)) == result

@@ -157,7 +157,7 @@ def test_any_split_keeps_the_rules_of_step_6(data: st.DataObject) -> None:
     assert set(moved) <= {memory.id for memory in offer.memories}
     assert all(by_id[id_].status == "active" and by_id[id_].cluster_id == HOME for id_ in moved)
     assert all(len(part.memories) >= 2 and part.name for part in result.answer.parts)
-    assert not moved or (present.active > 10 and present.active - len(moved) >= 2)
+    assert not moved or (present.active_count > 10 and present.active_count - len(moved) >= 2)
 
 
 @given(st.data(), st.sampled_from(["consolidate", "split"]))

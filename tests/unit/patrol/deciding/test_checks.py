@@ -32,7 +32,7 @@ def fading(name: str) -> Memory:
 
 
 def refusal(answer: Resolution, offer: DecisionRequest) -> str:
-    result = answer.against_request(offer)
+    result = answer.check_request(offer)
     assert isinstance(result, Rejected)
     return result.reason
 
@@ -228,7 +228,9 @@ def test_a_part_with_one_memory_left_is_not_made() -> None:
     assert len(result.left_out) == 2
 
 
-@pytest.mark.parametrize("present", [current_of([]), current_of(TWELVE, active=10), current_of(TWELVE, is_root=True)])
+@pytest.mark.parametrize(
+    "present", [current_of([]), current_of(TWELVE, active_count=10), current_of(TWELVE, is_root=True)]
+)
 def test_a_cluster_that_is_small_by_now_or_gone_or_a_root_is_not_split(present: RequestState) -> None:
     """spec P6 ❻: more than 10 active, never a root."""
     result = kept(split(("Ramen", "AB")), request_of("split", TWELVE), present)
@@ -251,12 +253,12 @@ POINTS = ("one", "two", "three")
 def test_a_diary_loses_blank_lines_and_bullets() -> None:
     """spec P8"""
     answer = DiaryAnswer(" a \n\n b\r\n c\n", ("- one", " 2. two ", "• three", "  "))
-    assert answer.against_request(request_of("diary", FOUR)) == DiaryAnswer("a\nb\nc", POINTS)
+    assert answer.check_request(request_of("diary", FOUR)) == DiaryAnswer("a\nb\nc", POINTS)
 
 
 def test_a_diary_in_one_line_has_its_sentences_for_lines() -> None:
     answer = DiaryAnswer("We met. It rained! Was I glad? 嬉しかった。寝た。", POINTS)
-    result = answer.against_request(request_of("diary", FOUR))
+    result = answer.check_request(request_of("diary", FOUR))
     assert result == DiaryAnswer("We met.\nIt rained!\nWas I glad?\n嬉しかった。\n寝た。", POINTS)
 
 

@@ -126,6 +126,11 @@ DIFFERENT: tuple[tuple[str, str], ...] = (
     ("El cliente se quejó ayer.", "Los clientes se quejaron ayer."),
     ("Un cliente se quejó ayer.", "Los clientes se quejaron ayer."),
     ("El lunes trabaja Ana.", "Los lunes trabaja Ana."),
+    ("The team bought the pump.", "The team bought the pumps."),
+    ("Parte mañana de Vigo.", "Parten mañana de Vigo."),
+    ("La mayoría trabaja.", "La mayoría trabajaba."),
+    ("Das Tor ist geschlossen.", "Das Tor schloss."),
+    ("Yo trabajaba en Lugo.", "Trabajaba en Lugo."),
     # roles that case tells
     ("Маша подарила Саше кольцо.", "Маше подарила Саша кольцо."),
     ("민수는 지수가 본다.", "민수가 지수는 본다."),
@@ -137,10 +142,7 @@ DIFFERENT: tuple[tuple[str, str], ...] = (
 
 SAME: tuple[tuple[str, str], ...] = (
     # casing and punctuation
-    ("I like green tea.", "I like green tea"),
-    ("I like green tea.", "I like green tea!"),
-    ("I like green tea.", "i like green tea."),
-    ("The garden is lovely.", "the garden is lovely"),
+    ("I like green tea.", "i like green tea!"),
     ("We had dinner, then we walked.", "We had dinner; then we walked."),
     ("We had dinner and walked.", "We had dinner – and walked."),
     ("  We had dinner. ", "We had dinner."),
@@ -169,7 +171,16 @@ SAME: tuple[tuple[str, str], ...] = (
     ("Papá duerme la siesta en el sofá.", "Papa duerme la siesta en el sofa."),
     ("Директор сообщил о переезде.", "директор сообщил о переезде!"),
     ("ハシは東京に住んでいます。", "ハシは東京に住んでいる。"),
-    ("저는 서울에 살아요.", "저는 서울에 살아요!"),
+    ("저는 서울에 살아요.", "나는 서울에 산다."),
+    ("비가 와요.", "비가 온다."),
+    ("駅は静かではありませんでした。", "駅は静かじゃなかった。"),
+    # agreement that the subject decides, and a person that the verb tells
+    ("The committee has met twice.", "The committee have met twice."),
+    ("La mayoría del equipo está de viaje.", "La mayoría del equipo están de viaje."),
+    ("Yo no como carne.", "No como carne."),
+    ("نحن نعمل في دبي.", "نعمل في دبي."),
+    ("Ulla hat den Satz aufgeschrieben.", "Ulla schrieb den Satz auf."),
+    ("Anouk heeft haar boot verkocht.", "Anouk verkocht haar boot."),
     ("الاجتماع يوم الأحد", "الإجتماع يوم الاحد."),
     ("User prefers short answers.", "The user prefers short answers."),
     ("I've got a cat named Mia.", "I have a cat named Mia."),

@@ -22,7 +22,7 @@ from madeleine.memory.rules.storing.quoting import (
     without_quotes_from_memory,
     without_recalled_text,
 )
-from madeleine.tools.replies import memory_as_json, memory_item_as_json, memory_source_as_json
+from madeleine.tools.replies import memory_as_json, memory_item_as_json, memory_ref_as_json
 from tests.doubles import a_memory
 
 LYON = a_memory("Ada moved to Lyon in May with her two cats.", feeling="torn, and glad of it", when=("2026-05-02",))
@@ -66,7 +66,7 @@ def test_answers_of_our_own_tools_are_known_wherever_they_stand() -> None:
     numbered = replace(LYON, number=12)
     near = {"memories": [], "near": [memory_item_as_json(numbered)], "unknown_words": ["cats"]}
     assert without_recalled_text(json.dumps(near)) == ""
-    block = {"prompt": render_memory_block([numbered]), "sources": [memory_source_as_json(numbered)]}
+    block = {"prompt": render_memory_block([numbered]), "sources": [memory_ref_as_json(numbered)]}
     assert without_recalled_text(json.dumps(block)) == ""
 
 

@@ -41,7 +41,7 @@ def ids(memories: list[Memory]) -> list[MemoryId]:
 
 
 async def preferences(ledger: Ledger, scope: Scope = ADA, **asked: object) -> list[MemoryId]:
-    query: dict[str, Any] = {"matching": (), "most": 10, "standing": True} | asked
+    query: dict[str, Any] = {"matching_ids": (), "limit": 10, "include_standing": True} | asked
     return ids(await ledger.recall.preferences(scope, **query))
 
 
@@ -52,10 +52,10 @@ async def test_those_that_match_are_first_then_the_important_then_the_new(ledger
     await put(ledger, low, high, old, new)
     assert await preferences(ledger) == [high.id, new.id, old.id, low.id]
     matching = [old.id, MemoryId("x"), low.id]
-    assert await preferences(ledger, matching=matching) == [old.id, low.id, high.id, new.id]
-    assert await preferences(ledger, matching=matching, standing=False) == [old.id, low.id]
-    assert await preferences(ledger, matching=[low.id], most=2) == [low.id, high.id]
-    assert await preferences(ledger, most=0) == []
+    assert await preferences(ledger, matching_ids=matching) == [old.id, low.id, high.id, new.id]
+    assert await preferences(ledger, matching_ids=matching, include_standing=False) == [old.id, low.id]
+    assert await preferences(ledger, matching_ids=[low.id], limit=2) == [low.id, high.id]
+    assert await preferences(ledger, limit=0) == []
 
 
 async def test_only_living_procedural_memories_that_are_not_switched_off_are_preferences(ledger: Ledger) -> None:
@@ -67,8 +67,8 @@ async def test_only_living_procedural_memories_that_are_not_switched_off_are_pre
     await ledger.context.write_entry(ADA, replace(entry, enabled=False))
     assert set(await preferences(ledger)) == {kept.id, dying.id}
     matching = [off.id, dead.id, fact.id, kept.id]
-    assert await preferences(ledger, matching=matching, standing=False) == [kept.id]
-    assert await preferences(ledger, BOB, matching=matching) == []
+    assert await preferences(ledger, matching_ids=matching, include_standing=False) == [kept.id]
+    assert await preferences(ledger, BOB, matching_ids=matching) == []
 
 
 async def test_vitals_tell_the_last_of_what_happened_to_a_memory(ledger: Ledger) -> None:

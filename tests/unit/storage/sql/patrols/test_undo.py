@@ -30,7 +30,7 @@ async def test_a_run_in_which_every_step_did_something_is_undone_to_the_letter(h
     async with home.ledger.patrols.patrol(ADA) as patrol:  # for ❼, which leaves what ❻ has made in the same night
         [top] = [one for one in await patrol.clusters() if one.is_root and one.name == "Private"]
         empty = replace(top, id=ClusterId("empty"), name="Nothing", is_root=False, parent_id=top.id, vector=None)
-        await patrol.apply(PatrolChanges(clusters=(empty,)), run=RunId("by hand"), step="merge")
+        await patrol.apply_changes(PatrolChanges(clusters=(empty,)), run=RunId("by hand"), step="merge")
     before, vectors = home.told(), orphaned_vectors(home.path)
     report = await everything(home)
     did = counts(report)
@@ -260,10 +260,10 @@ async def test_the_run_of_a_dead_process_is_rolled_back_at_the_start(tmp_path: P
                 break  # it took no more than these
         async with household(path, clock) as home:
             assert await run_of(home, (await home.patrol.runs(ADA))[0].id) == "running"
-            assert await home.patrol.recover() == 1
+            assert await home.patrol.roll_back_unfinished() == 1
             assert home.told() == before
             assert "running" not in {run.state for run in await home.patrol.runs(ADA)}
-            assert await home.patrol.recover() == 0
+            assert await home.patrol.roll_back_unfinished() == 0
     assert transactions > 9
 
 
@@ -286,7 +286,7 @@ async def test_a_run_that_cannot_be_rolled_back_counts_as_finished_as_far_as_it_
     home.mortal.dead = False
     [made] = await home.all()
     await home.stored("Ann sold the boat to Carl")
-    await home.patrol.recover()
+    await home.patrol.roll_back_unfinished()
     assert (await home.now(made)).access_count == 1
     [run] = await home.patrol.runs(ADA)
     assert (run.state, run.report["interrupted"]) == ("finished", True)
