@@ -79,7 +79,7 @@ async def all_versions(reads: QueryReader, scope: Scope, ids: Sequence[MemoryId]
     return dict(versions)
 
 
-async def proposed_later(reads: Reads, scope: Scope, ids: Sequence[MemoryId]) -> list[tuple[MemoryId, MemoryId]]:
+async def proposed_later(reads: QueryReader, scope: Scope, ids: Sequence[MemoryId]) -> list[tuple[MemoryId, MemoryId]]:
     """(newer, older) of living current memories that were proposed to supersede these, and of those proposed to
     supersede them."""
     if not ids:
