@@ -8,8 +8,8 @@ PIP := $(PY) -m pip --disable-pip-version-check -q
 LOCKED := $(PIP) install --require-hashes --only-binary :all: -r
 UV_VERSION := 0.13.9
 PYTEST_ARGS ?=
-# Processes that run the tests side by side.
-WORKERS ?= 2
+# Processes that run the tests side by side: three for two cores, as many tests wait for servers.
+WORKERS ?= 3
 BENCH_ARGS ?=
 PACKAGES := memory storage inference patrol tools server
 
@@ -27,8 +27,8 @@ demo: $(VENV)/.project ## start the server, store and recall a conversation, run
 test: $(VENV)/.dev ## run the tests except the slow ones (PYTEST_ARGS="-k recall" WORKERS=4)
 	@$(PY) -m pytest -n $(WORKERS) --dist worksteal $(PYTEST_ARGS)
 
-slow: $(VENV)/.dev ## run only the slow tests
-	@$(PY) -m pytest -m slow $(PYTEST_ARGS) || { code=$$?; \
+slow: $(VENV)/.dev ## run only the slow tests (PYTEST_ARGS="-k host" WORKERS=4)
+	@$(PY) -m pytest -m slow -n $(WORKERS) --dist worksteal $(PYTEST_ARGS) || { code=$$?; \
 	  if [ $$code -eq 5 ]; then echo "There are no slow tests."; else exit $$code; fi; }
 
 bench: $(VENV)/.dev ## measure retrieval quality on the data sets in a folder (DATA=folder BENCH_ARGS="--sets locomo")

@@ -164,7 +164,7 @@ class Demo:
         self.heading("run_patrol: cluster new memories, let unused ones fade, revive recalled ones")
         with Progress(console=self.out, transient=True) as bar:
             bar.add_task("patrol", total=None)
-            report = await self.call("run_patrol", {}, bar=bar)
+            report = await self.call("run_patrol", {"details": True}, bar=bar)
             expect(bar.tasks[0].completed > 0, "the patrol sent no progress")
         steps: list[Answer] = report.get("steps") or []
         expect(bool(report.get("run_id")) and bool(steps), "the patrol's report has no steps")

@@ -152,6 +152,8 @@ class PatrolArguments(TypedDict, total=False):
     """Answers to `PatrolReport.pending`; an empty list shows what is pending."""
     undo: str
     """The `run_id` of a patrol whose changes are to be put back."""
+    details: bool
+    """True by default: all counts, and as many pending decisions as one answer holds."""
 
 
 class ContextArguments(TypedDict, total=False):
@@ -255,7 +257,7 @@ class Memory:
 
         `on_progress` is awaited with (steps done, steps in all, message). Raises `CannotUndo`.
         """
-        return await self._ask(models.PatrolReport, "run_patrol", on_progress, **optional)
+        return await self._ask(models.PatrolReport, "run_patrol", on_progress, **{"details": True, **optional})
 
     async def context(self, **optional: Unpack[ContextArguments]) -> models.Context:
         """Return a context for the answer to a message: as blocks, and as one prompt."""

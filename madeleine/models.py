@@ -272,7 +272,7 @@ class PatrolSpending(LibraryAnswer):
 
 class PatrolReport(LibraryAnswer):
     """`pending`: decisions that a language model or the caller has to make, as `guidance` (kind → instructions) says;
-    `still_open`: offers of an earlier answer; `waiting_count`: how many more there are."""
+    `still_open`: offers of an earlier answer; `waiting`: how many more there are."""
 
     run_id: str
     dry_run: bool = False
@@ -281,7 +281,7 @@ class PatrolReport(LibraryAnswer):
     pending: Sequence[Mapping[str, Any]] = ()
     guidance: Mapping[str, str] = Field(default_factory=dict)
     still_open: tuple[str, ...] = ()
-    waiting_count: int = 0
+    waiting: int = 0
     spent: PatrolSpending = PatrolSpending()
     undone: Mapping[str, int] = Field(default_factory=dict)
     """What `undo` put back, by name."""

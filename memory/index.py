@@ -58,11 +58,12 @@ class CandidateQuery:
     """Only memories with all of these, in whatever letter case."""
     since: datetime | None = None
     until: datetime | None = None
-    """Only memories that happened between these, to the second; both inclusive."""
+    """Only memories whose dates overlap with this time, to the second; both inclusive."""
     include_compressed: bool = False
     """Also living memories that a summary stands for (spec L3)."""
     as_of: datetime | None = None
-    """Without memories that had not happened by then, to the second; versions of a chain are all candidates."""
+    """Without memories that had neither happened nor been told by then, to the second; versions of a chain are all
+    candidates."""
     sparse_limit: int = 100
     dense_limit: int = 50
     """Candidates from each channel."""

@@ -9,7 +9,7 @@ from dataclasses import dataclass, field
 from datetime import datetime
 from typing import TYPE_CHECKING, Any, Literal, NewType, TypeAlias, get_args
 
-from madeleine.memory.text.dates import ToldPeriod, told_period
+from madeleine.memory.text.dates import ToldPeriod, possible_span, told_period
 
 if TYPE_CHECKING:  # the command line reads these values, and numpy takes longer to import than all the rest
     import numpy as np
@@ -127,10 +127,11 @@ class Memory:
     and is never used again; 0 until the memory is stored (ruling 23). `corrected_at`: when its text was last changed.
     Both come from the ledger and are not compared.
 
-    What it says holds from `valid_from`, or from `happened_at` where that is None, until `valid_until`, which is
-    exclusive; None while no end is known. A superseded memory names its successor in `superseded_by`, and only such a
-    one does. `before`: the beginning of the text that it superseded, at most `MAX_BEFORE_CHARS`, derived by the ledger.
-    `may_supersede` names an earlier memory that it was proposed to supersede; None too once that was declined.
+    What it says holds from `valid_from`, or where that is None from the earlier of `happened_at` and `created_at`,
+    until `valid_until`, which is exclusive; None while no end is known. A superseded memory names its successor in
+    `superseded_by`, and only such a one does. `before`: the beginning of the text that it superseded, at most
+    `MAX_BEFORE_CHARS`, derived by the ledger. `may_supersede` names an earlier memory that it was proposed to
+    supersede; None too once that was declined.
     """
 
     id: MemoryId
@@ -317,6 +318,15 @@ def happened_at(when: Sequence[TimelineEntry], default: datetime) -> datetime:
     """The start of the first entry that can be read as a date, else `default`."""
     period = scene_period(when)
     return period.start if period else default
+
+
+def time_span(memory: Memory) -> tuple[datetime, datetime]:
+    """The first and the last moment of a memory's dates, of a month or a range those of its days; `happened_at` for one
+    without dates. Entries with an action behind a plain date are another memory's (spec P6 ❹)."""
+    when = memory.scene.when
+    dates = [item for item in when if isinstance(item, str)] or [i.date for i in when if isinstance(i, DatedAction)]
+    spans = [span for date in dates if (span := possible_span(date))] or [(memory.happened_at, memory.happened_at)]
+    return min(first for first, _ in spans), max(last for _, last in spans)
 
 
 def timeline_to_json(when: Sequence[TimelineEntry]) -> list[Any]:

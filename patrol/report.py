@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import asdict, dataclass, field
+from dataclasses import asdict, dataclass, field, replace
 from typing import Any, Literal, get_args
 
 from madeleine.memory.model import MemoryId, RunId, short_id_of
@@ -14,6 +14,9 @@ StepName = Literal["assign", "age", "flag", "consolidate", "revive", "split", "m
 PATROL_STEPS: tuple[StepName, ...] = get_args(StepName)
 """❶ to ❼ of spec P6, then what ruling 14, spec L3 and P8 add."""
 PATROL_STEP_SYMBOLS: Mapping[StepName, str] = dict(zip(PATROL_STEPS, "❶❷❸❹❺❻❼+++", strict=True))
+
+
+MORE_PENDING_GUIDANCE = "More decisions wait: run_patrol with decisions [] lists them."
 
 
 @dataclass(frozen=True, slots=True)
@@ -98,16 +101,28 @@ class PatrolReport:
     waiting_count: int = 0
 
     def as_json(self) -> dict[str, Any]:
-        """For the caller: with all that is to be decided, and how to decide it."""
+        """For the caller: with all that is to be decided now, and how to decide it."""
         guidance = {}
         if self.pending:
             kinds = dict.fromkeys(request.kind for request in self.pending)
             guidance = {"how": GUIDANCE_INTRODUCTION} | {kind: AGENT_GUIDANCE[kind] for kind in kinds}
+        if self.waiting_count and not self.dry_run:
+            guidance["waiting"] = MORE_PENDING_GUIDANCE
         report = self.as_record() | {"run_id": short_id_of(self.run_id)}
         report |= {"pending": self._pending_as_json()}
         return report | _without_empty(
             guidance=guidance, still_open=[short_id_of(id_) for id_ in self.still_open], waiting=self.waiting_count
         )
+
+    def as_brief_json(self) -> dict[str, Any]:
+        """`as_json` without the counts of 0 and the steps that did nothing; why steps were skipped once (ruling 23)."""
+        skipped: dict[str, list[str]] = {}
+        for step in self.steps:
+            if step.skipped:
+                skipped.setdefault(step.skipped, []).append(step.name)
+        steps = [replace(step, counts=_without_empty(**step.counts)) for step in self.steps if not step.skipped]
+        shown = [step.as_json() for step in steps if step.counts or step.failed or step.notes]
+        return self.as_json() | {"steps": shown} | _without_empty(skipped=skipped)
 
     def _pending_as_json(self) -> list[dict[str, Any]]:
         """Each memory's text once."""

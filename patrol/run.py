@@ -21,7 +21,13 @@ from madeleine.memory.recall.ports import ReactivationRecorder
 from madeleine.patrol.context import PatrolRunContext, PatrolServices
 from madeleine.patrol.deciding.answers import Decision
 from madeleine.patrol.deciding.requests import DecisionRequest
-from madeleine.patrol.deciding.resolution import DECISION_TYPES, apply_decisions, offer_to_agent, resolve_with_model
+from madeleine.patrol.deciding.resolution import (
+    DECISION_TYPES,
+    MAX_OFFERED_REQUESTS_CHARS,
+    apply_decisions,
+    offer_to_agent,
+    resolve_with_model,
+)
 from madeleine.patrol.report import PATROL_STEPS, PatrolProgress, PatrolReport, PatrolStepReport, StepName
 from madeleine.patrol.steps.assign import (
     MAX_ASSIGNMENT_BATCH_MEMORIES,
@@ -75,11 +81,12 @@ class RunPatrols:
         dry_run: bool = False,
         language: LanguageModel | None = None,
         offer_pending: bool = True,
+        pending_chars: int = MAX_OFFERED_REQUESTS_CHARS,
         on_progress: Callable[[PatrolProgress], None] | None = None,
     ) -> PatrolReport:
         """Run the chosen steps, always in the order ❶ to ❼, then compress and diary. A dry run reports what would
         change and changes nothing. `language` makes the decisions; those that it does not make are offered, if
-        `offer_pending`. `on_progress` must not block."""
+        `offer_pending`, as many as fit into `pending_chars`. `on_progress` must not block."""
         notify = on_progress or (lambda progress: None)
         async with self._exclusive(scope):
             if dry_run:
@@ -94,14 +101,17 @@ class RunPatrols:
 
                 reports = await run_patrol_steps(context, steps, progressed)
                 report = PatrolReport(run_id=run_id, steps=tuple(reports), costs=context.costs)
-                return await self._finish(context, report, offer_pending=offer_pending)
+                return await self._finish(context, report, pending_chars if offer_pending else 0)
 
     def is_running(self, being_id: BeingId) -> bool:
         """Whether a patrol of this being, or an undo of one, is running: another one would have to wait."""
         return self._patrol_locks[being_id].locked()
 
-    async def decide(self, scope: Scope, decisions: Sequence[Decision]) -> PatrolReport:
-        """Apply decisions of the calling agent (ruling 10), and offer what is pending then. A run of its own."""
+    async def decide(
+        self, scope: Scope, decisions: Sequence[Decision], *, pending_chars: int = MAX_OFFERED_REQUESTS_CHARS
+    ) -> PatrolReport:
+        """Apply decisions of the calling agent (ruling 10), and offer what is pending then, as much as fits into
+        `pending_chars`; without decisions into a whole answer. A run of its own."""
         async with self._exclusive(scope):
             if not decisions:
                 requests, waiting = await offer_to_agent(PatrolRunContext(self.services, scope, RunId("")))
@@ -110,7 +120,7 @@ class RunPatrols:
                 context = PatrolRunContext(self.services, scope, run_id)
                 offered_before = {record.id for record in await context.reads.open_requests()}
                 report = PatrolReport(run_id=run_id, decided=tuple(await apply_decisions(context, decisions)))
-                report = await self._finish(context, report)
+                report = await self._finish(context, report, pending_chars)
                 new = tuple(request for request in report.pending if request.id not in offered_before)
                 still_open = tuple(request.id for request in report.pending if request.id in offered_before)
                 return replace(report, pending=new, still_open=still_open)
@@ -170,14 +180,12 @@ class RunPatrols:
             raise
         await self._bring_index_up_to_date()
 
-    async def _finish(
-        self, context: PatrolRunContext, report: PatrolReport, *, offer_pending: bool = True
-    ) -> PatrolReport:
+    async def _finish(self, context: PatrolRunContext, report: PatrolReport, pending_chars: int) -> PatrolReport:
         requests: list[DecisionRequest] = []
         waiting = 0
-        if offer_pending:
+        if pending_chars:
             try:
-                requests, waiting = await offer_to_agent(context)
+                requests, waiting = await offer_to_agent(context, pending_chars)
             except Exception:  # the run stays as it is: pending decisions can be asked for again
                 logger.exception("pending decisions could not be offered")
         report = replace(report, pending=tuple(requests), waiting_count=waiting)

@@ -12,6 +12,7 @@ import unicodedata
 from collections import Counter, defaultdict
 from collections.abc import Collection, Hashable, Iterable, Iterator, Mapping
 from dataclasses import fields
+from difflib import get_close_matches
 from typing import TYPE_CHECKING, Annotated, Any, TypeVar
 
 from pydantic import (
@@ -46,6 +47,22 @@ _NESTED_FIELDS = frozenset(
     "lesson messages".split()
 )
 """Fields inside the arguments `when` and `decisions`, and inside those of `observe`."""
+
+ARGUMENT_SYNONYMS = {
+    **dict.fromkeys(("date", "timestamp", "time", "at"), "when"),
+    **dict.fromkeys(("tags", "topics", "labels"), "themes"),
+    **dict.fromkeys(("content", "memory", "message", "body", "action"), "text"),
+    **dict.fromkeys(("top_k", "k", "n", "max_results", "count"), "limit"),
+    **dict.fromkeys(("memory_id", "memory_ids"), "id"),
+    **dict.fromkeys(("people", "participants"), "actors"),
+    **dict.fromkeys(("from", "start", "after"), "since"),
+    **dict.fromkeys(("to", "end", "before"), "until"),
+    **dict.fromkeys(("replaces", "supersede"), "supersedes"),
+    **dict.fromkeys(("q", "search", "question"), "query"),
+    **dict.fromkeys(("reason", "retract"), "retracted"),
+    **dict.fromkeys(("max_tokens", "budget_tokens", "budget"), "token_budget"),
+}
+"""What callers write, and the argument that is meant (ruling 23: one name for one thing)."""
 
 ItemT = TypeVar("ItemT", bound=Hashable)
 ValueT = TypeVar("ValueT", bound="DataclassInstance")
@@ -129,7 +146,9 @@ def add_notice(info: ValidationInfo, sentence: str) -> None:
 
 def _complaints(model: type[ToolArguments], error: ValidationError) -> str:
     details = error.errors(include_url=False, include_input=True)
-    return " ".join(unique(_argument_complaint(model, dict(detail)) for detail in details)[:5])
+    complaints = unique(_argument_complaint(model, dict(detail)) for detail in details)[:5]
+    unknown = any(detail["type"] == "extra_forbidden" for detail in details)
+    return " ".join((*complaints, *(["All arguments: tools/list."] if unknown else [])))
 
 
 def validate_each(model: type[ToolArguments]) -> WrapValidator:
@@ -151,9 +170,7 @@ def _argument_complaint(model: type[ToolArguments], error: Mapping[str, Any]) ->
     where = printable(".".join(map(str, path or location[:1]))) or "arguments"
     match error["type"]:
         case "extra_forbidden":
-            name = printable(".".join(map(str, location)))
-            known = model.model_fields if len(location) == 1 else ("those of its schema",)
-            return f"Unknown argument {name!r}: leave it out. Known are {', '.join(known)}."
+            return _unknown_argument(model, location)
         case "missing":
             return f"{where}: is required."
         case "value_error":
@@ -167,6 +184,14 @@ def _argument_complaint(model: type[ToolArguments], error: Mapping[str, Any]) ->
             return f"{where}: must be a finite number, not NaN or infinity."
         case _:
             return f"{where}: {printable(error['msg'])}."
+
+
+def _unknown_argument(model: type[ToolArguments], location: tuple[int | str, ...]) -> str:
+    """Names the nearest argument, not all: `tools/list` has those (ruling 23)."""
+    name, last = printable(".".join(map(str, location))), printable(str(location[-1]))
+    known = model.model_fields if len(location) == 1 else sorted(_NESTED_FIELDS)
+    near = get_close_matches(ARGUMENT_SYNONYMS.get(last, last), known, n=1, cutoff=0.7)
+    return f"Unknown argument {name!r}: " + (f"is {near[0]!r} meant?" if near else "leave it out.")
 
 
 def unique(items: Iterable[ItemT]) -> tuple[ItemT, ...]:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from datetime import datetime
 from typing import Protocol
 
 from madeleine.memory.errors import InvalidInput
@@ -31,6 +32,14 @@ def parse_period(argument: str, text: str) -> ToldPeriod | None:
             "such as tomorrow yourself, and leave out what you do not know."
         )
     return period
+
+
+def parse_time_window(since: str, until: str) -> dict[str, datetime | None]:
+    """The arguments `since` and `until` as moments, inclusive. Raises `InvalidInput` if nothing is between."""
+    first, last = parse_period("since", since), parse_period("until", until)
+    if first and last and first.start > last.end:
+        raise InvalidInput(f"Nothing was done. since: {since} is after until: {until}. Swap them, or leave one out.")
+    return {"since": first.start if first else None, "until": last.end if last else None}
 
 
 def parse_timeline(argument: str, items: Sequence[str | DatedActionInput] | str) -> tuple[TimelineEntry, ...]:

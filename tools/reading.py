@@ -27,7 +27,7 @@ from madeleine.memory.rules.prompting import (
 from madeleine.memory.rules.ranking.profiles import RankingProfile
 from madeleine.tools.arguments import DetailsFlag, LongText, ShortText, ToolArguments, unique
 from madeleine.tools.context import start_prompt
-from madeleine.tools.dates import parse_period
+from madeleine.tools.dates import parse_period, parse_time_window
 from madeleine.tools.feelings import BRIEF_LABELS_SCHEMA, EmotionLabels
 from madeleine.tools.profile import entry_as_json
 from madeleine.tools.replies import (
@@ -83,8 +83,7 @@ def recall_tool(rng: RandomSource) -> Tool:
         which also lists by date or theme. By id: recall_memory."""
         if not arguments.query.strip():
             return await _start(call, arguments)
-        since, until = parse_period("since", arguments.since), parse_period("until", arguments.until)
-        times = {"since": since.start if since else None, "until": until.end if until else None}
+        times = parse_time_window(arguments.since, arguments.until)
         as_of = parse_as_of(arguments.as_of)
         query = arguments.to_value(RecallQuery, text=arguments.query, as_of=as_of, **times)
         result = await call.use.recall(call.scope, query, formats[arguments.format], language=call.language_model)
@@ -263,7 +262,6 @@ async def search_memory(call: Call, arguments: SearchArguments) -> dict[str, Any
 
 
 async def _search(call: Call, arguments: SearchArguments) -> SearchPage:
-    since, until = parse_period("since", arguments.since), parse_period("until", arguments.until)
     by_words = arguments.query != ""
     all_sources = by_words and not arguments.as_of  # only memories say since when they are true
     query = arguments.to_value(
@@ -271,8 +269,7 @@ async def _search(call: Call, arguments: SearchArguments) -> SearchPage:
         terms=(),
         mode="or",
         themes=tuple(unicodedata.normalize("NFKC", theme).casefold() for theme in arguments.themes),
-        since=since.start if since else None,
-        until=until.end if until else None,
+        **parse_time_window(arguments.since, arguments.until),
         as_of=parse_as_of(arguments.as_of),
         include_retracted=True,
         sources=unique(arguments.sources) if all_sources or "sources" in arguments.model_fields_set else ("memories",),

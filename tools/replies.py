@@ -31,7 +31,7 @@ def tool_result_of_content(content: dict[str, Any]) -> CallToolResult:
 
 
 def tool_result_of_error(error: MadeleineError) -> CallToolResult:
-    """A `ToolError` whose message says what to do; its kind is in `_meta`, for programs."""
+    """A tool error whose message says what to do; its kind is in `_meta`, for programs."""
     text = TextContent(type="text", text=str(error))
     return CallToolResult(content=[text], is_error=True, meta={ERROR_META_KEY: error_as_json(error)})
 

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from functools import lru_cache
+
 import numpy as np
 from numpy.typing import NDArray
 
@@ -71,4 +73,9 @@ class StorePlan:
 
 
 def words_of_scene(memory: Memory) -> str:
-    return Wording(memory.scene.action).key
+    return _words(memory.scene.action)
+
+
+@lru_cache(maxsize=500)
+def _words(text: str) -> str:
+    return Wording(text).key

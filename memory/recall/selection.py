@@ -23,7 +23,7 @@ from madeleine.memory.text.normalization import fold_text
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RecallQuery:
-    """`themes`: only memories with all of these. `since`, `until`: only what happened between these.
+    """`themes`: only memories with all of these. `since`, `until`: only what has a date between these.
     `include_compressed`: also what a summary stands for (spec L3). `ranking` None: the configured profile."""
 
     text: str

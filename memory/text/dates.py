@@ -13,6 +13,7 @@ DatePrecision = Literal["year", "month", "day", "time"]
 _DAY_OR_TIME = re.compile(r"\d{4}-\d{2}-\d{2}", re.ASCII)
 _MONTH_OR_YEAR = re.compile(r"(\d{4})(?:-(\d{2}))?", re.ASCII)
 _DAY_LENGTH = len("2026-03-01")
+_ZONE = re.compile(r"([T ]\d{2}[\d:.,]*)(?:Z|[+-][\d:]+)", re.ASCII | re.IGNORECASE)
 
 
 @dataclass(frozen=True, slots=True)
@@ -50,6 +51,15 @@ def told_period(text: str) -> ToldPeriod | None:
     if start is None or end is None or start.start > end.end:
         return None
     return ToldPeriod(start.start, end.end, f"{start.text}/{end.text}", start.precision)
+
+
+def possible_span(text: str) -> tuple[datetime, datetime] | None:
+    """The first and the last moment that a date may mean to one who asks for a day in UTC: a time in a zone is of the
+    day that it names, too."""
+    periods = [period for written in (text, _ZONE.sub(r"\1", text)) if (period := told_period(written))]
+    if not periods:
+        return None
+    return min(period.start for period in periods), max(period.end for period in periods)
 
 
 def _single_period(text: str) -> ToldPeriod | None:

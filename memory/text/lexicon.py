@@ -15,10 +15,10 @@ against lower-case text with straight apostrophes. `[cased]` patterns are matche
 `accents_tell` where an accent is part of the word, and `spaces_are_free` where words may be joined. Only some may
 differ everywhere; `cases` and `case_endings` may in one word; `tenses` and `tense_endings` in what a verb of
 `reporting`, in a form of the past (`reported`) and before one of the words of `clauses`, reports; `agreement` (of
-verbs) and `plurals`, each with `_endings` and the singular first, of a subject in general, by `indefinite` and
-`articles`, and `agreement` also beside one of the `collectives`. `[respelt]` has patterns, and the spelling that
-replaces each; `[perfect]` has auxiliary verbs and irregular participles, each with its preterite in singular and
-plural. An entry may be missing: then the language tells nothing by it.
+verbs) and `plurals`, with `agreement_endings` and `plural_endings` and the singular first, of a subject in general, by
+`indefinite` and `articles`, and `agreement` also beside one of the `collectives`. `[respelt]` has patterns, and the
+spelling that replaces each; `[perfect]` has auxiliary verbs and irregular participles, each with its preterite in
+singular and plural. An entry may be missing: then the language tells nothing by it.
 """
 
 from __future__ import annotations

@@ -71,16 +71,17 @@ class Wording:
 
     @cached_property
     def tokens(self) -> tuple[Token, ...]:
-        return tuple(self._tokens(_respelt(self.reading.plain, self.reading.lexicons)))
+        names = frozenset(word.low for word in self.reading.words if word.capitalised)
+        return tuple(self._tokens(_respelt(self.reading.plain, self.reading.lexicons), names))
 
-    def _tokens(self, text: str) -> Iterator[Token]:
-        names = {word.low for word in self.reading.words if word.capitalised}
+    @staticmethod
+    def _tokens(text: str, names: frozenset[str] = frozenset()) -> Iterator[Token]:
         for match in _TOKEN.finditer(text):
             if number := match["number"]:
                 yield Token(re.sub("^[−–]", "-", number_value(number)), is_number=True)
             elif word := match["word"]:
                 form = unicodedata.normalize("NFC", word.casefold().replace("ı", "i"))
-                for run in _SIGN_OR_WORD.findall(form):
+                for run in (form,) if form.isascii() else _SIGN_OR_WORD.findall(form):
                     yield Token(run, name=form in names)
             elif match["sign"] in _SIGNS_THAT_TELL or unicodedata.category(match["sign"]) in {"Sm", "Sc", "So"}:
                 yield Token(match["sign"])
@@ -182,14 +183,21 @@ class Alignment:
         return any(verbs) and all(map(operator.or_, verbs, nouns))
 
     def _agrees_with_collective(self, mine: Token, theirs: Token) -> bool:
-        """The team is, the team are: the verb may be singular or plural. Where nouns take the same ending, only
-        listed verbs do."""
-        collectives = _retold_words(self.lexicons, "collectives")
+        """The team is, the team are: the verb of a sentence that a collective noun opens may be singular or plural.
+        Where nouns take the same ending, only listed verbs do."""
         return (
-            bool(collectives & {token.form for token in self.first} & {token.form for token in self.second})
+            self._is_told_of_collective
             and self._is_listed(mine, theirs, "agreement", "agreement_endings")
             and not self._is_listed(mine, theirs, "plurals", "plural_endings")
         )
+
+    @cached_property
+    def _is_told_of_collective(self) -> bool:
+        articles = _retold_words(self.lexicons, "articles") | _retold_words(self.lexicons, "indefinite")
+        opening = [
+            next((one.form for one in text if one.form not in articles), "") for text in (self.first, self.second)
+        ]
+        return opening[0] == opening[1] and opening[0] in _retold_words(self.lexicons, "collectives")
 
     def _divided(self, tokens: Tokens) -> tuple[list[Token], list[list[Token]]]:
         """(words that tell, fillers before each of them and after the last)."""

@@ -32,6 +32,7 @@ DECISION_TYPES: Mapping[str, type[DecisionType[Any]]] = {
 DECISION_OFFER_ORDER: Sequence[DecisionKind] = ("diary", "supersede", "consolidate", "split", "compress")
 MAX_CONCURRENT_MODEL_CALLS = 4
 MAX_OFFERED_REQUESTS_CHARS = 24_000
+MAX_MISFITS = 4
 """Of the requests in a tool's answer: some 8,000 tokens, as ids are costly. One request is always given."""
 
 
@@ -153,13 +154,15 @@ async def apply_answer(
 # --- the calling agent ------------------------------------------------------------------------------------------
 
 
-async def offer_to_agent(context: PatrolRunContext) -> tuple[list[DecisionRequest], int]:
-    """Pending decisions, as many as fit into an answer, stored so that a decision can be checked against them; and how
-    many more there may be. A request that was offered before and is unchanged is offered again. A dry run only
-    counts."""
+async def offer_to_agent(
+    context: PatrolRunContext, most_chars: int = MAX_OFFERED_REQUESTS_CHARS
+) -> tuple[list[DecisionRequest], int]:
+    """Pending decisions, as many as fit into `most_chars` of an answer, of a whole answer at least one; stored so that
+    a decision can be checked against them; and how many more there may be. A request that was offered before and is
+    unchanged is offered again. A dry run only counts."""
     while True:
         at_erasure_count = await context.reads.erasure_count()
-        stored, requests, waiting = await _requests_to_offer(context)
+        stored, requests, waiting = await _requests_to_offer(context, most_chars)
         new_records = [
             StoredDecisionRequest(id=request.id, topic=request.topic, body=request.as_json())
             for request in requests
@@ -172,11 +175,13 @@ async def offer_to_agent(context: PatrolRunContext) -> tuple[list[DecisionReques
             return requests, waiting
 
 
-async def _requests_to_offer(context: PatrolRunContext) -> tuple[list[DecisionRequest], list[DecisionRequest], int]:
+async def _requests_to_offer(
+    context: PatrolRunContext, most_chars: int
+) -> tuple[list[DecisionRequest], list[DecisionRequest], int]:
     """The stored requests; those to offer, which may be among them; and how many more there may be."""
     stored = [DecisionRequest.from_json(record.body) for record in await context.reads.open_requests()]
     requests: list[DecisionRequest] = []
-    room = 0 if context.dry_run else MAX_OFFERED_REQUESTS_CHARS
+    room = 0 if context.dry_run else most_chars
     waiting = 0
     for decision_type in (DECISION_TYPES[kind](context) for kind in DECISION_OFFER_ORDER):
         for key in await decision_type.pending_keys():
@@ -188,8 +193,8 @@ async def _requests_to_offer(context: PatrolRunContext) -> tuple[list[DecisionRe
                 if not request.has_choice:
                     continue
                 size = len(json.dumps(request_for_agent(request), ensure_ascii=False))
-                if requests and size > room:
-                    room = 0
+                if size > room and (requests or most_chars < MAX_OFFERED_REQUESTS_CHARS):
+                    room -= most_chars // MAX_MISFITS  # a smaller one may fit, but all are not to be tried
                     waiting += 1
                     break
                 requests.append(request)

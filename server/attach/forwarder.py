@@ -202,27 +202,27 @@ def _complete_lines(buffer: LineBuffer, data: bytes) -> list[bytes]:
 
 
 @contextmanager
-def _stop_signal_socket() -> Iterator[socket.socket]:
+def stop_signal_socket() -> Iterator[socket.socket]:
     """A socket that SIGTERM and SIGINT make readable, as long as they would have ended the process."""
     writer, stop = socket.socketpair()
     with writer, stop:
         writer.setblocking(False)
-        # No work for a handler: the wakeup descriptor is written to.
-        handlers = {number: signal.signal(number, lambda *_: None) for number in (signal.SIGTERM, signal.SIGINT)}
+        # Before the handlers, which have no work and would swallow a signal that comes before there is this descriptor.
         wakeup = signal.set_wakeup_fd(writer.fileno(), warn_on_full_buffer=False)
+        handlers = {number: signal.signal(number, lambda *_: None) for number in (signal.SIGTERM, signal.SIGINT)}
         try:
             yield stop
         finally:
-            signal.set_wakeup_fd(wakeup)
             for number, handler in handlers.items():
                 signal.signal(number, handler)
+            signal.set_wakeup_fd(wakeup)
 
 
 def forward_stdio_to_host(data_dir: Path, environment: Mapping[str, str], settings: Mapping[str, str]) -> int:
     """Forward standard input and output. The exit code: 2 for what the caller has to change, told on standard error."""
     request = HostRequest(session=uuid.uuid4().hex, settings=settings)
     try:
-        with _stop_signal_socket() as stop:
+        with stop_signal_socket() as stop:
             connect = partial(connect_or_start_host, data_dir, environment, request, cancelled=stop)
             answered = Forwarder(SelectableInput(0), NonblockingOutput(1), connect, stop).run()
     except HostRefused as refusal:

@@ -50,7 +50,7 @@ async def patrol_command(settings: Settings, arguments: argparse.Namespace) -> i
             counts = nonzero_counts_as_text(answer.get("undone", {}), if_empty="nothing was to be changed")
             print(f"The patrol {one_line(arguments.run)} is undone: {counts}.")
     else:
-        chosen: dict[str, Any] = {"dry_run": True} if arguments.dry_run else {}
+        chosen: dict[str, Any] = {"details": True} | ({"dry_run": True} if arguments.dry_run else {})
         if arguments.steps is not None:
             chosen["steps"] = parse_patrol_steps(arguments.steps)
         report = await call_run_patrol(settings, chosen)

@@ -136,10 +136,7 @@ def edge_filter(where: PointFilter) -> qe.Filter:
         qe.FieldCondition(key=name, match=qe.MatchValue(values[0]) if len(values) == 1 else qe.MatchAny(list(values)))
         for name, values in where.required_values()
     ]
-    if where.time_range_seconds is not None:
-        least, most = where.time_range_seconds
-        times = qe.RangeFloat(gte=least, lte=most)
-        must.append(qe.FieldCondition(key=schema.HAPPENED_AT_SECONDS_FIELD, range=times))
+    must += [qe.FieldCondition(key=name, range=qe.RangeFloat(**bounds)) for name, bounds in where.ranges()]
     if where.point_keys is not None:
         must.append(qe.HasIdCondition({UUID(int=key) for key in where.point_keys}))
     if where.vector_name is not None:

@@ -8,12 +8,12 @@ from dataclasses import asdict, dataclass
 from typing import Any
 
 from madeleine.memory.index import IndexPoint, RankingFeatures, WordingSignals
-from madeleine.memory.model import LIVING, ModelName
+from madeleine.memory.model import LIVING, ModelName, time_span
 from madeleine.memory.rules.ranking.blended import read_wording_signals
 from madeleine.memory.text.normalization import fold_text
 from madeleine.storage.qdrant.bm25 import BM25_TERMS_VERSION, weighted_document_term_ids
 
-INDEX_SCHEMA_VERSION = 7
+INDEX_SCHEMA_VERSION = 8
 """Raise it when vectors, payload or their indexes change: an index of another version is rebuilt."""
 
 DENSE_VECTOR = "dense"
@@ -30,8 +30,9 @@ SESSION_FIELD = "session"
 TURN_FIELD = "turn"
 THEMES_FIELD = "themes"
 """Folded, as keyword search compares them."""
-HAPPENED_AT_SECONDS_FIELD = "time"
-"""Whole seconds since 1970."""
+FIRST_SECOND_FIELD = "first"
+LAST_SECOND_FIELD = "last"
+"""Of a memory's dates, since 1970."""
 TRUE_FROM_SECONDS_FIELD = "true_from"
 """Whole seconds since 1970; absent in a chain of versions, of which the ledger tells which was true when."""
 CHAIN_PLACE_FIELD = "version"
@@ -50,7 +51,7 @@ FEATURE_FIELDS = (
 )  # fmt: skip
 """What `features_from_payload` reads."""
 KEYWORD_FIELDS = (BEING_FIELD, LIVING_FIELD, STATUS_FIELD, CATEGORY_FIELD, CLUSTER_FIELD, SESSION_FIELD, THEMES_FIELD)
-TIME_FIELDS = (HAPPENED_AT_SECONDS_FIELD, TRUE_FROM_SECONDS_FIELD)
+TIME_FIELDS = (FIRST_SECOND_FIELD, LAST_SECOND_FIELD, TRUE_FROM_SECONDS_FIELD)
 
 RRF_RANK_CONSTANT = 2
 RRF_WEIGHTS = (1.0, 2.0)
@@ -91,6 +92,7 @@ def named_vectors(point: IndexPoint, sparse_vector: Callable[..., Any]) -> dict[
 
 def point_payload(point: IndexPoint) -> dict[str, Any]:
     memory = point.memory
+    first, last = time_span(memory)
     fields: dict[str, Any] = {
         BEING_FIELD: memory.being_id,
         STATUS_FIELD: memory.status,
@@ -98,7 +100,8 @@ def point_payload(point: IndexPoint) -> dict[str, Any]:
         SESSION_FIELD: memory.provenance.session_id,
         TURN_FIELD: memory.turn,
         THEMES_FIELD: [fold_text(theme) for theme in memory.themes],
-        HAPPENED_AT_SECONDS_FIELD: int(memory.happened_at.timestamp()),
+        FIRST_SECOND_FIELD: math.floor(first.timestamp()),
+        LAST_SECOND_FIELD: math.floor(last.timestamp()),
         ACTORS_FIELD: list(memory.scene.actors),
         EMOTIONS_FIELD: list(memory.emotions),
         WORD_COUNT_FIELD: len(memory.scene.action.split()),
@@ -114,7 +117,7 @@ def point_payload(point: IndexPoint) -> dict[str, Any]:
     elif memory.valid_from is not None:
         fields[CHAIN_PLACE_FIELD] = "last"
     else:
-        fields[TRUE_FROM_SECONDS_FIELD] = math.floor(memory.happened_at.timestamp())
+        fields[TRUE_FROM_SECONDS_FIELD] = math.floor(min(memory.happened_at, memory.created_at).timestamp())
     if memory.cluster_id is not None:
         fields[CLUSTER_FIELD] = memory.cluster_id
     return fields

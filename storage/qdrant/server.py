@@ -141,10 +141,7 @@ def _server_filter(where: PointFilter) -> qm.Filter:
         )
         for name, values in where.required_values()
     ]
-    if where.time_range_seconds is not None:
-        least, most = where.time_range_seconds
-        times = qm.Range(gte=least, lte=most)
-        must.append(qm.FieldCondition(key=schema.HAPPENED_AT_SECONDS_FIELD, range=times))
+    must += [qm.FieldCondition(key=name, range=qm.Range(**bounds)) for name, bounds in where.ranges()]
     if where.point_keys is not None:
         must.append(qm.HasIdCondition(has_id=[str(UUID(int=key)) for key in where.point_keys]))
     if where.vector_name is not None:

@@ -147,6 +147,9 @@ class IndexContract:
         assert await found(since=new) == await found(since=new, until=new) == {two}
         assert await found(until=new - timedelta(seconds=1)) == {one}
         assert await found(since=datetime(2026, 1, 1, tzinfo=UTC), include_compressed=True) == {two, three}
+        month = replace(points[0].memory, scene=replace(points[0].memory.scene, when=("2026-03",)))
+        await index.upsert([replace(points[0], memory=month)])
+        assert await found(since=new + timedelta(days=9), until=new + timedelta(days=10)) == {one}
 
     async def test_only_memories_with_all_the_asked_themes_are_candidates(self, index: Index) -> None:
         """spec O12: filtering by tags; in whatever letter case and form of Unicode, and as whole themes."""
@@ -217,21 +220,27 @@ class IndexContract:
             memory_id(2): RankingFeatures(session_id="", turn=0, actors=(), emotions=(), words=1, tokens=2),
         }
 
-    async def test_candidates_say_which_are_versions_and_leave_out_what_had_not_happened(self, index: Index) -> None:
+    async def test_candidates_say_which_are_versions_and_leave_out_what_was_not_known(self, index: Index) -> None:
         """ruling 14. Of a chain the ledger knows which was true when."""
         first, second, third = (point(number, "harbor", unit(1)) for number in (1, 2, 3))
         later = MOMENT + timedelta(days=9)
         old = replace(first.memory, truth="superseded", superseded_by=second.memory.id, valid_until=later)
         new = replace(second.memory, happened_at=later, valid_from=later)
-        event = replace(third.memory, happened_at=later)
+        event = replace(third.memory, happened_at=later, created_at=later)
+        plan = replace(point(5, "harbor", unit(1)).memory, happened_at=later)
         wrong = replace(point(4, "harbor", unit(1)).memory, truth="retracted")
-        await index.upsert([replace(first, memory=memory) for memory in (old, new, event, wrong)])
+        await index.upsert([replace(first, memory=memory) for memory in (old, new, event, wrong, plan)])
         question = index_query("harbor", unit(1))
         pool = await candidates(index, ADA, question)
         places = {id_: found.version for id_, found in zip(pool.ids, pool.features, strict=True)}
-        assert places == {memory_id(1): "earlier", memory_id(2): "last", memory_id(3): "only"}
+        assert places == {
+            memory_id(1): "earlier",
+            memory_id(2): "last",
+            memory_id(3): "only",
+            memory_id(5): "only",
+        }
         past = await candidates(index, ADA, replace(question, as_of=MOMENT))
-        assert set(past.ids) == {memory_id(1), memory_id(2)}
+        assert set(past.ids) == {memory_id(1), memory_id(2), memory_id(5)}
 
     async def test_a_memory_without_a_vector_is_found_by_its_words(self, index: Index) -> None:
         await index.upsert([point(1, "harbor"), point(2, "violin", unit(1))])

@@ -92,9 +92,9 @@ async def test_a_patrol_sorts_memories_into_a_cluster_and_tells_its_progress(lod
     async with lodger.connected(era=era) as client:
         for text in DINNERS:
             await call_tool(client, "store", text=text, themes=["family dinner"])
-        rehearsal = await call_tool(client, "run_patrol", dry_run=True)
+        rehearsal = await call_tool(client, "run_patrol", dry_run=True, details=True)
         assert (await call_tool(client, "recall_memory"))["clusters"] == []
-        answer = await client.call_tool("run_patrol", {}, progress_callback=hear)
+        answer = await client.call_tool("run_patrol", {"details": True}, progress_callback=hear)
         report = answer.structured_content
         clusters = (await call_tool(client, "recall_memory"))["clusters"]
         made = next(cluster for cluster in clusters if not cluster["is_root"])

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from datetime import datetime
 
 from madeleine.memory.keyword_search import KeywordQuery, SearchHit, SearchSource
 from madeleine.memory.model import (
@@ -14,6 +15,7 @@ from madeleine.memory.model import (
     memory_date,
     scene_to_text,
     searched_texts,
+    time_span,
 )
 from madeleine.memory.rules.dynamics.truth import since_date, was_true_at
 from madeleine.memory.rules.searching import sort_hits_newest_first
@@ -38,7 +40,11 @@ class InMemorySearch:
                 if (later := successors[waiting.pop()]) is not None:
                     found.add(later)
                     waiting.append(later)
-        hits = [_memory_hit(one) for one in own if one.id in found and _is_true(one, query)]
+        hits = [
+            _memory_hit(one)
+            for one in own
+            if one.id in found and _is_true(one, query) and _in_span(time_span(one), query)
+        ]
         if not query.themes and not query.categories:
             notes = self._store.patrols.state.notes.values()
             mine = [one for one in notes if one.being_id == scope.being_id]
@@ -58,8 +64,12 @@ class InMemorySearch:
         return texts
 
 
+def _in_span(span: tuple[datetime, datetime], query: KeywordQuery) -> bool:
+    return not ((query.since and span[1] < query.since) or (query.until and span[0] > query.until))
+
+
 def _in_window(hit: SearchHit, query: KeywordQuery) -> bool:
-    if (query.since and hit.timestamp < query.since) or (query.until and hit.timestamp > query.until):
+    if hit.source != "memories" and not _in_span((hit.timestamp, hit.timestamp), query):
         return False
     at, id_ = hit.position
     return query.after is None or at < query.after[0] or (at == query.after[0] and id_ > query.after[1])

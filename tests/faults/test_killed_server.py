@@ -17,13 +17,21 @@ import pytest
 from tests.e2e.serving import ROOT, call_tool, command, connected, environment, raw_connection, snippets
 
 FACTS = ("lamp", "kettle", "violin", "ladder", "compass", "teapot", "bicycle", "mirror", "candle", "barrel")
+ToolCall = tuple[str, dict[str, object]]
 ROUNDS_SLOW = 20
 ROUNDS_FAST = 1
 
 
 def store_until_killed(data_dir: Path, texts: list[str], *, kill_after: int, more_seconds: float) -> list[str]:
-    """Pipelined stores; the server is killed some time after the answer number `kill_after`. The texts acknowledged."""
-    acknowledged: list[str] = []
+    """The texts acknowledged."""
+    calls: list[ToolCall] = [("store", {"text": text, "session_id": "kill"}) for text in texts]
+    done = call_until_killed(data_dir, calls, kill_after=kill_after, more_seconds=more_seconds)
+    return [texts[number] for number in done]
+
+
+def call_until_killed(data_dir: Path, calls: list[ToolCall], *, kill_after: int, more_seconds: float) -> list[int]:
+    """Pipelined calls; the server is killed some time after the answer number `kill_after`. Those acknowledged."""
+    acknowledged: list[int] = []
     with subprocess.Popen(
         command(), env=environment(data_dir), cwd=ROOT, stdin=subprocess.PIPE, stdout=subprocess.PIPE
     ) as process:
@@ -40,8 +48,8 @@ def store_until_killed(data_dir: Path, texts: list[str], *, kill_after: int, mor
                 params = {"protocolVersion": "2025-11-25", "capabilities": {}, "clientInfo": info}
                 send({"id": "init", "method": "initialize", "params": params})
                 send({"method": "notifications/initialized"})
-                for number, text in enumerate(texts):
-                    params = {"name": "store", "arguments": {"text": text, "session_id": "kill"}}
+                for number, (tool, arguments) in enumerate(calls):
+                    params = {"name": tool, "arguments": arguments}
                     send({"id": number, "method": "tools/call", "params": params})
                 sink.flush()
             except (BrokenPipeError, ValueError):
@@ -54,7 +62,7 @@ def store_until_killed(data_dir: Path, texts: list[str], *, kill_after: int, mor
             if answer["id"] == "init":
                 continue
             assert not answer["result"]["isError"], answer
-            acknowledged.append(texts[answer["id"]])
+            acknowledged.append(answer["id"])
             if len(acknowledged) == kill_after:
                 threading.Timer(more_seconds, process.send_signal, [signal.SIGKILL]).start()
         assert process.wait(timeout=60) == -signal.SIGKILL
@@ -134,3 +142,37 @@ async def test_each_single_file_of_the_index_may_be_lost(tmp_path: Path, whole: 
         async with connected(data_dir) as client:
             answer = await call_tool(client, "recall", query="Where is the violin?", format="memories", limit=1)
         assert [memory["text"] for memory in answer["memories"]] == ["In room 2 there is a violin"], name
+
+
+async def test_an_acknowledged_act_on_the_truth_survives_sigkill_and_no_other_is_half_done(
+    tmp_path: Path, whole: tuple[Path, list[str]]
+) -> None:
+    """ruling 14: the kill came between the ledger and the index in tests of one process only."""
+    pristine, ids = whole
+    data_dir = tmp_path / "data"
+    shutil.copytree(pristine, data_dir)
+    chance = random.Random(3)
+    new = [f"In room {n} there is a drum instead of a {fact}" for n, fact in enumerate(FACTS)]
+    calls: list[ToolCall] = [
+        ("store", {"text": new[n], "supersedes": ids[n]})
+        if n % 3 == 0
+        else ("update_memory", {"id": ids[n], "retracted": "It was empty"})
+        if n % 3 == 1
+        else ("update_memory", {"id": ids[n], "text": new[n], "when": "2026-03"})
+        for n in range(len(FACTS))
+    ]
+    done = call_until_killed(data_dir, calls, kill_after=chance.randrange(2, 7), more_seconds=chance.random() * 0.02)
+    async with connected(data_dir) as client:
+        for n, fact in enumerate(FACTS):
+            answer = await call_tool(client, "recall", query=f"Where is the {fact}?", format="memories", limit=1)
+            texts = [memory["text"] for memory in answer["memories"] if fact in memory["text"]]
+            [old] = (await call_tool(client, "recall_memory", ids=[ids[n]]))["memories"]
+            acted = old["truth"] != "current"
+            assert acted or n not in done, (n, old)
+            before, after = f"In room {n} there is a {fact}", [] if n % 3 == 1 else [new[n]]
+            assert texts == (after if acted else [before]), (n, done)
+            if acted and after:
+                assert [(one["text"], one["truth"]) for one in old["versions"]] == [
+                    (before, "superseded"),
+                    (new[n], "current"),
+                ]

@@ -44,9 +44,9 @@ class TruthActOutcome:
 
 
 def beginning_of_validity(memory: Memory) -> datetime | None:
-    """When a memory became true as far as is known: `valid_from`, else when it happened or was told. None if that is
-    after its end: it was told late, and its beginning is not known."""
-    begin = memory.valid_from or memory.happened_at
+    """When a memory became true as far as is known: `valid_from`, else when it happened or was told, the earlier one: a
+    plan holds before its day. None if that is after its end: it was told late, and its beginning is not known."""
+    begin = memory.valid_from or min(memory.happened_at, memory.created_at)
     return None if memory.valid_until is not None and begin > memory.valid_until else begin
 
 

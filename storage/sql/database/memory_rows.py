@@ -22,12 +22,20 @@ from madeleine.memory.model import (
     Scope,
     TimelineEntry,
     searched_texts,
+    time_span,
     timeline_as_search_text,
 )
 from madeleine.memory.text.normalization import FIELD_SEPARATOR, fold_text
 from madeleine.storage.sql.database.dialect import Moment, upsert_statement
 from madeleine.storage.sql.database.engine import QueryReader, Row, Transaction
-from madeleine.storage.sql.database.mapping import RowMap, decode_shared_list, own_row_binds, scalar, update_own_row
+from madeleine.storage.sql.database.mapping import (
+    RowMap,
+    decode_shared_list,
+    own_row_binds,
+    scalar,
+    to_micros,
+    update_own_row,
+)
 from madeleine.storage.sql.database.tables import beings, memories, revisions_table
 
 _m, _r = memories.c, revisions_table.c
@@ -100,7 +108,7 @@ MEMORY_COLUMNS = (*_SCENE.columns, *_PROVENANCE.columns, *_MEMORY.columns)
 """The columns that `memory_from_row` takes, in its order."""
 _PROVENANCE_START = len(_SCENE.columns)
 _MEMORY_START = _PROVENANCE_START + len(_PROVENANCE.columns)
-_TIMELINE_COLUMNS = ("when_", "folded", "content_hash")
+_TIMELINE_COLUMNS = ("when_", "folded", "content_hash", "span_start", "span_end")
 _UPDATE_TIMELINE = update_own_row(memories, *_TIMELINE_COLUMNS)
 
 
@@ -113,6 +121,7 @@ def memory_from_row(row: Row) -> Memory:
 def row_from_memory(memory: Memory) -> dict[str, Any]:
     """Values by column; `session_count` is kept as two columns."""
     scene = memory.scene
+    first, last = time_span(memory)
     when, retold = map(timeline_as_search_text, (scene.when, memory.retold))
     emotion = json.dumps(_emotion_axes(memory.emotion)) if memory.emotion else None
     return {
@@ -120,6 +129,8 @@ def row_from_memory(memory: Memory) -> dict[str, Any]:
         **_PROVENANCE.to_row(memory.provenance),
         **_MEMORY.to_row(memory, emotion=emotion, retold=retold, session_count=memory.session_count),
         "when_": when,
+        "span_start": to_micros(first),
+        "span_end": to_micros(last),
         "content_hash": memory.content_hash,
         "folded": FIELD_SEPARATOR.join(map(fold_text, searched_texts(memory))),
         "folded_themes": fold_themes(memory.themes),

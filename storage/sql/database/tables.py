@@ -76,7 +76,7 @@ memories = _table(
     *_optional(Text, "superseded_by", "may_supersede"),
     Column("retraction_reason", Text, nullable=False, server_default=""),
     *_required(Integer, "access_count", "reactivation_count"),
-    *_required(Moment, "created_at", "happened_at"),
+    *_required(Moment, "created_at", "happened_at", "span_start", "span_end"),
     *_optional(Moment, "last_activated", "last_accessed"),
     *_required(Text, "tool", "client", "session_id"),
     Column("turn", Integer, nullable=False, server_default="0"),
@@ -119,7 +119,7 @@ memories = _table(
     ],
 )
 _m = memories.c
-Index("ix_memories_timeline", _m.being_id, _m.happened_at.desc(), _m.id)
+Index("ix_memories_timeline", _m.being_id, _m.happened_at.desc(), _m.id, _m.span_start, _m.span_end)
 _old = partial_index("superseded_by IS NOT NULL")
 Index("ix_memories_superseded", _m.being_id, _m.superseded_by, _m.valid_until, **_old)
 _activated = partial_index("last_activated IS NOT NULL")

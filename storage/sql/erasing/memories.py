@@ -38,7 +38,7 @@ _IS_REMAINING = (_m.being_id == _BEING, ~in_list(_m.id, "ids"))
 _SELECT_ABSORBED = select(_m.id, _m.absorbed_into).where(*_IS_REMAINING, in_list(_m.absorbed_into, "ids"))
 _SET_SURVIVOR = update_own_row(memories, "absorbed_into")
 _SELECT_NOTES_OF_MEMORIES = select(notes.c.id).where(in_list(notes.c.memory_id, "ids"))
-_SELECT_SUMMARISED = select(_m.id).where(*_IS_REMAINING, in_list(_m.compressed_into, "ids"))
+_SELECT_SUMMARISED = select(_m.id).where(*_IS_REMAINING, in_list(_m.compressed_into, "ids")).order_by(_m.seq)
 _CLEAR_SUMMARY = (
     update(memories)
     .where(_m.being_id == _BEING, in_list(_m.compressed_into, "ids"))

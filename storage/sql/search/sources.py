@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from functools import lru_cache
 from typing import Any, Literal
 
-from sqlalchemy import Boolean, ColumnElement, FromClause, Select, Table, and_, bindparam, func, or_, select
+from sqlalchemy import Boolean, ColumnElement, FromClause, Select, Table, and_, bindparam, case, func, or_, select
 
 from madeleine.memory.chat import Message
 from madeleine.memory.keyword_search import KeywordQuery, SearchHit, SearchSource
@@ -29,22 +29,26 @@ _MESSAGE, _NOTE = RowMap(Message, messages), RowMap(Note, notes)
 
 @dataclass(frozen=True, eq=False)
 class SearchedTable:
-    """`time_column` and the id order hits. `folded` is searched for terms, `folded_themes` for whole themes.
-    `conditions` hold for every hit; their binds are those of `keyword_query_binds`."""
+    """`time_column` and the id order hits. `span`: the first and last moment of what a row tells. `folded` is searched
+    for terms and, in memories, `folded_themes` for whole themes. `conditions` hold for every hit; their binds are those
+    of `keyword_query_binds`."""
 
     table: Table
     time_column: ColumnElement[int]
     columns: tuple[ColumnElement[Any], ...]
     to_hit: Callable[[Row], SearchHit]
+    span: tuple[ColumnElement[int], ColumnElement[int]]
     conditions: tuple[ColumnElement[bool], ...] = ()
 
     def filters(self, themes: int) -> list[ColumnElement[bool]]:
         """The being, the window of time, the page, and all else that a query asks except its terms."""
         columns = self.table.c
+        first, last = self.span
         return [
             columns.being_id == bindparam("being"),
-            self.time_column >= bindparam("since"),
-            self.time_column <= bindparam("newest"),
+            first <= bindparam("until"),
+            last >= bindparam("since"),
+            self.time_column <= bindparam("after_at"),
             or_(self.time_column < bindparam("after_at"), columns.id > bindparam("after_id")),
             *(contains_text(columns.folded_themes, bindparam(f"theme_{n}")) for n in range(themes)),
             *self.conditions,
@@ -117,7 +121,8 @@ def _note_hit(row: Row) -> SearchHit:
 
 
 _as_of = bindparam("as_of", type_=_m.valid_until.type)
-_begin = func.coalesce(_m.valid_from, _m.happened_at)
+_told = case((_m.happened_at < _m.created_at, _m.happened_at), else_=_m.created_at)
+_begin = func.coalesce(_m.valid_from, _told)
 _WAS_TRUE = and_(
     _m.truth != "retracted",
     or_(_begin <= _as_of, _begin > _m.valid_until),
@@ -131,6 +136,7 @@ SEARCHED_TABLES = {
         _m.happened_at,
         MEMORY_COLUMNS,
         _memory_hit,
+        (_m.span_start, _m.span_end),
         conditions=(
             or_(bindparam("categories") == as_json(()), in_list(_m.category, "categories")),
             or_(bindparam("include_dead", type_=Boolean), _m.status != "dead"),
@@ -140,10 +146,15 @@ SEARCHED_TABLES = {
             or_(bindparam("as_of").is_(None), _WAS_TRUE),
         ),
     ),
-    "chat": SearchedTable(messages, messages.c.at, _MESSAGE.columns, _message_hit),
+    "chat": SearchedTable(messages, messages.c.at, _MESSAGE.columns, _message_hit, (messages.c.at, messages.c.at)),
     # A scene note that was taken in is found as the memory it became.
     "notes": SearchedTable(
-        notes, _n.created_at, _NOTE.columns, _note_hit, conditions=(or_(_n.type != "scene", _n.state != "done"),)
+        notes,
+        _n.created_at,
+        _NOTE.columns,
+        _note_hit,
+        (_n.created_at, _n.created_at),
+        conditions=(or_(_n.type != "scene", _n.state != "done"),),
     ),
 }
 
@@ -196,13 +207,12 @@ def recent_texts_statement(source: SearchSource) -> Select[Any]:
 
 
 def keyword_query_binds(scope: Scope, query: KeywordQuery) -> dict[str, Any]:
-    until = to_micros(query.until) if query.until else MAX_INT
     after_at, after_id = query.after or (MAX_INT, "")
     after_at = max(MIN_INT, min(after_at, MAX_INT))  # a cursor comes from outside, and may hold any number
     binds: dict[str, Any] = {
         "being": scope.being_id,
         "since": to_micros(query.since) if query.since else MIN_INT,
-        "newest": min(until, after_at),
+        "until": to_micros(query.until) if query.until else MAX_INT,
         "after_at": after_at,
         "after_id": after_id,
         "limit": query.limit,

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import unicodedata
 from dataclasses import replace
-from datetime import timedelta
+from datetime import UTC, datetime, timedelta
 from typing import Any
 
 import pytest
@@ -17,11 +17,13 @@ from madeleine.memory.model import (
     ClusterId,
     DatedAction,
     Memory,
+    MemoryId,
     Note,
     Provenance,
     Scene,
     Scope,
     Status,
+    happened_at,
     scene_to_text,
 )
 from madeleine.memory.patrol_records import PatrolChanges
@@ -134,6 +136,35 @@ class KeywordContract:
         assert await found(categories=("social", "semantic")) == [themed.id]
         assert await found(since=MOMENT - day, until=MOMENT) == [plain.id, themed.id]
         assert await found(until=MOMENT - timedelta(microseconds=1)) == [themed.id, dead.id]
+
+    async def test_a_memory_is_found_by_every_time_that_its_dates_overlap(self, ledger: StoringLedger) -> None:
+        """Issue 12: a month, a range and a day in another zone were found by their first moment alone."""
+
+        def dated(number: int, *when: str | DatedAction) -> Memory:
+            return memory(
+                "tea", number=number, scene=Scene(action="tea", when=when), happened_at=happened_at(when, MOMENT)
+            )
+
+        told = {
+            "month": dated(901, "2026-03"),
+            "range": dated(902, "2026-02-20/2026-03-12"),
+            "evening in Lima": dated(903, "2026-03-10T22:30-05:00"),
+            "several days": dated(904, "2026-03-01", "2026-03-30"),
+            "absorbed": dated(905, "2026-01-05", DatedAction("2026-03-10", "coffee")),
+        }
+        await ledger.memories.commit(ADA, batch(*told.values()))
+        names = {one.id: name for name, one in told.items()}
+
+        async def found(since: datetime, until: datetime) -> set[str]:
+            query = keyword_query("tea", since=since, until=until)
+            return {names[MemoryId(id_)] for id_ in ids(await ledger.search.search(ADA, query))}
+
+        tenth = datetime(2026, 3, 10, tzinfo=UTC)
+        day = timedelta(days=1)
+        assert await found(tenth, tenth + day) == {"month", "range", "evening in Lima", "several days"}
+        assert await found(tenth + day, tenth + 2 * day) == {"month", "range", "evening in Lima", "several days"}
+        assert await found(tenth + 6 * day, tenth + 7 * day) == {"month", "several days"}
+        assert await found(tenth + 60 * day, tenth + 90 * day) == set()
 
     async def test_a_hit_says_what_it_found(self, ledger: StoringLedger) -> None:
         one = memory(

@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
+from datetime import UTC, datetime
 from types import SimpleNamespace
 
 import pytest
 
 from madeleine.memory.errors import InvalidInput
 from madeleine.memory.model import DatedAction
-from madeleine.tools.dates import parse_period, parse_timeline
+from madeleine.tools.dates import parse_period, parse_time_window, parse_timeline
 
 
 @pytest.mark.parametrize("text", ["tomorrow", "2026-02-30", "24.12.2026", "next spring", "Day7"])
@@ -17,6 +18,15 @@ def test_a_refused_date_is_named_with_its_argument_and_the_forms_of_a_date(argum
     """They were stored as they stood and shown as dates."""
     with pytest.raises(InvalidInput, match=rf"{argument}: '{text}' is not a date\. Write 2026-03-01, .*2026-03, 2026 "):
         parse_period(argument, text)
+
+
+def test_a_time_window_that_holds_nothing_is_refused() -> None:
+    """It found nothing, as if nothing were known."""
+    assert parse_time_window("2026", "") == {"since": datetime(2026, 1, 1, tzinfo=UTC), "until": None}
+    same = parse_time_window("2026-03", "2026-03")
+    assert same["until"] == datetime(2026, 3, 31, 23, 59, 59, 999_999, tzinfo=UTC)
+    with pytest.raises(InvalidInput, match="2026-04 is after until: 2026-03"):
+        parse_time_window("2026-04", "2026-03")
 
 
 def test_a_timeline_holds_dates_alone() -> None:

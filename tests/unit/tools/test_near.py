@@ -74,3 +74,35 @@ async def test_a_search_by_subject_says_how_much_its_limit_hides(use: Use) -> No
     message = {"mode": "subject", "query": "Tell me about the ferry", "sources": ["memories"]}
     assert (await use("search_memory", **message, limit=3))["omitted"] == 4
     assert "omitted" not in await use("search_memory", **message, limit=7)
+
+
+@pytest.mark.parametrize(
+    "query",
+    [
+        "What did we learn about deployments?",
+        "lessons learned",
+        "Was haben wir über deployments gelernt?",
+        "Qu'avons-nous appris des deployments ?",
+    ],
+)
+async def test_a_question_for_lessons_finds_memories_that_have_one(use: Use, query: str) -> None:
+    """Ruling 22: 3 of 10 were found, for no memory says that it is a lesson."""
+    lesson = "Run the migrations before the switch"
+    for text in ("Tom plays the violin on Sundays", "The bakery opens at seven", "Deployments happen on Tuesdays"):
+        await use("store", text=text)
+    await use("store", text="Friday's deployments had to be rolled back", lesson=lesson)
+    answer = await use("recall", query=query, format="memories")
+    assert answer["memories"][0]["lesson"] == lesson
+
+
+async def test_a_day_in_a_question_is_one_thing_that_is_known(use: Use) -> None:
+    """Its parts were three words, of which the index knows only the day as a whole."""
+    for text, when in (
+        ("The ingress was down", "2026-11-12"),
+        ("Lunch with Tom", "2026-11-20"),
+        ("A walk", "2025-05-11"),
+    ):
+        await use("store", text=text, when=when)
+    answer = await use("recall", query="What happened on 2026-11-12?", format="memories")
+    assert answer["memories"][0]["text"] == "The ingress was down"
+    assert "unknown_words" not in answer

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import AsyncIterator, Awaitable, Callable
+from datetime import timedelta
 from pathlib import Path
 from random import Random
 from typing import Any
@@ -12,6 +13,7 @@ import pytest
 
 from madeleine.memory.errors import IndexUnavailable
 from madeleine.server.settings.settings import Settings
+from madeleine.server.wiring.clocks import utc_now
 from madeleine.server.wiring.open_memory import OpenMemory, open_memory
 from madeleine.tools.tool import Call
 from madeleine.tools.toolset import Toolset, make_all_tools
@@ -124,6 +126,18 @@ async def test_before_anything_was_told_nothing_is_known(use: Use) -> None:
     await moved(use)
     assert await recalled(use, LYON, as_of="2024-12-31") == []
     assert (await use("search_memory", query="Maria", as_of="2024"))["hits"] == []
+
+
+async def test_a_plan_is_known_from_the_day_it_was_told(use: Use) -> None:
+    """Issue 12: as of a day between the telling and the day of the plan it was missing."""
+    yesterday, tomorrow, day = (str(utc_now().date() + timedelta(days=days)) for days in (-1, 1, 40))
+    plan, change = f"The release is planned for {day}", "The release is put off until spring"
+    old = (await use("store", text=plan, when=day))["id"]
+    assert await recalled(use, plan, as_of=tomorrow) == await recalled(use, plan, as_of=day) == [plan]
+    assert (await use("search_memory", query="release", as_of=tomorrow))["hits"][0]["text"] == plan
+    assert await recalled(use, plan, as_of=yesterday) == []
+    await use("store", text=change, supersedes=old)
+    assert await recalled(use, plan, as_of=tomorrow) == [change]
 
 
 async def test_a_memory_shows_all_its_versions(use: Use) -> None:

@@ -20,7 +20,7 @@ from tests.household import Household
 
 @dataclass
 class Watched:
-    """`CentroidSource` that notes how much was read."""
+    """A source of changes that notes how much was read."""
 
     ledger: Ledger
     read: list[int] = field(default_factory=list)

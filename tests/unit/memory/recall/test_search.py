@@ -97,7 +97,7 @@ def test_a_cursor_says_nothing_about_the_words_that_were_searched() -> None:
 
 
 class Repeating:
-    """`SearchLedger` that gives some of its hits twice, as one that joins several tables may."""
+    """`KeywordSearchLedger` that gives some of its hits twice, as one that joins several tables may."""
 
     def __init__(self, hits: Sequence[SearchHit]) -> None:
         self._hits = sort_hits_newest_first(hits)
@@ -112,7 +112,7 @@ class Repeating:
 
 
 class Matching(Repeating):
-    """`SearchLedger` whose hits contain all terms."""
+    """`KeywordSearchLedger` whose hits contain all terms."""
 
     async def search(self, scope: Scope, query: KeywordQuery) -> list[SearchHit]:
         hits = await super().search(scope, replace(query, limit=99))

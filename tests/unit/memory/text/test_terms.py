@@ -36,7 +36,7 @@ def test_everything_that_was_said_of_a_scene_is_among_its_words() -> None:
     memory = a_memory(
         "act", setting="set", dialogue=("one", "two"), sensory=("smell",), feeling="feel", themes=("th",), lesson="les"
     )
-    assert bm25_text_of_memory(memory) == "Sunday 1 March 2026 set act one two smell feel th les"
+    assert bm25_text_of_memory(memory) == "Sunday 1 March 2026 set act one two smell feel th les zqlesson"
 
 
 @pytest.mark.parametrize(

@@ -100,7 +100,7 @@ async def test_a_call_that_is_made_again_keeps_nothing_twice(room: Room) -> None
 
 
 async def test_secrets_never_reach_the_ledger(room: Room) -> None:
-    """Those of a memory are taken out where it is stored (`test_remember`), and counted here."""
+    """Those of a memory are taken out where it is stored (test_remember.py), and counted here."""
     secret = f"my token is {TOKEN}"
     drawn = AgentExtractedMemory(HARBOUR)
     found = await room(user(secret, speaker=secret), title=secret, interface=secret, memories=[drawn])

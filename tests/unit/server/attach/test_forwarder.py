@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 import json
+import select
+import signal
 from typing import Any
 
 import pytest
 
-from madeleine.server.attach.forwarder import MAX_REQUEST_REPEATS, PendingRequests
+from madeleine.server.attach.forwarder import MAX_REQUEST_REPEATS, PendingRequests, stop_signal_socket
 from madeleine.server.attach.streams import MAX_LINE_BYTES
 
 
@@ -117,3 +119,18 @@ def test_an_invalid_line_is_left_to_the_host(nonsense: bytes) -> None:
     assert not pending.track_client_line(nonsense)
     assert pending.track_host_line(nonsense)
     assert len(pending) == 0
+
+
+def test_a_signal_that_comes_with_its_handler_is_seen(monkeypatch: pytest.MonkeyPatch) -> None:
+    set_handler = signal.signal
+
+    def set_handler_and_end(number: int, handler: Any) -> Any:
+        before = set_handler(number, handler)
+        if callable(handler):
+            signal.raise_signal(number)
+        return before
+
+    monkeypatch.setattr(signal, "signal", set_handler_and_end)
+    with stop_signal_socket() as stop:
+        assert select.select([stop], [], [], 0)[0] == [stop]
+        monkeypatch.undo()

@@ -1,0 +1,41 @@
+"""What `run_patrol` answers (rulings 10, 22 and 23)."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from random import Random
+from typing import Any
+
+from madeleine.server.settings.settings import Settings
+from madeleine.server.wiring.open_memory import open_memory
+from madeleine.tools.tool import Call
+from madeleine.tools.toolset import Toolset, make_all_tools
+from tests.doubles import ADA, WordEmbedder
+
+TOOLS = Toolset(make_all_tools(Random(1)), max_text_chars=32_000)
+SCENE = "On day {0} the {0}th crate of oranges came by the early boat, and Ada signed for it at the harbour office"
+
+
+async def test_a_patrol_answers_briefly_and_tells_of_the_rest(tmp_path: Path) -> None:
+    """Issue 12: it answered 18,000 characters to whoever had stored a few dozen memories."""
+    async with open_memory(Settings(data_dir=tmp_path), embedder=WordEmbedder(1024)) as memory:
+
+        async def patrol(**arguments: Any) -> dict[str, Any]:
+            result = await TOOLS.call("run_patrol", arguments, Call(ADA, memory.use_cases))
+            return dict(result.structured_content or {})
+
+        for part in range(0, 60, 20):
+            scenes = [{"text": SCENE.format(day), "distinct": True} for day in range(part, part + 20)]
+            await TOOLS.call("store", {"scenes": scenes}, Call(ADA, memory.use_cases))
+        brief = await patrol()
+        assert len(json.dumps(brief, ensure_ascii=False)) < 5_500
+        assert {"name": "age", "step": "\u2777", "aged": 60} in brief["steps"]
+        assert [set(step) & {"skipped"} for step in brief["steps"]] == [set()] * len(brief["steps"])
+        [(reason, steps)] = brief["skipped"].items()
+        assert ("BYOK key not set" in reason, steps[0]) == (True, "consolidate")
+        assert brief["waiting"] > 0
+        assert "decisions [] lists them" in brief["guidance"]["waiting"]
+        whole = await patrol(decisions=[])
+        assert len(whole["pending"]) > len(brief["pending"])
+        assert len((await patrol(dry_run=True, details=True))["steps"]) == 10
