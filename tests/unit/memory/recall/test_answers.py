@@ -315,7 +315,7 @@ def use_cases(home: Home) -> ToolUseCases:
         return KnownElsewhere()
 
     parts = SimpleNamespace(recall=home.recall(), audit=lambda *_, **__: None, ids=without_references)
-    parts.elsewhere = nothing_elsewhere
+    parts.search_elsewhere = nothing_elsewhere
     return cast(ToolUseCases, parts)
 
 
