@@ -30,6 +30,7 @@ PAIR_KINDS = ("number", "name", "date", "negation", "opposite", "value", "prefer
 """Of `benchmarks/duplicates`, those whose second sentence makes the first one untrue."""
 CHAINS_OF = {20: 2, 40: 4, 80: 8}
 """Chains, and changed pairs, in a store of a size; of a greater size all that there are."""
+_LANGUAGES = {"English": "en", "French": "fr", "German": "de"}
 Row = tuple[int, str, str]
 """(size, language, kind of change); 0 for the stores of `benchmarks/small`, whose size varies."""
 
@@ -132,7 +133,7 @@ def hand_written_stores() -> Iterator[SizedStore]:
             chain = versions.pop(before.get(memory["key"], ""), [])
             versions[memory["key"]] = [*chain, Told(memory["text"], day)]
         facts = tuple(Fact("as agents write" if len(told) > 1 else "ordinary", (*told,)) for told in versions.values())
-        yield SizedStore(store["name"], 0, store["language"][:2].lower(), facts)
+        yield SizedStore(store["name"], 0, _LANGUAGES[store["language"]], facts)
 
 
 async def measure_store(memory: OpenMemory, store: SizedStore) -> dict[Row, Counter[str]]:
@@ -175,7 +176,7 @@ def table_of_sizes(totals: Mapping[Row, Counter[str]]) -> Table:
     for (size, name), counts in sorted(grouped.items()):
         proposals = counts["proposals right"] + counts["proposals wrong"]
         table.add_row(
-            str(size) if size else "45 to 300, by hand",
+            str(size) if size else "by hand",
             name,
             str(counts["changes"]),
             _percent(counts["proposals right"], counts["changes"]),

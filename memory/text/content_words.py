@@ -15,7 +15,7 @@ from madeleine.memory.text.lexicon import Lexicon, lexicons_by_script
 from madeleine.memory.text.scripts import HAN_SIGN, HIRAGANA_RUN
 from madeleine.memory.text.terms import normalize_words
 
-_WORD = re.compile(r"[^\W_]+(?:[.@][^\W_]+)*")
+_WORD = re.compile(r"\d{4}-\d{2}-\d{2}(?!\d)|[^\W_]+(?:[.@][^\W_]+)*")
 _PIECE = re.compile(r"[^\W_]+")
 _JOINTS = ("-", "_", ".", "/")
 _LONE_HAN = re.compile(rf"(?<!\w){HAN_SIGN.pattern}(?!\w)")

@@ -7,7 +7,7 @@ import unicodedata
 
 from madeleine.memory.model import DatedAction, Memory, scene_period
 from madeleine.memory.text.dates import day_in_words, told_period
-from madeleine.memory.text.lexicon import lexicons_by_script, listed_words, load_lexicon
+from madeleine.memory.text.lexicon import lexicons_by_script, load_lexicon
 from madeleine.memory.text.normalization import without_accents
 
 STOP_WORDS = load_lexicon("en").words("stop_words")
@@ -16,6 +16,7 @@ words and pronouns in costs 3 points of nDCG@10 on LoCoMo."""
 
 LESSON_MARK = "zqlesson"
 """A word of every memory that has a lesson: a question for what was learnt is one for these (ruling 22)."""
+_WORD = re.compile(r"\w+")
 _APOSTROPHES = re.compile("['\u2018\u2019\u02bc]")
 _ACCENTS_FOR_APOSTROPHES = re.compile(r"(?<=\w)[\u00b4`\u2032](?=\w)")
 """Accents that some keyboards write for apostrophes; NFKC would make a space of the first."""
@@ -33,13 +34,16 @@ def bm25_words(text: str) -> str:
     return without_accents(normalize_words(_ELISION.sub(" ", text)))
 
 
-def asks_for_lesson(word: str) -> bool:
-    """Whether a content word of a question is one for lessons, such as `learn`."""
-    lexicons = lexicons_by_script(word)
-    listed = listed_words(lexicons, "lesson_words")
-    if all(lexicon.entries.get("spaced", True) for lexicon in lexicons):
-        return without_accents(word) in map(without_accents, listed)
-    return word in listed or any(len(one) > 1 and one in word for one in listed)
+def words_for_lessons(question: str) -> tuple[str, ...]:
+    """The words of a question that ask for lessons, such as `learn`."""
+    text = without_accents(normalize_words(question)).lower()
+    words = _WORD.findall(text)
+    return tuple(
+        word
+        for lexicon in lexicons_by_script(text)
+        for word in sorted(map(without_accents, lexicon.words("lesson_words")))
+        if word in words or (not lexicon.entries.get("spaced", True) and word in text)
+    )
 
 
 def bm25_text_of_memory(memory: Memory) -> str:

@@ -28,7 +28,7 @@ from madeleine.memory.index import AwaitQueryVector, CandidatePool, CandidateQue
 from madeleine.memory.model import LIVING, BeingId, Category, MemoryId, Scope, Status, Vector
 from madeleine.memory.text.content_words import content_words
 from madeleine.memory.text.normalization import fold_text
-from madeleine.memory.text.terms import LESSON_MARK, asks_for_lesson
+from madeleine.memory.text.terms import LESSON_MARK, words_for_lessons
 from madeleine.storage.qdrant import bm25, schema
 from madeleine.storage.qdrant.schema import BM25_VECTOR, DENSE_VECTOR, RRF_RANK_CONSTANT, RRF_WEIGHTS
 
@@ -183,18 +183,21 @@ class HybridIndex(ABC):
     async def candidates(self, scope: Scope, query: CandidateQuery, vector: AwaitQueryVector) -> CandidatePool:
         terms = bm25.query_term_ids(query.words)
         words = {word: ids for word in content_words(query.words) if (ids := bm25.query_term_ids(word))}
-        lesson_words = [word for word in words if asks_for_lesson(word)]
+        lesson_words = words_for_lessons(query.words)
         lesson_terms = bm25.query_term_ids(LESSON_MARK) if lesson_words else []
         terms = [*terms, *lesson_terms]
         asked = list(dict.fromkeys((*terms, *(term for ids in words.values() for term in ids))))
         known = self._known_idf(scope)
         hits, cosines = await self._search(scope, query, vector, _QueryTerms(terms, asked), known)
         words = {word: _telling_terms(ids, known) for word, ids in words.items()}
-        words |= {word: [*words[word], *lesson_terms] for word in lesson_words}
+        if any(known[term] is not None for term in lesson_terms):
+            named = [word for word in words if fold_text(word) in lesson_words] or lesson_words[:1]
+            words |= {word: [*words.get(word, ()), *lesson_terms] for word in named}
         # A bridge joins the end of one word to the beginning of the next: that no memory holds it says nothing about
         # the words, and must not make the query look like one about something else.
         bridges = bm25.half_hiragana_term_ids(query.words)
-        counted = [at for at, term in enumerate(terms) if term not in bridges or known[term] is not None]
+        optional = {*bridges, *lesson_terms}
+        counted = [at for at, term in enumerate(terms) if term not in optional or known[term] is not None]
         counted_terms = [terms[at] for at in counted]
         all_weights = np.asarray([hit.weights for hit in hits], np.float32).reshape(len(hits), len(asked))
         numbers = bm25.number_and_day_term_ids(query.words)

@@ -24,7 +24,7 @@ class DuplicateThresholds:
     """`same`: a cosine (spec T6), below which no scene is one told again; it must have the same words besides.
     `resembling`: a resemblance (`similar_wording`), from which a scene is linked to the most similar memory."""
 
-    same: float = 0.92
+    same: float = 0.8
     resembling: float = MIN_RESEMBLANCE
 
 

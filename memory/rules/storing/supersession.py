@@ -1,11 +1,11 @@
 """What a new memory may supersede (ruling 14): the same subject, told of otherwise. It only proposes.
 
-    score = 10 × (cosine − others) / (1 − others) + 1.9 if the new one tells of a change
-            − 3.1 × ln(1 + content words of the old one) + 2.7 × rarest shared word + 0.3
+    score = 10 × (cosine − others) / (1 − others) + 2.3 if the new one tells of a change
+            − 3.1 × ln(1 + content words of the old one) + 2.7 × rarest shared word − 0.1
 
 or, in a store of so many memories that they tell how rare a word is, instead of the last two terms
 
-            + 8 × rarest shared word + 11.5 × rarest word that the new one lacks: the value that was − 12.5
+            + 8 × rarest shared word + 11.5 × rarest word that the new one lacks: the value that was − 12.6
 
 `others` is the mean cosine of the other memories that are nearest to the new one: what all of a store or a language
 have in common tells nothing (ruling 16). Above 0 the pair is proposed; 1 / (1 + exp(−score)) is about how often that is
@@ -39,6 +39,8 @@ PRIOR_MEMORIES, PRIOR_HOLDERS = 40, 0.05
 """Of fewer it is guessed as if a word stood in one of 800 others, a guess that counts like 40 memories."""
 SAME_WORDS_SCORE = 2.0
 """Of a pair that is worded alike but for one value."""
+MIN_ROOM_ABOVE_OTHERS = 0.1
+"""The others may say the very same: told again after a retraction, or stored with `distinct`."""
 COSINE_OF_STRANGERS = 0.3
 """In place of the mean cosine of the others in a store that has no others."""
 _WORD = re.compile(r"[^\W_]+(?:[.'@/_-][^\W_]+)*")
@@ -114,14 +116,14 @@ def supersession_score(
         return SAME_WORDS_SCORE if _differ_in_one_value(new, old, wordings) else -math.inf
     others = sum(other_cosines) / len(other_cosines) if other_cosines else COSINE_OF_STRANGERS
     score = (
-        10 * (cosine - others) / (1 - others)
-        + 1.9 * new.reading.matches("change")
+        10 * (cosine - others) / max(MIN_ROOM_ABOVE_OTHERS, 1 - others)
+        + 2.3 * new.reading.matches("change")
         - 3.1 * math.log(1 + len(old.content))
     )
     if not rarity.is_known:
-        return score + 2.7 * max(shared) + 0.3
+        return score + 2.7 * max(shared) - 0.1
     lost = max((value for stem, value in rarity.by_stem.items() if stem not in new.content), default=0.0)
-    return score + 8 * max(shared) + 11.5 * lost - 12.5
+    return score + 8 * max(shared) + 11.5 * lost - 12.6
 
 
 def _differ_in_one_value(new: Statement, old: Statement, wordings: SequenceMatcher[str]) -> bool:

@@ -93,3 +93,16 @@ async def test_a_question_for_lessons_finds_memories_that_have_one(use: Use, que
     await use("store", text="Friday's deployments had to be rolled back", lesson=lesson)
     answer = await use("recall", query=query, format="memories")
     assert answer["memories"][0]["lesson"] == lesson
+
+
+async def test_a_day_in_a_question_is_one_thing_that_is_known(use: Use) -> None:
+    """Its parts were three words, of which the index knows only the day as a whole."""
+    for text, when in (
+        ("The ingress was down", "2026-11-12"),
+        ("Lunch with Tom", "2026-11-20"),
+        ("A walk", "2025-05-11"),
+    ):
+        await use("store", text=text, when=when)
+    answer = await use("recall", query="What happened on 2026-11-12?", format="memories")
+    assert answer["memories"][0]["text"] == "The ingress was down"
+    assert "unknown_words" not in answer

@@ -183,7 +183,7 @@ async def test_the_same_text_stored_again_reinforces_with_and_without_the_model(
 
 
 async def test_the_same_facts_in_other_words_reinforce(home: Home) -> None:
-    """spec T6: cosine ≥ 0.92."""
+    """spec T6: a cosine near enough, and the same words."""
     other = scene(DINNER.replace("we talked", "we have talked"))
     assert DuplicateThresholds().same <= cosine(home.embedder, scene(DINNER), other) < 1
     [first], [again] = await home.store(ADA, [scene(DINNER)]), await home.store(ADA, [other])

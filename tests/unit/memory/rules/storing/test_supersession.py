@@ -61,6 +61,8 @@ def test_what_a_whole_store_has_in_common_tells_nothing() -> None:
     old, new = "Die Reinigung kommt abends um sieben.", "Die Quartalsabrechnung geht am Zehnten an die Reinigung."
     assert score(new, old, cosine=0.6, others=(0.3, 0.3)) > score(new, old, cosine=0.6, others=(0.55, 0.5)) + 2
     assert score(new, old, cosine=0.6, others=(0.55, 0.5)) < 0
+    assert score(new, old, cosine=0.6, others=(1.0, 1.0)) < 0
+    assert score(new, old, cosine=0.6, others=()) > score(new, old, cosine=0.4, others=())
 
 
 def rarity_among(memories: int, *, holders: int) -> float:
