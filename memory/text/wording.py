@@ -183,14 +183,21 @@ class Alignment:
         return any(verbs) and all(map(operator.or_, verbs, nouns))
 
     def _agrees_with_collective(self, mine: Token, theirs: Token) -> bool:
-        """The team is, the team are: the verb may be singular or plural. Where nouns take the same ending, only
-        listed verbs do."""
-        collectives = _retold_words(self.lexicons, "collectives")
+        """The team is, the team are: the verb of a sentence that a collective noun opens may be singular or plural.
+        Where nouns take the same ending, only listed verbs do."""
         return (
-            bool(collectives & {token.form for token in self.first} & {token.form for token in self.second})
+            self._is_told_of_collective
             and self._is_listed(mine, theirs, "agreement", "agreement_endings")
             and not self._is_listed(mine, theirs, "plurals", "plural_endings")
         )
+
+    @cached_property
+    def _is_told_of_collective(self) -> bool:
+        articles = _retold_words(self.lexicons, "articles") | _retold_words(self.lexicons, "indefinite")
+        opening = [
+            next((one.form for one in text if one.form not in articles), "") for text in (self.first, self.second)
+        ]
+        return opening[0] == opening[1] and opening[0] in _retold_words(self.lexicons, "collectives")
 
     def _divided(self, tokens: Tokens) -> tuple[list[Token], list[list[Token]]]:
         """(words that tell, fillers before each of them and after the last)."""
