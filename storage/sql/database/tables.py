@@ -76,9 +76,7 @@ memories = _table(
     *_optional(Text, "superseded_by", "may_supersede"),
     Column("retraction_reason", Text, nullable=False, server_default=""),
     *_required(Integer, "access_count", "reactivation_count"),
-    *_required(Moment, "created_at", "happened_at"),
-    # First and last moment of its dates, for search by time.
-    *(Column(name, Moment, nullable=False, server_default="0") for name in ("span_start", "span_end")),
+    *_required(Moment, "created_at", "happened_at", "span_start", "span_end"),
     *_optional(Moment, "last_activated", "last_accessed"),
     *_required(Text, "tool", "client", "session_id"),
     Column("turn", Integer, nullable=False, server_default="0"),

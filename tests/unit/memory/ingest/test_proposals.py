@@ -74,6 +74,15 @@ async def test_the_newer_of_two_that_speak_of_the_same_is_recalled_first(home: H
     assert (await home.recalled("what did builds of storefront-web use originally"))[0] == NPM
 
 
+async def test_a_recalled_fact_brings_what_has_changed_of_it_though_that_does_not_match(home: Home) -> None:
+    await home.store(NPM)
+    yarn = "yarn of storefront-web gave way to bun in spring"
+    await home.store(PNPM)
+    await home.store("builds of storefront-web moved from pnpm to yarn")
+    assert (await home.store(yarn)).may_supersede is not None
+    assert yarn in await home.recalled("npm")
+
+
 @pytest.mark.parametrize("others", [0, 4, 30])
 async def test_what_is_proposed_does_not_hang_on_how_many_memories_there_are(
     tmp_path: Path, new_db: Path, others: int
