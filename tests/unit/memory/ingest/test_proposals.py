@@ -59,6 +59,12 @@ async def test_a_changed_fact_is_proposed_with_its_text_and_both_stay_current(ho
     assert after.may_supersede.truth == after.memory.truth == "current"
 
 
+async def test_what_comes_again_with_another_value_each_time_is_a_series_and_not_proposed(home: Home) -> None:
+    """The runs of each day are all true; of only two of one wording the later one may be a change."""
+    told = [await home.store(f"Ran {distance} km along the canal before work") for distance in (5, 7, 6, 9)]
+    assert [one.may_supersede is not None for one in told] == [False, True, False, False]
+
+
 async def test_what_was_superseded_by_an_act_is_not_proposed(home: Home) -> None:
     before = await home.store(NPM)
     after = await home.store(PNPM, supersedes=before.memory.id)
