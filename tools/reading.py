@@ -89,7 +89,7 @@ def recall_tool(rng: RandomSource) -> Tool:
         result = await call.use.recall(call.scope, query, formats[arguments.format], language=call.language_model)
         memories = [memory for memory, _ in (*result.preferences, *result.memories)]
         elsewhere = NOTHING_ELSEWHERE if result.memories else await call.use.search_elsewhere(call.scope, query)
-        call.audit_recall("recall", [*(memory.id for memory in memories), *elsewhere.ids])
+        call.audit_recall("recall", [*(memory.id for memory in (*memories, *result.near)), *elsewhere.ids])
         answer = recall_result_as_json(result, arguments.format, elsewhere)
         if not arguments.details:
             return answer

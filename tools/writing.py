@@ -118,7 +118,7 @@ async def store(call: Call, arguments: StoreArguments) -> dict[str, Any]:
         raise first if not others else InvalidInput(" ".join(unique(str(outcome) for outcome in outcomes)))
     return {
         "scenes": [
-            {"refused": await call.with_short_ids(str(outcome))}
+            {"refused": (await call.with_short_ids(str(outcome))).removeprefix("Nothing was done. ")}
             if isinstance(outcome, MadeleineError)
             else await stored_as_json(call, outcome, has_key=True)
             for outcome in outcomes

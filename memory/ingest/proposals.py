@@ -15,6 +15,7 @@ from madeleine.memory.rules.storing.supersession import (
     MIN_PROPOSAL_COSINE,
     Statement,
     WordRarity,
+    differ_in_one_value,
     supersession_score,
     word_rarity,
 )
@@ -41,15 +42,21 @@ class SupersededMemorySearch:
     async def _find(self, scope: Scope, memory: Memory, near: Sequence[tuple[Memory, float]]) -> Memory | None:
         living = sorted((pair for pair in near if pair[0].status in LIVING), key=lambda pair: -pair[1])
         nearest = [(other, cosine) for other, cosine in living[:COMPARED_NEIGHBOURS] if cosine > 0]
-        new, best, best_score = Statement(memory.scene.action), None, 0.0
-        for other, cosine in nearest[:MAX_PROPOSAL_CANDIDATES]:
-            if cosine < MIN_PROPOSAL_COSINE or other.truth != "current" or other.compressed:
-                continue
-            if other.happened_at >= memory.happened_at:
-                continue
-            old = Statement(other.scene.action)
-            if new.content.keys().isdisjoint(old.content):
-                continue
+        new = Statement(memory.scene.action)
+        candidates = [
+            (other, cosine, old)
+            for other, cosine in nearest[:MAX_PROPOSAL_CANDIDATES]
+            if cosine >= MIN_PROPOSAL_COSINE
+            and other.truth == "current"
+            and not other.compressed
+            and other.happened_at < memory.happened_at
+            and not new.content.keys().isdisjoint((old := Statement(other.scene.action)).content)
+        ]
+        but_for_a_value = [other for other, _, old in candidates if differ_in_one_value(new, old)]
+        if but_for_a_value:  # several are a series: the runs of each day, the phones of a family
+            return but_for_a_value[0] if len(but_for_a_value) == 1 else None
+        best, best_score = None, 0.0
+        for other, cosine, old in candidates:
             rarity = await self._rarity(scope, old)
             cosines = [cosine for neighbour, cosine in nearest if neighbour is not other]
             score = supersession_score(new, old, cosine=cosine, other_cosines=cosines, rarity=rarity)

@@ -1,35 +1,43 @@
-"""Newer first among near-equals, before anything is decided (ruling 24, ADR 38)."""
+"""What is probably true now stands before what was, and nothing is decided (ruling 24, ADR 38)."""
 
 from __future__ import annotations
 
+from collections import defaultdict
 from collections.abc import Mapping
 
-from madeleine.memory.index import CandidatePool
-from madeleine.memory.model import MemoryId, Scope
+from madeleine.memory.model import Memory, MemoryId, Scope
 from madeleine.memory.recall.ports import RecallLedger
 from madeleine.memory.rules.ranking.blended import reading_of_query
-from madeleine.memory.rules.ranking.near_equals import asks_for_past, newer_first, say_the_same
+from madeleine.memory.rules.ranking.near_equals import asks_for_past, newer_first, older_alone_answers
 from madeleine.memory.rules.storing.supersession import Statement
+
+MAX_LED = 10
+"""Best matches before which what was told later of the same is put."""
 
 
 async def with_newer_first(
-    ledger: RecallLedger, scope: Scope, question: str, scores: Mapping[MemoryId, float], pool: CandidatePool
-) -> Mapping[MemoryId, float]:
-    """`scores`: best first, and so are those returned. A question for the past is left as it is. Texts are read only
-    where the order may change."""
-    at = {id_: place for place, id_ in enumerate(pool.ids) if id_ in scores}
-    linked = ((id_, pool.features[place].may_supersede) for id_, place in at.items())
-    older = {id_: before for id_, before in linked if before in at and before is not None}
-    if not older or list(newer_first(scores, older)) == list(scores) or asks_for_past(reading_of_query(question)):
-        return scores
-    memories = await ledger.memories(scope, [*{*older, *older.values()}])
-    texts, asked = {memory.id: Statement(memory.scene.action) for memory in memories}, Statement(question)
-    return newer_first(
-        scores,
-        {
-            newer: before
-            for newer, before in older.items()
-            if {newer, before} <= texts.keys()
-            and say_the_same(asked, texts[newer], texts[before], pool.holds[at[newer]], pool.holds[at[before]])
-        },
-    )
+    ledger: RecallLedger,
+    scope: Scope,
+    question: str,
+    scores: Mapping[MemoryId, float],
+    *,
+    only_matches: bool,
+) -> tuple[Mapping[MemoryId, float], dict[MemoryId, Memory]]:
+    """`scores`, best first, with what was proposed to supersede one of the best before it, whether it matches itself or
+    not; and those that do not. A question for the past is left as it is. Texts are read only where there are any."""
+    links = await ledger.proposed_later(scope, list(scores)[:MAX_LED]) if scores else []
+    links = [(newer, older) for newer, older in links if newer in scores or not only_matches]
+    if not links or asks_for_past(reading_of_query(question)):
+        return scores, {}
+    memories = {one.id: one for one in await ledger.memories(scope, list({id_ for link in links for id_ in link}))}
+    texts, asked = {id_: Statement(one.scene.action) for id_, one in memories.items()}, Statement(question)
+    later: defaultdict[MemoryId, list[Memory]] = defaultdict(list)
+    for newer, older in links:
+        if {newer, older} <= memories.keys() and not older_alone_answers(asked, texts[newer], texts[older]):
+            later[older].append(memories[newer])
+    newest_first = {
+        older: [one.id for one in sorted(found, key=lambda one: (one.happened_at, one.number), reverse=True)]
+        for older, found in later.items()
+    }
+    led = newer_first(scores, newest_first, most=MAX_LED)
+    return led, {id_: memories[id_] for id_ in led if id_ not in scores}

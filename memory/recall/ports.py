@@ -36,6 +36,10 @@ class RecallLedger(Protocol):
     async def all_versions(self, scope: Scope, ids: Sequence[MemoryId]) -> dict[MemoryId, list[Memory]]:
         """The versions of each of the memories that exist, itself included, the current one last (ruling 14)."""
 
+    async def proposed_later(self, scope: Scope, ids: Sequence[MemoryId]) -> list[tuple[MemoryId, MemoryId]]:
+        """(newer, older): the living current memories that were proposed to supersede one of these, and those that were
+        proposed to supersede these, and so on."""
+
     async def ranking_states(self, scope: Scope, ids: Sequence[MemoryId]) -> dict[MemoryId, MemoryRankingState]: ...
 
 

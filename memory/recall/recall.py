@@ -247,7 +247,8 @@ class Recall:
         near_ids = [pool.ids[i] for i in near]
         if not len(matching):
             true = await self._true_versions(scope, query, pool, near_ids)
-            return RankedCandidates({}, {}, pool, meaning_off, near=versions_of(near_ids, true))
+            nearest, _ = await self._newer_first(scope, query, dict.fromkeys(versions_of(near_ids, true), 0.0))
+            return RankedCandidates({}, {}, pool, meaning_off, near=tuple(nearest))
         matching, scores = await self._scores(scope, query, pool=pool, matching=matching, trust=trust)
         order = np.argsort(-scores, kind="stable")  # equals keep the engine's order
         best_first = [
@@ -258,14 +259,16 @@ class Recall:
         for id_, score in best_first:
             if (version := true.get(id_, id_)) is not None:
                 shown.setdefault(version, score)
+        led, brought = await self._newer_first(scope, query, shown)
         procedural = (pool.ids[i] for i in matching if pool.features[i].category == "procedural")
+        versions = (*(true.get(id_, id_) for id_ in procedural), *brought)
         return RankedCandidates(
-            scores=await self._newer_first(scope, query, shown, pool),
+            scores=led,
             tokens={pool.ids[i]: pool.features[i].tokens for i in matching},
             pool=pool,
             meaning_off=meaning_off,
-            near=tuple(id_ for id_ in versions_of(near_ids, true) if id_ not in shown),
-            procedural=frozenset(version for id_ in procedural if (version := true.get(id_, id_)) is not None),
+            near=tuple(id_ for id_ in versions_of(near_ids, true) if id_ not in led),
+            procedural=frozenset(filter(None, versions)),
         )
 
     @cached_property
@@ -273,11 +276,14 @@ class Recall:
         return MatchGate(self.index, self.embedder, self.config.thresholds, frozenset(self.config.themes))
 
     async def _newer_first(
-        self, scope: Scope, query: RecallQuery, scores: Mapping[MemoryId, float], pool: CandidatePool
-    ) -> Mapping[MemoryId, float]:
+        self, scope: Scope, query: RecallQuery, scores: Mapping[MemoryId, float]
+    ) -> tuple[Mapping[MemoryId, float], Sequence[MemoryId]]:
+        """The scores, best first, and the procedural memories among them that did not match."""
         if not self.config.newer_among_near_equals or query.as_of is not None:
-            return scores
-        return await with_newer_first(self.ledger, scope, query.text, scores, pool)
+            return scores, ()
+        only_matches = bool(query.since or query.until)  # when it happened is not looked at again
+        led, brought = await with_newer_first(self.ledger, scope, query.text, scores, only_matches=only_matches)
+        return led, [id_ for id_, memory in brought.items() if memory.category == "procedural"]
 
     async def _true_versions(
         self, scope: Scope, query: RecallQuery, pool: CandidatePool, matching: Collection[MemoryId]

@@ -294,14 +294,18 @@ def recall_for_hook(call: BlockingHostClient, request: ObserveRequest) -> str:
 
 
 def near_memories_block(answer: Mapping[str, Any]) -> str:
-    """Where nothing matched a prompt with words that no memory holds: what holds the rest, and these words (ruling 19);
-    else ""."""
-    near, unknown = answer.get("near", [])[:MAX_HOOK_NEAR_MEMORIES], answer.get("unknown_words", [])
+    """Where nothing matched a prompt with words that no memory holds: memories that hold the rest, and these words
+    (ruling 19); else "". What was observed is left out: it is most likely this very conversation."""
+    unknown, near = answer.get("unknown_words", []), answer.get("near", [])
+    near = [item for item in near if "source" not in item][:MAX_HOOK_NEAR_MEMORIES]
     if not near or not unknown:
         return ""
     from madeleine.memory.rules.prompting import quoted
 
-    texts = (f"{item.get('when', '')} {str(item.get('text', ''))[:MAX_HOOK_NEAR_CHARS]}".strip() for item in near)
+    texts = (
+        f"{item.get('when', '')} {str(item.get('text', ''))[:MAX_HOOK_NEAR_CHARS]}".strip()
+        for item in near[:MAX_HOOK_NEAR_MEMORIES]
+    )
     lines = "\n".join(f"- {quoted(text)}" for text in texts)
     return f"Related, but no answer; no memory has: {quoted(', '.join(unknown))}.\n<memory>\n{lines}\n</memory>"
 

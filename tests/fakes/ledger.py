@@ -15,6 +15,7 @@ from madeleine.memory.errors import CannotUndo, InvalidInput, KeyConflict, Stora
 from madeleine.memory.index import MemoryRankingState
 from madeleine.memory.ingest.ports import CommittedBatch, IdempotencyKeyOutcome, StoreBatch
 from madeleine.memory.model import (
+    LIVING,
     Cluster,
     ClusterId,
     ContentHash,
@@ -172,6 +173,14 @@ class InMemoryMemories:
         for chain in versions.values():
             chain.sort(key=lambda one: (one.valid_until is None, one.valid_until or one.created_at))
         return versions
+
+    async def proposed_later(self, scope: Scope, ids: Sequence[MemoryId]) -> list[tuple[MemoryId, MemoryId]]:
+        led, found = set(ids), dict[MemoryId, MemoryId]()
+        living = [one for one in self._store.own(scope) if one.status in LIVING and one.truth == "current"]
+        while later := [one for one in living if one.may_supersede in led and one.id not in found]:
+            found |= {one.id: one.may_supersede for one in later if one.may_supersede and not one.compressed}
+            led = {one.id for one in later}
+        return list(found.items())
 
     # --- changing
 

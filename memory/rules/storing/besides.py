@@ -1,4 +1,4 @@
-"""What a superseded memory said besides what has changed: it is recalled no longer, unless it is told anew.
+"""What a superseded memory said besides what has changed (ruling 14): nobody recalls it, unless it is told anew.
 
 "Bob lives in Lyon and works at Acme", superseded by "Bob lives in Paris", also said "works at Acme". Of its clauses,
 the one that shares most with the new text is what has changed; every other one that has words of its own is told.

@@ -37,8 +37,6 @@ KNOWN_VOCABULARY_MEMORIES = 600
 """From so many memories on, how many hold a word says how rare it is."""
 PRIOR_MEMORIES, PRIOR_HOLDERS = 40, 0.05
 """Of fewer it is guessed as if a word stood in one of 800 others, a guess that counts like 40 memories."""
-SAME_WORDS_SCORE = 2.0
-"""Of a pair that is worded alike but for one value."""
 MIN_ROOM_ABOVE_OTHERS = 0.1
 """The others may say the very same: told again after a retraction, or stored with `distinct`."""
 COSINE_OF_STRANGERS = 0.3
@@ -111,9 +109,8 @@ def supersession_score(
     shared = [value for stem, value in rarity.by_stem.items() if stem in new.content]
     if not shared or "?" in new.text or "?" in old.text:
         return -math.inf
-    wordings = SequenceMatcher(None, old.words, new.words, autojunk=False)
-    if wordings.ratio() > MAX_SAME_WORDING:
-        return SAME_WORDS_SCORE if _differ_in_one_value(new, old, wordings) else -math.inf
+    if SequenceMatcher(None, old.words, new.words, autojunk=False).ratio() > MAX_SAME_WORDING:
+        return -math.inf
     others = sum(other_cosines) / len(other_cosines) if other_cosines else COSINE_OF_STRANGERS
     score = (
         10 * (cosine - others) / max(MIN_ROOM_ABOVE_OTHERS, 1 - others)
@@ -126,8 +123,11 @@ def supersession_score(
     return score + 8 * max(shared) + 11.5 * lost - 12.6
 
 
-def _differ_in_one_value(new: Statement, old: Statement, wordings: SequenceMatcher[str]) -> bool:
-    """Whether all words are the same, in order, but for one number, day, negation or opposite."""
+def differ_in_one_value(new: Statement, old: Statement) -> bool:
+    """Whether all words are the same, in order, but for one number, day, negation or opposite. Questions never do."""
+    wordings = SequenceMatcher(None, old.words, new.words, autojunk=False)
+    if "?" in new.text or "?" in old.text or wordings.ratio() <= MAX_SAME_WORDING:
+        return False
     differences = [(at, to, new_at, new_to) for tag, at, to, new_at, new_to in wordings.get_opcodes() if tag != "equal"]
     if len(differences) != 1:
         return False

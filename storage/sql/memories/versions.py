@@ -43,6 +43,24 @@ _SELECT_VERSIONS = (
     .select_from(_versions.join(memories, _m.id == _versions.c.id))
     .order_by(_m.valid_until.is_(None), _m.valid_until, _m.seq)
 )
+_is_proposed_now = (
+    _m.may_supersede.is_not(None),
+    _IS_OWN,
+    _m.status != "dead",
+    _m.truth == "current",
+    _m.compressed.is_(False),
+)
+_proposed = select(_m.id.label("newer"), _m.may_supersede.label("older")).join(
+    _asked, _m.may_supersede == _asked.c.value
+)
+_proposed_later = _proposed.where(*_is_proposed_now).cte("proposed_later", recursive=True)
+_SELECT_PROPOSED_LATER = select(
+    _proposed_later.union(
+        select(_m.id, _m.may_supersede)
+        .select_from(_proposed_later.join(memories, _m.may_supersede == _proposed_later.c.newer))
+        .where(*_is_proposed_now)
+    )
+)
 
 
 async def current_versions(reads: QueryReader, scope: Scope, ids: Sequence[MemoryId]) -> dict[MemoryId, MemoryId]:
@@ -59,6 +77,14 @@ async def all_versions(reads: QueryReader, scope: Scope, ids: Sequence[MemoryId]
     for origin, memory in rows:
         versions[origin].append(memory)
     return dict(versions)
+
+
+async def proposed_later(reads: QueryReader, scope: Scope, ids: Sequence[MemoryId]) -> list[tuple[MemoryId, MemoryId]]:
+    """(newer, older) of living current memories that were proposed to supersede these, and of those proposed to
+    supersede them."""
+    if not ids:
+        return []
+    return list(await reads.rows(_SELECT_PROPOSED_LATER, pair, being=scope.being_id, ids=as_json(ids)))
 
 
 def _to_origin_and_memory(row: Row) -> tuple[MemoryId, Memory]:

@@ -91,6 +91,20 @@ class TruthContract:
         assert await ledger.recall.current_versions(BOB, asked) == {}
         assert await ledger.recall.all_versions(BOB, asked) == {}
 
+    async def test_what_was_proposed_to_supersede_a_memory_is_found_through_any_number_of_links(
+        self, ledger: StoringLedger
+    ) -> None:
+        first, second, third = memory("lives in Lyon"), memory("moved to Rome"), memory("left for Oslo")
+        second, third = replace(second, may_supersede=first.id), replace(third, may_supersede=second.id)
+        await ledger.memories.commit(ADA, batch(first, second, third))
+        links = {(second.id, first.id), (third.id, second.id)}
+        assert set(await ledger.recall.proposed_later(ADA, [first.id])) == links
+        assert await ledger.recall.proposed_later(ADA, [second.id]) == [(third.id, second.id)]
+        assert await ledger.recall.proposed_later(ADA, [third.id]) == []
+        assert await ledger.recall.proposed_later(BOB, [first.id]) == []
+        await ledger.memories.retract(ADA, second.id, "misheard", at=CHANGED_AT)
+        assert await ledger.recall.proposed_later(ADA, [first.id]) == []
+
     async def test_what_a_wrong_version_took_the_place_of_takes_it_back(self, ledger: StoringLedger) -> None:
         first, second, third = await chain_of_three(ledger)
         outcome = await ledger.memories.retract(ADA, second.id, "misheard", at=CHANGED_AT)

@@ -5,9 +5,10 @@ from __future__ import annotations
 import pytest
 
 from madeleine.inference.language.prices import TOKENS_PER_PRICE, model_call_cost_in_usd
+from tests.rows import for_each_row
 
 
-@pytest.mark.parametrize(
+@for_each_row(
     ("model", "both"),
     [
         ("claude-haiku-4-5", 6.0),

@@ -20,6 +20,7 @@ from madeleine.memory.model import (
     when_date,
 )
 from tests.doubles import NOW, a_memory
+from tests.rows import for_each_row
 
 
 def test_a_scene_reads_as_in_the_specs_example() -> None:
@@ -90,7 +91,7 @@ def test_the_content_hash_is_sha_256_in_hex() -> None:
     assert content_hash("abc") == "ba7816bf8f01cfea414140de5dae2223b00361a396177a9cb410ff61f20015ad"
 
 
-@pytest.mark.parametrize(
+@for_each_row(
     ("text", "moment"),
     [
         ("2024-02-29", datetime(2024, 2, 29, tzinfo=UTC)),
@@ -110,7 +111,7 @@ def test_an_iso_date_or_time_is_a_moment_in_utc(text: str, moment: datetime) -> 
     assert found.utcoffset() == timedelta(0)
 
 
-@pytest.mark.parametrize(
+@for_each_row(
     "text",
     [
         "", " ", "yesterday", "Day7", "20240131", "2024-W05-3", "24-01-31",

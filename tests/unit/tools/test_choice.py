@@ -12,6 +12,7 @@ from madeleine.memory.errors import InvalidInput
 from madeleine.tools.tool import Call, Tool, ToolUseCases
 from madeleine.tools.toolset import TOOL_NAMES_BY_TOOLSET, Toolset, choose_tools, make_all_tools
 from tests.doubles import ADA
+from tests.rows import for_each_row
 
 ALL = make_all_tools(Random(1))
 LISTED = [tool for tool in ALL if tool.listed]
@@ -42,7 +43,7 @@ def test_every_tool_is_in_one_toolset() -> None:
     assert sorted(name for toolset in TOOL_NAMES_BY_TOOLSET.values() for name in toolset) == sorted(names(ALL))
 
 
-@pytest.mark.parametrize(
+@for_each_row(
     ("wish", "left"),
     [
         ({"toolsets": ["patrol"]}, ["run_patrol"]),

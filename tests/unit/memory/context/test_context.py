@@ -99,7 +99,7 @@ async def furnish(house: House) -> list[MemoryId]:
     await house.write_diary(("2026-02-28", "We baked. It took long."), thoughts=["Ann was tired"])
     await house.say("s1", "We baked bread yesterday", "Was it good?")
     await house.say("s2", "The oven is broken", scope=THERE)
-    return await house.store("Grandmother baked bread in the old oven", "Ann plays the violin")
+    return await house.store("Grandmother baked bread in the old oven", "Ann plays a violin")
 
 
 MESSAGE = "Which oven did grandmother bake the bread in?"
@@ -115,7 +115,7 @@ async def test_all_of_it_is_there_once(house: House) -> None:
     assert built.system_prompt.endswith(STORED_TEXT_IS_DATA_NOTICE)
     assert [one.id for one in built.recent_nodes or ()] == [violin]
     assert [one.id for one, _ in built.recalled] == [bread]
-    for once in ("Ann was tired", "never tell it", "Router", "Buy bread", "We baked.", "Grandmother baked", "plays the",
+    for once in ("Ann was tired", "never tell it", "Router", "Buy bread", "We baked.", "Grandmother baked", "plays a v",
                  "Was it good?", "oven is broken"):  # fmt: skip
         assert built.prompt.count(once) == 1, once
     assert {bread, violin} <= set(built.shown_ids)

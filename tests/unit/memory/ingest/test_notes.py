@@ -5,13 +5,13 @@ from __future__ import annotations
 import json
 from typing import Any
 
-import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
 from madeleine.memory.ingest.notes import add_note, memory_from_scene_note
 from madeleine.memory.model import DatedAction, EmotionVector, Memory, Note, NoteId, Scope
 from tests.doubles import ADA, NOW
+from tests.rows import for_each_row
 
 
 def note(content: str) -> Note:
@@ -58,7 +58,7 @@ def test_a_new_memory_is_fresh_and_active_and_has_no_cluster() -> None:
     assert (memory.fresh, memory.status, memory.cluster_id, memory.session_count) == (True, "active", None, 0)
 
 
-@pytest.mark.parametrize(
+@for_each_row(
     ("given", "kept"), [(None, 0.5), (0, 0.0), (0.3, 0.3), (1, 1.0), (7, 1.0), (-3, 0.0), (1e300, 1.0), (-0.0001, 0.0)]
 )
 def test_importance_is_clamped_and_half_if_it_is_not_given(given: float | None, kept: float) -> None:
@@ -83,7 +83,7 @@ def test_fields_that_nobody_knows_are_passed_over() -> None:
     assert read({"action": "a", "mood": "b", "actors": []}).scene.action == "a"
 
 
-@pytest.mark.parametrize(
+@for_each_row(
     "content",
     [
         "",

@@ -59,6 +59,12 @@ async def test_a_changed_fact_is_proposed_with_its_text_and_both_stay_current(ho
     assert after.may_supersede.truth == after.memory.truth == "current"
 
 
+async def test_what_comes_again_with_another_value_each_time_is_a_series_and_not_proposed(home: Home) -> None:
+    """The runs of each day are all true; of only two of one wording the later one may be a change."""
+    told = [await home.store(f"Ran {distance} km along the canal before work") for distance in (5, 7, 6, 9)]
+    assert [one.may_supersede is not None for one in told] == [False, True, False, False]
+
+
 async def test_what_was_superseded_by_an_act_is_not_proposed(home: Home) -> None:
     before = await home.store(NPM)
     after = await home.store(PNPM, supersedes=before.memory.id)
@@ -72,6 +78,15 @@ async def test_the_newer_of_two_that_speak_of_the_same_is_recalled_first(home: H
     assert (await home.recalled(question, newer_first=False))[:2] == [NPM, PNPM]
     assert (await home.recalled(question))[:2] == [PNPM, NPM]
     assert (await home.recalled("what did builds of storefront-web use originally"))[0] == NPM
+
+
+async def test_a_recalled_fact_brings_what_has_changed_of_it_though_that_does_not_match(home: Home) -> None:
+    await home.store(NPM)
+    yarn = "yarn of storefront-web gave way to bun in spring"
+    await home.store(PNPM)
+    await home.store("builds of storefront-web moved from pnpm to yarn")
+    assert (await home.store(yarn)).may_supersede is not None
+    assert yarn in await home.recalled("npm")
 
 
 @pytest.mark.parametrize("others", [0, 4, 30])

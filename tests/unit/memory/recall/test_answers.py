@@ -236,7 +236,7 @@ async def test_what_was_forgotten_since_it_was_indexed_has_no_place_in_a_profile
     assert set(await ranked(home, "associative")) == set(ids(FACTS[1:]))
 
 
-async def test_the_default_profile_asks_the_ledger_once(home: Home) -> None:
+async def test_the_default_profile_asks_the_ledger_for_what_changed_and_for_the_memories_alone(home: Home) -> None:
     """A recall is to take little longer than its embedding."""
     await home.put(*FACTS)
     asked: list[str] = []
@@ -248,7 +248,7 @@ async def test_the_default_profile_asks_the_ledger_once(home: Home) -> None:
 
     recall = Recall(cast(Any, Counting()), home.index, home.embedder, home.activations, now=lambda: NOW)
     await recall(ADA, RecallQuery(text="harbor"))
-    assert asked == ["memories"]
+    assert asked == ["proposed_later", "memories"]
 
 
 # --- the budget, by the real tokenizer

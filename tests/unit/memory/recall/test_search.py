@@ -18,6 +18,7 @@ from madeleine.memory.model import Provenance, Scope
 from madeleine.memory.recall.search import Search, decode_search_cursor, encode_search_cursor, split_search_terms
 from madeleine.memory.rules.searching import sort_hits_newest_first
 from tests.doubles import ADA, NOW, Clock, FakeActivationLog
+from tests.rows import for_each_row
 
 SOURCES: tuple[SearchSource, ...] = ("memories", "diary", "chat", "notes")
 QUERY = KeywordQuery(terms=("ramen",), mode="and")
@@ -59,7 +60,7 @@ def test_a_page_of_another_size_may_follow() -> None:
     assert decode_search_cursor(encode_search_cursor((1, "id"), QUERY), replace(QUERY, limit=50)) == (1, "id")
 
 
-@pytest.mark.parametrize(
+@for_each_row(
     "content",
     [
         "[]",

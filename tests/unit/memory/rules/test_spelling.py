@@ -2,16 +2,16 @@
 
 from __future__ import annotations
 
-import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
 from madeleine.memory.rules.spelling import respelled_words, typing_error_count
+from tests.rows import for_each_row
 
 TEXTS = ("the kubernetes cluster is in frankfurt", "maria likes kubernetes, maria", "port 5432; paste mode", "порядок")
 
 
-@pytest.mark.parametrize(
+@for_each_row(
     ("written", "meant"),
     [
         ("kubernets", "kubernetes"),

@@ -5,9 +5,10 @@ from __future__ import annotations
 import pytest
 
 from madeleine.memory.text.content_words import content_words, names_of_words, without_words
+from tests.rows import for_each_row
 
 
-@pytest.mark.parametrize(
+@for_each_row(
     ("question", "named"),
     [
         ("Where does Tom live now?", "tom"),

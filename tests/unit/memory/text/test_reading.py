@@ -7,9 +7,10 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from madeleine.memory.text.reading import Reading
+from tests.rows import for_each_row
 
 
-@pytest.mark.parametrize(
+@for_each_row(
     ("text", "languages"),
     [
         ("The lake is cold and we swam.", {"en"}),
@@ -32,7 +33,7 @@ def test_the_language_is_told_by_script_and_function_words(text: str, languages:
     assert {one.language for one in Reading(text).lexicons} == languages
 
 
-@pytest.mark.parametrize(
+@for_each_row(
     ("text", "values"),
     [
         ("three cats and 1,000 euros", {"3", "1000"}),
@@ -53,7 +54,7 @@ def test_numbers_in_digits_and_in_words_have_one_value(text: str, values: set[st
     assert values <= Reading(text).number_values
 
 
-@pytest.mark.parametrize(
+@for_each_row(
     "text",
     [
         "twelve eggs", "2 eggs", "٣ كتب", "zwei Eier und das Brot", "les deux amis", "los dos amigos", "i due amici",
@@ -64,7 +65,7 @@ def test_numbers_are_seen_in_digits_and_in_words(text: str) -> None:
     assert Reading(text).tells_number
 
 
-@pytest.mark.parametrize(
+@for_each_row(
     "text",
     [
         "on 2026-03-14", "see you tomorrow", "on Friday", "am Dienstag", "le 4 mai", "ayer fuimos", "ci vediamo domani",
@@ -81,7 +82,7 @@ def test_other_words_are_neither_numbers_nor_dates(text: str) -> None:
     assert not Reading(text).tells_number
 
 
-@pytest.mark.parametrize(
+@for_each_row(
     ("text", "denied"),
     [
         ("He is not at home.", "He is at home."),
@@ -105,7 +106,7 @@ def test_a_negation_is_told_from_the_same_without(text: str, denied: str) -> Non
     assert not Reading(denied).denies
 
 
-@pytest.mark.parametrize(
+@for_each_row(
     "text",
     [
         "what is the time", "Is it late?", "wer ist da", "où est-il", "¿dónde está", "dove sei", "onde está você",
@@ -121,7 +122,7 @@ def test_a_statement_is_no_question(text: str) -> None:
     assert not Reading(text).is_question
 
 
-@pytest.mark.parametrize(
+@for_each_row(
     ("text", "mine"),
     [
         ("I went home", True), ("Ich war zu Hause", True), ("Je suis là", True), ("yo estoy aquí", True),

@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
 from madeleine.memory.text.sentences import split_sentences
+from tests.rows import for_each_row
 
 
-@pytest.mark.parametrize(
+@for_each_row(
     "parts",
     [
         ["It rained. ", "We stayed! ", "Why? ", "Nobody knew."],

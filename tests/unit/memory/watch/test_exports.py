@@ -6,7 +6,6 @@ import json
 from datetime import UTC, datetime
 from typing import Any
 
-import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
@@ -18,6 +17,7 @@ from madeleine.memory.watch.exports import (
 )
 from madeleine.memory.watch.observe import Observation
 from tests.chat_exports import chatgpt, claude, node
+from tests.rows import for_each_row
 
 ANYTHING = st.recursive(
     st.none() | st.booleans() | st.integers() | st.floats() | st.text(max_size=5),
@@ -119,7 +119,7 @@ def test_without_a_current_node_the_last_one_is_it() -> None:
 # --- what is wrong
 
 
-@pytest.mark.parametrize(
+@for_each_row(
     ("found", "reason"),
     [
         (7, "it is a number, not an object"),

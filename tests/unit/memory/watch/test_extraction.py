@@ -29,6 +29,7 @@ from madeleine.memory.watch.extraction import (
 from tests.doubles import metered
 from tests.doubles_chat import a_message
 from tests.household import ScriptedModel
+from tests.rows import for_each_row
 from tests.unit.memory.watch.talks import memory, shown
 
 
@@ -82,7 +83,7 @@ def test_a_weight_is_at_most_one(weight: float, kept_as: float) -> None:
     assert [one.weight for one in kept(memory(ESSENCE, weight=weight))] == [kept_as]
 
 
-@pytest.mark.parametrize(
+@for_each_row(
     ("one", "reason"),
     [
         (memory(" "), "its essence is empty"),

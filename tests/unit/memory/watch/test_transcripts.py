@@ -6,8 +6,6 @@ import hashlib
 import json
 from typing import Any
 
-import pytest
-
 from madeleine.memory.rules.storing.secrets import redact_secrets
 from madeleine.memory.watch.transcripts import (
     TranscriptMessage,
@@ -15,6 +13,7 @@ from madeleine.memory.watch.transcripts import (
     prompt_as_in_transcript,
     read_transcript,
 )
+from tests.rows import for_each_row
 
 AT = "2026-03-01T12:00:00.000Z"
 
@@ -53,7 +52,7 @@ def test_a_turn_is_what_the_user_asked_and_what_was_answered() -> None:
     ]
 
 
-@pytest.mark.parametrize(
+@for_each_row(
     "noise",
     [
         b"", b"not JSON", b'{"type":"user"', b"[]", b'{"type":"user"}', b'{"type":"user","message":7,"uuid":"u"}',
@@ -114,7 +113,7 @@ def test_a_prompt_that_is_written_already_is_not_taken_for_another() -> None:
     assert later.key == prompt_key("go on", 2)
 
 
-@pytest.mark.parametrize(
+@for_each_row(
     ("prompt", "told"),
     [
         ("/clear", ""), ("/review PR 12", ""), ("/my-tools:do it", ""), ("<task-notification>x", ""), ("  ", ""),

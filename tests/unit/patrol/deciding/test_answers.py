@@ -33,6 +33,7 @@ from madeleine.patrol.deciding.supersede import SupersessionAnswer
 from madeleine.patrol.steps.assign import choose_roots_with_model, classify_actions, root_classification_prompt
 from tests.doubles import ADA, NOW, FakeWordStatistics, WordEmbedder, a_memory, at_cosine, metered
 from tests.fakes.patrol_ledger import FakePatrolLedger
+from tests.rows import for_each_row
 from tests.unit.patrol.deciding.request_fixtures import ScriptedLanguage, request_of
 
 KINDS: tuple[DecisionKind, ...] = ("consolidate", "split", "supersede", "diary", "compress")
@@ -243,7 +244,7 @@ def decision(**fields: Any) -> Decision:
     return Decision.model_validate({"offer": "offer-1", **fields})
 
 
-@pytest.mark.parametrize(
+@for_each_row(
     ("kind", "fields"),
     [
         ("split", {"merges": [["a", "b"]]}),
@@ -269,7 +270,7 @@ def test_the_offer_alone_says_that_nothing_is_to_change() -> None:
     assert DECISION_TYPES["split"].answer_type.from_decision(decision()) == ClusterSplitAnswer()
 
 
-@pytest.mark.parametrize(
+@for_each_row(
     "fields",
     [
         {"offer": ""},

@@ -14,6 +14,7 @@ from madeleine.patrol.deciding.requests import DecisionRequest
 from madeleine.patrol.deciding.split import ClusterSplitAnswer, ClusterSplitPart
 from madeleine.patrol.deciding.summaries_and_diary import DiaryAnswer, SessionSummaryAnswer
 from tests.doubles import a_memory
+from tests.rows import for_each_row
 from tests.unit.patrol.deciding.request_fixtures import HOME, checked, current_of, request_of
 
 A, B, C, D = (MemoryId(name) for name in "ABCD")
@@ -58,7 +59,7 @@ def test_nothing_to_merge_is_an_answer() -> None:
     assert checked(Consolidation(), request_of("consolidate", FOUR), current_of(FOUR)) == CheckedAnswer(Consolidation())
 
 
-@pytest.mark.parametrize(
+@for_each_row(
     ("answer", "reason"),
     [
         (Consolidation((MemoryMerge(A, ids("Z")),)), "'Z' was not offered"),
@@ -93,7 +94,7 @@ def test_an_answer_to_another_kind_of_offer_is_refused() -> None:
 # --- ❹, the memories now ----------------------------------------------------------------------------------------
 
 
-@pytest.mark.parametrize(
+@for_each_row(
     ("now", "reason"),
     [
         (None, "was forgotten"),
@@ -188,7 +189,7 @@ def test_that_all_is_one_topic_is_an_answer() -> None:
     )
 
 
-@pytest.mark.parametrize(
+@for_each_row(
     ("answer", "reason"),
     [
         (split(("Ramen", "A")), "fewer than 2"),
@@ -262,7 +263,7 @@ def test_a_diary_in_one_line_has_its_sentences_for_lines() -> None:
     assert result == DiaryAnswer("We met.\nIt rained!\nWas I glad?\n嬉しかった。\n寝た。", POINTS)
 
 
-@pytest.mark.parametrize(
+@for_each_row(
     ("answer", "reason"),
     [
         (DiaryAnswer("a\nb", POINTS), "diary has 2 lines: write 3 to 5"),

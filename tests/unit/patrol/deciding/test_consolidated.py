@@ -17,6 +17,7 @@ from madeleine.patrol.deciding.consolidate import (
     merged_timeline,
 )
 from tests.doubles import NOW, a_memory
+from tests.rows import for_each_row
 from tests.unit.patrol.deciding.request_fixtures import HOME, request_of
 
 TODAY = NOW.date().isoformat()
@@ -96,7 +97,7 @@ def test_other_offered_fresh_memories_are_fresh_no_longer() -> None:
 # --- the timeline -----------------------------------------------------------------------------------------------
 
 
-@pytest.mark.parametrize(
+@for_each_row(
     ("own", "others", "then"),
     [
         # the other's action, on its date

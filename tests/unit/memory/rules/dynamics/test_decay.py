@@ -9,9 +9,10 @@ from hypothesis import strategies as st
 from madeleine.memory.model import Status
 from madeleine.memory.rules.dynamics.importance import MAX_DYING_IMPORTANCE, effective_importance, status_after_flagging
 from tests.contracts.ledger.ledger_values import memory
+from tests.rows import for_each_row
 
 
-@pytest.mark.parametrize(
+@for_each_row(
     ("importance", "cycles", "effective"),
     [
         (1.0, 0, 1.0),
@@ -54,7 +55,7 @@ def test_a_memory_exactly_at_the_floor_is_dying() -> None:
     assert status_after_flagging(memory(importance=MAX_DYING_IMPORTANCE)) == "dying"
 
 
-@pytest.mark.parametrize(
+@for_each_row(
     ("status", "importance", "cycles", "pinned", "after"),
     [
         ("active", 0.5, 69, False, "active"),

@@ -20,6 +20,7 @@ from madeleine.memory.rules.dynamics.mentions import (
     scene_without_timeline_texts,
 )
 from tests.doubles import a_memory
+from tests.rows import for_each_row
 
 GONE = a_memory(
     "Zoé sold the xylophone to the museum",
@@ -35,7 +36,7 @@ GONE = a_memory(
 WORDS = folded_texts(memory_texts(GONE))
 
 
-@pytest.mark.parametrize(
+@for_each_row(
     "name",
     [
         "xylophone & museum", "XYLOPHONE", "Zoé sold the xyloph", "brandauer", "instruments", "auction",

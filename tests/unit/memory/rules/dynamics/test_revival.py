@@ -11,6 +11,7 @@ from madeleine.memory.rules.dynamics.importance import (
     effective_importance,
     session_count_after_revival,
 )
+from tests.rows import for_each_row
 
 
 @pytest.mark.parametrize("importance", [0.05, 0.5, 1.0])
@@ -20,7 +21,7 @@ def test_a_dead_memory_that_nobody_recalled_stays_dead(importance: float, cycles
     assert session_count_after_revival(importance=importance, session_count=cycles, reactivation_count=0) is None
 
 
-@pytest.mark.parametrize(
+@for_each_row(
     ("importance", "cycles", "reactivations", "comes_back_with"),
     [
         (0.5, 70, 1, 35),  # 0.5 × e^(-35/30) = 0.1557

@@ -20,6 +20,7 @@ from madeleine.memory.rules.prompting import (
     escape_own_tags,
 )
 from tests.doubles import a_memory
+from tests.rows import for_each_row
 
 AT = datetime(2026, 3, 1, 18, 5, tzinfo=UTC)
 ENTRIES: dict[PromptPartName, list[str]] = {
@@ -146,7 +147,7 @@ def test_a_part_without_entries_leaves_nothing() -> None:
     )
 
 
-@pytest.mark.parametrize(
+@for_each_row(
     ("text", "short"),
     [
         ("We baked. Then we slept.", "We baked."),

@@ -17,6 +17,7 @@ from hypothesis import strategies as st
 from madeleine.memory.index import CandidatePool, RankingFeatures, WordingSignals
 from madeleine.memory.model import Emotion, MemoryId
 from madeleine.memory.rules.ranking.blended import RankingWeights, blended_scores, blended_similarity, first_name
+from tests.rows import for_each_row
 
 WEIGHTS = RankingWeights()
 GREATEST = 2.5625
@@ -238,7 +239,7 @@ def test_only_the_very_next_turn_counts() -> None:
     assert (scores * weights.greatest).tolist() == pytest.approx([0.3, 0.6])
 
 
-@pytest.mark.parametrize(
+@for_each_row(
     ("asker", "answerer", "asks", "added"),
     [
         ("Ann", "Bo", True, 0.18),
@@ -263,7 +264,7 @@ def test_without_trust_in_the_vectors_turns_count_by_themselves() -> None:
     assert (scores * weights.greatest).tolist() == pytest.approx([0.5, 1.0])
 
 
-@pytest.mark.parametrize(
+@for_each_row(
     ("query", "features", "moved"),
     [
         ("where are my keys", replace(PLAIN, signals=WordingSignals(first_person=0.6)), 0.09),

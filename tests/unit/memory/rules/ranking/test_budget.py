@@ -2,18 +2,18 @@
 
 from __future__ import annotations
 
-import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
 from madeleine.memory.rules.ranking.budget import within_budget
+from tests.rows import for_each_row
 
 COSTS = st.lists(st.integers(0, 500), max_size=30)
 LIMITS = st.integers(0, 10)
 BUDGETS = st.integers(0, 2000)
 
 
-@pytest.mark.parametrize(
+@for_each_row(
     ("tokens", "limit", "budget", "taken"),
     [
         ([], 3, 100, []),

@@ -1,55 +1,35 @@
 from __future__ import annotations
 
-import numpy as np
 import pytest
 
 from madeleine.memory.model import MemoryId
-from madeleine.memory.rules.ranking.near_equals import asks_for_past, newer_first, say_the_same
+from madeleine.memory.rules.ranking.near_equals import asks_for_past, newer_first, older_alone_answers
 from madeleine.memory.rules.storing.supersession import Statement
 from madeleine.memory.text.reading import Reading
 
 LYON, PARIS, ROME, SOUP = map(MemoryId, ("lyon", "paris", "rome", "soup"))
 
 
-def test_the_newest_of_a_chain_comes_first_among_near_equals() -> None:
-    order = newer_first({LYON: 0.8, SOUP: 0.7, PARIS: 0.6, ROME: 0.5}, {PARIS: LYON, ROME: PARIS})
-    assert list(order) == [ROME, PARIS, LYON, SOUP]
-    assert list(order.values()) == sorted(order.values(), reverse=True)
-
-
-def test_what_is_far_less_relevant_stays_behind() -> None:
-    scores = {LYON: 0.8, SOUP: 0.7, PARIS: 0.3}
-    assert newer_first(scores, {PARIS: LYON}) == scores
-
-
-def test_a_newer_one_that_leads_already_changes_nothing() -> None:
-    scores = {PARIS: 0.8, LYON: 0.7}
-    assert newer_first(scores, {PARIS: LYON}) == scores
+def test_what_says_it_anew_comes_first_with_the_same_score_whether_it_matched_or_not() -> None:
+    scores = {LYON: 0.8, SOUP: 0.7, ROME: 0.3}
+    led = newer_first(scores, {LYON: [PARIS], PARIS: [ROME]}, most=2)
+    assert list(led.items()) == [(ROME, 0.8), (PARIS, 0.8), (LYON, 0.8), (SOUP, 0.7)]
+    assert newer_first(scores, {ROME: [PARIS]}, most=2) == scores
+    assert list(newer_first({PARIS: 0.8, LYON: 0.7}, {LYON: [PARIS]}, most=2)) == [PARIS, LYON]
 
 
 @pytest.mark.parametrize(
-    ("question", "newer", "older", "same"),
+    ("question", "newer", "older", "alone"),
     [
-        ("Where does Ada live?", "Ada moved, she lives in Paris now", "Ada lives in Lyon", True),
-        ("What is Foy's address?", "Foy writes from foy@mail.org these days", "Foy's address is foy@shop.ie", True),
-        (
-            "Who is Emma Lind?",
-            "Sofia Lind, Emma's mum, drives both",
-            "Emma Lind is in class 4B, Maya's best friend",
-            False,
-        ),
-        (
-            "pressure gauge",
-            "Bryony couldn't get any pressure, her grinder stood at step 14",
-            "Pressure gauge of the Corvo should stand between 8 and 10 bar while brewing",
-            False,
-        ),
+        ("Where does Ada live?", "Ada lives in Paris now", "Ada lives in Lyon", False),
+        ("Foy's address", "Foy writes from foy@mail.org these days", "Foy's address is foy@shop.ie", False),
+        ("hotfixes", "Features branch off main, merged the same day", "Hotfixes branch off tags, merged at once", True),
     ],
 )
-def test_what_only_mentions_the_subject_says_another_thing(question: str, newer: str, older: str, same: bool) -> None:
-    asked, new, old = Statement(question), Statement(newer), Statement(older)
-    holds = (np.array([word in text.content for word in asked.content]) for text in (new, old))
-    assert say_the_same(asked, new, old, *holds) is same
+def test_of_two_things_told_in_one_form_the_older_one_answers_what_it_alone_names(
+    question: str, newer: str, older: str, alone: bool
+) -> None:
+    assert older_alone_answers(Statement(question), Statement(newer), Statement(older)) is alone
 
 
 @pytest.mark.parametrize(

@@ -25,6 +25,7 @@ from madeleine.memory.rules.ranking.profiles import (
     saturating_reinforcement_share,
 )
 from tests.doubles import NOW
+from tests.rows import for_each_row
 from tests.unit.memory.rules.ranking.test_blended import pool
 
 WEIGHTS = RankingProfileWeights()
@@ -72,7 +73,7 @@ def test_reinforcement_is_as_worked_by_hand(times: int, value: float) -> None:
     assert saturating_reinforcement_share(times) == pytest.approx(value, abs=1e-6)
 
 
-@pytest.mark.parametrize(
+@for_each_row(
     ("cosine", "bm25", "trust", "value"),
     [
         (0.6, 0.0, 1.0, 0.6),

@@ -17,9 +17,10 @@ from madeleine.memory.rules.ranking.blended import (
     reading_of_query,
 )
 from madeleine.storage.qdrant.schema import pack_wording_signals, unpack_wording_signals
+from tests.rows import for_each_row
 
 
-@pytest.mark.parametrize(
+@for_each_row(
     ("text", "asks"),
     [
         ("Where were you?", True),
@@ -35,7 +36,7 @@ def test_a_question_at_the_end_asks(text: str, asks: bool) -> None:
     assert read_wording_signals(text).asks is asks
 
 
-@pytest.mark.parametrize(
+@for_each_row(
     ("text", "tells"),
     [
         ("I went yesterday", True),
@@ -56,7 +57,7 @@ def test_a_day_or_a_span_of_time_is_told(text: str, tells: bool) -> None:
     assert read_wording_signals(text).tells_when is tells
 
 
-@pytest.mark.parametrize(
+@for_each_row(
     ("text", "prefers"),
     [
         ("I prefer tea", True),
@@ -109,7 +110,7 @@ def test_every_sign_has_a_bit_of_its_own() -> None:
     assert [unpack_wording_signals(pack_wording_signals(one)) for one in each] == each
 
 
-@pytest.mark.parametrize(
+@for_each_row(
     "query",
     [
         "What did I say about Rome?",
@@ -128,7 +129,7 @@ def test_a_query_in_the_first_person_asks_about_oneself(query: str) -> None:
     assert asks_about_oneself(reading_of_query(query))
 
 
-@pytest.mark.parametrize(
+@for_each_row(
     "query",
     [
         "",
@@ -148,7 +149,7 @@ def test_a_query_about_others_or_about_what_you_said_does_not_ask_about_oneself(
     assert not asks_about_oneself(reading_of_query(query))
 
 
-@pytest.mark.parametrize(
+@for_each_row(
     ("query", "asked"),
     [
         ("What did you recommend for my back?", True),
@@ -165,7 +166,7 @@ def test_what_was_said_is_told_from_what_is_to_be_said(query: str, asked: bool) 
     assert asks_what_assistant_said(reading_of_query(query)) is asked
 
 
-@pytest.mark.parametrize(
+@for_each_row(
     ("query", "asked"),
     [
         ("When did Ann move?", True),
@@ -187,7 +188,7 @@ def test_a_question_for_a_time_is_known_by_how_it_begins(query: str, asked: bool
     assert asks_when(reading_of_query(query)) is asked
 
 
-@pytest.mark.parametrize(
+@for_each_row(
     ("query", "asked"),
     [
         ("Any tips for Rome?", True),
@@ -203,7 +204,7 @@ def test_a_question_for_advice_is_told_from_one_for_what_was_advised(query: str,
     assert asks_for_advice(reading_of_query(query)) is asked
 
 
-@pytest.mark.parametrize(
+@for_each_row(
     ("query", "feeling"),
     [
         ("How was the concert with Bo?", "asked"),

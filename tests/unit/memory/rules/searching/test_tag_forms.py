@@ -2,16 +2,16 @@
 
 from __future__ import annotations
 
-import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
 from madeleine.inference.stems import stem
 from madeleine.memory.rules.searching import first_tag_finder, has_tag, tag_from_text
 from madeleine.memory.text.normalization import fold_text
+from tests.rows import for_each_row
 
 
-@pytest.mark.parametrize(
+@for_each_row(
     ("tag", "held", "not_held"),
     [
         ("art", ["Art!", "the arts", "(art)", "pop-art", "artを見た"], ["party", "artist", "start", "art_2"]),

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -16,9 +15,10 @@ from madeleine.memory.rules.searching import (
     tag_from_text,
 )
 from madeleine.memory.text.terms import STOP_WORDS
+from tests.rows import for_each_row
 
 
-@pytest.mark.parametrize(
+@for_each_row(
     ("message", "tags"),
     [
         ("Did Anna like the ramen in Kyoto?", ["anna", "kyoto", "ramen", "like"]),
@@ -56,7 +56,7 @@ def test_no_message_is_too_odd_and_no_tag_is_a_stop_word(message: str) -> None:
         assert all(tag.anchor in form for form in tag.forms)
 
 
-@pytest.mark.parametrize(
+@for_each_row(
     "message", ["“" * 32_000, "." * 32_000, "a" * 32_000, "a-" * 16_000, "a'" * 16_000, "漢" * 32_000, "ab://" * 6_000]
 )
 def test_a_message_made_to_be_slow_is_not(message: str) -> None:

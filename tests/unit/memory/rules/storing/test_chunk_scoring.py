@@ -27,6 +27,7 @@ from madeleine.memory.text import reading
 from madeleine.memory.text.reading import Reading
 from madeleine.memory.vector_space import VectorSpace
 from tests.doubles import at_cosine, unit
+from tests.rows import for_each_row
 
 MEAN = unit([1, 0, 0, 0])
 
@@ -35,7 +36,7 @@ def salience_of(text: str, *, rarity: float = 0.0) -> float:
     return salience(Reading(text), rarity=rarity)
 
 
-@pytest.mark.parametrize(
+@for_each_row(
     ("text", "expected"),
     [
         ("We had dinner and went to bed.", 0.0),
@@ -54,7 +55,7 @@ def test_each_signal_adds_what_the_spec_gives_it(text: str, expected: float) -> 
     assert salience_of(text) == pytest.approx(expected)
 
 
-@pytest.mark.parametrize(
+@for_each_row(
     "text",
     [
         "we flew to Lisbon",
@@ -78,7 +79,7 @@ def test_names_of_people_places_firms_and_products_are_seen(text: str) -> None:
     assert Reading(text).names_something
 
 
-@pytest.mark.parametrize(
+@for_each_row(
     "text",
     [
         "The weather was fine. Dinner was late. I slept.",
@@ -94,7 +95,7 @@ def test_what_merely_has_a_capital_names_nobody(text: str) -> None:
     assert not Reading(text).names_something
 
 
-@pytest.mark.parametrize(
+@for_each_row(
     "text", ["twelve eggs", "last week", "٣ كتب", "三月に行った", "昨日は寒かった", "am Dienstag", "le 4 mai", "вчера"]
 )
 def test_numbers_and_dates_are_seen_in_words_and_other_scripts(text: str) -> None:
@@ -106,7 +107,7 @@ def test_other_words_are_no_numbers(text: str) -> None:
     assert not Reading(text).tells_number
 
 
-@pytest.mark.parametrize(
+@for_each_row(
     "text",
     [
         "I prefer tea", "I always walk", "I hate noise", "my favorite song", "my favourite song", "I really like jazz",
@@ -194,7 +195,7 @@ def test_what_is_read_in_one_go_finds_the_same(text: str) -> None:
         assert bool(pattern.search(text)) == bool(re.search(plainly, text, re.MULTILINE)), plainly
 
 
-@pytest.mark.parametrize("piece", ["a-", "a.", "a+", "7", "\n", "一", "/a"])
+@for_each_row("piece", ["a-", "a.", "a+", "7", "\n", "一", "/a"])
 def test_a_text_of_a_hundred_thousand_characters_is_looked_through_in_one_go(piece: str) -> None:
     """It took minutes, for each part was read to the end of the text."""
     text = f"a{piece * (100_000 // len(piece))}é"
@@ -237,7 +238,7 @@ def test_novelty_stays_between_zero_and_one(values: list[float]) -> None:
     assert 0 <= novelty(unit(values), unit([1, 2, 3, 4]), VectorSpace.undivided()) <= 1
 
 
-@pytest.mark.parametrize(
+@for_each_row(
     ("text", "expected"),
     [
         ("I prefer answers without preamble.", "procedural"),

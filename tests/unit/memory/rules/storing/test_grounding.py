@@ -9,9 +9,10 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from madeleine.memory.rules.storing.grounding import ungrounded_terms
+from tests.rows import for_each_row
 
 
-@pytest.mark.parametrize(
+@for_each_row(
     ("text", "sources"),
     [
         ("Ada moved to Lyon with 3 cats.", "Ada: I moved to lyon with three cats"),
@@ -36,7 +37,7 @@ def test_what_was_said_in_digits_or_in_words_is_grounded(text: str, sources: str
     assert ungrounded_terms(text, sources) == ()
 
 
-@pytest.mark.parametrize(
+@for_each_row(
     ("text", "sources", "foreign"),
     [
         ("Bob moved to Lyon.", "I moved to Lyon", ("Bob",)),
@@ -55,7 +56,7 @@ def test_what_was_not_said_is_named(text: str, sources: str, foreign: tuple[str,
     assert ungrounded_terms(text, sources) == foreign
 
 
-@pytest.mark.parametrize(
+@for_each_row(
     ("text", "sources"),
     [
         ("Ada flies on 2026-03-15.", "Ada: I fly tomorrow"),

@@ -24,6 +24,7 @@ from madeleine.memory.rules.storing.quoting import (
 )
 from madeleine.tools.replies import memory_as_json, memory_item_as_json, memory_ref_as_json
 from tests.doubles import a_memory
+from tests.rows import for_each_row
 
 LYON = a_memory("Ada moved to Lyon in May with her two cats.", feeling="torn, and glad of it", when=("2026-05-02",))
 RAMEN = a_memory("We shared ramen at the counter. It rained all night.", lesson="Bring an umbrella to the counter.")
@@ -31,7 +32,7 @@ KENTA = a_memory("健太は五月に猫二匹と京都へ引っ越した。")
 TOLD = [one for memory in (LYON, RAMEN, KENTA) for one in statements_of_memory(memory)]
 
 
-@pytest.mark.parametrize(
+@for_each_row(
     ("text", "left"),
     [
         ("<recall>Ada moved to Lyon / torn</recall>", ""),
@@ -95,7 +96,7 @@ def test_nothing_is_left_of_what_recall_shows_in_any_format(memories: list[objec
         assert without_quotes_from_memory(bare, TOLD, by_assistant=False) == ""
 
 
-@pytest.mark.parametrize(
+@for_each_row(
     "text",
     [
         "Ada moved to Lyon in May with her two cats.",
@@ -112,7 +113,7 @@ def test_what_the_assistant_says_of_a_memory_is_a_quote_however_it_is_put(text: 
     assert without_quotes_from_memory(text, TOLD, by_assistant=True) == ""
 
 
-@pytest.mark.parametrize(
+@for_each_row(
     "text",
     [
         "Ada moved to Paris in May with her two cats.",

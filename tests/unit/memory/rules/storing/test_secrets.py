@@ -15,6 +15,7 @@ from hypothesis import strategies as st
 from madeleine.memory.rules.storing import secrets
 from madeleine.memory.rules.storing.secrets import redact_nothing, redact_secrets
 from madeleine.memory.text.lexicon import load_pattern
+from tests.rows import for_each_row
 
 regex: Any = importlib.import_module("re._parser")
 """The one way to look at a pattern's structure."""
@@ -178,7 +179,7 @@ def test_the_walk_finds_what_it_is_to_find() -> None:
     assert kinds == [(regex.MAX_REPEAT, regex.MAXREPEAT), (regex.MAX_REPEAT, regex.MAXREPEAT), (regex.MAX_REPEAT, 5)]
 
 
-@pytest.mark.parametrize(
+@for_each_row(
     "unit",
     ["a", "-", "----- ", "-----BEGIN PRIVATE " + "KEY-----", "-----BEGIN PRIVATE " + "KEY-----\n" + MIXED, "ey" + "J_",
      "ey" + "Jabcdefghijkl.", "a://b:c", "a://", "://:", "password", "password=", "password is ", "token: ", "bearer ",

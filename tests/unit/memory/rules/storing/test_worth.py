@@ -7,6 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from madeleine.memory.rules.storing.worth import is_small_talk, reason_to_remember_agreement, should_remember
+from tests.rows import for_each_row
 
 WORTH = [
     # facts about a person
@@ -174,7 +175,7 @@ def test_small_talk_stays_small_talk_in_any_order(words: list[str]) -> None:
     assert not should_remember(" ".join(words), "")[0]
 
 
-@pytest.mark.parametrize(
+@for_each_row(
     "hostile",
     ["my " * 7_000, "<recall>" * 2_500, "> " * 9_000, "not a " * 3_300, "i'm so " * 2_900, "{" * 20_000, "````" * 5_000,
      "I have been so very " * 1_000, "ich bin " * 2_500, "a/ " * 6_000, " " * 20_000, "不是" * 9_000, "no, " * 5_000],
