@@ -79,7 +79,8 @@ class ChatTurn:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class DroppedPromptEntries:
-    """`count` entries of `part` that did not fit, and their tokens. `in_full`: the entries are shown, but shortened."""
+    """`count` entries of `part` that did not fit, and their tokens. `in_full`: only the full texts; the
+    entries are shown, shortened."""
 
     part: str
     count: int

@@ -97,7 +97,7 @@ class Settings(HttpSettings, LlmSettings, ContextFlags):
     associative_weights: Annotated[AssociativeRankingWeights, parse_json_text('{"similarity": 0.45}')] = (
         _RECALL_DEFAULTS.profiles.associative
     )
-    """Weights of the profile `associative_ranking_scores` (ruling 9); one that is left out keeps its default."""
+    """Weights of the profile `associative` (ruling 9); one that is left out keeps its default."""
     reranker: Annotated[str, Field(max_length=1_000)] = ""
     """A cross-encoder that fastembed knows, or a directory that holds one; "" for none."""
     reranker_seconds: Annotated[float, Field(gt=0, le=30)] = 2.0

@@ -1,4 +1,4 @@
-"""The orders of the candidates besides `blended`: the profiles `rrf`, `linear_scores`, `associative_ranking_scores`.
+"""The orders of the candidates besides `blended`: the profiles `rrf`, `linear`, `associative`.
 
     rrf          = 1 − place / n: the engine's order as it is
     linear       = (0.7 × min(similarity + 0.1, 1) + 0.3 × recency) / max(1, 0.7 + 0.3),
