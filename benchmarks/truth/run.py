@@ -60,12 +60,12 @@ class TruthStore:
         return NewScene(scene=Scene(action=text), tool="benchmark", supersedes=self.id_of(before) if before else None)
 
     async def ask(self, question: str, *, config: RecallConfig, as_of: datetime | None = None) -> list[MemoryId]:
-        """At most `WITHIN` memories, best first."""
+        """At most `WITHIN` memories, best first; what is near follows, as an agent reads it (`benchmarks/small`)."""
         query = RecallQuery(text=question, limit=WITHIN, token_budget=100_000)
         if as_of is not None:
             query = replace(query, as_of=as_of)
         result = await replace(self.recall, config=config)(self.scope, query)
-        return [memory.id for memory, _ in result.memories]
+        return [*(memory.id for memory, _ in result.memories), *(memory.id for memory in result.near)][:WITHIN]
 
 
 def place(id_: MemoryId, answer: Sequence[MemoryId]) -> int:
