@@ -128,6 +128,10 @@ class CandidatePool:
         return (self.weights @ self.idf).astype(np.float32)
 
 
+ABSENT_TERM = "qxzjvkwqxz"
+"""A word that no memory has: it has the greatest IDF."""
+
+
 class WordIdfSource(Protocol):
     async def idf(self, scope: Scope, words: Sequence[str]) -> list[float]:
         """BM25's IDF of each word over the being's memories; 0 for stop words; the greatest for words that none has."""

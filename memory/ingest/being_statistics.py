@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 
 from madeleine.memory.embedding import Embedder
 from madeleine.memory.errors import IndexUnavailable
-from madeleine.memory.index import WordIdfSource
+from madeleine.memory.index import ABSENT_TERM, WordIdfSource
 from madeleine.memory.ingest.ports import CentroidLedger
 from madeleine.memory.model import BeingId, Scope, Vector
 from madeleine.memory.rules.storing.chunk_scoring import MIN_ABSENT_TERM_IDF, rarity, words_for_rarity
@@ -23,8 +23,6 @@ VECTORS_PER_PAGE = 2_000
 """Vectors read at a time: 3 MB of 384 dimensions."""
 MAX_CACHED_CENTROID_SUMS = 256
 """Beings whose sums are cached; the least recently used is dropped."""
-ABSENT_TERM = "qxzjvkwqxz"
-"""A word that no memory has: it has the greatest IDF."""
 MAX_IDF_DRIFT = 0.2
 """Growth of the greatest IDF after which all words are looked up again: a fifth more memories."""
 WORDS_PER_RARITY_BATCH = 64

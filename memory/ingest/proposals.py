@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from madeleine.memory.errors import IndexUnavailable
-from madeleine.memory.index import WordIdfSource
+from madeleine.memory.index import ABSENT_TERM, WordIdfSource
 from madeleine.memory.model import LIVING, Memory, Scope
 from madeleine.memory.rules.storing.supersession import (
     COMPARED_NEIGHBOURS,
@@ -20,7 +20,6 @@ from madeleine.memory.rules.storing.supersession import (
     word_rarity,
 )
 
-_UNUSED_WORD = "qzxvjwkq"
 logger = logging.getLogger(__name__)
 
 
@@ -66,6 +65,6 @@ class SupersededMemorySearch:
 
     async def _rarity(self, scope: Scope, statement: Statement) -> WordRarity:
         """Of the words that the index has. A word that no memory has is as rare as a word can be."""
-        *values, greatest = await self.index.idf(scope, [*statement.content.values(), _UNUSED_WORD])
+        *values, greatest = await self.index.idf(scope, [*statement.content.values(), ABSENT_TERM])
         idf = zip(statement.content, values, strict=True)
         return word_rarity({stem: value for stem, value in idf if 0 < value < greatest}, greatest)

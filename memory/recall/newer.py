@@ -11,8 +11,8 @@ from madeleine.memory.rules.ranking.blended import reading_of_query
 from madeleine.memory.rules.ranking.near_equals import asks_for_past, newer_first, older_alone_answers
 from madeleine.memory.rules.storing.supersession import Statement
 
-MAX_LED = 10
-"""Best matches before which what was told later of the same is put."""
+MAX_CORRECTED_MATCHES = 10
+"""Best matches for which what was told later of the same is looked for."""
 
 
 async def with_newer_first(
@@ -25,7 +25,7 @@ async def with_newer_first(
 ) -> tuple[Mapping[MemoryId, float], dict[MemoryId, Memory]]:
     """`scores`, best first, with what was proposed to supersede one of the best before it, whether it matches itself or
     not; and those that do not. A question for the past is left as it is. Texts are read only where there are any."""
-    links = await ledger.proposed_later(scope, list(scores)[:MAX_LED]) if scores else []
+    links = await ledger.proposed_later(scope, list(scores)[:MAX_CORRECTED_MATCHES]) if scores else []
     links = [(newer, older) for newer, older in links if newer in scores or not only_matches]
     if not links or asks_for_past(reading_of_query(question)):
         return scores, {}
@@ -36,8 +36,8 @@ async def with_newer_first(
         if {newer, older} <= memories.keys() and not older_alone_answers(asked, texts[newer], texts[older]):
             later[older].append(memories[newer])
     newest_first = {
-        older: [one.id for one in sorted(found, key=lambda one: (one.happened_at, one.number), reverse=True)]
-        for older, found in later.items()
+        older: [one.id for one in sorted(told_later, key=lambda one: (one.happened_at, one.number), reverse=True)]
+        for older, told_later in later.items()
     }
-    led = newer_first(scores, newest_first, most=MAX_LED)
-    return led, {id_: memories[id_] for id_ in led if id_ not in scores}
+    ordered = newer_first(scores, newest_first, max_corrected=MAX_CORRECTED_MATCHES)
+    return ordered, {id_: memories[id_] for id_ in ordered if id_ not in scores}

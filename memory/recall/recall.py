@@ -259,15 +259,15 @@ class Recall:
         for id_, score in best_first:
             if (version := true.get(id_, id_)) is not None:
                 shown.setdefault(version, score)
-        led, brought = await self._newer_first(scope, query, shown)
+        ordered, brought = await self._newer_first(scope, query, shown)
         procedural = (pool.ids[i] for i in matching if pool.features[i].category == "procedural")
         versions = (*(true.get(id_, id_) for id_ in procedural), *brought)
         return RankedCandidates(
-            scores=led,
+            scores=ordered,
             tokens={pool.ids[i]: pool.features[i].tokens for i in matching},
             pool=pool,
             meaning_off=meaning_off,
-            near=tuple(id_ for id_ in versions_of(near_ids, true) if id_ not in led),
+            near=tuple(id_ for id_ in versions_of(near_ids, true) if id_ not in ordered),
             procedural=frozenset(filter(None, versions)),
         )
 
@@ -282,8 +282,8 @@ class Recall:
         if not self.config.newer_among_near_equals or query.as_of is not None:
             return scores, ()
         only_matches = bool(query.since or query.until)  # when it happened is not looked at again
-        led, brought = await with_newer_first(self.ledger, scope, query.text, scores, only_matches=only_matches)
-        return led, [id_ for id_, memory in brought.items() if memory.category == "procedural"]
+        ordered, brought = await with_newer_first(self.ledger, scope, query.text, scores, only_matches=only_matches)
+        return ordered, [id_ for id_, memory in brought.items() if memory.category == "procedural"]
 
     async def _true_versions(
         self, scope: Scope, query: RecallQuery, pool: CandidatePool, matching: Collection[MemoryId]

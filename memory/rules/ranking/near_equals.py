@@ -7,11 +7,10 @@ wishes for the past ("before", "at first", "used to") is left as it is.
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from difflib import SequenceMatcher
 from itertools import islice
 
 from madeleine.memory.model import MemoryId
-from madeleine.memory.rules.storing.supersession import Statement
+from madeleine.memory.rules.storing.supersession import Statement, aligned_words
 from madeleine.memory.text.reading import Reading
 
 MAX_SAME_WORDING_OF_CHANGE = 1 / 3
@@ -29,15 +28,15 @@ def older_alone_answers(question: Statement, newer: Statement, older: Statement)
     """Whether two of one form speak of two things, and the question names that of the older one."""
     if not question.content.keys() & older.content.keys() - newer.content.keys():
         return False
-    return SequenceMatcher(None, older.words, newer.words, autojunk=False).ratio() > MAX_SAME_WORDING_OF_CHANGE
+    return aligned_words(newer, older).ratio() > MAX_SAME_WORDING_OF_CHANGE
 
 
 def newer_first(
-    scores: Mapping[MemoryId, float], newer: Mapping[MemoryId, Sequence[MemoryId]], *, most: int
+    scores: Mapping[MemoryId, float], newer: Mapping[MemoryId, Sequence[MemoryId]], *, max_corrected: int
 ) -> dict[MemoryId, float]:
-    """Scores, best first: before each of the `most` best stands what says it anew, with its score, in the order of
-    `newer`, and before that what says that anew. `scores`: best first."""
-    led: dict[MemoryId, float] = {}
+    """Scores, best first: before each of the `max_corrected` best stands what says it anew, with its score, in the
+    order of `newer`, and before that what says that anew. `scores`: best first."""
+    ordered: dict[MemoryId, float] = {}
     begun: set[MemoryId] = set()
 
     def put(id_: MemoryId, score: float) -> None:
@@ -46,8 +45,8 @@ def newer_first(
         begun.add(id_)
         for later in newer.get(id_, ()):
             put(later, score)
-        led[id_] = score
+        ordered[id_] = score
 
-    for id_ in islice(scores, most):
+    for id_ in islice(scores, max_corrected):
         put(id_, scores[id_])
-    return led | {id_: score for id_, score in scores.items() if id_ not in led}
+    return ordered | {id_: score for id_, score in scores.items() if id_ not in ordered}

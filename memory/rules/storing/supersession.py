@@ -109,7 +109,7 @@ def supersession_score(
     shared = [value for stem, value in rarity.by_stem.items() if stem in new.content]
     if not shared or "?" in new.text or "?" in old.text:
         return -math.inf
-    if SequenceMatcher(None, old.words, new.words, autojunk=False).ratio() > MAX_SAME_WORDING:
+    if aligned_words(new, old).ratio() > MAX_SAME_WORDING:
         return -math.inf
     others = sum(other_cosines) / len(other_cosines) if other_cosines else COSINE_OF_STRANGERS
     score = (
@@ -123,9 +123,14 @@ def supersession_score(
     return score + 8 * max(shared) + 11.5 * lost - 12.6
 
 
+def aligned_words(new: Statement, old: Statement) -> SequenceMatcher[str]:
+    """Of the words of both in order, the old one first; its ratio is the share in [0, 1] that both have."""
+    return SequenceMatcher(None, old.words, new.words, autojunk=False)
+
+
 def differ_in_one_value(new: Statement, old: Statement) -> bool:
     """Whether all words are the same, in order, but for one number, day, negation or opposite. Questions never do."""
-    wordings = SequenceMatcher(None, old.words, new.words, autojunk=False)
+    wordings = aligned_words(new, old)
     if "?" in new.text or "?" in old.text or wordings.ratio() <= MAX_SAME_WORDING:
         return False
     differences = [(at, to, new_at, new_to) for tag, at, to, new_at, new_to in wordings.get_opcodes() if tag != "equal"]

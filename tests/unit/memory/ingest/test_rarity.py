@@ -7,7 +7,8 @@ from collections.abc import Sequence
 import pytest
 
 from madeleine.memory.errors import IndexUnavailable
-from madeleine.memory.ingest.being_statistics import ABSENT_TERM, WORDS_PER_RARITY_BATCH, TextRarityScorer
+from madeleine.memory.index import ABSENT_TERM
+from madeleine.memory.ingest.being_statistics import WORDS_PER_RARITY_BATCH, TextRarityScorer
 from madeleine.memory.model import Scope
 from tests.doubles import ADA, BOB, FakeWordStatistics
 

@@ -12,10 +12,10 @@ LYON, PARIS, ROME, SOUP = map(MemoryId, ("lyon", "paris", "rome", "soup"))
 
 def test_what_says_it_anew_comes_first_with_the_same_score_whether_it_matched_or_not() -> None:
     scores = {LYON: 0.8, SOUP: 0.7, ROME: 0.3}
-    led = newer_first(scores, {LYON: [PARIS], PARIS: [ROME]}, most=2)
-    assert list(led.items()) == [(ROME, 0.8), (PARIS, 0.8), (LYON, 0.8), (SOUP, 0.7)]
-    assert newer_first(scores, {ROME: [PARIS]}, most=2) == scores
-    assert list(newer_first({PARIS: 0.8, LYON: 0.7}, {LYON: [PARIS]}, most=2)) == [PARIS, LYON]
+    ordered = newer_first(scores, {LYON: [PARIS], PARIS: [ROME]}, max_corrected=2)
+    assert list(ordered.items()) == [(ROME, 0.8), (PARIS, 0.8), (LYON, 0.8), (SOUP, 0.7)]
+    assert newer_first(scores, {ROME: [PARIS]}, max_corrected=2) == scores
+    assert list(newer_first({PARIS: 0.8, LYON: 0.7}, {LYON: [PARIS]}, max_corrected=2)) == [PARIS, LYON]
 
 
 @pytest.mark.parametrize(
