@@ -200,13 +200,15 @@ class HybridIndex(ABC):
         counted = [at for at, term in enumerate(terms) if term not in optional or known[term] is not None]
         counted_terms = [terms[at] for at in counted]
         all_weights = np.asarray([hit.weights for hit in hits], np.float32).reshape(len(hits), len(asked))
+        twice = frozenset(bm25.query_term_ids(query.twice))
+        idf = np.asarray(await self._idf_of(known, scope, counted_terms), np.float32)
         numbers = bm25.number_and_day_term_ids(query.words)
         return CandidatePool(
             ids=tuple(hit.id for hit in hits),
             features=tuple(hit.features for hit in hits if hit.features is not None),
             cosine=np.asarray([cosines.get(hit.point_key, 0.0) for hit in hits], np.float32),
             weights=all_weights[:, counted],
-            idf=np.asarray(await self._idf_of(known, scope, counted_terms), np.float32),
+            idf=idf * np.asarray([1 + (term in twice) for term in counted_terms], np.float32),
             numbers=np.asarray([term in numbers for term in counted_terms], np.bool_),
             words=tuple(words),
             holds=_holds_words(all_weights > 0, [[asked.index(term) for term in ids] for ids in words.values()]),

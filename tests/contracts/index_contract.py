@@ -242,6 +242,12 @@ class IndexContract:
         past = await candidates(index, ADA, replace(question, as_of=MOMENT))
         assert set(past.ids) == {memory_id(1), memory_id(2), memory_id(5)}
 
+    async def test_words_that_count_twice_do_so_in_the_score(self, index: Index) -> None:
+        await index.upsert([point(1, "harbor"), point(2, "violin")])
+        pool = await candidates(index, ADA, replace(index_query("harbor violin"), twice="violin"))
+        scores = dict(zip(pool.ids, pool.bm25, strict=True))
+        assert scores[memory_id(2)] == pytest.approx(2 * scores[memory_id(1)])
+
     async def test_a_memory_without_a_vector_is_found_by_its_words(self, index: Index) -> None:
         await index.upsert([point(1, "harbor"), point(2, "violin", unit(1))])
         pool = await candidates(index, ADA, index_query("harbor", unit(1)))

@@ -5,7 +5,7 @@
     g = f + dense_trust × (0.15 × e of the next turn of its session
           + 0.3 × e of the turn before, where that ends with a question and another person answers it)
     score = g + 0.25 × max g within the session
-              + 0.1 if an actor's first name is in the query
+              + 0.2 if an actor's first name is in the query
               + 0.2 if the query speaks of "I / my / we" (and not of what "you" said) and the user said it; where no
                 actor is known, 0.15 × the share of it that is told in the first person
               + 0.15 if the query asks for advice, and somebody says what they prefer
@@ -46,7 +46,7 @@ class RankingWeights:
     question: float = 0.3
     """Weight of the question that this turn answers."""
     session: float = 0.25
-    actor: float = 0.1
+    actor: float = 0.2
     user: float = 0.2
     first_person: float = 0.15
     preference: float = 0.15
