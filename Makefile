@@ -8,8 +8,8 @@ PIP := $(PY) -m pip --disable-pip-version-check -q
 LOCKED := $(PIP) install --require-hashes --only-binary :all: -r
 UV_VERSION := 0.13.9
 PYTEST_ARGS ?=
-# Processes that run the tests side by side: three for two cores, as many tests wait for servers.
-WORKERS ?= 3
+# Processes that run the tests side by side: two a core, as many tests wait for servers.
+WORKERS ?= 4
 BENCH_ARGS ?=
 PACKAGES := memory storage inference patrol tools server
 
