@@ -291,7 +291,7 @@ class Recall:
         return matching, near[~np.isin(near, matching)]
 
     async def _with_subject(self, text: str, pool: CandidatePool, vector: Vector | None) -> CandidatePool:
-        """The pool with the cosines to the mean of the query and of what it is about (ADR 40)."""
+        """The pool with the cosines to the mean of the query and of what it is about (ADR 41)."""
         subject = subject_of_query(text, pool.features) if vector is not None else ""
         if vector is None or not subject or (other := (await embedded_query(self.embedder, subject))[0]) is None:
             return pool

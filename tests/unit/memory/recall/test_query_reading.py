@@ -1,4 +1,4 @@
-"""What of a message a recall is about (ADR 40)."""
+"""What of a message a recall is about (ADR 41)."""
 
 from dataclasses import replace
 

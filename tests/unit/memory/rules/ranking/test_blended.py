@@ -306,7 +306,7 @@ def test_a_candidate_that_has_all_that_goes_together_is_near_one() -> None:
     scores = blended_scores(
         query, pool([1, 1], [3, 3], [best, after]), ALL[:2], dense_trust=1.0, emotions=joy, weights=WEIGHTS
     )
-    assert float(scores[0]) == pytest.approx(2.1875 / 2.5625)
+    assert float(scores[0]) == pytest.approx(2.2875 / 2.6625)
 
 
 @given(CANDIDATES, st.floats(-1, 1, width=32), st.floats(0, 1))
