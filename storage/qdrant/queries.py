@@ -295,8 +295,8 @@ def _telling_terms(terms: list[int], known: IdfByTerm) -> list[int]:
 
 
 def _known_and_unknown_pieces(word: str, terms: list[int], known: IdfByTerm) -> Iterator[tuple[str, list[int]]]:
-    """A run of Han signs is often several words, which nothing tells apart but what the memories hold: 咖啡品牌 is 咖啡,
-    where they do, and 品牌, where none does. Each piece with its terms; pairs that join two pieces are left out."""
+    """A run of Han signs is often several words, told apart by what the memories hold: 咖啡品牌 is 咖啡, where they do,
+    and 品牌, where none does. Each piece with its terms; pairs that join two pieces are left out."""
     if len(word) < MIN_HAN_SIGNS_OF_TWO_WORDS or HAN_RUN.fullmatch(word) is None:
         yield word, terms
         return
@@ -306,7 +306,9 @@ def _known_and_unknown_pieces(word: str, terms: list[int], known: IdfByTerm) -> 
     end = 0
     for is_held, run in groupby(held):
         start, end = end, end + len(list(run))
-        of_piece = [pair for pair, one in zip(pairs[start : end - 1], is_known[start : end - 1], strict=True) if one == is_held]
+        of_piece = [
+            pair for pair, one in zip(pairs[start : end - 1], is_known[start : end - 1], strict=True) if one == is_held
+        ]
         if of_piece:
             yield word[start:end], of_piece
 

@@ -386,7 +386,11 @@ class IndexContract:
         """ruling 19: coffee, and its brand; words run together."""
         await index.upsert([point(1, "我喝咖啡不加糖"), point(2, "数据库用的是")])
         pool = await candidates(index, ADA, index_query("咖啡品牌"))
-        assert (pool.words, pool.unknown.tolist(), pool.holds.tolist()) == (("咖啡", "品牌"), [False, True], [[True, False]])
+        assert (pool.words, pool.unknown.tolist(), pool.holds.tolist()) == (
+            ("咖啡", "品牌"),
+            [False, True],
+            [[True, False]],
+        )
         assert (await candidates(index, ADA, index_query("数据库咖啡"))).words == ("数据库咖啡",)
 
     async def test_cosines_to_any_vector_come_in_the_order_of_the_ids(self, index: Index) -> None:

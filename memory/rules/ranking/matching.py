@@ -125,7 +125,7 @@ def preferences_by_meaning(
 
 
 def near_candidates(named: NamedThings, likeness: Likeness, thresholds: MatchThresholds) -> NDArray[np.intp]:
-    """Positions of the candidates that do not match and are near (ruling 19), by their likeness if nothing were unknown.
+    """Positions of the candidates that do not match and are near (ruling 19), by their likeness were nothing unknown.
     There are some where one holds half of what is known, would match then, or is at least a little alike."""
     t = thresholds
     known = named.unknown <= 0.5

@@ -8,7 +8,6 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import replace
-from dataclasses import replace
 
 import numpy as np
 import pytest
