@@ -89,8 +89,8 @@ def first_name_of_speaker(features: RankingFeatures) -> str:
 
 
 def blended_similarity(pool: CandidatePool, *, dense_trust: float, words: float) -> NDArray[np.float32]:
-    """float32, (n,): f above. BM25 is scaled by the best of the pool, or by part of what a memory with every word of the
-    query would have: one common word in a paraphrase tells little. Cosine is taken as it is."""
+    """float32, (n,): f above. BM25 is scaled by the best of the pool, or by part of what a memory with all words
+    of the query would have: one common word in a paraphrase tells little. Cosine is taken as it is."""
     bm25 = pool.bm25
     expected = float(np.sort(pool.idf)[-MAX_EXPECTED_TERMS:].sum())
     best = float(bm25.max(initial=0.0))
