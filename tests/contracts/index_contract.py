@@ -388,6 +388,17 @@ class IndexContract:
         assert pool.unknown.tolist() == [False, True, True]
         assert pool.holds.tolist() == [[True, False, False]]
 
+    async def test_what_is_known_of_a_run_of_han_signs_is_a_word_of_its_own(self, index: Index) -> None:
+        """ruling 19: coffee, and its brand; words run together."""
+        await index.upsert([point(1, "我喝咖啡不加糖"), point(2, "数据库用的是")])
+        pool = await candidates(index, ADA, index_query("咖啡品牌"))
+        assert (pool.words, pool.unknown.tolist(), pool.holds.tolist()) == (
+            ("咖啡", "品牌"),
+            [False, True],
+            [[True, False]],
+        )
+        assert (await candidates(index, ADA, index_query("数据库咖啡"))).words == ("数据库咖啡",)
+
     async def test_cosines_to_any_vector_come_in_the_order_of_the_ids(self, index: Index) -> None:
         """ruling 16: to the mean of a language, which is no unit vector; 0 without a vector."""
         await index.upsert([point(1, "a", unit(1)), point(2, "b"), point(3, "c", unit(1, 1))])

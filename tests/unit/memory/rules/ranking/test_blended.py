@@ -150,6 +150,13 @@ def test_words_have_four_tenths_of_the_blend_and_meaning_six() -> None:
     assert found.tolist() == pytest.approx([0.7, 0.7])
 
 
+def test_a_memory_that_shares_one_common_word_of_many_has_little_of_it() -> None:
+    """ADR 25: 1 of 8 in IDF is less than 0.7 of them, so it weighs 0.4 × 1/(0.7 × 8), not 0.4."""
+    candidates = replace(pool([0.5], [1.0]), idf=np.ones(8, np.float32), weights=np.eye(1, 8, dtype=np.float32))
+    found = blended_similarity(candidates, dense_trust=1.0, words=0.4)
+    assert found.tolist() == pytest.approx([0.4 / 5.6 + 0.3])
+
+
 def test_without_trust_in_the_vectors_words_have_the_whole_blend() -> None:
     """ruling 8: w = 1 − 0.6 × 0."""
     assert blended_similarity(pool([1.0, 0.0], [1.0, 4.0]), dense_trust=0.0, words=0.4).tolist() == pytest.approx(
