@@ -8,7 +8,7 @@ from collections.abc import Mapping
 from madeleine.memory.model import Memory, MemoryId, Scope
 from madeleine.memory.recall.ports import RecallLedger
 from madeleine.memory.rules.ranking.blended import reading_of_query
-from madeleine.memory.rules.ranking.near_equals import asks_for_past, newer_first, older_alone_answers
+from madeleine.memory.rules.ranking.near_equals import asks_for_past, newer_first, newer_is_another_matter, older_alone_answers
 from madeleine.memory.rules.storing.supersession import Statement
 
 MAX_CORRECTED_MATCHES = 10
@@ -25,7 +25,12 @@ async def with_newer_first(
 ) -> tuple[Mapping[MemoryId, float], dict[MemoryId, Memory]]:
     """`scores`, best first, with what was proposed to supersede one of the best before it, whether it matches itself or
     not; and those that do not. A question for the past is left as it is. Texts are read only where there are any."""
-    links = await ledger.proposed_later(scope, list(scores)[:MAX_CORRECTED_MATCHES]) if scores else []
+    best = list(scores)[:MAX_CORRECTED_MATCHES]
+    links = await ledger.proposed_later(scope, best) if scores else []
+    top = {one.id: one for one in await ledger.memories(scope, best)}
+    weak = [(one.id, one.resembles) for one in top.values() if one.resembles in top and one.happened_at > top[one.resembles].happened_at]
+    weak = [link for link in weak if link not in links]
+    links += weak
     links = [(newer, older) for newer, older in links if newer in scores or not only_matches]
     if not links or asks_for_past(reading_of_query(question)):
         return scores, {}
@@ -34,6 +39,7 @@ async def with_newer_first(
     later: defaultdict[MemoryId, list[Memory]] = defaultdict(list)
     for newer, older in links:
         if {newer, older} <= memories.keys() and not older_alone_answers(asked, texts[newer], texts[older]):
+            if (newer, older) in weak and newer_is_another_matter(asked, texts[newer], texts[older]): continue
             later[older].append(memories[newer])
     newest_first = {
         older: [one.id for one in sorted(told_later, key=lambda one: (one.happened_at, one.number), reverse=True)]

@@ -10,7 +10,7 @@ from collections.abc import Mapping, Sequence
 from itertools import islice
 
 from madeleine.memory.model import MemoryId
-from madeleine.memory.rules.storing.supersession import Statement, aligned_words
+from madeleine.memory.rules.storing.supersession import Statement, aligned_words, are_of_one_form
 from madeleine.memory.text.reading import Reading
 
 MAX_SAME_WORDING_OF_CHANGE = 1 / 3
@@ -25,10 +25,21 @@ def asks_for_past(query: Reading) -> bool:
 
 
 def older_alone_answers(question: Statement, newer: Statement, older: Statement) -> bool:
-    """Whether two of one form speak of two things, and the question names that of the older one."""
-    if not question.content.keys() & older.content.keys() - newer.content.keys():
+    """Whether two of one form speak of two things, and the question names that of the older one; or the value that was."""
+    named = question.content.keys() & older.content.keys() - newer.content.keys()
+    if not named or aligned_words(newer, older).ratio() <= MAX_SAME_WORDING_OF_CHANGE:
         return False
-    return aligned_words(newer, older).ratio() > MAX_SAME_WORDING_OF_CHANGE
+    return are_of_one_form(newer, older) or any(older.is_name(older.content[stem]) for stem in named)
+
+
+def newer_is_another_matter(question: Statement, newer: Statement, older: Statement) -> bool:
+    """Whether two that resemble each other, and both match, may both be true: they have one form, or the question holds
+    a name or value that only the older one has."""
+    named = question.content.keys() & older.content.keys() - newer.content.keys()
+    of_one_wording = aligned_words(newer, older).ratio() > MAX_SAME_WORDING_OF_CHANGE
+    return (of_one_wording and are_of_one_form(newer, older)) or any(
+        older.is_name(older.content[stem]) for stem in named
+    )
 
 
 def newer_first(
