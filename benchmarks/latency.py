@@ -2,8 +2,9 @@
 
 A store is filled with N made-up memories. Then the real MCP client calls `recall` and `store` on the real server, one
 call at a time: first with `--in-process`, then through a host ("hosted"). Beside each call, in the same minute and on
-the same machine, the bare embedding of the same text is timed in this process: the model alone, one text, no cache. The
-figures are milliseconds, and their ratios; and the characters of recalls of three memories beside what those say.
+the same machine, the bare embedding of the same text in fp32 is timed in this process: the model alone, one text, no
+cache. The figures are milliseconds, and their ratios; and the characters of recalls of three memories beside what those
+say.
 """
 
 from __future__ import annotations
@@ -28,6 +29,7 @@ from rich.console import Console
 from rich.table import Table
 
 from benchmarks.made_up_scenes import questions, scenes, texts
+from madeleine.inference import FP32_MODEL
 from madeleine.inference.dense import load_embedding_model
 from madeleine.memory.model import BeingId, Scope
 from madeleine.server.settings.settings import Settings
@@ -117,10 +119,10 @@ async def measure_answers(client: Client, inputs: Sequence[str]) -> dict[str, in
 async def over_stdio(
     data_dir: Path, model_dir: Path, calls: int, *, hosted: bool = False
 ) -> tuple[dict[str, Timing], dict[str, int]]:
-    engine = load_embedding_model(Settings().embedding_model, model_dir).engine
+    fp32 = load_embedding_model(FP32_MODEL, model_dir)
 
     def bare(text: str) -> object:
-        return list(engine.embed([text]))
+        return fp32.embed([text])
 
     environment = {"MADELEINE_DATA_DIR": str(data_dir), "MADELEINE_BEING": BEING, "MADELEINE_LOG_LEVEL": "warning"}
     environment |= {"MADELEINE_PATROL_AUTO": "false"}  # no patrol during a measurement

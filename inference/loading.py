@@ -79,6 +79,8 @@ def model_load_errors_translated(name: str, unavailable: type[E], remedy: str) -
     """Translates to `unavailable`."""
     try:
         yield
+    except unavailable:
+        raise
     except Exception as error:  # fastembed, the hub, onnxruntime and tokenizers raise errors of no common kind
         reason = " ".join(str(error).split())[:300]
         raise unavailable(name, f"it could not be loaded ({reason}); {remedy}") from error

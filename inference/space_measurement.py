@@ -58,13 +58,9 @@ def read_or_measure_space(path: Path, embed: Callable[[list[str]], NDArray[np.fl
 
 
 def main() -> None:
-    import tempfile
+    from madeleine.inference.packaged import load_int8_engine
 
-    from madeleine.inference import dense
-
-    with tempfile.TemporaryDirectory() as folder:
-        engine = dense.load_packaged_engine(Path(folder))
-        write_space(PACKAGED_SPACE_FILE, measure_space(lambda texts: dense.embed_texts(engine, texts)))
+    write_space(PACKAGED_SPACE_FILE, measure_space(load_int8_engine().embed))
 
 
 if __name__ == "__main__":

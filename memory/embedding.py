@@ -10,7 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from madeleine.memory.errors import EmbeddingUnavailable
-from madeleine.memory.model import ContentHash, ModelName, Vector, content_hash
+from madeleine.memory.model import ContentHash, ModelName, Vector, content_hash, interchangeable_models
 from madeleine.memory.vector_space import VectorSpace
 
 VectorByContentHash = dict[ContentHash, Vector]
@@ -76,3 +76,15 @@ async def embed_with_cache(
     except EmbeddingUnavailable as error:
         return EmbeddingOutcome(vectors, error)
     return EmbeddingOutcome(vectors | dict(zip(missing, rows, strict=True)))
+
+
+async def vectors_of_any_precision(
+    cache: VectorCache, model: ModelName, hashes: Sequence[ContentHash]
+) -> VectorByContentHash:
+    """Cached vectors of the model, else of the same model in another precision: to search and to compare by until the
+    model has embedded the text, not to be kept as its own."""
+    vectors: VectorByContentHash = {}
+    for precision in interchangeable_models(model):
+        if missing := [hash_ for hash_ in hashes if hash_ not in vectors]:
+            vectors |= await cache.vectors(precision, missing)
+    return vectors

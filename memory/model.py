@@ -24,6 +24,7 @@ RunId = NewType("RunId", str)
 ContentHash = NewType("ContentHash", str)
 """SHA-256, in hex, of the text that is embedded."""
 ModelName = NewType("ModelName", str)
+"""An embedding model: `NAME`, or `NAME@int8`, whose vectors can be compared with those of `NAME` (cosine 0.99)."""
 
 UUID_CHARS, SHORT_ID_CHARS = 36, 8
 
@@ -51,6 +52,16 @@ Role = Literal["human", "senior", "agent"]
 """The kind of caller that speaks for a being: a person, an agent that is trusted with decisions, any other agent (spec
 O4)."""
 CALLER_ROLES: tuple[Role, ...] = get_args(Role)
+
+
+def full_precision(model: ModelName) -> ModelName:
+    return ModelName(model.partition("@")[0])
+
+
+def interchangeable_models(model: ModelName) -> tuple[ModelName, ...]:
+    """The model, then its other precision: while a store is embedded anew, vectors of the other stand in."""
+    full = full_precision(model)
+    return (model, ModelName(f"{full}@int8") if model == full else full)
 
 
 @dataclass(frozen=True, slots=True)

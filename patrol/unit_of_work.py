@@ -11,9 +11,20 @@ from dataclasses import dataclass, field, fields, replace
 import numpy as np
 from numpy.typing import NDArray
 
-from madeleine.memory.embedding import VectorByContentHash
+from madeleine.memory.embedding import VectorByContentHash, vectors_of_any_precision
 from madeleine.memory.index import WordIdfSource
-from madeleine.memory.model import Cluster, ClusterId, Memory, MemoryId, ModelName, Note, RunId, Scope, Vector
+from madeleine.memory.model import (
+    Cluster,
+    ClusterId,
+    Memory,
+    MemoryId,
+    ModelName,
+    Note,
+    RunId,
+    Scope,
+    Vector,
+    interchangeable_models,
+)
 from madeleine.memory.patrol_records import DecisionRequestId, DiaryEntry, MemoryState, PatrolChanges, Thoughts
 from madeleine.memory.rules.dynamics.clustering import ROOT_CLUSTER_NAMES, Root, unit_mean_vector
 from madeleine.memory.rules.dynamics.truth import Supersession
@@ -132,7 +143,7 @@ class UnitOfWork:
     async def vectors(self, states: Sequence[MemoryState]) -> dict[MemoryId, Vector]:
         """Of those that have been embedded."""
         unknown = [state.content_hash for state in states if state.content_hash not in self._vectors]
-        self._vectors |= await self.transaction.vectors(self.embedding_model, unknown)
+        self._vectors |= await vectors_of_any_precision(self.transaction, self.embedding_model, unknown)
         return {state.id: self._vectors[state.content_hash] for state in states if state.content_hash in self._vectors}
 
     async def memories(self, states: Sequence[MemoryState]) -> list[Memory]:
@@ -199,7 +210,7 @@ class UnitOfWork:
 
     def cluster_vector(self, cluster: Cluster) -> Vector | None:
         """None also where it was computed with another model (ruling 6)."""
-        return cluster.vector if cluster.model == self.embedding_model else None
+        return cluster.vector if cluster.model in interchangeable_models(self.embedding_model) else None
 
     # --- the difference -----------------------------------------------------------------------------------------
 

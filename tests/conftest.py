@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import AsyncIterator
 from pathlib import Path
 
@@ -13,6 +14,19 @@ from tests.household import Household, household, new_store
 # A busy machine is slow, not wrong: no deadline for a single example.
 settings.register_profile("madeleine", deadline=None)
 settings.load_profile("madeleine")
+
+MEMORY_DISK = Path("/dev/shm")
+MIN_MEMORY_DISK_BYTES = 4_000_000_000
+
+
+def pytest_configure() -> None:
+    """Temporary directories are kept in memory where there is room: thousands of stores wait for a disk to sync for
+    longer than they compute. A killed process leaves there what it leaves on a disk."""
+    if not MEMORY_DISK.is_dir():
+        return
+    disk = os.statvfs(MEMORY_DISK)
+    if not disk.f_flag & os.ST_NOEXEC and disk.f_bavail * disk.f_frsize >= MIN_MEMORY_DISK_BYTES:
+        os.environ.setdefault("PYTEST_DEBUG_TEMPROOT", str(MEMORY_DISK))
 
 
 @pytest.fixture(scope="session")

@@ -10,7 +10,7 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
-from madeleine.inference.packaged import locate_packaged_model_files
+from madeleine.inference.packaged import int8_model_directory
 from madeleine.memory.errors import RerankerUnavailable
 
 _WORD = re.compile(r"\w+")
@@ -46,7 +46,7 @@ def cross_encoder(directory: Path) -> Path:
     """
     (directory / "onnx").mkdir(parents=True)
     (directory / "onnx" / "model.onnx").write_bytes(_model())
-    shutil.copy(locate_packaged_model_files() / "tokenizer.json", directory)
+    shutil.copy(int8_model_directory() / "tokenizer.json", directory)
     for name, content in (
         ("tokenizer_config.json", {"model_max_length": 256, "pad_token": "[PAD]"}),
         ("config.json", {"pad_token_id": 0}),

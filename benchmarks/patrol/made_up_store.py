@@ -18,7 +18,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from benchmarks.made_up_scenes import texts
-from madeleine.inference import packaged
+from madeleine.inference import PACKAGED_MODEL, packaged
 from madeleine.inference.dense import DenseEmbedder
 from madeleine.memory.ingest.ports import StoreBatch
 from madeleine.memory.model import (
@@ -44,7 +44,7 @@ from madeleine.server.wiring.open_memory import OpenMemory, open_memory
 from madeleine.storage.sql.ledger import open_ledger
 
 SCOPE = Scope(BeingId("patrolled"), "benchmark")
-MODEL = ModelName(packaged.PACKAGED_MODEL)
+MODEL = ModelName(PACKAGED_MODEL)
 STARTED = datetime(2026, 1, 1, 12, tzinfo=UTC)
 CLUSTER = 8
 """Memories in a cluster; ❻ would split one of 11."""

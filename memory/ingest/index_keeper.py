@@ -7,11 +7,11 @@ import logging
 from collections.abc import Awaitable, Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 
-from madeleine.memory.embedding import Embedder, embed_with_cache
+from madeleine.memory.embedding import Embedder, embed_with_cache, vectors_of_any_precision
 from madeleine.memory.errors import IndexNeedsRebuild, IndexUnavailable
 from madeleine.memory.index import Index, IndexPoint, WritableIndex
 from madeleine.memory.ingest.ports import IndexingLedger, ScrubLedger
-from madeleine.memory.model import ContentHash, Memory, MemoryId, Vector
+from madeleine.memory.model import ContentHash, Memory, MemoryId, Vector, interchangeable_models
 from madeleine.memory.rules.prompting import recallable_text_of_memory
 from madeleine.memory.text.terms import bm25_text_of_memory
 from madeleine.memory.vector_space import MIN_LEGIBILITY
@@ -59,8 +59,8 @@ class IndexKeeper:
             await self.index.delete(ids)
 
     async def embed_missing(self) -> int:
-        """Embed memories that were stored while the model was unavailable. Returns their number. Raises
-        `EmbeddingUnavailable`."""
+        """Embed memories that were stored while the model was unavailable, or embedded in another precision, whose
+        vectors are then dropped. Returns their number. Raises `EmbeddingUnavailable`."""
         done = 0
         while memories := await self.source.memories_without_vector(
             self.embedder.model, limit=BACKGROUND_EMBED_BATCH_TEXTS
@@ -71,6 +71,10 @@ class IndexKeeper:
             await self.source.add_missing_vectors(self.embedder.model, embedded.vectors)
             done += len(memories)
             await self.catch_up()
+        model, *replaced = interchangeable_models(self.embedder.model)
+        for old in replaced:
+            while await self.source.retire_model(old, successor=model, limit=MEMORIES_INDEXED_AT_ONCE):
+                continue
         return done
 
     async def require_complete(self) -> None:
@@ -97,7 +101,8 @@ class IndexKeeper:
         return done
 
     async def _index_memories(self, memories: Sequence[Memory], ids: Sequence[MemoryId]) -> None:
-        vectors = await self.source.vectors(self.embedder.model, [memory.content_hash for memory in memories])
+        hashes = [memory.content_hash for memory in memories]
+        vectors = await vectors_of_any_precision(self.source, self.embedder.model, hashes)
         await self.index.upsert(await index_points(memories, vectors, self.embedder))
         known = {memory.id for memory in memories}
         if gone := [id_ for id_ in ids if id_ not in known]:

@@ -169,6 +169,10 @@ class IndexingLedger(VectorCache, Protocol):
     async def memories_without_vector(self, model: ModelName, *, limit: int) -> list[Memory]:
         """Memories whose text has no cached vector of this model."""
 
+    async def retire_model(self, model: ModelName, *, successor: ModelName, limit: int) -> int:
+        """Drop up to `limit` cached vectors of a model; the clusters that it was the model of become the successor's.
+        Returns the number of vectors."""
+
 
 class IngestLedger(MemoryAndKeyReader, VectorCache, Protocol):
     async def ingest_outcome(self, scope: Scope, key: str) -> dict[str, Any] | None:

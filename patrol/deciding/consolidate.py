@@ -9,6 +9,7 @@ from dataclasses import dataclass, replace
 import numpy as np
 from numpy.typing import NDArray
 
+from madeleine.memory.embedding import vectors_of_any_precision
 from madeleine.memory.language_model import Rejected
 from madeleine.memory.model import (
     LIVING,
@@ -145,7 +146,7 @@ class ConsolidateCluster(DecisionType[Consolidation]):
             return []
         living = [state for state in await reads.cluster_members(ClusterId(key)) if state.status != "dead"]
         hashes = [state.content_hash for state in living]
-        by_hash = await reads.vectors(self.context.services.embedding_model, hashes)
+        by_hash = await vectors_of_any_precision(reads, self.context.services.embedding_model, hashes)
         vectors = {state.id: by_hash[state.content_hash] for state in living if state.content_hash in by_hash}
         memories = await reads.memories([state.id for state in living])
         return await asyncio.to_thread(consolidation_requests, clusters[0], memories, vectors)

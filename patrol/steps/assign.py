@@ -15,11 +15,21 @@ from functools import partial
 
 import numpy as np
 
-from madeleine.memory.embedding import VectorByContentHash
+from madeleine.memory.embedding import VectorByContentHash, vectors_of_any_precision
 from madeleine.memory.errors import LanguageModelUnavailable, UnusableAnswer
 from madeleine.memory.ingest.notes import PARSE_FAILED_MARK, SCENE_NOTE_TYPE, memory_from_scene_note
 from madeleine.memory.language_model import MeteredModel, Prompt, Rejected
-from madeleine.memory.model import Cluster, ClusterId, Memory, MemoryId, Note, Scope, Vector, content_hash
+from madeleine.memory.model import (
+    Cluster,
+    ClusterId,
+    Memory,
+    MemoryId,
+    Note,
+    Scope,
+    Vector,
+    content_hash,
+    interchangeable_models,
+)
 from madeleine.memory.patrol_records import MemoryState
 from madeleine.memory.rules.dynamics import clustering
 from madeleine.memory.rules.prompting import quoted
@@ -197,11 +207,13 @@ async def choose_roots_with_model(
     unclustered = await context.reads.unclustered_states(limit=MAX_ASSIGNMENT_BATCH_MEMORIES)
     stored = await context.reads.memories([state.id for state in unclustered])
     hashes = [state.content_hash for state in unclustered]
-    vectors = {**vectors, **await context.reads.vectors(embedding_model, hashes)}
+    vectors = {**vectors, **await vectors_of_any_precision(context.reads, embedding_model, hashes)}
     targets = [
         cluster.vector
         for cluster in await context.reads.clusters()
-        if not cluster.is_root and cluster.model == embedding_model and cluster.vector is not None
+        if not cluster.is_root
+        and cluster.model in interchangeable_models(embedding_model)
+        and cluster.vector is not None
     ]
     matrix = np.stack(targets) if targets else None
     far = [

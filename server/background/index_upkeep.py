@@ -16,7 +16,7 @@ from madeleine.memory.embedding import Embedder
 from madeleine.memory.errors import EmbeddingUnavailable, IndexNeedsRebuild, IndexUnavailable, StorageFull
 from madeleine.memory.index import Index
 from madeleine.memory.ingest.index_keeper import ErasedBytesScrubber, IndexKeeper, Progress
-from madeleine.memory.model import MemoryId
+from madeleine.memory.model import MemoryId, full_precision
 from madeleine.server.settings.settings import Settings
 from madeleine.storage.qdrant.schema import IndexFingerprint
 from madeleine.storage.sql.ledger import Ledger
@@ -153,7 +153,8 @@ async def open_synchronized_index(
 ) -> tuple[Index, IndexKeeper]:
     """The index, equal to the ledger: caught up from its pending marks, or rebuilt if it is damaged, incomplete, of
     another model, in another place than before, or differs from the ledger in the number of memories."""
-    fingerprint = IndexFingerprint(embedder.model, await embedder.dimension())
+    # Vectors of another precision serve until they are replaced.
+    fingerprint = IndexFingerprint(full_precision(embedder.model), await embedder.dimension())
     place, open_there = await _index_location(settings, ledger, fingerprint)
     if not rebuild and await ledger.index_source.setting(BUILT_INDEX_LOCATION_SETTING) == place:
         try:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 from contextlib import ExitStack
 from pathlib import Path
+from typing import cast
 
 import jsonschema
 import pytest
@@ -13,14 +14,17 @@ from mcp.shared.exceptions import MCPError
 from tests.e2e.conftest import Lodger
 from tests.e2e.serving import ERAS, EVERY_TOOL, Era, call_tool, connected, raw_connection, tool_error
 
-pytestmark = pytest.mark.parametrize("era", ERAS)
-
 DINNERS = (
     "Grandmother cooked lasagne with nutmeg for the family on Sunday",
     "We had Sunday dinner at grandmother's: lasagne and lemon cake",
     "Uncle Pietro brought wine to the Sunday family dinner at grandmother's",
     "The Sunday family dinner at grandmother's was moved because she was tired",
 )
+
+
+@pytest.fixture(params=ERAS)
+def era(request: pytest.FixtureRequest) -> Era:
+    return cast("Era", request.param)
 
 
 async def test_the_tools_are_listed_with_strict_schemas_and_all_four_hints(lodger: Lodger, era: Era) -> None:
@@ -236,21 +240,21 @@ async def test_an_unknown_tool_is_a_protocol_error(lodger: Lodger, era: Era) -> 
             await client.call_tool("forget_everything", {})
 
 
-async def test_memory_survives_a_restart(tmp_path: Path, era: Era) -> None:
-    async with connected(tmp_path, era=era) as client:
+async def test_memory_survives_a_restart(tmp_path: Path) -> None:
+    async with connected(tmp_path) as client:
         stored = await call_tool(client, "store", text=DINNERS[2], pinned=True, lesson="Ask Pietro about wine")
-    async with connected(tmp_path, era=era) as client:
+    async with connected(tmp_path) as client:
         answer = await call_tool(client, "recall", query="Who brought the wine?", format="memories")
         [whole] = (await call_tool(client, "recall_memory", ids=[stored["id"]]))["memories"]
     assert answer["memories"][0]["id"] == stored["id"]
     assert (whole["pinned"], whole["lesson"], whole["status"]) == (True, "Ask Pietro about wine", "active")
 
 
-async def test_a_second_process_on_a_memory_is_refused_until_the_first_is_gone(tmp_path: Path, era: Era) -> None:
+async def test_a_second_process_on_a_memory_is_refused_until_the_first_is_gone(tmp_path: Path) -> None:
     with ExitStack() as first:
         owner = first.enter_context(raw_connection(tmp_path))
         owner.store(json.dumps({"text": DINNERS[0]}).encode())
-        async with connected(tmp_path, era=era) as second:
+        async with connected(tmp_path) as second:
             message = await tool_error(second, "recall", {"query": "dinner"})
             assert "in use by another Madeleine" in message
             assert "MADELEINE_DATA_DIR" in message

@@ -325,6 +325,14 @@ class InMemoryIndexSource:
         everything = self._store.memories.values()
         return [one for one in everything if (model, one.content_hash) not in self._store.vectors][:limit]
 
+    async def retire_model(self, model: ModelName, *, successor: ModelName, limit: int) -> int:
+        kept = self._store.patrols.state.clusters
+        kept |= {id_: replace(one, model=successor) for id_, one in kept.items() if one.model == model}
+        retired = [key for key in self._store.vectors if key[0] == model][:limit]
+        for key in retired:
+            del self._store.vectors[key]
+        return len(retired)
+
     async def setting(self, name: str) -> Any:
         return self._store.settings.get(name)
 

@@ -7,7 +7,7 @@ import time
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
-from sqlalchemy import bindparam, delete, exists, func, insert, select
+from sqlalchemy import bindparam, delete, exists, func, insert, select, update
 
 from madeleine.memory.model import ContentHash, Memory, MemoryId, ModelName, Vector
 from madeleine.storage.sql.administration import read_setting, write_store_setting
@@ -15,7 +15,7 @@ from madeleine.storage.sql.database.dialect import as_json, in_list, insert_miss
 from madeleine.storage.sql.database.engine import Database, QueryReader, Repository, Row, Transaction
 from madeleine.storage.sql.database.mapping import bytes_from_vector, in_order_of, pair, scalar, vector_from_bytes
 from madeleine.storage.sql.database.memory_rows import MEMORY_COLUMNS, memory_from_row
-from madeleine.storage.sql.database.tables import embeddings, index_pending, memories
+from madeleine.storage.sql.database.tables import clusters, embeddings, index_pending, memories
 
 _e, _m, _p = embeddings.c, memories.c, index_pending.c
 _SELECT_VECTORS = select(_e.content_hash, _e.vector).where(
@@ -24,6 +24,13 @@ _SELECT_VECTORS = select(_e.content_hash, _e.vector).where(
 _INSERT_VECTOR = insert_missing(embeddings)
 _DELETE_ORPHANED_VECTORS = delete(embeddings).where(
     in_list(_e.content_hash, "hashes"), ~exists().where(_m.content_hash == _e.content_hash)
+)
+_SELECT_HASHES_OF_MODEL = select(_e.content_hash).where(_e.model == bindparam("model")).limit(bindparam("limit"))
+_DELETE_VECTORS_OF_MODEL = delete(embeddings).where(
+    _e.model == bindparam("old_model"), in_list(_e.content_hash, "hashes")
+)
+_PASS_CLUSTERS_ON = (
+    update(clusters).where(clusters.c.model == bindparam("old_model")).values(model=bindparam("new_model"))
 )
 _INSERT_INDEX_MARK = insert(index_pending)
 _MARK_MEMORIES_WITH_TEXTS = insert(index_pending).from_select(
@@ -126,6 +133,14 @@ class IndexSourceRepository(VectorRepository):
 
     async def memories_without_vector(self, model: ModelName, *, limit: int) -> list[Memory]:
         return await self._database.rows(_SELECT_MEMORIES_WITHOUT_VECTOR, memory_from_row, model=model, limit=limit)
+
+    async def retire_model(self, model: ModelName, *, successor: ModelName, limit: int) -> int:
+        hashes = await self._database.rows(_SELECT_HASHES_OF_MODEL, scalar, model=model, limit=limit)
+        if hashes:
+            async with self._database.transaction() as transaction:
+                await transaction.run(_PASS_CLUSTERS_ON, [{"old_model": model, "new_model": successor}])
+                await transaction.run(_DELETE_VECTORS_OF_MODEL, [{"old_model": model, "hashes": as_json(hashes)}])
+        return len(hashes)
 
     async def setting(self, name: str) -> Any:
         return await read_setting(self._database, name)

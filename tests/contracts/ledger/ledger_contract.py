@@ -310,6 +310,17 @@ class LedgerContract:
         assert await ledger.index_source.memories_without_vector(MODEL, limit=1) == [two]
         assert len(await ledger.index_source.memories_without_vector(ModelName("other"), limit=10)) == 3
 
+    async def test_a_model_that_was_replaced_leaves_no_vectors_and_its_clusters(self, ledger: StoringLedger) -> None:
+        """ADR 0040"""
+        old, new = ModelName("m"), ModelName("m@int8")
+        texts = [ContentHash(letter) for letter in "abc"]
+        await ledger.patrols.add_vectors(old, {hash_: vector(1, 0) for hash_ in texts})
+        await ledger.patrols.add_vectors(new, {texts[0]: vector(0, 1)})
+        retired = [await ledger.index_source.retire_model(old, successor=new, limit=2) for _ in range(3)]
+        assert retired == [2, 1, 0]
+        assert await ledger.memories.vectors(old, texts) == {}
+        assert set(await ledger.memories.vectors(new, texts)) == {texts[0]}
+
     # --- pending marks, and the whole store
 
     async def test_each_new_memory_leaves_a_mark_until_it_is_cleared(self, ledger: StoringLedger) -> None:

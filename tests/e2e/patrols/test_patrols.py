@@ -249,8 +249,7 @@ def test_a_host_that_does_not_know_what_is_wanted_says_so(data_dir: Path) -> Non
 # --- progress over MCP ------------------------------------------------------------------------------------------
 
 
-@pytest.mark.parametrize("era", ERAS)
-@pytest.mark.parametrize("through_host", [True, False])
+@pytest.mark.parametrize(("era", "through_host"), zip(ERAS, [True, False], strict=True))
 async def test_progress_comes_while_a_patrol_runs_and_never_goes_back(
     data_dir: Path, tmp_path: Path, era: Era, through_host: bool
 ) -> None:

@@ -233,3 +233,21 @@ async def test_filling_in_vectors_without_the_model_says_so_and_changes_nothing(
     assert await home.marked() == []
     home.embedder.available = True
     assert await home.keeper.embed_missing() == 1
+
+
+async def test_vectors_of_another_precision_serve_until_the_model_has_embedded_the_texts(
+    home: Home, memories: Sequence[Memory]
+) -> None:
+    """ruling 6, ADR 0040: a store embedded in fp32 is searched by its old vectors meanwhile, and keeps none of them."""
+    await home.commit(*memories)
+    eight_bits = WordEmbedder(model=f"{home.embedder.model}@int8")
+    keeper = IndexKeeper(home.ledger.index_source, home.index, eight_bits)
+    eight_bits.available = False
+    await keeper.rebuild()
+    for memory in memories:
+        assert await home.by_meaning(memory.scene.action) == [memory.id]
+    eight_bits.available = True
+    assert await keeper.embed_missing() == len(memories)
+    assert await keeper.embed_missing() == 0
+    assert await home.ledger.index_source.vectors(home.embedder.model, [memories[0].content_hash]) == {}
+    assert await home.by_meaning(ACTIONS[0]) == [memories[0].id]

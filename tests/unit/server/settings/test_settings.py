@@ -7,7 +7,7 @@ from pathlib import Path
 import platformdirs
 import pytest
 
-from madeleine.inference.packaged import PACKAGED_MODEL
+from madeleine.inference import PACKAGED_MODEL
 from madeleine.memory.errors import InvalidInput
 from madeleine.server.settings.environment import SETTINGS_FILE
 from madeleine.server.settings.settings import Settings, read_settings

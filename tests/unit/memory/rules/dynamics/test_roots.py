@@ -7,8 +7,8 @@ from pathlib import Path
 import numpy as np
 import pytest
 
+from madeleine.inference import PACKAGED_MODEL
 from madeleine.inference.dense import DenseEmbedder
-from madeleine.inference.packaged import PACKAGED_MODEL
 from madeleine.memory.rules.dynamics.clustering import (
     ROOT_CLUSTER_NAMES,
     ROOT_PROTOTYPE_TEXTS,

@@ -1,0 +1,221 @@
+"""all-MiniLM-L6-v2 in 8 bits: an ONNX file of 23 MB from the fp32 tensors of 90 MB (ADR 0040).
+
+The build imports this file alone, and needs numpy alone (`hatch_build.py`). The graph is written out here and not by
+`onnxruntime.quantization`, whose result depends on the versions of several packages: every build gives the same bytes,
+which a hash checks, and the graph has fewer and larger operators.
+
+Each column of a weight has a scale of its own, and 7 bits, so that no processor's partial sums saturate: AVX2, VNNI and
+arm64 compute the same integers. Activations are quantized while the model runs, with one range for the whole input. An
+input is therefore one text, and its vector does not depend on what else is embedded.
+
+Input: `ids`, int64, (1, tokens). Output: `vector`, float32, (1, 384), the mean over the tokens, of unit length.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import struct
+import tempfile
+from collections.abc import Iterable, Mapping
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+MODEL_FOLDER = Path(__file__).parent / "all-MiniLM-L6-v2"
+"""Made by the build, and not in the repository."""
+INT8_FILE = "model.int8.onnx"
+TOKENIZER_FILE = "tokenizer.json"
+SOURCE_WEIGHTS_FILE = "onnx/model.onnx_data"
+SHA256: Mapping[str, str] = {
+    INT8_FILE: "3cb681dc8781dbacbfdaf7ad0e350ba07f125d3da88d78626207098d60b356df",
+    TOKENIZER_FILE: "07805d116826679de90b4edeb2222269c4b8753bc0981be4399f732b2708e904",
+    "onnx/model.onnx": "2f019cf6217537cc4bfc7f5192f21dea1e18445177edaab0bc6163a813e5c7a1",
+    SOURCE_WEIGHTS_FILE: "60c758432aa596c30a122942dfe594c457d4d713f890926f1c5f920bd496c8de",
+}
+
+LAYERS, HEADS, WIDTH, INNER_WIDTH, WORDS, SOURCE_POSITIONS = 6, 12, 384, 1536, 30522, 512
+MAX_TOKENS = 256
+MAX_WEIGHT = 64
+"""The greatest weight: two products with a byte, 2 × 255 × 64, fit in 16 bits, where AVX2 adds them up."""
+LAYER_NORM_EPSILON = 1e-12
+
+Tensors = Mapping[str, NDArray[np.float32]]
+
+
+class DamagedModelFile(ValueError):
+    """A file whose hash is not the expected one; tells which."""
+
+
+def checked_bytes(directory: Path, name: str) -> bytes:
+    """The file's content. Raises `DamagedModelFile`, or `OSError` if it cannot be read."""
+    content = (directory / name).read_bytes()
+    digest = hashlib.sha256(content).hexdigest()
+    if digest != SHA256[name]:
+        raise DamagedModelFile(f"{name} is damaged (SHA-256 {digest[:12]}…)")
+    return content
+
+
+def make_int8_model(source: Path, target: Path = MODEL_FOLDER) -> None:
+    """Write model and tokenizer to `target`; `source` holds the fp32 files. Takes half a second and 200 MB. Raises
+    `DamagedModelFile` if a file of the source or the result is not the expected one, `OSError` if it cannot be written.
+    """
+    made = {
+        INT8_FILE: int8_model(read_source_tensors(checked_bytes(source, SOURCE_WEIGHTS_FILE))),
+        TOKENIZER_FILE: checked_bytes(source, TOKENIZER_FILE),
+    }
+    target.parent.mkdir(parents=True, exist_ok=True)
+    # In a folder of its own until it is whole: others may be reading, or making the same.
+    with tempfile.TemporaryDirectory(dir=target.parent, prefix=".all-MiniLM-") as folder:
+        for name, content in made.items():
+            (Path(folder) / name).write_bytes(content)
+            checked_bytes(Path(folder), name)
+        target.mkdir(exist_ok=True)
+        for name in made:
+            (Path(folder) / name).replace(target / name)
+
+
+def is_made(directory: Path = MODEL_FOLDER) -> bool:
+    """Whether the files are there and undamaged."""
+    try:
+        return all(checked_bytes(directory, name) for name in (INT8_FILE, TOKENIZER_FILE))
+    except (OSError, DamagedModelFile):
+        return False
+
+
+def read_source_tensors(weights: bytes) -> Tensors:
+    """The tensors of `model.onnx_data`, which lie there in this order without a gap."""
+    shapes: dict[str, tuple[int, ...]] = {"words": (WORDS, WIDTH), "types": (2, WIDTH)}
+    shapes |= {"positions": (SOURCE_POSITIONS, WIDTH), "norm.weight": (WIDTH,), "norm.bias": (WIDTH,)}
+    for layer in range(LAYERS):
+        shapes |= {f"{layer}.{part}.weight": (WIDTH, WIDTH) for part in "qkv"}
+        shapes |= {f"{layer}.{part}.bias": (WIDTH,) for part in "qkv"}
+        for part, before, after in (("o", WIDTH, WIDTH), ("up", WIDTH, INNER_WIDTH), ("down", INNER_WIDTH, WIDTH)):
+            shapes |= {f"{layer}.{part}.weight": (before, after), f"{layer}.{part}.bias": (after,)}
+            if part != "up":
+                shapes |= {f"{layer}.{part}.norm.weight": (WIDTH,), f"{layer}.{part}.norm.bias": (WIDTH,)}
+    numbers, tensors, start = np.frombuffer(weights, "<f4"), {}, 0
+    for name, shape in shapes.items():
+        size = int(np.prod(shape))
+        tensors[name] = numbers[start : start + size].reshape(shape)
+        start += size
+    return tensors
+
+
+def int8_model(source: Tensors) -> bytes:
+    """The ONNX file."""
+    graph = _Graph()
+    words, word_scales = _quantized(source["words"], axis=1, maximum=127)
+    rows = graph.node("Gather", [graph.tensor("words", words), "ids"])
+    scales = graph.node("Gather", [graph.tensor("word scales", word_scales), "ids"])
+    embedded = graph.node("Mul", [graph.node("Cast", [rows], to=1), scales])
+    positions = graph.tensor("positions", source["positions"][:MAX_TOKENS] + source["types"][0])
+    tokens = graph.node("Shape", ["ids"], start=1, end=2)
+    positions = graph.node("Slice", [positions, graph.tensor("zero", np.zeros(1, np.int64)), tokens])
+    embedded = graph.node("Add", [embedded, positions])
+    norm = "norm"
+    states = graph.node("LayerNormalization", [embedded, *graph.norm(source, norm)], epsilon=LAYER_NORM_EPSILON)
+    for layer in range(LAYERS):
+        given = graph.bytes_of(states)
+        heads = [graph.product(source, f"{layer}.{part}", given) for part in "qkv"]
+        attended = graph.node("MultiHeadAttention", heads, domain=MICROSOFT, num_heads=HEADS)
+        states = graph.added(source, f"{layer}.o", attended, states)
+        inner = graph.node("Gelu", [graph.product(source, f"{layer}.up", graph.bytes_of(states))])
+        states = graph.added(source, f"{layer}.down", inner, states)
+    mean = graph.node("ReduceMean", [states, graph.tensor("token axis", np.ones(1, np.int64))], keepdims=0)
+    graph.node("LpNormalization", [mean], output="vector", axis=-1, p=2)
+    return graph.model()
+
+
+def _quantized(values: NDArray[np.float32], *, axis: int, maximum: int) -> tuple[NDArray[np.int8], NDArray[np.float32]]:
+    """Whole numbers, and the scale of each slice along `axis` that makes them the values again."""
+    scales = (np.abs(values).max(axis=axis, keepdims=True) / np.float32(maximum)).astype(np.float32)
+    return np.rint(values / scales).astype(np.int8), scales
+
+
+MICROSOFT = "com.microsoft"
+_TYPES = {"float32": 1, "int8": 3, "int64": 7}
+
+
+class _Graph:
+    """An ONNX graph in the making, as the messages of `onnx.proto`."""
+
+    def __init__(self) -> None:
+        self._nodes: list[bytes] = []
+        self._tensors: dict[str, bytes] = {}
+
+    def tensor(self, name: str, values: NDArray[Any]) -> str:
+        little_endian = values.astype(values.dtype.newbyteorder("<")).tobytes()
+        self._tensors[name] = b"".join(
+            [*(_number(1, size) for size in values.shape), _number(2, _TYPES[values.dtype.name]),
+             _bytes(8, name), _bytes(9, little_endian)]
+        )  # fmt: skip
+        return name
+
+    def node(self, kind: str, inputs: Iterable[str], *, output: str = "", domain: str = "", **attributes: float) -> str:
+        return self._node(kind, inputs, [output or f"{kind} {len(self._nodes)}"], domain, attributes)[0]
+
+    def _node(
+        self, kind: str, inputs: Iterable[str], outputs: list[str], domain: str, attributes: Mapping[str, float]
+    ) -> list[str]:
+        fields = [_bytes(1, name) for name in inputs] + [_bytes(2, name) for name in outputs]
+        fields += [_bytes(4, kind), *(_bytes(5, _attribute(name, value)) for name, value in attributes.items())]
+        self._nodes.append(b"".join([*fields, _bytes(7, domain)]))
+        return outputs
+
+    def norm(self, source: Tensors, name: str) -> list[str]:
+        return [self.tensor(f"{name}.{part}", source[f"{name}.{part}"]) for part in ("weight", "bias")]
+
+    def bytes_of(self, states: str) -> list[str]:
+        """The names of the states as bytes, of their scale and of their zero point."""
+        names = [f"{states} {part}" for part in ("bytes", "scale", "zero")]
+        return self._node("DynamicQuantizeLinear", [states], names, "", {})
+
+    def product(self, source: Tensors, name: str, given: list[str]) -> str:
+        weights, scales = _quantized(source[f"{name}.weight"], axis=0, maximum=MAX_WEIGHT)
+        states, scale, zero = given
+        inputs = [states, self.tensor(f"{name}.weight", weights), scale, self.tensor(f"{name}.scale", scales[0]), zero]
+        bias = self.tensor(f"{name}.bias", source[f"{name}.bias"])
+        return self.node("MatMulIntegerToFloat", [*inputs, "", bias], domain=MICROSOFT)
+
+    def added(self, source: Tensors, name: str, states: str, skipped: str) -> str:
+        """The product with the states, added to those before and normalized."""
+        product = self.product(source, name, self.bytes_of(states))
+        inputs = [product, skipped, *self.norm(source, f"{name}.norm")]
+        return self.node("SkipLayerNormalization", inputs, domain=MICROSOFT, epsilon=LAYER_NORM_EPSILON)
+
+    def model(self) -> bytes:
+        graph = [_bytes(1, node) for node in self._nodes] + [_bytes(2, "all-MiniLM-L6-v2 in 8 bits")]
+        graph += [_bytes(5, tensor) for tensor in self._tensors.values()]
+        graph += [_bytes(11, _value("ids", 7, [1, "tokens"])), _bytes(12, _value("vector", 1, [1, WIDTH]))]
+        sets = [_bytes(8, _bytes(1, domain) + _number(2, version)) for domain, version in (("", 20), (MICROSOFT, 1))]
+        return b"".join([_number(1, 9), _bytes(2, "madeleine"), _bytes(7, b"".join(graph)), *sets])
+
+
+def _attribute(name: str, value: float) -> bytes:
+    if isinstance(value, float):
+        return _bytes(1, name) + _varint(2 << 3 | 5) + struct.pack("<f", value) + _number(20, 1)
+    return _bytes(1, name) + _number(3, value) + _number(20, 2)
+
+
+def _value(name: str, kind: int, shape: list[int | str]) -> bytes:
+    sizes = [_bytes(1, _bytes(2, size) if isinstance(size, str) else _number(1, size)) for size in shape]
+    return _bytes(1, name) + _bytes(2, _bytes(1, _number(1, kind) + _bytes(2, b"".join(sizes))))
+
+
+def _number(field: int, value: int) -> bytes:
+    return _varint(field << 3) + _varint(value & (1 << 64) - 1)
+
+
+def _bytes(field: int, value: bytes | str) -> bytes:
+    content = value.encode() if isinstance(value, str) else value
+    return _varint(field << 3 | 2) + _varint(len(content)) + content
+
+
+def _varint(value: int) -> bytes:
+    groups = []
+    while value > 127:
+        groups.append(value & 127 | 128)
+        value >>= 7
+    return bytes([*groups, value])
