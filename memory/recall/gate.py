@@ -16,8 +16,8 @@ from madeleine.memory.model import Vector
 from madeleine.memory.recall.selection import RecallQuery
 from madeleine.memory.rules.ranking.blended import share_of_emotions
 from madeleine.memory.rules.ranking.matching import (
-    MatchThresholds,
     Likeness,
+    MatchThresholds,
     NamedThings,
     everyday_names,
     likeness,
@@ -110,7 +110,8 @@ class MatchGate:
             if query.emotions:
                 feeling = FEELING_SITUATION.format(" and ".join(query.emotions))
                 cosine = np.maximum(cosine, await self._centred_cosines(feeling, pool) + FEELING_ALLOWANCE)
-        cosine = np.maximum(cosine, share_of_emotions(pool.features, frozenset(query.emotions)))
+        shares = share_of_emotions(pool.features, frozenset(query.emotions)).astype(np.float32)
+        cosine = np.maximum(cosine, shares)
         named = NamedThings.of(query.text, replace(pool, holds=pool.holds & ~is_name))
         return likeness(named, cosine, legible=legible, thresholds=self.thresholds)
 

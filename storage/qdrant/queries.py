@@ -294,7 +294,7 @@ class HybridIndex(ABC):
         """float32, (words,): of each word's rarest term."""
         greatest = _absent_idf(await self._count_documents(scope))
         idfs = [max(await self._idf_of(known, scope, terms), default=greatest) for terms in words]
-        return np.minimum(np.asarray(idfs, np.float32) / greatest, 1.0)
+        return np.asarray([min(1.0, idf / greatest) for idf in idfs], np.float32)
 
 
 def _absent_idf(documents: int) -> float:

@@ -55,7 +55,8 @@ async def test_a_preference_is_chosen_by_the_situation_and_not_by_whose_it_is(ho
     """ruling 15: nearly every preference names the person served."""
     facts = [a_memory(f"Ada has {thing}") for thing in ("shoes", "boats", "lamps", "coats", "maps", "bells")]
     tea, listen = (
-        a_memory(text, category="procedural") for text in ("Ada wants tea at breakfast", "When Ada feels sadness listen")
+        a_memory(text, category="procedural")
+        for text in ("Ada wants tea at breakfast", "When Ada feels sadness listen")
     )
     await home.put(*facts, tea, listen)
 
