@@ -106,7 +106,8 @@ class MatchGate:
         is_name = np.array([word in names for word in pool.words], np.bool_)
         if legible:
             if names:
-                cosine = (cosine + 2 * await self._centred_cosines(without_words(query.text, names), pool)) / 3
+                rest = await self._centred_cosines(without_words(query.text, names), pool)
+                cosine = np.asarray((cosine + 2 * rest) / 3, np.float32)
             if query.emotions:
                 feeling = FEELING_SITUATION.format(" and ".join(query.emotions))
                 cosine = np.maximum(cosine, await self._centred_cosines(feeling, pool) + FEELING_ALLOWANCE)
