@@ -49,9 +49,10 @@ class IndexPoint:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class CandidateQuery:
-    """`words` is the query's text for BM25."""
+    """`words` is the query's text for BM25; the terms of `twice` count twice."""
 
     words: str
+    twice: str = ""
     statuses: tuple[Status, ...]
     categories: tuple[Category, ...] = ()
     themes: tuple[str, ...] = ()

@@ -125,8 +125,8 @@ def preferences_by_meaning(
 
 
 def near_candidates(named: NamedThings, likeness: Likeness, thresholds: MatchThresholds) -> NDArray[np.intp]:
-    """Positions of the candidates that do not match and are near (ruling 19), first those that hold half of what is
-    known or would match if nothing were unknown, by what they hold; then the others by their likeness."""
+    """Positions of the candidates that do not match and are near (ruling 19), by their likeness were nothing unknown.
+    There are some where one holds half of what is known, would match then, or is at least a little alike."""
     t = thresholds
     known = named.unknown <= 0.5
     enough = not known.all() and known.mean() >= t.near_known and known.any()
@@ -136,5 +136,5 @@ def near_candidates(named: NamedThings, likeness: Likeness, thresholds: MatchThr
     if not best.any() and alike.max(initial=0) < t.near:
         return np.zeros(0, np.intp)
     near = (best | (alike > 0)) & ~matching_candidates(likeness.value, t)
-    order = np.lexsort((-alike, np.where(best, -shares, 0), ~best))
+    order = np.argsort(-alike, kind="stable")
     return np.asarray(order[near[order]], np.intp)
