@@ -48,8 +48,8 @@ class Int8Engine:
 
 
 def int8_model_file(name: str) -> bytes:
-    """One of the model's files. If it is missing, damaged or of another version, as in a checkout, it is made anew where
-    its source is installed. Raises `DamagedModelFile`, `OSError`."""
+    """One of the model's files. If it is missing, damaged or of another version, as in a checkout, it is made anew
+    where its source is installed. Raises `DamagedModelFile`, `OSError`."""
     try:
         return int8_model.checked_bytes(int8_model.MODEL_FOLDER, name)
     except (OSError, DamagedModelFile):
