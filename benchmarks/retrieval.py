@@ -4,6 +4,9 @@ The use case `StoreScenes` stores each set in a real ledger and index, one being
 `Recall.rank`, with the match gate. BM25 alone and dense vectors alone query the same index. The product's defaults are
 the configuration of all sets.
 
+With `--chatter` two sentences of small talk (`benchmarks/chatter.toml`, in the language of the set) stand before each
+question, the same ones in every run.
+
 Then every unit is asked the questions of `benchmarks/unrelated.txt`, for the share that recalls nothing. The cost of
 the gate is the difference in R@10 to the same ranking without it.
 """
@@ -13,9 +16,11 @@ from __future__ import annotations
 import argparse
 import asyncio
 import json
+import random
 import tempfile
 import time
-from collections.abc import Sequence
+import tomllib
+from collections.abc import Callable, Sequence
 from contextlib import ExitStack
 from dataclasses import asdict, dataclass, field, replace
 from functools import partial
@@ -134,7 +139,18 @@ async def _ready(vector: Vector | None) -> Vector | None:
     return vector
 
 
-async def measure(memory: OpenMemory, name: str, units: Sequence[data_sets.Unit], bar: Progress) -> SetResult:
+def chatter(set_name: str) -> Callable[[str], str]:
+    """Puts two sentences of small talk before a question; the questions of a run get them in a fixed order."""
+    sentences = tomllib.loads((HERE / "chatter.toml").read_text(encoding="utf-8"))
+    spoken = sentences["ja" if set_name.startswith("jsquad") else "en"].strip().splitlines()
+    choose = random.Random(13)
+    return lambda question: " ".join([*choose.sample(spoken, 2), question])
+
+
+async def measure(
+    memory: OpenMemory, name: str, units: Sequence[data_sets.Unit], bar: Progress, *, chatty: bool
+) -> SetResult:
+    as_asked = chatter(name) if chatty else str
     result = SetResult()
     ledger = memory.ledger
     open_gate = Recall(
@@ -158,7 +174,7 @@ async def measure(memory: OpenMemory, name: str, units: Sequence[data_sets.Unit]
         for query in unit.queries:
             memories = memories_by_unit[unit.name]
             gold = {memories[id_] for id_ in query.gold if id_ in memories}
-            rankings = await ask(memory, open_gate, scope, query.text)
+            rankings = await ask(memory, open_gate, scope, as_asked(query.text))
             for outcomes, orders in ((result.outcomes, rankings.channels), (result.without, rankings.without)):
                 for order, ids in orders.items():
                     outcomes[order].add(query.id, ids, gold)
@@ -221,7 +237,7 @@ def write(summary: dict[str, Any], results: dict[str, SetResult]) -> Path:
     return path
 
 
-async def run(folder: Path, wanted: Sequence[str], data_dir: Path, *, record: bool) -> None:
+async def run(folder: Path, wanted: Sequence[str], data_dir: Path, *, record: bool, chatty: bool) -> None:
     console = Console()
     settings = Settings(data_dir=data_dir)
     started = time.monotonic()
@@ -229,7 +245,7 @@ async def run(folder: Path, wanted: Sequence[str], data_dir: Path, *, record: bo
     async with open_memory(settings) as memory:
         with Progress(console=console) as bar:
             for name in wanted:
-                results[name] = await measure(memory, name, data_sets.read(folder, name), bar)
+                results[name] = await measure(memory, name, data_sets.read(folder, name), bar, chatty=chatty)
         summary = summarise(results, memory, time.monotonic() - started)
     show(console, summary)
     if record:
@@ -241,12 +257,13 @@ def main() -> None:
     parser.add_argument("folder", type=Path, help="folder of the data sets")
     parser.add_argument("--sets", default=DEFAULT_SETS, help="comma-separated names; 'all' for all in the folder")
     parser.add_argument("--data-dir", type=Path, help="keep the store here for the next run")
+    parser.add_argument("--chatter", action="store_true", help="small talk before each question")
     parser.add_argument("--record", action="store_true", help=f"write figures and ranks to {RESULTS.name}/")
     arguments = parser.parse_args()
     wanted = data_sets.names(arguments.folder) if arguments.sets == "all" else arguments.sets.split(",")
     with ExitStack() as stack:
         data_dir = arguments.data_dir or Path(stack.enter_context(tempfile.TemporaryDirectory(prefix="madeleine-")))
-        asyncio.run(run(arguments.folder, wanted, data_dir, record=arguments.record))
+        asyncio.run(run(arguments.folder, wanted, data_dir, record=arguments.record, chatty=arguments.chatter))
 
 
 if __name__ == "__main__":

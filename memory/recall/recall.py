@@ -21,6 +21,7 @@ from madeleine.memory.model import ALL_STATUSES, LIVING, Memory, MemoryId, Scope
 from madeleine.memory.recall.gate import MatchGate, embedded_query
 from madeleine.memory.recall.newer import with_newer_first
 from madeleine.memory.recall.ports import Activation, ReactivationRecorder, RecallLedger, Reranker
+from madeleine.memory.recall.query_reading import end_of_message, pool_for_words, subject_of_query
 from madeleine.memory.recall.reformulation import RecallAttempt, ReformulationConfig, metered_for_recall, reformulate
 from madeleine.memory.recall.selection import (
     RankedCandidates,
@@ -44,6 +45,7 @@ from madeleine.memory.rules.ranking.profiles import (
     linear_scores,
 )
 from madeleine.memory.rules.storing.secrets import Redact, redact_secrets
+from madeleine.memory.text.content_words import content_words
 from madeleine.memory.text.normalization import fold_text
 
 MIN_CANDIDATES_PER_RESULT = 4
@@ -224,6 +226,7 @@ class Recall:
         """Rank every match of the query; nothing is activated."""
         candidate_query = CandidateQuery(
             words=query.text,
+            twice=end_of_message(query.text),
             statuses=LIVING if query.as_of is None else ALL_STATUSES,
             as_of=query.as_of,
             categories=query.categories,
@@ -243,12 +246,13 @@ class Recall:
         finally:
             embedding.cancel()
         trust = self.embedder.space.legible(vector) if vector is not None else 0.0
-        matching, near = await self._gate(query, pool, vector, trust)
+        matching, near = await self._matches(query, pool, vector, trust)
         near_ids = [pool.ids[i] for i in near]
         if not len(matching):
             true = await self._true_versions(scope, query, pool, near_ids)
             nearest, _ = await self._newer_first(scope, query, dict.fromkeys(versions_of(near_ids, true), 0.0))
             return RankedCandidates({}, {}, pool, meaning_off, near=tuple(nearest))
+        pool = await self._with_subject(query.text, pool, vector)
         matching, scores = await self._scores(scope, query, pool=pool, matching=matching, trust=trust)
         order = np.argsort(-scores, kind="stable")  # equals keep the engine's order
         best_first = [
@@ -270,6 +274,29 @@ class Recall:
             near=tuple(id_ for id_ in versions_of(near_ids, true) if id_ not in ordered),
             procedural=frozenset(filter(None, versions)),
         )
+
+    async def _matches(
+        self, query: RecallQuery, pool: CandidatePool, vector: Vector | None, trust: float
+    ) -> tuple[NDArray[np.intp], NDArray[np.intp]]:
+        """Positions of the matches and of what is near: of the query as asked, and of the end of a longer message."""
+        matching, near = await self._gate(query, pool, vector, trust)
+        if not (end := end_of_message(query.text)):
+            return matching, near
+        of_end, _ = await embedded_query(self.embedder, end)
+        cosine = pool.cosine if of_end is None else await self.index.cosines(pool.ids, of_end)
+        of_words = pool_for_words(pool, content_words(end), cosine)
+        more, nearer = await self._gate(replace(query, text=end), of_words, of_end, trust)
+        near = np.asarray([*nearer, *near[~np.isin(near, nearer)]], np.intp)
+        matching = np.union1d(matching, more)
+        return matching, near[~np.isin(near, matching)]
+
+    async def _with_subject(self, text: str, pool: CandidatePool, vector: Vector | None) -> CandidatePool:
+        """The pool with the cosines to the mean of the query and of what it is about (ADR 41)."""
+        subject = subject_of_query(text, pool.features) if vector is not None else ""
+        if vector is None or not subject or (other := (await embedded_query(self.embedder, subject))[0]) is None:
+            return pool
+        cosine = (pool.cosine + await self.index.cosines(pool.ids, other)) / np.linalg.norm(vector + other)
+        return replace(pool, cosine=np.asarray(cosine, np.float32))
 
     @cached_property
     def _gate(self) -> MatchGate:
@@ -306,8 +333,9 @@ class Recall:
         """Positions of the candidates to rank, and their scores by the profile."""
         profile, emotions = query.ranking or self.config.ranking, frozenset(query.emotions)
         if profile == "blended":
+            asked, weights = end_of_message(query.text) or query.text, self.config.weights
             return matching, blended_scores(
-                query.text, pool, matching, dense_trust=trust, emotions=emotions, weights=self.config.weights
+                asked, pool, matching, dense_trust=trust, emotions=emotions, weights=weights
             )
         if profile == "rrf":
             return matching, evenly_falling_scores(len(matching))

@@ -132,6 +132,12 @@ def _query_bigrams(run: re.Match[str]) -> str:
     return _spell_bigrams([pair for pair in pairs if not HIRAGANA_RUN.fullmatch(pair)] or pairs)
 
 
+def pair_term_ids(words: str) -> list[int]:
+    """Of each two signs of a run of Han signs, in order."""
+    pairs = _bigrams(bm25_words(words))
+    return [_encoder().embed_query(_spell_bigrams([pair])).indices[0] for pair in pairs]
+
+
 def number_and_day_term_ids(words: str) -> frozenset[int]:
     """The terms of a query that are numbers or days."""
     spelt = _SPELT_NUMBER_OR_NAME.findall(_with_numbers_as_words(_UNSPACED_RUN.sub(" ", bm25_words(words))))

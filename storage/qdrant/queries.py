@@ -15,9 +15,10 @@ from __future__ import annotations
 
 import math
 from abc import ABC, abstractmethod
-from collections.abc import Callable, Collection, Iterator, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from datetime import datetime
+from itertools import groupby
 from typing import Any, NamedTuple
 from uuid import UUID
 
@@ -28,6 +29,7 @@ from madeleine.memory.index import AwaitQueryVector, CandidatePool, CandidateQue
 from madeleine.memory.model import LIVING, BeingId, Category, MemoryId, Scope, Status, Vector
 from madeleine.memory.text.content_words import content_words
 from madeleine.memory.text.normalization import fold_text
+from madeleine.memory.text.scripts import HAN_RUN
 from madeleine.memory.text.terms import LESSON_MARK, words_for_lessons
 from madeleine.storage.qdrant import bm25, schema
 from madeleine.storage.qdrant.schema import BM25_VECTOR, DENSE_VECTOR, RRF_RANK_CONSTANT, RRF_WEIGHTS
@@ -35,6 +37,7 @@ from madeleine.storage.qdrant.schema import BM25_VECTOR, DENSE_VECTOR, RRF_RANK_
 _NEAREST_HNSW_EF = 128
 MAX_COMMON_TERM_IDF = 0.7
 """Of a term that half of the memories hold."""
+MIN_HAN_SIGNS_OF_TWO_WORDS = 4
 
 IdfByTerm = dict[int, float | None]
 """IDF of terms over a being's memories; None for a term that no memory has."""
@@ -189,7 +192,11 @@ class HybridIndex(ABC):
         asked = list(dict.fromkeys((*terms, *(term for ids in words.values() for term in ids))))
         known = self._known_idf(scope)
         hits, cosines = await self._search(scope, query, vector, _QueryTerms(terms, asked), known)
-        words = {word: _telling_terms(ids, known) for word, ids in words.items()}
+        words = {
+            piece: _telling_terms(of_piece, known)
+            for word, ids in words.items()
+            for piece, of_piece in _known_and_unknown_pieces(word, ids, known)
+        }
         if any(known[term] is not None for term in lesson_terms):
             named = [word for word in words if fold_text(word) in lesson_words] or lesson_words[:1]
             words |= {word: [*words.get(word, ()), *lesson_terms] for word in named}
@@ -200,19 +207,22 @@ class HybridIndex(ABC):
         counted = [at for at, term in enumerate(terms) if term not in optional or known[term] is not None]
         counted_terms = [terms[at] for at in counted]
         all_weights = np.asarray([hit.weights for hit in hits], np.float32).reshape(len(hits), len(asked))
+        twice = frozenset(bm25.query_term_ids(query.twice))
+        idf = np.asarray(await self._idf_of(known, scope, counted_terms), np.float32)
         numbers = bm25.number_and_day_term_ids(query.words)
         return CandidatePool(
             ids=tuple(hit.id for hit in hits),
             features=tuple(hit.features for hit in hits if hit.features is not None),
             cosine=np.asarray([cosines.get(hit.point_key, 0.0) for hit in hits], np.float32),
             weights=all_weights[:, counted],
-            idf=np.asarray(await self._idf_of(known, scope, counted_terms), np.float32),
+            idf=idf * np.asarray([1 + (term in twice) for term in counted_terms], np.float32),
             numbers=np.asarray([term in numbers for term in counted_terms], np.bool_),
             words=tuple(words),
             holds=_holds_words(all_weights > 0, [[asked.index(term) for term in ids] for ids in words.values()]),
             unknown=np.asarray(
                 [2 * sum(known[term] is None for term in ids) > len(ids) for ids in words.values()], np.bool_
             ),
+            rarity=await self._rarity(known, scope, words.values()),
         )
 
     async def cosines(self, ids: Sequence[MemoryId], vector: Vector) -> NDArray[np.float32]:
@@ -277,14 +287,44 @@ class HybridIndex(ABC):
     async def _idf_of(self, known: IdfByTerm, scope: Scope, terms: Sequence[int]) -> list[float]:
         """A term that no memory has gets the IDF of document frequency 0."""
         idfs = [known[term] for term in terms]
-        absent = 0.0 if None not in idfs else math.log(1 + (await self._count_documents(scope) + 0.5) / 0.5)
+        absent = 0.0 if None not in idfs else _absent_idf(await self._count_documents(scope))
         return [absent if idf is None else idf for idf in idfs]
+
+    async def _rarity(self, known: IdfByTerm, scope: Scope, words: Iterable[Sequence[int]]) -> NDArray[np.float32]:
+        """float32, (words,): of each word's rarest term."""
+        greatest = _absent_idf(await self._count_documents(scope))
+        idfs = [max(await self._idf_of(known, scope, terms), default=greatest) for terms in words]
+        return np.asarray([min(1.0, idf / greatest) for idf in idfs], np.float32)
+
+
+def _absent_idf(documents: int) -> float:
+    """Of document frequency 0."""
+    return math.log(1 + (documents + 0.5) / 0.5)
 
 
 def _telling_terms(terms: list[int], known: IdfByTerm) -> list[int]:
     """Of a word that is cut into several terms those that few memories hold: the Arabic article is one of its own."""
     idfs = {term: known[term] for term in terms}
     return [term for term, idf in idfs.items() if idf is None or idf >= MAX_COMMON_TERM_IDF] or terms
+
+
+def _known_and_unknown_pieces(word: str, terms: list[int], known: IdfByTerm) -> Iterator[tuple[str, list[int]]]:
+    """A run of Han signs is often several words, told apart by what the memories hold: 咖啡品牌 is 咖啡, where they do,
+    and 品牌, where none does. Each piece with its terms; pairs that join two pieces are left out."""
+    if len(word) < MIN_HAN_SIGNS_OF_TWO_WORDS or HAN_RUN.fullmatch(word) is None:
+        yield word, terms
+        return
+    pairs = bm25.pair_term_ids(word)
+    is_known = [known[pair] is not None for pair in pairs]
+    held = [any(is_known[max(at - 1, 0) : at + 1]) for at in range(len(word))]
+    end = 0
+    for is_held, run in groupby(held):
+        start, end = end, end + len(list(run))
+        of_piece = [
+            pair for pair, one in zip(pairs[start : end - 1], is_known[start : end - 1], strict=True) if one == is_held
+        ]
+        if of_piece:
+            yield word[start:end], of_piece
 
 
 def _holds_words(held: NDArray[np.bool_], positions: Sequence[Sequence[int]]) -> NDArray[np.bool_]:

@@ -242,6 +242,12 @@ class IndexContract:
         past = await candidates(index, ADA, replace(question, as_of=MOMENT))
         assert set(past.ids) == {memory_id(1), memory_id(2), memory_id(5)}
 
+    async def test_words_that_count_twice_do_so_in_the_score(self, index: Index) -> None:
+        await index.upsert([point(1, "harbor"), point(2, "violin")])
+        pool = await candidates(index, ADA, replace(index_query("harbor violin"), twice="violin"))
+        scores = dict(zip(pool.ids, pool.bm25, strict=True))
+        assert scores[memory_id(2)] == pytest.approx(2 * scores[memory_id(1)])
+
     async def test_a_memory_without_a_vector_is_found_by_its_words(self, index: Index) -> None:
         await index.upsert([point(1, "harbor"), point(2, "violin", unit(1))])
         pool = await candidates(index, ADA, index_query("harbor", unit(1)))
@@ -381,6 +387,17 @@ class IndexContract:
         assert pool.words == ("maria", "blood", "group")
         assert pool.unknown.tolist() == [False, True, True]
         assert pool.holds.tolist() == [[True, False, False]]
+
+    async def test_what_is_known_of_a_run_of_han_signs_is_a_word_of_its_own(self, index: Index) -> None:
+        """ruling 19: coffee, and its brand; words run together."""
+        await index.upsert([point(1, "我喝咖啡不加糖"), point(2, "数据库用的是")])
+        pool = await candidates(index, ADA, index_query("咖啡品牌"))
+        assert (pool.words, pool.unknown.tolist(), pool.holds.tolist()) == (
+            ("咖啡", "品牌"),
+            [False, True],
+            [[True, False]],
+        )
+        assert (await candidates(index, ADA, index_query("数据库咖啡"))).words == ("数据库咖啡",)
 
     async def test_cosines_to_any_vector_come_in_the_order_of_the_ids(self, index: Index) -> None:
         """ruling 16: to the mean of a language, which is no unit vector; 0 without a vector."""

@@ -1,7 +1,7 @@
 """spec T7, ruling 9: each prior moves a score by its weight and by nothing else.
 
 Scores are compared before they are divided by the greatest sum there can be,
-(1 + 0.15 + 0.3) × (1 + 0.25) + 0.2 + 0.1 + 0.15 + 0.1 + 0.1 + 0.1 = 2.5625.
+(1 + 0.15 + 0.3) × (1 + 0.25) + 0.2 + 0.2 + 0.15 + 0.1 + 0.1 + 0.1 = 2.6625.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ from madeleine.memory.rules.ranking.blended import RankingWeights, blended_score
 from tests.rows import for_each_row
 
 WEIGHTS = RankingWeights()
-GREATEST = 2.5625
+GREATEST = 2.6625
 ALL = np.arange(20)
 """Positions: every candidate of a pool matches."""
 PLAIN = RankingFeatures("", 0, (), (), 0, 0)
@@ -40,6 +40,7 @@ def pool(
         words=(),
         holds=np.zeros((len(cosine), 0), np.bool_),
         unknown=np.zeros(0, np.bool_),
+        rarity=np.zeros(0, np.float32),
     )
 
 
@@ -64,12 +65,12 @@ def test_a_plain_candidate_has_its_blend_and_that_of_its_session() -> None:
 def test_an_actor_whose_first_name_is_in_the_query_moves_the_score_by_its_weight(actors: tuple[str, ...]) -> None:
     """ruling 9"""
     moved = score(replace(PLAIN, actors=actors), "when did Hashi cook?")
-    assert moved - score(PLAIN, "when did Hashi cook?") == pytest.approx(0.1, abs=2e-6)
+    assert moved - score(PLAIN, "when did Hashi cook?") == pytest.approx(0.2, abs=2e-6)
 
 
 def test_two_actors_in_the_query_count_once() -> None:
     """ruling 9"""
-    assert score(replace(PLAIN, actors=("Hashi", "Ada")), "Hashi and Ada") - BASE == pytest.approx(0.1, abs=2e-6)
+    assert score(replace(PLAIN, actors=("Hashi", "Ada")), "Hashi and Ada") - BASE == pytest.approx(0.2, abs=2e-6)
 
 
 @pytest.mark.parametrize("actor", ["user", "User", "me", "I", "human"])
@@ -148,6 +149,13 @@ def test_words_have_four_tenths_of_the_blend_and_meaning_six() -> None:
     """ruling 9: 0.4 × 4/4 + 0.6 × 0.5, and 0.4 × 1/4 + 0.6 × 1."""
     found = blended_similarity(pool([0.5, 1.0], [4.0, 1.0]), dense_trust=1.0, words=0.4)
     assert found.tolist() == pytest.approx([0.7, 0.7])
+
+
+def test_a_memory_that_shares_one_common_word_of_many_has_little_of_it() -> None:
+    """ADR 25: 1 of 8 in IDF is less than 0.7 of them, so it weighs 0.4 × 1/(0.7 × 8), not 0.4."""
+    candidates = replace(pool([0.5], [1.0]), idf=np.ones(8, np.float32), weights=np.eye(1, 8, dtype=np.float32))
+    found = blended_similarity(candidates, dense_trust=1.0, words=0.4)
+    assert found.tolist() == pytest.approx([0.4 / 5.6 + 0.3])
 
 
 def test_without_trust_in_the_vectors_words_have_the_whole_blend() -> None:
@@ -306,7 +314,7 @@ def test_a_candidate_that_has_all_that_goes_together_is_near_one() -> None:
     scores = blended_scores(
         query, pool([1, 1], [3, 3], [best, after]), ALL[:2], dense_trust=1.0, emotions=joy, weights=WEIGHTS
     )
-    assert float(scores[0]) == pytest.approx(2.1875 / 2.5625)
+    assert float(scores[0]) == pytest.approx(2.2875 / 2.6625)
 
 
 @given(CANDIDATES, st.floats(-1, 1, width=32), st.floats(0, 1))

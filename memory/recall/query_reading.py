@@ -1,0 +1,59 @@
+"""What a query is about: the end of a message, without names of those who act."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Sequence
+from dataclasses import replace
+
+import numpy as np
+from numpy.typing import NDArray
+
+from madeleine.memory.index import CandidatePool, RankingFeatures
+from madeleine.memory.text.content_words import content_words
+from madeleine.memory.text.sentences import split_sentences
+
+END_SENTENCES = 2
+MIN_QUESTION_CONTENT_WORDS = 2
+"""Of a question that stands for itself; one with fewer, "What can I do?", is about the sentence before it."""
+_QUESTION_MARKS = ("?", "？", "؟")
+_WORD = re.compile(r"[^\W_]+")
+_NAME_OR_WORD = re.compile(r"([^\W_]+)(?:['\u2019]s\b)?")
+
+
+def end_of_message(text: str) -> str:
+    """What a message of three sentences or more comes to: its last one, if that is a question that names something,
+    else the last two. "" for a shorter message."""
+    sentences = [sentence for sentence in split_sentences(text) if _WORD.search(sentence)]
+    if len(sentences) <= END_SENTENCES:
+        return ""
+    last = sentences[-1].strip()
+    named = content_words(last)
+    only_asks = " " in last and len(named) == len({*_WORD.findall(last.lower())})  # then all words were returned
+    if len(named) >= MIN_QUESTION_CONTENT_WORDS and not only_asks and last.endswith(_QUESTION_MARKS):
+        return last
+    return "".join(sentences[-END_SENTENCES:]).strip()
+
+
+def subject_of_query(text: str, candidates: Sequence[RankingFeatures]) -> str:
+    """The end of the message without the names of actors of the candidates; "" if that is the text itself, or nothing.
+    A name draws the vector of a question to all that its bearer has done."""
+    actors = {word.casefold() for one in candidates for actor in one.actors for word in _WORD.findall(actor)}
+
+    def without_name(word: re.Match[str]) -> str:
+        return "" if word[1].casefold() in actors and not word[1].islower() else word[0]
+
+    subject = " ".join(_NAME_OR_WORD.sub(without_name, end_of_message(text) or text).split())
+    return subject if subject != " ".join(text.split()) and _WORD.search(subject) else ""
+
+
+def pool_for_words(pool: CandidatePool, words: Sequence[str], cosine: NDArray[np.float32]) -> CandidatePool:
+    """The same candidates as a query of only these of its content words has them."""
+    kept = [at for at, word in enumerate(pool.words) if word in words]
+    return replace(
+        pool,
+        words=tuple(pool.words[at] for at in kept),
+        holds=pool.holds[:, kept],
+        unknown=pool.unknown[kept],
+        cosine=cosine,
+    )

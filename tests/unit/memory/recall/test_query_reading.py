@@ -1,0 +1,36 @@
+"""What of a message a recall is about (ADR 41)."""
+
+from dataclasses import replace
+
+import pytest
+
+from madeleine.memory.recall.query_reading import end_of_message, subject_of_query
+from tests.unit.memory.rules.ranking.test_blended import PLAIN
+
+CANDIDATES = [replace(PLAIN, actors=("Will Kern",)), replace(PLAIN, actors=("user",))]
+
+
+@pytest.mark.parametrize(
+    ("message", "end"),
+    [
+        ("Where does Tom live? I forgot.", ""),
+        ("Hi! I slept badly. Which train does Tom take?", "Which train does Tom take?"),
+        ("Hi! I slept badly. My train to Rome is late. What can I do?", "My train to Rome is late. What can I do?"),
+        ("こんにちは。雨ですね。トムはどの電車に乗りますか？", "トムはどの電車に乗りますか？"),
+    ],
+)
+def test_what_a_longer_message_comes_to_is_its_last_question_or_its_last_two_sentences(message: str, end: str) -> None:
+    assert end_of_message(message) == end
+
+
+@pytest.mark.parametrize(
+    ("message", "subject"),
+    [
+        ("Where did Will's sister go?", "Where did sister go?"),
+        ("Where will the user go?", ""),
+        ("Will Kern?", ""),
+        ("Hi! I slept badly. What did Will Kern cook?", "What did cook?"),
+    ],
+)
+def test_names_of_those_who_act_are_no_part_of_the_subject(message: str, subject: str) -> None:
+    assert subject_of_query(message, CANDIDATES) == subject
