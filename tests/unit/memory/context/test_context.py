@@ -427,6 +427,28 @@ async def test_the_start_shows_what_is_pinned_preferred_open_and_new_and_activat
     assert "garden key" in quiet.prompt
 
 
+async def test_the_start_shows_what_is_due_and_what_is_important_cut_and_without_what_may_be_over(house: House) -> None:
+    """ruling 18: each once, and of two that may be versions of one the later."""
+    today = datetime.now(UTC)
+    house.context = replace(house.context, now=lambda: today)
+    days = {n: (today + timedelta(days=n)).date().isoformat() for n in (-400, 3, 20, 300)}
+    for text, n in (("The offer is due", 20), ("Ann's tooth is drawn", 3), ("The lease ends", 300), ("Rain", -400)):
+        await house.store(text, when=(days[n],))
+    await house.store("Ann must not eat nuts. " + "She reacts badly. " * 40, importance=0.9)
+    for text in ("The port of the server is 8080.", "The port of the server is now 8091."):
+        await house.store(text, category="semantic")
+    start = (await house.build(blocks=["start"])).prompt
+    due, important, changed = (
+        start.partition(f'<context name="{name}">\n')[2].partition("\n</context>")[0].splitlines()
+        for name in ("coming up", "important", "changed lately")
+    )
+    assert [line.split()[0] for line in due] == ["m2", "m1"]
+    assert [line.split()[0] for line in important] == ["m5"]
+    assert 150 < len(important[0]) <= 200
+    assert [line.split()[0] for line in changed] == ["m7", "m4", "m3"]
+    assert "may replace an older one" in changed[0]
+
+
 async def test_other_conversations_do_not_come_in_by_way_of_hits_and_chat_leaves_places(house: House) -> None:
     """spec H5"""
     memories = await house.store("Grandmother baked bread in the old oven", "The bread oven was repaired")
