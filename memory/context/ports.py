@@ -50,7 +50,7 @@ class ProfileLedger(Protocol):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class StartMemories:
-    """What a conversation begins with (ruling 18). `pinned`, `changed`: latest first; `due`: told before it happens, the
+    """What a conversation begins with (ruling 18). `pinned`, `changed`: latest first; `due`: told before it happens,
     soonest first; `important`: the most important first, or often used. A memory may be in several."""
 
     pinned: Sequence[Memory] = ()
@@ -62,7 +62,10 @@ class StartMemories:
         """Each memory once, in the first group that has it. Of two that may be versions of one the later alone, unless
         the earlier is pinned."""
         in_order: dict[PromptPartName, Sequence[Memory]] = {
-            "pinned": self.pinned, "due": self.due, "important": self.important, "changes": self.changed
+            "pinned": self.pinned,
+            "due": self.due,
+            "important": self.important,
+            "changes": self.changed,
         }
         everything = {memory.id: memory for memories in in_order.values() for memory in memories}
         earlier = {memory.may_supersede for memory in everything.values()}

@@ -65,7 +65,7 @@ class ContextMaterial:
     notes: Sequence[Note] = ()
     diary: Sequence[DiaryEntry] = ()
     recent_nodes: Sequence[Memory] = ()
-    start: StartMemories = StartMemories()
+    start: StartMemories = field(default_factory=StartMemories)
     recalled: Sequence[tuple[Memory, float]] = ()
     hits: Sequence[SearchHit] = ()
     current_chat: Sequence[Message] = ()
@@ -173,8 +173,9 @@ class RenderedPrompt:
 
 
 PROMPT_PART_PRIORITY: tuple[PromptPartName | None, ...] = (
-    "soul", "partner_rules", "preferences", "pinned", "memory_block", "due", "notes", "important", "changes", "thoughts", "relationships",
-    "tools", "map", "knowledge", "diary", "recent_nodes", "memories", None, "history_current_chat", "history_recent",
+    "soul", "partner_rules", "preferences", "pinned", "memory_block", "due", "notes", "important", "changes",
+    "thoughts", "relationships", "tools", "map", "knowledge", "diary", "recent_nodes", "memories", None,
+    "history_current_chat", "history_recent",
 )  # fmt: skip
 """The most valuable part first. None: the full text of diary entries."""
 _FULL_TEXT_PRIORITY = PROMPT_PART_PRIORITY.index(None)

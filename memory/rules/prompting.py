@@ -205,7 +205,8 @@ def make_fragments_format(rng: RandomSource) -> RecallTextFormat:
 PromptPartName = Literal[
     "soul", "thoughts", "partner_rules", "preferences", "relationships", "tools", "map",
     "notes", "knowledge", "diary",
-    "pinned", "due", "important", "changes", "recent_nodes", "memories", "memory_block", "history_recent", "history_current_chat",
+    "pinned", "due", "important", "changes", "recent_nodes", "memories", "memory_block",
+    "history_recent", "history_current_chat",
 ]  # fmt: skip
 PROMPT_PART_NAMES: tuple[PromptPartName, ...] = get_args(PromptPartName)
 SYSTEM_PROMPT_PARTS, SNAPSHOT_PARTS, TURN_PARTS = PROMPT_PART_NAMES[:7], PROMPT_PART_NAMES[7:10], PROMPT_PART_NAMES[10:]
