@@ -450,7 +450,8 @@ async def test_the_start_shows_what_is_due_and_what_is_important_once_and_cut(ho
 
 def test_of_two_that_may_be_versions_of_one_the_start_shows_the_later_marked() -> None:
     old, pinned = a_memory("Bob lives in Lyon"), a_memory("The port is 80", pinned=True)
-    new, newer = (a_memory("Bob is in Paris", may_supersede=old.id), a_memory("Port 81", may_supersede=pinned.id))
+    new = replace(a_memory("Bob is in Paris"), may_supersede=old.id)
+    newer = replace(a_memory("Port 81"), may_supersede=pinned.id)
     start = StartMemories(pinned=[pinned], important=[old], changed=[newer, new, old, pinned])
     assert start.groups() == {"pinned": [pinned], "due": [], "important": [], "changes": [newer, new]}
     assert render_numbered_line(new).endswith("(may replace an older one: see run_patrol)")
