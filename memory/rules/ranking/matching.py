@@ -23,7 +23,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from madeleine.memory.index import CandidatePool
-from madeleine.memory.text.content_words import names_of_words, words_in_small_letters
+from madeleine.memory.text.content_words import content_words, names_of_words, words_in_small_letters
+from madeleine.memory.text.reading import Reading
 
 
 @dataclass(frozen=True, slots=True)
@@ -45,6 +46,8 @@ class MatchThresholds:
     companions: float = 0.2
     """Likeness below the threshold that is still a match beside a better one."""
     expected_words: int = 8
+    everyday: float = 0.5
+    """Rarity below which a name is of whom or what many memories are about."""
     near: float = 0.2
     """Likeness of the best candidate from which something is near at all, if unknown words are left aside …"""
     near_words: float = 0.5
@@ -52,6 +55,13 @@ class MatchThresholds:
     near_known: float = 0.3
     """… of which at least this share is known. Where something is near, the rest that is alike at all follows it: a
     paraphrase that shares no word is seldom the most alike."""
+
+
+def everyday_names(query: str, pool: CandidatePool, thresholds: MatchThresholds) -> frozenset[str]:
+    """The content words of the query that name whom or what many of the being's memories are about."""
+    everyday = {word for word, rarity in zip(pool.words, pool.rarity, strict=True) if rarity < thresholds.everyday}
+    names = {piece for name in Reading(query).possible_names for piece in content_words(name.text)} if everyday else ()
+    return frozenset(everyday.intersection(names))
 
 
 @dataclass(frozen=True, slots=True)
@@ -124,14 +134,21 @@ def only_unknown_words_refuse(likeness: Likeness, thresholds: MatchThresholds) -
     return bool(best and not (likeness.value >= thresholds.likeness).any())
 
 
-def preferences_by_meaning(
-    pool: CandidatePool, centred_cosine: NDArray[np.float32], *, legible: float, thresholds: MatchThresholds
+def procedural_candidates(pool: CandidatePool) -> NDArray[np.bool_]:
+    return np.array([features.category == "procedural" for features in pool.features], np.bool_)
+
+
+def matching_preferences(
+    likeness: NDArray[np.float32], situation: Likeness, thresholds: MatchThresholds
 ) -> NDArray[np.bool_]:
-    """bool, (n,). Where nothing matches a query with unknown words: how to behave is asked in words of the task, which
-    no memory need hold. Of the stores of `benchmarks/small` it finds 19 of 26 preferences instead of 16; at 0.30 it
-    takes an unknown attribute for one."""
-    procedural = np.array([features.category == "procedural" for features in pool.features], np.bool_)
-    return np.asarray(procedural & (legible * centred_cosine >= thresholds.likeness), np.bool_)
+    """bool, (n,). A preference matches if it applies to the `situation`, likeness to the query without everyday names,
+    or answers the query best of all. Nearly every preference names the person served: that name says nothing of which
+    one applies. And how to behave is asked in words of the task, which no memory need hold: nothing is lost by unknown
+    words."""
+    t = thresholds
+    applies = situation.without_unknown >= t.likeness
+    answers = (likeness >= t.likeness) & (likeness >= likeness.max(initial=0))
+    return np.asarray(applies | answers, np.bool_)
 
 
 def near_candidates(named: NamedThings, likeness: Likeness, thresholds: MatchThresholds) -> NDArray[np.intp]:

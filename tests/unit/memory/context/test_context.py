@@ -407,10 +407,11 @@ async def test_the_start_shows_what_is_pinned_preferred_open_and_new_and_activat
     [pinned] = await house.store("The garden key hangs in the shed", pinned=True)
     [style] = await house.store("I prefer short answers.", category="procedural")
     [fresh] = await house.store("Ann moved to Lyon", category="semantic", when=("2026-02-01",))
-    await house.write_diary(("2025-12-24", "A quiet day. We baked."))
+    await house.write_diary(("2025-12-24", "A quiet day. We baked."), thoughts=["Ask about the key."])
     start = await house.build(blocks=["start"])
     lines = [line for line in start.prompt.splitlines() if not line.startswith(("<", "Text between", "in it"))]
     assert [line for line in lines if line] == [
+        "- Ask about the key.",
         "- I prefer short answers.",
         "- 2025-12-24: A quiet day.",
         "m1 [EPISODIC] The garden key hangs in the shed",

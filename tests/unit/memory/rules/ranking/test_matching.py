@@ -39,6 +39,7 @@ def pool(held: Sequence[Sequence[int]], unknown: Sequence[int] = (), idf: Sequen
         words=tuple(f"word{i}" for i in range(words)),
         holds=weights > 0,
         unknown=np.asarray(unknown or [0] * words, np.bool_),
+        rarity=np.ones(words, np.float32),
     )
 
 
