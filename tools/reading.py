@@ -43,13 +43,19 @@ from madeleine.tools.replies import (
 from madeleine.tools.tool import Call, Tool, object_schema, tool
 
 MAX_SEARCH_WORDS = 32
+DEFAULT_FRAGMENT_MEMORIES = 3
+"""spec P9."""
+MAX_UNASKED_MEMORIES = 10
+"""Of the other formats, where the caller sets no limit."""
 
 RecallFormat = Literal["fragments", "memories", "prompt"]
 
 
 class RecallArguments(ToolArguments):
     query: Annotated[LongText, Field(description="The current message or topic.")] = ""
-    limit: Annotated[int, Field(ge=1, le=50, description="Memories at most.")] = 3
+    limit: Annotated[
+        int | None, Field(ge=1, le=50, description="Memories at most. Default: 3 fragments; else what matches well.")
+    ] = None
     categories: Annotated[list[Category], Field(max_length=5)] = []
     themes: Annotated[list[ShortText], Field(max_length=20, description="All of these.")] = []
     emotions: Annotated[EmotionLabels, BRIEF_LABELS_SCHEMA, Field(description="Felt now; labels as in store.")] = []
@@ -86,7 +92,9 @@ def recall_tool(rng: RandomSource) -> Tool:
             return await _start(call, arguments)
         times = parse_time_window(arguments.since, arguments.until)
         as_of = parse_as_of(arguments.as_of)
-        query = arguments.to_value(RecallQuery, text=arguments.query, as_of=as_of, **times)
+        limit = arguments.limit or DEFAULT_FRAGMENT_MEMORIES
+        most = 0 if arguments.limit or arguments.format == "fragments" else MAX_UNASKED_MEMORIES
+        query = arguments.to_value(RecallQuery, text=arguments.query, limit=limit, most=most, as_of=as_of, **times)
         result = await call.use.recall(call.scope, query, formats[arguments.format], language=call.language_model)
         memories = [memory for memory, _ in (*result.preferences, *result.memories)]
         elsewhere = NOTHING_ELSEWHERE if result.memories else await call.use.search_elsewhere(call.scope, query)
