@@ -84,9 +84,10 @@ def recall_tool(rng: RandomSource) -> Tool:
     )
     async def recall(call: Call, arguments: RecallArguments) -> dict[str, Any]:
         """Recall the few memories that matter for a message; without a query the start: pinned, preferences, notes,
-        diary, changes. Call it first, and whenever the past may matter. memories: what matches; preferences: how to
-        behave, apart; near: related, no answer. Empty does not mean unknown: ask in other words, or use search_memory,
-        which also lists by date or theme. By id: recall_memory."""
+        diary, what is due, changes. Call it first, and whenever the past may matter. memories: what matches;
+        preferences: how to behave, apart; near: related, no answer; omitted: how many more match (raise limit). Empty
+        does not mean unknown: ask in other words, or use search_memory, which also lists by date or theme. By id:
+        recall_memory."""
         if not arguments.query.strip():
             return await _start(call, arguments)
         times = parse_time_window(arguments.since, arguments.until)
