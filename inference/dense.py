@@ -76,8 +76,11 @@ def load_embedding_model(name: str, models_dir: Path) -> LoadedEmbeddingModel:
         return LoadedEmbeddingModel(engine.embed, _whole_text_tokenizer(engine.tokenizer), packaged_vector_space())
     fetched = _load_fastembed_engine(name, models_dir)
     embed = partial(embed_in_batches, fetched)
-    kept = models_dir / "spaces" / f"{re.sub(r'[^a-z0-9]+', '-', name.lower())}.npz"
-    space = space_measurement.read_or_measure_space(kept, embed)
+    if name == FP32_MODEL:
+        space = packaged_vector_space()
+    else:
+        kept = models_dir / "spaces" / f"{re.sub(r'[^a-z0-9]+', '-', name.lower())}.npz"
+        space = space_measurement.read_or_measure_space(kept, embed)
     tokenizer = getattr(fetched.model, "tokenizer", None)
     if tokenizer is None:
         raise EmbeddingUnavailable(name, "it has no tokenizer of its own")
@@ -86,6 +89,7 @@ def load_embedding_model(name: str, models_dir: Path) -> LoadedEmbeddingModel:
 
 @cache
 def packaged_vector_space() -> VectorSpace:
+    """Of the default model in either precision."""
     return space_measurement.read_space(space_measurement.PACKAGED_SPACE_FILE)
 
 
@@ -136,10 +140,11 @@ class DenseEmbedder:
         loader: Callable[[str, Path], LoadedEmbeddingModel] = load_embedding_model,
         patience: float | None = None,
     ) -> None:
-        """`patience`: seconds that a call waits for a model that is being loaded; as long as it takes for the default
-        model, which is on the disk, a few seconds for one that has to be fetched."""
+        """`patience`: seconds that a call waits for a model that is being loaded; as long as it takes for a
+        model that is on the disk, a few seconds for one that has to be fetched."""
         self._name = ModelName(name)
-        self._patience = MAX_LOAD_WAIT_SECONDS if patience is None and name != PACKAGED_MODEL else patience
+        installed = name == PACKAGED_MODEL or (name == FP32_MODEL and packaged.source_model_directory() is not None)
+        self._patience = MAX_LOAD_WAIT_SECONDS if patience is None and not installed else patience
         self._worker = ThreadPoolExecutor(max_workers=1, thread_name_prefix="embedding")
         self._small_batch_worker = ThreadPoolExecutor(max_workers=1, thread_name_prefix="embedding a few")
         self._loading: ModelLoader[LoadedEmbeddingModel, EmbeddingUnavailable] = ModelLoader(
@@ -157,7 +162,7 @@ class DenseEmbedder:
 
     @property
     def space(self) -> VectorSpace:
-        if self._name == PACKAGED_MODEL:
+        if self._name in (PACKAGED_MODEL, FP32_MODEL):
             return packaged_vector_space()
         model = self._loading.loaded
         return model.space if model else VectorSpace.undivided()

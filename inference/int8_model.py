@@ -1,4 +1,4 @@
-"""all-MiniLM-L6-v2 in 8 bits: an ONNX file of 23 MB from the fp32 tensors of 90 MB (ADR 0040).
+"""all-MiniLM-L6-v2 in 8 bits: an ONNX file of 23 MB from the fp32 tensors of 90 MB (spec O7, ADR 0040).
 
 The build imports this file alone, and needs numpy alone (`hatch_build.py`). The graph is written out here and not by
 `onnxruntime.quantization`, whose result depends on the versions of several packages: every build gives the same bytes,
@@ -29,7 +29,7 @@ INT8_FILE = "model.int8.onnx"
 TOKENIZER_FILE = "tokenizer.json"
 SOURCE_WEIGHTS_FILE = "onnx/model.onnx_data"
 SHA256: Mapping[str, str] = {
-    INT8_FILE: "3cb681dc8781dbacbfdaf7ad0e350ba07f125d3da88d78626207098d60b356df",
+    INT8_FILE: "3101860748e9aa4502c5d518f9b7306293990e8ef07bf9c2fec0a6c2fa1e1ca9",
     TOKENIZER_FILE: "07805d116826679de90b4edeb2222269c4b8753bc0981be4399f732b2708e904",
     "onnx/model.onnx": "2f019cf6217537cc4bfc7f5192f21dea1e18445177edaab0bc6163a813e5c7a1",
     SOURCE_WEIGHTS_FILE: "60c758432aa596c30a122942dfe594c457d4d713f890926f1c5f920bd496c8de",
@@ -114,8 +114,7 @@ def int8_model(source: Tensors) -> bytes:
     tokens = graph.node("Shape", ["ids"], start=1, end=2)
     positions = graph.node("Slice", [positions, graph.tensor("zero", np.zeros(1, np.int64)), tokens])
     embedded = graph.node("Add", [embedded, positions])
-    norm = "norm"
-    states = graph.node("LayerNormalization", [embedded, *graph.norm(source, norm)], epsilon=LAYER_NORM_EPSILON)
+    states = graph.normalized(source, "norm", embedded)
     for layer in range(LAYERS):
         given = graph.bytes_of(states)
         heads = [graph.product(source, f"{layer}.{part}", given) for part in "qkv"]
@@ -164,9 +163,6 @@ class _Graph:
         self._nodes.append(b"".join([*fields, _bytes(7, domain)]))
         return outputs
 
-    def norm(self, source: Tensors, name: str) -> list[str]:
-        return [self.tensor(f"{name}.{part}", source[f"{name}.{part}"]) for part in ("weight", "bias")]
-
     def bytes_of(self, states: str) -> list[str]:
         """The names of the states as bytes, of their scale and of their zero point."""
         names = [f"{states} {part}" for part in ("bytes", "scale", "zero")]
@@ -181,9 +177,12 @@ class _Graph:
 
     def added(self, source: Tensors, name: str, states: str, skipped: str) -> str:
         """The product with the states, added to those before and normalized."""
-        product = self.product(source, name, self.bytes_of(states))
-        inputs = [product, skipped, *self.norm(source, f"{name}.norm")]
-        return self.node("SkipLayerNormalization", inputs, domain=MICROSOFT, epsilon=LAYER_NORM_EPSILON)
+        total = self.node("Add", [self.product(source, name, self.bytes_of(states)), skipped])
+        return self.normalized(source, f"{name}.norm", total)
+
+    def normalized(self, source: Tensors, name: str, states: str) -> str:
+        scale_and_bias = [self.tensor(f"{name}.{part}", source[f"{name}.{part}"]) for part in ("weight", "bias")]
+        return self.node("LayerNormalization", [states, *scale_and_bias], epsilon=LAYER_NORM_EPSILON)
 
     def model(self) -> bytes:
         graph = [_bytes(1, node) for node in self._nodes] + [_bytes(2, "all-MiniLM-L6-v2 in 8 bits")]

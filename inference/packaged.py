@@ -47,23 +47,27 @@ class Int8Engine:
         return vectors
 
 
-def int8_model_directory() -> Path:
-    """The model's files; in a checkout that lacks them they are made, where their source is installed."""
-    directory = int8_model.MODEL_FOLDER
-    if not directory.is_dir() and (source := source_model_directory()):
-        int8_model.make_int8_model(source, directory)
-    return directory
+def int8_model_file(name: str) -> bytes:
+    """One of the model's files. If it is missing, damaged or of another version, as in a checkout, it is made anew
+    where its source is installed. Raises `DamagedModelFile`, `OSError`."""
+    try:
+        return int8_model.checked_bytes(int8_model.MODEL_FOLDER, name)
+    except (OSError, DamagedModelFile):
+        source = source_model_directory()
+        if source is None:
+            raise
+        int8_model.make_int8_model(source, int8_model.MODEL_FOLDER)
+        return int8_model.checked_bytes(int8_model.MODEL_FOLDER, name)
 
 
 def load_int8_engine() -> Int8Engine:
-    """Raises `EmbeddingUnavailable` if the model's files are missing and cannot be made, or damaged."""
-    from onnxruntime import InferenceSession, SessionOptions
+    """Raises `EmbeddingUnavailable` if the model's files are missing or damaged, and cannot be made."""
+    from onnxruntime import GraphOptimizationLevel, InferenceSession, SessionOptions
     from tokenizers import Tokenizer
 
     try:
-        directory = int8_model_directory()
-        model = int8_model.checked_bytes(directory, INT8_FILE)
-        tokenizer = Tokenizer.from_buffer(int8_model.checked_bytes(directory, TOKENIZER_FILE))
+        model = int8_model_file(INT8_FILE)
+        tokenizer = Tokenizer.from_buffer(int8_model_file(TOKENIZER_FILE))
     except DamagedModelFile as error:
         raise EmbeddingUnavailable(PACKAGED_MODEL, f"{error}; {REINSTALL_REMEDY}") from error
     except OSError as error:
@@ -72,6 +76,7 @@ def load_int8_engine() -> Int8Engine:
     tokenizer.enable_truncation(MAX_TOKENS)
     options = SessionOptions()
     options.intra_op_num_threads = 1  # with two, a second busy core makes every run slower
+    options.graph_optimization_level = GraphOptimizationLevel.ORT_DISABLE_ALL  # the file has the operators to be run
     options.enable_mem_pattern = False  # see `loading.load_fastembed_model`
     return Int8Engine(InferenceSession(model, options, providers=["CPUExecutionProvider"]), tokenizer)
 

@@ -107,7 +107,8 @@ class CandidatePool:
     factor of each query term in each candidate, 0 for absent terms. `idf`: float32, (terms,), over the being's own
     memories, absent terms included. BM25 is `weights @ idf`. `numbers`: bool, (terms,), true for numbers and dates.
     `words`: the query's content words that have terms; `holds`: bool, (n, words), those that each candidate holds;
-    `unknown`: bool, (words,), those that none of the being's memories holds.
+    `unknown`: bool, (words,), those that none of the being's memories holds; `rarity`: float32, (words,), in [0, 1], of
+    their IDF by the greatest there is.
     """
 
     ids: tuple[MemoryId, ...]
@@ -119,6 +120,7 @@ class CandidatePool:
     words: tuple[str, ...]
     holds: NDArray[np.bool_]
     unknown: NDArray[np.bool_]
+    rarity: NDArray[np.float32]
 
     @property
     def unknown_words(self) -> tuple[str, ...]:

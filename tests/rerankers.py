@@ -4,13 +4,12 @@ from __future__ import annotations
 
 import json
 import re
-import shutil
 import struct
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
-from madeleine.inference.packaged import int8_model_directory
+from madeleine.inference.packaged import int8_model_file
 from madeleine.memory.errors import RerankerUnavailable
 
 _WORD = re.compile(r"\w+")
@@ -46,7 +45,7 @@ def cross_encoder(directory: Path) -> Path:
     """
     (directory / "onnx").mkdir(parents=True)
     (directory / "onnx" / "model.onnx").write_bytes(_model())
-    shutil.copy(int8_model_directory() / "tokenizer.json", directory)
+    (directory / "tokenizer.json").write_bytes(int8_model_file("tokenizer.json"))
     for name, content in (
         ("tokenizer_config.json", {"model_max_length": 256, "pad_token": "[PAD]"}),
         ("config.json", {"pad_token_id": 0}),

@@ -15,7 +15,7 @@ from __future__ import annotations
 
 import math
 from abc import ABC, abstractmethod
-from collections.abc import Callable, Collection, Iterator, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from datetime import datetime
 from itertools import groupby
@@ -222,6 +222,7 @@ class HybridIndex(ABC):
             unknown=np.asarray(
                 [2 * sum(known[term] is None for term in ids) > len(ids) for ids in words.values()], np.bool_
             ),
+            rarity=await self._rarity(known, scope, words.values()),
         )
 
     async def cosines(self, ids: Sequence[MemoryId], vector: Vector) -> NDArray[np.float32]:
@@ -286,8 +287,19 @@ class HybridIndex(ABC):
     async def _idf_of(self, known: IdfByTerm, scope: Scope, terms: Sequence[int]) -> list[float]:
         """A term that no memory has gets the IDF of document frequency 0."""
         idfs = [known[term] for term in terms]
-        absent = 0.0 if None not in idfs else math.log(1 + (await self._count_documents(scope) + 0.5) / 0.5)
+        absent = 0.0 if None not in idfs else _absent_idf(await self._count_documents(scope))
         return [absent if idf is None else idf for idf in idfs]
+
+    async def _rarity(self, known: IdfByTerm, scope: Scope, words: Iterable[Sequence[int]]) -> NDArray[np.float32]:
+        """float32, (words,): of each word's rarest term."""
+        greatest = _absent_idf(await self._count_documents(scope))
+        idfs = [max(await self._idf_of(known, scope, terms), default=greatest) for terms in words]
+        return np.asarray([min(1.0, idf / greatest) for idf in idfs], np.float32)
+
+
+def _absent_idf(documents: int) -> float:
+    """Of document frequency 0."""
+    return math.log(1 + (documents + 0.5) / 0.5)
 
 
 def _telling_terms(terms: list[int], known: IdfByTerm) -> list[int]:

@@ -32,7 +32,7 @@ async def test_profiles_preferences_and_themes_can_be_asked_for(tmp_path: Path) 
         tagged = await call_tool(
             client, "store", text="Grandmother moved Sunday dinner as the oven broke", themes=["FAMILY", "oven"]
         )
-        preference = "On Sunday I prefer answers without preamble."
+        preference = "I prefer to hear first what grandmother said when she cooked."
         await call_tool(client, "store", text=preference, category="procedural")
         orders = {
             ranking: await call_tool(client, "recall", query=QUERY, format="memories", limit=6, ranking=ranking)

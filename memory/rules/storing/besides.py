@@ -2,20 +2,26 @@
 
 "Bob lives in Lyon and works at Acme", superseded by "Bob lives in Paris", also said "works at Acme". Of its clauses,
 the one that shares most with the new text is what has changed; every other one that has words of its own is told.
+Sentences are clauses, and what follows a comma or a conjunction if it has a verb that is known to be one: "Toner" is no
+clause of "Papier Rau sells paper and toner".
 """
 
 from __future__ import annotations
 
 import re
+from collections.abc import Iterator
 from functools import cache
 
 from madeleine.memory.rules.storing.supersession import VALUE_LISTS, Statement
-from madeleine.memory.text.lexicon import Lexicon
+from madeleine.memory.text.lexicon import Lexicon, listed_words
+from madeleine.memory.text.reading import Reading
+from madeleine.memory.text.sentences import split_sentences
 
 MAX_BESIDES_CHARS = 300
 MIN_OWN_WORDS = 2
 """Of a clause, beside numbers and days: an hour or a day alone is as often as not a part of what has changed."""
-_CLAUSE_END = r"[.;!?,](?=\s|$)|[，、。；！？؛،\n]|\s[-–—]\s"
+_STRONG_END = re.compile(r"[;!?](?=\s|$)|[。；！？؛\n]|\s[-–—]\s")
+_WEAK_END = r",(?=\s|$)|[，、،]"
 
 
 def besides_notice(old_id: str, old_text: str, new_text: str) -> str:
@@ -26,13 +32,17 @@ def besides_notice(old_id: str, old_text: str, new_text: str) -> str:
 
 def said_besides(new: Statement, old: Statement) -> str:
     """The clauses of the old one that the new one does not replace, joined by " … "; "" if there are none."""
-    parts = _clause_end(old.reading.lexicons).split(old.reading.plain)
-    clauses = {part.strip(): frozenset(Statement(part).words) for part in parts if part.strip()}
+    clauses = {clause: frozenset(Statement(clause).words) for clause in _clauses(old.reading)}
     stems = {clause: {stem for stem, word in old.content.items() if word in words} for clause, words in clauses.items()}
     stems = {clause: own for clause, own in stems.items() if own}
     if not stems:
         return ""
-    replaced = max(stems, key=lambda clause: len(stems[clause] & new.content.keys()) / len(stems[clause]))
+
+    def shared(clause: str) -> tuple[int, float]:
+        count = len(stems[clause] & new.content.keys())
+        return count, count / len(stems[clause])
+
+    replaced = max(stems, key=shared)
     values = frozenset(old.reading.listed(*VALUE_LISTS))
     telling = {stem for stem, word in old.content.items() if not word[0].isdigit() and word not in values}
     besides = [
@@ -43,7 +53,25 @@ def said_besides(new: Statement, old: Statement) -> str:
     return " … ".join(besides)[:MAX_BESIDES_CHARS]
 
 
+def _clauses(reading: Reading) -> Iterator[str]:
+    """In order; a part without a known verb belongs to the part before it."""
+    for sentence in split_sentences(reading.plain):
+        for text in _STRONG_END.split(sentence):
+            start = 0
+            for end in _weak_ends(reading.lexicons).finditer(text):
+                if _has_verb(text[start : end.start()], reading) and _has_verb(text[end.end() :], reading):
+                    yield text[start : end.start()].strip()
+                    start = end.end()
+            if clause := text[start:].strip(" ."):
+                yield clause
+
+
+def _has_verb(text: str, reading: Reading) -> bool:
+    verbs = listed_words(reading.lexicons, "person_verbs")
+    return any(word.low in verbs for word in Reading(text).words)
+
+
 @cache
-def _clause_end(lexicons: tuple[Lexicon, ...]) -> re.Pattern[str]:
+def _weak_ends(lexicons: tuple[Lexicon, ...]) -> re.Pattern[str]:
     words = "|".join(sorted({word for lexicon in lexicons for word in lexicon.words("conjunctions")}))
-    return re.compile(rf"{_CLAUSE_END}|(?<!\w)(?:{words})(?!\w)" if words else _CLAUSE_END, re.IGNORECASE)
+    return re.compile(rf"{_WEAK_END}|(?<!\w)(?:{words})(?!\w)" if words else _WEAK_END, re.IGNORECASE)

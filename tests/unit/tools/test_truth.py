@@ -62,6 +62,20 @@ async def recalled(use: Use, query: str, **arguments: Any) -> list[str]:
         ("store", "Bob lives in Lyon and works at Acme.", "Bob lives in Paris.", "works at Acme"),
         ("store", "Bob lives in Lyon and works at Acme.", "Bob works at Globex now.", "Bob lives in Lyon"),
         ("update_memory", "Bo wohnt in Ulm, seine Katze heißt Mia.", "Bo wohnt in Jena.", "seine Katze heißt Mia"),
+        (
+            "store",
+            "After the blood test Dr. Roe set Ann's dose to 75.",
+            "Dr. Roe wrote 88 on Ann's new prescription.",
+            "",
+        ),
+        ("store", "Ada, Ben and Tom sleep in Halle.", "Ada, Ben and Tom are back in Jena.", ""),
+        ("store", "Kranich orders paper and toner from Rau.", "Toner and paper come from Officelux.", ""),
+        (
+            "store",
+            "The office of Kranich is at Hansaring 8, second floor.",
+            "Kranich works from Kai 21, third floor.",
+            "",
+        ),
         ("store", "The shop opens at nine on Monday.", "The shop opens at ten on Monday and Tuesday.", ""),
     ],
 )
@@ -164,6 +178,14 @@ async def test_what_was_wrong_is_recalled_no_more_and_what_it_replaced_is_true_a
     assert shown["retraction_reason"] == "It was Nina who moved."
     await use("update_memory", id=oslo, undo=True)
     assert await recalled(use, LYON) == [OSLO]
+
+
+async def test_forgetting_the_last_version_says_which_one_counts_as_true_again(use: Use) -> None:
+    """rulings 14 and 25"""
+    _, rome, oslo = await moved(use)
+    answer = await use("forget", ids=[oslo])
+    assert answer["current_again"] == [{"id": rome, "text": ROME}]
+    assert "retracted" in answer["notice"]
 
 
 async def test_an_undone_store_leaves_both_and_an_undone_update_the_earlier_one(use: Use) -> None:

@@ -13,9 +13,9 @@ from typing import Any, cast
 import pytest
 from tokenizers import Tokenizer
 
-from madeleine.inference.packaged import int8_model_directory
+from madeleine.inference.packaged import int8_model_file
 from madeleine.memory.ingest.ports import StoreBatch
-from madeleine.memory.model import DatedAction, MemoryId
+from madeleine.memory.model import DatedAction, Emotion, MemoryId
 from madeleine.memory.recall.elsewhere import KnownElsewhere
 from madeleine.memory.recall.ports import Activation
 from madeleine.memory.recall.recall import Recall, RecallConfig
@@ -49,6 +49,25 @@ async def test_a_preference_that_matches_stands_apart_and_takes_no_place(home: H
         assert [(memory.id, score > 0) for memory, score in found.preferences] == [(FOND.id, True)]
         assert [activation.memory_id for _, activation in home.activations.added] == [FOND.id, *ids(found)]
         home.activations.added.clear()
+
+
+async def test_a_preference_is_chosen_by_the_situation_and_not_by_whose_it_is(home: Home) -> None:
+    """ruling 15: nearly every preference names the person served."""
+    facts = [a_memory(f"Ada has {thing}") for thing in ("shoes", "boats", "lamps", "coats", "maps", "bells")]
+    tea, listen = (
+        a_memory(text, category="procedural")
+        for text in ("Ada wants tea at breakfast", "When Ada feels sadness listen")
+    )
+    await home.put(*facts, tea, listen)
+
+    async def preferred(text: str, *emotions: Emotion) -> list[MemoryId]:
+        found = await home.recall()(ADA, RecallQuery(text=text, emotions=emotions))
+        return ids([memory for memory, _ in found.preferences])
+
+    assert await preferred("Which shoes has Ada?") == []
+    assert await preferred("Breakfast for Ada, please") == [tea.id]
+    assert await preferred("The house is empty") == []
+    assert await preferred("The house is empty", "sadness") == [listen.id]
 
 
 async def test_a_preference_that_is_disabled_is_not_recalled(home: Home) -> None:
@@ -259,7 +278,7 @@ class RealTokens(WordEmbedder):
 
     def __init__(self) -> None:
         super().__init__(DIM)
-        self.tokenizer = Tokenizer.from_file(str(int8_model_directory() / "tokenizer.json"))
+        self.tokenizer = Tokenizer.from_buffer(int8_model_file("tokenizer.json"))
         self.tokenizer.no_truncation()
         self.tokenizer.no_padding()
 

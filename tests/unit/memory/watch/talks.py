@@ -75,6 +75,7 @@ class NearIndex(NearbyIndex):
             (),
             np.zeros((len(found), 0), np.bool_),
             np.zeros(0, np.bool_),
+            np.zeros(0, np.float32),
         )
 
     async def cosines(self, ids: Sequence[MemoryId], vector: Vector) -> NDArray[np.float32]:

@@ -40,6 +40,7 @@ def pool(
         words=(),
         holds=np.zeros((len(cosine), 0), np.bool_),
         unknown=np.zeros(0, np.bool_),
+        rarity=np.zeros(0, np.float32),
     )
 
 
