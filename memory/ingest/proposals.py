@@ -9,13 +9,12 @@ from dataclasses import dataclass
 from madeleine.memory.errors import IndexUnavailable
 from madeleine.memory.index import ABSENT_TERM, WordIdfSource
 from madeleine.memory.model import LIVING, Memory, Scope
+from madeleine.memory.rules.storing.statements import Statement, differ_in_one_value
 from madeleine.memory.rules.storing.supersession import (
     COMPARED_NEIGHBOURS,
     MAX_PROPOSAL_CANDIDATES,
     MIN_PROPOSAL_COSINE,
-    Statement,
     WordRarity,
-    differ_in_one_value,
     supersession_score,
     word_rarity,
 )

@@ -8,8 +8,8 @@ from collections.abc import Mapping
 from madeleine.memory.model import Memory, MemoryId, Scope
 from madeleine.memory.recall.ports import RecallLedger
 from madeleine.memory.rules.ranking.blended import reading_of_query
-from madeleine.memory.rules.ranking.near_equals import asks_for_past, newer_first, newer_is_another_matter, older_alone_answers
-from madeleine.memory.rules.storing.supersession import Statement
+from madeleine.memory.rules.ranking.near_equals import asks_for_past, may_both_be_true, newer_first, older_alone_answers
+from madeleine.memory.rules.storing.statements import Statement
 
 MAX_CORRECTED_MATCHES = 10
 """Best matches for which what was told later of the same is looked for."""
@@ -23,24 +23,25 @@ async def with_newer_first(
     *,
     only_matches: bool,
 ) -> tuple[Mapping[MemoryId, float], dict[MemoryId, Memory]]:
-    """`scores`, best first, with what was proposed to supersede one of the best before it, whether it matches itself or
-    not; and those that do not. A question for the past is left as it is. Texts are read only where there are any."""
-    best = list(scores)[:MAX_CORRECTED_MATCHES]
-    links = await ledger.proposed_later(scope, best) if scores else []
-    top = {one.id: one for one in await ledger.memories(scope, best)}
-    weak = [(one.id, one.resembles) for one in top.values() if one.resembles in top and one.happened_at > top[one.resembles].happened_at]
-    weak = [link for link in weak if link not in links]
-    links += weak
-    links = [(newer, older) for newer, older in links if newer in scores or not only_matches]
+    """`scores`, best first: before one of the best stands what was proposed to supersede it, whether it matches itself
+    or not, and what resembles it, was told later and is one of the best itself; and those that do not match.
+
+    A question for the past is left as it is. Texts are read only where there are any."""
+    links = await ledger.told_later(scope, list(scores)[:MAX_CORRECTED_MATCHES]) if scores else []
+    links = [link for link in links if link.newer in scores or not only_matches]
     if not links or asks_for_past(reading_of_query(question)):
         return scores, {}
-    memories = {one.id: one for one in await ledger.memories(scope, list({id_ for link in links for id_ in link}))}
+    ids = list({id_ for link in links for id_ in (link.newer, link.older)})
+    memories = {one.id: one for one in await ledger.memories(scope, ids)}
     texts, asked = {id_: Statement(one.scene.action) for id_, one in memories.items()}, Statement(question)
     later: defaultdict[MemoryId, list[Memory]] = defaultdict(list)
-    for newer, older in links:
-        if {newer, older} <= memories.keys() and not older_alone_answers(asked, texts[newer], texts[older]):
-            if (newer, older) in weak and newer_is_another_matter(asked, texts[newer], texts[older]): continue
-            later[older].append(memories[newer])
+    for link in links:
+        if not {link.newer, link.older} <= memories.keys():
+            continue
+        newer, older = memories[link.newer], memories[link.older]
+        is_other = older_alone_answers if link.is_proposed else may_both_be_true
+        if newer.happened_at > older.happened_at and not is_other(asked, texts[newer.id], texts[older.id]):
+            later[older.id].append(newer)
     newest_first = {
         older: [one.id for one in sorted(told_later, key=lambda one: (one.happened_at, one.number), reverse=True)]
         for older, told_later in later.items()

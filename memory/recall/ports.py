@@ -21,6 +21,16 @@ class Activation:
     at: datetime
 
 
+@dataclass(frozen=True, slots=True)
+class LaterMemory:
+    """A memory that may say anew what an older one said."""
+
+    newer: MemoryId
+    older: MemoryId
+    is_proposed: bool
+    """To supersede it; else the two only resemble each other."""
+
+
 class RecallLedger(Protocol):
     async def memories(self, scope: Scope, ids: Sequence[MemoryId]) -> list[Memory]: ...
 
@@ -36,9 +46,9 @@ class RecallLedger(Protocol):
     async def all_versions(self, scope: Scope, ids: Sequence[MemoryId]) -> dict[MemoryId, list[Memory]]:
         """The versions of each of the memories that exist, itself included, the current one last (ruling 14)."""
 
-    async def proposed_later(self, scope: Scope, ids: Sequence[MemoryId]) -> list[tuple[MemoryId, MemoryId]]:
-        """(newer, older): the living current memories that were proposed to supersede one of these, and those that were
-        proposed to supersede these, and so on."""
+    async def told_later(self, scope: Scope, ids: Sequence[MemoryId]) -> list[LaterMemory]:
+        """The living current memories that were proposed to supersede one of these, those that were proposed to
+        supersede these, and so on; and those of these that resemble another of them."""
 
     async def ranking_states(self, scope: Scope, ids: Sequence[MemoryId]) -> dict[MemoryId, MemoryRankingState]: ...
 

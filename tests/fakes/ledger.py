@@ -30,7 +30,7 @@ from madeleine.memory.model import (
     Vector,
 )
 from madeleine.memory.patrol_records import PatrolRun
-from madeleine.memory.recall.ports import Activation, ClusterSummary
+from madeleine.memory.recall.ports import Activation, ClusterSummary, LaterMemory
 from madeleine.memory.rules.dynamics.revision import changes_that_differ, memory_after_changes, revision_with_old_values
 from madeleine.memory.rules.dynamics.truth import (
     TRUTH_FIELDS,
@@ -174,13 +174,19 @@ class InMemoryMemories:
             chain.sort(key=lambda one: (one.valid_until is None, one.valid_until or one.created_at))
         return versions
 
-    async def proposed_later(self, scope: Scope, ids: Sequence[MemoryId]) -> list[tuple[MemoryId, MemoryId]]:
-        led, found = set(ids), dict[MemoryId, MemoryId]()
-        living = [one for one in self._store.own(scope) if one.status in LIVING and one.truth == "current"]
-        while later := [one for one in living if one.may_supersede in led and one.id not in found]:
-            found |= {one.id: one.may_supersede for one in later if one.may_supersede and not one.compressed}
-            led = {one.id for one in later}
-        return list(found.items())
+    async def told_later(self, scope: Scope, ids: Sequence[MemoryId]) -> list[LaterMemory]:
+        asked, found = set(ids), dict[MemoryId, MemoryId]()
+        own = self._store.own(scope)
+        living = [one for one in own if one.status in LIVING and one.truth == "current" and not one.compressed]
+        resembling = [
+            LaterMemory(one.id, one.resembles, is_proposed=False)
+            for one in living
+            if one.id in asked and one.resembles in asked
+        ]
+        while later := [one for one in living if one.may_supersede in asked and one.id not in found]:
+            found |= {one.id: one.may_supersede for one in later if one.may_supersede}
+            asked = {one.id for one in later}
+        return [LaterMemory(newer, older, is_proposed=True) for newer, older in found.items()] + resembling
 
     # --- changing
 

@@ -10,7 +10,7 @@ from collections.abc import Mapping, Sequence
 from itertools import islice
 
 from madeleine.memory.model import MemoryId
-from madeleine.memory.rules.storing.supersession import Statement, aligned_words, are_of_one_form
+from madeleine.memory.rules.storing.statements import Statement, are_of_one_form, same_wording
 from madeleine.memory.text.reading import Reading
 
 MAX_SAME_WORDING_OF_CHANGE = 1 / 3
@@ -25,21 +25,24 @@ def asks_for_past(query: Reading) -> bool:
 
 
 def older_alone_answers(question: Statement, newer: Statement, older: Statement) -> bool:
-    """Whether two of one form speak of two things, and the question names that of the older one; or the value that was."""
-    named = question.content.keys() & older.content.keys() - newer.content.keys()
-    if not named or aligned_words(newer, older).ratio() <= MAX_SAME_WORDING_OF_CHANGE:
+    """Whether two of one wording speak of two things, and the question names that of the older one, or what it was."""
+    named = _named_by_older_alone(question, newer, older)
+    if not named or same_wording(newer, older) <= MAX_SAME_WORDING_OF_CHANGE:
         return False
-    return are_of_one_form(newer, older) or any(older.is_name(older.content[stem]) for stem in named)
+    return are_of_one_form(newer, older) or any(map(older.is_name, named))
 
 
-def newer_is_another_matter(question: Statement, newer: Statement, older: Statement) -> bool:
-    """Whether two that resemble each other, and both match, may both be true: they have one form, or the question holds
-    a name or value that only the older one has."""
-    named = question.content.keys() & older.content.keys() - newer.content.keys()
-    of_one_wording = aligned_words(newer, older).ratio() > MAX_SAME_WORDING_OF_CHANGE
-    return (of_one_wording and are_of_one_form(newer, older)) or any(
-        older.is_name(older.content[stem]) for stem in named
-    )
+def may_both_be_true(question: Statement, newer: Statement, older: Statement) -> bool:
+    """Whether two that resemble each other tell the same of two things, or the question names what only the older one
+    tells of. Other words are no sign: a change is seldom told in the words of what it changes."""
+    if any(map(older.is_name, _named_by_older_alone(question, newer, older))):
+        return True
+    return same_wording(newer, older) > MAX_SAME_WORDING_OF_CHANGE and are_of_one_form(newer, older)
+
+
+def _named_by_older_alone(question: Statement, newer: Statement, older: Statement) -> list[str]:
+    """Words of the older one that the question has, and the newer one lacks."""
+    return [older.content[stem] for stem in question.content.keys() & older.content.keys() - newer.content.keys()]
 
 
 def newer_first(

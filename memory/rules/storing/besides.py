@@ -12,7 +12,7 @@ import re
 from collections.abc import Iterator
 from functools import cache
 
-from madeleine.memory.rules.storing.supersession import VALUE_LISTS, Statement
+from madeleine.memory.rules.storing.statements import VALUE_LISTS, Statement
 from madeleine.memory.text.lexicon import Lexicon, listed_words
 from madeleine.memory.text.reading import Reading
 from madeleine.memory.text.sentences import split_sentences

@@ -8,14 +8,14 @@ from sqlalchemy import and_, bindparam, exists, func, literal_column, or_, selec
 
 from madeleine.memory.index import MemoryRankingState
 from madeleine.memory.model import ClusterId, Memory, MemoryChanges, MemoryId, ModelName, Revision, Scope, Vector
-from madeleine.memory.recall.ports import ClusterSummary
+from madeleine.memory.recall.ports import ClusterSummary, LaterMemory
 from madeleine.storage.sql.database import dialect
 from madeleine.storage.sql.database.engine import QueryReader, Row
 from madeleine.storage.sql.database.mapping import RowMap, from_micros, in_order_of, pair, scalar, vector_from_bytes
 from madeleine.storage.sql.database.memory_rows import MEMORY_COLUMNS, memory_from_row
 from madeleine.storage.sql.database.tables import audit, clusters, embeddings, memories, profile, revisions_table
 from madeleine.storage.sql.memories.index_source import VectorRepository
-from madeleine.storage.sql.memories.versions import all_versions, current_versions, proposed_later
+from madeleine.storage.sql.memories.versions import all_versions, current_versions, told_later
 
 _a, _c, _e, _m, _p, _r = audit.c, clusters.c, embeddings.c, memories.c, profile.c, revisions_table.c
 _BEING = bindparam("being", type_=_m.being_id.type)
@@ -177,8 +177,8 @@ class RecallRepository(MemoryReadRepository):
     async def all_versions(self, scope: Scope, ids: Sequence[MemoryId]) -> dict[MemoryId, list[Memory]]:
         return await all_versions(self._database, scope, ids)
 
-    async def proposed_later(self, scope: Scope, ids: Sequence[MemoryId]) -> list[tuple[MemoryId, MemoryId]]:
-        return await proposed_later(self._database, scope, ids)
+    async def told_later(self, scope: Scope, ids: Sequence[MemoryId]) -> list[LaterMemory]:
+        return await told_later(self._database, scope, ids)
 
     async def ranking_states(self, scope: Scope, ids: Sequence[MemoryId]) -> dict[MemoryId, MemoryRankingState]:
         binds = {"ids": dialect.as_json(ids), "being": scope.being_id}

@@ -9,9 +9,10 @@ from __future__ import annotations
 from collections import defaultdict
 from collections.abc import Sequence
 
-from sqlalchemy import bindparam, func, select
+from sqlalchemy import bindparam, false, func, select, true, union_all
 
 from madeleine.memory.model import Memory, MemoryId, Scope
+from madeleine.memory.recall.ports import LaterMemory
 from madeleine.storage.sql.database.dialect import as_json, json_items, unindexed
 from madeleine.storage.sql.database.engine import QueryReader, Row
 from madeleine.storage.sql.database.mapping import pair
@@ -43,23 +44,25 @@ _SELECT_VERSIONS = (
     .select_from(_versions.join(memories, _m.id == _versions.c.id))
     .order_by(_m.valid_until.is_(None), _m.valid_until, _m.seq)
 )
-_is_proposed_now = (
-    _m.may_supersede.is_not(None),
-    _IS_OWN,
-    _m.status != "dead",
-    _m.truth == "current",
-    _m.compressed.is_(False),
+_is_current = (_IS_OWN, _m.status != "dead", _m.truth == "current", _m.compressed.is_(False))
+_proposed = (
+    select(_m.id.label("newer"), _m.may_supersede.label("older"))
+    .join(_asked, _m.may_supersede == _asked.c.value)
+    .where(_m.may_supersede.is_not(None), *_is_current)
+    .cte("proposed", recursive=True)
 )
-_proposed = select(_m.id.label("newer"), _m.may_supersede.label("older")).join(
-    _asked, _m.may_supersede == _asked.c.value
+_proposed = _proposed.union(
+    select(_m.id, _m.may_supersede)
+    .select_from(_proposed.join(memories, _m.may_supersede == _proposed.c.newer))
+    .where(_m.may_supersede.is_not(None), *_is_current)
 )
-_proposed_later = _proposed.where(*_is_proposed_now).cte("proposed_later", recursive=True)
-_SELECT_PROPOSED_LATER = select(
-    _proposed_later.union(
-        select(_m.id, _m.may_supersede)
-        .select_from(_proposed_later.join(memories, _m.may_supersede == _proposed_later.c.newer))
-        .where(*_is_proposed_now)
-    )
+_other_asked = json_items(bindparam("ids"))
+_SELECT_TOLD_LATER = union_all(
+    select(_proposed.c.newer, _proposed.c.older, true()),
+    select(_m.id, _m.resembles, false())
+    .join(_asked, _m.id == _asked.c.value)
+    .join(_other_asked, _m.resembles == _other_asked.c.value)
+    .where(*_is_current),
 )
 
 
@@ -79,12 +82,15 @@ async def all_versions(reads: QueryReader, scope: Scope, ids: Sequence[MemoryId]
     return dict(versions)
 
 
-async def proposed_later(reads: QueryReader, scope: Scope, ids: Sequence[MemoryId]) -> list[tuple[MemoryId, MemoryId]]:
-    """(newer, older) of living current memories that were proposed to supersede these, and of those proposed to
-    supersede them."""
+async def told_later(reads: QueryReader, scope: Scope, ids: Sequence[MemoryId]) -> list[LaterMemory]:
+    """What `RecallLedger.told_later` says."""
     if not ids:
         return []
-    return list(await reads.rows(_SELECT_PROPOSED_LATER, pair, being=scope.being_id, ids=as_json(ids)))
+    return list(await reads.rows(_SELECT_TOLD_LATER, _to_later_memory, being=scope.being_id, ids=as_json(ids)))
+
+
+def _to_later_memory(row: Row) -> LaterMemory:
+    return LaterMemory(newer=row[0], older=row[1], is_proposed=bool(row[2]))
 
 
 def _to_origin_and_memory(row: Row) -> tuple[MemoryId, Memory]:

@@ -4,7 +4,7 @@ import pytest
 
 from madeleine.memory.model import MemoryId
 from madeleine.memory.rules.ranking.near_equals import asks_for_past, newer_first, older_alone_answers
-from madeleine.memory.rules.storing.supersession import Statement
+from madeleine.memory.rules.storing.statements import Statement
 from madeleine.memory.text.reading import Reading
 
 LYON, PARIS, ROME, SOUP = map(MemoryId, ("lyon", "paris", "rome", "soup"))

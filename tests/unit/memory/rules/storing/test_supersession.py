@@ -7,13 +7,8 @@ from collections.abc import Sequence
 
 import pytest
 
-from madeleine.memory.rules.storing.supersession import (
-    Statement,
-    WordRarity,
-    differ_in_one_value,
-    supersession_score,
-    word_rarity,
-)
+from madeleine.memory.rules.storing.statements import Statement, differ_in_one_value
+from madeleine.memory.rules.storing.supersession import WordRarity, supersession_score, word_rarity
 
 RARE = 0.8
 STRANGERS = (0.3, 0.25, 0.2)
