@@ -9,6 +9,7 @@ from dataclasses import dataclass
 from madeleine.memory.errors import IndexUnavailable
 from madeleine.memory.index import ABSENT_TERM, WordIdfSource
 from madeleine.memory.model import LIVING, Memory, Scope
+from madeleine.memory.rules.storing.similar_wording import resemblances
 from madeleine.memory.rules.storing.supersession import (
     COMPARED_NEIGHBOURS,
     MAX_PROPOSAL_CANDIDATES,
@@ -29,11 +30,16 @@ class SupersededMemorySearch:
 
     index: WordIdfSource
 
-    async def __call__(self, scope: Scope, memory: Memory, near: Sequence[tuple[Memory, float]]) -> Memory | None:
+    async def __call__(
+        self, scope: Scope, memory: Memory, near: Sequence[tuple[Memory, float]], *, is_read: bool = True
+    ) -> Memory | None:
         """The earlier current memory that the new one most likely takes the place of, of those `near` with their
-        cosines. None if there is none, and while the index cannot be read."""
+        cosines. None if there is none, and while the index cannot be read. `is_read`: by the model; else the wordings
+        are compared in place of the cosines, and the new one must tell of a change."""
+        if not is_read and not Statement(memory.scene.action).reading.matches("change"):
+            return None
         try:
-            return await self._find(scope, memory, near)
+            return await self._find(scope, memory, near if is_read else _by_wording(memory, near))
         except IndexUnavailable as error:
             logger.warning("Storing without a search for what may be superseded: %s", error)
             return None
@@ -68,3 +74,9 @@ class SupersededMemorySearch:
         *values, greatest = await self.index.idf(scope, [*statement.content.values(), ABSENT_TERM])
         idf = zip(statement.content, values, strict=True)
         return word_rarity({stem: value for stem, value in idf if 0 < value < greatest}, greatest)
+
+
+def _by_wording(memory: Memory, near: Sequence[tuple[Memory, float]]) -> list[tuple[Memory, float]]:
+    others = [other for other, _ in near]
+    texts = [other.scene.action for other in others]
+    return list(zip(others, resemblances(memory.scene.action, texts, [None] * len(others)), strict=True))

@@ -24,6 +24,7 @@ from difflib import SequenceMatcher
 from functools import cached_property
 
 from madeleine.memory.text.reading import Reading
+from madeleine.memory.text.scripts import HAN_OR_KANA_SIGN, HANGUL_CHAR_CLASS, HIRAGANA_RUN
 
 MIN_PROPOSAL_COSINE = 0.3
 MAX_PROPOSAL_CANDIDATES = 3
@@ -41,9 +42,14 @@ MIN_ROOM_ABOVE_OTHERS = 0.1
 """The others may say the very same: told again after a retraction, or stored with `distinct`."""
 COSINE_OF_STRANGERS = 0.3
 """In place of the mean cosine of the others in a store that has no others."""
-_WORD = re.compile(r"[^\W_]+(?:[.'@/_-][^\W_]+)*")
+_UNSPACED_SIGN = HAN_OR_KANA_SIGN.pattern
+_WORD = re.compile(rf"(?:(?!{_UNSPACED_SIGN})[^\W_])+(?:[.'@/_-](?:(?!{_UNSPACED_SIGN})[^\W_])+)*|{_UNSPACED_SIGN}+")
+_HANGUL = re.compile(f"[{HANGUL_CHAR_CLASS}]")
+_QUESTION_MARK = re.compile("[?？؟]")
 _STEM_LETTERS = 5
 """By which forms of a word are known as one in any language that is inflected at its end."""
+_STEM_SYLLABLES = 2
+"""Of a Korean word, to whose end particles are joined."""
 VALUE_LISTS = ("numbers", "quantities", "amounts", "days", "months", "time_words", "negations", "opposites")
 """Of a lexicon: words that tell how many, when, or whether at all."""
 
@@ -60,18 +66,36 @@ class Statement:
 
     @cached_property
     def words(self) -> list[str]:
-        """Lower case, in order; a name of several parts (`storefront-web`) is one."""
-        return [word.removesuffix("'s") for word in _WORD.findall(self.reading.low)]
+        """Lower case, in order; a name of several parts (`storefront-web`) is one. Where words are not spaced, any two
+        signs."""
+        return [part for word in _WORD.findall(self.reading.low) for part in _parts(word)]
 
     @cached_property
     def content(self) -> Mapping[str, str]:
         """The words that are no function words, by their stems."""
         common = frozenset(self.reading.known_words).intersection(self.reading.listed("stop_words", "function_words"))
         content = (word for word in self.words if word not in common and word.split("'")[0] not in common)
-        return {_stem(word): word for word in content}
+        return {_stem(word): word for word in content if not HIRAGANA_RUN.fullmatch(word)}
+
+    @property
+    def content_words(self) -> float:
+        """How many: two pairs of signs count as one word."""
+        return sum(0.5 if HAN_OR_KANA_SIGN.match(stem) else 1 for stem in self.content)
+
+    @cached_property
+    def asks(self) -> bool:
+        return _QUESTION_MARK.search(self.text) is not None
+
+
+def _parts(word: str) -> list[str]:
+    if not HAN_OR_KANA_SIGN.match(word):
+        return [word.removesuffix("'s")]
+    return [word[at : at + 2] for at in range(max(1, len(word) - 1))]
 
 
 def _stem(word: str) -> str:
+    if _HANGUL.match(word):
+        return word[:_STEM_SYLLABLES]
     return word[:_STEM_LETTERS] if word.isalpha() else word
 
 
@@ -107,7 +131,7 @@ def supersession_score(
     """Above 0 the new one may supersede the old. `other_cosines`: of the other memories that are nearest to the new
     one. `rarity`: of the old one's words."""
     shared = [value for stem, value in rarity.by_stem.items() if stem in new.content]
-    if not shared or "?" in new.text or "?" in old.text:
+    if not shared or new.asks or old.asks:
         return -math.inf
     if aligned_words(new, old).ratio() > MAX_SAME_WORDING:
         return -math.inf
@@ -115,7 +139,7 @@ def supersession_score(
     score = (
         10 * (cosine - others) / max(MIN_ROOM_ABOVE_OTHERS, 1 - others)
         + 2.3 * new.reading.matches("change")
-        - 3.1 * math.log(1 + len(old.content))
+        - 3.1 * math.log(1 + old.content_words)
     )
     if not rarity.is_known:
         return score + 2.7 * max(shared) - 0.1
@@ -131,7 +155,7 @@ def aligned_words(new: Statement, old: Statement) -> SequenceMatcher[str]:
 def differ_in_one_value(new: Statement, old: Statement) -> bool:
     """Whether all words are the same, in order, but for one number, day, negation or opposite. Questions never do."""
     wordings = aligned_words(new, old)
-    if "?" in new.text or "?" in old.text or wordings.ratio() <= MAX_SAME_WORDING:
+    if new.asks or old.asks or wordings.ratio() <= MAX_SAME_WORDING:
         return False
     differences = [(at, to, new_at, new_to) for tag, at, to, new_at, new_to in wordings.get_opcodes() if tag != "equal"]
     if len(differences) != 1:

@@ -34,6 +34,7 @@ def score(
         ("storefront-web uses npm; run npm ci before the tests.", "Switched storefront-web from npm to pnpm."),
         ("The ledger API listens on 3000 locally.", "Port clash with Grafana: the ledger API is at localhost:3417."),
         ("Lydia wohnt in Leipzig.", "Lydia ist nach Dresden umgezogen."),
+        ("陈静住在杭州。", "陈静搬到苏州了。"),
     ],
 )
 def test_the_same_subject_with_another_value_may_supersede(old: str, new: str) -> None:
