@@ -35,9 +35,7 @@ class SupersededMemorySearch:
     ) -> Memory | None:
         """The earlier current memory that the new one most likely takes the place of, of those `near` with their
         cosines. None if there is none, and while the index cannot be read. `is_read`: by the model; else the wordings
-        are compared in place of the cosines, and the new one must tell of a change."""
-        if not is_read and not Statement(memory.scene.action).reading.matches("change"):
-            return None
+        are compared in place of the cosines."""
         try:
             return await self._find(scope, memory, near if is_read else _by_wording(memory, near))
         except IndexUnavailable as error:

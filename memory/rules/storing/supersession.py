@@ -77,11 +77,6 @@ class Statement:
         content = (word for word in self.words if word not in common and word.split("'")[0] not in common)
         return {_stem(word): word for word in content if not HIRAGANA_RUN.fullmatch(word)}
 
-    @property
-    def content_words(self) -> float:
-        """How many: two pairs of signs count as one word."""
-        return sum(0.5 if HAN_OR_KANA_SIGN.match(stem) else 1 for stem in self.content)
-
     @cached_property
     def asks(self) -> bool:
         return _QUESTION_MARK.search(self.text) is not None
@@ -139,7 +134,7 @@ def supersession_score(
     score = (
         10 * (cosine - others) / max(MIN_ROOM_ABOVE_OTHERS, 1 - others)
         + 2.3 * new.reading.matches("change")
-        - 3.1 * math.log(1 + old.content_words)
+        - 3.1 * math.log(1 + len(old.content))
     )
     if not rarity.is_known:
         return score + 2.7 * max(shared) - 0.1
