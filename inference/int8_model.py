@@ -1,4 +1,4 @@
-"""all-MiniLM-L6-v2 in 8 bits: an ONNX file of 23 MB from the fp32 tensors of 90 MB (ADR 0040).
+"""all-MiniLM-L6-v2 in 8 bits: an ONNX file of 23 MB from the fp32 tensors of 90 MB (spec O7, ADR 0040).
 
 The build imports this file alone, and needs numpy alone (`hatch_build.py`). The graph is written out here and not by
 `onnxruntime.quantization`, whose result depends on the versions of several packages: every build gives the same bytes,

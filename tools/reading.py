@@ -43,13 +43,19 @@ from madeleine.tools.replies import (
 from madeleine.tools.tool import Call, Tool, object_schema, tool
 
 MAX_SEARCH_WORDS = 32
+DEFAULT_FRAGMENT_MEMORIES = 3
+"""spec P9."""
+MAX_UNASKED_MEMORIES = 10
+"""Of the other formats, where the caller sets no limit."""
 
 RecallFormat = Literal["fragments", "memories", "prompt"]
 
 
 class RecallArguments(ToolArguments):
     query: Annotated[LongText, Field(description="The current message or topic.")] = ""
-    limit: Annotated[int, Field(ge=1, le=50, description="Memories at most.")] = 3
+    limit: Annotated[
+        int | None, Field(ge=1, le=50, description="Memories at most. Default: 3 fragments; else what matches well.")
+    ] = None
     categories: Annotated[list[Category], Field(max_length=5)] = []
     themes: Annotated[list[ShortText], Field(max_length=20, description="All of these.")] = []
     emotions: Annotated[EmotionLabels, BRIEF_LABELS_SCHEMA, Field(description="Felt now; labels as in store.")] = []
@@ -78,14 +84,17 @@ def recall_tool(rng: RandomSource) -> Tool:
     )
     async def recall(call: Call, arguments: RecallArguments) -> dict[str, Any]:
         """Recall the few memories that matter for a message; without a query the start: pinned, preferences, notes,
-        diary, changes. Call it first, and whenever the past may matter. memories: what matches; preferences: how to
-        behave, apart; near: related, no answer. Empty does not mean unknown: ask in other words, or use search_memory,
-        which also lists by date or theme. By id: recall_memory."""
+        diary, what is due, changes. Call it first, and whenever the past may matter. memories: what matches;
+        preferences: how to behave, apart; near: related, no answer; omitted: how many more match (raise limit). Empty
+        does not mean unknown: ask in other words, or use search_memory, which also lists by date or theme. By id:
+        recall_memory."""
         if not arguments.query.strip():
             return await _start(call, arguments)
         times = parse_time_window(arguments.since, arguments.until)
         as_of = parse_as_of(arguments.as_of)
-        query = arguments.to_value(RecallQuery, text=arguments.query, as_of=as_of, **times)
+        limit = arguments.limit or DEFAULT_FRAGMENT_MEMORIES
+        most = 0 if arguments.limit or arguments.format == "fragments" else MAX_UNASKED_MEMORIES
+        query = arguments.to_value(RecallQuery, text=arguments.query, limit=limit, most=most, as_of=as_of, **times)
         result = await call.use.recall(call.scope, query, formats[arguments.format], language=call.language_model)
         memories = [memory for memory, _ in (*result.preferences, *result.memories)]
         elsewhere = NOTHING_ELSEWHERE if result.memories else await call.use.search_elsewhere(call.scope, query)

@@ -10,7 +10,7 @@ from operator import attrgetter
 from typing import TypeVar
 
 from madeleine.memory.chat import Message
-from madeleine.memory.context.ports import ContextLedger
+from madeleine.memory.context.ports import ContextLedger, StartMemories
 from madeleine.memory.context.profile import profile_entries_in_display_order
 from madeleine.memory.context.prompt import ContextMaterial, FittedPrompt, fit_prompt, prompt_entries_from_material
 from madeleine.memory.context.values import LITE_ITEMS, BuiltContext, ChatTurn, ContextBlock, ContextFlags, ContextQuery
@@ -38,9 +38,9 @@ MAX_RECENT_MEMORIES = 5
 CONTEXT_DIARY_DAYS = 7
 CHAT_CANDIDATES_PER_HIT = 4
 """Messages looked for, for each place: some are shown in a history, or belong to another conversation."""
-MAX_START_MEMORIES = 10
-"""Of the pinned ones, and of those that changed lately."""
-START_CHANGE_DAYS = 7
+MAX_START_MEMORIES = 8
+"""Of each group."""
+START_CHANGE_DAYS, START_DUE_DAYS = 7, 42
 MAX_CONTEXT_NOTES = 1_000
 """Upper bound; the token limit decides what fits and reports what it dropped."""
 MEMORY_BLOCK_TOKENS = 2000
@@ -92,7 +92,7 @@ class BuildContext:
         diary_limit, recent_limit = (LITE_ITEMS, LITE_ITEMS) if lite else (CONTEXT_DIARY_DAYS, MAX_RECENT_MEMORIES)
         if query.blocks.isdisjoint({"snapshot", "diary"}):
             since, diary_limit = "", 1  # the start shows the last entry, however old
-        changed_since = self.now() - timedelta(days=START_CHANGE_DAYS)
+        now = self.now()
         profile_parts = {*SYSTEM_PROMPT_PARTS, "knowledge"}
         recalled = await self._recalled(scope, query) if "memory_block" in parts and with_message else None
         current_chat = await self._current_chat(scope, query) if "history_current_chat" in parts and limit else []
@@ -107,9 +107,15 @@ class BuildContext:
                 await ledger.recently_activated(scope, limit=recent_limit) if "recent_nodes" in parts else ()
             ),
             start=(
-                await ledger.memories_for_start(scope, changed_since, limit=MAX_START_MEMORIES)
-                if parts & {"pinned", "changes"}
-                else ()
+                await ledger.memories_for_start(
+                    scope,
+                    now=now,
+                    due_until=now + timedelta(days=START_DUE_DAYS),
+                    changed_since=now - timedelta(days=START_CHANGE_DAYS),
+                    limit=MAX_START_MEMORIES,
+                )
+                if "pinned" in parts
+                else StartMemories()
             ),
             current_chat=current_chat,
             other_chats=other_chats,

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import dataclass
 from datetime import datetime
 from typing import Protocol
 
@@ -10,6 +11,7 @@ from madeleine.memory.chat import ChatSession, Message
 from madeleine.memory.model import Emotion, Memory, MemoryId, Note, NoteId, Scope
 from madeleine.memory.patrol_records import DiaryEntry, Thoughts
 from madeleine.memory.profile import ProfileEntry
+from madeleine.memory.rules.prompting import PromptPartName
 
 
 class ChatReader(Protocol):
@@ -46,6 +48,37 @@ class ProfileLedger(Protocol):
         """Marked as done, or taken away. False if there is no such note that is no scene."""
 
 
+@dataclass(frozen=True, slots=True, kw_only=True)
+class StartMemories:
+    """What a conversation begins with (ruling 18). `pinned`, `changed`: latest first; `due`: told before it happens,
+    soonest first; `important`: the most important first, or often used. A memory may be in several."""
+
+    pinned: Sequence[Memory] = ()
+    due: Sequence[Memory] = ()
+    important: Sequence[Memory] = ()
+    changed: Sequence[Memory] = ()
+
+    def groups(self) -> dict[PromptPartName, list[Memory]]:
+        """Each memory once, in the first group that has it. Of two that may be versions of one the later alone, unless
+        the earlier is pinned."""
+        in_order: dict[PromptPartName, Sequence[Memory]] = {
+            "pinned": self.pinned,
+            "due": self.due,
+            "important": self.important,
+            "changes": self.changed,
+        }
+        everything = {memory.id: memory for memories in in_order.values() for memory in memories}
+        earlier = {memory.may_supersede for memory in everything.values()}
+        shown: set[MemoryId] = set()
+        groups: dict[PromptPartName, list[Memory]] = {}
+        for part, memories in in_order.items():
+            groups[part] = [
+                memory for memory in memories if memory.id not in shown and (memory.pinned or memory.id not in earlier)
+            ]
+            shown |= {memory.id for memory in memories}
+        return groups
+
+
 class ContextLedger(ChatReader, Protocol):
     """What a context reads."""
 
@@ -64,6 +97,7 @@ class ContextLedger(ChatReader, Protocol):
     async def last_emotions(self, scope: Scope, session_id: str) -> tuple[Emotion, ...]:
         """Of the latest memory of this session that has any."""
 
-    async def memories_for_start(self, scope: Scope, since: datetime, *, limit: int) -> list[Memory]:
-        """Living current memories but preferences: the latest `limit` that are pinned, then the latest `limit` others
-        that were stored or changed since then, each latest first."""
+    async def memories_for_start(
+        self, scope: Scope, *, now: datetime, due_until: datetime, changed_since: datetime, limit: int
+    ) -> StartMemories:
+        """Living current memories but preferences, at most `limit` in each group."""

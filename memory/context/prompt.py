@@ -8,6 +8,7 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 
 from madeleine.memory.chat import Message
+from madeleine.memory.context.ports import StartMemories
 from madeleine.memory.context.values import ContextFlags, DroppedPromptEntries
 from madeleine.memory.embedding import Embedder
 from madeleine.memory.keyword_search import SearchHit
@@ -57,14 +58,14 @@ class PromptEntry:
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ContextMaterial:
     """What ledger, recall and search returned, before any token limit. Profile, notes, diary and chats: oldest first;
-    `recent_nodes`, `start` and `hits`: latest first; `recalled`: best first."""
+    `recent_nodes` and `hits`: latest first; `recalled`: best first."""
 
     profile: Sequence[ProfileEntry] = ()
     thoughts: Sequence[str] = ()
     notes: Sequence[Note] = ()
     diary: Sequence[DiaryEntry] = ()
     recent_nodes: Sequence[Memory] = ()
-    start: Sequence[Memory] = ()
+    start: StartMemories = field(default_factory=StartMemories)
     recalled: Sequence[tuple[Memory, float]] = ()
     hits: Sequence[SearchHit] = ()
     current_chat: Sequence[Message] = ()
@@ -99,8 +100,11 @@ def prompt_entries_from_material(material: ContextMaterial, flags: ContextFlags)
         *_entries_latest_best("notes", [(n.id, dated_entry(n.type, n.created_at, n.content)) for n in material.notes]),
         *named("knowledge"),
         *_diary_entries(material.diary, full=flags.ai_diary_full and not flags.prompt_lite_mode),
-        *_entries_best_first("pinned", ((m.id, render_numbered_line(m)) for m in material.start if m.pinned)),
-        *_entries_best_first("changes", ((m.id, render_numbered_line(m)) for m in material.start if not m.pinned)),
+        *(
+            entry
+            for part, memories in material.start.groups().items()
+            for entry in _entries_best_first(part, ((memory.id, render_numbered_line(memory)) for memory in memories))
+        ),
         *_entries_best_first("recent_nodes", ((memory.id, render_scene_item(memory)) for memory in recent)),
         *_entries_best_first("memories", ((hit.id, _hit_entry(hit)) for hit in hits)),
         *(
@@ -169,8 +173,9 @@ class RenderedPrompt:
 
 
 PROMPT_PART_PRIORITY: tuple[PromptPartName | None, ...] = (
-    "soul", "partner_rules", "preferences", "pinned", "memory_block", "notes", "changes", "thoughts", "relationships",
-    "tools", "map", "knowledge", "diary", "recent_nodes", "memories", None, "history_current_chat", "history_recent",
+    "soul", "partner_rules", "preferences", "pinned", "memory_block", "due", "notes", "important", "changes",
+    "thoughts", "relationships", "tools", "map", "knowledge", "diary", "recent_nodes", "memories", None,
+    "history_current_chat", "history_recent",
 )  # fmt: skip
 """The most valuable part first. None: the full text of diary entries."""
 _FULL_TEXT_PRIORITY = PROMPT_PART_PRIORITY.index(None)

@@ -73,8 +73,8 @@ class IndexKeeper:
             await self.catch_up()
         model, *replaced = interchangeable_models(self.embedder.model)
         for old in replaced:
-            while await self.source.retire_model(old, successor=model, limit=MEMORIES_INDEXED_AT_ONCE):
-                continue
+            while count := await self.source.retire_model(old, successor=model, limit=MEMORIES_INDEXED_AT_ONCE):
+                logger.info("%d texts are embedded with %s; their vectors of %s are dropped", count, model, old)
         return done
 
     async def require_complete(self) -> None:

@@ -47,6 +47,7 @@ from madeleine.memory.rules.ranking.profiles import (
 from madeleine.memory.rules.storing.secrets import Redact, redact_secrets
 from madeleine.memory.text.content_words import content_words
 from madeleine.memory.text.normalization import fold_text
+from madeleine.memory.text.written_dates import dates_from_today, dates_in_iso
 
 MIN_CANDIDATES_PER_RESULT = 4
 """Least number of candidates from each channel for each memory to return (spec L2, step 2)."""
@@ -185,7 +186,7 @@ class Recall:
         if query.as_of is not None:  # they are among the memories
             return 0
         words = CandidateQuery(
-            words=query.text,
+            words=self._words(query.text, query),
             statuses=("dead",),
             categories=query.categories,
             themes=query.themes,
@@ -225,8 +226,8 @@ class Recall:
     async def rank(self, scope: Scope, query: RecallQuery) -> RankedCandidates:
         """Rank every match of the query; nothing is activated."""
         candidate_query = CandidateQuery(
-            words=query.text,
-            twice=end_of_message(query.text),
+            words=self._words(query.text, query),
+            twice=self._words(end_of_message(query.text), query),
             statuses=LIVING if query.as_of is None else ALL_STATUSES,
             as_of=query.as_of,
             categories=query.categories,
@@ -275,6 +276,10 @@ class Recall:
             procedural=frozenset(filter(None, versions)),
         )
 
+    def _words(self, text: str, query: RecallQuery) -> str:
+        """For the search by words: dates in one form, those that are told from today as days."""
+        return dates_in_iso(dates_from_today(text, (query.as_of or self.now()).date()))
+
     async def _matches(
         self, query: RecallQuery, pool: CandidatePool, vector: Vector | None, trust: float
     ) -> tuple[NDArray[np.intp], NDArray[np.intp]]:
@@ -284,7 +289,7 @@ class Recall:
             return matching, near
         of_end, _ = await embedded_query(self.embedder, end)
         cosine = pool.cosine if of_end is None else await self.index.cosines(pool.ids, of_end)
-        of_words = pool_for_words(pool, content_words(end), cosine)
+        of_words = pool_for_words(pool, content_words(self._words(end, query)), cosine)
         more, nearer = await self._gate(replace(query, text=end), of_words, of_end, trust)
         near = np.asarray([*nearer, *near[~np.isin(near, nearer)]], np.intp)
         matching = np.union1d(matching, more)

@@ -6,6 +6,7 @@ from __future__ import annotations
 from collections.abc import Hashable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from datetime import datetime
+from functools import cached_property
 from typing import TypeVar
 
 from madeleine.memory.embedding import Embedder
@@ -15,7 +16,8 @@ from madeleine.memory.model import LIVING, Category, Emotion, Memory, MemoryId, 
 from madeleine.memory.recall.ports import RecallLedger, Reranker
 from madeleine.memory.rules.dynamics.truth import was_true_at
 from madeleine.memory.rules.prompting import LIST_FORMAT, RecallTextFormat
-from madeleine.memory.rules.ranking.budget import within_budget
+from madeleine.memory.rules.ranking.blended import asks_for_list, reading_of_query
+from madeleine.memory.rules.ranking.budget import well_matching_count, within_budget
 from madeleine.memory.rules.ranking.profiles import RankingProfile
 from madeleine.memory.rules.searching import ELLIPSIS
 from madeleine.memory.text.normalization import fold_text
@@ -23,11 +25,14 @@ from madeleine.memory.text.normalization import fold_text
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RecallQuery:
-    """`themes`: only memories with all of these. `since`, `until`: only what has a date between these.
-    `include_compressed`: also what a summary stands for (spec L3). `ranking` None: the configured profile."""
+    """`most`: where more than `limit`, up to so many memories as match nearly as well as the best one, or as fit if the
+    query asks for a list (`well_matching_count`). `themes`: only memories with all of these. `since`, `until`: only
+    what has a date between these. `include_compressed`: also what a summary stands for (spec L3). `ranking` None: the
+    configured profile."""
 
     text: str
     limit: int = 3
+    most: int = 0
     token_budget: int = 2000
     categories: tuple[Category, ...] = ()
     themes: tuple[str, ...] = ()
@@ -196,10 +201,10 @@ class RecallSelector:
             return RecallSelection()
         query = self.query
         preferences = await self._within_share(await self._load_preferences())
-        order = [id_ for id_ in self.ranked.ids if id_ not in self.ranked.procedural]
-        loaded = await self._load(order[: query.limit])
-        best = [loaded[id_] for id_ in order[: query.limit] if id_ in loaded]
-        if len(best) == min(query.limit, len(order)) and self._surely_fit([*preferences, *best], query.token_budget):
+        order, limit = self._order, self._limit
+        loaded = await self._load(order[:limit])
+        best = [loaded[id_] for id_ in order[:limit] if id_ in loaded]
+        if len(best) == min(limit, len(order)) and self._surely_fit([*preferences, *best], query.token_budget):
             selection = await self._render(best, preferences)
             if selection.tokens <= query.token_budget:
                 return selection
@@ -216,6 +221,19 @@ class RecallSelector:
             truncated=() if shortened is None else tuple(shown),
             too_long=tuple(memory for memory in best if memory.id not in shown),
         )
+
+    @cached_property
+    def _order(self) -> Sequence[MemoryId]:
+        return [id_ for id_ in self.ranked.ids if id_ not in self.ranked.procedural]
+
+    @cached_property
+    def _limit(self) -> int:
+        """How many memories the answer holds at most."""
+        query, ranked = self.query, self.ranked
+        if query.most <= query.limit:
+            return query.limit
+        scored = [(ranked.scores[id_], ranked.tokens.get(id_, 0)) for id_ in self._order[: query.most]]
+        return well_matching_count(scored, least=query.limit, whole_list=asks_for_list(reading_of_query(query.text)))
 
     async def _shortened(self, memory: Memory, budget: int) -> Memory | None:
         """The memory with the beginning of its action, as much as fits; None if next to nothing fits, or no tokenizer
@@ -289,7 +307,7 @@ class RecallSelector:
         self, order: Sequence[MemoryId], loaded: Mapping[MemoryId, Memory], budget: int
     ) -> list[Memory]:
         """Take the best that fit, one after the other."""
-        limit = self.query.limit
+        limit = self._limit
         taken: list[Memory] = []
         size = max(limit, BUDGET_FILL_BATCH_MEMORIES)
         for start in range(0, len(order), size):

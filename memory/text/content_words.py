@@ -59,6 +59,17 @@ def names_of_words(question: str, words: Sequence[str]) -> tuple[int, ...]:
     return tuple(number_of[word] if word in number_of else next(unplaced) for word in words)
 
 
+def words_in_small_letters(question: str, words: Sequence[str]) -> tuple[bool, ...]:
+    """Whether each content word is probably no name: written small, wherever it stands, in a question that has
+    capitals."""
+    pieces = _PIECE.findall(_APOSTROPHES.sub(" ", question))
+    if question == question.lower():
+        return (False,) * len(words)
+    others = {normalize_words(piece).lower() for piece in pieces if not piece[0].islower()}
+    small = {normalize_words(piece).lower() for piece in pieces} - others
+    return tuple(word in small for word in words)
+
+
 def without_words(question: str, words: Collection[str]) -> str:
     """The question without these of its content words."""
     return _PIECE.sub(lambda piece: "" if normalize_words(piece[0]).lower() in words else piece[0], question).strip()

@@ -10,6 +10,7 @@ from typing import Literal
 
 DatePrecision = Literal["year", "month", "day", "time"]
 
+MONTH_NAMES = "January February March April May June July August September October November December".split()
 _DAY_OR_TIME = re.compile(r"\d{4}-\d{2}-\d{2}", re.ASCII)
 _MONTH_OR_YEAR = re.compile(r"(\d{4})(?:-(\d{2}))?", re.ASCII)
 _DAY_LENGTH = len("2026-03-01")

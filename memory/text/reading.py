@@ -204,6 +204,11 @@ class Reading:
         loud = sum(word.text.isupper() and len(word.text) > 1 for word in body.words) * 2 > len(body.words)
         return not loud and any(body._is_name(at) for at in range(len(body.words)))
 
+    @cached_property
+    def names(self) -> frozenset[str]:
+        """Stems of the words that are surely names, as far as capitals tell."""
+        return frozenset(word.stem for at, word in enumerate(self.words) if self._is_name(at))
+
     def _is_name(self, at: int) -> bool:
         word = self.words[at]
         if not word.capitalised:

@@ -9,6 +9,7 @@ from madeleine.memory.model import DatedAction, Memory, scene_period
 from madeleine.memory.text.dates import day_in_words, told_period
 from madeleine.memory.text.lexicon import lexicons_by_script, load_lexicon
 from madeleine.memory.text.normalization import without_accents
+from madeleine.memory.text.written_dates import dates_in_iso, dates_told_from
 
 STOP_WORDS = load_lexicon("en").words("stop_words")
 """English function words, question words, pronouns and their contractions without apostrophes. Leaving the question
@@ -31,7 +32,7 @@ def normalize_words(text: str) -> str:
 
 def bm25_words(text: str) -> str:
     """The words of a text as BM25 compares them: those of `normalize_words` without accents and elided articles."""
-    return without_accents(normalize_words(_ELISION.sub(" ", text)))
+    return without_accents(normalize_words(_ELISION.sub(" ", dates_in_iso(text))))
 
 
 def words_for_lessons(question: str) -> tuple[str, ...]:
@@ -57,6 +58,8 @@ def bm25_text_of_memory(memory: Memory) -> str:
             dates.append(text)
         if isinstance(item, DatedAction):
             dates.append(item.action)
+    if period is None or period.precision in ("day", "time"):
+        dates += dates_told_from(scene.action, (period.start if period else memory.happened_at).date())
     actors = [actor for actor in scene.actors if actor.casefold() not in scene.action.casefold()]
     parts = (
         *dates, *actors, scene.setting, scene.action, *scene.dialogue, *scene.sensory,

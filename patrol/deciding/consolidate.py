@@ -26,6 +26,7 @@ from madeleine.memory.model import (
 from madeleine.memory.rules.dynamics.clustering import MIN_CLUSTERING_COSINE
 from madeleine.memory.rules.dynamics.importance import status_after_flagging
 from madeleine.memory.rules.ranking.budget import within_budget
+from madeleine.memory.rules.storing.likeness import difference_in_facts
 from madeleine.patrol.deciding.answers import CheckedAnswer, Decision, DecisionType, RawAnswer, RequestState, Resolution
 from madeleine.patrol.deciding.requests import (
     BY_ARRIVAL_TIME,
@@ -111,6 +112,11 @@ class Consolidation(Resolution):
         return CheckedAnswer(Consolidation(tuple(merges), make_dead), tuple(left_out))
 
 
+TWO_FACTS_ADVICE = (
+    "two facts are never merged (keep both, or, if one has changed, supersede the older one by update_memory or store)"
+)
+
+
 def _merge_obstacle(id_: MemoryId, survivor: MemoryId, current: RequestState) -> str:
     if reason := current.change_since_offer(id_):
         return reason
@@ -119,6 +125,8 @@ def _merge_obstacle(id_: MemoryId, survivor: MemoryId, current: RequestState) ->
         return "is not true any more, or its survivor is not"
     if memory.pinned:
         return "is pinned by now"
+    if difference := difference_in_facts(memory.scene.action, current.memories[survivor].scene.action):
+        return f"{difference}; {TWO_FACTS_ADVICE}"
     # What a summary stands for is not recalled; what is merged into it would not be either.
     hidden = current.memories[survivor].compressed and not memory.compressed
     return "would not be recalled, as its survivor has a summary that stands for it" if hidden else ""

@@ -7,6 +7,7 @@ from functools import cache
 
 import qdrant_edge
 
+from madeleine.memory.text.dates import MONTH_NAMES
 from madeleine.memory.text.scripts import (
     HAN_AND_KANA_CHAR_CLASS,
     HAN_SIGN,
@@ -16,7 +17,7 @@ from madeleine.memory.text.scripts import (
 )
 from madeleine.memory.text.terms import STOP_WORDS, bm25_words
 
-BM25_TERMS_VERSION = 5
+BM25_TERMS_VERSION = 6
 """Raise it when the analysis below or `memory.text.terms` changes: the index is then rebuilt."""
 
 WeightedTermIds = tuple[list[int], list[float]]
@@ -29,8 +30,7 @@ BIGRAM_LENGTH = 2
 _DIGIT_LETTERS = "bcdfghjklmnpqrtv"
 ZERO_PADDED_NUMBER_DIGITS = 2
 """Of such the leading zero is dropped: 03 is a day or an hour, 007 and 0049 are what they are."""
-_MONTHS = "January February March April May June July August September October November December".split()
-_MONTH = "|".join(rf"{name[:3]}(?:{name[3:]})?" for name in _MONTHS) + "|Sept"
+_MONTH = "|".join(rf"{name[:3]}(?:{name[3:]})?" for name in MONTH_NAMES) + "|Sept"
 _ISO_DATE = re.compile(r"(?<![\w-])(\d{4})-(0[1-9]|1[0-2])-([0-3]\d)(?![\d-])")
 _DAY_OF_MONTH = re.compile(
     rf"(?<!\w)([0-3]?\d)(?:st|nd|rd|th)?(?: of)? ({_MONTH})\b|\b({_MONTH})\.? ([0-3]?\d)(?:st|nd|rd|th)?(?!\w)",
@@ -95,13 +95,13 @@ def _with_numbers_as_words(text: str) -> str:
 
 def _date_in_words(date: re.Match[str]) -> str:
     year, month, day = date.groups()
-    return f"{day} {_MONTHS[int(month) - 1]} {year}"
+    return f"{day} {MONTH_NAMES[int(month) - 1]} {year}"
 
 
 def _day_as_word(match: re.Match[str]) -> str:
     day_first, month_first = match.group(1, 2), match.group(4, 3)
     day, named = day_first if day_first[0] else month_first
-    month = next(name for name in _MONTHS if name.lower().startswith(named[:3].lower()))
+    month = next(name for name in MONTH_NAMES if name.lower().startswith(named[:3].lower()))
     return f"zq{month.lower()}{_digits_as_letters(str(int(day)))} {'zqmay' if month == 'May' else month}"
 
 

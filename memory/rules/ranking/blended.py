@@ -231,6 +231,11 @@ def asks_about_oneself(query: Reading) -> bool:
     return query.first_person > 0 and not asks_what_assistant_said(query)
 
 
+def asks_for_list(query: Reading) -> bool:
+    """It asks for all there is of something: "all allergies", "which dishes"."""
+    return query.matches("asks_list")
+
+
 def asks_when(query: Reading) -> bool:
     """It asks for a date or a span of time."""
     return query.matches("asks_when")

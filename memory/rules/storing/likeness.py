@@ -55,6 +55,30 @@ def facts(reading: Reading) -> TextFacts:
     )
 
 
+def difference_in_facts(text: str, other: str) -> str:
+    """Why `text` cannot be another telling of `other`, in words; "" where no fact speaks against it. A fact that only
+    one of them tells is no difference: a retelling may be shorter."""
+    mine, theirs = Reading(text, other), Reading(other, text)
+    kinds = {
+        "number": (_without_leading_zeros(mine), _without_leading_zeros(theirs)),
+        "day": (frozenset(mine.listed("days", "months")), frozenset(theirs.listed("days", "months"))),
+        "name": (mine.names, theirs.names),
+        "value": (frozenset(mine.listed("opposites")), frozenset(theirs.listed("opposites"))),
+    }
+    for kind, (own, others) in kinds.items():
+        if own - others and others - own:
+            return f"tells another {kind} ({_shown(own - others)}, not {_shown(others - own)})"
+    return "denies what the other says, or says what it denies" if mine.denies != theirs.denies else ""
+
+
+def _without_leading_zeros(reading: Reading) -> frozenset[str]:
+    return frozenset(value.lstrip("0") or "0" for value in reading.number_values)
+
+
+def _shown(values: frozenset[str]) -> str:
+    return ", ".join(sorted(values)[:3])
+
+
 def memories_tell_same_facts(new: Memory, old: Memory) -> bool:
     """Whether reinforcing the old memory would lose nothing that the new one tells (ruling 13).
 

@@ -7,8 +7,9 @@ from dataclasses import replace
 from datetime import datetime
 from typing import Any, cast
 
-from sqlalchemy import bindparam, delete, exists, func, insert, literal, literal_column, or_, select, update
+from sqlalchemy import Select, bindparam, delete, exists, func, insert, literal, literal_column, or_, select, update
 
+from madeleine.memory.context.ports import StartMemories
 from madeleine.memory.errors import InvalidInput
 from madeleine.memory.ingest.notes import SCENE_NOTE_TYPE
 from madeleine.memory.model import Emotion, Memory, MemoryId, Note, NoteId, Scope
@@ -35,6 +36,8 @@ from madeleine.storage.sql.database.tables import beings, diary, memories, notes
 MAX_PREFERENCES_WITHOUT_ENTRY = 200
 """Procedural memories without an entry of their own that a profile shows: the latest."""
 
+MIN_START_IMPORTANCE, MIN_START_TIMES_USED = 0.7, 5
+"""Of a memory that a conversation begins with: one or the other. Told again and recalled lately count as use."""
 MAX_EMOTION_SOURCE_MEMORIES = 6
 """Latest memories of a session among which one with emotions is looked for: about a snippet's (spec T2)."""
 
@@ -134,15 +137,22 @@ _start_memories = (
         _m.category != "procedural",
         func.trim(_m.action) != "",
     )
-    .order_by(_m.created_at.desc(), _m.seq.desc())
     .limit(bindparam("limit"))
 )
-_SELECT_PINNED_MEMORIES = _start_memories.where(_m.pinned.is_(True))
-_SELECT_STORED_MEMORIES = _start_memories.where(_m.pinned.is_(False), _m.created_at >= bindparam("changed_since"))
-_SELECT_CORRECTED_MEMORIES = _start_memories.where(
-    _m.pinned.is_(False),
+_latest_memories = _start_memories.order_by(_m.created_at.desc(), _m.seq.desc())
+_SELECT_PINNED_MEMORIES = _latest_memories.where(_m.pinned.is_(True))
+_SELECT_STORED_MEMORIES = _latest_memories.where(_m.created_at >= bindparam("changed_since"))
+_SELECT_CORRECTED_MEMORIES = _latest_memories.where(
     _m.id.in_(select(_r.memory_id).where(_r.being_id == _BEING, _r.at >= bindparam("changed_since"))),
 )
+# What was told before it happens; what is told of a day that has begun is news.
+_SELECT_DUE_MEMORIES = _start_memories.where(
+    _m.span_start > _m.created_at, _m.span_end >= bindparam("now"), _m.span_start <= bindparam("due_until")
+).order_by(_m.span_start, _m.seq)
+_times_used = _m.access_count + _m.reactivation_count
+_SELECT_IMPORTANT_MEMORIES = _start_memories.where(
+    or_(_m.importance >= MIN_START_IMPORTANCE, _times_used >= MIN_START_TIMES_USED)
+).order_by(_m.importance.desc(), _times_used.desc(), _m.seq.desc())
 
 
 async def read_unread_notes(reads: QueryReader, scope: Scope, type_: str) -> list[Note]:
@@ -257,13 +267,25 @@ class ContextRepository(ConversationRepository):
         )
         return next((cast("tuple[Emotion, ...]", tuple(emotions)) for emotions in labels if emotions), ())
 
-    async def memories_for_start(self, scope: Scope, since: datetime, *, limit: int) -> list[Memory]:
-        binds: dict[str, Any] = {"being": scope.being_id, "limit": limit}
-        pinned = await self._database.rows(_SELECT_PINNED_MEMORIES, memory_from_row, **binds)
+    async def memories_for_start(
+        self, scope: Scope, *, now: datetime, due_until: datetime, changed_since: datetime, limit: int
+    ) -> StartMemories:
+        times = {"now": now, "due_until": due_until, "changed_since": changed_since}
+        binds = {name: to_micros(at) for name, at in times.items()}
+
+        async def select_memories(statement: Select[Any], *names: str) -> list[Memory]:
+            own = {name: binds[name] for name in names}
+            return await self._database.rows(statement, memory_from_row, being=scope.being_id, limit=limit, **own)
+
         changed = {
             memory.id: memory
             for statement in (_SELECT_STORED_MEMORIES, _SELECT_CORRECTED_MEMORIES)
-            for memory in await self._database.rows(statement, memory_from_row, changed_since=to_micros(since), **binds)
+            for memory in await select_memories(statement, "changed_since")
         }
         latest = sorted(changed.values(), key=lambda memory: memory.corrected_at or memory.created_at, reverse=True)
-        return [*pinned, *latest[:limit]]
+        return StartMemories(
+            pinned=await select_memories(_SELECT_PINNED_MEMORIES),
+            due=await select_memories(_SELECT_DUE_MEMORIES, "now", "due_until"),
+            important=await select_memories(_SELECT_IMPORTANT_MEMORIES),
+            changed=latest[:limit],
+        )

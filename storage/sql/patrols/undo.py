@@ -141,7 +141,7 @@ class _Undo:
         state = states[0] if states else None
         if state is None and to_be != "rolled_back":
             raise CannotUndo(
-                f"There is no patrol run {self.run!r}. Nothing was changed: `madeleine patrol runs` lists them."
+                f"There is no patrol run {self.run!r}. Nothing was changed: use the run_id of an answer of run_patrol."
             )
         if state in ("undone", "rolled_back"):
             raise CannotUndo(f"The patrol run {self.run} was undone before. Nothing was changed.")

@@ -23,7 +23,8 @@ from tests.language.stub import (
     truncated_stream,
 )
 
-DINNERS = [f"We shared ramen at the counter on evening {number}, and talked for hours." for number in range(1, 13)]
+PLACES = "counter window garden kitchen terrace corner cellar attic harbour market station bridge".split()
+DINNERS = [f"We shared ramen at the {place}, and talked for hours." for place in PLACES]
 
 
 def lines(asked: ModelRequest) -> list[dict[str, Any]]:

@@ -95,8 +95,8 @@ async def test_what_a_forgotten_summary_stood_for_is_recalled_again(memory: Open
 async def test_a_survivor_is_reached_from_what_it_absorbed(memory: OpenMemory) -> None:
     """spec P6 ❹"""
     ids = [
-        (await ask(memory, "store", text=f"Zoé sold the violin in the shop number{number}"))["id"]
-        for number in range(3)
+        (await ask(memory, "store", text=f"Zoé sold the violin in the {shop} shop"))["id"]
+        for shop in ("large", "dusty", "corner")
     ]
     answers = ScriptedModel(consolidate=lambda prompt: {"merges": [{"survivor": 1, "absorbed": [2]}], "make_dead": []})
     report = await memory.use_cases.patrol(ADA, steps=["assign", "consolidate"], language=answers)

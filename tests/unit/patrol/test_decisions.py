@@ -16,6 +16,7 @@ from madeleine.patrol.deciding.requests import DecisionRequest
 from madeleine.patrol.report import PatrolReport
 from tests.doubles import ADA
 from tests.household import MOMENT, Household, ScriptedModel, rows, shown_memories
+from tests.unit.storage.sql.patrols.tidying import soup
 
 DIARY: dict[str, Any] = {"diary": "I sang.\nI slept.\nI rose.", "think_md": ["One.", "Two.", "Three."]}
 
@@ -41,7 +42,7 @@ def the(report: PatrolReport, kind: str) -> DecisionRequest:
 
 async def test_a_merge_leaves_the_meaning_of_its_survivor_as_it_was(home: Household) -> None:
     """Nine retellings before it drowned what it says itself: no question in other words found it any more."""
-    await home.store(*(f"Ann cooked lentil soup with carrots: pot {n}" for n in range(1, 10)), session_id="s")
+    await home.store(*(soup(n) for n in range(1, 10)), session_id="s")
     await home.run_patrol(ScriptedModel(consolidate=merging), steps=["assign", "consolidate"])
     survivors = [
         memory for memory in await home.all() if len(memory.scene.when) > 1
@@ -108,7 +109,7 @@ async def test_what_is_told_while_the_diary_is_written_is_in_the_next_entry(home
 
 async def test_a_pair_that_was_split_off_is_not_merged_back_in_the_same_patrol(home: Household) -> None:
     """spec P6 ❻: at least 2 in a part; ❼: at most 2 are small."""
-    await home.store(*(f"Ann cooked lentil soup with carrots and garlic: pot {n}" for n in range(12)))
+    await home.store(*(soup(n) for n in range(12)))
     mind = ScriptedModel(split=lambda p: {"parts": [{"name": "The first two", "memories": [1, 2]}]})
     await home.run_patrol(mind, steps=["assign", "split", "merge"])
     assert ("The first two",) in rows(home.path, "SELECT name FROM clusters")
@@ -119,7 +120,7 @@ async def test_a_pair_that_was_split_off_is_not_merged_back_in_the_same_patrol(h
 
 async def test_a_request_stays_open_while_others_are_offered(home: Household) -> None:
     """ruling 10, ADR 18: what nobody has decided is handed out again under the same id."""
-    await home.store(*(f"Ann cooked lentil soup: pot {n}" for n in range(3)))
+    await home.store(*(soup(n) for n in range(3)))
     first = await home.run_patrol()
     again = await home.patrol.decide(ADA, [])
     assert [offer.id for offer in again.pending] == [offer.id for offer in first.pending]
@@ -131,7 +132,7 @@ async def test_a_request_stays_open_while_others_are_offered(home: Household) ->
 
 async def test_an_answer_shows_each_memory_once_and_after_decisions_only_what_is_new(home: Household) -> None:
     """ruling 23"""
-    await home.store(*(f"Ann cooked lentil soup: pot {n}" for n in range(3)))
+    await home.store(*(soup(n) for n in range(3)))
     first = await home.run_patrol()
     shown = [memory for offer in first.as_json()["pending"] for memory in offer["memories"]]
     assert len(shown) == 6
@@ -196,8 +197,8 @@ async def test_what_is_forgotten_while_decisions_are_collected_is_not_stored_wit
 
 
 async def test_clusters_are_decided_concurrently_and_applied_one_by_one(home: Household) -> None:
-    for soup in ("lentil carrots garlic", "pumpkin ginger cream", "tomato basil oil"):
-        await home.store(*(f"{soup} number {n}" for n in range(3)))
+    for dish in ("lentil carrots garlic", "pumpkin ginger cream", "tomato basil oil"):
+        await home.store(*(f"{dish} {pot}" for pot in ("oak", "elm", "fir")))
     mind = ScriptedModel(consolidate=merging)
     report = await home.run_patrol(mind, steps=["assign", "consolidate"])
     counts = report.steps[1].counts

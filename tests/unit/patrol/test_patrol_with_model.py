@@ -24,8 +24,7 @@ from madeleine.patrol.run import SKIPPED_WITHOUT_KEY
 from tests.contracts.ledger.ledger_values import memory
 from tests.doubles import ADA, Clock
 from tests.household import MOMENT, Household, ScriptedModel, household, new_store, rows, shown_memories
-
-SOUP = "Ann cooked lentil soup with carrots and garlic: pot {}."
+from tests.unit.storage.sql.patrols.tidying import soup
 
 
 def roots(root: str) -> Any:
@@ -104,9 +103,9 @@ async def test_what_is_like_no_cluster_goes_where_the_small_model_says(home: Hou
 
 async def test_what_is_like_a_cluster_is_not_asked_about(home: Household) -> None:
     """spec P6 ❶.5: "If a matching cluster exists, assigns the node to it. If not, …"."""
-    await home.store(*(SOUP.format(n) for n in range(3)))
+    await home.store(*(soup(n) for n in range(3)))
     await home.run_patrol(steps=["assign"])
-    [one] = await home.store(SOUP.format(9))
+    [one] = await home.store(soup(9))
     mind = ScriptedModel(classify=roots("Business"))
     await home.run_patrol(mind, steps=["assign"])
     assert mind.prompts == []
@@ -137,7 +136,7 @@ async def test_without_a_usable_classification_the_prototypes_decide(home: House
 
 async def test_only_clusters_with_fresh_or_dying_memories_are_sent_with_all_their_memories(home: Household) -> None:
     """spec P6 ❹: "For each cluster containing `fresh` or `dying` nodes, sends the full node list"."""
-    await home.store(*(SOUP.format(n) for n in range(4)))
+    await home.store(*(soup(n) for n in range(4)))
     await home.run_patrol(steps=["assign"])
     mind = ScriptedModel(consolidate=nothing)
     await home.run_patrol(mind, steps=["consolidate"])
@@ -145,14 +144,14 @@ async def test_only_clusters_with_fresh_or_dying_memories_are_sent_with_all_thei
     assert not any(one.fresh for one in await home.all())
     await home.run_patrol(mind, steps=["consolidate"])
     assert mind.asked("consolidate") == 1
-    await home.store(SOUP.format(9))
+    await home.store(soup(9))
     await home.run_patrol(mind, steps=["assign", "consolidate"])
     assert [len(shown_memories(prompt)) for prompt in mind.prompts] == [4, 5]
 
 
 async def test_an_absorbed_memory_is_not_revived_in_the_same_patrol(home: Household) -> None:
     """ruling 3: "taken literally, ❺ would revive in the same patrol whatever ❹ has just merged away"."""
-    soups = await home.store(*(SOUP.format(n) for n in range(4)))
+    soups = await home.store(*(soup(n) for n in range(4)))
     await home.recall(*(one.id for one in soups), times=5)
 
     def merge(prompt: Prompt) -> Any:
@@ -171,7 +170,7 @@ async def test_an_absorbed_memory_is_not_revived_in_the_same_patrol(home: Househ
 
 async def test_a_cluster_of_more_than_ten_is_split_under_the_same_root(home: Household) -> None:
     """spec P6 ❻: "New sub-clusters are created with the same `parent_id` as the original"."""
-    await home.store(*(SOUP.format(n) for n in range(11)))
+    await home.store(*(soup(n) for n in range(11)))
     await home.run_patrol(steps=["assign"])
     mind = ScriptedModel(split=lambda p: {"parts": [{"name": "Big pots", "memories": [1, 2, 3]}]})
     report = await step(home, "split", mind)
@@ -210,8 +209,8 @@ def hostile(prompt: Prompt) -> Any:
 @pytest.mark.parametrize("answer", [unusable, hostile, away])
 async def test_an_unusable_answer_changes_nothing_and_its_cost_is_recorded(home: Household, answer: Any) -> None:
     """spec P6 ❹ ❻, P8, L3; O10: whatever becomes of the answer."""
-    await home.store(*(SOUP.format(n) for n in range(6)), session_id="one")
-    await home.store(*(SOUP.format(n) for n in range(6, 12)), session_id="two")
+    await home.store(*(soup(n) for n in range(6)), session_id="one")
+    await home.store(*(soup(n) for n in range(6, 12)), session_id="two")
     await home.run_patrol(steps=["assign"])
     before = home.told()
     kinds: tuple[StepName, ...] = ("consolidate", "split", "compress", "diary")

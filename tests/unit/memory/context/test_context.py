@@ -13,16 +13,17 @@ import pytest
 
 from madeleine.memory.chat import Message, MessageId
 from madeleine.memory.context.context import BuildContext
+from madeleine.memory.context.ports import StartMemories
 from madeleine.memory.context.values import BuiltContext, ContextBlock, ContextFlags, ContextQuery
 from madeleine.memory.ingest import change
 from madeleine.memory.ingest.store import NewScene
 from madeleine.memory.model import MemoryId, RunId, Scene, Scope
 from madeleine.memory.patrol_records import DiaryEntry, PatrolChanges, Thoughts
 from madeleine.memory.recall.ports import Activation
-from madeleine.memory.rules.prompting import STORED_TEXT_IS_DATA_NOTICE
+from madeleine.memory.rules.prompting import STORED_TEXT_IS_DATA_NOTICE, render_numbered_line
 from madeleine.server.settings.settings import Settings
 from madeleine.server.wiring.open_memory import OpenMemory, open_memory
-from tests.doubles import ADA, BOB, WordEmbedder
+from tests.doubles import ADA, BOB, WordEmbedder, a_memory
 
 TODAY = date(2026, 3, 1)
 AT = datetime(2026, 3, 1, 12, tzinfo=UTC)
@@ -407,10 +408,11 @@ async def test_the_start_shows_what_is_pinned_preferred_open_and_new_and_activat
     [pinned] = await house.store("The garden key hangs in the shed", pinned=True)
     [style] = await house.store("I prefer short answers.", category="procedural")
     [fresh] = await house.store("Ann moved to Lyon", category="semantic", when=("2026-02-01",))
-    await house.write_diary(("2025-12-24", "A quiet day. We baked."))
+    await house.write_diary(("2025-12-24", "A quiet day. We baked."), thoughts=["Ask about the key."])
     start = await house.build(blocks=["start"])
     lines = [line for line in start.prompt.splitlines() if not line.startswith(("<", "Text between", "in it"))]
     assert [line for line in lines if line] == [
+        "- Ask about the key.",
         "- I prefer short answers.",
         "- 2025-12-24: A quiet day.",
         "m1 [EPISODIC] The garden key hangs in the shed",
@@ -425,6 +427,34 @@ async def test_the_start_shows_what_is_pinned_preferred_open_and_new_and_activat
     quiet = await later(HERE, ContextQuery(token_limit=1_000, blocks=frozenset({"start"})))
     assert "Ann moved" not in quiet.prompt
     assert "garden key" in quiet.prompt
+
+
+async def test_the_start_shows_what_is_due_and_what_is_important_once_and_cut(house: House) -> None:
+    """ruling 18"""
+    today = datetime.now(UTC)
+    house.context = replace(house.context, now=lambda: today)
+    days = {n: (today + timedelta(days=n)).date().isoformat() for n in (-400, 3, 20, 300)}
+    for text, n in (("The offer is due", 20), ("Ann's tooth is drawn", 3), ("The lease ends", 300), ("Rain", -400)):
+        await house.store(text, when=(days[n],))
+    await house.store("Ann must not eat nuts. " + "She reacts badly. " * 40, importance=0.9)
+    start = (await house.build(blocks=["start"])).prompt
+    due, important, changed = (
+        start.partition(f'<context name="{name}">\n')[2].partition("\n</context>")[0].splitlines()
+        for name in ("coming up", "important", "changed lately")
+    )
+    assert [line.split()[0] for line in due] == ["m2", "m1"]
+    assert [line.split()[0] for line in important] == ["m5"]
+    assert 150 < len(important[0]) <= 200
+    assert [line.split()[0] for line in changed] == ["m4", "m3"]
+
+
+def test_of_two_that_may_be_versions_of_one_the_start_shows_the_later_marked() -> None:
+    old, pinned = a_memory("Bob lives in Lyon"), a_memory("The port is 80", pinned=True)
+    new = replace(a_memory("Bob is in Paris"), may_supersede=old.id)
+    newer = replace(a_memory("Port 81"), may_supersede=pinned.id)
+    start = StartMemories(pinned=[pinned], important=[old], changed=[newer, new, old, pinned])
+    assert start.groups() == {"pinned": [pinned], "due": [], "important": [], "changes": [newer, new]}
+    assert render_numbered_line(new).endswith("(may replace an older one: see run_patrol)")
 
 
 async def test_other_conversations_do_not_come_in_by_way_of_hits_and_chat_leaves_places(house: House) -> None:

@@ -116,6 +116,30 @@ def test_what_changed_since_is_not_absorbed_and_the_rest_counts(now: Memory | No
     assert why.startswith(f"B {reason}")
 
 
+@for_each_row(
+    ("survivor", "absorbed", "difference"),
+    [
+        ("The tender is due by 4 December.", "Its closing date is 11 December, noon.", "another number (11, not 4)"),
+        ("Ada's phone is 0171 5550102.", "Ben's phone is 0171 5550199.", "another number"),
+        ("The standup is on Monday.", "The standup is held every Friday.", "another day (friday, not monday)"),
+        ("Jazz is liked by Tom.", "Jazz is liked by Anna.", "another name (anna, not tom)"),
+        ("Files are indented with tabs.", "Files are not indented with tabs.", "denies"),
+        ("Nina kauft am Markt zwei Lampen.", "Nina kauft drei Lampen.", "another number (3, not 2)"),
+        ("Ann cooked soup in May.", "In May, Ann made lentil soup at home with 3 carrots.", ""),
+    ],
+)
+def test_two_facts_are_never_merged_and_the_refusal_says_why(survivor: str, absorbed: str, difference: str) -> None:
+    """ruling 13"""
+    memories = [a_memory(survivor, id=A, cluster_id=HOME), a_memory(absorbed, id=B, cluster_id=HOME), home("C")]
+    result = kept(Consolidation((MemoryMerge(A, (B, C)),)), request_of("consolidate", memories), current_of(memories))
+    if difference:
+        assert result.answer == Consolidation((MemoryMerge(A, (C,)),))
+        assert difference in result.left_out[0]
+        assert "supersede" in result.left_out[0]
+    else:
+        assert result.answer == Consolidation((MemoryMerge(A, (B, C)),))
+
+
 @pytest.mark.parametrize("merge", [MemoryMerge(A, (B,)), MemoryMerge(B, (A,))])
 def test_what_is_not_true_any_more_is_never_merged(merge: MemoryMerge) -> None:
     """ruling 14: not with its successor, nor with anything else. It may die."""

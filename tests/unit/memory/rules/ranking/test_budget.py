@@ -5,7 +5,7 @@ from __future__ import annotations
 from hypothesis import given
 from hypothesis import strategies as st
 
-from madeleine.memory.rules.ranking.budget import within_budget
+from madeleine.memory.rules.ranking.budget import well_matching_count, within_budget
 from tests.rows import for_each_row
 
 COSTS = st.lists(st.integers(0, 500), max_size=30)
@@ -57,3 +57,22 @@ def test_one_is_left_out_only_if_it_did_not_fit_any_more(tokens: list[int], limi
         before = [j for j in taken if j < i]
         if i not in taken and len(before) < limit:
             assert sum(tokens[j] for j in before) + cost > budget
+
+
+@for_each_row(
+    ("scores", "tokens", "whole_list", "count"),
+    [
+        ([], 10, False, 3),
+        ([0.8, 0.2], 10, False, 3),
+        ([0.8, 0.2, 0.1, 0.05], 10, False, 3),
+        ([0.8, 0.7, 0.65, 0.61, 0.59, 0.58], 10, False, 4),
+        ([0.8, 0.7, 0.65, 0.61, 0.2, 0.1], 10, True, 6),
+        ([0.8] * 10, 200, False, 5),
+        ([0.8] * 10, 900, True, 3),
+    ],
+)
+def test_an_answer_without_a_limit_ends_where_scores_fall_or_tokens_are_spent(
+    scores: list[float], tokens: int, whole_list: bool, count: int
+) -> None:
+    scored = [(score, tokens) for score in scores]
+    assert well_matching_count(scored, least=3, whole_list=whole_list) == count

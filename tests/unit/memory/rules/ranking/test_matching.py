@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import replace
 
 import numpy as np
 import pytest
@@ -81,6 +82,20 @@ def test_a_subject_that_is_known_is_no_match_for_what_was_never_told_of_it() -> 
     """ruling 19: "What is Maria's blood type?"; one unknown word of four may be a synonym."""
     assert matched(pool([[1, 0, 0]], [0, 1, 1]), [0.5]) == []
     assert matched(pool([[1, 1, 1, 0]], [0, 0, 0, 1]), [0.2]) == [0]
+
+
+def test_two_known_things_that_are_no_names_tell_what_is_asked() -> None:
+    """ADR 39: "Which evening must stay free?" is answered; "What breed is Maria's dog?" asks for more of Maria."""
+
+    def matches(question: str, *words: str) -> bool:
+        candidates = replace(pool([[1, 1, 0]], [0, 0, 1]), words=words)
+        named = NamedThings.of(question, candidates)
+        found = likeness(named, np.full(1, 0.2, np.float32), legible=1.0, thresholds=THRESHOLDS)
+        return bool(matching_candidates(found.value, THRESHOLDS).any())
+
+    assert matches("Which evening must stay free?", "evening", "stay", "free")
+    assert not matches("What breed is Maria's dog?", "maria", "dog", "breed")
+    assert not matches("what breed is maria's dog", "maria", "dog", "breed")
 
 
 def test_an_unknown_word_that_draws_to_a_memory_is_a_synonym_there() -> None:

@@ -19,7 +19,7 @@ from madeleine.patrol.deciding.answers import Decision
 from madeleine.storage.sql.database.engine import Transaction
 from tests.doubles import ADA, BOB, Clock
 from tests.household import Household, household, new_store, orphaned_vectors, rows
-from tests.unit.storage.sql.patrols.tidying import SOUP, counts, everything, lived, run_of, tidying
+from tests.unit.storage.sql.patrols.tidying import counts, everything, lived, run_of, soup, tidying
 
 # --- exactly ----------------------------------------------------------------------------------------------------
 
@@ -63,7 +63,7 @@ async def test_all_runs_of_a_life_are_undone_one_after_the_other(home: Household
 
 async def test_a_consolidation_is_undone_with_the_timeline_that_it_wrote(home: Household) -> None:
     """spec P6 ❹, P4"""
-    soups = await home.store(*(SOUP.format(n) for n in (1, 2, 3)))
+    soups = await home.store(*(soup(n) for n in (1, 2, 3)))
     await home.run_patrol(steps=["assign"])
     before = home.told()
     report = await home.run_patrol(tidying(), steps=["consolidate"])
@@ -106,7 +106,7 @@ async def test_an_undo_of_many_memories_takes_as_many_statements_as_one_of_a_few
 
     async def statements_for(memories: int) -> int:
         nonlocal taken
-        await home.store(*(f"{SOUP.format(n)} {memories}" for n in range(memories)))
+        await home.store(*(f"{soup(n)} {memories}" for n in range(memories)))
         report = await home.run_patrol(steps=["assign", "age"])
         taken = 0
         assert (await home.undo(report.run_id)).counts["memory"] >= memories
@@ -149,7 +149,7 @@ async def test_a_run_under_way_is_not_undone(home: Household) -> None:
 
 
 async def test_an_older_run_is_undone_if_the_later_one_touched_nothing_of_it(home: Household) -> None:
-    soups = await home.store(*(SOUP.format(n) for n in range(1, 4)))
+    soups = await home.store(*(soup(n) for n in range(1, 4)))
     await home.run_patrol(steps=["assign"])
     older = await home.run_patrol(tidying(), steps=["consolidate", "age"])
     await home.run_patrol(steps=["age"])
@@ -160,7 +160,7 @@ async def test_an_older_run_is_undone_if_the_later_one_touched_nothing_of_it(hom
 
 
 async def test_an_older_run_is_refused_with_the_name_of_the_one_that_touched_the_same(home: Household) -> None:
-    await home.store(*(SOUP.format(n) for n in range(1, 4)))
+    await home.store(*(soup(n) for n in range(1, 4)))
     older = await home.run_patrol(steps=["assign"])
     later = await home.run_patrol(tidying(), steps=["consolidate"])
     await refused(home, older.run_id, later.run_id, "undo that run first")
@@ -169,9 +169,9 @@ async def test_an_older_run_is_refused_with_the_name_of_the_one_that_touched_the
 
 
 async def test_a_run_whose_cluster_was_filled_since_is_refused_with_the_name_of_who_filled_it(home: Household) -> None:
-    await home.store(*(SOUP.format(n) for n in range(1, 4)))
+    await home.store(*(soup(n) for n in range(1, 4)))
     older = await home.run_patrol(steps=["assign"])
-    await home.store(SOUP.format(9))
+    await home.store(soup(9))
     later = await home.run_patrol(steps=["assign"])
     await refused(home, older.run_id, later.run_id)
 
@@ -181,7 +181,7 @@ async def test_a_root_under_which_a_later_run_has_made_a_cluster_stays(home: Hou
     await home.store("Ann slept late")
     older = await home.run_patrol(steps=["assign"])
     [first] = await home.all()
-    await home.store(*(SOUP.format(n) for n in range(1, 4)))
+    await home.store(*(soup(n) for n in range(1, 4)))
     later = await home.run_patrol(steps=["assign"])
     assert (await home.now(first)).cluster_id is not None
     await refused(home, older.run_id, later.run_id)
@@ -227,7 +227,7 @@ async def test_a_memory_that_a_later_diary_tells_of_is_not_taken_away(home: Hous
 
 async def test_what_an_agent_decided_is_undone_as_well(home: Household) -> None:
     """ruling 10"""
-    soups = await home.store(*(SOUP.format(n) for n in (1, 2, 3)))
+    soups = await home.store(*(soup(n) for n in (1, 2, 3)))
     report = await home.run_patrol()
     before = home.told()
     [offer] = [one for one in report.pending if one.kind == "consolidate"]
@@ -304,7 +304,7 @@ async def test_a_step_that_fails_is_left_out_and_the_run_is_undone_like_another(
 
 async def test_nothing_but_what_an_undo_puts_back_is_in_another_being(home: Household) -> None:
     """spec P1"""
-    await home.store(*(SOUP.format(n) for n in range(1, 5)), scope=BOB)
+    await home.store(*(soup(n) for n in range(1, 5)), scope=BOB)
     await home.run_patrol(tidying(), scope=BOB)
     theirs = [row for row in home.told()["memories"] if "bob" in row]
     await lived(home)

@@ -10,7 +10,7 @@ import pytest
 from madeleine.memory.language_model import Prompt
 from tests.doubles import ADA, BOB
 from tests.household import Household, ScriptedModel, rows
-from tests.unit.storage.sql.patrols.tidying import SOUP, everything, lived, numbers, tidying
+from tests.unit.storage.sql.patrols.tidying import everything, lived, numbers, soup, tidying
 
 # --- what came between ------------------------------------------------------------------------------------------
 
@@ -50,7 +50,7 @@ async def test_a_dead_memory_that_came_back_was_recalled_and_is_dead_again_has_t
 
 
 async def test_a_dying_survivor_that_was_recalled_since_has_its_clock_at_0(home: Household) -> None:
-    soups = await home.store(*(SOUP.format(n) for n in (1, 2, 3)), importance=0.0501)
+    soups = await home.store(*(soup(n) for n in (1, 2, 3)), importance=0.0501)
     await home.run_patrol(steps=["assign", "age", "flag"])
     assert {one.status for one in await home.all()} == {"dying"}
     await home.run_patrol(steps=["age"])
@@ -94,7 +94,7 @@ async def test_another_beings_tick_is_nothing_that_one_stands_on(home: Household
 
 async def test_clocks_go_on_for_what_was_recalled_after_a_run_that_is_undone_ten_cycles_later(home: Household) -> None:
     """The undo rewound them once more, as if they had come to mind just now: 0, not 10."""
-    recalled, *others = await home.store(*(SOUP.format(n) for n in (1, 2, 3)))
+    recalled, *others = await home.store(*(soup(n) for n in (1, 2, 3)))
     run = await home.run_patrol(steps=["assign", "age"])
     await home.recall(recalled.id)
     for _ in range(10):
@@ -106,7 +106,7 @@ async def test_clocks_go_on_for_what_was_recalled_after_a_run_that_is_undone_ten
 
 async def test_what_was_dead_when_it_was_recalled_has_aged_since_then_when_it_lives_again(home: Household) -> None:
     """ruling 2: a recall leaves the clock of a dead memory alone; alive, it would have been rewound, and gone on."""
-    soups = await home.store(*(SOUP.format(n) for n in (1, 2, 3)))
+    soups = await home.store(*(soup(n) for n in (1, 2, 3)))
     await home.run_patrol(steps=["assign", "age"])
     run = await home.run_patrol(tidying(), steps=["consolidate"])
     [absorbed] = [one for one in await home.all() if one.status == "dead"]
@@ -126,11 +126,11 @@ async def test_what_was_stored_since_stays_and_what_was_reinforced_stays_so(home
     memories = await lived(home)
     report = await everything(home)
     [new] = await home.store("Dora planted seven pear trees")
-    [again] = await home.stored(SOUP.format(1), importance=0.9, themes=("soups",), pinned=True)
+    [again] = await home.stored(soup(1), importance=0.9, themes=("soups",), pinned=True)
     assert again.memory.id == memories["soup"].id
     await home.undo(report.run_id)
-    soup = await home.now(memories["soup"])
-    assert (soup.importance, soup.themes, soup.pinned, soup.access_count) == (0.9, ("soups",), True, 1)
+    now = await home.now(memories["soup"])
+    assert (now.importance, now.themes, now.pinned, now.access_count) == (0.9, ("soups",), True, 1)
     assert (await home.now(new)).cluster_id is None
 
 
@@ -145,7 +145,7 @@ async def test_what_was_changed_by_hand_since_stays_changed(home: Household) -> 
 
 
 async def test_a_survivor_that_was_changed_by_hand_keeps_its_new_words_and_loses_its_timeline(home: Household) -> None:
-    soups = await home.store(*(SOUP.format(n) for n in (1, 2, 3)))
+    soups = await home.store(*(soup(n) for n in (1, 2, 3)))
     await home.run_patrol(steps=["assign"])
     report = await home.run_patrol(tidying(), steps=["consolidate"])
     await home.correct(soups[0].id, text="Ann cooked soup")
@@ -158,12 +158,12 @@ async def test_a_survivor_that_was_changed_by_hand_keeps_its_new_words_and_loses
 
 async def test_a_value_set_by_hand_that_the_run_had_passed_through_stays(home: Household) -> None:
     """The journal was read backwards field by field, and what was set by hand was taken for the run's."""
-    soups = await home.store(*(SOUP.format(n) for n in (1, 2, 3, 4)))
+    soups = await home.store(*(soup(n) for n in (1, 2, 3, 4)))
     await home.run_patrol(steps=["assign"])
     answers = iter([[1, 2], [1, 3]])
 
     def merge(prompt: Prompt) -> Any:
-        first, second = (numbers(prompt, f"pot {n}.")[0] for n in next(answers))
+        first, second = (numbers(prompt, soup(n))[0] for n in next(answers))
         return {"merges": [{"survivor": first, "absorbed": [second]}], "make_dead": []}
 
     report = await home.run_patrol(ScriptedModel(consolidate=merge), steps=["consolidate"])
@@ -192,7 +192,7 @@ async def test_a_note_that_came_since_is_still_unread(home: Household) -> None:
 
 async def test_a_memory_whose_cluster_is_gone_has_none_and_is_given_one_again(home: Household) -> None:
     """All that had stayed in it were forgotten, and its name with them."""
-    await home.store(*(SOUP.format(n) for n in range(1, 14)))
+    await home.store(*(soup(n) for n in range(1, 14)))
     await home.run_patrol(steps=["assign"])
     report = await home.run_patrol(tidying(), steps=["split"])
     homes = Counter(one.cluster_id for one in await home.all())

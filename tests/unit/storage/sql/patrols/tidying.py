@@ -13,7 +13,15 @@ from madeleine.patrol.report import PatrolReport
 from tests.doubles import ADA
 from tests.household import Household, ScriptedModel, shown_memories
 
-SOUP = "Ann cooked lentil soup with carrots and garlic: pot {}."
+_POTS = "oak elm fir ash yew box bay fig gum haw ivy nut pea rye".split()
+
+
+def soup(number: int) -> str:
+    """Texts that a mind may merge: they differ in no number and no name."""
+    pot = _POTS[number % len(_POTS)] + "wood" * (number // len(_POTS))
+    return f"Ann cooked lentil soup with carrots and garlic: pot {pot}."
+
+
 TRIP = "Ben sailed across the windy lake on boat {}"
 
 
@@ -25,7 +33,7 @@ def tidying() -> ScriptedModel:
     """Merges the soups 1 and 2, lets the faded one die, takes the boats out of their cluster, writes."""
 
     def consolidate(prompt: Prompt) -> Any:
-        soups = numbers(prompt, "pot 1.") + numbers(prompt, "pot 2.")
+        soups = numbers(prompt, soup(1)) + numbers(prompt, soup(2))
         merges = [{"survivor": soups[0], "absorbed": soups[1:]}] if len(soups) > 1 else []
         return {"merges": merges, "make_dead": [n for n in numbers(prompt, '"dying"') if n not in soups]}
 
@@ -43,7 +51,7 @@ def tidying() -> ScriptedModel:
 
 async def lived(home: Household) -> Mapping[str, Memory]:
     """Enough that every step of the next patrol has something to do."""
-    soups = await home.store(*(SOUP.format(n) for n in range(1, 12)))
+    soups = await home.store(*(soup(n) for n in range(1, 12)))
     await home.store(*(TRIP.format(n) for n in range(1, 4)), session_id="lake")
     await home.store("Dora bought plums at the market", session_id="market")
     await home.store("The accountant sent the invoice for March", session_id="office", importance=0.0501)
@@ -54,7 +62,7 @@ async def lived(home: Household) -> Mapping[str, Memory]:
     home.clock.advance(timedelta(days=1))
     await home.note({"action": "Ann sold the boat to Carl", "when": ["2026-02-02"], "feeling": "sad"})
     await home.note("{not a scene")
-    await home.store(SOUP.format(12))
+    await home.store(soup(12))
     return {"soup": soups[0], "absorbed": soups[1], "other": soups[2], "dead": dead, "fading": fading}
 
 

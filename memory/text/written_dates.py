@@ -1,0 +1,189 @@
+"""Dates as people write them within a text, in the languages of the lexicons (ADR 42).
+
+A whole date becomes ISO 8601, which keyword search takes as one word; a day without its year and a month with it become
+English words, as those beside every memory are. `9/11/2023` becomes both dates that it may be.
+"""
+
+from __future__ import annotations
+
+import re
+import unicodedata
+from collections.abc import Callable, Iterator, Mapping
+from datetime import date, timedelta
+from functools import cache, lru_cache
+from itertools import chain
+from typing import NamedTuple
+
+from madeleine.memory.text.dates import MONTH_NAMES
+from madeleine.memory.text.lexicon import Lexicon, load_lexicon, load_lexicon_headers, probable_lexicons
+from madeleine.memory.text.normalization import without_accents
+from madeleine.memory.text.scripts import HAN_SIGN
+
+_YEAR_FIRST = re.compile(r"(?<![\w.:/-])(\d{4})([/.])(\d{1,2})\2(\d{1,2})(?![\w/])")
+_YEAR_LAST = re.compile(r"(?<![\w.:/-])(\d{1,2})([./-])(\d{1,2})\2(\d{4})(?![\w/])")
+_LETTERS = re.compile(r"[^\W\d_]+")
+_ISO = re.compile(r"(?<![\w-])\d{4}-\d\d-\d\d(?![\w-])")
+_BY_SIGNS = re.compile(
+    r"(?<!\d)(?:(\d{4})\s?[年년]\s?(\d{1,2})\s?[月월](?:\s?(\d{1,2})\s?[日号號일])?"
+    r"|(\d{1,2})\s?[月월]\s?(\d{1,2})\s?[日号號일])"
+)
+HAN_DIGITS = frozenset("一二两兩三四五六七八九十")
+DAYS_AROUND_A_WEEK = 3
+"""Days on either side of the day that "two weeks ago" says."""
+_RELATIVE: Mapping[str, Callable[[date, int], date]] = {
+    "two_days_ago": lambda today, _: today - timedelta(days=2),
+    "days_ago": lambda today, count: today - timedelta(days=count),
+    "weeks_ago": lambda today, count: today - timedelta(weeks=count),
+    "months_ago": lambda today, count: _months_before(today, count),  # noqa: PLW0108  defined below
+    "years_ago": lambda today, count: _months_before(today, 12 * count),
+}
+
+
+class _Found(NamedTuple):
+    start: int
+    end: int
+    kind: str
+    day: date
+
+
+def dates_in_iso(text: str) -> str:
+    """The text with its dates in one form, whatever the language."""
+    if not any(map(str.isdigit, text)):
+        return text
+    text = _YEAR_FIRST.sub(lambda m: _iso(m, (m[1], m[3], m[4])), text)
+    text = _YEAR_LAST.sub(_year_last, text)
+    if "月" in text or "월" in text:
+        text = _BY_SIGNS.sub(lambda m: f" {_words(m, m[1], m[2] or m[4], m[3] or m[5])} ", text)
+    if not (names := _month_names_in(text)):
+        return text
+    day_first, month_first, month_and_year = _named_month_patterns(names)
+    text = day_first.sub(lambda m: _words(m, m[3], _month_number(m[2]), m[1]), text)
+    text = month_first.sub(lambda m: _words(m, m[3], _month_number(m[1]), m[2]), text)
+    return month_and_year.sub(lambda m: _words(m, m[2], _month_number(m[1]), None), text)
+
+
+def dates_from_today(text: str, today: date) -> str:
+    """A question with what it says of the past seen from today ("10 days ago", "last Tuesday") as dates."""
+    for found in sorted(_relative_dates(text, today), reverse=True):
+        text = f"{text[: found.start]} {_days_meant(found)} {text[found.end :]}"
+    return text
+
+
+def dates_told_from(text: str, day: date) -> tuple[str, ...]:
+    """The days, months and years that a text of this day tells of ("yesterday", "last month"); of a week none is
+    told."""
+    found = (one for one in _relative_dates(text, day) if one.kind != "weeks_ago")
+    return tuple(dict.fromkeys(_days_meant(one) for one in found))
+
+
+def without_dates(text: str) -> str:
+    """The text without its dates, for what it is about."""
+    for found in sorted(_relative_dates(text, date.max), reverse=True):
+        text = f"{text[: found.start]}{text[found.end :]}"
+    names = _month_names_in(text)
+    for pattern in (_ISO, _YEAR_FIRST, _YEAR_LAST, _BY_SIGNS, *(_named_month_patterns(names) if names else ())):
+        text = pattern.sub("", text)
+    return text
+
+
+def _year_last(match: re.Match[str]) -> str:
+    first, second, year = match[1], match[3], match[4]
+    day_first, month_first = _iso(match, (year, second, first)), _iso(match, (year, first, second))
+    if match[2] != "/" or month_first in (day_first, match[0]):
+        return day_first
+    return month_first if day_first == match[0] else f"{month_first} {day_first}"
+
+
+def _iso(match: re.Match[str], parts: tuple[str, str, str]) -> str:
+    year, month, day = map(int, parts)
+    try:
+        return date(year, month, day).isoformat()
+    except ValueError:
+        return match[0]
+
+
+def _words(match: re.Match[str], year: str | None, month: str | int, day: str | None) -> str:
+    if year and day:
+        return _iso(match, (year, str(month), day))
+    if not 1 <= int(month) <= len(MONTH_NAMES) or (day and not 1 <= int(day) <= 31):
+        return match[0]
+    name = MONTH_NAMES[int(month) - 1]
+    return f"{int(day)} {name}" if day else f"{name} {year}"
+
+
+@cache
+def _month_numbers() -> Mapping[str, int]:
+    """Of each month's name in every lexicon, also without accents, from 1. Each line of `months` has twelve."""
+    numbers = {}
+    for lexicon in map(load_lexicon, load_lexicon_headers()):
+        for position, name in enumerate(lexicon.entries.get("months", "").split()):
+            numbers[name] = numbers[without_accents(name)] = position % len(MONTH_NAMES) + 1
+    return numbers
+
+
+def _month_number(name: str) -> int:
+    return _month_numbers()[name.lower()]
+
+
+def _month_names_in(text: str) -> tuple[str, ...]:
+    return tuple(sorted(_month_numbers().keys() & _LETTERS.findall(text.lower())))
+
+
+@lru_cache(maxsize=100)
+def _named_month_patterns(months: tuple[str, ...]) -> tuple[re.Pattern[str], re.Pattern[str], re.Pattern[str]]:
+    """`24. Januar 2024`, `January 24, 2024`, `enero de 2024`."""
+    names = "|".join(months)
+    of, year, day = "(?: (?:de|del|di|of))?", r"((?:19|20)\d\d)(?!\w)", r"([0-3]?\d)"
+    return (
+        re.compile(
+            rf"(?<![\w.:/-]){day}(?:\.|er|[º°ª]|st|nd|rd|th|-?го)?{of} ({names})(?!\w)(?:\.?,?{of} {year})?",
+            re.IGNORECASE,
+        ),
+        re.compile(rf"(?<!\w)({names})\.? {day}(?:st|nd|rd|th)?(?![\w:])(?:,? {year})?", re.IGNORECASE),
+        re.compile(rf"(?<!\w)({names})\.?,?{of} {year}", re.IGNORECASE),
+    )
+
+
+def _relative_dates(text: str, today: date) -> Iterator[_Found]:
+    low = text.lower().replace("’", "'")
+    if len(low) != len(text):
+        return
+    taken: list[range] = []
+    for lexicon in probable_lexicons(text):
+        for kind in (*_RELATIVE, "last_weekday"):
+            pattern = lexicon.pattern(kind)
+            for match in pattern.finditer(low) if pattern else ():
+                if any(match.start() < one.stop and one.start < match.end() for one in taken):
+                    continue
+                try:
+                    day = _day_meant(lexicon, kind, match[0], today)
+                except (ValueError, OverflowError):
+                    continue
+                taken.append(range(match.start(), match.end()))
+                yield _Found(match.start(), match.end(), kind, day)
+
+
+def _day_meant(lexicon: Lexicon, kind: str, phrase: str, today: date) -> date:
+    words = re.findall(r"\d+|[^\W\d_]+", phrase)
+    if kind == "last_weekday":
+        days = lexicon.entries["days"].split()
+        weekday = next(days.index(word) % 7 for word in words if word in days)
+        return today - timedelta(days=(today.weekday() - weekday - 1) % 7 + 1)
+    counts = (int(number) for word in words if (number := word if word.isdigit() else lexicon.numbers.get(word)))
+    han = (int(unicodedata.numeric(sign)) for sign in HAN_SIGN.findall(phrase) if sign in HAN_DIGITS)
+    return _RELATIVE[kind](today, next(chain(counts, han), 1))
+
+
+def _months_before(day: date, count: int) -> date:
+    year, month = divmod(day.year * 12 + day.month - 1 - count, 12)
+    return date(year, month + 1, 1)
+
+
+def _days_meant(found: _Found) -> str:
+    day = found.day
+    if found.kind == "years_ago":
+        return str(day.year)
+    if found.kind == "months_ago":
+        return f"{MONTH_NAMES[day.month - 1]} {day.year}"
+    around = DAYS_AROUND_A_WEEK if found.kind == "weeks_ago" else 0
+    return " ".join((day + timedelta(days=n)).isoformat() for n in range(-around, around + 1))

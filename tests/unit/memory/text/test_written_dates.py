@@ -1,0 +1,57 @@
+"""Dates within a text become words that a search compares (ADR 42)."""
+
+from datetime import date
+
+import pytest
+
+from madeleine.memory.text.written_dates import dates_from_today, dates_in_iso, dates_told_from, without_dates
+
+TODAY = date(2024, 1, 24)
+"""A Wednesday."""
+
+
+@pytest.mark.parametrize(
+    ("written", "in_iso"),
+    [
+        ("am 24.01.2024 um", "am 2024-01-24 um"),
+        ("on 2023/09/11, 24/12/2023", "on 2023-09-11, 2023-12-24"),
+        ("on 9/11/2023", "on 2023-09-11 2023-11-09"),
+        ("am 24. Januar", "am 24 January"),
+        ("le 24 janvier 2024", "le 2024-01-24"),
+        ("el 24 de enero de 2024", "el 2024-01-24"),
+        ("24 января 2024", "2024-01-24"),
+        ("On January 24th, 2024", "On 2024-01-24"),
+        ("im Jänner 2024", "im January 2024"),
+        ("24 يناير 2024", "2024-01-24"),
+        ("2024年1月24日に", "2024-01-24 に"),
+        ("2024년 1월 24일에", "2024-01-24 에"),
+        ("version 3.11.2, 45/99/2020, 31.02.2024, 12:30", "version 3.11.2, 45/99/2020, 31.02.2024, 12:30"),
+    ],
+)
+def test_a_date_has_one_form_in_any_language_and_what_is_none_stays(written: str, in_iso: str) -> None:
+    assert dates_in_iso(written).strip() == in_iso
+
+
+@pytest.mark.parametrize(
+    ("asked", "meant"),
+    [
+        ("10 days ago", "2024-01-14"), ("last Tuesday", "2024-01-23"), ("last Wednesday", "2024-01-17"),
+        ("the day before yesterday", "2024-01-22"), ("vor zwei Monaten", "November 2023"),
+        ("il y a trois jours", "2024-01-21"), ("hace dos días", "2024-01-22"), ("l'anno scorso", "2023"),
+        ("na terça-feira passada", "2024-01-23"), ("gisteren", "2024-01-23"), ("два дня назад", "2024-01-22"),
+        ("三天前", "2024-01-21"), ("3日前", "2024-01-21"), ("어제", "2024-01-23"), ("منذ يومين", "2024-01-22"),
+    ],
+)  # fmt: skip
+def test_what_is_told_from_today_is_a_date(asked: str, meant: str) -> None:
+    assert dates_from_today(asked, TODAY).strip() == meant
+    assert dates_told_from(asked, TODAY) == (meant,)
+
+
+def test_a_week_is_its_days_to_a_question_and_nothing_to_a_text() -> None:
+    assert dates_from_today("two weeks ago", TODAY).split() == [f"2024-01-{day:02}" for day in range(7, 14)]
+    assert dates_told_from("two weeks ago", TODAY) == ()
+
+
+def test_what_a_question_is_about_has_no_dates() -> None:
+    question = "What did we eat on 24.01.2024, 3 May, 2024-01-02 and yesterday?"
+    assert without_dates(question).split() == ["What", "did", "we", "eat", "on", ",", ",", "and", "?"]
