@@ -13,7 +13,9 @@ from collections import Counter, defaultdict
 from collections.abc import Collection, Hashable, Iterable, Iterator, Mapping
 from dataclasses import fields
 from difflib import get_close_matches
-from typing import TYPE_CHECKING, Annotated, Any, TypeVar
+from functools import cache
+from types import UnionType
+from typing import TYPE_CHECKING, Annotated, Any, Literal, TypeVar, Union, get_args, get_origin
 
 from pydantic import (
     AfterValidator,
@@ -80,12 +82,38 @@ class ToolArguments(BaseModel):
             raise ValueError(f"must not be null, leave it out instead: {printable(', '.join(nulls))}")
         return raw
 
+    @model_validator(mode="before")
+    @classmethod
+    def _single_text_as_list(cls, raw: Any) -> Any:
+        """One text stands for a list of it, wherever an argument is a list of texts."""
+        if not isinstance(raw, dict) or not any(isinstance(value, str) for value in raw.values()):
+            return raw
+        lists = _text_lists(cls)
+        return {name: [value] if isinstance(value, str) and name in lists else value for name, value in raw.items()}
+
     def to_value(self, value_type: type[ValueT], **other_fields: Any) -> ValueT:
         """A value of this dataclass: the arguments of the same name, lists as tuples, and the `other_fields`."""
         shared = {field.name for field in fields(value_type)} & type(self).model_fields.keys() - other_fields.keys()
         values = {name: getattr(self, name) for name in shared}
         tuples = {name: tuple(value) for name, value in values.items() if isinstance(value, list)}
         return value_type(**values | tuples | other_fields)
+
+
+@cache
+def _text_lists(model: type[ToolArguments]) -> frozenset[str]:
+    """Names of the arguments that are lists of texts or choices."""
+    return frozenset(name for name, field in model.model_fields.items() if _is_text_list(field.annotation))
+
+
+def _is_text_list(annotation: Any) -> bool:
+    options = [_unannotated(option) for option in get_args(annotation)]
+    if get_origin(annotation) in (Union, UnionType):
+        return str not in options and any(map(_is_text_list, options))
+    return get_origin(annotation) is list and (options[0] is str or get_origin(options[0]) is Literal)
+
+
+def _unannotated(annotation: Any) -> Any:
+    return get_args(annotation)[0] if get_origin(annotation) is Annotated else annotation
 
 
 def require_storable_text(value: Any) -> Any:

@@ -29,6 +29,10 @@ MAX_SCENES = 20
 SCRUB_PENDING_NOTICE = (
     "Erased from the memory and from every answer. Overwriting the remaining bytes on disk continues in the background."
 )
+CURRENT_AGAIN_NOTICE = (
+    "What is erased superseded current_again, which counts as true again, as if nothing had been told since. If it is "
+    "not true: update_memory with retracted, or forget it, too."
+)
 WORDING_NOT_KEPT_NOTICE = (
     "That memory says the same, so your wording was not kept. If a fact differs, store with distinct."
 )
@@ -43,7 +47,7 @@ class SceneArguments(ToolArguments):
     text: Annotated[LongText, Field(description="What happened, in sentences that make sense alone.")]
     when: Annotated[
         ShortText | Annotated[list[ShortText | DatedActionArguments], Field(min_length=1, max_length=50)] | None,
-        Field(description="ISO date, time, month or year; or a timeline."),
+        Field(description="When it happened, or since when it is true: ISO date, time, month, year; or a timeline."),
     ] = None
     actors: Annotated[list[ShortText], Field(max_length=50, description="Participants, the speaker first.")] = []
     setting: Annotated[LineText, Field(description="Where.")] = ""
@@ -236,7 +240,9 @@ async def update_memory(call: Call, arguments: UpdateMemoryArguments) -> dict[st
     themes = None if arguments.themes is None else unique(arguments.themes)
     changes = arguments.to_value(MemoryChanges, text=arguments.text.strip() or None, themes=themes)
     if changes == MemoryChanges():
-        raise InvalidInput("Nothing to change. Give text, importance, themes, pinned, retracted or undo.")
+        raise InvalidInput(
+            "Nothing to change. Give text, importance, themes, pinned, retracted or undo; when goes with text."
+        )
     if arguments.when:
         [when] = parse_timeline("when", arguments.when)
         stored = await call.use.change_truth.revise(call.scope, memory_id, changes, when=str(when))
@@ -285,10 +291,15 @@ async def forget(call: Call, arguments: ForgetArguments) -> dict[str, Any]:
     named: dict[str, str] = {**full_ids, **messages}
     result = await call.use.forget(call.scope, [MemoryId(id_) for id_ in named.values()])
     related = await call.use.ids.shortened(call.scope, result.related)
-    return {"erased": [id_ for id_ in named if named[id_] in result.erased]} | nonempty(
-        missing=[id_ for id_ in named if named[id_] in result.missing],
-        related=list(related.values()),
-        messages=result.messages or None,
-        diary_entries=result.diary_entries or None,
-        notice="" if result.bytes_scrubbed else SCRUB_PENDING_NOTICE,
+    current_again = await call.use.update.ledger.memories(call.scope, result.current_again)
+    return (
+        {"erased": [id_ for id_ in named if named[id_] in result.erased]}
+        | nonempty(
+            missing=[id_ for id_ in named if named[id_] in result.missing],
+            related=list(related.values()),
+            current_again=[_id_and_text(memory) for memory in current_again],
+            messages=result.messages or None,
+            diary_entries=result.diary_entries or None,
+        )
+        | notice(CURRENT_AGAIN_NOTICE if current_again else "", "" if result.bytes_scrubbed else SCRUB_PENDING_NOTICE)
     )

@@ -100,7 +100,7 @@ MAX_SCRUB_WAIT_SECONDS = 20.0
 class ForgetOutcome:
     """`erased`: ids that no answer shows any more. `missing`: ids of no memory or message of this being. `related`:
     memories that stay (`ports.Erased`). `diary_entries`, `messages`: how many were removed with them. `bytes_scrubbed`:
-    whether the files are scrubbed; if not yet, that goes on in the background."""
+    whether the files are scrubbed; if not yet, that goes on in the background. `current_again`: as in `ErasedIds`."""
 
     erased: tuple[MemoryId | MessageId, ...]
     missing: tuple[MemoryId | MessageId, ...]
@@ -108,6 +108,7 @@ class ForgetOutcome:
     bytes_scrubbed: bool
     diary_entries: int = 0
     messages: int = 0
+    current_again: tuple[MemoryId, ...] = ()
 
 
 @dataclass(frozen=True, eq=False)
@@ -147,4 +148,5 @@ class Forget:
             bytes_scrubbed=bytes_scrubbed,
             diary_entries=erased.diary_entries,
             messages=len(erased.message_ids),
+            current_again=erased.current_again_ids,
         )

@@ -106,7 +106,13 @@ class _MemoryErasure:
         )
         await patrols.clean_journal(transaction, scope, journalled)
         await self._redact_reports(words, frozenset(names.values()))
-        return ErasedIds(tuple(self._ids), tuple(dict.fromkeys(related)), entries)
+        last = {id_ for id_, successor in self._successors.items() if successor is None}
+        return ErasedIds(
+            erased_ids=tuple(self._ids),
+            related_ids=tuple(dict.fromkeys(related)),
+            diary_entries=entries,
+            current_again_ids=tuple(memory.id for memory in relinked if memory.superseded_by in last),
+        )
 
     async def _earlier_texts(self) -> list[str]:
         """Texts and themes before each change."""

@@ -180,6 +180,14 @@ async def test_what_was_wrong_is_recalled_no_more_and_what_it_replaced_is_true_a
     assert await recalled(use, LYON) == [OSLO]
 
 
+async def test_forgetting_the_last_version_says_which_one_counts_as_true_again(use: Use) -> None:
+    """rulings 14 and 25"""
+    _, rome, oslo = await moved(use)
+    answer = await use("forget", ids=[oslo])
+    assert answer["current_again"] == [{"id": rome, "text": ROME}]
+    assert "retracted" in answer["notice"]
+
+
 async def test_an_undone_store_leaves_both_and_an_undone_update_the_earlier_one(use: Use) -> None:
     lyon, rome, oslo = await moved(use)
     await use("update_memory", id=oslo, undo=True)
