@@ -84,8 +84,8 @@ def recall_tool(rng: RandomSource) -> Tool:
     )
     async def recall(call: Call, arguments: RecallArguments) -> dict[str, Any]:
         """Recall the few memories that matter for a message; without a query the start: pinned, preferences, notes,
-        diary, what is due, changes. Call it first, and whenever the past may matter. memories: what matches;
-        preferences: how to behave, apart; near: related, no answer; omitted: how many more match (raise limit). Empty
+        diary, changes. Call it first, and whenever the past may matter. memories: what matches;
+        preferences: how to behave, apart; near: related, no answer; omitted: further matches. Empty
         does not mean unknown: ask in other words, or use search_memory, which also lists by date or theme. By id:
         recall_memory."""
         if not arguments.query.strip():

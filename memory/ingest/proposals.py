@@ -9,6 +9,7 @@ from dataclasses import dataclass
 from madeleine.memory.errors import IndexUnavailable
 from madeleine.memory.index import ABSENT_TERM, WordIdfSource
 from madeleine.memory.model import LIVING, Memory, Scope
+from madeleine.memory.rules.storing.similar_wording import resemblances
 from madeleine.memory.rules.storing.statements import Statement, differ_in_one_value
 from madeleine.memory.rules.storing.supersession import (
     COMPARED_NEIGHBOURS,
@@ -28,11 +29,14 @@ class SupersededMemorySearch:
 
     index: WordIdfSource
 
-    async def __call__(self, scope: Scope, memory: Memory, near: Sequence[tuple[Memory, float]]) -> Memory | None:
+    async def __call__(
+        self, scope: Scope, memory: Memory, near: Sequence[tuple[Memory, float]], *, is_read: bool = True
+    ) -> Memory | None:
         """The earlier current memory that the new one most likely takes the place of, of those `near` with their
-        cosines. None if there is none, and while the index cannot be read."""
+        cosines. None if there is none, and while the index cannot be read. `is_read`: by the model; else the wordings
+        are compared in place of the cosines."""
         try:
-            return await self._find(scope, memory, near)
+            return await self._find(scope, memory, near if is_read else _by_wording(memory, near))
         except IndexUnavailable as error:
             logger.warning("Storing without a search for what may be superseded: %s", error)
             return None
@@ -67,3 +71,9 @@ class SupersededMemorySearch:
         *values, greatest = await self.index.idf(scope, [*statement.content.values(), ABSENT_TERM])
         idf = zip(statement.content, values, strict=True)
         return word_rarity({stem: value for stem, value in idf if 0 < value < greatest}, greatest)
+
+
+def _by_wording(memory: Memory, near: Sequence[tuple[Memory, float]]) -> list[tuple[Memory, float]]:
+    others = [other for other, _ in near]
+    texts = [other.scene.action for other in others]
+    return list(zip(others, resemblances(memory.scene.action, texts, [None] * len(others)), strict=True))

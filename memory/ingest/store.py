@@ -252,9 +252,9 @@ class StoreScenes:
     async def _proposed(
         self, scope: Scope, scene: NewScene, point: IndexPoint, near: Sequence[tuple[Memory, float]]
     ) -> Memory | None:
-        if self.search_superseded is None or scene.supersedes is not None or point.vector is None:
+        if self.search_superseded is None or scene.supersedes is not None:
             return None
-        return await self.search_superseded(scope, point.memory, near)
+        return await self.search_superseded(scope, point.memory, near, is_read=point.vector is not None)
 
     def _is_same(self, point: IndexPoint, other: Memory, cosine: float, new: NewScene) -> bool:
         memory = point.memory

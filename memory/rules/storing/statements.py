@@ -10,7 +10,7 @@ from difflib import SequenceMatcher
 from functools import cached_property
 
 from madeleine.memory.text.reading import Reading
-from madeleine.memory.text.scripts import HAN_AND_KANA_CHAR_CLASS
+from madeleine.memory.text.scripts import HAN_OR_KANA_SIGN, HANGUL_CHAR_CLASS, HIRAGANA_RUN
 
 MAX_SAME_WORDING = 0.4
 """Share in [0, 1] of words in the same order, above which two have one wording."""
@@ -19,14 +19,16 @@ MAX_WORDS_BESIDE_A_VALUE = 1
 """In the place of the value: "listens on port 8080", "listens on 8091"."""
 VALUE_LISTS = ("numbers", "quantities", "amounts", "days", "months", "time_words", "negations", "opposites")
 """Of a lexicon: words that tell how many, when, or whether at all."""
+_UNSPACED_SIGN = HAN_OR_KANA_SIGN.pattern
+_WORD = re.compile(rf"(?:(?!{_UNSPACED_SIGN})[^\W_])+(?:[.'@/_-](?:(?!{_UNSPACED_SIGN})[^\W_])+)*|{_UNSPACED_SIGN}+")
+_HANGUL = re.compile(f"[{HANGUL_CHAR_CLASS}]")
+_CAPITALIZED_INSIDE = re.compile(r"(?<=[^.!?…:;\s]\s)(?=[^\W\d_a-z])\w*[^\W\d_]{2}[\w'’]*")
+_QUESTION_MARK = re.compile("[?？؟]")
+_DIGIT = re.compile(r"\d")
 _STEM_LETTERS = 5
 """By which forms of a word are known as one in any language that is inflected at its end."""
-_SIGN = f"[{HAN_AND_KANA_CHAR_CLASS}]"
-_LETTERS = rf"(?:(?!{_SIGN})[^\W_])+"
-_SPACED_WORD = rf"{_LETTERS}(?:[.'@/_-]{_LETTERS})*"
-_WORD = re.compile(f"{_SIGN}|{_SPACED_WORD}")
-_WORD_OR_SIGN_PAIR = re.compile(f"(?=({_SIGN}{_SIGN})){_SIGN}|(?<!{_SIGN}){_SIGN}(?!{_SIGN})|{_SPACED_WORD}")
-_HAS_DIGIT = re.compile(r"\d").search
+_STEM_SYLLABLES = 2
+"""Of a Korean word, to whose end particles are joined."""
 
 
 @dataclass(frozen=True)
@@ -41,30 +43,41 @@ class Statement:
 
     @cached_property
     def words(self) -> list[str]:
-        """Lower case, in order; a name of several parts (`storefront-web`) is one, and so is each Chinese or Japanese
-        sign."""
-        return [word.removesuffix("'s") for word in _WORD.findall(self.reading.low)]
+        """Lower case, in order; a name of several parts (`storefront-web`) is one. Where words are not spaced, any two
+        signs."""
+        return [part for word in _WORD.findall(self.reading.low) for part in _parts(word)]
 
     @cached_property
     def content_words(self) -> list[str]:
-        """The words that are no function words, in order; of Chinese or Japanese signs each two neighbours."""
+        """The words that are no function words, in order; "Ben" is none, though the Italian "ben" is one."""
         common = frozenset(self.reading.known_words).intersection(self.reading.listed("stop_words", "function_words"))
-        found = _WORD_OR_SIGN_PAIR.finditer(self.reading.low)
-        words = (match[1] or match.group().removesuffix("'s") for match in found)
-        return [word for word in words if word not in common and word.split("'")[0] not in common]
+        common -= {word.casefold().removesuffix("'s") for word in _CAPITALIZED_INSIDE.findall(self.text)}
+        content = (word for word in self.words if word not in common and word.split("'")[0] not in common)
+        return [word for word in content if not HIRAGANA_RUN.fullmatch(word)]
 
     @cached_property
     def content(self) -> Mapping[str, str]:
         """The content words, by their stems."""
         return {_stem(word): word for word in self.content_words}
 
+    @cached_property
+    def asks(self) -> bool:
+        return _QUESTION_MARK.search(self.text) is not None
+
     def is_name(self, word: str) -> bool:
-        """Whether it is written with a capital or holds no letter that could be; in a script without capitals any word
-        may be a name."""
+        """Whether a content word is written with a capital; in a script without capitals any may be a name."""
         return word.upper() == word or word.capitalize() in self.text
 
 
+def _parts(word: str) -> list[str]:
+    if not HAN_OR_KANA_SIGN.match(word):
+        return [word.removesuffix("'s")]
+    return [word[at : at + 2] for at in range(max(1, len(word) - 1))]
+
+
 def _stem(word: str) -> str:
+    if _HANGUL.match(word):
+        return word[:_STEM_SYLLABLES]
     return word[:_STEM_LETTERS] if word.isalpha() else word
 
 
@@ -76,12 +89,12 @@ def same_wording(new: Statement, old: Statement) -> float:
 def differ_in_one_value(new: Statement, old: Statement) -> bool:
     """Whether two of one wording say the same but for one value: a number, day, negation or opposite; or whether the
     new one tells what became of what it replaces ("Joachim is on call; Mira is on leave"). Questions never do."""
-    if "?" in new.text or "?" in old.text or same_wording(new, old) <= MAX_SAME_WORDING:
+    if new.asks or old.asks or same_wording(new, old) <= MAX_SAME_WORDING:
         return False
     values = frozenset((*new.reading.listed(*VALUE_LISTS), *old.reading.listed(*VALUE_LISTS)))
 
     def is_value(word: str) -> bool:
-        return word in values or _HAS_DIGIT(word) is not None
+        return word in values or _DIGIT.search(word) is not None
 
     differences = _differences(old.words, new.words)
     if len(differences) == 1:
@@ -99,13 +112,12 @@ def are_of_one_form(new: Statement, old: Statement) -> bool:
     """Whether the two may tell the same of two things: other words in two places, or a name more between the words that
     both have."""
     before, after = old.content_words, new.content_words
-    of_content = _differences(before, after)
-    if any(
-        one.is_inside and not _replacements([one], before, after) and _adds_a_name_or_loses_a_word(one, new, old)
-        for one in of_content
-    ):
-        return True
-    of_all = _differences(old.words, new.words)
+    of_content, of_all = _differences(before, after), _differences(old.words, new.words)
+    for one in of_content:
+        if not one.is_inside or _replacements([one], before, after):
+            continue
+        if not set(one.gone) <= set(after) or any(map(new.is_name, set(one.come) - set(before))):
+            return True
     return max(len(_replacements(found, before, after)) for found in (of_content, of_all)) > 1
 
 
@@ -135,9 +147,3 @@ def _replacements(
     lost, added = {*old_content} - {*new_content}, {*new_content} - {*old_content}
     both = [(lost.intersection(one.gone), added.intersection(one.come)) for one in differences]
     return [(gone, come) for gone, come in both if gone and come]
-
-
-def _adds_a_name_or_loses_a_word(difference: _Difference, new: Statement, old: Statement) -> bool:
-    return any(word not in new.content_words for word in difference.gone) or any(
-        new.is_name(word) for word in difference.come if word not in old.content_words
-    )

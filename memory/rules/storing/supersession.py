@@ -69,7 +69,7 @@ def supersession_score(
     """Above 0 the new one may supersede the old. `other_cosines`: of the other memories that are nearest to the new
     one. `rarity`: of the old one's words."""
     shared = [value for stem, value in rarity.by_stem.items() if stem in new.content]
-    if not shared or "?" in new.text or "?" in old.text:
+    if not shared or new.asks or old.asks:
         return -math.inf
     if same_wording(new, old) > MAX_SAME_WORDING:
         return -math.inf

@@ -10,6 +10,7 @@ import pytest
 
 from madeleine.memory.errors import CannotUndo, InvalidInput, NotCurrent
 from madeleine.memory.model import Memory
+from madeleine.memory.recall.ports import LaterMemory
 from madeleine.memory.rules.dynamics.truth import Supersession
 from tests.contracts.ledger.any_ledger import StoringLedger
 from tests.contracts.ledger.ledger_values import ADA, BOB, MOMENT, batch, memory, stored_memory
@@ -97,13 +98,24 @@ class TruthContract:
         first, second, third = memory("lives in Lyon"), memory("moved to Rome"), memory("left for Oslo")
         second, third = replace(second, may_supersede=first.id), replace(third, may_supersede=second.id)
         await ledger.memories.commit(ADA, batch(first, second, third))
-        links = {(second.id, first.id), (third.id, second.id)}
-        assert set(await ledger.recall.proposed_later(ADA, [first.id])) == links
-        assert await ledger.recall.proposed_later(ADA, [second.id]) == [(third.id, second.id)]
-        assert await ledger.recall.proposed_later(ADA, [third.id]) == []
-        assert await ledger.recall.proposed_later(BOB, [first.id]) == []
+        links = {LaterMemory(second.id, first.id, is_proposed=True), LaterMemory(third.id, second.id, is_proposed=True)}
+        assert set(await ledger.recall.told_later(ADA, [first.id])) == links
+        [last] = await ledger.recall.told_later(ADA, [second.id])
+        assert (last.newer, last.older) == (third.id, second.id)
+        assert await ledger.recall.told_later(ADA, [third.id]) == []
+        assert await ledger.recall.told_later(BOB, [first.id]) == []
         await ledger.memories.retract(ADA, second.id, "misheard", at=CHANGED_AT)
-        assert await ledger.recall.proposed_later(ADA, [first.id]) == []
+        assert await ledger.recall.told_later(ADA, [first.id]) == []
+
+    async def test_what_resembles_a_memory_is_found_among_those_asked_for(self, ledger: StoringLedger) -> None:
+        first = memory("the class teacher is Frau Pohl")
+        second = replace(memory("Herr Yildiz teaches the class"), resembles=first.id)
+        await ledger.memories.commit(ADA, batch(first, second))
+        links = [LaterMemory(second.id, first.id, is_proposed=False)]
+        assert await ledger.recall.told_later(ADA, [first.id, second.id]) == links
+        assert await ledger.recall.told_later(ADA, [first.id]) == []
+        await ledger.memories.retract(ADA, second.id, "misheard", at=CHANGED_AT)
+        assert await ledger.recall.told_later(ADA, [first.id, second.id]) == []
 
     async def test_what_a_wrong_version_took_the_place_of_takes_it_back(self, ledger: StoringLedger) -> None:
         first, second, third = await chain_of_three(ledger)

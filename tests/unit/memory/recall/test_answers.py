@@ -267,7 +267,7 @@ async def test_the_default_profile_asks_the_ledger_for_what_changed_and_for_the_
 
     recall = Recall(cast(Any, Counting()), home.index, home.embedder, home.activations, now=lambda: NOW)
     await recall(ADA, RecallQuery(text="harbor"))
-    assert asked == ["proposed_later", "memories"]
+    assert asked == ["told_later", "memories"]
 
 
 # --- the budget, by the real tokenizer

@@ -3,7 +3,7 @@ from __future__ import annotations
 import pytest
 
 from madeleine.memory.model import MemoryId
-from madeleine.memory.rules.ranking.near_equals import asks_for_past, newer_first, older_alone_answers
+from madeleine.memory.rules.ranking.near_equals import asks_for_past, may_both_be_true, newer_first, older_alone_answers
 from madeleine.memory.rules.storing.statements import Statement
 from madeleine.memory.text.reading import Reading
 
@@ -30,6 +30,21 @@ def test_of_two_things_told_in_one_form_the_older_one_answers_what_it_alone_name
     question: str, newer: str, older: str, alone: bool
 ) -> None:
     assert older_alone_answers(Statement(question), Statement(newer), Statement(older)) is alone
+
+
+@pytest.mark.parametrize(
+    ("question", "newer", "older", "both"),
+    [
+        ("Who is Tom's teacher?", "Herr Yildiz teaches Tom's class", "Tom's class teacher is Frau Pohl", False),
+        ("Where is the office?", "Kranich works from Main Street 21", "The office of Kranich is at Elm Road 8", False),
+        ("The York train?", "The train from York leaves at 18:21", "The train to York leaves at 08:12", False),
+        ("Ada's phone", "The phone number of Ben, Ada's son, is 171 02", "Ada's phone number is 171 01", True),
+        ("Who looks after Lund?", "Olsen looks after Nord", "Petersen looks after Lund", True),
+        ("Is the port 8080?", "The server now listens on 8091", "The server listens on port 8080", True),
+    ],
+)
+def test_of_two_that_resemble_each_other_both_may_be_true(question: str, newer: str, older: str, both: bool) -> None:
+    assert may_both_be_true(Statement(question), Statement(newer), Statement(older)) is both
 
 
 @pytest.mark.parametrize(
