@@ -34,7 +34,7 @@ from benchmarks.made_up_pages import pages
 from madeleine.inference.dense import DenseEmbedder
 from madeleine.memory.rules.storing.chunking import split_into_chunks
 from madeleine.memory.text.normalization import clean_text
-from madeleine.server.attach.connector import HostDown, query_host
+from madeleine.server.attach.connector import HostUnavailable, query_host
 from madeleine.server.cli.ingest_command import MAX_DOCUMENT_PART_CHARS, Document
 
 ROOT = Path(__file__).parent.parent
@@ -137,7 +137,7 @@ class ImportRun:
         """The process id of the host, 0 if there is none."""
         try:
             return int(query_host(self.data, "status")["pid"])
-        except HostDown:
+        except HostUnavailable:
             return 0
 
     def run_import(self, until: float, kill: str) -> Mapping[str, Any] | None:

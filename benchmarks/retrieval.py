@@ -33,7 +33,7 @@ from rich.table import Table
 
 from benchmarks import ablation, data_sets, metrics
 from madeleine.memory.index import CandidateQuery
-from madeleine.memory.model import LIVING, BeingId, MemoryId, Scope, Vector
+from madeleine.memory.model import LIVING_STATUSES, BeingId, MemoryId, Scope, Vector
 from madeleine.memory.recall.recall import Recall, RecallConfig
 from madeleine.memory.recall.selection import RecallQuery
 from madeleine.memory.rules.ranking.matching import MatchThresholds
@@ -120,7 +120,7 @@ def scope_of(name: str, unit: data_sets.Unit) -> Scope:
 
 async def ask(memory: OpenMemory, open_gate: Recall, scope: Scope, text: str) -> Rankings:
     vector = (await memory.embedder.embed([text]))[0]
-    words_only = CandidateQuery(words=text, statuses=LIVING, sparse_limit=10, dense_limit=10)
+    words_only = CandidateQuery(words=text, statuses=LIVING_STATUSES, sparse_limit=10, dense_limit=10)
     dense_only = replace(words_only, words="")
     recall = memory.use_cases.recall
     ranked = await recall.rank(scope, RecallQuery(text=text))

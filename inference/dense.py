@@ -80,7 +80,7 @@ def load_embedding_model(name: str, models_dir: Path) -> LoadedEmbeddingModel:
         space = packaged_vector_space()
     else:
         kept = models_dir / "spaces" / f"{re.sub(r'[^a-z0-9]+', '-', name.lower())}.npz"
-        space = space_measurement.read_or_measure_space(kept, embed)
+        space = space_measurement.read_or_measure_vector_space(kept, embed)
     tokenizer = getattr(fetched.model, "tokenizer", None)
     if tokenizer is None:
         raise EmbeddingUnavailable(name, "it has no tokenizer of its own")
@@ -90,7 +90,7 @@ def load_embedding_model(name: str, models_dir: Path) -> LoadedEmbeddingModel:
 @cache
 def packaged_vector_space() -> VectorSpace:
     """Of the default model in either precision."""
-    return space_measurement.read_space(space_measurement.PACKAGED_SPACE_FILE)
+    return space_measurement.read_vector_space(space_measurement.PACKAGED_SPACE_FILE)
 
 
 def _load_fastembed_engine(name: str, models_dir: Path) -> TextEmbedding:

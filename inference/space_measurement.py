@@ -14,7 +14,7 @@ from pathlib import Path
 import numpy as np
 from numpy.typing import NDArray
 
-from madeleine.memory.vector_space import VectorSpace, space_of_samples
+from madeleine.memory.vector_space import VectorSpace, vector_space_from_samples
 
 SAMPLE_SENTENCES_FILE = Path(__file__).parent / "sample_sentences.toml"
 PACKAGED_SPACE_FILE = Path(__file__).parent / "packaged_vector_space.npz"
@@ -22,11 +22,11 @@ PACKAGED_SPACE_FILE = Path(__file__).parent / "packaged_vector_space.npz"
 logger = logging.getLogger(__name__)
 
 
-def measure_space(embed: Callable[[list[str]], NDArray[np.float32]]) -> VectorSpace:
+def measure_vector_space(embed: Callable[[list[str]], NDArray[np.float32]]) -> VectorSpace:
     """480 sentences: 1 s with the default model."""
     texts = tomllib.loads(SAMPLE_SENTENCES_FILE.read_text("utf-8"))
     pairs = {language: [line.split(" | ") for line in text.strip().splitlines()] for language, text in texts.items()}
-    return space_of_samples(
+    return vector_space_from_samples(
         {
             language: (embed([statement for statement, _ in lines]), embed([question for _, question in lines]))
             for language, lines in pairs.items()
@@ -34,24 +34,24 @@ def measure_space(embed: Callable[[list[str]], NDArray[np.float32]]) -> VectorSp
     )
 
 
-def read_space(path: Path) -> VectorSpace:
+def read_vector_space(path: Path) -> VectorSpace:
     with np.load(path) as file:
         return VectorSpace(file["means"].astype(np.float32), file["legibility"].astype(np.float32))
 
 
-def write_space(path: Path, space: VectorSpace) -> None:
+def write_vector_space(path: Path, space: VectorSpace) -> None:
     path.parent.mkdir(parents=True, exist_ok=True)
     np.savez_compressed(path, means=space.means.astype(np.float16), legibility=space.legibility.astype(np.float16))
 
 
-def read_or_measure_space(path: Path, embed: Callable[[list[str]], NDArray[np.float32]]) -> VectorSpace:
+def read_or_measure_vector_space(path: Path, embed: Callable[[list[str]], NDArray[np.float32]]) -> VectorSpace:
     """The space at `path`; measured and written there if it is missing or damaged."""
     try:
-        return read_space(path)
+        return read_vector_space(path)
     except (OSError, ValueError, KeyError):
-        space = measure_space(embed)
+        space = measure_vector_space(embed)
     try:
-        write_space(path, space)
+        write_vector_space(path, space)
     except OSError as error:
         logger.warning("Writing the measured vector space failed; measuring it again at the next start: %s", error)
     return space
@@ -60,7 +60,7 @@ def read_or_measure_space(path: Path, embed: Callable[[list[str]], NDArray[np.fl
 def main() -> None:
     from madeleine.inference.packaged import load_int8_engine
 
-    write_space(PACKAGED_SPACE_FILE, measure_space(load_int8_engine().embed))
+    write_vector_space(PACKAGED_SPACE_FILE, measure_vector_space(load_int8_engine().embed))
 
 
 if __name__ == "__main__":

@@ -12,7 +12,11 @@ from madeleine import models
 from madeleine.memory.errors import InvalidInput
 from madeleine.memory.keyword_search import SearchSource
 from madeleine.memory.model import Category, Emotion
-from madeleine.server.settings.environment import environment, madeleine_variables, resolve_data_directory
+from madeleine.server.settings.environment import (
+    read_environment_variables,
+    resolve_data_directory,
+    setting_values_from_variables,
+)
 
 if TYPE_CHECKING:
     from madeleine.server.attach.client import ToolClient, ToolProgressCallback
@@ -309,10 +313,12 @@ def _host_connection(
 ) -> AbstractAsyncContextManager[ToolClient]:
     from madeleine.server.attach.client import open_host_client
 
-    variables = environment()
+    variables = read_environment_variables()
     # The tools that were chosen for a model are not those that a program may call.
     settings = {
-        name: value for name, value in madeleine_variables(variables).items() if name not in ("tools", "exclude_tools")
+        name: value
+        for name, value in setting_values_from_variables(variables).items()
+        if name not in ("tools", "exclude_tools")
     }
     settings["toolsets"] = "all"
     own_dir = settings.pop("data_dir", None)

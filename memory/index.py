@@ -70,7 +70,7 @@ class CandidateQuery:
     """Candidates from each channel."""
 
 
-ChainPlace = Literal["only", "earlier", "last"]
+VersionChainPosition = Literal["only", "earlier", "last"]
 """A memory's place among the versions of what it says (ruling 14): an earlier one was superseded."""
 
 
@@ -90,7 +90,7 @@ class RankingFeatures:
     signals: WordingSignals = WordingSignals()
     may_supersede: MemoryId | None = None
     """The earlier memory that it was proposed to supersede; a decision may change it."""
-    version: ChainPlace = "only"
+    version: VersionChainPosition = "only"
     category: Category = "episodic"
 
 

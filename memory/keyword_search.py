@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from datetime import datetime
 from typing import Literal
 
-from madeleine.memory.model import Category, Provenance, Status, Truth, short_id_of, short_memory_id
+from madeleine.memory.model import Category, Provenance, Status, TruthStatus, short_id_of, short_memory_id
 
 SearchSource = Literal["memories", "diary", "chat", "notes"]
 
@@ -53,7 +53,7 @@ class SearchHit:
     number: int = 0
     when: str = ""
     lesson: str = ""
-    truth: Truth = "current"
+    truth: TruthStatus = "current"
     since: str = ""
     before: str = ""
     position: tuple[int, str]

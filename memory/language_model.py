@@ -59,7 +59,7 @@ class CallCost:
         return self.input_tokens + self.output_tokens
 
 
-MAX_ASKS_PER_PROMPT = 2
+MAX_ATTEMPTS_PER_PROMPT = 2
 MIN_BYTES_PER_TOKEN = 3
 """Lower bound for a prompt: English has 4 or 5, other scripts 3."""
 
@@ -100,7 +100,7 @@ class MeteredModel:
         call might cost more than is left), `UnusableAnswer`."""
         costs: list[CallCost] = []
         reason = ""
-        for _ in range(MAX_ASKS_PER_PROMPT):
+        for _ in range(MAX_ATTEMPTS_PER_PROMPT):
             answer = await self._call(prompt, schema, costs)
             result = answer if isinstance(answer, Rejected) else check(answer)
             if not isinstance(result, Rejected):

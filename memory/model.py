@@ -9,7 +9,7 @@ from dataclasses import dataclass, field
 from datetime import datetime
 from typing import TYPE_CHECKING, Any, Literal, NewType, TypeAlias, get_args
 
-from madeleine.memory.text.dates import ToldPeriod, possible_span, told_period
+from madeleine.memory.text.dates import IsoPeriod, parse_iso_period, possible_utc_span
 
 if TYPE_CHECKING:  # the command line reads these values, and numpy takes longer to import than all the rest
     import numpy as np
@@ -35,8 +35,8 @@ Category = Literal["working", "episodic", "semantic", "procedural", "social"]
 CATEGORIES: tuple[Category, ...] = get_args(Category)
 Status = Literal["active", "dying", "dead"]
 ALL_STATUSES: tuple[Status, ...] = get_args(Status)
-LIVING: tuple[Status, ...] = ("active", "dying")
-Truth = Literal["current", "superseded", "retracted"]
+LIVING_STATUSES: tuple[Status, ...] = ("active", "dying")
+TruthStatus = Literal["current", "superseded", "retracted"]
 """Superseded: it was true until another memory took its place. Retracted: it was wrong (ruling 14)."""
 
 Emotion = Literal[
@@ -120,7 +120,7 @@ class Provenance:
     session_id: str = ""
 
 
-MAX_BEFORE_CHARS = 200
+MAX_SUPERSEDED_TEXT_CHARS = 200
 """Of the text that a memory superseded, enough to tell what has changed."""
 
 
@@ -141,7 +141,7 @@ class Memory:
     What it says holds from `valid_from`, or where that is None from the earlier of `happened_at` and `created_at`,
     until `valid_until`, which is exclusive; None while no end is known. A superseded memory names its successor in
     `superseded_by`, and only such a one does. `before`: the beginning of the text that it superseded, at most
-    `MAX_BEFORE_CHARS`, derived by the ledger. `may_supersede` names an earlier memory that it was proposed to
+    `MAX_SUPERSEDED_TEXT_CHARS`, derived by the ledger. `may_supersede` names an earlier memory that it was proposed to
     supersede; None too once that was declined.
     """
 
@@ -175,7 +175,7 @@ class Memory:
     turn: int = 0
     resembles: MemoryId | None = None
     retold: tuple[TimelineEntry, ...] = ()
-    truth: Truth = "current"
+    truth: TruthStatus = "current"
     valid_from: datetime | None = None
     valid_until: datetime | None = None
     superseded_by: MemoryId | None = None
@@ -260,17 +260,17 @@ def short_id_of(id_: str) -> str:
     return id_[:SHORT_ID_CHARS] if len(id_) == UUID_CHARS else id_
 
 
-def when_date(item: TimelineEntry) -> str:
+def date_of_timeline_entry(item: TimelineEntry) -> str:
     """The date of a timeline entry as it was told, without the time of day: a day, a month, a year, an interval. What
     is no date, in a store from before dates were checked, as written."""
     text = item if isinstance(item, str) else item.date
-    period = told_period(text)
+    period = parse_iso_period(text)
     return period.text if period else text
 
 
 def memory_date(memory: Memory) -> str:
     """The scene's date as told, else the day it was stored."""
-    return when_date(memory.scene.when[0]) if memory.scene.when else memory.happened_at.date().isoformat()
+    return date_of_timeline_entry(memory.scene.when[0]) if memory.scene.when else memory.happened_at.date().isoformat()
 
 
 def embedded_text(scene: Scene, feeling: str) -> str:
@@ -279,8 +279,8 @@ def embedded_text(scene: Scene, feeling: str) -> str:
     Behind a plain date, entries with an action are what a survivor has absorbed (spec P6 ❹): not embedded, for a model
     reads little, and a few of them drown what the memory itself says. They are found by their words.
     """
-    plain = [when_date(item) for item in scene.when if isinstance(item, str)]
-    dated = [f"{when_date(item)} {item.action}" for item in scene.when if isinstance(item, DatedAction)]
+    plain = [date_of_timeline_entry(item) for item in scene.when if isinstance(item, str)]
+    dated = [f"{date_of_timeline_entry(item)} {item.action}" for item in scene.when if isinstance(item, DatedAction)]
     return " ".join(part for part in (*(plain or dated), scene.action, feeling) if part)
 
 
@@ -288,18 +288,18 @@ def scene_to_text(scene: Scene, feeling: str, *, dated: bool = True) -> str:
     """One readable line, `date — setting — action — "first line" — (feeling)`; empty parts are left out (spec P4).
     Undated for an answer that states the date by itself."""
     first_line = f'"{scene.dialogue[0]}"' if scene.dialogue else ""
-    date_ = when_date(scene.when[0]) if scene.when and dated else ""
+    date_ = date_of_timeline_entry(scene.when[0]) if scene.when and dated else ""
     parts = (date_, scene.setting, scene.action, first_line, f"({feeling})" if feeling else "")
     return " — ".join(part for part in parts if part)
 
 
-def further_scene_texts(scene: Scene) -> tuple[str, ...]:
+def texts_omitted_from_scene_line(scene: Scene) -> tuple[str, ...]:
     """The parts of a scene that `scene_to_text` leaves out."""
-    dated = (f"{when_date(item)}: {item.action}" for item in scene.when if isinstance(item, DatedAction))
+    dated = (f"{date_of_timeline_entry(item)}: {item.action}" for item in scene.when if isinstance(item, DatedAction))
     return (*scene.actors, *scene.dialogue[1:], *scene.sensory, *dated)
 
 
-def searched_texts(memory: Memory) -> tuple[str, ...]:
+def keyword_searched_texts(memory: Memory) -> tuple[str, ...]:
     """The texts of a memory that keyword search looks into (spec P11). Its themes are compared as wholes."""
     scene = memory.scene
     timeline = timeline_as_search_text((*scene.when, *memory.retold))
@@ -314,14 +314,14 @@ def content_hash(text: str) -> ContentHash:
 
 
 def parse_iso_moment(text: str) -> datetime | None:
-    """The start of an ISO date (`told_period`), aware, in UTC; None where the text is none."""
-    period = told_period(text)
+    """The start of an ISO date (`parse_iso_period`), aware, in UTC; None where the text is none."""
+    period = parse_iso_period(text)
     return period.start if period else None
 
 
-def scene_period(when: Sequence[TimelineEntry]) -> ToldPeriod | None:
+def scene_period(when: Sequence[TimelineEntry]) -> IsoPeriod | None:
     """The first entry that can be read as a date."""
-    periods = (told_period(item if isinstance(item, str) else item.date) for item in when)
+    periods = (parse_iso_period(item if isinstance(item, str) else item.date) for item in when)
     return next((period for period in periods if period), None)
 
 
@@ -336,7 +336,7 @@ def time_span(memory: Memory) -> tuple[datetime, datetime]:
     without dates. Entries with an action behind a plain date are another memory's (spec P6 ❹)."""
     when = memory.scene.when
     dates = [item for item in when if isinstance(item, str)] or [i.date for i in when if isinstance(i, DatedAction)]
-    spans = [span for date in dates if (span := possible_span(date))] or [(memory.happened_at, memory.happened_at)]
+    spans = [span for date in dates if (span := possible_utc_span(date))] or [(memory.happened_at, memory.happened_at)]
     return min(first for first, _ in spans), max(last for _, last in spans)
 
 

@@ -18,7 +18,7 @@ from madeleine.memory.model import (
     Note,
     RunId,
     Status,
-    Truth,
+    TruthStatus,
     Vector,
 )
 from madeleine.memory.rules.dynamics.truth import Supersession
@@ -44,7 +44,7 @@ class MemoryState:
     absorbed_into: MemoryId | None
     session_count: int
     reactivation_count: int
-    truth: Truth = "current"
+    truth: TruthStatus = "current"
     may_supersede: MemoryId | None = None
 
     @property

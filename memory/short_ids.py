@@ -29,7 +29,7 @@ class ShortIdLedger(Protocol):
 
 
 @dataclass(frozen=True, eq=False)
-class ShortIds:
+class ShortIdTranslator:
     """Translates the ids that callers name, and those that answers show. Reads only."""
 
     ledger: ShortIdLedger

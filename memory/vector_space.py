@@ -106,7 +106,7 @@ def centred_cosines(
     return np.asarray(np.where(cosine == 0, 0, np.clip(products / lengths, -1, 1)), np.float32)
 
 
-def space_of_samples(samples: Mapping[str, tuple[Rows, Rows]]) -> VectorSpace:
+def vector_space_from_samples(samples: Mapping[str, tuple[Rows, Rows]]) -> VectorSpace:
     """`samples`: of each language the vectors of statements, and of the question about each."""
     means = {language: np.concatenate(rows).mean(axis=0) for language, rows in samples.items()}
     legibility = []

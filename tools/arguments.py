@@ -41,7 +41,7 @@ MAX_SHORT_TEXT_CHARS = 200
 """Characters of a name, a label or an identifier."""
 MAX_LINE_CHARS = 2_000
 """Characters of a line of dialogue, a setting or a lesson."""
-LONG_TEXT_KEY = "x-long-text"
+LONG_TEXT_SCHEMA_KEY = "x-long-text"
 """Marks, inside this module, a schema whose maximum length is the setting `max_text_chars`."""
 
 _NESTED_FIELDS = frozenset(
@@ -79,7 +79,7 @@ class ToolArguments(BaseModel):
     @classmethod
     def _refuse_nulls(cls, raw: Any) -> Any:
         if isinstance(raw, dict) and (nulls := [str(name) for name, value in raw.items() if value is None]):
-            raise ValueError(f"must not be null, leave it out instead: {printable(', '.join(nulls))}")
+            raise ValueError(f"must not be null, leave it out instead: {sendable_excerpt(', '.join(nulls))}")
         return raw
 
     @model_validator(mode="before")
@@ -146,7 +146,9 @@ Text = Annotated[str, BeforeValidator(require_storable_text), AfterValidator(req
 """A text that a caller leaves out is "" as a value: an empty one is refused."""
 ShortText = Annotated[Text, Field(max_length=MAX_SHORT_TEXT_CHARS)]
 LineText = Annotated[Text, Field(max_length=MAX_LINE_CHARS)]
-LongText = Annotated[Text, AfterValidator(_within_max_text_chars), Field(json_schema_extra={LONG_TEXT_KEY: True})]
+LongText = Annotated[
+    Text, AfterValidator(_within_max_text_chars), Field(json_schema_extra={LONG_TEXT_SCHEMA_KEY: True})
+]
 DetailsFlag = Annotated[bool, Field(description="All fields, with provenance.")]
 ZeroToOne = Annotated[float, Field(ge=0, le=1)]
 ArgumentsT = TypeVar("ArgumentsT", bound=ToolArguments)
@@ -195,7 +197,7 @@ def _argument_complaint(model: type[ToolArguments], error: Mapping[str, Any]) ->
     location = error["loc"]
     fields = _NESTED_FIELDS.union(model.model_fields)  # other names in a location are pydantic's, of unions
     path = [part for part in location if isinstance(part, int) or part in fields or len(location) == 1]
-    where = printable(".".join(map(str, path or location[:1]))) or "arguments"
+    where = sendable_excerpt(".".join(map(str, path or location[:1]))) or "arguments"
     match error["type"]:
         case "extra_forbidden":
             return _unknown_argument(model, location)
@@ -211,12 +213,12 @@ def _argument_complaint(model: type[ToolArguments], error: Mapping[str, Any]) ->
         case _ if isinstance(error.get("input"), float) and not math.isfinite(error["input"]):
             return f"{where}: must be a finite number, not NaN or infinity."
         case _:
-            return f"{where}: {printable(error['msg'])}."
+            return f"{where}: {sendable_excerpt(error['msg'])}."
 
 
 def _unknown_argument(model: type[ToolArguments], location: tuple[int | str, ...]) -> str:
     """Names the nearest argument, not all: `tools/list` has those (ruling 23)."""
-    name, last = printable(".".join(map(str, location))), printable(str(location[-1]))
+    name, last = sendable_excerpt(".".join(map(str, location))), sendable_excerpt(str(location[-1]))
     known = model.model_fields if len(location) == 1 else sorted(_NESTED_FIELDS)
     near = get_close_matches(ARGUMENT_SYNONYMS.get(last, last), known, n=1, cutoff=0.7)
     return f"Unknown argument {name!r}: " + (f"is {near[0]!r} meant?" if near else "leave it out.")
@@ -227,7 +229,7 @@ def unique(items: Iterable[ItemT]) -> tuple[ItemT, ...]:
     return tuple(dict.fromkeys(items))
 
 
-def printable(text: str) -> str:
+def sendable_excerpt(text: str) -> str:
     """Truncated, and without characters that cannot be sent."""
     return text.encode(errors="replace").decode()[:300]
 
@@ -325,12 +327,12 @@ def _clean_schema(schema: Any, definitions: Mapping[str, Any], max_text_chars: i
         )
         for key, value in schema.items()
         if not (key == "title" and isinstance(value, str))
-        and key != LONG_TEXT_KEY
+        and key != LONG_TEXT_SCHEMA_KEY
         and not (key == "default" and (not value or isinstance(value, list)))
         and not (key == "minLength" and value == 1)
     }
     if schema.get("default", False) in ("", None) and "description" in result:
         result["description"] = result.pop("description")
-    if schema.get(LONG_TEXT_KEY):
+    if schema.get(LONG_TEXT_SCHEMA_KEY):
         result["maxLength"] = max_text_chars
     return result

@@ -20,8 +20,15 @@ from madeleine.memory.patrol_records import DiaryEntry
 from madeleine.memory.rules.prompting import MAX_PROMPT_MESSAGE_CHARS, memories_in_prompt_order, truncated
 from madeleine.tools.arguments import LongText, ShortText, ToolArguments, validate_tool_arguments
 from madeleine.tools.profile import show_profile
-from madeleine.tools.replies import fields_of, hit_as_json, iso_time, meaning_off_notice, memory_ref_as_json, nonempty
-from madeleine.tools.tool import Call, object_schema, tool
+from madeleine.tools.replies import (
+    attributes_as_json,
+    hit_as_json,
+    iso_time,
+    meaning_off_notice,
+    memory_ref_as_json,
+    nonempty,
+)
+from madeleine.tools.tool import ToolCall, object_schema, tool
 
 
 class ContextArguments(ToolArguments):
@@ -57,7 +64,7 @@ class ContextArguments(ToolArguments):
     counts_recalls=True,
     listed=False,
 )
-async def context(call: Call, arguments: ContextArguments) -> dict[str, Any]:
+async def context(call: ToolCall, arguments: ContextArguments) -> dict[str, Any]:
     """Build a context for the next answer, within a token limit: identity (system_prompt, cacheable), a snapshot of
     notes, knowledge and diary, recently active memories, memories relevant to the message, and chat history; as blocks
     and as one prompt. For programs that build prompts; to remember something call recall."""
@@ -71,13 +78,13 @@ async def context(call: Call, arguments: ContextArguments) -> dict[str, Any]:
     return built_context_as_json(await build_audited_context(call, query, audited_as="context"), query)
 
 
-async def build_audited_context(call: Call, query: ContextQuery, *, audited_as: str) -> BuiltContext:
+async def build_audited_context(call: ToolCall, query: ContextQuery, *, audited_as: str) -> BuiltContext:
     built = await call.use.context(call.scope, query)
     call.audit_recall(audited_as, built.shown_ids)
     return built
 
 
-async def start_prompt(call: Call, token_limit: int, *, audited_as: str) -> str:
+async def start_prompt(call: ToolCall, token_limit: int, *, audited_as: str) -> str:
     """The start of a conversation (ruling 18): preferences, open notes, the last diary entry, what is pinned and what
     changed lately; "" if there is nothing."""
     flags = call.use.context.flags.model_copy(update={"ai_diary_full": True})
@@ -138,7 +145,7 @@ def recent_memory_json(memory: Memory) -> dict[str, Any]:
 def context_message_json(message: Message) -> dict[str, Any]:
     text = truncated(message.text, MAX_PROMPT_MESSAGE_CHARS)
     fields = {"id": short_id_of(message.id), "when": iso_time(message.at), "role": message.role, "text": text}
-    return fields | nonempty(**fields_of(message, "speaker session_id"))
+    return fields | nonempty(**attributes_as_json(message, "speaker session_id"))
 
 
 CONTEXT_MCP_PROMPT = types.Prompt(
@@ -166,7 +173,7 @@ class ContextPromptArguments(ToolArguments):
     token_limit: Annotated[int | None, BeforeValidator(_parse_integer), Field(ge=1, le=1_000_000)] = None
 
 
-async def get_context_prompt(call: Call, raw: Mapping[str, Any], *, max_text_chars: int) -> types.GetPromptResult:
+async def get_context_prompt(call: ToolCall, raw: Mapping[str, Any], *, max_text_chars: int) -> types.GetPromptResult:
     """Raises `InvalidInput` for invalid arguments."""
     # Fields left empty in a client's form arrive as "".
     filled_in = {name: text for name, text in raw.items() if text != ""}
@@ -213,34 +220,39 @@ class MemoryResource:
     name: str
     description: str
     mime_type: str
-    read: Callable[[Call], Awaitable[str]]
+    read: Callable[[ToolCall], Awaitable[str]]
 
 
-async def read_snapshot(call: Call) -> str:
+async def read_snapshot_resource(call: ToolCall) -> str:
     context = await _build_block(call, "snapshot", token_limit=call.use.context.token_limit)
     return context.snapshot[0].content if context.snapshot else ""
 
 
-async def read_recent_memories_resource(call: Call) -> str:
+async def read_recent_memories_resource(call: ToolCall) -> str:
     context = await _build_block(call, "recent_nodes")
     return _json_text({"recent_nodes": [recent_memory_json(memory) for memory in context.recent_nodes or ()]})
 
 
-async def read_diary_resource(call: Call) -> str:
+async def read_diary_resource(call: ToolCall) -> str:
     context = await _build_block(call, "diary")
     return _json_text({"diary": [diary_day_json(day) for day in context.diary or ()]})
 
 
-async def read_profile(call: Call) -> str:
+async def read_profile_resource(call: ToolCall) -> str:
     return _json_text(await show_profile(call, audited_as="memory://profile"))
 
 
 MEMORY_RESOURCES = (
-    MemoryResource("snapshot", "Open notes, knowledge, and the diary of the last 7 days.", MARKDOWN, read_snapshot),
+    MemoryResource(
+        "snapshot", "Open notes, knowledge, and the diary of the last 7 days.", MARKDOWN, read_snapshot_resource
+    ),
     MemoryResource("recent", "The 5 memories recalled last.", JSON, read_recent_memories_resource),
     MemoryResource("diary", "The diary of the last 7 days, in full.", JSON, read_diary_resource),
     MemoryResource(
-        "profile", "Soul, partner rules, preferences, relationships, tools, map, knowledge.", JSON, read_profile
+        "profile",
+        "Soul, partner rules, preferences, relationships, tools, map, knowledge.",
+        JSON,
+        read_profile_resource,
     ),
 )
 
@@ -270,7 +282,7 @@ def find_being_resource(requested: str, being: BeingId) -> MemoryResource | None
     return next((resource for resource in MEMORY_RESOURCES if parts.path == f"/{resource.name}"), None)
 
 
-async def _build_block(call: Call, block: ContextBlock, *, token_limit: int = UNLIMITED_TOKENS) -> BuiltContext:
+async def _build_block(call: ToolCall, block: ContextBlock, *, token_limit: int = UNLIMITED_TOKENS) -> BuiltContext:
     flags = call.use.context.flags
     if block == "diary":
         flags = flags.model_copy(update={"enable_ai_diary": True, "ai_diary_full": True, "prompt_lite_mode": False})

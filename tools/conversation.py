@@ -10,15 +10,15 @@ from pydantic import Field
 
 from madeleine.memory.chat import ChatRole, NewMessage
 from madeleine.memory.errors import InvalidInput
-from madeleine.memory.ingest.ingest import Chunk, IngestOutcome, IngestRequest
+from madeleine.memory.ingest.ingest import IngestedChunk, IngestOutcome, IngestRequest
 from madeleine.memory.model import Category, MemoryId, parse_iso_moment, short_id_of
-from madeleine.memory.text.dates import told_period
+from madeleine.memory.text.dates import parse_iso_period
 from madeleine.memory.watch.extraction import ExtractedMemory
 from madeleine.memory.watch.observe import AgentExtractedMemory, Observation
-from madeleine.tools.arguments import LineText, LongText, ShortText, ToolArguments, ZeroToOne, printable, unique
+from madeleine.tools.arguments import LineText, LongText, ShortText, ToolArguments, ZeroToOne, sendable_excerpt, unique
 from madeleine.tools.feelings import EmotionLabels
 from madeleine.tools.replies import missing_vector_notice, nonempty, notice
-from madeleine.tools.tool import Call, object_schema, tool
+from madeleine.tools.tool import ToolCall, object_schema, tool
 
 MAX_MESSAGES = 100
 """Of one call of `observe`."""
@@ -70,7 +70,7 @@ class ObserveArguments(ToolArguments):
     object_schema("new", integer="new position known", array="ids memories", string="last_key"),
     listed=False,
 )
-async def observe(call: Call, arguments: ObserveArguments) -> dict[str, Any]:
+async def observe(call: ToolCall, arguments: ObserveArguments) -> dict[str, Any]:
     """Append messages to the chat history, word for word; for programs that watch a conversation. A message with a key
     is stored once. Memories drawn from the messages may come along; to remember anything else use store. Without
     messages: returns the key of the session's last one. position: that of the first new message in its session; the
@@ -104,7 +104,7 @@ def _new_message(position: int, message: ObservedMessage) -> NewMessage:
     at = parse_iso_moment(message.when) if message.when else None
     if message.when and at is None:
         raise InvalidInput(
-            f"messages.{position}.when: {printable(message.when)!r} is not an ISO date or time, such as "
+            f"messages.{position}.when: {sendable_excerpt(message.when)!r} is not an ISO date or time, such as "
             "2026-03-01T12:00:00Z. Nothing was stored: correct it or leave it out."
         )
     return NewMessage(role=message.role, text=message.text, speaker=message.speaker, at=at, key=message.key)
@@ -124,7 +124,7 @@ class IngestArguments(ToolArguments):
     object_schema("stored reinforced dropped chunks", integer="stored reinforced dropped", array="chunks"),
     listed=False,
 )
-async def ingest(call: Call, arguments: IngestArguments) -> dict[str, Any]:
+async def ingest(call: ToolCall, arguments: IngestArguments) -> dict[str, Any]:
     """Import a long text into memory: a document, a transcript, notes. It is split where its meaning changes, and each
     part is scored; parts without anything new or informative are dropped and reported. For one scene in your own words
     use store."""
@@ -149,12 +149,12 @@ async def ingest(call: Call, arguments: IngestArguments) -> dict[str, Any]:
         | notice(
             missing_vector_notice("Stored", ingested.embedding_error),
             FORGOTTEN_CHUNKS_NOTICE if counts["forgotten"] else "",
-            UNREADABLE_DATE_NOTICE if arguments.when and told_period(arguments.when) is None else "",
+            UNREADABLE_DATE_NOTICE if arguments.when and parse_iso_period(arguments.when) is None else "",
         )
     )
 
 
-def chunk_as_json(chunk: Chunk, ingested: IngestOutcome, short_ids: Mapping[MemoryId, str]) -> dict[str, Any]:
+def chunk_as_json(chunk: IngestedChunk, ingested: IngestOutcome, short_ids: Mapping[MemoryId, str]) -> dict[str, Any]:
     if chunk.status == "forgotten":
         return {"status": chunk.status}
     text = ingested.text[chunk.start : chunk.start + chunk.length]

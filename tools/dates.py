@@ -8,8 +8,8 @@ from typing import Protocol
 
 from madeleine.memory.errors import InvalidInput
 from madeleine.memory.model import DatedAction, TimelineEntry
-from madeleine.memory.text.dates import ToldPeriod, told_period
-from madeleine.tools.arguments import printable
+from madeleine.memory.text.dates import IsoPeriod, parse_iso_period
+from madeleine.tools.arguments import sendable_excerpt
 
 DATE_FORMS = "2026-03-01, 2026-03-01T18:30, 2026-03, 2026 or 2026-03-01/2026-03-05"
 
@@ -22,21 +22,21 @@ class DatedActionInput(Protocol):
     def action(self) -> str: ...
 
 
-def parse_period(argument: str, text: str) -> ToldPeriod | None:
+def parse_period_argument(argument: str, text: str) -> IsoPeriod | None:
     """The period that an argument names; None for "". Raises `InvalidInput`, which says how dates are written."""
     if not text:
         return None
-    if (period := told_period(text.strip())) is None:
+    if (period := parse_iso_period(text.strip())) is None:
         raise InvalidInput(
-            f"Nothing was done. {argument}: {printable(text)[:40]!r} is not a date. Write {DATE_FORMS}; resolve words "
-            "such as tomorrow yourself, and leave out what you do not know."
+            f"Nothing was done. {argument}: {sendable_excerpt(text)[:40]!r} is not a date. Write {DATE_FORMS}; resolve "
+            "words such as tomorrow yourself, and leave out what you do not know."
         )
     return period
 
 
 def parse_time_window(since: str, until: str) -> dict[str, datetime | None]:
     """The arguments `since` and `until` as moments, inclusive. Raises `InvalidInput` if nothing is between."""
-    first, last = parse_period("since", since), parse_period("until", until)
+    first, last = parse_period_argument("since", since), parse_period_argument("until", until)
     if first and last and first.start > last.end:
         raise InvalidInput(f"Nothing was done. since: {since} is after until: {until}. Swap them, or leave one out.")
     return {"since": first.start if first else None, "until": last.end if last else None}
@@ -45,11 +45,11 @@ def parse_time_window(since: str, until: str) -> dict[str, datetime | None]:
 def parse_timeline(argument: str, items: Sequence[str | DatedActionInput] | str) -> tuple[TimelineEntry, ...]:
     """A date or a timeline. Raises `InvalidInput` for an entry whose date is none."""
     if isinstance(items, str):
-        parse_period(argument, items)
+        parse_period_argument(argument, items)
         return (items.strip(),)
     entries: list[TimelineEntry] = []
     for place, item in enumerate(items):
         date, name = (item, "") if isinstance(item, str) else (item.date, ".date")
-        parse_period(f"{argument}.{place}{name}", date)
+        parse_period_argument(f"{argument}.{place}{name}", date)
         entries.append(date.strip() if isinstance(item, str) else DatedAction(date.strip(), item.action))
     return tuple(entries)

@@ -10,10 +10,10 @@ from typing import Annotated, Any, get_args
 from pydantic import BeforeValidator, Field, ValidationInfo, WithJsonSchema
 
 from madeleine.memory.model import Emotion, EmotionVector
-from madeleine.tools.arguments import ToolArguments, add_notice, printable
+from madeleine.tools.arguments import ToolArguments, add_notice, sendable_excerpt
 
 EMOTION_LABELS: tuple[str, ...] = get_args(Emotion)
-AXES = tuple(field.name for field in fields(EmotionVector))
+EMOTION_AXIS_NAMES = tuple(field.name for field in fields(EmotionVector))
 MAX_EMOTIONS = 3
 MIN_ABBREVIATION_CHARS = 3
 MIN_SPELLING_LIKENESS = 0.7
@@ -38,7 +38,7 @@ def _known_labels(told: Any, info: ValidationInfo) -> Any:
         return told
     listed = [told] if isinstance(told, str) else told
     labels = {position: closest_name(label, EMOTION_LABELS) for position, label in enumerate(listed)}
-    if unknown := [printable(str(listed[position]))[:40] for position, label in labels.items() if label is None]:
+    if unknown := [sendable_excerpt(str(listed[position]))[:40] for position, label in labels.items() if label is None]:
         known = ", ".join(EMOTION_LABELS)
         add_notice(info, f"Left out, as no known emotions: {', '.join(unknown[:5])}. Known are {known}.")
     kept = list(dict.fromkeys(filter(None, labels.values())))
@@ -70,14 +70,17 @@ def _known_axes(told: Any, info: ValidationInfo) -> Any:
     axes: dict[str, float] = {}
     unknown: list[str] = []
     for name, value in told.items():
-        axis = next((axis for axis in AXES if str(name).strip().casefold() == axis[0]), closest_name(name, AXES))
+        axis = next(
+            (axis for axis in EMOTION_AXIS_NAMES if str(name).strip().casefold() == axis[0]),
+            closest_name(name, EMOTION_AXIS_NAMES),
+        )
         usable = isinstance(value, (int, float)) and not isinstance(value, bool) and -1 <= value <= 1
         if axis is None or not usable:
-            unknown.append(printable(str(name))[:40])
+            unknown.append(sendable_excerpt(str(name))[:40])
         else:
             axes[axis] = float(value)
     if unknown:
-        known = ", ".join(AXES)
+        known = ", ".join(EMOTION_AXIS_NAMES)
         add_notice(info, f"Left out of emotion_vector: {', '.join(unknown[:6])}. Axes are {known}, each from -1 to 1.")
     return axes
 

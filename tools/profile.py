@@ -12,7 +12,7 @@ from madeleine.memory.model import MemoryId, Note, short_id_of
 from madeleine.memory.profile import ProfileEntry, ProfileKind
 from madeleine.tools.arguments import ShortText, Text, ToolArguments
 from madeleine.tools.replies import iso_time, nonempty
-from madeleine.tools.tool import Call, object_schema, tool
+from madeleine.tools.tool import ToolCall, object_schema, tool
 
 MAX_PROFILE_VALUE_CHARS = 8_000
 """Of an entry, which is part of every prompt."""
@@ -43,7 +43,7 @@ class ProfileArguments(ToolArguments):
     destructive=True,
     listed=False,
 )
-async def profile(call: Call, arguments: ProfileArguments) -> dict[str, Any]:
+async def profile(call: ToolCall, arguments: ProfileArguments) -> dict[str, Any]:
     """Show and edit who the owner of this memory is and whom it deals with: soul, partner_rules, preferences,
     relationships, tools, map, knowledge, and open notes. It is part of every context. set replaces the entry of that
     name. A preference is also a memory: it is recalled, and removing it erases that memory. For what happened use
@@ -62,7 +62,9 @@ async def profile(call: Call, arguments: ProfileArguments) -> dict[str, Any]:
     return await change_entry(call, action, kind, name, value)
 
 
-async def show_profile(call: Call, kind: EntryKind | None = None, name: str = "", *, audited_as: str) -> dict[str, Any]:
+async def show_profile(
+    call: ToolCall, kind: EntryKind | None = None, name: str = "", *, audited_as: str
+) -> dict[str, Any]:
     """Entries and open notes. Their ids, and those of their memories, are audited (spec O4)."""
     content: dict[str, Any] = {}
     shown: list[str] = []
@@ -79,12 +81,14 @@ async def show_profile(call: Call, kind: EntryKind | None = None, name: str = ""
     return content
 
 
-async def _entry_name(call: Call, kind: str | None, name: str) -> str:
+async def _entry_name(call: ToolCall, kind: str | None, name: str) -> str:
     """A learnt preference has the id of its memory as its name."""
     return (await call.use.ids.memories(call.scope, [name]))[name] if name and kind in (None, "preferences") else name
 
 
-async def change_entry(call: Call, action: ProfileAction, kind: ProfileKind, name: str, value: str) -> dict[str, Any]:
+async def change_entry(
+    call: ToolCall, action: ProfileAction, kind: ProfileKind, name: str, value: str
+) -> dict[str, Any]:
     name = await _entry_name(call, kind, name)
     match action:
         case "set":
@@ -99,7 +103,7 @@ async def change_entry(call: Call, action: ProfileAction, kind: ProfileKind, nam
             raise InvalidInput("Nothing was done. done is for notes; use remove for other entries.")
 
 
-async def change_inbox_note(call: Call, action: ProfileAction, name: str, value: str) -> dict[str, Any]:
+async def change_inbox_note(call: ToolCall, action: ProfileAction, name: str, value: str) -> dict[str, Any]:
     match action:
         case "set":
             written = await call.use.profile.note(call.scope, name, value)
@@ -117,7 +121,7 @@ async def change_inbox_note(call: Call, action: ProfileAction, name: str, value:
             )
 
 
-async def entries_as_json(call: Call, entries: Sequence[ProfileEntry]) -> list[dict[str, Any]]:
+async def entries_as_json(call: ToolCall, entries: Sequence[ProfileEntry]) -> list[dict[str, Any]]:
     short_ids = await call.use.ids.shortened(call.scope, [entry.memory_id for entry in entries if entry.memory_id])
     return [entry_as_json(entry, short_ids) for entry in entries]
 

@@ -13,7 +13,7 @@ from pydantic import Field
 from madeleine.memory.errors import InvalidInput
 from madeleine.memory.keyword_search import KeywordQuery, SearchSource
 from madeleine.memory.model import Category, ClusterId, Memory, MemoryId, short_id_of
-from madeleine.memory.recall.elsewhere import NOTHING_ELSEWHERE, KnownElsewhere
+from madeleine.memory.recall.elsewhere import NOTHING_KNOWN_ELSEWHERE, KnownElsewhere
 from madeleine.memory.recall.recall import RecallResult
 from madeleine.memory.recall.search import BrowsedMemories, SearchPage, split_search_terms
 from madeleine.memory.recall.selection import RecallQuery
@@ -27,7 +27,7 @@ from madeleine.memory.rules.prompting import (
 from madeleine.memory.rules.ranking.profiles import RankingProfile
 from madeleine.tools.arguments import DetailsFlag, LongText, ShortText, ToolArguments, unique
 from madeleine.tools.context import start_prompt
-from madeleine.tools.dates import parse_period, parse_time_window
+from madeleine.tools.dates import parse_period_argument, parse_time_window
 from madeleine.tools.feelings import BRIEF_LABELS_SCHEMA, EmotionLabels
 from madeleine.tools.profile import entry_as_json
 from madeleine.tools.replies import (
@@ -40,7 +40,7 @@ from madeleine.tools.replies import (
     notice,
     short_ids_of_references,
 )
-from madeleine.tools.tool import Call, Tool, object_schema, tool
+from madeleine.tools.tool import Tool, ToolCall, object_schema, tool
 
 MAX_SEARCH_WORDS = 32
 DEFAULT_FRAGMENT_MEMORIES = 3
@@ -82,12 +82,11 @@ def recall_tool(rng: RandomSource) -> Tool:
         ),
         counts_recalls=True,
     )
-    async def recall(call: Call, arguments: RecallArguments) -> dict[str, Any]:
+    async def recall(call: ToolCall, arguments: RecallArguments) -> dict[str, Any]:
         """Recall the few memories that matter for a message; without a query the start: pinned, preferences, notes,
         diary, changes. Call it first, and whenever the past may matter. memories: what matches;
-        preferences: how to behave, apart; near: related, no answer; omitted: further matches. Empty
-        does not mean unknown: ask in other words, or use search_memory, which also lists by date or theme. By id:
-        recall_memory."""
+        preferences: how to behave; near: related, no answer; omitted: more matches. Empty
+        does not mean unknown: ask in other words, or use search_memory, which also lists by date or theme."""
         if not arguments.query.strip():
             return await _start(call, arguments)
         times = parse_time_window(arguments.since, arguments.until)
@@ -97,7 +96,7 @@ def recall_tool(rng: RandomSource) -> Tool:
         query = arguments.to_value(RecallQuery, text=arguments.query, limit=limit, most=most, as_of=as_of, **times)
         result = await call.use.recall(call.scope, query, formats[arguments.format], language=call.language_model)
         memories = [memory for memory, _ in (*result.preferences, *result.memories)]
-        elsewhere = NOTHING_ELSEWHERE if result.memories else await call.use.search_elsewhere(call.scope, query)
+        elsewhere = NOTHING_KNOWN_ELSEWHERE if result.memories else await call.use.search_elsewhere(call.scope, query)
         call.audit_recall("recall", [*(memory.id for memory in (*memories, *result.near)), *elsewhere.ids])
         answer = recall_result_as_json(result, arguments.format, elsewhere)
         if not arguments.details:
@@ -108,7 +107,7 @@ def recall_tool(rng: RandomSource) -> Tool:
     return recall
 
 
-async def _start(call: Call, arguments: RecallArguments) -> dict[str, Any]:
+async def _start(call: ToolCall, arguments: RecallArguments) -> dict[str, Any]:
     """The start of a conversation (ruling 18). Nothing is activated."""
     if arguments.themes or arguments.categories or arguments.emotions or arguments.as_of:
         raise InvalidInput(
@@ -120,12 +119,12 @@ async def _start(call: Call, arguments: RecallArguments) -> dict[str, Any]:
 
 def parse_as_of(text: str) -> datetime | None:
     """The end of a day, a month or a year: what has changed in it counts as changed."""
-    period = parse_period("as_of", text)
+    period = parse_period_argument("as_of", text)
     return period.end if period else None
 
 
 def recall_result_as_json(
-    result: RecallResult, format_: RecallFormat, known_elsewhere: KnownElsewhere = NOTHING_ELSEWHERE
+    result: RecallResult, format_: RecallFormat, known_elsewhere: KnownElsewhere = NOTHING_KNOWN_ELSEWHERE
 ) -> dict[str, Any]:
     preferences = [memory_item_as_json(memory, score) for memory, score in result.preferences]
     content: dict[str, Any] = {"memories": [memory_item_as_json(memory, score) for memory, score in result.memories]}
@@ -196,7 +195,7 @@ class RecallMemoryArguments(ToolArguments):
     object_schema("", array="memories clusters missing", string="next_cursor"),
     counts_recalls=True,
 )
-async def recall_memory(call: Call, arguments: RecallMemoryArguments) -> dict[str, Any]:
+async def recall_memory(call: ToolCall, arguments: RecallMemoryArguments) -> dict[str, Any]:
     """Read whole memories, with their history and where they come from, faded ones too (status dead): by ids such as
     m12, or all of a cluster_id, newest first. Without arguments: the list of clusters. To find memories by meaning use
     recall, by words search_memory."""
@@ -259,7 +258,7 @@ class SearchArguments(ToolArguments):
 
 
 @tool(SearchArguments, object_schema("hits", array="hits", string="next_cursor notice"), counts_recalls=True)
-async def search_memory(call: Call, arguments: SearchArguments) -> dict[str, Any]:
+async def search_memory(call: ToolCall, arguments: SearchArguments) -> dict[str, Any]:
     """Search memories, diary, chat and notes for exact words, newest first: names, dates, phrases; without query, list
     memories by date or theme. Use it to look something up, for a time span, or for faded ones (status dead). For
     similar meaning use recall."""
@@ -270,7 +269,7 @@ async def search_memory(call: Call, arguments: SearchArguments) -> dict[str, Any
     return {"hits": hits} | nonempty(next_cursor=page.next_cursor, omitted=page.omitted or None) | notice(*respelled)
 
 
-async def _search(call: Call, arguments: SearchArguments) -> SearchPage:
+async def _search(call: ToolCall, arguments: SearchArguments) -> SearchPage:
     by_words = arguments.query != ""
     all_sources = by_words and not arguments.as_of  # only memories say since when they are true
     query = arguments.to_value(

@@ -15,11 +15,11 @@ from mcp_types import CallToolResult, TextContent
 from madeleine.memory.errors import ERROR_META_KEY, MadeleineError, error_as_json
 from madeleine.memory.keyword_search import SearchHit
 from madeleine.memory.model import Memory, MemoryId, Provenance, Revision, memory_date, short_id_of, timeline_to_json
-from madeleine.memory.rules.dynamics.truth import beginning_of_validity, since_date
+from madeleine.memory.rules.dynamics.truth import beginning_of_validity, version_valid_since
 from madeleine.memory.rules.prompting import latest_timeline_lines
 
 if TYPE_CHECKING:
-    from madeleine.tools.tool import Call
+    from madeleine.tools.tool import ToolCall
 
 logger = logging.getLogger(__name__)
 
@@ -52,7 +52,7 @@ def nonempty(**fields: Any) -> dict[str, Any]:
     return {name: value for name, value in fields.items() if value not in (None, "", [], (), {})}
 
 
-def fields_of(value: object, names: str) -> dict[str, Any]:
+def attributes_as_json(value: object, names: str) -> dict[str, Any]:
     """The attributes of these names, which spaces separate, as JSON."""
     attributes = {name: getattr(value, name) for name in names.split()}
     return {name: list(field) if isinstance(field, tuple) else field for name, field in attributes.items()}
@@ -73,7 +73,7 @@ def memory_item_as_json(memory: Memory, score: float | None = None) -> dict[str,
         text=memory.scene.action,
         **memory_state_as_json(memory),
         score=score,
-        **fields_of(memory, "feeling"),
+        **attributes_as_json(memory, "feeling"),
         timeline=list(latest_timeline_lines(memory)),
     )
 
@@ -89,7 +89,7 @@ def memory_state_as_json(memory: Memory) -> dict[str, Any]:
         when=memory_date(memory),
         updated=memory.corrected_at.date().isoformat() if memory.corrected_at else None,
         lesson=memory.lesson,
-        since=since_date(memory),
+        since=version_valid_since(memory),
         before=memory.before,
         status=memory_status(memory),
     )
@@ -115,20 +115,20 @@ def memory_as_json(
     return nonempty(
         id=memory.short_id,
         text=memory.scene.action,
-        **memory_state_as_json(memory) | fields_of(memory, "status category importance truth"),
+        **memory_state_as_json(memory) | attributes_as_json(memory, "status category importance truth"),
         **truth_details_as_json(memory),
         versions=[version_as_json(version) for version in versions] if len(versions) > 1 else None,
         timeline=timeline if len(timeline) > 1 or any(isinstance(item, dict) for item in timeline) else None,
-        **fields_of(memory.scene, "actors setting dialogue sensory"),
+        **attributes_as_json(memory.scene, "actors setting dialogue sensory"),
         told_again=timeline_to_json(memory.retold),
-        **fields_of(memory, "feeling emotions themes"),
+        **attributes_as_json(memory, "feeling emotions themes"),
         emotion_vector=asdict(memory.emotion) if memory.emotion else None,
         cluster_id=short_id_of(memory.cluster_id or ""),
         **{name: short_ids.get(id_, id_) for name, id_ in references.items() if id_ is not None},
         compression_source=memory.compression_source or None,
         provenance=provenance_as_json(memory.provenance, memory.created_at) | {"full_id": memory.id},
         history=[revision_as_json(revision) for revision in revisions],
-    ) | fields_of(memory, "pinned session_count access_count reactivation_count")
+    ) | attributes_as_json(memory, "pinned session_count access_count reactivation_count")
 
 
 def truth_details_as_json(memory: Memory) -> dict[str, Any]:
@@ -150,7 +150,7 @@ MEMORY_REFERENCE_FIELDS = ("absorbed_into", "compressed_into", "resembles", "sup
 """Fields of a memory that name another one."""
 
 
-async def short_ids_of_references(call: Call, memories: Sequence[Memory]) -> dict[MemoryId, str]:
+async def short_ids_of_references(call: ToolCall, memories: Sequence[Memory]) -> dict[MemoryId, str]:
     """The short ids of the memories that these refer to."""
     named = [getattr(memory, name) for memory in memories for name in MEMORY_REFERENCE_FIELDS]
     return await call.use.ids.shortened(call.scope, filter(None, named))
@@ -174,7 +174,7 @@ def hit_as_json(hit: SearchHit, *, details: bool = False) -> dict[str, Any]:
     if not details:
         return shown
     provenance = provenance_as_json(hit.provenance, hit.stored_at) | {"full_id": hit.id}
-    return shown | nonempty(**fields_of(hit, "themes actors status"), provenance=provenance)
+    return shown | nonempty(**attributes_as_json(hit, "themes actors status"), provenance=provenance)
 
 
 def _hit_status(hit: SearchHit) -> str | None:

@@ -12,7 +12,7 @@ from madeleine.patrol.deciding.answers import Decision
 from madeleine.patrol.deciding.resolution import MAX_OFFERED_REQUESTS_CHARS
 from madeleine.patrol.report import PATROL_STEPS, PatrolProgress, StepName
 from madeleine.tools.arguments import ShortText, ToolArguments
-from madeleine.tools.tool import Call, object_schema, tool
+from madeleine.tools.tool import ToolCall, object_schema, tool
 
 
 class RunPatrolArguments(ToolArguments):
@@ -28,7 +28,7 @@ BRIEF_PENDING_CHARS = 4_000
 
 
 @tool(RunPatrolArguments, object_schema("run_id steps pending", string="run_id", array="steps pending"))
-async def run_patrol(call: Call, arguments: RunPatrolArguments) -> dict[str, Any]:
+async def run_patrol(call: ToolCall, arguments: RunPatrolArguments) -> dict[str, Any]:
     """Maintain the memory: sort new memories into clusters, let unused ones fade, revive recalled ones, merge and
     split. Use it after many new memories or at the end of a day; it can be undone. `pending` lists decisions for you:
     follow `guidance` and call again with `decisions`."""

@@ -12,7 +12,7 @@ from madeleine.memory.context.context import BuildContext
 from madeleine.memory.context.profile import EditProfile
 from madeleine.memory.errors import StorageError
 from madeleine.memory.ingest.change import Forget, UpdateMemory
-from madeleine.memory.ingest.ingest import Ingest
+from madeleine.memory.ingest.ingest import IngestText
 from madeleine.memory.ingest.store import StoreScenes
 from madeleine.memory.ingest.truth import ChangeTruth
 from madeleine.memory.language_model import LanguageModel
@@ -20,7 +20,7 @@ from madeleine.memory.model import Scope
 from madeleine.memory.recall.elsewhere import SearchElsewhere
 from madeleine.memory.recall.recall import Recall
 from madeleine.memory.recall.search import BrowseMemories, Search
-from madeleine.memory.short_ids import ShortIds
+from madeleine.memory.short_ids import ShortIdTranslator
 from madeleine.memory.watch.observe import Observe
 from madeleine.patrol.run import RunPatrols
 from madeleine.tools.arguments import ToolArguments
@@ -33,7 +33,7 @@ class ToolUseCases:
     """The use cases behind the tools."""
 
     store: StoreScenes
-    ingest: Ingest
+    ingest: IngestText
     update: UpdateMemory
     change_truth: ChangeTruth
     forget: Forget
@@ -46,7 +46,7 @@ class ToolUseCases:
     observe: Observe
     context: BuildContext
     profile: EditProfile
-    ids: ShortIds
+    ids: ShortIdTranslator
 
 
 ReportProgress = Callable[[float, float, str], None]
@@ -54,7 +54,7 @@ ReportProgress = Callable[[float, float, str], None]
 
 
 @dataclass(frozen=True, slots=True)
-class Call:
+class ToolCall:
     """One tool call. The scope is the connection's (ruling 12)."""
 
     scope: Scope
@@ -76,7 +76,7 @@ class Call:
         self.use.audit(self.scope, "recall", tool=tool, ids=ids)
 
 
-RunTool = Callable[[Call, Any], Awaitable[dict[str, Any]]]
+RunTool = Callable[[ToolCall, Any], Awaitable[dict[str, Any]]]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -99,11 +99,11 @@ class Tool:
 
 def tool(
     arguments: type[ArgumentsT], schema: Mapping[str, Any], **flags: bool
-) -> Callable[[Callable[[Call, ArgumentsT], Awaitable[dict[str, Any]]]], Tool]:
+) -> Callable[[Callable[[ToolCall, ArgumentsT], Awaitable[dict[str, Any]]]], Tool]:
     """Make a function a tool of its name. Its docstring is the description: product text, for the agent that reads it.
     `schema`: of the answers. `flags`: those of `Tool`."""
 
-    def declare(run: Callable[[Call, ArgumentsT], Awaitable[dict[str, Any]]]) -> Tool:
+    def declare(run: Callable[[ToolCall, ArgumentsT], Awaitable[dict[str, Any]]]) -> Tool:
         text = " ".join((run.__doc__ or "").split())
         return Tool(name=run.__name__, description=text, arguments=arguments, output_schema=schema, run=run, **flags)
 

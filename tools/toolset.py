@@ -11,14 +11,14 @@ import mcp_types as types
 
 from madeleine.memory.errors import InvalidInput, MadeleineError
 from madeleine.memory.rules.prompting import RandomSource
-from madeleine.tools.arguments import printable, tool_input_schema, unique, validate_tool_arguments
+from madeleine.tools.arguments import sendable_excerpt, tool_input_schema, unique, validate_tool_arguments
 from madeleine.tools.context import context
 from madeleine.tools.conversation import ingest, observe
 from madeleine.tools.profile import profile
 from madeleine.tools.reading import recall_memory, recall_tool, search_memory
 from madeleine.tools.replies import notice, tool_result_of_content, tool_result_of_crash, tool_result_of_error
 from madeleine.tools.run_patrol import run_patrol
-from madeleine.tools.tool import Call, RunTool, Tool
+from madeleine.tools.tool import RunTool, Tool, ToolCall
 from madeleine.tools.writing import forget, store, update_memory
 
 TOOL_NAMES_BY_TOOLSET: Mapping[str, tuple[str, ...]] = {
@@ -58,7 +58,7 @@ class Toolset:
         """Whether memories that this tool recalls are counted."""
         return name in self._tools and self._tools[name].counts_recalls
 
-    async def call(self, name: str, arguments: Mapping[str, Any], call: Call) -> types.CallToolResult:
+    async def call(self, name: str, arguments: Mapping[str, Any], call: ToolCall) -> types.CallToolResult:
         """Expected errors become answers that say what to do; others are logged. Cancellation passes."""
         tool = self._tools[name]
         try:
@@ -111,7 +111,7 @@ def choose_tools(
 def _require_known(kind: str, names: Iterable[str], known: Iterable[str]) -> None:
     options = sorted(known)
     if unknown := [name for name in names if name not in options]:
-        raise InvalidInput(f"Unknown {kind} {printable(unknown[0])!r}. Known are {', '.join(options)}.")
+        raise InvalidInput(f"Unknown {kind} {sendable_excerpt(unknown[0])!r}. Known are {', '.join(options)}.")
 
 
 def read_only_tools(tools: Iterable[Tool]) -> list[Tool]:
@@ -125,7 +125,7 @@ def read_only_tools(tools: Iterable[Tool]) -> list[Tool]:
     ]
 
 
-async def _run_without_counting(run: RunTool, call: Call, arguments: Any) -> dict[str, Any]:
+async def _run_without_counting(run: RunTool, call: ToolCall, arguments: Any) -> dict[str, Any]:
     return await run(replace(call, scope=replace(call.scope, count_activations=False)), arguments)
 
 

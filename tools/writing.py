@@ -16,12 +16,12 @@ from madeleine.memory.recall.selection import (
     NON_INFERABLE_THEME,
     has_non_inferable_theme,
 )
-from madeleine.memory.rules.storing.besides import besides_notice
+from madeleine.memory.rules.storing.besides import unreplaced_clauses_notice
 from madeleine.tools.arguments import LineText, LongText, ShortText, ToolArguments, ZeroToOne, unique, validate_each
 from madeleine.tools.dates import parse_timeline
-from madeleine.tools.feelings import AXES, EmotionLabels, EmotionVectorArgument
+from madeleine.tools.feelings import EMOTION_AXIS_NAMES, EmotionLabels, EmotionVectorArgument
 from madeleine.tools.replies import missing_vector_notice, nonempty, notice, version_as_json
-from madeleine.tools.tool import Call, object_schema, tool
+from madeleine.tools.tool import ToolCall, object_schema, tool
 
 CHANGEABLE_MEMORY_FIELDS = ("text", "importance", "themes", "pinned")
 MAX_SCENES = 20
@@ -60,7 +60,9 @@ class SceneArguments(ToolArguments):
     ] = "episodic"
     importance: Annotated[ZeroToOne | None, Field(description="0 noise, 0.5 default, 1 critical.")] = None
     emotions: EmotionLabels = []
-    emotion_vector: Annotated[EmotionVectorArgument | None, Field(description=f"By axis: {', '.join(AXES)}.")] = None
+    emotion_vector: Annotated[
+        EmotionVectorArgument | None, Field(description=f"By axis: {', '.join(EMOTION_AXIS_NAMES)}.")
+    ] = None
     lesson: Annotated[LineText, Field(description="What to do differently in future.")] = ""
     themes: Annotated[list[ShortText], Field(max_length=20, description="Topics, to filter by.")] = []
     session_id: Annotated[ShortText, Field(description="Of this conversation.")] = ""
@@ -107,7 +109,7 @@ class StoreArguments(SceneArguments):
         "", string="id status reinforced not_kept notice", array="scenes may_supersede", object="resembles superseded"
     ),
 )
-async def store(call: Call, arguments: StoreArguments) -> dict[str, Any]:
+async def store(call: ToolCall, arguments: StoreArguments) -> dict[str, Any]:
     """Store what later conversations should know, one scene a memory: an event, decision, fact, preference, feeling or
     lesson; several by scenes, as at the end of a session. It can be recalled at once. If something known has changed,
     name the old memory in supersedes. What says the same as an earlier memory reinforces it, which keeps its wording;
@@ -130,7 +132,7 @@ async def store(call: Call, arguments: StoreArguments) -> dict[str, Any]:
     }
 
 
-async def _store_each(call: Call, scenes: Sequence[SceneArguments | InvalidInput]) -> list[Stored | MadeleineError]:
+async def _store_each(call: ToolCall, scenes: Sequence[SceneArguments | InvalidInput]) -> list[Stored | MadeleineError]:
     """The outcome of each scene. In one transaction if all can be stored, else each by itself."""
     request_key = call.request_key()
     outcomes: list[Stored | MadeleineError | NewScene] = []
@@ -144,7 +146,7 @@ async def _store_each(call: Call, scenes: Sequence[SceneArguments | InvalidInput
     return [next(stored) if isinstance(outcome, NewScene) else outcome for outcome in outcomes]
 
 
-async def _new_scene(call: Call, scene: SceneArguments, request_key: str) -> NewScene:
+async def _new_scene(call: ToolCall, scene: SceneArguments, request_key: str) -> NewScene:
     new = new_scene_from_arguments(scene, request_key=request_key)
     if not scene.supersedes:
         return new
@@ -152,7 +154,7 @@ async def _new_scene(call: Call, scene: SceneArguments, request_key: str) -> New
     return replace(new, supersedes=superseded)
 
 
-async def _store_together_or_singly(call: Call, scenes: Sequence[NewScene]) -> list[Stored | MadeleineError]:
+async def _store_together_or_singly(call: ToolCall, scenes: Sequence[NewScene]) -> list[Stored | MadeleineError]:
     try:
         return list(await call.use.store(call.scope, scenes))
     except MadeleineError as error:
@@ -161,7 +163,7 @@ async def _store_together_or_singly(call: Call, scenes: Sequence[NewScene]) -> l
     return [outcome for scene in scenes for outcome in await _store_together_or_singly(call, [scene])]
 
 
-async def stored_as_json(call: Call, stored: Stored, *, has_key: bool) -> dict[str, Any]:
+async def stored_as_json(call: ToolCall, stored: Stored, *, has_key: bool) -> dict[str, Any]:
     memory, reinforced, before = stored.memory, stored.status == "reinforced", stored.may_supersede
     advice_due = NON_INFERABLE_THEME in call.use.recall.config.themes and not has_non_inferable_theme(memory.themes)
     resembled = stored.resembled if before is None or stored.resembles != before.id else None
@@ -197,7 +199,7 @@ def _supersession_advice(before: Memory) -> str:
 
 def _besides_notice(stored: Stored) -> str:
     old = stored.superseded
-    return besides_notice(old.short_id, old.scene.action, stored.memory.scene.action) if old else ""
+    return unreplaced_clauses_notice(old.short_id, old.scene.action, stored.memory.scene.action) if old else ""
 
 
 def new_scene_from_arguments(arguments: SceneArguments, *, request_key: str = "") -> NewScene:
@@ -230,7 +232,7 @@ class UpdateMemoryArguments(ToolArguments):
 
 
 @tool(UpdateMemoryArguments, object_schema("id changed", string="id", array="changed versions", object="superseded"))
-async def update_memory(call: Call, arguments: UpdateMemoryArguments) -> dict[str, Any]:
+async def update_memory(call: ToolCall, arguments: UpdateMemoryArguments) -> dict[str, Any]:
     """Correct a memory that was wrong, or pin or weigh it; what is left out stays. A fact that has changed: give text
     and when, and the old text stays as what was true until then. Something never true: give retracted. recall_memory
     shows all versions. For something new use store, to erase use forget."""
@@ -262,7 +264,7 @@ async def update_memory(call: Call, arguments: UpdateMemoryArguments) -> dict[st
     }
 
 
-async def _change_truth(call: Call, memory_id: MemoryId, arguments: UpdateMemoryArguments) -> dict[str, Any]:
+async def _change_truth(call: ToolCall, memory_id: MemoryId, arguments: UpdateMemoryArguments) -> dict[str, Any]:
     if len(arguments.model_fields_set) > 2:
         raise InvalidInput("Nothing was changed. retracted and undo each stand alone with id: leave out the others.")
     if arguments.undo:
@@ -282,7 +284,7 @@ class ForgetArguments(ToolArguments):
 
 
 @tool(ForgetArguments, object_schema("erased", array="erased missing related"), destructive=True, idempotent=True)
-async def forget(call: Call, arguments: ForgetArguments) -> dict[str, Any]:
+async def forget(call: ToolCall, arguments: ForgetArguments) -> dict[str, Any]:
     """Erase memories with the messages they came from, or single messages by id, permanently and from disk too. Only on
     request: to correct use update_memory; unused memories fade by themselves. related: memories linked to the erased
     ones, which stay and may say the same."""

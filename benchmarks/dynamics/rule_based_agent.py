@@ -12,7 +12,7 @@ import re
 from collections.abc import Sequence
 from functools import lru_cache
 
-from madeleine.memory.rules.storing.likeness import facts
+from madeleine.memory.rules.storing.likeness import extract_text_facts
 from madeleine.memory.text.reading import Reading
 from madeleine.memory.text.terms import STOP_WORDS
 from madeleine.patrol.deciding.answers import Decision
@@ -65,7 +65,8 @@ def same(first: str, second: str) -> bool:
     first_words, second_words = words(first), words(second)
     shared = len(first_words & second_words) / max(1, len(first_words | second_words))
     return first == second or (
-        shared >= SAME_WORDING_SHARE and facts(Reading(first, second)) == facts(Reading(second, first))
+        shared >= SAME_WORDING_SHARE
+        and extract_text_facts(Reading(first, second)) == extract_text_facts(Reading(second, first))
     )
 
 

@@ -13,7 +13,14 @@ from madeleine.memory.chat import Message
 from madeleine.memory.context.ports import ContextLedger, StartMemories
 from madeleine.memory.context.profile import profile_entries_in_display_order
 from madeleine.memory.context.prompt import ContextMaterial, FittedPrompt, fit_prompt, prompt_entries_from_material
-from madeleine.memory.context.values import LITE_ITEMS, BuiltContext, ChatTurn, ContextBlock, ContextFlags, ContextQuery
+from madeleine.memory.context.values import (
+    MAX_ITEMS_IN_LITE_MODE,
+    BuiltContext,
+    ChatTurn,
+    ContextBlock,
+    ContextFlags,
+    ContextQuery,
+)
 from madeleine.memory.embedding import Embedder
 from madeleine.memory.keyword_search import KeywordQuery, SearchHit
 from madeleine.memory.model import Scope
@@ -89,7 +96,9 @@ class BuildContext:
         lite = flags.prompt_lite_mode
         with_message = bool(query.message) and limit > 0
         since = (self.today() - timedelta(days=CONTEXT_DIARY_DAYS - 1)).isoformat()
-        diary_limit, recent_limit = (LITE_ITEMS, LITE_ITEMS) if lite else (CONTEXT_DIARY_DAYS, MAX_RECENT_MEMORIES)
+        diary_limit, recent_limit = (
+            (MAX_ITEMS_IN_LITE_MODE, MAX_ITEMS_IN_LITE_MODE) if lite else (CONTEXT_DIARY_DAYS, MAX_RECENT_MEMORIES)
+        )
         if query.blocks.isdisjoint({"snapshot", "diary"}):
             since, diary_limit = "", 1  # the start shows the last entry, however old
         now = self.now()

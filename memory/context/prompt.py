@@ -23,7 +23,7 @@ from madeleine.memory.rules.prompting import (
     SYSTEM_PROMPT_PARTS,
     TURN_PARTS,
     PromptPartName,
-    append_change,
+    append_version_change,
     dated_entry,
     first_sentence,
     list_item,
@@ -117,7 +117,7 @@ def prompt_entries_from_material(material: ContextMaterial, flags: ContextFlags)
 
 
 def _hit_entry(hit: SearchHit) -> str:
-    return dated_entry(hit.source, hit.timestamp, append_change(hit.snippet, hit.since, hit.before))
+    return dated_entry(hit.source, hit.timestamp, append_version_change(hit.snippet, hit.since, hit.before))
 
 
 def _preference_texts(enabled: Sequence[ProfileEntry]) -> list[tuple[str, str]]:

@@ -20,7 +20,7 @@ ContextBlock = Literal[
 CONTEXT_BLOCKS: tuple[ContextBlock, ...] = tuple(block for block in get_args(ContextBlock) if block != "start")
 """Of a message; `start`, the beginning of a conversation, needs none (ruling 18)."""
 
-LITE_ITEMS = 2
+MAX_ITEMS_IN_LITE_MODE = 2
 """Items of each list in lite mode (spec H5)."""
 
 
@@ -43,7 +43,7 @@ class ContextFlags(BaseModel):
 
     @property
     def item_limit(self) -> int:
-        return min(self.context_verbosity, LITE_ITEMS) if self.prompt_lite_mode else self.context_verbosity
+        return min(self.context_verbosity, MAX_ITEMS_IN_LITE_MODE) if self.prompt_lite_mode else self.context_verbosity
 
     @property
     def disabled_blocks(self) -> frozenset[str]:

@@ -16,7 +16,7 @@ from madeleine.memory.errors import IndexUnavailable
 from madeleine.memory.index import ABSENT_TERM, WordIdfSource
 from madeleine.memory.ingest.ports import CentroidLedger
 from madeleine.memory.model import BeingId, Scope, Vector
-from madeleine.memory.rules.storing.chunk_scoring import MIN_ABSENT_TERM_IDF, rarity, words_for_rarity
+from madeleine.memory.rules.storing.chunk_scoring import MIN_ABSENT_TERM_IDF, mean_word_rarity, words_for_rarity
 from madeleine.memory.vector_space import VectorSpace
 
 VECTORS_PER_PAGE = 2_000
@@ -25,7 +25,7 @@ MAX_CACHED_CENTROID_SUMS = 256
 """Beings whose sums are cached; the least recently used is dropped."""
 MAX_IDF_DRIFT = 0.2
 """Growth of the greatest IDF after which all words are looked up again: a fifth more memories."""
-WORDS_PER_RARITY_BATCH = 64
+WORDS_PER_IDF_QUERY = 64
 """Words a query: the index answers nobody else meanwhile."""
 MAX_CACHED_WORD_IDFS = 20_000
 """Words of the one being whose IDF is cached: texts are ingested one being at a time."""
@@ -112,7 +112,7 @@ class TextRarityScorer:
             idf = await self._look_up(scope, set().union(*words), absent_term_idf)
         except IndexUnavailable:
             return [0.0] * len(texts)
-        return [rarity([idf[word] for word in of_text], absent_term_idf=absent_term_idf) for of_text in words]
+        return [mean_word_rarity([idf[word] for word in of_text], absent_term_idf=absent_term_idf) for of_text in words]
 
     async def _look_up(self, scope: Scope, words: set[str], absent_term_idf: float) -> dict[str, float]:
         drifted = abs(absent_term_idf - self._absent_term_idf) > MAX_IDF_DRIFT
@@ -120,7 +120,7 @@ class TextRarityScorer:
             self._being, self._absent_term_idf, self._idf = scope.being_id, absent_term_idf, {}
         cached = self._idf  # a call for another being may replace it meanwhile
         missing = sorted(words - cached.keys())
-        for start in range(0, len(missing), WORDS_PER_RARITY_BATCH):
-            batch = missing[start : start + WORDS_PER_RARITY_BATCH]
+        for start in range(0, len(missing), WORDS_PER_IDF_QUERY):
+            batch = missing[start : start + WORDS_PER_IDF_QUERY]
             cached.update(zip(batch, await self._statistics.idf(scope, batch), strict=True))
         return cached

@@ -10,7 +10,7 @@ from dataclasses import dataclass, field
 from madeleine.memory.embedding import Embedder, embed_with_cache, vectors_of_any_precision
 from madeleine.memory.errors import IndexNeedsRebuild, IndexUnavailable
 from madeleine.memory.index import Index, IndexPoint, WritableIndex
-from madeleine.memory.ingest.ports import IndexingLedger, ScrubLedger
+from madeleine.memory.ingest.ports import ErasedBytesLedger, IndexingLedger
 from madeleine.memory.model import ContentHash, Memory, MemoryId, Vector, interchangeable_models
 from madeleine.memory.rules.prompting import recallable_text_of_memory
 from madeleine.memory.text.terms import bm25_text_of_memory
@@ -22,7 +22,7 @@ MEMORIES_INDEXED_AT_ONCE = 500
 BACKGROUND_EMBED_BATCH_TEXTS = 32
 """Texts that the background embeds at once: a recall that comes meanwhile waits for at most one batch."""
 
-Progress = Callable[[int, int], Awaitable[None]]
+ReportRebuildProgress = Callable[[int, int], Awaitable[None]]
 """(done, total)"""
 
 
@@ -83,7 +83,7 @@ class IndexKeeper:
         if indexed != kept:
             raise IndexNeedsRebuild(f"the index holds {indexed} memories, the ledger {kept}")
 
-    async def rebuild(self, progress: Progress | None = None) -> int:
+    async def rebuild(self, progress: ReportRebuildProgress | None = None) -> int:
         """Fill an empty index from the ledger and its cached vectors. Returns the number of memories."""
         async with self._lock:
             total = await self.source.count_memories()
@@ -145,7 +145,7 @@ class ErasedBytesScrubber:
     ledger: the next process does what a killed process leaves undone.
     """
 
-    ledger: ScrubLedger
+    ledger: ErasedBytesLedger
     keeper: IndexKeeper
     index: Index
     _requested: asyncio.Event = field(default_factory=asyncio.Event, init=False)

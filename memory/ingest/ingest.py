@@ -32,8 +32,14 @@ from madeleine.memory.model import (
     content_hash,
     embedded_text,
 )
-from madeleine.memory.rules.storing.chunk_scoring import MIN_IMPORTANCE, chunk_category, importance, novelty, salience
-from madeleine.memory.rules.storing.chunking import DEFAULT_LIMITS, ChunkTokenLimits, split_into_chunks
+from madeleine.memory.rules.storing.chunk_scoring import (
+    MIN_STORED_CHUNK_IMPORTANCE,
+    chunk_category,
+    importance,
+    novelty,
+    salience,
+)
+from madeleine.memory.rules.storing.chunking import DEFAULT_CHUNK_TOKEN_LIMITS, ChunkTokenLimits, split_into_chunks
 from madeleine.memory.rules.storing.secrets import CountingRedactor, Redact, redact_secrets, refuse_secret_argument
 from madeleine.memory.text.normalization import clean_text
 from madeleine.memory.text.reading import Reading
@@ -58,7 +64,7 @@ class IngestRequest:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Chunk:
+class IngestedChunk:
     """The outcome for `length` characters of the cleaned text from `start`; length 0 if the place is no longer known.
     Dropped: not important enough. `id`, `category`: of the memory that the chunk became or reinforced. Forgotten: that
     memory is erased, and all that was known of the chunk."""
@@ -80,14 +86,14 @@ class IngestOutcome:
     `embedding_error`: why the memories are found by their words only, for now."""
 
     text: str
-    chunks: tuple[Chunk, ...]
+    chunks: tuple[IngestedChunk, ...]
     repeated: bool = False
     embedding_error: str = ""
     redacted: Mapping[str, int] = field(default_factory=dict)
 
 
 @dataclass(frozen=True, eq=False)
-class Ingest:
+class IngestText:
     """The use case."""
 
     ledger: IngestLedger
@@ -98,8 +104,8 @@ class Ingest:
     _: KW_ONLY
     now: Callable[[], datetime]
     redact: Redact = redact_secrets
-    threshold: float = MIN_IMPORTANCE
-    limits: ChunkTokenLimits = DEFAULT_LIMITS
+    threshold: float = MIN_STORED_CHUNK_IMPORTANCE
+    limits: ChunkTokenLimits = DEFAULT_CHUNK_TOKEN_LIMITS
     _session_locks: WeakValueDictionary[tuple[BeingId, str], asyncio.Lock] = field(
         default_factory=WeakValueDictionary, init=False
     )
@@ -144,14 +150,16 @@ class Ingest:
         return ingested
 
     async def _repeated(self, scope: Scope, key: str, text: str, outcome: Mapping[str, Any]) -> IngestOutcome:
-        chunks = tuple(Chunk(**chunk) for chunk in outcome["chunks"])
+        chunks = tuple(IngestedChunk(**chunk) for chunk in outcome["chunks"])
         if "digest" not in outcome:
             chunks = await self._remaining(scope, key, text, chunks)
         elif outcome["digest"] != _text_digest(text):
             raise KeyConflict(key)
         return IngestOutcome(text=text, chunks=chunks, repeated=True, redacted=outcome["redacted"])
 
-    async def _remaining(self, scope: Scope, key: str, text: str, chunks: Sequence[Chunk]) -> tuple[Chunk, ...]:
+    async def _remaining(
+        self, scope: Scope, key: str, text: str, chunks: Sequence[IngestedChunk]
+    ) -> tuple[IngestedChunk, ...]:
         """The outcome after some chunks were forgotten, and with them the text's digest. The keys of the remaining
         chunks prove that the text is the same. Raises `KeyConflict`."""
         ids = [chunk.id for chunk in chunks if chunk.id is not None]
@@ -162,7 +170,7 @@ class Ingest:
         ]
         existing_keys = [chunk_key for chunk_key, chunk in zip(keys, chunks, strict=True) if chunk.id in existing]
         known = await self.ledger.key_outcomes(scope, existing_keys)
-        remaining: list[Chunk] = []
+        remaining: list[IngestedChunk] = []
         for chunk_key, chunk in zip(keys, chunks, strict=True):
             if chunk_key in known:
                 remaining.append(chunk)
@@ -202,19 +210,19 @@ class Ingest:
 
     async def _scored(
         self, scope: Scope, scenes: Mapping[int, NewScene], vectors: Mapping[ContentHash, Vector]
-    ) -> list[tuple[Chunk, NewScene]]:
+    ) -> list[tuple[IngestedChunk, NewScene]]:
         """Chunks, dropped as yet, and their scenes, with importance. A chunk without a vector counts as new."""
         centroid = await self.centroids.centroid(scope)
         rarities = await self.rarity.rarities(scope, [new.scene.action for new in scenes.values()])
 
-        def score(start: int, new: NewScene, rarity: float) -> tuple[Chunk, NewScene]:
+        def score(start: int, new: NewScene, rarity: float) -> tuple[IngestedChunk, NewScene]:
             text = embedded_text(new.scene, new.feeling)
             vector = vectors.get(content_hash(text))
             newness = 1.0 if vector is None else novelty(vector, centroid, self.embedder.space)
             salient = salience(Reading(new.scene.action), rarity=rarity)
             worth = importance(novelty=newness, salience=salient)
             length = len(new.scene.action)
-            chunk = Chunk(
+            chunk = IngestedChunk(
                 start=start, length=length, status="dropped", importance=worth, novelty=newness, salience=salient
             )
             return chunk, replace(new, importance=worth)
@@ -240,7 +248,7 @@ def _scenes_of_pieces(request: IngestRequest, pieces: Sequence[str]) -> dict[int
     return scenes
 
 
-def _chunk_with_outcome(chunk: Chunk, stored: Stored | None) -> Chunk:
+def _chunk_with_outcome(chunk: IngestedChunk, stored: Stored | None) -> IngestedChunk:
     if stored is None:
         return chunk
     memory = stored.memory
@@ -260,7 +268,7 @@ def _outcome_to_json(ingested: IngestOutcome) -> dict[str, Any]:
     }
 
 
-_FORGOTTEN_CHUNK = Chunk(start=0, length=0, status="forgotten", importance=0.0, novelty=0.0, salience=0.0)
+_FORGOTTEN_CHUNK = IngestedChunk(start=0, length=0, status="forgotten", importance=0.0, novelty=0.0, salience=0.0)
 
 
 def _chunk_key(key: str, position: int, action: str) -> str:

@@ -92,11 +92,11 @@ class ForgetLedger(Protocol):
         reports, diary, offers and the journal. What a summary that is forgotten stood for is recalled again. A message
         that is read again later does not come back.
 
-        Leaves a mark for each, until their bytes are gone from the files too (`ScrubLedger`).
+        Leaves a mark for each, until their bytes are gone from the files too (`ErasedBytesLedger`).
         """
 
 
-class ScrubLedger(Protocol):
+class ErasedBytesLedger(Protocol):
     """What was forgotten and may have left bytes in the files. Not scoped: it serves the store, not a caller."""
 
     async def pending_scrubs(self) -> list[tuple[int, MemoryId]]:

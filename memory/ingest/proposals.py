@@ -8,12 +8,12 @@ from dataclasses import dataclass
 
 from madeleine.memory.errors import IndexUnavailable
 from madeleine.memory.index import ABSENT_TERM, WordIdfSource
-from madeleine.memory.model import LIVING, Memory, Scope
+from madeleine.memory.model import LIVING_STATUSES, Memory, Scope
 from madeleine.memory.rules.storing.similar_wording import resemblances
 from madeleine.memory.rules.storing.statements import Statement, differ_in_one_value
 from madeleine.memory.rules.storing.supersession import (
-    COMPARED_NEIGHBOURS,
     MAX_PROPOSAL_CANDIDATES,
+    MAX_SUPERSESSION_CANDIDATES,
     MIN_PROPOSAL_COSINE,
     WordRarity,
     supersession_score,
@@ -42,8 +42,8 @@ class SupersededMemorySearch:
             return None
 
     async def _find(self, scope: Scope, memory: Memory, near: Sequence[tuple[Memory, float]]) -> Memory | None:
-        living = sorted((pair for pair in near if pair[0].status in LIVING), key=lambda pair: -pair[1])
-        nearest = [(other, cosine) for other, cosine in living[:COMPARED_NEIGHBOURS] if cosine > 0]
+        living = sorted((pair for pair in near if pair[0].status in LIVING_STATUSES), key=lambda pair: -pair[1])
+        nearest = [(other, cosine) for other, cosine in living[:MAX_SUPERSESSION_CANDIDATES] if cosine > 0]
         new = Statement(memory.scene.action)
         candidates = [
             (other, cosine, old)

@@ -19,7 +19,7 @@ from madeleine.memory.ingest.ports import IdempotencyKeyOutcome, StoreBatch, Sto
 from madeleine.memory.ingest.proposals import SupersededMemorySearch
 from madeleine.memory.ingest.store_plan import MAX_DUPLICATE_CANDIDATES, StoreOutcome, StorePlan, wording_key
 from madeleine.memory.model import (
-    LIVING,
+    LIVING_STATUSES,
     Category,
     ContentHash,
     Emotion,
@@ -242,7 +242,7 @@ class StoreScenes:
         known = plan.similar_to(point) + [
             (other, cosine)
             for other, cosine in near
-            if other.status in LIVING
+            if other.status in LIVING_STATUSES
             and not other.compressed
             and other.truth == "current"
             and other.id != new.supersedes
@@ -287,10 +287,10 @@ class StoreScenes:
         at_most, vector = MAX_DUPLICATE_CANDIDATES, point.vector
         try:
             words = point.memory.scene.action
-            alike = await self.index.ids_sharing_words(scope, words, limit=at_most, statuses=LIVING)
+            alike = await self.index.ids_sharing_words(scope, words, limit=at_most, statuses=LIVING_STATUSES)
             near = dict.fromkeys(alike, 1.0 if vector is None else 0.0)
             if vector is not None:
-                near |= dict(await self.index.nearest(scope, vector, limit=at_most, statuses=LIVING))
+                near |= dict(await self.index.nearest(scope, vector, limit=at_most, statuses=LIVING_STATUSES))
         except IndexUnavailable as error:
             logger.warning("storing without a search for duplicates: %s", error)
         near |= dict.fromkeys(same_text, 1.0)

@@ -14,10 +14,10 @@ from madeleine.memory.recall.selection import RecallQuery
 from madeleine.memory.rules.searching import has_tag, most_specific_tags
 from madeleine.memory.text.normalization import fold_text
 
-MIN_TAG_SHARE = 0.5
+MIN_MATCHED_QUERY_TAG_SHARE = 0.5
 """Share of the query's tags that a text holds, as of memories that are near (`MatchThresholds.near_words`)."""
 MAX_COMPARED_TEXTS = 20
-ELSEWHERE_SOURCES: tuple[SearchSource, ...] = ("chat", "notes")
+NON_MEMORY_SEARCH_SOURCES: tuple[SearchSource, ...] = ("chat", "notes")
 
 
 Text = TypeVar("Text")
@@ -40,7 +40,7 @@ class KnownElsewhere:
         return [*(entry.id for entry in self.entries), *(hit.id for hit in self.hits)]
 
 
-NOTHING_ELSEWHERE = KnownElsewhere()
+NOTHING_KNOWN_ELSEWHERE = KnownElsewhere()
 
 
 @dataclass(frozen=True, eq=False)
@@ -54,16 +54,16 @@ class SearchElsewhere:
         """At most `query.limit` together, entries first. Nothing for a query with a filter that only memories have; the
         profile has no time. A message in the very words of the query is left out."""
         if query.categories or query.themes or query.as_of:
-            return NOTHING_ELSEWHERE
+            return NOTHING_KNOWN_ELSEWHERE
         tags = most_specific_tags(query.text, self.search_by_tags.stem)
         if not tags:
-            return NOTHING_ELSEWHERE
+            return NOTHING_KNOWN_ELSEWHERE
         entries: list[tuple[float, ProfileEntry]] = []
         if not (query.since or query.until):
             shown = (entry for entry in await self.ledger.profile(scope) if entry.enabled and not entry.memory_id)
             entries = [(_share_of_tags(tags, f"{entry.name} {entry.value}"), entry) for entry in shown]
         texts = KeywordQuery(
-            terms=(), sources=ELSEWHERE_SOURCES, since=query.since, until=query.until, limit=MAX_COMPARED_TEXTS
+            terms=(), sources=NON_MEMORY_SEARCH_SOURCES, since=query.since, until=query.until, limit=MAX_COMPARED_TEXTS
         )
         page = await self.search_by_tags.search_by_message(scope, query.text, texts)
         hits = [(_share_of_tags(tags, " ".join((hit.text, *hit.actors))), hit) for hit in page.hits]
@@ -75,7 +75,7 @@ class SearchElsewhere:
 
 
 def _best_first(shares: Sequence[tuple[float, Text]]) -> list[Text]:
-    near = [(share, text) for share, text in shares if share >= MIN_TAG_SHARE]
+    near = [(share, text) for share, text in shares if share >= MIN_MATCHED_QUERY_TAG_SHARE]
     return [text for _, text in sorted(near, key=lambda one: -one[0])]
 
 

@@ -16,16 +16,16 @@ from madeleine.memory.model import Vector
 from madeleine.memory.recall.selection import RecallQuery
 from madeleine.memory.rules.ranking.blended import share_of_emotions
 from madeleine.memory.rules.ranking.matching import (
-    Likeness,
+    CandidateLikeness,
     MatchThresholds,
     NamedThings,
     everyday_names,
-    likeness,
     matching_candidates,
     matching_preferences,
     near_candidates,
-    only_unknown_words_refuse,
     procedural_candidates,
+    score_candidate_likeness,
+    unknown_words_prevent_any_match,
 )
 from madeleine.memory.text.content_words import without_words
 from madeleine.memory.vector_space import centred_cosines
@@ -38,11 +38,11 @@ FEELING_SITUATION = "When someone feels {}"
 FEELING_ALLOWANCE = 0.1
 """Added to that likeness: a preference says more than its feeling. "When Ada is sad she does not want advice …" has
 0.25 to grief and 0.27 to sadness and grief; of unlike feelings the nearest has 0.24."""
-MAX_COMPARED_LANGUAGES = 5
+MAX_LANGUAGE_CHECKED_CANDIDATES = 5
 """Best candidates whose language is compared with that of the query."""
 
 
-async def embedded_query(embedder: Embedder, text: str) -> tuple[Vector | None, str]:
+async def try_to_embed_query(embedder: Embedder, text: str) -> tuple[Vector | None, str]:
     """Its vector, or None and why there is none."""
     try:
         return (await embedder.embed([text]))[0], ""
@@ -51,7 +51,7 @@ async def embedded_query(embedder: Embedder, text: str) -> tuple[Vector | None, 
 
 
 @dataclass(frozen=True, eq=False)
-class MatchGate:
+class CandidateMatcher:
     """Decides by words, names and vectors. `configured_themes`: those that every query is restricted to; they are not
     named by the caller."""
 
@@ -68,14 +68,14 @@ class MatchGate:
         if query.categories or query.since or query.until or set(query.themes) - self.configured_themes:
             return np.arange(len(pool.ids)), np.zeros(0, np.intp)
         thresholds, named = self.thresholds, NamedThings.of(query.text, pool)
-        gate = partial(likeness, named, legible=legible, thresholds=thresholds)
+        gate = partial(score_candidate_likeness, named, legible=legible, thresholds=thresholds)
         cosine = pool.cosine
         likenesses = gate(cosine)
         if vector is not None and legible:
             centred = await self._centring(pool, vector)
             cosine = centred(cosine, vector)
             likenesses = gate(cosine)
-            if only_unknown_words_refuse(likenesses, thresholds):
+            if unknown_words_prevent_any_match(likenesses, thresholds):
                 if await self._are_foreign(pool, vector, likenesses.without_unknown):
                     likenesses = gate(cosine, thresholds=replace(thresholds, unknown_words=0.0))
                 else:
@@ -99,7 +99,7 @@ class MatchGate:
 
     async def _likeness_to_situation(
         self, query: RecallQuery, pool: CandidatePool, cosine: NDArray[np.float32], legible: float
-    ) -> Likeness:
+    ) -> CandidateLikeness:
         """Of each candidate to what the query tells but for everyday names, or to the feelings that are asked for.
         `cosine`: of each to the query as it stands, which counts for a third."""
         names = everyday_names(query.text, pool, self.thresholds)
@@ -114,11 +114,11 @@ class MatchGate:
         shares = share_of_emotions(pool.features, frozenset(query.emotions)).astype(np.float32)
         cosine = np.maximum(cosine, shares)
         named = NamedThings.of(query.text, replace(pool, holds=pool.holds & ~is_name))
-        return likeness(named, cosine, legible=legible, thresholds=self.thresholds)
+        return score_candidate_likeness(named, cosine, legible=legible, thresholds=self.thresholds)
 
     async def _centred_cosines(self, text: str, pool: CandidatePool) -> NDArray[np.float32]:
         """Of each candidate to a text; 0 for none, and without a model."""
-        if not text or (vector := (await embedded_query(self.embedder, text))[0]) is None:
+        if not text or (vector := (await try_to_embed_query(self.embedder, text))[0]) is None:
             return np.zeros(len(pool.ids), np.float32)
         return (await self._centring(pool, vector))(await self.index.cosines(pool.ids, vector), vector)
 
@@ -126,7 +126,7 @@ class MatchGate:
         """Whether the candidates that would match if nothing were unknown are in another language than the query: of
         its words only names and numbers can be known then."""
         space = self.embedder.space
-        best = [int(at) for at in np.argsort(-alike)[:MAX_COMPARED_LANGUAGES]]
+        best = [int(at) for at in np.argsort(-alike)[:MAX_LANGUAGE_CHECKED_CANDIDATES]]
         ids = [pool.ids[at] for at in best if matching_candidates(alike, self.thresholds)[at]]
         products = [await self.index.cosines(ids, mean) * np.linalg.norm(mean) for mean in space.means]
         return bool(products) and space.all_foreign(vector, np.stack(products, axis=1))
@@ -136,6 +136,6 @@ class MatchGate:
     ) -> NDArray[np.float32]:
         """Of each candidate to the query without its unknown words, as far as anything can be known of it."""
         rest = without_words(text, pool.unknown_words)
-        if not rest or (vector := (await embedded_query(self.embedder, rest))[0]) is None:
+        if not rest or (vector := (await try_to_embed_query(self.embedder, rest))[0]) is None:
             return np.zeros(len(pool.ids), np.float32)
         return centred(await self.index.cosines(pool.ids, vector), vector)

@@ -7,8 +7,13 @@ from collections.abc import Mapping
 
 from madeleine.memory.model import Memory, MemoryId, Scope
 from madeleine.memory.recall.ports import RecallLedger
-from madeleine.memory.rules.ranking.blended import reading_of_query
-from madeleine.memory.rules.ranking.near_equals import asks_for_past, may_both_be_true, newer_first, older_alone_answers
+from madeleine.memory.rules.ranking.blended import analyse_query
+from madeleine.memory.rules.ranking.near_equals import (
+    asks_for_past,
+    may_both_be_true,
+    only_older_answers_question,
+    order_newer_before_older,
+)
 from madeleine.memory.rules.storing.statements import Statement
 
 MAX_CORRECTED_MATCHES = 10
@@ -29,7 +34,7 @@ async def with_newer_first(
     A question for the past is left as it is. Texts are read only where there are any."""
     links = await ledger.told_later(scope, list(scores)[:MAX_CORRECTED_MATCHES]) if scores else []
     links = [link for link in links if link.newer in scores or not only_matches]
-    if not links or asks_for_past(reading_of_query(question)):
+    if not links or asks_for_past(analyse_query(question)):
         return scores, {}
     ids = list({id_ for link in links for id_ in (link.newer, link.older)})
     memories = {one.id: one for one in await ledger.memories(scope, ids)}
@@ -39,12 +44,12 @@ async def with_newer_first(
         if not {link.newer, link.older} <= memories.keys():
             continue
         newer, older = memories[link.newer], memories[link.older]
-        is_other = older_alone_answers if link.is_proposed else may_both_be_true
+        is_other = only_older_answers_question if link.is_proposed else may_both_be_true
         if newer.happened_at > older.happened_at and not is_other(asked, texts[newer.id], texts[older.id]):
             later[older.id].append(newer)
     newest_first = {
         older: [one.id for one in sorted(told_later, key=lambda one: (one.happened_at, one.number), reverse=True)]
         for older, told_later in later.items()
     }
-    ordered = newer_first(scores, newest_first, max_corrected=MAX_CORRECTED_MATCHES)
+    ordered = order_newer_before_older(scores, newest_first, max_corrected=MAX_CORRECTED_MATCHES)
     return ordered, {id_: memories[id_] for id_ in ordered if id_ not in scores}

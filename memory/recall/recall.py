@@ -17,8 +17,8 @@ from madeleine.memory.embedding import Embedder
 from madeleine.memory.errors import IndexUnavailable
 from madeleine.memory.index import CandidatePool, CandidateQuery, RecallIndex
 from madeleine.memory.language_model import LanguageModel, ModelCostRecorder
-from madeleine.memory.model import ALL_STATUSES, LIVING, Memory, MemoryId, Scope, Vector
-from madeleine.memory.recall.gate import MatchGate, embedded_query
+from madeleine.memory.model import ALL_STATUSES, LIVING_STATUSES, Memory, MemoryId, Scope, Vector
+from madeleine.memory.recall.gate import CandidateMatcher, try_to_embed_query
 from madeleine.memory.recall.newer import with_newer_first
 from madeleine.memory.recall.ports import Activation, ReactivationRecorder, RecallLedger, Reranker
 from madeleine.memory.recall.query_reading import end_of_message, pool_for_words, subject_of_query
@@ -228,7 +228,7 @@ class Recall:
         candidate_query = CandidateQuery(
             words=self._words(query.text, query),
             twice=self._words(end_of_message(query.text), query),
-            statuses=LIVING if query.as_of is None else ALL_STATUSES,
+            statuses=LIVING_STATUSES if query.as_of is None else ALL_STATUSES,
             as_of=query.as_of,
             categories=query.categories,
             themes=tuple(dict.fromkeys((*query.themes, *self.config.themes))),
@@ -238,7 +238,7 @@ class Recall:
             sparse_limit=max(self.config.sparse_limit, MIN_CANDIDATES_PER_RESULT * query.limit),
             dense_limit=max(self.config.dense_limit, MIN_CANDIDATES_PER_RESULT * query.limit),
         )
-        embedding = asyncio.create_task(embedded_query(self.embedder, query.text))
+        embedding = asyncio.create_task(try_to_embed_query(self.embedder, query.text))
         try:
             # The index keeps the interpreter busy, which the model needs until it computes: let it begin.
             await asyncio.wait({embedding}, timeout=EMBEDDING_HEAD_START_SECONDS)
@@ -287,7 +287,7 @@ class Recall:
         matching, near = await self._gate(query, pool, vector, trust)
         if not (end := end_of_message(query.text)):
             return matching, near
-        of_end, _ = await embedded_query(self.embedder, end)
+        of_end, _ = await try_to_embed_query(self.embedder, end)
         cosine = pool.cosine if of_end is None else await self.index.cosines(pool.ids, of_end)
         of_words = pool_for_words(pool, content_words(self._words(end, query)), cosine)
         more, nearer = await self._gate(replace(query, text=end), of_words, of_end, trust)
@@ -298,14 +298,14 @@ class Recall:
     async def _with_subject(self, text: str, pool: CandidatePool, vector: Vector | None) -> CandidatePool:
         """The pool with the cosines to the mean of the query and of what it is about (ADR 41)."""
         subject = subject_of_query(text, pool.features) if vector is not None else ""
-        if vector is None or not subject or (other := (await embedded_query(self.embedder, subject))[0]) is None:
+        if vector is None or not subject or (other := (await try_to_embed_query(self.embedder, subject))[0]) is None:
             return pool
         cosine = (pool.cosine + await self.index.cosines(pool.ids, other)) / np.linalg.norm(vector + other)
         return replace(pool, cosine=np.asarray(cosine, np.float32))
 
     @cached_property
-    def _gate(self) -> MatchGate:
-        return MatchGate(self.index, self.embedder, self.config.thresholds, frozenset(self.config.themes))
+    def _gate(self) -> CandidateMatcher:
+        return CandidateMatcher(self.index, self.embedder, self.config.thresholds, frozenset(self.config.themes))
 
     async def _newer_first(
         self, scope: Scope, query: RecallQuery, scores: Mapping[MemoryId, float]

@@ -17,7 +17,7 @@ from madeleine.memory.errors import MadeleineError, StorageError
 from madeleine.memory.language_model import CallCost, LanguageModel, MeteredModel, ModelCostRecorder, Prompt
 from madeleine.memory.model import Memory, RunId, Scope
 from madeleine.memory.recall.selection import RankedCandidates, RecallQuery, RecallSelection, merge_rankings
-from madeleine.memory.rules.prompting import quoted, render_memory_line
+from madeleine.memory.rules.prompting import escape_tags_on_one_line, render_memory_line
 from madeleine.memory.rules.storing.secrets import Redact
 
 logger = logging.getLogger(__name__)
@@ -26,7 +26,7 @@ MAX_SHOWN_MEMORIES, MAX_SHOWN_MEMORY_CHARS = 10, 300
 """Memories that the model is shown, and characters of each."""
 MAX_SHOWN_QUERY_CHARS = 2_000
 MAX_REWORDED_QUERY_CHARS = 500
-MAX_VERDICT_TOKENS = 300
+MAX_REFORMULATION_ANSWER_TOKENS = 300
 RECALL_COST_RUN_ID = RunId("recall")
 """Takes the place of a patrol's run id in cost records."""
 
@@ -73,7 +73,7 @@ async def reformulate(
     try:
         async with asyncio.timeout(config.seconds):
             for _ in range(config.max_rounds):
-                prompt = recall_verdict_prompt(shown_query, selected := best.selection.all)
+                prompt = build_reformulation_prompt(shown_query, selected := best.selection.all)
                 judgement = await model.ask(prompt, RecallVerdict, lambda answer: answer)
                 words = " ".join(judgement.query.split())[:MAX_REWORDED_QUERY_CHARS]
                 tried = {text.casefold() for text in ("", query.text, *best.rewordings)}
@@ -103,15 +103,15 @@ def metered_for_recall(
     return MeteredModel(language, record)
 
 
-def recall_verdict_prompt(query: str, memories: Sequence[Memory]) -> Prompt:
+def build_reformulation_prompt(query: str, memories: Sequence[Memory]) -> Prompt:
     lines = [render_memory_line(memory)[:MAX_SHOWN_MEMORY_CHARS] for memory in memories[:MAX_SHOWN_MEMORIES]]
-    query_json = json.dumps(quoted(query[:MAX_SHOWN_QUERY_CHARS]), ensure_ascii=False)
+    query_json = json.dumps(escape_tags_on_one_line(query[:MAX_SHOWN_QUERY_CHARS]), ensure_ascii=False)
     return Prompt(
         purpose="reformulate",
         system=REFORMULATION_INSTRUCTIONS,
         text="\n".join([f"query: {query_json}", "<memory>", *lines, "</memory>"]),
         size="small",
-        max_tokens=MAX_VERDICT_TOKENS,
+        max_tokens=MAX_REFORMULATION_ANSWER_TOKENS,
     )
 
 

@@ -12,11 +12,11 @@ from typing import TypeVar
 from madeleine.memory.embedding import Embedder
 from madeleine.memory.errors import RerankerUnavailable
 from madeleine.memory.index import CandidatePool
-from madeleine.memory.model import LIVING, Category, Emotion, Memory, MemoryId, Scene, Scope
+from madeleine.memory.model import LIVING_STATUSES, Category, Emotion, Memory, MemoryId, Scene, Scope
 from madeleine.memory.recall.ports import RecallLedger, Reranker
 from madeleine.memory.rules.dynamics.truth import was_true_at
 from madeleine.memory.rules.prompting import LIST_FORMAT, RecallTextFormat
-from madeleine.memory.rules.ranking.blended import asks_for_list, reading_of_query
+from madeleine.memory.rules.ranking.blended import analyse_query, asks_for_list
 from madeleine.memory.rules.ranking.budget import well_matching_count, within_budget
 from madeleine.memory.rules.ranking.profiles import RankingProfile
 from madeleine.memory.rules.searching import ELLIPSIS
@@ -139,11 +139,11 @@ BUDGET_FILL_BATCH_MEMORIES = 10
 """Memories loaded at once where the best ones do not fit."""
 PREFERENCE_BUDGET_DIVISOR = 4
 """One part in this many of the budget is open to preferences (ruling 15)."""
-SHORTENING_STEP = 0.8
+SHORTENING_FACTOR = 0.8
 MIN_SHORTENED_CHARS = 20
 """A memory too long for the budget is cut in such steps, and to no less than this."""
 MAX_SEPARATOR_TOKENS = 2
-TAG_TOKENS = 16
+MAX_TAG_TOKENS = 16
 """Upper bounds for any separator and any tags, used where no tokenizer counts them."""
 
 
@@ -169,7 +169,7 @@ def is_true_as_of(memory: Memory, as_of: datetime | None) -> bool:
     """Whether a recall may return a memory: living and current, or, as of an earlier time, true then. The index may not
     have taken in the last change yet."""
     if as_of is None:
-        return memory.status in LIVING and memory.truth == "current"
+        return memory.status in LIVING_STATUSES and memory.truth == "current"
     return memory.absorbed_into is None and was_true_at(memory, as_of)
 
 
@@ -233,7 +233,7 @@ class RecallSelector:
         if query.most <= query.limit:
             return query.limit
         scored = [(ranked.scores[id_], ranked.tokens.get(id_, 0)) for id_ in self._order[: query.most]]
-        return well_matching_count(scored, least=query.limit, whole_list=asks_for_list(reading_of_query(query.text)))
+        return well_matching_count(scored, least=query.limit, whole_list=asks_for_list(analyse_query(query.text)))
 
     async def _shortened(self, memory: Memory, budget: int) -> Memory | None:
         """The memory with the beginning of its action, as much as fits; None if next to nothing fits, or no tokenizer
@@ -246,7 +246,7 @@ class RecallSelector:
             bare = Scene(action=action, when=tuple(item for item in memory.scene.when if isinstance(item, str))[:1])
             memory = replace(memory, feeling="", lesson="", scene=bare)
         chars = len(action)
-        while (chars := int(chars * SHORTENING_STEP)) >= MIN_SHORTENED_CHARS:
+        while (chars := int(chars * SHORTENING_FACTOR)) >= MIN_SHORTENED_CHARS:
             part = action[:chars].rsplit(maxsplit=1)[0] if " " in action[:chars] else action[:chars]
             cut = replace(memory, scene=replace(memory.scene, action=f"{part} {ELLIPSIS}"))
             [cost] = await self._costs([cut])
@@ -301,7 +301,7 @@ class RecallSelector:
         tokens = self.ranked.tokens
         if any(memory.id not in tokens for memory in memories):
             return False
-        return TAG_TOKENS + sum(tokens[memory.id] + MAX_SEPARATOR_TOKENS for memory in memories) <= budget
+        return MAX_TAG_TOKENS + sum(tokens[memory.id] + MAX_SEPARATOR_TOKENS for memory in memories) <= budget
 
     async def _fill_budget(
         self, order: Sequence[MemoryId], loaded: Mapping[MemoryId, Memory], budget: int
@@ -324,7 +324,7 @@ class RecallSelector:
 
     async def _tag_tokens(self) -> int:
         if self.ranked.meaning_off:
-            return TAG_TOKENS
+            return MAX_TAG_TOKENS
         [tokens] = await self.embedder.count_tokens([self.answer_format.empty_tags])
         return tokens
 
@@ -344,7 +344,7 @@ class RecallSelector:
         if not text and not beside:
             tokens = 0
         elif self.ranked.meaning_off:
-            tokens = sum(await self._costs([*preferences, *memories])) + TAG_TOKENS
+            tokens = sum(await self._costs([*preferences, *memories])) + MAX_TAG_TOKENS
         else:
             tokens = sum(await self.embedder.count_tokens([text, *map(LIST_FORMAT.render_entry, beside)]))
         return RecallSelection(tuple(memories), tuple(preferences), text, tokens)

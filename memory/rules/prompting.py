@@ -1,8 +1,8 @@
 """Write memories into prompts and answers: escaped text, the `<memory>` block, fragments, and the parts of a context
 (spec L2, L4, P5, P9; rulings 7 and 22).
 
-Stored text is data: each entry is one line that can close no tag (`quoted`), between tags. Only the soul and the
-partner's rules, which were written to be followed, stand outside the tags.
+Stored text is data: each entry is one line that can close no tag (`escape_tags_on_one_line`), between tags. Only the
+soul and the partner's rules, which were written to be followed, stand outside the tags.
 Provenance (id, date, actors, source) is returned beside the text in every format and is not counted.
 """
 
@@ -15,8 +15,8 @@ from dataclasses import dataclass
 from datetime import datetime
 from typing import Literal, Protocol, get_args
 
-from madeleine.memory.model import Category, DatedAction, Memory, memory_date, scene_to_text, when_date
-from madeleine.memory.rules.dynamics.truth import since_date
+from madeleine.memory.model import Category, DatedAction, Memory, date_of_timeline_entry, memory_date, scene_to_text
+from madeleine.memory.rules.dynamics.truth import version_valid_since
 from madeleine.memory.text.sentences import split_sentences
 
 MAX_RECALLED_TIMELINE_ENTRIES, MAX_TIMELINE_LINE_CHARS = 5, 200
@@ -55,7 +55,7 @@ def _begins_with_tag_name(text: str) -> bool:
     return name in _TAG_NAMES
 
 
-def quoted(text: str) -> str:
+def escape_tags_on_one_line(text: str) -> str:
     """One line that cannot close or open the tags around recalled text, however it spells them: letter case, spaces,
     invisible signs, full-width and look-alike letters aside."""
     return escape_own_tags(" ".join(text.split()))
@@ -72,17 +72,18 @@ def render_memory_line(memory: Memory, *, dated: bool = True) -> str:
     has_date = memory.category != "procedural" and (stored_day or bool(memory.scene.when)) and not memory.valid_from
     date, action = memory_date(memory) if has_date else "", memory.scene.action
     text = action if date in action else f"{date}: {action}"
-    return f"[{memory.category.upper()}] {quoted(append_change(text, since_date(memory), memory.before))}"
+    text = append_version_change(text, version_valid_since(memory), memory.before)
+    return f"[{memory.category.upper()}] {escape_tags_on_one_line(text)}"
 
 
-def render_change(since: str, before: str) -> str:
+def render_version_change(since: str, before: str) -> str:
     """Since when a version is true, and what was before; "" for a memory that has superseded none (ruling 14)."""
     parts = {"since ": since, "before: ": before}
     return "; ".join(f"{word}{value}" for word, value in parts.items() if value)
 
 
-def append_change(text: str, since: str, before: str) -> str:
-    change = render_change(since, before)
+def append_version_change(text: str, since: str, before: str) -> str:
+    change = render_version_change(since, before)
     return f"{text} ({change})" if change else text
 
 
@@ -107,14 +108,17 @@ def memories_in_prompt_order(memories: Iterable[Memory]) -> list[Memory]:
 def recallable_text_of_memory(memory: Memory) -> str:
     """All text of a memory that a recall may return, in any format: an upper bound for its token cost."""
     return _joined_lines(
-        render_memory_line(memory), quoted(memory.feeling), memory.lesson, *latest_timeline_lines(memory)
+        render_memory_line(memory),
+        escape_tags_on_one_line(memory.feeling),
+        memory.lesson,
+        *latest_timeline_lines(memory),
     )
 
 
 def latest_timeline_lines(memory: Memory) -> tuple[str, ...]:
     """The latest dated actions of a memory, one truncated line each."""
     entries = [item for item in memory.scene.when if isinstance(item, DatedAction)][-MAX_RECALLED_TIMELINE_ENTRIES:]
-    return tuple(f"{when_date(item)}: {item.action}"[:MAX_TIMELINE_LINE_CHARS] for item in entries)
+    return tuple(f"{date_of_timeline_entry(item)}: {item.action}"[:MAX_TIMELINE_LINE_CHARS] for item in entries)
 
 
 def render_memory_block(memories: Iterable[Memory]) -> str:
@@ -155,7 +159,7 @@ def shuffled_fragments(memories: Iterable[Memory], rng: RandomSource) -> str:
     """`<recall>fragment / fragment / …</recall>`: actions and feelings, their owners' bounds blurred; "" for none."""
     deck = [part for memory in memories for part in _fragments_of(memory)]
     # Quoted again as a whole: `<` at the end of one fragment and `recall>` after it would read as a tag.
-    stream = escape_own_tags(" / ".join(quoted(part) for part in shuffled(deck, rng)))
+    stream = escape_own_tags(" / ".join(escape_tags_on_one_line(part) for part in shuffled(deck, rng)))
     return f"<recall>{stream}</recall>" if deck else ""
 
 
@@ -180,7 +184,7 @@ def _list_entry(memory: Memory) -> str:
         memory.scene.action,
         memory.feeling,
         memory.lesson,
-        render_change(since_date(memory), memory.before),
+        render_version_change(version_valid_since(memory), memory.before),
         *latest_timeline_lines(memory),
     )
 
@@ -196,7 +200,7 @@ def make_fragments_format(rng: RandomSource) -> RecallTextFormat:
     """Shuffled fragments in a tag (spec P9)."""
     return RecallTextFormat(
         render=lambda memories: shuffled_fragments(memories, rng),
-        render_entry=lambda memory: "".join(f"{quoted(part)} / " for part in _fragments_of(memory)),
+        render_entry=lambda memory: "".join(f"{escape_tags_on_one_line(part)} / " for part in _fragments_of(memory)),
         empty_tags="<recall></recall>",
         preferences="none",
     )
@@ -279,7 +283,7 @@ def render_soul_section(name: str, value: str) -> str:
 
 
 def list_item(text: str) -> str:
-    return f"- {quoted(text)}"
+    return f"- {escape_tags_on_one_line(text)}"
 
 
 def render_named_item(name: str, value: str) -> str:
@@ -299,7 +303,9 @@ def render_numbered_line(memory: Memory) -> str:
 
 def render_scene_item(memory: Memory) -> str:
     """spec P4, `scene_to_text`."""
-    return list_item(append_change(scene_to_text(memory.scene, memory.feeling), since_date(memory), memory.before))
+    return list_item(
+        append_version_change(scene_to_text(memory.scene, memory.feeling), version_valid_since(memory), memory.before)
+    )
 
 
 def render_message_item(at: datetime, role: str, speaker: str, text: str) -> str:

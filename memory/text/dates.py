@@ -18,7 +18,7 @@ _ZONE = re.compile(r"([T ]\d{2}[\d:.,]*)(?:Z|[+-][\d:]+)", re.ASCII | re.IGNOREC
 
 
 @dataclass(frozen=True, slots=True)
-class ToldPeriod:
+class IsoPeriod:
     """`start` and `end`: its first and last microsecond, in UTC; a time of day is both. `text`: as told, without the
     time of day, in the teller's own zone. `precision`: of the start."""
 
@@ -39,7 +39,7 @@ def day_in_words(moment: datetime) -> str:
     return f"{moment:%A} {moment.day} {moment:%B} {moment.year}"
 
 
-def told_period(text: str) -> ToldPeriod | None:
+def parse_iso_period(text: str) -> IsoPeriod | None:
     """Read an ISO 8601 date, or None where the text is none. A time without a zone is in UTC.
 
     `2026-03-01T18:30+01:00` is a moment, `2026-03-01` a day, `2026-03` a month, `2026` a year and
@@ -51,32 +51,32 @@ def told_period(text: str) -> ToldPeriod | None:
     start, end = _single_period(first), _single_period(last)
     if start is None or end is None or start.start > end.end:
         return None
-    return ToldPeriod(start.start, end.end, f"{start.text}/{end.text}", start.precision)
+    return IsoPeriod(start.start, end.end, f"{start.text}/{end.text}", start.precision)
 
 
-def possible_span(text: str) -> tuple[datetime, datetime] | None:
+def possible_utc_span(text: str) -> tuple[datetime, datetime] | None:
     """The first and the last moment that a date may mean to one who asks for a day in UTC: a time in a zone is of the
     day that it names, too."""
-    periods = [period for written in (text, _ZONE.sub(r"\1", text)) if (period := told_period(written))]
+    periods = [period for written in (text, _ZONE.sub(r"\1", text)) if (period := parse_iso_period(written))]
     if not periods:
         return None
     return min(period.start for period in periods), max(period.end for period in periods)
 
 
-def _single_period(text: str) -> ToldPeriod | None:
+def _single_period(text: str) -> IsoPeriod | None:
     try:
         if _DAY_OR_TIME.match(text):
             moment = datetime.fromisoformat(text)
             start = moment.replace(tzinfo=UTC) if moment.tzinfo is None else moment.astimezone(UTC)
             if len(text) > _DAY_LENGTH:
-                return ToldPeriod(start, start, text[:_DAY_LENGTH], "time")
-            return ToldPeriod(start, datetime.combine(start, time.max, UTC), text, "day")
+                return IsoPeriod(start, start, text[:_DAY_LENGTH], "time")
+            return IsoPeriod(start, datetime.combine(start, time.max, UTC), text, "day")
         if match := _MONTH_OR_YEAR.fullmatch(text):
             year, month = int(match[1]), int(match[2] or 12)
             start = datetime(year, month if match[2] else 1, 1, tzinfo=UTC)
             last_day = datetime(year, month, monthrange(year, month)[1])
             end = datetime.combine(last_day, time.max, UTC)
-            return ToldPeriod(start, end, text, "month" if match[2] else "year")
+            return IsoPeriod(start, end, text, "month" if match[2] else "year")
     except (ValueError, OverflowError):  # overflow: in UTC it would be before the year 1 or after 9999
         pass
     return None

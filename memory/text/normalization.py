@@ -43,17 +43,17 @@ def clean_text(text: str) -> str:
     return _BLANK_LINES.sub("\n\n", text).strip()
 
 
-FIELD_SEPARATOR = "\x1f"
+FOLDED_TEXT_SEPARATOR = "\x1f"
 """Between fields that are searched as one, so that no term matches across two of them; kept out of what is folded."""
 
 
 def fold_text(text: str) -> str:
     """NFKC of the casefolded text without accents: `Ｓtraße` and `STRASSE` are one, and so are `Café` and `cafe`."""
     if text.isascii():
-        return text.lower().replace(FIELD_SEPARATOR, " ")
+        return text.lower().replace(FOLDED_TEXT_SEPARATOR, " ")
     folded = without_accents(unicodedata.normalize("NFKC", unicodedata.normalize("NFKC", text).casefold()))
     # A lone surrogate, which a client can send as JSON, cannot be written in UTF-8 and so cannot be stored.
-    return folded.replace(FIELD_SEPARATOR, " ").encode(errors="replace").decode()
+    return folded.replace(FOLDED_TEXT_SEPARATOR, " ").encode(errors="replace").decode()
 
 
 _ACCENT = re.compile(

@@ -6,7 +6,7 @@ import re
 import unicodedata
 
 from madeleine.memory.model import DatedAction, Memory, scene_period
-from madeleine.memory.text.dates import day_in_words, told_period
+from madeleine.memory.text.dates import day_in_words, parse_iso_period
 from madeleine.memory.text.lexicon import lexicons_by_script, load_lexicon
 from madeleine.memory.text.normalization import without_accents
 from madeleine.memory.text.written_dates import dates_in_iso, dates_told_from
@@ -54,7 +54,7 @@ def bm25_text_of_memory(memory: Memory) -> str:
     dates = [period.words if period else day_in_words(memory.happened_at)]
     for item in (*scene.when, *memory.retold):
         text = item.date if isinstance(item, DatedAction) else item
-        if told_period(text) is None:
+        if parse_iso_period(text) is None:
             dates.append(text)
         if isinstance(item, DatedAction):
             dates.append(item.action)

@@ -33,12 +33,12 @@ MIN_INFLECTED_STEM_LETTERS = 3
 """Letters that two forms of a word share at their beginning."""
 MIN_INFLECTED_STEM_JAMO = 1
 """The same in Korean, where the endings have their vowels: 온다 and 와요."""
-MIN_FOLDED_WORDS = 2
+MIN_WORDS_TYPED_WITHOUT_ACCENTS = 2
 """Words that must have accents in one text and none in the other: then the other was typed without accents, and
 `papa` is `papá`. One alone may be another word."""
 
 
-class Token(NamedTuple):
+class WordToken(NamedTuple):
     """`form`: in lower case, with accents; a number in digits. `name`: it has a capital."""
 
     form: str
@@ -54,7 +54,7 @@ MIN_CASES_OF_ROLES = 2
 """Words in another case by which the roles may have changed; one alone cannot."""
 MAX_WORDS_BEFORE_CLAUSE = 5
 """Words between a verb of saying and the clause that it introduces: told the people of Dundee that."""
-Tokens = Sequence[Token]
+WordTokens = Sequence[WordToken]
 
 
 @dataclass(frozen=True)
@@ -70,24 +70,24 @@ class Wording:
         return Reading(self.text, self.beside)
 
     @cached_property
-    def tokens(self) -> tuple[Token, ...]:
+    def tokens(self) -> tuple[WordToken, ...]:
         names = frozenset(word.low for word in self.reading.words if word.capitalised)
         return tuple(self._tokens(_respelt(self.reading.plain, self.reading.lexicons), names))
 
     @staticmethod
-    def _tokens(text: str, names: frozenset[str] = frozenset()) -> Iterator[Token]:
+    def _tokens(text: str, names: frozenset[str] = frozenset()) -> Iterator[WordToken]:
         for match in _TOKEN.finditer(text):
             if number := match["number"]:
-                yield Token(re.sub("^[−–]", "-", number_value(number)), is_number=True)
+                yield WordToken(re.sub("^[−–]", "-", number_value(number)), is_number=True)
             elif word := match["word"]:
                 form = unicodedata.normalize("NFC", word.casefold().replace("ı", "i"))
                 for run in (form,) if form.isascii() else _SIGN_OR_WORD.findall(form):
-                    yield Token(run, name=form in names)
+                    yield WordToken(run, name=form in names)
             elif match["sign"] in _SIGNS_THAT_TELL or unicodedata.category(match["sign"]) in {"Sm", "Sc", "So"}:
-                yield Token(match["sign"])
+                yield WordToken(match["sign"])
 
     @cached_property
-    def telling(self) -> tuple[Token, ...]:
+    def telling(self) -> tuple[WordToken, ...]:
         """Without fillers."""
         fillers = _retold_words(self.reading.lexicons, "fillers")
         return tuple(token for token in self.tokens if token.form not in fillers)
@@ -105,7 +105,7 @@ class Wording:
         return re.sub(r"(?<=[^\W\d_]) (?=[^\W\d_])", "", self.key) if free else self.key
 
 
-def tell_the_same(first: str, second: str) -> bool:
+def have_equivalent_wording(first: str, second: str) -> bool:
     """Whether two texts have the same words in the same order but for fillers and forms that tell nothing. A question
     is no statement."""
     mine, theirs = Wording(first, second), Wording(second, first)
@@ -114,7 +114,7 @@ def tell_the_same(first: str, second: str) -> bool:
     if mine.key == theirs.key or mine.unspaced_key == theirs.unspaced_key:
         return True
     one_sentence = len(mine.reading.sentences) == len(theirs.reading.sentences) == 1
-    return Alignment(mine.reading.lexicons, mine.tokens, theirs.tokens, one_sentence).complete
+    return WordingAlignment(mine.reading.lexicons, mine.tokens, theirs.tokens, one_sentence).complete
 
 
 def has_other_words(first: str, second: str) -> bool:
@@ -123,12 +123,12 @@ def has_other_words(first: str, second: str) -> bool:
 
 
 @dataclass(frozen=True)
-class Alignment:
+class WordingAlignment:
     """Two wordings side by side, read by the lexicons of their languages."""
 
     lexicons: tuple[Lexicon, ...]
-    first: Tokens
-    second: Tokens
+    first: WordTokens
+    second: WordTokens
     of_one_sentence: bool = True
     """Each: a sentence of its own after what was said is not reported."""
 
@@ -138,7 +138,7 @@ class Alignment:
         generic = self._generic(self.first, self.second) or self._generic(self.second, self.first)
         return self._covers(self.first, self.second, self._told_in_same_tense) or generic
 
-    def _covers(self, first: Tokens, second: Tokens, match: Callable[[Tokens, Tokens], bool]) -> bool:
+    def _covers(self, first: WordTokens, second: WordTokens, match: Callable[[WordTokens, WordTokens], bool]) -> bool:
         mine, my_fillers = self._divided(first)
         theirs, their_fillers = self._divided(second)
         return (
@@ -147,7 +147,7 @@ class Alignment:
             and all(self._one_says_no_more(*gaps) for gaps in zip(my_fillers, their_fillers, strict=True))
         )
 
-    def _told_in_same_tense(self, mine: Tokens, theirs: Tokens) -> bool:
+    def _told_in_same_tense(self, mine: WordTokens, theirs: WordTokens) -> bool:
         """After a verb of saying in the past the tense may shift: she said that it is, that it was. Elsewhere another
         tense is another fact; and where two words change their case, they may have changed roles."""
         reported, cases = False, 0
@@ -166,7 +166,7 @@ class Alignment:
                 return False
         return cases < MIN_CASES_OF_ROLES
 
-    def _generic(self, singular: Tokens, plural: Tokens) -> bool:
+    def _generic(self, singular: WordTokens, plural: WordTokens) -> bool:
         """Whether they differ as "an owl hunts" and "owls hunt" do, in a subject and its verb in the present: one
         has an indefinite article, or the many have none."""
         indefinite, articles = (_retold_words(self.lexicons, name) for name in ("indefinite", "articles"))
@@ -176,13 +176,13 @@ class Alignment:
             return False
         return self._covers(singular[1:], plural[opens[1] in articles :], self._agree)
 
-    def _agree(self, singular: Tokens, plural: Tokens) -> bool:
+    def _agree(self, singular: WordTokens, plural: WordTokens) -> bool:
         others = [pair for pair in zip(singular, plural, strict=True) if not self._is_counterpart(*pair)]
         verbs = [self._is_listed(*pair, "agreement", "agreement_endings", in_order=True) for pair in others]
         nouns = [self._is_listed(*pair, "plurals", "plural_endings", in_order=True) for pair in others]
         return any(verbs) and all(map(operator.or_, verbs, nouns))
 
-    def _agrees_with_collective(self, mine: Token, theirs: Token) -> bool:
+    def _agrees_with_collective(self, mine: WordToken, theirs: WordToken) -> bool:
         """The team is, the team are: the verb of a sentence that a collective noun opens may be singular or plural.
         Where nouns take the same ending, only listed verbs do."""
         return (
@@ -199,10 +199,10 @@ class Alignment:
         ]
         return opening[0] == opening[1] and opening[0] in _retold_words(self.lexicons, "collectives")
 
-    def _divided(self, tokens: Tokens) -> tuple[list[Token], list[list[Token]]]:
+    def _divided(self, tokens: WordTokens) -> tuple[list[WordToken], list[list[WordToken]]]:
         """(words that tell, fillers before each of them and after the last)."""
-        telling: list[Token] = []
-        fillers: list[list[Token]] = [[]]
+        telling: list[WordToken] = []
+        fillers: list[list[WordToken]] = [[]]
         known = _retold_words(self.lexicons, "fillers")
         for token in tokens:
             if token.form in known:
@@ -212,20 +212,20 @@ class Alignment:
                 fillers.append([])
         return telling, fillers
 
-    def _one_says_no_more(self, mine: Tokens, theirs: Tokens) -> bool:
+    def _one_says_no_more(self, mine: WordTokens, theirs: WordTokens) -> bool:
         """Fillers may be left out; in place of one another they are case, gender or number: der, den."""
         shorter, longer = sorted((mine, theirs), key=len)
         rest = iter(longer)
         return all(any(self._may_replace(word, other) for other in rest) for word in shorter)
 
-    def _may_replace(self, mine: Token, theirs: Token) -> bool:
+    def _may_replace(self, mine: WordToken, theirs: WordToken) -> bool:
         return (
             self._is_counterpart(mine, theirs)
             or self._shifts(mine, theirs)
             or self._agrees_with_collective(mine, theirs)
         )
 
-    def _shifts(self, mine: Token, theirs: Token) -> bool:
+    def _shifts(self, mine: WordToken, theirs: WordToken) -> bool:
         return bool(self._introducing) and self._is_listed(mine, theirs, "tenses", "tense_endings")
 
     @cached_property
@@ -242,7 +242,7 @@ class Alignment:
             and any(word.form in clauses for word in tokens[at + 1 : at + 1 + MAX_WORDS_BEFORE_CLAUSE])
         )
 
-    def _is_counterpart(self, mine: Token, theirs: Token) -> bool:
+    def _is_counterpart(self, mine: WordToken, theirs: WordToken) -> bool:
         if mine.form == theirs.form:
             return True
         if mine.is_number or theirs.is_number:
@@ -255,14 +255,16 @@ class Alignment:
             return mine.form in unmarked or theirs.form in unmarked
         return self._is_listed_with(mine.form, theirs.form) or self._is_listed(mine, theirs, "forms", "endings")
 
-    def _is_listed(self, mine: Token, theirs: Token, forms: str, endings: str, *, in_order: bool = False) -> bool:
+    def _is_listed(
+        self, mine: WordToken, theirs: WordToken, forms: str, endings: str, *, in_order: bool = False
+    ) -> bool:
         if (mine.form, theirs.form) in _forms(self.lexicons, forms, in_order):
             return True
         are_names = mine.name and theirs.name and not self._nouns_are_capitalised
         known = _forms(self.lexicons, endings, in_order)
-        return not are_names and inflected_alike(mine.form, theirs.form, known)
+        return not are_names and differ_only_in_inflection(mine.form, theirs.form, known)
 
-    def _number_of(self, token: Token) -> str:
+    def _number_of(self, token: WordToken) -> str:
         if token.is_number:
             return token.form
         return next((value for each in self.lexicons if (value := each.numbers.get(token.form, ""))), "")
@@ -283,14 +285,14 @@ class Alignment:
         if mine and theirs:
             return False
         tell = any(_retold(lexicon).get("accents_tell") for lexicon in self.lexicons)
-        return mine + theirs >= MIN_FOLDED_WORDS or not tell
+        return mine + theirs >= MIN_WORDS_TYPED_WITHOUT_ACCENTS or not tell
 
     @staticmethod
-    def _accented(tokens: Tokens) -> int:
+    def _accented(tokens: WordTokens) -> int:
         return sum(token.form != token.bare for token in tokens)
 
 
-def inflected_alike(mine: str, theirs: str, endings: frozenset[tuple[str, str]]) -> bool:
+def differ_only_in_inflection(mine: str, theirs: str, endings: frozenset[tuple[str, str]]) -> bool:
     """Whether the words differ in an ending alone, and the two endings are listed together."""
     mine, theirs = unicodedata.normalize("NFD", mine), unicodedata.normalize("NFD", theirs)
     shared = sum(1 for _ in itertools.takewhile(lambda pair: pair[0] == pair[1], zip(mine, theirs, strict=False)))

@@ -21,7 +21,7 @@ from madeleine.memory.text.normalization import split_keyed_message, storable_te
 from madeleine.memory.watch.observe import Observation
 
 CLAUDE_INTERFACE, CHATGPT_INTERFACE = "claude.ai", "chatgpt.com"
-MAX_FIELD_CHARS = 200
+MAX_EXPORT_FIELD_CHARS = 200
 _ROLES: Mapping[str, ChatRole] = {"human": "user", "user": "user", "assistant": "assistant"}
 _CITATION_MARK = re.compile("\ue200.*?\ue201", re.DOTALL)
 """Text that ChatGPT's page replaces by a link."""
@@ -58,7 +58,9 @@ class _ExportFormat:
     text: Callable[[JsonObject], str]
 
 
-def read_conversations(chunks: Iterable[str], *, max_text_chars: int) -> Iterator[Observation | UnreadableConversation]:
+def read_exported_conversations(
+    chunks: Iterable[str], *, max_text_chars: int
+) -> Iterator[Observation | UnreadableConversation]:
     """Read the conversations of an export, in its order. Raises `ValueError` with the place where the text is not
     JSON."""
     for place, export in enumerate(iterate_json_array(chunks), start=1):
@@ -85,7 +87,7 @@ def _conversation(export: Any, max_text_chars: int) -> Observation:
     session_id = _usable_id(export, shape.id_fields)
     if not session_id:
         raise _UnexpectedShape(f"it has no {' or '.join(shape.id_fields)} that names it")
-    title = storable_text(_or_empty(str, export.get(shape.title_field))).strip()[:MAX_FIELD_CHARS]
+    title = storable_text(_or_empty(str, export.get(shape.title_field))).strip()[:MAX_EXPORT_FIELD_CHARS]
     return Observation(session_id=session_id, title=title, interface=shape.interface, messages=tuple(messages))
 
 
@@ -181,7 +183,9 @@ def _parse_export_time(value: Any) -> datetime | None:
 def _usable_id(export: JsonObject, fields: Iterable[str]) -> str:
     """The first of the fields with a usable name; "" if there is none."""
     names = (_or_empty(str, export.get(field)) for field in fields)
-    return next((name for name in names if name and len(name) <= MAX_FIELD_CHARS and storable_text(name) == name), "")
+    return next(
+        (name for name in names if name and len(name) <= MAX_EXPORT_FIELD_CHARS and storable_text(name) == name), ""
+    )
 
 
 def _json_objects(value: Any) -> list[JsonObject]:

@@ -161,7 +161,7 @@ _NUMBER_IN_TEXT = re.compile(r"\s*(-?\d+(?:[.,]\d+)?)\s*(%?)\s*$")
 
 
 @dataclass(frozen=True, slots=True)
-class SnippetLine:
+class SnippetMessage:
     """A message as the model is shown it. `text` is what is left of it without what it quotes."""
 
     message: Message
@@ -169,7 +169,7 @@ class SnippetLine:
     new: bool
 
 
-async def extract_memories(model: MeteredModel, lines: Sequence[SnippetLine]) -> ExtractionOutcome:
+async def extract_memories(model: MeteredModel, lines: Sequence[SnippetMessage]) -> ExtractionOutcome:
     """Rejects an answer of which nothing counts; if nothing of the next one does either, the extraction is empty.
     Raises `LanguageModelUnavailable`, `UnusableAnswer`."""
     extraction = ExtractionOutcome()
@@ -187,7 +187,7 @@ async def extract_memories(model: MeteredModel, lines: Sequence[SnippetLine]) ->
         return extraction
 
 
-def extraction_prompt(lines: Sequence[SnippetLine]) -> Prompt:
+def extraction_prompt(lines: Sequence[SnippetMessage]) -> Prompt:
     shown = "\n".join(_line_as_json(number, line) for number, line in enumerate(lines, start=1))
     return Prompt(
         purpose=EXTRACTION_PURPOSE,
@@ -198,7 +198,7 @@ def extraction_prompt(lines: Sequence[SnippetLine]) -> Prompt:
     )
 
 
-def _line_as_json(number: int, line: SnippetLine) -> str:
+def _line_as_json(number: int, line: SnippetMessage) -> str:
     message = line.message
     who = f"{message.speaker} ({message.role})" if message.speaker else message.role
     shown = {"n": number, "who": who, "day": message.at.date().isoformat(), "text": _without_middle(line.text)}
@@ -218,7 +218,7 @@ def _without_middle(text: str) -> str:
 # --- what counts of an answer -----------------------------------------------------------------------------------
 
 
-def check_extraction_answer(answer: ExtractionSchema, lines: Sequence[SnippetLine]) -> tuple[ExtractionOutcome, str]:
+def check_extraction_answer(answer: ExtractionSchema, lines: Sequence[SnippetMessage]) -> tuple[ExtractionOutcome, str]:
     """The usable part of the answer, and a complaint about the rest for the model alone; "" for none."""
     findings: list[SourcedMemory] = []
     dropped: list[str] = []
@@ -242,7 +242,7 @@ _UNSTORABLE = re.compile("[\x00\ud800-\udfff]")
 _INSTRUCTION_PATTERN = load_pattern("instruction")
 
 
-def _rejection_reason(essence: EssenceSchema, lines: Sequence[SnippetLine]) -> str:
+def _rejection_reason(essence: EssenceSchema, lines: Sequence[SnippetMessage]) -> str:
     """Why it is not usable, "" if it is; the part behind a colon is for the model alone."""
     if not essence.essence.strip():
         return "its essence is empty"
@@ -273,7 +273,7 @@ _PROMPT_STATEMENTS = tuple(
 )
 
 
-def _shown_text(lines: Sequence[SnippetLine]) -> str:
+def _shown_text(lines: Sequence[SnippetMessage]) -> str:
     """All lines: the words of a message may stand in another one."""
     return "\n".join(part for line in lines for part in (line.text, line.message.speaker, _day_in_words(line.message)))
 
@@ -282,16 +282,16 @@ def _day_in_words(message: Message) -> str:
     return f"{message.at:%Y-%m-%d} {message.at.day} {message.at:%B %A}"
 
 
-def _days(lines: Sequence[SnippetLine]) -> frozenset[date]:
+def _days(lines: Sequence[SnippetMessage]) -> frozenset[date]:
     return frozenset(line.message.at.date() for line in lines)
 
 
-def _source_numbers(essence: EssenceSchema, lines: Sequence[SnippetLine]) -> list[int]:
+def _source_numbers(essence: EssenceSchema, lines: Sequence[SnippetMessage]) -> list[int]:
     """The numbers of the messages that it rests on: of all new ones where it names none."""
     return sorted(set(essence.messages)) or [number for number, line in enumerate(lines, start=1) if line.new]
 
 
-def _finding(essence: EssenceSchema, lines: Sequence[SnippetLine]) -> SourcedMemory:
+def _finding(essence: EssenceSchema, lines: Sequence[SnippetMessage]) -> SourcedMemory:
     lesson = " ".join(essence.lesson.split())
     foreign = ungrounded_terms(lesson, _shown_text(lines), days=_days(lines), orders=True)
     if len(lesson) > MAX_LESSON_CHARS or _INSTRUCTION_PATTERN.search(lesson) or foreign:

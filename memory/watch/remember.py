@@ -16,7 +16,7 @@ from madeleine.memory.errors import EmbeddingUnavailable, SourcesForgotten
 from madeleine.memory.index import CandidateQuery, RecallIndex
 from madeleine.memory.ingest.ports import MemoryAndKeyReader
 from madeleine.memory.ingest.store import NewScene, Stored
-from madeleine.memory.model import LIVING, Memory, MemoryId, Scene, Scope, Status, Vector
+from madeleine.memory.model import LIVING_STATUSES, Memory, MemoryId, Scene, Scope, Status, Vector
 from madeleine.memory.recall.ports import RecallLedger
 from madeleine.memory.rules.storing.quoting import (
     person_restates_known_text,
@@ -29,9 +29,9 @@ from madeleine.memory.text.reading import Reading
 from madeleine.memory.watch.extraction import ExtractedMemory, SourcedMemory
 
 ALL_STATUSES: tuple[Status, ...] = ("active", "dying", "dead")
-MAX_WORD_HITS = 40
+MAX_SPARSE_CANDIDATES = 40
 """A long message may quote many memories, each with few of its words."""
-MAX_MEANING_HITS = 20
+MAX_DENSE_CANDIDATES = 20
 MAX_LOOKUP_TEXT_CHARS = 8_000
 """Characters of a text by which memories are looked up."""
 
@@ -68,7 +68,7 @@ class SimilarMemorySearch:
             return vector
 
         query = CandidateQuery(
-            words=text, statuses=ALL_STATUSES, sparse_limit=MAX_WORD_HITS, dense_limit=MAX_MEANING_HITS
+            words=text, statuses=ALL_STATUSES, sparse_limit=MAX_SPARSE_CANDIDATES, dense_limit=MAX_DENSE_CANDIDATES
         )
         pool = await self.index.candidates(scope, query, known_vector)
         cosines = dict(zip(pool.ids, map(float, pool.cosine), strict=True))
@@ -232,7 +232,7 @@ def _is_preference(finding: SourcedMemory) -> bool:
 
 def _restates(finding: SourcedMemory, memory: Memory) -> bool:
     """Whether a living memory, true still, says all of the finding; the lesson may be another one (ruling 13)."""
-    if memory.status not in LIVING or memory.compressed or memory.truth != "current":
+    if memory.status not in LIVING_STATUSES or memory.compressed or memory.truth != "current":
         return False
     essence = finding.extracted.essence
     return person_restates_known_text(essence, statements_of_memory(memory), speakers_of(finding.sources))

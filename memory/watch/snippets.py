@@ -11,7 +11,7 @@ from itertools import pairwise
 from madeleine.memory.chat import Message, UnwatchedSession
 from madeleine.memory.rules.storing.quoting import statements_of_memory, without_quotes_from_memory
 from madeleine.memory.rules.storing.worth import reason_to_remember_agreement, should_remember
-from madeleine.memory.watch.extraction import ExtractedMemory, SnippetLine, SourcedMemory, themes_of_text
+from madeleine.memory.watch.extraction import ExtractedMemory, SnippetMessage, SourcedMemory, themes_of_text
 from madeleine.memory.watch.remember import SimilarMemory
 
 MAX_SNIPPET_MESSAGES = 6
@@ -19,7 +19,7 @@ MAX_SNIPPET_MESSAGES = 6
 
 
 @dataclass(frozen=True, slots=True)
-class Snippet:
+class ConversationSnippet:
     """`new_messages`: unread, at positions in [`start`, `end`). `shown`: the last six up to `end`, those included.
     `more_follows`: some come after `end` that have been answered."""
 
@@ -30,9 +30,9 @@ class Snippet:
     more_follows: bool
 
 
-def choose_snippet(
+def choose_conversation_snippet(
     session: UnwatchedSession, earlier: Sequence[Message], unread: Sequence[Message], settled_before: datetime
-) -> Snippet | None:
+) -> ConversationSnippet | None:
     """The next up to six of the unread messages, with those before them; None while an answer is awaited, which is
     until `settled_before`. Messages of programs do not count among the six (spec T2): neither list holds any.
 
@@ -50,7 +50,7 @@ def choose_snippet(
         if not new or (len(new) < len(unread) and new[-1].position < session.put_off):
             return None
     shown = (*earlier, *new)[-MAX_SNIPPET_MESSAGES:]
-    return Snippet(session.watched, new[-1].position + 1, tuple(new), shown, more_follows)
+    return ConversationSnippet(session.watched, new[-1].position + 1, tuple(new), shown, more_follows)
 
 
 def _settled_messages(new: Sequence[Message], before: datetime) -> list[Message]:
@@ -61,7 +61,7 @@ def _settled_messages(new: Sequence[Message], before: datetime) -> list[Message]
     return list(new[: last_answer + 1])
 
 
-def is_snippet_worth_reading(lines: Sequence[SnippetLine]) -> bool:
+def is_snippet_worth_reading(lines: Sequence[SnippetMessage]) -> bool:
     """Whether the words of the new lines tell that they hold something to remember. A no only puts them off: other
     languages and other words than the lexicons' tell as much."""
     new = [line for line in lines if line.new]
@@ -77,8 +77,8 @@ def is_snippet_worth_reading(lines: Sequence[SnippetLine]) -> bool:
 
 
 def lines_without_memory_quotes(
-    lines: Sequence[SnippetLine], similar: Sequence[Sequence[SimilarMemory]], speakers: Sequence[str]
-) -> list[SnippetLine]:
+    lines: Sequence[SnippetMessage], similar: Sequence[Sequence[SimilarMemory]], speakers: Sequence[str]
+) -> list[SnippetMessage]:
     """`lines` without what they quote from the memories that are similar to each."""
     statements = {each.memory.id: statements_of_memory(each.memory) for memories in similar for each in memories}
     return [
@@ -95,13 +95,13 @@ def lines_without_memory_quotes(
     ]
 
 
-RECORDED_EXCHANGE_WEIGHT = 0.4
+EXCHANGE_MEMORY_WEIGHT = 0.4
 """Below the 0.5 of what somebody stores on purpose: nobody has judged it."""
-MAX_RECORDED_ESSENCE_CHARS = 2_000
+MAX_EXCHANGE_ESSENCE_CHARS = 2_000
 MAX_RECORDED_ANSWER_CHARS = 500
 
 
-def memories_from_exchanges(lines: Sequence[SnippetLine]) -> list[SourcedMemory]:
+def memories_from_exchanges(lines: Sequence[SnippetMessage]) -> list[SourcedMemory]:
     """Each exchange of the new messages that is worth it: the person's words are the memory, the answer its
     dialogue."""
     findings: list[SourcedMemory] = []
@@ -109,18 +109,18 @@ def memories_from_exchanges(lines: Sequence[SnippetLine]) -> list[SourcedMemory]
         asked = "\n".join(line.text for line in exchange if line.message.role == "user")
         answered = "\n".join(line.text for line in exchange if line.message.role == "assistant")
         if should_remember(asked, answered)[0] and (text := " ".join((asked or answered).split())):
-            essence = _shortened(text, MAX_RECORDED_ESSENCE_CHARS)
+            essence = _shortened(text, MAX_EXCHANGE_ESSENCE_CHARS)
             answer = " ".join(answered.split()) if asked else ""
             dialogue = (_shortened(answer, MAX_RECORDED_ANSWER_CHARS),) if answer else ()
             themes = themes_of_text(essence)
-            extracted = ExtractedMemory(essence=essence, emotions=(), weight=RECORDED_EXCHANGE_WEIGHT, themes=themes)
+            extracted = ExtractedMemory(essence=essence, emotions=(), weight=EXCHANGE_MEMORY_WEIGHT, themes=themes)
             findings.append(SourcedMemory(extracted, tuple(line.message for line in exchange), dialogue))
     return findings
 
 
-def _exchanges(lines: Sequence[SnippetLine]) -> list[list[SnippetLine]]:
+def _exchanges(lines: Sequence[SnippetMessage]) -> list[list[SnippetMessage]]:
     """Split lines into exchanges: each begins with the person's words and ends with the answer."""
-    exchanges: list[list[SnippetLine]] = []
+    exchanges: list[list[SnippetMessage]] = []
     before = ""
     for line in lines:
         if not exchanges or (line.message.role == "user" and before != "user"):

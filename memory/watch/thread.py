@@ -22,13 +22,13 @@ from madeleine.memory.errors import (
 )
 from madeleine.memory.language_model import CallCost, LanguageModel, MeteredModel
 from madeleine.memory.model import BeingId, RunId, Scope
-from madeleine.memory.watch.extraction import SnippetLine, SourcedMemory, extract_memories
+from madeleine.memory.watch.extraction import SnippetMessage, SourcedMemory, extract_memories
 from madeleine.memory.watch.ports import MemoryThreadLedger, TokenSpendingLedger
 from madeleine.memory.watch.remember import Remember, json_digest, speakers_of
 from madeleine.memory.watch.snippets import (
     MAX_SNIPPET_MESSAGES,
-    Snippet,
-    choose_snippet,
+    ConversationSnippet,
+    choose_conversation_snippet,
     is_snippet_worth_reading,
     lines_without_memory_quotes,
     memories_from_exchanges,
@@ -153,7 +153,7 @@ class MemoryThread:
         if not unread:
             await self.ledger.mark_watched(scope, session_id, up_to=session.messages)
             return False
-        snippet = choose_snippet(session, earlier, unread, self.now() - self.config.settle_time)
+        snippet = choose_conversation_snippet(session, earlier, unread, self.now() - self.config.settle_time)
         if snippet is None:
             self._counts["unanswered"] += 1
             return False
@@ -192,7 +192,9 @@ class MemoryThread:
         await self.ledger.mark_watched(scope, session_id, up_to=end, abandoned=abandoned)
         return end < session.messages
 
-    async def _put_off(self, scope: Scope, session: UnwatchedSession, snippet: Snippet, *, last: int) -> None:
+    async def _put_off(
+        self, scope: Scope, session: UnwatchedSession, snippet: ConversationSnippet, *, last: int
+    ) -> None:
         """`last`: position of the session's last spoken message. What programs say behind it is put off with it."""
         self._counts["put off"] += len(snippet.new_messages)
         up_to = session.messages if last < snippet.end else snippet.end
@@ -200,7 +202,13 @@ class MemoryThread:
         await self.ledger.hold_back_messages(scope, session.session_id, up_to=up_to, until=until)
 
     async def _remember_snippet(
-        self, scope: Scope, session_id: str, snippet: Snippet, language: MeteredModel | None, *, must_show: bool
+        self,
+        scope: Scope,
+        session_id: str,
+        snippet: ConversationSnippet,
+        language: MeteredModel | None,
+        *,
+        must_show: bool,
     ) -> int | None:
         """The position up to which everything worth remembering is stored; None if the new messages are put off."""
         if end := await self._end_of_stored_snippet(scope, session_id, snippet):
@@ -213,7 +221,7 @@ class MemoryThread:
             await self._store(scope, session_id, snippet, findings)
         return snippet.end
 
-    async def _end_of_stored_snippet(self, scope: Scope, session_id: str, snippet: Snippet) -> int:
+    async def _end_of_stored_snippet(self, scope: Scope, session_id: str, snippet: ConversationSnippet) -> int:
         """The end of a snippet with this start whose memories a killed poll has stored; 0 if there is none. It may
         have ended before or behind this one."""
         first, last = snippet.start + 1, max(snippet.end, snippet.start + MAX_SNIPPET_MESSAGES)
@@ -226,13 +234,15 @@ class MemoryThread:
         self._counts.update("repeated" for _ in stored)
         return max((keys[key] for key in stored), default=0)
 
-    async def _lines(self, scope: Scope, snippet: Snippet, *, must_show: bool) -> list[SnippetLine] | None:
+    async def _lines(
+        self, scope: Scope, snippet: ConversationSnippet, *, must_show: bool
+    ) -> list[SnippetMessage] | None:
         """The snippet as a model may see it: without messages of programs and systems, and without quotes from memory.
         None if its words tell of nothing to remember, and it need not be shown yet. Messages that an agent has made
         memories of count as read."""
         remembered = await self.ledger.messages_with_memories(scope, [message.id for message in snippet.new_messages])
         lines = [
-            SnippetLine(message, message.text, message.position >= snippet.start and message.id not in remembered)
+            SnippetMessage(message, message.text, message.position >= snippet.start and message.id not in remembered)
             for message in snippet.shown
         ]
         if not (must_show or is_snippet_worth_reading(lines)):
@@ -244,7 +254,7 @@ class MemoryThread:
         is_put_off = any(line.new for line in lines) and not (must_show or is_snippet_worth_reading(lines))
         return None if is_put_off else lines
 
-    async def _extract(self, language: MeteredModel, lines: Sequence[SnippetLine]) -> Sequence[SourcedMemory]:
+    async def _extract(self, language: MeteredModel, lines: Sequence[SnippetMessage]) -> Sequence[SourcedMemory]:
         try:
             extraction = await extract_memories(language, lines)
         except UnusableAnswer:
@@ -257,7 +267,9 @@ class MemoryThread:
             logger.info("an extracted memory is dropped: %s", reason)
         return extraction.findings
 
-    async def _store(self, scope: Scope, session_id: str, snippet: Snippet, findings: Sequence[SourcedMemory]) -> None:
+    async def _store(
+        self, scope: Scope, session_id: str, snippet: ConversationSnippet, findings: Sequence[SourcedMemory]
+    ) -> None:
         """Messages that were forgotten while the model read them, or are until the commit, leave no memory."""
         while findings:
             keys = snippet_idempotency_keys(session_id, snippet.start, snippet.end)[: len(findings)]

@@ -16,10 +16,10 @@ from typing import Annotated, Any, ClassVar, Generic, Self, TypeVar
 from pydantic import BaseModel, ConfigDict, Field, TypeAdapter
 
 from madeleine.memory.language_model import Rejected
-from madeleine.memory.model import LIVING, Memory, MemoryId
+from madeleine.memory.model import LIVING_STATUSES, Memory, MemoryId
 from madeleine.memory.rules.storing.secrets import Redact
 from madeleine.patrol.context import PatrolRunContext
-from madeleine.patrol.deciding.requests import MAX_OFFER_SIZE, DecisionKind, DecisionRequest, offered_text
+from madeleine.patrol.deciding.requests import MAX_OFFERED_MEMORIES, DecisionKind, DecisionRequest, offered_text
 from madeleine.patrol.ports import PatrolReads
 from madeleine.patrol.unit_of_work import UnitOfWork
 
@@ -28,7 +28,9 @@ MAX_POINT_CHARS = 300
 POINT_COUNTS = (3, 7)
 MAX_COMPLAINTS_PER_ANSWER = 5
 
-OfferedIds = Annotated[list[Annotated[MemoryId, Field(min_length=1, max_length=64)]], Field(max_length=MAX_OFFER_SIZE)]
+OfferedIds = Annotated[
+    list[Annotated[MemoryId, Field(min_length=1, max_length=64)]], Field(max_length=MAX_OFFERED_MEMORIES)
+]
 
 
 # One flat shape for every kind of request. No docstring and no word too many: it goes into the tool's schema, which
@@ -37,9 +39,9 @@ class Decision(BaseModel):
     model_config = ConfigDict(strict=True, extra="forbid", frozen=True, defer_build=True)
 
     offer: Annotated[str, Field(min_length=1, max_length=64)]
-    merges: Annotated[list[OfferedIds], Field(max_length=MAX_OFFER_SIZE // 2)] = []
+    merges: Annotated[list[OfferedIds], Field(max_length=MAX_OFFERED_MEMORIES // 2)] = []
     make_dead: OfferedIds = []
-    parts: Annotated[list[OfferedIds], Field(max_length=MAX_OFFER_SIZE // 2)] = []
+    parts: Annotated[list[OfferedIds], Field(max_length=MAX_OFFERED_MEMORIES // 2)] = []
     diary: Annotated[str, Field(max_length=MAX_ANSWER_TEXT_CHARS)] = ""
     think_md: Annotated[list[Annotated[str, Field(max_length=MAX_POINT_CHARS)]], Field(max_length=POINT_COUNTS[1])] = []
     summary: Annotated[str, Field(max_length=MAX_ANSWER_TEXT_CHARS)] = ""
@@ -56,14 +58,14 @@ class Decision(BaseModel):
         return self.model_copy(update={"merges": merges, "make_dead": replaced(self.make_dead), "parts": parts})
 
 
-class RawAnswer(BaseModel):
+class DecisionAnswerSchema(BaseModel):
     # For a language model, which sees numbers in place of ids. Bounds are not in the schemas, where structured outputs
     # know none, but in the checks. Docstrings would go into the schemas.
     model_config = ConfigDict(strict=True, extra="forbid", frozen=True, defer_build=True)
 
 
 @dataclass(frozen=True, slots=True)
-class RequestState:
+class DecisionRequestState:
     """`memories`: those of the request that still exist. Of the request's cluster, for split: whether it is a root, and
     how many active memories it has, 0 if it is gone."""
 
@@ -83,7 +85,7 @@ class RequestState:
         memory = self.memories.get(id_)
         if memory is None:
             return "was forgotten"
-        if memory.status not in LIVING:
+        if memory.status not in LIVING_STATUSES:
             return "is dead by now"
         if memory.cluster_id != self.request.cluster_id:
             return "is in another cluster by now"
@@ -130,10 +132,10 @@ class Resolution(ABC):
     """An answer in memory ids, frozen. `schema`: as a language model gives it."""
 
     kind: ClassVar[DecisionKind]
-    schema: ClassVar[type[RawAnswer]]
+    schema: ClassVar[type[DecisionAnswerSchema]]
 
     @classmethod
-    def from_model_answer(cls, answer: RawAnswer, request: DecisionRequest) -> Self | Rejected:
+    def from_model_answer(cls, answer: DecisionAnswerSchema, request: DecisionRequest) -> Self | Rejected:
         """Of a language model. Numbers count from 1 in the order of the request."""
         ids = {number: memory.id for number, memory in enumerate(request.memories, start=1)}
         unknown: set[int] = set()
@@ -195,7 +197,7 @@ class Resolution(ABC):
         complaints = list(dict.fromkeys(answer.complaints(request)))[:MAX_COMPLAINTS_PER_ANSWER]
         return Rejected(" ".join(complaints)) if complaints else answer
 
-    def checked(self, current: RequestState) -> CheckedAnswer | Rejected:
+    def checked(self, current: DecisionRequestState) -> CheckedAnswer | Rejected:
         """Held against the request, then against the memories as they are now."""
         result = self.check_request(current.request)
         return result if isinstance(result, Rejected) else result.check_current(current)
@@ -204,7 +206,7 @@ class Resolution(ABC):
     def complaints(self, request: DecisionRequest) -> Iterator[str]:
         """The rules of its request that it breaks, a sentence each."""
 
-    def check_current(self, current: RequestState) -> CheckedAnswer | Rejected:
+    def check_current(self, current: DecisionRequestState) -> CheckedAnswer | Rejected:
         """The answer fits its request. A text cannot be left out in part: where a memory that it was made from was
         forgotten or changed, it is refused, for it might say what is to be gone."""
         return Rejected(reason) if (reason := current.text_refusal()) else CheckedAnswer(self)
@@ -255,11 +257,13 @@ class DecisionType(ABC, Generic[AnswerT]):
     @abstractmethod
     async def requests(self, key: str) -> list[DecisionRequest]: ...
 
-    def texts_to_embed(self, answer: AnswerT, current: RequestState) -> list[str]:
+    def texts_to_embed(self, answer: AnswerT, current: DecisionRequestState) -> list[str]:
         """Texts that `apply` stores, to be embedded before it; the answer was checked against `current`."""
         return []
 
     @abstractmethod
-    async def apply(self, work: UnitOfWork, answer: AnswerT, current: RequestState) -> Mapping[str, int] | Rejected:
+    async def apply(
+        self, work: UnitOfWork, answer: AnswerT, current: DecisionRequestState
+    ) -> Mapping[str, int] | Rejected:
         """Change the unit of work, whose `prepared.vectors` holds those of `texts_to_embed`; the answer was checked
         against `current`. Returns counts for the report."""

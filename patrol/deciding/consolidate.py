@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 from madeleine.memory.embedding import vectors_of_any_precision
 from madeleine.memory.language_model import Rejected
 from madeleine.memory.model import (
-    LIVING,
+    LIVING_STATUSES,
     Cluster,
     ClusterId,
     DatedAction,
@@ -20,18 +20,25 @@ from madeleine.memory.model import (
     MemoryId,
     TimelineEntry,
     Vector,
+    date_of_timeline_entry,
     parse_iso_moment,
-    when_date,
 )
 from madeleine.memory.rules.dynamics.clustering import MIN_CLUSTERING_COSINE
 from madeleine.memory.rules.dynamics.importance import status_after_flagging
 from madeleine.memory.rules.ranking.budget import within_budget
 from madeleine.memory.rules.storing.likeness import difference_in_facts
-from madeleine.patrol.deciding.answers import CheckedAnswer, Decision, DecisionType, RawAnswer, RequestState, Resolution
+from madeleine.patrol.deciding.answers import (
+    CheckedAnswer,
+    Decision,
+    DecisionAnswerSchema,
+    DecisionRequestState,
+    DecisionType,
+    Resolution,
+)
 from madeleine.patrol.deciding.requests import (
-    BY_ARRIVAL_TIME,
     MAX_DECISION_REQUEST_CHARS,
-    MAX_OFFER_SIZE,
+    MAX_OFFERED_MEMORIES,
+    SORT_KEY_BY_STORING_TIME,
     DecisionRequest,
     offered_memories_within_limits,
     offered_memory,
@@ -47,12 +54,12 @@ MAX_UNCONSOLIDATED_MEMORIES, MAX_UNCONSOLIDATED_CHARS = 40, 16_000
 """Of a request with partners, what fresh and dying memories may fill."""
 
 
-class MemoryMergeSchema(RawAnswer):
+class MemoryMergeSchema(DecisionAnswerSchema):
     survivor: int
     absorbed: list[int]
 
 
-class ConsolidationSchema(RawAnswer):
+class ConsolidationSchema(DecisionAnswerSchema):
     merges: list[MemoryMergeSchema]
     make_dead: list[int]
 
@@ -95,7 +102,7 @@ class Consolidation(Resolution):
             if id_ in offered and offered[id_].status != "dying":
                 yield f"Memory {id_!r} is {offered[id_].status}: make_dead takes dying memories only."
 
-    def check_current(self, current: RequestState) -> CheckedAnswer:
+    def check_current(self, current: DecisionRequestState) -> CheckedAnswer:
         merges: list[MemoryMerge] = []
         left_out: list[str] = []
         for merge in self.merges:
@@ -117,7 +124,7 @@ TWO_FACTS_ADVICE = (
 )
 
 
-def _merge_obstacle(id_: MemoryId, survivor: MemoryId, current: RequestState) -> str:
+def _merge_obstacle(id_: MemoryId, survivor: MemoryId, current: DecisionRequestState) -> str:
     if reason := current.change_since_offer(id_):
         return reason
     memory = current.memories[id_]
@@ -159,10 +166,10 @@ class ConsolidateCluster(DecisionType[Consolidation]):
         memories = await reads.memories([state.id for state in living])
         return await asyncio.to_thread(consolidation_requests, clusters[0], memories, vectors)
 
-    def texts_to_embed(self, answer: Consolidation, current: RequestState) -> list[str]:
+    def texts_to_embed(self, answer: Consolidation, current: DecisionRequestState) -> list[str]:
         return [memory.embedded_text for memory in changed_memories(answer, current) if _is_rewritten(memory, current)]
 
-    async def apply(self, work: UnitOfWork, answer: Consolidation, current: RequestState) -> dict[str, int]:
+    async def apply(self, work: UnitOfWork, answer: Consolidation, current: DecisionRequestState) -> dict[str, int]:
         changed = changed_memories(answer, current)
         for memory in changed:
             work.put_state(state_of_memory(memory))
@@ -179,7 +186,7 @@ class ConsolidateCluster(DecisionType[Consolidation]):
         }
 
 
-def _is_rewritten(memory: Memory, current: RequestState) -> bool:
+def _is_rewritten(memory: Memory, current: DecisionRequestState) -> bool:
     return memory.scene != current.memories[memory.id].scene
 
 
@@ -188,7 +195,7 @@ def consolidation_requests(
 ) -> list[DecisionRequest]:
     """Every fresh or dying living member is in exactly one request (spec P6 ❹), with those similar to it; after them
     the nearest consolidated living members, which may be in several. `vectors`: of the members that have one."""
-    living = sorted((memory for memory in members if memory.status in LIVING), key=BY_ARRIVAL_TIME)
+    living = sorted((memory for memory in members if memory.status in LIVING_STATUSES), key=SORT_KEY_BY_STORING_TIME)
     unconsolidated = [memory for memory in living if _is_unconsolidated(memory)]
     # What a summary stands for is not recalled: a memory merged into it would not be either.
     partners = [memory for memory in living if not _is_unconsolidated(memory) and _can_be_merged(memory)]
@@ -213,7 +220,7 @@ def _can_be_merged(memory: Memory) -> bool:
 # --- what memories become ---------------------------------------------------------------------------------------
 
 
-def changed_memories(answer: Consolidation, current: RequestState) -> list[Memory]:
+def changed_memories(answer: Consolidation, current: DecisionRequestState) -> list[Memory]:
     """The memories that change, as they become. `answer` was checked against `current`. Every offered memory that is
     still as it was offered is fresh no longer. A survivor's embed text changes with its timeline."""
     memories = current.memories
@@ -252,8 +259,8 @@ def merged_timeline(survivor: Memory, absorbed: Sequence[Memory]) -> tuple[Timel
     """The survivor's own entries as they are, then the histories of the others by date, undated ones last (spec P4).
     Nothing twice, and not what the survivor says itself of that day. A survivor without entries begins with its day,
     for the first entry is read as a memory's date."""
-    own = {(when_date(item), item.action) for item in dated_actions(survivor)}
-    items = {(when_date(item), item.action): item for memory in absorbed for item in dated_actions(memory)}
+    own = {(date_of_timeline_entry(item), item.action) for item in dated_actions(survivor)}
+    items = {(date_of_timeline_entry(item), item.action): item for memory in absorbed for item in dated_actions(memory)}
     new = sorted((key for key in items if key not in own), key=lambda key: (parse_iso_moment(key[0]) is None, key))
     first = survivor.scene.when or ((survivor.happened_at.date().isoformat(),) if new else ())
     return (*first, *(items[key] for key in new))
@@ -263,7 +270,9 @@ def dated_actions(memory: Memory) -> list[DatedAction]:
     """Its action on each of its plain dates, on the day it happened if it has none; then what it took over before
     and what later tellings have added."""
     when = memory.scene.when
-    dates = [when_date(item) for item in when if isinstance(item, str)] or [memory.happened_at.date().isoformat()]
+    dates = [date_of_timeline_entry(item) for item in when if isinstance(item, str)] or [
+        memory.happened_at.date().isoformat()
+    ]
     dated = [DatedAction(date, memory.scene.action) for date in dates]
     dated += [item for item in when if isinstance(item, DatedAction)]
     dated += [DatedAction(item, memory.scene.action) if isinstance(item, str) else item for item in memory.retold]
@@ -277,7 +286,7 @@ def batches_of_similar_memories(
     memories: Sequence[Memory], vectors: Mapping[MemoryId, Vector], *, room_for_partners: bool
 ) -> list[list[Memory]]:
     """Each group of similar memories goes, whole, into the first batch where it fits."""
-    max_memories, max_characters = MAX_OFFER_SIZE, MAX_DECISION_REQUEST_CHARS
+    max_memories, max_characters = MAX_OFFERED_MEMORIES, MAX_DECISION_REQUEST_CHARS
     if room_for_partners:
         max_memories, max_characters = MAX_UNCONSOLIDATED_MEMORIES, MAX_UNCONSOLIDATED_CHARS
     sizes = {memory.id: offered_memory(memory, "consolidate").size for memory in memories}
@@ -322,7 +331,7 @@ def memories_most_similar_to(
     """Those most similar to the nearest of the others, at most as many as a request holds."""
     cosines = _vector_rows(memories, vectors) @ _vector_rows(others, vectors).T
     order = np.argsort(-cosines.max(axis=1), kind="stable") if len(memories) else ()
-    return [memories[i] for i in order][:MAX_OFFER_SIZE]
+    return [memories[i] for i in order][:MAX_OFFERED_MEMORIES]
 
 
 def _vector_rows(memories: Sequence[Memory], vectors: Mapping[MemoryId, Vector]) -> NDArray[np.float32]:

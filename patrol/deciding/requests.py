@@ -2,7 +2,7 @@
 language model, and as JSON for the calling agent.
 
 The same input gives the same requests, except for their ids. Memories are data: in a prompt they stand between tags
-that no memory can write (`quoted`), as JSON.
+that no memory can write (`escape_tags_on_one_line`), as JSON.
 """
 
 from __future__ import annotations
@@ -27,26 +27,26 @@ from madeleine.memory.model import (
     Memory,
     MemoryId,
     Status,
-    Truth,
+    TruthStatus,
+    date_of_timeline_entry,
     short_id_of,
     short_memory_id,
-    when_date,
 )
 from madeleine.memory.patrol_records import DecisionRequestId
-from madeleine.memory.rules.prompting import quoted
+from madeleine.memory.rules.prompting import escape_tags_on_one_line
 from madeleine.memory.rules.ranking.budget import within_budget
 
 DecisionKind = Literal["consolidate", "split", "supersede", "diary", "compress"]
 
-MAX_OFFER_SIZE = 60
+MAX_OFFERED_MEMORIES = 60
 MAX_DECISION_REQUEST_CHARS = 24_000
 """Some 6,000 tokens of English."""
 MAX_OFFERED_TEXT_CHARS = 1_000
 MAX_SUMMARISED_TEXT_CHARS = 4_000
 """A summary stands for the whole memory, so it is made of more of it."""
 MAX_FEELING_CHARS, MAX_ACTORS, MAX_ACTOR_CHARS, MAX_DATE_CHARS = 300, 10, 60, 40
-BY_ARRIVAL_TIME = attrgetter("created_at", "id")
-BY_EVENT_TIME = attrgetter("happened_at", "created_at", "id")
+SORT_KEY_BY_STORING_TIME = attrgetter("created_at", "id")
+SORT_KEY_BY_EVENT_TIME = attrgetter("happened_at", "created_at", "id")
 """Keys for sorting memories."""
 
 
@@ -64,7 +64,7 @@ class OfferedMemory:
     status: Status
     fresh: bool
     pinned: bool
-    truth: Truth = "current"
+    truth: TruthStatus = "current"
     actors: tuple[str, ...] = ()
 
     @property
@@ -79,8 +79,8 @@ class OfferedMemory:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class DecisionRequest:
-    """At most `MAX_OFFER_SIZE` memories and `MAX_DECISION_REQUEST_CHARS`. `cluster_id` and `cluster`, its name, for
-    consolidate and split; `session_id` for compress. Of supersede the older of two memories comes first.
+    """At most `MAX_OFFERED_MEMORIES` memories and `MAX_DECISION_REQUEST_CHARS`. `cluster_id` and `cluster`, its name,
+    for consolidate and split; `session_id` for compress. Of supersede the older of two memories comes first.
     For diary: `date` (ISO), `earlier`, the entry already written that day, `think`, the points of the patrol before,
     and `until`, when the last memory of the request was stored:
     what is stored later is for the next entry."""
@@ -125,12 +125,14 @@ def offered_text(memory: Memory, kind: DecisionKind) -> str:
     """As a request of that kind shows it; to be summarised with all that it has absorbed, for the summary hides it."""
     if kind != "compress":
         return shortened(memory.scene.action, MAX_OFFERED_TEXT_CHARS)
-    absorbed = [f"{when_date(item)}: {item.action}" for item in memory.scene.when if isinstance(item, DatedAction)]
+    absorbed = [
+        f"{date_of_timeline_entry(item)}: {item.action}" for item in memory.scene.when if isinstance(item, DatedAction)
+    ]
     return shortened("\n".join((memory.scene.action, *absorbed)), MAX_SUMMARISED_TEXT_CHARS)
 
 
 def offered_memory(memory: Memory, kind: DecisionKind) -> OfferedMemory:
-    when = when_date(memory.scene.when[0]) if memory.scene.when else memory.happened_at.date().isoformat()
+    when = date_of_timeline_entry(memory.scene.when[0]) if memory.scene.when else memory.happened_at.date().isoformat()
     return OfferedMemory(
         id=memory.id,
         number=memory.number,
@@ -159,7 +161,7 @@ def offered_memories_within_limits(
     sizes = [memory.size for memory in offered]
     return tuple(
         offered[i]
-        for i in within_budget(sizes, limit=MAX_OFFER_SIZE, budget=MAX_DECISION_REQUEST_CHARS - used_characters)
+        for i in within_budget(sizes, limit=MAX_OFFERED_MEMORIES, budget=MAX_DECISION_REQUEST_CHARS - used_characters)
     )
 
 
@@ -169,7 +171,7 @@ def offered_memories_in_parts(memories: Sequence[Memory], kind: DecisionKind) ->
     characters = 0
     for memory in (offered_memory(memory, kind) for memory in memories):
         characters += memory.size
-        if not parts or len(parts[-1]) == MAX_OFFER_SIZE or characters > MAX_DECISION_REQUEST_CHARS:
+        if not parts or len(parts[-1]) == MAX_OFFERED_MEMORIES or characters > MAX_DECISION_REQUEST_CHARS:
             parts.append([])
             characters = memory.size
         parts[-1].append(memory)
@@ -203,11 +205,11 @@ def decision_prompt(request: DecisionRequest) -> Prompt:
 def request_for_agent(request: DecisionRequest, already_shown: Container[MemoryId] = ()) -> dict[str, Any]:
     """As a tool's answer shows it: with ids, without empty fields; of memories already `already_shown` the id alone."""
     fields = {
-        "cluster": quoted(request.cluster),
+        "cluster": escape_tags_on_one_line(request.cluster),
         "session_id": request.session_id,
         "when": request.date,
         "earlier": _quoted_lines(request.earlier),
-        "think": [quoted(point) for point in request.think],
+        "think": [escape_tags_on_one_line(point) for point in request.think],
     }
     memories = [
         {"id": memory.short_id} | ({} if memory.id in already_shown else _memory_fields(memory, request.kind))
@@ -220,12 +222,12 @@ def request_for_agent(request: DecisionRequest, already_shown: Container[MemoryI
 def _prompt_text(request: DecisionRequest) -> str:
     match request.kind:
         case "compress":
-            lines = (f"- {quoted(f'{memory.when}: {memory.text}')}" for memory in request.memories)
+            lines = (f"- {escape_tags_on_one_line(f'{memory.when}: {memory.text}')}" for memory in request.memories)
             return SESSION_SUMMARY_PROMPT.format(session_content=memory_tag(*lines))
         case "diary":
             entries: list[dict[str, Any]] = [{"earlier": _quoted_lines(request.earlier)}] if request.earlier else []
             if request.think:
-                entries.append({"think": [quoted(point) for point in request.think]})
+                entries.append({"think": [escape_tags_on_one_line(point) for point in request.think]})
             entries += [_memory_fields(memory, "diary") for memory in request.memories]
             return f"The day: {request.date}\n{memory_tag(*map(quoted_json, entries))}"
         case "supersede":
@@ -235,7 +237,7 @@ def _prompt_text(request: DecisionRequest) -> str:
                 {"n": number} | _memory_fields(memory, request.kind)
                 for number, memory in enumerate(request.memories, start=1)
             ]
-            return memory_tag(*map(quoted_json, [{"cluster": quoted(request.cluster)}, *numbered]))
+            return memory_tag(*map(quoted_json, [{"cluster": escape_tags_on_one_line(request.cluster)}, *numbered]))
 
 
 def memory_tag(*lines: str) -> str:
@@ -244,16 +246,19 @@ def memory_tag(*lines: str) -> str:
 
 def quoted_json(value: dict[str, Any]) -> str:
     """Quoted as a whole too: `<` at the end of one text and `memory>` in the next could be read as a tag."""
-    return quoted(json.dumps(value, ensure_ascii=False))
+    return escape_tags_on_one_line(json.dumps(value, ensure_ascii=False))
 
 
 def _memory_fields(memory: OfferedMemory, kind: DecisionKind) -> dict[str, Any]:
     """Importance, status and marks only where they bear on the decision."""
-    fields: dict[str, Any] = {"when": quoted(memory.when), "text": quoted(memory.text)}
+    fields: dict[str, Any] = {
+        "when": escape_tags_on_one_line(memory.when),
+        "text": escape_tags_on_one_line(memory.text),
+    }
     if memory.feeling and kind != "compress":
-        fields["feeling"] = quoted(memory.feeling)
+        fields["feeling"] = escape_tags_on_one_line(memory.feeling)
     if memory.actors and kind != "compress":
-        fields["actors"] = [quoted(actor) for actor in memory.actors]
+        fields["actors"] = [escape_tags_on_one_line(actor) for actor in memory.actors]
     if kind in {"consolidate", "diary"}:
         fields["importance"] = round(memory.importance, 2)
     if kind == "consolidate":
@@ -264,4 +269,4 @@ def _memory_fields(memory: OfferedMemory, kind: DecisionKind) -> dict[str, Any]:
 
 
 def _quoted_lines(text: str) -> str:
-    return quoted(" / ".join(line for line in text.splitlines() if line.strip()))
+    return escape_tags_on_one_line(" / ".join(line for line in text.splitlines() if line.strip()))

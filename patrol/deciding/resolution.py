@@ -15,7 +15,13 @@ from madeleine.memory.language_model import MeteredModel, Rejected
 from madeleine.memory.model import short_id_of
 from madeleine.memory.patrol_records import DecisionRequestId, StoredDecisionRequest
 from madeleine.patrol.context import PatrolRunContext
-from madeleine.patrol.deciding.answers import Decision, DecisionType, RawAnswer, RequestState, Resolution
+from madeleine.patrol.deciding.answers import (
+    Decision,
+    DecisionAnswerSchema,
+    DecisionRequestState,
+    DecisionType,
+    Resolution,
+)
 from madeleine.patrol.deciding.consolidate import ConsolidateCluster, Consolidation
 from madeleine.patrol.deciding.requests import DecisionKind, DecisionRequest, decision_prompt, request_for_agent
 from madeleine.patrol.deciding.split import SplitCluster
@@ -32,7 +38,7 @@ DECISION_TYPES: Mapping[str, type[DecisionType[Any]]] = {
 DECISION_OFFER_ORDER: Sequence[DecisionKind] = ("diary", "supersede", "consolidate", "split", "compress")
 MAX_CONCURRENT_MODEL_CALLS = 4
 MAX_OFFERED_REQUESTS_CHARS = 24_000
-MAX_MISFITS = 4
+MAX_UNFITTING_REQUESTS = 4
 """Of the requests in a tool's answer: some 8,000 tokens, as ids are costly. One request is always given."""
 
 
@@ -103,7 +109,7 @@ async def ask_model_to_decide(model: MeteredModel, request: DecisionRequest) -> 
 
     answer_type = DECISION_TYPES[request.kind].answer_type
 
-    def check(raw: RawAnswer) -> Resolution | Rejected:
+    def check(raw: DecisionAnswerSchema) -> Resolution | Rejected:
         answer = answer_type.from_model_answer(raw, request)
         result = answer if isinstance(answer, Rejected) else answer.check_request(request)
         return Rejected(_with_numbers_for_ids(result.reason, request)) if isinstance(result, Rejected) else result
@@ -129,13 +135,13 @@ async def apply_answer(
     answer = answer.redacted(context.services.redact)
     vectors: VectorByContentHash = {}
     if decision_type.embeds_texts:
-        current = await RequestState.read(context.reads, request)
+        current = await DecisionRequestState.read(context.reads, request)
         result = answer.checked(current)
         if not isinstance(result, Rejected):
             vectors = (await context.services.embed(decision_type.texts_to_embed(result.answer, current))).vectors
     async with context.unit_of_work(request.kind, PreparedStepInputs(vectors=vectors)) as work:
         await work.states([memory.id for memory in request.memories])
-        current = await RequestState.read(work.transaction, request)
+        current = await DecisionRequestState.read(work.transaction, request)
         if request.cluster_id is not None:
             await work.read_clusters([request.cluster_id])
             if cluster := work.clusters.get(request.cluster_id):
@@ -194,7 +200,7 @@ async def _requests_to_offer(
                     continue
                 size = len(json.dumps(request_for_agent(request), ensure_ascii=False))
                 if size > room and (requests or most_chars < MAX_OFFERED_REQUESTS_CHARS):
-                    room -= most_chars // MAX_MISFITS  # a smaller one may fit, but all are not to be tried
+                    room -= most_chars // MAX_UNFITTING_REQUESTS  # a smaller one may fit, but all are not to be tried
                     waiting += 1
                     break
                 requests.append(request)

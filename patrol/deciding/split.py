@@ -10,8 +10,15 @@ from madeleine.memory.language_model import Rejected
 from madeleine.memory.model import Cluster, ClusterId, Memory, MemoryId
 from madeleine.memory.rules.dynamics.clustering import MAX_CLUSTER_NAME_CHARS
 from madeleine.memory.rules.storing.secrets import Redact
-from madeleine.patrol.deciding.answers import CheckedAnswer, Decision, DecisionType, RawAnswer, RequestState, Resolution
-from madeleine.patrol.deciding.requests import BY_ARRIVAL_TIME, DecisionRequest, offered_memories_within_limits
+from madeleine.patrol.deciding.answers import (
+    CheckedAnswer,
+    Decision,
+    DecisionAnswerSchema,
+    DecisionRequestState,
+    DecisionType,
+    Resolution,
+)
+from madeleine.patrol.deciding.requests import SORT_KEY_BY_STORING_TIME, DecisionRequest, offered_memories_within_limits
 from madeleine.patrol.unit_of_work import UnitOfWork
 
 MAX_UNSPLIT_CLUSTER_MEMORIES = 10
@@ -20,12 +27,12 @@ MIN_PART_MEMORIES = 2
 """Memories of a new sub-cluster, and of what remains."""
 
 
-class ClusterSplitPartSchema(RawAnswer):
+class ClusterSplitPartSchema(DecisionAnswerSchema):
     name: str
     memories: list[int]
 
 
-class ClusterSplitSchema(RawAnswer):
+class ClusterSplitSchema(DecisionAnswerSchema):
     parts: list[ClusterSplitPartSchema]
 
 
@@ -71,7 +78,7 @@ class ClusterSplitAnswer(Resolution):
             least = f"At least {MIN_PART_MEMORIES} of the memories shown"
             yield f"{least} must stay in no part: take some out, or a whole part."
 
-    def check_current(self, current: RequestState) -> CheckedAnswer:
+    def check_current(self, current: DecisionRequestState) -> CheckedAnswer:
         if not self.parts:
             return CheckedAnswer(self)
         if current.is_root or current.active_count <= MAX_UNSPLIT_CLUSTER_MEMORIES:
@@ -120,7 +127,9 @@ class SplitCluster(DecisionType[ClusterSplitAnswer]):
         active = [state.id for state in await reads.cluster_members(ClusterId(key)) if state.status == "active"]
         return split_requests(clusters[0], await reads.memories(active))
 
-    async def apply(self, work: UnitOfWork, answer: ClusterSplitAnswer, current: RequestState) -> dict[str, int]:
+    async def apply(
+        self, work: UnitOfWork, answer: ClusterSplitAnswer, current: DecisionRequestState
+    ) -> dict[str, int]:
         cluster_id = current.request.cluster_id
         new_clusters = []
         if answer.parts and cluster_id:
@@ -137,7 +146,7 @@ class SplitCluster(DecisionType[ClusterSplitAnswer]):
 def split_requests(cluster: Cluster, active: Sequence[Memory]) -> list[DecisionRequest]:
     """At most one; none where there is nothing to split: a root, or no more than 10 active memories (spec P6 ❻). Of
     more memories than fit, it has those that came first."""
-    members = sorted((memory for memory in active if memory.status == "active"), key=BY_ARRIVAL_TIME)
+    members = sorted((memory for memory in active if memory.status == "active"), key=SORT_KEY_BY_STORING_TIME)
     if cluster.is_root or len(members) <= MAX_UNSPLIT_CLUSTER_MEMORIES:
         return []
     offered = offered_memories_within_limits(members, "split")

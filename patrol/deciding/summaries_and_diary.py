@@ -10,14 +10,20 @@ from dataclasses import dataclass
 from datetime import datetime
 
 from madeleine.memory.language_model import Rejected
-from madeleine.memory.model import LIVING, Memory, MemoryId, Provenance, Scene
+from madeleine.memory.model import LIVING_STATUSES, Memory, MemoryId, Provenance, Scene
 from madeleine.memory.patrol_records import DiaryEntry, Thoughts
 from madeleine.memory.rules.storing.secrets import Redact
 from madeleine.memory.text.sentences import split_sentences
-from madeleine.patrol.deciding.answers import POINT_COUNTS, DecisionType, RawAnswer, RequestState, Resolution
+from madeleine.patrol.deciding.answers import (
+    POINT_COUNTS,
+    DecisionAnswerSchema,
+    DecisionRequestState,
+    DecisionType,
+    Resolution,
+)
 from madeleine.patrol.deciding.requests import (
-    BY_EVENT_TIME,
-    MAX_OFFER_SIZE,
+    MAX_OFFERED_MEMORIES,
+    SORT_KEY_BY_EVENT_TIME,
     DecisionRequest,
     offered_memories_in_parts,
     offered_memories_within_limits,
@@ -25,7 +31,7 @@ from madeleine.patrol.deciding.requests import (
 )
 from madeleine.patrol.unit_of_work import UnitOfWork
 
-MAX_MEMORIES_READ_FOR_DIARY = 5 * MAX_OFFER_SIZE
+MAX_MEMORIES_READ_FOR_DIARY = 5 * MAX_OFFERED_MEMORIES
 """Stored since the last entry and read; the most important of them are offered."""
 MAX_EARLIER_ENTRY_CHARS, MAX_EARLIER_POINTS, MAX_EARLIER_POINT_CHARS = 2_000, 7, 300
 """Of what was written before, as a request shows it."""
@@ -35,7 +41,7 @@ MAX_RECORDED_DIARY_SOURCES = 300
 _BULLET_PATTERN = re.compile(r"^(?:[-*•–]|\d{1,2}[.)])\s+")
 
 
-class DiarySchema(RawAnswer):
+class DiarySchema(DecisionAnswerSchema):
     diary: str
     think_md: list[str]
 
@@ -90,7 +96,9 @@ class WriteDiary(DecisionType[DiaryAnswer]):
         earlier = last.text if last and last.date == key else ""
         return diary_requests(key, new, earlier, (await reads.thoughts()).points)
 
-    async def apply(self, work: UnitOfWork, answer: DiaryAnswer, current: RequestState) -> dict[str, int] | Rejected:
+    async def apply(
+        self, work: UnitOfWork, answer: DiaryAnswer, current: DecisionRequestState
+    ) -> dict[str, int] | Rejected:
         request = current.request
         last, thoughts = await work.transaction.last_diary(), await work.transaction.thoughts()
         today = last if last and last.date == request.date else None
@@ -112,13 +120,13 @@ class WriteDiary(DecisionType[DiaryAnswer]):
 def diary_requests(date: str, memories: Sequence[Memory], earlier: str, think: Sequence[str]) -> list[DecisionRequest]:
     """At most one request: of more memories than fit the most important, in the order in which they happened."""
     earlier, points = shortened_diary(earlier, think)
-    by_importance = sorted(memories, key=lambda memory: (-memory.importance, BY_EVENT_TIME(memory)))
+    by_importance = sorted(memories, key=lambda memory: (-memory.importance, SORT_KEY_BY_EVENT_TIME(memory)))
     used = len(earlier) + sum(map(len, points))
     offered = offered_memories_within_limits(by_importance, "diary", used_characters=used)
     if not offered:
         return []
     by_id = {memory.id: memory for memory in offered}
-    in_order = tuple(by_id[memory.id] for memory in sorted(memories, key=BY_EVENT_TIME) if memory.id in by_id)
+    in_order = tuple(by_id[memory.id] for memory in sorted(memories, key=SORT_KEY_BY_EVENT_TIME) if memory.id in by_id)
     until = max(memory.created_at for memory in memories)
     return [DecisionRequest(kind="diary", memories=in_order, date=date, until=until, earlier=earlier, think=points)]
 
@@ -129,7 +137,7 @@ def shortened_diary(earlier: str, think: Sequence[str]) -> tuple[str, tuple[str,
     return shortened(earlier, MAX_EARLIER_ENTRY_CHARS), points
 
 
-class SessionSummarySchema(RawAnswer):
+class SessionSummarySchema(DecisionAnswerSchema):
     summary: str
 
 
@@ -164,10 +172,12 @@ class CompressSessions(DecisionType[SessionSummaryAnswer]):
     async def requests(self, key: str) -> list[DecisionRequest]:
         return session_compression_requests(key, await self.context.reads.session_memories(key))
 
-    def texts_to_embed(self, answer: SessionSummaryAnswer, current: RequestState) -> list[str]:
+    def texts_to_embed(self, answer: SessionSummaryAnswer, current: DecisionRequestState) -> list[str]:
         return [session_summary_as_memory(answer.summary, current, self.context.services.now()).embedded_text]
 
-    async def apply(self, work: UnitOfWork, answer: SessionSummaryAnswer, current: RequestState) -> dict[str, int]:
+    async def apply(
+        self, work: UnitOfWork, answer: SessionSummaryAnswer, current: DecisionRequestState
+    ) -> dict[str, int]:
         summary = session_summary_as_memory(answer.summary, current, self.context.services.now())
         work.add_memory(summary)
         work.new_vectors |= work.prepared.vectors
@@ -175,7 +185,7 @@ class CompressSessions(DecisionType[SessionSummaryAnswer]):
         return {"summaries": 1, "compressed": len(current.request.memories)}
 
 
-def session_summary_as_memory(text: str, current: RequestState, now: datetime) -> Memory:
+def session_summary_as_memory(text: str, current: DecisionRequestState, now: datetime) -> Memory:
     """A semantic memory of the session's beginning, as important as the most important of its sources."""
     sources = [current.memories[memory.id] for memory in current.request.memories]
     first = min(sources, key=lambda memory: memory.happened_at)
@@ -201,6 +211,6 @@ def session_compression_requests(session_id: str, memories: Sequence[Memory]) ->
     """The living episodic memories of a session that no summary stands for yet, in the order in which they happened
     (spec L3); a session too long for one request becomes several, each to be summarised by itself."""
     episodes = [m for m in memories if m.category == "episodic" and m.truth == "current" and m.valid_from is None]
-    uncompressed = [m for m in episodes if m.status in LIVING and not m.compressed]
-    parts = offered_memories_in_parts(sorted(uncompressed, key=BY_EVENT_TIME), "compress")
+    uncompressed = [m for m in episodes if m.status in LIVING_STATUSES and not m.compressed]
+    parts = offered_memories_in_parts(sorted(uncompressed, key=SORT_KEY_BY_EVENT_TIME), "compress")
     return [DecisionRequest(kind="compress", memories=tuple(part), session_id=session_id) for part in parts]

@@ -8,14 +8,20 @@ from dataclasses import dataclass, replace
 from madeleine.memory.errors import MadeleineError
 from madeleine.memory.language_model import Rejected
 from madeleine.memory.model import Memory, MemoryId
-from madeleine.memory.rules.dynamics.truth import Supersession, after_supersession
-from madeleine.memory.rules.storing.besides import besides_notice
-from madeleine.patrol.deciding.answers import CheckedAnswer, DecisionType, RawAnswer, RequestState, Resolution
+from madeleine.memory.rules.dynamics.truth import Supersession, memories_after_supersession
+from madeleine.memory.rules.storing.besides import unreplaced_clauses_notice
+from madeleine.patrol.deciding.answers import (
+    CheckedAnswer,
+    DecisionAnswerSchema,
+    DecisionRequestState,
+    DecisionType,
+    Resolution,
+)
 from madeleine.patrol.deciding.requests import DecisionRequest, offered_memory
 from madeleine.patrol.unit_of_work import UnitOfWork
 
 
-class SupersessionSchema(RawAnswer):
+class SupersessionSchema(DecisionAnswerSchema):
     superseded: bool
 
 
@@ -32,7 +38,7 @@ class SupersessionAnswer(Resolution):
     def complaints(self, request: DecisionRequest) -> Iterator[str]:
         return iter(())
 
-    def check_current(self, current: RequestState) -> CheckedAnswer | Rejected:
+    def check_current(self, current: DecisionRequestState) -> CheckedAnswer | Rejected:
         if reason := current.text_refusal():
             return Rejected(reason)
         older, newer = older_and_newer(current)
@@ -42,11 +48,11 @@ class SupersessionAnswer(Resolution):
             return CheckedAnswer(self)
         if reason := supersession_obstacle(older, newer):
             return Rejected(reason)
-        besides = besides_notice(older.short_id, older.scene.action, newer.scene.action)
+        besides = unreplaced_clauses_notice(older.short_id, older.scene.action, newer.scene.action)
         return CheckedAnswer(self, left_out=(besides,) if besides else ())
 
 
-def older_and_newer(current: RequestState) -> tuple[Memory, Memory]:
+def older_and_newer(current: DecisionRequestState) -> tuple[Memory, Memory]:
     """The older and the newer memory of the request; they still exist."""
     older, newer = (current.memories[memory.id] for memory in current.request.memories)
     return older, newer
@@ -55,7 +61,7 @@ def older_and_newer(current: RequestState) -> tuple[Memory, Memory]:
 def supersession_obstacle(older: Memory, newer: Memory) -> str:
     """Why the newer one cannot take the other's place, or ""."""
     try:
-        after_supersession(older, newer, newer.happened_at)
+        memories_after_supersession(older, newer, newer.happened_at)
     except MadeleineError as error:
         return str(error)
     return ""
@@ -77,7 +83,9 @@ class SupersedeMemory(DecisionType[SupersessionAnswer]):
         pair = tuple(offered_memory(memory, "supersede") for memory in (*older, *newer))
         return [DecisionRequest(kind="supersede", memories=pair)]
 
-    async def apply(self, work: UnitOfWork, answer: SupersessionAnswer, current: RequestState) -> dict[str, int]:
+    async def apply(
+        self, work: UnitOfWork, answer: SupersessionAnswer, current: DecisionRequestState
+    ) -> dict[str, int]:
         older, newer = older_and_newer(current)
         if answer.superseded:
             at = self.context.services.now()

@@ -32,10 +32,10 @@ from madeleine.memory.model import (
 )
 from madeleine.memory.patrol_records import MemoryState
 from madeleine.memory.rules.dynamics import clustering
-from madeleine.memory.rules.prompting import quoted
+from madeleine.memory.rules.prompting import escape_tags_on_one_line
 from madeleine.memory.rules.storing.secrets import Redact, redact_note_content, redact_secrets
 from madeleine.patrol.context import PatrolRunContext
-from madeleine.patrol.deciding.answers import RawAnswer
+from madeleine.patrol.deciding.answers import DecisionAnswerSchema
 from madeleine.patrol.deciding.requests import SYSTEM_PROMPTS, memory_tag, quoted_json, shortened
 from madeleine.patrol.unit_of_work import PreparedStepInputs, UnitOfWork
 
@@ -56,7 +56,7 @@ async def assign_memories_to_clusters(work: UnitOfWork) -> dict[str, int]:
     # Vectors of another model are compared with nothing, so without this such a cluster would never be touched again.
     outdated = [c.id for c in work.sub_clusters() if work.cluster_vector(c) is None and work.active_count(c.id)]
     await work.recompute_vectors(outdated)
-    matched = await assign_nearest(work, ready, vectors)
+    matched = await assign_memories_to_sub_clusters(work, ready, vectors)
     new_by_root = await assign_memories_to_roots(work, ready, vectors)
     new_clusters = [cluster for root in work.roots() for cluster in await make_sub_clusters(work, root, new_by_root)]
     touched = {state.cluster_id for state in await work.states([state.id for state in ready])}
@@ -74,7 +74,9 @@ async def assign_memories_to_clusters(work: UnitOfWork) -> dict[str, int]:
     }
 
 
-async def assign_nearest(work: UnitOfWork, ready: Sequence[MemoryState], vectors: Mapping[MemoryId, Vector]) -> int:
+async def assign_memories_to_sub_clusters(
+    work: UnitOfWork, ready: Sequence[MemoryState], vectors: Mapping[MemoryId, Vector]
+) -> int:
     """Assign each memory to the sub-cluster nearest to it, if that is near enough; return how many were assigned."""
     targets = [(c.id, v) for c in work.sub_clusters() if (v := work.cluster_vector(c)) is not None]
     if not targets or not ready:
@@ -236,12 +238,12 @@ async def choose_roots_with_model(
     return roots
 
 
-class RootChoiceSchema(RawAnswer):
+class RootChoiceSchema(DecisionAnswerSchema):
     number: int
     root: clustering.Root
 
 
-class RootClassificationSchema(RawAnswer):
+class RootClassificationSchema(DecisionAnswerSchema):
     roots: list[RootChoiceSchema]
 
 
@@ -254,7 +256,7 @@ async def classify_actions(model: MeteredModel, actions: Sequence[str]) -> list[
 
 def root_classification_prompt(actions: Sequence[str]) -> Prompt:
     lines = [
-        quoted_json({"n": number, "text": quoted(shortened(action, MAX_CLASSIFIED_ACTION_CHARS))})
+        quoted_json({"n": number, "text": escape_tags_on_one_line(shortened(action, MAX_CLASSIFIED_ACTION_CHARS))})
         for number, action in enumerate(actions, start=1)
     ]
     return Prompt(

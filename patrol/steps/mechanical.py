@@ -159,11 +159,11 @@ async def revive_recalled_memories(work: UnitOfWork) -> dict[str, int]:
     """❺ Dead memories that were recalled since they died come back. Survivors first, so that one that comes back in
     this very step keeps those that it absorbed dead."""
     dead = work.working_states(await work.transaction.recalled_dead_states())
-    depths = {state.id: len(await absorbing_survivors_of(work, state)) for state in dead}
+    depths = {state.id: len(await survivor_chain_of_memory(work, state)) for state in dead}
     touched: set[ClusterId | None] = set()
     revived = 0
     for state in sorted(dead, key=lambda state: depths[state.id]):
-        if any(survivor.status != "dead" for survivor in await absorbing_survivors_of(work, state)):
+        if any(survivor.status != "dead" for survivor in await survivor_chain_of_memory(work, state)):
             continue
         session_count = session_count_after_revival(
             importance=state.importance, session_count=state.session_count, reactivation_count=state.reactivation_count
@@ -176,7 +176,7 @@ async def revive_recalled_memories(work: UnitOfWork) -> dict[str, int]:
     return {"revived": revived}
 
 
-async def absorbing_survivors_of(work: UnitOfWork, state: MemoryState) -> list[MemoryState]:
+async def survivor_chain_of_memory(work: UnitOfWork, state: MemoryState) -> list[MemoryState]:
     """The memory that absorbed it, the one that absorbed that, and so on."""
     chain: list[MemoryState] = []
     while state.absorbed_into and (survivor := await work.states([state.absorbed_into])) and survivor[0] not in chain:

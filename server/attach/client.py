@@ -168,7 +168,7 @@ async def _connect_in_thread(data_dir: Path, environment: Mapping[str, str], req
 async def watch_events(data_dir: Path, settings: Mapping[str, str]) -> AsyncIterator[AsyncIterator[dict[str, Any]]]:
     """Events of the patrols of the being in `settings`, from now on until the host ends.
 
-    Raises `HostDown`, `HostRefused`."""
+    Raises `HostUnavailable`, `HostRefused`."""
     request = HostRequest(want="watch", settings=settings)
     connection, _ = await asyncio.to_thread(connect_to_host, data_dir, request)
     reader, writer = await asyncio.open_connection(sock=connection)

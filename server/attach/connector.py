@@ -26,7 +26,7 @@ HOST_PROTOCOL = 1
 """Version of the two lines and what they promise. The higher one wins: a host of a lower one is replaced, a client of a
 lower one is told to be updated."""
 MAX_HOST_HANDSHAKE_BYTES = 64 * 1024
-HANDSHAKE_SECONDS = 30.0
+HOST_HANDSHAKE_TIMEOUT_SECONDS = 30.0
 MAX_HOST_START_OR_STOP_SECONDS = 60.0
 """Between the first try and the host's answer; a busy machine takes long to import."""
 HOST_POLL_SECONDS = 0.02
@@ -45,7 +45,7 @@ class HostRefused(ServerUnavailable):
         self.protocol = protocol
 
 
-class HostDown(Exception):
+class HostUnavailable(Exception):
     """Nothing answers, or it is not a host, or it went away."""
 
 
@@ -100,26 +100,31 @@ def _encode_handshake_line(content: Mapping[str, Any]) -> bytes:
 
 
 def connect_to_host(
-    data_dir: Path, request: HostRequest, *, cancelled: socket.socket | None = None, seconds: float = HANDSHAKE_SECONDS
+    data_dir: Path,
+    request: HostRequest,
+    *,
+    cancelled: socket.socket | None = None,
+    seconds: float = HOST_HANDSHAKE_TIMEOUT_SECONDS,
 ) -> tuple[socket.socket, dict[str, Any]]:
     """Connect to the host if there is one; the connection, and the host's reply.
 
-    Raises `HostRefused`; `HostDown` if there is no reply within `seconds`, or `cancelled` becomes readable before."""
+    Raises `HostRefused`; `HostUnavailable` if there is no reply within `seconds`, or `cancelled` becomes readable
+    before."""
     try:
         address = host_address(data_dir)
         # Another program may have got a dead host's port: it must not see the token.
         if address.port and not is_host_locked(data_dir):
-            raise HostDown("nobody holds the lock")
+            raise HostUnavailable("nobody holds the lock")
         connection = connect_socket(address)
     except UntrustedDirectory as error:
         raise HostRefused(str(error), usage=True) from error
     except OSError as error:
-        raise HostDown(str(error)) from error
+        raise HostUnavailable(str(error)) from error
     try:
         return connection, _exchange_handshake(connection, replace(request, token=address.token), cancelled, seconds)
     except (OSError, ValueError, KeyError, TypeError, AttributeError) as error:
         connection.close()
-        raise HostDown(str(error)) from error
+        raise HostUnavailable(str(error)) from error
     except BaseException:
         connection.close()
         raise
@@ -130,16 +135,16 @@ def _exchange_handshake(
 ) -> dict[str, Any]:
     """Send the request; the host's reply. What comes behind it stays in the socket."""
     until = time.monotonic() + seconds
-    connection.settimeout(HANDSHAKE_SECONDS)
+    connection.settimeout(HOST_HANDSHAKE_TIMEOUT_SECONDS)
     connection.sendall(request.line())
     watched = [connection] if cancelled is None else [connection, cancelled]
     line = b""
     while not line.endswith(b"\n"):
         if connection not in select.select(watched, [], [], max(0.0, until - time.monotonic()))[0]:
-            raise HostDown("it does not answer")
+            raise HostUnavailable("it does not answer")
         waiting = connection.recv(MAX_HOST_HANDSHAKE_BYTES, socket.MSG_PEEK)
         if not waiting or len(line) > MAX_HOST_HANDSHAKE_BYTES:
-            raise HostDown("it went away")
+            raise HostUnavailable("it went away")
         line += connection.recv(waiting.find(b"\n") + 1 or len(waiting))
     connection.settimeout(None)
     reply: dict[str, Any] = json.loads(line)["madeleine"]
@@ -168,8 +173,8 @@ def connect_or_start_host(
 ) -> socket.socket:
     """Connect to the host; where nobody holds its lock, start one.
 
-    `environment` of a host that is started. `cancelled` ends the waiting when it becomes readable. `until`: by the
-    monotonic clock. Raises `HostRefused` with a message for the person, `ConnectingToHostCancelled`.
+    `environment` is that of a host that is started. `cancelled` ends the waiting when it becomes readable. `until`: by
+    the monotonic clock. Raises `HostRefused` with a message for the person, `ConnectingToHostCancelled`.
     """
     try:
         data_dir.mkdir(mode=0o700, parents=True, exist_ok=True)
@@ -182,14 +187,14 @@ def connect_or_start_host(
     try:
         while True:
             try:
-                seconds = min(HANDSHAKE_SECONDS, max(0.0, until - time.monotonic()))
+                seconds = min(HOST_HANDSHAKE_TIMEOUT_SECONDS, max(0.0, until - time.monotonic()))
                 return connect_to_host(data_dir, request, cancelled=cancelled, seconds=seconds)[0]
             except HostRefused as refusal:
                 if refusal.protocol >= HOST_PROTOCOL:
                     raise
                 # An older installation's host makes room; its other clients are told to be updated.
                 stop_host(data_dir)
-            except HostDown:
+            except HostUnavailable:
                 pass
             if started is not None and started.poll() is not None:
                 _raise_failed_start(started)
@@ -247,7 +252,7 @@ def stop_host(data_dir: Path) -> bool:
     pid = host_pid(data_dir)
     try:
         pid = int(query_host(data_dir, "stop")["pid"])
-    except HostDown:  # or it accepts no connections any more, and is about to end
+    except HostUnavailable:  # or it accepts no connections any more, and is about to end
         if not is_host_running(data_dir):
             return False
     until = time.monotonic() + MAX_HOST_START_OR_STOP_SECONDS

@@ -15,7 +15,7 @@ from typing import Protocol
 from madeleine.memory.embedding import Embedder
 from madeleine.memory.errors import EmbeddingUnavailable, IndexNeedsRebuild, IndexUnavailable, StorageFull
 from madeleine.memory.index import Index
-from madeleine.memory.ingest.index_keeper import ErasedBytesScrubber, IndexKeeper, Progress
+from madeleine.memory.ingest.index_keeper import ErasedBytesScrubber, IndexKeeper, ReportRebuildProgress
 from madeleine.memory.model import MemoryId, full_precision
 from madeleine.server.settings.settings import Settings
 from madeleine.storage.qdrant.schema import IndexFingerprint
@@ -149,7 +149,7 @@ async def _repeat_work(
 
 
 async def open_synchronized_index(
-    settings: Settings, ledger: Ledger, embedder: LazyEmbedder, *, rebuild: bool, progress: Progress | None
+    settings: Settings, ledger: Ledger, embedder: LazyEmbedder, *, rebuild: bool, progress: ReportRebuildProgress | None
 ) -> tuple[Index, IndexKeeper]:
     """The index, equal to the ledger: caught up from its pending marks, or rebuilt if it is damaged, incomplete, of
     another model, in another place than before, or differs from the ledger in the number of memories."""

@@ -19,7 +19,7 @@ from typing import IO
 
 from madeleine.memory.errors import InvalidInput
 from madeleine.memory.model import BeingId, Scope
-from madeleine.memory.watch.exports import UnreadableConversation, read_conversations
+from madeleine.memory.watch.exports import UnreadableConversation, read_exported_conversations
 from madeleine.memory.watch.observe import Observation, Observe
 from madeleine.server import EXIT_FAILURE
 from madeleine.server.cli.output import byte_progress, redaction_note
@@ -73,7 +73,7 @@ class ConversationImporter:
             for name, _, binary in exports:
                 position = 0
                 chunks = iter(partial(io.TextIOWrapper(binary, encoding="utf-8-sig").read, EXPORT_READ_CHARS), "")
-                exported = read_conversations(chunks, max_text_chars=self._max_text_chars)
+                exported = read_exported_conversations(chunks, max_text_chars=self._max_text_chars)
                 next_conversation = raise_read_errors_as_invalid_input(path)(partial(next, exported, None))
                 # In a thread: JSON of some megabytes takes a while.
                 while (conversation := await asyncio.to_thread(next_conversation)) is not None:

@@ -33,7 +33,14 @@ from madeleine.memory.text.normalization import storable_text
 from madeleine.memory.text.sentences import best_cut_position
 from madeleine.server import EXIT_FAILURE
 from madeleine.server.attach.client import HostClient
-from madeleine.server.cli.output import ShowBytes, byte_progress, one_line, print_json, redaction_note, tool_client
+from madeleine.server.cli.output import (
+    ShowByteProgress,
+    as_one_printable_line,
+    byte_progress,
+    print_json,
+    redaction_note,
+    tool_client,
+)
 from madeleine.server.settings.settings import Settings
 
 MAX_DOCUMENT_PART_CHARS = 16_000
@@ -84,10 +91,10 @@ class IngestFileReport:
         return ", ".join(f"{count} {label}" for count, label in counts if count) or "nothing"
 
     def summary(self) -> str:
-        lines = [f"{one_line(self.file)}: {self.counts_text()}."]
+        lines = [f"{as_one_printable_line(self.file)}: {self.counts_text()}."]
         lines += [f"  Lines without a text: {self.without_text}."] if self.without_text else []
         lines += [f"  {redaction_note(self.redacted)}"] if self.redacted else []
-        lines += [f"  {one_line(self.notice)}"] if self.notice else []
+        lines += [f"  {as_one_printable_line(self.notice)}"] if self.notice else []
         return "\n".join(lines)
 
 
@@ -137,7 +144,11 @@ def print_ingest_reports(reports: list[IngestFileReport], *, as_json: bool) -> N
 
 
 async def ingest_document(
-    call: HostClient, document: Document, report: IngestFileReport, show: ShowBytes, defaults: Mapping[str, str | None]
+    call: HostClient,
+    document: Document,
+    report: IngestFileReport,
+    show: ShowByteProgress,
+    defaults: Mapping[str, str | None],
 ) -> None:
     """`defaults`: arguments of the tool for parts that have none of their own. Raises `PartRefused`, `ConnectionLost`,
     in a group."""

@@ -23,8 +23,14 @@ from madeleine.memory.bearer_tokens import BearerTokenId, BearerTokenRecord
 from madeleine.memory.errors import InvalidInput
 from madeleine.memory.ingest.notes import add_note
 from madeleine.memory.model import BeingId, Scope
-from madeleine.memory.text.dates import told_period
-from madeleine.server.cli.output import console, one_line, print_json, read_text, redaction_note
+from madeleine.memory.text.dates import parse_iso_period
+from madeleine.server.cli.output import (
+    as_one_printable_line,
+    console,
+    print_json,
+    read_text_file_or_stdin,
+    redaction_note,
+)
 from madeleine.server.http.tokens import generate_bearer, parse_being_id
 from madeleine.server.settings.settings import Settings
 from madeleine.server.wiring.clocks import utc_now
@@ -77,7 +83,7 @@ async def reindex_command(settings: Settings, arguments: argparse.Namespace) -> 
 
 async def note_command(settings: Settings, arguments: argparse.Namespace) -> None:
     """Put scene notes into the inbox."""
-    text = await asyncio.to_thread(read_text, arguments.file)
+    text = await asyncio.to_thread(read_text_file_or_stdin, arguments.file)
     # Not splitlines: JSON may hold U+2028, U+0085 and other ends of lines as they are.
     lines = [line for line in text.split("\n") if line.strip()]
     redacted: Counter[str] = Counter()
@@ -123,13 +129,13 @@ def _audit_line(entry: AuditEntry) -> str:
     caller = "/".join(part for part in (entry.being_id, entry.client, entry.role) if part)
     ids = " ".join(entry.ids[:MAX_IDS_PER_AUDIT_LINE]) + (" …" if len(entry.ids) > MAX_IDS_PER_AUDIT_LINE else "")
     at = entry.at.isoformat(timespec="seconds")
-    return one_line(f"{entry.seq} {at} {entry.event} {caller} {entry.tool} ({len(entry.ids)}) {ids}")
+    return as_one_printable_line(f"{entry.seq} {at} {entry.event} {caller} {entry.tool} ({len(entry.ids)}) {ids}")
 
 
 def _parse_moment_option(option: str, text: str | None, *, to_end: bool = False) -> datetime | None:
     if text is None:
         return None
-    period = told_period(text)
+    period = parse_iso_period(text)
     if period is None:
         raise InvalidInput(f"{option}: {text!r} is not a date; write it like 2026-03-01 or 2026-03-01T18:30.")
     return period.end if to_end else period.start
@@ -190,7 +196,7 @@ def parse_token_expiry(text: str | None, *, now: datetime) -> datetime | None:
     try:
         if days := re.fullmatch(r"([0-9]{1,5})d", text):
             expires = now + timedelta(days=int(days[1]))
-        elif period := told_period(text):
+        elif period := parse_iso_period(text):
             expires = period.end + timedelta(microseconds=period.precision != "time")
         else:
             expires = now

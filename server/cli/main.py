@@ -15,9 +15,13 @@ from typing import Any
 
 from madeleine.memory.errors import MadeleineError, ServerUnavailable
 from madeleine.server import EXIT_FAILURE, EXIT_USAGE
-from madeleine.server.attach.connector import HostDown, hung_host_message, is_host_running, query_host, stop_host
+from madeleine.server.attach.connector import HostUnavailable, hung_host_message, is_host_running, query_host, stop_host
 from madeleine.server.cli.arguments import parse_command_line
-from madeleine.server.settings.environment import environment, madeleine_variables, resolve_data_directory
+from madeleine.server.settings.environment import (
+    read_environment_variables,
+    resolve_data_directory,
+    setting_values_from_variables,
+)
 
 
 def main(argv: Sequence[str] | None = None) -> int:
@@ -48,7 +52,7 @@ def run_command(arguments: argparse.Namespace) -> int:
         return run_forwarder(arguments)
     if arguments.command not in ("status", "stop"):
         return run_command_with_settings(arguments)
-    data_dir = resolve_data_directory(madeleine_variables(environment()).get("data_dir"))
+    data_dir = resolve_data_directory(setting_values_from_variables(read_environment_variables()).get("data_dir"))
     if arguments.command == "status":
         print_host_status(data_dir, as_json=arguments.json)
     else:
@@ -61,8 +65,8 @@ def run_forwarder(arguments: argparse.Namespace) -> int:
     """Forward standard input and output to the host of the data directory."""
     from madeleine.server.attach.forwarder import forward_stdio_to_host
 
-    variables = environment()
-    settings = madeleine_variables(variables) | {
+    variables = read_environment_variables()
+    settings = setting_values_from_variables(variables) | {
         name: str(value) for name, value in setting_overrides_from_arguments(arguments).items()
     }
     return forward_stdio_to_host(resolve_data_directory(settings.pop("data_dir", None)), variables, settings)
@@ -71,13 +75,13 @@ def run_forwarder(arguments: argparse.Namespace) -> int:
 def print_host_status(data_dir: Path, *, as_json: bool) -> None:
     """Print the process that owns the memory, its clients, and the state of the memory thread. Raises `HostRefused`,
     `StorageError`."""
-    from madeleine.server.cli.thread_status import thread_status, thread_status_line
+    from madeleine.server.cli.thread_status import read_thread_status, thread_status_line
 
     try:
         status = query_host(data_dir, "status")
-    except HostDown:
+    except HostUnavailable:
         status = {"data_dir": str(data_dir)}
-    thread = thread_status(data_dir)
+    thread = read_thread_status(data_dir)
     if as_json:
         print(json.dumps(status | ({"thread": thread} if thread else {}), indent=2))
         return

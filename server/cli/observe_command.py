@@ -30,10 +30,10 @@ from madeleine.server import EXIT_FAILURE
 from madeleine.server.attach.tool_calls import BlockingHostClient, open_blocking_host_client
 from madeleine.server.settings.environment import (
     MAX_TEXT_CHARS,
-    environment,
-    madeleine_variables,
+    read_environment_variables,
     read_settings_file,
     resolve_data_directory,
+    setting_values_from_variables,
 )
 
 OBSERVE_CLIENT_NAME = "madeleine observe"
@@ -53,7 +53,7 @@ HOOK_RECALL_PREFACE = (
 
 
 @dataclass(frozen=True, slots=True)
-class ObserveOutcome:
+class ObserveCommandOutput:
     """`output_text` goes to standard output, `error_text` to standard error."""
 
     output_text: str = ""
@@ -70,10 +70,10 @@ def observe_command(arguments: argparse.Namespace) -> int:
     return EXIT_FAILURE if outcome.error_text and arguments.strict else 0
 
 
-def run_with_time_limit(seconds: float, work: Callable[[float], ObserveOutcome]) -> ObserveOutcome:
+def run_with_time_limit(seconds: float, work: Callable[[float], ObserveCommandOutput]) -> ObserveCommandOutput:
     """Run `work` in a thread, which is abandoned after `seconds`, as at a pipe that nobody closes. `work` is given its
     deadline, on the monotonic clock."""
-    outcomes: list[ObserveOutcome] = []
+    outcomes: list[ObserveCommandOutput] = []
     deadline = time.monotonic() + seconds
 
     def run() -> None:
@@ -82,25 +82,27 @@ def run_with_time_limit(seconds: float, work: Callable[[float], ObserveOutcome])
         except MadeleineError as error:
             is_lost = isinstance(error, ConnectionLost)
             hint = ". Nothing in the transcript is lost: it is read again." if is_lost else ""
-            outcomes.append(ObserveOutcome(error_text=f"{error}{hint}"))
+            outcomes.append(ObserveCommandOutput(error_text=f"{error}{hint}"))
         except Exception as error:  # an agent waits, and a hook may not fail
-            outcomes.append(ObserveOutcome(error_text=f"recording the conversation failed: {error!r}"))
+            outcomes.append(ObserveCommandOutput(error_text=f"recording the conversation failed: {error!r}"))
 
     thread = threading.Thread(target=run, name="observe", daemon=True)
     thread.start()
     thread.join(seconds)
-    late = ObserveOutcome(error_text=f"the memory did not answer within {seconds:g} s; the agent continues without it.")
+    late = ObserveCommandOutput(
+        error_text=f"the memory did not answer within {seconds:g} s; the agent continues without it."
+    )
     return outcomes[0] if outcomes else late
 
 
-def observe_conversation(arguments: argparse.Namespace, deadline: float) -> ObserveOutcome:
+def observe_conversation(arguments: argparse.Namespace, deadline: float) -> ObserveCommandOutput:
     # Not `sys.stdin`: an abandoned thread that reads it would delay the end of the process.
     text = io.FileIO(0, closefd=False).readall().decode("utf-8-sig", errors="replace")
     request = parse_observe_input(arguments, text)
     if request is None:
-        return ObserveOutcome()
-    variables = environment()
-    settings = madeleine_variables(variables)
+        return ObserveCommandOutput()
+    variables = read_environment_variables()
+    settings = setting_values_from_variables(variables)
     data_dir = resolve_data_directory(settings.pop("data_dir", None))
     limit = read_max_text_chars(settings, data_dir)
     # The tools used here need not be among those that a client has chosen for its model.
@@ -115,7 +117,7 @@ def observe_conversation(arguments: argparse.Namespace, deadline: float) -> Obse
         except MadeleineError as error:  # a read-only client may still recall
             complaint = str(error)
         recalled = recall_for_hook(call, request) if arguments.recall else ""
-    return ObserveOutcome(recalled, complaint)
+    return ObserveCommandOutput(recalled, complaint)
 
 
 # --- input --------------------------------------------------------------------------------------------------------
@@ -300,14 +302,15 @@ def near_memories_block(answer: Mapping[str, Any]) -> str:
     near = [item for item in near if "source" not in item][:MAX_HOOK_NEAR_MEMORIES]
     if not near or not unknown:
         return ""
-    from madeleine.memory.rules.prompting import quoted
+    from madeleine.memory.rules.prompting import escape_tags_on_one_line
 
     texts = (
         f"{item.get('when', '')} {str(item.get('text', ''))[:MAX_HOOK_NEAR_CHARS]}".strip()
         for item in near[:MAX_HOOK_NEAR_MEMORIES]
     )
-    lines = "\n".join(f"- {quoted(text)}" for text in texts)
-    return f"Related, but no answer; no memory has: {quoted(', '.join(unknown))}.\n<memory>\n{lines}\n</memory>"
+    lines = "\n".join(f"- {escape_tags_on_one_line(text)}" for text in texts)
+    unknown_words = escape_tags_on_one_line(", ".join(unknown))
+    return f"Related, but no answer; no memory has: {unknown_words}.\n<memory>\n{lines}\n</memory>"
 
 
 def read_max_text_chars(settings: Mapping[str, str], data_dir: Path) -> int:

@@ -11,7 +11,7 @@ from typing import IO, TYPE_CHECKING
 
 from madeleine.memory.errors import InvalidInput
 from madeleine.server.attach.client import HostClient, open_host_client
-from madeleine.server.settings.environment import environment, madeleine_variables
+from madeleine.server.settings.environment import read_environment_variables, setting_values_from_variables
 from madeleine.server.settings.settings import Settings
 
 if TYPE_CHECKING:
@@ -23,11 +23,11 @@ PROGRESS_LINE_SHARE = 0.1
 PROGRESS_LINE_BYTES = 1_000_000
 """The same where the number of all bytes is not known."""
 
-ShowBytes = Callable[[str, int, str], None]
+ShowByteProgress = Callable[[str, int, str], None]
 """(file, new bytes, state)."""
 
 
-def read_text(file: str) -> str:
+def read_text_file_or_stdin(file: str) -> str:
     """Of a file in UTF-8, or of standard input for "-". Raises `InvalidInput`."""
     try:
         return sys.stdin.read() if file == "-" else Path(file).read_text(encoding="utf-8")
@@ -39,7 +39,7 @@ def print_json(content: object) -> None:
     print(json.dumps(content, ensure_ascii=False, indent=2))
 
 
-def one_line(text: object) -> str:
+def as_one_printable_line(text: object) -> str:
     """On one line, without characters that a terminal would obey."""
     return "".join(character if character.isprintable() else "\ufffd" for character in " ".join(str(text).split()))
 
@@ -57,7 +57,7 @@ def console(file: IO[str] | None = None) -> Console:
 
 
 @contextmanager
-def byte_progress(total: int) -> Iterator[ShowBytes]:
+def byte_progress(total: int) -> Iterator[ShowByteProgress]:
     """Progress of reading files, on standard error: a bar, or a line now and then where there is no terminal. `total`:
     bytes of all files, 0 if not known."""
     from rich.progress import DownloadColumn, Progress, SpinnerColumn, TextColumn
@@ -70,12 +70,12 @@ def byte_progress(total: int) -> Iterator[ShowBytes]:
 
         def show(file: str, new_bytes: int, state: str) -> None:
             nonlocal printed_bytes
-            bar.update(task, advance=new_bytes, description=one_line(file), state=state)
+            bar.update(task, advance=new_bytes, description=as_one_printable_line(file), state=state)
             done = bar.tasks[0].completed
             if not out.is_terminal and done - printed_bytes >= (total * PROGRESS_LINE_SHARE or PROGRESS_LINE_BYTES):
                 printed_bytes = done
                 share = f"{done / total:.0%}" if total else f"{done / 1e6:.0f} MB"
-                out.print(f"{share} {one_line(file)}: {state}", soft_wrap=True)
+                out.print(f"{share} {as_one_printable_line(file)}: {state}", soft_wrap=True)
 
         yield show
 
@@ -84,10 +84,12 @@ def tool_client(
     settings: Settings, tool: str, *, command: str, lost_hint: str
 ) -> AbstractAsyncContextManager[HostClient]:
     """Connect to the host as a client with one tool. Raises `HostRefused`; `lost_hint` as in `HostClient`."""
-    return open_host_client(settings.data_dir, environment(), tool_client_settings(tool), command, lost_hint=lost_hint)
+    return open_host_client(
+        settings.data_dir, read_environment_variables(), tool_client_settings(tool), command, lost_hint=lost_hint
+    )
 
 
 def tool_client_settings(tool: str) -> dict[str, str]:
     """The settings that a client brings to its host, for a client that needs one tool."""
-    variables = madeleine_variables(environment())
+    variables = setting_values_from_variables(read_environment_variables())
     return {name: value for name, value in variables.items() if name not in ("data_dir", "toolsets")} | {"tools": tool}

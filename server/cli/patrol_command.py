@@ -20,9 +20,9 @@ from madeleine.memory.model import BeingId, Scope, short_id_of
 from madeleine.memory.patrol_records import PatrolRun
 from madeleine.patrol.report import PATROL_STEPS, PatrolProgress
 from madeleine.server.attach.client import ensure_host_running, watch_events
-from madeleine.server.attach.connector import HostDown
-from madeleine.server.cli.output import console, one_line, print_json, tool_client, tool_client_settings
-from madeleine.server.settings.environment import environment
+from madeleine.server.attach.connector import HostUnavailable
+from madeleine.server.cli.output import as_one_printable_line, console, print_json, tool_client, tool_client_settings
+from madeleine.server.settings.environment import read_environment_variables
 from madeleine.server.settings.fields import split_comma_separated_names
 from madeleine.server.settings.settings import Settings
 from madeleine.server.wiring.data_directory import open_ledger_without_index
@@ -48,7 +48,7 @@ async def patrol_command(settings: Settings, arguments: argparse.Namespace) -> i
             print_json(answer)
         else:
             counts = nonzero_counts_as_text(answer.get("undone", {}), if_empty="nothing was to be changed")
-            print(f"The patrol {one_line(arguments.run)} is undone: {counts}.")
+            print(f"The patrol {as_one_printable_line(arguments.run)} is undone: {counts}.")
     else:
         chosen: dict[str, Any] = {"details": True} | ({"dry_run": True} if arguments.dry_run else {})
         if arguments.steps is not None:
@@ -85,9 +85,9 @@ async def watch_patrols(settings: Settings, *, as_json: bool) -> None:
         watching.cancel()
 
     with call_on_stop_signals(end), suppress(asyncio.CancelledError), display_patrol_events(console()) as print_event:
-        await ensure_host_running(settings.data_dir, environment())
+        await ensure_host_running(settings.data_dir, read_environment_variables())
         while True:
-            with suppress(HostDown):
+            with suppress(HostUnavailable):
                 async with watch_events(settings.data_dir, tool_client_settings("run_patrol")) as events:
                     print(f"Watching for patrols of {settings.being!r}. Ctrl-C ends this.", file=sys.stderr, flush=True)
                     async for event in events:
@@ -133,12 +133,14 @@ def patrol_run_as_json(run: PatrolRun) -> dict[str, Any]:
 def show_patrol_progress(out: Console) -> Iterator[ShowPatrolProgress]:
     """A progress bar; a line for each call where there is no terminal."""
     if not out.is_terminal:
-        yield lambda done, total, message: out.print(f"{done:g} of {total:g} {one_line(message)}".rstrip())
+        yield lambda done, total, message: out.print(f"{done:g} of {total:g} {as_one_printable_line(message)}".rstrip())
         return
     columns = (SpinnerColumn(), *Progress.get_default_columns(), TimeElapsedColumn())
     with Progress(*columns, console=out, transient=True) as bar:
         task = bar.add_task("the patrol begins", total=None)
-        yield lambda done, total, message: bar.update(task, completed=done, total=total, description=one_line(message))
+        yield lambda done, total, message: bar.update(
+            task, completed=done, total=total, description=as_one_printable_line(message)
+        )
 
 
 @contextmanager
@@ -155,9 +157,9 @@ def display_patrol_events(out: Console) -> Iterator[Callable[[Mapping[str, Any]]
             elif show_progress is None:
                 show_progress = running.enter_context(show_patrol_progress(out))
             if event["event"] == "begins":
-                out.print(f"Patrol {short_id_of(one_line(event['run_id']))} begins")
+                out.print(f"Patrol {short_id_of(as_one_printable_line(event['run_id']))} begins")
             elif event["event"] == "fails":
-                out.print(f"Patrol {short_id_of(one_line(event['run_id']))} failed and was rolled back")
+                out.print(f"Patrol {short_id_of(as_one_printable_line(event['run_id']))} failed and was rolled back")
             elif event["event"] == "progress" and show_progress:
                 names = ("name", "done", "total", "part", "parts")
                 progress = PatrolProgress(*(event.get(name, 0) for name in names))
@@ -171,7 +173,9 @@ def display_patrol_events(out: Console) -> Iterator[Callable[[Mapping[str, Any]]
 def print_patrol_report(out: Console, report: Mapping[str, Any]) -> None:
     """As `PatrolReport.as_json` or `as_record` gives it."""
     if report["steps"]:
-        title = "What a patrol would do" if report.get("dry_run") else f"Patrol {one_line(report['run_id'])}"
+        title = (
+            "What a patrol would do" if report.get("dry_run") else f"Patrol {as_one_printable_line(report['run_id'])}"
+        )
         out.print(title, soft_wrap=True)
         table = Table("", "step", "result")
         for step in report["steps"]:
@@ -186,10 +190,10 @@ def print_patrol_report(out: Console, report: Mapping[str, Any]) -> None:
 def patrol_step_result_as_text(step: Mapping[str, Any]) -> Text:
     result = Text(nonzero_counts_as_text(step))
     if step.get("failed"):
-        result = Text(f"failed: {one_line(step['failed'])}", style="red")
+        result = Text(f"failed: {as_one_printable_line(step['failed'])}", style="red")
     elif step.get("skipped"):
         result = Text("needs a language model", style="dim")
-    return result.append("".join(f"\n{one_line(note)}" for note in step.get("notes", ())))
+    return result.append("".join(f"\n{as_one_printable_line(note)}" for note in step.get("notes", ())))
 
 
 def nonzero_counts_as_text(values: Mapping[str, Any], *, if_empty: str = "nothing") -> str:
@@ -212,7 +216,7 @@ def patrol_report_footer_lines(report: Mapping[str, Any]) -> Iterator[str]:
         tokens = spent["input_tokens"] + spent["output_tokens"]
         yield f"{spent['calls']} language model calls: {tokens:,} tokens{price}."
     if not report.get("dry_run"):
-        yield f"To undo it: madeleine patrol undo {one_line(report['run_id'])}"
+        yield f"To undo it: madeleine patrol undo {as_one_printable_line(report['run_id'])}"
 
 
 def table_of_patrol_runs(runs: Sequence[PatrolRun]) -> Table:
@@ -231,4 +235,4 @@ def summary_of_patrol_run(run: PatrolRun) -> str:
         return f"applied {count_applied_decisions(decided)} decisions of an agent"
     steps = [step for step in run.report.get("steps", ()) if step["name"] != "age"]
     parts = [f"{step['name']}: {text}" for step in steps if (text := nonzero_counts_as_text(step, if_empty=""))]
-    return one_line("; ".join(parts)) or "nothing"
+    return as_one_printable_line("; ".join(parts)) or "nothing"

@@ -10,7 +10,14 @@ from typing import Any
 from rich.table import Table
 
 from madeleine.memory.errors import InvalidInput
-from madeleine.server.cli.output import console, one_line, print_json, read_text, redaction_note, tool_client
+from madeleine.server.cli.output import (
+    as_one_printable_line,
+    console,
+    print_json,
+    read_text_file_or_stdin,
+    redaction_note,
+    tool_client,
+)
 from madeleine.server.settings.settings import Settings
 
 PROFILE_VERB_CONFIRMATIONS = {"set": "Written", "enable": "On", "disable": "Off", "remove": "Removed", "done": "Done"}
@@ -29,7 +36,7 @@ async def profile_command(settings: Settings, arguments: argparse.Namespace) -> 
     elif arguments.verb == "show":
         print_profile_entries(answer, settings.being)
     else:
-        done = f"{PROFILE_VERB_CONFIRMATIONS[arguments.verb]}: {one_line(arguments.name)}."
+        done = f"{PROFILE_VERB_CONFIRMATIONS[arguments.verb]}: {as_one_printable_line(arguments.name)}."
         print(f"{done} {redaction_note(answer.get('redacted', {}))}".rstrip())
 
 
@@ -54,7 +61,7 @@ def build_profile_tool_arguments(arguments: argparse.Namespace) -> dict[str, Any
     if arguments.verb == "set":
         if (arguments.value is None) == (arguments.file is None):
             raise InvalidInput("Give the text of the entry, or --file with a file that holds it: one of the two.")
-        values["text"] = read_text(arguments.file) if arguments.value is None else arguments.value
+        values["text"] = read_text_file_or_stdin(arguments.file) if arguments.value is None else arguments.value
     return {name: value for name, value in values.items() if value is not None}
 
 
@@ -68,7 +75,7 @@ def print_profile_entries(answer: Mapping[str, Any], being: str) -> None:
         table.add_column(heading, overflow="fold")
     for entry in entries:
         off = "" if entry.get("enabled", True) else " (off)"
-        table.add_row(entry["kind"], one_line(entry["name"]) + off, one_line(entry["text"]))
+        table.add_row(entry["kind"], as_one_printable_line(entry["name"]) + off, as_one_printable_line(entry["text"]))
     for note in notes:
-        table.add_row(f"note: {one_line(note['type'])}", note["id"], one_line(note["text"]))
+        table.add_row(f"note: {as_one_printable_line(note['type'])}", note["id"], as_one_printable_line(note["text"]))
     console().print(table, markup=False)

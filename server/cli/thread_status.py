@@ -14,7 +14,7 @@ from madeleine.server.wiring.data_directory import LEDGER_FILE
 from madeleine.storage.sql.ledger import open_ledger
 
 
-def thread_status(data_dir: Path) -> dict[str, int]:
+def read_thread_status(data_dir: Path) -> dict[str, int]:
     """Messages of all beings that are `unread`, `put_off` of these and `abandoned`; `tokens` of the last 24 hours.
     Empty without a ledger. Raises `StorageError`."""
     return asyncio.run(_read_thread_status(data_dir / LEDGER_FILE)) if (data_dir / LEDGER_FILE).exists() else {}

@@ -18,7 +18,7 @@ from madeleine.server.attach.endpoint import (
     open_host_listener,
     try_to_hold_file_lock,
 )
-from madeleine.server.settings.environment import environment, madeleine_variables
+from madeleine.server.settings.environment import read_environment_variables, setting_values_from_variables
 
 
 def main() -> int:
@@ -28,7 +28,7 @@ def main() -> int:
         with try_to_hold_file_lock(data_dir / HOST_LOCK_FILE) as acquired:
             if not acquired:
                 return 0
-            transport = madeleine_variables(environment()).get("attach", "")
+            transport = setting_values_from_variables(read_environment_variables()).get("attach", "")
             with open_host_listener(data_dir, transport) as (listener, address):
                 from madeleine.server.host.host import run_host
 

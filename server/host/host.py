@@ -25,7 +25,7 @@ from madeleine.memory.model import BeingId
 from madeleine.patrol.run import PatrolEvent
 from madeleine.server import EXIT_USAGE, __version__
 from madeleine.server.attach.connector import (
-    HANDSHAKE_SECONDS,
+    HOST_HANDSHAKE_TIMEOUT_SECONDS,
     HOST_LOG_FILE,
     HOST_PROTOCOL,
     MAX_HOST_HANDSHAKE_BYTES,
@@ -156,7 +156,7 @@ class Host:
     async def _read_request(self, reader: asyncio.StreamReader) -> HostRequest | None:
         """None for a malformed request, or one without the token: it gets no answer."""
         try:
-            async with asyncio.timeout(HANDSHAKE_SECONDS):
+            async with asyncio.timeout(HOST_HANDSHAKE_TIMEOUT_SECONDS):
                 request = parse_host_handshake_request(await reader.readuntil(b"\n"))
             authorized = hmac.compare_digest(request.token.encode(), self.token.encode())
         except (ValueError, KeyError, TypeError, asyncio.IncompleteReadError, asyncio.LimitOverrunError, TimeoutError):

@@ -16,7 +16,7 @@ import httpx
 
 from madeleine.memory.errors import InvalidInput, StorageBusy, StorageError
 from madeleine.memory.model import BeingId
-from madeleine.server.attach.connector import HostDown, HostRefused, query_host, stop_host
+from madeleine.server.attach.connector import HostRefused, HostUnavailable, query_host, stop_host
 from madeleine.server.attach.endpoint import (
     HOST_LOCK_FILE,
     HostAddress,
@@ -95,7 +95,7 @@ async def _become_host(settings: Settings) -> AsyncIterator[tuple[socket.socket,
 def _end_other_host(data_dir: Path) -> None:
     """End a running host after its calls in progress. Blocks the thread. Raises `StorageBusy`."""
     try:
-        with suppress(HostDown):
+        with suppress(HostUnavailable):
             status = query_host(data_dir, "status")
             if status.get("http"):
                 raise StorageBusy(

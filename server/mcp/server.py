@@ -28,10 +28,10 @@ from madeleine.server import __version__
 from madeleine.server.background.serving import open_served_memory
 from madeleine.server.mcp.lines import IncomingMcpMessageStream, OutgoingMcpMessageStream, open_mcp_stdio_transport
 from madeleine.server.settings.settings import Settings
-from madeleine.tools.arguments import printable
+from madeleine.tools.arguments import sendable_excerpt
 from madeleine.tools.context import CONTEXT_MCP_PROMPT, find_being_resource, get_context_prompt, resources_of_being
 from madeleine.tools.replies import tool_result_of_crash, tool_result_of_error
-from madeleine.tools.tool import Call, ReportProgress, ToolUseCases
+from madeleine.tools.tool import ReportProgress, ToolCall, ToolUseCases
 from madeleine.tools.toolset import Toolset, choose_tools, make_all_tools
 
 logger = logging.getLogger(__name__)
@@ -135,7 +135,7 @@ class McpRequestHandlers:
             return tool_result_of_crash(params.name, error)
         scope = Scope(caller.being_id, client_name_of_request(context), caller.role)
         async with language_model as language, open_progress_reporter(context) as progress:
-            call = Call(scope, use, progress, partial(idempotency_key_of_request, self.session, context), language)
+            call = ToolCall(scope, use, progress, partial(idempotency_key_of_request, self.session, context), language)
             return await tools.call(params.name, params.arguments or {}, call)
 
     async def list_prompts(self, context: RequestContext, params: PageRequest) -> types.ListPromptsResult:
@@ -143,7 +143,7 @@ class McpRequestHandlers:
 
     async def get_prompt(self, context: RequestContext, params: types.GetPromptRequestParams) -> types.GetPromptResult:
         if params.name != CONTEXT_MCP_PROMPT.name:
-            raise MCPError(types.INVALID_PARAMS, f"There is no prompt {printable(params.name)[:100]!r}.")
+            raise MCPError(types.INVALID_PARAMS, f"There is no prompt {sendable_excerpt(params.name)[:100]!r}.")
         async with self._context_call(params.name, context) as call:
             max_chars = self.toolset.max_text_chars
             return await get_context_prompt(call, params.arguments or {}, max_text_chars=max_chars)
@@ -160,20 +160,20 @@ class McpRequestHandlers:
     ) -> types.ReadResourceResult:
         resource = find_being_resource(params.uri, self.caller_of(context).being_id)
         if resource is None:
-            raise MCPError(types.INVALID_PARAMS, "Resource not found", {"uri": printable(params.uri)})
+            raise MCPError(types.INVALID_PARAMS, "Resource not found", {"uri": sendable_excerpt(params.uri)})
         async with self._context_call(f"resource {resource.name}", context) as call:
             text = await resource.read(call)
         content = types.TextResourceContents(uri=params.uri, mime_type=resource.mime_type, text=text)
         return types.ReadResourceResult(contents=[content])
 
     @asynccontextmanager
-    async def _context_call(self, name: str, context: RequestContext) -> AsyncIterator[Call]:
+    async def _context_call(self, name: str, context: RequestContext) -> AsyncIterator[ToolCall]:
         """A call whose errors are translated as a tool's: they say what to do, and no traceback reaches a client."""
         caller = self.caller_of(context)
         counts = self._allowed_tools(caller).counts_recalls(CONTEXT_TOOL)
         scope = Scope(caller.being_id, client_name_of_request(context), caller.role, count_activations=counts)
         try:
-            yield Call(scope, await self.use_cases())
+            yield ToolCall(scope, await self.use_cases())
         except InvalidInput as error:
             raise MCPError(types.INVALID_PARAMS, str(error)) from error
         except MadeleineError as error:

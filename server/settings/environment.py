@@ -18,11 +18,11 @@ MAX_TEXT_CHARS = 32_000
 """Default of the setting `max_text_chars`."""
 
 
-def environment() -> dict[str, str]:
+def read_environment_variables() -> dict[str, str]:
     return dict(os.environ)
 
 
-def madeleine_variables(variables: Mapping[str, str]) -> dict[str, str]:
+def setting_values_from_variables(variables: Mapping[str, str]) -> dict[str, str]:
     """Values by the settings' names, as `being` for `MADELEINE_BEING`; an empty variable counts as not set. An ambient
     key is included only if `MADELEINE_LLM` is not another provider."""
     named = {

@@ -20,7 +20,7 @@ def parse_setting_if_text(parse: Callable[[str], object]) -> BeforeValidator:
     return BeforeValidator(lambda written: parse(written) if isinstance(written, str) else written)
 
 
-def require(is_valid: Callable[[Any], bool], message: str) -> AfterValidator:
+def require_valid_if_set(is_valid: Callable[[Any], bool], message: str) -> AfterValidator:
     """Refuse a value that is neither empty nor valid. The message never holds the value: it may be a secret."""
 
     def check(value: Any) -> Any:
@@ -49,4 +49,4 @@ LowercaseText = parse_setting_if_text(str.lower)
 Share = Annotated[float, Field(ge=0, le=1)]
 TokenBudgetSetting = Annotated[int, Field(ge=0, le=10**12)]
 """0: no limit."""
-Seconds = Annotated[float, Field(gt=0, le=86_400)]
+SecondsUpToOneDay = Annotated[float, Field(gt=0, le=86_400)]

@@ -8,7 +8,7 @@ from urllib.parse import urlsplit
 
 from pydantic import BaseModel, Field
 
-from madeleine.server.settings.fields import NameList, require
+from madeleine.server.settings.fields import NameList, require_valid_if_set
 
 LOOPBACK_HOSTS = ("127.0.0.1", "localhost", "[::1]")
 
@@ -43,7 +43,9 @@ def host_in_url(host: str) -> str:
 
 
 ClaimName = Annotated[str, Field(min_length=1, max_length=200)]
-SafeUrl = Annotated[str, require(is_secure_url, "it must begin with https:// (http:// for this machine only)")]
+SafeUrl = Annotated[
+    str, require_valid_if_set(is_secure_url, "it must begin with https:// (http:// for this machine only)")
+]
 """Whoever can change the keys of tokens on their way can be anybody."""
 
 
@@ -51,12 +53,14 @@ class HttpSettings(BaseModel):
     http_host: Annotated[str, Field(min_length=1)] = "127.0.0.1"
     http_port: Annotated[int, Field(ge=0, le=65535)] = 8765
     """0: any free port."""
-    public_url: Annotated[str, require(is_http_url, "write it whole, as in https://memory.example.org/mcp")] = ""
+    public_url: Annotated[
+        str, require_valid_if_set(is_http_url, "write it whole, as in https://memory.example.org/mcp")
+    ] = ""
     """As clients write it, with the path; tokens are bound to it. Empty: made of host and port."""
     allowed_hosts: NameList = ()
     """`Host` headers besides those of the loopback and of the public URL; `name:*` for any port."""
     allowed_origins: Annotated[
-        NameList, require(are_http_origins, "write origins as in https://app.example.org, without a path")
+        NameList, require_valid_if_set(are_http_origins, "write origins as in https://app.example.org, without a path")
     ] = ()
     """`Origin` headers besides those of the loopback, as in `https://app.example.org`."""
 

@@ -9,18 +9,18 @@ from pydantic import BaseModel, Field, SecretStr
 
 from madeleine.inference.language.config import DEFAULT_LLM_RETRIES, DEFAULT_LLM_TIMEOUT_SECONDS, LanguageModelConfig
 from madeleine.memory.errors import InvalidInput
-from madeleine.server.settings.fields import LowercaseText, parse_json_text, parse_setting_if_text, require
+from madeleine.server.settings.fields import LowercaseText, parse_json_text, parse_setting_if_text, require_valid_if_set
 from madeleine.server.settings.http import is_http_url, is_secure_url
 
 DEFAULT_SMALL_ANTHROPIC_MODEL = "claude-haiku-5-5"
 DEFAULT_LARGE_ANTHROPIC_MODEL = "claude-sonnet-5-5"
 """Of Anthropic; with any other protocol a model has to be named."""
-MAX_KEY_CHARS = 1_000
+MAX_API_KEY_CHARS = 1_000
 
 
 def is_valid_api_key(key: str) -> bool:
     """Whether it can stand in a header; "" (no key) can."""
-    return len(key) <= MAX_KEY_CHARS and all("!" <= character <= "~" for character in key)
+    return len(key) <= MAX_API_KEY_CHARS and all("!" <= character <= "~" for character in key)
 
 
 def _is_valid_secret(key: SecretStr) -> bool:
@@ -35,7 +35,7 @@ def _has_no_credentials_or_query(url: str) -> bool:
 ApiKey = Annotated[
     SecretStr,
     parse_setting_if_text(str.strip),
-    require(_is_valid_secret, "a key is one line of visible ASCII characters, without spaces"),
+    require_valid_if_set(_is_valid_secret, "a key is one line of visible ASCII characters, without spaces"),
 ]
 TokenPrice = Annotated[float, Field(ge=0, le=1_000_000)]
 
@@ -51,8 +51,10 @@ class LlmSettings(BaseModel):
     openai_api_key: ApiKey = SecretStr("")
     llm_url: Annotated[
         str,
-        require(is_http_url, "write it whole, as in http://localhost:11434/v1"),
-        require(_has_no_credentials_or_query, "it takes no user, query or fragment; the key is MADELEINE_LLM_API_KEY"),
+        require_valid_if_set(is_http_url, "write it whole, as in http://localhost:11434/v1"),
+        require_valid_if_set(
+            _has_no_credentials_or_query, "it takes no user, query or fragment; the key is MADELEINE_LLM_API_KEY"
+        ),
     ] = ""
     """Of an API that is not the provider's own."""
     llm_small_model: Annotated[str, Field(max_length=200)] = ""

@@ -18,7 +18,7 @@ from madeleine.memory.context.values import ContextFlags
 from madeleine.memory.errors import InvalidInput
 from madeleine.memory.recall.recall import RecallConfig
 from madeleine.memory.rules.ranking.profiles import AssociativeRankingWeights, RankingProfile
-from madeleine.memory.rules.storing.chunk_scoring import MIN_IMPORTANCE
+from madeleine.memory.rules.storing.chunk_scoring import MIN_STORED_CHUNK_IMPORTANCE
 from madeleine.memory.rules.storing.likeness import DuplicateThresholds
 from madeleine.memory.watch.thread import MemoryThreadConfig
 from madeleine.patrol.context import PatrolConfig
@@ -27,20 +27,20 @@ from madeleine.server.settings.environment import (
     MAX_TEXT_CHARS,
     SETTINGS_FILE,
     VARIABLE_PREFIX,
-    environment,
-    madeleine_variables,
+    read_environment_variables,
     read_settings_file,
     resolve_data_directory,
+    setting_values_from_variables,
 )
 from madeleine.server.settings.fields import (
     LowercaseText,
     NameList,
-    Seconds,
+    SecondsUpToOneDay,
     Share,
     TokenBudgetSetting,
     parse_json_text,
     parse_setting_if_text,
-    require,
+    require_valid_if_set,
 )
 from madeleine.server.settings.http import HttpSettings, is_http_url
 from madeleine.server.settings.language_model import LlmSettings
@@ -65,7 +65,9 @@ class Settings(HttpSettings, LlmSettings, ContextFlags):
     )
     being: Annotated[str, Field(min_length=1, max_length=200, pattern=r"^[^\x00-\x1f]+$")] = "default"
     embedding_model: Annotated[str, Field(min_length=1)] = PACKAGED_MODEL
-    qdrant_url: Annotated[str, require(is_http_url, f"it must begin with http:// or https://, {_QDRANT_HINT}")] = ""
+    qdrant_url: Annotated[
+        str, require_valid_if_set(is_http_url, f"it must begin with http:// or https://, {_QDRANT_HINT}")
+    ] = ""
     """A Qdrant server instead of the embedded index. Its client takes anything else for a directory, and makes it."""
     idle_seconds: Annotated[float, Field(gt=0, le=10**7)] = 600.0
     """Time from the last client's disconnection to the host's end."""
@@ -85,7 +87,7 @@ class Settings(HttpSettings, LlmSettings, ContextFlags):
     """From it a scene that is worded a little otherwise may be one told again (spec T6); its words decide."""
     min_resemblance: Share = _DUPLICATE_DEFAULTS.resembling
     """From it a scene is linked to the memory that resembles it most, by words and meaning."""
-    ingest_threshold: Share = MIN_IMPORTANCE
+    ingest_threshold: Share = MIN_STORED_CHUNK_IMPORTANCE
     """Chunks of less importance are not stored (spec L1)."""
 
     recall_threshold: Share = _RECALL_DEFAULTS.thresholds.likeness
@@ -115,16 +117,16 @@ class Settings(HttpSettings, LlmSettings, ContextFlags):
     """In this machine's time; "off": at no hour."""
     patrol_after_idle_minutes: Annotated[float, Field(ge=0, le=10**6)] = 60.0
     """Minutes without a call while something is new; 0: never for idleness."""
-    patrol_check_seconds: Seconds = 60.0
+    patrol_check_seconds: SecondsUpToOneDay = 60.0
     """Interval between two checks whether a patrol is due; the first comes as long after the start."""
-    patrol_step_seconds: Seconds = _PATROL_DEFAULTS.step_seconds
+    patrol_step_seconds: SecondsUpToOneDay = _PATROL_DEFAULTS.step_seconds
     patrol_token_budget: TokenBudgetSetting = _PATROL_DEFAULTS.token_budget
     compression_threshold: Annotated[int, Field(ge=1, le=10**9)] = _PATROL_DEFAULTS.compression_threshold
 
     thread: Annotated[Literal["auto", "on", "off"], LowercaseText] = "auto"
     """auto: where a language model was chosen for this program, or `thread_records` is on. on: also with a key that
     lies in the environment for others."""
-    thread_seconds: Seconds = 5.0
+    thread_seconds: SecondsUpToOneDay = 5.0
     """Interval between two polls; a new message starts one at once."""
     thread_settle_seconds: Annotated[float, Field(ge=0, le=86_400)] = _THREAD_DEFAULTS.settle_time.total_seconds()
     thread_token_budget: TokenBudgetSetting = _THREAD_DEFAULTS.token_budget
@@ -139,7 +141,8 @@ def read_settings(
     """`variables`: the process's environment by default; `overrides` win over all. Raises `InvalidInput` that names
     the setting, its source and the reason."""
     return settings_from_variables(
-        madeleine_variables(environment() if variables is None else variables), overrides=overrides
+        setting_values_from_variables(read_environment_variables() if variables is None else variables),
+        overrides=overrides,
     )
 
 

@@ -9,7 +9,7 @@ def utc_now() -> datetime:
     return datetime.now(UTC)
 
 
-def today() -> date:
+def local_date_today() -> date:
     """Where the machine is: a diary's day is the one that its people have."""
     return datetime.now().astimezone().date()
 

@@ -21,8 +21,8 @@ from madeleine.memory.embedding import Embedder
 from madeleine.memory.index import Index
 from madeleine.memory.ingest.being_statistics import BeingCentroids, TextRarityScorer
 from madeleine.memory.ingest.change import Forget, UpdateMemory
-from madeleine.memory.ingest.index_keeper import ErasedBytesScrubber, IndexKeeper, Progress
-from madeleine.memory.ingest.ingest import Ingest
+from madeleine.memory.ingest.index_keeper import ErasedBytesScrubber, IndexKeeper, ReportRebuildProgress
+from madeleine.memory.ingest.ingest import IngestText
 from madeleine.memory.ingest.proposals import SupersededMemorySearch
 from madeleine.memory.ingest.store import StoreScenes
 from madeleine.memory.ingest.truth import ChangeTruth
@@ -36,7 +36,7 @@ from madeleine.memory.rules.ranking.matching import MatchThresholds
 from madeleine.memory.rules.ranking.profiles import RankingProfileWeights
 from madeleine.memory.rules.storing.likeness import DuplicateThresholds
 from madeleine.memory.rules.storing.secrets import Redact, redact_nothing, redact_secrets
-from madeleine.memory.short_ids import ShortIds
+from madeleine.memory.short_ids import ShortIdTranslator
 from madeleine.memory.watch.observe import Observe
 from madeleine.memory.watch.remember import Remember, SimilarMemorySearch
 from madeleine.memory.watch.thread import MemoryThread, MemoryThreadConfig
@@ -44,7 +44,7 @@ from madeleine.patrol.context import PatrolConfig, PatrolServices
 from madeleine.patrol.run import PatrolEvent, RunPatrols
 from madeleine.server.background.index_upkeep import IndexUpkeep, LazyEmbedder, open_synchronized_index
 from madeleine.server.settings.settings import Settings
-from madeleine.server.wiring.clocks import local_day, today, utc_now
+from madeleine.server.wiring.clocks import local_date_today, local_day, utc_now
 from madeleine.server.wiring.data_directory import LEDGER_FILE, lock_data_directory
 from madeleine.storage.sql.ledger import Ledger, open_ledger
 from madeleine.tools.tool import ToolUseCases
@@ -67,7 +67,7 @@ async def open_memory(
     settings: Settings,
     *,
     rebuild: bool = False,
-    progress: Progress | None = None,
+    progress: ReportRebuildProgress | None = None,
     embedder: LazyEmbedder | None = None,
     background: bool = True,
     on_patrol_event: Callable[[PatrolEvent], None] | None = None,
@@ -130,7 +130,7 @@ def _build_use_cases(
         word_idf=index,
         embedder=embedder,
         now=utc_now,
-        today=today,
+        today=local_date_today,
         redact=redact,
         write_lock=write_lock,
         config=PatrolConfig(
@@ -159,7 +159,7 @@ def _build_use_cases(
     )
     use = ToolUseCases(
         store=store,
-        ingest=Ingest(
+        ingest=IngestText(
             ledger.memories,
             store,
             embedder,
@@ -192,12 +192,12 @@ def _build_use_cases(
             embedder,
             ledger.activations,
             now=utc_now,
-            today=today,
+            today=local_date_today,
             flags=ContextFlags(**settings.model_dump(include=set(ContextFlags.model_fields))),
             token_limit=settings.context_token_limit,
         ),
         profile=EditProfile(ledger.context, store, update, forget, now=utc_now, redact=redact),
-        ids=ShortIds(ledger.short_ids),
+        ids=ShortIdTranslator(ledger.short_ids),
     )
     return use, thread
 

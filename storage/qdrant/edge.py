@@ -32,7 +32,14 @@ from madeleine.memory.index import IndexPoint
 from madeleine.memory.model import BeingId, MemoryId, Scope
 from madeleine.storage.qdrant import edge_engine as engine
 from madeleine.storage.qdrant.edge_files import IndexManifest, copy_sparse_tree
-from madeleine.storage.qdrant.queries import HybridIndex, IdfByTerm, PointFilter, PointHit, PointQuery, to_hit
+from madeleine.storage.qdrant.queries import (
+    HybridIndex,
+    IdfByTerm,
+    PointFilter,
+    PointHit,
+    PointQuery,
+    hit_from_scored_point,
+)
 from madeleine.storage.qdrant.schema import BM25_VECTOR, MAX_FULL_SCAN_POINTS, IndexFingerprint
 from madeleine.storage.resources import INDEX_DISK_RESERVE_BYTES, has_disk_space, require_disk_space, return_free_memory
 
@@ -154,7 +161,10 @@ class EdgeIndex(HybridIndex):
         with engine.engine_errors_translated(IndexUnavailable):
             batch = qe.QueryBatchRequest([engine.as_edge_query_request(query, filter_of) for query in queries])
             answers = zip(queries, self._shard.query_batch(batch), strict=True)
-            return [[to_hit(cast(UUID, point.id), point, query) for point in points] for query, points in answers]
+            return [
+                [hit_from_scored_point(cast(UUID, point.id), point, query) for point in points]
+                for query, points in answers
+            ]
 
     async def _count_documents(self, scope: Scope) -> int:
         return self._statistics[scope.being_id].documents

@@ -26,7 +26,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from madeleine.memory.index import AwaitQueryVector, CandidatePool, CandidateQuery, RankingFeatures
-from madeleine.memory.model import LIVING, BeingId, Category, MemoryId, Scope, Status, Vector
+from madeleine.memory.model import LIVING_STATUSES, BeingId, Category, MemoryId, Scope, Status, Vector
 from madeleine.memory.text.content_words import content_words
 from madeleine.memory.text.normalization import fold_text
 from madeleine.memory.text.scripts import HAN_RUN
@@ -64,13 +64,13 @@ class PointFilter:
     def ranges(self) -> Iterator[tuple[str, dict[str, float]]]:
         """(payload field, bounds) of a point whose dates overlap with the time asked for."""
         if self.since is not None:
-            yield schema.LAST_SECOND_FIELD, {"gte": float(math.floor(self.since.timestamp()))}
+            yield schema.PERIOD_END_SECONDS_FIELD, {"gte": float(math.floor(self.since.timestamp()))}
         if self.until is not None:
-            yield schema.FIRST_SECOND_FIELD, {"lte": float(math.floor(self.until.timestamp()))}
+            yield schema.PERIOD_START_SECONDS_FIELD, {"lte": float(math.floor(self.until.timestamp()))}
 
     def required_values(self) -> Iterator[tuple[str, tuple[str, ...]]]:
         """(payload field, values of which the point has one)."""
-        living = self.being is not None and set(self.statuses) == set(LIVING) and not self.include_compressed
+        living = self.being is not None and set(self.statuses) == set(LIVING_STATUSES) and not self.include_compressed
         if self.being is not None:
             yield schema.LIVING_FIELD if living else schema.BEING_FIELD, (self.being,)
         if self.statuses and not living:
@@ -126,7 +126,7 @@ class PointHit(NamedTuple):
     features: RankingFeatures | None = None
 
 
-def to_hit(id: UUID, point: Any, query: PointQuery) -> PointHit:
+def hit_from_scored_point(id: UUID, point: Any, query: PointQuery) -> PointHit:
     """`point`: a scored point of either engine."""
     if id.int in query.known_keys or not (query.weighted_terms or query.with_features):
         return PointHit(id.int, MemoryId(str(id)), point.score)

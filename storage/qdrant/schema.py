@@ -8,7 +8,7 @@ from dataclasses import asdict, dataclass
 from typing import Any
 
 from madeleine.memory.index import IndexPoint, RankingFeatures, WordingSignals
-from madeleine.memory.model import LIVING, ModelName, time_span
+from madeleine.memory.model import LIVING_STATUSES, ModelName, time_span
 from madeleine.memory.rules.ranking.blended import read_wording_signals
 from madeleine.memory.text.normalization import fold_text
 from madeleine.storage.qdrant.bm25 import BM25_TERMS_VERSION, weighted_document_term_ids
@@ -30,13 +30,13 @@ SESSION_FIELD = "session"
 TURN_FIELD = "turn"
 THEMES_FIELD = "themes"
 """Folded, as keyword search compares them."""
-FIRST_SECOND_FIELD = "first"
-LAST_SECOND_FIELD = "last"
+PERIOD_START_SECONDS_FIELD = "first"
+PERIOD_END_SECONDS_FIELD = "last"
 """Of a memory's dates, since 1970."""
 TRUE_FROM_SECONDS_FIELD = "true_from"
 """Whole seconds since 1970; absent in a chain of versions, of which the ledger tells which was true when."""
-CHAIN_PLACE_FIELD = "version"
-"""`ChainPlace`; absent for the only version."""
+VERSION_CHAIN_POSITION_FIELD = "version"
+"""`VersionChainPosition`; absent for the only version."""
 ACTORS_FIELD = "actors"
 EMOTIONS_FIELD = "emotions"
 WORD_COUNT_FIELD = "length"
@@ -44,14 +44,14 @@ WORD_COUNT_FIELD = "length"
 TOKEN_COUNT_FIELD = "tokens"
 WORDING_SIGNALS_FIELD = "signals"
 """Of the action's wording (`pack_wording_signals`)."""
-MAY_SUPERSEDE_FIELD = "may_supersede"
+PROPOSED_SUPERSEDED_ID_FIELD = "may_supersede"
 FEATURE_FIELDS = (
     SESSION_FIELD, TURN_FIELD, ACTORS_FIELD, EMOTIONS_FIELD, WORD_COUNT_FIELD, TOKEN_COUNT_FIELD,
-    WORDING_SIGNALS_FIELD, CATEGORY_FIELD, MAY_SUPERSEDE_FIELD, CHAIN_PLACE_FIELD,
+    WORDING_SIGNALS_FIELD, CATEGORY_FIELD, PROPOSED_SUPERSEDED_ID_FIELD, VERSION_CHAIN_POSITION_FIELD,
 )  # fmt: skip
 """What `features_from_payload` reads."""
 KEYWORD_FIELDS = (BEING_FIELD, LIVING_FIELD, STATUS_FIELD, CATEGORY_FIELD, CLUSTER_FIELD, SESSION_FIELD, THEMES_FIELD)
-TIME_FIELDS = (FIRST_SECOND_FIELD, LAST_SECOND_FIELD, TRUE_FROM_SECONDS_FIELD)
+TIME_FIELDS = (PERIOD_START_SECONDS_FIELD, PERIOD_END_SECONDS_FIELD, TRUE_FROM_SECONDS_FIELD)
 
 RRF_RANK_CONSTANT = 2
 RRF_WEIGHTS = (1.0, 2.0)
@@ -100,22 +100,22 @@ def point_payload(point: IndexPoint) -> dict[str, Any]:
         SESSION_FIELD: memory.provenance.session_id,
         TURN_FIELD: memory.turn,
         THEMES_FIELD: [fold_text(theme) for theme in memory.themes],
-        FIRST_SECOND_FIELD: math.floor(first.timestamp()),
-        LAST_SECOND_FIELD: math.floor(last.timestamp()),
+        PERIOD_START_SECONDS_FIELD: math.floor(first.timestamp()),
+        PERIOD_END_SECONDS_FIELD: math.floor(last.timestamp()),
         ACTORS_FIELD: list(memory.scene.actors),
         EMOTIONS_FIELD: list(memory.emotions),
         WORD_COUNT_FIELD: len(memory.scene.action.split()),
         TOKEN_COUNT_FIELD: point.tokens,
         WORDING_SIGNALS_FIELD: pack_wording_signals(read_wording_signals(memory.scene.action)),
     }
-    if memory.status in LIVING and not memory.compressed and memory.truth != "retracted":
+    if memory.status in LIVING_STATUSES and not memory.compressed and memory.truth != "retracted":
         fields[LIVING_FIELD] = memory.being_id
     if memory.may_supersede is not None:
-        fields[MAY_SUPERSEDE_FIELD] = memory.may_supersede
+        fields[PROPOSED_SUPERSEDED_ID_FIELD] = memory.may_supersede
     if memory.superseded_by is not None:
-        fields[CHAIN_PLACE_FIELD] = "earlier"
+        fields[VERSION_CHAIN_POSITION_FIELD] = "earlier"
     elif memory.valid_from is not None:
-        fields[CHAIN_PLACE_FIELD] = "last"
+        fields[VERSION_CHAIN_POSITION_FIELD] = "last"
     else:
         fields[TRUE_FROM_SECONDS_FIELD] = math.floor(min(memory.happened_at, memory.created_at).timestamp())
     if memory.cluster_id is not None:
@@ -132,8 +132,8 @@ def features_from_payload(payload: Mapping[str, Any]) -> RankingFeatures:
         words=payload[WORD_COUNT_FIELD],
         tokens=payload[TOKEN_COUNT_FIELD],
         signals=unpack_wording_signals(payload[WORDING_SIGNALS_FIELD]),
-        may_supersede=payload.get(MAY_SUPERSEDE_FIELD),
-        version=payload.get(CHAIN_PLACE_FIELD, "only"),
+        may_supersede=payload.get(PROPOSED_SUPERSEDED_ID_FIELD),
+        version=payload.get(VERSION_CHAIN_POSITION_FIELD, "only"),
         category=payload[CATEGORY_FIELD],
     )
 

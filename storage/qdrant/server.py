@@ -20,7 +20,14 @@ from madeleine.memory.errors import IndexNeedsRebuild, IndexUnavailable
 from madeleine.memory.index import IndexPoint
 from madeleine.memory.model import MemoryId, Scope
 from madeleine.storage.qdrant import schema
-from madeleine.storage.qdrant.queries import HybridIndex, IdfByTerm, PointFilter, PointHit, PointQuery, to_hit
+from madeleine.storage.qdrant.queries import (
+    HybridIndex,
+    IdfByTerm,
+    PointFilter,
+    PointHit,
+    PointQuery,
+    hit_from_scored_point,
+)
 
 _REQUEST_TIMEOUT_SECONDS = 10
 
@@ -110,7 +117,10 @@ class QdrantServerIndex(HybridIndex):
         with _client_errors():
             requests = [_query_request(query, local=self._local) for query in queries]
             answers = zip(queries, await self._client.query_batch_points(self._collection, requests), strict=True)
-            return [[to_hit(UUID(str(point.id)), point, query) for point in answer.points] for query, answer in answers]
+            return [
+                [hit_from_scored_point(UUID(str(point.id)), point, query) for point in answer.points]
+                for query, answer in answers
+            ]
 
     def _known_idf(self, scope: Scope) -> IdfByTerm:
         return {}  # not remembered: another server may write to the same collection

@@ -16,7 +16,7 @@ from madeleine.memory.audit import AuditEntry, AuditEventKind, AuditQuery, build
 from madeleine.memory.bearer_tokens import BearerTokenId, BearerTokenRecord
 from madeleine.memory.model import Scope
 from madeleine.storage.sql.database.dialect import MAX_INT, MIN_INT, insert_missing, last_number, upsert_statement
-from madeleine.storage.sql.database.engine import Database, QueryReader, Repository, Transaction, open_database
+from madeleine.storage.sql.database.engine import Database, DatabaseRepository, QueryReader, Transaction, open_database
 from madeleine.storage.sql.database.mapping import RowMap, scalar, to_micros
 from madeleine.storage.sql.database.tables import audit, settings, tokens
 
@@ -65,7 +65,7 @@ async def record_audit_by_tool(
         await record_audit(transaction, scope, event, changed[-1][1], tool=tool, ids=[id_ for id_, _ in changed])
 
 
-class AuditRepository(Repository):
+class AuditRepository(DatabaseRepository):
     """Reads the audit, for `madeleine audit`."""
 
     async def audit(self, query: AuditQuery) -> list[AuditEntry]:
@@ -137,7 +137,7 @@ async def open_token_repository(path: Path) -> AsyncIterator[BearerTokenReposito
         yield BearerTokenRepository(database)
 
 
-class BearerTokenRepository(Repository):
+class BearerTokenRepository(DatabaseRepository):
     """Bearer tokens; implements `TokenLedger`. Adding and revoking are audited (spec O10)."""
 
     async def add(self, token: BearerTokenRecord) -> None:

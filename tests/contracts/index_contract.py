@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 
 from madeleine.memory.index import Index, RankingFeatures
-from madeleine.memory.model import LIVING, BeingId, MemoryId, Provenance, Scope
+from madeleine.memory.model import LIVING_STATUSES, BeingId, MemoryId, Provenance, Scope
 from madeleine.memory.text.terms import normalize_words
 from tests.contracts.index_points import (
     ADA,
@@ -69,13 +69,13 @@ class IndexContract:
         pool = await candidates(index, ADA, question)
         assert set(pool.ids) == {memory_id(2), memory_id(3)}
         assert_scores_are_true(pool, question, points[1:])
-        assert memory_id(1) not in dict(await index.nearest(ADA, unit(1), limit=5, statuses=LIVING))
+        assert memory_id(1) not in dict(await index.nearest(ADA, unit(1), limit=5, statuses=LIVING_STATUSES))
         assert await index.count() == 2
 
     async def test_no_being_sees_anothers_memories(self, index: Index) -> None:
         await index.upsert([point(1, "harbor", unit(1)), point(2, "harbor", unit(1), scope=BOB)])
         assert (await candidates(index, ADA, index_query("harbor", unit(1)))).ids == (memory_id(1),)
-        assert [id for id, _ in await index.nearest(BOB, unit(1), limit=5, statuses=LIVING)] == [memory_id(2)]
+        assert [id for id, _ in await index.nearest(BOB, unit(1), limit=5, statuses=LIVING_STATUSES)] == [memory_id(2)]
         assert (await candidates(index, Scope(BeingId("nobody")), index_query("harbor", unit(1)))).ids == ()
 
     async def test_a_word_that_is_common_with_another_being_keeps_its_idf_with_me(self, index: Index) -> None:
@@ -123,9 +123,9 @@ class IndexContract:
                 point(5, "harbor violin", scope=BOB),
             ]
         )
-        alike = await index.ids_sharing_words(ADA, "violin in the harbor", limit=2, statuses=LIVING)
+        alike = await index.ids_sharing_words(ADA, "violin in the harbor", limit=2, statuses=LIVING_STATUSES)
         assert (alike[0], len(alike)) == (memory_id(2), 2)
-        assert await index.ids_sharing_words(ADA, "the", limit=2, statuses=LIVING) == []
+        assert await index.ids_sharing_words(ADA, "the", limit=2, statuses=LIVING_STATUSES) == []
 
     async def test_a_time_and_summarised_memories_are_filters(self, index: Index) -> None:
         """spec L3; issue 12.6: a recall could not ask for a time, nor for what a summary stands for."""
@@ -267,7 +267,7 @@ class IndexContract:
     async def test_an_upsert_without_a_vector_takes_the_old_one_away(self, index: Index) -> None:
         await index.upsert([point(1, "harbor", unit(1))])
         await index.upsert([point(1, "harbor")])
-        assert await index.nearest(ADA, unit(1), limit=5, statuses=LIVING) == []
+        assert await index.nearest(ADA, unit(1), limit=5, statuses=LIVING_STATUSES) == []
 
     async def test_a_question_without_a_vector_goes_by_words_alone(self, index: Index) -> None:
         points = random_points(30, seed=1)
@@ -293,7 +293,7 @@ class IndexContract:
 
     async def test_an_empty_index_answers(self, index: Index) -> None:
         assert (await candidates(index, ADA, index_query("harbor", unit(1)))).ids == ()
-        assert await index.nearest(ADA, unit(1), limit=3, statuses=LIVING) == []
+        assert await index.nearest(ADA, unit(1), limit=3, statuses=LIVING_STATUSES) == []
         assert await index.idf(ADA, ["harbor"]) == pytest.approx([math.log(2)])
         assert await index.count() == 0
         await index.delete([memory_id(1)])
@@ -308,7 +308,7 @@ class IndexContract:
         expected = sorted(
             ((float(p.vector @ target), p.memory.id) for p in points if p.vector is not None), reverse=True
         )
-        neighbours = await index.nearest(ADA, target, limit=5, statuses=LIVING)
+        neighbours = await index.nearest(ADA, target, limit=5, statuses=LIVING_STATUSES)
         assert [id for id, _ in neighbours] == [id for _, id in expected[:5]]
         assert [cosine for _, cosine in neighbours] == pytest.approx([cosine for cosine, _ in expected[:5]], abs=1e-5)
 

@@ -14,7 +14,7 @@ import pytest
 
 from madeleine.memory.index import CandidatePool, CandidateQuery, IndexPoint, RecallIndex
 from madeleine.memory.model import (
-    LIVING,
+    LIVING_STATUSES,
     BeingId,
     Category,
     ClusterId,
@@ -103,7 +103,7 @@ class VectorQuery(CandidateQuery):
 
 
 def index_query(words: str = "", vector: Vector | None = None, depth: int = 100) -> VectorQuery:
-    return VectorQuery(words=words, vector=vector, statuses=LIVING, sparse_limit=depth, dense_limit=depth)
+    return VectorQuery(words=words, vector=vector, statuses=LIVING_STATUSES, sparse_limit=depth, dense_limit=depth)
 
 
 async def candidates(index: RecallIndex, scope: Scope, question: VectorQuery) -> CandidatePool:

@@ -10,7 +10,7 @@ import pytest
 
 from madeleine.memory.errors import IndexNeedsRebuild, IndexUnavailable
 from madeleine.memory.index import IndexPoint
-from madeleine.memory.model import LIVING, MemoryId, ModelName
+from madeleine.memory.model import LIVING_STATUSES, MemoryId, ModelName
 from madeleine.storage.qdrant import edge
 from madeleine.storage.qdrant.edge import EdgeIndex
 from madeleine.storage.qdrant.schema import IndexFingerprint
@@ -122,7 +122,7 @@ class TestEdgeIndex(IndexContract):
         assert len(list((tmp_path / "i").glob("generation-*"))) == 1
         target = unit(1, -1, 0.5)
         best = max(points.values(), key=lambda p: float(p.vector @ target) if p.vector is not None else -1.0)
-        assert (await index.nearest(ADA, target, limit=1, statuses=LIVING))[0][0] == best.memory.id
+        assert (await index.nearest(ADA, target, limit=1, statuses=LIVING_STATUSES))[0][0] == best.memory.id
         await index.close()
 
     async def test_what_a_renewal_lets_go_of_goes_back_to_the_system(

@@ -19,7 +19,7 @@ from madeleine.inference.dense import (
     embedding_dimension,
     load_embedding_model,
 )
-from madeleine.inference.space_measurement import measure_space
+from madeleine.inference.space_measurement import measure_vector_space
 from madeleine.memory.errors import EmbeddingUnavailable, InvalidInput
 from tests.contracts.embedder_contract import TEXTS, EmbedderContract
 from tests.doubles import WordEmbedder
@@ -106,7 +106,7 @@ class TestDenseEmbedder(EmbedderContract):
 
     def test_the_packaged_space_is_the_one_that_is_measured(self, loaded: LoadedEmbeddingModel) -> None:
         """ruling 16"""
-        measured = measure_space(loaded.embed)
+        measured = measure_vector_space(loaded.embed)
         assert np.allclose(measured.means, loaded.space.means, atol=2e-3)
         assert np.allclose(measured.legibility, loaded.space.legibility, atol=2e-2)
 

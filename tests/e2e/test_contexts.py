@@ -16,7 +16,7 @@ from mcp_types import TextContent, TextResourceContents
 from madeleine.memory.audit import AuditQuery
 from madeleine.memory.errors import InvalidInput
 from madeleine.memory.profile import audit_id_of_profile_entry
-from madeleine.memory.short_ids import ShortIds
+from madeleine.memory.short_ids import ShortIdTranslator
 from madeleine.server.cli.arguments import build_command_line_parser
 from madeleine.server.cli.profile_command import profile_command
 from madeleine.server.settings.settings import Settings
@@ -248,7 +248,7 @@ async def test_what_is_shown_is_audited_with_its_ids(tmp_path: Path) -> None:
         await call_tool(client, "profile", action="disable", kind="preferences", name=style["name"])
     async with open_ledger_without_index(Settings(data_dir=tmp_path)) as ledger:
         entries = await ledger.audit.audit(AuditQuery(event="recall"))
-        full_ids = await ShortIds(ledger.short_ids).memories(
+        full_ids = await ShortIdTranslator(ledger.short_ids).memories(
             ADA, [style["memory_id"], *(one["id"] for one in built["sources"])]
         )
     style_id = full_ids.pop(style["memory_id"])

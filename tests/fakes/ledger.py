@@ -15,7 +15,7 @@ from madeleine.memory.errors import CannotUndo, InvalidInput, KeyConflict, Stora
 from madeleine.memory.index import MemoryRankingState
 from madeleine.memory.ingest.ports import CommittedBatch, IdempotencyKeyOutcome, StoreBatch
 from madeleine.memory.model import (
-    LIVING,
+    LIVING_STATUSES,
     Cluster,
     ClusterId,
     ContentHash,
@@ -36,8 +36,8 @@ from madeleine.memory.rules.dynamics.truth import (
     TRUTH_FIELDS,
     UNDONE_VERSION_FIELDS,
     TruthActOutcome,
-    after_retraction,
-    after_supersession,
+    memories_after_retraction,
+    memories_after_supersession,
 )
 from madeleine.memory.rules.storing.retelling import memory_after_retelling
 from madeleine.memory.short_ids import IdKind
@@ -114,7 +114,7 @@ class InMemoryMemories:
             if act.old not in memories or memories[act.old].being_id != scope.being_id:
                 raise InvalidInput(f"There is no memory {act.old!r}.")
             before = {id_: memories[id_] for id_ in (act.old, act.new)}
-            after = {one.id: one for one in after_supersession(before[act.old], before[act.new], act.since)}
+            after = {one.id: one for one in memories_after_supersession(before[act.old], before[act.new], act.since)}
             if act.makes_new:
                 before[act.new] = replace(before[act.new], **UNDONE_VERSION_FIELDS)
             memories |= after
@@ -132,7 +132,7 @@ class InMemoryMemories:
         if not known:
             return None
         predecessors = [one for one in self._store.own(scope) if one.superseded_by == memory_id]
-        after = {one.id: one for one in after_retraction(known[0], predecessors, reason)}
+        after = {one.id: one for one in memories_after_retraction(known[0], predecessors, reason)}
         self._store.acts.append(("retract", {id_: self._store.memories[id_] for id_ in after}, after))
         self._store.memories.update(after)
         self._store.patrols.mark(after)
@@ -177,7 +177,7 @@ class InMemoryMemories:
     async def told_later(self, scope: Scope, ids: Sequence[MemoryId]) -> list[LaterMemory]:
         asked, found = set(ids), dict[MemoryId, MemoryId]()
         own = self._store.own(scope)
-        living = [one for one in own if one.status in LIVING and one.truth == "current" and not one.compressed]
+        living = [one for one in own if one.status in LIVING_STATUSES and one.truth == "current" and not one.compressed]
         resembling = [
             LaterMemory(one.id, one.resembles, is_proposed=False)
             for one in living

@@ -40,7 +40,7 @@ from madeleine.memory.patrol_records import (
     UnsummarisedSession,
 )
 from madeleine.memory.rules.dynamics.importance import status_after_flagging
-from madeleine.memory.rules.dynamics.truth import after_supersession
+from madeleine.memory.rules.dynamics.truth import memories_after_supersession
 from madeleine.patrol.ports import PatrolReads
 from madeleine.patrol.unit_of_work import state_of_memory
 from tests.doubles import ADA, NOW
@@ -216,7 +216,7 @@ class FakePatrolTransaction:
         for source, summary in changes.compressed.items():
             memories[source] = replace(memories[source], compressed=summary is not None, compressed_into=summary)
         for act in changes.superseded:
-            after = after_supersession(memories[act.old], memories[act.new], act.since)
+            after = memories_after_supersession(memories[act.old], memories[act.new], act.since)
             memories |= {one.id: one for one in after}
         self._mark([one.id for one in self._own() if _in_index(one) != _in_index(before.get(one.id))])
         if changes.diary:

@@ -11,15 +11,15 @@ from madeleine.memory.model import (
     Note,
     Provenance,
     Scope,
-    further_scene_texts,
+    keyword_searched_texts,
     memory_date,
     scene_to_text,
-    searched_texts,
+    texts_omitted_from_scene_line,
     time_span,
 )
-from madeleine.memory.rules.dynamics.truth import since_date, was_true_at
+from madeleine.memory.rules.dynamics.truth import version_valid_since, was_true_at
 from madeleine.memory.rules.searching import sort_hits_newest_first
-from madeleine.memory.text.normalization import FIELD_SEPARATOR, fold_text
+from madeleine.memory.text.normalization import FOLDED_TEXT_SEPARATOR, fold_text
 from madeleine.storage.sql.database.mapping import to_micros
 from tests.fakes.store import Store
 
@@ -56,7 +56,7 @@ class InMemorySearch:
         texts: list[str] = []
         if "memories" in sources:
             own = sorted(self._store.own(scope), key=lambda one: one.happened_at, reverse=True)
-            texts += [FIELD_SEPARATOR.join(map(fold_text, searched_texts(one))) for one in own[:most]]
+            texts += [FOLDED_TEXT_SEPARATOR.join(map(fold_text, keyword_searched_texts(one))) for one in own[:most]]
         if "notes" in sources:
             notes = [one for one in self._store.patrols.state.notes.values() if one.being_id == scope.being_id]
             notes.sort(key=lambda one: one.created_at, reverse=True)
@@ -82,7 +82,7 @@ def _holds_terms(query: KeywordQuery, text: str, themes: Sequence[str] = ()) -> 
 
 def _memory_matches(memory: Memory, query: KeywordQuery) -> bool:
     return (
-        _holds_terms(query, FIELD_SEPARATOR.join(map(fold_text, searched_texts(memory))), memory.themes)
+        _holds_terms(query, FOLDED_TEXT_SEPARATOR.join(map(fold_text, keyword_searched_texts(memory))), memory.themes)
         and {*map(fold_text, query.themes)} <= {*map(fold_text, memory.themes)}
         and (not query.categories or memory.category in query.categories)
         and (query.include_dead or memory.status != "dead")
@@ -105,14 +105,14 @@ def _memory_hit(memory: Memory) -> SearchHit:
         stored_at=memory.created_at,
         provenance=memory.provenance,
         actors=memory.scene.actors,
-        further_texts=further_scene_texts(memory.scene),
+        further_texts=texts_omitted_from_scene_line(memory.scene),
         themes=memory.themes,
         number=memory.number,
         when=memory_date(memory),
         lesson=memory.lesson,
         status=memory.status,
         truth=memory.truth,
-        since=since_date(memory),
+        since=version_valid_since(memory),
         before=memory.before,
         position=(to_micros(memory.happened_at), memory.id),
     )

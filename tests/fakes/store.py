@@ -6,7 +6,7 @@ from dataclasses import dataclass, field, replace
 from typing import Any
 
 from madeleine.memory.chat import MessageId
-from madeleine.memory.model import MAX_BEFORE_CHARS, Memory, MemoryId, Revision, Scope, Vector
+from madeleine.memory.model import MAX_SUPERSEDED_TEXT_CHARS, Memory, MemoryId, Revision, Scope, Vector
 from madeleine.memory.rules.dynamics.truth import TruthActKind
 from madeleine.memory.rules.storing.retelling import Reinforcement
 from tests.fakes.patrol_ledger import FakePatrolLedger
@@ -38,5 +38,5 @@ class Store:
         superseded = sorted(
             (one for one in own if one.superseded_by), key=lambda one: one.valid_until or one.created_at
         )
-        before = {one.superseded_by: one.scene.action[:MAX_BEFORE_CHARS] for one in superseded}
+        before = {one.superseded_by: one.scene.action[:MAX_SUPERSEDED_TEXT_CHARS] for one in superseded}
         return [replace(one, before=before.get(one.id, "")) for one in own]

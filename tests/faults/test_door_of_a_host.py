@@ -17,8 +17,8 @@ import pytest
 
 from madeleine.server.attach.connector import (
     HOST_PROTOCOL,
-    HostDown,
     HostRequest,
+    HostUnavailable,
     connect_to_host,
     encode_host_handshake_reply,
     hung_host_message,
@@ -171,7 +171,7 @@ def test_a_host_that_does_not_answer_is_told_of_with_its_id(data_dir: Path) -> N
             wait_until_it_catches(waiting.process.pid, signal.SIGTERM)
             waiting.process.send_signal(signal.SIGTERM)
             assert waiting.process.wait(timeout=20) == 0, "who waits for a host can be told to end"
-        with pytest.raises(HostDown):
+        with pytest.raises(HostUnavailable):
             connect_to_host(data_dir, HostRequest(want="status"), seconds=0.2)
         assert f"(id {pid}) does not answer" in hung_host_message(data_dir)
         os.kill(pid, signal.SIGCONT)

@@ -6,7 +6,7 @@ from dataclasses import asdict, replace
 from datetime import datetime
 from typing import Any
 
-from madeleine.memory.model import LIVING, Memory, MemoryChanges, Revision
+from madeleine.memory.model import LIVING_STATUSES, Memory, MemoryChanges, Revision
 
 
 def changes_that_differ(memory: Memory, changes: MemoryChanges) -> MemoryChanges:
@@ -25,7 +25,7 @@ def memory_after_changes(memory: Memory, changes: MemoryChanges) -> Memory:
     if text is None:
         return memory
     memory = replace(memory, scene=replace(memory.scene, action=text), resembles=None, may_supersede=None)
-    return replace(memory, fresh=True, cluster_id=None) if memory.status in LIVING else memory
+    return replace(memory, fresh=True, cluster_id=None) if memory.status in LIVING_STATUSES else memory
 
 
 def revision_with_old_values(memory: Memory, changes: MemoryChanges, *, at: datetime, client: str) -> Revision:

@@ -57,7 +57,7 @@ def was_true_at(memory: Memory, moment: datetime) -> bool:
     return memory.truth != "retracted" and has_begun and (memory.valid_until is None or moment < memory.valid_until)
 
 
-def after_supersession(old: Memory, new: Memory, since: datetime) -> tuple[Memory, Memory]:
+def memories_after_supersession(old: Memory, new: Memory, since: datetime) -> tuple[Memory, Memory]:
     """Both memories after the act. The new one may have been superseded since: of a chain the later link may be told
     first. Raises `NotCurrent` if the old one is not current or the new one was not when it took its place,
     `InvalidInput` for a memory that would supersede itself, or would be true before what it supersedes."""
@@ -82,7 +82,7 @@ def was_superseded_after(memory: Memory, moment: datetime) -> bool:
     return memory.truth == "superseded" and memory.valid_until is not None and moment < memory.valid_until
 
 
-def after_retraction(memory: Memory, predecessors: Sequence[Memory], reason: str) -> tuple[Memory, ...]:
+def memories_after_retraction(memory: Memory, predecessors: Sequence[Memory], reason: str) -> tuple[Memory, ...]:
     """The memory and what it had superseded. If it was wrong, it never took their place: they hold until its own
     successor's time, and are current again if it has none."""
     if memory.truth == "retracted":
@@ -117,7 +117,7 @@ def require_current(memory: Memory, current: Memory | None = None) -> None:
         )
 
 
-def since_date(memory: Memory) -> str:
+def version_valid_since(memory: Memory) -> str:
     """Since when a version is true, as told; "" for a memory that has superseded none."""
     if memory.valid_from is None:
         return ""

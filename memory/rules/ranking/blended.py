@@ -99,7 +99,9 @@ def blended_similarity(pool: CandidatePool, *, dense_trust: float, words: float)
     return np.asarray(share * scaled + (1 - share) * pool.cosine, np.float32)
 
 
-def add_neighbours(f: Floats, features: Sequence[RankingFeatures], weights: RankingWeights, trust: float) -> Floats:
+def add_neighbouring_turn_scores(
+    f: Floats, features: Sequence[RankingFeatures], weights: RankingWeights, trust: float
+) -> Floats:
     """float64, (n,): g above."""
     positions = {(turn.session_id, turn.turn): n for n, turn in enumerate(features) if turn.session_id}
     baseline = max(0.0, f.min()) if len(f) >= MIN_BASELINE_CANDIDATES else 0.0
@@ -140,18 +142,20 @@ def share_of_emotions(features: Sequence[RankingFeatures], emotions: frozenset[s
     return np.asarray(matching, np.float64) / max(1, len(emotions))
 
 
-def shared_emotions(query: str, f: Floats, features: Sequence[RankingFeatures], emotions: frozenset[str]) -> Floats:
+def relevant_emotion_shares(
+    query: str, f: Floats, features: Sequence[RankingFeatures], emotions: frozenset[str]
+) -> Floats:
     """float64, (n,), in [0, 1] (spec T7): the share of the emotions that each candidate has, as far as they count."""
-    if not emotions or not len(f) or (feeling := feeling_role_in_query(reading_of_query(query))) == "beside":
+    if not emotions or not len(f) or (feeling := feeling_role_in_query(analyse_query(query))) == "beside":
         return np.zeros(len(f))
     shares = share_of_emotions(features, emotions)
     return shares if feeling == "asked" else shares * np.clip(1 - (f.max() - f) / MAX_EMOTION_SCORE_GAP, 0, 1)
 
 
-def query_prior_function(query: str, weights: RankingWeights) -> Callable[[RankingFeatures], float]:
+def make_query_prior_scorer(query: str, weights: RankingWeights) -> Callable[[RankingFeatures], float]:
     """Return the function that gives a candidate's score for this query, whatever its subject."""
     query_words = frozenset(_WORD.findall(query.casefold().replace("'", "").replace("’", "")))
-    reading = reading_of_query(query)
+    reading = analyse_query(query)
     oneself, when, advice = asks_about_oneself(reading), asks_when(reading), asks_for_advice(reading)
 
     def prior(candidate: RankingFeatures) -> float:
@@ -188,10 +192,10 @@ def blended_scores(
         return np.zeros(0, np.float32)
     f = np.asarray(blended_similarity(pool, dense_trust=dense_trust, words=weights.words)[matching], np.float64)
     features = [pool.features[position] for position in matching]
-    g = add_neighbours(f, features, weights, dense_trust)
-    prior = query_prior_function(query, weights)
+    g = add_neighbouring_turn_scores(f, features, weights, dense_trust)
+    prior = make_query_prior_scorer(query, weights)
     sums = (
-        weights.emotion * shared_emotions(query, f, features, emotions)
+        weights.emotion * relevant_emotion_shares(query, f, features, emotions)
         + g
         + weights.session * best_score_in_session(g, features)
         + np.asarray([prior(candidate) for candidate in features])
@@ -216,7 +220,7 @@ def read_wording_signals(text: str) -> WordingSignals:
     )
 
 
-def reading_of_query(query: str) -> Reading:
+def analyse_query(query: str) -> Reading:
     """Each run of white space is one space, as the patterns expect."""
     return Reading(" ".join(query[:MAX_READ_QUERY_CHARS].split()))
 

@@ -87,7 +87,7 @@ class NamedThings:
 
 
 @dataclass(frozen=True, slots=True)
-class Likeness:
+class CandidateLikeness:
     """float32, (n,) each. `penalty`: what `value` lost by unknown words."""
 
     value: NDArray[np.float32]
@@ -98,14 +98,14 @@ class Likeness:
         return self.value + self.penalty
 
 
-def likeness(
+def score_candidate_likeness(
     named: NamedThings,
     centred_cosine: NDArray[np.float32],
     *,
     legible: float,
     thresholds: MatchThresholds,
     without_unknown: NDArray[np.float32] | None = None,
-) -> Likeness:
+) -> CandidateLikeness:
     """`centred_cosine`: of each candidate (`memory.vector_space`); `without_unknown`: the same to the query without its
     unknown words, None where that was not looked at."""
     t = thresholds
@@ -118,7 +118,7 @@ def likeness(
         unknown = 0.0
     penalty = np.full(len(held), t.unknown_words) * (unknown * (1 - t.forgiven * added)) ** 2
     value = legible * np.maximum(centred_cosine, 0) + weight * held - penalty
-    return Likeness(np.asarray(value, np.float32), np.asarray(penalty, np.float32))
+    return CandidateLikeness(np.asarray(value, np.float32), np.asarray(penalty, np.float32))
 
 
 def matching_candidates(likeness: NDArray[np.float32], thresholds: MatchThresholds) -> NDArray[np.bool_]:
@@ -128,7 +128,7 @@ def matching_candidates(likeness: NDArray[np.float32], thresholds: MatchThreshol
     return np.asarray(likeness >= thresholds.likeness - thresholds.companions, np.bool_)
 
 
-def only_unknown_words_refuse(likeness: Likeness, thresholds: MatchThresholds) -> bool:
+def unknown_words_prevent_any_match(likeness: CandidateLikeness, thresholds: MatchThresholds) -> bool:
     """Whether nothing matches, and something would if nothing were unknown."""
     best = likeness.without_unknown.max(initial=-1) >= thresholds.likeness
     return bool(best and not (likeness.value >= thresholds.likeness).any())
@@ -139,7 +139,7 @@ def procedural_candidates(pool: CandidatePool) -> NDArray[np.bool_]:
 
 
 def matching_preferences(
-    likeness: NDArray[np.float32], situation: Likeness, thresholds: MatchThresholds
+    likeness: NDArray[np.float32], situation: CandidateLikeness, thresholds: MatchThresholds
 ) -> NDArray[np.bool_]:
     """bool, (n,). A preference matches if it applies to the `situation`, likeness to the query without everyday names,
     or answers the query best of all. Nearly every preference names the person served: that name says nothing of which
@@ -151,7 +151,7 @@ def matching_preferences(
     return np.asarray(applies | answers, np.bool_)
 
 
-def near_candidates(named: NamedThings, likeness: Likeness, thresholds: MatchThresholds) -> NDArray[np.intp]:
+def near_candidates(named: NamedThings, likeness: CandidateLikeness, thresholds: MatchThresholds) -> NDArray[np.intp]:
     """Positions of the candidates that do not match and are near (ruling 19), by their likeness were nothing unknown.
     There are some where one holds half of what is known, would match then, or is at least a little alike."""
     t = thresholds

@@ -13,7 +13,7 @@ from madeleine.memory.model import MemoryId
 from madeleine.memory.rules.storing.statements import Statement, are_of_one_form, same_wording
 from madeleine.memory.text.reading import Reading
 
-MAX_SAME_WORDING_OF_CHANGE = 1 / 3
+MAX_SHARED_WORD_RATIO_OF_CHANGE = 1 / 3
 """Share of words in the same order above which a word of the question that only the older one holds tells that the two
 speak of two things ("hotfixes branch off …", "features branch off …"). Of changes that are worded otherwise it tells
 nothing: they often leave unsaid what they change."""
@@ -24,10 +24,10 @@ def asks_for_past(query: Reading) -> bool:
     return query.matches("asks_past")
 
 
-def older_alone_answers(question: Statement, newer: Statement, older: Statement) -> bool:
+def only_older_answers_question(question: Statement, newer: Statement, older: Statement) -> bool:
     """Whether two of one wording speak of two things, and the question names that of the older one, or what it was."""
     named = _named_by_older_alone(question, newer, older)
-    if not named or same_wording(newer, older) <= MAX_SAME_WORDING_OF_CHANGE:
+    if not named or same_wording(newer, older) <= MAX_SHARED_WORD_RATIO_OF_CHANGE:
         return False
     return are_of_one_form(newer, older) or any(map(older.is_name, named))
 
@@ -37,7 +37,7 @@ def may_both_be_true(question: Statement, newer: Statement, older: Statement) ->
     tells of. Other words are no sign: a change is seldom told in the words of what it changes."""
     if any(map(older.is_name, _named_by_older_alone(question, newer, older))):
         return True
-    return same_wording(newer, older) > MAX_SAME_WORDING_OF_CHANGE and are_of_one_form(newer, older)
+    return same_wording(newer, older) > MAX_SHARED_WORD_RATIO_OF_CHANGE and are_of_one_form(newer, older)
 
 
 def _named_by_older_alone(question: Statement, newer: Statement, older: Statement) -> list[str]:
@@ -45,7 +45,7 @@ def _named_by_older_alone(question: Statement, newer: Statement, older: Statemen
     return [older.content[stem] for stem in question.content.keys() & older.content.keys() - newer.content.keys()]
 
 
-def newer_first(
+def order_newer_before_older(
     scores: Mapping[MemoryId, float], newer: Mapping[MemoryId, Sequence[MemoryId]], *, max_corrected: int
 ) -> dict[MemoryId, float]:
     """Scores, best first: before each of the `max_corrected` best stands what says it anew, with its score, in the

@@ -12,25 +12,25 @@ import re
 from collections.abc import Iterator
 from functools import cache
 
-from madeleine.memory.rules.storing.statements import VALUE_LISTS, Statement
+from madeleine.memory.rules.storing.statements import VALUE_LEXICON_LISTS, Statement
 from madeleine.memory.text.lexicon import Lexicon, listed_words
 from madeleine.memory.text.reading import Reading
 from madeleine.memory.text.sentences import split_sentences
 
-MAX_BESIDES_CHARS = 300
-MIN_OWN_WORDS = 2
+MAX_UNREPLACED_CLAUSES_CHARS = 300
+MIN_UNREPLACED_CLAUSE_WORDS = 2
 """Of a clause, beside numbers and days: an hour or a day alone is as often as not a part of what has changed."""
 _STRONG_END = re.compile(r"[;!?](?=\s|$)|[。；！？؛\n]|\s[-–—]\s")
 _WEAK_END = r",(?=\s|$)|[，、،]"
 
 
-def besides_notice(old_id: str, old_text: str, new_text: str) -> str:
+def unreplaced_clauses_notice(old_id: str, old_text: str, new_text: str) -> str:
     """For whoever has superseded the old one; "" if it said nothing besides."""
-    besides = said_besides(Statement(new_text), Statement(old_text))
+    besides = unreplaced_clauses(Statement(new_text), Statement(old_text))
     return f'{old_id} also said: "{besides}". If that still holds, store it by itself.' if besides else ""
 
 
-def said_besides(new: Statement, old: Statement) -> str:
+def unreplaced_clauses(new: Statement, old: Statement) -> str:
     """The clauses of the old one that the new one does not replace, joined by " … "; "" if there are none."""
     clauses = {clause: frozenset(Statement(clause).words) for clause in _clauses(old.reading)}
     stems = {clause: {stem for stem, word in old.content.items() if word in words} for clause, words in clauses.items()}
@@ -43,14 +43,14 @@ def said_besides(new: Statement, old: Statement) -> str:
         return count, count / len(stems[clause])
 
     replaced = max(stems, key=shared)
-    values = frozenset(old.reading.listed(*VALUE_LISTS))
+    values = frozenset(old.reading.listed(*VALUE_LEXICON_LISTS))
     telling = {stem for stem, word in old.content.items() if not word[0].isdigit() and word not in values}
     besides = [
         clause
         for clause, own in stems.items()
-        if clause != replaced and len(own & telling - new.content.keys()) >= MIN_OWN_WORDS
+        if clause != replaced and len(own & telling - new.content.keys()) >= MIN_UNREPLACED_CLAUSE_WORDS
     ]
-    return " … ".join(besides)[:MAX_BESIDES_CHARS]
+    return " … ".join(besides)[:MAX_UNREPLACED_CLAUSES_CHARS]
 
 
 def _clauses(reading: Reading) -> Iterator[str]:

@@ -11,14 +11,14 @@ from madeleine.memory.text.terms import STOP_WORDS, normalize_words
 from madeleine.memory.vector_space import VectorSpace
 
 NOVELTY_WEIGHT, SALIENCE_WEIGHT = 0.6, 0.4
-MIN_IMPORTANCE = 0.3
+MIN_STORED_CHUNK_IMPORTANCE = 0.3
 """Importance from which a chunk is stored."""
 MIN_TECHNICAL_RARITY = 0.8
-"""Mean rarity from which the words of a text are technical; see `rarity`."""
+"""Mean rarity from which the words of a text are technical; see `mean_word_rarity`."""
 MIN_ABSENT_TERM_IDF = 5.3
 """The IDF of a word that no memory has, in a store of 100 memories: ln(1 + 100.5 / 0.5). In a smaller store every word
 is rare."""
-MAX_RARITY_WORDS = 48
+MAX_WORDS_PER_RARITY_SCORE = 48
 """Words of a text that are looked up in the statistics."""
 MIN_CATEGORY_SENTENCE_SHARE = 0.5
 """Share of a text's sentences that decide its category."""
@@ -45,7 +45,7 @@ def salience(reading: Reading, *, rarity: float) -> float:
     """In [0, 1]: 0.3 for a person, organisation, place or product, 0.2 for a number or date, 0.4 for a preference, 0.1
     for a technical term. Takes time linear in the text.
 
-    `rarity` in [0, 1] is that of the text's words among the being's memories.
+    `mean_word_rarity` in [0, 1] is that of the text's words among the being's memories.
     """
     technical = rarity >= MIN_TECHNICAL_RARITY or bool(_CODE_NAME.search(reading.text))
     signals = (reading.names_something, reading.tells_number, reading.tells_taste, technical)
@@ -55,10 +55,12 @@ def salience(reading: Reading, *, rarity: float) -> float:
 def words_for_rarity(text: str) -> list[str]:
     """Words whose rarity is the text's: no stop words, each once, the longest first, at most 48."""
     words = {word.low for word in Reading(normalize_words(text)).words} - STOP_WORDS
-    return sorted((word for word in words if len(word) > 1), key=lambda word: (-len(word), word))[:MAX_RARITY_WORDS]
+    return sorted((word for word in words if len(word) > 1), key=lambda word: (-len(word), word))[
+        :MAX_WORDS_PER_RARITY_SCORE
+    ]
 
 
-def rarity(idf: Sequence[float], *, absent_term_idf: float) -> float:
+def mean_word_rarity(idf: Sequence[float], *, absent_term_idf: float) -> float:
     """In [0, 1]: mean IDF of the words as a share of `absent_term_idf`, the IDF of a word that no memory has. 0 without
     words, and while there are too few memories."""
     if not idf or absent_term_idf < MIN_ABSENT_TERM_IDF:

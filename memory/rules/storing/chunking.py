@@ -38,7 +38,7 @@ class ChunkTokenLimits:
     most: int = 300
 
 
-DEFAULT_LIMITS = ChunkTokenLimits()
+DEFAULT_CHUNK_TOKEN_LIMITS = ChunkTokenLimits()
 MIN_SEPARATE_ATOM_TOKENS = 10
 """Tokens below which an atom is joined to its neighbour: "Yes." is no place to cut, and the search is shorter."""
 MAX_UNCUT_WORD_CHARS = 40
@@ -68,7 +68,9 @@ class TextAtom:
     tokens: int = 0
 
 
-async def split_into_chunks(text: str, count: CountTokens, limits: ChunkTokenLimits = DEFAULT_LIMITS) -> list[str]:
+async def split_into_chunks(
+    text: str, count: CountTokens, limits: ChunkTokenLimits = DEFAULT_CHUNK_TOKEN_LIMITS
+) -> list[str]:
     """Split a cleaned text (`memory.text.normalization.clean_text`); an empty one has no chunks."""
     if not text:
         return []
@@ -87,7 +89,10 @@ async def split_into_chunks(text: str, count: CountTokens, limits: ChunkTokenLim
 
 
 def _joined_chunks(fitting: Sequence[TextAtom], limits: ChunkTokenLimits) -> list[str]:
-    return ["".join(atom.text for atom in chunk) for chunk in best_partition(join_tiny_atoms(fitting, limits), limits)]
+    return [
+        "".join(atom.text for atom in chunk)
+        for chunk in partition_atoms_into_chunks(join_tiny_atoms(fitting, limits), limits)
+    ]
 
 
 # --- atoms ------------------------------------------------------------------------------------------------------
@@ -272,7 +277,7 @@ def _join_to_last(joined: list[TextAtom], atom: TextAtom, limits: ChunkTokenLimi
 # --- the best partition ----------------------------------------------------------------------------------------
 
 
-def best_partition(counted: Sequence[TextAtom], limits: ChunkTokenLimits) -> list[Sequence[TextAtom]]:
+def partition_atoms_into_chunks(counted: Sequence[TextAtom], limits: ChunkTokenLimits) -> list[Sequence[TextAtom]]:
     """The best partition by the rules above, in order: each part at most `limits.most` tokens if every atom is. Atoms
     have at least one token."""
     tokens = [0, *accumulate(atom.tokens for atom in counted)]

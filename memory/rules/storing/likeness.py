@@ -13,9 +13,19 @@ from dataclasses import dataclass
 from madeleine.memory.model import DatedAction, Memory, Scene
 from madeleine.memory.rules.storing.similar_wording import MIN_RESEMBLANCE
 from madeleine.memory.text.reading import Reading
-from madeleine.memory.text.wording import Wording, tell_the_same
+from madeleine.memory.text.wording import Wording, have_equivalent_wording
 
-FACT_LISTS = ("numbers", "quantities", "amounts", "days", "months", "time_words", "negations", "opposites", "persons")
+FACT_LEXICON_LISTS = (
+    "numbers",
+    "quantities",
+    "amounts",
+    "days",
+    "months",
+    "time_words",
+    "negations",
+    "opposites",
+    "persons",
+)
 """Of a lexicon: the words for amounts, days, negations, opposites and persons."""
 
 
@@ -40,8 +50,8 @@ class TextFacts:
     """What stands in scripts without case, where names and negations cannot be told from other words."""
 
 
-def facts(reading: Reading) -> TextFacts:
-    fact_words = reading.listed(*FACT_LISTS)
+def extract_text_facts(reading: Reading) -> TextFacts:
+    fact_words = reading.listed(*FACT_LEXICON_LISTS)
     known = frozenset(fact_words)
     return TextFacts(
         numbers=tuple(sorted(reading.numbers)),
@@ -90,7 +100,7 @@ def memories_tell_same_facts(new: Memory, old: Memory) -> bool:
     return (
         (new.category == old.category or new.category != "procedural")
         and not _tells_more(new.scene, old.scene)
-        and tell_the_same(new.scene.action, old.scene.action)
+        and have_equivalent_wording(new.scene.action, old.scene.action)
     )
 
 

@@ -14,8 +14,8 @@ from collections.abc import Collection, Iterable, Sequence
 from functools import cached_property
 from typing import Any
 
-from madeleine.memory.model import CATEGORIES, DatedAction, Memory, when_date
-from madeleine.memory.rules.storing.likeness import FACT_LISTS, facts
+from madeleine.memory.model import CATEGORIES, DatedAction, Memory, date_of_timeline_entry
+from madeleine.memory.rules.storing.likeness import FACT_LEXICON_LISTS, extract_text_facts
 from madeleine.memory.text.lexicon import lexicons_by_script, without_pattern
 from madeleine.memory.text.reading import Reading
 from madeleine.memory.text.scripts import HAN_OR_KANA_SIGN, HIRAGANA_RUN
@@ -83,12 +83,16 @@ class Statement:
     def names(self) -> frozenset[str]:
         """Capitalised words; the first word may be a name or not."""
         opening = [word.stem for word in self.reading.words[:1] if word.capitalised]
-        return (facts(self.reading).names | frozenset(opening)) - _listed(self.reading, *FRAME_LISTS) - STOP_WORDS
+        return (
+            (extract_text_facts(self.reading).names | frozenset(opening))
+            - _listed(self.reading, *FRAME_LISTS)
+            - STOP_WORDS
+        )
 
     @cached_property
     def fact_words(self) -> frozenset[str]:
         """Words for amounts, days, negations and opposites."""
-        return frozenset(self.reading.listed(*FACT_LISTS)) - _listed(self.reading, *_PARAPHRASE_LISTS)
+        return frozenset(self.reading.listed(*FACT_LEXICON_LISTS)) - _listed(self.reading, *_PARAPHRASE_LISTS)
 
     @cached_property
     def caseless(self) -> frozenset[str]:
@@ -125,7 +129,9 @@ def _listed(reading: Reading, *lists: str) -> frozenset[str]:
 def statements_of_memory(memory: Memory) -> tuple[Statement, ...]:
     """All that a memory says: its action, feeling, lesson, lines and timeline, each sentence and each whole."""
     scene = memory.scene
-    about = " ".join((*scene.actors, *(when_date(item) for item in scene.when), scene.setting, memory.category))
+    about = " ".join(
+        (*scene.actors, *(date_of_timeline_entry(item) for item in scene.when), scene.setting, memory.category)
+    )
     wholes = [scene.action, memory.feeling, memory.lesson, *scene.dialogue, *scene.sensory]
     wholes += [item.action for item in scene.when if isinstance(item, DatedAction)]
     parts = [part for whole in wholes for part in (whole, *statements(whole))]

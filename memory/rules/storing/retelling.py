@@ -10,10 +10,18 @@ from __future__ import annotations
 from dataclasses import dataclass, replace
 from datetime import datetime
 
-from madeleine.memory.model import DatedAction, Emotion, EmotionVector, Memory, MemoryId, TimelineEntry, when_date
+from madeleine.memory.model import (
+    DatedAction,
+    Emotion,
+    EmotionVector,
+    Memory,
+    MemoryId,
+    TimelineEntry,
+    date_of_timeline_entry,
+)
 from madeleine.memory.text.normalization import fold_text
 from madeleine.memory.text.reading import Reading
-from madeleine.memory.text.wording import tell_the_same
+from madeleine.memory.text.wording import have_equivalent_wording
 
 MAX_RETELLINGS = 20
 """Entries of `Memory.retold`. What would need one more is stored beside the memory."""
@@ -51,7 +59,7 @@ def reinforcement_from_draft(
     of: MemoryId, draft: Memory, *, importance: float | None, key: str | None
 ) -> Reinforcement:
     """`draft`: the memory that the scene would have become."""
-    days = tuple(dict.fromkeys(when_date(item) for item in draft.scene.when if isinstance(item, str)))
+    days = tuple(dict.fromkeys(date_of_timeline_entry(item) for item in draft.scene.when if isinstance(item, str)))
     return Reinforcement(
         memory_id=of,
         text=draft.scene.action,
@@ -98,13 +106,13 @@ def has_room_for_retelling(memory: Memory, told: Reinforcement) -> bool:
 def _lesson_with(lesson: str, new: str) -> str:
     """Both, one a line, unless the lesson says it already."""
     known = lesson.splitlines()
-    return lesson if not new or any(tell_the_same(new, line) for line in known) else "\n".join((*known, new))
+    return lesson if not new or any(have_equivalent_wording(new, line) for line in known) else "\n".join((*known, new))
 
 
 def _added_entries(memory: Memory, told: Reinforcement) -> list[TimelineEntry]:
     """The new feeling, and labels that have no room, on their day; else the days that are new."""
     feelings = [memory.feeling, *(item.action for item in memory.retold if isinstance(item, DatedAction))]
-    is_known = not told.feeling or any(tell_the_same(told.feeling, feeling) for feeling in feelings)
+    is_known = not told.feeling or any(have_equivalent_wording(told.feeling, feeling) for feeling in feelings)
     labels = [one for one in told.emotions if one not in (memory.emotions + told.emotions)[:MAX_EMOTIONS]]
     days = _event_days(memory, told)
     if felt := "; ".join((*([] if is_known else [told.feeling]), *(one for one in labels if one not in feelings))):
@@ -121,7 +129,7 @@ def _event_days(memory: Memory, told: Reinforcement) -> list[str]:
     days = told.days
     if not days and Reading(told.text).tells_date:
         days = (told.at.date().isoformat(),)
-    known = {when_date(item) for item in (*memory.scene.when, *memory.retold)} | {
+    known = {date_of_timeline_entry(item) for item in (*memory.scene.when, *memory.retold)} | {
         moment.date().isoformat() for moment in (memory.happened_at, memory.created_at)
     }
     return [day for day in days if day not in known]

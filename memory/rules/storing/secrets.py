@@ -28,7 +28,7 @@ if TYPE_CHECKING:
 _TOKEN_START = r"(?<![A-Za-z0-9])"
 
 _FORMATS = tomllib.loads(Path(__file__).with_name("token_formats.toml").read_text("utf-8"))
-TOKEN_FORMATS: Mapping[str, str] = {kind: "|".join(formats) for kind, formats in _FORMATS.items()}
+SECRET_TOKEN_PATTERNS: Mapping[str, str] = {kind: "|".join(formats) for kind, formats in _FORMATS.items()}
 """Kind → pattern of tokens with an unmistakable prefix, each after a character that is neither letter nor digit."""
 
 _PRIVATE_KEY = load_pattern("private_key")
@@ -72,7 +72,9 @@ def redact_secrets(text: str) -> RedactedText:
         return f"{_REDACTION_MARK}{kind}]"
 
     def token(match: re.Match[str]) -> str:
-        return mark(next(kind for kind, group in zip(TOKEN_FORMATS, match.groups(), strict=True) if group is not None))
+        return mark(
+            next(kind for kind, group in zip(SECRET_TOKEN_PATTERNS, match.groups(), strict=True) if group is not None)
+        )
 
     def authorization(match: re.Match[str]) -> str:
         return (
@@ -133,7 +135,9 @@ def _has_letters_and_digits(value: str) -> bool:
     return not re.fullmatch(r"[0-9.]+-?[a-z]+|[a-z]+-[0-9]+", value, re.I) or len(value) >= 20
 
 
-_ANY_TOKEN = re.compile(_TOKEN_START + "(?:" + "|".join(f"({pattern})" for pattern in TOKEN_FORMATS.values()) + ")")
+_ANY_TOKEN = re.compile(
+    _TOKEN_START + "(?:" + "|".join(f"({pattern})" for pattern in SECRET_TOKEN_PATTERNS.values()) + ")"
+)
 
 
 def refuse_secret_argument(name: str, value: str, redact: Redact) -> None:

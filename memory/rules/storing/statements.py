@@ -12,12 +12,12 @@ from functools import cached_property
 from madeleine.memory.text.reading import Reading
 from madeleine.memory.text.scripts import HAN_OR_KANA_SIGN, HANGUL_CHAR_CLASS, HIRAGANA_RUN
 
-MAX_SAME_WORDING = 0.4
+MAX_SHARED_WORD_RATIO = 0.4
 """Share in [0, 1] of words in the same order, above which two have one wording."""
-MAX_COMPARED_CHARS = 1_200
+MAX_READ_STATEMENT_CHARS = 1_200
 MAX_WORDS_BESIDE_A_VALUE = 1
 """In the place of the value: "listens on port 8080", "listens on 8091"."""
-VALUE_LISTS = ("numbers", "quantities", "amounts", "days", "months", "time_words", "negations", "opposites")
+VALUE_LEXICON_LISTS = ("numbers", "quantities", "amounts", "days", "months", "time_words", "negations", "opposites")
 """Of a lexicon: words that tell how many, when, or whether at all."""
 _UNSPACED_SIGN = HAN_OR_KANA_SIGN.pattern
 _WORD = re.compile(rf"(?:(?!{_UNSPACED_SIGN})[^\W_])+(?:[.'@/_-](?:(?!{_UNSPACED_SIGN})[^\W_])+)*|{_UNSPACED_SIGN}+")
@@ -39,7 +39,7 @@ class Statement:
 
     @cached_property
     def reading(self) -> Reading:
-        return Reading(self.text[:MAX_COMPARED_CHARS])
+        return Reading(self.text[:MAX_READ_STATEMENT_CHARS])
 
     @cached_property
     def words(self) -> list[str]:
@@ -89,9 +89,9 @@ def same_wording(new: Statement, old: Statement) -> float:
 def differ_in_one_value(new: Statement, old: Statement) -> bool:
     """Whether two of one wording say the same but for one value: a number, day, negation or opposite; or whether the
     new one tells what became of what it replaces ("Joachim is on call; Mira is on leave"). Questions never do."""
-    if new.asks or old.asks or same_wording(new, old) <= MAX_SAME_WORDING:
+    if new.asks or old.asks or same_wording(new, old) <= MAX_SHARED_WORD_RATIO:
         return False
-    values = frozenset((*new.reading.listed(*VALUE_LISTS), *old.reading.listed(*VALUE_LISTS)))
+    values = frozenset((*new.reading.listed(*VALUE_LEXICON_LISTS), *old.reading.listed(*VALUE_LEXICON_LISTS)))
 
     def is_value(word: str) -> bool:
         return word in values or _DIGIT.search(word) is not None

@@ -10,8 +10,9 @@ or, in a store of so many memories that they tell how rare a word is, instead of
 `others` is the mean cosine of the other memories that are nearest to the new one: what all of a store or a language
 have in common tells nothing (ruling 16). Above 0 the pair is proposed; 1 / (1 + exp(−score)) is about how often that is
 right. Rarity is a word's IDF over the being's memories, in [0, 1] (`word_rarity`). Two of one wording (the phone of
-one and of another) are both true as often as not: above `MAX_SAME_WORDING` a pair is proposed only if it differs in one
-place, in a number, a day, a negation or an opposite. The weights are those of a logistic regression (ADR 38), rounded.
+one and of another) are both true as often as not: above `MAX_SHARED_WORD_RATIO` a pair is proposed only if it differs
+in one place, in a number, a day, a negation or an opposite. The weights are those of a logistic regression (ADR 38),
+rounded.
 """
 
 from __future__ import annotations
@@ -20,20 +21,20 @@ import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
-from madeleine.memory.rules.storing.statements import MAX_SAME_WORDING, Statement, same_wording
+from madeleine.memory.rules.storing.statements import MAX_SHARED_WORD_RATIO, Statement, same_wording
 
 MIN_PROPOSAL_COSINE = 0.3
 MAX_PROPOSAL_CANDIDATES = 3
 """Nearest memories that are compared; of the changes 90 % name the nearest, 94 % one of three."""
-COMPARED_NEIGHBOURS = 6
+MAX_SUPERSESSION_CANDIDATES = 6
 """Nearest memories, of which the others show how near any memory of the store lies."""
-KNOWN_VOCABULARY_MEMORIES = 600
+MIN_MEMORIES_FOR_RELIABLE_IDF = 600
 """From so many memories on, how many hold a word says how rare it is."""
 PRIOR_MEMORIES, PRIOR_HOLDERS = 40, 0.05
 """Of fewer it is guessed as if a word stood in one of 800 others, a guess that counts like 40 memories."""
 MIN_ROOM_ABOVE_OTHERS = 0.1
 """The others may say the very same: told again after a retraction, or stored with `distinct`."""
-COSINE_OF_STRANGERS = 0.3
+COSINE_OF_UNRELATED_MEMORIES = 0.3
 """In place of the mean cosine of the others in a store that has no others."""
 
 
@@ -49,7 +50,7 @@ def word_rarity(idf: Mapping[str, float], greatest_idf: float) -> WordRarity:
     """The same in a store of five memories and of hundreds: in a small one IDF says little. `idf`: by stem;
     `greatest_idf`: of a word that no memory holds; it tells how many there are."""
     memories = math.exp(greatest_idf) / 2 - 1
-    if memories >= KNOWN_VOCABULARY_MEMORIES:
+    if memories >= MIN_MEMORIES_FOR_RELIABLE_IDF:
         return WordRarity({stem: value / greatest_idf for stem, value in idf.items()}, is_known=True)
     return WordRarity({stem: _guessed_rarity(value, memories) for stem, value in idf.items()}, is_known=False)
 
@@ -57,8 +58,8 @@ def word_rarity(idf: Mapping[str, float], greatest_idf: float) -> WordRarity:
 def _guessed_rarity(idf: float, memories: float) -> float:
     holders = (memories + 1) / math.exp(idf) - 0.5
     share = (holders - 1 + PRIOR_HOLDERS) / (memories - 1 + PRIOR_MEMORIES)
-    expected_holders = 1 + share * (KNOWN_VOCABULARY_MEMORIES - 1)
-    all_memories = KNOWN_VOCABULARY_MEMORIES + 1
+    expected_holders = 1 + share * (MIN_MEMORIES_FOR_RELIABLE_IDF - 1)
+    all_memories = MIN_MEMORIES_FOR_RELIABLE_IDF + 1
     rarity = math.log(all_memories / (expected_holders + 0.5)) / math.log(2 * all_memories)
     return min(1.0, max(0.0, rarity))
 
@@ -67,13 +68,13 @@ def supersession_score(
     new: Statement, old: Statement, *, cosine: float, other_cosines: Sequence[float], rarity: WordRarity
 ) -> float:
     """Above 0 the new one may supersede the old. `other_cosines`: of the other memories that are nearest to the new
-    one. `rarity`: of the old one's words."""
+    one. `mean_word_rarity`: of the old one's words."""
     shared = [value for stem, value in rarity.by_stem.items() if stem in new.content]
     if not shared or new.asks or old.asks:
         return -math.inf
-    if same_wording(new, old) > MAX_SAME_WORDING:
+    if same_wording(new, old) > MAX_SHARED_WORD_RATIO:
         return -math.inf
-    others = max(COSINE_OF_STRANGERS, sum(other_cosines) / max(1, len(other_cosines)))
+    others = max(COSINE_OF_UNRELATED_MEMORIES, sum(other_cosines) / max(1, len(other_cosines)))
     score = (
         10 * (cosine - others) / max(MIN_ROOM_ABOVE_OTHERS, 1 - others)
         + 2.3 * new.reading.matches("change")

@@ -44,7 +44,7 @@ _PATHS = re.compile(r"(?<!\S)(?:[~.]{0,2}/\S+|\S+\.[a-z]{1,4}(?!\S)|--?[a-z]\S*)
 def should_remember(user_text: str, response_text: str) -> tuple[bool, str]:
     """(whether, why), for what a person said and what was answered. Text that they quote from memory does not count,
     nor do code and commands; of the answer, only what was done or understood for good."""
-    said = spoken_text(user_text)
+    said = text_without_code_and_quotes(user_text)
     stated = [Reading(sentence) for sentence in statements(said)]
     for sentence in stated:
         if reason := _worth_sign(sentence):
@@ -52,7 +52,7 @@ def should_remember(user_text: str, response_text: str) -> tuple[bool, str]:
     open_statements = [sentence for sentence in stated if not is_small_talk(sentence.text)]
     only_orders = bool(open_statements) and all(map(_is_order, open_statements))
     if not only_orders and any(
-        Reading(sentence).matches("done") for sentence in statements(spoken_text(response_text))
+        Reading(sentence).matches("done") for sentence in statements(text_without_code_and_quotes(response_text))
     ):
         return True, "what was done or understood"
     if any(not _is_order(sentence) and _is_statement(sentence) for sentence in open_statements):
@@ -70,13 +70,15 @@ def should_remember(user_text: str, response_text: str) -> tuple[bool, str]:
 
 def reason_to_remember_agreement(question: str, answer: str) -> str:
     """The reason why what a bare yes or no was said to is worth remembering; "" if it is not."""
-    if not spoken_text(answer) or not is_small_talk(spoken_text(answer)):
+    if not text_without_code_and_quotes(answer) or not is_small_talk(text_without_code_and_quotes(answer)):
         return ""
-    asked = (sentence for sentence in statements(spoken_text(question)) if _is_question(Reading(sentence)))
+    asked = (
+        sentence for sentence in statements(text_without_code_and_quotes(question)) if _is_question(Reading(sentence))
+    )
     return next((reason for sentence in asked if (reason := _worth_sign(Reading(sentence.rstrip("?？؟ "))))), "")
 
 
-def spoken_text(text: str) -> str:
+def text_without_code_and_quotes(text: str) -> str:
     """The text without code, links, and what is quoted, from memory or from a message."""
     text = without_recalled_text(unicodedata.normalize("NFKC", text[:MAX_JUDGED_TEXT_CHARS]).replace("’", "'"))
     text = _QUOTE_LINE.sub("", _CODE_FENCE.sub("\n", text))

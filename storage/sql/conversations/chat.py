@@ -14,7 +14,7 @@ from madeleine.memory.model import Scope
 from madeleine.memory.text.normalization import fold_text
 from madeleine.storage.sql.administration import record_audit
 from madeleine.storage.sql.database import dialect
-from madeleine.storage.sql.database.engine import Repository, Row, Transaction
+from madeleine.storage.sql.database.engine import DatabaseRepository, Row, Transaction
 from madeleine.storage.sql.database.mapping import RowMap, in_order_of, scalar, to_micros
 from madeleine.storage.sql.database.tables import forgotten_keys_table, message_memories_table, messages, sessions
 
@@ -48,14 +48,14 @@ _UPSERT_SESSION = dialect.upsert_statement(
     "next_try",
     title=case((_s.title == "", _new.title), else_=_s.title),
     interface=case((_s.interface == "", _new.interface), else_=_s.interface),
-    first_at=dialect.least(_s.first_at, _new.first_at),
-    last_at=dialect.greatest(_s.last_at, _new.last_at),
+    first_at=dialect.sql_least(_s.first_at, _new.first_at),
+    last_at=dialect.sql_greatest(_s.last_at, _new.last_at),
 )
 
 # --- reading ------------------------------------------------------------------------------------------------------
 
 _SELECT_MESSAGES = select(*_MESSAGE.columns).where(
-    dialect.in_list(_m.id, "ids"), dialect.unindexed(_m.being_id) == _BEING
+    dialect.in_list(_m.id, "ids"), dialect.without_index_use(_m.being_id) == _BEING
 )
 _SELECT_MESSAGES_BETWEEN = (
     select(*_MESSAGE.columns)
@@ -114,7 +114,7 @@ _MARK_WATCHED = (
     update(sessions)
     .where(_IS_SESSION, _s.watched <= bindparam("up_to"))
     .values(
-        watched=dialect.least(bindparam("up_to"), _s.messages),
+        watched=dialect.sql_least(bindparam("up_to"), _s.messages),
         failures=0,
         abandoned=_s.abandoned + bindparam("new_abandoned"),
         next_try=func.coalesce(_FIRST_UNWATCHED_AT, _s.next_try),
@@ -144,7 +144,7 @@ _SELECT_MESSAGES_WITH_MEMORIES = (
     select(_m.id)
     .distinct()
     .join(message_memories_table, _l.message_id == _m.id)
-    .where(dialect.in_list(_m.id, "ids"), dialect.unindexed(_m.being_id) == _BEING)
+    .where(dialect.in_list(_m.id, "ids"), dialect.without_index_use(_m.being_id) == _BEING)
 )
 
 
@@ -166,7 +166,7 @@ async def _known_keys(transaction: Transaction, scope: Scope, session_id: str, k
     return {*present, *(hashes[hash_] for hash_ in forgotten)}
 
 
-class ConversationRepository(Repository):
+class ConversationRepository(DatabaseRepository):
     """`ObservationLedger`, `ChatReader` and `MemoryThreadLedger`."""
 
     async def append(

@@ -22,13 +22,13 @@ from madeleine.storage.sql.database.dialect import equals_any, upsert_statement
 from madeleine.storage.sql.database.engine import QueryReader, Row, Transaction
 from madeleine.storage.sql.database.mapping import (
     RowMap,
-    decode_shared_list,
+    decode_json_list_cached,
     encode_json_list,
-    is_own_row,
-    own_row_binds,
+    is_row_of_being,
+    row_of_being_binds,
     scalar,
     to_micros,
-    update_own_row,
+    update_row_of_being,
 )
 from madeleine.storage.sql.database.memory_rows import MEMORY_COLUMNS, memory_from_row
 from madeleine.storage.sql.database.tables import beings, diary, memories, notes, profile, revisions_table
@@ -92,12 +92,12 @@ _SELECT_OPEN_NOTES = (
     .order_by(_n.created_at.desc(), _n.seq.desc())
     .limit(bindparam("limit"))
 )
-_SELECT_CLOSABLE_NOTE = select(_n.id).where(*is_own_row(notes), _n.type != SCENE_NOTE_TYPE)
+_SELECT_CLOSABLE_NOTE = select(_n.id).where(*is_row_of_being(notes), _n.type != SCENE_NOTE_TYPE)
 _INSERT_NOTE = insert(notes)
 _CHANGED_NOTE_FIELDS = ("state", "reason", "content", "memory_id")
-_UPDATE_NOTE = update_own_row(notes, *_CHANGED_NOTE_FIELDS, "folded")
-_CLOSE_NOTE = update(notes).where(*is_own_row(notes)).values(state="done")
-_DELETE_NOTE = delete(notes).where(*is_own_row(notes))
+_UPDATE_NOTE = update_row_of_being(notes, *_CHANGED_NOTE_FIELDS, "folded")
+_CLOSE_NOTE = update(notes).where(*is_row_of_being(notes)).values(state="done")
+_DELETE_NOTE = delete(notes).where(*is_row_of_being(notes))
 
 _DIARY_ENTRY = RowMap(DiaryEntry, diary)
 _own_entries = select(*_DIARY_ENTRY.columns).where(_d.being_id == _BEING)
@@ -161,7 +161,8 @@ async def read_unread_notes(reads: QueryReader, scope: Scope, type_: str) -> lis
 
 async def update_notes(transaction: Transaction, scope: Scope, changed: Sequence[Note]) -> None:
     rows = [
-        own_row_binds(scope, note.id, note, _CHANGED_NOTE_FIELDS, folded=fold_text(note.content)) for note in changed
+        row_of_being_binds(scope, note.id, note, _CHANGED_NOTE_FIELDS, folded=fold_text(note.content))
+        for note in changed
     ]
     await transaction.run(_UPDATE_NOTE, rows)
 
@@ -243,7 +244,7 @@ class ContextRepository(ConversationRepository):
         return newest[::-1]
 
     async def close_note(self, scope: Scope, note_id: NoteId, *, at: datetime, remove: bool = False) -> bool:
-        binds = own_row_binds(scope, note_id)
+        binds = row_of_being_binds(scope, note_id)
         async with self._database.transaction() as transaction:
             if not await transaction.rows(_SELECT_CLOSABLE_NOTE, scalar, **binds):
                 return False
@@ -263,7 +264,7 @@ class ContextRepository(ConversationRepository):
 
     async def last_emotions(self, scope: Scope, session_id: str) -> tuple[Emotion, ...]:
         labels = await self._database.rows(
-            _SELECT_LAST_EMOTIONS, lambda row: decode_shared_list(row[0]), being=scope.being_id, session=session_id
+            _SELECT_LAST_EMOTIONS, lambda row: decode_json_list_cached(row[0]), being=scope.being_id, session=session_id
         )
         return next((cast("tuple[Emotion, ...]", tuple(emotions)) for emotions in labels if emotions), ())
 

@@ -21,12 +21,12 @@ MIN_INT, MAX_INT = -(2**63), 2**63 - 1
 """The limits of an integer column: before and after every moment."""
 
 
-class Moment(Integer):
+class UtcMicros(Integer):
     """Microseconds since 1970, UTC; more than PostgreSQL's INTEGER holds."""
 
 
-@compiles(Moment, "postgresql")
-def _moment(type_: Moment, compiler: Any, **options: Any) -> str:
+@compiles(UtcMicros, "postgresql")
+def _moment(type_: UtcMicros, compiler: Any, **options: Any) -> str:
     return "BIGINT"
 
 
@@ -92,8 +92,8 @@ def _sql_function(name: str, type_: Any = None, *, sqlite: str, postgresql: str)
 
 contains_text = _sql_function("contains_text", sqlite="(instr({0}, {1}) > 0)", postgresql="(strpos({0}, {1}) > 0)")
 """A text contains another. Unlike LIKE, the part needs no escaping and may be of any length."""
-greatest = _sql_function("greatest", sqlite="max({0}, {1})", postgresql="greatest({0}, {1})")
-least = _sql_function("least", sqlite="min({0}, {1})", postgresql="least({0}, {1})")
+sql_greatest = _sql_function("greatest", sqlite="max({0}, {1})", postgresql="greatest({0}, {1})")
+sql_least = _sql_function("least", sqlite="min({0}, {1})", postgresql="least({0}, {1})")
 """The greater and the lesser of two values in a row."""
 last_number = _sql_function(
     "last_number",
@@ -177,7 +177,7 @@ def glob_pattern_of_word(form: str, word_signs: str, *, whole: bool) -> str:
 # --- SQLite's planner, which has no statistics --------------------------------------------------------------------
 
 
-def unindexed(column: ColumnElement[Any]) -> ColumnElement[Any]:
+def without_index_use(column: ColumnElement[Any]) -> ColumnElement[Any]:
     """The column, without the use of an index. Else SQLite takes an index on the being for as good as the unique index
     on the id, and reads all of the being's memories to fetch ten."""
     return _unindexed_function(column, type_=column.type)
@@ -193,6 +193,6 @@ def equals_any(column: ColumnElement[Any], *values: object) -> ColumnElement[boo
     return or_(*(column == value for value in values))
 
 
-def as_indexed(words: str, condition: ColumnElement[bool]) -> ColumnElement[bool]:
+def partial_index_condition(words: str, condition: ColumnElement[bool]) -> ColumnElement[bool]:
     """`condition` in the exact words of a partial index: SQLite compares the words to find that the index serves it."""
     return _sql_function("as_indexed", sqlite=f"({words})", postgresql="{0}")(condition)

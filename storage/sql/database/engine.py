@@ -282,7 +282,7 @@ async def open_database(path: Path) -> AsyncIterator[Database]:
         await run_to_completion(database.close())
 
 
-class Repository:
+class DatabaseRepository:
     """Implements ports of use cases over one open database; repositories of one database share its connections."""
 
     def __init__(self, database: Database) -> None:

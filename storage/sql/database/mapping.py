@@ -13,7 +13,7 @@ import numpy as np
 from sqlalchemy import Boolean, ColumnElement, LargeBinary, Table, Update, bindparam, update
 
 from madeleine.memory.model import Scope, Vector
-from madeleine.storage.sql.database.dialect import JsonRecord, Moment, TextList
+from madeleine.storage.sql.database.dialect import JsonRecord, TextList, UtcMicros
 from madeleine.storage.sql.database.engine import Row
 
 T = TypeVar("T")
@@ -39,7 +39,7 @@ def decode_json_list(stored: str) -> tuple[Any, ...]:
 
 
 @lru_cache(maxsize=8192)
-def decode_shared_list(stored: str) -> tuple[Any, ...]:
+def decode_json_list_cached(stored: str) -> tuple[Any, ...]:
     """`decode_json_list` for lists that many memories have in common: who was there, labels."""
     return decode_json_list(stored)
 
@@ -61,7 +61,7 @@ def vector_from_bytes(stored: bytes) -> Vector:
 
 
 _DECODERS: Mapping[type, Callable[[Any], Any]] = {
-    Moment: from_micros,
+    UtcMicros: from_micros,
     TextList: decode_json_list,
     JsonRecord: json.loads,
     Boolean: bool,
@@ -131,20 +131,20 @@ class RowMap(Generic[T]):
         return {name: encode_column_value(value) for name, value in row.items()}
 
 
-def is_own_row(table: Table, key: str = "id") -> tuple[ColumnElement[bool], ColumnElement[bool]]:
-    """The row with the key `target`, if it is of the being that is asked for (`own_row_binds`)."""
+def is_row_of_being(table: Table, key: str = "id") -> tuple[ColumnElement[bool], ColumnElement[bool]]:
+    """The row with the key `target`, if it is of the being that is asked for (`row_of_being_binds`)."""
     return table.c[key] == bindparam("target"), table.c.being_id == bindparam("being")
 
 
-def update_own_row(table: Table, *names: str, key: str = "id") -> Update:
-    """Set these columns of an own row; for the binds see `own_row_binds`."""
-    return update(table).where(*is_own_row(table, key)).values({name: bindparam(f"new_{name}") for name in names})
+def update_row_of_being(table: Table, *names: str, key: str = "id") -> Update:
+    """Set these columns of an own row; for the binds see `row_of_being_binds`."""
+    return update(table).where(*is_row_of_being(table, key)).values({name: bindparam(f"new_{name}") for name in names})
 
 
-def own_row_binds(
+def row_of_being_binds(
     scope: Scope, key: str, record: object = None, names: Iterable[str] = (), **values: Any
 ) -> dict[str, Any]:
-    """Binds of `is_own_row`, and of `update_own_row` for the fields `names` of `record` and for the values."""
+    """Binds of `is_row_of_being`, and of `update_row_of_being` for the fields `names` of `record` and the values."""
     values |= {name: getattr(record, name) for name in names}
     return {"target": key, "being": scope.being_id} | {
         f"new_{name}": encode_column_value(value) for name, value in values.items()

@@ -13,7 +13,7 @@ from typing import Any
 from sqlalchemy import ColumnElement, bindparam, case, func, select, type_coerce
 
 from madeleine.memory.model import (
-    MAX_BEFORE_CHARS,
+    MAX_SUPERSEDED_TEXT_CHARS,
     DatedAction,
     EmotionVector,
     Memory,
@@ -21,20 +21,20 @@ from madeleine.memory.model import (
     Scene,
     Scope,
     TimelineEntry,
-    searched_texts,
+    keyword_searched_texts,
     time_span,
     timeline_as_search_text,
 )
-from madeleine.memory.text.normalization import FIELD_SEPARATOR, fold_text
-from madeleine.storage.sql.database.dialect import Moment, upsert_statement
+from madeleine.memory.text.normalization import FOLDED_TEXT_SEPARATOR, fold_text
+from madeleine.storage.sql.database.dialect import UtcMicros, upsert_statement
 from madeleine.storage.sql.database.engine import QueryReader, Row, Transaction
 from madeleine.storage.sql.database.mapping import (
     RowMap,
-    decode_shared_list,
-    own_row_binds,
+    decode_json_list_cached,
+    row_of_being_binds,
     scalar,
     to_micros,
-    update_own_row,
+    update_row_of_being,
 )
 from madeleine.storage.sql.database.tables import beings, memories, revisions_table
 
@@ -49,9 +49,9 @@ def cycle_of_being(being: Any) -> ColumnElement[int]:
 _last_counted_cycle = func.coalesce(_m.stopped_at, cycle_of_being(_m.being_id))
 CYCLES_SINCE_REACTIVATION: ColumnElement[int] = _last_counted_cycle - _m.since
 _CORRECTED_AT = type_coerce(
-    select(func.max(_r.at)).where(_r.memory_id == _m.id, _r.text.is_not(None)).scalar_subquery(), Moment()
+    select(func.max(_r.at)).where(_r.memory_id == _m.id, _r.text.is_not(None)).scalar_subquery(), UtcMicros()
 )
-SINCE_COLUMN_AFTER_RECALL = case((_m.status == "dead", _m.since), else_=_last_counted_cycle)
+SINCE_CYCLE_AFTER_RECALL = case((_m.status == "dead", _m.since), else_=_last_counted_cycle)
 """`since` after a recall: a living memory's clock is rewound (ruling 2)."""
 _SELECT_CYCLE = select(cycle_of_being(bindparam("being")))
 _UPSERT_CYCLE = upsert_statement(beings, "cycle")
@@ -81,7 +81,7 @@ def _to_emotion(stored: str) -> EmotionVector:
 
 _superseded = memories.alias("superseded")
 _BEFORE = (
-    select(func.substr(_superseded.c.action, 1, MAX_BEFORE_CHARS))
+    select(func.substr(_superseded.c.action, 1, MAX_SUPERSEDED_TEXT_CHARS))
     .where(_superseded.c.being_id == _m.being_id, _superseded.c.superseded_by == _m.id)
     .order_by(_superseded.c.valid_until.desc())
     .limit(1)
@@ -89,7 +89,9 @@ _BEFORE = (
     .scalar_subquery()
 )
 """Looked up only for a memory that has superseded another."""
-_SCENE = RowMap(Scene, memories, when=memories.c.when_, decoders={"actors": decode_shared_list, "when": decode_when})
+_SCENE = RowMap(
+    Scene, memories, when=memories.c.when_, decoders={"actors": decode_json_list_cached, "when": decode_when}
+)
 _PROVENANCE = RowMap(Provenance, memories)
 _MEMORY = RowMap(
     Memory,
@@ -98,8 +100,8 @@ _MEMORY = RowMap(
     corrected_at=_CORRECTED_AT,
     before=func.coalesce(case((_m.valid_from.is_not(None), _BEFORE)), ""),
     decoders={
-        "themes": decode_shared_list,
-        "emotions": decode_shared_list,
+        "themes": decode_json_list_cached,
+        "emotions": decode_json_list_cached,
         "emotion": _to_emotion,
         "retold": decode_when,
     },
@@ -109,7 +111,7 @@ MEMORY_COLUMNS = (*_SCENE.columns, *_PROVENANCE.columns, *_MEMORY.columns)
 _PROVENANCE_START = len(_SCENE.columns)
 _MEMORY_START = _PROVENANCE_START + len(_PROVENANCE.columns)
 _TIMELINE_COLUMNS = ("when_", "folded", "content_hash", "span_start", "span_end")
-_UPDATE_TIMELINE = update_own_row(memories, *_TIMELINE_COLUMNS)
+_UPDATE_TIMELINE = update_row_of_being(memories, *_TIMELINE_COLUMNS)
 
 
 def memory_from_row(row: Row) -> Memory:
@@ -132,7 +134,7 @@ def row_from_memory(memory: Memory) -> dict[str, Any]:
         "span_start": to_micros(first),
         "span_end": to_micros(last),
         "content_hash": memory.content_hash,
-        "folded": FIELD_SEPARATOR.join(map(fold_text, searched_texts(memory))),
+        "folded": FOLDED_TEXT_SEPARATOR.join(map(fold_text, keyword_searched_texts(memory))),
         "folded_themes": fold_themes(memory.themes),
     }
 
@@ -141,12 +143,12 @@ async def update_timelines(transaction: Transaction, scope: Scope, rewritten: It
     """Store the timelines of these memories, and what is derived from them."""
     rows = map(row_from_memory, rewritten)
     fields = ((row["id"], {name: row[name] for name in _TIMELINE_COLUMNS}) for row in rows)
-    await transaction.run(_UPDATE_TIMELINE, (own_row_binds(scope, id_, **changed) for id_, changed in fields))
+    await transaction.run(_UPDATE_TIMELINE, (row_of_being_binds(scope, id_, **changed) for id_, changed in fields))
 
 
 def fold_and_delimit_theme(theme: str) -> str:
     """A theme with its bounds, to be found in `fold_themes` as a whole only."""
-    return f"{FIELD_SEPARATOR}{fold_text(theme)}{FIELD_SEPARATOR}"
+    return f"{FOLDED_TEXT_SEPARATOR}{fold_text(theme)}{FOLDED_TEXT_SEPARATOR}"
 
 
 def fold_themes(themes: Iterable[str]) -> str:

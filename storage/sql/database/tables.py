@@ -9,7 +9,14 @@ from sqlalchemy import Boolean, Column, Float, ForeignKey, Index, Integer, Large
 from sqlalchemy.schema import SchemaItem, UniqueConstraint
 from sqlalchemy.types import TypeEngine
 
-from madeleine.storage.sql.database.dialect import HashBytes, JsonRecord, Moment, TextList, as_indexed, partial_index
+from madeleine.storage.sql.database.dialect import (
+    HashBytes,
+    JsonRecord,
+    TextList,
+    UtcMicros,
+    partial_index,
+    partial_index_condition,
+)
 from madeleine.storage.sql.database.lifecycle import (
     ClearReferenceToForgotten,
     DeleteRows,
@@ -72,12 +79,12 @@ memories = _table(
     *_optional(Integer, "stopped_at"),
     # current, superseded (then, and only then, by another memory) or retracted; when what it says holds (ruling 14).
     Column("truth", Text, nullable=False, server_default="current"),
-    *_optional(Moment, "valid_from", "valid_until"),
+    *_optional(UtcMicros, "valid_from", "valid_until"),
     *_optional(Text, "superseded_by", "may_supersede"),
     Column("retraction_reason", Text, nullable=False, server_default=""),
     *_required(Integer, "access_count", "reactivation_count"),
-    *_required(Moment, "created_at", "happened_at", "span_start", "span_end"),
-    *_optional(Moment, "last_activated", "last_accessed"),
+    *_required(UtcMicros, "created_at", "happened_at", "span_start", "span_end"),
+    *_optional(UtcMicros, "last_activated", "last_accessed"),
     *_required(Text, "tool", "client", "session_id"),
     Column("turn", Integer, nullable=False, server_default="0"),
     # For keyword search: see `storage.sql.database.memory_rows`.
@@ -124,10 +131,10 @@ _old = partial_index("superseded_by IS NOT NULL")
 Index("ix_memories_superseded", _m.being_id, _m.superseded_by, _m.valid_until, **_old)
 _activated = partial_index("last_activated IS NOT NULL")
 Index("ix_memories_activated", _m.being_id, _m.last_activated.desc(), _m.id, **_activated)
-IS_RECALLED_DEAD = as_indexed(
+IS_RECALLED_DEAD = partial_index_condition(
     "memories.status = 'dead' AND memories.reactivation_count > 0", (_m.status == "dead") & (_m.reactivation_count > 0)
 )
-IS_UNSUMMARISED_EPISODE = as_indexed(
+IS_UNSUMMARISED_EPISODE = partial_index_condition(
     "memories.category = 'episodic' AND memories.session_id != '' AND memories.compressed = 0",
     (_m.category == "episodic") & (_m.session_id != "") & _m.compressed.is_(False),
 )
@@ -145,7 +152,7 @@ reinforcements = _table(
     *_keys(Integer, "seq"),
     Column("memory_id", Text, ForeignKey("memories.id"), nullable=False, index=True),
     *_required(Text, "being_id", "text", "tool", "client", "session_id"),
-    *_required(Moment, "at"),
+    *_required(UtcMicros, "at"),
     *_optional(Text, "key"),
     UniqueConstraint("being_id", "key"),
     lifecycle=[DeleteRows(), LeftByUndo("a reinforcement is not a patrol's; an undo that would lose it is refused")],
@@ -170,7 +177,7 @@ notes = _table(
     *_keys(Integer, "seq"),
     Column("id", Text, nullable=False, unique=True),
     *_required(Text, "being_id", "type", "content", "state", "reason", "folded"),
-    *_required(Moment, "created_at"),
+    *_required(UtcMicros, "created_at"),
     # The memory that it became, so that it can be forgotten with it.
     Column("memory_id", Text, index=True),
     Index("ix_notes_inbox", "being_id", "state", "type"),
@@ -183,11 +190,11 @@ embeddings = _table(
     "embeddings",
     *_keys(Text, "model", "content_hash"),
     *_required(LargeBinary, "vector"),
-    *_required(Moment, "created_at"),
+    *_required(UtcMicros, "created_at"),
     lifecycle=[Redact("memories.index_source.delete_orphaned_vectors"), LeftByUndo("a cache")],
 )
 
-index_pending = _table(
+index_pending_table = _table(
     "index_pending",
     # Numbered without reuse: a mark made later is greater, also after all have been cleared.
     *_keys(Integer, "mark"),
@@ -206,7 +213,7 @@ settings = _table(
 audit = _table(
     "audit",
     *_keys(Integer, "seq"),
-    *_required(Moment, "at"),
+    *_required(UtcMicros, "at"),
     *_required(Text, "event", "being_id", "client", "role", "tool"),
     *_required(TextList, "ids"),
     lifecycle=[KeepRows("ids only, append-only"), LeftByUndo("append-only")],
@@ -218,8 +225,8 @@ tokens = _table(
     *_required(HashBytes, "secret_hash"),
     *_required(Text, "being_id", "role", "resource", "name"),
     *_required(Boolean, "read_only"),
-    *_required(Moment, "created_at"),
-    *_optional(Moment, "expires_at", "revoked_at"),
+    *_required(UtcMicros, "created_at"),
+    *_optional(UtcMicros, "expires_at", "revoked_at"),
     lifecycle=[KeepRows("names no memory"), LeftByUndo("no patrol changes it")],
 )
 
@@ -229,7 +236,7 @@ revisions_table = _table(
     *_keys(Integer, "seq"),
     Column("memory_id", Text, ForeignKey("memories.id"), nullable=False, index=True),
     *_required(Text, "being_id", "client"),
-    *_required(Moment, "at"),
+    *_required(UtcMicros, "at"),
     *_optional(Text, "text"),
     *_optional(Float, "importance"),
     *_optional(TextList, "themes"),
@@ -244,7 +251,7 @@ truth_acts = _table(
     *_keys(Integer, "seq"),
     Column("memory_id", Text, ForeignKey("memories.id"), nullable=False, index=True),
     *_required(Text, "act_id", "being_id", "kind", "client", "tool", "run_id"),
-    *_required(Moment, "at"),
+    *_required(UtcMicros, "at"),
     *_required(JsonRecord, "before", "after"),
     Index("ix_truth_acts_act", "act_id"),
     lifecycle=[
@@ -255,7 +262,7 @@ truth_acts = _table(
 )
 
 # Memories that are gone from the tables, and may have left bytes in the files.
-forgotten = _table(
+forgotten_table = _table(
     "forgotten",
     *_keys(Integer, "mark"),
     *_required(Text, "memory_id"),
@@ -272,7 +279,7 @@ sessions = _table(
     *_keys(Text, "being_id", "session_id"),
     # `interface`: the client, or the export that it was imported from.
     *_required(Text, "title", "interface"),
-    *_required(Moment, "first_at", "last_at", "next_try"),
+    *_required(UtcMicros, "first_at", "last_at", "next_try"),
     *_required(Integer, "messages", "watched", "failures"),
     *_required(Integer, "put_off", "abandoned"),
     Index("ix_sessions_unwatched", "next_try", **partial_index("watched < messages")),
@@ -286,7 +293,7 @@ messages = _table(
     *_required(Text, "being_id", "session_id", "role", "speaker", "text", "client", "folded"),
     # In its session, from 0, without a gap while none is erased; not given out again.
     *_required(Integer, "position"),
-    *_required(Moment, "at", "stored_at"),
+    *_required(UtcMicros, "at", "stored_at"),
     *_optional(Text, "key"),
     UniqueConstraint("being_id", "session_id", "position"),
     UniqueConstraint("being_id", "session_id", "key"),
@@ -317,7 +324,7 @@ profile = _table(
     *_required(Text, "value"),
     *_required(Boolean, "enabled"),
     Column("memory_id", Text, index=True),
-    *_required(Moment, "updated_at"),
+    *_required(UtcMicros, "updated_at"),
     lifecycle=[DeleteRows(), DeleteWithMemory()],
 )
 
@@ -325,7 +332,7 @@ profile = _table(
 ingested = _table(
     "ingested",
     *_keys(Text, "being_id", "key"),
-    *_required(Moment, "at"),
+    *_required(UtcMicros, "at"),
     *_required(Text, "outcome"),
     lifecycle=[Redact("memories.storing.remove_ingest_digests"), LeftByUndo("no patrol changes it")],
 )
@@ -334,7 +341,7 @@ patrol_runs = _table(
     "patrol_runs",
     *_keys(Text, "id"),
     *_required(Text, "being_id"),
-    *_required(Moment, "started", "finished"),
+    *_required(UtcMicros, "started", "finished"),
     *_required(JsonRecord, "report"),
     # running, finished, undone, rolled_back, unjournalled
     Column("state", Text, nullable=False, server_default="finished"),
@@ -363,7 +370,7 @@ patrol_changes_table = _table(
     *_required(Text, "being_id", "step", "kind", "target"),
     *_optional(JsonRecord, "before", "after"),
     Index("ix_patrol_changes_target", "being_id", "target"),
-    lifecycle=[Redact("erasing.patrols.clean_journal"), LeftByUndo("the journal of a run goes with its undo")],
+    lifecycle=[Redact("erasing.patrols.redact_journal"), LeftByUndo("the journal of a run goes with its undo")],
 )
 
 # Decision requests that were offered to agents (ruling 10). `body` is "{}" once one is decided.
@@ -371,7 +378,7 @@ patrol_offers = _table(
     "patrol_offers",
     *_keys(Text, "id"),
     *_required(Text, "being_id", "topic"),
-    *_required(Moment, "made_at"),
+    *_required(UtcMicros, "made_at"),
     *_required(JsonRecord, "body"),
     *_optional(Text, "settled_by"),
     Index("ix_patrol_offers_topic", "being_id", "topic"),
@@ -383,7 +390,7 @@ diary = _table(
     *_keys(Text, "being_id", "date"),
     *_required(Text, "text"),
     *_required(TextList, "sources"),
-    *_required(Moment, "written_at"),
+    *_required(UtcMicros, "written_at"),
     lifecycle=[EraseListing("sources"), JournalColumnChanges("diary", "date", ("text", "sources", "written_at"))],
 )
 
@@ -392,7 +399,7 @@ cost_records_table = _table(
     "cost_records",
     *_keys(Integer, "seq"),
     *_required(Text, "being_id", "run_id", "purpose", "model"),
-    *_required(Moment, "at"),
+    *_required(UtcMicros, "at"),
     *_required(Integer, "input_tokens", "output_tokens"),
     *_optional(Float, "usd"),
     Index("ix_cost_records_being_id", "being_id", "at"),

@@ -17,11 +17,18 @@ from madeleine.memory.model import Cluster, Memory, MemoryId, Scope
 from madeleine.memory.rules.dynamics import mentions
 from madeleine.storage.sql.administration import record_audit
 from madeleine.storage.sql.database.dialect import as_json, in_list
-from madeleine.storage.sql.database.engine import Repository, Transaction
+from madeleine.storage.sql.database.engine import DatabaseRepository, Transaction
 from madeleine.storage.sql.database.lifecycle import DeleteRows, removal_statements
-from madeleine.storage.sql.database.mapping import own_row_binds, pair, scalar, update_own_row
+from madeleine.storage.sql.database.mapping import pair, row_of_being_binds, scalar, update_row_of_being
 from madeleine.storage.sql.database.memory_rows import MEMORY_COLUMNS, memory_from_row, update_timelines
-from madeleine.storage.sql.database.tables import forgotten, memories, metadata, notes, patrol_runs, reinforcements
+from madeleine.storage.sql.database.tables import (
+    forgotten_table,
+    memories,
+    metadata,
+    notes,
+    patrol_runs,
+    reinforcements,
+)
 from madeleine.storage.sql.erasing import patrols
 from madeleine.storage.sql.erasing.messages import erase_messages, source_message_ids_of_memories
 from madeleine.storage.sql.memories import clusters
@@ -36,7 +43,7 @@ _REMOVE_MEMORIES = removal_statements(metadata, DeleteRows)
 _SELECT_REINFORCEMENT_TEXTS = select(reinforcements.c.text).where(in_list(reinforcements.c.memory_id, "ids"))
 _IS_REMAINING = (_m.being_id == _BEING, ~in_list(_m.id, "ids"))
 _SELECT_ABSORBED = select(_m.id, _m.absorbed_into).where(*_IS_REMAINING, in_list(_m.absorbed_into, "ids"))
-_SET_SURVIVOR = update_own_row(memories, "absorbed_into")
+_SET_SURVIVOR = update_row_of_being(memories, "absorbed_into")
 _SELECT_NOTES_OF_MEMORIES = select(notes.c.id).where(in_list(notes.c.memory_id, "ids"))
 _SELECT_SUMMARISED = select(_m.id).where(*_IS_REMAINING, in_list(_m.compressed_into, "ids")).order_by(_m.seq)
 _CLEAR_SUMMARY = (
@@ -48,10 +55,10 @@ _SELECT_MEMBERS = (
     select(*MEMORY_COLUMNS).where(_m.being_id == _BEING, _m.cluster_id == bindparam("cluster")).order_by(_m.seq)
 )
 _SELECT_REPORTS = select(patrol_runs.c.id, patrol_runs.c.report).where(patrol_runs.c.being_id == _BEING)
-_UPDATE_REPORT = update_own_row(patrol_runs, "report")
-_MARK_FOR_SCRUB = insert(forgotten)
-_SELECT_PENDING_SCRUBS = select(forgotten.c.mark, forgotten.c.memory_id).order_by(forgotten.c.mark)
-_CLEAR_SCRUB = delete(forgotten).where(forgotten.c.mark == bindparam("old_mark"))
+_UPDATE_REPORT = update_row_of_being(patrol_runs, "report")
+_MARK_FOR_SCRUB = insert(forgotten_table)
+_SELECT_PENDING_SCRUBS = select(forgotten_table.c.mark, forgotten_table.c.memory_id).order_by(forgotten_table.c.mark)
+_CLEAR_SCRUB = delete(forgotten_table).where(forgotten_table.c.mark == bindparam("old_mark"))
 
 
 class _MemoryErasure:
@@ -104,7 +111,7 @@ class _MemoryErasure:
             note_ids=note_ids,
             cluster_ids={memory.cluster_id for memory in changed if memory.cluster_id},
         )
-        await patrols.clean_journal(transaction, scope, journalled)
+        await patrols.redact_journal(transaction, scope, journalled)
         await self._redact_reports(words, frozenset(names.values()))
         last = {id_ for id_, successor in self._successors.items() if successor is None}
         return ErasedIds(
@@ -144,7 +151,7 @@ class _MemoryErasure:
     async def _release_absorbed(self) -> list[MemoryId]:
         """Give the memories that the erased ones had absorbed to their heirs, if any (ruling 3); return their ids."""
         absorbed = await self._transaction.rows(_SELECT_ABSORBED, pair, **self._binds)
-        rows = [own_row_binds(self._scope, id_, absorbed_into=self._heirs[survivor]) for id_, survivor in absorbed]
+        rows = [row_of_being_binds(self._scope, id_, absorbed_into=self._heirs[survivor]) for id_, survivor in absorbed]
         await self._transaction.run(_SET_SURVIVOR, rows)
         return [id_ for id_, _ in absorbed]
 
@@ -197,7 +204,7 @@ class _MemoryErasure:
     async def _redact_reports(self, words: str, names: frozenset[str]) -> None:
         reports = await self._transaction.rows(_SELECT_REPORTS, pair, being=self._scope.being_id)
         redacted = await asyncio.to_thread(_redacted_reports, reports, words, names)
-        rows = [own_row_binds(self._scope, run, report=report) for run, report in redacted]
+        rows = [row_of_being_binds(self._scope, run, report=report) for run, report in redacted]
         await self._transaction.run(_UPDATE_REPORT, rows)
 
 
@@ -226,8 +233,8 @@ def _redacted_reports(reports: Iterable[tuple[str, str]], words: str, names: fro
     return [(run, new) for run, report, new in redacted if new != report]
 
 
-class ErasureRepository(Repository):
-    """`ForgetLedger` and `ScrubLedger`."""
+class ErasureRepository(DatabaseRepository):
+    """`ForgetLedger` and `ErasedBytesLedger`."""
 
     async def forget(self, scope: Scope, ids: Sequence[MemoryId | MessageId], *, at: datetime) -> ErasedIds:
         async with self._database.transaction() as transaction:

@@ -13,7 +13,7 @@ from madeleine.memory.chat import MessageId
 from madeleine.memory.model import MemoryId, Scope
 from madeleine.memory.rules.dynamics.mentions import folded_texts, mentions_forgotten
 from madeleine.storage.sql.conversations.chat import ERASED_TITLE, NO_FIRST_AT, NO_LAST_AT, message_key_hash
-from madeleine.storage.sql.database.dialect import as_json, in_list, insert_missing, unindexed
+from madeleine.storage.sql.database.dialect import as_json, in_list, insert_missing, without_index_use
 from madeleine.storage.sql.database.engine import Transaction
 from madeleine.storage.sql.database.mapping import pair, scalar
 from madeleine.storage.sql.database.tables import (
@@ -26,7 +26,7 @@ from madeleine.storage.sql.database.tables import (
 
 _m, _s, _l = messages.c, sessions.c, message_memories_table.c
 _BEING = bindparam("being", type_=_m.being_id.type)
-_IS_OWN = (in_list(_m.id, "ids"), unindexed(_m.being_id) == _BEING)
+_IS_OWN = (in_list(_m.id, "ids"), without_index_use(_m.being_id) == _BEING)
 _IS_TOUCHED = (_s.being_id == _BEING, in_list(_s.session_id, "sessions"))
 _IN_SESSION = (_m.being_id == _s.being_id, _m.session_id == _s.session_id)
 
@@ -35,7 +35,7 @@ _SELECT_MESSAGES = select(_m.id, _m.session_id, _m.key, _m.speaker, _m.text).whe
 _SELECT_DRAWN_MEMORIES = (
     select(_l.memory_id)
     .join(memories, memories.c.id == _l.memory_id)
-    .where(in_list(_l.message_id, "ids"), unindexed(memories.c.being_id) == _BEING)
+    .where(in_list(_l.message_id, "ids"), without_index_use(memories.c.being_id) == _BEING)
     .order_by(memories.c.seq)
 )
 _DELETE_LINKS = delete(message_memories_table).where(in_list(_l.message_id, "ids"))

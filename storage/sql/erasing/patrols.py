@@ -161,7 +161,7 @@ class ErasedMemories:
     """Clusters whose mean they were part of."""
 
 
-async def clean_journal(transaction: Transaction, scope: Scope, erased: ErasedMemories) -> None:
+async def redact_journal(transaction: Transaction, scope: Scope, erased: ErasedMemories) -> None:
     own = {"being": scope.being_id, "ids": as_json([*erased.heirs, *erased.note_ids])}
     own_changes = await transaction.rows(_SELECT_OWN_CHANGES, JOURNAL_CHANGE_ROW_MAP.from_row, **own)
     await transaction.run(_DELETE_OWN_CHANGES, [own])

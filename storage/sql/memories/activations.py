@@ -15,10 +15,10 @@ from madeleine.memory.errors import MadeleineError, StorageFull
 from madeleine.memory.model import Scope
 from madeleine.memory.recall.ports import Activation
 from madeleine.storage.sql.administration import append_audit_entries
-from madeleine.storage.sql.database.dialect import greatest
+from madeleine.storage.sql.database.dialect import sql_greatest
 from madeleine.storage.sql.database.engine import Database, run_to_completion
 from madeleine.storage.sql.database.mapping import to_micros
-from madeleine.storage.sql.database.memory_rows import SINCE_COLUMN_AFTER_RECALL
+from madeleine.storage.sql.database.memory_rows import SINCE_CYCLE_AFTER_RECALL
 from madeleine.storage.sql.database.tables import memories
 
 _log = logging.getLogger(__name__)
@@ -34,8 +34,8 @@ _COUNT_ACTIVATION = (
     .where(_m.id == bindparam("target"), _m.being_id == bindparam("being"))
     .values(
         reactivation_count=_m.reactivation_count + bindparam("times"),
-        last_activated=greatest(func.coalesce(_m.last_activated, bindparam("at")), bindparam("at")),
-        since=SINCE_COLUMN_AFTER_RECALL,
+        last_activated=sql_greatest(func.coalesce(_m.last_activated, bindparam("at")), bindparam("at")),
+        since=SINCE_CYCLE_AFTER_RECALL,
     )
 )
 

@@ -10,7 +10,7 @@ from sqlalchemy import BindParameter, and_, bindparam, delete, select
 
 from madeleine.memory.model import Cluster, ClusterId, Scope, Vector
 from madeleine.memory.rules.dynamics.clustering import unit_mean_vector
-from madeleine.storage.sql.database.dialect import as_json, excluded, in_list, unindexed, upsert_statement
+from madeleine.storage.sql.database.dialect import as_json, excluded, in_list, upsert_statement, without_index_use
 from madeleine.storage.sql.database.engine import QueryReader, Row, Transaction
 from madeleine.storage.sql.database.mapping import RowMap, vector_from_bytes
 from madeleine.storage.sql.database.tables import clusters, embeddings, memories
@@ -20,7 +20,7 @@ _BEING: BindParameter[str] = bindparam("being")
 _CLUSTER = RowMap(Cluster, clusters)
 _SELECT_ALL_CLUSTERS = select(*_CLUSTER.columns).where(_c.being_id == _BEING).order_by(_c.id)
 _SELECT_CLUSTERS = (
-    select(*_CLUSTER.columns).where(in_list(_c.id, "ids"), unindexed(_c.being_id) == _BEING).order_by(_c.id)
+    select(*_CLUSTER.columns).where(in_list(_c.id, "ids"), without_index_use(_c.being_id) == _BEING).order_by(_c.id)
 )
 _UPSERT_CLUSTER = upsert_statement(
     clusters, "name", "parent_id", "is_root", "vector", "model", where=_c.being_id == excluded(clusters).being_id

@@ -12,12 +12,12 @@ from sqlalchemy import bindparam, delete, exists, func, insert, select, update
 from madeleine.memory.model import ContentHash, Memory, MemoryId, ModelName, Vector
 from madeleine.storage.sql.administration import read_setting, write_store_setting
 from madeleine.storage.sql.database.dialect import as_json, in_list, insert_missing
-from madeleine.storage.sql.database.engine import Database, QueryReader, Repository, Row, Transaction
+from madeleine.storage.sql.database.engine import Database, DatabaseRepository, QueryReader, Row, Transaction
 from madeleine.storage.sql.database.mapping import bytes_from_vector, in_order_of, pair, scalar, vector_from_bytes
 from madeleine.storage.sql.database.memory_rows import MEMORY_COLUMNS, memory_from_row
-from madeleine.storage.sql.database.tables import clusters, embeddings, index_pending, memories
+from madeleine.storage.sql.database.tables import clusters, embeddings, index_pending_table, memories
 
-_e, _m, _p = embeddings.c, memories.c, index_pending.c
+_e, _m, _p = embeddings.c, memories.c, index_pending_table.c
 _SELECT_VECTORS = select(_e.content_hash, _e.vector).where(
     _e.model == bindparam("model"), in_list(_e.content_hash, "hashes")
 )
@@ -32,14 +32,16 @@ _DELETE_VECTORS_OF_MODEL = delete(embeddings).where(
 _PASS_CLUSTERS_ON = (
     update(clusters).where(clusters.c.model == bindparam("old_model")).values(model=bindparam("new_model"))
 )
-_INSERT_INDEX_MARK = insert(index_pending)
-_MARK_MEMORIES_WITH_TEXTS = insert(index_pending).from_select(
+_INSERT_INDEX_MARK = insert(index_pending_table)
+_MARK_MEMORIES_WITH_TEXTS = insert(index_pending_table).from_select(
     ["memory_id"], select(_m.id).where(in_list(_m.content_hash, "hashes"))
 )
 _SELECT_OLDEST_INDEX_MARKS = select(_p.mark, _p.memory_id).order_by(_p.mark).limit(bindparam("limit"))
 _SELECT_LAST_INDEX_MARK = select(func.coalesce(func.max(_p.mark), 0))
-_DELETE_INDEX_MARK = delete(index_pending).where(_p.mark == bindparam("old_mark"))
-_DELETE_MARKS_OF_MEMORIES = delete(index_pending).where(in_list(_p.memory_id, "ids"), _p.mark <= bindparam("up_to"))
+_DELETE_INDEX_MARK = delete(index_pending_table).where(_p.mark == bindparam("old_mark"))
+_DELETE_MARKS_OF_MEMORIES = delete(index_pending_table).where(
+    in_list(_p.memory_id, "ids"), _p.mark <= bindparam("up_to")
+)
 _SELECT_MEMORIES_OF_ALL_BEINGS = select(*MEMORY_COLUMNS).where(in_list(_m.id, "ids"))
 _SELECT_MEMORY_PAGE = (
     select(*MEMORY_COLUMNS).where(_m.id > bindparam("after")).order_by(_m.id).limit(bindparam("limit"))
@@ -89,7 +91,7 @@ async def mark_memories_for_index(transaction: Transaction, ids: Iterable[str]) 
     await transaction.run(_INSERT_INDEX_MARK, [{"memory_id": id_} for id_ in ids])
 
 
-class VectorRepository(Repository):
+class VectorRepository(DatabaseRepository):
     """Cached vectors, which nearly every use case reads."""
 
     async def vectors(self, model: ModelName, hashes: Sequence[ContentHash]) -> dict[ContentHash, Vector]:

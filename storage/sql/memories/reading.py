@@ -19,18 +19,21 @@ from madeleine.storage.sql.memories.versions import all_versions, current_versio
 
 _a, _c, _e, _m, _p, _r = audit.c, clusters.c, embeddings.c, memories.c, profile.c, revisions_table.c
 _BEING = bindparam("being", type_=_m.being_id.type)
-_HAS_OWN_ID = (dialect.in_list(_m.id, "ids"), dialect.unindexed(_m.being_id) == _BEING)
+_HAS_OWN_ID = (dialect.in_list(_m.id, "ids"), dialect.without_index_use(_m.being_id) == _BEING)
 
 _SELECT_MEMORIES = select(*MEMORY_COLUMNS).where(*_HAS_OWN_ID)
 _REVISION = RowMap(MemoryChanges, revisions_table)
 _SELECT_REVISIONS = (
     select(_r.memory_id, _r.at, _r.client, *_REVISION.columns)
-    .where(dialect.in_list(_r.memory_id, "ids"), dialect.unindexed(_r.being_id) == _BEING)
+    .where(dialect.in_list(_r.memory_id, "ids"), dialect.without_index_use(_r.being_id) == _BEING)
     .order_by(_r.seq)
 )
 
 _IS_DISABLED_PREFERENCE = exists().where(
-    dialect.unindexed(_p.being_id) == _BEING, _p.kind == "preferences", _p.memory_id == _m.id, _p.enabled.is_(False)
+    dialect.without_index_use(_p.being_id) == _BEING,
+    _p.kind == "preferences",
+    _p.memory_id == _m.id,
+    _p.enabled.is_(False),
 )
 _matching_item = dialect.json_items(bindparam("matching"))
 _matching = select(_matching_item.c.key, _matching_item.c.value).subquery()
@@ -45,7 +48,7 @@ _IS_PREFERENCE = (
 _SELECT_MATCHING_PREFERENCES = (
     select(*MEMORY_COLUMNS)
     .join_from(memories, _matching, _matching.c.value == _m.id)
-    .where(dialect.unindexed(_m.being_id) == _BEING, *_IS_PREFERENCE)
+    .where(dialect.without_index_use(_m.being_id) == _BEING, *_IS_PREFERENCE)
     .order_by(_matching.c.key)
     .limit(bindparam("most"))
 )
@@ -59,10 +62,10 @@ _RANKING_STATE = RowMap(
     MemoryRankingState,
     memories,
     last_active=type_coerce(
-        dialect.greatest(
-            _m.created_at, dialect.greatest(func.coalesce(_m.last_activated, 0), func.coalesce(_m.last_accessed, 0))
+        dialect.sql_greatest(
+            _m.created_at, dialect.sql_greatest(func.coalesce(_m.last_activated, 0), func.coalesce(_m.last_accessed, 0))
         ),
-        dialect.Moment(),
+        dialect.UtcMicros(),
     ),
 )
 _SELECT_RANKING_STATES = select(_m.id, *_RANKING_STATE.columns).where(*_HAS_OWN_ID)
@@ -116,7 +119,9 @@ _SELECT_VECTORS_STORED_AFTER = (
     select(_m.seq, _e.vector)
     .outerjoin(embeddings, and_(_e.model == bindparam("model"), _e.content_hash == _m.content_hash))
     .where(
-        _m.seq > bindparam("after"), dialect.unindexed(_m.being_id) == _BEING, dialect.unindexed(_m.status) != "dead"
+        _m.seq > bindparam("after"),
+        dialect.without_index_use(_m.being_id) == _BEING,
+        dialect.without_index_use(_m.status) != "dead",
     )
     .order_by(_m.seq)
     .limit(bindparam("limit"))

@@ -9,7 +9,7 @@ from sqlalchemy import Select, Table, Text, and_, bindparam, select, type_coerce
 from madeleine.memory.model import MemoryId, Scope
 from madeleine.memory.short_ids import IdKind
 from madeleine.storage.sql.database import dialect, tables
-from madeleine.storage.sql.database.engine import Repository
+from madeleine.storage.sql.database.engine import DatabaseRepository
 from madeleine.storage.sql.database.mapping import pair, scalar
 
 _m = tables.memories.c
@@ -17,7 +17,7 @@ _BEING = bindparam("being", type_=_m.being_id.type)
 _number = dialect.json_items(bindparam("numbers"))
 _SELECT_IDS_OF_NUMBERS = select(_m.number, _m.id).where(_m.being_id == _BEING, _m.number.in_(select(_number.c.value)))
 _SELECT_NUMBERS_OF_IDS = select(_m.id, _m.number).where(
-    dialect.in_list(_m.id, "ids"), dialect.unindexed(_m.being_id) == _BEING
+    dialect.in_list(_m.id, "ids"), dialect.without_index_use(_m.being_id) == _BEING
 )
 _TABLES: Mapping[IdKind, Table] = {
     "memory": tables.memories,
@@ -33,13 +33,17 @@ def _select_ids_beginning_with(table: Table) -> Select[tuple[str]]:
     beginning = dialect.json_items(bindparam("beginnings"))
     # "g" follows every hexadecimal digit: a range of the ids' index.
     in_range = and_(table.c.id >= beginning.c.value, table.c.id < type_coerce(beginning.c.value, Text) + "g")
-    return select(table.c.id).join_from(beginning, table, in_range).where(dialect.unindexed(table.c.being_id) == _BEING)
+    return (
+        select(table.c.id)
+        .join_from(beginning, table, in_range)
+        .where(dialect.without_index_use(table.c.being_id) == _BEING)
+    )
 
 
 _SELECT_IDS_BEGINNING_WITH = {kind: _select_ids_beginning_with(table) for kind, table in _TABLES.items()}
 
 
-class ShortIdRepository(Repository):
+class ShortIdRepository(DatabaseRepository):
     """`ShortIdLedger`."""
 
     async def ids_of_numbers(self, scope: Scope, numbers: Sequence[int]) -> dict[int, MemoryId]:

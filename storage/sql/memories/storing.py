@@ -29,14 +29,21 @@ from madeleine.memory.text.terms import bm25_text_of_memory
 from madeleine.storage.sql.administration import read_setting, record_audit, record_audit_by_tool, write_setting_once
 from madeleine.storage.sql.database import dialect, tables
 from madeleine.storage.sql.database.engine import QueryReader, Transaction
-from madeleine.storage.sql.database.mapping import RowMap, own_row_binds, pair, scalar, to_micros, update_own_row
+from madeleine.storage.sql.database.mapping import (
+    RowMap,
+    pair,
+    row_of_being_binds,
+    scalar,
+    to_micros,
+    update_row_of_being,
+)
 from madeleine.storage.sql.database.memory_rows import cycle_of_being, row_from_memory
 from madeleine.storage.sql.memories import truth
 from madeleine.storage.sql.memories.clusters import recompute_cluster_vectors
 from madeleine.storage.sql.memories.index_source import cache_vectors, delete_orphaned_vectors, mark_memories_for_index
 from madeleine.storage.sql.memories.reading import MemoryReadRepository, memories_by_ids
 
-INGEST_SECRET_SETTING = "ingested_secret"
+INGEST_DIGEST_SECRET_SETTING = "ingested_secret"
 """In the store's settings: 32 random bytes in hexadecimal digits, made with the first outcome."""
 
 _i, _m, _r = tables.ingested.c, tables.memories.c, tables.reinforcements.c
@@ -46,7 +53,7 @@ _SELECT_IDS_BY_HASH = (
     select(_m.id)
     .where(
         _m.content_hash == bindparam("hash"),
-        dialect.unindexed(_m.being_id) == _BEING,
+        dialect.without_index_use(_m.being_id) == _BEING,
         _m.status != "dead",
         _m.truth == "current",
     )
@@ -92,16 +99,16 @@ _ADD_TO_LAST_NUMBER = dialect.upsert_statement(
 _SELECT_LAST_NUMBER = select(tables.memory_numbers.c.last).where(tables.memory_numbers.c.being_id == _BEING)
 _PREFERENCE = RowMap(ProfileEntry, tables.profile)
 _INSERT_PREFERENCE = insert(tables.profile)
-_UPDATE_PREFERENCE = update_own_row(tables.profile, "value", "updated_at", key="memory_id")
+_UPDATE_PREFERENCE = update_row_of_being(tables.profile, "value", "updated_at", key="memory_id")
 _REINFORCED_COLUMNS = (
     "access_count", "last_accessed", "importance", "pinned", "themes", "lesson", "emotions", "emotion", "retold",
     "folded", "folded_themes",
 )  # fmt: skip
-_UPDATE_REINFORCED_MEMORY = update_own_row(tables.memories, *_REINFORCED_COLUMNS)
+_UPDATE_REINFORCED_MEMORY = update_row_of_being(tables.memories, *_REINFORCED_COLUMNS)
 _REINFORCEMENT = RowMap(Reinforcement, tables.reinforcements)
 _INSERT_REINFORCEMENT = insert(tables.reinforcements)
 _SELECT_SOURCES = select(tables.messages.c.id).where(
-    dialect.in_list(tables.messages.c.id, "ids"), dialect.unindexed(tables.messages.c.being_id) == _BEING
+    dialect.in_list(tables.messages.c.id, "ids"), dialect.without_index_use(tables.messages.c.being_id) == _BEING
 )
 _INSERT_MESSAGE_LINK = dialect.insert_missing(tables.message_memories_table).from_select(
     ["message_id", "memory_id"],
@@ -109,19 +116,19 @@ _INSERT_MESSAGE_LINK = dialect.insert_missing(tables.message_memories_table).fro
     .join_from(
         tables.messages,
         tables.memories,
-        dialect.unindexed(tables.messages.c.being_id) == dialect.unindexed(_m.being_id),
+        dialect.without_index_use(tables.messages.c.being_id) == dialect.without_index_use(_m.being_id),
     )
     .where(
         tables.messages.c.id == bindparam("message"),
         _m.id == bindparam("memory"),
-        dialect.unindexed(_m.being_id) == _BEING,
+        dialect.without_index_use(_m.being_id) == _BEING,
     ),
 )
 _CHANGED_COLUMNS = (
     "action", "importance", "themes", "pinned", "fresh", "cluster_id", "content_hash", "folded", "folded_themes",
     "resembles", "may_supersede",
 )  # fmt: skip
-_UPDATE_CHANGED_MEMORY = update_own_row(tables.memories, *_CHANGED_COLUMNS)
+_UPDATE_CHANGED_MEMORY = update_row_of_being(tables.memories, *_CHANGED_COLUMNS)
 _CLEAR_RESEMBLES = (
     update(tables.memories).where(_m.resembles == bindparam("target"), _m.being_id == _BEING).values(resembles=None)
 )
@@ -212,7 +219,7 @@ async def _reinforce_memories(transaction: Transaction, scope: Scope, batch: Seq
             raise StorageError(f"There is no memory {id_} to reinforce. Nothing was stored: store it anew.")
         memories_now[id_] = memory_after_retelling(memories_now[id_], reinforcement)
     rows = [row_from_memory(memory) for memory in memories_now.values()]
-    binds = [own_row_binds(scope, row["id"], **{name: row[name] for name in _REINFORCED_COLUMNS}) for row in rows]
+    binds = [row_of_being_binds(scope, row["id"], **{name: row[name] for name in _REINFORCED_COLUMNS}) for row in rows]
     await transaction.run(_UPDATE_REINFORCED_MEMORY, binds)
     changed_ids = [id_ for id_, memory in memories_now.items() if bm25_text_of_memory(memory) != words_before[id_]]
     await mark_memories_for_index(transaction, changed_ids)
@@ -294,7 +301,7 @@ class MemoryRepository(MemoryReadRepository):
             await cache_vectors(transaction, model, {h: v for h, v in vectors.items() if h == new.content_hash})
             row = row_from_memory(new)
             columns = {name: row[name] for name in _CHANGED_COLUMNS}
-            await transaction.run(_UPDATE_CHANGED_MEMORY, [own_row_binds(scope, new.id, **columns)])
+            await transaction.run(_UPDATE_CHANGED_MEMORY, [row_of_being_binds(scope, new.id, **columns)])
             before = revision_with_old_values(old, done, at=at, client=scope.client)
             provenance = {"memory_id": old.id, "being_id": scope.being_id, "at": to_micros(at), "client": scope.client}
             await transaction.run(_INSERT_REVISION, [_REVISION.to_row(before.before, **provenance)])
@@ -302,14 +309,14 @@ class MemoryRepository(MemoryReadRepository):
                 await delete_orphaned_vectors(transaction, [old.content_hash])
                 await recompute_cluster_vectors(transaction, scope, [old.cluster_id] if old.cluster_id else [])
                 await transaction.run(_CLEAR_RESEMBLES, [{"target": new.id, "being": scope.being_id}])
-                preference = own_row_binds(scope, new.id, value=new.scene.action, updated_at=at)
+                preference = row_of_being_binds(scope, new.id, value=new.scene.action, updated_at=at)
                 await transaction.run(_UPDATE_PREFERENCE, [preference])
             await mark_memories_for_index(transaction, [new.id])
             await record_audit(transaction, scope, "update", at, tool="update_memory", ids=[new.id])
             return new, done
 
     async def ingest_outcome(self, scope: Scope, key: str) -> dict[str, Any] | None:
-        secret: str | None = await read_setting(self._database, INGEST_SECRET_SETTING)
+        secret: str | None = await read_setting(self._database, INGEST_DIGEST_SECRET_SETTING)
         if secret is None:
             return None
         binds = {"being": scope.being_id, "keyed_digest": _keyed_digest(secret, key)}
@@ -318,6 +325,6 @@ class MemoryRepository(MemoryReadRepository):
 
     async def store_ingest_outcome(self, scope: Scope, key: str, outcome: Mapping[str, Any], *, at: datetime) -> None:
         async with self._database.transaction() as transaction:
-            secret = await write_setting_once(transaction, INGEST_SECRET_SETTING, secrets.token_hex(32))
+            secret = await write_setting_once(transaction, INGEST_DIGEST_SECRET_SETTING, secrets.token_hex(32))
             row = {"being_id": scope.being_id, "key": _keyed_digest(secret, key), "at": to_micros(at)}
             await transaction.run(_INSERT_INGEST_OUTCOME, [row | {"outcome": json.dumps(outcome)}])

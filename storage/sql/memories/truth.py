@@ -17,7 +17,13 @@ from madeleine.memory.rules.dynamics.truth import Supersession, TruthActKind, Tr
 from madeleine.storage.sql.administration import record_audit
 from madeleine.storage.sql.database.dialect import as_json, in_list, json_field
 from madeleine.storage.sql.database.engine import Transaction
-from madeleine.storage.sql.database.mapping import encode_column_value, own_row_binds, pair, to_micros, update_own_row
+from madeleine.storage.sql.database.mapping import (
+    encode_column_value,
+    pair,
+    row_of_being_binds,
+    to_micros,
+    update_row_of_being,
+)
 from madeleine.storage.sql.database.memory_rows import MEMORY_COLUMNS, memory_from_row
 from madeleine.storage.sql.database.tables import memories, truth_acts
 from madeleine.storage.sql.memories.clusters import recompute_cluster_vectors
@@ -28,7 +34,7 @@ from madeleine.storage.sql.memories.versions import current_versions
 _a, _m = truth_acts.c, memories.c
 _BEING = bindparam("being", type_=_m.being_id.type)
 
-_UPDATE_TRUTH = update_own_row(memories, *truth.TRUTH_FIELDS)
+_UPDATE_TRUTH = update_row_of_being(memories, *truth.TRUTH_FIELDS)
 _INSERT_ACT = insert(truth_acts)
 _SELECT_PREDECESSORS = (
     select(*MEMORY_COLUMNS)
@@ -68,7 +74,7 @@ async def supersede(
         if (new := known.get(act.new)) is None or not truth.was_superseded_after(new, act.since):
             await _require_current(transaction, scope, act.new, new)
         before = (known[act.old], known[act.new])
-        after = truth.after_supersession(*before, act.since)
+        after = truth.memories_after_supersession(*before, act.since)
         undone = [_stored_fields(memory) for memory in before]
         if act.makes_new:
             undone[1] |= truth.UNDONE_VERSION_FIELDS
@@ -98,7 +104,7 @@ async def retract(
     binds = {"being": scope.being_id, "ids": as_json([memory_id])}
     predecessors = await transaction.rows(_SELECT_PREDECESSORS, memory_from_row, **binds)
     before = [_stored_fields(memory) for memory in (*known, *predecessors)]
-    after = truth.after_retraction(known[0], predecessors, reason)
+    after = truth.memories_after_retraction(known[0], predecessors, reason)
     await _write_act(transaction, scope, "retract", before, after, at=at, tool=tool)
     changed = await memories_by_ids(transaction, scope, [memory.id for memory in after])
     return TruthActOutcome(kind="retract", changed=tuple(changed))
@@ -178,7 +184,7 @@ async def _write_fields(
     fields: Mapping[MemoryId, Mapping[str, Any]],
 ) -> None:
     """A cluster's mean is that of its current memories, and the index holds state and validity."""
-    await transaction.run(_UPDATE_TRUTH, [own_row_binds(scope, id_, **values) for id_, values in fields.items()])
+    await transaction.run(_UPDATE_TRUTH, [row_of_being_binds(scope, id_, **values) for id_, values in fields.items()])
     await mark_memories_for_index(transaction, fields)
     clusters = {memory.cluster_id for memory in concerned.values() if memory.cluster_id}
     await recompute_cluster_vectors(transaction, scope, clusters)
@@ -209,7 +215,7 @@ async def relink_chains(
     for memory in remaining:
         successor = erased[memory.superseded_by] if memory.superseded_by else None
         relinked = truth.with_successor(memory, successor, memory.valid_until)
-        await transaction.run(_UPDATE_TRUTH, [own_row_binds(scope, memory.id, **_stored_fields(relinked))])
+        await transaction.run(_UPDATE_TRUTH, [row_of_being_binds(scope, memory.id, **_stored_fields(relinked))])
     await mark_memories_for_index(transaction, [memory.id for memory in remaining])
     await transaction.run(_DELETE_ACTS_OF_MEMORIES, [binds])
     return remaining

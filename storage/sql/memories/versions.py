@@ -13,7 +13,7 @@ from sqlalchemy import bindparam, false, func, select, true, union_all
 
 from madeleine.memory.model import Memory, MemoryId, Scope
 from madeleine.memory.recall.ports import LaterMemory
-from madeleine.storage.sql.database.dialect import as_json, json_items, unindexed
+from madeleine.storage.sql.database.dialect import as_json, json_items, without_index_use
 from madeleine.storage.sql.database.engine import QueryReader, Row
 from madeleine.storage.sql.database.mapping import pair
 from madeleine.storage.sql.database.memory_rows import MEMORY_COLUMNS, memory_from_row
@@ -21,7 +21,7 @@ from madeleine.storage.sql.database.tables import memories
 
 _m = memories.c
 _BEING = bindparam("being", type_=_m.being_id.type)
-_IS_OWN = unindexed(_m.being_id) == _BEING
+_IS_OWN = without_index_use(_m.being_id) == _BEING
 _asked = json_items(bindparam("ids"))
 _next = func.coalesce(_m.superseded_by, _m.absorbed_into)
 _later = select(_asked.c.value.label("origin"), _asked.c.value.label("id")).cte("later", recursive=True)

@@ -11,10 +11,10 @@ from sqlalchemy import Table, bindparam, delete, insert, select
 
 from madeleine.memory.model import Memory, MemoryId, RunId, Scope
 from madeleine.memory.patrol_records import MemoryState, PatrolChanges
-from madeleine.storage.sql.database.dialect import as_json, in_list, unindexed
+from madeleine.storage.sql.database.dialect import as_json, in_list, without_index_use
 from madeleine.storage.sql.database.engine import QueryReader, Transaction
 from madeleine.storage.sql.database.lifecycle import JournalColumnChanges, tables_with_declaration
-from madeleine.storage.sql.database.mapping import RowMap, encode_column_value, is_own_row
+from madeleine.storage.sql.database.mapping import RowMap, encode_column_value, is_row_of_being
 from madeleine.storage.sql.database.tables import metadata, patrol_changes_table
 
 JournalFields = dict[str, Any]
@@ -35,10 +35,10 @@ class JournalledTable:
         self.columns = journalled.columns
         key, being = table.c[journalled.key], table.c.being_id
         # A diary's day is no key by itself.
-        own = (being if key.name == "date" else unindexed(being)) == bindparam("being")
+        own = (being if key.name == "date" else without_index_use(being)) == bindparam("being")
         self.select_rows = select(key, *(table.c[name] for name in self.columns)).where(in_list(key, "keys"), own)
         self.insert_row = insert(table)
-        self.delete_row = delete(table).where(*is_own_row(table, self.key))
+        self.delete_row = delete(table).where(*is_row_of_being(table, self.key))
 
     async def rows(self, reads: QueryReader, scope: Scope, keys: Iterable[str]) -> dict[str, JournalFields]:
         """The rows as they are, by key; fields as JSON can hold them."""
@@ -136,7 +136,7 @@ def _to_json_value(value: Any) -> Any:
     return base64.b64encode(value).decode() if isinstance(value, bytes) else value
 
 
-def to_column_values(fields: JournalFields, names: Iterable[str]) -> JournalFields:
+def journal_fields_as_column_values(fields: JournalFields, names: Iterable[str]) -> JournalFields:
     """Journalled fields of these names as their columns hold them."""
     vector = fields.get("vector")
     return {name: base64.b64decode(vector) if vector and name == "vector" else fields[name] for name in names}

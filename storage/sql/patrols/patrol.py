@@ -25,7 +25,14 @@ from madeleine.memory.rules.dynamics.importance import DECAY_CYCLES, MAX_DYING_I
 from madeleine.storage.sql.conversations import context
 from madeleine.storage.sql.database import dialect, memory_rows
 from madeleine.storage.sql.database.engine import QueryReader, Row, Transaction
-from madeleine.storage.sql.database.mapping import RowMap, in_order_of, own_row_binds, scalar, to_micros, update_own_row
+from madeleine.storage.sql.database.mapping import (
+    RowMap,
+    in_order_of,
+    row_of_being_binds,
+    scalar,
+    to_micros,
+    update_row_of_being,
+)
 from madeleine.storage.sql.database.tables import IS_RECALLED_DEAD, IS_UNSUMMARISED_EPISODE, memories, patrol_offers
 from madeleine.storage.sql.memories import truth
 from madeleine.storage.sql.memories.clusters import delete_clusters, read_clusters, upsert_clusters
@@ -42,7 +49,7 @@ _IS_OWN = _m.being_id == _BEING
 _MEMORY_STATE = RowMap(MemoryState, memories, session_count=memory_rows.CYCLES_SINCE_REACTIVATION)
 _SELECT_STATES = select(*_MEMORY_STATE.columns).where(_IS_OWN)
 _SELECT_STATES_BY_IDS = select(*_MEMORY_STATE.columns).where(
-    dialect.in_list(_m.id, "ids"), dialect.unindexed(_m.being_id) == _BEING
+    dialect.in_list(_m.id, "ids"), dialect.without_index_use(_m.being_id) == _BEING
 )
 _SELECT_UNCLUSTERED = (
     _SELECT_STATES.where(_m.cluster_id.is_(None), _m.status != "dead").order_by(_m.seq).limit(bindparam("limit"))
@@ -88,7 +95,9 @@ _CLUSTER_COUNTS = RowMap(
 _counts = select(*_CLUSTER_COUNTS.columns).where(_IS_OWN)
 _COUNT_ALL_CLUSTERS = _counts.where(_m.cluster_id.is_not(None)).group_by(_m.cluster_id)
 # Unindexed, so that SQLite does not read all memories in the order of the groups.
-_COUNT_CLUSTERS = _counts.where(dialect.in_list(_m.cluster_id, "clusters")).group_by(dialect.unindexed(_m.cluster_id))
+_COUNT_CLUSTERS = _counts.where(dialect.in_list(_m.cluster_id, "clusters")).group_by(
+    dialect.without_index_use(_m.cluster_id)
+)
 _SELECT_STORED_SINCE = (
     select(*memory_rows.MEMORY_COLUMNS)
     .where(_IS_OWN, _m.created_at > bindparam("after"), _m.compression_source.is_(False), _m.truth == "current")
@@ -110,39 +119,39 @@ _SELECT_SUMMARISABLE_SESSIONS = (
 _SELECT_SUMMARISABLE_MEMORIES = (
     select(*memory_rows.MEMORY_COLUMNS)
     .where(*_IS_SUMMARISABLE, _m.session_id == bindparam("session"))
-    .order_by(dialect.unindexed(_m.happened_at), _m.seq)
+    .order_by(dialect.without_index_use(_m.happened_at), _m.seq)
 )
 
 _older = memories.alias("older")
 _SELECT_PROPOSED_SUPERSESSIONS = (
     select(_m.id)
     .join(_older, _older.c.id == _m.may_supersede)
-    .where(_m.may_supersede.is_not(None), dialect.unindexed(_m.being_id) == _BEING)
+    .where(_m.may_supersede.is_not(None), dialect.without_index_use(_m.being_id) == _BEING)
     .where(_m.status != "dead", _m.truth != "retracted", _m.compressed.is_(False), _older.c.truth == "current")
-    .order_by(dialect.unindexed(_m.happened_at), _m.seq)
+    .order_by(dialect.without_index_use(_m.happened_at), _m.seq)
 )
 _cycle = memory_rows.cycle_of_being(_BEING)
 _STATE_COLUMNS = ("importance", "status", "fresh", "cluster_id", "absorbed_into", "reactivation_count", "may_supersede")
 _STATE_FIELDS = (*_STATE_COLUMNS, "session_count")
-_UPDATE_STATE = update_own_row(memories, *_STATE_COLUMNS).values(
+_UPDATE_STATE = update_row_of_being(memories, *_STATE_COLUMNS).values(
     since=_cycle - bindparam("new_session_count"),
     stopped_at=case((bindparam("new_status") == "active", None), else_=_cycle),
 )
-_UPDATE_COMPRESSED = update_own_row(memories, "compressed", "compressed_into")
+_UPDATE_COMPRESSED = update_row_of_being(memories, "compressed", "compressed_into")
 _summaries = select(dialect.json_items(bindparam("ids")).c.value.label("id")).cte("summaries", recursive=True)
 _absorbed = memories.alias("absorbed")
 _summaries = _summaries.union(select(_absorbed.c.id).join(_summaries, _absorbed.c.absorbed_into == _summaries.c.id))
 _SELECT_SUMMARISED = (
     select(_m.id)
     .join(_summaries, _m.compressed_into == _summaries.c.id)
-    .where(dialect.unindexed(_m.being_id) == _BEING, _m.compressed.is_(True))
+    .where(dialect.without_index_use(_m.being_id) == _BEING, _m.compressed.is_(True))
 )
 
 DECISION_REQUEST = RowMap(StoredDecisionRequest, patrol_offers, decided_by=_o.settled_by)
 _own_requests = select(*DECISION_REQUEST.columns).where(_o.being_id == _BEING)
 _SELECT_REQUESTS = _own_requests.where(dialect.in_list(_o.id, "ids"))
 _SELECT_OPEN_REQUESTS = _own_requests.where(_o.settled_by.is_(None)).order_by(_o.made_at, _o.id)
-_MARK_REQUEST_DECIDED = update_own_row(patrol_offers, "settled_by", "body")
+_MARK_REQUEST_DECIDED = update_row_of_being(patrol_offers, "settled_by", "body")
 _SELECT_LAST_ERASURE = select(dialect.last_number(literal_column("'forgotten'"), literal_column("'mark'")))
 
 
@@ -254,16 +263,16 @@ class PatrolWriter(PatrolReader):
             await context.write_diary_entry(self._transaction, self._scope, changes.diary)
         if changes.thoughts:
             await context.write_thoughts(self._transaction, self._scope, changes.thoughts)
-        decided = [own_row_binds(self._scope, id_, settled_by=run, body={}) for id_ in changes.decided_request_ids]
+        decided = [row_of_being_binds(self._scope, id_, settled_by=run, body={}) for id_ in changes.decided_request_ids]
         await self._transaction.run(_MARK_REQUEST_DECIDED, decided)
         await mark_memories_for_index(self._transaction, await journal.write(changes))
 
     async def _update_memories(self, changes: PatrolChanges, run: RunId) -> None:
-        states = (own_row_binds(self._scope, state.id, state, _STATE_FIELDS) for state in changes.states)
+        states = (row_of_being_binds(self._scope, state.id, state, _STATE_FIELDS) for state in changes.states)
         await self._transaction.run(_UPDATE_STATE, states)
         await memory_rows.update_timelines(self._transaction, self._scope, changes.rewritten_memories)
         compressed = (
-            own_row_binds(self._scope, id_, compressed=summary is not None, compressed_into=summary)
+            row_of_being_binds(self._scope, id_, compressed=summary is not None, compressed_into=summary)
             for id_, summary in changes.compressed.items()
         )
         await self._transaction.run(_UPDATE_COMPRESSED, compressed)

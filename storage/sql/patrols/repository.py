@@ -30,8 +30,8 @@ from madeleine.memory.model import ContentHash, ModelName, Note, RunId, Scope, V
 from madeleine.memory.patrol_records import PatrolRun, RecentActivity, RunState, StoredDecisionRequest, UndoResult
 from madeleine.storage.sql.administration import record_audit
 from madeleine.storage.sql.conversations.context import read_unread_notes
-from madeleine.storage.sql.database.dialect import Moment, equals_any, json_field, json_items
-from madeleine.storage.sql.database.mapping import RowMap, own_row_binds, scalar, to_micros, update_own_row
+from madeleine.storage.sql.database.dialect import UtcMicros, equals_any, json_field, json_items
+from madeleine.storage.sql.database.mapping import RowMap, row_of_being_binds, scalar, to_micros, update_row_of_being
 from madeleine.storage.sql.database.memory_rows import cycle_of_being
 from madeleine.storage.sql.database.tables import cost_records_table, memories, notes, patrol_offers, patrol_runs
 from madeleine.storage.sql.memories.index_source import cache_vectors_and_mark
@@ -53,7 +53,7 @@ _SELECT_LATEST_RUNS = (
 )
 _SELECT_UNFINISHED_RUNS = select(*_PATROL_RUN.columns).where(_r.state == "running").order_by(_r.started.desc())
 _INSERT_RUN = insert(patrol_runs)
-_FINISH_RUN = update_own_row(patrol_runs, "finished", "state", "report")
+_FINISH_RUN = update_row_of_being(patrol_runs, "finished", "state", "report")
 _COST = RowMap(CallCost, cost_records_table)
 _INSERT_COST = insert(cost_records_table)
 _SUM_TOKENS_SINCE = select(func.coalesce(func.sum(_c.input_tokens + _c.output_tokens), 0)).where(
@@ -129,8 +129,8 @@ _ACTIVITY = RowMap(
     RecentActivity,
     being_id=_activity.c.being,
     stored=func.sum(_activity.c.stored),
-    first=type_coerce(func.min(_activity.c.first), Moment()),
-    latest=type_coerce(func.max(_activity.c.latest), Moment()),
+    first=type_coerce(func.min(_activity.c.first), UtcMicros()),
+    latest=type_coerce(func.max(_activity.c.latest), UtcMicros()),
 )
 _SELECT_RECENT_ACTIVITY = select(*_ACTIVITY.columns).group_by(_activity.c.being).order_by(_activity.c.being)
 
@@ -172,7 +172,7 @@ class PatrolRepository(MemoryReadRepository):
             await transaction.run(_INSERT_RUN, [_PATROL_RUN.to_row(begun)])
 
     async def finish_run(self, scope: Scope, run: RunId, finished: datetime, report: Mapping[str, Any]) -> None:
-        row = own_row_binds(scope, run, finished=finished, state="finished", report=report)
+        row = row_of_being_binds(scope, run, finished=finished, state="finished", report=report)
         async with self._database.transaction() as transaction:
             await transaction.run(_FINISH_RUN, [row])
             await record_audit(transaction, scope, "patrol", finished, tool="run_patrol", ids=[run])

@@ -23,10 +23,17 @@ from madeleine.memory.model import Memory, MemoryId, RunId, Scope
 from madeleine.memory.patrol_records import RunState, UndoResult
 from madeleine.storage.sql.administration import record_audit
 from madeleine.storage.sql.database import tables
-from madeleine.storage.sql.database.dialect import as_json, contains_text, equals_any, greatest, in_list, unindexed
+from madeleine.storage.sql.database.dialect import (
+    as_json,
+    contains_text,
+    equals_any,
+    in_list,
+    sql_greatest,
+    without_index_use,
+)
 from madeleine.storage.sql.database.engine import Row, Transaction
 from madeleine.storage.sql.database.lifecycle import DeleteWithMemory, removal_statements
-from madeleine.storage.sql.database.mapping import decode_json_list, own_row_binds, scalar, update_own_row
+from madeleine.storage.sql.database.mapping import decode_json_list, row_of_being_binds, scalar, update_row_of_being
 from madeleine.storage.sql.database.memory_rows import read_patrol_cycle, update_timelines, write_patrol_cycle
 from madeleine.storage.sql.memories.clusters import recompute_cluster_vectors
 from madeleine.storage.sql.memories.index_source import delete_orphaned_vectors, mark_memories_for_index
@@ -40,7 +47,7 @@ _BEING = bindparam("being", type_=_m.being_id.type)
 _OF_RUN = (_j.run_id == bindparam("run"), _j.being_id == _BEING)
 _SELECT_CHANGES_NEWEST_FIRST = select(*JOURNAL_CHANGE_ROW_MAP.columns).where(*_OF_RUN).order_by(_j.seq.desc())
 _DELETE_CHANGES = delete(tables.patrol_changes_table).where(*_OF_RUN)
-_SET_RUN_STATE = update_own_row(tables.patrol_runs, "state")
+_SET_RUN_STATE = update_row_of_being(tables.patrol_runs, "state")
 _SELECT_OWN_CLUSTERS = select(_c.id).where(_c.being_id == _BEING)
 _CLEAR_DELETED_CLUSTERS = (
     update(tables.memories)
@@ -48,8 +55,8 @@ _CLEAR_DELETED_CLUSTERS = (
     .values(cluster_id=None)
 )
 _REMOVE_MEMORIES = removal_statements(tables.metadata, DeleteWithMemory)
-_SELECT_EXISTING = select(_m.id).where(in_list(_m.id, "ids"), unindexed(_m.being_id) == _BEING).order_by(_m.seq)
-_MARK_FOR_SCRUB = insert(tables.forgotten)
+_SELECT_EXISTING = select(_m.id).where(in_list(_m.id, "ids"), without_index_use(_m.being_id) == _BEING).order_by(_m.seq)
+_MARK_FOR_SCRUB = insert(tables.forgotten_table)
 
 _SELECT_RUN_STATE = select(_r.state).where(_r.id == bindparam("run"), _r.being_id == _BEING)
 _RUN_STANDS = equals_any(_r.state, "finished", "running")
@@ -111,7 +118,7 @@ _REWIND_CLOCKS_OF_RECALLED = (
         in_list(_m.id, "ids"),
         _m.last_activated > select(_r.started).where(_r.id == bindparam("run")).scalar_subquery(),
     )
-    .values(since=func.coalesce(_m.stopped_at, greatest(_m.since, _cycle_of_recall)))
+    .values(since=func.coalesce(_m.stopped_at, sql_greatest(_m.since, _cycle_of_recall)))
 )
 
 
@@ -122,7 +129,7 @@ async def undo_run(transaction: Transaction, scope: Scope, run: RunId, *, at: da
     result = await undo.restore()
     await transaction.run(_DELETE_CHANGES, [{"run": run, "being": scope.being_id}])
     await delete_acts_of_run(transaction, scope, run)
-    await transaction.run(_SET_RUN_STATE, [own_row_binds(scope, run, state=state)])
+    await transaction.run(_SET_RUN_STATE, [row_of_being_binds(scope, run, state=state)])
     await record_audit(transaction, scope, "patrol", at, tool=state, ids=[run])
     return result
 

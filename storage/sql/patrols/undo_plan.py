@@ -9,8 +9,13 @@ from dataclasses import dataclass, field
 
 from madeleine.memory.model import Scope
 from madeleine.storage.sql.database.engine import Transaction
-from madeleine.storage.sql.database.mapping import own_row_binds, update_own_row
-from madeleine.storage.sql.patrols.journal import JOURNALLED_TABLES, JournalChange, JournalFields, to_column_values
+from madeleine.storage.sql.database.mapping import row_of_being_binds, update_row_of_being
+from madeleine.storage.sql.patrols.journal import (
+    JOURNALLED_TABLES,
+    JournalChange,
+    JournalFields,
+    journal_fields_as_column_values,
+)
 
 
 @dataclass(slots=True)
@@ -100,13 +105,15 @@ async def write_undo_plan(transaction: Transaction, scope: Scope, plan: TableUnd
     for key, fields in plan.to_write.items():
         now = plan.rows.get(key)
         if fields is None:
-            deleted.append(own_row_binds(scope, key))
+            deleted.append(row_of_being_binds(scope, key))
         elif now is None:
-            inserted.append(to_column_values(fields, fields) | {journalled.key: key, "being_id": scope.being_id})
+            inserted.append(
+                journal_fields_as_column_values(fields, fields) | {journalled.key: key, "being_id": scope.being_id}
+            )
         else:
             names = tuple(name for name in fields if fields[name] != now[name])
-            updated[names].append(own_row_binds(scope, key, **to_column_values(fields, names)))
+            updated[names].append(row_of_being_binds(scope, key, **journal_fields_as_column_values(fields, names)))
     await transaction.run(journalled.delete_row, deleted)
     await transaction.run(journalled.insert_row, inserted)
     for names, rows in updated.items():
-        await transaction.run(update_own_row(journalled.table, *names, key=journalled.key), rows)
+        await transaction.run(update_row_of_being(journalled.table, *names, key=journalled.key), rows)

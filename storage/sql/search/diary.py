@@ -16,10 +16,10 @@ from sqlalchemy import bindparam, select, true
 from madeleine.memory.keyword_search import HitPosition, KeywordQuery, SearchHit, TagMatches, TagQuery
 from madeleine.memory.model import Provenance, Scope, parse_iso_moment
 from madeleine.memory.rules.searching import has_tag
-from madeleine.memory.text.normalization import FIELD_SEPARATOR, fold_text
+from madeleine.memory.text.normalization import FOLDED_TEXT_SEPARATOR, fold_text
 from madeleine.storage.sql.database.dialect import as_json, in_list, json_items
 from madeleine.storage.sql.database.engine import QueryReader, Row
-from madeleine.storage.sql.database.mapping import decode_shared_list, from_micros, pair, to_micros
+from madeleine.storage.sql.database.mapping import decode_json_list_cached, from_micros, pair, to_micros
 from madeleine.storage.sql.database.tables import diary, memories
 
 MAX_THEMES_PER_DIARY_HIT = 10
@@ -78,7 +78,7 @@ async def match_tags_in_diary(reads: QueryReader, scope: Scope, query: TagQuery)
         searched += len(entries)
         for entry in entries:
             themes = {*map(fold_text, themes_by_day.get(entry[0], ()))}
-            folded = FIELD_SEPARATOR.join((fold_text(entry[1]), *themes))
+            folded = FOLDED_TEXT_SEPARATOR.join((fold_text(entry[1]), *themes))
             mask = sum(1 << n for n, tag in enumerate(query.tags) if has_tag(folded, tag))
             mask |= (not themes.isdisjoint(query.related)) << len(query.tags)
             if mask and required <= themes and _in_window(hit := _to_diary_hit(entry), query.filters):
@@ -131,7 +131,7 @@ async def _themes_by_day(reads: QueryReader, scope: Scope, days: Sequence[str]) 
         return {}
     counts: defaultdict[str, Counter[str]] = defaultdict(Counter)
     for day, themes in await reads.rows(_SELECT_THEMES, pair, being=scope.being_id, days=as_json(days)):
-        counts[day].update(decode_shared_list(themes))
+        counts[day].update(decode_json_list_cached(themes))
     return {day: [theme for theme, _ in count.most_common()] for day, count in counts.items()}
 
 

@@ -21,10 +21,10 @@ from sqlalchemy import ColumnElement, Select, Text, and_, bindparam, case, exist
 from madeleine.memory.keyword_search import KeywordQuery, SearchHit, SearchSource, Tag, TagMatches, TagQuery
 from madeleine.memory.model import MemoryId, Scope
 from madeleine.memory.rules.searching import SPACED_SCRIPT_CHAR_CLASS, sort_hits_newest_first
-from madeleine.memory.text.normalization import FIELD_SEPARATOR
+from madeleine.memory.text.normalization import FOLDED_TEXT_SEPARATOR
 from madeleine.storage.sql.database import dialect
-from madeleine.storage.sql.database.engine import Repository
-from madeleine.storage.sql.database.mapping import decode_shared_list, scalar
+from madeleine.storage.sql.database.engine import DatabaseRepository
+from madeleine.storage.sql.database.mapping import decode_json_list_cached, scalar
 from madeleine.storage.sql.database.memory_rows import fold_and_delimit_theme
 from madeleine.storage.sql.database.tables import memories
 from madeleine.storage.sql.memories.versions import current_versions
@@ -42,7 +42,7 @@ T = TypeVar("T")
 _m = memories.c
 
 
-class SearchRepository(Repository):
+class SearchRepository(DatabaseRepository):
     """`KeywordSearchLedger` and `TagSearchLedger`."""
 
     async def search(self, scope: Scope, query: KeywordQuery) -> list[SearchHit]:
@@ -96,7 +96,7 @@ class SearchRepository(Repository):
     async def cooccurring_themes(self, scope: Scope, tags: Sequence[Tag], *, recent: int) -> list[tuple[str, ...]]:
         binds = {"being": scope.being_id, "recent": recent} | _tag_binds(tags)
         statement = cooccurring_themes_statement(len(tags))
-        return await self._database.rows(statement, lambda row: decode_shared_list(row[0]), **binds)
+        return await self._database.rows(statement, lambda row: decode_json_list_cached(row[0]), **binds)
 
 
 async def _gather_results(queries: Iterable[Awaitable[T]]) -> list[T]:
@@ -116,7 +116,7 @@ def _sources_with_hits(query: KeywordQuery) -> list[SearchSource]:
 
 
 def _tag_binds(tags: Sequence[Tag]) -> dict[str, Any]:
-    binds: dict[str, Any] = {"edge": FIELD_SEPARATOR} | {f"anchor_{n}": tag.anchor for n, tag in enumerate(tags)}
+    binds: dict[str, Any] = {"edge": FOLDED_TEXT_SEPARATOR} | {f"anchor_{n}": tag.anchor for n, tag in enumerate(tags)}
     return binds | {f"patterns_{n}": dialect.as_json(_tag_patterns(tag)) for n, tag in enumerate(tags)}
 
 

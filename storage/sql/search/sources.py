@@ -14,8 +14,8 @@ from sqlalchemy import Boolean, ColumnElement, FromClause, Select, Table, and_, 
 
 from madeleine.memory.chat import Message
 from madeleine.memory.keyword_search import KeywordQuery, SearchHit, SearchSource
-from madeleine.memory.model import Note, Provenance, Scope, further_scene_texts, memory_date, scene_to_text
-from madeleine.memory.rules.dynamics.truth import since_date
+from madeleine.memory.model import Note, Provenance, Scope, memory_date, scene_to_text, texts_omitted_from_scene_line
+from madeleine.memory.rules.dynamics.truth import version_valid_since
 from madeleine.memory.text.normalization import fold_text
 from madeleine.storage.sql.database.dialect import MAX_INT, MIN_INT, as_json, contains_text, in_list
 from madeleine.storage.sql.database.engine import Row
@@ -80,14 +80,14 @@ def _memory_hit(row: Row) -> SearchHit:
         stored_at=memory.created_at,
         provenance=memory.provenance,
         actors=memory.scene.actors,
-        further_texts=further_scene_texts(memory.scene),
+        further_texts=texts_omitted_from_scene_line(memory.scene),
         themes=memory.themes,
         status=memory.status,
         number=memory.number,
         when=memory_date(memory),
         lesson=memory.lesson,
         truth=memory.truth,
-        since=since_date(memory),
+        since=version_valid_since(memory),
         before=memory.before,
         position=(to_micros(memory.happened_at), memory.id),
     )

@@ -7,11 +7,11 @@ from typing import Any, Protocol
 from madeleine.memory.context.ports import ContextLedger, ProfileLedger
 from madeleine.memory.ingest.ports import (
     CentroidLedger,
+    ErasedBytesLedger,
     ForgetLedger,
     IndexingLedger,
     IngestLedger,
     NoteLedger,
-    ScrubLedger,
     StoreScenesLedger,
     TruthLedger,
     UpdateMemoryLedger,
@@ -36,7 +36,7 @@ class MemoryPorts(StoreScenesLedger, UpdateMemoryLedger, TruthLedger, Protocol):
 class AllMemoryPorts(MemoryPorts, IngestLedger, Protocol): ...
 
 
-class ErasurePorts(ForgetLedger, ScrubLedger, Protocol): ...
+class ErasurePorts(ForgetLedger, ErasedBytesLedger, Protocol): ...
 
 
 class RecallPorts(RecallLedger, BrowseLedger, Protocol): ...

@@ -21,7 +21,7 @@ from madeleine.server.wiring.language_models import LanguageModelPool
 from madeleine.server.wiring.open_memory import open_memory
 from madeleine.tools import toolset
 from madeleine.tools.run_patrol import run_patrol
-from madeleine.tools.tool import Call
+from madeleine.tools.tool import ToolCall
 from tests.contracts.language_model_contract import GOOD, Kind, prompt
 from tests.doubles import WordEmbedder
 from tests.e2e.hosting import hosted, madeleine, no_host_left
@@ -33,7 +33,7 @@ OWN, ADAS, BOBS = (f"sk-{name}-" + "9Zt" * 8 for name in ("own", "ada", "bob"))
 HEADER = "X-Madeleine-LLM-Key"
 
 
-async def probe(call: Call, arguments: Any) -> dict[str, Any]:
+async def probe(call: ToolCall, arguments: Any) -> dict[str, Any]:
     """A tool that asks the language model of its call."""
     spent: list[CallCost] = []
     if call.language_model is None:

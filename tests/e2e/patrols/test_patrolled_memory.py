@@ -13,7 +13,7 @@ from madeleine.memory.language_model import Prompt
 from madeleine.memory.model import Memory
 from madeleine.server.settings.settings import Settings
 from madeleine.server.wiring.open_memory import OpenMemory, open_memory
-from madeleine.tools.tool import Call
+from madeleine.tools.tool import ToolCall
 from madeleine.tools.toolset import Toolset, make_all_tools
 from tests.doubles import ADA
 from tests.household import ScriptedModel, shown_memories
@@ -31,7 +31,7 @@ async def memory(new_db: Path) -> AsyncIterator[OpenMemory]:
 
 
 async def ask(memory: OpenMemory, tool: str, **arguments: Any) -> dict[str, Any]:
-    answer = await TOOLS.call(tool, arguments, Call(ADA, memory.use_cases))
+    answer = await TOOLS.call(tool, arguments, ToolCall(ADA, memory.use_cases))
     assert not answer.is_error, answer.content
     assert isinstance(answer.structured_content, dict)
     return answer.structured_content

@@ -12,12 +12,12 @@ from madeleine.memory.model import (
     DatedAction,
     Scene,
     content_hash,
+    date_of_timeline_entry,
     embedded_text,
     happened_at,
     parse_iso_moment,
     scene_to_text,
     timeline_as_search_text,
-    when_date,
 )
 from tests.doubles import NOW, a_memory
 from tests.rows import for_each_row
@@ -128,7 +128,7 @@ def test_what_is_not_an_iso_date_is_no_moment(text: str) -> None:
 def test_a_time_that_leaves_the_calendar_on_its_way_to_utc_is_no_moment(text: str) -> None:
     """It raised OverflowError, so that a store, a search and a whole patrol failed on one such date."""
     assert parse_iso_moment(text) is None
-    assert when_date(text) == text
+    assert date_of_timeline_entry(text) == text
 
 
 @given(st.text(max_size=40) | st.from_regex(r"\d{4}-\d{2}-\d{2}.{0,20}", fullmatch=True))

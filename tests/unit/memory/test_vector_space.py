@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from madeleine.memory.vector_space import Rows, VectorSpace, centred_cosines, space_of_samples, unit_rows
+from madeleine.memory.vector_space import Rows, VectorSpace, centred_cosines, unit_rows, vector_space_from_samples
 
 
 def texts(count: int, towards: int, *, seed: int) -> Rows:
@@ -38,7 +38,7 @@ def test_a_language_is_legible_if_questions_are_nearest_to_their_own_statements(
     statements = texts(20, 0, seed=4)
     read = (statements, unit_rows(statements + 0.3 * texts(20, 0, seed=5)))
     unread = (texts(20, 1, seed=6), texts(20, 1, seed=7))
-    assert space_of_samples({"read": read, "unread": unread}).legibility.tolist() == [1, 0]
+    assert vector_space_from_samples({"read": read, "unread": unread}).legibility.tolist() == [1, 0]
 
 
 def test_texts_are_foreign_only_if_all_are_clearly_of_another_language() -> None:

@@ -22,7 +22,9 @@ class _LastStored:
     def __init__(self) -> None:
         self.before: Memory | None = None
 
-    async def __call__(self, scope: Scope, memory: Memory, near: Sequence[tuple[Memory, float]]) -> Memory | None:
+    async def __call__(
+        self, scope: Scope, memory: Memory, near: Sequence[tuple[Memory, float]], *, is_read: bool
+    ) -> Memory | None:
         before, self.before = self.before, memory
         return before
 

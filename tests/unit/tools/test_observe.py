@@ -18,7 +18,7 @@ from madeleine.memory.watch.observe import AgentExtractedMemory, Observation, Ob
 from madeleine.tools.arguments import validate_tool_arguments
 from madeleine.tools.conversation import MAX_MESSAGES
 from madeleine.tools.conversation import observe as observe_tool
-from madeleine.tools.tool import Call, ToolUseCases
+from madeleine.tools.tool import ToolCall, ToolUseCases
 from tests.doubles import ADA, a_memory
 from tests.doubles_chat import a_message
 
@@ -49,7 +49,7 @@ async def asked(
         seen.append((observation, request))
         return told or ObservationResult(new_messages=(), known_count=0, last_key=None)
 
-    call = Call(ADA, cast(ToolUseCases, SimpleNamespace(observe=observe)), request_key=lambda: "request-1")
+    call = ToolCall(ADA, cast(ToolUseCases, SimpleNamespace(observe=observe)), request_key=lambda: "request-1")
     answer = await observe_tool.run(call, validate_tool_arguments(observe_tool.arguments, given, max_text_chars=100))
     [(observation, request)] = seen
     return observation, request, answer

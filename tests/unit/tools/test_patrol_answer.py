@@ -9,7 +9,7 @@ from typing import Any
 
 from madeleine.server.settings.settings import Settings
 from madeleine.server.wiring.open_memory import open_memory
-from madeleine.tools.tool import Call
+from madeleine.tools.tool import ToolCall
 from madeleine.tools.toolset import Toolset, make_all_tools
 from tests.doubles import ADA, WordEmbedder
 
@@ -22,12 +22,12 @@ async def test_a_patrol_answers_briefly_and_tells_of_the_rest(tmp_path: Path) ->
     async with open_memory(Settings(data_dir=tmp_path), embedder=WordEmbedder(1024)) as memory:
 
         async def patrol(**arguments: Any) -> dict[str, Any]:
-            result = await TOOLS.call("run_patrol", arguments, Call(ADA, memory.use_cases))
+            result = await TOOLS.call("run_patrol", arguments, ToolCall(ADA, memory.use_cases))
             return dict(result.structured_content or {})
 
         for part in range(0, 60, 20):
             scenes = [{"text": SCENE.format(day), "distinct": True} for day in range(part, part + 20)]
-            await TOOLS.call("store", {"scenes": scenes}, Call(ADA, memory.use_cases))
+            await TOOLS.call("store", {"scenes": scenes}, ToolCall(ADA, memory.use_cases))
         brief = await patrol()
         assert len(json.dumps(brief, ensure_ascii=False)) < 5_500
         assert {"name": "age", "step": "\u2777", "aged": 60} in brief["steps"]

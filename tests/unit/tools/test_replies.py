@@ -21,7 +21,7 @@ from madeleine.memory.keyword_search import SearchHit
 from madeleine.memory.model import DatedAction, EmotionVector, Memory, Provenance, memory_date
 from madeleine.memory.recall.recall import RecallResult
 from madeleine.memory.recall.search import BrowsedMemories
-from madeleine.memory.short_ids import ShortIdLedger, ShortIds
+from madeleine.memory.short_ids import ShortIdLedger, ShortIdTranslator
 from madeleine.server.mcp.lines import encode_json_rpc_message_line
 from madeleine.tools.arguments import ToolArguments
 from madeleine.tools.reading import (
@@ -43,7 +43,7 @@ from madeleine.tools.replies import (
     tool_result_of_crash,
     tool_result_of_error,
 )
-from madeleine.tools.tool import Call, Tool, ToolUseCases
+from madeleine.tools.tool import Tool, ToolCall, ToolUseCases
 from madeleine.tools.toolset import Toolset
 from tests.doubles import ADA, NOW, Clock, a_memory
 
@@ -75,7 +75,7 @@ class FakeAuditLog:
 
 AUDIT = FakeAuditLog()
 ONLY_AUDIT = cast(
-    "ToolUseCases", SimpleNamespace(audit=Audit(AUDIT, now=Clock()), ids=ShortIds(cast(ShortIdLedger, None)))
+    "ToolUseCases", SimpleNamespace(audit=Audit(AUDIT, now=Clock()), ids=ShortIdTranslator(cast(ShortIdLedger, None)))
 )
 
 
@@ -236,13 +236,13 @@ def toolset(run: Any) -> Toolset:
 
 
 async def called(outcome: Any, **arguments: Any) -> types.CallToolResult:
-    async def run(call: Call, arguments: NoArguments) -> dict[str, Any]:
+    async def run(call: ToolCall, arguments: NoArguments) -> dict[str, Any]:
         if isinstance(outcome, BaseException):
             raise outcome
         result: dict[str, Any] = outcome
         return result
 
-    return await toolset(run).call("probe", arguments, Call(ADA, ONLY_AUDIT))
+    return await toolset(run).call("probe", arguments, ToolCall(ADA, ONLY_AUDIT))
 
 
 async def test_a_call_is_answered_with_what_the_tool_found() -> None:

@@ -15,7 +15,7 @@ from madeleine.memory.errors import IndexUnavailable
 from madeleine.server.settings.settings import Settings
 from madeleine.server.wiring.clocks import utc_now
 from madeleine.server.wiring.open_memory import OpenMemory, open_memory
-from madeleine.tools.tool import Call
+from madeleine.tools.tool import ToolCall
 from madeleine.tools.toolset import Toolset, make_all_tools
 from tests.doubles import ADA, WordEmbedder
 
@@ -33,7 +33,7 @@ async def memory(tmp_path: Path) -> AsyncIterator[OpenMemory]:
 @pytest.fixture
 async def use(memory: OpenMemory) -> Use:
     async def call(tool: str, **arguments: Any) -> dict[str, Any]:
-        result = await TOOLS.call(tool, arguments, Call(ADA, memory.use_cases))
+        result = await TOOLS.call(tool, arguments, ToolCall(ADA, memory.use_cases))
         if result.is_error:
             raise RuntimeError(result.content[0].text)  # type: ignore[union-attr]
         return dict(result.structured_content or {})

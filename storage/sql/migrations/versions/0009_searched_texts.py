@@ -14,7 +14,7 @@ import sqlalchemy as sa
 from alembic import op
 
 from madeleine.memory.model import DatedAction, Scene, content_hash, embedded_text, scene_period
-from madeleine.memory.text.normalization import FIELD_SEPARATOR, fold_text
+from madeleine.memory.text.normalization import FOLDED_TEXT_SEPARATOR, fold_text
 from madeleine.storage.sql.database.mapping import to_micros
 from madeleine.storage.sql.database.memory_rows import fold_themes
 
@@ -62,7 +62,7 @@ def _derived(row: dict[str, Any]) -> dict[str, Any]:
     )  # fmt: skip
     period = scene_period(when)
     return {
-        "folded": FIELD_SEPARATOR.join(map(fold_text, searched)),
+        "folded": FOLDED_TEXT_SEPARATOR.join(map(fold_text, searched)),
         "folded_themes": fold_themes(lists["themes"]),
         "content_hash": content_hash(embedded_text(Scene(action=row["action"], when=when), row["feeling"])),
         "happened_at": to_micros(period.start) if period and not _DAY.fullmatch(period.text) else row["happened_at"],

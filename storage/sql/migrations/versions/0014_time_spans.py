@@ -11,7 +11,7 @@ from typing import Any
 import sqlalchemy as sa
 from alembic import op
 
-from madeleine.memory.text.dates import possible_span
+from madeleine.memory.text.dates import possible_utc_span
 from madeleine.storage.sql.database.mapping import to_micros
 
 revision = "0014"
@@ -38,7 +38,7 @@ def upgrade() -> None:
 
 def _span(when: list[Any]) -> dict[str, int] | None:
     dates = [item for item in when if isinstance(item, str)] or [item["date"] for item in when]
-    spans = [span for date in dates if (span := possible_span(date))]
+    spans = [span for date in dates if (span := possible_utc_span(date))]
     if not spans:
         return None
     return {"first": to_micros(min(first for first, _ in spans)), "last": to_micros(max(last for _, last in spans))}

@@ -1,4 +1,4 @@
-"""`Ingest` over a household."""
+"""`IngestText` over a household."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from madeleine.memory.ingest.being_statistics import BeingCentroids, TextRarityScorer
-from madeleine.memory.ingest.ingest import Ingest, IngestOutcome, IngestRequest
+from madeleine.memory.ingest.ingest import IngestOutcome, IngestRequest, IngestText
 from madeleine.memory.ingest.store import StoreScenes
 from madeleine.memory.model import Scope
 from madeleine.memory.rules.storing.chunking import ChunkTokenLimits
@@ -26,18 +26,18 @@ TEA = "I prefer green tea without sugar in the afternoon."
 class Ingesting:
     home: Household
     store: StoreScenes = field(init=False)
-    ingest: Ingest = field(init=False)
+    ingest: IngestText = field(init=False)
 
     def __post_init__(self) -> None:
         home = self.home
         self.store = StoreScenes(home.ledger.memories, home.index, home.embedder, now=home.clock)
         self.ingest = self.again()
 
-    def again(self, **fields: Any) -> Ingest:
+    def again(self, **fields: Any) -> IngestText:
         """As after a restart."""
         home = self.home
         given = {"limits": LIMITS, **fields}
-        return Ingest(
+        return IngestText(
             home.ledger.memories,
             given.pop("store", self.store),
             home.embedder,

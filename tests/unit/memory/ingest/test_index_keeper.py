@@ -14,7 +14,7 @@ from madeleine.memory.index import IndexPoint
 from madeleine.memory.ingest import index_keeper
 from madeleine.memory.ingest.index_keeper import IndexKeeper
 from madeleine.memory.ingest.ports import StoreBatch
-from madeleine.memory.model import LIVING, Memory, MemoryId, Scope
+from madeleine.memory.model import LIVING_STATUSES, Memory, MemoryId, Scope
 from madeleine.memory.patrol_records import PatrolChanges
 from madeleine.storage.qdrant.edge import EdgeIndex
 from madeleine.storage.qdrant.schema import IndexFingerprint
@@ -70,7 +70,7 @@ class Home:
         return list((await candidates(index or self.index, ADA, index_query(text))).ids)
 
     async def by_meaning(self, text: str) -> list[MemoryId]:
-        neighbours = await self.index.nearest(ADA, self.embedder.vector(text), limit=9, statuses=LIVING)
+        neighbours = await self.index.nearest(ADA, self.embedder.vector(text), limit=9, statuses=LIVING_STATUSES)
         return [id_ for id_, cosine in neighbours if cosine > 0.5]
 
 

@@ -8,7 +8,7 @@ import pytest
 
 from madeleine.memory.errors import IndexUnavailable
 from madeleine.memory.index import ABSENT_TERM
-from madeleine.memory.ingest.being_statistics import WORDS_PER_RARITY_BATCH, TextRarityScorer
+from madeleine.memory.ingest.being_statistics import WORDS_PER_IDF_QUERY, TextRarityScorer
 from madeleine.memory.model import Scope
 from tests.doubles import ADA, BOB, FakeWordStatistics
 
@@ -56,9 +56,9 @@ async def test_all_are_looked_up_again_for_another_being_and_when_there_is_much_
 
 async def test_many_words_are_asked_for_some_at_a_time() -> None:
     statistics = Asked(8.0)
-    texts = [f"q{chr(97 + n // 26)}{chr(97 + n % 26)}" for n in range(2 * WORDS_PER_RARITY_BATCH + 1)]
+    texts = [f"q{chr(97 + n // 26)}{chr(97 + n % 26)}" for n in range(2 * WORDS_PER_IDF_QUERY + 1)]
     await TextRarityScorer(statistics).rarities(ADA, texts)
-    assert [len(question) for question in statistics.questions] == [WORDS_PER_RARITY_BATCH, WORDS_PER_RARITY_BATCH, 1]
+    assert [len(question) for question in statistics.questions] == [WORDS_PER_IDF_QUERY, WORDS_PER_IDF_QUERY, 1]
 
 
 async def test_in_a_small_store_nothing_is_looked_up_and_nothing_is_rare() -> None:

@@ -6,8 +6,8 @@ from datetime import UTC, datetime, timedelta
 
 import pytest
 
-from madeleine.memory.model import when_date
-from madeleine.memory.text.dates import told_period
+from madeleine.memory.model import date_of_timeline_entry
+from madeleine.memory.text.dates import parse_iso_period
 
 
 @pytest.mark.parametrize(
@@ -22,19 +22,19 @@ from madeleine.memory.text.dates import told_period
     ],
 )
 def test_a_date_lasts_as_long_as_it_was_told_to(told: str, start: datetime, end: datetime, shown: str) -> None:
-    period = told_period(told)
+    period = parse_iso_period(told)
     assert period is not None
     assert period.start == start.replace(tzinfo=UTC)
     assert period.end == end.replace(tzinfo=UTC) - timedelta(microseconds=1)
-    assert when_date(told) == shown
+    assert date_of_timeline_entry(told) == shown
 
 
 def test_a_time_with_a_zone_is_shown_on_the_tellers_day() -> None:
     """One in the morning in Tokyo was shown as the day before."""
-    period = told_period("2026-03-01T01:00+09:00")
+    period = parse_iso_period("2026-03-01T01:00+09:00")
     assert period is not None
     assert period.start == period.end == datetime(2026, 2, 28, 16, tzinfo=UTC)
-    assert when_date("2026-03-01T01:00+09:00") == "2026-03-01"
+    assert date_of_timeline_entry("2026-03-01T01:00+09:00") == "2026-03-01"
 
 
 @pytest.mark.parametrize(
@@ -55,11 +55,11 @@ def test_a_time_with_a_zone_is_shown_on_the_tellers_day() -> None:
     ],
 )
 def test_what_is_not_an_iso_date_is_no_period(text: str) -> None:
-    assert told_period(text) is None
-    assert when_date(text) == text
+    assert parse_iso_period(text) is None
+    assert date_of_timeline_entry(text) == text
 
 
 def test_the_words_of_a_month_name_no_day() -> None:
     """A memory of a month was found by a day that nobody had told."""
-    words = {told: period.words for told in ("2026-03-01", "2026-03", "2026") if (period := told_period(told))}
+    words = {told: period.words for told in ("2026-03-01", "2026-03", "2026") if (period := parse_iso_period(told))}
     assert words == {"2026-03-01": "Sunday 1 March 2026", "2026-03": "March 2026", "2026": "2026"}

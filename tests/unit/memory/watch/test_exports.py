@@ -13,7 +13,7 @@ from madeleine.memory.watch.exports import (
     CHATGPT_INTERFACE,
     CLAUDE_INTERFACE,
     UnreadableConversation,
-    read_conversations,
+    read_exported_conversations,
 )
 from madeleine.memory.watch.observe import Observation
 from tests.chat_exports import chatgpt, claude, node
@@ -27,7 +27,7 @@ ANYTHING = st.recursive(
 
 
 def read(*found: Any, limit: int = 1000) -> list[Observation | UnreadableConversation]:
-    return list(read_conversations([json.dumps(found)], max_text_chars=limit))
+    return list(read_exported_conversations([json.dumps(found)], max_text_chars=limit))
 
 
 def one(found: Any, limit: int = 1000) -> Observation:

@@ -21,7 +21,7 @@ from madeleine.memory.watch.extraction import (
     ExtractedMemory,
     ExtractionOutcome,
     ExtractionSchema,
-    SnippetLine,
+    SnippetMessage,
     check_extraction_answer,
     extract_memories,
     extraction_prompt,
@@ -33,9 +33,9 @@ from tests.rows import for_each_row
 from tests.unit.memory.watch.talks import memory, shown
 
 
-def lines(*said: tuple[ChatRole, str], speaker: str = "Ada", old: int = 0) -> list[SnippetLine]:
+def lines(*said: tuple[ChatRole, str], speaker: str = "Ada", old: int = 0) -> list[SnippetMessage]:
     return [
-        SnippetLine(a_message(text, role=role, speaker=speaker if role == "user" else ""), text, place >= old)
+        SnippetMessage(a_message(text, role=role, speaker=speaker if role == "user" else ""), text, place >= old)
         for place, (role, text) in enumerate(said)
     ]
 

@@ -9,9 +9,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from madeleine.memory.language_model import Rejected
-from madeleine.memory.model import LIVING, ClusterId, Memory, MemoryId
+from madeleine.memory.model import LIVING_STATUSES, ClusterId, Memory, MemoryId
 from madeleine.memory.rules.dynamics.importance import MAX_DYING_IMPORTANCE, effective_importance
-from madeleine.patrol.deciding.answers import CheckedAnswer, RequestState
+from madeleine.patrol.deciding.answers import CheckedAnswer, DecisionRequestState
 from madeleine.patrol.deciding.consolidate import Consolidation, MemoryMerge, changed_memories
 from madeleine.patrol.deciding.requests import DecisionKind, DecisionRequest
 from madeleine.patrol.deciding.split import ClusterSplitAnswer, ClusterSplitPart
@@ -62,7 +62,7 @@ def memories(draw: st.DrawFn, kind: DecisionKind) -> list[Memory]:
             f"scene {name}",
             id=MemoryId(name),
             cluster_id=HOME,
-            status="active" if kind == "split" else draw(st.sampled_from(LIVING)),
+            status="active" if kind == "split" else draw(st.sampled_from(LIVING_STATUSES)),
             fresh=draw(st.booleans()),
             pinned=draw(st.integers(0, 9)) == 0,
             importance=draw(st.sampled_from([0.0, 0.5, 1.0])),
@@ -113,7 +113,7 @@ def test_any_consolidation_keeps_the_rules_of_step_4(data: st.DataObject) -> Non
     if isinstance(result, Rejected):
         return
     assert isinstance(result.answer, Consolidation)
-    changed = changed_memories(result.answer, RequestState(offer, by_id))
+    changed = changed_memories(result.answer, DecisionRequestState(offer, by_id))
     after = by_id | {memory.id: memory for memory in changed}
 
     offered = {memory.id for memory in offer.memories}
@@ -122,7 +122,7 @@ def test_any_consolidation_keeps_the_rules_of_step_4(data: st.DataObject) -> Non
     for memory in changed:
         was = by_id[memory.id]
         assert memory.id in offered
-        assert was.status in LIVING
+        assert was.status in LIVING_STATUSES
         assert was.cluster_id == memory.cluster_id == HOME
         assert not memory.fresh
         assert 0 <= memory.importance <= 1
@@ -135,7 +135,7 @@ def test_any_consolidation_keeps_the_rules_of_step_4(data: st.DataObject) -> Non
                 assert was.status == "dying"
                 assert effective_importance(was.importance, was.session_count) <= MAX_DYING_IMPORTANCE
             else:
-                assert after[memory.absorbed_into].status in LIVING
+                assert after[memory.absorbed_into].status in LIVING_STATUSES
     # Reactivations are passed on, but for those of memories that were made dead.
     lost = sum(by_id[id_].reactivation_count for id_ in result.answer.make_dead)
     assert sum(m.reactivation_count for m in after.values()) == sum(m.reactivation_count for m in now) - lost

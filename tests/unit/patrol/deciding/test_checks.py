@@ -8,7 +8,7 @@ import pytest
 
 from madeleine.memory.language_model import Rejected
 from madeleine.memory.model import ClusterId, Memory, MemoryId
-from madeleine.patrol.deciding.answers import CheckedAnswer, RequestState, Resolution
+from madeleine.patrol.deciding.answers import CheckedAnswer, DecisionRequestState, Resolution
 from madeleine.patrol.deciding.consolidate import Consolidation, MemoryMerge
 from madeleine.patrol.deciding.requests import DecisionRequest
 from madeleine.patrol.deciding.split import ClusterSplitAnswer, ClusterSplitPart
@@ -38,7 +38,7 @@ def refusal(answer: Resolution, offer: DecisionRequest) -> str:
     return result.reason
 
 
-def kept(answer: Resolution, offer: DecisionRequest, present: RequestState) -> CheckedAnswer:
+def kept(answer: Resolution, offer: DecisionRequest, present: DecisionRequestState) -> CheckedAnswer:
     result = checked(answer, offer, present)
     assert isinstance(result, CheckedAnswer)
     return result
@@ -256,7 +256,7 @@ def test_a_part_with_one_memory_left_is_not_made() -> None:
 @pytest.mark.parametrize(
     "present", [current_of([]), current_of(TWELVE, active_count=10), current_of(TWELVE, is_root=True)]
 )
-def test_a_cluster_that_is_small_by_now_or_gone_or_a_root_is_not_split(present: RequestState) -> None:
+def test_a_cluster_that_is_small_by_now_or_gone_or_a_root_is_not_split(present: DecisionRequestState) -> None:
     """spec P6 ❻: more than 10 active, never a root."""
     result = kept(split(("Ramen", "AB")), request_of("split", TWELVE), present)
     assert result.answer == ClusterSplitAnswer()

@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from madeleine.memory.model import DatedAction, Memory, MemoryId, TimelineEntry
-from madeleine.patrol.deciding.answers import RequestState
+from madeleine.patrol.deciding.answers import DecisionRequestState
 from madeleine.patrol.deciding.consolidate import (
     Consolidation,
     MemoryMerge,
@@ -31,7 +31,7 @@ def after(answer: Consolidation, *memories: Memory) -> dict[str, Memory]:
     by_id = {one.id: one for one in memories}
     return {
         request.id: request
-        for request in changed_memories(answer, RequestState(request_of("consolidate", memories), by_id))
+        for request in changed_memories(answer, DecisionRequestState(request_of("consolidate", memories), by_id))
     }
 
 
@@ -90,7 +90,7 @@ def test_other_offered_fresh_memories_are_fresh_no_longer() -> None:
     a, b, c = memory("A"), memory("B", fresh=False), memory("C")
     elsewhere = replace(c, cluster_id=None)
     by_id = {A: a, B: b, C: elsewhere}
-    current = RequestState(request_of("consolidate", [a, b, c]), by_id)
+    current = DecisionRequestState(request_of("consolidate", [a, b, c]), by_id)
     assert changed_memories(Consolidation(), current) == [replace(a, fresh=False)]
 
 

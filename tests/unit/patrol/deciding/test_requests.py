@@ -17,7 +17,7 @@ from madeleine.memory.patrol_records import DecisionRequestId
 from madeleine.patrol.deciding.consolidate import consolidation_requests
 from madeleine.patrol.deciding.requests import (
     MAX_DECISION_REQUEST_CHARS,
-    MAX_OFFER_SIZE,
+    MAX_OFFERED_MEMORIES,
     MAX_OFFERED_TEXT_CHARS,
     MAX_SUMMARISED_TEXT_CHARS,
     DecisionKind,
@@ -149,7 +149,7 @@ def test_every_fresh_or_dying_memory_is_in_exactly_one_offer_within_the_bounds(
         if memory.fresh or memory.status == "dying":
             assert shown_ids.count(memory.id) == 1
     for offer in offers:
-        assert len(offer.memories) <= MAX_OFFER_SIZE
+        assert len(offer.memories) <= MAX_OFFERED_MEMORIES
         assert size_of(offer) <= MAX_DECISION_REQUEST_CHARS
         assert len(set(ids(offer))) == len(offer.memories)
     chance.shuffle(memories)

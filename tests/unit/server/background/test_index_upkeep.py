@@ -13,7 +13,7 @@ import pytest
 from madeleine.memory.errors import EmbeddingUnavailable, IndexUnavailable
 from madeleine.memory.ingest.index_keeper import ErasedBytesScrubber, IndexKeeper
 from madeleine.memory.ingest.ports import StoreBatch
-from madeleine.memory.model import LIVING, Memory, ModelName
+from madeleine.memory.model import LIVING_STATUSES, Memory, ModelName
 from madeleine.server.background import index_upkeep as background
 from madeleine.server.background.index_upkeep import IndexUpkeep
 from madeleine.storage.qdrant.edge import EdgeIndex
@@ -190,10 +190,12 @@ async def test_vectors_are_filled_in_when_the_model_comes_back(house: House, cap
         work.wake()
         assert await house.turns(1) == [1]
         assert tries > 1
-        assert memory.id not in dict(await house.index.nearest(ADA, target, limit=1, statuses=LIVING))
+        assert memory.id not in dict(await house.index.nearest(ADA, target, limit=1, statuses=LIVING_STATUSES))
         came_back.set()
         assert await house.keeper.filled.get() == 1
-        assert [id_ for id_, _ in await house.index.nearest(ADA, target, limit=1, statuses=LIVING)] == [memory.id]
+        assert [id_ for id_, _ in await house.index.nearest(ADA, target, limit=1, statuses=LIVING_STATUSES)] == [
+            memory.id
+        ]
         assert await house.ledger.index_source.pending_marks(limit=9) == []
     assert [record for record in caplog.records if record.levelno > logging.INFO] == []
 

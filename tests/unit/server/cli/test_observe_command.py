@@ -18,7 +18,7 @@ from madeleine.server.cli.main import main
 from madeleine.server.cli.observe_command import (
     MAX_MESSAGES_PER_OBSERVE_CALL,
     RESENT_MESSAGES,
-    ObserveOutcome,
+    ObserveCommandOutput,
     ObserveRequest,
     parse_claude_code_hook,
     parse_observe_input,
@@ -349,7 +349,7 @@ def test_a_session_that_begins_is_told_the_start(source: str) -> None:
     ],
 )
 def test_an_error_is_a_complaint(error: Exception, said: str) -> None:
-    def work(until: float) -> ObserveOutcome:
+    def work(until: float) -> ObserveCommandOutput:
         raise error
 
     assert run_with_time_limit(9, work).error_text.startswith(said)
@@ -358,9 +358,9 @@ def test_an_error_is_a_complaint(error: Exception, said: str) -> None:
 def test_what_takes_too_long_is_left_behind() -> None:
     never = threading.Event()
 
-    def work(until: float) -> ObserveOutcome:
+    def work(until: float) -> ObserveCommandOutput:
         never.wait()
-        return ObserveOutcome("too late")
+        return ObserveCommandOutput("too late")
 
     found = run_with_time_limit(0.01, work)
     never.set()
@@ -369,7 +369,7 @@ def test_what_takes_too_long_is_left_behind() -> None:
 
 def test_it_is_told_until_when_it_has_time() -> None:
     begun = time.monotonic()
-    assert 8 <= float(run_with_time_limit(9, lambda until: ObserveOutcome(str(until - begun))).output_text) <= 10
+    assert 8 <= float(run_with_time_limit(9, lambda until: ObserveCommandOutput(str(until - begun))).output_text) <= 10
 
 
 @pytest.mark.parametrize("words", [["--timeout", "0"], ["--timeout", "nan"], ["--role", "nobody"], ["--colour"]])

@@ -9,7 +9,7 @@ import pytest
 from madeleine.inference.language.config import LanguageModelConfig
 from madeleine.inference.language.prices import model_call_cost_in_usd
 from madeleine.memory.errors import InvalidInput
-from madeleine.server.settings.environment import SETTINGS_FILE, madeleine_variables
+from madeleine.server.settings.environment import SETTINGS_FILE, setting_values_from_variables
 from madeleine.server.settings.language_model import DEFAULT_LARGE_ANTHROPIC_MODEL, DEFAULT_SMALL_ANTHROPIC_MODEL
 from madeleine.server.settings.settings import Settings, read_settings
 from tests.language.stub import KEY
@@ -151,5 +151,5 @@ def test_nothing_that_can_be_printed_holds_a_key(tmp_path: Path) -> None:
     ],
 )
 def test_a_key_that_nobody_needs_stays_in_the_environment(llm: str, names: set[str]) -> None:
-    found = madeleine_variables({"MADELEINE_LLM": llm, "ANTHROPIC_API_KEY": KEY, "OPENAI_API_KEY": OTHER})
+    found = setting_values_from_variables({"MADELEINE_LLM": llm, "ANTHROPIC_API_KEY": KEY, "OPENAI_API_KEY": OTHER})
     assert set(found) - {"llm"} == names

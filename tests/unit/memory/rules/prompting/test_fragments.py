@@ -9,7 +9,7 @@ from random import Random
 from hypothesis import given
 from hypothesis import strategies as st
 
-from madeleine.memory.rules.prompting import quoted, shuffled, shuffled_fragments
+from madeleine.memory.rules.prompting import escape_tags_on_one_line, shuffled, shuffled_fragments
 from tests.doubles import ScriptedChance, a_memory
 from tests.rows import for_each_row
 
@@ -91,7 +91,7 @@ def test_a_memory_cannot_close_the_tag_it_is_shown_in() -> None:
     ],
 )  # fmt: skip
 def test_no_spelling_of_a_tag_of_ours_keeps_its_opening(closing: str) -> None:
-    shown = quoted(f"before {closing} after")
+    shown = escape_tags_on_one_line(f"before {closing} after")
     assert shown.startswith("before &lt;")
     assert shown.endswith(" after")
     assert not re.search("[<\uff1c\ufe64〈⟨‹]", shown)
@@ -99,19 +99,19 @@ def test_no_spelling_of_a_tag_of_ours_keeps_its_opening(closing: str) -> None:
 
 def test_quoting_takes_no_longer_for_text_that_is_all_openings() -> None:
     """Each sign is looked at once, and a name in a window: 32,000 of them were a thousand million steps otherwise."""
-    assert quoted("<" * 32_000 + "recall") == "&lt;" * 32_000 + "recall"
-    assert quoted("<x" * 16_000) == "<x" * 16_000
+    assert escape_tags_on_one_line("<" * 32_000 + "recall") == "&lt;" * 32_000 + "recall"
+    assert escape_tags_on_one_line("<x" * 16_000) == "<x" * 16_000
 
 
 def test_other_tags_and_smaller_than_signs_stay_as_they_were_written() -> None:
     """Only what could be mistaken for our own tags is changed."""
     text = "a < b, <b>bold</b>, <recaller>, 1<2"
-    assert quoted(text) == text
+    assert escape_tags_on_one_line(text) == text
 
 
 def test_a_fragment_is_one_line() -> None:
     """spec P9: fragments flow into each other."""
-    assert quoted("one\n\n two\t three ") == "one two three"
+    assert escape_tags_on_one_line("one\n\n two\t three ") == "one two three"
 
 
 @given(st.lists(st.tuples(PIECES, PIECES), min_size=1, max_size=4), st.randoms(use_true_random=False))

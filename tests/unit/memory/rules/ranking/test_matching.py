@@ -13,12 +13,12 @@ from hypothesis import strategies as st
 from madeleine.memory.index import CandidatePool, RankingFeatures
 from madeleine.memory.model import MemoryId
 from madeleine.memory.rules.ranking.matching import (
-    Likeness,
+    CandidateLikeness,
     MatchThresholds,
     NamedThings,
-    likeness,
     matching_candidates,
     near_candidates,
+    score_candidate_likeness,
 )
 from madeleine.memory.rules.ranking.profiles import query_word_coverage
 
@@ -45,10 +45,10 @@ def pool(held: Sequence[Sequence[int]], unknown: Sequence[int] = (), idf: Sequen
 
 def found(
     candidates: CandidatePool, cosines: Sequence[float], legible: float = 1.0, without: Sequence[float] | None = None
-) -> Likeness:
+) -> CandidateLikeness:
     rest = None if without is None else np.asarray(without, np.float32)
     centred, named = np.asarray(cosines, np.float32), NamedThings.of(" ".join(candidates.words), candidates)
-    return likeness(named, centred, legible=legible, thresholds=THRESHOLDS, without_unknown=rest)
+    return score_candidate_likeness(named, centred, legible=legible, thresholds=THRESHOLDS, without_unknown=rest)
 
 
 def matched(
@@ -90,7 +90,7 @@ def test_two_known_things_that_are_no_names_tell_what_is_asked() -> None:
     def matches(question: str, *words: str) -> bool:
         candidates = replace(pool([[1, 1, 0]], [0, 0, 1]), words=words)
         named = NamedThings.of(question, candidates)
-        found = likeness(named, np.full(1, 0.2, np.float32), legible=1.0, thresholds=THRESHOLDS)
+        found = score_candidate_likeness(named, np.full(1, 0.2, np.float32), legible=1.0, thresholds=THRESHOLDS)
         return bool(matching_candidates(found.value, THRESHOLDS).any())
 
     assert matches("Which evening must stay free?", "evening", "stay", "free")

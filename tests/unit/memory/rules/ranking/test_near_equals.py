@@ -3,7 +3,12 @@ from __future__ import annotations
 import pytest
 
 from madeleine.memory.model import MemoryId
-from madeleine.memory.rules.ranking.near_equals import asks_for_past, may_both_be_true, newer_first, older_alone_answers
+from madeleine.memory.rules.ranking.near_equals import (
+    asks_for_past,
+    may_both_be_true,
+    only_older_answers_question,
+    order_newer_before_older,
+)
 from madeleine.memory.rules.storing.statements import Statement
 from madeleine.memory.text.reading import Reading
 
@@ -12,10 +17,10 @@ LYON, PARIS, ROME, SOUP = map(MemoryId, ("lyon", "paris", "rome", "soup"))
 
 def test_what_says_it_anew_comes_first_with_the_same_score_whether_it_matched_or_not() -> None:
     scores = {LYON: 0.8, SOUP: 0.7, ROME: 0.3}
-    ordered = newer_first(scores, {LYON: [PARIS], PARIS: [ROME]}, max_corrected=2)
+    ordered = order_newer_before_older(scores, {LYON: [PARIS], PARIS: [ROME]}, max_corrected=2)
     assert list(ordered.items()) == [(ROME, 0.8), (PARIS, 0.8), (LYON, 0.8), (SOUP, 0.7)]
-    assert newer_first(scores, {ROME: [PARIS]}, max_corrected=2) == scores
-    assert list(newer_first({PARIS: 0.8, LYON: 0.7}, {LYON: [PARIS]}, max_corrected=2)) == [PARIS, LYON]
+    assert order_newer_before_older(scores, {ROME: [PARIS]}, max_corrected=2) == scores
+    assert list(order_newer_before_older({PARIS: 0.8, LYON: 0.7}, {LYON: [PARIS]}, max_corrected=2)) == [PARIS, LYON]
 
 
 @pytest.mark.parametrize(
@@ -29,7 +34,7 @@ def test_what_says_it_anew_comes_first_with_the_same_score_whether_it_matched_or
 def test_of_two_things_told_in_one_form_the_older_one_answers_what_it_alone_names(
     question: str, newer: str, older: str, alone: bool
 ) -> None:
-    assert older_alone_answers(Statement(question), Statement(newer), Statement(older)) is alone
+    assert only_older_answers_question(Statement(question), Statement(newer), Statement(older)) is alone
 
 
 @pytest.mark.parametrize(

@@ -8,13 +8,13 @@ from hypothesis import strategies as st
 
 from madeleine.memory.index import WordingSignals
 from madeleine.memory.rules.ranking.blended import (
+    analyse_query,
     asks_about_oneself,
     asks_for_advice,
     asks_what_assistant_said,
     asks_when,
     feeling_role_in_query,
     read_wording_signals,
-    reading_of_query,
 )
 from madeleine.storage.qdrant.schema import pack_wording_signals, unpack_wording_signals
 from tests.rows import for_each_row
@@ -126,7 +126,7 @@ def test_every_sign_has_a_bit_of_its_own() -> None:
 )
 def test_a_query_in_the_first_person_asks_about_oneself(query: str) -> None:
     """ruling 9: the role."""
-    assert asks_about_oneself(reading_of_query(query))
+    assert asks_about_oneself(analyse_query(query))
 
 
 @for_each_row(
@@ -146,7 +146,7 @@ def test_a_query_in_the_first_person_asks_about_oneself(query: str) -> None:
 )
 def test_a_query_about_others_or_about_what_you_said_does_not_ask_about_oneself(query: str) -> None:
     """ruling 9: the role."""
-    assert not asks_about_oneself(reading_of_query(query))
+    assert not asks_about_oneself(analyse_query(query))
 
 
 @for_each_row(
@@ -163,7 +163,7 @@ def test_a_query_about_others_or_about_what_you_said_does_not_ask_about_oneself(
     ],
 )
 def test_what_was_said_is_told_from_what_is_to_be_said(query: str, asked: bool) -> None:
-    assert asks_what_assistant_said(reading_of_query(query)) is asked
+    assert asks_what_assistant_said(analyse_query(query)) is asked
 
 
 @for_each_row(
@@ -185,7 +185,7 @@ def test_what_was_said_is_told_from_what_is_to_be_said(query: str, asked: bool) 
     ],
 )
 def test_a_question_for_a_time_is_known_by_how_it_begins(query: str, asked: bool) -> None:
-    assert asks_when(reading_of_query(query)) is asked
+    assert asks_when(analyse_query(query)) is asked
 
 
 @for_each_row(
@@ -201,7 +201,7 @@ def test_a_question_for_a_time_is_known_by_how_it_begins(query: str, asked: bool
     ],
 )
 def test_a_question_for_advice_is_told_from_one_for_what_was_advised(query: str, asked: bool) -> None:
-    assert asks_for_advice(reading_of_query(query)) is asked
+    assert asks_for_advice(analyse_query(query)) is asked
 
 
 @for_each_row(
@@ -220,13 +220,13 @@ def test_a_question_for_advice_is_told_from_one_for_what_was_advised(query: str,
 )
 def test_a_feeling_is_asked_for_or_there_or_beside_the_point(query: str, feeling: str) -> None:
     """spec T7"""
-    assert feeling_role_in_query(reading_of_query(query)) == feeling
+    assert feeling_role_in_query(analyse_query(query)) == feeling
 
 
 @pytest.mark.parametrize("run", [" ", ".", "and ", "\t\n", "\u200b"])
 def test_a_long_run_of_anything_is_read_at_once(run: str) -> None:
     """A pattern that tries a run again from every place in it would hold up everybody for seconds."""
-    query = reading_of_query(run * 500_000 + "when did you tell me what to do, how was it?")
+    query = analyse_query(run * 500_000 + "when did you tell me what to do, how was it?")
     assert asks_when(query) is asks_for_advice(query) is asks_what_assistant_said(query) is False
     assert feeling_role_in_query(query) == "there"
-    assert asks_when(reading_of_query(" " * 1_000 + "when was it?"))
+    assert asks_when(analyse_query(" " * 1_000 + "when was it?"))

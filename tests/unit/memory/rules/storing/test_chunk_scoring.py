@@ -14,12 +14,12 @@ from madeleine.memory.model import Category
 from madeleine.memory.rules.storing import chunk_scoring
 from madeleine.memory.rules.storing.chunk_scoring import (
     MIN_ABSENT_TERM_IDF,
-    MIN_IMPORTANCE,
+    MIN_STORED_CHUNK_IMPORTANCE,
     MIN_TECHNICAL_RARITY,
     chunk_category,
     importance,
+    mean_word_rarity,
     novelty,
-    rarity,
     salience,
     words_for_rarity,
 )
@@ -132,14 +132,14 @@ def test_rare_words_make_a_text_technical() -> None:
 
 def test_rarity_is_the_mean_idf_as_a_share_of_that_of_an_unheard_word() -> None:
     """(8 + 4 + 0) / 3 of 8 is 0.5."""
-    assert rarity([8.0, 4.0, 0.0], absent_term_idf=8.0) == pytest.approx(0.5)
-    assert rarity([], absent_term_idf=8.0) == 0.0
+    assert mean_word_rarity([8.0, 4.0, 0.0], absent_term_idf=8.0) == pytest.approx(0.5)
+    assert mean_word_rarity([], absent_term_idf=8.0) == 0.0
 
 
 def test_below_a_hundred_memories_no_word_counts_as_rare() -> None:
     absent_of_99 = math.log(1 + 99.5 / 0.5)
     assert absent_of_99 < MIN_ABSENT_TERM_IDF < math.log(1 + 100.5 / 0.5)
-    assert rarity([5.0], absent_term_idf=absent_of_99) == 0.0
+    assert mean_word_rarity([5.0], absent_term_idf=absent_of_99) == 0.0
 
 
 def test_words_are_looked_up_once_each_without_stop_words_the_longest_first() -> None:
@@ -229,8 +229,8 @@ def test_importance_is_six_tenths_novelty_and_four_tenths_salience(new: float, s
 
 
 def test_half_new_and_nothing_else_is_just_worth_keeping() -> None:
-    assert importance(novelty=0.5, salience=0.0) >= MIN_IMPORTANCE
-    assert importance(novelty=0.49, salience=0.0) < MIN_IMPORTANCE
+    assert importance(novelty=0.5, salience=0.0) >= MIN_STORED_CHUNK_IMPORTANCE
+    assert importance(novelty=0.49, salience=0.0) < MIN_STORED_CHUNK_IMPORTANCE
 
 
 @given(st.lists(st.floats(-1, 1, width=32), min_size=4, max_size=4).filter(lambda v: np.linalg.norm(v) > 0.01))

@@ -15,8 +15,8 @@ from hypothesis import strategies as st
 from madeleine.memory.rules.storing.chunking import (
     ChunkTokenLimits,
     TextAtom,
-    best_partition,
     join_tiny_atoms,
+    partition_atoms_into_chunks,
     split_into_chunks,
 )
 from madeleine.memory.text.normalization import clean_text
@@ -179,7 +179,7 @@ def test_no_other_partition_has_fewer_short_chunks_or_cuts_less(found: list[Text
         for bounds in itertools.combinations(range(1, len(found)), number)
     ] if found else [[]]  # fmt: skip
     allowed = [parts for parts in every if all(sum(atom.tokens for atom in part) <= limits.most for part in parts)]
-    assert cost(best_partition(found, limits)) == min(map(cost, allowed))
+    assert cost(partition_atoms_into_chunks(found, limits)) == min(map(cost, allowed))
 
 
 # --- how long it takes ------------------------------------------------------------------------------------------

@@ -136,7 +136,7 @@ def test_done_twice_it_is_done_once(parts: list[str], joint: str) -> None:
 
 
 PATTERNS = [
-    *map(re.compile, secrets.TOKEN_FORMATS.values()),
+    *map(re.compile, secrets.SECRET_TOKEN_PATTERNS.values()),
     *map(load_pattern, ("private_key", "url_password", "authorization", "bearer", "named_secret")),
 ]
 REPEATS = (regex.MAX_REPEAT, regex.MIN_REPEAT)

@@ -15,7 +15,7 @@ from sqlalchemy.dialects import postgresql, sqlite
 from sqlalchemy.schema import CreateIndex, CreateTable
 
 from madeleine.storage import sql
-from madeleine.storage.sql.database.mapping import update_own_row
+from madeleine.storage.sql.database.mapping import update_row_of_being
 from madeleine.storage.sql.database.tables import metadata
 from madeleine.storage.sql.patrols.journal import JOURNALLED_TABLES
 from madeleine.storage.sql.search.repository import cooccurring_themes_statement, tag_masks_statement
@@ -50,7 +50,7 @@ def statements() -> dict[str, ClauseElement]:
     for kind, journalled in JOURNALLED_TABLES.items():
         found |= {f"undo.{kind}.insert": journalled.insert_row, f"undo.{kind}.delete": journalled.delete_row}
         found[f"undo.{kind}.select"] = journalled.select_rows
-        found[f"undo.{kind}.update"] = update_own_row(journalled.table, *journalled.columns, key=journalled.key)
+        found[f"undo.{kind}.update"] = update_row_of_being(journalled.table, *journalled.columns, key=journalled.key)
     return found
 
 
