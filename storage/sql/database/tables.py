@@ -15,7 +15,7 @@ from madeleine.storage.sql.database.dialect import (
     TextList,
     UtcMicros,
     partial_index,
-    partial_index_condition,
+    sql_condition,
 )
 from madeleine.storage.sql.database.lifecycle import (
     ClearReferenceToForgotten,
@@ -131,10 +131,10 @@ _old = partial_index("superseded_by IS NOT NULL")
 Index("ix_memories_superseded", _m.being_id, _m.superseded_by, _m.valid_until, **_old)
 _activated = partial_index("last_activated IS NOT NULL")
 Index("ix_memories_activated", _m.being_id, _m.last_activated.desc(), _m.id, **_activated)
-IS_RECALLED_DEAD = partial_index_condition(
+IS_RECALLED_DEAD = sql_condition(
     "memories.status = 'dead' AND memories.reactivation_count > 0", (_m.status == "dead") & (_m.reactivation_count > 0)
 )
-IS_UNSUMMARISED_EPISODE = partial_index_condition(
+IS_UNSUMMARISED_EPISODE = sql_condition(
     "memories.category = 'episodic' AND memories.session_id != '' AND memories.compressed = 0",
     (_m.category == "episodic") & (_m.session_id != "") & _m.compressed.is_(False),
 )
