@@ -9,14 +9,7 @@ from sqlalchemy import Boolean, Column, Float, ForeignKey, Index, Integer, Large
 from sqlalchemy.schema import SchemaItem, UniqueConstraint
 from sqlalchemy.types import TypeEngine
 
-from madeleine.storage.sql.database.dialect import (
-    HashBytes,
-    JsonRecord,
-    TextList,
-    UtcMicros,
-    partial_index,
-    sql_condition,
-)
+from madeleine.storage.sql.database.dialect import HashBytes, JsonRecord, TextList, UtcMicros, in_words, partial_index
 from madeleine.storage.sql.database.lifecycle import (
     ClearReferenceToForgotten,
     DeleteRows,
@@ -131,10 +124,10 @@ _old = partial_index("superseded_by IS NOT NULL")
 Index("ix_memories_superseded", _m.being_id, _m.superseded_by, _m.valid_until, **_old)
 _activated = partial_index("last_activated IS NOT NULL")
 Index("ix_memories_activated", _m.being_id, _m.last_activated.desc(), _m.id, **_activated)
-IS_RECALLED_DEAD = sql_condition(
+IS_RECALLED_DEAD = in_words(
     "memories.status = 'dead' AND memories.reactivation_count > 0", (_m.status == "dead") & (_m.reactivation_count > 0)
 )
-IS_UNSUMMARISED_EPISODE = sql_condition(
+IS_UNSUMMARISED_EPISODE = in_words(
     "memories.category = 'episodic' AND memories.session_id != '' AND memories.compressed = 0",
     (_m.category == "episodic") & (_m.session_id != "") & _m.compressed.is_(False),
 )
