@@ -39,6 +39,7 @@ EMBEDDING_BATCH_TEXTS = 4
 texts of 200 tokens took a fifth more of processor time, and half as much memory again."""
 MAX_LOAD_WAIT_SECONDS = 3.0
 """How long a store or a recall waits for a model that may have to be fetched first."""
+MAX_LOAD_SECONDS_AT_CLOSE = 10.0
 MAX_SMALL_EMBEDDING_BATCH_TEXTS = 2
 """A call with at most these is worked off beside longer ones."""
 MAX_INLINE_TOKENIZED_CHARS = 2_000
@@ -191,6 +192,9 @@ class DenseEmbedder:
         return await asyncio.to_thread(_count_tokens, model, texts)
 
     async def close(self) -> None:
+        """A model that is loaded from the disk is waited for: ONNX Runtime ends a process that ends meanwhile."""
+        if self._name in (PACKAGED_MODEL, FP32_MODEL):
+            await self._loading.settled(MAX_LOAD_SECONDS_AT_CLOSE)
         for worker in (self._worker, self._small_batch_worker):
             worker.shutdown(wait=False, cancel_futures=True)
 

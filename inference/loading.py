@@ -50,6 +50,11 @@ class ModelLoader(Generic[M, E]):
         threading.Thread(target=self._run, args=(loop, self._attempt), name="loading a model", daemon=True).start()
         return self._attempt
 
+    async def settled(self, seconds: float) -> None:
+        """Wait at most so long for an attempt that is under way."""
+        if self._attempt and not self._attempt.done():
+            await asyncio.wait({self._attempt}, timeout=seconds)
+
     def _run(self, loop: asyncio.AbstractEventLoop, attempt: asyncio.Future[M]) -> None:
         model, error = None, None
         try:

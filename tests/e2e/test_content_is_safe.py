@@ -45,7 +45,7 @@ def test_everything_in_the_data_directory_is_for_its_owner_alone_also_under_a_la
                 answer = client.call("tools/call", {"name": name, "arguments": arguments})
                 assert not answer["result"]["isError"]
             names = {path.name for path in data_dir.rglob("*")}
-            assert {"memory.db", "memory.db-wal", "memory.db-shm", "owner.lock", "index.json", "models"} <= names
+            assert {"memory.db", "memory.db-wal", "memory.db-shm", "owner.lock", "index.json"} <= names
             assert open_to_others(data_dir) == []
             client.sink.close()
             assert process.wait(timeout=30) == 0

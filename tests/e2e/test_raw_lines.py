@@ -142,5 +142,5 @@ def test_what_is_remembered_is_for_nobody_elses_eyes(tmp_path: Path) -> None:
         client.send(STORE)
         client.answer()
     modes = {path.name: path.stat().st_mode & 0o777 for path in tmp_path.iterdir()}
-    assert {"index", "models", "memory.db"} <= modes.keys()
+    assert {"index", "memory.db"} <= modes.keys()
     assert {name: oct(mode) for name, mode in modes.items() if mode & 0o077} == {}

@@ -191,7 +191,8 @@ async def test_what_patrols_have_made_of_it_is_gone_too(tmp_path: Path) -> None:
         scene = Scene(
             action=secret, actors=("Zoé Brandauerin",), when=(DatedAction("2026-02-01", "it was zwischenlagered"),)
         )
-        others = [NewScene(scene=Scene(action=f"Zoé buried the spade under the old tree, day {n}")) for n in range(4)]
+        buried = "Zoé buried the spade under the old tree"
+        others = [NewScene(scene=Scene(action=f"{buried}, day {it}")) for it in ("alpha", "beta", "gamma", "delta")]
         stored = await use.store(ADA, [NewScene(scene=scene, importance=0.9), *others])
         kept = [one.memory for one in await use.store(ADA, [NewScene(scene=Scene(action=PLAIN))])]
 
@@ -207,7 +208,7 @@ async def test_what_patrols_have_made_of_it_is_gone_too(tmp_path: Path) -> None:
                     "make_dead": [],
                 }
 
-            absorbed = "quincewood" if into == "day 0" else "day 0"
+            absorbed = "quincewood" if into == "day alpha" else "day alpha"
             return ScriptedModel(consolidate=consolidate, diary=writing)
 
         def writing(prompt: Prompt) -> Any:
@@ -215,16 +216,16 @@ async def test_what_patrols_have_made_of_it_is_gone_too(tmp_path: Path) -> None:
             said = "I buried a xylophoniser under a quincewood." if told else "Nothing."
             return {"diary": f"{said}\nI slept.\nI rose.", "think_md": [said, "Two.", "Three."]}
 
-        first = await use.patrol(ADA, language=merging("day 0"))
-        await use.store(ADA, [NewScene(scene=Scene(action="Zoé buried the spade under the old tree, day 9"))])
-        second = await use.patrol(ADA, language=merging("day 9"), offer_pending=False)
-        await use.store(ADA, [NewScene(scene=Scene(action="Zoé dug under the old tree, day 10"))])
+        first = await use.patrol(ADA, language=merging("day alpha"))
+        await use.store(ADA, [NewScene(scene=Scene(action=f"{buried}, day omega"))])
+        second = await use.patrol(ADA, language=merging("day omega"), offer_pending=False)
+        await use.store(ADA, [NewScene(scene=Scene(action="Zoé dug under the old tree, day psi"))])
         last = await use.patrol(ADA)
         assert {offer.kind for offer in last.pending} >= {"consolidate", "diary"}
         [survivor] = [
             one
             for one in await memory.ledger.index_source.all_memories(after=None, limit=50)
-            if one.scene.action.endswith("day 9")
+            if one.scene.action.endswith("day omega")
         ]
         assert secret in [item.action for item in survivor.scene.when if isinstance(item, DatedAction)]
         rows = [embedder.vector(stored[0].memory.embedded_text)]

@@ -10,7 +10,7 @@ from collections.abc import Mapping, Sequence
 from itertools import islice
 
 from madeleine.memory.model import MemoryId
-from madeleine.memory.rules.storing.statements import Statement, are_of_one_form, same_wording
+from madeleine.memory.rules.storing.statements import Statement, are_of_one_form, differ_in_one_value, same_wording
 from madeleine.memory.text.reading import Reading
 
 MAX_SHARED_WORD_RATIO_OF_CHANGE = 1 / 3
@@ -29,15 +29,18 @@ def only_older_answers_question(question: Statement, newer: Statement, older: St
     named = _named_by_older_alone(question, newer, older)
     if not named or same_wording(newer, older) <= MAX_SHARED_WORD_RATIO_OF_CHANGE:
         return False
-    return are_of_one_form(newer, older) or any(map(older.is_name, named))
+    return not differ_in_one_value(newer, older) or any(map(older.is_name, named))
 
 
 def may_both_be_true(question: Statement, newer: Statement, older: Statement) -> bool:
     """Whether two that resemble each other tell the same of two things, or the question names what only the older one
-    tells of. Other words are no sign: a change is seldom told in the words of what it changes."""
-    if any(map(older.is_name, _named_by_older_alone(question, newer, older))):
+    tells of. Of two worded otherwise that is a name: a change is seldom told in the words of what it changes."""
+    named = _named_by_older_alone(question, newer, older)
+    if any(map(older.is_name, named)):
         return True
-    return same_wording(newer, older) > MAX_SHARED_WORD_RATIO_OF_CHANGE and are_of_one_form(newer, older)
+    if same_wording(newer, older) <= MAX_SHARED_WORD_RATIO_OF_CHANGE:
+        return False
+    return are_of_one_form(newer, older) or (bool(named) and not differ_in_one_value(newer, older))
 
 
 def _named_by_older_alone(question: Statement, newer: Statement, older: Statement) -> list[str]:
