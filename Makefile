@@ -8,13 +8,15 @@ PIP := $(PY) -m pip --disable-pip-version-check -q
 LOCKED := $(PIP) install --require-hashes --only-binary :all: -r
 UV_VERSION := 0.13.9
 PYTEST_ARGS ?=
+# Each of the processes that run the tests imports all of them: with bytecode in twice the speed.
+PYTEST := PYTHONDONTWRITEBYTECODE= $(PY) -m pytest
 # Processes that run the tests side by side: two a core, as many tests wait for servers.
 WORKERS ?= 4
 BENCH_ARGS ?=
 PACKAGES := memory storage inference patrol tools server
 
 .DEFAULT_GOAL := help
-.PHONY: help demo test slow bench latency dynamics patrol-bench duplicates truth unrelated small preferences emotions ingest-bench startup \
+.PHONY: help demo test slow bench latency dynamics patrol-bench duplicates truth unrelated small preferences emotions ingest-bench startup attack \
   check types lint imports dependencies dead-code duplicate-code format lock clean
 .DELETE_ON_ERROR:
 
@@ -25,10 +27,10 @@ demo: $(VENV)/.project ## start the server, store and recall a conversation, run
 	@$(PY) -m examples.demo
 
 test: $(VENV)/.dev ## run the tests except the slow ones (PYTEST_ARGS="-k recall" WORKERS=4)
-	@$(PY) -m pytest -n $(WORKERS) --dist worksteal $(PYTEST_ARGS)
+	@$(PYTEST) -n $(WORKERS) --dist worksteal $(PYTEST_ARGS)
 
 slow: $(VENV)/.dev ## run only the slow tests (PYTEST_ARGS="-k host" WORKERS=4)
-	@$(PY) -m pytest -m slow -n $(WORKERS) --dist worksteal $(PYTEST_ARGS) || { code=$$?; \
+	@$(PYTEST) -m slow -n $(WORKERS) --dist worksteal $(PYTEST_ARGS) || { code=$$?; \
 	  if [ $$code -eq 5 ]; then echo "There are no slow tests."; else exit $$code; fi; }
 
 bench: $(VENV)/.dev ## measure retrieval quality on the data sets in a folder (DATA=folder BENCH_ARGS="--sets locomo")
@@ -64,6 +66,9 @@ emotions: $(VENV)/.dev ## measure the effect of emotions on the ranking
 
 ingest-bench: $(VENV)/.dev ## measure the import of 10 MB: speed, memory use, recovery from a kill (BENCH_ARGS="--megabytes 0.2")
 	@$(PY) -m benchmarks.ingest $(BENCH_ARGS)
+
+attack: $(VENV)/.dev ## measure what attacks on the HTTP server cost others (BENCH_ARGS="--together")
+	@$(PY) -m benchmarks.attack $(BENCH_ARGS)
 
 startup: $(VENV)/.dev ## measure the time from start to the list of tools
 	@$(PY) -m benchmarks.startup $(BENCH_ARGS)

@@ -9,10 +9,10 @@ import numpy as np
 
 from madeleine.memory.model import MemoryId
 from madeleine.memory.recall.selection import RankedCandidates
-from madeleine.memory.rules.ranking.blended import RankingWeights, blended_scores
+from madeleine.memory.rules.ranking.blended import BlendedRankingWeights, blended_scores
 
-COMPLETE = RankingWeights()
-WITHOUT: Mapping[str, RankingWeights] = {
+COMPLETE = BlendedRankingWeights()
+WITHOUT: Mapping[str, BlendedRankingWeights] = {
     "words (dense only in the blend)": replace(COMPLETE, words=0.0),
     "meaning (BM25 only in the blend)": replace(COMPLETE, words=1.0),
     "the next turn": replace(COMPLETE, next_turn=0.0),
@@ -24,7 +24,7 @@ WITHOUT: Mapping[str, RankingWeights] = {
     "preferences for advice": replace(COMPLETE, preference=0.0),
     "a time for when": replace(COMPLETE, when=0.0),
     "length": replace(COMPLETE, length=0.0),
-    "all priors": RankingWeights(
+    "all priors": BlendedRankingWeights(
         next_turn=0, question=0, session=0, actor=0, user=0, first_person=0, preference=0, when=0, length=0
     ),
 }

@@ -7,6 +7,9 @@ the configuration of all sets.
 With `--chatter` two sentences of small talk (`benchmarks/chatter.toml`, in the language of the set) stand before each
 question, the same ones in every run.
 
+With `--answers` each question is also answered as a tool answers it, with a limit of three and without: the share of
+the evidence that the answer holds, its tokens, and the evidence in 100 of them.
+
 Then every unit is asked the questions of `benchmarks/unrelated.txt`, for the share that recalls nothing. The cost of
 the gate is the difference in R@10 to the same ranking without it.
 """
@@ -25,6 +28,7 @@ from contextlib import ExitStack
 from dataclasses import asdict, dataclass, field, replace
 from functools import partial
 from pathlib import Path
+from statistics import fmean
 from typing import Any
 
 from rich.console import Console
@@ -39,7 +43,8 @@ from madeleine.memory.recall.selection import RecallQuery
 from madeleine.memory.rules.ranking.matching import MatchThresholds
 from madeleine.server.settings.settings import Settings
 from madeleine.server.wiring.clocks import utc_now
-from madeleine.server.wiring.open_memory import OpenMemory, open_memory
+from madeleine.server.wiring.open_memory import OpenedMemory, open_memory
+from madeleine.tools.reading import MAX_UNASKED_MEMORIES
 
 HERE = Path(__file__).parent
 RESULTS = HERE / "results"
@@ -76,13 +81,39 @@ class Outcome:
 
 
 @dataclass
+class AnswerContent:
+    """By query: how much evidence there is, how much of it the answer holds, and the answer's tokens."""
+
+    relevant: list[int] = field(default_factory=list)
+    found: list[int] = field(default_factory=list)
+    tokens: list[int] = field(default_factory=list)
+
+    def figures(self) -> dict[str, float]:
+        shares = [found / of for found, of in zip(self.found, self.relevant, strict=True) if of]
+        return {
+            "evidence %": round(metrics.mean_percent(shares), 1),
+            "tokens": round(fmean(self.tokens), 1),
+            "evidence per 100 tokens": round(100 * sum(self.found) / max(1, sum(self.tokens)), 2),
+        }
+
+
+@dataclass
 class SetResult:
     documents: int = 0
     queries: int = 0
     outcomes: dict[str, Outcome] = field(default_factory=lambda: {channel: Outcome() for channel in CHANNELS})
     without: dict[str, Outcome] = field(default_factory=lambda: {part: Outcome() for part in ablation.WITHOUT})
+    answers: dict[str, AnswerContent] = field(default_factory=dict)
     unrelated_asked: int = 0
     unrelated_empty: int = 0
+
+    async def add_answers(self, recall: Recall, scope: Scope, text: str, gold: set[MemoryId]) -> None:
+        for label, most in (("limit 3", 0), ("no limit", MAX_UNASKED_MEMORIES)):
+            answer = await recall(replace(scope, count_activations=False), RecallQuery(text=text, limit=3, most=most))
+            content = self.answers.setdefault(label, AnswerContent())
+            content.relevant.append(len(gold))
+            content.found.append(sum(memory.id in gold for memory, _ in answer.memories))
+            content.tokens.append(answer.total_tokens)
 
     def losses(self) -> dict[str, dict[str, float]]:
         """Points of nDCG@10 lost without each part, with the standard error of the paired differences."""
@@ -103,7 +134,7 @@ class Rankings:
     without: dict[str, Sequence[MemoryId]]
 
 
-async def load(memory: OpenMemory, name: str, unit: data_sets.Unit) -> dict[str, MemoryId]:
+async def load(memory: OpenedMemory, name: str, unit: data_sets.Unit) -> dict[str, MemoryId]:
     """Store the unit's documents and return their memories by document id. A second run finds them by their keys."""
     scope = scope_of(name, unit)
     memories: dict[str, MemoryId] = {}
@@ -118,7 +149,7 @@ def scope_of(name: str, unit: data_sets.Unit) -> Scope:
     return Scope(BeingId(f"{name}/{unit.name}"), "benchmark")
 
 
-async def ask(memory: OpenMemory, open_gate: Recall, scope: Scope, text: str) -> Rankings:
+async def ask(memory: OpenedMemory, open_gate: Recall, scope: Scope, text: str) -> Rankings:
     vector = (await memory.embedder.embed([text]))[0]
     words_only = CandidateQuery(words=text, statuses=LIVING_STATUSES, sparse_limit=10, dense_limit=10)
     dense_only = replace(words_only, words="")
@@ -148,7 +179,7 @@ def chatter(set_name: str) -> Callable[[str], str]:
 
 
 async def measure(
-    memory: OpenMemory, name: str, units: Sequence[data_sets.Unit], bar: Progress, *, chatty: bool
+    memory: OpenedMemory, name: str, units: Sequence[data_sets.Unit], bar: Progress, *, chatty: bool, answers: bool
 ) -> SetResult:
     as_asked = chatter(name) if chatty else str
     result = SetResult()
@@ -178,6 +209,8 @@ async def measure(
             for outcomes, orders in ((result.outcomes, rankings.channels), (result.without, rankings.without)):
                 for order, ids in orders.items():
                     outcomes[order].add(query.id, ids, gold)
+            if answers:
+                await result.add_answers(memory.use_cases.recall, scope, as_asked(query.text), gold)
             bar.advance(task)
         for text in unrelated:
             result.unrelated_asked += 1
@@ -188,7 +221,7 @@ async def measure(
     return result
 
 
-def summarise(results: dict[str, SetResult], memory: OpenMemory, seconds: float) -> dict[str, Any]:
+def summarise(results: dict[str, SetResult], memory: OpenedMemory, seconds: float) -> dict[str, Any]:
     return {
         "configuration": {"embedding_model": memory.embedder.model, "recall": asdict(memory.use_cases.recall.config)},
         "seconds": round(seconds),
@@ -198,6 +231,7 @@ def summarise(results: dict[str, SetResult], memory: OpenMemory, seconds: float)
                 "queries": result.queries,
                 "figures": {channel: outcome.figures() for channel, outcome in result.outcomes.items()},
                 "lost without": result.losses(),
+                "answers": {label: content.figures() for label, content in result.answers.items()},
                 "unrelated": {
                     "asked": result.unrelated_asked,
                     "empty_percent": round(100 * result.unrelated_empty / max(1, result.unrelated_asked), 2),
@@ -216,6 +250,12 @@ def show(console: Console, summary: dict[str, Any]) -> None:
             label = f"{name} ({of_set['queries']})" if channel == RECALL else ""
             table.add_row(label, channel, *(f"{value:.1f}" for value in figures.values()), empty)
     console.print(table)
+    answers = Table("set", "answer", "evidence %", "tokens", "evidence per 100 tokens", title="Answers")
+    for name, of_set in summary["sets"].items():
+        for label, figures in of_set["answers"].items():
+            answers.add_row(name, label, *map(str, figures.values()))
+    if answers.row_count:
+        console.print(answers)
     losses = Table("lost without", *summary["sets"], title="Points of nDCG@10 ± standard error of the difference")
     for part in ablation.WITHOUT:
         of_sets = (of_set["lost without"][part] for of_set in summary["sets"].values())
@@ -237,7 +277,9 @@ def write(summary: dict[str, Any], results: dict[str, SetResult]) -> Path:
     return path
 
 
-async def run(folder: Path, wanted: Sequence[str], data_dir: Path, *, record: bool, chatty: bool) -> None:
+async def run(
+    folder: Path, wanted: Sequence[str], data_dir: Path, *, record: bool, chatty: bool, answers: bool
+) -> None:
     console = Console()
     settings = Settings(data_dir=data_dir)
     started = time.monotonic()
@@ -245,7 +287,8 @@ async def run(folder: Path, wanted: Sequence[str], data_dir: Path, *, record: bo
     async with open_memory(settings) as memory:
         with Progress(console=console) as bar:
             for name in wanted:
-                results[name] = await measure(memory, name, data_sets.read(folder, name), bar, chatty=chatty)
+                units = data_sets.read(folder, name)
+                results[name] = await measure(memory, name, units, bar, chatty=chatty, answers=answers)
         summary = summarise(results, memory, time.monotonic() - started)
     show(console, summary)
     if record:
@@ -258,12 +301,14 @@ def main() -> None:
     parser.add_argument("--sets", default=DEFAULT_SETS, help="comma-separated names; 'all' for all in the folder")
     parser.add_argument("--data-dir", type=Path, help="keep the store here for the next run")
     parser.add_argument("--chatter", action="store_true", help="small talk before each question")
+    parser.add_argument("--answers", action="store_true", help="also measure what answers hold")
     parser.add_argument("--record", action="store_true", help=f"write figures and ranks to {RESULTS.name}/")
     arguments = parser.parse_args()
     wanted = data_sets.names(arguments.folder) if arguments.sets == "all" else arguments.sets.split(",")
     with ExitStack() as stack:
         data_dir = arguments.data_dir or Path(stack.enter_context(tempfile.TemporaryDirectory(prefix="madeleine-")))
-        asyncio.run(run(arguments.folder, wanted, data_dir, record=arguments.record, chatty=arguments.chatter))
+        flags = {"record": arguments.record, "chatty": arguments.chatter, "answers": arguments.answers}
+        asyncio.run(run(arguments.folder, wanted, data_dir, **flags))
 
 
 if __name__ == "__main__":

@@ -27,9 +27,9 @@ from madeleine.inference.stems import stem
 from madeleine.memory.chat import Message, MessageId
 from madeleine.memory.ingest.ports import StoreBatch
 from madeleine.memory.keyword_search import KeywordQuery
-from madeleine.memory.model import BeingId, Memory, MemoryId, ModelName, Provenance, RunId, Scene, Scope
+from madeleine.memory.model import BeingId, EmbeddingModelName, Memory, MemoryId, Provenance, RunId, Scene, Scope
 from madeleine.memory.patrol_records import DiaryEntry, PatrolChanges
-from madeleine.memory.recall.search import Search, SearchByMessageTags, split_search_terms
+from madeleine.memory.recall.search import SearchByMessageTags, SearchStoredTexts, split_search_terms
 from madeleine.storage.sql.ledger import Ledger, open_ledger
 
 SCOPE = Scope(BeingId("benchmark"), count_activations=False)
@@ -66,7 +66,7 @@ async def fill(ledger: Ledger, texts: Texts, size: int) -> None:
             )
             for at in moments
         )  # fmt: skip
-        await ledger.memories.commit(SCOPE, StoreBatch(new=tuple(new), model=ModelName("none"), vectors={}))
+        await ledger.memories.commit(SCOPE, StoreBatch(new=tuple(new), model=EmbeddingModelName("none"), vectors={}))
         messages = [
             Message(
                 id=MessageId(next(ids)), session_id=f"session {start}", position=0, role="user", speaker="Ann",
@@ -84,7 +84,7 @@ async def fill(ledger: Ledger, texts: Texts, size: int) -> None:
 
 async def measure(ledger: Ledger, texts: Texts, show: Callable[[str, float, float, int], None]) -> None:
     by_message = SearchByMessageTags(ledger.search, stem)
-    search = Search(ledger.search, ledger.activations, search_by_tags=by_message, now=lambda: END)
+    search = SearchStoredTexts(ledger.search, ledger.activations, search_by_tags=by_message, now=lambda: END)
     words = texts.words
 
     async def timed(name: str, call: Callable[[], Awaitable[Any]]) -> None:

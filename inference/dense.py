@@ -23,8 +23,9 @@ from madeleine.inference.loading import (
     model_load_errors_translated,
     register_fastembed_model,
 )
+from madeleine.inference.model_directory import find_model_directory, load_directory_engine
 from madeleine.memory.errors import EmbeddingUnavailable, InvalidInput
-from madeleine.memory.model import ModelName
+from madeleine.memory.model import EmbeddingModelName
 from madeleine.memory.vector_space import VectorSpace
 
 if TYPE_CHECKING:
@@ -59,6 +60,8 @@ def embedding_dimension(name: str) -> int:
     """Dimension of the model's vectors, known without loading it. Raises `InvalidInput` for a name nobody knows."""
     if name in (PACKAGED_MODEL, FP32_MODEL):
         return packaged.PACKAGED_MODEL_DIMENSION
+    if directory := find_model_directory(name):
+        return directory.dimension
     from fastembed import TextEmbedding
 
     try:
@@ -66,26 +69,37 @@ def embedding_dimension(name: str) -> int:
     except ValueError as error:
         raise InvalidInput(
             f"MADELEINE_EMBEDDING_MODEL names {name!r}, which fastembed does not know. "
-            f"Leave it out for {PACKAGED_MODEL}, or take a name from fastembed's list of supported models."
+            f"Leave it out for {PACKAGED_MODEL}, or take a name from fastembed's list of supported models, "
+            f"or a directory with model.onnx and tokenizer.json."
         ) from error
 
 
 def load_embedding_model(name: str, models_dir: Path) -> LoadedEmbeddingModel:
-    """The default model from this package; any other by fastembed, which fetches it. Raises `EmbeddingUnavailable`."""
+    """The default model from this package, one in a directory, or any other by fastembed, which fetches it. Raises
+    `EmbeddingUnavailable`, `InvalidInput`."""
     if name == PACKAGED_MODEL:
         engine = packaged.load_int8_engine()
         return LoadedEmbeddingModel(engine.embed, _whole_text_tokenizer(engine.tokenizer), packaged_vector_space())
+    if directory := find_model_directory(name):
+        with model_load_errors_translated(directory.name, EmbeddingUnavailable, "check MADELEINE_EMBEDDING_MODEL"):
+            own = load_directory_engine(directory)
+        space = read_or_measure_space(directory.name, models_dir, own.embed)
+        return LoadedEmbeddingModel(own.embed, _whole_text_tokenizer(own.tokenizer), space)
     fetched = _load_fastembed_engine(name, models_dir)
     embed = partial(embed_in_batches, fetched)
-    if name == FP32_MODEL:
-        space = packaged_vector_space()
-    else:
-        kept = models_dir / "spaces" / f"{re.sub(r'[^a-z0-9]+', '-', name.lower())}.npz"
-        space = space_measurement.read_or_measure_vector_space(kept, embed)
+    space = packaged_vector_space() if name == FP32_MODEL else read_or_measure_space(name, models_dir, embed)
     tokenizer = getattr(fetched.model, "tokenizer", None)
     if tokenizer is None:
         raise EmbeddingUnavailable(name, "it has no tokenizer of its own")
     return LoadedEmbeddingModel(embed, _whole_text_tokenizer(tokenizer), space)
+
+
+def read_or_measure_space(
+    name: str, models_dir: Path, embed: Callable[[list[str]], NDArray[np.float32]]
+) -> VectorSpace:
+    """Of a model that does not come with this package: measured when it is first loaded, then kept beside it."""
+    kept = models_dir / "spaces" / f"{re.sub(r'[^a-z0-9]+', '-', name.lower())}.npz"
+    return space_measurement.read_or_measure_vector_space(kept, embed)
 
 
 @cache
@@ -141,11 +155,15 @@ class DenseEmbedder:
         loader: Callable[[str, Path], LoadedEmbeddingModel] = load_embedding_model,
         patience: float | None = None,
     ) -> None:
-        """`patience`: seconds that a call waits for a model that is being loaded; as long as it takes for a
-        model that is on the disk, a few seconds for one that has to be fetched."""
-        self._name = ModelName(name)
-        installed = name == PACKAGED_MODEL or (name == FP32_MODEL and packaged.source_model_directory() is not None)
-        self._patience = MAX_LOAD_WAIT_SECONDS if patience is None and not installed else patience
+        """`name`: of the model, or a directory. `patience`: seconds that a call waits for a model that is being loaded;
+        as long as it takes for a model that is on the disk, a few seconds for one that has to be fetched. Raises
+        `InvalidInput` for a directory without a model."""
+        directory = find_model_directory(name)
+        self._name = directory.name if directory else EmbeddingModelName(name)
+        self._configured_name = name
+        has_source = name == FP32_MODEL and packaged.source_model_directory() is not None
+        self._is_on_disk = name == PACKAGED_MODEL or has_source or directory is not None
+        self._patience = MAX_LOAD_WAIT_SECONDS if patience is None and not self._is_on_disk else patience
         self._worker = ThreadPoolExecutor(max_workers=1, thread_name_prefix="embedding")
         self._small_batch_worker = ThreadPoolExecutor(max_workers=1, thread_name_prefix="embedding a few")
         self._loading: ModelLoader[LoadedEmbeddingModel, EmbeddingUnavailable] = ModelLoader(
@@ -153,7 +171,7 @@ class DenseEmbedder:
         )
 
     @property
-    def model(self) -> ModelName:
+    def model(self) -> EmbeddingModelName:
         return self._name
 
     @property
@@ -170,7 +188,7 @@ class DenseEmbedder:
 
     async def dimension(self) -> int:
         """Of the vectors. Raises `InvalidInput` for a name that nobody knows."""
-        return await asyncio.to_thread(embedding_dimension, self._name)
+        return await asyncio.to_thread(embedding_dimension, self._configured_name)
 
     async def warm_up(self) -> None:
         """Load the model now, however long it takes. Raises `EmbeddingUnavailable`."""
@@ -193,7 +211,7 @@ class DenseEmbedder:
 
     async def close(self) -> None:
         """A model that is loaded from the disk is waited for: ONNX Runtime ends a process that ends meanwhile."""
-        if self._name in (PACKAGED_MODEL, FP32_MODEL):
+        if self._is_on_disk:
             await self._loading.settled(MAX_LOAD_SECONDS_AT_CLOSE)
         for worker in (self._worker, self._small_batch_worker):
             worker.shutdown(wait=False, cancel_futures=True)

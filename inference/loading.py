@@ -8,11 +8,14 @@ import logging
 import threading
 import time
 from collections.abc import Callable, Iterator
-from typing import Any, Generic, TypeVar
+from typing import TYPE_CHECKING, Any, Generic, TypeVar
 
 from madeleine.memory.errors import EmbeddingUnavailable, RerankerUnavailable
 
-M = TypeVar("M")
+if TYPE_CHECKING:
+    from onnxruntime import SessionOptions  # type: ignore[import-untyped]
+
+LoadedModelT = TypeVar("LoadedModelT")
 Engine = TypeVar("Engine")
 E = TypeVar("E", EmbeddingUnavailable, RerankerUnavailable)
 
@@ -20,24 +23,26 @@ MODEL_LOAD_RETRY_PAUSE_SECONDS = 60.0
 """After a failure to load, the next try comes no sooner: each may wait for a network."""
 
 
-class ModelLoader(Generic[M, E]):
+class ModelLoader(Generic[LoadedModelT, E]):
     """The loading of one model: at most one attempt is under way, and a failed one is repeated after a pause."""
 
-    def __init__(self, name: str, load: Callable[[], M], unavailable: type[E], *, logger: logging.Logger) -> None:
+    def __init__(
+        self, name: str, load: Callable[[], LoadedModelT], unavailable: type[E], *, logger: logging.Logger
+    ) -> None:
         """`load` may take long; it raises `unavailable`."""
         self._name = name
         self._load = load
         self._unavailable: type[E] = unavailable
         self._logger = logger
-        self._attempt: asyncio.Future[M] | None = None
+        self._attempt: asyncio.Future[LoadedModelT] | None = None
         self._failed_at = 0.0
         self.began = 0.0
         """When the last attempt began, in seconds of the monotonic clock."""
-        self.loaded: M | None = None
+        self.loaded: LoadedModelT | None = None
         self.failure: E | None = None
         """Why the model could not be had at the last attempt, or None."""
 
-    def attempt(self) -> asyncio.Future[M]:
+    def attempt(self) -> asyncio.Future[LoadedModelT]:
         """The one that is under way or has succeeded, or a new one; to be shielded from those who wait for it. Raises
         the last failure while it is too early for a new one."""
         if self._attempt and (not self._attempt.done() or self.loaded is not None):
@@ -55,7 +60,7 @@ class ModelLoader(Generic[M, E]):
         if self._attempt and not self._attempt.done():
             await asyncio.wait({self._attempt}, timeout=seconds)
 
-    def _run(self, loop: asyncio.AbstractEventLoop, attempt: asyncio.Future[M]) -> None:
+    def _run(self, loop: asyncio.AbstractEventLoop, attempt: asyncio.Future[LoadedModelT]) -> None:
         model, error = None, None
         try:
             model = self._load()
@@ -67,7 +72,7 @@ class ModelLoader(Generic[M, E]):
         with contextlib.suppress(RuntimeError):  # the loop may have been closed meanwhile
             loop.call_soon_threadsafe(self._finish, attempt, model, error)
 
-    def _finish(self, attempt: asyncio.Future[M], model: M | None, error: E | None) -> None:
+    def _finish(self, attempt: asyncio.Future[LoadedModelT], model: LoadedModelT | None, error: E | None) -> None:
         self.loaded, self.failure, self._failed_at = model, error, time.monotonic()
         if attempt.cancelled():
             return
@@ -89,6 +94,17 @@ def model_load_errors_translated(name: str, unavailable: type[E], remedy: str) -
     except Exception as error:  # fastembed, the hub, onnxruntime and tokenizers raise errors of no common kind
         reason = " ".join(str(error).split())[:300]
         raise unavailable(name, f"it could not be loaded ({reason}); {remedy}") from error
+
+
+def session_options() -> SessionOptions:
+    """For one thread: with two, a second busy core makes every run slower. Without plans of memory: see
+    `load_fastembed_model`."""
+    from onnxruntime import SessionOptions
+
+    options = SessionOptions()
+    options.intra_op_num_threads = 1
+    options.enable_mem_pattern = False
+    return options
 
 
 def register_fastembed_model(engine: Any, alias: str, **description: Any) -> None:

@@ -18,6 +18,7 @@ from numpy.typing import NDArray
 
 from madeleine.inference import FP32_MODEL, PACKAGED_MODEL, int8_model
 from madeleine.inference.int8_model import INT8_FILE, MAX_TOKENS, TOKENIZER_FILE, DamagedModelFile
+from madeleine.inference.loading import session_options
 from madeleine.memory.errors import EmbeddingUnavailable
 
 if TYPE_CHECKING:
@@ -62,7 +63,7 @@ def int8_model_file(name: str) -> bytes:
 
 def load_int8_engine() -> Int8Engine:
     """Raises `EmbeddingUnavailable` if the model's files are missing or damaged, and cannot be made."""
-    from onnxruntime import GraphOptimizationLevel, InferenceSession, SessionOptions
+    from onnxruntime import GraphOptimizationLevel, InferenceSession
     from tokenizers import Tokenizer
 
     try:
@@ -74,10 +75,8 @@ def load_int8_engine() -> Int8Engine:
         raise EmbeddingUnavailable(PACKAGED_MODEL, f"its files cannot be had ({error}); {REINSTALL_REMEDY}") from error
     tokenizer.no_padding()
     tokenizer.enable_truncation(MAX_TOKENS)
-    options = SessionOptions()
-    options.intra_op_num_threads = 1  # with two, a second busy core makes every run slower
+    options = session_options()
     options.graph_optimization_level = GraphOptimizationLevel.ORT_DISABLE_ALL  # the file has the operators to be run
-    options.enable_mem_pattern = False  # see `loading.load_fastembed_model`
     return Int8Engine(InferenceSession(model, options, providers=["CPUExecutionProvider"]), tokenizer)
 
 

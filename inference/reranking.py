@@ -21,6 +21,7 @@ from madeleine.inference.loading import (
     model_load_errors_translated,
     register_fastembed_model,
 )
+from madeleine.inference.model_directory import ONNX_FILE_NAMES
 from madeleine.memory.errors import RerankerUnavailable
 
 logger = logging.getLogger(__name__)
@@ -30,7 +31,6 @@ MAX_RERANKED_TEXT_CHARS = 4_000
 """Characters: no such model reads more."""
 RERANKING_BATCH_PAIRS = 8
 """Pairs in one run of the model: rows are padded to the longest of their run."""
-ONNX_FILE_NAMES = ("onnx/model.onnx", "model.onnx")
 
 
 class CrossEncoder(Protocol):

@@ -134,7 +134,8 @@ class UpdateArguments(TypedDict, total=False):
     text: str
     """The whole new text."""
     when: Moment
-    """Since when `text` is true: what the memory said stays, as what was true until then. Without it, a correction."""
+    """Since when `text` is true: what the memory said stays, as what was true until then. Without it, a correction.
+    Without `text`: the right date of the memory."""
     retracted: str
     """Why it was never true. It is recalled no more; what it had superseded is true again. Stands alone."""
     undo: bool

@@ -77,6 +77,7 @@ class Revision(LibraryAnswer):
     importance: float | None = None
     pinned: bool | None = None
     themes: tuple[str, ...] | None = None
+    when: tuple[str, ...] | None = None
 
 
 class MemoryRecord(LibraryAnswer):

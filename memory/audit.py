@@ -26,7 +26,7 @@ def build_audit_entry(
 
 
 @dataclass(frozen=True, eq=False)
-class Audit:
+class RecordAuditEvent:
     """The use case: records recalls and administration, which leave no other trace in the ledger."""
 
     log: AuditLog

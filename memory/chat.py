@@ -70,7 +70,7 @@ class UnwatchedSession:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class ThreadBacklog:
+class MemoryThreadBacklog:
     """Counts of messages, over all beings: `unread` by the memory thread, `put_off` of these until more is said, and
     `abandoned` after too many failures."""
 

@@ -10,7 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from madeleine.memory.errors import EmbeddingUnavailable
-from madeleine.memory.model import ContentHash, ModelName, Vector, content_hash, interchangeable_models
+from madeleine.memory.model import ContentHash, EmbeddingModelName, Vector, content_hash, interchangeable_models
 from madeleine.memory.vector_space import VectorSpace
 
 VectorByContentHash = dict[ContentHash, Vector]
@@ -21,7 +21,7 @@ class Embedder(Protocol):
     """Text to vectors, and to tokens. One call is one batch; work is done in a worker thread."""
 
     @property
-    def model(self) -> ModelName: ...
+    def model(self) -> EmbeddingModelName: ...
 
     async def embed(self, texts: Sequence[str]) -> NDArray[np.float32]:
         """float32, (n, dim), unit rows, in the order of `texts`. Raises `EmbeddingUnavailable`."""
@@ -35,12 +35,12 @@ class Embedder(Protocol):
 
 
 class VectorCache(Protocol):
-    async def vectors(self, model: ModelName, hashes: Sequence[ContentHash]) -> VectorByContentHash:
+    async def vectors(self, model: EmbeddingModelName, hashes: Sequence[ContentHash]) -> VectorByContentHash:
         """A text that this model has never embedded is left out."""
 
 
 class WritableVectorCache(VectorCache, Protocol):
-    async def add_vectors(self, model: ModelName, vectors: Mapping[ContentHash, Vector]) -> None: ...
+    async def add_vectors(self, model: EmbeddingModelName, vectors: Mapping[ContentHash, Vector]) -> None: ...
 
 
 @dataclass(frozen=True, slots=True)
@@ -79,7 +79,7 @@ async def embed_with_cache(
 
 
 async def vectors_of_any_precision(
-    cache: VectorCache, model: ModelName, hashes: Sequence[ContentHash]
+    cache: VectorCache, model: EmbeddingModelName, hashes: Sequence[ContentHash]
 ) -> VectorByContentHash:
     """Cached vectors of the model, else of the same model in another precision: to search and to compare by until the
     model has embedded the text, not to be kept as its own."""

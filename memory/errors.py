@@ -44,11 +44,14 @@ class CannotUndo(MadeleineError):
 
 
 class NotPermitted(MadeleineError):
-    """A read-only caller called a tool that writes."""
+    """The caller is read-only, or its role lacks a permission."""
 
-    def __init__(self, tool: str) -> None:
+    def __init__(self, tool: str, *, permission: str = "", role: str = "") -> None:
         super().__init__(
-            f"{tool} changes the memory, and this connection is read-only. Nothing was done: ask for a token with "
+            f"{tool} needs the permission to {permission}, which the role {role!r} of this connection does not have. "
+            "Nothing was done: ask for it from a person, or for a token of the role senior or human."
+            if permission
+            else f"{tool} changes the memory, and this connection is read-only. Nothing was done: ask for a token with "
             "write access."
         )
         self.tool = tool
@@ -107,6 +110,10 @@ class StorageError(MadeleineError):
 
 class StorageBusy(StorageError):
     """Another process owns the data directory."""
+
+
+class LedgerLost(StorageError):
+    """The ledger's file is gone, empty, or not the one that was opened; nothing was acknowledged."""
 
 
 class StorageFull(StorageError):

@@ -10,7 +10,7 @@ from typing import Literal, Protocol, TypeAlias
 import numpy as np
 from numpy.typing import NDArray
 
-from madeleine.memory.model import Category, Emotion, Memory, MemoryId, Scope, Status, Vector
+from madeleine.memory.model import Category, Emotion, Memory, MemoryId, MemoryStatus, Scope, Vector
 
 
 @dataclass(frozen=True, slots=True)
@@ -53,7 +53,7 @@ class CandidateQuery:
 
     words: str
     twice: str = ""
-    statuses: tuple[Status, ...]
+    statuses: tuple[MemoryStatus, ...]
     categories: tuple[Category, ...] = ()
     themes: tuple[str, ...] = ()
     """Only memories with all of these, in whatever letter case."""
@@ -131,7 +131,7 @@ class CandidatePool:
         return (self.weights @ self.idf).astype(np.float32)
 
 
-ABSENT_TERM = "qxzjvkwqxz"
+TERM_IN_NO_MEMORY = "qxzjvkwqxz"
 """A word that no memory has: it has the greatest IDF."""
 
 
@@ -146,12 +146,12 @@ class WritableIndex(Protocol):
     async def upsert(self, points: Sequence[IndexPoint]) -> None: ...
 
     async def nearest(
-        self, scope: Scope, vector: Vector, *, limit: int, statuses: Sequence[Status]
+        self, scope: Scope, vector: Vector, *, limit: int, statuses: Sequence[MemoryStatus]
     ) -> list[tuple[MemoryId, float]]:
         """(id, cosine), nearest first."""
 
     async def ids_sharing_words(
-        self, scope: Scope, words: str, *, limit: int, statuses: Sequence[Status]
+        self, scope: Scope, words: str, *, limit: int, statuses: Sequence[MemoryStatus]
     ) -> list[MemoryId]:
         """Those that share the most telling words with the text, by BM25, best first."""
 

@@ -7,7 +7,14 @@ from dataclasses import dataclass
 from datetime import datetime
 from typing import Literal
 
-from madeleine.memory.model import Category, Provenance, Status, TruthStatus, short_id_of, short_memory_id
+from madeleine.memory.model import (
+    Category,
+    MemoryStatus,
+    Provenance,
+    TruthStatus,
+    short_id_of_memory_number,
+    short_id_of_non_memory,
+)
 
 SearchSource = Literal["memories", "diary", "chat", "notes"]
 
@@ -47,7 +54,7 @@ class SearchHit:
     provenance: Provenance
     actors: tuple[str, ...] = ()
     themes: tuple[str, ...] = ()
-    status: Status | None = None
+    status: MemoryStatus | None = None
     snippet: str = ""
     further_texts: tuple[str, ...] = ()
     number: int = 0
@@ -60,14 +67,14 @@ class SearchHit:
 
     @property
     def short_id(self) -> str:
-        return short_memory_id(self.number) if self.number else short_id_of(self.id)
+        return short_id_of_memory_number(self.number) if self.number else short_id_of_non_memory(self.id)
 
 
 Stemmer = Callable[[str], str]
 """Returns the stem of a word; the word itself in languages that the stemmer does not know."""
 
 
-HitPosition = tuple[int, str]
+HitTimeAndId = tuple[int, str]
 """(microseconds since 1970, id): newest first, equal times by id."""
 
 
@@ -75,7 +82,7 @@ TagMatchMode = Literal["words", "beginning", "part"]
 
 
 @dataclass(frozen=True, slots=True)
-class Tag:
+class SearchTag:
     """A folded word or phrase of a message, and how texts match it: a form is a whole word (`words`), the beginning of
     a word (`beginning`) or, in scripts without spaces, any part of the text (`part`).
 
@@ -93,7 +100,7 @@ class TagQuery:
     """A search within the sources and filters of `filters`, whose terms and mode are ignored. `related`: folded themes
     that co-occur with the tags. `max_texts`: the newest texts of each source that are searched."""
 
-    tags: tuple[Tag, ...]
+    tags: tuple[SearchTag, ...]
     related: tuple[str, ...]
     filters: KeywordQuery
     max_texts: int
@@ -106,5 +113,5 @@ class TagMatches:
     `counts` the number of all texts by mask."""
 
     source: SearchSource
-    newest: tuple[tuple[HitPosition, int], ...]
+    newest: tuple[tuple[HitTimeAndId, int], ...]
     counts: Mapping[int, int]

@@ -20,7 +20,7 @@ Answer = TypeVar("Answer", bound=BaseModel)
 
 
 @dataclass(frozen=True, slots=True)
-class Rejected:
+class RejectedAnswer:
     """An answer that cannot be used. `reason`: for people and logs, quotes nothing of the answer. `complaint`: for the
     model alone, "" if the reason says it all. `text`: the answer as the model wrote it, "" if its schema was right."""
 
@@ -40,12 +40,12 @@ class Prompt:
     size: LanguageModelSize
     max_tokens: int = 4_000
     """Upper bound for the answer."""
-    rejected: Rejected | None = None
+    rejected: RejectedAnswer | None = None
     """The previous answer to this prompt, with its `text`."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class CallCost:
+class ModelCallCost:
     """Cost of one call: tokens as the API counted them; US dollars, None if the price is unknown."""
 
     purpose: str
@@ -63,20 +63,22 @@ MAX_ATTEMPTS_PER_PROMPT = 2
 MIN_BYTES_PER_TOKEN = 3
 """Lower bound for a prompt: English has 4 or 5, other scripts 3."""
 
-Accepted = TypeVar("Accepted")
+AcceptedAnswerT = TypeVar("AcceptedAnswerT")
 
 
 class LanguageModel(Protocol):
     """Safe for use by several tasks. Retries, backoff and timeouts are its own."""
 
-    async def ask(self, prompt: Prompt, schema: type[Answer], on_cost: Callable[[CallCost], None]) -> Answer | Rejected:
+    async def ask(
+        self, prompt: Prompt, schema: type[Answer], on_cost: Callable[[ModelCallCost], None]
+    ) -> Answer | RejectedAnswer:
         """Return one answer that fits the schema, or why it does not. `on_cost` is called for every call that cost
         tokens, also where the answer is invalid. Raises `LanguageModelUnavailable`, `UnusableAnswer`; never quotes the
         key."""
 
 
 class ModelCostRecorder(Protocol):
-    async def record_cost(self, scope: Scope, run: RunId, spent: CallCost, *, at: datetime) -> None: ...
+    async def record_cost(self, scope: Scope, run: RunId, spent: ModelCallCost, *, at: datetime) -> None: ...
 
 
 @dataclass(eq=False)
@@ -86,31 +88,31 @@ class MeteredModel:
     purpose."""
 
     model: LanguageModel
-    record: Callable[[CallCost], Awaitable[None]]
+    record: Callable[[ModelCallCost], Awaitable[None]]
     _: KW_ONLY
     budget: int = 0
     spent_tokens: Callable[[str], Awaitable[int]] | None = None
     _reserved: int = field(default=0, init=False)
 
     async def ask(
-        self, prompt: Prompt, schema: type[Answer], check: Callable[[Answer], Accepted | Rejected]
-    ) -> Accepted:
+        self, prompt: Prompt, schema: type[Answer], check: Callable[[Answer], AcceptedAnswerT | RejectedAnswer]
+    ) -> AcceptedAnswerT:
         """Return what `check` makes of the answer. After an answer that breaks the schema, or that `check` rejects, the
         model is asked once more, with the complaint. Raises `LanguageModelUnavailable` (`TokenBudgetExceeded` if the
         call might cost more than is left), `UnusableAnswer`."""
-        costs: list[CallCost] = []
+        costs: list[ModelCallCost] = []
         reason = ""
         for _ in range(MAX_ATTEMPTS_PER_PROMPT):
             answer = await self._call(prompt, schema, costs)
-            result = answer if isinstance(answer, Rejected) else check(answer)
-            if not isinstance(result, Rejected):
+            result = answer if isinstance(answer, RejectedAnswer) else check(answer)
+            if not isinstance(result, RejectedAnswer):
                 return result
             reason = result.reason
-            text = result.text if isinstance(answer, Rejected) else answer.model_dump_json()
+            text = result.text if isinstance(answer, RejectedAnswer) else answer.model_dump_json()
             prompt = replace(prompt, rejected=replace(result, text=text))
         raise UnusableAnswer(costs[-1].model if costs else "that was asked", reason)
 
-    async def _call(self, prompt: Prompt, schema: type[Answer], costs: list[CallCost]) -> Answer | Rejected:
+    async def _call(self, prompt: Prompt, schema: type[Answer], costs: list[ModelCallCost]) -> Answer | RejectedAnswer:
         maximum = max_tokens_of_call(prompt)
         if self.budget and self.spent_tokens:
             spent = await self.spent_tokens(prompt.purpose)
@@ -128,6 +130,6 @@ class MeteredModel:
 
 def max_tokens_of_call(prompt: Prompt) -> int:
     """Upper estimate of what the call may cost."""
-    rejected = prompt.rejected or Rejected("")
+    rejected = prompt.rejected or RejectedAnswer("")
     texts = (prompt.system, prompt.text, rejected.text, rejected.complaint or rejected.reason)
     return len("".join(texts).encode(errors="replace")) // MIN_BYTES_PER_TOKEN + prompt.max_tokens

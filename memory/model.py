@@ -23,7 +23,7 @@ NoteId = NewType("NoteId", str)
 RunId = NewType("RunId", str)
 ContentHash = NewType("ContentHash", str)
 """SHA-256, in hex, of the text that is embedded."""
-ModelName = NewType("ModelName", str)
+EmbeddingModelName = NewType("EmbeddingModelName", str)
 """An embedding model: `NAME`, or `NAME@int8`, whose vectors can be compared with those of `NAME` (cosine 0.99)."""
 
 UUID_CHARS, SHORT_ID_CHARS = 36, 8
@@ -33,9 +33,9 @@ Vector: TypeAlias = "NDArray[np.float32]"
 
 Category = Literal["working", "episodic", "semantic", "procedural", "social"]
 CATEGORIES: tuple[Category, ...] = get_args(Category)
-Status = Literal["active", "dying", "dead"]
-ALL_STATUSES: tuple[Status, ...] = get_args(Status)
-LIVING_STATUSES: tuple[Status, ...] = ("active", "dying")
+MemoryStatus = Literal["active", "dying", "dead"]
+ALL_MEMORY_STATUSES: tuple[MemoryStatus, ...] = get_args(MemoryStatus)
+LIVING_STATUSES: tuple[MemoryStatus, ...] = ("active", "dying")
 TruthStatus = Literal["current", "superseded", "retracted"]
 """Superseded: it was true until another memory took its place. Retracted: it was wrong (ruling 14)."""
 
@@ -54,14 +54,14 @@ O4)."""
 CALLER_ROLES: tuple[Role, ...] = get_args(Role)
 
 
-def full_precision(model: ModelName) -> ModelName:
-    return ModelName(model.partition("@")[0])
+def full_precision(model: EmbeddingModelName) -> EmbeddingModelName:
+    return EmbeddingModelName(model.removesuffix("@int8"))
 
 
-def interchangeable_models(model: ModelName) -> tuple[ModelName, ...]:
+def interchangeable_models(model: EmbeddingModelName) -> tuple[EmbeddingModelName, ...]:
     """The model, then its other precision: while a store is embedded anew, vectors of the other stand in."""
     full = full_precision(model)
-    return (model, ModelName(f"{full}@int8") if model == full else full)
+    return (model, EmbeddingModelName(f"{full}@int8") if model == full else full)
 
 
 @dataclass(frozen=True, slots=True)
@@ -129,7 +129,7 @@ class Memory:
     """One record of a being's memory (spec P2).
 
     `importance` is in [0, 1]; `session_count` counts patrol cycles since the last activation;
-    all times are aware, in UTC. `happened_at` is the first date of the scene that can be read
+    all times are aware, in UTC. `first_timeline_moment` is the first date of the scene that can be read
     as one, else `created_at`. `absorbed_into` names the survivor of a consolidation. A memory of a session that was
     summarised is `compressed`, and `compressed_into` names the summary, which is a `compression_source` (spec L3).
     `turn` counts the memories of its session that were stored before it. `resembles` names the nearest older memory
@@ -138,11 +138,11 @@ class Memory:
     and is never used again; 0 until the memory is stored (ruling 23). `corrected_at`: when its text was last changed.
     Both come from the ledger and are not compared.
 
-    What it says holds from `valid_from`, or where that is None from the earlier of `happened_at` and `created_at`,
-    until `valid_until`, which is exclusive; None while no end is known. A superseded memory names its successor in
-    `superseded_by`, and only such a one does. `before`: the beginning of the text that it superseded, at most
-    `MAX_SUPERSEDED_TEXT_CHARS`, derived by the ledger. `may_supersede` names an earlier memory that it was proposed to
-    supersede; None too once that was declined.
+    What it says holds from `valid_from`, or where that is None from the earlier of `first_timeline_moment` and
+    `created_at`, until `valid_until`, which is exclusive; None while no end is known. A superseded memory names its
+    successor in `superseded_by`, and only such a one does. `before`: the beginning of the text that it superseded, at
+    most `MAX_SUPERSEDED_TEXT_CHARS`, derived by the ledger. `may_supersede` names an earlier memory that it was
+    proposed to supersede; None too once that was declined.
     """
 
     id: MemoryId
@@ -160,7 +160,7 @@ class Memory:
     lesson: str = ""
     key: str | None = None
     pinned: bool = False
-    status: Status = "active"
+    status: MemoryStatus = "active"
     fresh: bool = True
     compressed: bool = False
     cluster_id: ClusterId | None = None
@@ -187,7 +187,12 @@ class Memory:
 
     @property
     def short_id(self) -> str:
-        return short_memory_id(self.number) if self.number else self.id
+        return short_id_of_memory_number(self.number) if self.number else self.id
+
+    @property
+    def is_undecided(self) -> bool:
+        """Whether it may supersede an earlier one, and neither has nor is to do so on a day."""
+        return self.may_supersede is not None and self.valid_from is None
 
     @property
     def embedded_text(self) -> str:
@@ -206,10 +211,12 @@ class MemoryChanges:
     importance: float | None = None
     themes: tuple[str, ...] | None = None
     pinned: bool | None = None
+    when: tuple[str, ...] | None = None
+    """Dates without actions."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Revision:
+class MemoryRevision:
     """The values before a change at `at`; None in the fields that stayed."""
 
     memory_id: MemoryId
@@ -229,7 +236,7 @@ class Cluster:
     parent_id: ClusterId
     is_root: bool = False
     vector: Vector | None = None
-    model: ModelName | None = None
+    model: EmbeddingModelName | None = None
 
 
 NoteState = Literal["unread", "done", "parse_failed"]
@@ -250,12 +257,12 @@ class Note:
     memory_id: MemoryId | None = None
 
 
-def short_memory_id(number: int) -> str:
+def short_id_of_memory_number(number: int) -> str:
     """The id of a memory as answers show it (ruling 23)."""
     return f"m{number}"
 
 
-def short_id_of(id_: str) -> str:
+def short_id_of_non_memory(id_: str) -> str:
     """The first signs of a UUID, as answers show ids of anything but a memory; any other id as it is (ruling 23)."""
     return id_[:SHORT_ID_CHARS] if len(id_) == UUID_CHARS else id_
 
@@ -319,21 +326,21 @@ def parse_iso_moment(text: str) -> datetime | None:
     return period.start if period else None
 
 
-def scene_period(when: Sequence[TimelineEntry]) -> IsoPeriod | None:
+def first_timeline_period(when: Sequence[TimelineEntry]) -> IsoPeriod | None:
     """The first entry that can be read as a date."""
     periods = (parse_iso_period(item if isinstance(item, str) else item.date) for item in when)
     return next((period for period in periods if period), None)
 
 
-def happened_at(when: Sequence[TimelineEntry], default: datetime) -> datetime:
+def first_timeline_moment(when: Sequence[TimelineEntry], default: datetime) -> datetime:
     """The start of the first entry that can be read as a date, else `default`."""
-    period = scene_period(when)
+    period = first_timeline_period(when)
     return period.start if period else default
 
 
-def time_span(memory: Memory) -> tuple[datetime, datetime]:
-    """The first and the last moment of a memory's dates, of a month or a range those of its days; `happened_at` for one
-    without dates. Entries with an action behind a plain date are another memory's (spec P6 ❹)."""
+def time_span_of_memory(memory: Memory) -> tuple[datetime, datetime]:
+    """The first and the last moment of a memory's dates, of a month or a range those of its days; for one without
+    dates `first_timeline_moment`. Entries with an action behind a plain date are another memory's (spec P6 ❹)."""
     when = memory.scene.when
     dates = [item for item in when if isinstance(item, str)] or [i.date for i in when if isinstance(i, DatedAction)]
     spans = [span for date in dates if (span := possible_utc_span(date))] or [(memory.happened_at, memory.happened_at)]

@@ -12,12 +12,12 @@ from madeleine.memory.model import (
     Cluster,
     ClusterId,
     ContentHash,
+    EmbeddingModelName,
     Memory,
     MemoryId,
-    ModelName,
+    MemoryStatus,
     Note,
     RunId,
-    Status,
     TruthStatus,
     Vector,
 )
@@ -37,7 +37,7 @@ class MemoryState:
     id: MemoryId
     content_hash: ContentHash
     importance: float
-    status: Status
+    status: MemoryStatus
     fresh: bool
     pinned: bool
     cluster_id: ClusterId | None
@@ -80,7 +80,7 @@ class DiaryEntry:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Thoughts:
+class PointsForNextSession:
     """think_md (spec P8): what the being noticed or wants to remember for the next session."""
 
     points: tuple[str, ...] = ()
@@ -108,7 +108,7 @@ class PatrolChanges:
     states: tuple[MemoryState, ...] = ()
     """The changed ones, as they become."""
     rewritten_memories: tuple[Memory, ...] = ()
-    """Memories with a new timeline (❹)."""
+    """Survivors of merges, with what they have taken over (❹)."""
     compressed: Mapping[MemoryId, MemoryId | None] = field(default_factory=dict)
     """Memory to its summary (spec L3); None for one that is recalled by itself again."""
     superseded: tuple[Supersession, ...] = ()
@@ -117,9 +117,11 @@ class PatrolChanges:
     """New or changed."""
     removed_clusters: tuple[ClusterId, ...] = ()
     diary: DiaryEntry | None = None
-    thoughts: Thoughts | None = None
+    thoughts: PointsForNextSession | None = None
     decided_request_ids: tuple[DecisionRequestId, ...] = ()
-    model: ModelName | None = None
+    declined: Mapping[str, int] = field(default_factory=dict)
+    """Topics that were declined, and how many memories their clusters had (ruling 20)."""
+    model: EmbeddingModelName | None = None
     vectors: Mapping[ContentHash, Vector] = field(default_factory=dict)
     """Vectors of new texts, to be cached."""
 

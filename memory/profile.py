@@ -44,7 +44,7 @@ def audit_id_of_profile_entry(kind: ProfileKind, name: str) -> str:
     return f"{kind}/{name}" if kind == "soul" else f"{kind}/{hashlib.sha256(name.encode()).hexdigest()[:12]}"
 
 
-def duplicate_preference(name: str) -> InvalidInput:
+def duplicate_preference_error(name: str) -> InvalidInput:
     """The error for a preference whose memory belongs to the preference `name`."""
     return InvalidInput(
         f"The preference {name[:200]!r} says that already. The new one was not written: set {name[:200]!r} again, or "

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from typing import Literal, Protocol
 
 from madeleine.memory.errors import InvalidInput
-from madeleine.memory.model import SHORT_ID_CHARS, MemoryId, Scope, short_memory_id
+from madeleine.memory.model import SHORT_ID_CHARS, MemoryId, Scope, short_id_of_memory_number
 
 IdKind = Literal["memory", "message", "note", "cluster", "run", "decision"]
 
@@ -71,4 +71,4 @@ class ShortIdTranslator:
         """The short id of each memory; of one that is gone, its full id."""
         named = list(dict.fromkeys(ids))
         numbers = await self.ledger.numbers_of_ids(scope, named) if named else {}
-        return {id_: short_memory_id(numbers[id_]) if id_ in numbers else id_ for id_ in named}
+        return {id_: short_id_of_memory_number(numbers[id_]) if id_ in numbers else id_ for id_ in named}

@@ -18,14 +18,14 @@ from madeleine.memory.model import Vector
 
 MIN_LEGIBILITY = 0.5
 """How well the model must read a text's language for its vector to mean anything."""
-Rows = NDArray[np.float32]
+VectorRows = NDArray[np.float32]
 
 ILLEGIBLE_MARGIN, LEGIBLE_MARGIN = 0.25, 0.32
 """Mean distance between a question's cosine to its own statement and to the nearest of the others, from which a model
 begins to read a language, and reads it. Of all-MiniLM-L6-v2: English 0.48, Portuguese 0.32, Russian 0.28, Japanese
 0.25, Arabic 0.14, Chinese 0.04, Korean below 0. At 0.25 its vectors cost JSQuAD more than they give."""
 
-FOREIGN_MARGIN = 0.3
+MIN_FOREIGN_LANGUAGE_MARGIN = 0.3
 """How much nearer two texts are to the mean of their own language than to that of the other's, together, from which
 they are of two languages: questions and the memories that answer them in another language have 0.17 to 0.48
 (`benchmarks/small`), those of one language at most 0.17, but for two of 182."""
@@ -36,7 +36,7 @@ class VectorSpace:
     """`means`: float32, (languages, dim). `legibility`: float32, (languages,), in [0, 1]. Without languages nothing is
     taken off, and everything is legible."""
 
-    means: Rows
+    means: VectorRows
     legibility: NDArray[np.float32]
 
     @classmethod
@@ -54,19 +54,19 @@ class VectorSpace:
         """The mean of the text's language."""
         return np.asarray(self.means[self._language(vector[None])[0]], np.float32) if len(self.means) else None
 
-    def all_foreign(self, query: Vector, mean_products: Rows) -> bool:
+    def all_foreign(self, query: Vector, mean_products: VectorRows) -> bool:
         """Whether none of these vectors is of the query's language, by a clear margin. `mean_products`: float32,
         (n, languages), of each with the means; zeros for a memory without a vector, of which nothing is known."""
         of_query, of_vectors = (self._nearness(products) for products in (query[None] @ self.means.T, mean_products))
         own, others = int(of_query.argmax()), of_vectors.argmax(axis=1)
         margins = of_query.max() - of_query[0, others] + of_vectors.max(axis=1) - of_vectors[:, own]
-        return bool((mean_products.any(axis=1) & (margins >= FOREIGN_MARGIN)).all())
+        return bool((mean_products.any(axis=1) & (margins >= MIN_FOREIGN_LANGUAGE_MARGIN)).all())
 
-    def centred(self, vectors: Rows) -> Rows:
+    def centred(self, vectors: VectorRows) -> VectorRows:
         """float32, (n, dim), unit rows: each without the mean of its language."""
         if not len(self.means) or not len(vectors):
             return vectors
-        return unit_rows(vectors - self.means[self._language(vectors)])
+        return normalize_vector_rows(vectors - self.means[self._language(vectors)])
 
     def readable_cosines(self, vector: Vector | None, others: Sequence[Vector | None]) -> list[float | None]:
         """Cosines of `vector` to the others, each without the mean of its language; None where one of the two is
@@ -79,14 +79,18 @@ class VectorSpace:
                 cosines[at] = float(cosine)
         return cosines
 
-    def _language(self, vectors: Rows) -> NDArray[np.intp]:
+    def languages(self, vectors: VectorRows) -> NDArray[np.intp]:
+        """Of each row the index of the nearest mean; 0 in an undivided space."""
+        return self._language(vectors) if len(self.means) else np.zeros(len(vectors), np.intp)
+
+    def _language(self, vectors: VectorRows) -> NDArray[np.intp]:
         return np.asarray(self._nearness(vectors @ self.means.T).argmax(axis=1), np.intp)
 
-    def _nearness(self, mean_products: Rows) -> Rows:
+    def _nearness(self, mean_products: VectorRows) -> VectorRows:
         return np.asarray(mean_products - (self.means**2).sum(axis=1) / 2, np.float32)
 
 
-def unit_rows(vectors: Rows) -> Rows:
+def normalize_vector_rows(vectors: VectorRows) -> VectorRows:
     norms = np.linalg.norm(vectors, axis=1, keepdims=True)
     return np.asarray(vectors / np.where(norms > 0, norms, 1), np.float32)
 
@@ -106,12 +110,14 @@ def centred_cosines(
     return np.asarray(np.where(cosine == 0, 0, np.clip(products / lengths, -1, 1)), np.float32)
 
 
-def vector_space_from_samples(samples: Mapping[str, tuple[Rows, Rows]]) -> VectorSpace:
+def vector_space_from_samples(samples: Mapping[str, tuple[VectorRows, VectorRows]]) -> VectorSpace:
     """`samples`: of each language the vectors of statements, and of the question about each."""
     means = {language: np.concatenate(rows).mean(axis=0) for language, rows in samples.items()}
     legibility = []
     for language, (statements, questions) in samples.items():
-        cosines = unit_rows(questions - means[language]) @ unit_rows(statements - means[language]).T
+        cosines = (
+            normalize_vector_rows(questions - means[language]) @ normalize_vector_rows(statements - means[language]).T
+        )
         others = np.where(np.eye(len(cosines), dtype=bool), -1, cosines).max(axis=1)
         margin = float((np.diag(cosines) - others).mean())
         legibility.append((margin - ILLEGIBLE_MARGIN) / (LEGIBLE_MARGIN - ILLEGIBLE_MARGIN))

@@ -12,9 +12,9 @@ from datetime import date, datetime
 
 from madeleine.memory.embedding import Embedder, EmbeddingOutcome, embed_with_cache
 from madeleine.memory.index import WordIdfSource
-from madeleine.memory.language_model import CallCost, LanguageModel, MeteredModel
-from madeleine.memory.model import ClusterId, ModelName, RunId, Scope
-from madeleine.memory.rules.storing.secrets import Redact, redact_secrets
+from madeleine.memory.language_model import LanguageModel, MeteredModel, ModelCallCost
+from madeleine.memory.model import ClusterId, EmbeddingModelName, RunId, Scope
+from madeleine.memory.rules.storing.secrets import RedactText, redact_secrets
 from madeleine.patrol.ports import PatrolLedger, PatrolReads, PatrolTransaction
 from madeleine.patrol.report import PatrolModelCosts
 from madeleine.patrol.unit_of_work import PreparedStepInputs, UnitOfWork
@@ -33,25 +33,25 @@ class PatrolConfig:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class PatrolServices:
-    """Shared by all patrols of a store. `now` is aware, in UTC; `today` is the local date, whose diary is
-    written, by default that of `now`;
+    """Shared by all patrols of a store. `now` is aware, in UTC; `local_day` is the day of a moment where the people
+    are, by default in UTC: a being ages once in it, and has a diary entry for it;
     `write_lock` is the one of `StoreScenes`: a memory that it finds alive is alive when it is reinforced."""
 
     ledger: PatrolLedger
     word_idf: WordIdfSource
     embedder: Embedder
     now: Callable[[], datetime]
-    today: Callable[[], date] | None = None
-    redact: Redact = redact_secrets
+    local_day: Callable[[datetime], date] = datetime.date
+    redact: RedactText = redact_secrets
     config: PatrolConfig = PatrolConfig()
     write_lock: asyncio.Lock = field(default_factory=asyncio.Lock)
 
     @property
-    def embedding_model(self) -> ModelName:
+    def embedding_model(self) -> EmbeddingModelName:
         return self.embedder.model
 
-    def diary_date(self) -> date:
-        return self.today() if self.today else self.now().date()
+    def today(self) -> date:
+        return self.local_day(self.now())
 
     async def embed(self, texts: Iterable[str]) -> EmbeddingOutcome:
         return await embed_with_cache(self.embedder, self.ledger, texts)
@@ -115,6 +115,7 @@ class PatrolRunContext:
                 services.embedding_model,
                 run=self.run_id,
                 prepared=prepared or PreparedStepInputs(),
+                space=services.embedder.space,
                 excluded_from_merge=frozenset(self.split_cluster_ids),
             )
             yield work
@@ -123,7 +124,7 @@ class PatrolRunContext:
     async def _spent_tokens(self, purpose: str) -> int:
         return self.costs.input_tokens + self.costs.output_tokens
 
-    async def _record_cost(self, spent: CallCost) -> None:
+    async def _record_cost(self, spent: ModelCallCost) -> None:
         """Recorded whatever becomes of the run."""
         before = self.costs
         self.costs = PatrolModelCosts(

@@ -58,11 +58,17 @@ class PatrolReads(VectorCache, Protocol):
     async def summarised_memories(self, ids: Sequence[MemoryId]) -> list[MemoryId]:
         """The memories that these, or memories that these have absorbed, summarise."""
 
+    async def last_aged_at(self) -> datetime | None:
+        """When the last run began that has aged the memories (❷) and was not undone."""
+
     async def last_diary(self) -> records.DiaryEntry | None: ...
 
-    async def thoughts(self) -> records.Thoughts: ...
+    async def thoughts(self) -> records.PointsForNextSession: ...
 
     async def requests(self, ids: Sequence[records.DecisionRequestId]) -> list[records.StoredDecisionRequest]: ...
+
+    async def declined_sizes(self) -> dict[str, int]:
+        """Topics that were declined, and how many memories their clusters had at the last time."""
 
     async def open_requests(self) -> list[records.StoredDecisionRequest]:
         """Those not yet decided, the oldest first."""

@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from dataclasses import asdict, dataclass, field, replace
 from typing import Any, Literal, get_args
 
-from madeleine.memory.model import MemoryId, RunId, short_id_of
+from madeleine.memory.model import MemoryId, RunId, short_id_of_non_memory
 from madeleine.memory.patrol_records import DecisionRequestId
 from madeleine.patrol.deciding.requests import AGENT_GUIDANCE, GUIDANCE_INTRODUCTION, DecisionRequest, request_for_agent
 
@@ -16,7 +16,10 @@ PATROL_STEPS: tuple[StepName, ...] = get_args(StepName)
 PATROL_STEP_SYMBOLS: Mapping[StepName, str] = dict(zip(PATROL_STEPS, "❶❷❸❹❺❻❼+++", strict=True))
 
 
-MORE_PENDING_GUIDANCE = "More decisions wait: run_patrol with decisions [] lists them."
+SKIPPED_WITHOUT_KEY = "[graph] BYOK key not set: skipping ❹❻ diary/think_md (mechanical processing only)"
+"""The words of spec P7."""
+DECIDE_YOURSELF = "No language model is set up here, so these decisions are yours: answer what stands in `pending`."
+MORE_PENDING_GUIDANCE = "More decisions wait: the answer to these brings the next, and so does each later patrol."
 
 
 @dataclass(frozen=True, slots=True)
@@ -68,7 +71,9 @@ class AgentDecisionResult:
     left_out: tuple[str, ...] = ()
 
     def as_json(self) -> dict[str, Any]:
-        result = {"offer": short_id_of(self.offer), **self.counts}
+        result = {"offer": short_id_of_non_memory(self.offer), **_without_empty(**self.counts)}
+        if not self.refused and len(result) == 1:
+            result["done"] = "nothing was changed, as you decided"
         return result | _without_empty(refused=self.refused, left_out=list(self.left_out))
 
 
@@ -108,21 +113,25 @@ class PatrolReport:
             guidance = {"how": GUIDANCE_INTRODUCTION} | {kind: AGENT_GUIDANCE[kind] for kind in kinds}
         if self.waiting_count and not self.dry_run:
             guidance["waiting"] = MORE_PENDING_GUIDANCE
-        report = self.as_record() | {"run_id": short_id_of(self.run_id)}
+        report = self.as_record() | {"run_id": short_id_of_non_memory(self.run_id)}
         report |= {"pending": self._pending_as_json()}
         return report | _without_empty(
-            guidance=guidance, still_open=[short_id_of(id_) for id_ in self.still_open], waiting=self.waiting_count
+            guidance=guidance,
+            still_open=[short_id_of_non_memory(id_) for id_ in self.still_open],
+            waiting=self.waiting_count,
         )
 
     def as_brief_json(self) -> dict[str, Any]:
         """`as_json` without the counts of 0 and the steps that did nothing; why steps were skipped once (ruling 23)."""
         skipped: dict[str, list[str]] = {}
         for step in self.steps:
-            if step.skipped:
+            if step.skipped and step.skipped != SKIPPED_WITHOUT_KEY:
                 skipped.setdefault(step.skipped, []).append(step.name)
+        without_key = any(step.skipped == SKIPPED_WITHOUT_KEY for step in self.steps)
+        notice = {"notice": f"{SKIPPED_WITHOUT_KEY}. {DECIDE_YOURSELF}"} if without_key else {}
         steps = [replace(step, counts=_without_empty(**step.counts)) for step in self.steps if not step.skipped]
         shown = [step.as_json() for step in steps if step.counts or step.failed or step.notes]
-        return self.as_json() | {"steps": shown} | _without_empty(skipped=skipped)
+        return notice | self.as_json() | {"steps": shown} | _without_empty(skipped=skipped)
 
     def _pending_as_json(self) -> list[dict[str, Any]]:
         """Each memory's text once."""

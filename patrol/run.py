@@ -19,16 +19,24 @@ from madeleine.memory.model import BeingId, MemoryId, RunId, Scope
 from madeleine.memory.patrol_records import PatrolRun, UndoResult
 from madeleine.memory.recall.ports import ReactivationRecorder
 from madeleine.patrol.context import PatrolRunContext, PatrolServices
-from madeleine.patrol.deciding.answers import Decision
+from madeleine.patrol.deciding.answers import Decision, InvalidDecision
 from madeleine.patrol.deciding.requests import DecisionRequest
 from madeleine.patrol.deciding.resolution import (
     DECISION_TYPES,
-    MAX_OFFERED_REQUESTS_CHARS,
+    MAX_OFFERED_REQUESTS_BYTES,
     apply_decisions,
-    offer_to_agent,
-    resolve_with_model,
+    decide_pending_with_model,
+    extract_overdue_sessions,
+    offer_decisions_to_agent,
 )
-from madeleine.patrol.report import PATROL_STEPS, PatrolProgress, PatrolReport, PatrolStepReport, StepName
+from madeleine.patrol.report import (
+    PATROL_STEPS,
+    SKIPPED_WITHOUT_KEY,
+    PatrolProgress,
+    PatrolReport,
+    PatrolStepReport,
+    StepName,
+)
 from madeleine.patrol.steps.assign import (
     MAX_ASSIGNMENT_BATCH_MEMORIES,
     assign_memories_to_clusters,
@@ -81,12 +89,12 @@ class RunPatrols:
         dry_run: bool = False,
         language: LanguageModel | None = None,
         offer_pending: bool = True,
-        pending_chars: int = MAX_OFFERED_REQUESTS_CHARS,
+        pending_bytes: int = MAX_OFFERED_REQUESTS_BYTES,
         on_progress: Callable[[PatrolProgress], None] | None = None,
     ) -> PatrolReport:
         """Run the chosen steps, always in the order ❶ to ❼, then compress and diary. A dry run reports what would
         change and changes nothing. `language` makes the decisions; those that it does not make are offered, if
-        `offer_pending`, as many as fit into `pending_chars`. `on_progress` must not block."""
+        `offer_pending`, as many as fit into `pending_bytes`. `on_progress` must not block."""
         notify = on_progress or (lambda progress: None)
         async with self._exclusive(scope):
             if dry_run:
@@ -101,26 +109,31 @@ class RunPatrols:
 
                 reports = await run_patrol_steps(context, steps, progressed)
                 report = PatrolReport(run_id=run_id, steps=tuple(reports), costs=context.costs)
-                return await self._finish(context, report, pending_chars if offer_pending else 0)
+                return await self._finish(context, report, pending_bytes if offer_pending else 0)
 
     def is_running(self, being_id: BeingId) -> bool:
         """Whether a patrol of this being, or an undo of one, is running: another one would have to wait."""
         return self._patrol_locks[being_id].locked()
 
     async def decide(
-        self, scope: Scope, decisions: Sequence[Decision], *, pending_chars: int = MAX_OFFERED_REQUESTS_CHARS
+        self,
+        scope: Scope,
+        decisions: Sequence[Decision | InvalidDecision],
+        *,
+        pending_bytes: int = MAX_OFFERED_REQUESTS_BYTES,
     ) -> PatrolReport:
         """Apply decisions of the calling agent (ruling 10), and offer what is pending then, as much as fits into
-        `pending_chars`; without decisions into a whole answer. A run of its own."""
+        `pending_bytes`. A run of its own."""
         async with self._exclusive(scope):
             if not decisions:
-                requests, waiting = await offer_to_agent(PatrolRunContext(self.services, scope, RunId("")))
+                context = PatrolRunContext(self.services, scope, RunId(""))
+                requests, waiting = await offer_decisions_to_agent(context, pending_bytes)
                 return PatrolReport(run_id=RunId(""), pending=tuple(requests), waiting_count=waiting)
             async with self._run(scope) as run_id:
                 context = PatrolRunContext(self.services, scope, run_id)
                 offered_before = {record.id for record in await context.reads.open_requests()}
                 report = PatrolReport(run_id=run_id, decided=tuple(await apply_decisions(context, decisions)))
-                report = await self._finish(context, report, pending_chars)
+                report = await self._finish(context, report, pending_bytes)
                 new = tuple(request for request in report.pending if request.id not in offered_before)
                 still_open = tuple(request.id for request in report.pending if request.id in offered_before)
                 return replace(report, pending=new, still_open=still_open)
@@ -180,12 +193,12 @@ class RunPatrols:
             raise
         await self._bring_index_up_to_date()
 
-    async def _finish(self, context: PatrolRunContext, report: PatrolReport, pending_chars: int) -> PatrolReport:
+    async def _finish(self, context: PatrolRunContext, report: PatrolReport, pending_bytes: int) -> PatrolReport:
         requests: list[DecisionRequest] = []
         waiting = 0
-        if pending_chars:
+        if pending_bytes:
             try:
-                requests, waiting = await offer_to_agent(context, pending_chars)
+                requests, waiting = await offer_decisions_to_agent(context, pending_bytes)
             except Exception:  # the run stays as it is: pending decisions can be asked for again
                 logger.exception("pending decisions could not be offered")
         report = replace(report, pending=tuple(requests), waiting_count=waiting)
@@ -237,14 +250,13 @@ class RunPatrols:
             async with self._ledger.patrol(context.scope) as transaction:
                 context.share_transaction(transaction)
                 reports = await run_patrol_steps(context, steps, on_progress)
-                _, waiting = await offer_to_agent(context)
+                _, waiting = await offer_decisions_to_agent(context)
                 report = replace(report, steps=tuple(reports), waiting_count=waiting)
                 raise _DryRunRollback
         return report
 
 
-SKIPPED_WITHOUT_KEY = "[graph] BYOK key not set: skipping ❹❻ diary/think_md (mechanical processing only)"
-"""The words of spec P7."""
+AGED_TODAY = "memories have aged today"
 SKIPPED_IN_DRY_RUN = "a dry run asks no language model"
 
 
@@ -280,12 +292,23 @@ async def _run_step(context: PatrolRunContext, name: StepName) -> PatrolStepRepo
     if name == "assign":
         return await _assign_in_batches(context)
     if name in DECISION_TYPES:
+        is_without_mind = context.language_model is None and not context.dry_run
+        if name == "compress" and is_without_mind and (extracted := await extract_overdue_sessions(context)):
+            return extracted
         if context.language_model is None or context.dry_run:
             return PatrolStepReport(name, skipped=SKIPPED_IN_DRY_RUN if context.language_model else SKIPPED_WITHOUT_KEY)
-        return await resolve_with_model(context, name)
+        return await decide_pending_with_model(context, name)
+    if name == "age" and await _has_aged_today(context):
+        return PatrolStepReport(name, skipped=AGED_TODAY)
     async with context.unit_of_work(name) as work:
         counts = await MECHANICAL_STEP_FUNCTIONS[name](work)
     return PatrolStepReport(name, counts)
+
+
+async def _has_aged_today(context: PatrolRunContext) -> bool:
+    """A being ages at most once a day, however often a patrol runs (ruling 20)."""
+    services, last_aged_at = context.services, await context.reads.last_aged_at()
+    return last_aged_at is not None and services.local_day(last_aged_at) == services.today()
 
 
 async def _assign_in_batches(context: PatrolRunContext) -> PatrolStepReport:

@@ -16,18 +16,25 @@ from madeleine.memory.index import WordIdfSource
 from madeleine.memory.model import (
     Cluster,
     ClusterId,
+    EmbeddingModelName,
     Memory,
     MemoryId,
-    ModelName,
     Note,
     RunId,
     Scope,
     Vector,
     interchangeable_models,
 )
-from madeleine.memory.patrol_records import DecisionRequestId, DiaryEntry, MemoryState, PatrolChanges, Thoughts
-from madeleine.memory.rules.dynamics.clustering import ROOT_CLUSTER_NAMES, Root, unit_mean_vector
+from madeleine.memory.patrol_records import (
+    DecisionRequestId,
+    DiaryEntry,
+    MemoryState,
+    PatrolChanges,
+    PointsForNextSession,
+)
+from madeleine.memory.rules.dynamics.clustering import ROOT_CLUSTER_NAMES, RootClusterName, unit_mean_vector
 from madeleine.memory.rules.dynamics.truth import Supersession
+from madeleine.memory.vector_space import VectorSpace
 from madeleine.patrol.ports import PatrolTransaction
 
 CLUSTER_RECOMPUTE_BATCH = 200
@@ -43,8 +50,8 @@ class PreparedStepInputs:
     memories: tuple[Memory, ...] = ()
     notes: tuple[Note, ...] = ()
     vectors: VectorByContentHash = field(default_factory=dict)
-    root_prototypes: Mapping[Root, NDArray[np.float32]] = field(default_factory=dict)
-    chosen_roots: Mapping[MemoryId, Root] = field(default_factory=dict)
+    root_prototypes: Mapping[RootClusterName, NDArray[np.float32]] = field(default_factory=dict)
+    chosen_roots: Mapping[MemoryId, RootClusterName] = field(default_factory=dict)
 
 
 @dataclass(eq=False)
@@ -56,9 +63,11 @@ class UnitOfWork:
     scope: Scope
     transaction: PatrolTransaction
     word_idf: WordIdfSource
-    embedding_model: ModelName
+    embedding_model: EmbeddingModelName
     run: RunId
     prepared: PreparedStepInputs = PreparedStepInputs()
+    space: VectorSpace = field(default_factory=VectorSpace.undivided)
+    """Of the embedding model."""
     excluded_from_merge: frozenset[ClusterId] = frozenset()
     clusters: dict[ClusterId, Cluster] = field(default_factory=dict)
     # What is written besides memory states and clusters; each as in `PatrolChanges`.
@@ -69,8 +78,9 @@ class UnitOfWork:
     superseded: list[Supersession] = field(default_factory=list)
     new_vectors: VectorByContentHash = field(default_factory=dict)
     diary: DiaryEntry | None = None
-    thoughts: Thoughts | None = None
+    thoughts: PointsForNextSession | None = None
     decided_request_ids: list[DecisionRequestId] = field(default_factory=list)
+    declined: Mapping[str, int] = field(default_factory=dict)
 
     def __post_init__(self) -> None:
         self._states: dict[MemoryId, MemoryState] = {}
@@ -103,17 +113,18 @@ class UnitOfWork:
 
     async def members(self, cluster_id: ClusterId) -> list[MemoryState]:
         """In the order of their arrival, dead ones too."""
-        await self._read_members([cluster_id])
+        await self.read_members([cluster_id])
         return [self._states[id_] for id_ in self._members[cluster_id]]
 
-    async def _read_members(self, ids: Sequence[ClusterId]) -> None:
+    async def read_members(self, ids: Sequence[ClusterId]) -> None:
+        """All at once, so that `members` reads nothing."""
         if unread := [id_ for id_ in ids if id_ not in self._clusters_with_members]:
             self._clusters_with_members.update(unread)
             self.working_states(await self.transaction.cluster_members(*unread))
 
     async def active_vectors(self, ids: Sequence[ClusterId]) -> dict[ClusterId, list[Vector]]:
         """Of the clusters' active memories that are true, as far as these have been embedded; all read at once."""
-        await self._read_members(ids)
+        await self.read_members(ids)
         active = {id_: [state for state in await self.members(id_) if state.shapes_cluster] for id_ in ids}
         vectors = await self.vectors([state for states in active.values() for state in states])
         return {id_: [vectors[state.id] for state in states if state.id in vectors] for id_, states in active.items()}
@@ -175,7 +186,7 @@ class UnitOfWork:
     def roots(self) -> list[Cluster]:
         return [self.root(name) for name in ROOT_CLUSTER_NAMES]
 
-    def root(self, name: Root) -> Cluster:
+    def root(self, name: RootClusterName) -> Cluster:
         """The being's root of that name, made when it is first needed (spec P3)."""
         assert self._has_read_all, "it may be there"
         for cluster in self.clusters.values():
@@ -231,6 +242,7 @@ class UnitOfWork:
             diary=self.diary,
             thoughts=self.thoughts,
             decided_request_ids=tuple(self.decided_request_ids),
+            declined=self.declined,
             model=self.embedding_model if self.new_vectors else None,
             vectors=self.new_vectors,
         )

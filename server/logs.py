@@ -9,6 +9,8 @@ import traceback
 from types import TracebackType
 
 from madeleine.memory.errors import InvalidInput, KeyConflict, MadeleineError
+from madeleine.memory.rules.storing.secrets import redact_secrets
+from madeleine.memory.text.structure import visible_text
 
 OWN_LOGGERS = ("madeleine",)
 WARNINGS_ONLY_LOGGERS = ("mcp", "uvicorn", "httpx", "httpx2", "alembic", "anthropic", "openai")
@@ -41,7 +43,11 @@ def _is_loggable(record: logging.LogRecord) -> bool:
 
 
 class TracebackRedactingFormatter(logging.Formatter):
-    """Tracebacks hold the place and type of an error; its message only where that cannot be somebody's text."""
+    """Lines without secrets and without signs that a terminal obeys. Tracebacks hold the place and type of an error;
+    its message only where that cannot be somebody's text."""
+
+    def format(self, record: logging.LogRecord) -> str:
+        return visible_text(redact_secrets(super().format(record)).text)
 
     def formatException(self, ei: _ExceptionInfo) -> str:
         return "".join(_redacted_traceback(ei[1])).rstrip("\n") if ei[1] else ""

@@ -52,7 +52,7 @@ def limit_malloc_arenas() -> None:
         mallopt(_M_ARENA_MAX, MAX_MALLOC_ARENAS)
 
 
-def return_free_memory() -> None:
+def return_unused_process_memory() -> None:
     """Give unused memory back to the system, after much was freed at once: some milliseconds, without the GIL."""
     if malloc_trim := getattr(_libc, "malloc_trim", None):
         malloc_trim(0)

@@ -14,25 +14,25 @@ from numpy.typing import ArrayLike, NDArray
 from typing_extensions import TypedDict
 
 from madeleine.memory.errors import EmbeddingUnavailable
-from madeleine.memory.language_model import CallCost, LanguageModel, MeteredModel
+from madeleine.memory.language_model import LanguageModel, MeteredModel, ModelCallCost
 from madeleine.memory.model import (
     BeingId,
     Category,
     ClusterId,
+    EmbeddingModelName,
     Emotion,
     EmotionVector,
     Memory,
     MemoryId,
-    ModelName,
+    MemoryStatus,
     Provenance,
     Scene,
     Scope,
-    Status,
     TimelineEntry,
     Vector,
-    happened_at,
+    first_timeline_moment,
 )
-from madeleine.memory.recall.ports import Activation
+from madeleine.memory.recall.ports import MemoryReactivation
 from madeleine.memory.vector_space import VectorSpace
 
 NOW = datetime(2026, 3, 1, 12, tzinfo=UTC)
@@ -42,11 +42,11 @@ BOB = Scope(BeingId("bob"))
 _WORD = re.compile(r"\w+")
 
 
-def metered(model: LanguageModel, spent: list[CallCost] | None = None, *, budget: int = 0) -> MeteredModel:
+def metered(model: LanguageModel, spent: list[ModelCallCost] | None = None, *, budget: int = 0) -> MeteredModel:
     """Records into `spent`, which the budget counts."""
     costs = [] if spent is None else spent
 
-    async def record(cost: CallCost) -> None:
+    async def record(cost: ModelCallCost) -> None:
         costs.append(cost)
 
     async def spent_tokens(purpose: str) -> int:
@@ -88,11 +88,11 @@ class WordEmbedder:
         self.available = True
         self.batches: list[list[str]] = []
         """The texts of each call that was answered."""
-        self._model = ModelName(model)
+        self._model = EmbeddingModelName(model)
         self.space = VectorSpace.undivided()
 
     @property
-    def model(self) -> ModelName:
+    def model(self) -> EmbeddingModelName:
         return self._model
 
     async def dimension(self) -> int:
@@ -134,7 +134,7 @@ class MemoryFields(TypedDict, total=False):
     emotion: EmotionVector | None
     lesson: str
     pinned: bool
-    status: Status
+    status: MemoryStatus
     fresh: bool
     compressed: bool
     cluster_id: ClusterId | None
@@ -165,7 +165,7 @@ def a_memory(
     return Memory(
         scene=Scene(action=action, when=when, actors=actors, setting=setting, dialogue=dialogue, sensory=sensory),
         created_at=NOW,
-        happened_at=happened_at(when, NOW),
+        happened_at=first_timeline_moment(when, NOW),
         **given,
     )
 
@@ -200,10 +200,10 @@ class FakeWordStatistics:
 
 class FakeActivationLog:
     def __init__(self) -> None:
-        self.added: list[tuple[Scope, Activation]] = []
+        self.added: list[tuple[Scope, MemoryReactivation]] = []
         self.settled = 0
 
-    def add(self, scope: Scope, activations: Sequence[Activation]) -> None:
+    def add(self, scope: Scope, activations: Sequence[MemoryReactivation]) -> None:
         self.added += [(scope, activation) for activation in activations if scope.count_activations]
 
     async def flush(self) -> None:

@@ -11,9 +11,9 @@ from madeleine.memory.chat import (
     SPOKEN_ROLES,
     ChatRole,
     ChatSession,
+    MemoryThreadBacklog,
     Message,
     MessageId,
-    ThreadBacklog,
     UnwatchedSession,
 )
 from madeleine.memory.model import BeingId, MemoryId, Scope
@@ -176,9 +176,9 @@ class FakeChat:
             kept.put_off, kept.failures = up_to, 0
             kept.next_try = until if kept.next == up_to else kept.next_try
 
-    async def thread_backlog(self) -> ThreadBacklog:
+    async def thread_backlog(self) -> MemoryThreadBacklog:
         every = self._sessions.values()
-        return ThreadBacklog(
+        return MemoryThreadBacklog(
             unread=sum(kept.next - kept.watched for kept in every),
             put_off=sum(max(0, kept.put_off - kept.watched) for kept in every),
             abandoned=sum(kept.abandoned for kept in every),

@@ -19,22 +19,22 @@ from madeleine.memory.errors import LanguageModelUnavailable, StorageError, Unus
 from madeleine.memory.index import IndexPoint
 from madeleine.memory.ingest.change import UpdateMemory
 from madeleine.memory.ingest.notes import add_note
-from madeleine.memory.ingest.store import NewScene, Stored, StoreScenes
-from madeleine.memory.language_model import Answer, CallCost, Prompt
+from madeleine.memory.ingest.store import NewScene, StoredSceneResult, StoreScenes
+from madeleine.memory.language_model import Answer, ModelCallCost, Prompt
 from madeleine.memory.model import (
     Memory,
     MemoryChanges,
     MemoryId,
+    MemoryStatus,
     Note,
     RunId,
     Scene,
     Scope,
-    Status,
     Vector,
     content_hash,
 )
 from madeleine.memory.patrol_records import UndoResult
-from madeleine.memory.recall.ports import Activation
+from madeleine.memory.recall.ports import MemoryReactivation
 from madeleine.memory.rules.dynamics.clustering import ROOT_PROTOTYPE_TEXTS
 from madeleine.patrol.context import PatrolConfig, PatrolServices
 from madeleine.patrol.ports import PatrolTransaction
@@ -118,7 +118,7 @@ class NearbyIndex:
         self._points |= {point.memory.id: point for point in points}
 
     async def nearest(
-        self, scope: Scope, vector: Vector, *, limit: int, statuses: Sequence[Status]
+        self, scope: Scope, vector: Vector, *, limit: int, statuses: Sequence[MemoryStatus]
     ) -> list[tuple[MemoryId, float]]:
         found = [
             (id_, float(np.dot(point.vector, vector)))
@@ -128,7 +128,7 @@ class NearbyIndex:
         return sorted(found, key=lambda one: (-one[1], one[0]))[:limit]
 
     async def ids_sharing_words(
-        self, scope: Scope, words: str, *, limit: int, statuses: Sequence[Status]
+        self, scope: Scope, words: str, *, limit: int, statuses: Sequence[MemoryStatus]
     ) -> list[MemoryId]:
         own = [point for point in self._points.values() if point.memory.being_id == scope.being_id]
         shared = {point.memory.id: len({*words.split()} & {*point.words.split()}) for point in own}
@@ -207,7 +207,7 @@ class Household:
     async def store(self, *texts: str, scope: Scope = ADA, **fields: Any) -> list[Memory]:
         return [one.memory for one in await self.stored(*texts, scope=scope, **fields)]
 
-    async def stored(self, *texts: str, scope: Scope = ADA, **fields: Any) -> list[Stored]:
+    async def stored(self, *texts: str, scope: Scope = ADA, **fields: Any) -> list[StoredSceneResult]:
         return await self._store(scope, [NewScene(scene=Scene(action=text), **fields) for text in texts])
 
     async def note(self, scene: object, scope: Scope = ADA) -> Note:
@@ -216,7 +216,7 @@ class Household:
 
     async def recall(self, *ids: MemoryId, scope: Scope = ADA, times: int = 1) -> None:
         self.clock.advance(MOMENT)
-        self.ledger.activations.add(scope, [Activation(id_, times, self.clock()) for id_ in ids])
+        self.ledger.activations.add(scope, [MemoryReactivation(id_, times, self.clock()) for id_ in ids])
         await self.ledger.activations.flush()
 
     async def correct(self, id_: MemoryId, scope: Scope = ADA, **changes: Any) -> None:
@@ -225,7 +225,8 @@ class Household:
     async def run_patrol(
         self, language: Any = None, *, scope: Scope = ADA, steps: Sequence[StepName] = PATROL_STEPS, **fields: Any
     ) -> PatrolReport:
-        self.clock.advance(MOMENT)
+        # A being ages once a day (ruling 20).
+        self.clock.advance(MOMENT if "age" not in steps or steps == PATROL_STEPS else timedelta(days=1))
         return await self.patrol(scope, language=language, steps=steps, **fields)
 
     async def undo(self, run: RunId, scope: Scope = ADA) -> UndoResult:
@@ -273,11 +274,11 @@ class ScriptedModel:
         self.prompts: list[Prompt] = []
         self._answers: Mapping[str, Callable[[Prompt], Any]] = answers
 
-    async def ask(self, prompt: Prompt, schema: type[Answer], on_cost: Callable[[CallCost], None]) -> Answer:
+    async def ask(self, prompt: Prompt, schema: type[Answer], on_cost: Callable[[ModelCallCost], None]) -> Answer:
         self.prompts.append(prompt)
         if prompt.purpose not in self._answers:
             raise LanguageModelUnavailable("mind", "nobody told it what to say")
-        on_cost(CallCost(purpose=prompt.purpose, model="mind-1", input_tokens=90, output_tokens=10, usd=0.001))
+        on_cost(ModelCallCost(purpose=prompt.purpose, model="mind-1", input_tokens=90, output_tokens=10, usd=0.001))
         answer = self._answers[prompt.purpose](prompt)
         if isinstance(answer, BaseException):
             raise answer

@@ -14,10 +14,17 @@ import mcp_types as types
 from pydantic import BeforeValidator, Field
 
 from madeleine.memory.chat import Message
-from madeleine.memory.context.values import CONTEXT_BLOCKS, BuiltContext, ContextBlock, ContextFlags, ContextQuery
-from madeleine.memory.model import BeingId, Memory, memory_date, scene_to_text, short_id_of
+from madeleine.memory.context.values import (
+    MESSAGE_CONTEXT_BLOCKS,
+    BuiltContext,
+    ContextBlock,
+    ContextFlags,
+    ContextQuery,
+)
+from madeleine.memory.model import BeingId, Memory, memory_date, scene_to_text, short_id_of_non_memory
 from madeleine.memory.patrol_records import DiaryEntry
 from madeleine.memory.rules.prompting import MAX_PROMPT_MESSAGE_CHARS, memories_in_prompt_order, truncated
+from madeleine.memory.text.structure import json_without_structure, text_without_structure
 from madeleine.tools.arguments import LongText, ShortText, ToolArguments, validate_tool_arguments
 from madeleine.tools.profile import show_profile
 from madeleine.tools.replies import (
@@ -26,7 +33,7 @@ from madeleine.tools.replies import (
     iso_time,
     meaning_off_notice,
     memory_ref_as_json,
-    nonempty,
+    without_empty_fields,
 )
 from madeleine.tools.tool import ToolCall, object_schema, tool
 
@@ -36,8 +43,8 @@ class ContextArguments(ToolArguments):
     session_id: Annotated[ShortText, Field(description="Of this conversation, as in observe.")] = ""
     token_limit: Annotated[int | None, Field(ge=1, le=1_000_000, description="Of the prompt.")] = None
     blocks: Annotated[
-        list[ContextBlock], Field(min_length=1, max_length=len(CONTEXT_BLOCKS), description="Only these.")
-    ] = list(CONTEXT_BLOCKS)
+        list[ContextBlock], Field(min_length=1, max_length=len(MESSAGE_CONTEXT_BLOCKS), description="Only these.")
+    ] = list(MESSAGE_CONTEXT_BLOCKS)
     enable_memories: bool | None = None
     context_verbosity: Annotated[
         int | None, Field(ge=0, le=50, description="Limit of memories, and of messages of each history.")
@@ -62,6 +69,7 @@ class ContextArguments(ToolArguments):
         object="tokens",
     ),
     counts_recalls=True,
+    permission="read",
     listed=False,
 )
 async def context(call: ToolCall, arguments: ContextArguments) -> dict[str, Any]:
@@ -84,7 +92,7 @@ async def build_audited_context(call: ToolCall, query: ContextQuery, *, audited_
     return built
 
 
-async def start_prompt(call: ToolCall, token_limit: int, *, audited_as: str) -> str:
+async def conversation_start_prompt(call: ToolCall, token_limit: int, *, audited_as: str) -> str:
     """The start of a conversation (ruling 18): preferences, open notes, the last diary entry, what is pinned and what
     changed lately; "" if there is nothing."""
     flags = call.use.context.flags.model_copy(update={"ai_diary_full": True})
@@ -110,17 +118,17 @@ def built_context_as_json(context: BuiltContext, query: ContextQuery) -> dict[st
     return {
         "prompt": context.prompt,
         **{name: block for name, block in blocks.items() if block is not None},
-        **nonempty(
+        **without_empty_fields(
             sources=[
                 memory_ref_as_json(memory) for memory in memories_in_prompt_order([m for m, _ in context.recalled])
             ]
         ),
         "dropped": [
-            nonempty(block=part.part, count=part.count, tokens=part.tokens, in_full=part.in_full or None)
+            without_empty_fields(block=part.part, count=part.count, tokens=part.tokens, in_full=part.in_full or None)
             for part in context.dropped
         ],
         "tokens": {**context.tokens, "limit": query.token_limit},
-        **nonempty(notice=meaning_off_notice(context.meaning_off)),
+        **without_empty_fields(notice=meaning_off_notice(context.meaning_off)),
     }
 
 
@@ -144,8 +152,13 @@ def recent_memory_json(memory: Memory) -> dict[str, Any]:
 
 def context_message_json(message: Message) -> dict[str, Any]:
     text = truncated(message.text, MAX_PROMPT_MESSAGE_CHARS)
-    fields = {"id": short_id_of(message.id), "when": iso_time(message.at), "role": message.role, "text": text}
-    return fields | nonempty(**attributes_as_json(message, "speaker session_id"))
+    fields = {
+        "id": short_id_of_non_memory(message.id),
+        "when": iso_time(message.at),
+        "role": message.role,
+        "text": text,
+    }
+    return fields | without_empty_fields(**attributes_as_json(message, "speaker session_id"))
 
 
 CONTEXT_MCP_PROMPT = types.Prompt(
@@ -180,7 +193,9 @@ async def get_context_prompt(call: ToolCall, raw: Mapping[str, Any], *, max_text
     arguments = validate_tool_arguments(ContextPromptArguments, filled_in, max_text_chars=max_text_chars)
     own = call.use.context
     if not arguments.message.strip():
-        start = await start_prompt(call, arguments.token_limit or own.token_limit, audited_as=CONTEXT_MCP_PROMPT.name)
+        start = await conversation_start_prompt(
+            call, arguments.token_limit or own.token_limit, audited_as=CONTEXT_MCP_PROMPT.name
+        )
         messages = [_prompt_message("user", start or "Nothing is stored yet.")]
         return types.GetPromptResult(description=CONTEXT_MCP_PROMPT.description, messages=messages)
     query = arguments.to_value(ContextQuery, token_limit=arguments.token_limit or own.token_limit, flags=own.flags)
@@ -203,7 +218,7 @@ def context_as_prompt_messages(context: BuiltContext, message: str) -> list[type
 
 
 def _prompt_message(role: types.Role, *texts: str) -> types.PromptMessage:
-    text = "\n\n".join(text for text in texts if text)
+    text = text_without_structure("\n\n".join(text for text in texts if text))
     return types.PromptMessage(role=role, content=types.TextContent(type="text", text=text))
 
 
@@ -225,7 +240,7 @@ class MemoryResource:
 
 async def read_snapshot_resource(call: ToolCall) -> str:
     context = await _build_block(call, "snapshot", token_limit=call.use.context.token_limit)
-    return context.snapshot[0].content if context.snapshot else ""
+    return text_without_structure(context.snapshot[0].content) if context.snapshot else ""
 
 
 async def read_recent_memories_resource(call: ToolCall) -> str:
@@ -291,4 +306,4 @@ async def _build_block(call: ToolCall, block: ContextBlock, *, token_limit: int 
 
 
 def _json_text(content: Any) -> str:
-    return json.dumps(content, ensure_ascii=False)
+    return json.dumps(json_without_structure(content), ensure_ascii=False)

@@ -11,16 +11,16 @@ from pydantic import Field
 from madeleine.memory.chat import ChatRole, NewMessage
 from madeleine.memory.errors import InvalidInput
 from madeleine.memory.ingest.ingest import IngestedChunk, IngestOutcome, IngestRequest
-from madeleine.memory.model import Category, MemoryId, parse_iso_moment, short_id_of
+from madeleine.memory.model import Category, MemoryId, parse_iso_moment, short_id_of_non_memory
 from madeleine.memory.text.dates import parse_iso_period
 from madeleine.memory.watch.extraction import ExtractedMemory
 from madeleine.memory.watch.observe import AgentExtractedMemory, Observation
 from madeleine.tools.arguments import LineText, LongText, ShortText, ToolArguments, ZeroToOne, sendable_excerpt, unique
 from madeleine.tools.feelings import EmotionLabels
-from madeleine.tools.replies import missing_vector_notice, nonempty, notice
+from madeleine.tools.replies import missing_vector_notice, notice_field, without_empty_fields
 from madeleine.tools.tool import ToolCall, object_schema, tool
 
-MAX_MESSAGES = 100
+MAX_OBSERVED_MESSAGES_PER_CALL = 100
 """Of one call of `observe`."""
 CHUNK_PREVIEW_CHARS = 60
 """Beginning of a chunk that the answer shows."""
@@ -48,16 +48,19 @@ class ObservedMemory(ToolArguments):
     emotions: EmotionLabels = []
     lesson: Annotated[LineText, Field(description="What to do in future.")] = ""
     messages: Annotated[
-        list[ShortText | Annotated[int, Field(ge=0, le=MAX_MESSAGES - 1)]],
+        list[ShortText | Annotated[int, Field(ge=0, le=MAX_OBSERVED_MESSAGES_PER_CALL - 1)]],
         Field(
-            max_length=MAX_MESSAGES, description="Its messages: keys, or positions in this call from 0; by default all."
+            max_length=MAX_OBSERVED_MESSAGES_PER_CALL,
+            description="Its messages: keys, or positions in this call from 0; by default all.",
         ),
     ] = []
 
 
 class ObserveArguments(ToolArguments):
     session_id: ShortText
-    messages: Annotated[list[ObservedMessage], Field(max_length=MAX_MESSAGES, description="In order.")] = []
+    messages: Annotated[
+        list[ObservedMessage], Field(max_length=MAX_OBSERVED_MESSAGES_PER_CALL, description="In order.")
+    ] = []
     memories: Annotated[
         list[ObservedMemory], Field(max_length=20, description="Memories you drew from them yourself; usually none.")
     ] = []
@@ -87,8 +90,8 @@ async def observe(call: ToolCall, arguments: ObserveArguments) -> dict[str, Any]
         ],
     )
     observed = await call.use.observe(call.scope, observation, request=call.request_key())
-    return {"new": len(observed.new_messages)} | nonempty(
-        ids=[short_id_of(message.id) for message in observed.new_messages],
+    return {"new": len(observed.new_messages)} | without_empty_fields(
+        ids=[short_id_of_non_memory(message.id) for message in observed.new_messages],
         position=observed.new_messages[0].position if observed.new_messages else None,
         known=observed.known_count or None,
         last_key=observed.last_key,
@@ -141,12 +144,12 @@ async def ingest(call: ToolCall, arguments: IngestArguments) -> dict[str, Any]:
             "dropped": counts["dropped"],
             "chunks": [chunk_as_json(chunk, ingested, short_ids) for chunk in ingested.chunks],
         }
-        | nonempty(
+        | without_empty_fields(
             repeated=(ingested.repeated and arguments.key != "") or None,
             redacted=dict(ingested.redacted),
             forgotten=counts["forgotten"] or None,
         )
-        | notice(
+        | notice_field(
             missing_vector_notice("Stored", ingested.embedding_error),
             FORGOTTEN_CHUNKS_NOTICE if counts["forgotten"] else "",
             UNREADABLE_DATE_NOTICE if arguments.when and parse_iso_period(arguments.when) is None else "",
@@ -161,5 +164,5 @@ def chunk_as_json(chunk: IngestedChunk, ingested: IngestOutcome, short_ids: Mapp
     begins = " ".join(text[: 2 * CHUNK_PREVIEW_CHARS].split())[:CHUNK_PREVIEW_CHARS]
     scores = {name: round(getattr(chunk, name), CHUNK_SCORE_DIGITS) for name in ("importance", "novelty", "salience")}
     references = {name: short_ids.get(id_) for name in ("id", "resembles") if (id_ := getattr(chunk, name))}
-    details = nonempty(**references, category=chunk.category, begins=begins, chars=chunk.length or None)
+    details = without_empty_fields(**references, category=chunk.category, begins=begins, chars=chunk.length or None)
     return {"status": chunk.status} | details | scores

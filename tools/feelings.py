@@ -16,7 +16,7 @@ EMOTION_LABELS: tuple[str, ...] = get_args(Emotion)
 EMOTION_AXIS_NAMES = tuple(field.name for field in fields(EmotionVector))
 MAX_EMOTIONS = 3
 MIN_ABBREVIATION_CHARS = 3
-MIN_SPELLING_LIKENESS = 0.7
+MIN_EMOTION_SPELLING_LIKENESS = 0.7
 """Of `difflib`: reads "angry" as anger and "exited" as excitement; "envy" and "hope" are like no label."""
 
 
@@ -30,7 +30,7 @@ def closest_name(label: object, names: tuple[str, ...]) -> str | None:
     related = [name for name in names if name.startswith(word) or word.startswith(name)]
     if len(related) == 1:
         return related[0]
-    return next(iter(get_close_matches(word, names, n=1, cutoff=MIN_SPELLING_LIKENESS)), None)
+    return next(iter(get_close_matches(word, names, n=1, cutoff=MIN_EMOTION_SPELLING_LIKENESS)), None)
 
 
 def _known_labels(told: Any, info: ValidationInfo) -> Any:

@@ -8,17 +8,20 @@ from typing import Annotated, Any, Literal
 from pydantic import Field
 
 from madeleine.memory.errors import InvalidInput
-from madeleine.memory.model import MemoryId, Note, short_id_of
+from madeleine.memory.model import MemoryId, Note, short_id_of_non_memory
+from madeleine.memory.permissions import Permission
 from madeleine.memory.profile import ProfileEntry, ProfileKind
-from madeleine.tools.arguments import ShortText, Text, ToolArguments
-from madeleine.tools.replies import iso_time, nonempty
+from madeleine.tools.arguments import NonEmptyText, ShortText, ToolArguments
+from madeleine.tools.replies import iso_time, without_empty_fields
 from madeleine.tools.tool import ToolCall, object_schema, tool
 
 MAX_PROFILE_VALUE_CHARS = 8_000
 """Of an entry, which is part of every prompt."""
 
 ProfileAction = Literal["show", "set", "enable", "disable", "done", "remove"]
-EntryKind = Literal["soul", "partner_rules", "preferences", "relationships", "tools", "map", "knowledge", "notes"]
+ProfileOrNoteKind = Literal[
+    "soul", "partner_rules", "preferences", "relationships", "tools", "map", "knowledge", "notes"
+]
 
 
 class ProfileArguments(ToolArguments):
@@ -26,7 +29,7 @@ class ProfileArguments(ToolArguments):
         ProfileAction,
         Field(description="enable and disable work on partner_rules and preferences; done closes a note."),
     ] = "show"
-    kind: Annotated[EntryKind | None, Field(description="All kinds if left out.")] = None
+    kind: Annotated[ProfileOrNoteKind | None, Field(description="All kinds if left out.")] = None
     name: Annotated[
         ShortText,
         Field(
@@ -34,7 +37,14 @@ class ProfileArguments(ToolArguments):
             "a note: its type (todo, reminder) with set, its id with done and remove."
         ),
     ] = ""
-    text: Annotated[Text, Field(max_length=MAX_PROFILE_VALUE_CHARS, description="Only with set.")] = ""
+    text: Annotated[NonEmptyText, Field(max_length=MAX_PROFILE_VALUE_CHARS, description="Only with set.")] = ""
+
+
+def _permission_of(arguments: ProfileArguments) -> Permission:
+    """Removing a preference erases its memory; whatever else is removed has no version either."""
+    if arguments.action == "show":
+        return "read"
+    return "erase" if arguments.action == "remove" else "write"
 
 
 @tool(
@@ -42,6 +52,8 @@ class ProfileArguments(ToolArguments):
     object_schema("", array="entries notes", string="removed done", object="redacted"),
     destructive=True,
     listed=False,
+    permission="read",
+    permission_of=_permission_of,
 )
 async def profile(call: ToolCall, arguments: ProfileArguments) -> dict[str, Any]:
     """Show and edit who the owner of this memory is and whom it deals with: soul, partner_rules, preferences,
@@ -59,11 +71,11 @@ async def profile(call: ToolCall, arguments: ProfileArguments) -> dict[str, Any]
         raise InvalidInput("Nothing was done. text is required with set, and only allowed there.")
     if kind == "notes":
         return await change_inbox_note(call, action, name, value)
-    return await change_entry(call, action, kind, name, value)
+    return await change_profile_entry(call, action, kind, name, value)
 
 
 async def show_profile(
-    call: ToolCall, kind: EntryKind | None = None, name: str = "", *, audited_as: str
+    call: ToolCall, kind: ProfileOrNoteKind | None = None, name: str = "", *, audited_as: str
 ) -> dict[str, Any]:
     """Entries and open notes. Their ids, and those of their memories, are audited (spec O4)."""
     content: dict[str, Any] = {}
@@ -74,7 +86,7 @@ async def show_profile(
         shown += [id_ for entry in entries for id_ in (entry.id, entry.memory_id) if id_]
     if kind in (None, "notes"):
         notes = await call.use.profile.notes(call.scope)
-        notes = [note for note in notes if not name or name in (note.type, note.id, short_id_of(note.id))]
+        notes = [note for note in notes if not name or name in (note.type, note.id, short_id_of_non_memory(note.id))]
         content["notes"] = [note_as_json(note) for note in notes]
         shown += [note.id for note in notes]
     call.audit_recall(audited_as, shown)
@@ -86,14 +98,16 @@ async def _entry_name(call: ToolCall, kind: str | None, name: str) -> str:
     return (await call.use.ids.memories(call.scope, [name]))[name] if name and kind in (None, "preferences") else name
 
 
-async def change_entry(
+async def change_profile_entry(
     call: ToolCall, action: ProfileAction, kind: ProfileKind, name: str, value: str
 ) -> dict[str, Any]:
     name = await _entry_name(call, kind, name)
     match action:
         case "set":
             written = await call.use.profile.write(call.scope, kind, name, value)
-            return {"entries": await entries_as_json(call, [written.entry])} | nonempty(redacted=dict(written.redacted))
+            return {"entries": await entries_as_json(call, [written.entry])} | without_empty_fields(
+                redacted=dict(written.redacted)
+            )
         case "enable" | "disable":
             entry = await call.use.profile.enable(call.scope, kind, name, action == "enable")
             return {"entries": await entries_as_json(call, [entry])}
@@ -107,7 +121,7 @@ async def change_inbox_note(call: ToolCall, action: ProfileAction, name: str, va
     match action:
         case "set":
             written = await call.use.profile.note(call.scope, name, value)
-            return {"notes": [note_as_json(written.note)]} | nonempty(redacted=dict(written.redacted))
+            return {"notes": [note_as_json(written.note)]} | without_empty_fields(redacted=dict(written.redacted))
         case "done":
             await call.use.profile.close_note(call.scope, await call.use.ids.full_id(call.scope, "note", name))
             return {"done": name}
@@ -130,11 +144,11 @@ def entry_as_json(entry: ProfileEntry, short_ids: Mapping[MemoryId, str]) -> dic
     switchable = entry.kind in ("partner_rules", "preferences")
     memory_id = short_ids[entry.memory_id] if entry.memory_id else None
     name = memory_id if entry.learnt else entry.name
-    return {"kind": entry.kind, "name": name, "text": entry.value} | nonempty(
+    return {"kind": entry.kind, "name": name, "text": entry.value} | without_empty_fields(
         enabled=entry.enabled if switchable else None, memory_id=memory_id, updated=iso_time(entry.updated_at)
     )
 
 
 def note_as_json(note: Note) -> dict[str, Any]:
-    shown = {"id": short_id_of(note.id), "type": note.type, "text": note.content}
+    shown = {"id": short_id_of_non_memory(note.id), "type": note.type, "text": note.content}
     return shown | {"when": iso_time(note.created_at)}

@@ -12,8 +12,8 @@ from pydantic import Field
 
 from madeleine.memory.errors import InvalidInput
 from madeleine.memory.keyword_search import KeywordQuery, SearchSource
-from madeleine.memory.model import Category, ClusterId, Memory, MemoryId, short_id_of
-from madeleine.memory.recall.elsewhere import NOTHING_KNOWN_ELSEWHERE, KnownElsewhere
+from madeleine.memory.model import Category, ClusterId, Memory, MemoryId, short_id_of_non_memory
+from madeleine.memory.recall.elsewhere import NOTHING_KNOWN_ELSEWHERE, KnownOutsideMemories
 from madeleine.memory.recall.recall import RecallResult
 from madeleine.memory.recall.search import BrowsedMemories, SearchPage, split_search_terms
 from madeleine.memory.recall.selection import RecallQuery
@@ -26,7 +26,7 @@ from madeleine.memory.rules.prompting import (
 )
 from madeleine.memory.rules.ranking.profiles import RankingProfile
 from madeleine.tools.arguments import DetailsFlag, LongText, ShortText, ToolArguments, unique
-from madeleine.tools.context import start_prompt
+from madeleine.tools.context import conversation_start_prompt
 from madeleine.tools.dates import parse_period_argument, parse_time_window
 from madeleine.tools.feelings import BRIEF_LABELS_SCHEMA, EmotionLabels
 from madeleine.tools.profile import entry_as_json
@@ -36,9 +36,9 @@ from madeleine.tools.replies import (
     memory_as_json,
     memory_item_as_json,
     memory_ref_as_json,
-    nonempty,
-    notice,
+    notice_field,
     short_ids_of_references,
+    without_empty_fields,
 )
 from madeleine.tools.tool import Tool, ToolCall, object_schema, tool
 
@@ -81,6 +81,7 @@ def recall_tool(rng: RandomSource) -> Tool:
             "", string="fragments prompt start notice", array="memories preferences near unknown_words sources"
         ),
         counts_recalls=True,
+        permission="read",
     )
     async def recall(call: ToolCall, arguments: RecallArguments) -> dict[str, Any]:
         """Recall the few memories that matter for a message; without a query the start: pinned, preferences, notes,
@@ -113,8 +114,8 @@ async def _start(call: ToolCall, arguments: RecallArguments) -> dict[str, Any]:
         raise InvalidInput(
             "Without a query recall only begins a conversation. To list by theme or date: search_memory."
         )
-    text = await start_prompt(call, arguments.token_budget, audited_as="recall")
-    return {"start": text} if text else notice("Nothing is stored yet.")
+    text = await conversation_start_prompt(call, arguments.token_budget, audited_as="recall")
+    return {"start": text} if text else notice_field("Nothing is stored yet.")
 
 
 def parse_as_of(text: str) -> datetime | None:
@@ -124,17 +125,17 @@ def parse_as_of(text: str) -> datetime | None:
 
 
 def recall_result_as_json(
-    result: RecallResult, format_: RecallFormat, known_elsewhere: KnownElsewhere = NOTHING_KNOWN_ELSEWHERE
+    result: RecallResult, format_: RecallFormat, known_elsewhere: KnownOutsideMemories = NOTHING_KNOWN_ELSEWHERE
 ) -> dict[str, Any]:
     preferences = [memory_item_as_json(memory, score) for memory, score in result.preferences]
     content: dict[str, Any] = {"memories": [memory_item_as_json(memory, score) for memory, score in result.memories]}
     if format_ != "memories":  # a text does not name its memories
         sources = [memory_ref_as_json(memory) for memory, _ in _memories_in_text(result, format_)]
-        content = {format_: result.text} | nonempty(sources=sources)
+        content = {format_: result.text} | without_empty_fields(sources=sources)
     if format_ != "prompt":
-        content |= nonempty(preferences=preferences)
+        content |= without_empty_fields(preferences=preferences)
     too_long = ", ".join(memory.short_id for memory in result.too_long)
-    content |= nonempty(
+    content |= without_empty_fields(
         near=[
             *(memory_item_as_json(memory) for memory in result.near),
             *({"source": "profile"} | entry_as_json(entry, {}) for entry in known_elsewhere.entries),
@@ -145,7 +146,7 @@ def recall_result_as_json(
         omitted=result.omitted or None,
         faded=result.faded or None,
     )
-    return content | notice(
+    return content | notice_field(
         meaning_off_notice(result.meaning_off),
         *result.notices,
         f"Too long for token_budget: {too_long}. Raise it, or open them with recall_memory." if too_long else "",
@@ -174,11 +175,11 @@ def recall_details_as_json(
             del memory["text"]
     return {
         "memories" if format_ == "memories" else "sources": memories,
-        **nonempty(preferences=preferences),
+        **without_empty_fields(preferences=preferences),
         "count": len(result.memories),
         "total_tokens": result.total_tokens,
         "budget_used": round(result.budget_used, 4),
-        **nonempty(reformulated=list(result.reformulated)),
+        **without_empty_fields(reformulated=list(result.reformulated)),
     }
 
 
@@ -194,6 +195,7 @@ class RecallMemoryArguments(ToolArguments):
     RecallMemoryArguments,
     object_schema("", array="memories clusters missing", string="next_cursor"),
     counts_recalls=True,
+    permission="read",
 )
 async def recall_memory(call: ToolCall, arguments: RecallMemoryArguments) -> dict[str, Any]:
     """Read whole memories, with their history and where they come from, faded ones too (status dead): by ids such as
@@ -207,7 +209,7 @@ async def recall_memory(call: ToolCall, arguments: RecallMemoryArguments) -> dic
         raise InvalidInput("cursor: needs the cluster_id it came from; repeat that, or leave the cursor out.")
     if not ids and not cluster:
         clusters = await browse.clusters(call.scope)
-        return {"clusters": [asdict(cluster) | {"id": short_id_of(cluster.id)} for cluster in clusters]}
+        return {"clusters": [asdict(cluster) | {"id": short_id_of_non_memory(cluster.id)} for cluster in clusters]}
     if ids:
         full_ids = await call.use.ids.memories(call.scope, ids)
         page = await browse.by_ids(call.scope, list(full_ids.values()))
@@ -219,7 +221,7 @@ async def recall_memory(call: ToolCall, arguments: RecallMemoryArguments) -> dic
     call.audit_recall("recall_memory", [memory.id for memory in page.memories])
     with_details = bool(ids) if arguments.details is None else arguments.details
     short_ids = await short_ids_of_references(call, page.memories) if with_details else None
-    return memory_page_as_json(page, short_ids) | nonempty(missing=missing)
+    return memory_page_as_json(page, short_ids) | without_empty_fields(missing=missing)
 
 
 def memory_page_as_json(page: BrowsedMemories, short_ids: Mapping[MemoryId, str] | None) -> dict[str, Any]:
@@ -236,7 +238,7 @@ def memory_page_as_json(page: BrowsedMemories, short_ids: Mapping[MemoryId, str]
             )
             for memory in page.memories
         ]
-    return {"memories": memories} | nonempty(next_cursor=page.next_cursor)
+    return {"memories": memories} | without_empty_fields(next_cursor=page.next_cursor)
 
 
 class SearchArguments(ToolArguments):
@@ -257,7 +259,12 @@ class SearchArguments(ToolArguments):
     details: DetailsFlag = False
 
 
-@tool(SearchArguments, object_schema("hits", array="hits", string="next_cursor notice"), counts_recalls=True)
+@tool(
+    SearchArguments,
+    object_schema("hits", array="hits", string="next_cursor notice"),
+    counts_recalls=True,
+    permission="read",
+)
 async def search_memory(call: ToolCall, arguments: SearchArguments) -> dict[str, Any]:
     """Search memories, diary, chat and notes for exact words, newest first: names, dates, phrases; without query, list
     memories by date or theme. Use it to look something up, for a time span, or for faded ones (status dead). For
@@ -266,7 +273,11 @@ async def search_memory(call: ToolCall, arguments: SearchArguments) -> dict[str,
     call.audit_recall("search_memory", [hit.id for hit in page.hits])
     hits = [hit_as_json(hit, details=arguments.details) for hit in page.hits]
     respelled = (f"Nothing has {word!r}; this is for {other!r}." for word, other in page.respelled.items())
-    return {"hits": hits} | nonempty(next_cursor=page.next_cursor, omitted=page.omitted or None) | notice(*respelled)
+    return (
+        {"hits": hits}
+        | without_empty_fields(next_cursor=page.next_cursor, omitted=page.omitted or None)
+        | notice_field(*respelled)
+    )
 
 
 async def _search(call: ToolCall, arguments: SearchArguments) -> SearchPage:

@@ -14,9 +14,18 @@ from mcp_types import CallToolResult, TextContent
 
 from madeleine.memory.errors import ERROR_META_KEY, MadeleineError, error_as_json
 from madeleine.memory.keyword_search import SearchHit
-from madeleine.memory.model import Memory, MemoryId, Provenance, Revision, memory_date, short_id_of, timeline_to_json
+from madeleine.memory.model import (
+    Memory,
+    MemoryId,
+    MemoryRevision,
+    Provenance,
+    memory_date,
+    short_id_of_non_memory,
+    timeline_to_json,
+)
 from madeleine.memory.rules.dynamics.truth import beginning_of_validity, version_valid_since
 from madeleine.memory.rules.prompting import latest_timeline_lines
+from madeleine.memory.text.structure import json_without_structure, text_without_structure
 
 if TYPE_CHECKING:
     from madeleine.tools.tool import ToolCall
@@ -25,15 +34,17 @@ logger = logging.getLogger(__name__)
 
 
 def tool_result_of_content(content: dict[str, Any]) -> CallToolResult:
-    """`structuredContent` is complete by itself; the text is the same, compact."""
+    """`structuredContent` is complete by itself; the text is the same, compact. Stored text in it is data."""
+    content = json_without_structure(content)
     text = json.dumps(content, ensure_ascii=False, separators=(",", ":"), allow_nan=False)
     return CallToolResult(content=[TextContent(type="text", text=text)], structured_content=content)
 
 
 def tool_result_of_error(error: MadeleineError) -> CallToolResult:
     """A tool error whose message says what to do; its kind is in `_meta`, for programs."""
-    text = TextContent(type="text", text=str(error))
-    return CallToolResult(content=[text], is_error=True, meta={ERROR_META_KEY: error_as_json(error)})
+    text = TextContent(type="text", text=text_without_structure(str(error)))
+    meta = {ERROR_META_KEY: json_without_structure(error_as_json(error))}
+    return CallToolResult(content=[text], is_error=True, meta=meta)
 
 
 def tool_result_of_crash(tool: str, error: BaseException) -> CallToolResult:
@@ -47,7 +58,7 @@ def tool_result_of_crash(tool: str, error: BaseException) -> CallToolResult:
     return CallToolResult(content=[TextContent(type="text", text=message)], is_error=True)
 
 
-def nonempty(**fields: Any) -> dict[str, Any]:
+def without_empty_fields(**fields: Any) -> dict[str, Any]:
     """The fields, without None, "" and empty collections."""
     return {name: value for name, value in fields.items() if value not in (None, "", [], (), {})}
 
@@ -63,12 +74,12 @@ def iso_time(at: datetime | None) -> str | None:
 
 
 def provenance_as_json(source: Provenance, stored_at: datetime | None) -> dict[str, Any]:
-    return nonempty(stored_at=iso_time(stored_at), **asdict(source))
+    return without_empty_fields(stored_at=iso_time(stored_at), **asdict(source))
 
 
 def memory_item_as_json(memory: Memory, score: float | None = None) -> dict[str, Any]:
     """A memory as recalls and lists show it: what it says and when, no provenance (ruling 23)."""
-    return nonempty(
+    return without_empty_fields(
         id=memory.short_id,
         text=memory.scene.action,
         **memory_state_as_json(memory),
@@ -85,17 +96,17 @@ def memory_ref_as_json(memory: Memory) -> dict[str, Any]:
 
 def memory_state_as_json(memory: Memory) -> dict[str, Any]:
     """What every answer says beside a memory's text."""
-    return nonempty(
+    return without_empty_fields(
         when=memory_date(memory),
         updated=memory.corrected_at.date().isoformat() if memory.corrected_at else None,
         lesson=memory.lesson,
         since=version_valid_since(memory),
         before=memory.before,
-        status=memory_status(memory),
+        status=status_limiting_recall(memory),
     )
 
 
-def memory_status(memory: Memory) -> str | None:
+def status_limiting_recall(memory: Memory) -> str | None:
     """What keeps a memory from being recalled, or soon will; None for an active one that is true."""
     if memory.truth != "current":
         return memory.truth
@@ -105,14 +116,15 @@ def memory_status(memory: Memory) -> str | None:
 def memory_as_json(
     memory: Memory,
     short_ids: Mapping[MemoryId, str],
-    revisions: Sequence[Revision] = (),
+    revisions: Sequence[MemoryRevision] = (),
     versions: Sequence[Memory] = (),
 ) -> dict[str, Any]:
     """A memory with all details. `short_ids`: of the memories that it refers to. `history`: what it said before it was
     corrected, oldest first. `versions`: what was true before and after it, the current one last."""
     timeline = timeline_to_json(memory.scene.when)
     references = {name: getattr(memory, name) for name in MEMORY_REFERENCE_FIELDS}
-    return nonempty(
+    references |= {} if memory.is_undecided else {"may_supersede": None}
+    return without_empty_fields(
         id=memory.short_id,
         text=memory.scene.action,
         **memory_state_as_json(memory) | attributes_as_json(memory, "status category importance truth"),
@@ -123,7 +135,7 @@ def memory_as_json(
         told_again=timeline_to_json(memory.retold),
         **attributes_as_json(memory, "feeling emotions themes"),
         emotion_vector=asdict(memory.emotion) if memory.emotion else None,
-        cluster_id=short_id_of(memory.cluster_id or ""),
+        cluster_id=short_id_of_non_memory(memory.cluster_id or ""),
         **{name: short_ids.get(id_, id_) for name, id_ in references.items() if id_ is not None},
         compression_source=memory.compression_source or None,
         provenance=provenance_as_json(memory.provenance, memory.created_at) | {"full_id": memory.id},
@@ -132,7 +144,7 @@ def memory_as_json(
 
 
 def truth_details_as_json(memory: Memory) -> dict[str, Any]:
-    return nonempty(
+    return without_empty_fields(
         valid_from=iso_time(memory.valid_from),
         valid_until=iso_time(memory.valid_until),
         retraction_reason=memory.retraction_reason,
@@ -141,7 +153,7 @@ def truth_details_as_json(memory: Memory) -> dict[str, Any]:
 
 def version_as_json(version: Memory) -> dict[str, Any]:
     """One of the versions of what a memory says (ruling 14)."""
-    return {"id": version.short_id, "text": version.scene.action, "truth": version.truth} | nonempty(
+    return {"id": version.short_id, "text": version.scene.action, "truth": version.truth} | without_empty_fields(
         valid_from=iso_time(beginning_of_validity(version)), valid_until=iso_time(version.valid_until)
     )
 
@@ -163,7 +175,7 @@ def hit_as_json(hit: SearchHit, *, details: bool = False) -> dict[str, Any]:
         "source": hit.source,
         "when": hit.when or hit.timestamp.isoformat(timespec="minutes"),
         "text": hit.snippet,
-        **nonempty(
+        **without_empty_fields(
             actors=list(hit.actors) if hit.source == "chat" else None,
             lesson=hit.lesson,
             since=hit.since,
@@ -174,7 +186,7 @@ def hit_as_json(hit: SearchHit, *, details: bool = False) -> dict[str, Any]:
     if not details:
         return shown
     provenance = provenance_as_json(hit.provenance, hit.stored_at) | {"full_id": hit.id}
-    return shown | nonempty(**attributes_as_json(hit, "themes actors status"), provenance=provenance)
+    return shown | without_empty_fields(**attributes_as_json(hit, "themes actors status"), provenance=provenance)
 
 
 def _hit_status(hit: SearchHit) -> str | None:
@@ -183,12 +195,11 @@ def _hit_status(hit: SearchHit) -> str | None:
     return hit.status if hit.status != "active" else None
 
 
-def revision_as_json(revision: Revision) -> dict[str, Any]:
+def revision_as_json(revision: MemoryRevision) -> dict[str, Any]:
     """An earlier version of a memory, in the fields that were changed."""
     before = {name: value for name, value in asdict(revision.before).items() if value is not None}
-    if "themes" in before:
-        before["themes"] = list(before["themes"])
-    return nonempty(until=iso_time(revision.at), changed_by=revision.client) | before
+    before |= {name: list(before[name]) for name in ("themes", "when") if name in before}
+    return without_empty_fields(until=iso_time(revision.at), changed_by=revision.client) | before
 
 
 def meaning_off_notice(reason: str) -> str:
@@ -201,6 +212,6 @@ def missing_vector_notice(outcome: str, reason: str) -> str:
     return f"{outcome}; found by its words only until it can be embedded. {reason}" if reason else ""
 
 
-def notice(*sentences: str) -> dict[str, Any]:
+def notice_field(*sentences: str) -> dict[str, Any]:
     """The sentences under the key `notice`; nothing if all are empty."""
-    return nonempty(notice=" ".join(filter(None, sentences)))
+    return without_empty_fields(notice=" ".join(filter(None, sentences)))

@@ -2,14 +2,15 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Annotated, Any
 
 from pydantic import Field
 
-from madeleine.memory.errors import InvalidInput
+from madeleine.memory.errors import InvalidInput, MadeleineError
 from madeleine.memory.model import RunId
-from madeleine.patrol.deciding.answers import Decision
-from madeleine.patrol.deciding.resolution import MAX_OFFERED_REQUESTS_CHARS
+from madeleine.patrol.deciding.answers import Decision, InvalidDecision, ReceivedDecision
+from madeleine.patrol.deciding.resolution import MAX_BRIEF_REQUESTS_BYTES, MAX_OFFERED_REQUESTS_BYTES
 from madeleine.patrol.report import PATROL_STEPS, PatrolProgress, StepName
 from madeleine.tools.arguments import ShortText, ToolArguments
 from madeleine.tools.tool import ToolCall, object_schema, tool
@@ -18,16 +19,18 @@ from madeleine.tools.tool import ToolCall, object_schema, tool
 class RunPatrolArguments(ToolArguments):
     steps: Annotated[list[StepName], Field(min_length=1, max_length=10, description="Only these.")] = list(PATROL_STEPS)
     dry_run: Annotated[bool, Field(description="Only report what would change.")] = False
-    decisions: Annotated[list[Decision] | None, Field(max_length=20, description="For `pending`; [] lists it.")] = None
+    decisions: Annotated[
+        list[ReceivedDecision] | None, Field(max_length=20, description="For `pending`; [] lists it.")
+    ] = None
     undo: Annotated[ShortText, Field(description="A run_id whose changes to undo.")] = ""
     details: Annotated[bool, Field(description="All counts, all of `pending`.")] = False
 
 
-BRIEF_PENDING_CHARS = 4_000
-"""Of pending decisions in an answer without details: some 1,000 tokens."""
-
-
-@tool(RunPatrolArguments, object_schema("run_id steps pending", string="run_id", array="steps pending"))
+@tool(
+    RunPatrolArguments,
+    object_schema("run_id steps pending", string="run_id", array="steps pending"),
+    permission="maintain",
+)
 async def run_patrol(call: ToolCall, arguments: RunPatrolArguments) -> dict[str, Any]:
     """Maintain the memory: sort new memories into clusters, let unused ones fade, revive recalled ones, merge and
     split. Use it after many new memories or at the end of a day; it can be undone. `pending` lists decisions for you:
@@ -40,21 +43,34 @@ async def run_patrol(call: ToolCall, arguments: RunPatrolArguments) -> dict[str,
         call.report_progress(progress.steps_done, progress.total, progress.message)
 
     patrol = call.use.patrol
-    room = MAX_OFFERED_REQUESTS_CHARS if arguments.details else BRIEF_PENDING_CHARS
+    room = MAX_OFFERED_REQUESTS_BYTES if arguments.details else MAX_BRIEF_REQUESTS_BYTES
     if arguments.undo:
         undone = await patrol.undo(call.scope, RunId(await call.use.ids.full_id(call.scope, "run", arguments.undo)))
         return {"run_id": arguments.undo, "undone": dict(undone.counts), "steps": [], "pending": []}
     if arguments.decisions is not None:
-        offers = await call.use.ids.full(call.scope, "decision", [decision.offer for decision in arguments.decisions])
-        named = [decision.model_copy(update={"offer": offers[decision.offer]}) for decision in arguments.decisions]
-        report = await patrol.decide(call.scope, named, pending_chars=room)
+        report = await patrol.decide(call.scope, await _with_full_offers(call, arguments.decisions), pending_bytes=room)
         return report.as_json() if arguments.details else report.as_brief_json()
     report = await patrol(
         call.scope,
         steps=arguments.steps,
         dry_run=arguments.dry_run,
         language=call.language_model,
-        pending_chars=room,
+        pending_bytes=room,
         on_progress=report_progress,
     )
     return report.as_json() if arguments.details else report.as_brief_json()
+
+
+async def _with_full_offers(
+    call: ToolCall, decisions: Sequence[Decision | InvalidDecision]
+) -> list[Decision | InvalidDecision]:
+    """An offer that is not known, or ambiguous, rejects its own decision only."""
+    named: list[Decision | InvalidDecision] = []
+    for decision in decisions:
+        try:
+            offer = await call.use.ids.full_id(call.scope, "decision", decision.offer) if decision.offer else ""
+        except MadeleineError as error:
+            named.append(InvalidDecision(offer=decision.offer, reason=str(error)))
+        else:
+            named.append(decision.model_copy(update={"offer": offer}))
+    return named

@@ -7,21 +7,22 @@ from contextlib import suppress
 from dataclasses import dataclass, field
 from typing import Any, TypeVar
 
-from madeleine.memory.audit import Audit
+from madeleine.memory.audit import RecordAuditEvent
 from madeleine.memory.context.context import BuildContext
 from madeleine.memory.context.profile import EditProfile
 from madeleine.memory.errors import StorageError
-from madeleine.memory.ingest.change import Forget, UpdateMemory
+from madeleine.memory.ingest.change import ForgetMemories, UpdateMemory
 from madeleine.memory.ingest.ingest import IngestText
 from madeleine.memory.ingest.store import StoreScenes
 from madeleine.memory.ingest.truth import ChangeTruth
 from madeleine.memory.language_model import LanguageModel
 from madeleine.memory.model import Scope
-from madeleine.memory.recall.elsewhere import SearchElsewhere
+from madeleine.memory.permissions import Permission
+from madeleine.memory.recall.elsewhere import SearchOutsideMemories
 from madeleine.memory.recall.recall import Recall
-from madeleine.memory.recall.search import BrowseMemories, Search
+from madeleine.memory.recall.search import BrowseMemories, SearchStoredTexts
 from madeleine.memory.short_ids import ShortIdTranslator
-from madeleine.memory.watch.observe import Observe
+from madeleine.memory.watch.observe import ObserveConversation
 from madeleine.patrol.run import RunPatrols
 from madeleine.tools.arguments import ToolArguments
 
@@ -36,14 +37,14 @@ class ToolUseCases:
     ingest: IngestText
     update: UpdateMemory
     change_truth: ChangeTruth
-    forget: Forget
+    forget: ForgetMemories
     recall: Recall
-    search: Search
-    search_elsewhere: SearchElsewhere
+    search: SearchStoredTexts
+    search_elsewhere: SearchOutsideMemories
     browse: BrowseMemories
     patrol: RunPatrols
-    audit: Audit
-    observe: Observe
+    audit: RecordAuditEvent
+    observe: ObserveConversation
     context: BuildContext
     profile: EditProfile
     ids: ShortIdTranslator
@@ -95,10 +96,17 @@ class Tool:
     idempotent: bool = False
     counts_recalls: bool = False
     listed: bool = True
+    permission: Permission = "write"
+    """Needed for every call, and to see the tool."""
+    permission_of: Callable[[Any], Permission] | None = None
+    """Needed for these arguments besides."""
+
+    def required_permissions(self, arguments: Any) -> frozenset[Permission]:
+        return frozenset({self.permission, *([self.permission_of(arguments)] if self.permission_of else [])})
 
 
 def tool(
-    arguments: type[ArgumentsT], schema: Mapping[str, Any], **flags: bool
+    arguments: type[ArgumentsT], schema: Mapping[str, Any], **flags: Any
 ) -> Callable[[Callable[[ToolCall, ArgumentsT], Awaitable[dict[str, Any]]]], Tool]:
     """Make a function a tool of its name. Its docstring is the description: product text, for the agent that reads it.
     `schema`: of the answers. `flags`: those of `Tool`."""

@@ -9,14 +9,16 @@ from typing import Any
 
 import mcp_types as types
 
-from madeleine.memory.errors import InvalidInput, MadeleineError
+from madeleine.memory.errors import InvalidInput, MadeleineError, NotPermitted
+from madeleine.memory.model import Role
+from madeleine.memory.permissions import permissions_of_role
 from madeleine.memory.rules.prompting import RandomSource
 from madeleine.tools.arguments import sendable_excerpt, tool_input_schema, unique, validate_tool_arguments
 from madeleine.tools.context import context
 from madeleine.tools.conversation import ingest, observe
 from madeleine.tools.profile import profile
 from madeleine.tools.reading import recall_memory, recall_tool, search_memory
-from madeleine.tools.replies import notice, tool_result_of_content, tool_result_of_crash, tool_result_of_error
+from madeleine.tools.replies import notice_field, tool_result_of_content, tool_result_of_crash, tool_result_of_error
 from madeleine.tools.run_patrol import run_patrol
 from madeleine.tools.tool import RunTool, Tool, ToolCall
 from madeleine.tools.writing import forget, store, update_memory
@@ -34,10 +36,14 @@ ALL_TOOLS_TOOLSET = "all"
 class Toolset:
     """`max_text_chars` bounds every long text, in the schemas and at each call."""
 
-    def __init__(self, tools: Sequence[Tool], *, max_text_chars: int) -> None:
+    def __init__(self, tools: Sequence[Tool], *, max_text_chars: int, role: Role = "human") -> None:
         self._tools = {tool.name: tool for tool in tools}
         self.max_text_chars = max_text_chars
-        self._listed = [mcp_tool(tool, max_text_chars) for tool in tools if tool.listed]
+        self._role = role
+        self._permissions = permissions_of_role(role)
+        self._listed = [
+            mcp_tool(tool, max_text_chars) for tool in tools if tool.listed and tool.permission in self._permissions
+        ]
 
     @property
     def names(self) -> Sequence[str]:
@@ -47,9 +53,11 @@ class Toolset:
     def list(self) -> list[types.Tool]:
         return self._listed
 
-    def read_only(self) -> Toolset:
-        """The tools for a caller that may not write."""
-        return Toolset(read_only_tools(self._tools.values()), max_text_chars=self.max_text_chars)
+    def for_caller(self, role: Role, *, read_only: bool = False) -> Toolset:
+        """The tools for a caller of this role. The one place where a right is decided: `call` refuses what the role
+        lacks, by tool and by argument."""
+        tools = read_only_tools(self._tools.values()) if read_only else list(self._tools.values())
+        return Toolset(tools, max_text_chars=self.max_text_chars, role=role)
 
     def __contains__(self, name: str) -> bool:
         return name in self._tools
@@ -66,15 +74,20 @@ class Toolset:
             given = validate_tool_arguments(
                 tool.arguments, arguments, max_text_chars=self.max_text_chars, notices=notices
             )
+            self._require_permissions(tool, given)
             content = await tool.run(call, given)
             if notices:
-                content |= notice(content.get("notice", ""), *unique(notices))
+                content |= notice_field(content.get("notice", ""), *unique(notices))
             return tool_result_of_content(content)
         except MadeleineError as error:
             error.args = (await call.with_short_ids(str(error)),)
             return tool_result_of_error(error)
         except Exception as error:  # the one place where an unexpected error of a tool is caught
             return tool_result_of_crash(name, error)
+
+    def _require_permissions(self, tool: Tool, arguments: Any) -> None:
+        if missing := tool.required_permissions(arguments) - self._permissions:
+            raise NotPermitted(tool.name, permission=min(missing), role=self._role)
 
 
 def choose_tools(

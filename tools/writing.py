@@ -9,21 +9,22 @@ from typing import Annotated, Any
 from pydantic import Field, WithJsonSchema
 
 from madeleine.memory.errors import InvalidInput, MadeleineError
-from madeleine.memory.ingest.store import NewScene, Stored
+from madeleine.memory.ingest.store import NewScene, StoredSceneResult
 from madeleine.memory.model import Category, EmotionVector, Memory, MemoryChanges, MemoryId, Scene
 from madeleine.memory.recall.selection import (
     MISSING_NON_INFERABLE_THEME_ADVICE,
     NON_INFERABLE_THEME,
     has_non_inferable_theme,
 )
+from madeleine.memory.rules.dynamics.truth import version_valid_since
 from madeleine.memory.rules.storing.besides import unreplaced_clauses_notice
 from madeleine.tools.arguments import LineText, LongText, ShortText, ToolArguments, ZeroToOne, unique, validate_each
 from madeleine.tools.dates import parse_timeline
 from madeleine.tools.feelings import EMOTION_AXIS_NAMES, EmotionLabels, EmotionVectorArgument
-from madeleine.tools.replies import missing_vector_notice, nonempty, notice, version_as_json
+from madeleine.tools.replies import missing_vector_notice, notice_field, version_as_json, without_empty_fields
 from madeleine.tools.tool import ToolCall, object_schema, tool
 
-CHANGEABLE_MEMORY_FIELDS = ("text", "importance", "themes", "pinned")
+CHANGEABLE_MEMORY_FIELDS = ("text", "importance", "themes", "pinned", "when")
 MAX_SCENES = 20
 """Of one call."""
 SCRUB_PENDING_NOTICE = (
@@ -132,10 +133,12 @@ async def store(call: ToolCall, arguments: StoreArguments) -> dict[str, Any]:
     }
 
 
-async def _store_each(call: ToolCall, scenes: Sequence[SceneArguments | InvalidInput]) -> list[Stored | MadeleineError]:
+async def _store_each(
+    call: ToolCall, scenes: Sequence[SceneArguments | InvalidInput]
+) -> list[StoredSceneResult | MadeleineError]:
     """The outcome of each scene. In one transaction if all can be stored, else each by itself."""
     request_key = call.request_key()
-    outcomes: list[Stored | MadeleineError | NewScene] = []
+    outcomes: list[StoredSceneResult | MadeleineError | NewScene] = []
     for position, scene in enumerate(scenes):
         key = f"{request_key}-{position}" if request_key and len(scenes) > 1 else request_key
         try:
@@ -154,7 +157,9 @@ async def _new_scene(call: ToolCall, scene: SceneArguments, request_key: str) ->
     return replace(new, supersedes=superseded)
 
 
-async def _store_together_or_singly(call: ToolCall, scenes: Sequence[NewScene]) -> list[Stored | MadeleineError]:
+async def _store_together_or_singly(
+    call: ToolCall, scenes: Sequence[NewScene]
+) -> list[StoredSceneResult | MadeleineError]:
     try:
         return list(await call.use.store(call.scope, scenes))
     except MadeleineError as error:
@@ -163,11 +168,11 @@ async def _store_together_or_singly(call: ToolCall, scenes: Sequence[NewScene]) 
     return [outcome for scene in scenes for outcome in await _store_together_or_singly(call, [scene])]
 
 
-async def stored_as_json(call: ToolCall, stored: Stored, *, has_key: bool) -> dict[str, Any]:
+async def stored_as_json(call: ToolCall, stored: StoredSceneResult, *, has_key: bool) -> dict[str, Any]:
     memory, reinforced, before = stored.memory, stored.status == "reinforced", stored.may_supersede
     advice_due = NON_INFERABLE_THEME in call.use.recall.config.themes and not has_non_inferable_theme(memory.themes)
     resembled = stored.resembled if before is None or stored.resembles != before.id else None
-    return nonempty(
+    return without_empty_fields(
         id=memory.short_id,
         status=stored.status,
         reinforced=memory.scene.action if reinforced else None,
@@ -177,11 +182,11 @@ async def stored_as_json(call: ToolCall, stored: Stored, *, has_key: bool) -> di
         may_supersede=[_id_and_text(before)] if before else None,
         superseded=version_as_json(stored.superseded) if stored.superseded else None,
         redacted=dict(stored.redacted),
-    ) | notice(
+    ) | notice_field(
         WORDING_NOT_KEPT_NOTICE if stored.not_kept else "",
         missing_vector_notice("Stored", stored.embedding_error),
         MISSING_NON_INFERABLE_THEME_ADVICE if advice_due else "",
-        _supersession_advice(before) if before else "",
+        _supersession_advice(memory, before) if before else "",
         _besides_notice(stored),
     )
 
@@ -190,14 +195,19 @@ def _id_and_text(memory: Memory) -> dict[str, str]:
     return {"id": memory.short_id, "text": memory.scene.action}
 
 
-def _supersession_advice(before: Memory) -> str:
+def _supersession_advice(memory: Memory, before: Memory) -> str:
+    if memory.valid_from is not None:
+        return (
+            f"A plan until {version_valid_since(memory)}: {before.short_id} stays true until then. From that day on "
+            f"this comes first; to retire {before.short_id} repeat then with supersedes: {before.short_id}."
+        )
     return (
         f"{before.short_id} may no longer be true; both stay current until you decide. If this takes its place, repeat "
         f"this store with supersedes: {before.short_id} (that makes no second memory). If both hold, do nothing."
     )
 
 
-def _besides_notice(stored: Stored) -> str:
+def _besides_notice(stored: StoredSceneResult) -> str:
     old = stored.superseded
     return unreplaced_clauses_notice(old.short_id, old.scene.action, stored.memory.scene.action) if old else ""
 
@@ -223,7 +233,7 @@ def new_scene_from_arguments(arguments: SceneArguments, *, request_key: str = ""
 class UpdateMemoryArguments(ToolArguments):
     id: ShortText
     text: Annotated[LongText, Field(description="The whole new text.")] = ""
-    when: Annotated[ShortText, Field(description="Since when text is true: the old one was true until then.")] = ""
+    when: Annotated[ShortText, Field(description="Since when text is true. Alone: its date.")] = ""
     retracted: Annotated[LineText, Field(description="Why it was never true; it is recalled no more.")] = ""
     undo: Annotated[bool, Field(description="Take back its last supersession or retraction.")] = False
     importance: Annotated[ZeroToOne | None, Field(description="0 noise, 1 critical.")] = None
@@ -233,24 +243,25 @@ class UpdateMemoryArguments(ToolArguments):
 
 @tool(UpdateMemoryArguments, object_schema("id changed", string="id", array="changed versions", object="superseded"))
 async def update_memory(call: ToolCall, arguments: UpdateMemoryArguments) -> dict[str, Any]:
-    """Correct a memory that was wrong, or pin or weigh it; what is left out stays. A fact that has changed: give text
-    and when, and the old text stays as what was true until then. Something never true: give retracted. recall_memory
-    shows all versions. For something new use store, to erase use forget."""
+    """Correct a memory that was wrong, or pin or weigh it; what is left out stays. A changed fact: give text and when,
+    and the old text stays as true until then. Something never true: give retracted. recall_memory shows all versions.
+    For something new use store, to erase use forget."""
     [memory_id] = (await call.use.ids.memories(call.scope, [arguments.id])).values()
     if arguments.undo or arguments.retracted:
         return await _change_truth(call, memory_id, arguments)
     themes = None if arguments.themes is None else unique(arguments.themes)
-    changes = arguments.to_value(MemoryChanges, text=arguments.text.strip() or None, themes=themes)
+    text = arguments.text.strip() or None
+    dates = tuple(str(entry) for entry in parse_timeline("when", arguments.when)) if arguments.when else None
+    changes = arguments.to_value(MemoryChanges, text=text, themes=themes, when=None if text else dates)
     if changes == MemoryChanges():
-        raise InvalidInput(
-            "Nothing to change. Give text, importance, themes, pinned, retracted or undo; when goes with text."
-        )
-    if arguments.when:
-        [when] = parse_timeline("when", arguments.when)
-        stored = await call.use.change_truth.revise(call.scope, memory_id, changes, when=str(when))
+        raise InvalidInput("Nothing to change. Give text, when, importance, themes, pinned, retracted or undo.")
+    if text and dates:
+        [when] = dates
+        stored = await call.use.change_truth.revise(call.scope, memory_id, changes, when=when)
         memory, changed, redacted, error = stored.memory, changes, stored.redacted, stored.embedding_error
-        superseded = nonempty(superseded=version_as_json(stored.superseded) if stored.superseded else None)
-        besides = _besides_notice(stored)
+        superseded = without_empty_fields(superseded=version_as_json(stored.superseded) if stored.superseded else None)
+        planned = stored.may_supersede
+        besides = _supersession_advice(memory, planned) if planned else _besides_notice(stored)
     else:
         updated = await call.use.update(call.scope, memory_id, changes)
         memory, changed, redacted, error = updated.memory, updated.changes, updated.redacted, updated.embedding_error
@@ -259,8 +270,8 @@ async def update_memory(call: ToolCall, arguments: UpdateMemoryArguments) -> dic
         "id": memory.short_id,
         "changed": [name for name in CHANGEABLE_MEMORY_FIELDS if getattr(changed, name) is not None],
         **superseded,
-        **nonempty(redacted=dict(redacted)),
-        **notice(missing_vector_notice("Changed", error), besides),
+        **without_empty_fields(redacted=dict(redacted)),
+        **notice_field(missing_vector_notice("Changed", error), besides),
     }
 
 
@@ -283,7 +294,13 @@ class ForgetArguments(ToolArguments):
     ids: Annotated[list[ShortText], Field(min_length=1, max_length=50)]
 
 
-@tool(ForgetArguments, object_schema("erased", array="erased missing related"), destructive=True, idempotent=True)
+@tool(
+    ForgetArguments,
+    object_schema("erased", array="erased missing related"),
+    destructive=True,
+    idempotent=True,
+    permission="erase",
+)
 async def forget(call: ToolCall, arguments: ForgetArguments) -> dict[str, Any]:
     """Erase memories with the messages they came from, or single messages by id, permanently and from disk too. Only on
     request: to correct use update_memory; unused memories fade by themselves. related: memories linked to the erased
@@ -296,12 +313,14 @@ async def forget(call: ToolCall, arguments: ForgetArguments) -> dict[str, Any]:
     current_again = await call.use.update.ledger.memories(call.scope, result.current_again)
     return (
         {"erased": [id_ for id_ in named if named[id_] in result.erased]}
-        | nonempty(
+        | without_empty_fields(
             missing=[id_ for id_ in named if named[id_] in result.missing],
             related=list(related.values()),
             current_again=[_id_and_text(memory) for memory in current_again],
             messages=result.messages or None,
             diary_entries=result.diary_entries or None,
         )
-        | notice(CURRENT_AGAIN_NOTICE if current_again else "", "" if result.bytes_scrubbed else SCRUB_PENDING_NOTICE)
+        | notice_field(
+            CURRENT_AGAIN_NOTICE if current_again else "", "" if result.bytes_scrubbed else SCRUB_PENDING_NOTICE
+        )
     )

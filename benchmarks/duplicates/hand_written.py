@@ -14,7 +14,7 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
-from madeleine.memory.ingest.store import NewScene, Stored, StoreScenes
+from madeleine.memory.ingest.store import NewScene, StoredSceneResult, StoreScenes
 from madeleine.memory.model import BeingId, Scene, Scope
 
 SENTENCES = Path(__file__).parent / "sentences"
@@ -72,7 +72,7 @@ async def run(store: StoreScenes, language: str, *, limit: int | None = None) ->
         counts[language, FIRST_TELLING, pair.half, "told"] += 1
         counts[language, FIRST_TELLING, pair.half, "linked"] += first.resembles is not None
 
-    def count(pair: Pair, kind: str, stored: Stored, first: Stored) -> None:
+    def count(pair: Pair, kind: str, stored: StoredSceneResult, first: StoredSceneResult) -> None:
         told = {
             "told": True,
             "reinforced": stored.status == "reinforced",
@@ -98,7 +98,7 @@ def _scene(text: str) -> NewScene:
 
 async def _store_all(
     store: StoreScenes, scope: Scope, scenes: list[NewScene], *, distinct: bool = False
-) -> list[Stored]:
+) -> list[StoredSceneResult]:
     return [
         stored
         for start in range(0, len(scenes), 50)

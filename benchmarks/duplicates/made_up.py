@@ -16,7 +16,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from benchmarks.made_up_sentences import CHANGES, sentences
-from madeleine.memory.ingest.store import NewScene, Stored, StoreScenes
+from madeleine.memory.ingest.store import NewScene, StoredSceneResult, StoreScenes
 from madeleine.memory.model import BeingId, Scene, Scope
 
 ADA = Scope(BeingId("ada"))
@@ -45,8 +45,8 @@ class Outcome:
         }
 
 
-async def store_all(store: StoreScenes, texts: Sequence[str]) -> list[Stored]:
-    answers: list[Stored] = []
+async def store_all(store: StoreScenes, texts: Sequence[str]) -> list[StoredSceneResult]:
+    answers: list[StoredSceneResult] = []
     for start in range(0, len(texts), BATCH_SIZE):
         batch = texts[start : start + BATCH_SIZE]
         answers += await store(ADA, [NewScene(scene=Scene(action=text)) for text in batch])

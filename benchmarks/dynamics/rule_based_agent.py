@@ -14,9 +14,9 @@ from functools import lru_cache
 
 from madeleine.memory.rules.storing.likeness import extract_text_facts
 from madeleine.memory.text.reading import Reading
-from madeleine.memory.text.terms import STOP_WORDS
+from madeleine.memory.text.terms import ENGLISH_STOP_WORDS
 from madeleine.patrol.deciding.answers import Decision
-from madeleine.patrol.deciding.requests import DecisionRequest, OfferedMemory, shortened
+from madeleine.patrol.deciding.requests import DecisionRequest, OfferedMemory, shorten_with_ellipsis
 
 SAME_WORDING_SHARE = 0.8
 """Share of common words from which two texts count as worded alike."""
@@ -72,10 +72,10 @@ def same(first: str, second: str) -> bool:
 
 @lru_cache(maxsize=10_000)
 def words(text: str) -> frozenset[str]:
-    return frozenset(_WORD.findall(text.casefold())) - STOP_WORDS
+    return frozenset(_WORD.findall(text.casefold())) - ENGLISH_STOP_WORDS
 
 
 def _diary(request: DecisionRequest) -> Decision:
-    lines = [shortened(" ".join(memory.text.split()), 200) for memory in request.memories[:3]]
+    lines = [shorten_with_ellipsis(" ".join(memory.text.split()), 200) for memory in request.memories[:3]]
     lines += ["Nothing else happened."] * (3 - len(lines))
     return Decision(offer=request.id, diary="\n".join(lines), think_md=lines)

@@ -18,15 +18,15 @@ from madeleine.inference.dense import DenseEmbedder
 from madeleine.inference.stems import stem
 from madeleine.memory.ingest.store import StoreScenes
 from madeleine.memory.keyword_search import KeywordQuery
-from madeleine.memory.model import BeingId, Memory, MemoryId, ModelName, Scope
+from madeleine.memory.model import BeingId, EmbeddingModelName, Memory, MemoryId, Scope
 from madeleine.memory.recall.recall import Recall
-from madeleine.memory.recall.search import BrowseMemories, Search, SearchByMessageTags, split_search_terms
+from madeleine.memory.recall.search import BrowseMemories, SearchByMessageTags, SearchStoredTexts, split_search_terms
 from madeleine.memory.recall.selection import RecallQuery
 from madeleine.memory.vector_space import VectorSpace
 from madeleine.patrol.context import PatrolServices
 from madeleine.patrol.report import PATROL_STEPS, PatrolReport, StepName
 from madeleine.patrol.run import RunPatrols
-from madeleine.server.wiring.open_memory import OpenMemory
+from madeleine.server.wiring.open_memory import OpenedMemory
 
 SCOPE = Scope(BeingId("year"), "benchmark")
 UNCOUNTED = replace(SCOPE, count_activations=False)
@@ -62,7 +62,7 @@ class CachedEmbedder:
         self._tokens: dict[str, int] = {}
 
     @property
-    def model(self) -> ModelName:
+    def model(self) -> EmbeddingModelName:
         return self._inner.model
 
     @property
@@ -92,14 +92,14 @@ class CachedEmbedder:
 class Simulation:
     """The use cases over one store, with a simulated clock, and the memory of each fact version."""
 
-    def __init__(self, memory: OpenMemory, variant: Variant) -> None:
+    def __init__(self, memory: OpenedMemory, variant: Variant) -> None:
         self.memory = memory
         self.variant = variant
         self.clock = datetime.min
         ledger, index, embedder = memory.ledger, memory.index, memory.embedder
         self.store = StoreScenes(ledger.memories, index, embedder, now=self.now)
         self.recall = Recall(ledger.recall, index, embedder, ledger.activations, now=self.now)
-        self.search = Search(
+        self.search = SearchStoredTexts(
             ledger.search, ledger.activations, search_by_tags=SearchByMessageTags(ledger.search, stem), now=self.now
         )
         self.browse = BrowseMemories(ledger.recall, ledger.activations, now=self.now)

@@ -26,9 +26,9 @@ from madeleine.memory.model import (
     Cluster,
     ClusterId,
     ContentHash,
+    EmbeddingModelName,
     Memory,
     MemoryId,
-    ModelName,
     Provenance,
     RunId,
     Scene,
@@ -40,11 +40,11 @@ from madeleine.memory.rules.dynamics.clustering import unit_mean_vector
 from madeleine.memory.vector_space import VectorSpace
 from madeleine.server.settings.settings import Settings
 from madeleine.server.wiring.data_directory import LEDGER_FILE
-from madeleine.server.wiring.open_memory import OpenMemory, open_memory
+from madeleine.server.wiring.open_memory import OpenedMemory, open_memory
 from madeleine.storage.sql.ledger import open_ledger
 
 SCOPE = Scope(BeingId("patrolled"), "benchmark")
-MODEL = ModelName(PACKAGED_MODEL)
+MODEL = EmbeddingModelName(PACKAGED_MODEL)
 STARTED = datetime(2026, 1, 1, 12, tzinfo=UTC)
 CLUSTER = 8
 """Memories in a cluster; ❻ would split one of 11."""
@@ -104,7 +104,7 @@ class MadeUpEmbedder:
         self._real = real
 
     @property
-    def model(self) -> ModelName:
+    def model(self) -> EmbeddingModelName:
         return MODEL
 
     @property
@@ -192,7 +192,7 @@ def new_memories(clustered: int, *, night: int) -> list[Memory]:
 @asynccontextmanager
 async def open_store(
     data_dir: Path, count: int, *, idle_nights: int = 1, real: DenseEmbedder | None = None, background: bool = False
-) -> AsyncIterator[OpenMemory]:
+) -> AsyncIterator[OpenedMemory]:
     await fill(data_dir, count, idle_nights=idle_nights)
     settings = Settings(data_dir=data_dir, being=SCOPE.being_id)
     async with open_memory(settings, embedder=MadeUpEmbedder(real), background=background) as memory:

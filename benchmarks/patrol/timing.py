@@ -15,7 +15,7 @@ from madeleine.patrol.context import PatrolServices
 from madeleine.patrol.report import PatrolProgress
 from madeleine.patrol.run import PatrolEvent, RunPatrols
 from madeleine.server.wiring.data_directory import LEDGER_FILE
-from madeleine.server.wiring.open_memory import OpenMemory
+from madeleine.server.wiring.open_memory import OpenedMemory
 
 
 @dataclass
@@ -32,7 +32,7 @@ class TimedPatrol:
         return sum(self.parts.values())
 
 
-async def timed_patrol(memory: OpenMemory, data_dir: Path, *, offer_pending: bool = True) -> TimedPatrol:
+async def timed_patrol(memory: OpenedMemory, data_dir: Path, *, offer_pending: bool = True) -> TimedPatrol:
     timed = TimedPatrol()
     last = time.perf_counter()
 
@@ -66,7 +66,7 @@ async def timed_patrol(memory: OpenMemory, data_dir: Path, *, offer_pending: boo
     return timed
 
 
-async def timed_reads(memory: OpenMemory) -> dict[str, float]:
+async def timed_reads(memory: OpenedMemory) -> dict[str, float]:
     """Milliseconds of the reads that scan a whole being, medians of 5."""
     view = memory.ledger.patrols.patrol_reads(SCOPE)
     reads: Mapping[str, Callable[[], Awaitable[object]]] = {

@@ -18,7 +18,7 @@ from pydantic import BaseModel, ConfigDict
 
 from benchmarks.tool_choice.lint import MAX_LIST_CHARS, complaints, list_chars, listed_tools
 from benchmarks.tool_choice.situations import Grades, Situation, ToolChoice, grade, read_answers, read_situations
-from madeleine.memory.language_model import Prompt, Rejected
+from madeleine.memory.language_model import Prompt, RejectedAnswer
 from madeleine.server.mcp.server import instructions_for_toolset, toolset_from_settings
 from madeleine.server.settings.settings import Settings
 from madeleine.server.wiring.language_models import LanguageModelPool
@@ -90,7 +90,7 @@ async def run_with_model() -> None:
                     max_tokens=MAX_ANSWER_TOKENS,
                 )
                 answer = await model.ask(prompt, ChosenCalls, lambda cost: None)
-                if isinstance(answer, Rejected):
+                if isinstance(answer, RejectedAnswer):
                     sys.exit(f"The answer cannot be used: {answer.reason}")
                 choices = {call.id: (call.tool, json.loads(call.arguments_json)) for call in answer.choices}
                 answers |= read_answers({id_: {"tool": tool, "arguments": a} for id_, (tool, a) in choices.items()})

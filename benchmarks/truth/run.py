@@ -9,11 +9,11 @@ from datetime import UTC, datetime, timedelta
 
 from benchmarks.truth.material import DAYS, Chain, LookAlike, OlderAnswer, Told
 from madeleine.memory.ingest.proposals import SupersededMemorySearch
-from madeleine.memory.ingest.store import NewScene, Stored, StoreScenes
+from madeleine.memory.ingest.store import NewScene, StoredSceneResult, StoreScenes
 from madeleine.memory.model import BeingId, MemoryId, Scene, Scope
 from madeleine.memory.recall.recall import Recall, RecallConfig
 from madeleine.memory.recall.selection import RecallQuery
-from madeleine.server.wiring.open_memory import OpenMemory
+from madeleine.server.wiring.open_memory import OpenedMemory
 
 FIRST_DAY = datetime(2026, 1, 1, 12, tzinfo=UTC)
 WITHIN = 10
@@ -25,10 +25,10 @@ BATCH_SIZE = 50
 class TruthStore:
     """The memories of one being, and the use cases on a clock of its own. `stored`: the answer for each text told."""
 
-    memory: OpenMemory
+    memory: OpenedMemory
     role: str
     clock: datetime = FIRST_DAY
-    stored: dict[str, Stored] = field(default_factory=dict)
+    stored: dict[str, StoredSceneResult] = field(default_factory=dict)
 
     def __post_init__(self) -> None:
         ledger, index, embedder = self.memory.ledger, self.memory.index, self.memory.embedder

@@ -24,7 +24,7 @@ from madeleine.memory.ingest.store import NewScene
 from madeleine.memory.model import BeingId, MemoryId, Scene, Scope
 from madeleine.memory.recall.selection import RecallQuery
 from madeleine.server.settings.settings import Settings
-from madeleine.server.wiring.open_memory import OpenMemory, open_memory
+from madeleine.server.wiring.open_memory import OpenedMemory, open_memory
 
 LANGUAGES = {path.stem: tomllib.loads(path.read_text("utf-8")) for path in sorted(Path(__file__).parent.glob("*.toml"))}
 MIXED_STORES = {"de+en": ("de", "en"), "en+ja": ("en", "ja"), "all": tuple(LANGUAGES)}
@@ -49,7 +49,7 @@ def lines_of(language: str, kind: str) -> list[str]:
     return str(LANGUAGES[language][kind]).strip().splitlines()
 
 
-async def store_language(memory: OpenMemory, scope: Scope, language: str) -> dict[str, list[Question]]:
+async def store_language(memory: OpenedMemory, scope: Scope, language: str) -> dict[str, list[Question]]:
     scenes = [NewScene(scene=Scene(action=line)) for line in lines_of(language, "memories")]
     ids = [stored.memory.id for stored in await memory.use_cases.store(scope, scenes)]
 
@@ -60,7 +60,7 @@ async def store_language(memory: OpenMemory, scope: Scope, language: str) -> dic
     return {kind: [question(line) for line in lines_of(language, kind)] for kind in KINDS}
 
 
-async def ask(memory: OpenMemory, scope: Scope, text: str) -> Answer:
+async def ask(memory: OpenedMemory, scope: Scope, text: str) -> Answer:
     result = await memory.use_cases.recall(scope, RecallQuery(text=text))
     near = tuple(found.id for found in result.near)
     best = max((score for _, score in result.memories), default=0.0)
@@ -88,7 +88,7 @@ def row_of(answers: Mapping[str, Sequence[tuple[Question, Answer]]]) -> list[str
 
 
 async def measure_store(
-    memory: OpenMemory, name: str, languages: Sequence[str], *, show: Sequence[str], console: Console
+    memory: OpenedMemory, name: str, languages: Sequence[str], *, show: Sequence[str], console: Console
 ) -> dict[str, list[tuple[Question, Answer]]]:
     scope = Scope(BeingId(name), "benchmark")
     questions: dict[str, list[Question]] = {kind: [] for kind in KINDS}

@@ -19,7 +19,7 @@ from pydantic import BaseModel, ValidationError
 from madeleine.inference.language.config import LanguageModelConfig
 from madeleine.inference.language.prices import model_call_cost_in_usd
 from madeleine.memory.errors import LanguageModelUnavailable, UnusableAnswer
-from madeleine.memory.language_model import Answer, CallCost, Prompt, Rejected
+from madeleine.memory.language_model import Answer, ModelCallCost, Prompt, RejectedAnswer
 
 if TYPE_CHECKING:
     import httpx2
@@ -93,7 +93,9 @@ class StructuredLanguageModel(ABC):
         self._accepted_variants: dict[str, int] = {}
         """Index of the variant that the server accepted for a model."""
 
-    async def ask(self, prompt: Prompt, schema: type[Answer], on_cost: Callable[[CallCost], None]) -> Answer | Rejected:
+    async def ask(
+        self, prompt: Prompt, schema: type[Answer], on_cost: Callable[[ModelCallCost], None]
+    ) -> Answer | RejectedAnswer:
         model = self._config.large_model if prompt.size == "large" else self._config.small_model
         reply = await self._reply(model, prompt, schema)
         if isinstance(reply, ModelFailure):
@@ -179,13 +181,13 @@ class StructuredLanguageModel(ABC):
             **self.client_options,
         )
 
-    def _call_cost(self, prompt: Prompt, model: str, reply: ModelReply) -> CallCost:
+    def _call_cost(self, prompt: Prompt, model: str, reply: ModelReply) -> ModelCallCost:
         input_tokens, output_tokens = reply.input_tokens, reply.output_tokens
         if not input_tokens + output_tokens:
             input_tokens = _estimated_tokens(prompt.system, *(turn["content"] for turn in prompt_messages(prompt)))
             output_tokens = _estimated_tokens(reply.text)
         cost = model_call_cost_in_usd(model, input_tokens, output_tokens, self._config.prices)
-        return CallCost(
+        return ModelCallCost(
             purpose=prompt.purpose, model=model, input_tokens=input_tokens, output_tokens=output_tokens, usd=cost
         )
 
@@ -211,7 +213,7 @@ def system_with_schema(prompt: Prompt, schema: type[BaseModel]) -> str:
     return f"{prompt.system}\n\n{in_words}"
 
 
-def parse_model_answer(text: str, schema: type[Answer]) -> Answer | Rejected:
+def parse_model_answer(text: str, schema: type[Answer]) -> Answer | RejectedAnswer:
     """The first part of the text that is JSON, validated. Models that are not held to JSON wrap it in words, fences and
     thoughts."""
     for part in _json_candidates(text):
@@ -222,8 +224,10 @@ def parse_model_answer(text: str, schema: type[Answer]) -> Answer | Rejected:
         if errors[0]["type"] != "json_invalid":
             listed = "; ".join(f"{_error_path(error['loc'])}: {error['msg']}" for error in errors[:MAX_LISTED_ERRORS])
             kinds = ", ".join(sorted({error["type"] for error in errors}))
-            return Rejected(f"it does not fit the schema ({kinds}).", f"it does not fit the schema: {listed}", text)
-    return Rejected("it is not JSON.", text=text)
+            return RejectedAnswer(
+                f"it does not fit the schema ({kinds}).", f"it does not fit the schema: {listed}", text
+            )
+    return RejectedAnswer("it is not JSON.", text=text)
 
 
 def _json_candidates(text: str) -> Iterator[str]:

@@ -24,7 +24,7 @@ from madeleine.memory.context.values import (
 from madeleine.memory.embedding import Embedder
 from madeleine.memory.keyword_search import KeywordQuery, SearchHit
 from madeleine.memory.model import Scope
-from madeleine.memory.recall.ports import Activation, ReactivationRecorder
+from madeleine.memory.recall.ports import MemoryReactivation, ReactivationRecorder
 from madeleine.memory.recall.recall import Recall, RecallResult
 from madeleine.memory.recall.search import SearchByMessageTags
 from madeleine.memory.recall.selection import RecallQuery
@@ -88,7 +88,7 @@ class BuildContext:
         context = context_from_fitted_prompt(query, material, fit)
         now = self.now()
         matching = (memory for memory, score in context.recalled if score)
-        self.activations.add(scope, [Activation(memory.id, 1, now) for memory in matching])
+        self.activations.add(scope, [MemoryReactivation(memory.id, 1, now) for memory in matching])
         return context
 
     async def _gather(self, scope: Scope, query: ContextQuery, parts: set[PromptPartName]) -> ContextMaterial:

@@ -9,7 +9,7 @@ from typing import Protocol
 
 from madeleine.memory.chat import ChatSession, Message
 from madeleine.memory.model import Emotion, Memory, MemoryId, Note, NoteId, Scope
-from madeleine.memory.patrol_records import DiaryEntry, Thoughts
+from madeleine.memory.patrol_records import DiaryEntry, PointsForNextSession
 from madeleine.memory.profile import ProfileEntry
 from madeleine.memory.rules.prompting import PromptPartName
 
@@ -60,7 +60,7 @@ class StartMemories:
 
     def groups(self) -> dict[PromptPartName, list[Memory]]:
         """Each memory once, in the first group that has it. Of two that may be versions of one the later alone, unless
-        the earlier is pinned."""
+        the earlier is pinned or the later is true from a day on only."""
         in_order: dict[PromptPartName, Sequence[Memory]] = {
             "pinned": self.pinned,
             "due": self.due,
@@ -68,7 +68,7 @@ class StartMemories:
             "changes": self.changed,
         }
         everything = {memory.id: memory for memories in in_order.values() for memory in memories}
-        earlier = {memory.may_supersede for memory in everything.values()}
+        earlier = {memory.may_supersede for memory in everything.values() if memory.valid_from is None}
         shown: set[MemoryId] = set()
         groups: dict[PromptPartName, list[Memory]] = {}
         for part, memories in in_order.items():
@@ -86,7 +86,7 @@ class ContextLedger(ChatReader, Protocol):
 
     async def open_notes(self, scope: Scope, *, limit: int) -> list[Note]: ...
 
-    async def thoughts(self, scope: Scope) -> Thoughts: ...
+    async def thoughts(self, scope: Scope) -> PointsForNextSession: ...
 
     async def diary_since(self, scope: Scope, date: str, *, limit: int) -> list[DiaryEntry]:
         """The latest of those of that ISO date and later, oldest first."""

@@ -10,12 +10,18 @@ from datetime import datetime
 
 from madeleine.memory.context.ports import ProfileLedger
 from madeleine.memory.errors import InvalidInput
-from madeleine.memory.ingest.change import Forget, UpdateMemory
+from madeleine.memory.ingest.change import ForgetMemories, UpdateMemory
 from madeleine.memory.ingest.notes import SCENE_NOTE_TYPE, AddedNote, add_note
 from madeleine.memory.ingest.store import NewScene, StoreScenes
 from madeleine.memory.model import MemoryChanges, MemoryId, Note, NoteId, Scene, Scope
-from madeleine.memory.profile import PROFILE_KIND_ORDER, SOUL_PARTS, ProfileEntry, ProfileKind, duplicate_preference
-from madeleine.memory.rules.storing.secrets import CountingRedactor, Redact, redact_secrets
+from madeleine.memory.profile import (
+    PROFILE_KIND_ORDER,
+    SOUL_PARTS,
+    ProfileEntry,
+    ProfileKind,
+    duplicate_preference_error,
+)
+from madeleine.memory.rules.storing.secrets import CountingRedactor, RedactText, redact_secrets
 
 MAX_ENTRIES_PER_KIND = 200
 """Of one kind that are written by hand: each is part of every prompt."""
@@ -43,10 +49,10 @@ class EditProfile:
     ledger: ProfileLedger
     store: StoreScenes
     update: UpdateMemory
-    forget: Forget
+    forget: ForgetMemories
     _: KW_ONLY
     now: Callable[[], datetime]
-    redact: Redact = redact_secrets
+    redact: RedactText = redact_secrets
 
     async def read(self, scope: Scope, kind: ProfileKind | None = None, name: str = "") -> list[ProfileEntry]:
         """Entries by kind, the soul by its parts, others by name."""
@@ -99,7 +105,7 @@ class EditProfile:
 
         def approve(id_: MemoryId) -> None:
             if id_ in by_memory and not by_memory[id_].learnt:
-                raise duplicate_preference(by_memory[id_].name)
+                raise duplicate_preference_error(by_memory[id_].name)
 
         scene = NewScene(scene=Scene(action=text), category="procedural", pinned=True, tool="profile")
         [stored] = await self.store.store_redacted(scope, [scene], approve=approve)

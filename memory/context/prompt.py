@@ -24,11 +24,11 @@ from madeleine.memory.rules.prompting import (
     TURN_PARTS,
     PromptPartName,
     append_version_change,
-    dated_entry,
     first_sentence,
     list_item,
     memories_in_prompt_order,
     prompt_part_delimiters,
+    render_dated_item,
     render_memory_lines,
     render_message_item,
     render_named_item,
@@ -97,7 +97,9 @@ def prompt_entries_from_material(material: ContextMaterial, flags: ContextFlags)
         *named("relationships"),
         *named("tools"),
         *named("map"),
-        *_entries_latest_best("notes", [(n.id, dated_entry(n.type, n.created_at, n.content)) for n in material.notes]),
+        *_entries_latest_best(
+            "notes", [(n.id, render_dated_item(n.type, n.created_at, n.content)) for n in material.notes]
+        ),
         *named("knowledge"),
         *_diary_entries(material.diary, full=flags.ai_diary_full and not flags.prompt_lite_mode),
         *(
@@ -117,7 +119,7 @@ def prompt_entries_from_material(material: ContextMaterial, flags: ContextFlags)
 
 
 def _hit_entry(hit: SearchHit) -> str:
-    return dated_entry(hit.source, hit.timestamp, append_version_change(hit.snippet, hit.since, hit.before))
+    return render_dated_item(hit.source, hit.timestamp, append_version_change(hit.snippet, hit.since, hit.before))
 
 
 def _preference_texts(enabled: Sequence[ProfileEntry]) -> list[tuple[str, str]]:

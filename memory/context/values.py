@@ -17,7 +17,7 @@ ContextBlock = Literal[
     "system_prompt", "snapshot", "recent_nodes", "memory_block", "memories",
     "history_current_chat", "history_recent", "diary", "thoughts", "tags_placeholder", "start",
 ]  # fmt: skip
-CONTEXT_BLOCKS: tuple[ContextBlock, ...] = tuple(block for block in get_args(ContextBlock) if block != "start")
+MESSAGE_CONTEXT_BLOCKS: tuple[ContextBlock, ...] = tuple(block for block in get_args(ContextBlock) if block != "start")
 """Of a message; `start`, the beginning of a conversation, needs none (ruling 18)."""
 
 MAX_ITEMS_IN_LITE_MODE = 2
@@ -67,7 +67,7 @@ class ContextQuery:
     message: str = ""
     session_id: str = ""
     token_limit: int
-    blocks: frozenset[ContextBlock] = frozenset(CONTEXT_BLOCKS)
+    blocks: frozenset[ContextBlock] = frozenset(MESSAGE_CONTEXT_BLOCKS)
     flags: ContextFlags = field(default_factory=ContextFlags)
 
 

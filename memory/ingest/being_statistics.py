@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 
 from madeleine.memory.embedding import Embedder
 from madeleine.memory.errors import IndexUnavailable
-from madeleine.memory.index import ABSENT_TERM, WordIdfSource
+from madeleine.memory.index import TERM_IN_NO_MEMORY, WordIdfSource
 from madeleine.memory.ingest.ports import CentroidLedger
 from madeleine.memory.model import BeingId, Scope, Vector
 from madeleine.memory.rules.storing.chunk_scoring import MIN_ABSENT_TERM_IDF, mean_word_rarity, words_for_rarity
@@ -106,7 +106,7 @@ class TextRarityScorer:
         """In [0, 1], of each text; 0 for all while the index is unavailable."""
         words = [words_for_rarity(text) for text in texts]
         try:
-            [absent_term_idf] = await self._statistics.idf(scope, [ABSENT_TERM])
+            [absent_term_idf] = await self._statistics.idf(scope, [TERM_IN_NO_MEMORY])
             if absent_term_idf < MIN_ABSENT_TERM_IDF:
                 return [0.0] * len(texts)
             idf = await self._look_up(scope, set().union(*words), absent_term_idf)

@@ -15,11 +15,16 @@ from madeleine.memory.chat import MessageId
 from madeleine.memory.embedding import Embedder, EmbeddingOutcome, embed_with_cache
 from madeleine.memory.errors import IndexUnavailable, InvalidInput
 from madeleine.memory.index import WritableIndex
-from madeleine.memory.ingest.index_keeper import ErasedBytesScrubber, IndexKeeper, index_committed_points, index_points
+from madeleine.memory.ingest.index_keeper import (
+    ErasedBytesScrubber,
+    IndexKeeper,
+    index_committed_points,
+    index_points_from_memories,
+)
 from madeleine.memory.ingest.ports import ForgetLedger, UpdateMemoryLedger
 from madeleine.memory.model import Memory, MemoryChanges, MemoryId, Scope
 from madeleine.memory.rules.dynamics.revision import memory_after_changes
-from madeleine.memory.rules.storing.secrets import CountingRedactor, Redact, redact_secrets
+from madeleine.memory.rules.storing.secrets import CountingRedactor, RedactText, redact_secrets
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -47,11 +52,11 @@ class UpdateMemory:
     _: KW_ONLY
     now: Callable[[], datetime]
     on_commit: Callable[[], None] = lambda: None
-    redact: Redact = redact_secrets
+    redact: RedactText = redact_secrets
 
     async def __call__(self, scope: Scope, memory_id: MemoryId, changes: MemoryChanges) -> UpdateOutcome:
         """Redact secrets in the new text and themes, then change the memory. Raises `InvalidInput` if this being has no
-        such memory, `StorageError`."""
+        such memory, or its date cannot be corrected, `StorageError`."""
         redaction = CountingRedactor(self.redact)
         changes = redaction.fields(changes, "text", "themes")
         return replace(await self.update_redacted(scope, memory_id, changes), redacted=redaction.found)
@@ -61,8 +66,12 @@ class UpdateMemory:
         memories = await self.ledger.memories(scope, [memory_id])
         if not memories:
             raise _unknown_memory(memory_id)
+        if changes.when is not None:
+            require_correctable_date(memories[0])
         memory = memory_after_changes(memories[0], changes)
-        if changes.text is None:  # a vector that the memory lacks is filled in by the background
+        if (
+            changes.text is None and changes.when is None
+        ):  # a vector that the memory lacks is filled in by the background
             embedded = EmbeddingOutcome(await self.ledger.vectors(self.embedder.model, [memory.content_hash]))
         else:
             embedded = await embed_with_cache(self.embedder, self.ledger, [memory.embedded_text])
@@ -80,9 +89,26 @@ class UpdateMemory:
             memory, applied = result
             if applied != MemoryChanges():
                 self.on_commit()
-                await index_committed_points(self.index, await index_points([memory], embedded.vectors, self.embedder))
+                await index_committed_points(
+                    self.index, await index_points_from_memories([memory], embedded.vectors, self.embedder)
+                )
         return UpdateOutcome(
-            memory=memory, changes=applied, embedding_error=embedded.unavailable if applied.text is not None else ""
+            memory=memory,
+            changes=applied,
+            embedding_error=embedded.unavailable if (applied.text, applied.when) != (None, None) else "",
+        )
+
+
+def require_correctable_date(memory: Memory) -> None:
+    """Raise `InvalidInput` for a date that says more than when it happened."""
+    if any(not isinstance(entry, str) for entry in memory.scene.when):
+        raise InvalidInput(
+            f"Memory {memory.short_id} tells a timeline, which when cannot replace. Nothing was changed."
+        )
+    if memory.valid_from is not None or memory.valid_until is not None:
+        raise InvalidInput(
+            f"The date of {memory.short_id} says when one version took the place of another. Nothing was changed: undo "
+            "that, then supersede again with the right when."
         )
 
 
@@ -112,7 +138,7 @@ class ForgetOutcome:
 
 
 @dataclass(frozen=True, eq=False)
-class Forget:
+class ForgetMemories:
     """The use case. Forgetting the same again finds nothing, and waits for the files to be scrubbed.
 
     `write_lock` is shared with `StoreScenes`, so that nothing is stored or reinforced between the two steps.

@@ -103,13 +103,13 @@ class IndexKeeper:
     async def _index_memories(self, memories: Sequence[Memory], ids: Sequence[MemoryId]) -> None:
         hashes = [memory.content_hash for memory in memories]
         vectors = await vectors_of_any_precision(self.source, self.embedder.model, hashes)
-        await self.index.upsert(await index_points(memories, vectors, self.embedder))
+        await self.index.upsert(await index_points_from_memories(memories, vectors, self.embedder))
         known = {memory.id for memory in memories}
         if gone := [id_ for id_ in ids if id_ not in known]:
             await self.index.delete(gone)
 
 
-async def index_points(
+async def index_points_from_memories(
     memories: Sequence[Memory], vectors: Mapping[ContentHash, Vector], embedder: Embedder
 ) -> list[IndexPoint]:
     """Memories as points of the index, without a vector where the model cannot read the text: such vectors lie close to

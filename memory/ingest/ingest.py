@@ -20,7 +20,7 @@ from madeleine.memory.embedding import Embedder, embed_with_cache
 from madeleine.memory.errors import KeyConflict
 from madeleine.memory.ingest.being_statistics import BeingCentroids, TextRarityScorer
 from madeleine.memory.ingest.ports import IngestLedger
-from madeleine.memory.ingest.store import NewScene, Stored, StoreScenes
+from madeleine.memory.ingest.store import NewScene, StoredSceneResult, StoreScenes
 from madeleine.memory.model import (
     BeingId,
     Category,
@@ -35,12 +35,12 @@ from madeleine.memory.model import (
 from madeleine.memory.rules.storing.chunk_scoring import (
     MIN_STORED_CHUNK_IMPORTANCE,
     chunk_category,
-    importance,
-    novelty,
-    salience,
+    chunk_importance,
+    chunk_novelty,
+    chunk_salience,
 )
 from madeleine.memory.rules.storing.chunking import DEFAULT_CHUNK_TOKEN_LIMITS, ChunkTokenLimits, split_into_chunks
-from madeleine.memory.rules.storing.secrets import CountingRedactor, Redact, redact_secrets, refuse_secret_argument
+from madeleine.memory.rules.storing.secrets import CountingRedactor, RedactText, redact_secrets, refuse_secret_argument
 from madeleine.memory.text.normalization import clean_text
 from madeleine.memory.text.reading import Reading
 from madeleine.memory.text.sentences import best_cut_position
@@ -103,7 +103,7 @@ class IngestText:
     rarity: TextRarityScorer
     _: KW_ONLY
     now: Callable[[], datetime]
-    redact: Redact = redact_secrets
+    redact: RedactText = redact_secrets
     threshold: float = MIN_STORED_CHUNK_IMPORTANCE
     limits: ChunkTokenLimits = DEFAULT_CHUNK_TOKEN_LIMITS
     _session_locks: WeakValueDictionary[tuple[BeingId, str], asyncio.Lock] = field(
@@ -218,9 +218,9 @@ class IngestText:
         def score(start: int, new: NewScene, rarity: float) -> tuple[IngestedChunk, NewScene]:
             text = embedded_text(new.scene, new.feeling)
             vector = vectors.get(content_hash(text))
-            newness = 1.0 if vector is None else novelty(vector, centroid, self.embedder.space)
-            salient = salience(Reading(new.scene.action), rarity=rarity)
-            worth = importance(novelty=newness, salience=salient)
+            newness = 1.0 if vector is None else chunk_novelty(vector, centroid, self.embedder.space)
+            salient = chunk_salience(Reading(new.scene.action), rarity=rarity)
+            worth = chunk_importance(novelty=newness, salience=salient)
             length = len(new.scene.action)
             chunk = IngestedChunk(
                 start=start, length=length, status="dropped", importance=worth, novelty=newness, salience=salient
@@ -248,7 +248,7 @@ def _scenes_of_pieces(request: IngestRequest, pieces: Sequence[str]) -> dict[int
     return scenes
 
 
-def _chunk_with_outcome(chunk: IngestedChunk, stored: Stored | None) -> IngestedChunk:
+def _chunk_with_outcome(chunk: IngestedChunk, stored: StoredSceneResult | None) -> IngestedChunk:
     if stored is None:
         return chunk
     memory = stored.memory

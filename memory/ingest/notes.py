@@ -14,7 +14,7 @@ from pydantic import BaseModel, ConfigDict, Field, ValidationError, field_valida
 from madeleine.memory.ingest.ports import NoteLedger
 from madeleine.memory.ingest.store import NewScene, memory_from_new_scene
 from madeleine.memory.model import Category, DatedAction, Emotion, EmotionVector, Memory, Note, NoteId, Scene, Scope
-from madeleine.memory.rules.storing.secrets import Redact, redact_note_content, redact_secrets
+from madeleine.memory.rules.storing.secrets import RedactText, redact_note_content, redact_secrets
 
 SCENE_NOTE_TYPE = "scene"
 PARSE_FAILED_MARK = "[PARSE_FAILED]"
@@ -133,7 +133,7 @@ async def add_note(
     *,
     now: datetime,
     type_: str = SCENE_NOTE_TYPE,
-    redact: Redact = redact_secrets,
+    redact: RedactText = redact_secrets,
 ) -> AddedNote:
     content, found = redact_note_content(content, redact)
     note = Note(id=NoteId(str(uuid.uuid4())), being_id=scope.being_id, type=type_, content=content, created_at=now)

@@ -9,7 +9,7 @@ from typing import Any, Literal, Protocol
 
 from madeleine.memory.chat import MessageId
 from madeleine.memory.embedding import VectorCache
-from madeleine.memory.model import ContentHash, Memory, MemoryChanges, MemoryId, ModelName, Note, Scope, Vector
+from madeleine.memory.model import ContentHash, EmbeddingModelName, Memory, MemoryChanges, MemoryId, Note, Scope, Vector
 from madeleine.memory.rules.dynamics.truth import Supersession, TruthActOutcome
 from madeleine.memory.rules.storing.retelling import Reinforcement
 
@@ -23,12 +23,12 @@ class StoreBatch:
     supersessions: tuple[Supersession, ...] = ()
     sources: Mapping[MemoryId, Sequence[MessageId]] = field(default_factory=dict)
     """The messages that memories were drawn from, new ones or reinforced ones."""
-    model: ModelName
+    model: EmbeddingModelName
     vectors: Mapping[ContentHash, Vector]
 
 
 @dataclass(frozen=True, slots=True)
-class CommittedBatch:
+class CommittedMemories:
     """`new`: the new memories with their numbers, which no memory of the being had before. `changed`: the memories that
     the supersessions concern, new ones among them, as they are."""
 
@@ -60,7 +60,7 @@ class StoreScenesLedger(MemoryAndKeyReader, VectorCache, Protocol):
     async def next_turns(self, scope: Scope, sessions: Sequence[str]) -> dict[str, int]:
         """The turn that the next memory of each session has."""
 
-    async def commit(self, scope: Scope, batch: StoreBatch) -> CommittedBatch:
+    async def commit(self, scope: Scope, batch: StoreBatch) -> CommittedMemories:
         """Write memories, reinforcements, vectors and a pending index mark for each new memory, durably.
 
         A reinforcement changes its memory as `memory_after_retelling` says; what is searched of that memory leaves an
@@ -132,7 +132,7 @@ class UpdateMemoryLedger(VectorCache, Protocol):
         changes: MemoryChanges,
         *,
         at: datetime,
-        model: ModelName,
+        model: EmbeddingModelName,
         vectors: Mapping[ContentHash, Vector],
     ) -> tuple[Memory, MemoryChanges] | None:
         """Change it durably (`rules.dynamics.revision`), keep what it was, leave a pending index mark; of `vectors` the
@@ -165,13 +165,13 @@ class IndexingLedger(VectorCache, Protocol):
 
     async def count_memories(self) -> int: ...
 
-    async def add_missing_vectors(self, model: ModelName, vectors: Mapping[ContentHash, Vector]) -> None:
+    async def add_missing_vectors(self, model: EmbeddingModelName, vectors: Mapping[ContentHash, Vector]) -> None:
         """Those of texts that a memory has; leaves a mark for each such memory."""
 
-    async def memories_without_vector(self, model: ModelName, *, limit: int) -> list[Memory]:
+    async def memories_without_vector(self, model: EmbeddingModelName, *, limit: int) -> list[Memory]:
         """Memories whose text has no cached vector of this model."""
 
-    async def retire_model(self, model: ModelName, *, successor: ModelName, limit: int) -> int:
+    async def retire_model(self, model: EmbeddingModelName, *, successor: EmbeddingModelName, limit: int) -> int:
         """Drop up to `limit` cached vectors of a model; the clusters that it was the model of become the successor's.
         Returns the number of vectors."""
 
@@ -192,7 +192,7 @@ class CentroidLedger(Protocol):
         forgotten or tended by a patrol."""
 
     async def vectors_after(
-        self, scope: Scope, model: ModelName, *, after: int, limit: int
+        self, scope: Scope, model: EmbeddingModelName, *, after: int, limit: int
     ) -> list[tuple[int, Vector | None]]:
         """(number, vector) of the being's living memories with greater numbers, in order; None for a memory that has
         not been embedded."""

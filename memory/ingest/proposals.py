@@ -7,9 +7,9 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from madeleine.memory.errors import IndexUnavailable
-from madeleine.memory.index import ABSENT_TERM, WordIdfSource
+from madeleine.memory.index import TERM_IN_NO_MEMORY, WordIdfSource
 from madeleine.memory.model import LIVING_STATUSES, Memory, Scope
-from madeleine.memory.rules.storing.similar_wording import resemblances
+from madeleine.memory.rules.storing.similar_wording import resemblances_to_texts
 from madeleine.memory.rules.storing.statements import Statement, differ_in_one_value
 from madeleine.memory.rules.storing.supersession import (
     MAX_PROPOSAL_CANDIDATES,
@@ -68,7 +68,7 @@ class SupersededMemorySearch:
 
     async def _rarity(self, scope: Scope, statement: Statement) -> WordRarity:
         """Of the words that the index has. A word that no memory has is as rare as a word can be."""
-        *values, greatest = await self.index.idf(scope, [*statement.content.values(), ABSENT_TERM])
+        *values, greatest = await self.index.idf(scope, [*statement.content.values(), TERM_IN_NO_MEMORY])
         idf = zip(statement.content, values, strict=True)
         return word_rarity({stem: value for stem, value in idf if 0 < value < greatest}, greatest)
 
@@ -76,4 +76,4 @@ class SupersededMemorySearch:
 def _by_wording(memory: Memory, near: Sequence[tuple[Memory, float]]) -> list[tuple[Memory, float]]:
     others = [other for other, _ in near]
     texts = [other.scene.action for other in others]
-    return list(zip(others, resemblances(memory.scene.action, texts, [None] * len(others)), strict=True))
+    return list(zip(others, resemblances_to_texts(memory.scene.action, texts, [None] * len(others)), strict=True))

@@ -12,9 +12,9 @@ from typing import Literal
 
 from madeleine.memory.chat import MessageId
 from madeleine.memory.embedding import Embedder, EmbeddingOutcome, embed_with_cache
-from madeleine.memory.errors import IndexUnavailable, KeyConflict
+from madeleine.memory.errors import IndexUnavailable, InvalidInput, KeyConflict
 from madeleine.memory.index import IndexPoint, WritableIndex
-from madeleine.memory.ingest.index_keeper import index_committed_points, index_points
+from madeleine.memory.ingest.index_keeper import index_committed_points, index_points_from_memories
 from madeleine.memory.ingest.ports import IdempotencyKeyOutcome, StoreBatch, StoreScenesLedger
 from madeleine.memory.ingest.proposals import SupersededMemorySearch
 from madeleine.memory.ingest.store_plan import MAX_DUPLICATE_CANDIDATES, StoreOutcome, StorePlan, wording_key
@@ -30,14 +30,14 @@ from madeleine.memory.model import (
     Scene,
     Scope,
     Vector,
-    happened_at,
+    first_timeline_moment,
 )
-from madeleine.memory.rules.dynamics.truth import Supersession
+from madeleine.memory.rules.dynamics.truth import Supersession, is_planned_version, require_current
 from madeleine.memory.rules.storing.likeness import DuplicateThresholds, memories_tell_same_facts
 from madeleine.memory.rules.storing.retelling import Reinforcement, has_room_for_retelling, reinforcement_from_draft
-from madeleine.memory.rules.storing.secrets import CountingRedactor, Redact, redact_secrets, refuse_secret_argument
-from madeleine.memory.rules.storing.similar_wording import resemblances
-from madeleine.memory.text.wording import has_other_words
+from madeleine.memory.rules.storing.secrets import CountingRedactor, RedactText, redact_secrets, refuse_secret_argument
+from madeleine.memory.rules.storing.similar_wording import resemblances_to_texts
+from madeleine.memory.text.wording import differ_in_words
 
 logger = logging.getLogger(__name__)
 
@@ -68,7 +68,7 @@ class NewScene:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Stored:
+class StoredSceneResult:
     """`status` reinforced: an earlier memory says the same and was counted once more. `repeated`: the key was used
     before for the same text, and nothing was done. `embedding_error`: why the memory is found by words only, for now.
     `redacted`: number of secrets removed, by kind. `superseded`: the memory that was true until then, as it is.
@@ -110,13 +110,13 @@ class StoreScenes:
     _: KW_ONLY
     now: Callable[[], datetime]
     on_commit: Callable[[], None] = lambda: None
-    redact: Redact = redact_secrets
+    redact: RedactText = redact_secrets
     write_lock: asyncio.Lock = field(default_factory=asyncio.Lock)
     search_superseded: SupersededMemorySearch | None = None
     """None: no memory is proposed to be superseded."""
     thresholds: DuplicateThresholds = field(default_factory=DuplicateThresholds)
 
-    async def __call__(self, scope: Scope, scenes: Sequence[NewScene]) -> list[Stored]:
+    async def __call__(self, scope: Scope, scenes: Sequence[NewScene]) -> list[StoredSceneResult]:
         """Redact and store all or none, in one transaction; answers in the order of `scenes`.
 
         Raises `KeyConflict` if a key was used for another text, `SourcesForgotten` if a source is gone, `InvalidInput`
@@ -134,7 +134,7 @@ class StoreScenes:
         *,
         vectors: Mapping[ContentHash, Vector] | None = None,
         approve: Callable[[MemoryId], None] = lambda _: None,
-    ) -> list[Stored]:
+    ) -> list[StoredSceneResult]:
         """Store scenes that the caller has redacted. `vectors`: of texts that are embedded already. `approve` is called
         with each memory that is to be reinforced; if it raises, nothing is stored."""
         now = self.now()
@@ -143,14 +143,14 @@ class StoreScenes:
             self.embedder, self.ledger, [memory.embedded_text for memory in memories], vectors
         )
         # Before the lock is taken: the model may be busy, and nobody's store should wait for that.
-        points = await index_points(memories, embedded.vectors, self.embedder)
+        points = await index_points_from_memories(memories, embedded.vectors, self.embedder)
         drafts = list(zip(scenes, points, strict=True))
         # A client that goes away does not stop its store half-way between ledger and index.
         return await asyncio.shield(self._commit(scope, drafts, embedded, approve))
 
     async def _commit(
         self, scope: Scope, drafts: Sequence[_Draft], embedded: EmbeddingOutcome, approve: Callable[[MemoryId], None]
-    ) -> list[Stored]:
+    ) -> list[StoredSceneResult]:
         async with self.write_lock:
             plan = await self._plan(scope, drafts, approve)
             new = {point.memory.id: point.memory for point in plan.points}
@@ -177,7 +177,7 @@ class StoreScenes:
             answers = await self._answers(scope, plan.outcomes, new | changed, embedded.unavailable)
             return [
                 replace(answer, superseded=changed.get(scene.supersedes))
-                if scene.supersedes
+                if scene.supersedes is not None and scene.supersedes in changed
                 else replace(answer, may_supersede=plan.proposed.get(answer.memory.id))
                 for answer, (scene, _) in zip(answers, drafts, strict=True)
             ]
@@ -192,7 +192,7 @@ class StoreScenes:
             return []
         hashes = [memory.content_hash for memory in memories]
         vectors = await self.ledger.vectors(self.embedder.model, hashes)
-        return await index_points(memories, vectors, self.embedder)
+        return await index_points_from_memories(memories, vectors, self.embedder)
 
     async def _plan(self, scope: Scope, drafts: Sequence[_Draft], approve: Callable[[MemoryId], None]) -> StorePlan:
         """Decide which scenes become memories and which reinforce one."""
@@ -213,8 +213,11 @@ class StoreScenes:
                 resembles = await self._most_similar(point, [other for other, _ in candidates], plan)
                 session_id = scene.session_id
                 memory = replace(point.memory, resembles=resembles, turn=turns[session_id] if session_id else 0)
-                if before := await self._proposed(scope, scene, point, near):
-                    memory = replace(memory, may_supersede=before.id)
+                planned = await self._superseded_later(scope, scene, memory)
+                if before := planned or await self._proposed(scope, scene, point, near):
+                    memory = replace(
+                        memory, may_supersede=before.id, valid_from=memory.happened_at if planned else None
+                    )
                     plan.proposed[memory.id] = before
                 if session_id:
                     turns[session_id] += 1
@@ -224,7 +227,7 @@ class StoreScenes:
                 approve(same.id)
                 plan.reinforce(same, _reinforcement(same.id, scene, point.memory))
                 outcome = IdempotencyKeyOutcome(same.id, text, "reinforced")
-            if scene.supersedes is not None:
+            if scene.supersedes is not None and not is_planned_version(point.memory, point.memory.created_at):
                 plan.supersessions.append(_supersession(scene, outcome, point.memory))
             if scene.sources:
                 plan.sources.setdefault(outcome.memory_id, []).extend(scene.sources)
@@ -248,6 +251,16 @@ class StoreScenes:
             and other.id != new.supersedes
         ]
         return [(plan.retold.get(other.id, other), cosine) for other, cosine in known]
+
+    async def _superseded_later(self, scope: Scope, scene: NewScene, memory: Memory) -> Memory | None:
+        """What a plan is to supersede, which is true until then. Raises `InvalidInput`, `NotCurrent`."""
+        if scene.supersedes is None or not is_planned_version(memory, memory.created_at):
+            return None
+        known = await self.ledger.memories(scope, [scene.supersedes])
+        if not known:
+            raise InvalidInput(f"There is no memory {scene.supersedes!r}. Nothing was stored.")
+        require_current(known[0])
+        return known[0]
 
     async def _proposed(
         self, scope: Scope, scene: NewScene, point: IndexPoint, near: Sequence[tuple[Memory, float]]
@@ -275,7 +288,7 @@ class StoreScenes:
             missing = {other.content_hash for other in known} - vectors.keys()
             vectors |= await self.ledger.vectors(self.embedder.model, sorted(missing))
         cosines = self.embedder.space.readable_cosines(point.vector, [vectors.get(one.content_hash) for one in known])
-        scores = resemblances(point.memory.scene.action, [other.scene.action for other in known], cosines)
+        scores = resemblances_to_texts(point.memory.scene.action, [other.scene.action for other in known], cosines)
         best = max(range(len(known)), key=scores.__getitem__)
         return known[best].id if scores[best] >= self.thresholds.resembling else None
 
@@ -298,17 +311,21 @@ class StoreScenes:
 
     async def _answers(
         self, scope: Scope, outcomes: Sequence[StoreOutcome], new: Mapping[MemoryId, Memory], embedding_error: str
-    ) -> list[Stored]:
+    ) -> list[StoredSceneResult]:
         earlier = [outcome.memory_id for outcome, repeated in outcomes if repeated or outcome.status == "reinforced"]
         known = {memory.id: memory for memory in await self.ledger.memories(scope, earlier)} if earlier else {}
-        answers: list[Stored] = []
+        answers: list[StoredSceneResult] = []
         for outcome, repeated in outcomes:
             if outcome.status == "stored" and not repeated:
-                answers.append(Stored(memory=new[outcome.memory_id], status="stored", embedding_error=embedding_error))
+                answers.append(
+                    StoredSceneResult(memory=new[outcome.memory_id], status="stored", embedding_error=embedding_error)
+                )
                 continue
             memory = known[outcome.memory_id]
-            not_kept = outcome.text if not repeated and has_other_words(outcome.text, memory.scene.action) else ""
-            answers.append(Stored(memory=memory, status=outcome.status, repeated=repeated, not_kept=not_kept))
+            not_kept = outcome.text if not repeated and differ_in_words(outcome.text, memory.scene.action) else ""
+            answers.append(
+                StoredSceneResult(memory=memory, status=outcome.status, repeated=repeated, not_kept=not_kept)
+            )
         named = [answer.resembles for answer in answers if answer.resembles]
         resembled = {memory.id: memory for memory in await self.ledger.memories(scope, named)} if named else {}
         return [
@@ -317,7 +334,7 @@ class StoreScenes:
         ]
 
 
-def redact_scene(new: NewScene, redact: Redact) -> tuple[NewScene, Mapping[str, int]]:
+def redact_scene(new: NewScene, redact: RedactText) -> tuple[NewScene, Mapping[str, int]]:
     """The scene without secrets, and the number of secrets by kind.
 
     A secret in the key is refused: redacted, the key would be the same as another one.
@@ -345,7 +362,7 @@ def memory_from_new_scene(scope: Scope, new: NewScene, now: datetime) -> Memory:
         pinned=new.pinned,
         provenance=Provenance(tool=new.tool, client=scope.client, session_id=new.session_id),
         created_at=now,
-        happened_at=happened_at(new.scene.when, now),
+        happened_at=first_timeline_moment(new.scene.when, now),
     )
 
 

@@ -8,7 +8,7 @@ from dataclasses import dataclass, replace
 
 from madeleine.memory.errors import InvalidInput
 from madeleine.memory.ingest.ports import TruthLedger
-from madeleine.memory.ingest.store import NewScene, Stored, StoreScenes
+from madeleine.memory.ingest.store import NewScene, StoredSceneResult, StoreScenes
 from madeleine.memory.model import MemoryChanges, MemoryId, Scene, Scope
 from madeleine.memory.rules.dynamics.revision import memory_after_changes
 from madeleine.memory.rules.dynamics.truth import TruthActOutcome
@@ -23,7 +23,9 @@ class ChangeTruth:
     ledger: TruthLedger
     store: StoreScenes
 
-    async def revise(self, scope: Scope, memory_id: MemoryId, changes: MemoryChanges, *, when: str) -> Stored:
+    async def revise(
+        self, scope: Scope, memory_id: MemoryId, changes: MemoryChanges, *, when: str
+    ) -> StoredSceneResult:
         """Store the changed text as a version of its own, true since `when` (an ISO date); what the memory said stays,
         true until then. The version has the memory's actors, setting, category, importance, themes and lesson.
 

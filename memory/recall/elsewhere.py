@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Protocol, TypeVar
 
-from madeleine.memory.keyword_search import KeywordQuery, SearchHit, SearchSource, Tag
+from madeleine.memory.keyword_search import KeywordQuery, SearchHit, SearchSource, SearchTag
 from madeleine.memory.model import Scope
 from madeleine.memory.profile import ProfileEntry
 from madeleine.memory.recall.search import SearchByMessageTags
@@ -20,7 +20,7 @@ MAX_COMPARED_TEXTS = 20
 NON_MEMORY_SEARCH_SOURCES: tuple[SearchSource, ...] = ("chat", "notes")
 
 
-Text = TypeVar("Text")
+TextT = TypeVar("TextT")
 
 
 class ProfileReader(Protocol):
@@ -29,7 +29,7 @@ class ProfileReader(Protocol):
 
 
 @dataclass(frozen=True, slots=True)
-class KnownElsewhere:
+class KnownOutsideMemories:
     """Entries and texts that hold at least half of a query's tags, those with most of them first, then the newest."""
 
     entries: tuple[ProfileEntry, ...] = ()
@@ -40,17 +40,17 @@ class KnownElsewhere:
         return [*(entry.id for entry in self.entries), *(hit.id for hit in self.hits)]
 
 
-NOTHING_KNOWN_ELSEWHERE = KnownElsewhere()
+NOTHING_KNOWN_ELSEWHERE = KnownOutsideMemories()
 
 
 @dataclass(frozen=True, eq=False)
-class SearchElsewhere:
+class SearchOutsideMemories:
     """The use case: for a query that no memory matches. Nothing is counted as recalled."""
 
     ledger: ProfileReader
     search_by_tags: SearchByMessageTags
 
-    async def __call__(self, scope: Scope, query: RecallQuery) -> KnownElsewhere:
+    async def __call__(self, scope: Scope, query: RecallQuery) -> KnownOutsideMemories:
         """At most `query.limit` together, entries first. Nothing for a query with a filter that only memories have; the
         profile has no time. A message in the very words of the query is left out."""
         if query.categories or query.themes or query.as_of:
@@ -68,17 +68,17 @@ class SearchElsewhere:
         page = await self.search_by_tags.search_by_message(scope, query.text, texts)
         hits = [(_share_of_tags(tags, " ".join((hit.text, *hit.actors))), hit) for hit in page.hits]
         near = [*_best_first(entries), *_best_first(hits)][: query.limit]
-        return KnownElsewhere(
+        return KnownOutsideMemories(
             tuple(one for one in near if isinstance(one, ProfileEntry)),
             tuple(one for one in near if isinstance(one, SearchHit)),
         )
 
 
-def _best_first(shares: Sequence[tuple[float, Text]]) -> list[Text]:
+def _best_first(shares: Sequence[tuple[float, TextT]]) -> list[TextT]:
     near = [(share, text) for share, text in shares if share >= MIN_MATCHED_QUERY_TAG_SHARE]
     return [text for _, text in sorted(near, key=lambda one: -one[0])]
 
 
-def _share_of_tags(tags: Sequence[Tag], text: str) -> float:
+def _share_of_tags(tags: Sequence[SearchTag], text: str) -> float:
     folded = fold_text(text)
     return sum(has_tag(folded, tag) for tag in tags) / len(tags)

@@ -18,19 +18,19 @@ from madeleine.memory.rules.ranking.blended import share_of_emotions
 from madeleine.memory.rules.ranking.matching import (
     CandidateLikeness,
     MatchThresholds,
-    NamedThings,
+    ThingsNamedInQuery,
     everyday_names,
     matching_candidates,
     matching_preferences,
-    near_candidates,
+    near_unmatched_candidates,
     procedural_candidates,
     score_candidate_likeness,
     unknown_words_prevent_any_match,
 )
-from madeleine.memory.text.content_words import without_words
+from madeleine.memory.text.content_words import question_without_words
 from madeleine.memory.vector_space import centred_cosines
 
-CentreCosines = Callable[[NDArray[np.float32], Vector], NDArray[np.float32]]
+CentredCosineFunction = Callable[[NDArray[np.float32], Vector], NDArray[np.float32]]
 """Of each candidate to a vector; as they are when what all texts of a language share is taken off."""
 
 FEELING_SITUATION = "When someone feels {}"
@@ -67,7 +67,7 @@ class CandidateMatcher:
         0 to 1. What the caller's filter names is a match (ruling 19)."""
         if query.categories or query.since or query.until or set(query.themes) - self.configured_themes:
             return np.arange(len(pool.ids)), np.zeros(0, np.intp)
-        thresholds, named = self.thresholds, NamedThings.of(query.text, pool)
+        thresholds, named = self.thresholds, ThingsNamedInQuery.of(query.text, pool)
         gate = partial(score_candidate_likeness, named, legible=legible, thresholds=thresholds)
         cosine = pool.cosine
         likenesses = gate(cosine)
@@ -82,14 +82,14 @@ class CandidateMatcher:
                     rest = await self._cosines_without_unknown(query.text, pool, centred)
                     likenesses = gate(cosine, without_unknown=rest)
         matches = matching_candidates(likenesses.value, thresholds)
-        near = near_candidates(named, likenesses, thresholds)
+        near = near_unmatched_candidates(named, likenesses, thresholds)
         procedural = procedural_candidates(pool)
         if procedural.any():
             situation = await self._likeness_to_situation(query, pool, cosine, legible)
             matches = np.where(procedural, matching_preferences(likenesses.value, situation, thresholds), matches)
         return np.flatnonzero(matches), near[~matches[near]]
 
-    async def _centring(self, pool: CandidatePool, vector: Vector) -> CentreCosines:
+    async def _centring(self, pool: CandidatePool, vector: Vector) -> CentredCosineFunction:
         """Takes off the mean of the query's language."""
         mean = self.embedder.space.mean_near(vector)
         if mean is None:
@@ -106,14 +106,14 @@ class CandidateMatcher:
         is_name = np.array([word in names for word in pool.words], np.bool_)
         if legible:
             if names:
-                rest = await self._centred_cosines(without_words(query.text, names), pool)
+                rest = await self._centred_cosines(question_without_words(query.text, names), pool)
                 cosine = np.asarray((cosine + 2 * rest) / 3, np.float32)
             if query.emotions:
                 feeling = FEELING_SITUATION.format(" and ".join(query.emotions))
                 cosine = np.maximum(cosine, await self._centred_cosines(feeling, pool) + FEELING_ALLOWANCE)
         shares = share_of_emotions(pool.features, frozenset(query.emotions)).astype(np.float32)
         cosine = np.maximum(cosine, shares)
-        named = NamedThings.of(query.text, replace(pool, holds=pool.holds & ~is_name))
+        named = ThingsNamedInQuery.of(query.text, replace(pool, holds=pool.holds & ~is_name))
         return score_candidate_likeness(named, cosine, legible=legible, thresholds=self.thresholds)
 
     async def _centred_cosines(self, text: str, pool: CandidatePool) -> NDArray[np.float32]:
@@ -132,10 +132,10 @@ class CandidateMatcher:
         return bool(products) and space.all_foreign(vector, np.stack(products, axis=1))
 
     async def _cosines_without_unknown(
-        self, text: str, pool: CandidatePool, centred: CentreCosines
+        self, text: str, pool: CandidatePool, centred: CentredCosineFunction
     ) -> NDArray[np.float32]:
         """Of each candidate to the query without its unknown words, as far as anything can be known of it."""
-        rest = without_words(text, pool.unknown_words)
+        rest = question_without_words(text, pool.unknown_words)
         if not rest or (vector := (await try_to_embed_query(self.embedder, rest))[0]) is None:
             return np.zeros(len(pool.ids), np.float32)
         return centred(await self.index.cosines(pool.ids, vector), vector)

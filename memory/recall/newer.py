@@ -4,9 +4,11 @@ from __future__ import annotations
 
 from collections import defaultdict
 from collections.abc import Mapping
+from datetime import datetime
 
 from madeleine.memory.model import Memory, MemoryId, Scope
 from madeleine.memory.recall.ports import RecallLedger
+from madeleine.memory.rules.dynamics.truth import is_planned_version
 from madeleine.memory.rules.ranking.blended import analyse_query
 from madeleine.memory.rules.ranking.near_equals import (
     asks_for_past,
@@ -16,23 +18,25 @@ from madeleine.memory.rules.ranking.near_equals import (
 )
 from madeleine.memory.rules.storing.statements import Statement
 
-MAX_CORRECTED_MATCHES = 10
+MAX_MATCHES_CHECKED_FOR_NEWER = 10
 """Best matches for which what was told later of the same is looked for."""
 
 
-async def with_newer_first(
+async def put_newer_memories_first(
     ledger: RecallLedger,
     scope: Scope,
     question: str,
     scores: Mapping[MemoryId, float],
     *,
     only_matches: bool,
+    now: datetime,
 ) -> tuple[Mapping[MemoryId, float], dict[MemoryId, Memory]]:
     """`scores`, best first: before one of the best stands what was proposed to supersede it, whether it matches itself
     or not, and what resembles it, was told later and is one of the best itself; and those that do not match.
 
-    A question for the past is left as it is. Texts are read only where there are any."""
-    links = await ledger.told_later(scope, list(scores)[:MAX_CORRECTED_MATCHES]) if scores else []
+    A question for the past is left as it is, and a plan comes before nothing until its day. Texts are read only where
+    there are any."""
+    links = await ledger.told_later(scope, list(scores)[:MAX_MATCHES_CHECKED_FOR_NEWER]) if scores else []
     links = [link for link in links if link.newer in scores or not only_matches]
     if not links or asks_for_past(analyse_query(question)):
         return scores, {}
@@ -45,11 +49,13 @@ async def with_newer_first(
             continue
         newer, older = memories[link.newer], memories[link.older]
         is_other = only_older_answers_question if link.is_proposed else may_both_be_true
+        if newer.valid_from and is_planned_version(newer, now):
+            continue
         if newer.happened_at > older.happened_at and not is_other(asked, texts[newer.id], texts[older.id]):
             later[older.id].append(newer)
     newest_first = {
         older: [one.id for one in sorted(told_later, key=lambda one: (one.happened_at, one.number), reverse=True)]
         for older, told_later in later.items()
     }
-    ordered = order_newer_before_older(scores, newest_first, max_corrected=MAX_CORRECTED_MATCHES)
+    ordered = order_newer_before_older(scores, newest_first, max_corrected=MAX_MATCHES_CHECKED_FOR_NEWER)
     return ordered, {id_: memories[id_] for id_ in ordered if id_ not in scores}

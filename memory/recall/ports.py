@@ -8,12 +8,12 @@ from datetime import datetime
 from typing import Protocol
 
 from madeleine.memory.index import MemoryRankingState
-from madeleine.memory.keyword_search import KeywordQuery, SearchHit, SearchSource, Tag, TagMatches, TagQuery
-from madeleine.memory.model import ClusterId, Memory, MemoryId, Revision, Scope
+from madeleine.memory.keyword_search import KeywordQuery, SearchHit, SearchSource, SearchTag, TagMatches, TagQuery
+from madeleine.memory.model import ClusterId, Memory, MemoryId, MemoryRevision, Scope
 
 
 @dataclass(frozen=True, slots=True)
-class Activation:
+class MemoryReactivation:
     """A memory was recalled: `times` is added to its reactivation count; a living one's clock is rewound (ruling 2)."""
 
     memory_id: MemoryId
@@ -64,7 +64,7 @@ class Reranker(Protocol):
 class ReactivationRecorder(Protocol):
     """Reactivations are written in batches off the request path, and before a patrol reads the counts."""
 
-    def add(self, scope: Scope, activations: Sequence[Activation]) -> None:
+    def add(self, scope: Scope, activations: Sequence[MemoryReactivation]) -> None:
         """Nothing for a scope that does not count."""
 
     async def flush(self) -> None:
@@ -93,7 +93,7 @@ class ClusterSummary:
 class BrowseLedger(Protocol):
     async def memories(self, scope: Scope, ids: Sequence[MemoryId]) -> list[Memory]: ...
 
-    async def revisions(self, scope: Scope, ids: Sequence[MemoryId]) -> list[Revision]:
+    async def revisions(self, scope: Scope, ids: Sequence[MemoryId]) -> list[MemoryRevision]:
         """Earlier versions of these memories, oldest first."""
 
     async def all_versions(self, scope: Scope, ids: Sequence[MemoryId]) -> dict[MemoryId, list[Memory]]:
@@ -102,7 +102,7 @@ class BrowseLedger(Protocol):
     async def cluster_memories(
         self, scope: Scope, cluster_id: ClusterId, *, limit: int, after: str | None
     ) -> list[Memory] | None:
-        """Newest first (`happened_at`, then id), dead ones too, those after the memory `after`.
+        """Newest first (`first_timeline_moment`, then id), dead ones too, those after the memory `after`.
 
         None if there is no such cluster.
         """
@@ -112,7 +112,9 @@ class BrowseLedger(Protocol):
 
 
 class TagSearchLedger(Protocol):
-    async def cooccurring_themes(self, scope: Scope, tags: Sequence[Tag], *, recent: int) -> list[tuple[str, ...]]:
+    async def cooccurring_themes(
+        self, scope: Scope, tags: Sequence[SearchTag], *, recent: int
+    ) -> list[tuple[str, ...]]:
         """Themes of each memory, among the `recent` newest, that has a theme matching a tag."""
 
     async def tag_matches(self, scope: Scope, query: TagQuery) -> list[TagMatches]:

@@ -17,24 +17,29 @@ from madeleine.memory.embedding import Embedder
 from madeleine.memory.errors import IndexUnavailable
 from madeleine.memory.index import CandidatePool, CandidateQuery, RecallIndex
 from madeleine.memory.language_model import LanguageModel, ModelCostRecorder
-from madeleine.memory.model import ALL_STATUSES, LIVING_STATUSES, Memory, MemoryId, Scope, Vector
+from madeleine.memory.model import ALL_MEMORY_STATUSES, LIVING_STATUSES, Memory, MemoryId, Scope, Vector
 from madeleine.memory.recall.gate import CandidateMatcher, try_to_embed_query
-from madeleine.memory.recall.newer import with_newer_first
-from madeleine.memory.recall.ports import Activation, ReactivationRecorder, RecallLedger, Reranker
+from madeleine.memory.recall.newer import put_newer_memories_first
+from madeleine.memory.recall.ports import MemoryReactivation, ReactivationRecorder, RecallLedger, Reranker
 from madeleine.memory.recall.query_reading import end_of_message, pool_for_words, subject_of_query
-from madeleine.memory.recall.reformulation import RecallAttempt, ReformulationConfig, metered_for_recall, reformulate
+from madeleine.memory.recall.reformulation import (
+    RecallAttempt,
+    ReformulationConfig,
+    metered_for_recall,
+    reformulate_until_sufficient,
+)
 from madeleine.memory.recall.selection import (
     RankedCandidates,
     RecallQuery,
     RecallSelection,
     RecallSelector,
-    is_true_as_of,
+    distinct_current_versions,
+    is_recallable_as_of,
     rerank,
-    versions_of,
 )
 from madeleine.memory.rules.dynamics.truth import was_true_at
 from madeleine.memory.rules.prompting import LIST_FORMAT, RecallTextFormat
-from madeleine.memory.rules.ranking.blended import RankingWeights, blended_scores, share_of_emotions
+from madeleine.memory.rules.ranking.blended import BlendedRankingWeights, blended_scores, share_of_emotions
 from madeleine.memory.rules.ranking.matching import MatchThresholds
 from madeleine.memory.rules.ranking.profiles import (
     RankingProfile,
@@ -44,7 +49,7 @@ from madeleine.memory.rules.ranking.profiles import (
     evenly_falling_scores,
     linear_scores,
 )
-from madeleine.memory.rules.storing.secrets import Redact, redact_secrets
+from madeleine.memory.rules.storing.secrets import RedactText, redact_secrets
 from madeleine.memory.text.content_words import content_words
 from madeleine.memory.text.normalization import fold_text
 from madeleine.memory.text.written_dates import dates_from_today, dates_in_iso
@@ -64,7 +69,7 @@ class RecallConfig:
     dense_limit: int = 50
     """Candidates from each of the two channels."""
     thresholds: MatchThresholds = MatchThresholds()
-    weights: RankingWeights = RankingWeights()
+    weights: BlendedRankingWeights = BlendedRankingWeights()
     ranking: RankingProfile = "blended"
     profiles: RankingProfileWeights = RankingProfileWeights()
     themes: tuple[str, ...] = ()
@@ -108,7 +113,7 @@ class RecallResult:
 
 _WORD = re.compile(r"\w+")
 RespellWords = Callable[[Scope, Sequence[str]], Awaitable[Mapping[str, str]]]
-"""`memory.recall.search.respell`: words, and what they were probably meant to be."""
+"""`memory.recall.search.find_respellings`: words, and what they were probably meant to be."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -124,7 +129,7 @@ class Recall:
     config: RecallConfig = RecallConfig()
     reranker: Reranker | None = None
     costs: ModelCostRecorder | None = None
-    redact: Redact = redact_secrets
+    redact: RedactText = redact_secrets
     respell: RespellWords | None = None
     """`costs` records what a language model costs. `redact` is applied to queries before a model is shown them.
     `respell`: asked only for a query that nothing matches, about words that no memory holds."""
@@ -150,7 +155,9 @@ class Recall:
         if language is not None and self.config.reformulation.max_rounds:
             model = metered_for_recall(language, self.costs, scope, self.now)
             config = self.config.reformulation
-            attempt = await reformulate(query, attempt, model, config, rank=rank, select=select, redact=self.redact)
+            attempt = await reformulate_until_sufficient(
+                query, attempt, model, config, rank=rank, select=select, redact=self.redact
+            )
         return await self._result(scope, query, attempt)
 
     async def _result(self, scope: Scope, query: RecallQuery, attempt: RecallAttempt) -> RecallResult:
@@ -163,7 +170,7 @@ class Recall:
         near = await self.ledger.memories(scope, near_ids) if near_ids else []
         now, matching = self.now(), (memory for memory in selection.all if memory.id in ranked.scores)
         if query.as_of is None:  # looking back wakes nothing (ruling 18)
-            self.activations.add(scope, [Activation(memory.id, 1, now) for memory in matching])
+            self.activations.add(scope, [MemoryReactivation(memory.id, 1, now) for memory in matching])
         return RecallResult(
             memories=memories,
             preferences=preferences,
@@ -177,7 +184,7 @@ class Recall:
             omitted=len(ranked.scores.keys() - {memory.id for memory in selection.all}),
             truncated=selection.truncated,
             too_long=selection.too_long,
-            near=tuple(memory for memory in near if is_true_as_of(memory, query.as_of)),
+            near=tuple(memory for memory in near if is_recallable_as_of(memory, query.as_of)),
             unknown_words=ranked.pool.unknown_words[:MAX_NAMED_UNKNOWN_WORDS] if ranked.refused else (),
         )
 
@@ -228,7 +235,7 @@ class Recall:
         candidate_query = CandidateQuery(
             words=self._words(query.text, query),
             twice=self._words(end_of_message(query.text), query),
-            statuses=LIVING_STATUSES if query.as_of is None else ALL_STATUSES,
+            statuses=LIVING_STATUSES if query.as_of is None else ALL_MEMORY_STATUSES,
             as_of=query.as_of,
             categories=query.categories,
             themes=tuple(dict.fromkeys((*query.themes, *self.config.themes))),
@@ -251,7 +258,9 @@ class Recall:
         near_ids = [pool.ids[i] for i in near]
         if not len(matching):
             true = await self._true_versions(scope, query, pool, near_ids)
-            nearest, _ = await self._newer_first(scope, query, dict.fromkeys(versions_of(near_ids, true), 0.0))
+            nearest, _ = await self._newer_first(
+                scope, query, dict.fromkeys(distinct_current_versions(near_ids, true), 0.0)
+            )
             return RankedCandidates({}, {}, pool, meaning_off, near=tuple(nearest))
         pool = await self._with_subject(query.text, pool, vector)
         matching, scores = await self._scores(scope, query, pool=pool, matching=matching, trust=trust)
@@ -272,7 +281,7 @@ class Recall:
             tokens={pool.ids[i]: pool.features[i].tokens for i in matching},
             pool=pool,
             meaning_off=meaning_off,
-            near=tuple(id_ for id_ in versions_of(near_ids, true) if id_ not in ordered),
+            near=tuple(id_ for id_ in distinct_current_versions(near_ids, true) if id_ not in ordered),
             procedural=frozenset(filter(None, versions)),
         )
 
@@ -314,7 +323,9 @@ class Recall:
         if not self.config.newer_among_near_equals or query.as_of is not None:
             return scores, ()
         only_matches = bool(query.since or query.until)  # when it happened is not looked at again
-        ordered, brought = await with_newer_first(self.ledger, scope, query.text, scores, only_matches=only_matches)
+        ordered, brought = await put_newer_memories_first(
+            self.ledger, scope, query.text, scores, only_matches=only_matches, now=self.now()
+        )
         return ordered, [id_ for id_, memory in brought.items() if memory.category == "procedural"]
 
     async def _true_versions(

@@ -14,17 +14,17 @@ from pathlib import Path
 from pydantic import BaseModel
 
 from madeleine.memory.errors import MadeleineError, StorageError
-from madeleine.memory.language_model import CallCost, LanguageModel, MeteredModel, ModelCostRecorder, Prompt
+from madeleine.memory.language_model import LanguageModel, MeteredModel, ModelCallCost, ModelCostRecorder, Prompt
 from madeleine.memory.model import Memory, RunId, Scope
 from madeleine.memory.recall.selection import RankedCandidates, RecallQuery, RecallSelection, merge_rankings
 from madeleine.memory.rules.prompting import escape_tags_on_one_line, render_memory_line
-from madeleine.memory.rules.storing.secrets import Redact
+from madeleine.memory.rules.storing.secrets import RedactText
 
 logger = logging.getLogger(__name__)
 
 MAX_SHOWN_MEMORIES, MAX_SHOWN_MEMORY_CHARS = 10, 300
 """Memories that the model is shown, and characters of each."""
-MAX_SHOWN_QUERY_CHARS = 2_000
+MAX_QUERY_CHARS_SHOWN_TO_MODEL = 2_000
 MAX_REWORDED_QUERY_CHARS = 500
 MAX_REFORMULATION_ANSWER_TOKENS = 300
 RECALL_COST_RUN_ID = RunId("recall")
@@ -57,7 +57,7 @@ class RecallAttempt:
     rewordings: tuple[str, ...] = ()
 
 
-async def reformulate(
+async def reformulate_until_sufficient(
     query: RecallQuery,
     first_attempt: RecallAttempt,
     model: MeteredModel,
@@ -65,7 +65,7 @@ async def reformulate(
     *,
     rank: Callable[[RecallQuery], Awaitable[RankedCandidates]],
     select: Callable[[RankedCandidates], Awaitable[RecallSelection]],
-    redact: Redact,
+    redact: RedactText,
 ) -> RecallAttempt:
     """Reword and search again until the memories suffice, the model has no new words, or a bound is reached."""
     best = first_attempt
@@ -93,7 +93,7 @@ def metered_for_recall(
 ) -> MeteredModel:
     """Record the cost of each call, if `costs` is given. Failing to record is logged and does not fail the recall."""
 
-    async def record(spent: CallCost) -> None:
+    async def record(spent: ModelCallCost) -> None:
         try:
             if costs is not None:
                 await costs.record_cost(scope, RECALL_COST_RUN_ID, spent, at=now())
@@ -105,7 +105,7 @@ def metered_for_recall(
 
 def build_reformulation_prompt(query: str, memories: Sequence[Memory]) -> Prompt:
     lines = [render_memory_line(memory)[:MAX_SHOWN_MEMORY_CHARS] for memory in memories[:MAX_SHOWN_MEMORIES]]
-    query_json = json.dumps(escape_tags_on_one_line(query[:MAX_SHOWN_QUERY_CHARS]), ensure_ascii=False)
+    query_json = json.dumps(escape_tags_on_one_line(query[:MAX_QUERY_CHARS_SHOWN_TO_MODEL]), ensure_ascii=False)
     return Prompt(
         purpose="reformulate",
         system=REFORMULATION_INSTRUCTIONS,

@@ -20,12 +20,12 @@ from datetime import datetime
 
 from madeleine.memory.errors import InvalidInput
 from madeleine.memory.keyword_search import KeywordQuery, SearchHit, SearchSource, Stemmer, TagQuery
-from madeleine.memory.model import ClusterId, Memory, MemoryId, Revision, Scope, Status
+from madeleine.memory.model import ClusterId, Memory, MemoryId, MemoryRevision, MemoryStatus, Scope
 from madeleine.memory.recall.ports import (
-    Activation,
     BrowseLedger,
     ClusterSummary,
     KeywordSearchLedger,
+    MemoryReactivation,
     ReactivationRecorder,
     TagSearchLedger,
 )
@@ -61,7 +61,7 @@ class SearchPage:
     omitted: int = 0
 
 
-async def respell(
+async def find_respellings(
     ledger: KeywordSearchLedger, scope: Scope, words: Sequence[str], *, sources: Sequence[SearchSource]
 ) -> Mapping[str, str]:
     """What words that no text of these sources holds were probably meant to be (`respelled_words`)."""
@@ -72,7 +72,7 @@ async def respell(
 
 
 @dataclass(frozen=True, eq=False)
-class Search:
+class SearchStoredTexts:
     """The use case. Living memories that are found get +1 reactivation, dead ones +2. Other sources are not counted,
     nor is a list without words (ruling 18)."""
 
@@ -98,7 +98,7 @@ class Search:
         return SearchPage(tuple(hits), next_cursor, respelled if hits else {})
 
     async def _respelled(self, scope: Scope, query: KeywordQuery) -> Mapping[str, str]:
-        return await respell(self.ledger, scope, query.terms, sources=query.sources)
+        return await find_respellings(self.ledger, scope, query.terms, sources=query.sources)
 
     async def search_by_message(self, scope: Scope, message: str, query: KeywordQuery) -> SearchPage:
         """Search one page by the tags of a message (`SearchByMessageTags`)."""
@@ -126,9 +126,9 @@ class Search:
         self.activations.add(scope, [reactivation_record(MemoryId(hit.id), hit.status, now) for hit in memories])
 
 
-def reactivation_record(memory_id: MemoryId, status: Status | None, at: datetime) -> Activation:
+def reactivation_record(memory_id: MemoryId, status: MemoryStatus | None, at: datetime) -> MemoryReactivation:
     """+1 for a living memory, +2 for a dead one (spec P10, P11)."""
-    return Activation(memory_id, 2 if status == "dead" else 1, at)
+    return MemoryReactivation(memory_id, 2 if status == "dead" else 1, at)
 
 
 def split_search_terms(text: str) -> tuple[str, ...]:
@@ -233,7 +233,7 @@ class BrowsedMemories:
     corrected, oldest first. `versions`: of each that has a past or a successor, the current one last."""
 
     memories: tuple[Memory, ...]
-    revisions: tuple[Revision, ...] = ()
+    revisions: tuple[MemoryRevision, ...] = ()
     versions: Mapping[MemoryId, Sequence[Memory]] = field(default_factory=dict)
     missing: tuple[MemoryId, ...] = ()
     next_cursor: str = ""

@@ -17,7 +17,7 @@ from madeleine.memory.recall.ports import RecallLedger, Reranker
 from madeleine.memory.rules.dynamics.truth import was_true_at
 from madeleine.memory.rules.prompting import LIST_FORMAT, RecallTextFormat
 from madeleine.memory.rules.ranking.blended import analyse_query, asks_for_list
-from madeleine.memory.rules.ranking.budget import well_matching_count, within_budget
+from madeleine.memory.rules.ranking.budget import positions_within_token_budget, well_matching_count
 from madeleine.memory.rules.ranking.profiles import RankingProfile
 from madeleine.memory.rules.searching import ELLIPSIS
 from madeleine.memory.text.normalization import fold_text
@@ -104,13 +104,13 @@ def merge_rankings(first: RankedCandidates, second: RankedCandidates) -> RankedC
 RRF_K = 60
 """Smoothing: how much less a later place counts."""
 
-T = TypeVar("T", bound=Hashable)
+RankedItemT = TypeVar("RankedItemT", bound=Hashable)
 
 
-def fuse_rankings_by_rrf(*lists: Sequence[T], k: int = RRF_K) -> list[tuple[T, float]]:
+def fuse_rankings_by_rrf(*lists: Sequence[RankedItemT], k: int = RRF_K) -> list[tuple[RankedItemT, float]]:
     """Best first: each item with Σ 1 / (k + rank) over the lists that hold it, rank from 1, min-max normalised to
     [0, 1]; 1 for all where all are equal. Equals stand in the order in which they first come."""
-    sums: dict[T, float] = {}
+    sums: dict[RankedItemT, float] = {}
     for ranked in lists:
         for rank, item in enumerate(dict.fromkeys(ranked), start=1):
             sums[item] = sums.get(item, 0.0) + 1 / (k + rank)
@@ -165,7 +165,7 @@ class RecallSelection:
         return *self.preferences, *self.memories
 
 
-def is_true_as_of(memory: Memory, as_of: datetime | None) -> bool:
+def is_recallable_as_of(memory: Memory, as_of: datetime | None) -> bool:
     """Whether a recall may return a memory: living and current, or, as of an earlier time, true then. The index may not
     have taken in the last change yet."""
     if as_of is None:
@@ -173,7 +173,9 @@ def is_true_as_of(memory: Memory, as_of: datetime | None) -> bool:
     return memory.absorbed_into is None and was_true_at(memory, as_of)
 
 
-def versions_of(ids: Sequence[MemoryId], true: Mapping[MemoryId, MemoryId | None]) -> tuple[MemoryId, ...]:
+def distinct_current_versions(
+    ids: Sequence[MemoryId], true: Mapping[MemoryId, MemoryId | None]
+) -> tuple[MemoryId, ...]:
     """The true version of each memory that has several, each once; those of which nothing is known are left out."""
     return tuple(filter(None, dict.fromkeys(true.get(id_, id_) for id_ in ids)))
 
@@ -273,7 +275,7 @@ class RecallSelector:
         }
 
     def _is_recallable(self, memory: Memory) -> bool:
-        return is_true_as_of(memory, self.query.as_of) and self._passes_filters(memory)
+        return is_recallable_as_of(memory, self.query.as_of) and self._passes_filters(memory)
 
     def _passes_filters(self, memory: Memory) -> bool:
         """The current version may have other categories and themes than the version that matched."""
@@ -293,7 +295,7 @@ class RecallSelector:
         if self._surely_fit(preferences, share):
             return preferences
         costs = await self._costs(preferences)
-        fitting = within_budget(costs, limit=self.query.limit, budget=share - await self._tag_tokens())
+        fitting = positions_within_token_budget(costs, limit=self.query.limit, budget=share - await self._tag_tokens())
         return [preferences[position] for position in fitting]
 
     def _surely_fit(self, memories: Sequence[Memory], budget: int) -> bool:
@@ -315,7 +317,7 @@ class RecallSelector:
             known = {**loaded, **await self._load([id_ for id_ in batch if id_ not in loaded])}
             memories = [known[id_] for id_ in batch if id_ in known]
             costs = await self._costs(memories)
-            fitting = within_budget(costs, limit=limit - len(taken), budget=budget)
+            fitting = positions_within_token_budget(costs, limit=limit - len(taken), budget=budget)
             taken += [memories[position] for position in fitting]
             budget -= sum(costs[position] for position in fitting)
             if len(taken) == limit or budget <= 0:

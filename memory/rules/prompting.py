@@ -9,7 +9,6 @@ Provenance (id, date, actors, source) is returned beside the text in every forma
 from __future__ import annotations
 
 import re
-import unicodedata
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime
@@ -18,47 +17,18 @@ from typing import Literal, Protocol, get_args
 from madeleine.memory.model import Category, DatedAction, Memory, date_of_timeline_entry, memory_date, scene_to_text
 from madeleine.memory.rules.dynamics.truth import version_valid_since
 from madeleine.memory.text.sentences import split_sentences
+from madeleine.memory.text.structure import text_within_tags
 
 MAX_RECALLED_TIMELINE_ENTRIES, MAX_TIMELINE_LINE_CHARS = 5, 200
 """A recall shows the last entries of a long timeline, each truncated; recall_memory shows all."""
 _CATEGORY_ORDER: tuple[Category, ...] = ("semantic", "social", "procedural", "working", "episodic")
 _FACT_CATEGORIES: frozenset[Category] = frozenset({"semantic", "social", "working"})
 
-_TAG_SIGN = r"[<\uff1c\ufe64\u2039\u2329\u3008\u27e8\u276e\u02c2]"
-"""A sign that can be read as the beginning of a tag, in whatever script."""
-_TAG_OPENING = re.compile(rf"{_TAG_SIGN}[\W_]*+")
-_TAG_NAMES = ("recall", "memory", "context")
-_LONGEST_TAG_NAME = max(map(len, _TAG_NAMES))
-_LOOKALIKES = str.maketrans("аеосгмуӏαεοχхтτ", "aeocrmylaeoxxtt")
-_TAG_NAME_WINDOW = 100
-"""Characters in which a tag's name is looked for: as written it may hold others between its letters."""
-
-
-def escape_own_tags(text: str) -> str:
-    """The text, its lines kept, with the openings of our own tags escaped."""
-
-    def escaped(match: re.Match[str]) -> str:
-        names_tag = _begins_with_tag_name(text[match.end() : match.end() + _TAG_NAME_WINDOW])
-        return re.sub(_TAG_SIGN, "&lt;", match[0]) if names_tag else match[0]
-
-    return _TAG_OPENING.sub(escaped, text)
-
-
-def _begins_with_tag_name(text: str) -> bool:
-    name = ""
-    for sign in unicodedata.normalize("NFKD", text).casefold().translate(_LOOKALIKES):
-        if name in _TAG_NAMES and not sign.isalnum():
-            return True
-        if len(name) > _LONGEST_TAG_NAME:
-            return False
-        name += sign if sign.isalnum() else ""
-    return name in _TAG_NAMES
-
 
 def escape_tags_on_one_line(text: str) -> str:
     """One line that cannot close or open the tags around recalled text, however it spells them: letter case, spaces,
     invisible signs, full-width and look-alike letters aside."""
-    return escape_own_tags(" ".join(text.split()))
+    return text_within_tags(" ".join(text.split()))
 
 
 # --- lines of the prompt ----------------------------------------------------------------------------------------
@@ -159,7 +129,7 @@ def shuffled_fragments(memories: Iterable[Memory], rng: RandomSource) -> str:
     """`<recall>fragment / fragment / …</recall>`: actions and feelings, their owners' bounds blurred; "" for none."""
     deck = [part for memory in memories for part in _fragments_of(memory)]
     # Quoted again as a whole: `<` at the end of one fragment and `recall>` after it would read as a tag.
-    stream = escape_own_tags(" / ".join(escape_tags_on_one_line(part) for part in shuffled(deck, rng)))
+    stream = text_within_tags(" / ".join(escape_tags_on_one_line(part) for part in shuffled(deck, rng)))
     return f"<recall>{stream}</recall>" if deck else ""
 
 
@@ -262,7 +232,7 @@ def render_prompt_part(part: PromptPartName, entries: Sequence[str]) -> str:
         return ""
     opening, closing = prompt_part_delimiters(part)
     # Escaped again as a whole: `<` at the end of one entry and `context>` at the next would read as a tag.
-    body = escape_own_tags(("\n\n" if part == "soul" else "\n").join(entries))
+    body = text_within_tags(("\n\n" if part == "soul" else "\n").join(entries))
     return "\n".join(line for line in (opening, body, closing) if line)
 
 
@@ -277,7 +247,7 @@ def render_prompt_parts(entries: Mapping[PromptPartName, Sequence[str]], parts: 
 
 def render_soul_section(name: str, value: str) -> str:
     """A heading and the lines as written; lines that begin like a heading are escaped."""
-    lines = "\n".join(line.rstrip() for line in escape_own_tags(value).splitlines()).strip("\n")
+    lines = "\n".join(line.rstrip() for line in text_within_tags(value).splitlines()).strip("\n")
     body = _HEADING.sub(r"\\\g<0>", re.sub(r"\n{3,}", "\n\n", lines))
     return f"# {name.replace('_', ' ').capitalize()}\n{body}"
 
@@ -290,7 +260,7 @@ def render_named_item(name: str, value: str) -> str:
     return list_item(f"{name}: {value}")
 
 
-def dated_entry(label: str, at: datetime, text: str) -> str:
+def render_dated_item(label: str, at: datetime, text: str) -> str:
     """A note by its type, a search hit by its source."""
     return list_item(f"[{label}] {at.date().isoformat()}: {text}")
 
@@ -298,7 +268,7 @@ def dated_entry(label: str, at: datetime, text: str) -> str:
 def render_numbered_line(memory: Memory) -> str:
     """The line of a prompt block, cut, behind the id by which the memory can be opened or changed."""
     line = truncated(f"{memory.short_id} {render_memory_line(memory)}", MAX_NUMBERED_LINE_CHARS)
-    return f"{line} (may replace an older one: see run_patrol)" if memory.may_supersede else line
+    return f"{line} (may replace an older one: see run_patrol)" if memory.is_undecided else line
 
 
 def render_scene_item(memory: Memory) -> str:

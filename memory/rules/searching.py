@@ -19,8 +19,8 @@ from heapq import nsmallest
 from itertools import chain, islice, takewhile
 from math import log2
 
-from madeleine.memory.keyword_search import HitPosition, SearchHit, SearchSource, Stemmer, Tag, TagMatches
-from madeleine.memory.text.lexicon import lexicons_by_script, load_pattern, without_pattern
+from madeleine.memory.keyword_search import HitTimeAndId, SearchHit, SearchSource, SearchTag, Stemmer, TagMatches
+from madeleine.memory.text.lexicon import lexicons_by_script, load_language_neutral_pattern, without_pattern
 from madeleine.memory.text.normalization import fold_text
 from madeleine.memory.text.scripts import (
     HAN_AND_KANA_CHAR_CLASS,
@@ -30,7 +30,7 @@ from madeleine.memory.text.scripts import (
     SOUTHEAST_ASIAN_CHAR_CLASS,
 )
 from madeleine.memory.text.sentences import split_sentences
-from madeleine.memory.text.terms import STOP_WORDS, normalize_words
+from madeleine.memory.text.terms import ENGLISH_STOP_WORDS, normalize_words
 
 SPACED_SCRIPT_CHAR_CLASS = "0-9a-z_\u00df-\u00f6\u00f8-\u00ff\u0100-\u1fff\u2c00-\u2dff"
 """Inside of a character class: letters of folded words in scripts with spaces. Unspaced scripts are left out, so that a
@@ -44,19 +44,19 @@ UNSPACED_SCRIPT_RUN = re.compile(
 _DOUBLED_CONSONANT = re.compile("[aeiou][bdgklmnprt]$")
 
 
-def tag_from_text(text: str, stem: Stemmer) -> Tag:
+def tag_from_text(text: str, stem: Stemmer) -> SearchTag:
     """Build the tag of a folded word or phrase, with the forms in which texts hold it."""
     if UNSPACED_SCRIPT_RUN.match(text):
-        return Tag(text, "part", (text,), text)
+        return SearchTag(text, "part", (text,), text)
     if not text.isalpha():
         spaced = text.replace("_", " ")
-        return Tag(text, "words", tuple(dict.fromkeys((text, spaced))), _common_prefix([text, spaced]))
+        return SearchTag(text, "words", tuple(dict.fromkeys((text, spaced))), _common_prefix([text, spaced]))
     stemmed = stem(text)
     base = _common_prefix([text, stemmed.removesuffix("i")])
     if len(base) >= MIN_PREFIX_STEM_CHARS + (base == text):
-        return Tag(text, "beginning", (base,), base)
+        return SearchTag(text, "beginning", (base,), base)
     forms = sorted({text, *(form for form in _english_forms(stemmed) if stem(form) == stemmed)})
-    return Tag(text, "words", tuple(forms), _common_prefix(forms))
+    return SearchTag(text, "words", tuple(forms), _common_prefix(forms))
 
 
 def _common_prefix(words: Sequence[str]) -> str:
@@ -76,12 +76,12 @@ def _english_forms(stemmed: str) -> list[str]:
     return [stemmed, *(stemmed + ending for ending in ("s", "es", "e")), doubled + "ed", doubled + "ing"]
 
 
-def has_tag(folded: str, tag: Tag) -> bool:
+def has_tag(folded: str, tag: SearchTag) -> bool:
     """Whether a folded text holds the tag."""
     return tag.anchor in folded and _compiled_pattern(_tag_pattern(tag)).search(folded) is not None
 
 
-def first_tag_finder(tags: Iterable[Tag]) -> FirstMatchFinder:
+def first_tag_finder(tags: Iterable[SearchTag]) -> FirstMatchFinder:
     """Find the first of the tags in a folded text."""
     pattern = _compiled_pattern("|".join(map(_tag_pattern, tags)))
 
@@ -92,7 +92,7 @@ def first_tag_finder(tags: Iterable[Tag]) -> FirstMatchFinder:
     return find_match
 
 
-def _tag_pattern(tag: Tag) -> str:
+def _tag_pattern(tag: SearchTag) -> str:
     forms = "|".join(re.escape(form) for form in tag.forms)
     if tag.kind == "part":
         return forms
@@ -111,7 +111,7 @@ MAX_MESSAGE_TAGS = 8
 """Each is searched in all texts of the being: about 25 ms for 100,000 texts."""
 MAX_TAG_CHARS = 60
 
-_QUOTED_PHRASE = load_pattern("quoted_phrase")
+_QUOTED_PHRASE = load_language_neutral_pattern("quoted_phrase")
 _HASHTAG = re.compile(r"(?<![^\W_])#(\w+)")
 _DATE = re.compile(r"(?<!\d)\d{4}-\d{2}-\d{2}(?!\d)")
 _CLAUSE_END = re.compile(r"[:\n]\s")
@@ -138,9 +138,9 @@ def extract_tag_texts(message: str) -> Iterator[str]:
             yield tag
 
 
-def most_specific_tags(message: str, stem: Stemmer) -> tuple[Tag, ...]:
+def most_specific_tags(message: str, stem: Stemmer) -> tuple[SearchTag, ...]:
     """The `MAX_MESSAGE_TAGS` most specific tags; forms of one word are one tag."""
-    tags: dict[tuple[str, ...], Tag] = {}
+    tags: dict[tuple[str, ...], SearchTag] = {}
     for text in extract_tag_texts(message):
         tag = tag_from_text(text, stem)
         tags.setdefault(tag.forms, tag)
@@ -158,7 +158,7 @@ def _words(text: str) -> Iterator[tuple[int, str]]:
 
 def _is_specific(tag: str) -> bool:
     shortest = 3 if tag.isascii() and " " not in tag else 2
-    return shortest <= len(tag) <= MAX_TAG_CHARS and normalize_words(tag) not in STOP_WORDS
+    return shortest <= len(tag) <= MAX_TAG_CHARS and normalize_words(tag) not in ENGLISH_STOP_WORDS
 
 
 def _unspaced_words(text: str) -> list[str]:
@@ -180,7 +180,7 @@ def _han_words(han: str) -> list[str]:
     return [han] if len(han) <= 3 else [han[at : at + 2] for at in range(len(han) - 1)]
 
 
-def related_themes(cooccurring: Sequence[Sequence[str]], tags: Sequence[Tag], *, most: int) -> tuple[str, ...]:
+def related_themes(cooccurring: Sequence[Sequence[str]], tags: Sequence[SearchTag], *, most: int) -> tuple[str, ...]:
     """Themes that often co-occur with a tag: on at least 2, and a quarter, of the memories with a theme that holds a
     tag, the commonest first. `cooccurring`: the themes of each of these
     memories."""
@@ -225,7 +225,7 @@ def best_tag_matches(
     def weight(mask: int) -> TagMatchWeight:
         return bool(mask & own_tags), sum(weights[bit] for bit in range(tags + 1) if mask >> bit & 1)
 
-    def sort_key(match: tuple[HitPosition, int, SearchSource]) -> tuple[bool, float, int, str, str]:
+    def sort_key(match: tuple[HitTimeAndId, int, SearchSource]) -> tuple[bool, float, int, str, str]:
         (at, id_), mask, source = match
         is_own, total = weight(mask)
         return not is_own, -total, -at, id_, source
@@ -244,7 +244,7 @@ def tag_hits_near_best(hits: Sequence[tuple[SearchHit, TagMatchWeight]], limit: 
     return [hit for hit, _ in hits[: max(limit, near)]]
 
 
-SNIPPET_CHARS = 400
+MAX_HIT_SNIPPET_CHARS = 400
 """Length of a snippet at most (spec H3)."""
 SNIPPET_LEAD_CHARS = 100
 """Characters of a snippet before the match."""
@@ -264,13 +264,13 @@ def first_term_finder(terms: Iterable[str]) -> FirstMatchFinder:
 
 
 def excerpt(text: str, find_match: FirstMatchFinder) -> str:
-    """Return a short text whole; of a longer one up to `SNIPPET_CHARS` characters around the match, or its beginning
-    without a match. An ellipsis marks what is left out."""
-    if len(text) <= SNIPPET_CHARS:
+    """Return a short text whole; of a longer one up to `MAX_HIT_SNIPPET_CHARS` characters around the match, or its
+    beginning without a match. An ellipsis marks what is left out."""
+    if len(text) <= MAX_HIT_SNIPPET_CHARS:
         return text
     folded = fold_text(text)
     at = _unfolded_position(text, folded, max(0, find_match(folded)))
-    room = SNIPPET_CHARS - 2 * len(ELLIPSIS)
+    room = MAX_HIT_SNIPPET_CHARS - 2 * len(ELLIPSIS)
     start = max(0, min(at - SNIPPET_LEAD_CHARS, len(text) - room))
     if start > 0:
         start = _next_word_start(text, start, at)

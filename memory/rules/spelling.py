@@ -10,6 +10,8 @@ from madeleine.memory.rules.searching import SPACED_SCRIPT_CHAR_CLASS, UNSPACED_
 
 MIN_RESPELLED_CHARS = 6
 """A shorter word has too many neighbours: `port` is `post`, `part` and `sort` at one error, `Mario` is `Maria`."""
+MAX_RESPELLED_CHARS = 60
+"""A longer one is no word; to compare two takes the product of their lengths."""
 MIN_CHARS_FOR_TWO_ERRORS = 9
 
 _WORD = re.compile(f"[{SPACED_SCRIPT_CHAR_CLASS}]+")
@@ -34,7 +36,11 @@ def respelled_words(words: Sequence[str], texts: Iterable[str]) -> Mapping[str, 
 
 
 def _may_be_misspelt(word: str) -> bool:
-    return len(word) >= MIN_RESPELLED_CHARS and word.isalpha() and not UNSPACED_SCRIPT_RUN.search(word)
+    return (
+        MIN_RESPELLED_CHARS <= len(word) <= MAX_RESPELLED_CHARS
+        and word.isalpha()
+        and not UNSPACED_SCRIPT_RUN.search(word)
+    )
 
 
 def _nearest_word(word: str, counts: Mapping[str, int]) -> str | None:

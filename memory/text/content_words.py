@@ -40,7 +40,7 @@ def content_words(question: str) -> tuple[str, ...]:
     return tuple(word for word in words if word not in left_out) or tuple(words)
 
 
-def names_of_words(question: str, words: Sequence[str]) -> tuple[int, ...]:
+def name_number_of_each_word(question: str, words: Sequence[str]) -> tuple[int, ...]:
     """For each content word the number of what it names, from 0: the words of one name ("Maria Kern", "heron-1") name
     one thing. A name is written with capitals or digits, or joined by a hyphen, a dot or a low line."""
     number_of: dict[str, int] = {}
@@ -70,7 +70,7 @@ def words_in_small_letters(question: str, words: Sequence[str]) -> tuple[bool, .
     return tuple(word in small for word in words)
 
 
-def without_words(question: str, words: Collection[str]) -> str:
+def question_without_words(question: str, words: Collection[str]) -> str:
     """The question without these of its content words."""
     return _PIECE.sub(lambda piece: "" if normalize_words(piece[0]).lower() in words else piece[0], question).strip()
 

@@ -6,6 +6,8 @@ A file begins with a header, up to its first blank line:
     letters = '[A-Za-z]'     a regular expression: a text without a match is not in this language
     unless = '[ぁ-ヿ]'        optional: nor is a text with a match of this
     spaced = true            false where words are written without spaces, or joined to particles
+    passwords = "password"   words for a password, and for "is" between one and its value, each apart by `|`
+    password_links = "is"
 
 Below it, a text of words apart by white space is a word list, `[numbers]` gives the words for each number, and
 `[patterns]` has regular expressions, one a line, each of whole words where the language is spaced, that are matched
@@ -36,9 +38,12 @@ LEXICON_FOLDER = Path(__file__).parent / "lexicons"
 _PATTERNS = tomllib.loads((Path(__file__).parent / "patterns.toml").read_text("utf-8"))
 
 
-def load_pattern(name: str) -> re.Pattern[str]:
-    """Compile an entry of `patterns.toml`: patterns that belong to no language."""
-    return re.compile(_PATTERNS[name], re.VERBOSE)
+def load_language_neutral_pattern(name: str, **parts: str) -> re.Pattern[str]:
+    """Compile an entry of `patterns.toml`: patterns that belong to no language. `{part}` in it stands for its part."""
+    expression: str = _PATTERNS[name]
+    for part, inner in parts.items():
+        expression = expression.replace(f"{{{part}}}", inner)
+    return re.compile(expression, re.VERBOSE)
 
 
 @dataclass(frozen=True, eq=False)
@@ -65,6 +70,15 @@ class Lexicon:
     def numbers(self) -> Mapping[str, str]:
         """The digits that each word for a number stands for."""
         return {word: digits for digits, words in self.entries.get("numbers", {}).items() for word in words.split()}
+
+    @cached_property
+    def numbers_by_word(self) -> Mapping[str, frozenset[str]]:
+        """Those that each word for a number or for a quantity may stand for, in digits."""
+        found: dict[str, frozenset[str]] = {}
+        for name in ("numbers", "quantities"):
+            for digits, words in self.entries.get(name, {}).items():
+                found |= {word: found.get(word, frozenset()) | {digits} for word in words.split()}
+        return found
 
     def _compiled(self, lines: str) -> re.Pattern[str]:
         for part, expression in self.entries.get("parts", {}).items():
@@ -94,10 +108,11 @@ def lexicons_by_script(text: str, *, mixed: bool = False, folder: Path = LEXICON
     """Lexicons of all languages that are written with letters of the text, by code. `mixed`: the text may be in several
     languages, so that no letter rules a language out."""
     matched: dict[str, bool] = {}
+    letters = "".join(set(text))
     for header in load_lexicon_headers(folder).values():
         for expression in (header["letters"], header.get("unless", "")):
             if expression and expression not in matched:
-                matched[expression] = bool(re.search(expression, text))
+                matched[expression] = bool(re.search(expression, letters))
     return tuple(
         load_lexicon(language, folder)
         for language, header in load_lexicon_headers(folder).items()

@@ -14,7 +14,13 @@ from functools import cached_property
 from itertools import groupby
 from typing import NamedTuple
 
-from madeleine.memory.text.lexicon import Lexicon, lexicons_by_script, listed_words, load_pattern, probable_lexicons
+from madeleine.memory.text.lexicon import (
+    Lexicon,
+    lexicons_by_script,
+    listed_words,
+    load_language_neutral_pattern,
+    probable_lexicons,
+)
 from madeleine.memory.text.sentences import split_sentences
 
 _WORD = re.compile(r"[^\W\d_]+(?:'[^\W\d_]+)*")
@@ -29,7 +35,7 @@ _SPEAKER = re.compile(r"[ \t>*-]*([^\W\d_]+)\**\s?[:：]")
 _INNER_CAPITAL = re.compile(r".+[A-Z]")
 _CAMEL_CASE = re.compile(r"[a-z][A-Z][a-z]+$")
 _HEADING = re.compile(r"^\s{0,3}#{1,6}\s.*$", re.MULTILINE)
-_WEB_ADDRESS = load_pattern("web_address")
+_WEB_ADDRESS = load_language_neutral_pattern("web_address")
 FULL_FIRST_PERSON_WORD_SHARE = 0.05
 """Share of words in the first person from which a text counts as wholly told in it: one in twenty."""
 
@@ -147,15 +153,13 @@ class Reading:
         a date also gives its parts."""
         parts = {part for number in self.numbers for part in re.findall(r"\d+", number)}
         values = (
-            {number_value(number) for number in self.numbers}
+            {canonical_number_text(number) for number in self.numbers}
             | parts
             | set(map(_han_value, _HAN_NUMBER.findall(self.plain)))
         )
         for lexicon in self.lexicons:
-            for name in ("numbers", "quantities"):
-                for digits, words in lexicon.entries.get(name, {}).items():
-                    if not self.known_words.isdisjoint(words.split()):
-                        values.add(digits)
+            for word in self.known_words & lexicon.numbers_by_word.keys():
+                values |= lexicon.numbers_by_word[word]
         return frozenset(values | {value.lstrip("0") for value in values})
 
     @cached_property
@@ -311,7 +315,7 @@ def _is_line_of(line: str, speakers: Collection[str]) -> bool:
     return speaker is not None and speaker[1].lower() in speakers
 
 
-def number_value(number: str) -> str:
+def canonical_number_text(number: str) -> str:
     """1,000 and 1.000 are 1000; 3,5 and 3.5 are one number, and 7:30 is itself."""
     grouped = re.fullmatch(r"\d{1,3}(?:[.,]\d{3})+", number)
     return re.sub(r"[.,]", "", number) if grouped else number.replace(",", ".")

@@ -5,9 +5,15 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator
 
-from madeleine.memory.text.lexicon import Lexicon, lexicons_by_script, listed_words, load_pattern, probable_lexicons
+from madeleine.memory.text.lexicon import (
+    Lexicon,
+    lexicons_by_script,
+    listed_words,
+    load_language_neutral_pattern,
+    probable_lexicons,
+)
 
-_SENTENCE_END = load_pattern("sentence_end")
+_SENTENCE_END = load_language_neutral_pattern("sentence_end")
 _LAST_WORD = re.compile(r"((?:\w\.)*\w+)\.?$")
 _NEXT_WORD = re.compile(r"\W{0,3}(\w+)")
 

@@ -5,17 +5,17 @@ from __future__ import annotations
 import re
 import unicodedata
 
-from madeleine.memory.model import DatedAction, Memory, scene_period
+from madeleine.memory.model import DatedAction, Memory, first_timeline_period
 from madeleine.memory.text.dates import day_in_words, parse_iso_period
 from madeleine.memory.text.lexicon import lexicons_by_script, load_lexicon
 from madeleine.memory.text.normalization import without_accents
 from madeleine.memory.text.written_dates import dates_in_iso, dates_told_from
 
-STOP_WORDS = load_lexicon("en").words("stop_words")
+ENGLISH_STOP_WORDS = load_lexicon("en").words("stop_words")
 """English function words, question words, pronouns and their contractions without apostrophes. Leaving the question
 words and pronouns in costs 3 points of nDCG@10 on LoCoMo."""
 
-LESSON_MARK = "zqlesson"
+LESSON_MARK_TERM = "zqlesson"
 """A word of every memory that has a lesson: a question for what was learnt is one for these (ruling 22)."""
 _WORD = re.compile(r"\w+")
 _APOSTROPHES = re.compile("['\u2018\u2019\u02bc]")
@@ -35,7 +35,7 @@ def bm25_words(text: str) -> str:
     return without_accents(normalize_words(_ELISION.sub(" ", dates_in_iso(text))))
 
 
-def words_for_lessons(question: str) -> tuple[str, ...]:
+def words_asking_for_lessons(question: str) -> tuple[str, ...]:
     """The words of a question that ask for lessons, such as `learn`."""
     text = without_accents(normalize_words(question)).lower()
     words = _WORD.findall(text)
@@ -50,7 +50,7 @@ def words_for_lessons(question: str) -> tuple[str, ...]:
 def bm25_text_of_memory(memory: Memory) -> str:
     """Dates in words, actors that the action does not name, then everything that was said of the scene."""
     scene = memory.scene
-    period = scene_period(scene.when)
+    period = first_timeline_period(scene.when)
     dates = [period.words if period else day_in_words(memory.happened_at)]
     for item in (*scene.when, *memory.retold):
         text = item.date if isinstance(item, DatedAction) else item
@@ -63,6 +63,6 @@ def bm25_text_of_memory(memory: Memory) -> str:
     actors = [actor for actor in scene.actors if actor.casefold() not in scene.action.casefold()]
     parts = (
         *dates, *actors, scene.setting, scene.action, *scene.dialogue, *scene.sensory,
-        memory.feeling, *memory.themes, memory.lesson, LESSON_MARK if memory.lesson else "",
+        memory.feeling, *memory.themes, memory.lesson, LESSON_MARK_TERM if memory.lesson else "",
     )  # fmt: skip
     return bm25_words(" ".join(part for part in parts if part))

@@ -17,7 +17,7 @@ from functools import cache, cached_property, lru_cache
 from typing import Any, NamedTuple
 
 from madeleine.memory.text.lexicon import Lexicon
-from madeleine.memory.text.reading import Reading, number_value
+from madeleine.memory.text.reading import Reading, canonical_number_text
 from madeleine.memory.text.scripts import HAN_AND_KANA_CHAR_CLASS, HAN_OR_KANA_SIGN
 
 _ARABIC_MARKS = re.compile("[\u064b-\u0652\u0670\u0640]")
@@ -50,9 +50,9 @@ class WordToken(NamedTuple):
         return _without_accents(self.form)
 
 
-MIN_CASES_OF_ROLES = 2
+MIN_WORDS_IN_OTHER_CASE = 2
 """Words in another case by which the roles may have changed; one alone cannot."""
-MAX_WORDS_BEFORE_CLAUSE = 5
+MAX_WORDS_FROM_VERB_TO_CLAUSE = 5
 """Words between a verb of saying and the clause that it introduces: told the people of Dundee that."""
 WordTokens = Sequence[WordToken]
 
@@ -78,7 +78,7 @@ class Wording:
     def _tokens(text: str, names: frozenset[str] = frozenset()) -> Iterator[WordToken]:
         for match in _TOKEN.finditer(text):
             if number := match["number"]:
-                yield WordToken(re.sub("^[−–]", "-", number_value(number)), is_number=True)
+                yield WordToken(re.sub("^[−–]", "-", canonical_number_text(number)), is_number=True)
             elif word := match["word"]:
                 form = unicodedata.normalize("NFC", word.casefold().replace("ı", "i"))
                 for run in (form,) if form.isascii() else _SIGN_OR_WORD.findall(form):
@@ -117,7 +117,7 @@ def have_equivalent_wording(first: str, second: str) -> bool:
     return WordingAlignment(mine.reading.lexicons, mine.tokens, theirs.tokens, one_sentence).complete
 
 
-def has_other_words(first: str, second: str) -> bool:
+def differ_in_words(first: str, second: str) -> bool:
     """Whether the texts differ in more than case, punctuation and spacing."""
     return Wording(first, second).key != Wording(second, first).key
 
@@ -164,7 +164,7 @@ class WordingAlignment:
                 cases += 1
             elif not (reported and self._shifts(word, other)):
                 return False
-        return cases < MIN_CASES_OF_ROLES
+        return cases < MIN_WORDS_IN_OTHER_CASE
 
     def _generic(self, singular: WordTokens, plural: WordTokens) -> bool:
         """Whether they differ as "an owl hunts" and "owls hunt" do, in a subject and its verb in the present: one
@@ -239,7 +239,7 @@ class WordingAlignment:
             for at, token in enumerate(tokens)
             if self.of_one_sentence
             and token.form in verbs
-            and any(word.form in clauses for word in tokens[at + 1 : at + 1 + MAX_WORDS_BEFORE_CLAUSE])
+            and any(word.form in clauses for word in tokens[at + 1 : at + 1 + MAX_WORDS_FROM_VERB_TO_CLAUSE])
         )
 
     def _is_counterpart(self, mine: WordToken, theirs: WordToken) -> bool:
@@ -324,12 +324,20 @@ def _retold(lexicon: Lexicon) -> dict[str, Any]:
     return dict(lexicon.entries.get("retold", {}))
 
 
+@lru_cache(maxsize=200)
 def _respelt(text: str, lexicons: tuple[Lexicon, ...]) -> str:
+    """Kept, as a new text is compared with several others."""
     for lexicon in lexicons:
         text = _perfect_as_preterite(text, lexicon)
-        for pattern, spelling in lexicon.entries.get("respelt", {}).items():
-            text = re.sub(pattern, spelling, text, flags=re.IGNORECASE | re.MULTILINE)
+        for pattern, spelling in _respellings(lexicon):
+            text = pattern.sub(spelling, text)
     return text
+
+
+@cache
+def _respellings(lexicon: Lexicon) -> list[tuple[re.Pattern[str], str]]:
+    respelt = lexicon.entries.get("respelt", {})
+    return [(re.compile(pattern, re.IGNORECASE | re.MULTILINE), spelling) for pattern, spelling in respelt.items()]
 
 
 def _perfect_as_preterite(text: str, lexicon: Lexicon) -> str:

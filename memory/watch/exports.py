@@ -23,7 +23,7 @@ from madeleine.memory.watch.observe import Observation
 CLAUDE_INTERFACE, CHATGPT_INTERFACE = "claude.ai", "chatgpt.com"
 MAX_EXPORT_FIELD_CHARS = 200
 _ROLES: Mapping[str, ChatRole] = {"human": "user", "user": "user", "assistant": "assistant"}
-_CITATION_MARK = re.compile("\ue200.*?\ue201", re.DOTALL)
+_CITATION_MARK = re.compile("\ue200[^\ue200\ue201]*+\ue201")
 """Text that ChatGPT's page replaces by a link."""
 _JSON_TYPES = {dict: "an object", list: "a list", str: "a text", bool: "true or false", type(None): "null"}
 
@@ -207,12 +207,18 @@ _SPACE = re.compile(r"\s*")
 _SPACE_AND_COMMAS = re.compile(r"[\s,]*")
 _CUT_OFF_CHARS = 16
 """JSON that is cut off fails within its last characters; a string that is cut off fails where it begins."""
-_DECODER = json.JSONDecoder(strict=False)
+MAX_EXPORTED_CONVERSATION_CHARS = 16 * 1024 * 1024
+"""Of a conversation's JSON: what is read of it takes up to some 700 MB. The longest known have 5 million."""
+_MAX_INT_DIGITS = 20
+_DECODER = json.JSONDecoder(
+    strict=False, parse_int=lambda digits: int(digits) if len(digits) <= _MAX_INT_DIGITS else float(digits)
+)
+"""No number of an export needs more digits; Python refuses to read one of thousands."""
 
 
 def iterate_json_array(chunks: Iterable[str]) -> Iterator[Any]:
     """Yield the elements of the array that `chunks` make together; if they make one object, that object. At most twice
-    the longest element is held.
+    the longest element is held, and an element has at most `MAX_EXPORTED_CONVERSATION_CHARS`.
 
     Raises `ValueError` that says after how many characters it cannot be read.
     """
@@ -279,8 +285,11 @@ class _JsonBuffer:
     def _read_more(self) -> None:
         """Read until twice as much is held, so that a long element is not decoded again at every chunk."""
         parts = [self._text[self.position :]]
+        most = MAX_EXPORTED_CONVERSATION_CHARS
+        if len(parts[0]) > most:
+            raise self._broken(f"one conversation has more than {most:,} characters, counted", self.position)
         self._dropped_chars, self.position = self._dropped_chars + self.position, 0
-        missing = 2 * len(parts[0]) + 1
+        missing = min(2 * len(parts[0]), most - len(parts[0])) + 1
         while self._has_more and missing > 0:
             chunk = next(self._chunks, None)
             self._has_more = chunk is not None

@@ -16,12 +16,12 @@ from pydantic import BaseModel, Field, model_validator
 
 from madeleine.memory.chat import Message
 from madeleine.memory.errors import UnusableAnswer
-from madeleine.memory.language_model import MeteredModel, Prompt, Rejected
+from madeleine.memory.language_model import MeteredModel, Prompt, RejectedAnswer
 from madeleine.memory.model import Emotion
 from madeleine.memory.rules.searching import extract_tag_texts
 from madeleine.memory.rules.storing.grounding import ungrounded_terms
-from madeleine.memory.rules.storing.quoting import Statement, repeats_known_text
-from madeleine.memory.text.lexicon import listed_words, load_pattern
+from madeleine.memory.rules.storing.quoting import StatementForQuoteCheck, repeats_known_text
+from madeleine.memory.text.lexicon import listed_words, load_language_neutral_pattern
 from madeleine.memory.text.reading import Reading
 from madeleine.memory.text.sentences import split_sentences
 
@@ -29,13 +29,13 @@ EXTRACTION_PURPOSE = "extract"
 """In the cost record."""
 EMOTIONS: tuple[Emotion, ...] = get_args(Emotion)
 MAX_EMOTIONS_PER_MEMORY = 3
-MAX_ESSENCES = 3
+MAX_ESSENCES_PER_SNIPPET = 3
 """Essences of one snippet. One is the rule; six messages may hold more than one thing."""
 MAX_EXTRACTED_ESSENCE_CHARS = 500
 MAX_LESSON_CHARS = 300
-MAX_THEMES = 3
+MAX_THEMES_PER_ESSENCE = 3
 MAX_THEME_CHARS = 40
-DEFAULT_WEIGHT = 0.5
+DEFAULT_ESSENCE_WEIGHT = 0.5
 """Of a memory to which the model gives none."""
 MIN_ESSENCE_WEIGHT = 0.1
 """Below it is noise (spec T3: 0.0)."""
@@ -46,11 +46,11 @@ NOTHING_USABLE_REASON = "nothing of it could be used."
 
 _INSTRUCTIONS_TEMPLATE = (Path(__file__).parent / "extraction_prompt.txt").read_text("utf-8").rstrip()
 EXTRACTION_INSTRUCTIONS = _INSTRUCTIONS_TEMPLATE.format(
-    max_essences=MAX_ESSENCES,
+    max_essences=MAX_ESSENCES_PER_SNIPPET,
     max_essence_chars=MAX_EXTRACTED_ESSENCE_CHARS,
     max_emotions=MAX_EMOTIONS_PER_MEMORY,
     emotions=", ".join(EMOTIONS),
-    max_themes=MAX_THEMES,
+    max_themes=MAX_THEMES_PER_ESSENCE,
 )
 
 
@@ -130,7 +130,7 @@ def _understood_fields(answer: Mapping[str, Any]) -> dict[str, Any]:
     return {
         "essence": _one_text(answer["essence"]),
         "emotions": _texts(answer.get("emotions")),
-        "weight": DEFAULT_WEIGHT if (weight := _number(answer.get("weight"))) is None else weight,
+        "weight": DEFAULT_ESSENCE_WEIGHT if (weight := _number(answer.get("weight"))) is None else weight,
         "lesson": _one_text(answer.get("lesson")),
         "themes": _texts(answer.get("themes")),
         "messages": [int(number) for number in numbers if number is not None and math.isfinite(number)],
@@ -174,10 +174,10 @@ async def extract_memories(model: MeteredModel, lines: Sequence[SnippetMessage])
     Raises `LanguageModelUnavailable`, `UnusableAnswer`."""
     extraction = ExtractionOutcome()
 
-    def check(answer: ExtractionSchema) -> ExtractionOutcome | Rejected:
+    def check(answer: ExtractionSchema) -> ExtractionOutcome | RejectedAnswer:
         nonlocal extraction
         extraction, complaint = check_extraction_answer(answer, lines)
-        return extraction if extraction.findings or not complaint else Rejected(NOTHING_USABLE_REASON, complaint)
+        return extraction if extraction.findings or not complaint else RejectedAnswer(NOTHING_USABLE_REASON, complaint)
 
     try:
         return await model.ask(extraction_prompt(lines), ExtractionSchema, check)
@@ -225,7 +225,9 @@ def check_extraction_answer(answer: ExtractionSchema, lines: Sequence[SnippetMes
     complaints: list[str] = []
     for number, essence in enumerate(answer.memories, start=1):
         fault = (
-            f"memory {number} is one too many" if len(findings) == MAX_ESSENCES else _rejection_reason(essence, lines)
+            f"memory {number} is one too many"
+            if len(findings) == MAX_ESSENCES_PER_SNIPPET
+            else _rejection_reason(essence, lines)
         )
         if not fault:
             findings.append(_finding(essence, lines))
@@ -234,12 +236,12 @@ def check_extraction_answer(answer: ExtractionSchema, lines: Sequence[SnippetMes
         dropped.append(reason)
         if reason != NOISE_REJECTION_REASON:
             complaints.append(f"Memory {number}: {reason}{f' ({quoted})' if quoted else ''}.")
-    return ExtractionOutcome(tuple(findings), tuple(dropped)), " ".join(complaints[:MAX_ESSENCES])
+    return ExtractionOutcome(tuple(findings), tuple(dropped)), " ".join(complaints[:MAX_ESSENCES_PER_SNIPPET])
 
 
 NOISE_REJECTION_REASON = "its weight says that it is noise"
 _UNSTORABLE = re.compile("[\x00\ud800-\udfff]")
-_INSTRUCTION_PATTERN = load_pattern("instruction")
+_INSTRUCTION_PATTERN = load_language_neutral_pattern("instruction")
 
 
 def _rejection_reason(essence: EssenceSchema, lines: Sequence[SnippetMessage]) -> str:
@@ -267,7 +269,7 @@ def _rejection_reason(essence: EssenceSchema, lines: Sequence[SnippetMessage]) -
 
 
 _PROMPT_STATEMENTS = tuple(
-    Statement(sentence)
+    StatementForQuoteCheck(sentence)
     for sentence in split_sentences(EXTRACTION_INSTRUCTIONS.replace("\n", " "))
     if len(sentence) > 30
 )
@@ -309,7 +311,7 @@ def _finding(essence: EssenceSchema, lines: Sequence[SnippetMessage]) -> Sourced
 def _storable_themes(themes: Sequence[str]) -> tuple[str, ...]:
     stripped = (" ".join(theme.strip(" #.\"'").split()) for theme in themes)
     usable = (theme for theme in stripped if 0 < len(theme) <= MAX_THEME_CHARS and not _UNSTORABLE.search(theme))
-    return tuple({theme.casefold(): theme for theme in usable}.values())[:MAX_THEMES]
+    return tuple({theme.casefold(): theme for theme in usable}.values())[:MAX_THEMES_PER_ESSENCE]
 
 
 def themes_of_text(text: str) -> tuple[str, ...]:

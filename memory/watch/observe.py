@@ -12,9 +12,9 @@ from datetime import datetime, timedelta
 
 from madeleine.memory.chat import Message, MessageId, NewMessage
 from madeleine.memory.errors import InvalidInput
-from madeleine.memory.ingest.store import Stored
+from madeleine.memory.ingest.store import StoredSceneResult
 from madeleine.memory.model import Scope
-from madeleine.memory.rules.storing.secrets import CountingRedactor, Redact, redact_secrets, refuse_secret_argument
+from madeleine.memory.rules.storing.secrets import CountingRedactor, RedactText, redact_secrets, refuse_secret_argument
 from madeleine.memory.watch.extraction import ExtractedMemory
 from madeleine.memory.watch.ports import ObservationLedger
 
@@ -52,17 +52,19 @@ class ObservationResult:
     new_messages: tuple[Message, ...]
     known_count: int
     last_key: str | None
-    memories: tuple[Stored | None, ...] = ()
+    memories: tuple[StoredSceneResult | None, ...] = ()
     redacted: Mapping[str, int] = field(default_factory=dict)
 
 
-RememberAgentMemory = Callable[[Scope, str, ExtractedMemory, Sequence[Message], str], Awaitable[Stored | None]]
+RememberAgentMemory = Callable[
+    [Scope, str, ExtractedMemory, Sequence[Message], str], Awaitable[StoredSceneResult | None]
+]
 """`memory.watch.remember.Remember.agent_memory`: (scope, session, memory, messages, key). Redacts and stores the
 memory, and links it to its messages. The same non-empty key stores nothing twice."""
 
 
 @dataclass(frozen=True, eq=False)
-class Observe:
+class ObserveConversation:
     """The use case. A message with a known key, or of a repeated call, is not stored again. Without `remember` memories
     are refused. `on_append` is called when new messages are durable; it must not block."""
 
@@ -70,7 +72,7 @@ class Observe:
     remember: RememberAgentMemory | None = None
     _: KW_ONLY
     now: Callable[[], datetime]
-    redact: Redact = redact_secrets
+    redact: RedactText = redact_secrets
     on_append: Callable[[], None] = lambda: None
 
     async def __call__(self, scope: Scope, observation: Observation, *, request: str = "") -> ObservationResult:
@@ -109,7 +111,7 @@ class Observe:
         )
         if ids:
             self.on_append()
-        memories: list[Stored | None] = []
+        memories: list[StoredSceneResult | None] = []
         if self.remember is not None and observation.memories:
             all_sources = await self._sources(scope, observation, messages, keys)
             for number, (memory, sources) in enumerate(zip(observation.memories, all_sources, strict=True)):
@@ -167,7 +169,7 @@ class Observe:
         return all_sources
 
 
-def redact_observation(observation: Observation, redact: Redact) -> tuple[Observation, Mapping[str, int]]:
+def redact_observation(observation: Observation, redact: RedactText) -> tuple[Observation, Mapping[str, int]]:
     """The session and its messages without secrets, and the number of secrets by kind; memories are redacted where they
     are stored. A secret in an id or key is refused: redacted, it would be the same as another one."""
     refuse_secret_argument("session_id", observation.session_id, redact)

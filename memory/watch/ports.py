@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from datetime import datetime
 from typing import Protocol
 
-from madeleine.memory.chat import Message, MessageId, ThreadBacklog, UnwatchedSession
+from madeleine.memory.chat import MemoryThreadBacklog, Message, MessageId, UnwatchedSession
 from madeleine.memory.language_model import ModelCostRecorder
 from madeleine.memory.model import Scope
 
@@ -61,7 +61,7 @@ class MemoryThreadLedger(Protocol):
     async def messages_with_memories(self, scope: Scope, ids: Sequence[MessageId]) -> set[MessageId]:
         """The messages that memories were made of already."""
 
-    async def thread_backlog(self) -> ThreadBacklog: ...
+    async def thread_backlog(self) -> MemoryThreadBacklog: ...
 
 
 class TokenSpendingLedger(ModelCostRecorder, Protocol):

@@ -15,8 +15,8 @@ from madeleine.memory.embedding import Embedder
 from madeleine.memory.errors import EmbeddingUnavailable, SourcesForgotten
 from madeleine.memory.index import CandidateQuery, RecallIndex
 from madeleine.memory.ingest.ports import MemoryAndKeyReader
-from madeleine.memory.ingest.store import NewScene, Stored
-from madeleine.memory.model import LIVING_STATUSES, Memory, MemoryId, Scene, Scope, Status, Vector
+from madeleine.memory.ingest.store import NewScene, StoredSceneResult
+from madeleine.memory.model import LIVING_STATUSES, Memory, MemoryId, MemoryStatus, Scene, Scope, Vector
 from madeleine.memory.recall.ports import RecallLedger
 from madeleine.memory.rules.storing.quoting import (
     person_restates_known_text,
@@ -24,11 +24,11 @@ from madeleine.memory.rules.storing.quoting import (
     share_of_words_in_source,
     statements_of_memory,
 )
-from madeleine.memory.rules.storing.secrets import CountingRedactor, Redact, redact_secrets
+from madeleine.memory.rules.storing.secrets import CountingRedactor, RedactText, redact_secrets
 from madeleine.memory.text.reading import Reading
 from madeleine.memory.watch.extraction import ExtractedMemory, SourcedMemory
 
-ALL_STATUSES: tuple[Status, ...] = ("active", "dying", "dead")
+ALL_STATUSES: tuple[MemoryStatus, ...] = ("active", "dying", "dead")
 MAX_SPARSE_CANDIDATES = 40
 """A long message may quote many memories, each with few of its words."""
 MAX_DENSE_CANDIDATES = 20
@@ -97,7 +97,7 @@ class RememberResult:
     redacted: Mapping[str, int] = field(default_factory=dict)
 
 
-StoreRedactedScenes = Callable[[Scope, Sequence[NewScene]], Awaitable[list[Stored]]]
+StoreRedactedScenes = Callable[[Scope, Sequence[NewScene]], Awaitable[list[StoredSceneResult]]]
 """`memory.ingest.store.StoreScenes.store_redacted`."""
 
 
@@ -106,7 +106,7 @@ def utc_day(at: datetime) -> date:
 
 
 @dataclass(frozen=True, eq=False)
-class Remember:
+class RememberExtractedMemories:
     """The use case. A repeated call stores nothing twice: by keys, and then by T6. `day_of`: the day of a moment where
     the people are."""
 
@@ -115,7 +115,7 @@ class Remember:
     similar: SimilarMemorySearch
     _: KW_ONLY
     day_of: Callable[[datetime], date] = utc_day
-    redact: Redact = redact_secrets
+    redact: RedactText = redact_secrets
 
     async def __call__(
         self, scope: Scope, findings: Sequence[SourcedMemory], session_id: str, *, tool: str, keys: Sequence[str] = ()
@@ -147,7 +147,7 @@ class Remember:
 
     async def agent_memory(
         self, scope: Scope, session_id: str, extracted: ExtractedMemory, messages: Sequence[Message], key: str = ""
-    ) -> Stored | None:
+    ) -> StoredSceneResult | None:
         """Store a memory that an agent has extracted itself. One that only repeats a memory, dead or alive, changes
         nothing. None if the memory, or every message that it rests on, was forgotten meanwhile."""
         finding = SourcedMemory(extracted, tuple(messages))
@@ -161,7 +161,7 @@ class Remember:
             return None
         status = "reinforced" if result.outcome == "quoted" else result.status
         repeated = result.outcome in {"repeated", "quoted"}
-        return Stored(memory=memories[0], status=status, repeated=repeated, redacted=result.redacted)
+        return StoredSceneResult(memory=memories[0], status=status, repeated=repeated, redacted=result.redacted)
 
     def _scene(
         self, finding: SourcedMemory, similar: Sequence[SimilarMemory], session_id: str, tool: str, key: str

@@ -20,11 +20,11 @@ from madeleine.memory.errors import (
     TokenBudgetExceeded,
     UnusableAnswer,
 )
-from madeleine.memory.language_model import CallCost, LanguageModel, MeteredModel
+from madeleine.memory.language_model import LanguageModel, MeteredModel, ModelCallCost
 from madeleine.memory.model import BeingId, RunId, Scope
 from madeleine.memory.watch.extraction import SnippetMessage, SourcedMemory, extract_memories
 from madeleine.memory.watch.ports import MemoryThreadLedger, TokenSpendingLedger
-from madeleine.memory.watch.remember import Remember, json_digest, speakers_of
+from madeleine.memory.watch.remember import RememberExtractedMemories, json_digest, speakers_of
 from madeleine.memory.watch.snippets import (
     MAX_SNIPPET_MESSAGES,
     ConversationSnippet,
@@ -79,7 +79,7 @@ class MemoryThread:
 
     ledger: MemoryThreadLedger
     costs: TokenSpendingLedger
-    remember: Remember
+    remember: RememberExtractedMemories
     _: KW_ONLY
     now: Callable[[], datetime]
     config: MemoryThreadConfig = MemoryThreadConfig()
@@ -136,7 +136,7 @@ class MemoryThread:
     def _metered(self, language: LanguageModel, scope: Scope, run: RunId) -> MeteredModel:
         """The budget counts the last 24 hours in the ledger, so that a restart does not begin a new one."""
 
-        def record(spent: CallCost) -> Awaitable[None]:
+        def record(spent: ModelCallCost) -> Awaitable[None]:
             return self.costs.record_cost(scope, run, spent, at=self.now())
 
         def spent_tokens(purpose: str) -> Awaitable[int]:

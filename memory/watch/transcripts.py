@@ -15,14 +15,14 @@ from dataclasses import dataclass, replace
 from typing import Any, Literal
 
 from madeleine.memory.rules.storing.secrets import redact_secrets
-from madeleine.memory.text.lexicon import load_pattern
+from madeleine.memory.text.lexicon import load_language_neutral_pattern
 from madeleine.memory.text.normalization import storable_text
 
 _SPEAKER_TYPE = re.compile(rb'"type"\s*:\s*"(?:user|assistant)"')
 """Most lines are of another type, and long: they are not parsed."""
 _SKIPPED_FLAGS = ("isMeta", "isSidechain", "isCompactSummary", "isVisibleInTranscriptOnly", "isApiErrorMessage")
-_REMINDER = re.compile(r"<system-reminder>.*?</system-reminder>", re.DOTALL)
-_PROGRAM_TEXT = load_pattern("program_text")
+_REMINDER = re.compile(r"<system-reminder>(?:[^<]|<(?!/?system-reminder>))*+</system-reminder>")
+_PROGRAM_TEXT = load_language_neutral_pattern("program_text")
 _SLASH_COMMAND = re.compile(r"/[\w:.-]+(?:\s|$)")
 """Commands that Claude Code carries out itself, or turns into another prompt."""
 
@@ -56,7 +56,7 @@ def read_transcript(lines: Iterable[bytes]) -> list[TranscriptMessage]:
 
 def prompt_as_in_transcript(text: str) -> str:
     """A prompt as it will stand in the transcript; "" for one that is not said to the assistant."""
-    spoken = spoken_text(text)
+    spoken = text_without_program_additions(text)
     return "" if _SLASH_COMMAND.match(spoken) else spoken
 
 
@@ -75,7 +75,7 @@ def new_prompt_message(messages: Sequence[TranscriptMessage], prompt: str, promp
     return TranscriptMessage("user", prompt, f"{prefix}{len(equal)}", prompt_id=prompt_id)
 
 
-def spoken_text(text: str) -> str:
+def text_without_program_additions(text: str) -> str:
     """The text without additions of the program; "" if nothing is left."""
     spoken = _REMINDER.sub("", storable_text(text)).strip()
     return "" if _PROGRAM_TEXT.match(spoken) else spoken
@@ -94,7 +94,7 @@ def _message_of(line: bytes) -> TranscriptMessage | None:
         return None
     role, key, at, prompt_id = (entry.get(name) for name in ("type", "uuid", "timestamp", "promptId"))
     by_program = message.get("model") == "<synthetic>" or entry.get("promptSource") == "system"
-    text = spoken_text(_content_text(message.get("content")))
+    text = text_without_program_additions(_content_text(message.get("content")))
     if by_program or not text or not isinstance(key, str) or role not in ("user", "assistant"):
         return None
     at, prompt_id = (value if isinstance(value, str) else "" for value in (at, prompt_id))

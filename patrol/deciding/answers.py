@@ -13,19 +13,34 @@ from dataclasses import dataclass
 from functools import cache
 from typing import Annotated, Any, ClassVar, Generic, Self, TypeVar
 
-from pydantic import BaseModel, ConfigDict, Field, TypeAdapter
+from pydantic import (
+    BaseModel,
+    ConfigDict,
+    Field,
+    TypeAdapter,
+    ValidationError,
+    ValidatorFunctionWrapHandler,
+    WrapValidator,
+)
 
-from madeleine.memory.language_model import Rejected
+from madeleine.memory.language_model import RejectedAnswer
 from madeleine.memory.model import LIVING_STATUSES, Memory, MemoryId
-from madeleine.memory.rules.storing.secrets import Redact
+from madeleine.memory.rules.storing.secrets import RedactText
 from madeleine.patrol.context import PatrolRunContext
-from madeleine.patrol.deciding.requests import MAX_OFFERED_MEMORIES, DecisionKind, DecisionRequest, offered_text
+from madeleine.patrol.deciding.requests import (
+    MAX_OFFERED_MEMORIES,
+    MODEL_LIMITS,
+    DecisionKind,
+    DecisionRequest,
+    RequestLimits,
+    says_what_was_offered,
+)
 from madeleine.patrol.ports import PatrolReads
 from madeleine.patrol.unit_of_work import UnitOfWork
 
 MAX_ANSWER_TEXT_CHARS = 2_000
-MAX_POINT_CHARS = 300
-POINT_COUNTS = (3, 7)
+MAX_DIARY_POINT_CHARS = 300
+MIN_AND_MAX_DIARY_POINTS = (3, 7)
 MAX_COMPLAINTS_PER_ANSWER = 5
 
 OfferedIds = Annotated[
@@ -41,9 +56,12 @@ class Decision(BaseModel):
     offer: Annotated[str, Field(min_length=1, max_length=64)]
     merges: Annotated[list[OfferedIds], Field(max_length=MAX_OFFERED_MEMORIES // 2)] = []
     make_dead: OfferedIds = []
+    keep: OfferedIds = []
     parts: Annotated[list[OfferedIds], Field(max_length=MAX_OFFERED_MEMORIES // 2)] = []
     diary: Annotated[str, Field(max_length=MAX_ANSWER_TEXT_CHARS)] = ""
-    think_md: Annotated[list[Annotated[str, Field(max_length=MAX_POINT_CHARS)]], Field(max_length=POINT_COUNTS[1])] = []
+    think_md: Annotated[
+        list[Annotated[str, Field(max_length=MAX_DIARY_POINT_CHARS)]], Field(max_length=MIN_AND_MAX_DIARY_POINTS[1])
+    ] = []
     summary: Annotated[str, Field(max_length=MAX_ANSWER_TEXT_CHARS)] = ""
     superseded: bool = False
 
@@ -55,7 +73,31 @@ class Decision(BaseModel):
 
         parts = [[*part[:1], *replaced(part[1:])] for part in self.parts]  # a part begins with its name
         merges = [replaced(merge) for merge in self.merges]
-        return self.model_copy(update={"merges": merges, "make_dead": replaced(self.make_dead), "parts": parts})
+        lists = {name: replaced(getattr(self, name)) for name in ("make_dead", "keep")}
+        return self.model_copy(update={"merges": merges, "parts": parts, **lists})
+
+
+class InvalidDecision(BaseModel):
+    """A decision that does not fit the schema, kept so that it rejects only itself. `offer`: "" if it names none."""
+
+    model_config = ConfigDict(frozen=True)
+
+    offer: str
+    reason: str
+
+
+def _decision_or_invalid(raw: Any, validate: ValidatorFunctionWrapHandler) -> Decision | InvalidDecision:
+    try:
+        decision: Decision = validate(raw)
+    except ValidationError as error:
+        offer = raw.get("offer") if isinstance(raw, dict) else None
+        wrong = (f"{'.'.join(map(str, one['loc'])) or 'it'}: {one['msg']}" for one in error.errors()[:3])
+        return InvalidDecision(offer=offer[:64] if isinstance(offer, str) else "", reason=f"{'; '.join(wrong)}.")
+    return decision
+
+
+ReceivedDecision = Annotated[Decision, WrapValidator(_decision_or_invalid)]
+"""A `Decision`, or an `InvalidDecision` where it is not one."""
 
 
 class DecisionAnswerSchema(BaseModel):
@@ -89,9 +131,9 @@ class DecisionRequestState:
             return "is dead by now"
         if memory.cluster_id != self.request.cluster_id:
             return "is in another cluster by now"
-        text = offered_text(memory, self.request.kind)
-        offered_texts = {offered.id: offered.text for offered in self.request.memories}
-        return "" if offered_texts.get(id_, text) == text else "says something else by now"
+        offered_texts = (offered.text for offered in self.request.memories if offered.id == id_)
+        unchanged = all(says_what_was_offered(memory, text, self.request.kind) for text in offered_texts)
+        return "" if unchanged else "says something else by now"
 
     def text_refusal(self) -> str:
         """Why a text made from the memories of the request must not be written, or ""."""
@@ -100,7 +142,7 @@ class DecisionRequestState:
             memory = self.memories.get(offered.id)
             if memory is None:
                 return f"Memory {offered.id!r} was forgotten {again}"
-            if offered.text != offered_text(memory, self.request.kind):
+            if not says_what_was_offered(memory, offered.text, self.request.kind):
                 return f"Memory {offered.id!r} was changed {again}"
             # Of a chain the later pair may be decided first; what it has superseded still took its own place.
             is_link = self.request.kind == "supersede" and offered is not self.request.memories[0]
@@ -124,18 +166,18 @@ class CheckedAnswer:
     """What may be applied now. `left_out`: why parts of the answer may not, a sentence each: their memories have
     changed since the request; of supersede what the older one said besides."""
 
-    answer: Resolution
+    answer: DecisionAnswer
     left_out: tuple[str, ...] = ()
 
 
-class Resolution(ABC):
+class DecisionAnswer(ABC):
     """An answer in memory ids, frozen. `schema`: as a language model gives it."""
 
     kind: ClassVar[DecisionKind]
     schema: ClassVar[type[DecisionAnswerSchema]]
 
     @classmethod
-    def from_model_answer(cls, answer: DecisionAnswerSchema, request: DecisionRequest) -> Self | Rejected:
+    def from_model_answer(cls, answer: DecisionAnswerSchema, request: DecisionRequest) -> Self | RejectedAnswer:
         """Of a language model. Numbers count from 1 in the order of the request."""
         ids = {number: memory.id for number, memory in enumerate(request.memories, start=1)}
         unknown: set[int] = set()
@@ -157,23 +199,23 @@ class Resolution(ABC):
         fields = replaced(answer.model_dump())
         if unknown:
             listed = ", ".join(map(str, sorted(unknown)[:5]))
-            return Rejected(f"There is no memory {listed}: the numbers go from 1 to {len(ids)}.")
+            return RejectedAnswer(f"There is no memory {listed}: the numbers go from 1 to {len(ids)}.")
         return cls._validated(fields)
 
     @classmethod
-    def from_decision(cls, decision: Decision) -> Self | Rejected:
+    def from_decision(cls, decision: Decision) -> Self | RejectedAnswer:
         """Of the calling agent. Rejects a decision with fields that belong to another kind of request."""
         own = tuple(cls.schema.model_fields)
         named = [name for name in Decision.model_fields if name != "offer" and getattr(decision, name)]
         if foreign := [name for name in named if name not in own]:
-            return Rejected(
+            return RejectedAnswer(
                 f"Offer {decision.offer} is to {cls.kind} and takes {' and '.join(own)}: leave out "
                 f"{', '.join(foreign)}."
             )
         return cls._from_own_fields(decision)
 
     @classmethod
-    def _from_own_fields(cls, decision: Decision) -> Self | Rejected:
+    def _from_own_fields(cls, decision: Decision) -> Self | RejectedAnswer:
         return cls._validated({name: getattr(decision, name) for name in cls.schema.model_fields})
 
     @classmethod
@@ -185,31 +227,31 @@ class Resolution(ABC):
         """With tidy texts."""
         return self
 
-    def redacted(self, redact: Redact) -> Self:
+    def redacted(self, redact: RedactText) -> Self:
         """Without secrets."""
         return self
 
-    def check_request(self, request: DecisionRequest) -> Self | Rejected:
+    def check_request(self, request: DecisionRequest) -> Self | RejectedAnswer:
         """The answer, its texts tidied, or what is wrong with it, up to five complaints at once."""
         if self.kind != request.kind:
-            return Rejected(f"This offer is to {request.kind}: answer that.")
+            return RejectedAnswer(f"This offer is to {request.kind}: answer that.")
         answer = self.normalized()
         complaints = list(dict.fromkeys(answer.complaints(request)))[:MAX_COMPLAINTS_PER_ANSWER]
-        return Rejected(" ".join(complaints)) if complaints else answer
+        return RejectedAnswer(" ".join(complaints)) if complaints else answer
 
-    def checked(self, current: DecisionRequestState) -> CheckedAnswer | Rejected:
+    def checked(self, current: DecisionRequestState) -> CheckedAnswer | RejectedAnswer:
         """Held against the request, then against the memories as they are now."""
         result = self.check_request(current.request)
-        return result if isinstance(result, Rejected) else result.check_current(current)
+        return result if isinstance(result, RejectedAnswer) else result.check_current(current)
 
     @abstractmethod
     def complaints(self, request: DecisionRequest) -> Iterator[str]:
         """The rules of its request that it breaks, a sentence each."""
 
-    def check_current(self, current: DecisionRequestState) -> CheckedAnswer | Rejected:
+    def check_current(self, current: DecisionRequestState) -> CheckedAnswer | RejectedAnswer:
         """The answer fits its request. A text cannot be left out in part: where a memory that it was made from was
         forgotten or changed, it is refused, for it might say what is to be gone."""
-        return Rejected(reason) if (reason := current.text_refusal()) else CheckedAnswer(self)
+        return RejectedAnswer(reason) if (reason := current.text_refusal()) else CheckedAnswer(self)
 
     @staticmethod
     def id_complaints(named: Sequence[MemoryId], request: DecisionRequest) -> Iterator[str]:
@@ -231,13 +273,13 @@ class Resolution(ABC):
 
 
 @cache
-def _answer_adapter(answer_type: type[Resolution]) -> TypeAdapter[Any]:
+def _answer_adapter(answer_type: type[DecisionAnswer]) -> TypeAdapter[Any]:
     return TypeAdapter(answer_type)
 
 
 # --- types of decisions -------------------------------------------------------------------------------------------
 
-AnswerT = TypeVar("AnswerT", bound=Resolution)
+AnswerT = TypeVar("AnswerT", bound=DecisionAnswer)
 
 
 class DecisionType(ABC, Generic[AnswerT]):
@@ -247,8 +289,9 @@ class DecisionType(ABC, Generic[AnswerT]):
     embeds_texts: ClassVar[bool] = False
     """Whether it has `texts_to_embed`."""
 
-    def __init__(self, context: PatrolRunContext) -> None:
+    def __init__(self, context: PatrolRunContext, limits: Mapping[DecisionKind, RequestLimits] = MODEL_LIMITS) -> None:
         self.context = context
+        self.limits = limits[self.answer_type.kind]
 
     @abstractmethod
     async def pending_keys(self) -> list[str]:
@@ -264,6 +307,6 @@ class DecisionType(ABC, Generic[AnswerT]):
     @abstractmethod
     async def apply(
         self, work: UnitOfWork, answer: AnswerT, current: DecisionRequestState
-    ) -> Mapping[str, int] | Rejected:
+    ) -> Mapping[str, int] | RejectedAnswer:
         """Change the unit of work, whose `prepared.vectors` holds those of `texts_to_embed`; the answer was checked
         against `current`. Returns counts for the report."""

@@ -10,9 +10,10 @@ import numpy as np
 from numpy.typing import NDArray
 
 from madeleine.memory.embedding import vectors_of_any_precision
-from madeleine.memory.language_model import Rejected
+from madeleine.memory.language_model import RejectedAnswer
 from madeleine.memory.model import (
     LIVING_STATUSES,
+    Category,
     Cluster,
     ClusterId,
     DatedAction,
@@ -25,33 +26,40 @@ from madeleine.memory.model import (
 )
 from madeleine.memory.rules.dynamics.clustering import MIN_CLUSTERING_COSINE
 from madeleine.memory.rules.dynamics.importance import status_after_flagging
-from madeleine.memory.rules.ranking.budget import within_budget
+from madeleine.memory.rules.dynamics.mentions import LESSON_SEPARATOR
+from madeleine.memory.rules.ranking.budget import positions_within_token_budget
 from madeleine.memory.rules.storing.likeness import difference_in_facts
 from madeleine.patrol.deciding.answers import (
     CheckedAnswer,
     Decision,
+    DecisionAnswer,
     DecisionAnswerSchema,
     DecisionRequestState,
     DecisionType,
-    Resolution,
 )
 from madeleine.patrol.deciding.requests import (
-    MAX_DECISION_REQUEST_CHARS,
     MAX_OFFERED_MEMORIES,
+    MODEL_LIMITS,
     SORT_KEY_BY_STORING_TIME,
     DecisionRequest,
+    RequestLimits,
     offered_memories_within_limits,
     offered_memory,
-    shortened,
+    shorten_with_ellipsis,
 )
 from madeleine.patrol.unit_of_work import UnitOfWork, state_of_memory
 
 SURVIVOR_IMPORTANCE_BONUS = 0.05
 """Added to a survivor's importance, once a merge (spec P6 ❹)."""
+CATEGORY_WEIGHTS: Sequence[Category] = ("working", "episodic", "semantic", "social", "procedural")
+"""The later weighs more: a preference stays one whatever it is merged with."""
+MAX_EMOTIONS = 3
+MIN_KEPT_IMPORTANCE = 0.15
+"""0.15 × exp(−30 / 30) is above the floor of 0.05: a kept memory is not asked about again within 30 days."""
 MAX_TIMELINE_ACTION_CHARS = 2_000
 """Of an action in a timeline."""
-MAX_UNCONSOLIDATED_MEMORIES, MAX_UNCONSOLIDATED_CHARS = 40, 16_000
-"""Of a request with partners, what fresh and dying memories may fill."""
+LIMITS = MODEL_LIMITS["consolidate"]
+"""Of a request with partners, fresh and dying memories may fill two thirds."""
 
 
 class MemoryMergeSchema(DecisionAnswerSchema):
@@ -62,6 +70,7 @@ class MemoryMergeSchema(DecisionAnswerSchema):
 class ConsolidationSchema(DecisionAnswerSchema):
     merges: list[MemoryMergeSchema]
     make_dead: list[int]
+    keep: list[int]
 
 
 @dataclass(frozen=True, slots=True)
@@ -71,23 +80,25 @@ class MemoryMerge:
 
 
 @dataclass(frozen=True, slots=True)
-class Consolidation(Resolution):
+class ConsolidationAnswer(DecisionAnswer):
     kind = "consolidate"
     schema = ConsolidationSchema
 
     merges: tuple[MemoryMerge, ...] = ()
     make_dead: tuple[MemoryId, ...] = ()
+    keep: tuple[MemoryId, ...] = ()
 
     @classmethod
-    def _from_own_fields(cls, decision: Decision) -> Consolidation | Rejected:
+    def _from_own_fields(cls, decision: Decision) -> ConsolidationAnswer | RejectedAnswer:
         if any(len(merge) < 2 for merge in decision.merges):
-            return Rejected(f"Offer {decision.offer}: each of merges names its survivor, then what that absorbs.")
+            return RejectedAnswer(f"Offer {decision.offer}: each of merges names its survivor, then what that absorbs.")
         merges = [MemoryMerge(survivor, tuple(absorbed)) for survivor, *absorbed in decision.merges]
-        return Consolidation(tuple(merges), tuple(decision.make_dead))
+        return ConsolidationAnswer(tuple(merges), tuple(decision.make_dead), tuple(decision.keep))
 
     def complaints(self, request: DecisionRequest) -> Iterator[str]:
         absorbed = [id_ for merge in self.merges for id_ in merge.absorbed]
-        yield from self.id_complaints([*(merge.survivor for merge in self.merges), *absorbed, *self.make_dead], request)
+        named = [*(merge.survivor for merge in self.merges), *absorbed, *self.make_dead, *self.keep]
+        yield from self.id_complaints(named, request)
         for merge in self.merges:
             if not merge.absorbed:
                 yield f"The merge into {merge.survivor!r} absorbs nothing: name what it absorbs, or leave it out."
@@ -98,9 +109,12 @@ class Consolidation(Resolution):
         for id_ in (*absorbed, *self.make_dead):
             if id_ in offered and offered[id_].pinned:
                 yield f"Memory {id_!r} is pinned: it may be a survivor, never absorbed or in make_dead."
-        for id_ in self.make_dead:
+        for id_ in (*self.make_dead, *self.keep):
             if id_ in offered and offered[id_].status != "dying":
-                yield f"Memory {id_!r} is {offered[id_].status}: make_dead takes dying memories only."
+                yield f"Memory {id_!r} is {offered[id_].status}: make_dead and keep take dying memories only."
+        undecided = [memory.id for memory in request.memories if memory.status == "dying" and memory.id not in named]
+        if undecided:
+            yield f"Decide every dying memory, in merges, make_dead or keep: {', '.join(map(repr, undecided))}."
 
     def check_current(self, current: DecisionRequestState) -> CheckedAnswer:
         merges: list[MemoryMerge] = []
@@ -116,7 +130,8 @@ class Consolidation(Resolution):
             id_: current.change_since_offer(id_) or _death_obstacle(current.memories[id_]) for id_ in self.make_dead
         }
         make_dead = current.unobstructed(obstacles, "it was not made dead", left_out)
-        return CheckedAnswer(Consolidation(tuple(merges), make_dead), tuple(left_out))
+        keep = current.unobstructed({id_: current.change_since_offer(id_) for id_ in self.keep}, "as it is", left_out)
+        return CheckedAnswer(ConsolidationAnswer(tuple(merges), make_dead, keep), tuple(left_out))
 
 
 TWO_FACTS_ADVICE = (
@@ -145,8 +160,8 @@ def _death_obstacle(memory: Memory) -> str:
     return "" if memory.status == status_after_flagging(memory) == "dying" else "was recalled since"
 
 
-class ConsolidateCluster(DecisionType[Consolidation]):
-    answer_type = Consolidation
+class ConsolidateCluster(DecisionType[ConsolidationAnswer]):
+    answer_type = ConsolidationAnswer
     embeds_texts = True
 
     async def pending_keys(self) -> list[str]:
@@ -164,13 +179,19 @@ class ConsolidateCluster(DecisionType[Consolidation]):
         by_hash = await vectors_of_any_precision(reads, self.context.services.embedding_model, hashes)
         vectors = {state.id: by_hash[state.content_hash] for state in living if state.content_hash in by_hash}
         memories = await reads.memories([state.id for state in living])
-        return await asyncio.to_thread(consolidation_requests, clusters[0], memories, vectors)
+        return await asyncio.to_thread(consolidation_requests, clusters[0], memories, vectors, self.limits)
 
-    def texts_to_embed(self, answer: Consolidation, current: DecisionRequestState) -> list[str]:
-        return [memory.embedded_text for memory in changed_memories(answer, current) if _is_rewritten(memory, current)]
+    def texts_to_embed(self, answer: ConsolidationAnswer, current: DecisionRequestState) -> list[str]:
+        return [
+            memory.embedded_text
+            for memory in memories_after_consolidation(answer, current)
+            if _is_rewritten(memory, current)
+        ]
 
-    async def apply(self, work: UnitOfWork, answer: Consolidation, current: DecisionRequestState) -> dict[str, int]:
-        changed = changed_memories(answer, current)
+    async def apply(
+        self, work: UnitOfWork, answer: ConsolidationAnswer, current: DecisionRequestState
+    ) -> dict[str, int]:
+        changed = memories_after_consolidation(answer, current)
         for memory in changed:
             work.put_state(state_of_memory(memory))
         work.rewritten_memories += [memory for memory in changed if _is_rewritten(memory, current)]
@@ -183,15 +204,20 @@ class ConsolidateCluster(DecisionType[Consolidation]):
             "merged": len(answer.merges),
             "absorbed": sum(len(merge.absorbed) for merge in answer.merges),
             "made_dead": len(answer.make_dead),
+            "kept": len(answer.keep),
         }
 
 
+MERGED_FIELDS = ("scene", "feeling", "emotions", "emotion", "lesson", "category")
+
+
 def _is_rewritten(memory: Memory, current: DecisionRequestState) -> bool:
-    return memory.scene != current.memories[memory.id].scene
+    before = current.memories[memory.id]
+    return any(getattr(memory, name) != getattr(before, name) for name in MERGED_FIELDS)
 
 
 def consolidation_requests(
-    cluster: Cluster, members: Sequence[Memory], vectors: Mapping[MemoryId, Vector]
+    cluster: Cluster, members: Sequence[Memory], vectors: Mapping[MemoryId, Vector], limits: RequestLimits = LIMITS
 ) -> list[DecisionRequest]:
     """Every fresh or dying living member is in exactly one request (spec P6 ❹), with those similar to it; after them
     the nearest consolidated living members, which may be in several. `vectors`: of the members that have one."""
@@ -200,9 +226,9 @@ def consolidation_requests(
     # What a summary stands for is not recalled: a memory merged into it would not be either.
     partners = [memory for memory in living if not _is_unconsolidated(memory) and _can_be_merged(memory)]
     requests: list[DecisionRequest] = []
-    for batch in batches_of_similar_memories(unconsolidated, vectors, room_for_partners=bool(partners)):
+    for batch in batches_of_similar_memories(unconsolidated, vectors, limits, room_for_partners=bool(partners)):
         nearest = memories_most_similar_to(partners, batch, vectors)
-        offered = offered_memories_within_limits([*batch, *nearest], "consolidate")
+        offered = offered_memories_within_limits([*batch, *nearest], "consolidate", limits)
         requests.append(
             DecisionRequest(kind="consolidate", memories=offered, cluster_id=cluster.id, cluster=cluster.name)
         )
@@ -220,7 +246,7 @@ def _can_be_merged(memory: Memory) -> bool:
 # --- what memories become ---------------------------------------------------------------------------------------
 
 
-def changed_memories(answer: Consolidation, current: DecisionRequestState) -> list[Memory]:
+def memories_after_consolidation(answer: ConsolidationAnswer, current: DecisionRequestState) -> list[Memory]:
     """The memories that change, as they become. `answer` was checked against `current`. Every offered memory that is
     still as it was offered is fresh no longer. A survivor's embed text changes with its timeline."""
     memories = current.memories
@@ -230,6 +256,7 @@ def changed_memories(answer: Consolidation, current: DecisionRequestState) -> li
         changed[merge.survivor] = merged_survivor(memories[merge.survivor], absorbed)
         changed |= {memory.id: replace(as_dead_memory(memory), absorbed_into=merge.survivor) for memory in absorbed}
     changed |= {id_: as_dead_memory(memories[id_]) for id_ in answer.make_dead}
+    changed |= {id_: as_kept_memory(memories[id_]) for id_ in answer.keep}
     for id_ in (offered.id for offered in current.request.memories):
         if id_ not in changed and not current.change_since_offer(id_) and memories[id_].fresh:
             changed[id_] = replace(memories[id_], fresh=False)
@@ -237,17 +264,36 @@ def changed_memories(answer: Consolidation, current: DecisionRequestState) -> li
 
 
 def merged_survivor(survivor: Memory, absorbed: Sequence[Memory]) -> Memory:
-    """Keeps its words and when it happened; takes over the others' histories and reactivations, and is as recently
-    activated as the latest of them."""
+    """Keeps its words and when it happened; takes over the others' histories, lessons and reactivations, the greatest
+    importance and the category that weighs most, feelings where it has none; is as recently activated as the latest of
+    them (ruling 20)."""
+    together = (survivor, *absorbed)
     merged = replace(
         survivor,
         scene=replace(survivor.scene, when=merged_timeline(survivor, absorbed)),
-        importance=min(1.0, survivor.importance + SURVIVOR_IMPORTANCE_BONUS),
-        session_count=min(memory.session_count for memory in (survivor, *absorbed)),
+        feeling=next((memory.feeling for memory in together if memory.feeling), ""),
+        emotions=tuple(dict.fromkeys(label for memory in together for label in memory.emotions))[:MAX_EMOTIONS],
+        emotion=next((memory.emotion for memory in together if memory.emotion), None),
+        lesson=_joined_lessons(together),
+        category=max((memory.category for memory in together), key=CATEGORY_WEIGHTS.index),
+        importance=min(1.0, max(memory.importance for memory in together) + SURVIVOR_IMPORTANCE_BONUS),
+        session_count=min(memory.session_count for memory in together),
         reactivation_count=survivor.reactivation_count + sum(memory.reactivation_count for memory in absorbed),
         fresh=False,
     )
     return replace(merged, status=status_after_flagging(merged))
+
+
+def _joined_lessons(memories: Sequence[Memory]) -> str:
+    """Each once; one that another holds is left out."""
+    lessons = list(dict.fromkeys(memory.lesson.strip() for memory in memories if memory.lesson.strip()))
+    return LESSON_SEPARATOR.join(one for one in lessons if not any(one != other and one in other for other in lessons))
+
+
+def as_kept_memory(memory: Memory) -> Memory:
+    """It still holds: its clock starts again, and it lasts a month at least (ruling 20)."""
+    kept = replace(memory, session_count=0, importance=max(memory.importance, MIN_KEPT_IMPORTANCE), fresh=False)
+    return replace(kept, status=status_after_flagging(kept))
 
 
 def as_dead_memory(memory: Memory) -> Memory:
@@ -276,20 +322,24 @@ def dated_actions(memory: Memory) -> list[DatedAction]:
     dated = [DatedAction(date, memory.scene.action) for date in dates]
     dated += [item for item in when if isinstance(item, DatedAction)]
     dated += [DatedAction(item, memory.scene.action) if isinstance(item, str) else item for item in memory.retold]
-    return [replace(item, action=shortened(item.action, MAX_TIMELINE_ACTION_CHARS)) for item in dated]
+    return [replace(item, action=shorten_with_ellipsis(item.action, MAX_TIMELINE_ACTION_CHARS)) for item in dated]
 
 
 # --- similar memories in batches of a bounded size ------------------------------------------------------------
 
 
 def batches_of_similar_memories(
-    memories: Sequence[Memory], vectors: Mapping[MemoryId, Vector], *, room_for_partners: bool
+    memories: Sequence[Memory],
+    vectors: Mapping[MemoryId, Vector],
+    limits: RequestLimits = LIMITS,
+    *,
+    room_for_partners: bool,
 ) -> list[list[Memory]]:
     """Each group of similar memories goes, whole, into the first batch where it fits."""
-    max_memories, max_characters = MAX_OFFERED_MEMORIES, MAX_DECISION_REQUEST_CHARS
+    max_memories, max_characters = limits.memories, limits.size
     if room_for_partners:
-        max_memories, max_characters = MAX_UNCONSOLIDATED_MEMORIES, MAX_UNCONSOLIDATED_CHARS
-    sizes = {memory.id: offered_memory(memory, "consolidate").size for memory in memories}
+        max_memories, max_characters = max_memories * 2 // 3, max_characters * 2 // 3
+    sizes = {memory.id: offered_memory(memory, "consolidate", limits).size for memory in memories}
     batches: list[list[Memory]] = []
     used: list[int] = []
     for group in _similar_groups(memories, vectors, sizes, max_memories, max_characters):
@@ -320,7 +370,9 @@ def _similar_groups(
         cosines[0] = np.inf
         order = np.argsort(-cosines, kind="stable")
         similar = remaining[order[cosines[order] >= MIN_CLUSTERING_COSINE]]
-        fitting = within_budget([sizes[memories[i].id] for i in similar], limit=max_memories, budget=max_characters)
+        fitting = positions_within_token_budget(
+            [sizes[memories[i].id] for i in similar], limit=max_memories, budget=max_characters
+        )
         yield [memories[i] for i in similar[fitting]]
         remaining = remaining[~np.isin(remaining, similar[fitting])]
 

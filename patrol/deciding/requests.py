@@ -22,28 +22,48 @@ from pydantic import TypeAdapter
 
 from madeleine.memory.language_model import Prompt
 from madeleine.memory.model import (
+    Category,
     ClusterId,
     DatedAction,
     Memory,
     MemoryId,
-    Status,
+    MemoryStatus,
     TruthStatus,
     date_of_timeline_entry,
-    short_id_of,
-    short_memory_id,
+    short_id_of_memory_number,
+    short_id_of_non_memory,
 )
 from madeleine.memory.patrol_records import DecisionRequestId
 from madeleine.memory.rules.prompting import escape_tags_on_one_line
-from madeleine.memory.rules.ranking.budget import within_budget
+from madeleine.memory.rules.ranking.budget import positions_within_token_budget
 
 DecisionKind = Literal["consolidate", "split", "supersede", "diary", "compress"]
 
+
 MAX_OFFERED_MEMORIES = 60
-MAX_DECISION_REQUEST_CHARS = 24_000
-"""Some 6,000 tokens of English."""
-MAX_OFFERED_TEXT_CHARS = 1_000
-MAX_SUMMARISED_TEXT_CHARS = 4_000
-"""A summary stands for the whole memory, so it is made of more of it."""
+
+
+@dataclass(frozen=True, slots=True)
+class RequestLimits:
+    """Of one request: number of memories, their `OfferedMemory.size` together, characters of a memory's text."""
+
+    memories: int = MAX_OFFERED_MEMORIES
+    size: int = 24_000
+    text_chars: int = 1_000
+
+
+MODEL_LIMITS: Mapping[DecisionKind, RequestLimits] = {
+    "consolidate": RequestLimits(), "split": RequestLimits(), "supersede": RequestLimits(), "diary": RequestLimits(),
+    "compress": RequestLimits(text_chars=4_000),
+}  # fmt: skip
+"""Some 6,000 tokens of English. A summary stands for the whole memory, so it is made of more of it."""
+AGENT_LIMITS: Mapping[DecisionKind, RequestLimits] = {
+    "consolidate": RequestLimits(12, 1_300, 500), "split": RequestLimits(14, 1_200, 120),
+    "supersede": RequestLimits(2, 1_200, 500), "diary": RequestLimits(14, 1_300, 300),
+    "compress": RequestLimits(20, 1_600, 1_200),
+}  # fmt: skip
+"""One request of each kind fits into one answer (`resolution.MAX_BRIEF_OFFER_BYTES`)."""
+MAX_LINE_CHARS, MAX_DIALOGUE_LINES = 120, 3
 MAX_FEELING_CHARS, MAX_ACTORS, MAX_ACTOR_CHARS, MAX_DATE_CHARS = 300, 10, 60, 40
 SORT_KEY_BY_STORING_TIME = attrgetter("created_at", "id")
 SORT_KEY_BY_EVENT_TIME = attrgetter("happened_at", "created_at", "id")
@@ -53,7 +73,8 @@ SORT_KEY_BY_EVENT_TIME = attrgetter("happened_at", "created_at", "id")
 @dataclass(frozen=True, slots=True, kw_only=True)
 class OfferedMemory:
     """A memory as far as a decision needs it. `text` is its action, shortened; `when` its first date, else the day it
-    happened."""
+    happened. Only of consolidate: `lesson` to `last_asked`; `stored`, and of a dying one `last_asked`, are days in ISO
+    form, "" if it was never asked for (ruling 20)."""
 
     id: MemoryId
     number: int = 0
@@ -61,28 +82,34 @@ class OfferedMemory:
     when: str
     feeling: str = ""
     importance: float
-    status: Status
+    status: MemoryStatus
     fresh: bool
     pinned: bool
     truth: TruthStatus = "current"
     actors: tuple[str, ...] = ()
+    category: Category = "episodic"
+    lesson: str = ""
+    setting: str = ""
+    dialogue: tuple[str, ...] = ()
+    stored: str = ""
+    last_asked: str = ""
 
     @property
     def short_id(self) -> str:
-        return short_memory_id(self.number) if self.number else self.id
+        return short_id_of_memory_number(self.number) if self.number else self.id
 
     @property
     def size(self) -> int:
-        """In characters."""
-        return len(self.text) + len(self.when) + len(self.feeling) + sum(len(actor) for actor in self.actors)
+        """In bytes of UTF-8, which cost much the same in tokens in every script."""
+        lines = (self.text, self.when, self.feeling, self.lesson, self.setting, *self.actors, *self.dialogue)
+        return sum(len(line.encode()) for line in lines)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class DecisionRequest:
-    """At most `MAX_OFFERED_MEMORIES` memories and `MAX_DECISION_REQUEST_CHARS`. `cluster_id` and `cluster`, its name,
-    for consolidate and split; `session_id` for compress. Of supersede the older of two memories comes first.
-    For diary: `date` (ISO), `earlier`, the entry already written that day, `think`, the points of the patrol before,
-    and `until`, when the last memory of the request was stored:
+    """Within `RequestLimits`. `cluster_id` and `cluster`, its name, for consolidate and split; for compress `session_id`.
+    Of supersede the older of two memories comes first. For diary: `date` (ISO), `earlier`, the entry already written
+    that day, `think`, the points of the patrol before, and `until`, when the last memory of the request was stored:
     what is stored later is for the next entry."""
 
     id: DecisionRequestId = field(default_factory=lambda: DecisionRequestId(str(uuid.uuid4())))
@@ -121,57 +148,82 @@ def _request_adapter() -> TypeAdapter[DecisionRequest]:
     return TypeAdapter(DecisionRequest)
 
 
-def offered_text(memory: Memory, kind: DecisionKind) -> str:
-    """As a request of that kind shows it; to be summarised with all that it has absorbed, for the summary hides it."""
+def whole_text(memory: Memory, kind: DecisionKind) -> str:
+    """What a request of that kind is about; of compress with all that it has absorbed, for the summary hides it."""
     if kind != "compress":
-        return shortened(memory.scene.action, MAX_OFFERED_TEXT_CHARS)
+        return memory.scene.action
     absorbed = [
         f"{date_of_timeline_entry(item)}: {item.action}" for item in memory.scene.when if isinstance(item, DatedAction)
     ]
-    return shortened("\n".join((memory.scene.action, *absorbed)), MAX_SUMMARISED_TEXT_CHARS)
+    return "\n".join((memory.scene.action, *absorbed))
 
 
-def offered_memory(memory: Memory, kind: DecisionKind) -> OfferedMemory:
+def says_what_was_offered(memory: Memory, offered_text: str, kind: DecisionKind) -> bool:
+    """Whether its text is still the one that was offered, which may have been shortened."""
+    text = whole_text(memory, kind)
+    shortened = offered_text.endswith("…") and text.startswith(offered_text[:-1])
+    return text == offered_text or (shortened and len(text) > len(offered_text))
+
+
+def offered_memory(memory: Memory, kind: DecisionKind, limits: RequestLimits | None = None) -> OfferedMemory:
     when = date_of_timeline_entry(memory.scene.when[0]) if memory.scene.when else memory.happened_at.date().isoformat()
     return OfferedMemory(
         id=memory.id,
         number=memory.number,
-        text=offered_text(memory, kind),
-        when=shortened(when, MAX_DATE_CHARS),
-        feeling=shortened(memory.feeling, MAX_FEELING_CHARS),
+        text=shorten_with_ellipsis(whole_text(memory, kind), (limits or MODEL_LIMITS[kind]).text_chars),
+        when=shorten_with_ellipsis(when, MAX_DATE_CHARS),
+        feeling=shorten_with_ellipsis(memory.feeling, MAX_FEELING_CHARS),
         importance=memory.importance,
         status=memory.status,
         fresh=memory.fresh and kind == "consolidate",  # elsewhere it is not shown, and would make the request a new one
         pinned=memory.pinned,
         truth=memory.truth,
-        actors=tuple(shortened(actor, MAX_ACTOR_CHARS) for actor in memory.scene.actors[:MAX_ACTORS]),
+        actors=tuple(shorten_with_ellipsis(actor, MAX_ACTOR_CHARS) for actor in memory.scene.actors[:MAX_ACTORS]),
+        **(_fields_to_judge_by(memory) if kind == "consolidate" else {}),
     )
 
 
-def shortened(text: str, limit: int) -> str:
+def _fields_to_judge_by(memory: Memory) -> dict[str, Any]:
+    asked = memory.last_activated if memory.status == "dying" else None
+    lines = (shorten_with_ellipsis(line, MAX_LINE_CHARS) for line in memory.scene.dialogue[:MAX_DIALOGUE_LINES])
+    return {
+        "category": memory.category,
+        "lesson": shorten_with_ellipsis(memory.lesson, MAX_FEELING_CHARS),
+        "setting": shorten_with_ellipsis(memory.scene.setting, MAX_LINE_CHARS),
+        "dialogue": tuple(lines),
+        "stored": memory.created_at.date().isoformat(),
+        "last_asked": asked.date().isoformat() if asked else "",
+    }
+
+
+def shorten_with_ellipsis(text: str, limit: int) -> str:
     """At most `limit` characters, the last of them `…` where something is missing."""
     return text if len(text) <= limit else text[: limit - 1] + "…"
 
 
 def offered_memories_within_limits(
-    memories: Sequence[Memory], kind: DecisionKind, *, used_characters: int = 0
+    memories: Sequence[Memory], kind: DecisionKind, limits: RequestLimits | None = None, *, used_characters: int = 0
 ) -> tuple[OfferedMemory, ...]:
     """In order, each that still fits into a request."""
-    offered = [offered_memory(memory, kind) for memory in memories]
+    limits = limits or MODEL_LIMITS[kind]
+    offered = [offered_memory(memory, kind, limits) for memory in memories]
     sizes = [memory.size for memory in offered]
     return tuple(
         offered[i]
-        for i in within_budget(sizes, limit=MAX_OFFERED_MEMORIES, budget=MAX_DECISION_REQUEST_CHARS - used_characters)
+        for i in positions_within_token_budget(sizes, limit=limits.memories, budget=limits.size - used_characters)
     )
 
 
-def offered_memories_in_parts(memories: Sequence[Memory], kind: DecisionKind) -> list[list[OfferedMemory]]:
+def offered_memories_in_parts(
+    memories: Sequence[Memory], kind: DecisionKind, limits: RequestLimits | None = None
+) -> list[list[OfferedMemory]]:
     """All of them, in order, as many parts as do not fit into one request."""
+    limits = limits or MODEL_LIMITS[kind]
     parts: list[list[OfferedMemory]] = []
     characters = 0
-    for memory in (offered_memory(memory, kind) for memory in memories):
+    for memory in (offered_memory(memory, kind, limits) for memory in memories):
         characters += memory.size
-        if not parts or len(parts[-1]) == MAX_OFFERED_MEMORIES or characters > MAX_DECISION_REQUEST_CHARS:
+        if not parts or len(parts[-1]) == limits.memories or characters > limits.size:
             parts.append([])
             characters = memory.size
         parts[-1].append(memory)
@@ -216,31 +268,35 @@ def request_for_agent(request: DecisionRequest, already_shown: Container[MemoryI
         for memory in request.memories
     ]
     filled_fields = {name: value for name, value in fields.items() if value}
-    return {"offer": short_id_of(request.id), "kind": request.kind, **filled_fields, "memories": memories}
+    return {"offer": short_id_of_non_memory(request.id), "kind": request.kind, **filled_fields, "memories": memories}
 
 
 def _prompt_text(request: DecisionRequest) -> str:
     match request.kind:
         case "compress":
             lines = (f"- {escape_tags_on_one_line(f'{memory.when}: {memory.text}')}" for memory in request.memories)
-            return SESSION_SUMMARY_PROMPT.format(session_content=memory_tag(*lines))
+            return SESSION_SUMMARY_PROMPT.format(session_content=enclose_in_memory_tag(*lines))
         case "diary":
             entries: list[dict[str, Any]] = [{"earlier": _quoted_lines(request.earlier)}] if request.earlier else []
             if request.think:
                 entries.append({"think": [escape_tags_on_one_line(point) for point in request.think]})
             entries += [_memory_fields(memory, "diary") for memory in request.memories]
-            return f"The day: {request.date}\n{memory_tag(*map(quoted_json, entries))}"
+            return f"The day: {request.date}\n{enclose_in_memory_tag(*map(quoted_json, entries))}"
         case "supersede":
-            return memory_tag(*(quoted_json(_memory_fields(memory, "supersede")) for memory in request.memories))
+            return enclose_in_memory_tag(
+                *(quoted_json(_memory_fields(memory, "supersede")) for memory in request.memories)
+            )
         case _:
             numbered = [
                 {"n": number} | _memory_fields(memory, request.kind)
                 for number, memory in enumerate(request.memories, start=1)
             ]
-            return memory_tag(*map(quoted_json, [{"cluster": escape_tags_on_one_line(request.cluster)}, *numbered]))
+            return enclose_in_memory_tag(
+                *map(quoted_json, [{"cluster": escape_tags_on_one_line(request.cluster)}, *numbered])
+            )
 
 
-def memory_tag(*lines: str) -> str:
+def enclose_in_memory_tag(*lines: str) -> str:
     return "\n".join(["<memory>", *lines, "</memory>"])
 
 
@@ -262,10 +318,18 @@ def _memory_fields(memory: OfferedMemory, kind: DecisionKind) -> dict[str, Any]:
     if kind in {"consolidate", "diary"}:
         fields["importance"] = round(memory.importance, 2)
     if kind == "consolidate":
-        fields |= {"status": memory.status} if memory.status != "active" else {}
+        told = {"setting": memory.setting, "dialogue": memory.dialogue, "lesson": memory.lesson}
+        fields |= {name: _escaped(value) for name, value in told.items() if value}
+        fields |= {"category": memory.category} if memory.category != "episodic" else {}
+        if memory.status != "active":
+            fields |= {"status": memory.status, "stored": memory.stored, "last_asked": memory.last_asked or "never"}
         fields |= {"truth": memory.truth} if memory.truth != "current" else {}
         fields |= {name: True for name in ("fresh", "pinned") if getattr(memory, name)}
     return fields
+
+
+def _escaped(value: str | Sequence[str]) -> str | list[str]:
+    return escape_tags_on_one_line(value) if isinstance(value, str) else [*map(escape_tags_on_one_line, value)]
 
 
 def _quoted_lines(text: str) -> str:

@@ -11,21 +11,29 @@ from typing import Any
 
 from madeleine.memory.embedding import VectorByContentHash
 from madeleine.memory.errors import LanguageModelUnavailable, UnusableAnswer
-from madeleine.memory.language_model import MeteredModel, Rejected
-from madeleine.memory.model import short_id_of
+from madeleine.memory.language_model import MeteredModel, RejectedAnswer
+from madeleine.memory.model import MemoryId, short_id_of_non_memory
 from madeleine.memory.patrol_records import DecisionRequestId, StoredDecisionRequest
 from madeleine.patrol.context import PatrolRunContext
 from madeleine.patrol.deciding.answers import (
     Decision,
+    DecisionAnswer,
     DecisionAnswerSchema,
     DecisionRequestState,
     DecisionType,
-    Resolution,
+    InvalidDecision,
 )
-from madeleine.patrol.deciding.consolidate import ConsolidateCluster, Consolidation
-from madeleine.patrol.deciding.requests import DecisionKind, DecisionRequest, decision_prompt, request_for_agent
+from madeleine.patrol.deciding.consolidate import ConsolidateCluster, ConsolidationAnswer
+from madeleine.patrol.deciding.extracts import EXTRACT_LIMITS, extract_summary
+from madeleine.patrol.deciding.requests import (
+    AGENT_LIMITS,
+    DecisionKind,
+    DecisionRequest,
+    decision_prompt,
+    request_for_agent,
+)
 from madeleine.patrol.deciding.split import SplitCluster
-from madeleine.patrol.deciding.summaries_and_diary import CompressSessions, WriteDiary
+from madeleine.patrol.deciding.summaries_and_diary import CompressSessions, SessionSummaryAnswer, WriteDiary
 from madeleine.patrol.deciding.supersede import SupersedeMemory
 from madeleine.patrol.report import AgentDecisionResult, PatrolStepReport, StepName
 from madeleine.patrol.unit_of_work import PreparedStepInputs
@@ -37,15 +45,17 @@ DECISION_TYPES: Mapping[str, type[DecisionType[Any]]] = {
 """By the name of their step."""
 DECISION_OFFER_ORDER: Sequence[DecisionKind] = ("diary", "supersede", "consolidate", "split", "compress")
 MAX_CONCURRENT_MODEL_CALLS = 4
-MAX_OFFERED_REQUESTS_CHARS = 24_000
-MAX_UNFITTING_REQUESTS = 4
-"""Of the requests in a tool's answer: some 8,000 tokens, as ids are costly. One request is always given."""
+MAX_OFFERED_REQUESTS_BYTES = 24_000
+"""Of the requests in a detailed answer: some 8,000 tokens, as ids are costly. One request is always given."""
+MAX_BRIEF_REQUESTS_BYTES = 6_500
+"""With guidance and what a patrol did less than 3,000 tokens (ruling 23)."""
+MAX_REQUESTS_OF_KIND = 20
 
 
 # --- a language model -------------------------------------------------------------------------------------------
 
 
-async def resolve_with_model(context: PatrolRunContext, step: StepName) -> PatrolStepReport:
+async def decide_pending_with_model(context: PatrolRunContext, step: StepName) -> PatrolStepReport:
     """Ask the language model to decide every pending item, until the token budget or the time limit is reached.
     Undecided items stay unchanged and are retried at the next patrol."""
     decision_type = DECISION_TYPES[step](context)
@@ -90,7 +100,7 @@ async def _resolve_batch(
                 failure = answer
             case _:
                 applied = await apply_answer(context, request, answer)
-                if isinstance(applied, Rejected):
+                if isinstance(applied, RejectedAnswer):
                     context.counts["unusable"] += 1
                     notes.append(applied.reason)
                 else:
@@ -101,18 +111,22 @@ async def _resolve_batch(
     return undecided, reason
 
 
-async def ask_model_to_decide(model: MeteredModel, request: DecisionRequest) -> Resolution:
+async def ask_model_to_decide(model: MeteredModel, request: DecisionRequest) -> DecisionAnswer:
     """An answer that fits its request, in memory ids; it is still to be checked against the memories as they are when
     it is applied. Raises `LanguageModelUnavailable`, `UnusableAnswer`."""
     if not request.has_choice:
-        return Consolidation()
+        return ConsolidationAnswer()
 
     answer_type = DECISION_TYPES[request.kind].answer_type
 
-    def check(raw: DecisionAnswerSchema) -> Resolution | Rejected:
+    def check(raw: DecisionAnswerSchema) -> DecisionAnswer | RejectedAnswer:
         answer = answer_type.from_model_answer(raw, request)
-        result = answer if isinstance(answer, Rejected) else answer.check_request(request)
-        return Rejected(_with_numbers_for_ids(result.reason, request)) if isinstance(result, Rejected) else result
+        result = answer if isinstance(answer, RejectedAnswer) else answer.check_request(request)
+        return (
+            RejectedAnswer(_with_numbers_for_ids(result.reason, request))
+            if isinstance(result, RejectedAnswer)
+            else result
+        )
 
     return await model.ask(decision_prompt(request), answer_type.schema, check)
 
@@ -124,12 +138,29 @@ def _with_numbers_for_ids(reason: str, request: DecisionRequest) -> str:
     return reason
 
 
+async def extract_overdue_sessions(context: PatrolRunContext) -> PatrolStepReport | None:
+    """Summarise by extracts the sessions that have waited too long for a mind, so that memory stays bounded whoever is
+    there (spec L3); None where there are none."""
+    decision_type = CompressSessions(context, {"compress": EXTRACT_LIMITS})
+    for key in await decision_type.overdue_keys():
+        for request in await decision_type.requests(key):
+            applied = await apply_answer(context, request, SessionSummaryAnswer(extract_summary(request.memories)))
+            if isinstance(applied, AgentDecisionResult):
+                context.counts.update(applied.counts)
+    notes = ("Sessions that nobody had summarised were summarised by extracts.",)
+    return PatrolStepReport("compress", dict(context.counts), notes=notes) if context.counts else None
+
+
 # --- both -------------------------------------------------------------------------------------------------------
 
 
 async def apply_answer(
-    context: PatrolRunContext, request: DecisionRequest, answer: Resolution, *, decided: DecisionRequestId | None = None
-) -> AgentDecisionResult | Rejected:
+    context: PatrolRunContext,
+    request: DecisionRequest,
+    answer: DecisionAnswer,
+    *,
+    decided: DecisionRequestId | None = None,
+) -> AgentDecisionResult | RejectedAnswer:
     """In a transaction of its own, without a call of a model. `decided`: the stored request that it settles."""
     decision_type = DECISION_TYPES[request.kind](context)
     answer = answer.redacted(context.services.redact)
@@ -137,7 +168,7 @@ async def apply_answer(
     if decision_type.embeds_texts:
         current = await DecisionRequestState.read(context.reads, request)
         result = answer.checked(current)
-        if not isinstance(result, Rejected):
+        if not isinstance(result, RejectedAnswer):
             vectors = (await context.services.embed(decision_type.texts_to_embed(result.answer, current))).vectors
     async with context.unit_of_work(request.kind, PreparedStepInputs(vectors=vectors)) as work:
         await work.states([memory.id for memory in request.memories])
@@ -147,10 +178,10 @@ async def apply_answer(
             if cluster := work.clusters.get(request.cluster_id):
                 current = replace(current, is_root=cluster.is_root, active_count=work.active_count(cluster.id))
         result = answer.checked(current)
-        if isinstance(result, Rejected):
+        if isinstance(result, RejectedAnswer):
             return result
         counts = await decision_type.apply(work, result.answer, current)
-        if isinstance(counts, Rejected):
+        if isinstance(counts, RejectedAnswer):
             return counts
         if decided is not None:
             work.decided_request_ids.append(decided)
@@ -160,15 +191,15 @@ async def apply_answer(
 # --- the calling agent ------------------------------------------------------------------------------------------
 
 
-async def offer_to_agent(
-    context: PatrolRunContext, most_chars: int = MAX_OFFERED_REQUESTS_CHARS
+async def offer_decisions_to_agent(
+    context: PatrolRunContext, max_bytes: int = MAX_OFFERED_REQUESTS_BYTES
 ) -> tuple[list[DecisionRequest], int]:
-    """Pending decisions, as many as fit into `most_chars` of an answer, of a whole answer at least one; stored so that
+    """Pending decisions, as many as fit into `max_bytes` of an answer, at least one; stored so that
     a decision can be checked against them; and how many more there may be. A request that was offered before and is
     unchanged is offered again. A dry run only counts."""
     while True:
         at_erasure_count = await context.reads.erasure_count()
-        stored, requests, waiting = await _requests_to_offer(context, most_chars)
+        stored, requests, waiting = await _requests_to_offer(context, max_bytes)
         new_records = [
             StoredDecisionRequest(id=request.id, topic=request.topic, body=request.as_json())
             for request in requests
@@ -182,33 +213,41 @@ async def offer_to_agent(
 
 
 async def _requests_to_offer(
-    context: PatrolRunContext, most_chars: int
+    context: PatrolRunContext, max_bytes: int
 ) -> tuple[list[DecisionRequest], list[DecisionRequest], int]:
-    """The stored requests; those to offer, which may be among them; and how many more there may be."""
+    """The stored requests; those to offer, which may be among them; and how many more there may be. Each kind first
+    has its share, one request; what room is left goes to further ones in the order of the kinds (ruling 20)."""
     stored = [DecisionRequest.from_json(record.body) for record in await context.reads.open_requests()]
-    requests: list[DecisionRequest] = []
-    room = 0 if context.dry_run else most_chars
-    waiting = 0
-    for decision_type in (DECISION_TYPES[kind](context) for kind in DECISION_OFFER_ORDER):
-        for key in await decision_type.pending_keys():
-            if room <= 0:
-                waiting += 1
-                continue
-            for new in await decision_type.requests(key):
-                request = next((old for old in stored if replace(old, id=new.id) == new), new)
-                if not request.has_choice:
+    kinds = {kind: DECISION_TYPES[kind](context, AGENT_LIMITS) for kind in DECISION_OFFER_ORDER}
+    keys = {kind: deque(await decision_type.pending_keys()) for kind, decision_type in kinds.items()}
+    offers: dict[DecisionKind, list[DecisionRequest]] = {kind: [] for kind in kinds}
+    if context.dry_run:
+        return stored, [], sum(map(len, keys.values()))
+    parts: dict[DecisionKind, deque[DecisionRequest]] = {kind: deque() for kind in kinds}
+    shown: set[MemoryId] = set()
+    room = max_bytes
+    for max_requests in (1, MAX_REQUESTS_OF_KIND):
+        for kind, decision_type in kinds.items():
+            while room > 0 and len(offers[kind]) < max_requests and (parts[kind] or keys[kind]):
+                if not parts[kind]:
+                    parts[kind] += [new for new in await decision_type.requests(keys[kind].popleft()) if new.has_choice]
                     continue
-                size = len(json.dumps(request_for_agent(request), ensure_ascii=False))
-                if size > room and (requests or most_chars < MAX_OFFERED_REQUESTS_CHARS):
-                    room -= most_chars // MAX_UNFITTING_REQUESTS  # a smaller one may fit, but all are not to be tried
-                    waiting += 1
+                new = parts[kind].popleft()
+                request = next((old for old in stored if replace(old, id=new.id) == new), new)
+                size = len(json.dumps(request_for_agent(request, shown), ensure_ascii=False).encode())
+                if size > room and any(offers.values()):
+                    parts[kind].appendleft(new)
                     break
-                requests.append(request)
+                offers[kind].append(request)
+                shown |= {memory.id for memory in request.memories}
                 room -= size
-    return stored, requests, waiting
+    waiting = sum(map(len, keys.values())) + sum(map(len, parts.values()))
+    return stored, [request for requests in offers.values() for request in requests], waiting
 
 
-async def apply_decisions(context: PatrolRunContext, decisions: Sequence[Decision]) -> list[AgentDecisionResult]:
+async def apply_decisions(
+    context: PatrolRunContext, decisions: Sequence[Decision | InvalidDecision]
+) -> list[AgentDecisionResult]:
     """Each by itself: one that cannot be used changes nothing and does not keep the others from counting."""
     stored = {
         record.id: record
@@ -216,6 +255,9 @@ async def apply_decisions(context: PatrolRunContext, decisions: Sequence[Decisio
     }
     results: list[AgentDecisionResult] = []
     for decision in decisions:
+        if isinstance(decision, InvalidDecision):
+            results.append(AgentDecisionResult(offer=decision.offer, refused=decision.reason))
+            continue
         results.append(await _apply_decision(context, decision, stored.get(DecisionRequestId(decision.offer))))
         if not results[-1].refused:
             stored.pop(DecisionRequestId(decision.offer), None)
@@ -231,8 +273,12 @@ async def _apply_decision(
         return AgentDecisionResult(offer=decision.offer, refused=refused)
     request = DecisionRequest.from_json(stored.body)
     answer = DECISION_TYPES[request.kind].answer_type.from_decision(decision.with_full_ids(request))
-    result = answer if isinstance(answer, Rejected) else await apply_answer(context, request, answer, decided=stored.id)
-    if isinstance(result, Rejected):
+    result = (
+        answer
+        if isinstance(answer, RejectedAnswer)
+        else await apply_answer(context, request, answer, decided=stored.id)
+    )
+    if isinstance(result, RejectedAnswer):
         return AgentDecisionResult(offer=decision.offer, refused=_with_short_ids(result.reason, request))
     return replace(result, left_out=tuple(_with_short_ids(sentence, request) for sentence in result.left_out))
 
@@ -240,4 +286,4 @@ async def _apply_decision(
 def _with_short_ids(sentence: str, request: DecisionRequest) -> str:
     for memory in request.memories:
         sentence = sentence.replace(memory.id, memory.short_id)
-    return sentence.replace(request.id, short_id_of(request.id))
+    return sentence.replace(request.id, short_id_of_non_memory(request.id))

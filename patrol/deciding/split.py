@@ -6,23 +6,32 @@ from collections import Counter
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 
-from madeleine.memory.language_model import Rejected
+from madeleine.memory.language_model import RejectedAnswer
 from madeleine.memory.model import Cluster, ClusterId, Memory, MemoryId
 from madeleine.memory.rules.dynamics.clustering import MAX_CLUSTER_NAME_CHARS
-from madeleine.memory.rules.storing.secrets import Redact
+from madeleine.memory.rules.storing.secrets import RedactText
 from madeleine.patrol.deciding.answers import (
     CheckedAnswer,
     Decision,
+    DecisionAnswer,
     DecisionAnswerSchema,
     DecisionRequestState,
     DecisionType,
-    Resolution,
 )
-from madeleine.patrol.deciding.requests import SORT_KEY_BY_STORING_TIME, DecisionRequest, offered_memories_within_limits
+from madeleine.patrol.deciding.requests import (
+    MODEL_LIMITS,
+    SORT_KEY_BY_STORING_TIME,
+    DecisionRequest,
+    RequestLimits,
+    offered_memories_within_limits,
+    offered_memory,
+)
 from madeleine.patrol.unit_of_work import UnitOfWork
 
 MAX_UNSPLIT_CLUSTER_MEMORIES = 10
 """Active memories above which a sub-cluster is to be split."""
+MIN_CHANGE_MEMORIES = 3
+"""Memories, or a fifth, by which a cluster must have changed to be offered again after its split was declined."""
 MIN_PART_MEMORIES = 2
 """Memories of a new sub-cluster, and of what remains."""
 
@@ -43,7 +52,7 @@ class ClusterSplitPart:
 
 
 @dataclass(frozen=True, slots=True)
-class ClusterSplitAnswer(Resolution):
+class ClusterSplitAnswer(DecisionAnswer):
     """New sub-clusters; a memory in none of them stays."""
 
     kind = "split"
@@ -52,15 +61,15 @@ class ClusterSplitAnswer(Resolution):
     parts: tuple[ClusterSplitPart, ...] = ()
 
     @classmethod
-    def _from_own_fields(cls, decision: Decision) -> ClusterSplitAnswer | Rejected:
+    def _from_own_fields(cls, decision: Decision) -> ClusterSplitAnswer | RejectedAnswer:
         if not all(decision.parts):
-            return Rejected(f"Offer {decision.offer}: each of parts begins with its name, its memories follow.")
+            return RejectedAnswer(f"Offer {decision.offer}: each of parts begins with its name, its memories follow.")
         return ClusterSplitAnswer(tuple(ClusterSplitPart(name, tuple(memories)) for name, *memories in decision.parts))
 
     def normalized(self) -> ClusterSplitAnswer:
         return ClusterSplitAnswer(tuple(replace(part, name=" ".join(part.name.split())) for part in self.parts))
 
-    def redacted(self, redact: Redact) -> ClusterSplitAnswer:
+    def redacted(self, redact: RedactText) -> ClusterSplitAnswer:
         return ClusterSplitAnswer(tuple(replace(part, name=redact(part.name).text) for part in self.parts))
 
     def complaints(self, request: DecisionRequest) -> Iterator[str]:
@@ -68,7 +77,10 @@ class ClusterSplitAnswer(Resolution):
         yield from self.id_complaints(named, request)
         # By their numbers: a complaint goes into a prompt and a report, where no name that somebody made up belongs.
         names = Counter(part.name.casefold() for part in self.parts) + Counter([request.cluster.casefold()])
+        ids = {name for memory in request.memories for name in (memory.id, memory.short_id)}
         for number, part in enumerate(self.parts, start=1):
+            if part.name in ids:
+                yield f"Part {number} has no name: each part begins with a name of its own, its memories follow."
             yield from self.text_complaints(f"The name of part {number}", part.name, MAX_CLUSTER_NAME_CHARS)
             if len(set(part.memories)) < MIN_PART_MEMORIES:
                 yield f"Part {number} has fewer than {MIN_PART_MEMORIES} memories: add some, or leave it out."
@@ -113,7 +125,13 @@ class SplitCluster(DecisionType[ClusterSplitAnswer]):
 
     async def pending_keys(self) -> list[str]:
         reads = self.context.reads
-        counts = [count for count in await reads.cluster_counts() if count.active > MAX_UNSPLIT_CLUSTER_MEMORIES]
+        declined = await reads.declined_sizes()
+        counts = [
+            count
+            for count in await reads.cluster_counts()
+            if count.active > MAX_UNSPLIT_CLUSTER_MEMORIES
+            and has_changed_since_decline(count.active, declined.get(f"split:{count.cluster_id}"))
+        ]
         clusters = await reads.clusters([count.cluster_id for count in counts])
         roots = {cluster.id for cluster in clusters if cluster.is_root}
         counts.sort(key=lambda count: (-count.active, count.cluster_id))
@@ -125,7 +143,7 @@ class SplitCluster(DecisionType[ClusterSplitAnswer]):
         if not clusters:
             return []
         active = [state.id for state in await reads.cluster_members(ClusterId(key)) if state.status == "active"]
-        return split_requests(clusters[0], await reads.memories(active))
+        return split_requests(clusters[0], await reads.memories(active), self.limits)
 
     async def apply(
         self, work: UnitOfWork, answer: ClusterSplitAnswer, current: DecisionRequestState
@@ -139,15 +157,30 @@ class SplitCluster(DecisionType[ClusterSplitAnswer]):
                 work.move_to_cluster(await work.states(part.memories), cluster.id)
                 new_clusters.append(cluster.id)
             await work.recompute_vectors([cluster_id, *new_clusters])
+        elif cluster_id:
+            work.declined = {current.request.topic: current.active_count}
         self.context.split_cluster_ids.update(new_clusters)
         return {"new_clusters": len(new_clusters), "moved": sum(len(part.memories) for part in answer.parts)}
 
 
-def split_requests(cluster: Cluster, active: Sequence[Memory]) -> list[DecisionRequest]:
+def has_changed_since_decline(active_count: int, declined_count: int | None) -> bool:
+    """Whether a cluster of so many active memories has changed enough to be offered again: a declined one had
+    `declined_count` (ruling 20). One memory more a day would bring the same question every day."""
+    if declined_count is None:
+        return True
+    return abs(active_count - declined_count) >= max(MIN_CHANGE_MEMORIES, declined_count // 5)
+
+
+def split_requests(
+    cluster: Cluster, active: Sequence[Memory], limits: RequestLimits = MODEL_LIMITS["split"]
+) -> list[DecisionRequest]:
     """At most one; none where there is nothing to split: a root, or no more than 10 active memories (spec P6 ❻). Of
-    more memories than fit, it has those that came first."""
+    more memories than fit, it has a sample that spans the cluster's time (ruling 17)."""
     members = sorted((memory for memory in active if memory.status == "active"), key=SORT_KEY_BY_STORING_TIME)
     if cluster.is_root or len(members) <= MAX_UNSPLIT_CLUSTER_MEMORIES:
         return []
-    offered = offered_memories_within_limits(members, "split")
+    sizes = [offered_memory(memory, "split", limits).size for memory in members]
+    count = min(limits.memories, int(limits.size * len(members) / max(1, sum(sizes))), len(members))
+    sample = [members[round(i * (len(members) - 1) / max(1, count - 1))] for i in range(max(2, count))]
+    offered = offered_memories_within_limits(list(dict.fromkeys(sample)), "split", limits)
     return [DecisionRequest(kind="split", memories=offered, cluster_id=cluster.id, cluster=cluster.name)]

@@ -5,35 +5,41 @@ from __future__ import annotations
 
 import re
 import uuid
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
-from datetime import datetime
+from datetime import date, datetime, timedelta
 
-from madeleine.memory.language_model import Rejected
+from madeleine.memory.language_model import RejectedAnswer
 from madeleine.memory.model import LIVING_STATUSES, Memory, MemoryId, Provenance, Scene
-from madeleine.memory.patrol_records import DiaryEntry, Thoughts
-from madeleine.memory.rules.storing.secrets import Redact
+from madeleine.memory.patrol_records import DiaryEntry, PointsForNextSession
+from madeleine.memory.rules.storing.secrets import RedactText
 from madeleine.memory.text.sentences import split_sentences
 from madeleine.patrol.deciding.answers import (
-    POINT_COUNTS,
+    MAX_DIARY_POINT_CHARS,
+    MIN_AND_MAX_DIARY_POINTS,
+    DecisionAnswer,
     DecisionAnswerSchema,
     DecisionRequestState,
     DecisionType,
-    Resolution,
 )
 from madeleine.patrol.deciding.requests import (
     MAX_OFFERED_MEMORIES,
+    MODEL_LIMITS,
     SORT_KEY_BY_EVENT_TIME,
     DecisionRequest,
+    RequestLimits,
     offered_memories_in_parts,
     offered_memories_within_limits,
-    shortened,
+    shorten_with_ellipsis,
 )
 from madeleine.patrol.unit_of_work import UnitOfWork
 
 MAX_MEMORIES_READ_FOR_DIARY = 5 * MAX_OFFERED_MEMORIES
 """Stored since the last entry and read; the most important of them are offered."""
-MAX_EARLIER_ENTRY_CHARS, MAX_EARLIER_POINTS, MAX_EARLIER_POINT_CHARS = 2_000, 7, 300
+MAX_DIARY_DAYS = 7
+MAX_EXTRACTED_SESSIONS = 10
+"""Sessions summarised by extracts in one patrol."""
+MAX_EARLIER_ENTRY_CHARS, MAX_EARLIER_POINTS, MAX_EARLIER_POINT_CHARS = 1_000, 7, 160
 """Of what was written before, as a request shows it."""
 MIN_LINES, MAX_LINES = 3, 5
 MAX_RECORDED_DIARY_SOURCES = 300
@@ -47,7 +53,7 @@ class DiarySchema(DecisionAnswerSchema):
 
 
 @dataclass(frozen=True, slots=True)
-class DiaryAnswer(Resolution):
+class DiaryAnswer(DecisionAnswer):
     """Normalized, `diary` has one line to a line and `think_md` its points without bullets."""
 
     kind = "diary"
@@ -60,7 +66,7 @@ class DiaryAnswer(Resolution):
         points = (_BULLET_PATTERN.sub("", " ".join(point.split())) for point in self.think_md)
         return DiaryAnswer("\n".join(_diary_lines(self.diary)), tuple(point for point in points if point))
 
-    def redacted(self, redact: Redact) -> DiaryAnswer:
+    def redacted(self, redact: RedactText) -> DiaryAnswer:
         return DiaryAnswer(redact(self.diary).text, tuple(redact(point).text for point in self.think_md))
 
     def complaints(self, request: DecisionRequest) -> Iterator[str]:
@@ -68,10 +74,11 @@ class DiaryAnswer(Resolution):
         yield from self.text_complaints("diary", self.diary)
         if not MIN_LINES <= len(lines) <= MAX_LINES:
             yield f"diary has {len(lines)} lines: write {MIN_LINES} to {MAX_LINES}, each on a line of its own."
-        if not POINT_COUNTS[0] <= len(self.think_md) <= POINT_COUNTS[1]:
-            yield f"think_md has {len(self.think_md)} points: write {POINT_COUNTS[0]} to {POINT_COUNTS[1]}."
+        fewest, most = MIN_AND_MAX_DIARY_POINTS
+        if not fewest <= len(self.think_md) <= most:
+            yield f"think_md has {len(self.think_md)} points: write {fewest} to {most}."
         for point in self.think_md:
-            yield from self.text_complaints("A point of think_md", point, MAX_EARLIER_POINT_CHARS)
+            yield from self.text_complaints("A point of think_md", point, MAX_DIARY_POINT_CHARS)
 
 
 def _diary_lines(text: str) -> list[str]:
@@ -87,24 +94,26 @@ class WriteDiary(DecisionType[DiaryAnswer]):
         """If anything was stored since the last entry, as ruling 1 does not wait for scene notes."""
         last = await self.context.reads.last_diary()
         new = await self.context.reads.stored_since(last.written_at if last else None, limit=1)
-        return [self.context.services.diary_date().isoformat()] if new else []
+        return [self.context.services.today().isoformat()] if new else []
 
     async def requests(self, key: str) -> list[DecisionRequest]:
         reads = self.context.reads
         last = await reads.last_diary()
         new = await reads.stored_since(last.written_at if last else None, limit=MAX_MEMORIES_READ_FOR_DIARY)
-        earlier = last.text if last and last.date == key else ""
-        return diary_requests(key, new, earlier, (await reads.thoughts()).points)
+        local_day = self.context.services.local_day
+        date, of_day = memories_of_first_day(new, self.context.services.today(), local_day)
+        earlier = last.text if last and last.date == date else ""
+        return diary_requests(date, of_day, earlier, (await reads.thoughts()).points, self.limits)
 
     async def apply(
         self, work: UnitOfWork, answer: DiaryAnswer, current: DecisionRequestState
-    ) -> dict[str, int] | Rejected:
+    ) -> dict[str, int] | RejectedAnswer:
         request = current.request
         last, thoughts = await work.transaction.last_diary(), await work.transaction.thoughts()
         today = last if last and last.date == request.date else None
-        if (request.earlier, request.think) != shortened_diary(today.text if today else "", thoughts.points):
+        if (request.earlier, request.think) != shorten_diary_and_points(today.text if today else "", thoughts.points):
             # Its words may be of a memory that is forgotten by now, and would come back with a new text.
-            return Rejected("What was written before has changed since: nothing was written. Take a new offer.")
+            return RejectedAnswer("What was written before has changed since: nothing was written. Take a new offer.")
         offered = tuple(memory.id for memory in request.memories)
         work.diary = DiaryEntry(
             date=request.date,
@@ -113,16 +122,36 @@ class WriteDiary(DecisionType[DiaryAnswer]):
             written_at=request.until or self.context.services.now(),
         )
         sources = tuple(dict.fromkeys((*thoughts.sources, *offered)))[-MAX_RECORDED_DIARY_SOURCES:]
-        work.thoughts = Thoughts(points=answer.think_md, sources=sources)
+        work.thoughts = PointsForNextSession(points=answer.think_md, sources=sources)
         return {"written": 1, "points": len(answer.think_md)}
 
 
-def diary_requests(date: str, memories: Sequence[Memory], earlier: str, think: Sequence[str]) -> list[DecisionRequest]:
+def memories_of_first_day(
+    memories: Sequence[Memory], today: date, local_day: Callable[[datetime], date]
+) -> tuple[str, list[Memory]]:
+    """The first of the last seven days (spec P5: the diary that is shown) on which any of the memories was stored, and
+    those stored then; a history that was stored long after it happened is of no day."""
+    by_day: dict[date, list[Memory]] = {}
+    for memory in memories:
+        day, age = local_day(memory.created_at), memory.created_at - memory.happened_at
+        if (today - day).days < MAX_DIARY_DAYS and age < timedelta(days=MAX_DIARY_DAYS):
+            by_day.setdefault(day, []).append(memory)
+    first = min(by_day, default=today)
+    return first.isoformat(), by_day.get(first, [])
+
+
+def diary_requests(
+    date: str,
+    memories: Sequence[Memory],
+    earlier: str,
+    think: Sequence[str],
+    limits: RequestLimits = MODEL_LIMITS["diary"],
+) -> list[DecisionRequest]:
     """At most one request: of more memories than fit the most important, in the order in which they happened."""
-    earlier, points = shortened_diary(earlier, think)
+    earlier, points = shorten_diary_and_points(earlier, think)
     by_importance = sorted(memories, key=lambda memory: (-memory.importance, SORT_KEY_BY_EVENT_TIME(memory)))
-    used = len(earlier) + sum(map(len, points))
-    offered = offered_memories_within_limits(by_importance, "diary", used_characters=used)
+    used = len(earlier) + sum(map(len, points)) if limits == MODEL_LIMITS["diary"] else 0
+    offered = offered_memories_within_limits(by_importance, "diary", limits, used_characters=used)
     if not offered:
         return []
     by_id = {memory.id: memory for memory in offered}
@@ -131,10 +160,10 @@ def diary_requests(date: str, memories: Sequence[Memory], earlier: str, think: S
     return [DecisionRequest(kind="diary", memories=in_order, date=date, until=until, earlier=earlier, think=points)]
 
 
-def shortened_diary(earlier: str, think: Sequence[str]) -> tuple[str, tuple[str, ...]]:
+def shorten_diary_and_points(earlier: str, think: Sequence[str]) -> tuple[str, tuple[str, ...]]:
     """The day's entry and the points as a request shows them."""
-    points = tuple(shortened(point, MAX_EARLIER_POINT_CHARS) for point in think[:MAX_EARLIER_POINTS])
-    return shortened(earlier, MAX_EARLIER_ENTRY_CHARS), points
+    points = tuple(shorten_with_ellipsis(point, MAX_EARLIER_POINT_CHARS) for point in think[:MAX_EARLIER_POINTS])
+    return shorten_with_ellipsis(earlier, MAX_EARLIER_ENTRY_CHARS), points
 
 
 class SessionSummarySchema(DecisionAnswerSchema):
@@ -142,7 +171,7 @@ class SessionSummarySchema(DecisionAnswerSchema):
 
 
 @dataclass(frozen=True, slots=True)
-class SessionSummaryAnswer(Resolution):
+class SessionSummaryAnswer(DecisionAnswer):
     kind = "compress"
     schema = SessionSummarySchema
 
@@ -151,7 +180,7 @@ class SessionSummaryAnswer(Resolution):
     def normalized(self) -> SessionSummaryAnswer:
         return SessionSummaryAnswer(self.summary.strip())
 
-    def redacted(self, redact: Redact) -> SessionSummaryAnswer:
+    def redacted(self, redact: RedactText) -> SessionSummaryAnswer:
         return SessionSummaryAnswer(redact(self.summary).text)
 
     def complaints(self, request: DecisionRequest) -> Iterator[str]:
@@ -169,8 +198,14 @@ class CompressSessions(DecisionType[SessionSummaryAnswer]):
         oldest = sessions[: max(1, threshold // 2)] if len(sessions) > threshold else []
         return [session.session_id for session in oldest]
 
+    async def overdue_keys(self) -> list[str]:
+        """Those beyond one and a half times the threshold: nobody has summarised them."""
+        sessions = await self.context.reads.unsummarised_sessions()
+        overdue = len(sessions) - self.context.services.config.compression_threshold * 3 // 2
+        return [session.session_id for session in sessions[: max(0, overdue)][:MAX_EXTRACTED_SESSIONS]]
+
     async def requests(self, key: str) -> list[DecisionRequest]:
-        return session_compression_requests(key, await self.context.reads.session_memories(key))
+        return session_compression_requests(key, await self.context.reads.session_memories(key), self.limits)
 
     def texts_to_embed(self, answer: SessionSummaryAnswer, current: DecisionRequestState) -> list[str]:
         return [session_summary_as_memory(answer.summary, current, self.context.services.now()).embedded_text]
@@ -207,10 +242,12 @@ def session_summary_as_memory(text: str, current: DecisionRequestState, now: dat
     )
 
 
-def session_compression_requests(session_id: str, memories: Sequence[Memory]) -> list[DecisionRequest]:
+def session_compression_requests(
+    session_id: str, memories: Sequence[Memory], limits: RequestLimits = MODEL_LIMITS["compress"]
+) -> list[DecisionRequest]:
     """The living episodic memories of a session that no summary stands for yet, in the order in which they happened
     (spec L3); a session too long for one request becomes several, each to be summarised by itself."""
     episodes = [m for m in memories if m.category == "episodic" and m.truth == "current" and m.valid_from is None]
     uncompressed = [m for m in episodes if m.status in LIVING_STATUSES and not m.compressed]
-    parts = offered_memories_in_parts(sorted(uncompressed, key=SORT_KEY_BY_EVENT_TIME), "compress")
+    parts = offered_memories_in_parts(sorted(uncompressed, key=SORT_KEY_BY_EVENT_TIME), "compress", limits)
     return [DecisionRequest(kind="compress", memories=tuple(part), session_id=session_id) for part in parts]

@@ -6,16 +6,16 @@ from collections.abc import Iterator
 from dataclasses import dataclass, replace
 
 from madeleine.memory.errors import MadeleineError
-from madeleine.memory.language_model import Rejected
+from madeleine.memory.language_model import RejectedAnswer
 from madeleine.memory.model import Memory, MemoryId
-from madeleine.memory.rules.dynamics.truth import Supersession, memories_after_supersession
+from madeleine.memory.rules.dynamics.truth import Supersession, is_planned_version, memories_after_supersession
 from madeleine.memory.rules.storing.besides import unreplaced_clauses_notice
 from madeleine.patrol.deciding.answers import (
     CheckedAnswer,
+    DecisionAnswer,
     DecisionAnswerSchema,
     DecisionRequestState,
     DecisionType,
-    Resolution,
 )
 from madeleine.patrol.deciding.requests import DecisionRequest, offered_memory
 from madeleine.patrol.unit_of_work import UnitOfWork
@@ -26,7 +26,7 @@ class SupersessionSchema(DecisionAnswerSchema):
 
 
 @dataclass(frozen=True, slots=True)
-class SupersessionAnswer(Resolution):
+class SupersessionAnswer(DecisionAnswer):
     """Whether the first memory of the request, the older one, was superseded by the second. If not, both stay true, and
     are linked no longer."""
 
@@ -38,16 +38,16 @@ class SupersessionAnswer(Resolution):
     def complaints(self, request: DecisionRequest) -> Iterator[str]:
         return iter(())
 
-    def check_current(self, current: DecisionRequestState) -> CheckedAnswer | Rejected:
+    def check_current(self, current: DecisionRequestState) -> CheckedAnswer | RejectedAnswer:
         if reason := current.text_refusal():
-            return Rejected(reason)
+            return RejectedAnswer(reason)
         older, newer = older_and_newer(current)
         if newer.may_supersede != older.id:
-            return Rejected("This pair was decided before: nothing was changed.")
+            return RejectedAnswer("This pair was decided before: nothing was changed.")
         if not self.superseded:
             return CheckedAnswer(self)
         if reason := supersession_obstacle(older, newer):
-            return Rejected(reason)
+            return RejectedAnswer(reason)
         besides = unreplaced_clauses_notice(older.short_id, older.scene.action, newer.scene.action)
         return CheckedAnswer(self, left_out=(besides,) if besides else ())
 
@@ -79,6 +79,8 @@ class SupersedeMemory(DecisionType[SupersessionAnswer]):
         newer = await reads.memories([MemoryId(key)])
         older = await reads.memories([one.may_supersede for one in newer if one.may_supersede])
         if not older or supersession_obstacle(*older, *newer):
+            return []
+        if newer[0].valid_from and is_planned_version(newer[0], self.context.services.now()):
             return []
         pair = tuple(offered_memory(memory, "supersede") for memory in (*older, *newer))
         return [DecisionRequest(kind="supersede", memories=pair)]

@@ -8,7 +8,7 @@ from __future__ import annotations
 import asyncio
 import logging
 from collections import Counter
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
 from datetime import datetime
 from functools import partial
@@ -18,7 +18,7 @@ import numpy as np
 from madeleine.memory.embedding import VectorByContentHash, vectors_of_any_precision
 from madeleine.memory.errors import LanguageModelUnavailable, UnusableAnswer
 from madeleine.memory.ingest.notes import PARSE_FAILED_MARK, SCENE_NOTE_TYPE, memory_from_scene_note
-from madeleine.memory.language_model import MeteredModel, Prompt, Rejected
+from madeleine.memory.language_model import MeteredModel, Prompt, RejectedAnswer
 from madeleine.memory.model import (
     Cluster,
     ClusterId,
@@ -31,16 +31,21 @@ from madeleine.memory.model import (
     interchangeable_models,
 )
 from madeleine.memory.patrol_records import MemoryState
-from madeleine.memory.rules.dynamics import clustering
+from madeleine.memory.rules.dynamics import clustering, topics
 from madeleine.memory.rules.prompting import escape_tags_on_one_line
-from madeleine.memory.rules.storing.secrets import Redact, redact_note_content, redact_secrets
+from madeleine.memory.rules.storing.secrets import RedactText, redact_note_content, redact_secrets
+from madeleine.memory.vector_space import VectorRows, VectorSpace
 from madeleine.patrol.context import PatrolRunContext
 from madeleine.patrol.deciding.answers import DecisionAnswerSchema
-from madeleine.patrol.deciding.requests import SYSTEM_PROMPTS, memory_tag, quoted_json, shortened
+from madeleine.patrol.deciding.requests import SYSTEM_PROMPTS, enclose_in_memory_tag, quoted_json, shorten_with_ellipsis
 from madeleine.patrol.unit_of_work import PreparedStepInputs, UnitOfWork
 
 MAX_ASSIGNMENT_BATCH_MEMORIES = 2_000
 """Memories that are given their clusters in one transaction; calls that store wait for it."""
+MAX_TOPIC_MEMORIES = 5_000
+"""Memories among which topics are looked for: under the roots, and, if there are no more in all, in sub-clusters."""
+MIN_BROAD_CLUSTER_MEMORIES, MAX_CLUSTER_SHARE = 24, 0.15
+"""A sub-cluster with more memories, and with more of all that are in sub-clusters, is divided."""
 
 
 async def assign_memories_to_clusters(work: UnitOfWork) -> dict[str, int]:
@@ -57,19 +62,20 @@ async def assign_memories_to_clusters(work: UnitOfWork) -> dict[str, int]:
     outdated = [c.id for c in work.sub_clusters() if work.cluster_vector(c) is None and work.active_count(c.id)]
     await work.recompute_vectors(outdated)
     matched = await assign_memories_to_sub_clusters(work, ready, vectors)
-    new_by_root = await assign_memories_to_roots(work, ready, vectors)
-    new_clusters = [cluster for root in work.roots() for cluster in await make_sub_clusters(work, root, new_by_root)]
-    touched = {state.cluster_id for state in await work.states([state.id for state in ready])}
-    touched |= {root.id for root in work.roots() if new_by_root} | {cluster.id for cluster in new_clusters}
+    new_under_roots = await assign_memories_to_roots(work, ready, vectors)
+    joined, new_clusters, regrouped = await find_topics_under_roots(work) if ready else (0, 0, set())
+    touched = {state.cluster_id for state in await work.states([state.id for state in ready])} | regrouped
+    touched |= await divide_broad_clusters(work, touched)
+    touched |= {root.id for root in work.roots() if new_under_roots}
     await work.recompute_vectors(touched)
     failed = sum(note.state == "parse_failed" for note in work.notes)
     return {
         "notes_read": len(work.notes) - failed,
         "notes_failed": failed,
         "assigned": len(ready),
-        "to_clusters": matched,
-        "to_roots": len(ready) - matched,
-        "new_clusters": len(new_clusters),
+        "to_clusters": matched + joined,
+        "to_roots": len(ready) - matched - joined,
+        "new_clusters": new_clusters,
         "waiting_for_vectors": len(unclustered) - len(ready),
     }
 
@@ -83,7 +89,10 @@ async def assign_memories_to_sub_clusters(
         return 0
     # Thousands of vectors against thousands: other calls go on meanwhile.
     nearest = await asyncio.to_thread(
-        _nearest_targets, [vectors[state.id] for state in ready], [vector for _, vector in targets]
+        nearest_targets,
+        np.stack([vectors[state.id] for state in ready]),
+        np.stack([vector for _, vector in targets]),
+        work.space,
     )
     for state, target in zip(ready, nearest, strict=True):
         if target is not None:
@@ -91,19 +100,20 @@ async def assign_memories_to_sub_clusters(
     return len(nearest) - nearest.count(None)
 
 
-def _nearest_targets(vectors: Sequence[Vector], targets: Sequence[Vector]) -> list[int | None]:
+def nearest_targets(vectors: VectorRows, targets: VectorRows, space: VectorSpace) -> list[int | None]:
     """For each vector the index of the target nearest to it, if that is near enough."""
-    cosines = np.stack(vectors) @ np.stack(targets).T
+    own, other = topics.without_shared_direction(vectors, targets, space)
+    cosines = own @ other.T
     near = cosines.max(axis=1) >= clustering.MIN_CLUSTERING_COSINE
     return [int(target) if is_near else None for target, is_near in zip(cosines.argmax(axis=1), near, strict=True)]
 
 
 async def assign_memories_to_roots(
     work: UnitOfWork, ready: Sequence[MemoryState], vectors: Mapping[MemoryId, Vector]
-) -> dict[ClusterId, list[MemoryId]]:
+) -> int:
     """Assign the others to Business or Private, as a language model has chosen, else by the prototypes (spec P6 ❶,
-    ruling 5); return those newly assigned, by root."""
-    new_by_root: dict[ClusterId, list[MemoryId]] = {}
+    ruling 5); return how many were assigned."""
+    count = 0
     for state in await work.states([state.id for state in ready]):
         if state.cluster_id is None:
             chosen = work.prepared.chosen_roots.get(state.id)
@@ -111,32 +121,67 @@ async def assign_memories_to_roots(
                 chosen or clustering.nearest_root_cluster(vectors[state.id], work.prepared.root_prototypes)
             )
             work.put_state(replace(state, cluster_id=root.id))
-            new_by_root.setdefault(root.id, []).append(state.id)
-    return new_by_root
+            count += 1
+    return count
 
 
-async def make_sub_clusters(
-    work: UnitOfWork, root: Cluster, new_by_root: Mapping[ClusterId, Sequence[MemoryId]]
-) -> list[Cluster]:
-    """Make new sub-clusters of those memories directly under the root that belong together (ruling 4)."""
-    arrived = new_by_root.get(root.id, ())
-    if not arrived:
-        return []
-    living = [state for state in await work.members(root.id) if state.status != "dead"]
-    vectors = await work.vectors(living)
-    embedded = [state for state in living if state.id in vectors]
-    rows = np.stack([vectors[state.id] for state in embedded])
-    row_of = {state.id: row for row, state in enumerate(embedded)}
-    new_clusters: list[Cluster] = []
+async def find_topics_under_roots(work: UnitOfWork) -> tuple[int, int, set[ClusterId | None]]:
+    """Memories that lie directly under a root join a sub-cluster or found one, under the root that most of them lie
+    under (rulings 4 and 17). Returns how many have joined one, how many are new, and all clusters that have changed."""
+    roots = [root.id for root in work.roots()]
+    free = [state for root in roots for state in await work.members(root) if state.status != "dead"]
+    clusters = work.sub_clusters()
+    if len(free) + sum(work.active_count(cluster.id) for cluster in clusters) > MAX_TOPIC_MEMORIES:
+        clusters, free = [], free[-MAX_TOPIC_MEMORIES:]
+    await work.read_members([cluster.id for cluster in clusters])
+    settled = [state for cluster in clusters for state in await work.members(cluster.id) if state.shapes_cluster]
+    vectors = await work.vectors([*free, *settled])
+    states = [state for state in (*free, *settled) if state.id in vectors]
+    if not states:
+        return 0, 0, set()
+    number = {cluster.id: number for number, cluster in enumerate(clusters)}
+    homes = [number.get(state.cluster_id) if state.cluster_id else None for state in states]
     # Seconds for an imported history: other calls go on meanwhile, but the patrol's transaction holds the ledger's
     # writer, so those that write wait.
-    groups = await asyncio.to_thread(clustering.mutually_similar_groups, rows, [row_of[id_] for id_ in arrived])
-    for group in groups:
-        members = [embedded[row] for row in group]
-        cluster = work.add_sub_cluster(await choose_cluster_name(work, members), root.id)
-        work.move_to_cluster(members, cluster.id)
-        new_clusters.append(cluster)
-    return new_clusters
+    found = await asyncio.to_thread(topics_of_vectors, np.stack([vectors[s.id] for s in states]), homes, work.space)
+    changed: set[ClusterId | None] = {states[row].cluster_id for row in found.joined}
+    for row, home in found.joined.items():
+        work.put_state(replace(states[row], cluster_id=clusters[home].id))
+        changed.add(clusters[home].id)
+    for group in found.founded:
+        members = [states[row] for row in group]
+        root_id = Counter(member.cluster_id for member in members).most_common(1)[0][0]
+        assert root_id is not None
+        changed |= {member.cluster_id for member in members} | {(await add_topic_cluster(work, members, root_id)).id}
+    return len(found.joined), len(found.founded), changed
+
+
+def topics_of_vectors(vectors: VectorRows, homes: Sequence[int | None], space: VectorSpace) -> topics.Topics:
+    return topics.find_topics(topics.without_shared_centre(vectors, space), homes)
+
+
+async def add_topic_cluster(work: UnitOfWork, members: Sequence[MemoryState], parent: ClusterId) -> Cluster:
+    cluster = work.add_sub_cluster(await choose_cluster_name(work, members), parent)
+    work.move_to_cluster(members, cluster.id)
+    return cluster
+
+
+async def divide_broad_clusters(work: UnitOfWork, grown: Iterable[ClusterId | None]) -> set[ClusterId]:
+    """A sub-cluster that has grown and holds too much of the memory is divided into its topics; the largest keeps it
+    (ruling 17). Returns the clusters that have changed."""
+    counts = {cluster.id: work.active_count(cluster.id) for cluster in work.sub_clusters()}
+    fewest = max(MIN_BROAD_CLUSTER_MEMORIES, MAX_CLUSTER_SHARE * sum(counts.values()))
+    changed: set[ClusterId] = set()
+    for id_ in sorted(id_ for id_ in grown if id_ is not None and counts.get(id_, 0) > fewest):
+        states = [state for state in await work.members(id_) if state.status != "dead"]
+        vectors = await work.vectors(states)
+        states = [state for state in states if state.id in vectors]
+        rows = np.stack([vectors[state.id] for state in states])
+        found = await asyncio.to_thread(topics_of_vectors, rows, [None] * len(rows), work.space)
+        for group in found.founded[1:]:
+            cluster = await add_topic_cluster(work, [states[row] for row in group], work.clusters[id_].parent_id)
+            changed |= {id_, cluster.id}
+    return changed
 
 
 async def choose_cluster_name(work: UnitOfWork, members: Sequence[MemoryState]) -> str:
@@ -150,7 +195,7 @@ logger = logging.getLogger(__name__)
 
 MAX_ROOT_CLASSIFIED_MEMORIES = 500
 """Memories that the small model classifies in one patrol; the prototypes do for the others."""
-ROOT_CLASSIFICATION_BATCH = 50
+ACTIONS_PER_ROOT_CLASSIFICATION = 50
 MAX_CLASSIFIED_ACTION_CHARS = 300
 """Of an action, enough to tell its root."""
 
@@ -179,7 +224,7 @@ async def prepare_cluster_assignment(context: PatrolRunContext) -> PreparedStepI
 
 
 def memories_from_notes(
-    notes: Sequence[Note], scope: Scope, now: datetime, redact: Redact = redact_secrets
+    notes: Sequence[Note], scope: Scope, now: datetime, redact: RedactText = redact_secrets
 ) -> tuple[list[Memory], list[Note]]:
     """Memories of the notes that can be read, and every note in its new state: those that cannot be read are kept and
     marked `[PARSE_FAILED]` (ruling 1). Secrets are removed: a note may be older than their redaction."""
@@ -200,7 +245,7 @@ def memories_from_notes(
 
 async def choose_roots_with_model(
     context: PatrolRunContext, new: Sequence[Memory], vectors: VectorByContentHash
-) -> dict[MemoryId, clustering.Root]:
+) -> dict[MemoryId, clustering.RootClusterName]:
     """For memories near to no sub-cluster, until the token budget or the time limit is reached. Empty without a model,
     or if it does not answer: the prototypes decide then (ruling 5)."""
     if context.language_model is None or context.dry_run:
@@ -217,18 +262,18 @@ async def choose_roots_with_model(
         and cluster.model in interchangeable_models(embedding_model)
         and cluster.vector is not None
     ]
-    matrix = np.stack(targets) if targets else None
-    far = [
-        memory
-        for memory in (*stored, *new)
-        if (vector := vectors.get(memory.content_hash)) is not None
-        and (matrix is None or float((matrix @ vector).max()) < clustering.MIN_CLUSTERING_COSINE)
-    ][:MAX_ROOT_CLASSIFIED_MEMORIES]
-    roots: dict[MemoryId, clustering.Root] = {}
-    for start in range(0, len(far), ROOT_CLASSIFICATION_BATCH):
+    embedded = [memory for memory in (*stored, *new) if memory.content_hash in vectors]
+    near: list[int | None] = [None] * len(embedded)
+    if embedded and targets:
+        rows = np.stack([vectors[memory.content_hash] for memory in embedded])
+        near = nearest_targets(rows, np.stack(targets), context.services.embedder.space)
+    far = [memory for memory, target in zip(embedded, near, strict=True) if target is None]
+    far = far[:MAX_ROOT_CLASSIFIED_MEMORIES]
+    roots: dict[MemoryId, clustering.RootClusterName] = {}
+    for start in range(0, len(far), ACTIONS_PER_ROOT_CLASSIFICATION):
         if context.out_of_time:
             break
-        batch = far[start : start + ROOT_CLASSIFICATION_BATCH]
+        batch = far[start : start + ACTIONS_PER_ROOT_CLASSIFICATION]
         try:
             batch_roots = await classify_actions(context.language_model, [memory.scene.action for memory in batch])
         except (LanguageModelUnavailable, UnusableAnswer) as error:
@@ -240,14 +285,14 @@ async def choose_roots_with_model(
 
 class RootChoiceSchema(DecisionAnswerSchema):
     number: int
-    root: clustering.Root
+    root: clustering.RootClusterName
 
 
 class RootClassificationSchema(DecisionAnswerSchema):
     roots: list[RootChoiceSchema]
 
 
-async def classify_actions(model: MeteredModel, actions: Sequence[str]) -> list[clustering.Root]:
+async def classify_actions(model: MeteredModel, actions: Sequence[str]) -> list[clustering.RootClusterName]:
     """A root for each action, in order. Raises `LanguageModelUnavailable`, `UnusableAnswer`."""
     return await model.ask(
         root_classification_prompt(actions), RootClassificationSchema, partial(roots_from_answer, count=len(actions))
@@ -256,17 +301,25 @@ async def classify_actions(model: MeteredModel, actions: Sequence[str]) -> list[
 
 def root_classification_prompt(actions: Sequence[str]) -> Prompt:
     lines = [
-        quoted_json({"n": number, "text": escape_tags_on_one_line(shortened(action, MAX_CLASSIFIED_ACTION_CHARS))})
+        quoted_json(
+            {"n": number, "text": escape_tags_on_one_line(shorten_with_ellipsis(action, MAX_CLASSIFIED_ACTION_CHARS))}
+        )
         for number, action in enumerate(actions, start=1)
     ]
     return Prompt(
-        purpose="classify", system=SYSTEM_PROMPTS["classify"], text=memory_tag(*lines), size="small", max_tokens=2_000
+        purpose="classify",
+        system=SYSTEM_PROMPTS["classify"],
+        text=enclose_in_memory_tag(*lines),
+        size="small",
+        max_tokens=2_000,
     )
 
 
-def roots_from_answer(answer: RootClassificationSchema, count: int) -> list[clustering.Root] | Rejected:
+def roots_from_answer(
+    answer: RootClassificationSchema, count: int
+) -> list[clustering.RootClusterName] | RejectedAnswer:
     """Of the numbers from 1 to `count`, in order."""
     if Counter(item.number for item in answer.roots) != Counter(range(1, count + 1)):
-        return Rejected(f"Name each number from 1 to {count} exactly once.")
+        return RejectedAnswer(f"Name each number from 1 to {count} exactly once.")
     by_number = {item.number: item.root for item in answer.roots}
     return [by_number[number] for number in range(1, count + 1)]

@@ -20,7 +20,7 @@ from madeleine.memory.rules.dynamics.importance import session_count_after_reviv
 from madeleine.patrol.unit_of_work import UnitOfWork
 
 MAX_SMALL_CLUSTER_MEMORIES = 2
-"""Active memories up to which a sub-cluster is small."""
+"""Living memories, active or dying, up to which a sub-cluster is small (ruling 17)."""
 CLUSTER_COMPARISON_BATCH = 64
 """Small clusters that are read and compared together; the event loop has its turn in between."""
 _COSINE_ROUNDING_ERROR = 1e-5
@@ -32,10 +32,12 @@ async def merge_small_clusters(work: UnitOfWork) -> dict[str, int]:
     counts = Counter(removed=0, into_sibling=0, into_root=0)
     clusters = work.sub_clusters()
     children = Counter(cluster.parent_id for cluster in clusters)
-    siblings = SiblingFinder({cluster.id: (cluster.parent_id, work.cluster_vector(cluster)) for cluster in clusters})
+    siblings = SiblingClusterFinder(
+        {cluster.id: (cluster.parent_id, work.cluster_vector(cluster)) for cluster in clusters}
+    )
     joined: dict[ClusterId, None] = {}
     # None becomes small by it: a cluster that was not loses nothing.
-    small = [cluster for cluster in clusters if is_small_cluster(work, cluster)]
+    small = [cluster for cluster in clusters if may_be_small_cluster(work, cluster)]
     small.sort(key=lambda cluster: (work.active_count(cluster.id), cluster.name, cluster.id))
     for start in range(0, len(small), CLUSTER_COMPARISON_BATCH):
         block = small[start : start + CLUSTER_COMPARISON_BATCH]
@@ -43,9 +45,10 @@ async def merge_small_clusters(work: UnitOfWork) -> dict[str, int]:
         await work.active_vectors(ids)
         await siblings.compare_clusters(ids)
         for cluster in block:
-            if not is_small_cluster(work, cluster):
+            members = await work.members(cluster.id)
+            if sum(state.status != "dead" for state in members) > MAX_SMALL_CLUSTER_MEMORIES:
                 continue
-            if await work.members(cluster.id):
+            if members:
                 sibling = siblings.nearest_sibling(cluster.id)
                 await dissolve_cluster(work, siblings, cluster, sibling)
                 joined[sibling or cluster.parent_id] = None
@@ -60,12 +63,13 @@ async def merge_small_clusters(work: UnitOfWork) -> dict[str, int]:
     return dict(counts)
 
 
-def is_small_cluster(work: UnitOfWork, cluster: Cluster) -> bool:
+def may_be_small_cluster(work: UnitOfWork, cluster: Cluster) -> bool:
+    """By what is known of it before its memories are read: dying ones count, too."""
     return work.active_count(cluster.id) <= MAX_SMALL_CLUSTER_MEMORIES and cluster.id not in work.excluded_from_merge
 
 
 async def dissolve_cluster(
-    work: UnitOfWork, siblings: SiblingFinder, cluster: Cluster, sibling: ClusterId | None
+    work: UnitOfWork, siblings: SiblingClusterFinder, cluster: Cluster, sibling: ClusterId | None
 ) -> None:
     """All its memories move. One that stays, because it has children, keeps the mean that it had last."""
     await work.recompute_vectors([cluster.id] if siblings.has_added_vectors(cluster.id) else [])
@@ -77,7 +81,7 @@ async def dissolve_cluster(
         siblings.add_vectors(sibling, (await work.active_vectors([sibling]))[sibling])
 
 
-class SiblingFinder:
+class SiblingClusterFinder:
     """The most similar sub-cluster under the same parent, while sub-clusters grow and are removed. `vectors`: of each
     sub-cluster its parent and its mean, None for one that cannot be compared. The cosines of some to all are held at a
     time, float32 (some, all): one product, in which a cluster that grows changes its own row and column alone."""

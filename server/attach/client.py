@@ -15,7 +15,7 @@ from pathlib import Path
 from typing import Any
 
 from madeleine.memory.errors import ConnectionLost
-from madeleine.server.attach.connector import HostRequest, connect_or_start_host, connect_to_host
+from madeleine.server.attach.connector import HostHandshakeRequest, connect_or_start_host, connect_to_host
 from madeleine.server.attach.streams import read_lines
 from madeleine.server.attach.tool_calls import (
     encode_json_rpc,
@@ -131,9 +131,9 @@ async def open_host_client(
     *,
     lost_hint: str = "Connect again.",
 ) -> AsyncIterator[HostClient]:
-    """Connect, starting a host if there is none. `settings` as in `HostRequest`. Raises `ServerUnavailable`."""
+    """Connect, starting a host with `settings` (`HostHandshakeRequest`) if none runs. Raises `ServerUnavailable`."""
     reader, writer = await asyncio.open_connection(
-        sock=await _connect_in_thread(data_dir, environment, HostRequest(settings=settings))
+        sock=await _connect_in_thread(data_dir, environment, HostHandshakeRequest(settings=settings))
     )
     with closing(writer):
         client = HostClient(writer, lost_hint=lost_hint)
@@ -149,10 +149,12 @@ async def open_host_client(
 
 async def ensure_host_running(data_dir: Path, environment: Mapping[str, str]) -> None:
     """Start a host if there is none. Raises `HostRefused`."""
-    (await _connect_in_thread(data_dir, environment, HostRequest(want="status"))).close()
+    (await _connect_in_thread(data_dir, environment, HostHandshakeRequest(want="status"))).close()
 
 
-async def _connect_in_thread(data_dir: Path, environment: Mapping[str, str], request: HostRequest) -> socket.socket:
+async def _connect_in_thread(
+    data_dir: Path, environment: Mapping[str, str], request: HostHandshakeRequest
+) -> socket.socket:
     """Connect in a thread, starting a host if there is none. Cancelling the task ends the thread as well."""
     cancelled, cancel = socket.socketpair()
 
@@ -169,7 +171,7 @@ async def watch_events(data_dir: Path, settings: Mapping[str, str]) -> AsyncIter
     """Events of the patrols of the being in `settings`, from now on until the host ends.
 
     Raises `HostUnavailable`, `HostRefused`."""
-    request = HostRequest(want="watch", settings=settings)
+    request = HostHandshakeRequest(want="watch", settings=settings)
     connection, _ = await asyncio.to_thread(connect_to_host, data_dir, request)
     reader, writer = await asyncio.open_connection(sock=connection)
     with closing(writer):

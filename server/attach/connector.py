@@ -57,7 +57,7 @@ class ConnectingToHostCancelled(Exception):
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class HostRequest:
+class HostHandshakeRequest:
     """`settings`: as in the environment, without the prefix, in lower case: being, toolsets, read_only and all others,
     the key of a language model among them. `session`: the same at each connection of one forwarder.
 
@@ -76,13 +76,16 @@ class HostRequest:
         return _encode_handshake_line(asdict(self))
 
 
-def parse_host_handshake_request(line: bytes) -> HostRequest:
+def parse_host_handshake_request(line: bytes) -> HostHandshakeRequest:
     """Fields of a later protocol are ignored. Raises `ValueError`, `KeyError`, `TypeError` for anything else."""
-    request = json.loads(line)["madeleine"]
+    try:
+        request = json.loads(line)["madeleine"]
+    except RecursionError as error:
+        raise ValueError(str(error)) from error
     settings, protocol = request.get("settings", {}), request["protocol"]
     if not isinstance(protocol, int) or not isinstance(settings, dict):
         raise ValueError("not a request to a host")  # noqa: TRY004
-    return HostRequest(
+    return HostHandshakeRequest(
         protocol=protocol,
         settings={str(name): str(value) for name, value in settings.items()},
         want=str(request["want"]),
@@ -101,7 +104,7 @@ def _encode_handshake_line(content: Mapping[str, Any]) -> bytes:
 
 def connect_to_host(
     data_dir: Path,
-    request: HostRequest,
+    request: HostHandshakeRequest,
     *,
     cancelled: socket.socket | None = None,
     seconds: float = HOST_HANDSHAKE_TIMEOUT_SECONDS,
@@ -122,7 +125,7 @@ def connect_to_host(
         raise HostUnavailable(str(error)) from error
     try:
         return connection, _exchange_handshake(connection, replace(request, token=address.token), cancelled, seconds)
-    except (OSError, ValueError, KeyError, TypeError, AttributeError) as error:
+    except (OSError, ValueError, KeyError, TypeError, AttributeError, RecursionError) as error:
         connection.close()
         raise HostUnavailable(str(error)) from error
     except BaseException:
@@ -131,7 +134,7 @@ def connect_to_host(
 
 
 def _exchange_handshake(
-    connection: socket.socket, request: HostRequest, cancelled: socket.socket | None, seconds: float
+    connection: socket.socket, request: HostHandshakeRequest, cancelled: socket.socket | None, seconds: float
 ) -> dict[str, Any]:
     """Send the request; the host's reply. What comes behind it stays in the socket."""
     until = time.monotonic() + seconds
@@ -154,8 +157,8 @@ def _exchange_handshake(
 
 
 def query_host(data_dir: Path, want: str) -> dict[str, Any]:
-    """The host's reply alone. `want` as in `HostRequest`. Raises as `connect_to_host` does."""
-    connection, reply = connect_to_host(data_dir, HostRequest(want=want))
+    """The host's reply alone. `want` as in `HostHandshakeRequest`. Raises as `connect_to_host` does."""
+    connection, reply = connect_to_host(data_dir, HostHandshakeRequest(want=want))
     connection.close()
     return reply
 
@@ -166,7 +169,7 @@ def query_host(data_dir: Path, want: str) -> dict[str, Any]:
 def connect_or_start_host(
     data_dir: Path,
     environment: Mapping[str, str],
-    request: HostRequest,
+    request: HostHandshakeRequest,
     *,
     cancelled: socket.socket,
     until: float | None = None,

@@ -134,11 +134,14 @@ def remove_own_host_info_file(data_dir: Path) -> None:
             (data_dir / HOST_INFO_FILE).unlink(missing_ok=True)
 
 
+_UNREADABLE_INFO = (OSError, ValueError, KeyError, TypeError, OverflowError, RecursionError)
+
+
 def host_pid(data_dir: Path) -> int:
     """The host's process id; 0 if it is not known."""
     try:
         return int(json.loads((data_dir / HOST_INFO_FILE).read_bytes())["pid"])
-    except (OSError, ValueError, KeyError, TypeError):
+    except _UNREADABLE_INFO:
         return 0
 
 
@@ -149,7 +152,7 @@ def host_address(data_dir: Path) -> HostAddress:
         if "socket" in content:
             return HostAddress(path=str(content["socket"]))
         return HostAddress(port=int(content["port"]), token=str(content["token"]))
-    except (OSError, ValueError, KeyError, TypeError):
+    except _UNREADABLE_INFO:
         # A full disk may have kept the host from writing it.
         return HostAddress(path=str(host_socket_path(data_dir))) if has_unix_sockets() else HostAddress()
 

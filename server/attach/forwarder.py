@@ -17,7 +17,12 @@ from pathlib import Path
 from typing import Any
 
 from madeleine.server import EXIT_USAGE
-from madeleine.server.attach.connector import ConnectingToHostCancelled, HostRefused, HostRequest, connect_or_start_host
+from madeleine.server.attach.connector import (
+    ConnectingToHostCancelled,
+    HostHandshakeRequest,
+    HostRefused,
+    connect_or_start_host,
+)
 from madeleine.server.attach.streams import (
     MAX_LINE_BYTES,
     MAX_STREAM_READ_BYTES,
@@ -220,7 +225,7 @@ def stop_signal_socket() -> Iterator[socket.socket]:
 
 def forward_stdio_to_host(data_dir: Path, environment: Mapping[str, str], settings: Mapping[str, str]) -> int:
     """Forward standard input and output. The exit code: 2 for what the caller has to change, told on standard error."""
-    request = HostRequest(session=uuid.uuid4().hex, settings=settings)
+    request = HostHandshakeRequest(session=uuid.uuid4().hex, settings=settings)
     try:
         with stop_signal_socket() as stop:
             connect = partial(connect_or_start_host, data_dir, environment, request, cancelled=stop)

@@ -11,7 +11,7 @@ from typing import Any
 
 from madeleine.memory.errors import ERROR_META_KEY, ConnectionLost, ServerError, error_from_json
 from madeleine.server import __version__
-from madeleine.server.attach.connector import HostRequest, connect_or_start_host
+from madeleine.server.attach.connector import HostHandshakeRequest, connect_or_start_host
 
 MCP_VERSION_WITH_HANDSHAKE = "2025-11-25"
 """Version of MCP with the handshake that every host knows."""
@@ -86,11 +86,11 @@ class BlockingHostClient:
 def open_blocking_host_client(
     data_dir: Path, environment: Mapping[str, str], settings: Mapping[str, str], *, name: str, until: float
 ) -> Iterator[BlockingHostClient]:
-    """Connect, starting a host if there is none. `settings` as in `HostRequest`. `until`, by the monotonic
+    """Connect, starting a host if there is none. `settings` as in `HostHandshakeRequest`. `until`, by the monotonic
     clock: when to give up connecting. Raises `ServerUnavailable`."""
     cancelled, cancel = socket.socketpair()
     with cancelled, cancel:
-        request = HostRequest(settings=settings)
+        request = HostHandshakeRequest(settings=settings)
         connection = connect_or_start_host(data_dir, environment, request, cancelled=cancelled, until=until)
     with closing(connection):
         calls = BlockingHostClient(connection)

@@ -17,20 +17,20 @@ from madeleine.memory.errors import EmbeddingUnavailable, IndexNeedsRebuild, Ind
 from madeleine.memory.index import Index
 from madeleine.memory.ingest.index_keeper import ErasedBytesScrubber, IndexKeeper, ReportRebuildProgress
 from madeleine.memory.model import MemoryId, full_precision
+from madeleine.server.background.index_origin import INDEX_FOLDER, IndexOrigin
 from madeleine.server.settings.settings import Settings
 from madeleine.storage.qdrant.schema import IndexFingerprint
 from madeleine.storage.sql.ledger import Ledger
 
 logger = logging.getLogger(__name__)
 
-CATCH_UP_PAUSE_SECONDS = 2.0
+INDEX_CATCH_UP_DELAY_SECONDS = 2.0
 """After a store: time in which more stores may follow, before the index is made durable and the marks are cleared."""
 EMBED_RETRY_SECONDS = 60.0
 FILE_ERASURE_RETRY_SECONDS = 60.0
 MIN_NEW_MEMORIES_TO_OPTIMIZE = 2_000
 """New memories in the index from which an optimisation pays; fewer are searched by brute force in less than a
 millisecond."""
-INDEX_FOLDER = "index"
 BUILT_INDEX_LOCATION_SETTING = "index_built"
 """The ledger's setting for the place of the completed index; an incomplete one is rebuilt."""
 QDRANT_COLLECTION_SETTING = "collection"
@@ -52,14 +52,22 @@ class IndexUpkeep:
     """`wake` is called after each write. `run` goes on until it is cancelled."""
 
     def __init__(
-        self, keeper: IndexKeeper, index: Index, warm_up: Callable[[], Awaitable[None]], scrubber: ErasedBytesScrubber
+        self,
+        keeper: IndexKeeper,
+        index: Index,
+        warm_up: Callable[[], Awaitable[None]],
+        scrubber: ErasedBytesScrubber,
+        remember_origin: Callable[[], Awaitable[None]] | None = None,
     ) -> None:
+        """`remember_origin` is called after the index was brought up to the ledger."""
         self.keeper = keeper
         self.scrubber = scrubber
         self._index = index
         self._warm_up = warm_up
+        self._remember_origin = remember_origin
         self._written = asyncio.Event()
         self._vectors_wanted = asyncio.Event()
+        self._modules_frozen = False
         self._changes = MIN_NEW_MEMORIES_TO_OPTIMIZE
         """Since the last optimisation; at the start one may pay: the index is new, or its last process was killed."""
 
@@ -91,7 +99,9 @@ class IndexUpkeep:
     async def run(self) -> None:
         async with asyncio.TaskGroup() as tasks:
             unavailable = (StorageFull, IndexUnavailable)
-            tasks.create_task(_repeat_work(self._catch_up, "updating the index", CATCH_UP_PAUSE_SECONDS, unavailable))
+            tasks.create_task(
+                _repeat_work(self._catch_up, "updating the index", INDEX_CATCH_UP_DELAY_SECONDS, unavailable)
+            )
             tasks.create_task(_repeat_work(self._fill_in_vectors, "adding missing vectors", EMBED_RETRY_SECONDS))
             tasks.create_task(
                 _repeat_work(self._scrub, "erasing forgotten memories from the files", FILE_ERASURE_RETRY_SECONDS)
@@ -99,11 +109,13 @@ class IndexUpkeep:
 
     async def _catch_up(self) -> None:
         self._changes += await self.keeper.catch_up()
+        if self._remember_origin:
+            await self._remember_origin()
         if self._changes >= MIN_NEW_MEMORIES_TO_OPTIMIZE:
             self._changes = 0
             await self._index.optimize()
         await self._written.wait()
-        await asyncio.sleep(CATCH_UP_PAUSE_SECONDS)
+        await asyncio.sleep(INDEX_CATCH_UP_DELAY_SECONDS)
         self._written.clear()
 
     async def _scrub(self) -> None:
@@ -120,7 +132,8 @@ class IndexUpkeep:
         # Again after each write: its vector may be missing because the model was still being loaded.
         self._vectors_wanted.clear()
         await self._warm_up()
-        if not gc.get_freeze_count():
+        if not self._modules_frozen:
+            self._modules_frozen = True
             gc.freeze()  # loaded modules stay; visiting them takes 0.1 s in each full collection
         await self.keeper.embed_missing()
         await self._vectors_wanted.wait()
@@ -156,6 +169,8 @@ async def open_synchronized_index(
     # Vectors of another precision serve until they are replaced.
     fingerprint = IndexFingerprint(full_precision(embedder.model), await embedder.dimension())
     place, open_there = await _index_location(settings, ledger, fingerprint)
+    origin = await IndexOrigin.of_ledger(ledger)
+    rebuild = not await asyncio.to_thread(origin.is_of_index, settings.data_dir / INDEX_FOLDER) or rebuild
     if not rebuild and await ledger.index_source.setting(BUILT_INDEX_LOCATION_SETTING) == place:
         try:
             async with _closed_on_error(await open_there(reset=False)) as index:
@@ -194,6 +209,11 @@ async def _index_location(
         await ledger.index_source.set_setting(QDRANT_COLLECTION_SETTING, collection)
     url = settings.qdrant_url
     return url, partial(QdrantServerIndex.open, url, fingerprint, collection=collection)
+
+
+async def remember_index_origin(settings: Settings, ledger: Ledger) -> None:
+    origin = await IndexOrigin.of_ledger(ledger)
+    await asyncio.to_thread(origin.write, settings.data_dir / INDEX_FOLDER)
 
 
 @asynccontextmanager

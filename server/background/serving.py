@@ -5,14 +5,15 @@ from __future__ import annotations
 import asyncio
 import logging
 from collections.abc import AsyncIterator, Callable
-from contextlib import AbstractAsyncContextManager, AsyncExitStack, asynccontextmanager
+from contextlib import AbstractAsyncContextManager, AsyncExitStack, asynccontextmanager, nullcontext, suppress
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from functools import partial
 from importlib import import_module
 from typing import TYPE_CHECKING
 
-from madeleine.memory.errors import MadeleineError
+from madeleine.memory.errors import LedgerLost, MadeleineError
+from madeleine.server import garbage_collection_paused
 from madeleine.server.background.loops import (
     AutomaticPatrolLoop,
     MemoryThreadLoop,
@@ -21,19 +22,20 @@ from madeleine.server.background.loops import (
     is_memory_thread_enabled,
     patrol_triggers_from_settings,
 )
-from madeleine.server.mcp.lines import GRACE_SECONDS
+from madeleine.server.mcp.lines import OPEN_CALLS_GRACE_SECONDS
 from madeleine.server.settings.settings import Settings
 from madeleine.server.wiring.language_models import LanguageModelPool
 from madeleine.storage.resources import limit_malloc_arenas
 from madeleine.tools.tool import ToolUseCases
 
 if TYPE_CHECKING:
-    from madeleine.server.wiring.open_memory import OpenMemory
+    from madeleine.server.wiring.open_memory import OpenedMemory
 
-    MemoryOpener = Callable[[Settings], AbstractAsyncContextManager[OpenMemory]]
+    MemoryOpener = Callable[[Settings], AbstractAsyncContextManager[OpenedMemory]]
 
 logger = logging.getLogger(__name__)
 
+FILES_CHECK_SECONDS = 1.0
 MEMORY_OPENING_DELAY_SECONDS = 0.3
 """From the start to opening, unless a call comes first: time to answer a client's handshake and list the tools."""
 
@@ -47,11 +49,13 @@ class LazilyOpenedMemory:
         self._settings = settings
         self._open_memory = open_memory
         self._stack = AsyncExitStack()
-        self._opening: asyncio.Task[OpenMemory] | None = None
+        self._opening: asyncio.Task[OpenedMemory] | None = None
         self._timer: asyncio.TimerHandle | None = None
         self.patrol_events = PatrolEventBroadcast()
         self.last_call: datetime | None = None
         """When the use cases were last needed; UTC."""
+        self.on_files_lost: Callable[[], None] = lambda: None
+        """Called when the data directory, or the ledger's file, is not the one that was opened any more."""
 
     async def __aenter__(self) -> LazilyOpenedMemory:
         limit_malloc_arenas()  # before there are threads
@@ -63,30 +67,49 @@ class LazilyOpenedMemory:
             self._timer.cancel()
         if self._opening:
             # Longer work, as a rebuild of the index, continues at the next start.
-            await asyncio.wait([self._opening], timeout=GRACE_SECONDS)
+            await asyncio.wait([self._opening], timeout=OPEN_CALLS_GRACE_SECONDS)
             self._opening.cancel()
             await asyncio.wait([self._opening])
         await self._stack.aclose()
 
-    def _opening_task(self) -> asyncio.Task[OpenMemory]:
+    def _opening_task(self) -> asyncio.Task[OpenedMemory]:
         """The task that opens it; a new one if there is none, or it failed."""
         if self._opening is None or (self._opening.done() and self._opening.exception() is not None):
             self._opening = asyncio.create_task(self._open(), name="open memory")
             self._opening.add_done_callback(_log_opening_failure)
         return self._opening
 
-    async def _open(self) -> OpenMemory:
+    async def _open(self) -> OpenedMemory:
         open_memory = self._open_memory
         if open_memory is None:  # to import it takes half a second
-            module = await asyncio.to_thread(import_module, "madeleine.server.wiring.open_memory")
+            with garbage_collection_paused():
+                module = await asyncio.to_thread(import_module, "madeleine.server.wiring.open_memory")
             open_memory = partial(module.open_memory, on_patrol_event=self.patrol_events.publish)
         return await self._stack.enter_async_context(open_memory(self._settings))
 
     @property
-    def if_open(self) -> OpenMemory | None:
+    def if_open(self) -> OpenedMemory | None:
         """None while it is not open, or could not be opened."""
         task = self._opening
         return task.result() if task and task.done() and not task.cancelled() and task.exception() is None else None
+
+    async def watch_files(self) -> None:
+        """Returns after `on_files_lost` was called."""
+        directory: tuple[int, int] | None = None
+        while True:
+            await asyncio.sleep(FILES_CHECK_SECONDS)
+            try:
+                with suppress(FileNotFoundError) if directory is None else nullcontext():
+                    status = self._settings.data_dir.stat()
+                    found = status.st_dev, status.st_ino
+                    if found != (directory := directory or found):
+                        logger.error("ending, as %s is another directory than before", self._settings.data_dir)
+                        return self.on_files_lost()
+                if self.if_open:
+                    self.if_open.ledger.database.require_own_files()
+            except (OSError, LedgerLost) as error:
+                logger.error("ending, as the memory's files are lost: %s", error)  # noqa: TRY400
+                return self.on_files_lost()
 
     async def use_cases(self) -> ToolUseCases:
         """Raises what opening raised."""
@@ -94,7 +117,7 @@ class LazilyOpenedMemory:
         return (await asyncio.shield(self._opening_task())).use_cases
 
 
-def _log_opening_failure(task: asyncio.Task[OpenMemory]) -> None:
+def _log_opening_failure(task: asyncio.Task[OpenedMemory]) -> None:
     if not task.cancelled() and (error := task.exception()):
         is_expected = isinstance(error, MadeleineError)
         logger.error("opening the memory failed: %s", error, exc_info=None if is_expected else error)
@@ -138,4 +161,6 @@ async def open_served_memory(settings: Settings) -> AsyncIterator[ServedMemory]:
             await running.enter_async_context(patrols.background_task("scheduled patrols"))
         if is_memory_thread_enabled(settings):
             await running.enter_async_context(thread.background_task("memory thread"))
+        watching = asyncio.create_task(memory.watch_files(), name="files")
+        running.callback(watching.cancel)
         yield ServedMemory(models, memory, (patrols, thread))

@@ -12,7 +12,7 @@ from madeleine.server import __version__
 PROFILE_KINDS_HELP = "soul, partner_rules, preferences, relationships, tools, map, knowledge or notes"
 DEFAULT_OBSERVE_TIMEOUT_SECONDS = 8.0
 """Default time limit of `madeleine observe`."""
-OPTIONAL_FLAG: dict[str, Any] = {"action": "store_true", "default": argparse.SUPPRESS}
+FLAG_OPTIONS_WITHOUT_DEFAULT: dict[str, Any] = {"action": "store_true", "default": argparse.SUPPRESS}
 """An option that may stand before or behind a subcommand, whose default would overwrite it; see `set_defaults`."""
 
 if TYPE_CHECKING:
@@ -31,7 +31,9 @@ def parse_command_line(argv: Sequence[str] | None) -> argparse.Namespace:
 
 def build_command_line_parser() -> argparse.ArgumentParser:
     serving, json = _serving_options(), argparse.ArgumentParser(add_help=False)
-    json.add_argument("--json", **OPTIONAL_FLAG, help="print JSON; audit entries and watched events one per line")
+    json.add_argument(
+        "--json", **FLAG_OPTIONS_WITHOUT_DEFAULT, help="print JSON; audit entries and watched events one per line"
+    )
     grammar = argparse.ArgumentParser(
         prog="madeleine",
         description="Long-term memory for AI agents, an MCP server. Without a command: serve MCP on stdin and stdout, "
@@ -44,7 +46,9 @@ def build_command_line_parser() -> argparse.ArgumentParser:
     _add_serve(commands, serving)
     commands.add_parser("status", parents=[json], help="show the process that owns the memory, and its clients")
     commands.add_parser("stop", help="end that process, after its calls in progress")
-    commands.add_parser("reindex", help="rebuild the index from the ledger")
+    reindex = commands.add_parser("reindex", help="rebuild the index from the ledger")
+    text = "begin with an empty memory; the files of the old one are kept in a folder beside"
+    reindex.add_argument("--start-anew", action="store_true", help=text)
     note = commands.add_parser("note", help="put scene notes into the inbox, for the next patrol")
     note.add_argument("file", help="a file with one scene as JSON per line; - for standard input")
     _add_ingest(commands, json)
@@ -60,8 +64,10 @@ def build_command_line_parser() -> argparse.ArgumentParser:
 
 def _serving_options() -> argparse.ArgumentParser:
     options = argparse.ArgumentParser(add_help=False)
-    options.add_argument("--in-process", **OPTIONAL_FLAG, help="serve in this process, as in a container")
-    options.add_argument("--read-only", **OPTIONAL_FLAG, help="only tools that change nothing")
+    options.add_argument(
+        "--in-process", **FLAG_OPTIONS_WITHOUT_DEFAULT, help="serve in this process, as in a container"
+    )
+    options.add_argument("--read-only", **FLAG_OPTIONS_WITHOUT_DEFAULT, help="only tools that change nothing")
     families = "memory, patrol, conversation, context; or all"
     for option, text in {
         "--toolsets": f"only these families of tools, separated by commas ({families})",
@@ -75,8 +81,8 @@ def _serving_options() -> argparse.ArgumentParser:
 def _add_serve(commands: Subparsers, serving: argparse.ArgumentParser) -> None:
     text = "serve MCP, on standard input and output (the default) or over HTTP"
     add = commands.add_parser("serve", parents=[serving], help=text).add_argument
-    add("--http", **OPTIONAL_FLAG, help="serve streamable HTTP at /mcp instead")
-    add("--sse", **OPTIONAL_FLAG, help="with --http: also the older transport, at /sse (deprecated)")
+    add("--http", **FLAG_OPTIONS_WITHOUT_DEFAULT, help="serve streamable HTTP at /mcp instead")
+    add("--sse", **FLAG_OPTIONS_WITHOUT_DEFAULT, help="with --http: also the older transport, at /sse (deprecated)")
     for option, text in (("host", "address to listen on (default 127.0.0.1)"), ("port", "port (default 8765; 0: any)")):
         add(f"--{option}", dest=f"http_{option}", default=argparse.SUPPRESS, help=f"with --http: the {text}")
 

@@ -1,4 +1,4 @@
-"""Commands that this process carries out itself: `serve`, `config`, `reindex`, `note`, `audit` and `token`.
+"""Commands that this process carries out itself: `config`, `reindex`, `note`, `audit` and `token`.
 
 The last three open the ledger alone: they are safe beside a running host, which notices new tokens at once.
 """
@@ -23,35 +23,29 @@ from madeleine.memory.bearer_tokens import BearerTokenId, BearerTokenRecord
 from madeleine.memory.errors import InvalidInput
 from madeleine.memory.ingest.notes import add_note
 from madeleine.memory.model import BeingId, Scope
+from madeleine.memory.rules.storing.secrets import redact_secrets, refuse_secret_argument
 from madeleine.memory.text.dates import parse_iso_period
+from madeleine.memory.text.structure import visible_line
+from madeleine.server.background.index_origin import put_memory_aside
 from madeleine.server.cli.output import (
-    as_one_printable_line,
     console,
     print_json,
     read_text_file_or_stdin,
-    redaction_note,
+    redacted_secrets_sentence,
 )
 from madeleine.server.http.tokens import generate_bearer, parse_being_id
 from madeleine.server.settings.settings import Settings
 from madeleine.server.wiring.clocks import utc_now
-from madeleine.server.wiring.data_directory import open_bearer_token_ledger, open_ledger_without_index
+from madeleine.server.wiring.data_directory import (
+    lock_data_directory,
+    open_bearer_token_ledger,
+    open_ledger_without_index,
+)
 from madeleine.server.wiring.open_memory import redaction_from_settings
 
 MAX_BEARER_TOKEN_NAME_CHARS = 100
 MAX_IDS_PER_AUDIT_LINE = 3
 """Ids of memories in a line of the audit; JSON has all."""
-
-
-async def serve_command(settings: Settings, arguments: argparse.Namespace) -> None:
-    """Serve MCP from this process until standard input ends, or the process is told to end."""
-    if arguments.http:
-        from madeleine.server.http.serve import serve_http_as_host
-
-        await serve_http_as_host(settings, sse=arguments.sse)
-    else:
-        from madeleine.server.mcp.server import serve_mcp_on_stdio
-
-        await serve_mcp_on_stdio(settings)
 
 
 async def config_command(settings: Settings, arguments: argparse.Namespace) -> None:
@@ -68,6 +62,10 @@ async def reindex_command(settings: Settings, arguments: argparse.Namespace) -> 
 
     from madeleine.server.wiring.open_memory import open_memory
 
+    if arguments.start_anew:
+        with lock_data_directory(settings.data_dir):
+            kept = put_memory_aside(settings.data_dir, f"{utc_now():%Y-%m-%d}")
+        print(f"What was there is kept in {kept}.")
     with Progress(console=console(sys.stderr)) as bar:
         task = bar.add_task("reindex", total=None)
 
@@ -94,7 +92,7 @@ async def note_command(settings: Settings, arguments: argparse.Namespace) -> Non
             redacted.update(note.redacted)
     print(f"{len(lines)} notes wait for the next patrol of {settings.being!r}.")
     if redacted:
-        print(redaction_note(redacted))
+        print(redacted_secrets_sentence(redacted))
 
 
 # --- audit --------------------------------------------------------------------------------------------------------
@@ -129,7 +127,7 @@ def _audit_line(entry: AuditEntry) -> str:
     caller = "/".join(part for part in (entry.being_id, entry.client, entry.role) if part)
     ids = " ".join(entry.ids[:MAX_IDS_PER_AUDIT_LINE]) + (" …" if len(entry.ids) > MAX_IDS_PER_AUDIT_LINE else "")
     at = entry.at.isoformat(timespec="seconds")
-    return as_one_printable_line(f"{entry.seq} {at} {entry.event} {caller} {entry.tool} ({len(entry.ids)}) {ids}")
+    return visible_line(f"{entry.seq} {at} {entry.event} {caller} {entry.tool} ({len(entry.ids)}) {ids}")
 
 
 def _parse_moment_option(option: str, text: str | None, *, to_end: bool = False) -> datetime | None:
@@ -166,6 +164,7 @@ async def _create_token(settings: Settings, arguments: argparse.Namespace, now: 
         raise InvalidInput("--being: give 1 to 200 characters without control characters.")
     if len(arguments.name) > MAX_BEARER_TOKEN_NAME_CHARS or not arguments.name.isprintable():
         raise InvalidInput(f"--name: give at most {MAX_BEARER_TOKEN_NAME_CHARS} printable characters.")
+    refuse_secret_argument("--name", arguments.name, redact_secrets)
     resource = arguments.resource or settings.resource
     try:
         AnyHttpUrl(resource)

@@ -14,7 +14,8 @@ from pathlib import Path
 from typing import Any
 
 from madeleine.memory.errors import MadeleineError, ServerUnavailable
-from madeleine.server import EXIT_FAILURE, EXIT_USAGE
+from madeleine.memory.text.structure import visible_text
+from madeleine.server import EXIT_FAILURE, EXIT_USAGE, garbage_collection_paused
 from madeleine.server.attach.connector import HostUnavailable, hung_host_message, is_host_running, query_host, stop_host
 from madeleine.server.cli.arguments import parse_command_line
 from madeleine.server.settings.environment import (
@@ -35,7 +36,7 @@ def main(argv: Sequence[str] | None = None) -> int:
     try:
         return run_command(arguments)
     except MadeleineError as error:
-        print(f"madeleine: {error}", file=sys.stderr)
+        print(f"madeleine: {visible_text(str(error))}", file=sys.stderr)
         is_failure = isinstance(error, ServerUnavailable) and not getattr(error, "usage", False)
         return EXIT_FAILURE if is_failure else EXIT_USAGE
     except KeyboardInterrupt:
@@ -104,16 +105,17 @@ def run_command_with_settings(arguments: argparse.Namespace) -> int:
     import asyncio
     from importlib import import_module
 
-    from madeleine.server.logs import start_logging
-    from madeleine.server.settings.settings import read_settings
+    name = f"{arguments.command}_command"
+    own_modules = ("import", "ingest", "patrol", "profile", "serve")
+    module = name if arguments.command in own_modules else "local_commands"
+    with garbage_collection_paused():
+        from madeleine.server.logs import start_logging
+        from madeleine.server.settings.settings import read_settings
 
+        command = getattr(import_module(f"madeleine.server.cli.{module}"), name)
     settings = read_settings(overrides=setting_overrides_from_arguments(arguments))
     start_logging(settings.log_level)
     os.umask(0o077)  # for all files that libraries create as well
-    name = f"{arguments.command}_command"
-    own_modules = ("import", "ingest", "patrol", "profile")
-    module = name if arguments.command in own_modules else "local_commands"
-    command = getattr(import_module(f"madeleine.server.cli.{module}"), name)
     return asyncio.run(command(settings, arguments)) or 0
 
 

@@ -19,12 +19,13 @@ from typing import Any
 
 from madeleine.memory.errors import ConnectionLost, InvalidInput, MadeleineError
 from madeleine.memory.text.normalization import split_by_length, storable_text
+from madeleine.memory.text.structure import visible_text
 from madeleine.memory.watch.transcripts import (
     TranscriptMessage,
     new_prompt_message,
     prompt_as_in_transcript,
     read_transcript,
-    spoken_text,
+    text_without_program_additions,
 )
 from madeleine.server import EXIT_FAILURE
 from madeleine.server.attach.tool_calls import BlockingHostClient, open_blocking_host_client
@@ -41,7 +42,7 @@ CLAUDE_CODE_INTERFACE = "claude-code"
 MAX_MESSAGES_PER_OBSERVE_CALL = 100
 MAX_CHARS_PER_OBSERVE_CALL = 1_000_000
 """Of one call: the host takes lines of 16 MiB, and a character may take 12 bytes in JSON."""
-RESENT_MESSAGES = 20
+RESENT_MESSAGE_COUNT = 20
 """Messages before the last recorded one that are sent again: Claude Code writes some lines late."""
 MAX_HOOK_RECALL_QUERY_CHARS = 4_000
 HOOK_RECALL_BUDGET_TOKENS = 1_500
@@ -66,7 +67,7 @@ def observe_command(arguments: argparse.Namespace) -> int:
     if outcome.output_text:
         print(outcome.output_text, flush=True)
     if outcome.error_text:
-        print(f"madeleine: {outcome.error_text}", file=sys.stderr, flush=True)
+        print(f"madeleine: {visible_text(outcome.error_text)}", file=sys.stderr, flush=True)
     return EXIT_FAILURE if outcome.error_text and arguments.strict else 0
 
 
@@ -179,7 +180,7 @@ def parse_claude_code_hook(hook: Mapping[str, Any]) -> ObserveRequest | None:
         return ObserveRequest(arguments, transcript, [_message_argument(message)] if message else [], prompt)
     if spoken is None and event == "Stop" and isinstance(last := hook.get("last_assistant_message"), str):
         key = {"key": f"answer-{prompt_id}"} if isinstance(prompt_id, str) else {}
-        answer = spoken_text(last)
+        answer = text_without_program_additions(last)
         return ObserveRequest(arguments, messages=[{"role": "assistant", "text": answer} | key] if answer else [])
     return ObserveRequest(arguments, transcript, begins=event == "SessionStart")
 
@@ -249,7 +250,7 @@ def _message_argument(message: TranscriptMessage) -> dict[str, Any]:
     return {"role": message.role, "text": message.text, "key": message.key} | at
 
 
-def unrecorded_messages(messages: list[Any], last_key: str | None, overlap: int = RESENT_MESSAGES) -> list[Any]:
+def unrecorded_messages(messages: list[Any], last_key: str | None, overlap: int = RESENT_MESSAGE_COUNT) -> list[Any]:
     """The messages from `overlap` before the last recorded one; all if that is not among them."""
     keys = [message["key"] for message in messages]
     if last_key not in keys:

@@ -10,6 +10,7 @@ from pathlib import Path
 from typing import IO, TYPE_CHECKING
 
 from madeleine.memory.errors import InvalidInput
+from madeleine.memory.text.structure import visible_line, visible_text
 from madeleine.server.attach.client import HostClient, open_host_client
 from madeleine.server.settings.environment import read_environment_variables, setting_values_from_variables
 from madeleine.server.settings.settings import Settings
@@ -36,15 +37,10 @@ def read_text_file_or_stdin(file: str) -> str:
 
 
 def print_json(content: object) -> None:
-    print(json.dumps(content, ensure_ascii=False, indent=2))
+    print(visible_text(json.dumps(content, ensure_ascii=False, indent=2)))
 
 
-def as_one_printable_line(text: object) -> str:
-    """On one line, without characters that a terminal would obey."""
-    return "".join(character if character.isprintable() else "\ufffd" for character in " ".join(str(text).split()))
-
-
-def redaction_note(counts: Mapping[str, int]) -> str:
+def redacted_secrets_sentence(counts: Mapping[str, int]) -> str:
     return f"Redacted: {', '.join(f'{count} {kind}' for kind, count in counts.items())}." if counts else ""
 
 
@@ -60,22 +56,23 @@ def console(file: IO[str] | None = None) -> Console:
 def byte_progress(total: int) -> Iterator[ShowByteProgress]:
     """Progress of reading files, on standard error: a bar, or a line now and then where there is no terminal. `total`:
     bytes of all files, 0 if not known."""
-    from rich.progress import DownloadColumn, Progress, SpinnerColumn, TextColumn
+    from rich.progress import BarColumn, DownloadColumn, Progress, SpinnerColumn, TaskProgressColumn, TextColumn
 
     out = console(sys.stderr)
     printed_bytes = 0.0
-    columns = (SpinnerColumn(), *Progress.get_default_columns(), DownloadColumn(), TextColumn("{task.fields[state]}"))
+    texts = [TextColumn(field, markup=False) for field in ("{task.description}", "{task.fields[state]}")]
+    columns = (SpinnerColumn(), texts[0], BarColumn(), TaskProgressColumn(), DownloadColumn(), texts[1])
     with Progress(*columns, console=out, disable=not out.is_terminal) as bar:
         task = bar.add_task("opening the memory", total=total or None, state="")
 
         def show(file: str, new_bytes: int, state: str) -> None:
             nonlocal printed_bytes
-            bar.update(task, advance=new_bytes, description=as_one_printable_line(file), state=state)
+            bar.update(task, advance=new_bytes, description=visible_line(file), state=state)
             done = bar.tasks[0].completed
             if not out.is_terminal and done - printed_bytes >= (total * PROGRESS_LINE_SHARE or PROGRESS_LINE_BYTES):
                 printed_bytes = done
                 share = f"{done / total:.0%}" if total else f"{done / 1e6:.0f} MB"
-                out.print(f"{share} {as_one_printable_line(file)}: {state}", soft_wrap=True)
+                out.print(f"{share} {visible_line(file)}: {state}", soft_wrap=True)
 
         yield show
 

@@ -11,21 +11,21 @@ from contextlib import ExitStack, contextmanager, suppress
 from typing import Any
 
 from rich.console import Console
-from rich.progress import Progress, SpinnerColumn, TimeElapsedColumn
+from rich.progress import BarColumn, Progress, SpinnerColumn, TaskProgressColumn, TextColumn, TimeElapsedColumn
 from rich.table import Column, Table
 from rich.text import Text
 
 from madeleine.memory.errors import InvalidInput
-from madeleine.memory.model import BeingId, Scope, short_id_of
+from madeleine.memory.model import BeingId, Scope, short_id_of_non_memory
 from madeleine.memory.patrol_records import PatrolRun
+from madeleine.memory.text.structure import visible_line, visible_text
 from madeleine.patrol.report import PATROL_STEPS, PatrolProgress
 from madeleine.server.attach.client import ensure_host_running, watch_events
 from madeleine.server.attach.connector import HostUnavailable
-from madeleine.server.cli.output import as_one_printable_line, console, print_json, tool_client, tool_client_settings
+from madeleine.server.cli.output import console, print_json, tool_client, tool_client_settings
 from madeleine.server.settings.environment import read_environment_variables
 from madeleine.server.settings.fields import split_comma_separated_names
 from madeleine.server.settings.settings import Settings
-from madeleine.server.wiring.data_directory import open_ledger_without_index
 
 PATROL_CLIENT_NAME = "madeleine patrol"
 PATROL_WATCH_RECONNECT_SECONDS = 1.0
@@ -48,7 +48,7 @@ async def patrol_command(settings: Settings, arguments: argparse.Namespace) -> i
             print_json(answer)
         else:
             counts = nonzero_counts_as_text(answer.get("undone", {}), if_empty="nothing was to be changed")
-            print(f"The patrol {as_one_printable_line(arguments.run)} is undone: {counts}.")
+            print(f"The patrol {visible_line(arguments.run)} is undone: {counts}.")
     else:
         chosen: dict[str, Any] = {"details": True} | ({"dry_run": True} if arguments.dry_run else {})
         if arguments.steps is not None:
@@ -64,6 +64,8 @@ async def patrol_command(settings: Settings, arguments: argparse.Namespace) -> i
 
 async def print_patrol_runs(settings: Settings, *, limit: int, as_json: bool) -> None:
     """From the ledger alone, as the audit: safe beside a running host, and it starts none."""
+    from madeleine.server.wiring.data_directory import open_ledger_without_index
+
     async with open_ledger_without_index(settings, create=False) as ledger:
         runs = await ledger.patrols.runs(Scope(BeingId(settings.being), PATROL_CLIENT_NAME), limit=limit)
     if as_json:
@@ -92,7 +94,7 @@ async def watch_patrols(settings: Settings, *, as_json: bool) -> None:
                     print(f"Watching for patrols of {settings.being!r}. Ctrl-C ends this.", file=sys.stderr, flush=True)
                     async for event in events:
                         if as_json:
-                            print(json.dumps(event, ensure_ascii=False), flush=True)
+                            print(visible_text(json.dumps(event, ensure_ascii=False)), flush=True)
                         else:
                             print_event(event)
             await asyncio.sleep(PATROL_WATCH_RECONNECT_SECONDS)
@@ -122,7 +124,7 @@ def parse_patrol_steps(text: str) -> list[str]:
 
 def patrol_run_as_json(run: PatrolRun) -> dict[str, Any]:
     ended = {} if run.state == "running" else {"finished": run.finished.isoformat()}
-    about = {"run_id": short_id_of(run.id), "state": run.state, "started": run.started.isoformat(), **ended}
+    about = {"run_id": short_id_of_non_memory(run.id), "state": run.state, "started": run.started.isoformat(), **ended}
     return about | {"changed": summary_of_patrol_run(run), "report": dict(run.report)}
 
 
@@ -133,13 +135,14 @@ def patrol_run_as_json(run: PatrolRun) -> dict[str, Any]:
 def show_patrol_progress(out: Console) -> Iterator[ShowPatrolProgress]:
     """A progress bar; a line for each call where there is no terminal."""
     if not out.is_terminal:
-        yield lambda done, total, message: out.print(f"{done:g} of {total:g} {as_one_printable_line(message)}".rstrip())
+        yield lambda done, total, message: out.print(f"{done:g} of {total:g} {visible_line(message)}".rstrip())
         return
-    columns = (SpinnerColumn(), *Progress.get_default_columns(), TimeElapsedColumn())
+    description = TextColumn("{task.description}", markup=False)
+    columns = (SpinnerColumn(), description, BarColumn(), TaskProgressColumn(), TimeElapsedColumn())
     with Progress(*columns, console=out, transient=True) as bar:
         task = bar.add_task("the patrol begins", total=None)
         yield lambda done, total, message: bar.update(
-            task, completed=done, total=total, description=as_one_printable_line(message)
+            task, completed=done, total=total, description=visible_line(message)
         )
 
 
@@ -157,9 +160,10 @@ def display_patrol_events(out: Console) -> Iterator[Callable[[Mapping[str, Any]]
             elif show_progress is None:
                 show_progress = running.enter_context(show_patrol_progress(out))
             if event["event"] == "begins":
-                out.print(f"Patrol {short_id_of(as_one_printable_line(event['run_id']))} begins")
+                out.print(f"Patrol {short_id_of_non_memory(visible_line(event['run_id']))} begins")
             elif event["event"] == "fails":
-                out.print(f"Patrol {short_id_of(as_one_printable_line(event['run_id']))} failed and was rolled back")
+                run = short_id_of_non_memory(visible_line(event["run_id"]))
+                out.print(f"Patrol {run} failed and was rolled back")
             elif event["event"] == "progress" and show_progress:
                 names = ("name", "done", "total", "part", "parts")
                 progress = PatrolProgress(*(event.get(name, 0) for name in names))
@@ -173,9 +177,7 @@ def display_patrol_events(out: Console) -> Iterator[Callable[[Mapping[str, Any]]
 def print_patrol_report(out: Console, report: Mapping[str, Any]) -> None:
     """As `PatrolReport.as_json` or `as_record` gives it."""
     if report["steps"]:
-        title = (
-            "What a patrol would do" if report.get("dry_run") else f"Patrol {as_one_printable_line(report['run_id'])}"
-        )
+        title = "What a patrol would do" if report.get("dry_run") else f"Patrol {visible_line(report['run_id'])}"
         out.print(title, soft_wrap=True)
         table = Table("", "step", "result")
         for step in report["steps"]:
@@ -190,10 +192,10 @@ def print_patrol_report(out: Console, report: Mapping[str, Any]) -> None:
 def patrol_step_result_as_text(step: Mapping[str, Any]) -> Text:
     result = Text(nonzero_counts_as_text(step))
     if step.get("failed"):
-        result = Text(f"failed: {as_one_printable_line(step['failed'])}", style="red")
+        result = Text(f"failed: {visible_line(step['failed'])}", style="red")
     elif step.get("skipped"):
         result = Text("needs a language model", style="dim")
-    return result.append("".join(f"\n{as_one_printable_line(note)}" for note in step.get("notes", ())))
+    return result.append("".join(f"\n{visible_line(note)}" for note in step.get("notes", ())))
 
 
 def nonzero_counts_as_text(values: Mapping[str, Any], *, if_empty: str = "nothing") -> str:
@@ -216,14 +218,14 @@ def patrol_report_footer_lines(report: Mapping[str, Any]) -> Iterator[str]:
         tokens = spent["input_tokens"] + spent["output_tokens"]
         yield f"{spent['calls']} language model calls: {tokens:,} tokens{price}."
     if not report.get("dry_run"):
-        yield f"To undo it: madeleine patrol undo {as_one_printable_line(report['run_id'])}"
+        yield f"To undo it: madeleine patrol undo {visible_line(report['run_id'])}"
 
 
 def table_of_patrol_runs(runs: Sequence[PatrolRun]) -> Table:
     table = Table(*(Column(name, no_wrap=name != "result") for name in ("began", "run", "state", "result")))
     for run in runs:
         began = run.started.astimezone().isoformat(sep=" ", timespec="seconds")
-        table.add_row(began, short_id_of(run.id), run.state.replace("_", " "), summary_of_patrol_run(run))
+        table.add_row(began, short_id_of_non_memory(run.id), run.state.replace("_", " "), summary_of_patrol_run(run))
     return table
 
 
@@ -235,4 +237,4 @@ def summary_of_patrol_run(run: PatrolRun) -> str:
         return f"applied {count_applied_decisions(decided)} decisions of an agent"
     steps = [step for step in run.report.get("steps", ()) if step["name"] != "age"]
     parts = [f"{step['name']}: {text}" for step in steps if (text := nonzero_counts_as_text(step, if_empty=""))]
-    return as_one_printable_line("; ".join(parts)) or "nothing"
+    return visible_line("; ".join(parts)) or "nothing"

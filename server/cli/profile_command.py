@@ -10,12 +10,12 @@ from typing import Any
 from rich.table import Table
 
 from madeleine.memory.errors import InvalidInput
+from madeleine.memory.text.structure import visible_line
 from madeleine.server.cli.output import (
-    as_one_printable_line,
     console,
     print_json,
     read_text_file_or_stdin,
-    redaction_note,
+    redacted_secrets_sentence,
     tool_client,
 )
 from madeleine.server.settings.settings import Settings
@@ -36,8 +36,8 @@ async def profile_command(settings: Settings, arguments: argparse.Namespace) -> 
     elif arguments.verb == "show":
         print_profile_entries(answer, settings.being)
     else:
-        done = f"{PROFILE_VERB_CONFIRMATIONS[arguments.verb]}: {as_one_printable_line(arguments.name)}."
-        print(f"{done} {redaction_note(answer.get('redacted', {}))}".rstrip())
+        done = f"{PROFILE_VERB_CONFIRMATIONS[arguments.verb]}: {visible_line(arguments.name)}."
+        print(f"{done} {redacted_secrets_sentence(answer.get('redacted', {}))}".rstrip())
 
 
 def require_profile_tool_allowed(settings: Settings) -> None:
@@ -75,7 +75,7 @@ def print_profile_entries(answer: Mapping[str, Any], being: str) -> None:
         table.add_column(heading, overflow="fold")
     for entry in entries:
         off = "" if entry.get("enabled", True) else " (off)"
-        table.add_row(entry["kind"], as_one_printable_line(entry["name"]) + off, as_one_printable_line(entry["text"]))
+        table.add_row(entry["kind"], visible_line(entry["name"]) + off, visible_line(entry["text"]))
     for note in notes:
-        table.add_row(f"note: {as_one_printable_line(note['type'])}", note["id"], as_one_printable_line(note["text"]))
+        table.add_row(f"note: {visible_line(note['type'])}", note["id"], visible_line(note["text"]))
     console().print(table, markup=False)

@@ -9,6 +9,7 @@ from pathlib import Path
 
 from madeleine.memory.watch.extraction import EXTRACTION_PURPOSE
 from madeleine.memory.watch.thread import TOKEN_BUDGET_PERIOD
+from madeleine.server.background.index_origin import require_ledger_of_index
 from madeleine.server.wiring.clocks import utc_now
 from madeleine.server.wiring.data_directory import LEDGER_FILE
 from madeleine.storage.sql.ledger import open_ledger
@@ -17,7 +18,9 @@ from madeleine.storage.sql.ledger import open_ledger
 def read_thread_status(data_dir: Path) -> dict[str, int]:
     """Messages of all beings that are `unread`, `put_off` of these and `abandoned`; `tokens` of the last 24 hours.
     Empty without a ledger. Raises `StorageError`."""
-    return asyncio.run(_read_thread_status(data_dir / LEDGER_FILE)) if (data_dir / LEDGER_FILE).exists() else {}
+    path = data_dir / LEDGER_FILE
+    require_ledger_of_index(path)
+    return asyncio.run(_read_thread_status(path)) if path.exists() else {}
 
 
 async def _read_thread_status(path: Path) -> dict[str, int]:

@@ -29,15 +29,16 @@ from madeleine.server.attach.connector import (
     HOST_LOG_FILE,
     HOST_PROTOCOL,
     MAX_HOST_HANDSHAKE_BYTES,
-    HostRequest,
+    HostHandshakeRequest,
     encode_host_handshake_reply,
     parse_host_handshake_request,
 )
 from madeleine.server.attach.endpoint import HostAddress
 from madeleine.server.background.loops import PatrolEventBroadcast, patrol_event_as_json
 from madeleine.server.background.serving import open_served_memory
+from madeleine.server.connections import ConnectionLimits, SharedPlaces, accept_connections, raise_open_file_limit
 from madeleine.server.logs import start_logging
-from madeleine.server.mcp.lines import GRACE_SECONDS, WriteBytes, open_mcp_line_transport, write_and_drain
+from madeleine.server.mcp.lines import OPEN_CALLS_GRACE_SECONDS, WriteBytes, open_mcp_line_transport, write_and_drain
 from madeleine.server.mcp.server import Caller, McpRequestHandlers, call_on_stop_signals, toolset_from_settings
 from madeleine.server.settings.http import HttpSettings
 from madeleine.server.settings.language_model import LlmSettings
@@ -47,13 +48,26 @@ from madeleine.tools.tool import ToolUseCases
 
 logger = logging.getLogger(__name__)
 
-PER_CLIENT_SETTINGS = frozenset({"being", "toolsets", "tools", "exclude_tools", "read_only"}).union(
+PER_CLIENT_SETTINGS = frozenset({"being", "role", "toolsets", "tools", "exclude_tools", "read_only"}).union(
     HttpSettings.model_fields, LlmSettings.model_fields
 )
 """Settings that are each client's own, or have no effect on it; all others are the host's, from whoever started it."""
 MAX_LOG_BYTES = 1_000_000
 ROTATED_LOG_FILES = 3
 """Kept beside the current one."""
+
+
+@dataclass(eq=False)
+class _HostConnection:
+    """An `Occupant`: a connection, idle until its first line has come."""
+
+    socket: socket.socket
+    task: asyncio.Task[None] | None = None
+    is_idle: bool = False
+
+    def close(self) -> None:
+        assert self.task is not None
+        self.task.cancel()
 
 
 @dataclass(eq=False)
@@ -85,18 +99,19 @@ class Host:
         self.stop_event.set()
 
     async def serve(self, listener: socket.socket) -> None:
-        listener.setblocking(False)
-        unix = listener.family == getattr(socket, "AF_UNIX", None)
-        listen = asyncio.start_unix_server if unix else asyncio.start_server
-        server = await listen(self._serve_connection, sock=listener, limit=MAX_HOST_HANDSHAKE_BYTES)
+        places = SharedPlaces(limit := ConnectionLimits.for_open_files(raise_open_file_limit()).host, limit)
+        accepting = asyncio.create_task(
+            accept_connections(listener, lambda accepted, _: self._accept(accepted, places)), name="accept"
+        )
         self._update_idle_end()
         await self.stop_event.wait()
         # Closed at once: a client that connects from now on finds no host, and starts the next when this one has gone.
-        server.close()
+        accepting.cancel()
+        listener.close()
         for task in self._connections - set(self._clients):
             task.cancel()
         if self._clients:
-            await asyncio.wait(self._clients, timeout=GRACE_SECONDS + 1)
+            await asyncio.wait(self._clients, timeout=OPEN_CALLS_GRACE_SECONDS + 1)
         for task in self._connections:
             task.cancel()
         self._update_idle_end()
@@ -115,26 +130,41 @@ class Host:
             await self.wait_until_idle()
         self.end()
 
-    async def _serve_connection(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
-        task = asyncio.current_task()
-        assert task is not None
+    def _accept(self, accepted: socket.socket, places: SharedPlaces) -> None:
+        connection = _HostConnection(accepted)
+        if not places.take("", connection):
+            accepted.close()
+            return
+        task = connection.task = asyncio.create_task(self._serve_connection(connection))
         self._connections.add(task)
+        task.add_done_callback(lambda _: places.leave("", connection))
         self._update_idle_end()
+
+    async def _serve_connection(self, connection: _HostConnection) -> None:
+        task = cast("asyncio.Task[None]", asyncio.current_task())
         try:
-            await self._answer(reader, writer)
+            reader, writer = await asyncio.open_connection(sock=connection.socket, limit=MAX_HOST_HANDSHAKE_BYTES)
+            try:
+                await self._answer(reader, writer, connection)
+            finally:
+                writer.close()
+                with suppress(OSError):
+                    await writer.wait_closed()
         except ConnectionError as error:
             logger.info("a client went away: %s", error)
         except Exception:
             logger.exception("a client could not be served")
         finally:
+            connection.socket.close()
             self._connections.discard(task)
             self._update_idle_end()
-            writer.close()
-            with suppress(OSError):
-                await writer.wait_closed()
 
-    async def _answer(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+    async def _answer(
+        self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter, connection: _HostConnection
+    ) -> None:
+        connection.is_idle = True
         request = await self._read_request(reader)
+        connection.is_idle = False
         if request is None:
             return
         write = partial(write_and_drain, writer)
@@ -153,7 +183,7 @@ class Host:
             except InvalidInput as error:
                 await write(encode_host_handshake_reply(error=str(error), usage=True))
 
-    async def _read_request(self, reader: asyncio.StreamReader) -> HostRequest | None:
+    async def _read_request(self, reader: asyncio.StreamReader) -> HostHandshakeRequest | None:
         """None for a malformed request, or one without the token: it gets no answer."""
         try:
             async with asyncio.timeout(HOST_HANDSHAKE_TIMEOUT_SECONDS):
@@ -163,16 +193,18 @@ class Host:
             return None
         return request if authorized else None
 
-    def _client_settings(self, request: HostRequest) -> Settings:
+    def _client_settings(self, request: HostHandshakeRequest) -> Settings:
         """Raises `InvalidInput`."""
         return settings_from_variables(dict(request.settings) | {"data_dir": str(self.settings.data_dir)})
 
-    async def _serve_tools(self, request: HostRequest, reader: asyncio.StreamReader, write: WriteBytes) -> None:
+    async def _serve_tools(
+        self, request: HostHandshakeRequest, reader: asyncio.StreamReader, write: WriteBytes
+    ) -> None:
         settings = self._client_settings(request)
         toolset = toolset_from_settings(settings.model_copy(update={"max_text_chars": self.settings.max_text_chars}))
         self._log_settings_differences(settings)
         await write(encode_host_handshake_reply(ok=True))
-        caller = Caller(BeingId(settings.being))
+        caller = Caller(BeingId(settings.being), settings.role)
         task = cast("asyncio.Task[None]", asyncio.current_task())
         self._clients[task] = {"being": caller.being_id, "version": request.version, "since": round(time.time(), 3)}
         handlers = McpRequestHandlers(
@@ -184,7 +216,9 @@ class Host:
         finally:
             del self._clients[task]
 
-    async def _watch_patrols(self, request: HostRequest, reader: asyncio.StreamReader, write: WriteBytes) -> None:
+    async def _watch_patrols(
+        self, request: HostHandshakeRequest, reader: asyncio.StreamReader, write: WriteBytes
+    ) -> None:
         """Write each patrol event as one line of JSON, until the client disconnects."""
         being = self._client_settings(request).being
         with self.patrol_events.subscribe(BeingId(being)) as events:
@@ -214,14 +248,14 @@ class Host:
         }
 
 
-def _protocol_mismatch_message(request: HostRequest) -> str:
+def _protocol_mismatch_message(request: HostHandshakeRequest) -> str:
     return (
         f"This memory's process is Madeleine {__version__}, and Madeleine {request.version or '?'} asks for it: they "
         f"speak different protocols ({HOST_PROTOCOL} and {request.protocol}). Update the older installation."
     )
 
 
-def _unknown_request_message(request: HostRequest) -> str:
+def _unknown_request_message(request: HostHandshakeRequest) -> str:
     return (
         f"This memory's process is Madeleine {__version__}, which does not know what is asked of it "
         f"({request.want[:20]!r}). Update it, or end it with `madeleine stop` if that is done."
@@ -254,6 +288,7 @@ async def serve_as_host(settings: Settings, listener: socket.socket, address: Ho
         memory = served.memory
         host = Host(settings, memory.use_cases, served.models, address.token, memory.patrol_events)
         host.wait_until_idle = served.wait_until_idle
+        memory.on_files_lost = host.end
         with call_on_stop_signals(host.end):
             logger.info("process %d is the host of %s", os.getpid(), settings.data_dir)
             redirect_output_to_devnull()

@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import asyncio
 import socket
-from collections.abc import Generator, Iterator
+from collections.abc import Coroutine, Generator, Iterator
 from contextlib import contextmanager
+from dataclasses import dataclass
 from typing import Any
 
 import anyio
@@ -21,37 +22,43 @@ from pydantic import AnyHttpUrl
 from starlette.applications import Starlette
 from starlette.exceptions import HTTPException
 from starlette.middleware import Middleware
-from starlette.middleware.authentication import AuthenticationMiddleware
 from starlette.middleware.cors import CORSMiddleware
 from starlette.requests import Request
 from starlette.responses import JSONResponse, Response
 from starlette.routing import Route
-from starlette.types import ASGIApp, Message, Receive, Scope, Send
+from starlette.types import ASGIApp, Receive, Scope, Send
 
 from madeleine.memory.errors import MadeleineError
+from madeleine.server.connections import LISTEN_BACKLOG, MAX_HTTP_CONNECTIONS, SharedPlaces, accept_connections
+from madeleine.server.http.admission import SessionLimits, authenticate, limit_concurrency
 from madeleine.server.http.authentication import BearerTokenVerifier, require_caller
+from madeleine.server.http.bodies import buffer_json_body
+from madeleine.server.http.connection import HttpConnection
 from madeleine.server.http.request_checks import (
     RETRY_AFTER_HEADERS,
     RateLimit,
-    RateLimitMiddleware,
-    buffer_json_body,
+    address_key,
+    allowed_sources,
     check_and_log_http_requests,
     json_rpc_error_response,
-    limit_concurrency,
+    limit_rate,
     move_language_model_key_to_scope,
-    transport_security_settings,
 )
-from madeleine.server.mcp.lines import GRACE_SECONDS, OpenRequestCounter
+from madeleine.server.http.streams import serve_streams
+from madeleine.server.mcp.lines import OPEN_CALLS_GRACE_SECONDS, OpenRequestCounter
 from madeleine.server.mcp.server import Caller
-from madeleine.server.settings.http import HttpSettings, host_in_url
+from madeleine.server.settings.http import HttpSettings, bracket_ipv6_host
 
 MCP_PATH = "/mcp"
 HEALTH_PATH = "/health"
 SSE_PATH = "/sse"
 SSE_MESSAGES_PATH = "/messages"
-MAX_CONCURRENT_HTTP_CALLS = 64
-MAX_OPEN_HTTP_STREAMS = 1_000
-"""Open sessions, and open event streams."""
+MAX_CONCURRENT_CALLS = 128
+MAX_CONCURRENT_CALLS_PER_CALLER = 32
+"""Of one token; without tokens, of one address. As many bodies are awaited."""
+MAX_STREAMS_PER_CALLER = 32
+MAX_SESSIONS = 1_000
+MAX_SESSIONS_PER_CALLER = 64
 MAX_BODY_ARRIVAL_SECONDS = 30.0
 """Time limit for the arrival of a request's body."""
 
@@ -63,6 +70,7 @@ def build_http_app(
     shutdown: GracefulHttpShutdown,
     *,
     anonymous: Caller | None,
+    max_connections: int = MAX_HTTP_CONNECTIONS,
     sse: bool = False,
 ) -> Starlette:
     """`server` is one for all connections, and its lifespan is the application's.
@@ -72,25 +80,34 @@ def build_http_app(
     server.middleware.append(shutdown)
     resource = AnyHttpUrl(settings.resource)
     metadata_url = build_resource_metadata_url(resource)
-    rate = RateLimit(settings.http_rate_per_minute)
+    backend = BearerAuthBackend(verifier, resource_server_url=resource)
+    rate, verification_rate = (RateLimit(settings.http_rate_per_minute) for _ in range(2))
+    calls, bodies = (SharedPlaces(MAX_CONCURRENT_CALLS, MAX_CONCURRENT_CALLS_PER_CALLER) for _ in range(2))
+    streams = SharedPlaces(max_connections // 2, MAX_STREAMS_PER_CALLER)
 
-    def protected(app: ASGIApp, max_requests: int) -> ASGIApp:
+    def protected(app: ASGIApp) -> AsgiEndpoint:
         """The outermost check is the last one here."""
-        app = buffer_json_body(app, max_bytes=settings.http_max_body_bytes, max_seconds=MAX_BODY_ARRIVAL_SECONDS)
-        app = limit_concurrency(shutdown.wrap(app), max_requests)
-        app = require_caller(app, verifier.tokens, anonymous=anonymous, metadata_url=metadata_url)
-        return RateLimitMiddleware(app, rate)
+        app = require_caller(shutdown.refuse_while_draining(app), verifier.tokens, anonymous, metadata_url)
+        return AsgiEndpoint(authenticate(limit_rate(app, rate), backend, verification_rate))
+
+    def calling(app: ASGIApp) -> AsgiEndpoint:
+        app = limit_concurrency(app, calls)
+        max_bytes = settings.http_max_body_bytes
+        return protected(buffer_json_body(app, bodies, max_bytes=max_bytes, max_seconds=MAX_BODY_ARRIVAL_SECONDS))
+
+    def streaming(app: ASGIApp) -> AsgiEndpoint:
+        return protected(serve_streams(app, streams, verifier.tokens, shutdown.wait_until_drained))
 
     sessions = StreamableHTTPSessionManager(
-        server, max_request_body_size=settings.http_max_body_bytes, max_sessions=MAX_OPEN_HTTP_STREAMS
+        server, max_request_body_size=settings.http_max_body_bytes, max_sessions=2 * MAX_SESSIONS
     )
-    streamable = StreamableHTTPASGIApp(sessions)
+    streamable = SessionLimits(StreamableHTTPASGIApp(sessions), SharedPlaces(MAX_SESSIONS, MAX_SESSIONS_PER_CALLER))
     routes = [
         Route(HEALTH_PATH, JSONResponse({"status": "ok"}), methods=["GET"]),
         *oauth_resource_metadata_routes(settings, resource),
         # A stream is open for hours and a call for milliseconds: each kind has a limit of its own.
-        Route(MCP_PATH, protected(streamable, MAX_OPEN_HTTP_STREAMS), methods=["GET"]),
-        Route(MCP_PATH, protected(streamable, MAX_CONCURRENT_HTTP_CALLS)),
+        Route(MCP_PATH, streaming(streamable), methods=["GET"]),
+        Route(MCP_PATH, calling(streamable)),
     ]
     if sse:
         # The transport of 2024-11-05: deprecated, for clients that know no other.
@@ -100,10 +117,9 @@ def build_http_app(
             async with transport.connect_sse(scope, receive, send) as (read, write):
                 await server.run(read, write, server.create_initialization_options())
 
-        post_message = protected(transport.handle_post_message, MAX_CONCURRENT_HTTP_CALLS)
         routes += [
-            Route(SSE_PATH, protected(serve_stream, MAX_OPEN_HTTP_STREAMS), methods=["GET"]),
-            Route(SSE_MESSAGES_PATH, post_message, methods=["POST"]),
+            Route(SSE_PATH, streaming(serve_stream), methods=["GET"]),
+            Route(SSE_MESSAGES_PATH, calling(transport.handle_post_message), methods=["POST"]),
         ]
     # Pages of other origins cannot read an answer.
     cors = Middleware(
@@ -115,9 +131,8 @@ def build_http_app(
     )
     middleware = [
         Middleware(move_language_model_key_to_scope),
-        Middleware(check_and_log_http_requests, settings=transport_security_settings(settings)),
+        Middleware(check_and_log_http_requests, allowed=allowed_sources(settings)),
         *([cors] if settings.allowed_origins else []),
-        Middleware(AuthenticationMiddleware, backend=BearerAuthBackend(verifier, resource_server_url=resource)),
     ]
     asgi = Starlette(
         routes=routes,
@@ -126,7 +141,18 @@ def build_http_app(
         lifespan=lambda _: sessions.run(),
     )
     asgi.router.redirect_slashes = False
+    asgi.router.default = limit_rate(asgi.router.not_found, rate)
     return asgi
+
+
+@dataclass(frozen=True, slots=True)
+class AsgiEndpoint:
+    """An application as an object: Starlette takes a function in a route for an endpoint."""
+
+    app: ASGIApp
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        await self.app(scope, receive, send)
 
 
 def oauth_resource_metadata_routes(settings: HttpSettings, resource: AnyHttpUrl) -> list[Route]:
@@ -152,9 +178,6 @@ async def answer_internal_error(request: Request, error: Exception) -> Response:
     return json_rpc_error_response(500, "The request failed inside Madeleine. The server's log says why.")
 
 
-MAX_HTTP_CONNECTIONS = 2_000
-"""Open at once, idle ones included; beyond, uvicorn answers 503."""
-HTTP_BACKLOG = 256
 SHUTDOWN_STREAM_FLUSH_SECONDS = 0.1
 """Time for a given answer to reach its stream; the SDK does not report when it has."""
 
@@ -168,10 +191,10 @@ def bind_http_listener(host: str, port: int) -> Iterator[socket.socket]:
     """Bind the address before uvicorn does, which would end the process if it is in use. Raises `CannotListen`."""
     try:
         family, _, _, _, address = socket.getaddrinfo(host.strip("[]"), port, type=socket.SOCK_STREAM)[0]
-        listener = socket.create_server(address[:2], family=family, backlog=HTTP_BACKLOG)
+        listener = socket.create_server(address[:2], family=family, backlog=LISTEN_BACKLOG)
     except OSError as error:
         raise CannotListen(
-            f"Madeleine cannot listen on {host_in_url(host)}:{port} ({error.strerror or error}). "
+            f"Madeleine cannot listen on {bracket_ipv6_host(host)}:{port} ({error.strerror or error}). "
             "Choose another with --host and --port, or end the program that uses it."
         ) from error
     with listener:
@@ -194,77 +217,97 @@ class GracefulHttpShutdown:
             await self._calls.remove()
 
     async def drain(self) -> None:
-        """Refuses new requests, waits `GRACE_SECONDS` at most for the calls in progress, then closes the streams."""
+        """Refuse new requests, wait `OPEN_CALLS_GRACE_SECONDS` at most for open calls, then close the streams."""
         self._draining = True
         await self._calls.all_finished()
         await anyio.sleep(SHUTDOWN_STREAM_FLUSH_SECONDS)
         self._close_streams.set()
 
-    def wrap(self, app: ASGIApp) -> ASGIApp:
-        """`app`, which takes no new request while draining, and whose event streams end after it."""
+    async def wait_until_drained(self) -> None:
+        await self._close_streams.wait()
 
+    def refuse_while_draining(self, app: ASGIApp) -> ASGIApp:
         async def serve(scope: Scope, receive: Receive, send: Send) -> None:
             if self._draining:
                 raise HTTPException(503, "The server is shutting down. Try again in a moment", RETRY_AFTER_HEADERS)
-            if scope["method"] == "GET":
-                await self._serve_stream(app, scope, receive, send)
-            else:
-                await app(scope, receive, send)
+            await app(scope, receive, send)
 
         return serve
 
-    async def _serve_stream(self, app: ASGIApp, scope: Scope, receive: Receive, send: Send) -> None:
-        """To the application the end looks like the client's disconnection: then it closes what it opened."""
-        unfinished = False
 
-        async def send_and_watch(message: Message) -> None:
-            nonlocal unfinished
-            await send(message)
-            unfinished = message["type"] == "http.response.start" or message.get("more_body", False)
+class _Uvicorn(uvicorn.Server):
+    """Leaves signals to the process, and accepts connections itself, within `places`."""
 
-        async def receive_or_end() -> Message:
-            message: Message = {"type": "http.disconnect"}
-
-            async def cancel_at_end() -> None:
-                await self._close_streams.wait()
-                tasks.cancel_scope.cancel()
-
-            async with anyio.create_task_group() as tasks:
-                tasks.start_soon(cancel_at_end)
-                message = await receive()
-                tasks.cancel_scope.cancel()
-            return message
-
-        await app(scope, receive_or_end, send_and_watch)
-        if unfinished:
-            await send({"type": "http.response.body", "body": b"", "more_body": False})
-
-
-class _UvicornWithoutSignals(uvicorn.Server):
-    """Leaves signals to the process."""
+    def __init__(self, config: uvicorn.Config, listener: socket.socket, max_connections: int, max_body: int) -> None:
+        super().__init__(config)
+        self._listener = listener
+        self._max_body = max_body
+        self._places = SharedPlaces(max_connections, max(max_connections // 2, 1))
+        self._tasks: set[asyncio.Task[None]] = set()
 
     @contextmanager
     def capture_signals(self) -> Generator[None, None, None]:
         yield
 
+    async def startup(self, sockets: list[socket.socket] | None = None) -> None:
+        await super().startup([])
+        self._start(accept_connections(self._listener, self._connect))
+
+    async def shutdown(self, sockets: list[socket.socket] | None = None) -> None:
+        for task in self._tasks:
+            task.cancel()
+        await super().shutdown([self._listener])
+
+    def _connect(self, accepted: socket.socket, peer: tuple[Any, ...]) -> None:
+        address = address_key(str(peer[0]))
+        connection = HttpConnection(
+            places=self._places,
+            address=address,
+            max_body_bytes=self._max_body,
+            config=self.config,
+            server_state=self.server_state,
+            app_state=self.lifespan.state,
+        )
+        if self._places.take(address, connection):
+            self._start(self._serve_connection(connection, accepted, address))
+        else:
+            accepted.close()
+
+    async def _serve_connection(self, connection: HttpConnection, accepted: socket.socket, address: str) -> None:
+        try:
+            await asyncio.get_running_loop().connect_accepted_socket(lambda: connection, accepted)
+        except OSError:
+            self._places.leave(address, connection)
+            accepted.close()
+
+    def _start(self, work: Coroutine[Any, Any, None]) -> None:
+        task = asyncio.create_task(work)
+        self._tasks.add(task)
+        task.add_done_callback(self._tasks.discard)
+
 
 async def run_uvicorn(
-    app: Starlette, listener: socket.socket, shutdown: GracefulHttpShutdown, *, stop_event: anyio.Event
+    app: Starlette,
+    listener: socket.socket,
+    shutdown: GracefulHttpShutdown,
+    *,
+    stop_event: anyio.Event,
+    max_connections: int = MAX_HTTP_CONNECTIONS,
+    max_body_bytes: int = 1024 * 1024,
 ) -> None:
     """Serve until `stop_event` is set, as a cancellation sets it; then answer open calls and close connections."""
     config = uvicorn.Config(
         app,
         lifespan="on",
-        http="h11",  # strict about what is HTTP
+        http=HttpConnection,  # of h11, which is strict about what is HTTP
         ws="none",
         log_config=None,
         access_log=False,  # it would write the query
         proxy_headers=False,
         server_header=False,
-        limit_concurrency=MAX_HTTP_CONNECTIONS,
-        timeout_graceful_shutdown=int(GRACE_SECONDS),
+        timeout_graceful_shutdown=int(OPEN_CALLS_GRACE_SECONDS),
     )
-    server = _UvicornWithoutSignals(config)
+    server = _Uvicorn(config, listener, max_connections, max_body_bytes)
 
     async def finish() -> None:
         await stop_event.wait()
@@ -274,12 +317,12 @@ async def run_uvicorn(
     async with anyio.create_task_group() as tasks:
         tasks.start_soon(finish)
         try:
-            await server.serve(sockets=[listener])
+            await server.serve()
         except asyncio.CancelledError:
             stop_event.set()
             with anyio.CancelScope(shield=True):
                 await finish()
-                await server.shutdown([listener])
+                await server.shutdown()
             raise
         tasks.cancel_scope.cancel()
     if not server.started:

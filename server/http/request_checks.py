@@ -1,5 +1,5 @@
 """Checks of an HTTP request. Before authentication: `Host` and `Origin`, a client's own key for the language model, the
-access log. After it: requests per minute, requests at once, bytes and seconds of a body. Errors are JSON-RPC.
+access log. Then requests per minute. Errors are JSON-RPC.
 
 A browser may speak for anybody's page: DNS rebinding shows in `Host`, a foreign page in `Origin` (MCP specification,
 transports, security warning). Every path is checked, on every address.
@@ -7,27 +7,28 @@ transports, security warning). Every path is checked, on every address.
 
 from __future__ import annotations
 
-import asyncio
+import ipaddress
 import logging
 import math
+import re
 import time
 from collections import OrderedDict
 from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
 from urllib.parse import urlsplit
 
 import mcp_types as types
-from mcp.server.transport_security import TransportSecurityMiddleware, TransportSecuritySettings
 from pydantic import SecretStr
-from starlette.datastructures import MutableHeaders
+from starlette.datastructures import Headers, MutableHeaders
 from starlette.exceptions import HTTPException
-from starlette.requests import ClientDisconnect, Request
+from starlette.requests import Request
 from starlette.responses import JSONResponse
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 from madeleine.memory.errors import MadeleineError
 from madeleine.server.http.authentication import access_token_of_request
 from madeleine.server.mcp.server import RequestContext
-from madeleine.server.settings.http import LOOPBACK_HOSTS, HttpSettings, host_in_url, is_loopback
+from madeleine.server.settings.http import LOOPBACK_HOSTS, HttpSettings, bracket_ipv6_host, is_loopback
 from madeleine.server.settings.language_model import is_valid_api_key
 
 logger = logging.getLogger(__name__)
@@ -36,7 +37,7 @@ JSON_RPC_BUSY_ERROR_CODE = -32000
 """The first of JSON-RPC's codes that are free for servers."""
 RETRY_AFTER_HEADERS = {"Retry-After": "1"}
 """Seconds."""
-REJECTION_MESSAGES = {
+REJECTION_MESSAGE_BY_HTTP_STATUS = {
     421: "This server does not answer to that Host. Add it to MADELEINE_ALLOWED_HOSTS if it should.",
     403: "Pages of that Origin may not use this server. Add it to MADELEINE_ALLOWED_ORIGINS if they should.",
 }
@@ -78,25 +79,46 @@ def language_model_key_of_request(context: RequestContext) -> str:
     return key.get_secret_value() if isinstance(key, SecretStr) else ""
 
 
-def transport_security_settings(settings: HttpSettings) -> TransportSecuritySettings:
+@dataclass(frozen=True, slots=True)
+class AllowedSources:
+    """Names that `Host` and `Origin` may have, compared whole and in lower case; `name:*` stands for any port."""
+
+    hosts: frozenset[str]
+    origins: frozenset[str]
+
+    def rejection_status(self, headers: Headers) -> int:
+        """421 or 403; 0 if the request is accepted. Clients other than browsers send no `Origin`."""
+        hosts, origins = headers.getlist("host"), headers.getlist("origin")
+        if len(hosts) != 1 or not _is_listed(hosts[0], self.hosts):
+            return 421
+        return 0 if all(_is_listed(origin, self.origins) for origin in origins) else 403
+
+
+def _is_listed(name: str, listed: frozenset[str]) -> bool:
+    name = name.lower()
+    with_any_port = re.sub(r":[0-9]{1,5}\Z", ":*", name)
+    return name in listed or (with_any_port != name and with_any_port in listed)
+
+
+def allowed_sources(settings: HttpSettings) -> AllowedSources:
     """The loopback's names, the public URL, and the configured hosts and origins. Pages of this machine's other servers
     are allowed only where the server listens to this machine alone."""
     url = urlsplit(settings.resource)
-    local: Sequence[str] = (*LOOPBACK_HOSTS, host_in_url(settings.http_host)) if is_loopback(settings.http_host) else ()
-    local_origins = [f"http://{host}" for host in local]
-    return TransportSecuritySettings(
-        allowed_hosts=[*_with_any_port([*LOOPBACK_HOSTS, *local]), url.netloc, *settings.allowed_hosts],
-        allowed_origins=[*_with_any_port(local_origins), f"{url.scheme}://{url.netloc}", *settings.allowed_origins],
+    local: Sequence[str] = (
+        (*LOOPBACK_HOSTS, bracket_ipv6_host(settings.http_host)) if is_loopback(settings.http_host) else ()
     )
+    local_origins = [f"http://{host}" for host in local]
+    hosts = [*_with_any_port([*LOOPBACK_HOSTS, *local]), url.netloc, *settings.allowed_hosts]
+    origins = [*_with_any_port(local_origins), f"{url.scheme}://{url.netloc}", *settings.allowed_origins]
+    return AllowedSources(frozenset(map(str.lower, hosts)), frozenset(map(str.lower, origins)))
 
 
 def _with_any_port(names: Sequence[str]) -> list[str]:
     return [pattern for name in names for pattern in (name, f"{name}:*")]
 
 
-def check_and_log_http_requests(app: ASGIApp, settings: TransportSecuritySettings) -> ASGIApp:
+def check_and_log_http_requests(app: ASGIApp, allowed: AllowedSources) -> ASGIApp:
     """The outermost layer: checks `Host` (421) and `Origin` (403), logs each request, answers expected errors (503)."""
-    security = TransportSecurityMiddleware(settings)
 
     async def serve(scope: Scope, receive: Receive, send: Send) -> None:
         if scope["type"] != "http":
@@ -112,8 +134,8 @@ def check_and_log_http_requests(app: ASGIApp, settings: TransportSecuritySetting
 
         try:
             serving = app
-            if rejection := await security.validate_request(Request(scope)):
-                serving = json_rpc_error_response(rejection.status_code, REJECTION_MESSAGES[rejection.status_code])
+            if rejection := allowed.rejection_status(Headers(scope=scope)):
+                serving = json_rpc_error_response(rejection, REJECTION_MESSAGE_BY_HTTP_STATUS[rejection])
             await serving(scope, receive, send_with_status)
         except MadeleineError as error:
             logger.warning("a request could not be served: %s", error)
@@ -157,79 +179,46 @@ class RateLimit:
             self._buckets.popitem(last=False)
         return 0.0 if accepted else (1 - tokens) / self._per_second
 
-
-class RateLimitMiddleware:
-    """429 for a token that asks too often; without a token, for an address. So tokens cannot be tried out either.
-
-    A class, for Starlette takes a function in a route for an endpoint instead of an application."""
-
-    def __init__(self, app: ASGIApp, limit: RateLimit) -> None:
-        self._app = app
-        self._limit = limit
-
-    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
-        if seconds := math.ceil(self._limit.wait_seconds(rate_limit_key_of_request(scope), now=time.monotonic())):
-            message = f"Too many requests. Try again in {seconds} s"
-            raise HTTPException(429, message, {"Retry-After": str(seconds)})
-        await self._app(scope, receive, send)
+    def give_back(self, key: str) -> None:
+        """Undo an accepted request."""
+        if key in self._buckets:
+            tokens, since = self._buckets[key]
+            self._buckets[key] = (min(self._capacity, tokens + 1), since)
 
 
-def rate_limit_key_of_request(scope: Scope) -> str:
+def require_rate(limit: RateLimit, key: str) -> None:
+    """Raises `HTTPException`."""
+    if seconds := math.ceil(limit.wait_seconds(key, now=time.monotonic())):
+        raise HTTPException(429, f"Too many requests. Try again in {seconds} s", {"Retry-After": str(seconds)})
+
+
+def limit_rate(app: ASGIApp, limit: RateLimit) -> ASGIApp:
+    """429 for a caller that asks too often."""
+
+    async def serve(scope: Scope, receive: Receive, send: Send) -> None:
+        require_rate(limit, caller_key_of_request(scope))
+        await app(scope, receive, send)
+
+    return serve
+
+
+def caller_key_of_request(scope: Scope) -> str:
+    """The token; without one, the address."""
     if token := access_token_of_request(scope):
         return f"token {token.client_id} {token.subject} {(token.claims or {}).get('iss', '')}"
-    return f"address {(scope.get('client') or ('',))[0]}"
+    return address_of_request(scope)
 
 
-def limit_concurrency(app: ASGIApp, max_requests: int) -> ASGIApp:
-    """503 for a request beyond that many at once."""
-    semaphore = asyncio.Semaphore(max_requests)
-
-    async def serve(scope: Scope, receive: Receive, send: Send) -> None:
-        if semaphore.locked():
-            message = f"{max_requests} requests are served already. Try again in a moment"
-            raise HTTPException(503, message, RETRY_AFTER_HEADERS)
-        async with semaphore:
-            await app(scope, receive, send)
-
-    return serve
+def address_of_request(scope: Scope) -> str:
+    return address_key(str((scope.get("client") or ("",))[0]))
 
 
-def buffer_json_body(app: ASGIApp, *, max_bytes: int, max_seconds: float) -> ASGIApp:
-    """Passes a POST on when its whole body has arrived: 413 if it is too long, 408 if it takes too long, 415 if its
-    type is not JSON."""
-
-    async def serve(scope: Scope, receive: Receive, send: Send) -> None:
-        if scope["method"] != "POST":
-            await app(scope, receive, send)
-            return
-        try:
-            async with asyncio.timeout(max_seconds):
-                body = await _read_json_body(Request(scope, receive), max_bytes)
-        except ClientDisconnect:
-            return
-        except TimeoutError as error:
-            raise HTTPException(408, f"The request took longer than {max_seconds:g} s to arrive") from error
-        unread: list[Message] = [{"type": "http.request", "body": body, "more_body": False}]
-
-        async def replay() -> Message:
-            return unread.pop() if unread else await receive()
-
-        await app(scope, replay, send)
-
-    return serve
-
-
-async def _read_json_body(request: Request, max_bytes: int) -> bytes:
-    """Raises `HTTPException`, `ClientDisconnect`."""
-    if request.headers.get("content-type", "").split(";")[0].strip().lower() != "application/json":
-        raise HTTPException(415, "Send JSON, with Content-Type: application/json")
-    too_long = HTTPException(413, f"The request is longer than {max_bytes:,} bytes. Split it")
-    declared = request.headers.get("content-length", "")
-    if declared.isdecimal() and int(declared[:20]) > max_bytes:
-        raise too_long
-    body = bytearray()
-    async for chunk in request.stream():
-        body += chunk
-        if len(body) > max_bytes:
-            raise too_long
-    return bytes(body)
+def address_key(address: str) -> str:
+    """One key for all addresses that one customer of a network has: of IPv6, the first 64 bits."""
+    try:
+        ip = ipaddress.ip_address(address.partition("%")[0])
+    except ValueError:
+        return f"address {address}"
+    if isinstance(ip, ipaddress.IPv6Address) and ip.ipv4_mapped is None:
+        return f"address {ipaddress.ip_network((ip, 64), strict=False)}"
+    return f"address {address}"

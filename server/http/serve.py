@@ -25,12 +25,14 @@ from madeleine.server.attach.endpoint import (
     try_to_hold_file_lock,
 )
 from madeleine.server.background.serving import open_served_memory
+from madeleine.server.connections import ConnectionLimits, raise_open_file_limit
 from madeleine.server.host.host import Host
 from madeleine.server.http.app import GracefulHttpShutdown, bind_http_listener, build_http_app, run_uvicorn
-from madeleine.server.http.authentication import ISSUER_TIMEOUT_SECONDS, BearerTokenVerifier, JwtIssuer, request_caller
+from madeleine.server.http.authentication import BearerTokenVerifier, request_caller
+from madeleine.server.http.oauth_issuer import ISSUER_TIMEOUT_SECONDS, JwtIssuer
 from madeleine.server.http.request_checks import language_model_key_of_request
 from madeleine.server.mcp.server import Caller, McpRequestHandlers, call_on_stop_signals, toolset_from_settings
-from madeleine.server.settings.http import HttpSettings, host_in_url, is_loopback
+from madeleine.server.settings.http import HttpSettings, bracket_ipv6_host, is_loopback
 from madeleine.server.settings.settings import Settings
 from madeleine.server.wiring.data_directory import open_bearer_token_ledger
 from madeleine.server.wiring.language_models import LanguageModelPool
@@ -57,6 +59,7 @@ async def serve_http_as_host(settings: Settings, *, sse: bool) -> None:
     async with _become_host(settings) as (listener, address), open_served_memory(settings) as served:
         memory, models = served.memory, served.models
         host = Host(settings, memory.use_cases, models, address.token, memory.patrol_events, stays_without_clients=True)
+        memory.on_files_lost = host.end
 
         def announce(url: str) -> None:
             host.http_url = url
@@ -116,7 +119,7 @@ async def serve_http(
     sse: bool = False,
     on_listening: Callable[[str], None] = lambda url: None,
 ) -> None:
-    """Serve until `stop_event` is set; then answer calls in progress, for `GRACE_SECONDS` at most. Handles no signals.
+    """Serve until `stop_event` is set, then answer open calls for `OPEN_CALLS_GRACE_SECONDS`. Handles no signals.
 
     `on_listening` gets the server's URL when clients can connect. Raises `InvalidInput` for an exposed address
     without authentication, `CannotListen`, `StorageError`.
@@ -127,7 +130,10 @@ async def serve_http(
         with bind_http_listener(settings.http_host, settings.http_port) as listener:
             # For port 0 the system has chosen one.
             settings = settings.model_copy(update={"http_port": listener.getsockname()[1]})
-            async with httpx.AsyncClient(timeout=ISSUER_TIMEOUT_SECONDS) as client:
+            async with (
+                httpx.AsyncClient(timeout=ISSUER_TIMEOUT_SECONDS) as client,
+                JwtIssuer(client, settings) as issuer,
+            ):
                 anonymous = anonymous_caller_from_settings(settings)
                 shutdown = GracefulHttpShutdown()
                 handlers = McpRequestHandlers(
@@ -136,13 +142,27 @@ async def serve_http(
                     use_cases,
                     lambda context: models.model_for_key(language_model_key_of_request(context)),
                 )
-                verifier = BearerTokenVerifier(tokens, JwtIssuer(client, settings) if settings.oauth_issuer else None)
+                verifier = BearerTokenVerifier(tokens, issuer if settings.oauth_issuer else None)
+                max_connections = ConnectionLimits.for_open_files(raise_open_file_limit()).http
                 app = build_http_app(
-                    handlers.build_server(), settings, verifier, shutdown, anonymous=anonymous, sse=sse
+                    handlers.build_server(),
+                    settings,
+                    verifier,
+                    shutdown,
+                    anonymous=anonymous,
+                    max_connections=max_connections,
+                    sse=sse,
                 )
                 _log_access_rules(settings, anonymous, has_tokens=has_tokens)
-                on_listening(f"http://{host_in_url(settings.http_host)}:{settings.http_port}/mcp")
-                await run_uvicorn(app, listener, shutdown, stop_event=stop_event)
+                on_listening(f"http://{bracket_ipv6_host(settings.http_host)}:{settings.http_port}/mcp")
+                await run_uvicorn(
+                    app,
+                    listener,
+                    shutdown,
+                    max_connections=max_connections,
+                    max_body_bytes=settings.http_max_body_bytes,
+                    stop_event=stop_event,
+                )
 
 
 def require_auth_when_exposed(settings: HttpSettings, *, has_tokens: bool) -> None:
@@ -168,7 +188,7 @@ def anonymous_caller_from_settings(settings: Settings) -> Caller | None:
     hosts = [settings.http_host, urlsplit(settings.resource).hostname, *allowed]
     if settings.oauth_issuer or not all(is_loopback(host or "") for host in hosts):
         return None
-    return Caller(BeingId(settings.being))
+    return Caller(BeingId(settings.being), settings.role)
 
 
 def _log_access_rules(settings: Settings, anonymous: Caller | None, *, has_tokens: bool) -> None:

@@ -20,7 +20,7 @@ _BEARER_PATTERN = re.compile(r"mdl_([0-9a-f]{12})_([A-Za-z0-9_-]{43})")
 _BEING_NAME_PATTERN = re.compile(r"[^\x00-\x1f\ud800-\udfff]{1,200}")
 
 
-class TokenLedger(Protocol):
+class BearerTokenLedger(Protocol):
     """The tokens that were ever made. They are revoked, never removed: whose they were stays known."""
 
     async def find(self, id_: BearerTokenId) -> BearerTokenRecord | None:
@@ -40,7 +40,7 @@ def hash_token_secret(secret: str) -> bytes:
     return hashlib.sha256(secret.encode()).digest()
 
 
-async def find_valid_bearer_token(bearer: str, ledger: TokenLedger, *, now: datetime) -> BearerTokenRecord | None:
+async def find_valid_bearer_token(bearer: str, ledger: BearerTokenLedger, *, now: datetime) -> BearerTokenRecord | None:
     """Return None for a token that is not ours, or not valid now. The token's resource is not checked here."""
     match = _BEARER_PATTERN.fullmatch(bearer)
     if match is None:

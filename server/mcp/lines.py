@@ -25,10 +25,11 @@ from pydantic import ValidationError
 from pydantic_core import PydanticSerializationError
 
 from madeleine.server.attach.streams import MAX_LINE_BYTES, PIPE_WRITE_BYTES, ReadBytes, is_fd_writable, read_lines
+from madeleine.server.mcp.json_limits import json_shape_error
 
 logger = logging.getLogger(__name__)
 
-GRACE_SECONDS = 10.0
+OPEN_CALLS_GRACE_SECONDS = 10.0
 """How long calls under way may take to their end when the client has gone, or the process is told to end."""
 
 
@@ -54,12 +55,12 @@ class OpenRequestCounter:
         self._removed = anyio.Event()
 
     async def all_finished(self, *, in_all: bool = True) -> bool:
-        """Wait until no request is open. Return False after `GRACE_SECONDS` in all, or since the last removal."""
-        with anyio.move_on_after(GRACE_SECONDS) as limit:
+        """Wait until no request is open; False after `OPEN_CALLS_GRACE_SECONDS`, in all or since the last removal."""
+        with anyio.move_on_after(OPEN_CALLS_GRACE_SECONDS) as limit:
             while self._count > 0:
                 await self._removed.wait()
                 if not in_all:
-                    limit.deadline = anyio.current_time() + GRACE_SECONDS
+                    limit.deadline = anyio.current_time() + OPEN_CALLS_GRACE_SECONDS
         return self._count <= 0
 
 
@@ -70,9 +71,9 @@ async def open_mcp_line_transport(
     """The two streams that `Server.run` takes.
 
     Reading ends with the source, with a client that reads no more, or when `stop_event` is set. The read side ends
-    after it: when all requests that were read are answered or cancelled, at the latest `GRACE_SECONDS` after the last
-    of these, or after `stop_event` was set. Its end cancels the remaining requests, which get no answer: a client can
-    tell a connection that ended from an answer, and repeat them.
+    after it: when all requests that were read are answered or cancelled, at the latest `OPEN_CALLS_GRACE_SECONDS` after
+    the last of these, or after `stop_event` was set. Its end cancels the remaining requests, which get no answer: a
+    client can tell a connection that ended from an answer, and repeat them.
     """
     to_server, read_stream = anyio.create_memory_object_stream[SessionMessage | Exception](16)
     write_stream, from_server = anyio.create_memory_object_stream[SessionMessage](16)
@@ -133,8 +134,14 @@ def parse_json_rpc_message_line(line: bytes | None) -> SessionMessage | types.JS
     """The message, or the error to answer with."""
     if line is None:
         return json_rpc_error(types.INVALID_REQUEST, f"the message is longer than {MAX_LINE_BYTES} bytes", None)
+    if shape_error := json_shape_error(line):
+        return json_rpc_error(types.INVALID_REQUEST, f"the message was not read: {shape_error}", None)
     with suppress(ValidationError):
-        return SessionMessage(types.jsonrpc_message_adapter.validate_json(line, by_name=False))
+        message = types.jsonrpc_message_adapter.validate_json(line, by_name=False)
+        # A request whose id is neither text nor a whole number passes for a notification, and nobody would answer.
+        if not (isinstance(message, types.JSONRPCNotification) and b'"id"' in line and "id" in json.loads(line)):
+            return SessionMessage(message)
+        return json_rpc_error(types.INVALID_REQUEST, "the id of a request is text or a whole number", None)
     try:
         raw: Any = json.loads(line)
     except (ValueError, RecursionError):

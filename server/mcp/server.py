@@ -9,7 +9,7 @@ import logging
 import random
 import signal
 import sys
-from collections.abc import AsyncIterator, Awaitable, Callable, Iterator
+from collections.abc import AsyncIterator, Awaitable, Callable, Iterator, Mapping
 from contextlib import AbstractAsyncContextManager, asynccontextmanager, contextmanager, nullcontext
 from dataclasses import dataclass
 from functools import cached_property, partial
@@ -23,7 +23,9 @@ from mcp.shared.exceptions import MCPError
 
 from madeleine.memory.errors import InvalidInput, MadeleineError, NotPermitted
 from madeleine.memory.language_model import LanguageModel
-from madeleine.memory.model import BeingId, Role, Scope
+from madeleine.memory.model import CALLER_ROLES, BeingId, Role, Scope
+from madeleine.memory.rules.storing.secrets import redact_secrets
+from madeleine.memory.text.structure import visible_line
 from madeleine.server import __version__
 from madeleine.server.background.serving import open_served_memory
 from madeleine.server.mcp.lines import IncomingMcpMessageStream, OutgoingMcpMessageStream, open_mcp_stdio_transport
@@ -111,11 +113,15 @@ class McpRequestHandlers:
         await server.run(incoming, outgoing, server.create_initialization_options())
 
     @cached_property
-    def _read_only_toolset(self) -> Toolset:
-        return self.toolset.read_only()
+    def _toolsets(self) -> Mapping[tuple[Role, bool], Toolset]:
+        return {
+            (role, read_only): self.toolset.for_caller(role, read_only=read_only)
+            for role in CALLER_ROLES
+            for read_only in (False, True)
+        }
 
     def _allowed_tools(self, caller: Caller) -> Toolset:
-        return self._read_only_toolset if caller.read_only else self.toolset
+        return self._toolsets[caller.role, caller.read_only]
 
     async def list_tools(self, context: RequestContext, params: PageRequest | None) -> types.ListToolsResult:
         return types.ListToolsResult(tools=self._allowed_tools(self.caller_of(context)).list())
@@ -212,10 +218,14 @@ def idempotency_key_of_request(session: str, context: RequestContext) -> str:
     return f"request-{hashlib.sha256(request.encode(errors='surrogatepass')).hexdigest()[:32]}"
 
 
+MAX_CLIENT_NAME_CHARS = 1_000
+"""Read of a client's name; 100 are kept, once secrets are out."""
+
+
 def client_name_of_request(context: RequestContext) -> str:
-    """The client's name for itself: provenance, not identity."""
+    """The client's name for itself, on one line and without secrets: provenance, not identity."""
     params = context.session.client_params
-    return params.client_info.name.encode(errors="replace").decode()[:100] if params else ""
+    return redact_secrets(visible_line(params.client_info.name[:MAX_CLIENT_NAME_CHARS])).text[:100] if params else ""
 
 
 @asynccontextmanager
@@ -239,10 +249,11 @@ async def open_progress_reporter(context: RequestContext) -> AsyncIterator[Repor
 async def serve_mcp_on_stdio(settings: Settings) -> None:
     """Serve until the client closes either pipe, or SIGTERM or SIGINT. Calls under way are finished, the index is
     flushed. Raises `InvalidInput` for unknown tools."""
-    toolset, caller = toolset_from_settings(settings), Caller(BeingId(settings.being))
+    toolset, caller = toolset_from_settings(settings), Caller(BeingId(settings.being), settings.role)
     end = anyio.Event()
     with call_on_stop_signals(end.set):
         async with open_served_memory(settings) as served, open_mcp_stdio_transport(end) as (incoming, outgoing):
+            served.memory.on_files_lost = end.set
             handlers = McpRequestHandlers(
                 toolset, lambda _: caller, served.memory.use_cases, lambda _: served.models.process_model()
             )

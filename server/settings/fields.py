@@ -45,7 +45,7 @@ def parse_json_text(example: str) -> BeforeValidator:
 
 NameList = Annotated[tuple[str, ...], parse_setting_if_text(split_comma_separated_names)]
 """In the environment separated by commas, in the file a list or the same."""
-LowercaseText = parse_setting_if_text(str.lower)
+LowercaseValidator = parse_setting_if_text(str.lower)
 Share = Annotated[float, Field(ge=0, le=1)]
 TokenBudgetSetting = Annotated[int, Field(ge=0, le=10**12)]
 """0: no limit."""

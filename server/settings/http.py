@@ -38,7 +38,7 @@ def is_loopback(host: str) -> bool:
         return False
 
 
-def host_in_url(host: str) -> str:
+def bracket_ipv6_host(host: str) -> str:
     return f"[{host}]" if ":" in host and not host.startswith("[") else host
 
 
@@ -69,15 +69,17 @@ class HttpSettings(BaseModel):
     """Empty: taken from the issuer's metadata."""
     oauth_audience: str = ""
     """Empty: the public URL."""
+    oauth_token_types: NameList = ("at+jwt",)
+    """Accepted `typ` headers. RFC 9068 demands this one; an issuer that does not follow it writes `JWT`."""
     oauth_being_claim: ClaimName = "sub"
     oauth_role_claim: ClaimName = "role"
     oauth_read_only_claim: ClaimName = "read_only"
 
     http_rate_per_minute: Annotated[int, Field(ge=1, le=1_000_000)] = 600
     """Requests of one token; as many may come at once."""
-    http_max_body_bytes: Annotated[int, Field(ge=1_000, le=1_000_000_000)] = 4 * 1024 * 1024
+    http_max_body_bytes: Annotated[int, Field(ge=1_000, le=1_000_000_000)] = 1024 * 1024
 
     @property
     def resource(self) -> str:
         """The URL that tokens are bound to."""
-        return self.public_url or f"http://{host_in_url(self.http_host)}:{self.http_port}/mcp"
+        return self.public_url or f"http://{bracket_ipv6_host(self.http_host)}:{self.http_port}/mcp"

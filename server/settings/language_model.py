@@ -9,7 +9,12 @@ from pydantic import BaseModel, Field, SecretStr
 
 from madeleine.inference.language.config import DEFAULT_LLM_RETRIES, DEFAULT_LLM_TIMEOUT_SECONDS, LanguageModelConfig
 from madeleine.memory.errors import InvalidInput
-from madeleine.server.settings.fields import LowercaseText, parse_json_text, parse_setting_if_text, require_valid_if_set
+from madeleine.server.settings.fields import (
+    LowercaseValidator,
+    parse_json_text,
+    parse_setting_if_text,
+    require_valid_if_set,
+)
 from madeleine.server.settings.http import is_http_url, is_secure_url
 
 DEFAULT_SMALL_ANTHROPIC_MODEL = "claude-haiku-5-5"
@@ -37,14 +42,14 @@ ApiKey = Annotated[
     parse_setting_if_text(str.strip),
     require_valid_if_set(_is_valid_secret, "a key is one line of visible ASCII characters, without spaces"),
 ]
-TokenPrice = Annotated[float, Field(ge=0, le=1_000_000)]
+UsdPerMillionTokens = Annotated[float, Field(ge=0, le=1_000_000)]
 
 
 class LlmSettings(BaseModel):
     """`anthropic_api_key` and `openai_api_key` are the variables that other programs use as well, `ANTHROPIC_API_KEY`
     and `OPENAI_API_KEY`; they count where `llm_api_key` is not set."""
 
-    llm: Annotated[Literal["", "anthropic", "openai", "off"], LowercaseText] = ""
+    llm: Annotated[Literal["", "anthropic", "openai", "off"], LowercaseValidator] = ""
     """"": OpenAI's protocol if there is an `llm_url`, else Anthropic if there is a key for it."""
     llm_api_key: ApiKey = SecretStr("")
     anthropic_api_key: ApiKey = SecretStr("")
@@ -62,7 +67,8 @@ class LlmSettings(BaseModel):
     llm_timeout_seconds: Annotated[float, Field(gt=0, le=3_600)] = DEFAULT_LLM_TIMEOUT_SECONDS
     llm_retries: Annotated[int, Field(ge=0, le=10)] = DEFAULT_LLM_RETRIES
     llm_prices: Annotated[
-        dict[str, tuple[TokenPrice, TokenPrice]], parse_json_text('{"qwen": [0, 0], "gpt-5": [1.25, 10]}')
+        dict[str, tuple[UsdPerMillionTokens, UsdPerMillionTokens]],
+        parse_json_text('{"qwen": [0, 0], "gpt-5": [1.25, 10]}'),
     ] = Field(default_factory=dict)
     """Beginning of a model's name → US dollars per million tokens of input and of output."""
 

@@ -16,6 +16,7 @@ from madeleine.inference import PACKAGED_MODEL
 from madeleine.memory.context.context import DEFAULT_MAX_CONTEXT_TOKENS
 from madeleine.memory.context.values import ContextFlags
 from madeleine.memory.errors import InvalidInput
+from madeleine.memory.model import Role
 from madeleine.memory.recall.recall import RecallConfig
 from madeleine.memory.rules.ranking.profiles import AssociativeRankingWeights, RankingProfile
 from madeleine.memory.rules.storing.chunk_scoring import MIN_STORED_CHUNK_IMPORTANCE
@@ -33,7 +34,7 @@ from madeleine.server.settings.environment import (
     setting_values_from_variables,
 )
 from madeleine.server.settings.fields import (
-    LowercaseText,
+    LowercaseValidator,
     NameList,
     SecondsUpToOneDay,
     Share,
@@ -64,6 +65,8 @@ class Settings(HttpSettings, LlmSettings, ContextFlags):
         default_factory=resolve_data_directory
     )
     being: Annotated[str, Field(min_length=1, max_length=200, pattern=r"^[^\x00-\x1f]+$")] = "default"
+    role: Role = "senior"
+    """Of callers without a token: clients on stdio, commands, and over HTTP while there is no token."""
     embedding_model: Annotated[str, Field(min_length=1)] = PACKAGED_MODEL
     qdrant_url: Annotated[
         str, require_valid_if_set(is_http_url, f"it must begin with http:// or https://, {_QDRANT_HINT}")
@@ -73,7 +76,7 @@ class Settings(HttpSettings, LlmSettings, ContextFlags):
     """Time from the last client's disconnection to the host's end."""
     attach: Literal["", "unix", "tcp"] = ""
     """How clients reach their host: a Unix socket, or loopback TCP with a token; "": the platform's default."""
-    log_level: Annotated[Literal["debug", "info", "warning", "error"], LowercaseText] = "info"
+    log_level: Annotated[Literal["debug", "info", "warning", "error"], LowercaseValidator] = "info"
 
     toolsets: NameList = ()
     tools: NameList = ()
@@ -94,7 +97,7 @@ class Settings(HttpSettings, LlmSettings, ContextFlags):
     recall_min_importance: Share = _RECALL_DEFAULTS.min_importance
     recall_non_inferable_only: bool = False
     """Restrict recall to memories with the theme `non-inferable`."""
-    ranking: Annotated[RankingProfile, LowercaseText] = _RECALL_DEFAULTS.ranking
+    ranking: Annotated[RankingProfile, LowercaseValidator] = _RECALL_DEFAULTS.ranking
     """The profile of calls that choose none."""
     associative_weights: Annotated[AssociativeRankingWeights, parse_json_text('{"similarity": 0.45}')] = (
         _RECALL_DEFAULTS.profiles.associative
@@ -123,7 +126,7 @@ class Settings(HttpSettings, LlmSettings, ContextFlags):
     patrol_token_budget: TokenBudgetSetting = _PATROL_DEFAULTS.token_budget
     compression_threshold: Annotated[int, Field(ge=1, le=10**9)] = _PATROL_DEFAULTS.compression_threshold
 
-    thread: Annotated[Literal["auto", "on", "off"], LowercaseText] = "auto"
+    thread: Annotated[Literal["auto", "on", "off"], LowercaseValidator] = "auto"
     """auto: where a language model was chosen for this program, or `thread_records` is on. on: also with a key that
     lies in the environment for others."""
     thread_seconds: SecondsUpToOneDay = 5.0

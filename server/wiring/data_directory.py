@@ -16,6 +16,7 @@ from pathlib import Path
 from madeleine.memory.errors import InvalidInput, StorageBusy, StorageError
 from madeleine.server import __version__
 from madeleine.server.attach.endpoint import try_to_hold_file_lock
+from madeleine.server.background.index_origin import require_ledger_of_index
 from madeleine.server.settings.settings import Settings
 from madeleine.storage.sql.administration import BearerTokenRepository, open_token_repository
 from madeleine.storage.sql.ledger import Ledger, open_ledger
@@ -64,7 +65,7 @@ def _owner_process(data_dir: Path) -> str:
     try:
         owner = json.loads((data_dir / DATA_DIRECTORY_OWNER_FILE).read_text(encoding="utf-8"))
         return f" (process {int(owner['pid'])})"
-    except (OSError, ValueError, KeyError, TypeError):
+    except (OSError, ValueError, KeyError, TypeError, OverflowError, RecursionError):
         return ""
 
 
@@ -106,14 +107,21 @@ def _restrict_path(path: Path) -> bool:
 LEDGER_FILE = "memory.db"
 
 
+def ledger_path(settings: Settings) -> Path:
+    """Raises `LedgerLost` if it is gone while its index is there."""
+    path = settings.data_dir / LEDGER_FILE
+    require_ledger_of_index(path)
+    return path
+
+
 @asynccontextmanager
 async def open_ledger_without_index(settings: Settings, *, create: bool = True) -> AsyncIterator[Ledger]:
     """Opened beside a running host. Without `create` raises `InvalidInput` where there is no ledger."""
     if create:
         settings.data_dir.mkdir(mode=0o700, parents=True, exist_ok=True)
-    elif not (settings.data_dir / LEDGER_FILE).exists():
+    elif not ledger_path(settings).exists():
         raise InvalidInput(f"There is no memory in {settings.data_dir} yet. Set MADELEINE_DATA_DIR to where it is.")
-    async with open_ledger(settings.data_dir / LEDGER_FILE) as ledger:
+    async with open_ledger(ledger_path(settings)) as ledger:
         yield ledger
 
 
@@ -121,5 +129,5 @@ async def open_ledger_without_index(settings: Settings, *, create: bool = True) 
 async def open_bearer_token_ledger(settings: Settings) -> AsyncIterator[BearerTokenRepository]:
     """On connections of its own, beside a running host and before the memory is open."""
     settings.data_dir.mkdir(mode=0o700, parents=True, exist_ok=True)
-    async with open_token_repository(settings.data_dir / LEDGER_FILE) as tokens:
+    async with open_token_repository(ledger_path(settings)) as tokens:
         yield tokens

@@ -13,39 +13,44 @@ from pathlib import Path
 from madeleine.inference.dense import DenseEmbedder
 from madeleine.inference.reranking import FastembedReranker
 from madeleine.inference.stems import stem
-from madeleine.memory.audit import Audit
+from madeleine.memory.audit import RecordAuditEvent
 from madeleine.memory.context.context import BuildContext
 from madeleine.memory.context.profile import EditProfile
 from madeleine.memory.context.values import ContextFlags
 from madeleine.memory.embedding import Embedder
 from madeleine.memory.index import Index
 from madeleine.memory.ingest.being_statistics import BeingCentroids, TextRarityScorer
-from madeleine.memory.ingest.change import Forget, UpdateMemory
+from madeleine.memory.ingest.change import ForgetMemories, UpdateMemory
 from madeleine.memory.ingest.index_keeper import ErasedBytesScrubber, IndexKeeper, ReportRebuildProgress
 from madeleine.memory.ingest.ingest import IngestText
 from madeleine.memory.ingest.proposals import SupersededMemorySearch
 from madeleine.memory.ingest.store import StoreScenes
 from madeleine.memory.ingest.truth import ChangeTruth
-from madeleine.memory.recall.elsewhere import SearchElsewhere
+from madeleine.memory.recall.elsewhere import SearchOutsideMemories
 from madeleine.memory.recall.ports import Reranker
 from madeleine.memory.recall.recall import Recall, RecallConfig
 from madeleine.memory.recall.reformulation import ReformulationConfig
-from madeleine.memory.recall.search import BrowseMemories, Search, SearchByMessageTags, respell
+from madeleine.memory.recall.search import BrowseMemories, SearchByMessageTags, SearchStoredTexts, find_respellings
 from madeleine.memory.recall.selection import NON_INFERABLE_THEME
 from madeleine.memory.rules.ranking.matching import MatchThresholds
 from madeleine.memory.rules.ranking.profiles import RankingProfileWeights
 from madeleine.memory.rules.storing.likeness import DuplicateThresholds
-from madeleine.memory.rules.storing.secrets import Redact, redact_nothing, redact_secrets
+from madeleine.memory.rules.storing.secrets import RedactText, redact_nothing, redact_secrets
 from madeleine.memory.short_ids import ShortIdTranslator
-from madeleine.memory.watch.observe import Observe
-from madeleine.memory.watch.remember import Remember, SimilarMemorySearch
+from madeleine.memory.watch.observe import ObserveConversation
+from madeleine.memory.watch.remember import RememberExtractedMemories, SimilarMemorySearch
 from madeleine.memory.watch.thread import MemoryThread, MemoryThreadConfig
 from madeleine.patrol.context import PatrolConfig, PatrolServices
 from madeleine.patrol.run import PatrolEvent, RunPatrols
-from madeleine.server.background.index_upkeep import IndexUpkeep, LazyEmbedder, open_synchronized_index
+from madeleine.server.background.index_upkeep import (
+    IndexUpkeep,
+    LazyEmbedder,
+    open_synchronized_index,
+    remember_index_origin,
+)
 from madeleine.server.settings.settings import Settings
 from madeleine.server.wiring.clocks import local_date_today, local_day, utc_now
-from madeleine.server.wiring.data_directory import LEDGER_FILE, lock_data_directory
+from madeleine.server.wiring.data_directory import ledger_path, lock_data_directory
 from madeleine.storage.sql.ledger import Ledger, open_ledger
 from madeleine.tools.tool import ToolUseCases
 
@@ -53,7 +58,7 @@ MODELS_FOLDER = "models"
 
 
 @dataclass(frozen=True, slots=True)
-class OpenMemory:
+class OpenedMemory:
     use_cases: ToolUseCases
     ledger: Ledger
     index: Index
@@ -71,28 +76,32 @@ async def open_memory(
     embedder: LazyEmbedder | None = None,
     background: bool = True,
     on_patrol_event: Callable[[PatrolEvent], None] | None = None,
-) -> AsyncIterator[OpenMemory]:
+) -> AsyncIterator[OpenedMemory]:
     """Lock the data directory, open the ledger, repair the index, start the background work.
 
     Raises `StorageBusy`, `StorageError`, `InvalidInput` for an unknown model. Whatever was opened is closed at the end.
     """
     async with AsyncExitStack() as stack:
         stack.enter_context(lock_data_directory(settings.data_dir))
-        ledger = await stack.enter_async_context(open_ledger(settings.data_dir / LEDGER_FILE))
+        ledger = await stack.enter_async_context(open_ledger(ledger_path(settings)))
         embedder = embedder or DenseEmbedder(settings.embedding_model, settings.data_dir / MODELS_FOLDER)
         stack.push_async_callback(embedder.close)
         index, keeper = await open_synchronized_index(settings, ledger, embedder, rebuild=rebuild, progress=progress)
         stack.push_async_callback(index.close)
+        remember_origin = partial(remember_index_origin, settings, ledger)
+        await remember_origin()
+        stack.push_async_callback(remember_origin)
         if reranker := reranker_from_settings(settings, settings.data_dir / MODELS_FOLDER):
             stack.push_async_callback(reranker.close)
-        upkeep = IndexUpkeep(keeper, index, embedder.warm_up, ErasedBytesScrubber(ledger.erasure, keeper, index))
+        scrubber = ErasedBytesScrubber(ledger.erasure, keeper, index)
+        upkeep = IndexUpkeep(keeper, index, embedder.warm_up, scrubber, remember_origin)
         if background:
             await stack.enter_async_context(upkeep.background_task())
         use, thread = _build_use_cases(
             settings, ledger, index, embedder, upkeep, reranker=reranker, on_patrol_event=on_patrol_event
         )
         await use.patrol.roll_back_unfinished()
-        yield OpenMemory(use, ledger, index, embedder, keeper, thread)
+        yield OpenedMemory(use, ledger, index, embedder, keeper, thread)
 
 
 def _build_use_cases(
@@ -119,7 +128,9 @@ def _build_use_cases(
         thresholds=DuplicateThresholds(settings.same_scene_cosine, settings.min_resemblance),
     )
     similar = SimilarMemorySearch(ledger.recall, index, embedder)
-    remember = Remember(store.store_redacted, ledger.memories, similar, day_of=local_day, redact=redact)
+    remember = RememberExtractedMemories(
+        store.store_redacted, ledger.memories, similar, day_of=local_day, redact=redact
+    )
     thread_config = MemoryThreadConfig(
         settle_time=timedelta(seconds=settings.thread_settle_seconds),
         token_budget=settings.thread_token_budget,
@@ -130,7 +141,7 @@ def _build_use_cases(
         word_idf=index,
         embedder=embedder,
         now=utc_now,
-        today=local_date_today,
+        local_day=local_day,
         redact=redact,
         write_lock=write_lock,
         config=PatrolConfig(
@@ -143,7 +154,7 @@ def _build_use_cases(
     update = UpdateMemory(
         ledger.memories, index, embedder, write_lock, now=utc_now, on_commit=upkeep.wake, redact=redact
     )
-    forget = Forget(ledger.erasure, upkeep.keeper, upkeep.scrubber, write_lock, now=utc_now)
+    forget = ForgetMemories(ledger.erasure, upkeep.keeper, upkeep.scrubber, write_lock, now=utc_now)
     by_message = SearchByMessageTags(ledger.search, stem)
     recall = Recall(
         ledger.recall,
@@ -155,7 +166,7 @@ def _build_use_cases(
         reranker=reranker,
         costs=ledger.patrols,
         redact=redact,
-        respell=partial(respell, ledger.search, sources=("memories",)),
+        respell=partial(find_respellings, ledger.search, sources=("memories",)),
     )
     use = ToolUseCases(
         store=store,
@@ -173,8 +184,8 @@ def _build_use_cases(
         change_truth=ChangeTruth(ledger.memories, store),
         forget=forget,
         recall=recall,
-        search=Search(ledger.search, ledger.activations, search_by_tags=by_message, now=utc_now),
-        search_elsewhere=SearchElsewhere(ledger.context, by_message),
+        search=SearchStoredTexts(ledger.search, ledger.activations, search_by_tags=by_message, now=utc_now),
+        search_elsewhere=SearchOutsideMemories(ledger.context, by_message),
         browse=BrowseMemories(ledger.recall, ledger.activations, now=utc_now),
         patrol=RunPatrols(
             patrol_services,
@@ -183,8 +194,10 @@ def _build_use_cases(
             on_memories_removed=upkeep.remove_memories,
             on_event=on_patrol_event,
         ),
-        audit=Audit(ledger.activations, now=utc_now),
-        observe=Observe(ledger.conversations, remember.agent_memory, now=utc_now, redact=redact, on_append=thread.wake),
+        audit=RecordAuditEvent(ledger.activations, now=utc_now),
+        observe=ObserveConversation(
+            ledger.conversations, remember.agent_memory, now=utc_now, redact=redact, on_append=thread.wake
+        ),
         context=BuildContext(
             ledger.context,
             recall,
@@ -202,7 +215,7 @@ def _build_use_cases(
     return use, thread
 
 
-def redaction_from_settings(settings: Settings) -> Redact:
+def redaction_from_settings(settings: Settings) -> RedactText:
     return redact_secrets if settings.redact else redact_nothing
 
 

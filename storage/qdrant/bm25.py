@@ -15,7 +15,7 @@ from madeleine.memory.text.scripts import (
     HIRAGANA_RUN,
     SOUTHEAST_ASIAN_CHAR_CLASS,
 )
-from madeleine.memory.text.terms import STOP_WORDS, bm25_words
+from madeleine.memory.text.terms import ENGLISH_STOP_WORDS, bm25_words
 
 BM25_TERMS_VERSION = 6
 """Raise it when the analysis below or `memory.text.terms` changes: the index is then rebuilt."""
@@ -63,7 +63,7 @@ def _encoder(average_length: int = AVERAGE_DOCUMENT_WORDS) -> qdrant_edge.Bm25:
             avg_len=average_length,
             tokenizer=qdrant_edge.TokenizerType.Multilingual,
             lowercase=True,
-            stopwords=qdrant_edge.StopwordsSet(custom=set(STOP_WORDS - _SEARCHABLE_STOP_WORDS)),
+            stopwords=qdrant_edge.StopwordsSet(custom=set(ENGLISH_STOP_WORDS - _SEARCHABLE_STOP_WORDS)),
             stemmer=qdrant_edge.SnowballParams(qdrant_edge.SnowballLanguage.English),
         )
     )

@@ -41,7 +41,12 @@ from madeleine.storage.qdrant.queries import (
     hit_from_scored_point,
 )
 from madeleine.storage.qdrant.schema import BM25_VECTOR, MAX_FULL_SCAN_POINTS, IndexFingerprint
-from madeleine.storage.resources import INDEX_DISK_RESERVE_BYTES, has_disk_space, require_disk_space, return_free_memory
+from madeleine.storage.resources import (
+    INDEX_DISK_RESERVE_BYTES,
+    has_disk_space,
+    require_disk_space,
+    return_unused_process_memory,
+)
 
 _POINTS_PER_UPDATE = 64
 """Points an update: 2 to 3 ms."""
@@ -85,14 +90,14 @@ class EdgeIndex(HybridIndex):
         Raises `IndexNeedsRebuild` if its files are damaged or were made with another fingerprint, `IndexUnavailable` if
         another process has it open.
         """
-        return await asyncio.to_thread(cls._open, directory, fingerprint)
+        return await asyncio.to_thread(_in_words, directory, cls._open, directory, fingerprint)
 
     @classmethod
     async def recreate(
         cls, directory: Path, fingerprint: IndexFingerprint, *, full_scan_points: int = MAX_FULL_SCAN_POINTS
     ) -> EdgeIndex:
         """Removes the index on disk without opening it, and creates an empty one."""
-        return await asyncio.to_thread(cls._create, directory, fingerprint, full_scan_points)
+        return await asyncio.to_thread(_in_words, directory, cls._create, directory, fingerprint, full_scan_points)
 
     @classmethod
     def _open(cls, directory: Path, fingerprint: IndexFingerprint) -> EdgeIndex:
@@ -260,7 +265,7 @@ class EdgeIndex(HybridIndex):
             await self._in_disk_thread(self._remove_leftovers)
             # Two indexes and the writes between them were held for a while. Without this each renewal would leave the
             # process larger: their gaps stay its own, 30 of 240 MB after 17,000 memories.
-            await self._in_disk_thread(return_free_memory)
+            await self._in_disk_thread(return_unused_process_memory)
 
     async def _replace_live_by(self, copy: str) -> None:
         if self._closed:
@@ -289,6 +294,17 @@ class EdgeIndex(HybridIndex):
         for leftover in self._directory.glob(f"{_GENERATION_PREFIX}*"):
             if leftover.name != self._generation:
                 _remove_tree(leftover)
+
+
+def _in_words(directory: Path, open_index: Callable[..., EdgeIndex], *arguments: Any) -> EdgeIndex:
+    """`OSError` as `IndexUnavailable`, with the way out."""
+    try:
+        return open_index(*arguments)
+    except OSError as error:
+        raise IndexUnavailable(
+            f"The index cannot be used ({error}). Check the permissions of {directory}, or move it away if it is no "
+            "directory or not Madeleine's: it is built anew from the memory database, and nothing is lost."
+        ) from error
 
 
 def _remove_tree(path: Path) -> None:

@@ -65,7 +65,7 @@ def create_empty_shard(path: Path, dim: int, kilobytes: int) -> qe.EdgeShard:
         sparse_vectors={schema.BM25_VECTOR: qe.EdgeSparseVectorParams(modifier=qe.Modifier.Idf)},
         hnsw_config=qe.HnswIndexConfig(
             m=schema.HNSW_GRAPH_EDGES,
-            payload_m=schema.HNSW_EDGES_PER_BEING,
+            payload_m=schema.HNSW_EDGES_IN_BEING_GRAPH,
             ef_construct=schema.HNSW_EF_CONSTRUCT,
             full_scan_threshold=kilobytes,
             max_indexing_threads=1,

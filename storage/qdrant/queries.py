@@ -26,11 +26,11 @@ import numpy as np
 from numpy.typing import NDArray
 
 from madeleine.memory.index import AwaitQueryVector, CandidatePool, CandidateQuery, RankingFeatures
-from madeleine.memory.model import LIVING_STATUSES, BeingId, Category, MemoryId, Scope, Status, Vector
+from madeleine.memory.model import LIVING_STATUSES, BeingId, Category, MemoryId, MemoryStatus, Scope, Vector
 from madeleine.memory.text.content_words import content_words
 from madeleine.memory.text.normalization import fold_text
 from madeleine.memory.text.scripts import HAN_RUN
-from madeleine.memory.text.terms import LESSON_MARK, words_for_lessons
+from madeleine.memory.text.terms import LESSON_MARK_TERM, words_asking_for_lessons
 from madeleine.storage.qdrant import bm25, schema
 from madeleine.storage.qdrant.schema import BM25_VECTOR, DENSE_VECTOR, RRF_RANK_CONSTANT, RRF_WEIGHTS
 
@@ -49,7 +49,7 @@ class PointFilter:
     of a vector that the point has."""
 
     being: BeingId | None = None
-    statuses: tuple[Status, ...] = ()
+    statuses: tuple[MemoryStatus, ...] = ()
     categories: tuple[Category, ...] = ()
     themes: tuple[str, ...] = ()
     """The point has each of these."""
@@ -72,7 +72,7 @@ class PointFilter:
         """(payload field, values of which the point has one)."""
         living = self.being is not None and set(self.statuses) == set(LIVING_STATUSES) and not self.include_compressed
         if self.being is not None:
-            yield schema.LIVING_FIELD if living else schema.BEING_FIELD, (self.being,)
+            yield schema.LIVING_MEMORY_BEING_FIELD if living else schema.BEING_FIELD, (self.being,)
         if self.statuses and not living:
             yield schema.STATUS_FIELD, self.statuses
         if self.categories:
@@ -160,14 +160,14 @@ class HybridIndex(ABC):
         """IDFs that may be reused; those that are looked up are added."""
 
     async def nearest(
-        self, scope: Scope, vector: Vector, *, limit: int, statuses: Sequence[Status]
+        self, scope: Scope, vector: Vector, *, limit: int, statuses: Sequence[MemoryStatus]
     ) -> list[tuple[MemoryId, float]]:
         where = PointFilter(being=scope.being_id, statuses=tuple(statuses))
         [hits] = await self._run([PointQuery(where=where, limit=limit, vector=vector, ef=_NEAREST_HNSW_EF)])
         return [(hit.id, hit.score) for hit in hits]
 
     async def ids_sharing_words(
-        self, scope: Scope, words: str, *, limit: int, statuses: Sequence[Status]
+        self, scope: Scope, words: str, *, limit: int, statuses: Sequence[MemoryStatus]
     ) -> list[MemoryId]:
         if not (terms := bm25.query_term_ids(words)):
             return []
@@ -186,8 +186,8 @@ class HybridIndex(ABC):
     async def candidates(self, scope: Scope, query: CandidateQuery, vector: AwaitQueryVector) -> CandidatePool:
         terms = bm25.query_term_ids(query.words)
         words = {word: ids for word in content_words(query.words) if (ids := bm25.query_term_ids(word))}
-        lesson_words = words_for_lessons(query.words)
-        lesson_terms = bm25.query_term_ids(LESSON_MARK) if lesson_words else []
+        lesson_words = words_asking_for_lessons(query.words)
+        lesson_terms = bm25.query_term_ids(LESSON_MARK_TERM) if lesson_words else []
         terms = [*terms, *lesson_terms]
         asked = list(dict.fromkeys((*terms, *(term for ids in words.values() for term in ids))))
         known = self._known_idf(scope)

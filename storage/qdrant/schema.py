@@ -4,16 +4,16 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Mapping
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, replace
 from typing import Any
 
 from madeleine.memory.index import IndexPoint, RankingFeatures, WordingSignals
-from madeleine.memory.model import LIVING_STATUSES, ModelName, time_span
+from madeleine.memory.model import LIVING_STATUSES, EmbeddingModelName, Memory, time_span_of_memory
 from madeleine.memory.rules.ranking.blended import read_wording_signals
 from madeleine.memory.text.normalization import fold_text
 from madeleine.storage.qdrant.bm25 import BM25_TERMS_VERSION, weighted_document_term_ids
 
-INDEX_SCHEMA_VERSION = 8
+INDEX_SCHEMA_VERSION = 9
 """Raise it when vectors, payload or their indexes change: an index of another version is rebuilt."""
 
 DENSE_VECTOR = "dense"
@@ -21,7 +21,7 @@ BM25_VECTOR = "bm25"
 
 BEING_FIELD = "being"
 STATUS_FIELD = "status"
-LIVING_FIELD = "lives_in"
+LIVING_MEMORY_BEING_FIELD = "lives_in"
 """The being, of a living memory only that is not retracted, and that no summary stands for (spec L3): what nearly every
 query asks for, in one condition instead of two (0.3 ms of 1 ms at 10,000 memories)."""
 CATEGORY_FIELD = "category"
@@ -50,7 +50,15 @@ FEATURE_FIELDS = (
     WORDING_SIGNALS_FIELD, CATEGORY_FIELD, PROPOSED_SUPERSEDED_ID_FIELD, VERSION_CHAIN_POSITION_FIELD,
 )  # fmt: skip
 """What `features_from_payload` reads."""
-KEYWORD_FIELDS = (BEING_FIELD, LIVING_FIELD, STATUS_FIELD, CATEGORY_FIELD, CLUSTER_FIELD, SESSION_FIELD, THEMES_FIELD)
+KEYWORD_FIELDS = (
+    BEING_FIELD,
+    LIVING_MEMORY_BEING_FIELD,
+    STATUS_FIELD,
+    CATEGORY_FIELD,
+    CLUSTER_FIELD,
+    SESSION_FIELD,
+    THEMES_FIELD,
+)
 TIME_FIELDS = (PERIOD_START_SECONDS_FIELD, PERIOD_END_SECONDS_FIELD, TRUE_FROM_SECONDS_FIELD)
 
 RRF_RANK_CONSTANT = 2
@@ -59,7 +67,7 @@ RRF_WEIGHTS = (1.0, 2.0)
 1/((position + 1)/weight + k - 1). At this k the heavier channel does count more; at k = 60 it counts less."""
 
 HNSW_GRAPH_EDGES = 0
-HNSW_EDGES_PER_BEING = 16
+HNSW_EDGES_IN_BEING_GRAPH = 16
 HNSW_EF_CONSTRUCT = 128
 """One graph a being and none over all of them, for no query crosses beings."""
 
@@ -71,7 +79,7 @@ MAX_FULL_SCAN_POINTS = 5_000
 class IndexFingerprint:
     """What an index was made with. One made with anything else gives wrong answers and must be rebuilt."""
 
-    model: ModelName
+    model: EmbeddingModelName
     dim: int
     words: int = BM25_TERMS_VERSION
     schema: int = INDEX_SCHEMA_VERSION
@@ -92,7 +100,7 @@ def named_vectors(point: IndexPoint, sparse_vector: Callable[..., Any]) -> dict[
 
 def point_payload(point: IndexPoint) -> dict[str, Any]:
     memory = point.memory
-    first, last = time_span(memory)
+    first, last = time_span_of_memory(memory)
     fields: dict[str, Any] = {
         BEING_FIELD: memory.being_id,
         STATUS_FIELD: memory.status,
@@ -106,10 +114,10 @@ def point_payload(point: IndexPoint) -> dict[str, Any]:
         EMOTIONS_FIELD: list(memory.emotions),
         WORD_COUNT_FIELD: len(memory.scene.action.split()),
         TOKEN_COUNT_FIELD: point.tokens,
-        WORDING_SIGNALS_FIELD: pack_wording_signals(read_wording_signals(memory.scene.action)),
+        WORDING_SIGNALS_FIELD: pack_wording_signals(_wording_signals(memory)),
     }
     if memory.status in LIVING_STATUSES and not memory.compressed and memory.truth != "retracted":
-        fields[LIVING_FIELD] = memory.being_id
+        fields[LIVING_MEMORY_BEING_FIELD] = memory.being_id
     if memory.may_supersede is not None:
         fields[PROPOSED_SUPERSEDED_ID_FIELD] = memory.may_supersede
     if memory.superseded_by is not None:
@@ -121,6 +129,13 @@ def point_payload(point: IndexPoint) -> dict[str, Any]:
     if memory.cluster_id is not None:
         fields[CLUSTER_FIELD] = memory.cluster_id
     return fields
+
+
+def _wording_signals(memory: Memory) -> WordingSignals:
+    """The day of what is no turn of a conversation is the day of what happened, not only when it was said."""
+    signals = read_wording_signals(memory.scene.action)
+    has_own_day = bool(memory.scene.when) and not memory.provenance.session_id
+    return replace(signals, tells_when=signals.tells_when or has_own_day)
 
 
 def features_from_payload(payload: Mapping[str, Any]) -> RankingFeatures:

@@ -99,7 +99,9 @@ class QdrantServerIndex(HybridIndex):
             vectors_config={schema.DENSE_VECTOR: qm.VectorParams(size=fingerprint.dim, distance=qm.Distance.COSINE)},
             sparse_vectors_config={schema.BM25_VECTOR: qm.SparseVectorParams(modifier=qm.Modifier.IDF)},
             hnsw_config=qm.HnswConfigDiff(
-                m=schema.HNSW_GRAPH_EDGES, payload_m=schema.HNSW_EDGES_PER_BEING, ef_construct=schema.HNSW_EF_CONSTRUCT
+                m=schema.HNSW_GRAPH_EDGES,
+                payload_m=schema.HNSW_EDGES_IN_BEING_GRAPH,
+                ef_construct=schema.HNSW_EF_CONSTRUCT,
             ),
             metadata={"fingerprint": fingerprint.to_json()},
         )

@@ -15,10 +15,16 @@ from sqlalchemy import bindparam, func, insert, literal, literal_column, or_, se
 from madeleine.memory.audit import AuditEntry, AuditEventKind, AuditQuery, build_audit_entry
 from madeleine.memory.bearer_tokens import BearerTokenId, BearerTokenRecord
 from madeleine.memory.model import Scope
-from madeleine.storage.sql.database.dialect import MAX_INT, MIN_INT, insert_missing, last_number, upsert_statement
+from madeleine.storage.sql.database.dialect import (
+    MAX_INT,
+    MIN_INT,
+    insert_if_missing_statement,
+    sql_last_sequence_number,
+    upsert_statement,
+)
 from madeleine.storage.sql.database.engine import Database, DatabaseRepository, QueryReader, Transaction, open_database
-from madeleine.storage.sql.database.mapping import RowMap, scalar, to_micros
-from madeleine.storage.sql.database.tables import audit, settings, tokens
+from madeleine.storage.sql.database.mapping import RowMap, first_column, microseconds_from_moment
+from madeleine.storage.sql.database.tables import audit, bearer_tokens_table, settings
 
 # --- audit --------------------------------------------------------------------------------------------------------
 
@@ -37,7 +43,7 @@ _SELECT_AUDIT_ENTRIES = (
     .limit(bindparam("limit"))
 )
 # SQLite takes a number back when a transaction is rolled back.
-_LAST_NUMBER = last_number(literal_column("'audit'"), literal_column("'seq'"))
+_LAST_NUMBER = sql_last_sequence_number(literal_column("'audit'"), literal_column("'seq'"))
 _COUNT_MISSING_AUDIT_ENTRIES = select(_LAST_NUMBER - func.count()).select_from(audit)
 
 
@@ -75,27 +81,27 @@ class AuditRepository(DatabaseRepository):
             _AUDIT_ENTRY.from_row,
             being=query.being_id,
             event=query.event,
-            since=to_micros(query.since) if query.since else MIN_INT,
-            until=to_micros(query.until) if query.until else MAX_INT,
+            since=microseconds_from_moment(query.since) if query.since else MIN_INT,
+            until=microseconds_from_moment(query.until) if query.until else MAX_INT,
             limit=query.limit,
         )
         return newest_first[::-1]
 
     async def count_missing_entries(self) -> int:
         """The number of entries that were removed from the file past the ledger."""
-        return int((await self._database.rows(_COUNT_MISSING_AUDIT_ENTRIES, scalar))[0])
+        return int((await self._database.rows(_COUNT_MISSING_AUDIT_ENTRIES, first_column))[0])
 
 
 # --- settings of the store: facts by name, as JSON ----------------------------------------------------------------
 
 _SELECT_SETTING = select(settings.c.value).where(settings.c.name == bindparam("setting"))
-_INSERT_SETTING = insert_missing(settings)
+_INSERT_SETTING = insert_if_missing_statement(settings)
 _UPSERT_SETTING = upsert_statement(settings, "value")
 
 
 async def read_setting(reads: QueryReader, name: str) -> Any:
     """None for a name that was never set."""
-    values = await reads.rows(_SELECT_SETTING, scalar, setting=name)
+    values = await reads.rows(_SELECT_SETTING, first_column, setting=name)
     return json.loads(values[0]) if values else None
 
 
@@ -116,14 +122,14 @@ def _setting_row(name: str, value: Any) -> dict[str, str]:
 
 # --- bearer tokens, by the hash of their secret -------------------------------------------------------------------
 
-_t = tokens.c
-_TOKEN = RowMap(BearerTokenRecord, tokens)
+_t = bearer_tokens_table.c
+_TOKEN = RowMap(BearerTokenRecord, bearer_tokens_table)
 _SELECT_TOKENS = select(*_TOKEN.columns).order_by(_t.created_at, _t.id)
 _SELECT_TOKEN = _SELECT_TOKENS.where(_t.id == bindparam("token_id"))
-_SELECT_ANY_TOKEN = select(literal(1)).select_from(tokens).limit(1)
-_INSERT_TOKEN = insert(tokens)
+_SELECT_ANY_TOKEN = select(literal(1)).select_from(bearer_tokens_table).limit(1)
+_INSERT_TOKEN = insert(bearer_tokens_table)
 _REVOKE_TOKEN = (
-    update(tokens)
+    update(bearer_tokens_table)
     .where(_t.id == bindparam("token_id"))
     .values(revoked_at=func.coalesce(_t.revoked_at, bindparam("moment")))
 )
@@ -138,7 +144,7 @@ async def open_token_repository(path: Path) -> AsyncIterator[BearerTokenReposito
 
 
 class BearerTokenRepository(DatabaseRepository):
-    """Bearer tokens; implements `TokenLedger`. Adding and revoking are audited (spec O10)."""
+    """Bearer tokens; implements `BearerTokenLedger`. Adding and revoking are audited (spec O10)."""
 
     async def add(self, token: BearerTokenRecord) -> None:
         async with self._database.transaction() as transaction:
@@ -152,13 +158,13 @@ class BearerTokenRepository(DatabaseRepository):
         return await self._database.rows(_SELECT_TOKENS, _TOKEN.from_row)
 
     async def has_tokens(self) -> bool:
-        return bool(await self._database.rows(_SELECT_ANY_TOKEN, scalar))
+        return bool(await self._database.rows(_SELECT_ANY_TOKEN, first_column))
 
     async def revoke(self, id_: BearerTokenId, *, at: datetime) -> bool:
         async with self._database.transaction() as transaction:
             known = await transaction.rows(_SELECT_TOKEN, _TOKEN.from_row, token_id=id_)
             for token in known:
-                await transaction.run(_REVOKE_TOKEN, [{"token_id": id_, "moment": to_micros(at)}])
+                await transaction.run(_REVOKE_TOKEN, [{"token_id": id_, "moment": microseconds_from_moment(at)}])
                 await append_audit_entries(transaction, [_token_audit(token, at, "madeleine token revoke")])
         return bool(known)
 

@@ -211,9 +211,15 @@ class IndexContract:
         scene = replace(told.memory.scene, action=" Ate  a\nmadeleine ", actors=("Ann", "Bo"))
         provenance = Provenance(tool="store", session_id="s7")
         memory = replace(told.memory, scene=scene, provenance=provenance, emotions=("joy",), turn=4)
-        await index.upsert([replace(told, memory=memory), point(2, "violin", unit(1, 1))])
+        own_day = replace(point(3, "violin", unit(1, 2)).memory, scene=replace(scene, when=("2026-05",), actors=()))
+        said_then = replace(own_day, id=memory_id(4), provenance=provenance)
+        dated = [replace(told, memory=own_day), replace(told, memory=said_then)]
+        await index.upsert([replace(told, memory=memory), point(2, "violin", unit(1, 1)), *dated])
         pool = await candidates(index, ADA, index_query("harbor", unit(1)))
-        assert dict(zip(pool.ids, pool.features, strict=True)) == {
+        features = dict(zip(pool.ids, pool.features, strict=True))
+        tells_when = {id_: features.pop(id_).signals.tells_when for id_ in (memory_id(3), memory_id(4))}
+        assert tells_when == {memory_id(3): True, memory_id(4): False}
+        assert features == {
             memory_id(1): RankingFeatures(
                 session_id="s7", turn=4, actors=("Ann", "Bo"), emotions=("joy",), words=3, tokens=1
             ),

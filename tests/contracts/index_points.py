@@ -18,20 +18,20 @@ from madeleine.memory.model import (
     BeingId,
     Category,
     ClusterId,
+    EmbeddingModelName,
     Memory,
     MemoryId,
-    ModelName,
+    MemoryStatus,
     Provenance,
     Scene,
     Scope,
     Vector,
 )
-from madeleine.memory.model import Status as MemoryStatus
 from madeleine.storage.qdrant import bm25
 from madeleine.storage.qdrant.schema import IndexFingerprint
 
 DIM = 8
-FINGERPRINT = IndexFingerprint(model=ModelName("tests"), dim=DIM)
+FINGERPRINT = IndexFingerprint(model=EmbeddingModelName("tests"), dim=DIM)
 ADA = Scope(BeingId("ada"))
 BOB = Scope(BeingId("bob"))
 MOMENT = datetime(2025, 3, 1, 12, tzinfo=UTC)
@@ -115,9 +115,9 @@ async def candidates(index: RecallIndex, scope: Scope, question: VectorQuery) ->
 
 def expected_idf(word: str, points: Sequence[IndexPoint]) -> float:
     [term] = bm25.query_term_ids(word)
-    having = sum(term in bm25.weighted_document_term_ids(point.words)[0] for point in points)
-    documents = sum(bool(bm25.weighted_document_term_ids(point.words)[0]) for point in points)
-    return math.log(1 + (documents - having + 0.5) / (having + 0.5))
+    documents = [ids for point in points if (ids := bm25.weighted_document_term_ids(point.words)[0])]
+    having = sum(term in ids for ids in documents)
+    return math.log(1 + (len(documents) - having + 0.5) / (having + 0.5))
 
 
 def assert_scores_are_true(pool: CandidatePool, question: VectorQuery, points: Sequence[IndexPoint]) -> None:

@@ -16,7 +16,7 @@ from pydantic import BaseModel, ConfigDict, Field
 from madeleine.inference.language.config import LanguageModelConfig
 from madeleine.inference.language.structured_model import StructuredLanguageModel, open_language_model
 from madeleine.memory.errors import LanguageModelUnavailable, TokenBudgetExceeded, UnusableAnswer
-from madeleine.memory.language_model import CallCost, LanguageModelSize, Prompt
+from madeleine.memory.language_model import LanguageModelSize, ModelCallCost, Prompt
 from tests.doubles import metered
 from tests.language.stub import (
     KEY,
@@ -52,7 +52,7 @@ class Kind(BaseModel):
 
 GOOD = {"kind": "lesson", "parts": [{"id": "a", "weight": 0.5}], "why": None}
 WRONG = {"kind": PRIVATE, PRIVATE: 1}
-Costs = list[CallCost]
+Costs = list[ModelCallCost]
 Open = Callable[..., AbstractAsyncContextManager[StructuredLanguageModel]]
 
 
@@ -70,7 +70,7 @@ class LanguageModelContract:
         assert stub.unexpected == []
 
     @pytest.fixture
-    def spent(self) -> list[CallCost]:
+    def spent(self) -> list[ModelCallCost]:
         return []
 
     @pytest.fixture
@@ -94,7 +94,7 @@ class LanguageModelContract:
     async def test_an_answer_comes_in_its_shape_and_is_counted(self, opened: Open, stub: Stub, spent: Costs) -> None:
         async with opened([model_says(GOOD, input_tokens=210, output_tokens=33)]) as model:
             assert await model.ask(prompt(), Kind, spent.append) == Kind.model_validate(GOOD)
-        assert spent == [CallCost(purpose="classify", model="small", input_tokens=210, output_tokens=33, usd=None)]
+        assert spent == [ModelCallCost(purpose="classify", model="small", input_tokens=210, output_tokens=33, usd=None)]
         [asked] = stub.asked
         assert (asked.key, asked.model, asked.shape) == (KEY, "small", "Kind")
         assert asked.system.startswith("Say what kind it is.")

@@ -11,7 +11,7 @@ from pathlib import Path
 import pytest
 
 from madeleine.memory.model import MemoryId
-from madeleine.memory.recall.ports import Activation, ReactivationRecorder
+from madeleine.memory.recall.ports import MemoryReactivation, ReactivationRecorder
 from madeleine.storage.sql.ledger import open_ledger
 from tests.contracts.ledger.any_ledger import StoringLedger
 from tests.contracts.ledger.ledger_values import ADA, MOMENT, batch, memory, stored_memory
@@ -45,19 +45,19 @@ class ActivationLogContract:
     """A fixture `counted` gives an empty log."""
 
     async def test_flushed_activations_are_added_up(self, counted: CountedLog) -> None:
-        counted.log.add(ADA, [Activation(FIRST, 1, MOMENT), Activation(SECOND, 2, MOMENT)])
-        counted.log.add(ADA, [Activation(FIRST, 3, MOMENT)])
+        counted.log.add(ADA, [MemoryReactivation(FIRST, 1, MOMENT), MemoryReactivation(SECOND, 2, MOMENT)])
+        counted.log.add(ADA, [MemoryReactivation(FIRST, 3, MOMENT)])
         await counted.log.flush()
         assert await counted.counts() == {FIRST: 4, SECOND: 2}
 
     async def test_a_scope_that_does_not_count_leaves_no_trace(self, counted: CountedLog) -> None:
-        counted.log.add(replace(ADA, count_activations=False), [Activation(FIRST, 1, MOMENT)])
+        counted.log.add(replace(ADA, count_activations=False), [MemoryReactivation(FIRST, 1, MOMENT)])
         await counted.log.flush()
         assert await counted.counts() == {}
 
     async def test_flushing_again_counts_nothing_twice(self, counted: CountedLog) -> None:
         await counted.log.flush()
-        counted.log.add(ADA, [Activation(SECOND, 1, MOMENT)])
+        counted.log.add(ADA, [MemoryReactivation(SECOND, 1, MOMENT)])
         counted.log.add(ADA, [])
         await asyncio.gather(counted.log.flush(), counted.log.flush())
         assert await counted.counts() == {SECOND: 1}

@@ -4,13 +4,14 @@ import asyncio
 from collections.abc import AsyncIterator
 from dataclasses import replace
 from pathlib import Path
+from random import Random
 from typing import Any
 
 import pytest
 
 from madeleine.memory.errors import IndexNeedsRebuild, IndexUnavailable
 from madeleine.memory.index import IndexPoint
-from madeleine.memory.model import LIVING_STATUSES, MemoryId, ModelName
+from madeleine.memory.model import LIVING_STATUSES, EmbeddingModelName, MemoryId
 from madeleine.storage.qdrant import edge
 from madeleine.storage.qdrant.edge import EdgeIndex
 from madeleine.storage.qdrant.schema import IndexFingerprint
@@ -19,6 +20,7 @@ from tests.contracts.index_points import (
     ADA,
     DIM,
     FINGERPRINT,
+    VOCABULARY,
     assert_scores_are_true,
     candidates,
     index_query,
@@ -35,6 +37,15 @@ async def index(tmp_path: Path) -> AsyncIterator[EdgeIndex]:
     index = await EdgeIndex.open(tmp_path / "index", FINGERPRINT)
     yield index
     await index.close()
+
+
+def enough_for_a_graph() -> list[IndexPoint]:
+    """600 points with vectors, of one word each: quickly read."""
+    random = Random(5)
+    return [
+        point(1 + number, random.choice(VOCABULARY), unit(*(random.gauss(0, 1) for _ in range(DIM))))
+        for number in range(600)
+    ]
 
 
 async def written_until(index: EdgeIndex, points: dict[MemoryId, IndexPoint], done: asyncio.Task[Any]) -> int:
@@ -73,7 +84,7 @@ class TestEdgeIndex(IndexContract):
         first = await EdgeIndex.open(tmp_path / "i", FINGERPRINT)
         await first.upsert(random_points(5, seed=3))
         await first.close()
-        other = IndexFingerprint(model=ModelName("another"), dim=DIM)
+        other = IndexFingerprint(model=EmbeddingModelName("another"), dim=DIM)
         with pytest.raises(IndexNeedsRebuild):
             await EdgeIndex.open(tmp_path / "i", other)
         anew = await EdgeIndex.recreate(tmp_path / "i", other)
@@ -131,10 +142,10 @@ class TestEdgeIndex(IndexContract):
         """spec L1: ingesting keeps memory flat. Each renewal left the process larger."""
         left: list[int] = []
         monkeypatch.setattr(
-            edge, "return_free_memory", lambda: left.append(len(list((tmp_path / "i").glob("generation-*"))))
+            edge, "return_unused_process_memory", lambda: left.append(len(list((tmp_path / "i").glob("generation-*"))))
         )
         index = await EdgeIndex.recreate(tmp_path / "i", FINGERPRINT, full_scan_points=100)
-        await index.upsert(random_points(600, seed=5))
+        await index.upsert(enough_for_a_graph())
         assert left == []
         assert await index.optimize()
         assert left == [1]  # the old one was gone by then
@@ -142,7 +153,7 @@ class TestEdgeIndex(IndexContract):
 
     async def test_closing_ends_an_optimization_and_leaves_the_index_whole(self, tmp_path: Path) -> None:
         index = await EdgeIndex.recreate(tmp_path / "i", FINGERPRINT, full_scan_points=100)
-        await index.upsert(random_points(600, seed=5))
+        await index.upsert(enough_for_a_graph())
         optimizing = asyncio.create_task(index.optimize())
         while index._builder.process is None:  # noqa: ASYNC110
             await asyncio.sleep(0)
@@ -201,7 +212,7 @@ class TestEdgeIndex(IndexContract):
 
     async def test_scrubbing_does_not_wait_for_an_optimization_but_ends_it(self, tmp_path: Path) -> None:
         index = await EdgeIndex.recreate(tmp_path / "i", FINGERPRINT, full_scan_points=100)
-        await index.upsert(random_points(600, seed=5))
+        await index.upsert(enough_for_a_graph())
         optimizing = asyncio.create_task(index.optimize())
         while index._builder.process is None:  # noqa: ASYNC110
             await asyncio.sleep(0)
@@ -213,7 +224,7 @@ class TestEdgeIndex(IndexContract):
 
     async def test_closing_ends_a_scrub_and_leaves_the_index_whole(self, tmp_path: Path) -> None:
         index = await EdgeIndex.open(tmp_path / "i", FINGERPRINT)
-        await index.upsert(random_points(600, seed=5))
+        await index.upsert(enough_for_a_graph())
         scrubbing = asyncio.create_task(index.scrub())
         while index._builder.process is None:  # noqa: ASYNC110
             await asyncio.sleep(0)

@@ -21,9 +21,10 @@ from madeleine.inference.dense import (
 )
 from madeleine.inference.space_measurement import measure_vector_space
 from madeleine.memory.errors import EmbeddingUnavailable, InvalidInput
+from madeleine.memory.model import full_precision
 from tests.contracts.embedder_contract import TEXTS, EmbedderContract
 from tests.doubles import WordEmbedder
-from tests.rerankers import session_options
+from tests.models import embedding_model, session_options
 
 KNOWN_VECTORS = {
     "This is an example sentence": [0.0455, 0.083, 0.0608, 0.0747, 0.0351, 0.0089, 0.0455, -0.0073],
@@ -123,6 +124,83 @@ class TestDenseEmbedder(EmbedderContract):
         """style.md: inference runs in a worker thread; both calls are answered."""
         many, one = await asyncio.gather(embedder.embed(["text"] * 40), embedder.embed(["text"]))
         assert np.allclose(many[0], one[0], atol=1e-5)
+
+
+@pytest.fixture(scope="module")
+def own_model(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    return embedding_model(tmp_path_factory.mktemp("own") / "tiny")
+
+
+class TestModelInADirectory(EmbedderContract):
+    """spec O7: any model that sentence-transformers exports to ONNX, without a network."""
+
+    @pytest.fixture
+    async def embedder(self, own_model: Path, tmp_path: Path) -> AsyncIterator[DenseEmbedder]:
+        embedder = DenseEmbedder(str(own_model), tmp_path)
+        yield embedder
+        await embedder.close()
+
+    async def test_it_is_known_by_what_it_holds_wherever_it_lies(
+        self, embedder: DenseEmbedder, own_model: Path, tmp_path: Path
+    ) -> None:
+        """ruling 6: vectors of different models are never compared."""
+        assert embedder.model.startswith("directory/tiny#")
+        assert await embedder.dimension() == (await embedder.embed(["a"])).shape[1] == 16
+        moved = shutil.copytree(own_model, tmp_path / "moved@v2" / "tiny")
+        assert DenseEmbedder(str(moved), tmp_path).model == full_precision(embedder.model)
+        changed = embedding_model(tmp_path / "other" / "tiny", seed=8)
+        assert DenseEmbedder(str(changed), tmp_path).model != embedder.model
+        (moved / "1_Pooling").mkdir()
+        (moved / "1_Pooling" / "config.json").write_text('{"pooling_mode_cls_token": true}')
+        assert DenseEmbedder(str(moved), tmp_path).model != embedder.model
+
+    async def test_tokens_are_pooled_as_the_directory_says_or_in_the_model(
+        self, own_model: Path, tmp_path: Path
+    ) -> None:
+        """spec O7"""
+        mean = load_embedding_model(str(own_model), tmp_path).embed(["red apples", "red"])
+        pooled = embedding_model(tmp_path / "pooled", pooled=True)
+        assert np.allclose(load_embedding_model(str(pooled), tmp_path).embed(["red apples", "red"]), mean, atol=1e-6)
+        by_first = shutil.copytree(own_model, tmp_path / "cls")
+        (by_first / "1_Pooling").mkdir()
+        (by_first / "1_Pooling" / "config.json").write_text('{"pooling_mode_cls_token": true}')
+        first = load_embedding_model(str(by_first), tmp_path).embed(["red apples", "red"])
+        assert np.allclose(first[0], first[1])  # both begin with the same token, [CLS]
+
+
+@pytest.mark.parametrize(
+    ("file", "content", "words"),
+    [
+        ("tokenizer.json", None, "no tokenizer.json"),
+        ("model.onnx", None, "no onnx/model.onnx or model.onnx"),
+        ("config.json", None, "no hidden_size"),
+        ("config.json", "{", "cannot be read"),
+        ("1_Pooling/config.json", '{"pooling_mode_lasttoken": true}', "pools by pooling_mode_lasttoken"),
+    ],
+)
+def test_a_directory_that_lacks_something_is_refused_by_name(
+    own_model: Path, tmp_path: Path, file: str, content: str | None, words: str
+) -> None:
+    copy = shutil.copytree(own_model, tmp_path / "tiny")
+    (copy / file).parent.mkdir(exist_ok=True)
+    if content is None:
+        (copy / file).unlink()
+    else:
+        (copy / file).write_text(content)
+    with pytest.raises(InvalidInput, match=words):
+        DenseEmbedder(str(copy), tmp_path)
+
+
+async def test_a_model_whose_answer_has_another_shape_is_unavailable(own_model: Path, tmp_path: Path) -> None:
+    copy = shutil.copytree(own_model, tmp_path / "tiny")
+    (copy / "config.json").write_text('{"hidden_size": 8}')
+    embedder = DenseEmbedder(str(copy), tmp_path)
+    assert "no vector of 8 numbers" in await unavailable(embedder)
+    await embedder.close()
+    (copy / "model.onnx").write_bytes(b"no model")
+    embedder = DenseEmbedder(str(copy), tmp_path)
+    assert "could not be loaded" in await unavailable(embedder)
+    await embedder.close()
 
 
 # --- when the model cannot be had -------------------------------------------------------------------------------
@@ -345,6 +423,22 @@ async def test_calls_that_come_together_share_one_attempt_to_load(loaded: Loaded
     assert [rows.shape for rows in await asyncio.gather(*calls)] == [(1, 384)] * 3
     assert loader.tries == 1
     await embedder.close()
+
+
+async def test_closing_waits_for_a_model_that_is_loaded_from_the_disk(
+    loaded: LoadedEmbeddingModel, tmp_path: Path
+) -> None:
+    """A process that ends while ONNX Runtime loads is aborted: its exit code would tell of a fault."""
+    loader = GatedLoader(loaded)
+    embedder = DenseEmbedder(PACKAGED_MODEL, tmp_path, loader=loader)
+    loading = asyncio.ensure_future(embedder.warm_up())
+    await asyncio.sleep(0)
+    closing = asyncio.ensure_future(embedder.close())
+    await asyncio.sleep(0)
+    assert not closing.done()
+    loader.gate.set()
+    await closing
+    assert loading.done()
 
 
 async def test_a_call_that_is_cancelled_does_not_stop_the_loading(loaded: LoadedEmbeddingModel, tmp_path: Path) -> None:

@@ -11,7 +11,7 @@ import pytest
 from madeleine.inference.language.config import LanguageModelConfig
 from madeleine.inference.language.structured_model import open_language_model
 from madeleine.memory.errors import LanguageModelUnavailable
-from madeleine.memory.language_model import CallCost
+from madeleine.memory.language_model import ModelCallCost
 from tests.contracts.language_model_contract import GOOD, PRIVATE, Kind, LanguageModelContract, Open, prompt
 from tests.language.stub import KEY, Protocol, Stub, http_error, language_server, model_says
 
@@ -32,7 +32,7 @@ class TestAnthropic(LanguageModelContract):
         ],
     )
     async def test_thoughts_take_no_room_from_the_answer(
-        self, opened: Open, stub: Stub, spent: list[CallCost], model: str, thinking: str | None
+        self, opened: Open, stub: Stub, spent: list[ModelCallCost], model: str, thinking: str | None
     ) -> None:
         async with opened([model_says(GOOD)], small_model=model) as found:
             await found.ask(prompt(), Kind, spent.append)
@@ -41,7 +41,7 @@ class TestAnthropic(LanguageModelContract):
         assert asked.body["max_tokens"] == (8_700 if "opus" in model else 700)
 
     async def test_a_model_that_cannot_stop_thinking_still_gets_its_schema(
-        self, opened: Open, stub: Stub, spent: list[CallCost]
+        self, opened: Open, stub: Stub, spent: list[ModelCallCost]
     ) -> None:
         async with opened([http_error(400), model_says(GOOD)], small_model="claude-haiku-5-5") as model:
             await model.ask(prompt(), Kind, spent.append)
@@ -51,7 +51,7 @@ class TestAnthropic(LanguageModelContract):
         ]
 
     async def test_variables_of_the_sdk_change_nothing(
-        self, opened: Open, stub: Stub, spent: list[CallCost], monkeypatch: pytest.MonkeyPatch
+        self, opened: Open, stub: Stub, spent: list[ModelCallCost], monkeypatch: pytest.MonkeyPatch
     ) -> None:
         monkeypatch.setenv("ANTHROPIC_API_KEY", "another")
         monkeypatch.setenv("ANTHROPIC_AUTH_TOKEN", "another")
@@ -65,7 +65,7 @@ class TestAnthropic(LanguageModelContract):
 class TestOpenAI(LanguageModelContract):
     protocol: Protocol = "openai"
 
-    async def test_a_server_of_local_models_needs_no_key(self, stub: Stub, spent: list[CallCost]) -> None:
+    async def test_a_server_of_local_models_needs_no_key(self, stub: Stub, spent: list[ModelCallCost]) -> None:
         stub.answers = [model_says(GOOD)]
         config = LanguageModelConfig(protocol="openai", url=stub.openai_url, small_model="s", large_model="l")
         model = open_language_model(config, "")
@@ -73,12 +73,14 @@ class TestOpenAI(LanguageModelContract):
         await model.ask(prompt(), Kind, spent.append)
         await model.aclose()
 
-    async def test_json_is_asked_for_before_prose(self, opened: Open, stub: Stub, spent: list[CallCost]) -> None:
+    async def test_json_is_asked_for_before_prose(self, opened: Open, stub: Stub, spent: list[ModelCallCost]) -> None:
         async with opened([http_error(422), model_says(GOOD)]) as model:
             await model.ask(prompt(), Kind, spent.append)
         assert [asked.form for asked in stub.asked] == ["json_schema", "json_object"]
 
-    async def test_a_server_that_counts_no_tokens_is_counted_for(self, opened: Open, spent: list[CallCost]) -> None:
+    async def test_a_server_that_counts_no_tokens_is_counted_for(
+        self, opened: Open, spent: list[ModelCallCost]
+    ) -> None:
         """Else a budget would never be spent."""
         async with opened([model_says(GOOD, input_tokens=0, output_tokens=0)]) as model:
             await model.ask(prompt(), Kind, spent.append)
@@ -87,7 +89,7 @@ class TestOpenAI(LanguageModelContract):
         assert one.output_tokens > 5
 
     async def test_variables_of_the_sdk_change_nothing(
-        self, opened: Open, stub: Stub, spent: list[CallCost], monkeypatch: pytest.MonkeyPatch
+        self, opened: Open, stub: Stub, spent: list[ModelCallCost], monkeypatch: pytest.MonkeyPatch
     ) -> None:
         monkeypatch.setenv("OPENAI_API_KEY", "another")
         monkeypatch.setenv("OPENAI_BASE_URL", "http://127.0.0.1:9")

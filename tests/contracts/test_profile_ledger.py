@@ -16,7 +16,7 @@ from madeleine.memory.errors import InvalidInput
 from madeleine.memory.model import NoteId, RunId
 from madeleine.memory.patrol_records import DiaryEntry, PatrolChanges
 from madeleine.memory.profile import ProfileEntry
-from madeleine.memory.recall.ports import Activation
+from madeleine.memory.recall.ports import MemoryReactivation
 from madeleine.storage.sql.conversations import context
 from madeleine.storage.sql.database.engine import _compile
 from madeleine.storage.sql.ledger import Ledger, open_ledger
@@ -99,8 +99,8 @@ async def test_recently_activated_are_alive_activated_and_ones_own_the_latest_fi
     await ledger.memories.commit(ADA, batch(*found, dead, told, never))
     await ledger.memories.commit(BOB, batch(bobs))
     for n, one in enumerate([*found, dead, told]):
-        ledger.activations.add(ADA, [Activation(one.id, 1, MOMENT + timedelta(minutes=n))])
-    ledger.activations.add(BOB, [Activation(bobs.id, 1, MOMENT + timedelta(days=1))])
+        ledger.activations.add(ADA, [MemoryReactivation(one.id, 1, MOMENT + timedelta(minutes=n))])
+    ledger.activations.add(BOB, [MemoryReactivation(bobs.id, 1, MOMENT + timedelta(days=1))])
     await ledger.activations.flush()
     recent_ones = await ledger.context.recently_activated(ADA, limit=3)
     assert [one.scene.action for one in recent_ones] == ["m3", "m2", "m1"]

@@ -14,7 +14,7 @@ from madeleine.inference import loading as loading_module
 from madeleine.inference.reranking import CrossEncoder, FastembedReranker, load_cross_encoder, sigmoid
 from madeleine.memory.errors import RerankerUnavailable
 from tests.contracts.reranker_contract import QUERY, TEXTS, RerankerContract
-from tests.rerankers import WordReranker, cross_encoder, session_options
+from tests.models import WordReranker, cross_encoder, session_options
 
 PATIENT = 60.0
 """Seconds, for models that do come."""

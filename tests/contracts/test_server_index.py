@@ -2,18 +2,23 @@ from __future__ import annotations
 
 from collections.abc import AsyncIterator
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 import pytest
 
 from madeleine.memory.errors import IndexUnavailable
 from madeleine.storage.qdrant.edge import EdgeIndex
-from madeleine.storage.qdrant.server import QdrantServerIndex
 from tests.contracts.index_contract import IndexContract
 from tests.contracts.index_points import ADA, FINGERPRINT, candidates, index_query, random_points, unit
+
+if TYPE_CHECKING:
+    from madeleine.storage.qdrant.server import QdrantServerIndex
 
 
 @pytest.fixture
 async def index() -> AsyncIterator[QdrantServerIndex]:
+    from madeleine.storage.qdrant.server import QdrantServerIndex  # two seconds that collecting the tests does not need
+
     index = await QdrantServerIndex.open(":memory:", FINGERPRINT)
     yield index
     await index.close()
@@ -35,6 +40,6 @@ class TestServerIndex(IndexContract):
         assert theirs.cosine.tolist() == pytest.approx(ours.cosine.tolist(), abs=1e-5)
         assert theirs.bm25.tolist() == pytest.approx(ours.bm25.tolist(), rel=1e-4)
 
-    async def test_a_server_that_is_not_there_is_unavailable(self) -> None:
+    async def test_a_server_that_is_not_there_is_unavailable(self, index: QdrantServerIndex) -> None:
         with pytest.raises(IndexUnavailable):
-            await QdrantServerIndex.open("http://127.0.0.1:9", FINGERPRINT)
+            await type(index).open("http://127.0.0.1:9", FINGERPRINT)

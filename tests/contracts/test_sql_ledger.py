@@ -17,10 +17,10 @@ from alembic.migration import MigrationContext
 from sqlalchemy import create_engine, select
 
 from madeleine.memory.errors import CannotUndo, InvalidInput, KeyConflict, StorageBusy, StorageError, StorageFull
-from madeleine.memory.ingest.ports import CommittedBatch
-from madeleine.memory.model import DatedAction, RunId, Scene, Status
+from madeleine.memory.ingest.ports import CommittedMemories
+from madeleine.memory.model import DatedAction, MemoryStatus, RunId, Scene
 from madeleine.memory.patrol_records import PatrolChanges
-from madeleine.memory.recall.ports import Activation
+from madeleine.memory.recall.ports import MemoryReactivation
 from madeleine.storage.sql.database.engine import Transaction
 from madeleine.storage.sql.database.memory_rows import row_from_memory
 from madeleine.storage.sql.database.schema import MIGRATIONS_FOLDER, SCHEMA_REVISION
@@ -107,7 +107,7 @@ class TestSqlLedger(
             await ledger.memories.commit(ADA, batch(one, vectors={one.content_hash: vector(1, 0)}))
             await ledger.context.add_note(ADA, waiting := note("later"))
             await ledger.index_source.set_setting("a", [1])
-            ledger.activations.add(ADA, [Activation(one.id, 3, MOMENT)])
+            ledger.activations.add(ADA, [MemoryReactivation(one.id, 3, MOMENT)])
         async with open_ledger(path) as ledger:
             assert (await stored_memory(ledger, one)).reactivation_count == 3
             assert list(await ledger.memories.vectors(MODEL, [one.content_hash])) == [one.content_hash]
@@ -177,7 +177,7 @@ class TestSqlLedger(
         self, path: Path
     ) -> None:
         """spec P2 `session_count`, P4."""
-        statuses: tuple[Status, ...] = ("active", "dying", "dead", "active")
+        statuses: tuple[MemoryStatus, ...] = ("active", "dying", "dead", "active")
         timeline = ("2026-01-01", DatedAction("2026-01-02", "It rained"))
         olds = [
             memory(f"old {n}", status=status, session_count=7 * n, scene=Scene(action=f"old {n}", when=timeline))
@@ -252,7 +252,7 @@ class TestSqlLedger(
         async with open_ledger(path) as one, open_ledger(path) as other:
             stores = [ledger.memories.commit(ADA, batch(memory(key="k"))) for ledger in (one, other) * 4]
             ends = await asyncio.gather(*stores, return_exceptions=True)
-            assert sum(isinstance(end, CommittedBatch) for end in ends) == 1
+            assert sum(isinstance(end, CommittedMemories) for end in ends) == 1
             assert sum(isinstance(end, KeyConflict) for end in ends) == 7
             assert await one.index_source.count_memories() == 1
 
@@ -308,11 +308,11 @@ class TestSqlLedger(
 
             with monkeypatch.context() as patch:
                 patch.setattr(ledger.database, "transaction", full)
-                ledger.activations.add(ADA, [Activation(one.id, 1, MOMENT)])
+                ledger.activations.add(ADA, [MemoryReactivation(one.id, 1, MOMENT)])
                 await asyncio.wait_for(failed.wait(), 10)
                 with pytest.raises(StorageFull):
                     await ledger.activations.flush()
-                ledger.activations.add(ADA, [Activation(one.id, 2, MOMENT)])
+                ledger.activations.add(ADA, [MemoryReactivation(one.id, 2, MOMENT)])
             await ledger.activations.flush()
             assert (await stored_memory(ledger, one)).reactivation_count == 3
 
@@ -320,7 +320,7 @@ class TestSqlLedger(
         async with open_ledger(path) as ledger:
             await ledger.memories.commit(ADA, batch(one := memory()))
             for turns in range(20):
-                ledger.activations.add(ADA, [Activation(one.id, 1, MOMENT)])
+                ledger.activations.add(ADA, [MemoryReactivation(one.id, 1, MOMENT)])
                 settle = asyncio.create_task(ledger.activations.flush())
                 for _ in range(turns):
                     await asyncio.sleep(0)

@@ -72,12 +72,16 @@ GONE_SECONDS = 60
 
 def kill(pid: int) -> None:
     """And wait until it is gone: its parent may be a forwarder, which has other things to do than to bury it."""
+    with contextlib.suppress(ProcessLookupError):
+        wait_until_gone(pid, signal.SIGKILL)
+
+
+def wait_until_gone(pid: int, number: int = 0) -> None:
+    """Send the signal, and wait until the process has ended."""
     gone = os.pidfd_open(pid)
     try:
-        os.kill(pid, signal.SIGKILL)
-        select.select([gone], [], [], GONE_SECONDS)
-    except ProcessLookupError:
-        pass
+        os.kill(pid, number)
+        assert select.select([gone], [], [], GONE_SECONDS)[0], "it lives"
     finally:
         os.close(gone)
 

@@ -10,7 +10,7 @@ from tests.e2e.conftest import Lodger
 from tests.e2e.serving import call_tool, connected, tool_error
 from tests.language.stub import ModelRequest, language_server, model_says
 from tests.language.stub import http_error as refused_by_the_model
-from tests.rerankers import cross_encoder
+from tests.models import cross_encoder
 
 DINNERS = (
     "Grandmother cooked lasagne with nutmeg for the family on Sunday",

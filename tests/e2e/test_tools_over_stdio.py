@@ -20,6 +20,14 @@ DINNERS = (
     "Uncle Pietro brought wine to the Sunday family dinner at grandmother's",
     "The Sunday family dinner at grandmother's was moved because she was tired",
 )
+OTHERS = (
+    "The CI moved to Buildkite",
+    "Mara broke her arm while skiing",
+    "The rent rises by eight percent in January",
+    "Tom plays the cello in the city orchestra",
+    "The passport expires in May",
+    "Ada reads a novel about whales",
+)
 
 
 @pytest.fixture(params=ERAS)
@@ -96,6 +104,7 @@ async def test_a_patrol_sorts_memories_into_a_cluster_and_tells_its_progress(lod
     async with lodger.connected(era=era) as client:
         for text in DINNERS:
             await call_tool(client, "store", text=text, themes=["family dinner"])
+        await call_tool(client, "store", scenes=[{"text": text} for text in OTHERS])
         rehearsal = await call_tool(client, "run_patrol", dry_run=True, details=True)
         assert (await call_tool(client, "recall_memory"))["clusters"] == []
         answer = await client.call_tool("run_patrol", {"details": True}, progress_callback=hear)

@@ -26,7 +26,11 @@ QUESTION = "Which ramen did Zoé want in Kyoto?"
 async def live(client: Client) -> dict[str, str]:
     """A scene, a conversation and a day's entry; the id of each by its source."""
     stored = await call_tool(
-        client, "store", text="Zoé ate ramen at the counter", when="2026-02-03", themes=["Kyoto", "food"]
+        client,
+        "store",
+        text="Zoé ate ramen at the counter",
+        when=str(datetime.now(UTC).date()),
+        themes=["Kyoto", "food"],
     )
     heard = await call_tool(
         client, "observe", session_id="s1",
@@ -101,7 +105,7 @@ async def test_a_search_counts_its_memories_by_words_and_by_tags_and_a_reader_s_
             return answer.structured_content
 
         stored = await asked("store", text="Zoé ate ramen")
-        for by in (tools, tools.read_only()):
+        for by in (tools, tools.for_caller("agent", read_only=True)):
             assert (await asked("search_memory", by, query="ramen"))["hits"]
             assert (await asked("search_memory", by, query="How was the ramen?", mode="subject"))["hits"]
         [one] = (await asked("recall_memory", ids=[stored["id"]]))["memories"]

@@ -13,24 +13,24 @@ from typing import Any
 
 from madeleine.memory.errors import CannotUndo, InvalidInput, KeyConflict, StorageError
 from madeleine.memory.index import MemoryRankingState
-from madeleine.memory.ingest.ports import CommittedBatch, IdempotencyKeyOutcome, StoreBatch
+from madeleine.memory.ingest.ports import CommittedMemories, IdempotencyKeyOutcome, StoreBatch
 from madeleine.memory.model import (
     LIVING_STATUSES,
     Cluster,
     ClusterId,
     ContentHash,
+    EmbeddingModelName,
     Memory,
     MemoryChanges,
     MemoryId,
-    ModelName,
+    MemoryRevision,
+    MemoryStatus,
     Note,
-    Revision,
     Scope,
-    Status,
     Vector,
 )
 from madeleine.memory.patrol_records import PatrolRun
-from madeleine.memory.recall.ports import Activation, ClusterSummary, LaterMemory
+from madeleine.memory.recall.ports import ClusterSummary, LaterMemory, MemoryReactivation
 from madeleine.memory.rules.dynamics.revision import changes_that_differ, memory_after_changes, revision_with_old_values
 from madeleine.memory.rules.dynamics.truth import (
     TRUTH_FIELDS,
@@ -41,7 +41,7 @@ from madeleine.memory.rules.dynamics.truth import (
 )
 from madeleine.memory.rules.storing.retelling import memory_after_retelling
 from madeleine.memory.short_ids import IdKind
-from madeleine.storage.sql.database.mapping import to_micros
+from madeleine.storage.sql.database.mapping import microseconds_from_moment
 from tests.fakes.search import InMemorySearch
 from tests.fakes.store import Store
 
@@ -56,7 +56,7 @@ class InMemoryMemories:
         own = {one.id: one for one in self._store.own(scope)}
         return [own[id_] for id_ in dict.fromkeys(ids) if id_ in own]
 
-    async def vectors(self, model: ModelName, hashes: Sequence[ContentHash]) -> dict[ContentHash, Vector]:
+    async def vectors(self, model: EmbeddingModelName, hashes: Sequence[ContentHash]) -> dict[ContentHash, Vector]:
         return {hash_: self._store.vectors[model, hash_] for hash_ in hashes if (model, hash_) in self._store.vectors}
 
     # --- storing
@@ -90,7 +90,7 @@ class InMemoryMemories:
             if session
         }
 
-    async def commit(self, scope: Scope, batch: StoreBatch) -> CommittedBatch:
+    async def commit(self, scope: Scope, batch: StoreBatch) -> CommittedMemories:
         memories = dict(self._store.memories)
         given = [*(one.key for one in batch.new), *(one.key for one in batch.reinforcements)]
         keys = [key for key in given if key is not None]
@@ -125,7 +125,7 @@ class InMemoryMemories:
         self._store.reinforcements += [(scope, one) for one in batch.reinforcements]
         self._store.links |= {(message, id_) for id_, messages in batch.sources.items() for message in messages}
         self._store.patrols.mark([*(one.id for one in batch.new), *grown, *concerned])
-        return CommittedBatch([memories[one.id] for one in batch.new], await self.memories(scope, concerned))
+        return CommittedMemories([memories[one.id] for one in batch.new], await self.memories(scope, concerned))
 
     async def retract(self, scope: Scope, memory_id: MemoryId, reason: str, *, at: datetime) -> TruthActOutcome | None:
         known = await self.memories(scope, [memory_id])
@@ -197,7 +197,7 @@ class InMemoryMemories:
         changes: MemoryChanges,
         *,
         at: datetime,
-        model: ModelName,
+        model: EmbeddingModelName,
         vectors: Mapping[ContentHash, Vector],
     ) -> tuple[Memory, MemoryChanges] | None:
         memories = await self.memories(scope, [memory_id])
@@ -254,7 +254,7 @@ class InMemoryMemories:
 
     # --- browsing
 
-    async def revisions(self, scope: Scope, ids: Sequence[MemoryId]) -> list[Revision]:
+    async def revisions(self, scope: Scope, ids: Sequence[MemoryId]) -> list[MemoryRevision]:
         own = {one.id for one in await self.memories(scope, ids)}
         return [one for one in self._store.revisions if one.memory_id in own]
 
@@ -262,7 +262,7 @@ class InMemoryMemories:
         self, scope: Scope, cluster_id: ClusterId, *, limit: int, after: str | None
     ) -> list[Memory] | None:
         members = [one for one in self._store.own(scope) if one.cluster_id == cluster_id]
-        members.sort(key=lambda one: (-to_micros(one.happened_at), one.id))
+        members.sort(key=lambda one: (-microseconds_from_moment(one.happened_at), one.id))
         known = self._store.patrols.state.clusters.get(cluster_id)
         if not members and (known is None or known.being_id != scope.being_id):
             return None
@@ -275,7 +275,7 @@ class InMemoryMemories:
         clusters = self._store.patrols.state.clusters
         own = [one for one in clusters.values() if one.being_id == scope.being_id]
 
-        def number(id_: ClusterId, status: Status) -> int:
+        def number(id_: ClusterId, status: MemoryStatus) -> int:
             return sum(one.cluster_id == id_ and one.status == status for one in self._store.own(scope))
 
         summaries = [
@@ -323,15 +323,15 @@ class InMemoryIndexSource:
     async def count_memories(self) -> int:
         return len(self._store.memories)
 
-    async def add_missing_vectors(self, model: ModelName, vectors: Mapping[ContentHash, Vector]) -> None:
+    async def add_missing_vectors(self, model: EmbeddingModelName, vectors: Mapping[ContentHash, Vector]) -> None:
         held = {one.content_hash for one in self._store.memories.values()}
         await self._store.patrols.add_vectors(model, {hash_: one for hash_, one in vectors.items() if hash_ in held})
 
-    async def memories_without_vector(self, model: ModelName, *, limit: int) -> list[Memory]:
+    async def memories_without_vector(self, model: EmbeddingModelName, *, limit: int) -> list[Memory]:
         everything = self._store.memories.values()
         return [one for one in everything if (model, one.content_hash) not in self._store.vectors][:limit]
 
-    async def retire_model(self, model: ModelName, *, successor: ModelName, limit: int) -> int:
+    async def retire_model(self, model: EmbeddingModelName, *, successor: EmbeddingModelName, limit: int) -> int:
         kept = self._store.patrols.state.clusters
         kept |= {id_: replace(one, model=successor) for id_, one in kept.items() if one.model == model}
         retired = [key for key in self._store.vectors if key[0] == model][:limit]
@@ -388,7 +388,7 @@ class InMemoryActivations:
     def __init__(self, store: Store) -> None:
         self._store = store
 
-    def add(self, scope: Scope, activations: Sequence[Activation]) -> None:
+    def add(self, scope: Scope, activations: Sequence[MemoryReactivation]) -> None:
         if not scope.count_activations:
             return
         own = {one.id: one for one in self._store.own(scope)}

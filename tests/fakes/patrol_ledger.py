@@ -11,15 +11,15 @@ from datetime import datetime
 from typing import Any
 
 from madeleine.memory.errors import CannotUndo
-from madeleine.memory.language_model import CallCost
+from madeleine.memory.language_model import ModelCallCost
 from madeleine.memory.model import (
     BeingId,
     Cluster,
     ClusterId,
     ContentHash,
+    EmbeddingModelName,
     Memory,
     MemoryId,
-    ModelName,
     Note,
     NoteId,
     RunId,
@@ -33,14 +33,15 @@ from madeleine.memory.patrol_records import (
     MemoryState,
     PatrolChanges,
     PatrolRun,
+    PointsForNextSession,
     RunState,
     StoredDecisionRequest,
-    Thoughts,
     UndoResult,
     UnsummarisedSession,
 )
 from madeleine.memory.rules.dynamics.importance import status_after_flagging
 from madeleine.memory.rules.dynamics.truth import memories_after_supersession
+from madeleine.patrol.deciding.consolidate import MERGED_FIELDS
 from madeleine.patrol.ports import PatrolReads
 from madeleine.patrol.unit_of_work import state_of_memory
 from tests.doubles import ADA, NOW
@@ -53,8 +54,10 @@ class PatrolState:
     notes: dict[NoteId, Note]
     runs: dict[RunId, PatrolRun] = field(default_factory=dict)
     diary: dict[str, DiaryEntry] = field(default_factory=dict)
-    thoughts: Thoughts = field(default_factory=Thoughts)
+    thoughts: PointsForNextSession = field(default_factory=PointsForNextSession)
     offers: dict[DecisionRequestId, StoredDecisionRequest] = field(default_factory=dict)
+    aged_at: datetime | None = None
+    declined: dict[str, int] = field(default_factory=dict)
     last_numbers: Counter[BeingId] = field(default_factory=Counter)
     """Shared by copies: what is rolled back does not give a number back."""
 
@@ -71,6 +74,8 @@ class PatrolState:
             dict(self.diary),
             self.thoughts,
             dict(self.offers),
+            self.aged_at,
+            dict(self.declined),
             self.last_numbers,
         )
 
@@ -134,7 +139,7 @@ class FakePatrolTransaction:
         own = [c for c in self._state.clusters.values() if c.being_id == self._being]
         return own if ids is None else [c for c in own if c.id in ids]
 
-    async def vectors(self, model: ModelName, hashes: Sequence[ContentHash]) -> dict[ContentHash, Vector]:
+    async def vectors(self, model: EmbeddingModelName, hashes: Sequence[ContentHash]) -> dict[ContentHash, Vector]:
         return {hash_: self._vectors[model, hash_] for hash_ in hashes if (model, hash_) in self._vectors}
 
     async def memories(self, ids: Sequence[MemoryId]) -> list[Memory]:
@@ -168,19 +173,27 @@ class FakePatrolTransaction:
             found |= more
         return [m.id for m in self._own() if m.compressed_into in found]
 
+    async def last_aged_at(self) -> datetime | None:
+        return self._state.aged_at
+
     async def last_diary(self) -> DiaryEntry | None:
         return max(self._state.diary.values(), key=lambda entry: entry.written_at, default=None)
 
-    async def thoughts(self) -> Thoughts:
+    async def thoughts(self) -> PointsForNextSession:
         return self._state.thoughts
 
     async def requests(self, ids: Sequence[DecisionRequestId]) -> list[StoredDecisionRequest]:
         return [self._state.offers[id_] for id_ in ids if id_ in self._state.offers]
 
+    async def declined_sizes(self) -> dict[str, int]:
+        return dict(self._state.declined)
+
     async def open_requests(self) -> list[StoredDecisionRequest]:
         return [one for one in self._state.offers.values() if one.decided_by is None]
 
     async def increment_session_counts(self, run: RunId) -> int:
+        begun = self._state.runs.get(run)
+        self._state.aged_at = begun.started if begun else self._state.aged_at
         active = [memory for memory in self._own() if memory.status == "active"]
         self._state.memories |= {m.id: replace(m, session_count=m.session_count + 1) for m in active}
         return len(active)
@@ -212,7 +225,8 @@ class FakePatrolTransaction:
                     may_supersede=s.may_supersede,
                 )
         for memory in changes.rewritten_memories:
-            memories[memory.id] = replace(memories[memory.id], scene=memory.scene)
+            merged = {name: getattr(memory, name) for name in MERGED_FIELDS}
+            memories[memory.id] = replace(memories[memory.id], **merged)
         for source, summary in changes.compressed.items():
             memories[source] = replace(memories[source], compressed=summary is not None, compressed_into=summary)
         for act in changes.superseded:
@@ -222,6 +236,7 @@ class FakePatrolTransaction:
         if changes.diary:
             state.diary[changes.diary.date] = changes.diary
         state.thoughts = changes.thoughts or state.thoughts
+        state.declined |= changes.declined
         for offer in changes.decided_request_ids:
             state.offers[offer] = replace(state.offers[offer], decided_by=run, body={})
 
@@ -245,7 +260,7 @@ class FakePatrolLedger:
 
     def __init__(self) -> None:
         self.state = PatrolState({}, {}, {})
-        self.costs: list[tuple[RunId, CallCost]] = []
+        self.costs: list[tuple[RunId, ModelCallCost]] = []
         self.cached: dict[tuple[str, str], Vector] = {}
         """(model, content hash) → vector"""
         self.marks: list[tuple[int, MemoryId]] = []
@@ -281,7 +296,7 @@ class FakePatrolLedger:
             parent_id=parent.id if parent else id_,
             is_root=parent is None,
             vector=vector,
-            model=ModelName(model) if vector is not None else None,
+            model=EmbeddingModelName(model) if vector is not None else None,
         )
         self.state.clusters[id_] = cluster
         return cluster
@@ -305,12 +320,12 @@ class FakePatrolLedger:
         unread = [one for one in own if one.type == type and one.state == "unread"]
         return sorted(unread, key=lambda note: note.created_at)
 
-    async def add_vectors(self, model: ModelName, vectors: Mapping[ContentHash, Vector]) -> None:
+    async def add_vectors(self, model: EmbeddingModelName, vectors: Mapping[ContentHash, Vector]) -> None:
         for hash_, vector in vectors.items():
             self.cached.setdefault((model, hash_), vector)
         self.mark(one.id for one in self.state.memories.values() if one.content_hash in vectors)
 
-    async def vectors(self, model: ModelName, hashes: Sequence[ContentHash]) -> dict[ContentHash, Vector]:
+    async def vectors(self, model: EmbeddingModelName, hashes: Sequence[ContentHash]) -> dict[ContentHash, Vector]:
         return {hash_: self.cached[model, hash_] for hash_ in hashes if (model, hash_) in self.cached}
 
     @asynccontextmanager
@@ -346,5 +361,5 @@ class FakePatrolLedger:
     async def undo(self, scope: Scope, run: RunId, *, at: datetime, state: RunState = "undone") -> UndoResult:
         raise CannotUndo("Nothing is journalled here.")
 
-    async def record_cost(self, scope: Scope, run: RunId, spent: CallCost, *, at: datetime) -> None:
+    async def record_cost(self, scope: Scope, run: RunId, spent: ModelCallCost, *, at: datetime) -> None:
         self.costs.append((run, spent))

@@ -15,12 +15,12 @@ from madeleine.memory.model import (
     memory_date,
     scene_to_text,
     texts_omitted_from_scene_line,
-    time_span,
+    time_span_of_memory,
 )
 from madeleine.memory.rules.dynamics.truth import version_valid_since, was_true_at
 from madeleine.memory.rules.searching import sort_hits_newest_first
 from madeleine.memory.text.normalization import FOLDED_TEXT_SEPARATOR, fold_text
-from madeleine.storage.sql.database.mapping import to_micros
+from madeleine.storage.sql.database.mapping import microseconds_from_moment
 from tests.fakes.store import Store
 
 
@@ -43,7 +43,7 @@ class InMemorySearch:
         hits = [
             _memory_hit(one)
             for one in own
-            if one.id in found and _is_true(one, query) and _in_span(time_span(one), query)
+            if one.id in found and _is_true(one, query) and _in_span(time_span_of_memory(one), query)
         ]
         if not query.themes and not query.categories:
             notes = self._store.patrols.state.notes.values()
@@ -114,7 +114,7 @@ def _memory_hit(memory: Memory) -> SearchHit:
         truth=memory.truth,
         since=version_valid_since(memory),
         before=memory.before,
-        position=(to_micros(memory.happened_at), memory.id),
+        position=(microseconds_from_moment(memory.happened_at), memory.id),
     )
 
 
@@ -130,5 +130,5 @@ def _note_hit(note: Note) -> SearchHit:
         text=note.content,
         stored_at=note.created_at,
         provenance=Provenance(tool="notes"),
-        position=(to_micros(note.created_at), note.id),
+        position=(microseconds_from_moment(note.created_at), note.id),
     )

@@ -6,8 +6,8 @@ import asyncio
 import os
 import shutil
 import subprocess
-from collections.abc import AsyncIterator, Iterator
-from contextlib import asynccontextmanager, contextmanager
+from collections.abc import AsyncIterator, Iterator, Sequence
+from contextlib import asynccontextmanager, contextmanager, suppress
 from pathlib import Path
 
 from mcp.client.client import Client
@@ -29,16 +29,20 @@ class SmallDisk:
         self._enter = ["nsenter", f"--target={holder}", "--user", "--mount", "--preserve-credentials"]
 
     def fill(self, *, leave: int = 0) -> None:
-        """Until `leave` bytes are free."""
+        """Until `leave` bytes are free, or as good as."""
         with self._ballast.open("ab") as ballast:
-            free = os.statvfs(self.outside).f_bavail * os.statvfs(self.outside).f_frsize
-            os.posix_fallocate(ballast.fileno(), 0, ballast.tell() + free - leave)
+            for _ in range(100):
+                free = os.statvfs(self.outside).f_bavail * os.statvfs(self.outside).f_frsize
+                with suppress(OSError):  # others write, too
+                    os.posix_fallocate(ballast.fileno(), 0, ballast.tell() + max(1, free - leave))
+                    return
 
     def make_room(self) -> None:
         self._ballast.unlink()
 
-    def command(self) -> list[str]:
-        return [*self._enter, f"--wd={ROOT}", *command()]
+    def command(self, words: Sequence[str] = ()) -> list[str]:
+        """`words` as they run on the disk; by default a server that lives no longer than its client."""
+        return [*self._enter, f"--wd={ROOT}", *(words or command())]
 
     @asynccontextmanager
     async def connected(self) -> AsyncIterator[Client]:

@@ -8,7 +8,7 @@ import select
 import signal
 import socket
 from collections.abc import AsyncIterator
-from contextlib import asynccontextmanager
+from contextlib import asynccontextmanager, suppress
 from pathlib import Path
 
 import pytest
@@ -77,10 +77,11 @@ def test_a_host_leaves_the_socket_of_its_successor_alone(data_dir: Path, tmp_pat
             other.wait_for(1)
             second = status(data_dir)["pid"]
             assert second != first
-            over = os.pidfd_open(first)
-            os.kill(first, signal.SIGTERM)
-            assert select.select([over], [], [], 60)[0]
-            os.close(over)
+            with suppress(ProcessLookupError):  # whose directory is gone ends by itself
+                over = os.pidfd_open(first)
+                os.kill(first, signal.SIGTERM)
+                assert select.select([over], [], [], 60)[0]
+                os.close(over)
             assert status(data_dir)["pid"] == second
 
 

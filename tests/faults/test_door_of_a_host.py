@@ -17,7 +17,7 @@ import pytest
 
 from madeleine.server.attach.connector import (
     HOST_PROTOCOL,
-    HostRequest,
+    HostHandshakeRequest,
     HostUnavailable,
     connect_to_host,
     encode_host_handshake_reply,
@@ -74,7 +74,7 @@ def another_installation(data_dir: Path, *, protocol: int) -> Iterator[list[str]
         if thread.is_alive():
             with socket.socket(socket.AF_UNIX, socket.SOCK_STREAM) as link:
                 link.connect(host_address(data_dir).path)
-                link.sendall(HostRequest(want="stop").line())
+                link.sendall(HostHandshakeRequest(want="stop").line())
                 link.recv(1)
         thread.join(timeout=60)
 
@@ -143,10 +143,10 @@ def test_over_loopback_who_does_not_know_the_token_gets_no_answer(data_dir: Path
         assert mode(data_dir / HOST_INFO_FILE) == 0o600
         for token in ("", "wrong", address.token[:-1]):
             with socket.create_connection(("127.0.0.1", address.port), timeout=60) as link:
-                link.sendall(HostRequest(token=token).line())
+                link.sendall(HostHandshakeRequest(token=token).line())
                 assert link.recv(100) == b""
         with socket.create_connection(("127.0.0.1", address.port), timeout=60) as link:
-            link.sendall(HostRequest(want="status", token=address.token).line())
+            link.sendall(HostHandshakeRequest(want="status", token=address.token).line())
             assert json.loads(link.recv(65536))["madeleine"]["ok"]
 
 
@@ -172,7 +172,7 @@ def test_a_host_that_does_not_answer_is_told_of_with_its_id(data_dir: Path) -> N
             waiting.process.send_signal(signal.SIGTERM)
             assert waiting.process.wait(timeout=20) == 0, "who waits for a host can be told to end"
         with pytest.raises(HostUnavailable):
-            connect_to_host(data_dir, HostRequest(want="status"), seconds=0.2)
+            connect_to_host(data_dir, HostHandshakeRequest(want="status"), seconds=0.2)
         assert f"(id {pid}) does not answer" in hung_host_message(data_dir)
         os.kill(pid, signal.SIGCONT)
         assert status(data_dir)["pid"] == pid

@@ -14,7 +14,7 @@ from mcp.client.client import Client
 
 from madeleine.memory.errors import IndexUnavailable, StorageFull
 from madeleine.memory.index import IndexPoint
-from madeleine.memory.model import ModelName
+from madeleine.memory.model import EmbeddingModelName
 from madeleine.storage import resources
 from madeleine.storage.qdrant.edge import EdgeIndex
 from madeleine.storage.qdrant.schema import IndexFingerprint
@@ -148,7 +148,7 @@ async def test_the_ledger_takes_in_nothing_that_the_index_could_not(
 async def test_an_index_without_room_writes_nothing_and_answers(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    fingerprint = IndexFingerprint(ModelName("m"), 2)
+    fingerprint = IndexFingerprint(EmbeddingModelName("m"), 2)
     tea, milk = (
         IndexPoint(memory=a_memory(word), words=word, vector=unit([1, 0]), tokens=1) for word in ("tea", "milk")
     )

@@ -25,12 +25,14 @@ from madeleine.storage.qdrant.edge_files import copy_sparse_tree
 from tests.contracts.index_points import ADA, FINGERPRINT, VectorQuery, candidates, memory_id, point, random_points
 
 POINTS = 400
+WORDS = 20
+"""At most, of a point: reading long texts would take longer than the index does."""
 _ROOT = Path(__file__).parents[2]
 
 
 def points_with_a_common_word(count: int, *, start: int = 1) -> list[IndexPoint]:
     return [
-        point(start + number, f"everything {random.words}", random.vector)
+        point(start + number, f"everything {' '.join(random.words.split()[:WORDS])}", random.vector)
         for number, random in enumerate(random_points(count, seed=start))
     ]
 

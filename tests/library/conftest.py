@@ -42,7 +42,7 @@ class OverHttp:
     @asynccontextmanager
     async def connect(self, being: str = "ada") -> AsyncIterator[madeleine.Memory]:
         if being not in self.tokens:
-            self.tokens[being] = await self.served.token(being)
+            self.tokens[being] = await self.served.token(being, role="senior")
         async with madeleine.connect(url=f"{self.served.url}/mcp", token=self.tokens[being]) as memory:
             yield memory
 

@@ -172,7 +172,8 @@ class Life(RuleBasedStateMachine):
         ids = self.some(scope, chance, 2)
         noted = [text for (text,) in self.rows(_NOTES_OF, json.dumps(ids))]
         erased = self.do(self.home.ledger.erasure.forget(scope, ids, at=self.clock()))
-        assert erased.erased_ids == tuple(ids)
+        assert set(ids) <= set(erased.erased_ids)
+        ids = list(erased.erased_ids)  # summaries that quote them, too
         left = [one for one in self.said if one[2] not in ids]
         words = {_word(text) for _, text, id_ in self.said if id_ in ids}
         words |= {_word(text) for _, text in self.noted if any(text in note for note in noted)}

@@ -5,10 +5,10 @@ from __future__ import annotations
 
 import math
 
-from madeleine.memory.model import Memory, Status
+from madeleine.memory.model import Memory, MemoryStatus
 from madeleine.memory.patrol_records import MemoryState
 
-DECAY_CYCLES = 30.0
+IMPORTANCE_DECAY_CYCLES = 30.0
 """Patrol cycles in which importance falls to 1/e."""
 MAX_DYING_IMPORTANCE = 0.05
 """At or below this effective importance a memory is dying."""
@@ -16,10 +16,10 @@ MAX_DYING_IMPORTANCE = 0.05
 
 def effective_importance(importance: float, session_count: float) -> float:
     """`importance × exp(−session_count / 30)`, in [0, 1]."""
-    return importance * math.exp(-session_count / DECAY_CYCLES)
+    return importance * math.exp(-session_count / IMPORTANCE_DECAY_CYCLES)
 
 
-def status_after_flagging(memory: Memory | MemoryState) -> Status:
+def status_after_flagging(memory: Memory | MemoryState) -> MemoryStatus:
     """The status after ❸: active memories that have faded are dying, dying ones that were recalled are active
     again (ruling 2). A pinned memory never fades; a dead one stays dead."""
     if memory.status == "dead":

@@ -10,7 +10,7 @@ from typing import Any
 
 from madeleine.memory.model import DatedAction, Memory, Scene, TimelineEntry
 from madeleine.memory.rules.dynamics.clustering import cluster_name_from_memories, count_shared_name_words
-from madeleine.memory.text.terms import STOP_WORDS
+from madeleine.memory.text.terms import ENGLISH_STOP_WORDS
 
 FORGOTTEN_TEXT_MARK = "[forgotten]"
 """Replaces words of a forgotten memory in a report."""
@@ -20,7 +20,7 @@ _KEPT_KEYS = frozenset({"step", "name", "skipped", "run_id", "id", "cluster_id",
 _WORD = re.compile(r"\w+")
 
 
-def folded_texts(texts: Iterable[str]) -> str:
+def fold_and_join_texts(texts: Iterable[str]) -> str:
     """One text for `mentions_forgotten` to search for words; decomposed, so that a name cut before an accent is found
     too."""
     return unicodedata.normalize("NFKD", unicodedata.normalize("NFKD", "\n".join(texts)).casefold())
@@ -45,14 +45,16 @@ def mentions_forgotten(text: str, gone: str, kept: str = "") -> bool:
 
     Parts of words count because names are cut off at a length, and because some scripts put no space between words.
     """
-    words = set(_WORD.findall(folded_texts([text]))) - STOP_WORDS
+    words = set(_WORD.findall(fold_and_join_texts([text]))) - ENGLISH_STOP_WORDS
     return any(word in gone and word not in kept for word in words)
 
 
 def cluster_name_without_forgotten(name: str, gone: str, members: Collection[Memory], fallback: str) -> str:
     """The cluster's name if all that it mentions of the forgotten texts is in its members too, else a new one made from
     the members, or `fallback` without members."""
-    if not mentions_forgotten(name, gone, folded_texts(text for member in members for text in memory_texts(member))):
+    if not mentions_forgotten(
+        name, gone, fold_and_join_texts(text for member in members for text in memory_texts(member))
+    ):
         return name
     if not members:
         return fallback
@@ -72,16 +74,36 @@ def redact_report(report: Any, gone: str, names: Collection[str]) -> Any:
     return [redact_report(item, gone, names) for item in report] if isinstance(report, list | tuple) else report
 
 
+MAX_QUOTED_BEGINNING_CHARS = 60
+
+
+def quotes_any(text: str, sources: Iterable[str]) -> bool:
+    """Whether `text` holds one of the sources, or the beginning of a long one."""
+    folded = " ".join(fold_and_join_texts([text]).split())
+    beginnings = (" ".join(fold_and_join_texts([source]).split())[:MAX_QUOTED_BEGINNING_CHARS] for source in sources)
+    return any(beginning in folded for beginning in beginnings if beginning)
+
+
+LESSON_SEPARATOR = " / "
+"""Between the lessons that a survivor has taken over."""
+
+
 def timeline_texts_of_absorbed(memory: Memory, texts: Iterable[str] = ()) -> frozenset[str]:
-    """The texts of an absorbed memory in its survivor's timeline (spec P4): its action, its earlier actions `texts`,
-    and its own dated entries."""
+    """The texts of an absorbed memory that its survivor may have taken over (spec P4, ruling 20): its action, its
+    earlier actions `texts`, its own dated entries, its lessons and its feeling."""
     dated = (item.action for item in memory.scene.when if isinstance(item, DatedAction))
-    return frozenset({memory.scene.action, *dated, *texts} - {""})
+    taken_over = (memory.feeling, *memory.lesson.split(LESSON_SEPARATOR))
+    return frozenset({memory.scene.action, *dated, *texts, *taken_over} - {""})
 
 
 def scene_without_timeline_texts(scene: Scene, texts: Collection[str]) -> Scene:
     """A survivor's scene without the timeline entries that repeat these texts (spec P4, P6 ❹)."""
     return replace(scene, when=tuple(item for item in scene.when if not _repeats(item, texts)))
+
+
+def without_taken_over_lessons(text: str, texts: Collection[str]) -> str:
+    """A survivor's lessons, or its feeling, without those of an absorbed memory."""
+    return LESSON_SEPARATOR.join(part for part in text.split(LESSON_SEPARATOR) if part not in texts)
 
 
 def _repeats(item: TimelineEntry, texts: Collection[str]) -> bool:

@@ -6,7 +6,7 @@ from dataclasses import asdict, replace
 from datetime import datetime
 from typing import Any
 
-from madeleine.memory.model import LIVING_STATUSES, Memory, MemoryChanges, Revision
+from madeleine.memory.model import LIVING_STATUSES, Memory, MemoryChanges, MemoryRevision, first_timeline_moment
 
 
 def changes_that_differ(memory: Memory, changes: MemoryChanges) -> MemoryChanges:
@@ -20,19 +20,22 @@ def memory_after_changes(memory: Memory, changes: MemoryChanges) -> Memory:
     just been stored (ruling 1), since it may not belong to its cluster any more. A dead one stays dead, in its cluster.
     It may not resemble any more what it resembled."""
     requested = _requested_values(changes)
-    text = requested.pop("text", None)
+    text, when = requested.pop("text", None), requested.pop("when", None)
     memory = replace(memory, **requested)
+    if when is not None:
+        happened_at = first_timeline_moment(when, memory.created_at)
+        memory = replace(memory, scene=replace(memory.scene, when=when), happened_at=happened_at)
     if text is None:
         return memory
     memory = replace(memory, scene=replace(memory.scene, action=text), resembles=None, may_supersede=None)
     return replace(memory, fresh=True, cluster_id=None) if memory.status in LIVING_STATUSES else memory
 
 
-def revision_with_old_values(memory: Memory, changes: MemoryChanges, *, at: datetime, client: str) -> Revision:
+def revision_with_old_values(memory: Memory, changes: MemoryChanges, *, at: datetime, client: str) -> MemoryRevision:
     """The values of `memory` in the fields that `changes` names."""
     values = _changeable_values(memory)
     before = MemoryChanges(**{name: values[name] for name in _requested_values(changes)})
-    return Revision(memory_id=memory.id, at=at, client=client, before=before)
+    return MemoryRevision(memory_id=memory.id, at=at, client=client, before=before)
 
 
 def _requested_values(changes: MemoryChanges) -> dict[str, Any]:
@@ -41,5 +44,9 @@ def _requested_values(changes: MemoryChanges) -> dict[str, Any]:
 
 def _changeable_values(memory: Memory) -> dict[str, Any]:
     return {
-        "text": memory.scene.action, "importance": memory.importance, "themes": memory.themes, "pinned": memory.pinned
-    }  # fmt: skip
+        "text": memory.scene.action,
+        "importance": memory.importance,
+        "themes": memory.themes,
+        "pinned": memory.pinned,
+        "when": memory.scene.when,
+    }

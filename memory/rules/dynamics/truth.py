@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
-from datetime import datetime
+from datetime import UTC, datetime, time
 from typing import Any, Literal
 
 from madeleine.memory.errors import InvalidInput, NotCurrent
@@ -55,6 +55,13 @@ def was_true_at(memory: Memory, moment: datetime) -> bool:
     begin = beginning_of_validity(memory)
     has_begun = begin is None or begin <= moment
     return memory.truth != "retracted" and has_begun and (memory.valid_until is None or moment < memory.valid_until)
+
+
+def is_planned_version(memory: Memory, now: datetime) -> bool:
+    """Whether it is true from a later day on, so that what it is to supersede is true until then. A date without a time
+    has begun where it is today on this machine's calendar."""
+    today = datetime.combine(now.astimezone().date(), time.min, UTC)
+    return (memory.valid_from or memory.happened_at) > max(now, today)
 
 
 def memories_after_supersession(old: Memory, new: Memory, since: datetime) -> tuple[Memory, Memory]:

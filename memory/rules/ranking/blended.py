@@ -10,7 +10,7 @@
               + 0.2 if the query speaks of "I / my / we" (and not of what "you" said) and the user said it; where no
                 actor is known, 0.15 × the share of it that is told in the first person
               + 0.15 if the query asks for advice, and somebody says what they prefer
-              + 0.1 if the query asks when, and it tells of a day or a span of time
+              + 0.1 if the query asks when, and it tells of a day or a span of time, or, outside of a session, has a day
               + 0.1 × min(words, 15) / 15
               + 0.1 × share of the asked emotions × how far they count (spec T7, ruling 9),
     divided by the greatest sum there can be, so that it lies in [0, 1]
@@ -40,7 +40,7 @@ Floats = NDArray[np.float64]
 
 
 @dataclass(frozen=True, slots=True)
-class RankingWeights:
+class BlendedRankingWeights:
     words: float = 0.4
     """BM25's share of the blend; cosine has the rest."""
     next_turn: float = 0.15
@@ -100,7 +100,7 @@ def blended_similarity(pool: CandidatePool, *, dense_trust: float, words: float)
 
 
 def add_neighbouring_turn_scores(
-    f: Floats, features: Sequence[RankingFeatures], weights: RankingWeights, trust: float
+    f: Floats, features: Sequence[RankingFeatures], weights: BlendedRankingWeights, trust: float
 ) -> Floats:
     """float64, (n,): g above."""
     positions = {(turn.session_id, turn.turn): n for n, turn in enumerate(features) if turn.session_id}
@@ -152,7 +152,7 @@ def relevant_emotion_shares(
     return shares if feeling == "asked" else shares * np.clip(1 - (f.max() - f) / MAX_EMOTION_SCORE_GAP, 0, 1)
 
 
-def make_query_prior_scorer(query: str, weights: RankingWeights) -> Callable[[RankingFeatures], float]:
+def make_query_prior_scorer(query: str, weights: BlendedRankingWeights) -> Callable[[RankingFeatures], float]:
     """Return the function that gives a candidate's score for this query, whatever its subject."""
     query_words = frozenset(_WORD.findall(query.casefold().replace("'", "").replace("’", "")))
     reading = analyse_query(query)
@@ -182,7 +182,7 @@ def blended_scores(
     *,
     dense_trust: float,
     emotions: frozenset[str] = frozenset(),
-    weights: RankingWeights,
+    weights: BlendedRankingWeights,
 ) -> NDArray[np.float32]:
     """float32, (m,): the score of each matching candidate, in [0, 1].
 

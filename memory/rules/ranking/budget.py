@@ -22,7 +22,7 @@ def well_matching_count(scored: Sequence[tuple[float, int]], *, least: int, whol
     return max(least, len(scored))
 
 
-def within_budget(tokens: Sequence[int], *, limit: int, budget: int) -> list[int]:
+def positions_within_token_budget(tokens: Sequence[int], *, limit: int, budget: int) -> list[int]:
     """Positions of those taken, in order: each that still fits is taken, until there are `limit`.
 
     The sum of their tokens never exceeds `budget`.

@@ -23,7 +23,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from madeleine.memory.index import CandidatePool
-from madeleine.memory.text.content_words import content_words, names_of_words, words_in_small_letters
+from madeleine.memory.text.content_words import content_words, name_number_of_each_word, words_in_small_letters
 from madeleine.memory.text.reading import Reading
 
 
@@ -48,7 +48,7 @@ class MatchThresholds:
     expected_words: int = 8
     everyday: float = 0.5
     """Rarity below which a name is of whom or what many memories are about."""
-    near: float = 0.2
+    near: float = 0.15
     """Likeness of the best candidate from which something is near at all, if unknown words are left aside …"""
     near_words: float = 0.5
     """… or the share of the known things that it holds, for a query with unknown ones …"""
@@ -65,7 +65,7 @@ def everyday_names(query: str, pool: CandidatePool, thresholds: MatchThresholds)
 
 
 @dataclass(frozen=True, slots=True)
-class NamedThings:
+class ThingsNamedInQuery:
     """What a query names. `held`: float32, (n, things), the share of each thing's words that each candidate holds.
     `unknown`: float32, (things,), the share of them that no memory holds. `nameless`: bool, (things,), no word of it is
     a name's, as far as capitals tell."""
@@ -75,11 +75,11 @@ class NamedThings:
     nameless: NDArray[np.bool_]
 
     @classmethod
-    def of(cls, query: str, pool: CandidatePool) -> NamedThings:
+    def of(cls, query: str, pool: CandidatePool) -> ThingsNamedInQuery:
         if not pool.words:
             held = pool.holds.astype(np.float32)
             return cls(held, pool.unknown.astype(np.float32), np.zeros(held.shape[1], np.bool_))
-        numbers = np.unique(names_of_words(query, pool.words), return_inverse=True)[1]
+        numbers = np.unique(name_number_of_each_word(query, pool.words), return_inverse=True)[1]
         shares = np.eye(numbers.max() + 1, dtype=np.float32)[numbers]
         shares /= shares.sum(axis=0)
         nameless = np.asarray(words_in_small_letters(query, pool.words), np.float32) @ shares > 1 - 1e-3
@@ -99,7 +99,7 @@ class CandidateLikeness:
 
 
 def score_candidate_likeness(
-    named: NamedThings,
+    named: ThingsNamedInQuery,
     centred_cosine: NDArray[np.float32],
     *,
     legible: float,
@@ -151,7 +151,9 @@ def matching_preferences(
     return np.asarray(applies | answers, np.bool_)
 
 
-def near_candidates(named: NamedThings, likeness: CandidateLikeness, thresholds: MatchThresholds) -> NDArray[np.intp]:
+def near_unmatched_candidates(
+    named: ThingsNamedInQuery, likeness: CandidateLikeness, thresholds: MatchThresholds
+) -> NDArray[np.intp]:
     """Positions of the candidates that do not match and are near (ruling 19), by their likeness were nothing unknown.
     There are some where one holds half of what is known, would match then, or is at least a little alike."""
     t = thresholds

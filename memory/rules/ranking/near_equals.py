@@ -6,6 +6,7 @@ wishes for the past ("before", "at first", "used to") is left as it is.
 
 from __future__ import annotations
 
+import math
 from collections.abc import Mapping, Sequence
 from itertools import islice
 
@@ -17,6 +18,10 @@ MAX_SHARED_WORD_RATIO_OF_CHANGE = 1 / 3
 """Share of words in the same order above which a word of the question that only the older one holds tells that the two
 speak of two things ("hotfixes branch off …", "features branch off …"). Of changes that are worded otherwise it tells
 nothing: they often leave unsaid what they change."""
+
+MAX_TOLD_OF_ONE_FACT = 6.6
+"""Two logarithms of numbers of content words, of which the older one's weighs more: five words and nine in the words of
+each other, or seven and seventeen if the newer one tells of a change (ADR 38)."""
 
 
 def asks_for_past(query: Reading) -> bool:
@@ -33,14 +38,22 @@ def only_older_answers_question(question: Statement, newer: Statement, older: St
 
 
 def may_both_be_true(question: Statement, newer: Statement, older: Statement) -> bool:
-    """Whether two that resemble each other tell the same of two things, or the question names what only the older one
-    tells of. Of two worded otherwise that is a name: a change is seldom told in the words of what it changes."""
+    """Whether two that resemble each other tell the same of two things, each of something of its own, or the question
+    names what only the older one tells of. Of two worded otherwise that is a name: a change is seldom told in the words
+    of what it changes."""
     named = _named_by_older_alone(question, newer, older)
-    if any(map(older.is_name, named)):
+    if any(map(older.is_name, named)) or each_tells_of_its_own(newer, older):
         return True
     if same_wording(newer, older) <= MAX_SHARED_WORD_RATIO_OF_CHANGE:
         return False
     return are_of_one_form(newer, older) or (bool(named) and not differ_in_one_value(newer, older))
+
+
+def each_tells_of_its_own(newer: Statement, older: Statement) -> bool:
+    """Whether two that resemble each other hold so much that neither is likely to tell anew what the other tells: a
+    fact that changes is told in few words, and what changed it in the same ones or in words of change."""
+    told = 2 * math.log(1 + len(older.content)) + 1.2 * math.log(1 + len(newer.content))
+    return told > MAX_TOLD_OF_ONE_FACT + 3 * same_wording(newer, older) + newer.reading.matches("change")
 
 
 def _named_by_older_alone(question: Statement, newer: Statement, older: Statement) -> list[str]:

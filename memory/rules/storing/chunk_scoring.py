@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from madeleine.memory.model import Category, Vector
-from madeleine.memory.text.lexicon import load_pattern
+from madeleine.memory.text.lexicon import load_language_neutral_pattern
 from madeleine.memory.text.reading import Reading
-from madeleine.memory.text.terms import STOP_WORDS, normalize_words
+from madeleine.memory.text.terms import ENGLISH_STOP_WORDS, normalize_words
 from madeleine.memory.vector_space import VectorSpace
 
 NOVELTY_WEIGHT, SALIENCE_WEIGHT = 0.6, 0.4
@@ -22,15 +22,15 @@ MAX_WORDS_PER_RARITY_SCORE = 48
 """Words of a text that are looked up in the statistics."""
 MIN_CATEGORY_SENTENCE_SHARE = 0.5
 """Share of a text's sentences that decide its category."""
-_CODE_NAME = load_pattern("code_name")
+_CODE_NAME = load_language_neutral_pattern("code_name")
 
 
-def importance(*, novelty: float, salience: float) -> float:
+def chunk_importance(*, novelty: float, salience: float) -> float:
     """0.6 novelty + 0.4 salience; in [0, 1] as both are."""
     return NOVELTY_WEIGHT * novelty + SALIENCE_WEIGHT * salience
 
 
-def novelty(vector: Vector, centroid: Vector | None, space: VectorSpace) -> float:
+def chunk_novelty(vector: Vector, centroid: Vector | None, space: VectorSpace) -> float:
     """In [0, 1]: 1 − legibility × cosine to `centroid`, the unit mean of the being's centred vectors; 1 without one.
 
     Vectors of texts that the model cannot read lie close together whatever they say: their similarity means nothing.
@@ -41,7 +41,7 @@ def novelty(vector: Vector, centroid: Vector | None, space: VectorSpace) -> floa
     return min(1.0, max(0.0, 1.0 - space.legible(vector) * float(centred @ centroid)))
 
 
-def salience(reading: Reading, *, rarity: float) -> float:
+def chunk_salience(reading: Reading, *, rarity: float) -> float:
     """In [0, 1]: 0.3 for a person, organisation, place or product, 0.2 for a number or date, 0.4 for a preference, 0.1
     for a technical term. Takes time linear in the text.
 
@@ -54,7 +54,7 @@ def salience(reading: Reading, *, rarity: float) -> float:
 
 def words_for_rarity(text: str) -> list[str]:
     """Words whose rarity is the text's: no stop words, each once, the longest first, at most 48."""
-    words = {word.low for word in Reading(normalize_words(text)).words} - STOP_WORDS
+    words = {word.low for word in Reading(normalize_words(text)).words} - ENGLISH_STOP_WORDS
     return sorted((word for word in words if len(word) > 1), key=lambda word: (-len(word), word))[
         :MAX_WORDS_PER_RARITY_SCORE
     ]

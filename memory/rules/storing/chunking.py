@@ -74,7 +74,7 @@ async def split_into_chunks(
     """Split a cleaned text (`memory.text.normalization.clean_text`); an empty one has no chunks."""
     if not text:
         return []
-    uncounted = await asyncio.to_thread(atoms, text)
+    uncounted = await asyncio.to_thread(split_into_atoms, text)
     counts = await count([atom.text for atom in uncounted])
     fitting: list[TextAtom] = []
     for atom, tokens in zip(uncounted, counts, strict=True):
@@ -98,7 +98,7 @@ def _joined_chunks(fitting: Sequence[TextAtom], limits: ChunkTokenLimits) -> lis
 # --- atoms ------------------------------------------------------------------------------------------------------
 
 
-def atoms(text: str) -> list[TextAtom]:
+def split_into_atoms(text: str) -> list[TextAtom]:
     """Split into atoms whose tokens are not counted yet. None is blank, and they join back to `text`."""
     uncounted: list[TextAtom] = []
     blocks = list(_paragraphs_and_code_blocks(text))

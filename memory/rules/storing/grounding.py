@@ -7,13 +7,13 @@ import unicodedata
 from collections.abc import Collection, Iterator
 from datetime import date, timedelta
 
-from madeleine.memory.text.lexicon import listed_words, load_pattern
+from madeleine.memory.text.lexicon import listed_words, load_language_neutral_pattern
 from madeleine.memory.text.normalization import fold_text
-from madeleine.memory.text.reading import Reading, WordInText, number_value
+from madeleine.memory.text.reading import Reading, WordInText, canonical_number_text
 
 RESOLVED_DATE_RANGE = timedelta(days=400)
 """Between the day on which a time was told in words ("next month") and the date that is meant by it."""
-_STATED_VALUE = load_pattern("stated_value")
+_STATED_VALUE = load_language_neutral_pattern("stated_value")
 _VERB_ENDINGS = ("ing", "ed", "ly", "ez", "iert", "ый", "но")
 _WORD_ENDING = re.compile(r"(?<=\w{3})(?:ing|ed|es|s|e)$")
 _MIN_STEM_CHARS = 3
@@ -50,7 +50,9 @@ def _new_numbers(said: Reading, shown: Reading) -> list[str]:
     return [
         number
         for number in said.numbers
-        if number_value(number) not in known and number.lstrip("0") not in known and not _is_known_time(number, known)
+        if canonical_number_text(number) not in known
+        and number.lstrip("0") not in known
+        and not _is_known_time(number, known)
     ]
 
 

@@ -20,7 +20,7 @@ from madeleine.memory.text.lexicon import lexicons_by_script, without_pattern
 from madeleine.memory.text.reading import Reading
 from madeleine.memory.text.scripts import HAN_OR_KANA_SIGN, HIRAGANA_RUN
 from madeleine.memory.text.sentences import split_sentences
-from madeleine.memory.text.terms import STOP_WORDS
+from madeleine.memory.text.terms import ENGLISH_STOP_WORDS
 from madeleine.memory.text.wording import Wording
 
 RECALLED_TEXT_TAG_NAMES = ("recall", "memory", "context")
@@ -50,15 +50,15 @@ _MAX_JSON_OBJECTS = 50
 _FRAGMENT_BREAK = re.compile(r"(?<!\s)\s++/\s++|[\r\n]+")
 """Between the fragments of a recall, and between lines."""
 _WORD_ENDING = re.compile(r"(?<=\w{3})(?:ing|ed|es|en|er|e|s|n|t)$")
-FRAME_LISTS = ("reporting", "function_words")
+FRAMING_LEXICON_LISTS = ("reporting", "function_words")
 """Of a lexicon: words that only say that somebody speaks, remembers or is meant; they make no sentence a new one."""
-_PARAPHRASE_LISTS = ("persons", "weak_opposites", *FRAME_LISTS)
+_PARAPHRASE_LISTS = ("persons", "weak_opposites", *FRAMING_LEXICON_LISTS)
 """Words that change when a sentence is put in other words."""
 _HANGUL = re.compile(r"[\uac00-\ud7af]")
 _ANY_WORD = re.compile(r"\w+")
 
 
-class Statement:
+class StatementForQuoteCheck:
     """One thing that was said, by a memory or in a conversation. `about`: its actors, dates and setting, which a
     repetition may name or omit."""
 
@@ -66,7 +66,7 @@ class Statement:
         self.text = text
         self.reading = Reading(text)
         self.plain = " ".join(_ANY_WORD.findall(unicodedata.normalize("NFKC", text).casefold()))
-        self.stems = stems(text)
+        self.stems = stems_of_content_words(text)
         self.numbers = frozenset(self.reading.numbers)
         self._about = Reading(about)
 
@@ -85,8 +85,8 @@ class Statement:
         opening = [word.stem for word in self.reading.words[:1] if word.capitalised]
         return (
             (extract_text_facts(self.reading).names | frozenset(opening))
-            - _listed(self.reading, *FRAME_LISTS)
-            - STOP_WORDS
+            - _listed(self.reading, *FRAMING_LEXICON_LISTS)
+            - ENGLISH_STOP_WORDS
         )
 
     @cached_property
@@ -126,7 +126,7 @@ def _listed(reading: Reading, *lists: str) -> frozenset[str]:
     return frozenset(reading.listed(*lists))
 
 
-def statements_of_memory(memory: Memory) -> tuple[Statement, ...]:
+def statements_of_memory(memory: Memory) -> tuple[StatementForQuoteCheck, ...]:
     """All that a memory says: its action, feeling, lesson, lines and timeline, each sentence and each whole."""
     scene = memory.scene
     about = " ".join(
@@ -134,8 +134,8 @@ def statements_of_memory(memory: Memory) -> tuple[Statement, ...]:
     )
     wholes = [scene.action, memory.feeling, memory.lesson, *scene.dialogue, *scene.sensory]
     wholes += [item.action for item in scene.when if isinstance(item, DatedAction)]
-    parts = [part for whole in wholes for part in (whole, *statements(whole))]
-    return tuple(Statement(part, about) for part in dict.fromkeys(parts) if part)
+    parts = [part for whole in wholes for part in (whole, *split_into_statements(whole))]
+    return tuple(StatementForQuoteCheck(part, about) for part in dict.fromkeys(parts) if part)
 
 
 # --- marks ------------------------------------------------------------------------------------------------------
@@ -193,14 +193,14 @@ def _is_own_answer(value: Any, depth: int = 4) -> bool:
 # --- words ------------------------------------------------------------------------------------------------------
 
 
-def statements(text: str) -> list[str]:
+def split_into_statements(text: str) -> list[str]:
     """Sentences, lines, and the fragments of a recall, which ` / ` parts. None is empty."""
     pieces = (sentence for line in _FRAGMENT_BREAK.split(text) for sentence in split_sentences(line))
     return [part for piece in pieces if (part := piece.strip(" \t-*•>\"'“”"))]
 
 
 def without_quotes_from_memory(
-    text: str, known: Sequence[Statement], *, by_assistant: bool, speakers: Collection[str] = ()
+    text: str, known: Sequence[StatementForQuoteCheck], *, by_assistant: bool, speakers: Collection[str] = ()
 ) -> str:
     """The text without what is marked as recalled, and without sentences that a memory tells already.
 
@@ -211,37 +211,43 @@ def without_quotes_from_memory(
     unmarked_text = without_recalled_text(text)
     if not unmarked_text or not known:
         return unmarked_text
-    said = statements(unmarked_text)
+    said = split_into_statements(unmarked_text)
     share = MIN_PARAPHRASE_WORD_SHARE if by_assistant else 1.0
-    quotes = {piece for piece in dict.fromkeys(said) if _is_echo(Statement(piece), known, speakers, share)}
+    quotes = {piece for piece in dict.fromkeys(said) if _is_echo(StatementForQuoteCheck(piece), known, speakers, share)}
     if not by_assistant and len(quotes) < 2:
         quotes = {piece for piece in quotes if Reading(piece).matches("recalls")}
     return "\n".join(piece for piece in said if piece not in quotes) if quotes else unmarked_text
 
 
 def repeats_known_text(
-    text: str, known: Sequence[Statement], speakers: Collection[str] = (), *, share: float = MIN_PARAPHRASE_WORD_SHARE
+    text: str,
+    known: Sequence[StatementForQuoteCheck],
+    speakers: Collection[str] = (),
+    *,
+    share: float = MIN_PARAPHRASE_WORD_SHARE,
 ) -> bool:
     """Whether every sentence of the text says no more than a known statement: no fact differs, and at least this share
     of its words is there. `speakers`: names that are no news."""
-    said = [Statement(piece) for piece in statements(text)]
+    said = [StatementForQuoteCheck(piece) for piece in split_into_statements(text)]
     return bool(said) and all(_is_echo(piece, known, speakers, share) for piece in said)
 
 
-def person_restates_known_text(text: str, known: Sequence[Statement], speakers: Collection[str] = ()) -> bool:
+def person_restates_known_text(
+    text: str, known: Sequence[StatementForQuoteCheck], speakers: Collection[str] = ()
+) -> bool:
     """As `repeats_known_text`, for what a person has said: every word must be there, and nobody whom the memory names
     may be missing, for it may be told of somebody else."""
-    said = [Statement(piece) for piece in statements(text)]
+    said = [StatementForQuoteCheck(piece) for piece in split_into_statements(text)]
     return bool(said) and all(any(_restates_statement(piece, one, speakers) for one in known) for piece in said)
 
 
 def share_of_words_in_source(text: str, source: str) -> float:
     """The share of its words that the source has, too; 0 where it has no words with a meaning."""
-    mine = stems(text)
-    return len(mine & stems(source)) / len(mine) if mine else 0.0
+    mine = stems_of_content_words(text)
+    return len(mine & stems_of_content_words(source)) / len(mine) if mine else 0.0
 
 
-def _restates_statement(said: Statement, one: Statement, speakers: Collection[str]) -> bool:
+def _restates_statement(said: StatementForQuoteCheck, one: StatementForQuoteCheck, speakers: Collection[str]) -> bool:
     if not (
         _is_echo(said, [one], speakers, 1.0) and one.names <= said.known and _is_told_in_order(said, one, speakers)
     ):
@@ -249,17 +255,19 @@ def _restates_statement(said: Statement, one: Statement, speakers: Collection[st
     return len(said.pairs & one.pairs) >= MIN_PARAPHRASE_WORD_SHARE * len(said.pairs)
 
 
-def _is_told_in_order(said: Statement, one: Statement, speakers: Collection[str]) -> bool:
+def _is_told_in_order(said: StatementForQuoteCheck, one: StatementForQuoteCheck, speakers: Collection[str]) -> bool:
     """Its words, the speakers' names aside, stand in the other in the same order: who trains whom, from what to what
     (ruling 13)."""
-    spoken_names = Statement(" ".join(speakers)).telling_words
+    spoken_names = StatementForQuoteCheck(" ".join(speakers)).telling_words
     rest = iter(one.telling_words)
     return all(word in rest for word in said.telling_words if word not in spoken_names)
 
 
-def _is_echo(said: Statement, known: Iterable[Statement], speakers: Collection[str], share: float) -> bool:
+def _is_echo(
+    said: StatementForQuoteCheck, known: Iterable[StatementForQuoteCheck], speakers: Collection[str], share: float
+) -> bool:
     spoken_names = Reading(" ".join(speakers))
-    mine = said.stems - stems(spoken_names.text) if speakers else said.stems
+    mine = said.stems - stems_of_content_words(spoken_names.text) if speakers else said.stems
     telling = len(mine | said.fact_words | said.numbers)
     for one in known:
         if said.plain and said.plain == one.plain:
@@ -274,7 +282,7 @@ def _is_echo(said: Statement, known: Iterable[Statement], speakers: Collection[s
     return False
 
 
-def _adds_no_fact(said: Statement, one: Statement, speakers: Reading) -> bool:
+def _adds_no_fact(said: StatementForQuoteCheck, one: StatementForQuoteCheck, speakers: Reading) -> bool:
     """No number, name, day or negation that the other has not, and none of the other's negations missing."""
     return (
         said.numbers <= one.known_numbers
@@ -285,10 +293,10 @@ def _adds_no_fact(said: Statement, one: Statement, speakers: Reading) -> bool:
     )
 
 
-def stems(text: str) -> frozenset[str]:
+def stems_of_content_words(text: str) -> frozenset[str]:
     """Of words with a meaning, and of scripts without case what stands for them."""
     reading = Reading(_without_framing(text))
-    frame = _listed(reading, *FRAME_LISTS) | STOP_WORDS
+    frame = _listed(reading, *FRAMING_LEXICON_LISTS) | ENGLISH_STOP_WORDS
     words = (word.stem for word in reading.words if not word.caseless and word.stem not in frame)
     return frozenset(_WORD_ENDING.sub("", word) for word in words) | caseless_script_parts(text)
 

@@ -29,7 +29,7 @@ MAX_LESSON_CHARS = 1_000
 """Of the lessons of all tellings together."""
 MAX_EMOTIONS = 3
 """Labels of a memory (spec T8)."""
-STANDING_CATEGORIES = frozenset({"semantic", "procedural"})
+NON_EVENT_CATEGORIES = frozenset({"semantic", "procedural"})
 """What these hold is no event: the day of its telling is no fact."""
 
 
@@ -124,7 +124,7 @@ def _added_entries(memory: Memory, told: Reinforcement) -> list[TimelineEntry]:
 def _event_days(memory: Memory, told: Reinforcement) -> list[str]:
     """Days of the telling on which the memory is not yet known to have happened. One that names no day, but tells of
     `yesterday`, is told of another day by being told on one."""
-    if memory.category in STANDING_CATEGORIES:
+    if memory.category in NON_EVENT_CATEGORIES:
         return []
     days = told.days
     if not days and Reading(told.text).tells_date:

@@ -20,28 +20,56 @@ from typing import TYPE_CHECKING, Any, TypeVar
 
 from madeleine.memory.errors import InvalidInput
 from madeleine.memory.model import DatedAction, Scene
-from madeleine.memory.text.lexicon import load_pattern
+from madeleine.memory.text.lexicon import load_language_neutral_pattern, load_lexicon_headers
 
 if TYPE_CHECKING:
     from _typeshed import DataclassInstance
 
-_TOKEN_START = r"(?<![A-Za-z0-9])"
+_TOKEN_START = r"(?:(?<![A-Za-z0-9])|(?<=\\[nrtbf])|(?<=%[0-9A-Fa-f]{2})|(?<=\\u00[0-9A-Fa-f]{2}))"
 
 _FORMATS = tomllib.loads(Path(__file__).with_name("token_formats.toml").read_text("utf-8"))
-SECRET_TOKEN_PATTERNS: Mapping[str, str] = {kind: "|".join(formats) for kind, formats in _FORMATS.items()}
-"""Kind → pattern of tokens with an unmistakable prefix, each after a character that is neither letter nor digit."""
+SECRET_TOKEN_PATTERNS: Mapping[str, str] = {
+    kind: re.sub(r"\s", "", "|".join(formats)) for kind, formats in _FORMATS.items()
+}
+"""Kind → pattern of tokens with an unmistakable form, each behind `_TOKEN_START`."""
 
-_PRIVATE_KEY = load_pattern("private_key")
-_URL_PASSWORD = load_pattern("url_password")
-_AUTHORIZATION = load_pattern("authorization")
-_BEARER = load_pattern("bearer")
-_NAMED_SECRET = load_pattern("named_secret")
-_PASSWORD_NAMES = ("pass", "pwd", "パスワード", "密码")
-_SECRET_NAMES = (*_PASSWORD_NAMES, "key", "secret", "token")
-"""Every name that `_NAMED_SECRET` matches contains one of them."""
+
+def _header_words(entry: str, *, spaced: bool) -> str:
+    """The words of this entry of the languages that are written with spaces, or without, as a regular expression."""
+    headers = (header for header in load_lexicon_headers().values() if header.get("spaced", True) is spaced)
+    return "|".join(re.escape(word) for header in headers for word in header[entry].split("|"))
+
+
+_PRIVATE_KEY = load_language_neutral_pattern("private_key")
+_PRIVATE_KEY_END = load_language_neutral_pattern("private_key_end")
+_PRIVATE_KEY_LINE = re.compile(r"[\s>#|*\"'+]*+[A-Za-z0-9+/=]{16,128}+\s*+")
+_URL_PASSWORD = load_language_neutral_pattern("url_password")
+_PASSWORD_PLACEHOLDER = load_language_neutral_pattern("password_placeholder")
+_AUTHORIZATION = load_language_neutral_pattern("authorization")
+_BEARER = load_language_neutral_pattern("bearer")
+_COOKIES = load_language_neutral_pattern("cookies")
+_COOKIE_VALUE = load_language_neutral_pattern("cookie_value")
+_LOGIN_IN_COMMAND = load_language_neutral_pattern("login_in_command")
+_PASSWORD_WORDS = [word for header in load_lexicon_headers().values() for word in header["passwords"].split("|")]
+NAMED_SECRET = load_language_neutral_pattern(
+    "named_secret",
+    initials="".join(sorted({word[0] for word in _PASSWORD_WORDS})),
+    passwords=_header_words("passwords", spaced=True),
+    joined=_header_words("passwords", spaced=False),
+    links=_header_words("password_links", spaced=True),
+    joined_links=_header_words("password_links", spaced=False),
+)
+_SHORT_PASSWORD_NAMES = ("pass", "pw", "psw", "passw")
+"""Also words of other meanings: these need a sign before the value."""
+_OTHER_SECRET_NAME = re.compile(r"key$|secret|token|credential|sig|code$|^sess", re.I)
+_SECRET_NAMES = (
+    *("pass", "pwd", "pw", "psw", "key", "secret", "token", "credential", "sig", "code=", "sess"),
+    *_PASSWORD_WORDS,
+)
+"""Every name that `NAMED_SECRET` matches contains one of them."""
 _ENDS_A_SENTENCE = ".,:;!?)]}"
 _REDACTION_MARK = "[redacted: "
-_PLACEHOLDER = load_pattern("secret_placeholder")
+_PLACEHOLDER = load_language_neutral_pattern("secret_placeholder")
 _PATH_BEGINNING = re.compile(r"[/~.]|[A-Za-z]:")
 """The beginning of a path, the value of the other `pwd` (working directory)."""
 _CODE_SIGN = re.compile(r"[(){}\[\]<>|]|\w\.[A-Za-z_]|::|->")
@@ -55,7 +83,7 @@ class RedactedText:
     found: Mapping[str, int] = field(default_factory=dict)
 
 
-Redact = Callable[[str], RedactedText]
+RedactText = Callable[[str], RedactedText]
 """`redact_secrets`, or `redact_nothing` where the setting turns redaction off."""
 
 
@@ -72,43 +100,81 @@ def redact_secrets(text: str) -> RedactedText:
         return f"{_REDACTION_MARK}{kind}]"
 
     def token(match: re.Match[str]) -> str:
-        return mark(
-            next(kind for kind, group in zip(SECRET_TOKEN_PATTERNS, match.groups(), strict=True) if group is not None)
-        )
+        groups = zip(SECRET_TOKEN_PATTERNS, match.groups(), strict=True)
+        kind = next(kind for kind, group in groups if group is not None)
+        # A name in a program may begin as a key does.
+        body = match[0]
+        is_name = kind == "api key" and sum(map(str.isdigit, body)) < 2 and (body.islower() or body.isupper())
+        return body if is_name else mark(kind)
 
     def authorization(match: re.Match[str]) -> str:
-        return (
-            match[1] + mark("authorization") if _has_letters_and_digits(match[2]) or len(match[2]) >= 16 else match[0]
-        )
+        stays, scheme, value = match.groups()
+        is_secret = _has_letters_and_digits(value) or (scheme and len(value) >= 16)
+        return stays + mark("authorization") if is_secret else match[0]
 
     def url(match: re.Match[str]) -> str:
-        return match[1] + mark("password") if not _PLACEHOLDER.match(match[2]) else match[0]
+        is_placeholder = _PLACEHOLDER.match(match[2]) or _PASSWORD_PLACEHOLDER.fullmatch(match[2])
+        return match[0] if is_placeholder else match[1] + mark("password")
 
     def bearer(match: re.Match[str]) -> str:
-        return authorization(match) if _has_letters_and_digits(match[2]) else match[0]
+        return authorization(match) if _has_letters_and_digits(match[3]) else match[0]
+
+    def command(match: re.Match[str]) -> str:
+        stays, secret = (group for group in match.groups() if group is not None)
+        sure = match.lastindex in (4, 6) or _has_letters_and_digits(secret) or (match.lastindex == 2 and "curl" in low)
+        return stays + mark("password") if sure and not _PLACEHOLDER.match(secret) else match[0]
+
+    def cookies(match: re.Match[str]) -> str:
+        return _COOKIE_VALUE.sub(lambda _: mark("cookie"), match[0])
 
     low = text.lower()
-    if "private key-----" in low or "private key block-----" in low:
+    if "private" in low:
         text = _PRIVATE_KEY.sub(lambda _: mark("private key"), text)
+        text = _without_ends_of_private_keys(text, mark)
     text = _ANY_TOKEN.sub(token, text)
     if "://" in low:
         text = _URL_PASSWORD.sub(url, text)
     if "authorization" in low or "bearer" in low:
         text = _BEARER.sub(bearer, _AUTHORIZATION.sub(authorization, text))
-    if any(word in low for word in _SECRET_NAMES):
+    if "cookie" in low:
+        text = _COOKIES.sub(cookies, text)
+    if any(name in low for name in _SECRET_NAMES):
         text = _without_named_secrets(text, mark)
+    if "-" in low or "login" in low:
+        text = _LOGIN_IN_COMMAND.sub(command, text)
     return RedactedText(text, dict(found))
+
+
+def _without_ends_of_private_keys(text: str, mark: Callable[[str], str]) -> str:
+    """Without keys whose beginning is cut off: the lines of base64 before the last line of a key's armour."""
+    parts: list[str] = []
+    done = last_end = 0
+    for end in _PRIVATE_KEY_END.finditer(text):
+        lines = text[last_end : end.start()].splitlines(keepends=True)
+        count = 0
+        while count < len(lines) and _is_key_line(lines[-1 - count], is_last=not count):
+            count += 1
+        key_start = end.start() - sum(map(len, lines[len(lines) - count :]))
+        if any(map(_PRIVATE_KEY_LINE.fullmatch, lines[len(lines) - count :])):
+            parts += text[done:key_start], mark("private key")
+            done = end.end()
+        last_end = end.end()
+    return "".join(parts) + text[done:]
+
+
+def _is_key_line(line: str, *, is_last: bool) -> bool:
+    return bool(_PRIVATE_KEY_LINE.fullmatch(line)) or (is_last and not line.strip(" \t>#|*\"'+"))
 
 
 def _without_named_secrets(text: str, mark: Callable[[str], str]) -> str:
     parts: list[str] = []
     done = at = 0
-    while match := _NAMED_SECRET.search(text, at):
+    while match := NAMED_SECRET.search(text, at):
         name, joint, quote, quoted, bare = match.groups()
         value = quoted if quote else bare.rstrip(_ENDS_A_SENTENCE) or bare
         at = match.end(2)
         if is_secret_value(name, joint, value, quoted=bool(quote)):
-            kind = "password" if name.lower().startswith(_PASSWORD_NAMES) else "token" if "oken" in name else "secret"
+            kind = "password" if not _OTHER_SECRET_NAME.search(name) else "token" if "oken" in name else "secret"
             start = match.start(4 if quote else 5)
             parts += text[done:start], mark(kind)
             done = at = start + len(value)
@@ -117,20 +183,28 @@ def _without_named_secrets(text: str, mark: Callable[[str], str]) -> str:
 
 def is_secret_value(name: str, joint: str, value: str, *, quoted: bool) -> bool:
     """Whether the text behind the name of a secret is its value, and not prose, code, a template or our own mark."""
-    if _PLACEHOLDER.match(value) or name.lower() in value.lower() or (_CODE_SIGN.search(value) and not quoted):
+    name, sign = name.lower(), joint.strip().lower()
+    has_signs = any(char.isdigit() for char in value) and not value.replace("_", "").replace("-", "").isalnum()
+    is_named_after = name in value.lower() and not (quoted and has_signs)
+    if " " in value or _PLACEHOLDER.match(value) or is_named_after or (_CODE_SIGN.search(value) and not quoted):
         return False
-    if name.lower() == "pwd" and _PATH_BEGINNING.match(value):
+    if _OTHER_SECRET_NAME.search(name):
+        return len(value) >= 12 and _has_letters_and_digits(value)
+    if _PASSWORD_PLACEHOLDER.fullmatch(value) or (name == "pwd" and _PATH_BEGINNING.match(value)):
         return False
-    if name.lower().startswith(_PASSWORD_NAMES):
-        if joint.strip() == "=" and (joint == "=" or quoted):
-            return len(value) >= 4 and " " not in value
-        return len(value) >= 6 and " " not in value and _has_letters_and_digits(value)
-    return len(value) >= 12 and " " not in value and _has_letters_and_digits(value)
+    if name in _SHORT_PASSWORD_NAMES and any(char.isalpha() for char in sign.replace("value", "")):
+        return False
+    is_assigned = sign in ("=", "%3d", ">") or sign.endswith("value=")
+    if is_assigned and (quoted or sign != "=" or joint == "="):
+        return len(value) >= 4
+    if value.isdigit() and sign in (":", "=", ":="):
+        return len(value) >= 6
+    return len(value) >= 6 and _has_letters_and_digits(value)
 
 
 def _has_letters_and_digits(value: str) -> bool:
     """Letters and digits, and not a word with a number (`8-character`, `sha-256`)."""
-    if not (value.isascii() and any(c.isdigit() for c in value) and any(c.isalpha() for c in value)):
+    if not (max(value, default="") < "\u0250" and any(c.isdigit() for c in value) and any(c.isalpha() for c in value)):
         return False
     return not re.fullmatch(r"[0-9.]+-?[a-z]+|[a-z]+-[0-9]+", value, re.I) or len(value) >= 20
 
@@ -140,7 +214,7 @@ _ANY_TOKEN = re.compile(
 )
 
 
-def refuse_secret_argument(name: str, value: str, redact: Redact) -> None:
+def refuse_secret_argument(name: str, value: str, redact: RedactText) -> None:
     """Raises `InvalidInput` if the value of this argument is a secret."""
     if kinds := redact(value).found:
         raise InvalidInput(f"{name}: looks like a secret ({', '.join(kinds)}). Nothing was stored: use another {name}.")
@@ -152,7 +226,7 @@ Record = TypeVar("Record", bound="DataclassInstance")
 class CountingRedactor:
     """Redacts the texts of one use case; `found` counts the secrets that were taken out, by kind."""
 
-    def __init__(self, redact: Redact) -> None:
+    def __init__(self, redact: RedactText) -> None:
         self.found: Counter[str] = Counter()
         self._redact = redact
 
@@ -196,7 +270,7 @@ class CountingRedactor:
         return named.text.removeprefix(before)
 
 
-def redact_note_content(content: str, redact: Redact) -> tuple[str, Mapping[str, int]]:
+def redact_note_content(content: str, redact: RedactText) -> tuple[str, Mapping[str, int]]:
     """A note's content, unchanged if it holds no secret; JSON stays JSON."""
     redaction = CountingRedactor(redact)
     try:

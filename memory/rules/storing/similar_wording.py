@@ -16,6 +16,9 @@ import re
 from collections.abc import Iterator, Sequence
 from functools import lru_cache
 
+import numpy as np
+from numpy.typing import NDArray
+
 from madeleine.memory.text.lexicon import listed_words
 from madeleine.memory.text.reading import Reading
 from madeleine.memory.text.scripts import HAN_AND_KANA_CHAR_CLASS, HAN_SIGN, HANGUL_CHAR_CLASS, HIRAGANA_RUN
@@ -24,10 +27,12 @@ COSINE_OF_UNREADABLE_TEXT = 0.26
 """Taken for the cosine of a text that the model cannot read: what paraphrases of readable texts have at the least."""
 MIN_RESEMBLANCE = 0.44
 _WORD_PIECE_LETTERS, _SIGN_PIECE_LETTERS, _NUMBER_PIECES = 4, 2, 4
+Pieces = NDArray[np.int64]
+"""Their hashes, each once: a kilobyte or two for a text, where the strings take twenty."""
 _UNSPACED = re.compile(f"[{HAN_AND_KANA_CHAR_CLASS}{HANGUL_CHAR_CLASS}]")
 
 
-def resemblances(text: str, others: Sequence[str], cosines: Sequence[float | None]) -> list[float]:
+def resemblances_to_texts(text: str, others: Sequence[str], cosines: Sequence[float | None]) -> list[float]:
     """The resemblance of each of the other texts to this one, in [0, 1]. `cosines`: None for unreadable texts."""
     mine = _pieces(text)
     return [
@@ -40,18 +45,20 @@ def resemblances(text: str, others: Sequence[str], cosines: Sequence[float | Non
     ]
 
 
-def _shared(mine: frozenset[str], theirs: frozenset[str]) -> float:
-    return len(mine & theirs) / math.sqrt(len(mine) * len(theirs)) if mine and theirs else 0.0
+def _shared(mine: Pieces, theirs: Pieces) -> float:
+    shared = len(np.intersect1d(mine, theirs, assume_unique=True))
+    return shared / math.sqrt(len(mine) * len(theirs)) if shared else 0.0
 
 
-@lru_cache(maxsize=500)
-def _pieces(text: str) -> frozenset[str]:
+@lru_cache(maxsize=2_000)
+def _pieces(text: str) -> Pieces:
     reading = Reading(text)
     common = listed_words(reading.lexicons, "function_words", "stop_words")
     words = (word for word in re.findall(r"\w+", reading.low) if word not in common)
     numbers = {*reading.number_values, *reading.number_words} - {"", "0", "1"}
     pieces = {piece for word in words for piece in _pieces_of_word(word)}
-    return frozenset(pieces | {f"{number} {copy}" for number in numbers for copy in range(_NUMBER_PIECES)})
+    pieces |= {f"{number} {copy}" for number in numbers for copy in range(_NUMBER_PIECES)}
+    return np.fromiter({hash(piece) for piece in pieces}, np.int64)
 
 
 def _pieces_of_word(word: str) -> Iterator[str]:

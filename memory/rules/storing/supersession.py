@@ -32,7 +32,7 @@ MIN_MEMORIES_FOR_RELIABLE_IDF = 600
 """From so many memories on, how many hold a word says how rare it is."""
 PRIOR_MEMORIES, PRIOR_HOLDERS = 40, 0.05
 """Of fewer it is guessed as if a word stood in one of 800 others, a guess that counts like 40 memories."""
-MIN_ROOM_ABOVE_OTHERS = 0.1
+MIN_COSINE_RANGE_ABOVE_OTHERS = 0.1
 """The others may say the very same: told again after a retraction, or stored with `distinct`."""
 COSINE_OF_UNRELATED_MEMORIES = 0.3
 """In place of the mean cosine of the others in a store that has no others."""
@@ -76,7 +76,7 @@ def supersession_score(
         return -math.inf
     others = max(COSINE_OF_UNRELATED_MEMORIES, sum(other_cosines) / max(1, len(other_cosines)))
     score = (
-        10 * (cosine - others) / max(MIN_ROOM_ABOVE_OTHERS, 1 - others)
+        10 * (cosine - others) / max(MIN_COSINE_RANGE_ABOVE_OTHERS, 1 - others)
         + 2.3 * new.reading.matches("change")
         - 3.1 * math.log(1 + len(old.content))
     )

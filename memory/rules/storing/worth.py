@@ -11,13 +11,18 @@ import re
 import unicodedata
 from collections.abc import Mapping
 
-from madeleine.memory.rules.storing.quoting import statements, without_recalled_text
-from madeleine.memory.text.lexicon import lexicons_by_script, listed_words, load_pattern, without_pattern
+from madeleine.memory.rules.storing.quoting import split_into_statements, without_recalled_text
+from madeleine.memory.text.lexicon import (
+    lexicons_by_script,
+    listed_words,
+    load_language_neutral_pattern,
+    without_pattern,
+)
 from madeleine.memory.text.reading import Reading, WordInText
 
-MIN_STATEMENT_WORDS = 6
+MIN_WORTHY_STATEMENT_WORDS = 6
 """Words from which a statement without any sign counts."""
-MIN_STATEMENT_CHARS = 12
+MIN_WORTHY_STATEMENT_CHARS = 12
 """The same for scripts without spaces."""
 MAX_JUDGED_TEXT_CHARS = 20_000
 """Characters of a text that are looked at."""
@@ -36,7 +41,7 @@ _CODE_FENCE = re.compile(r"```.*?(?:```|\Z)|~~~.*?(?:~~~|\Z)", re.S)
 _INLINE_CODE = re.compile(r"`[^`\n]{1,300}`")
 _QUOTE_LINE = re.compile(r"^[ \t]{0,8}>.*$", re.M)
 _URL = re.compile(r"\b(?:https?|ftp|file)://\S+|\bwww\.\S+")
-_CODE_LINE = load_pattern("code_line")
+_CODE_LINE = load_language_neutral_pattern("code_line")
 _SLASH_COMMAND = re.compile(r"^\s*[/!][a-z][\w-]*(?:\s.*)?$", re.I)
 _PATHS = re.compile(r"(?<!\S)(?:[~.]{0,2}/\S+|\S+\.[a-z]{1,4}(?!\S)|--?[a-z]\S*)")
 
@@ -45,14 +50,15 @@ def should_remember(user_text: str, response_text: str) -> tuple[bool, str]:
     """(whether, why), for what a person said and what was answered. Text that they quote from memory does not count,
     nor do code and commands; of the answer, only what was done or understood for good."""
     said = text_without_code_and_quotes(user_text)
-    stated = [Reading(sentence) for sentence in statements(said)]
+    stated = [Reading(sentence) for sentence in split_into_statements(said)]
     for sentence in stated:
         if reason := _worth_sign(sentence):
             return True, reason
     open_statements = [sentence for sentence in stated if not is_small_talk(sentence.text)]
     only_orders = bool(open_statements) and all(map(_is_order, open_statements))
     if not only_orders and any(
-        Reading(sentence).matches("done") for sentence in statements(text_without_code_and_quotes(response_text))
+        Reading(sentence).matches("done")
+        for sentence in split_into_statements(text_without_code_and_quotes(response_text))
     ):
         return True, "what was done or understood"
     if any(not _is_order(sentence) and _is_statement(sentence) for sentence in open_statements):
@@ -73,7 +79,9 @@ def reason_to_remember_agreement(question: str, answer: str) -> str:
     if not text_without_code_and_quotes(answer) or not is_small_talk(text_without_code_and_quotes(answer)):
         return ""
     asked = (
-        sentence for sentence in statements(text_without_code_and_quotes(question)) if _is_question(Reading(sentence))
+        sentence
+        for sentence in split_into_statements(text_without_code_and_quotes(question))
+        if _is_question(Reading(sentence))
     )
     return next((reason for sentence in asked if (reason := _worth_sign(Reading(sentence.rstrip("?？؟ "))))), "")
 
@@ -118,7 +126,11 @@ def _is_statement(sentence: Reading) -> bool:
     words = _prose_words(sentence)
     caseless = sum(len(word.text) for word in words if word.caseless)
     cased = sum(not word.caseless for word in words)
-    return cased >= MIN_STATEMENT_WORDS or caseless >= MIN_STATEMENT_CHARS or (cased >= 3 and bool(sentence.numbers))
+    return (
+        cased >= MIN_WORTHY_STATEMENT_WORDS
+        or caseless >= MIN_WORTHY_STATEMENT_CHARS
+        or (cased >= 3 and bool(sentence.numbers))
+    )
 
 
 def _has_name(sentence: Reading) -> bool:

@@ -8,17 +8,22 @@ from datetime import datetime
 
 from sqlalchemy import and_, bindparam, case, func, insert, or_, select, update
 
-from madeleine.memory.chat import SPOKEN_ROLES, ChatSession, Message, MessageId, ThreadBacklog, UnwatchedSession
+from madeleine.memory.chat import SPOKEN_ROLES, ChatSession, MemoryThreadBacklog, Message, MessageId, UnwatchedSession
 from madeleine.memory.errors import InvalidInput
 from madeleine.memory.model import Scope
 from madeleine.memory.text.normalization import fold_text
 from madeleine.storage.sql.administration import record_audit
 from madeleine.storage.sql.database import dialect
 from madeleine.storage.sql.database.engine import DatabaseRepository, Row, Transaction
-from madeleine.storage.sql.database.mapping import RowMap, in_order_of, scalar, to_micros
-from madeleine.storage.sql.database.tables import forgotten_keys_table, message_memories_table, messages, sessions
+from madeleine.storage.sql.database.mapping import (
+    RowMap,
+    first_column,
+    microseconds_from_moment,
+    records_in_order_of_ids,
+)
+from madeleine.storage.sql.database.tables import forgotten_keys_table, message_memories_table, messages_table, sessions
 
-_m, _s, _l, _f = messages.c, sessions.c, message_memories_table.c, forgotten_keys_table.c
+_m, _s, _l, _f = messages_table.c, sessions.c, message_memories_table.c, forgotten_keys_table.c
 ERASED_TITLE = "\x7f"
 """Stored in place of a title that told of forgotten messages; reads as "". While it is there, the next transcript or
 export that is read does not bring the old title back."""
@@ -34,13 +39,15 @@ _IN_SAME_SESSION = and_(_m.being_id == _s.being_id, _m.session_id == _s.session_
 
 # --- observing ----------------------------------------------------------------------------------------------------
 
-_MESSAGE = RowMap(Message, messages)
-_SELECT_KEYED_MESSAGES = select(_m.key, *_MESSAGE.columns).where(_IN_SESSION, dialect.in_list(_m.key, "keys"))
-_SELECT_FORGOTTEN_KEYS = select(_f.key_hash).where(_f.being_id == _BEING, dialect.in_list(_f.key_hash, "hashes"))
+_MESSAGE = RowMap(Message, messages_table)
+_SELECT_KEYED_MESSAGES = select(_m.key, *_MESSAGE.columns).where(_IN_SESSION, dialect.is_in_bound_list(_m.key, "keys"))
+_SELECT_FORGOTTEN_KEYS = select(_f.key_hash).where(
+    _f.being_id == _BEING, dialect.is_in_bound_list(_f.key_hash, "hashes")
+)
 _SELECT_LAST_KEY = select(_m.key).where(_IN_SESSION, _m.key.is_not(None)).order_by(_m.position.desc()).limit(1)
 _SELECT_SESSION_STATE = select(_s.messages, _s.watched, _s.put_off, _s.next_try).where(_IS_SESSION)
-_INSERT_MESSAGE = insert(messages)
-_new = dialect.excluded(sessions)
+_INSERT_MESSAGE = insert(messages_table)
+_new = dialect.columns_of_row_to_insert(sessions)
 _UPSERT_SESSION = dialect.upsert_statement(
     sessions,
     "messages",
@@ -55,7 +62,7 @@ _UPSERT_SESSION = dialect.upsert_statement(
 # --- reading ------------------------------------------------------------------------------------------------------
 
 _SELECT_MESSAGES = select(*_MESSAGE.columns).where(
-    dialect.in_list(_m.id, "ids"), dialect.without_index_use(_m.being_id) == _BEING
+    dialect.is_in_bound_list(_m.id, "ids"), dialect.without_index_use(_m.being_id) == _BEING
 )
 _SELECT_MESSAGES_BETWEEN = (
     select(*_MESSAGE.columns)
@@ -144,7 +151,7 @@ _SELECT_MESSAGES_WITH_MEMORIES = (
     select(_m.id)
     .distinct()
     .join(message_memories_table, _l.message_id == _m.id)
-    .where(dialect.in_list(_m.id, "ids"), dialect.without_index_use(_m.being_id) == _BEING)
+    .where(dialect.is_in_bound_list(_m.id, "ids"), dialect.without_index_use(_m.being_id) == _BEING)
 )
 
 
@@ -158,10 +165,10 @@ async def _known_keys(transaction: Transaction, scope: Scope, session_id: str, k
     hashes = {message_key_hash(session_id, key): key for key in keys if key is not None}
     if not hashes:
         return set()
-    binds = {"being": scope.being_id, "session": session_id, "keys": dialect.as_json(hashes.values())}
-    present = await transaction.rows(_SELECT_KEYED_MESSAGES, scalar, **binds)
+    binds = {"being": scope.being_id, "session": session_id, "keys": dialect.json_list_bind_value(hashes.values())}
+    present = await transaction.rows(_SELECT_KEYED_MESSAGES, first_column, **binds)
     forgotten = await transaction.rows(
-        _SELECT_FORGOTTEN_KEYS, scalar, being=scope.being_id, hashes=dialect.as_json(hashes)
+        _SELECT_FORGOTTEN_KEYS, first_column, being=scope.being_id, hashes=dialect.json_list_bind_value(hashes)
     )
     return {*present, *(hashes[hash_] for hash_ in forgotten)}
 
@@ -225,16 +232,16 @@ class ConversationRepository(DatabaseRepository):
             return ids
 
     async def messages(self, scope: Scope, ids: Sequence[MessageId]) -> list[Message]:
-        binds = {"being": scope.being_id, "ids": dialect.as_json(ids)}
-        return in_order_of(ids, await self._database.rows(_SELECT_MESSAGES, _MESSAGE.from_row, **binds))
+        binds = {"being": scope.being_id, "ids": dialect.json_list_bind_value(ids)}
+        return records_in_order_of_ids(ids, await self._database.rows(_SELECT_MESSAGES, _MESSAGE.from_row, **binds))
 
     async def keyed_messages(self, scope: Scope, session_id: str, keys: Sequence[str]) -> dict[str, Message]:
-        binds = {"being": scope.being_id, "session": session_id, "keys": dialect.as_json(keys)}
+        binds = {"being": scope.being_id, "session": session_id, "keys": dialect.json_list_bind_value(keys)}
         return dict(await self._database.rows(_SELECT_KEYED_MESSAGES, _to_key_and_message, **binds))
 
     async def last_key(self, scope: Scope, session_id: str) -> str | None:
         binds = {"being": scope.being_id, "session": session_id}
-        return next(iter(await self._database.rows(_SELECT_LAST_KEY, scalar, **binds)), None)
+        return next(iter(await self._database.rows(_SELECT_LAST_KEY, first_column, **binds)), None)
 
     async def recent_messages(
         self, scope: Scope, *, limit: int, session_id: str | None = None, other_than: str | None = None
@@ -247,7 +254,7 @@ class ConversationRepository(DatabaseRepository):
         return await self._database.rows(_SELECT_SESSIONS, _CHAT_SESSION.from_row, being=scope.being_id, limit=limit)
 
     async def unwatched_sessions(self, *, now: datetime, limit: int) -> list[UnwatchedSession]:
-        binds = {"now": to_micros(now), "limit": limit}
+        binds = {"now": microseconds_from_moment(now), "limit": limit}
         return await self._database.rows(_SELECT_UNWATCHED_SESSIONS, _UNWATCHED_SESSION.from_row, **binds)
 
     async def messages_of(self, scope: Scope, session_id: str, *, start: int, end: int) -> list[Message]:
@@ -267,22 +274,27 @@ class ConversationRepository(DatabaseRepository):
             await transaction.run(_MARK_WATCHED, [row])
 
     async def hold_back_messages(self, scope: Scope, session_id: str, *, up_to: int, until: datetime) -> None:
-        row = {"being": scope.being_id, "session": session_id, "up_to": up_to, "until": to_micros(until)}
+        row = {"being": scope.being_id, "session": session_id, "up_to": up_to, "until": microseconds_from_moment(until)}
         async with self._database.transaction() as transaction:
             await transaction.run(_PUT_OFF_SESSION, [row])
 
     async def postpone_session(self, scope: Scope, session_id: str, *, next_try: datetime, failed: bool) -> None:
-        row = {"being": scope.being_id, "session": session_id, "again_at": to_micros(next_try), "new_failures": failed}
+        row = {
+            "being": scope.being_id,
+            "session": session_id,
+            "again_at": microseconds_from_moment(next_try),
+            "new_failures": failed,
+        }
         async with self._database.transaction() as transaction:
             await transaction.run(_POSTPONE_SESSION, [row])
 
     async def messages_with_memories(self, scope: Scope, ids: Sequence[MessageId]) -> set[MessageId]:
-        binds = {"being": scope.being_id, "ids": dialect.as_json(ids)}
-        return set(await self._database.rows(_SELECT_MESSAGES_WITH_MEMORIES, scalar, **binds))
+        binds = {"being": scope.being_id, "ids": dialect.json_list_bind_value(ids)}
+        return set(await self._database.rows(_SELECT_MESSAGES_WITH_MEMORIES, first_column, **binds))
 
-    async def thread_backlog(self) -> ThreadBacklog:
+    async def thread_backlog(self) -> MemoryThreadBacklog:
         [(unread, put_off, abandoned)] = await self._database.rows(_SELECT_BACKLOG, tuple)
-        return ThreadBacklog(unread=unread, put_off=put_off, abandoned=abandoned)
+        return MemoryThreadBacklog(unread=unread, put_off=put_off, abandoned=abandoned)
 
 
 def _to_key_and_message(row: Row) -> tuple[str, Message]:

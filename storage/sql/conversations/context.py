@@ -13,8 +13,8 @@ from madeleine.memory.context.ports import StartMemories
 from madeleine.memory.errors import InvalidInput
 from madeleine.memory.ingest.notes import SCENE_NOTE_TYPE
 from madeleine.memory.model import Emotion, Memory, MemoryId, Note, NoteId, Scope
-from madeleine.memory.patrol_records import DiaryEntry, Thoughts
-from madeleine.memory.profile import ProfileEntry, duplicate_preference
+from madeleine.memory.patrol_records import DiaryEntry, PointsForNextSession
+from madeleine.memory.profile import ProfileEntry, duplicate_preference_error
 from madeleine.memory.text.normalization import fold_text
 from madeleine.storage.sql.administration import record_audit
 from madeleine.storage.sql.conversations.chat import ConversationRepository
@@ -24,14 +24,21 @@ from madeleine.storage.sql.database.mapping import (
     RowMap,
     decode_json_list_cached,
     encode_json_list,
+    first_column,
     is_row_of_being,
+    microseconds_from_moment,
     row_of_being_binds,
-    scalar,
-    to_micros,
     update_row_of_being,
 )
 from madeleine.storage.sql.database.memory_rows import MEMORY_COLUMNS, memory_from_row
-from madeleine.storage.sql.database.tables import beings, diary, memories, notes, profile, revisions_table
+from madeleine.storage.sql.database.tables import (
+    beings,
+    diary_entries_table,
+    memories,
+    notes_table,
+    profile,
+    revisions_table,
+)
 
 MAX_PREFERENCES_WITHOUT_ENTRY = 200
 """Procedural memories without an entry of their own that a profile shows: the latest."""
@@ -41,7 +48,7 @@ MIN_START_IMPORTANCE, MIN_START_TIMES_USED = 0.7, 5
 MAX_EMOTION_SOURCE_MEMORIES = 6
 """Latest memories of a session among which one with emotions is looked for: about a snippet's (spec T2)."""
 
-_b, _d, _m, _n, _p, _r = beings.c, diary.c, memories.c, notes.c, profile.c, revisions_table.c
+_b, _d, _m, _n, _p, _r = beings.c, diary_entries_table.c, memories.c, notes_table.c, profile.c, revisions_table.c
 _BEING = bindparam("being", type_=_p.being_id.type)
 
 _PROFILE_ENTRY = RowMap(ProfileEntry, profile)
@@ -84,7 +91,7 @@ _DELETE_ENTRIES_OF_SAME_MEMORY = delete(profile).where(*_HAS_SAME_MEMORY)
 _UPSERT_PROFILE_ENTRY = upsert_statement(profile, "value", "enabled", "memory_id", "updated_at")
 _DELETE_PROFILE_ENTRY = delete(profile).where(*_IS_PROFILE_ENTRY)
 
-_NOTE = RowMap(Note, notes)
+_NOTE = RowMap(Note, notes_table)
 _SELECT_NOTES = select(*_NOTE.columns).where(_n.being_id == _BEING, _n.state == "unread")
 _SELECT_UNREAD_NOTES = _SELECT_NOTES.where(_n.type == bindparam("note_type")).order_by(_n.created_at, _n.seq)
 _SELECT_OPEN_NOTES = (
@@ -92,19 +99,19 @@ _SELECT_OPEN_NOTES = (
     .order_by(_n.created_at.desc(), _n.seq.desc())
     .limit(bindparam("limit"))
 )
-_SELECT_CLOSABLE_NOTE = select(_n.id).where(*is_row_of_being(notes), _n.type != SCENE_NOTE_TYPE)
-_INSERT_NOTE = insert(notes)
+_SELECT_CLOSABLE_NOTE = select(_n.id).where(*is_row_of_being(notes_table), _n.type != SCENE_NOTE_TYPE)
+_INSERT_NOTE = insert(notes_table)
 _CHANGED_NOTE_FIELDS = ("state", "reason", "content", "memory_id")
-_UPDATE_NOTE = update_row_of_being(notes, *_CHANGED_NOTE_FIELDS, "folded")
-_CLOSE_NOTE = update(notes).where(*is_row_of_being(notes)).values(state="done")
-_DELETE_NOTE = delete(notes).where(*is_row_of_being(notes))
+_UPDATE_NOTE = update_row_of_being(notes_table, *_CHANGED_NOTE_FIELDS, "folded")
+_CLOSE_NOTE = update(notes_table).where(*is_row_of_being(notes_table)).values(state="done")
+_DELETE_NOTE = delete(notes_table).where(*is_row_of_being(notes_table))
 
-_DIARY_ENTRY = RowMap(DiaryEntry, diary)
+_DIARY_ENTRY = RowMap(DiaryEntry, diary_entries_table)
 _own_entries = select(*_DIARY_ENTRY.columns).where(_d.being_id == _BEING)
 _SELECT_LAST_DIARY_ENTRY = _own_entries.order_by(_d.written_at.desc()).limit(1)
 _SELECT_DIARY_SINCE = _own_entries.where(_d.date >= bindparam("day")).order_by(_d.date.desc()).limit(bindparam("limit"))
-_UPSERT_DIARY_ENTRY = upsert_statement(diary, "text", "sources", "written_at")
-_THOUGHTS = RowMap(Thoughts, points=_b.think, sources=_b.think_sources)
+_UPSERT_DIARY_ENTRY = upsert_statement(diary_entries_table, "text", "sources", "written_at")
+_THOUGHTS = RowMap(PointsForNextSession, points=_b.think, sources=_b.think_sources)
 _SELECT_THOUGHTS = select(*_THOUGHTS.columns).where(_b.being_id == _BEING)
 _UPSERT_THOUGHTS = upsert_statement(beings, "think", "think_sources")
 
@@ -176,12 +183,12 @@ async def write_diary_entry(transaction: Transaction, scope: Scope, entry: Diary
     await transaction.run(_UPSERT_DIARY_ENTRY, [_DIARY_ENTRY.to_row(entry, being_id=scope.being_id)])
 
 
-async def read_thoughts(reads: QueryReader, scope: Scope) -> Thoughts:
+async def read_points_for_next_session(reads: QueryReader, scope: Scope) -> PointsForNextSession:
     thoughts = await reads.rows(_SELECT_THOUGHTS, _THOUGHTS.from_row, being=scope.being_id)
-    return thoughts[0] if thoughts else Thoughts()
+    return thoughts[0] if thoughts else PointsForNextSession()
 
 
-async def write_thoughts(transaction: Transaction, scope: Scope, new: Thoughts) -> None:
+async def write_thoughts(transaction: Transaction, scope: Scope, new: PointsForNextSession) -> None:
     thoughts = {"think": encode_json_list(new.points), "think_sources": encode_json_list(new.sources)}
     await transaction.run(_UPSERT_THOUGHTS, [{"being_id": scope.being_id, "cycle": 0, **thoughts}])
 
@@ -211,12 +218,12 @@ class ContextRepository(ConversationRepository):
     async def write_entry(self, scope: Scope, entry: ProfileEntry) -> MemoryId | None:
         async with self._database.transaction(needs_index_space=True) as transaction:
             replaced: list[MemoryId] = await transaction.rows(
-                _SELECT_REPLACED_MEMORY, scalar, **_profile_entry_binds(scope, entry)
+                _SELECT_REPLACED_MEMORY, first_column, **_profile_entry_binds(scope, entry)
             )
             if entry.memory_id is not None:
                 binds = {"being": scope.being_id, "same_memory": entry.memory_id, "old_name": entry.name}
-                if names := await transaction.rows(_SELECT_NAMES_OF_SAME_MEMORY, scalar, **binds):
-                    raise duplicate_preference(names[0])
+                if names := await transaction.rows(_SELECT_NAMES_OF_SAME_MEMORY, first_column, **binds):
+                    raise duplicate_preference_error(names[0])
                 await transaction.run(_DELETE_ENTRIES_OF_SAME_MEMORY, [binds])
             await transaction.run(_UPSERT_PROFILE_ENTRY, [_PROFILE_ENTRY.to_row(entry, being_id=scope.being_id)])
             ids = [entry.id, *([entry.memory_id] if entry.memory_id else [])]
@@ -226,7 +233,7 @@ class ContextRepository(ConversationRepository):
     async def remove_entry(self, scope: Scope, entry: ProfileEntry, *, at: datetime) -> bool:
         binds = _profile_entry_binds(scope, entry)
         async with self._database.transaction() as transaction:
-            if not await transaction.rows(_SELECT_PROFILE_ENTRY, scalar, **binds):
+            if not await transaction.rows(_SELECT_PROFILE_ENTRY, first_column, **binds):
                 return False
             await transaction.run(_DELETE_PROFILE_ENTRY, [binds])
             await record_audit(transaction, scope, "profile", at, tool="profile", ids=[entry.id])
@@ -246,14 +253,14 @@ class ContextRepository(ConversationRepository):
     async def close_note(self, scope: Scope, note_id: NoteId, *, at: datetime, remove: bool = False) -> bool:
         binds = row_of_being_binds(scope, note_id)
         async with self._database.transaction() as transaction:
-            if not await transaction.rows(_SELECT_CLOSABLE_NOTE, scalar, **binds):
+            if not await transaction.rows(_SELECT_CLOSABLE_NOTE, first_column, **binds):
                 return False
             await transaction.run(_DELETE_NOTE if remove else _CLOSE_NOTE, [binds])
             await record_audit(transaction, scope, "note", at, tool="profile", ids=[note_id])
             return True
 
-    async def thoughts(self, scope: Scope) -> Thoughts:
-        return await read_thoughts(self._database, scope)
+    async def thoughts(self, scope: Scope) -> PointsForNextSession:
+        return await read_points_for_next_session(self._database, scope)
 
     async def diary_since(self, scope: Scope, date: str, *, limit: int) -> list[DiaryEntry]:
         binds = {"being": scope.being_id, "day": date, "limit": limit}
@@ -272,7 +279,7 @@ class ContextRepository(ConversationRepository):
         self, scope: Scope, *, now: datetime, due_until: datetime, changed_since: datetime, limit: int
     ) -> StartMemories:
         times = {"now": now, "due_until": due_until, "changed_since": changed_since}
-        binds = {name: to_micros(at) for name, at in times.items()}
+        binds = {name: microseconds_from_moment(at) for name, at in times.items()}
 
         async def select_memories(statement: Select[Any], *names: str) -> list[Memory]:
             own = {name: binds[name] for name in names}

@@ -38,11 +38,11 @@ class TextList(Text):
     """A JSON list of texts."""
 
 
-class JsonRecord(Text):
+class JsonText(Text):
     """A JSON object."""
 
 
-def partial_index(condition: str) -> dict[str, Any]:
+def index_filter(condition: str) -> dict[str, Any]:
     """Options of an index that holds only the rows that meet the condition."""
     other = condition.replace("compressed = 0", "NOT compressed")
     return {"sqlite_where": text(condition), "postgresql_where": text(other)}
@@ -51,7 +51,7 @@ def partial_index(condition: str) -> dict[str, Any]:
 # --- inserts that may find the row there --------------------------------------------------------------------------
 
 
-def excluded(table: Table) -> Any:
+def columns_of_row_to_insert(table: Table) -> Any:
     """The columns of the row that an `upsert_statement` was to insert."""
     # PostgreSQL's construct compiles for SQLite too, which spells `ON CONFLICT` alike; not the other way round.
     return postgresql.insert(table).excluded
@@ -59,13 +59,13 @@ def excluded(table: Table) -> Any:
 
 def upsert_statement(table: Table, *names: str, where: ColumnElement[bool] | None = None, **values: Any) -> Insert:
     """Insert a row; where one with its primary key is there, set `names` as in the new row, and `values`."""
-    changes = {name: excluded(table)[name] for name in names} | values
+    changes = {name: columns_of_row_to_insert(table)[name] for name in names} | values
     return postgresql.insert(table).on_conflict_do_update(
         index_elements=list(table.primary_key), set_=changes, where=where
     )
 
 
-def insert_missing(table: Table) -> Insert:
+def insert_if_missing_statement(table: Table) -> Insert:
     """Insert a row unless one with its primary key is there."""
     return postgresql.insert(table).on_conflict_do_nothing(index_elements=list(table.primary_key))
 
@@ -95,7 +95,7 @@ contains_text = _sql_function("contains_text", sqlite="(instr({0}, {1}) > 0)", p
 sql_greatest = _sql_function("greatest", sqlite="max({0}, {1})", postgresql="greatest({0}, {1})")
 sql_least = _sql_function("least", sqlite="min({0}, {1})", postgresql="least({0}, {1})")
 """The greater and the lesser of two values in a row."""
-last_number = _sql_function(
+sql_last_sequence_number = _sql_function(
     "last_number",
     Integer(),
     sqlite="coalesce((SELECT seq FROM sqlite_sequence WHERE name = {0}), 0)",
@@ -149,14 +149,14 @@ def json_without_field(json_object: Any, name: str) -> ColumnElement[Any]:
     return _json_without_field(json_object, literal_column(f"'{name}'"))
 
 
-def in_list(column: ColumnElement[Any], name: str) -> ColumnElement[bool]:
-    """`column` is in the list bound to `name` by `as_json`: one bind, one text, whatever the length. An expanding
-    `IN` would have to be cut up at SQLite's limit of variables, and costs 0.1 ms more for 200 ids."""
+def is_in_bound_list(column: ColumnElement[Any], name: str) -> ColumnElement[bool]:
+    """`column` is in the list bound to `name` by `json_list_bind_value`: one bind, one text, whatever the length. An
+    expanding `IN` would have to be cut up at SQLite's limit of variables, and costs 0.1 ms more for 200 ids."""
     return column.in_(select(json_items(bindparam(name)).c.value))
 
 
-def as_json(values: Iterable[str]) -> str:
-    """The value to bind for `in_list`, as JSON."""
+def json_list_bind_value(values: Iterable[str]) -> str:
+    """The value to bind for `is_in_bound_list`, as JSON."""
     return json.dumps(list(values))
 
 

@@ -10,7 +10,7 @@ from typing import Any, NamedTuple, TypeVar
 
 from sqlalchemy import Delete, MetaData, Table, Update, delete, update
 
-from madeleine.storage.sql.database.dialect import in_list
+from madeleine.storage.sql.database.dialect import is_in_bound_list
 
 T = TypeVar("T")
 
@@ -40,7 +40,7 @@ class Redact(NamedTuple):
     function: str
 
 
-class KeepRows(NamedTuple):
+class KeepWhenForgetting(NamedTuple):
     """Nothing to erase."""
 
     reason: str
@@ -54,7 +54,7 @@ class JournalColumnChanges(NamedTuple):
     columns: tuple[str, ...]
 
 
-class DeleteWithMemory(NamedTuple):
+class UndoneWithMemory(NamedTuple):
     """Rows go with the memory that a run had made and its undo takes back."""
 
     column: str = "memory_id"
@@ -66,8 +66,8 @@ class LeftByUndo(NamedTuple):
     reason: str
 
 
-ErasureDeclaration = DeleteRows | ClearReferenceToForgotten | EraseListing | Redact | KeepRows
-RestorationDeclaration = JournalColumnChanges | DeleteWithMemory | LeftByUndo
+ErasureDeclaration = DeleteRows | ClearReferenceToForgotten | EraseListing | Redact | KeepWhenForgetting
+RestorationDeclaration = JournalColumnChanges | UndoneWithMemory | LeftByUndo
 
 
 def tables_with_declaration(metadata: MetaData, kind: type[T]) -> list[tuple[Table, T]]:
@@ -80,13 +80,13 @@ def tables_with_declaration(metadata: MetaData, kind: type[T]) -> list[tuple[Tab
     ]
 
 
-def removal_statements(metadata: MetaData, kind: type[DeleteRows] | type[DeleteWithMemory]) -> list[Update | Delete]:
+def removal_statements(metadata: MetaData, kind: type[DeleteRows] | type[UndoneWithMemory]) -> list[Update | Delete]:
     """Clear the references to the memories of `ids`, then delete the rows that are declared to go with them."""
-    declared: list[tuple[Table, DeleteRows | DeleteWithMemory]] = [*tables_with_declaration(metadata, kind)]
+    declared: list[tuple[Table, DeleteRows | UndoneWithMemory]] = [*tables_with_declaration(metadata, kind)]
     return [
         *(
-            update(table).where(in_list(table.c[reference.column], "ids")).values({reference.column: None})
+            update(table).where(is_in_bound_list(table.c[reference.column], "ids")).values({reference.column: None})
             for table, reference in tables_with_declaration(metadata, ClearReferenceToForgotten)
         ),
-        *(delete(table).where(in_list(table.c[rows.column], "ids")) for table, rows in declared),
+        *(delete(table).where(is_in_bound_list(table.c[rows.column], "ids")) for table, rows in declared),
     ]

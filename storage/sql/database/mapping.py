@@ -13,7 +13,7 @@ import numpy as np
 from sqlalchemy import Boolean, ColumnElement, LargeBinary, Table, Update, bindparam, update
 
 from madeleine.memory.model import Scope, Vector
-from madeleine.storage.sql.database.dialect import JsonRecord, TextList, UtcMicros
+from madeleine.storage.sql.database.dialect import JsonText, TextList, UtcMicros
 from madeleine.storage.sql.database.engine import Row
 
 T = TypeVar("T")
@@ -24,12 +24,12 @@ _MICROSECOND = timedelta(microseconds=1)
 # --- columns ------------------------------------------------------------------------------------------------------
 
 
-def to_micros(moment: datetime) -> int:
+def microseconds_from_moment(moment: datetime) -> int:
     """Whole microseconds since 1970, exactly: a float of seconds would lose the last digit."""
     return (moment - _EPOCH) // _MICROSECOND
 
 
-def from_micros(micros: int) -> datetime:
+def moment_from_microseconds(micros: int) -> datetime:
     return _EPOCH + timedelta(microseconds=micros)
 
 
@@ -61,9 +61,9 @@ def vector_from_bytes(stored: bytes) -> Vector:
 
 
 _DECODERS: Mapping[type, Callable[[Any], Any]] = {
-    UtcMicros: from_micros,
+    UtcMicros: moment_from_microseconds,
     TextList: decode_json_list,
-    JsonRecord: json.loads,
+    JsonText: json.loads,
     Boolean: bool,
     LargeBinary: vector_from_bytes,
 }
@@ -71,7 +71,7 @@ _DECODERS: Mapping[type, Callable[[Any], Any]] = {
 
 
 _ENCODERS: Mapping[type, Callable[[Any], Any]] = {
-    datetime: to_micros,
+    datetime: microseconds_from_moment,
     tuple: encode_json_list,
     dict: _encode_json,
     np.ndarray: bytes_from_vector,
@@ -83,11 +83,11 @@ def encode_column_value(value: Any) -> Any:
     return encode(value) if (encode := _ENCODERS.get(type(value))) else value
 
 
-def scalar(row: Row) -> Any:
+def first_column(row: Row) -> Any:
     return row[0]
 
 
-def pair(row: Row) -> tuple[Any, Any]:
+def first_two_columns(row: Row) -> tuple[Any, Any]:
     return row[0], row[1]
 
 
@@ -159,7 +159,7 @@ class _HasId(Protocol):
 HasId = TypeVar("HasId", bound=_HasId)
 
 
-def in_order_of(ids: Iterable[str], records: Iterable[HasId]) -> list[HasId]:
+def records_in_order_of_ids(ids: Iterable[str], records: Iterable[HasId]) -> list[HasId]:
     """Each record once, in the order of `ids`; ids without a record are skipped."""
     by_id = {record.id: record for record in records}
     return [by_id[id_] for id_ in dict.fromkeys(ids) if id_ in by_id]

@@ -22,7 +22,7 @@ from madeleine.memory.model import (
     Scope,
     TimelineEntry,
     keyword_searched_texts,
-    time_span,
+    time_span_of_memory,
     timeline_as_search_text,
 )
 from madeleine.memory.text.normalization import FOLDED_TEXT_SEPARATOR, fold_text
@@ -31,9 +31,9 @@ from madeleine.storage.sql.database.engine import QueryReader, Row, Transaction
 from madeleine.storage.sql.database.mapping import (
     RowMap,
     decode_json_list_cached,
+    first_column,
+    microseconds_from_moment,
     row_of_being_binds,
-    scalar,
-    to_micros,
     update_row_of_being,
 )
 from madeleine.storage.sql.database.tables import beings, memories, revisions_table
@@ -58,7 +58,7 @@ _UPSERT_CYCLE = upsert_statement(beings, "cycle")
 
 
 async def read_patrol_cycle(reads: QueryReader, scope: Scope) -> int:
-    return int((await reads.rows(_SELECT_CYCLE, scalar, being=scope.being_id))[0])
+    return int((await reads.rows(_SELECT_CYCLE, first_column, being=scope.being_id))[0])
 
 
 async def write_patrol_cycle(transaction: Transaction, scope: Scope, cycle: int) -> None:
@@ -110,8 +110,11 @@ MEMORY_COLUMNS = (*_SCENE.columns, *_PROVENANCE.columns, *_MEMORY.columns)
 """The columns that `memory_from_row` takes, in its order."""
 _PROVENANCE_START = len(_SCENE.columns)
 _MEMORY_START = _PROVENANCE_START + len(_PROVENANCE.columns)
-_TIMELINE_COLUMNS = ("when_", "folded", "content_hash", "span_start", "span_end")
-_UPDATE_TIMELINE = update_row_of_being(memories, *_TIMELINE_COLUMNS)
+_MERGED_COLUMNS = (
+    *("when_", "folded", "content_hash", "span_start", "span_end"),
+    *("feeling", "emotions", "emotion", "lesson", "category"),
+)
+_UPDATE_MERGED = update_row_of_being(memories, *_MERGED_COLUMNS)
 
 
 def memory_from_row(row: Row) -> Memory:
@@ -123,7 +126,7 @@ def memory_from_row(row: Row) -> Memory:
 def row_from_memory(memory: Memory) -> dict[str, Any]:
     """Values by column; `session_count` is kept as two columns."""
     scene = memory.scene
-    first, last = time_span(memory)
+    first, last = time_span_of_memory(memory)
     when, retold = map(timeline_as_search_text, (scene.when, memory.retold))
     emotion = json.dumps(_emotion_axes(memory.emotion)) if memory.emotion else None
     return {
@@ -131,19 +134,19 @@ def row_from_memory(memory: Memory) -> dict[str, Any]:
         **_PROVENANCE.to_row(memory.provenance),
         **_MEMORY.to_row(memory, emotion=emotion, retold=retold, session_count=memory.session_count),
         "when_": when,
-        "span_start": to_micros(first),
-        "span_end": to_micros(last),
+        "span_start": microseconds_from_moment(first),
+        "span_end": microseconds_from_moment(last),
         "content_hash": memory.content_hash,
         "folded": FOLDED_TEXT_SEPARATOR.join(map(fold_text, keyword_searched_texts(memory))),
         "folded_themes": fold_themes(memory.themes),
     }
 
 
-async def update_timelines(transaction: Transaction, scope: Scope, rewritten: Iterable[Memory]) -> None:
-    """Store the timelines of these memories, and what is derived from them."""
+async def update_merged_memories(transaction: Transaction, scope: Scope, rewritten: Iterable[Memory]) -> None:
+    """Store what these memories have taken over from those that they absorbed, and what is derived from it."""
     rows = map(row_from_memory, rewritten)
-    fields = ((row["id"], {name: row[name] for name in _TIMELINE_COLUMNS}) for row in rows)
-    await transaction.run(_UPDATE_TIMELINE, (row_of_being_binds(scope, id_, **changed) for id_, changed in fields))
+    fields = ((row["id"], {name: row[name] for name in _MERGED_COLUMNS}) for row in rows)
+    await transaction.run(_UPDATE_MERGED, (row_of_being_binds(scope, id_, **changed) for id_, changed in fields))
 
 
 def fold_and_delimit_theme(theme: str) -> str:

@@ -12,7 +12,7 @@ from sqlalchemy.exc import DBAPIError
 
 from madeleine.memory.errors import InvalidInput, StorageBusy, StorageError, StorageFull
 
-SCHEMA_REVISION = "0014"
+SCHEMA_REVISION = "0015"
 MIGRATIONS_FOLDER = Path(__file__).parents[1] / "migrations"
 _MIGRATION_LOCK = threading.Lock()
 """A server opens the same file for its memory and for its tokens: Alembic's context is global, and a change to the
@@ -74,6 +74,10 @@ def _run_migrations(path: Path, revision: str | None) -> None:
 
 _BUSY_CODES = {sqlite3.SQLITE_BUSY, sqlite3.SQLITE_LOCKED}
 _DAMAGED_CODES = {sqlite3.SQLITE_CORRUPT, sqlite3.SQLITE_NOTADB}
+DAMAGED_ROW_MESSAGE = (
+    "A row of the memory database is damaged ({}). All other rows can be read; to have it back, end Madeleine "
+    "(madeleine stop) and restore the file from a backup."
+)
 
 
 @contextmanager
@@ -101,6 +105,8 @@ def translate_driver_error(error: BaseException | None) -> StorageError:
         )
     if code in _DAMAGED_CODES:
         return StorageError(f"The memory database cannot be read ({error}). Restore the file from a backup.")
+    if str(error).startswith("Could not decode to UTF-8"):  # the rest of it quotes the text
+        return StorageError(DAMAGED_ROW_MESSAGE.format("a text is not UTF-8"))
     if code == sqlite3.SQLITE_READONLY:
         return StorageError("The memory database is read-only. Nothing was stored: check the file's permissions.")
     return StorageError(f"The memory database failed ({error}). Try again; if it goes on, check the disk and the log.")

@@ -9,18 +9,18 @@ from sqlalchemy import Boolean, Column, Float, ForeignKey, Index, Integer, Large
 from sqlalchemy.schema import SchemaItem, UniqueConstraint
 from sqlalchemy.types import TypeEngine
 
-from madeleine.storage.sql.database.dialect import HashBytes, JsonRecord, TextList, UtcMicros, in_words, partial_index
+from madeleine.storage.sql.database.dialect import HashBytes, JsonText, TextList, UtcMicros, in_words, index_filter
 from madeleine.storage.sql.database.lifecycle import (
     ClearReferenceToForgotten,
     DeleteRows,
-    DeleteWithMemory,
     EraseListing,
     ErasureDeclaration,
     JournalColumnChanges,
-    KeepRows,
+    KeepWhenForgetting,
     LeftByUndo,
     Redact,
     RestorationDeclaration,
+    UndoneWithMemory,
 )
 
 metadata = MetaData(
@@ -52,6 +52,11 @@ def _optional(type_: type[TypeEngine[Any]], *names: str) -> Iterator[Column[Any]
     return (Column(name, type_) for name in names)
 
 
+_JOURNALLED_MEMORY_COLUMNS = (
+    *("importance", "status", "fresh", "cluster_id", "absorbed_into", "since", "stopped_at", "reactivation_count"),
+    *("when_", "content_hash", "compressed", "compressed_into", "feeling", "emotions", "emotion", "lesson", "category"),
+    *("truth", "valid_from", "valid_until", "superseded_by", "retraction_reason", "may_supersede"),
+)
 memories = _table(
     "memories",
     *_keys(Integer, "seq"),
@@ -82,7 +87,7 @@ memories = _table(
     Column("turn", Integer, nullable=False, server_default="0"),
     # For keyword search: see `storage.sql.database.memory_rows`.
     *_required(Text, "content_hash", "folded", "folded_themes"),
-    # Counts the being's memories; see `memory_numbers`.
+    # Counts the being's memories; see `last_memory_numbers_table`.
     Column("number", Integer, nullable=False, server_default="0"),
     UniqueConstraint("being_id", "key"),
     Index("ix_memories_number", "being_id", "number", unique=True),
@@ -91,38 +96,30 @@ memories = _table(
     # ❸ looks up, for each cycle of activation, those below the importance that has faded by now.
     Index("ix_memories_fading", "being_id", "status", "pinned", "since", "importance"),
     Index("ix_memories_created", "being_id", "created_at"),
-    Index("ix_memories_proposals", "may_supersede", **partial_index("may_supersede IS NOT NULL")),
-    Index("ix_memories_recalled_dead", "being_id", **partial_index("status = 'dead' AND reactivation_count > 0")),
+    Index("ix_memories_proposals", "may_supersede", **index_filter("may_supersede IS NOT NULL")),
+    Index("ix_memories_recalled_dead", "being_id", **index_filter("status = 'dead' AND reactivation_count > 0")),
     Index(
         "ix_memories_sessions",
         *("being_id", "session_id", "created_at", "status", "pinned", "category", "compressed", "truth", "valid_from"),
-        **partial_index("category = 'episodic' AND session_id != '' AND compressed = 0"),
+        **index_filter("category = 'episodic' AND session_id != '' AND compressed = 0"),
     ),
-    Index("ix_memories_turn", "being_id", "session_id", "turn", **partial_index("session_id != ''")),
-    Index("ix_memories_procedural", "being_id", "status", **partial_index("category = 'procedural'")),
+    Index("ix_memories_turn", "being_id", "session_id", "turn", **index_filter("session_id != ''")),
+    Index("ix_memories_procedural", "being_id", "status", **index_filter("category = 'procedural'")),
     Index("ix_memories_content_hash", "content_hash"),
     lifecycle=[
         DeleteRows("id"),
         *map(ClearReferenceToForgotten, ("resembles", "may_supersede")),
         Redact("erasing.memories._MemoryErasure._release_absorbed"),
         Redact("memories.truth.relink_chains"),
-        JournalColumnChanges(
-            "memory",
-            "id",
-            (
-                *("importance", "status", "fresh", "cluster_id", "absorbed_into", "since", "stopped_at"),
-                *("reactivation_count", "when_", "content_hash", "compressed", "compressed_into"),
-                *("truth", "valid_from", "valid_until", "superseded_by", "retraction_reason", "may_supersede"),
-            ),
-        ),
-        DeleteWithMemory("id"),
+        JournalColumnChanges("memory", "id", _JOURNALLED_MEMORY_COLUMNS),
+        UndoneWithMemory("id"),
     ],
 )
 _m = memories.c
 Index("ix_memories_timeline", _m.being_id, _m.happened_at.desc(), _m.id, _m.span_start, _m.span_end)
-_old = partial_index("superseded_by IS NOT NULL")
+_old = index_filter("superseded_by IS NOT NULL")
 Index("ix_memories_superseded", _m.being_id, _m.superseded_by, _m.valid_until, **_old)
-_activated = partial_index("last_activated IS NOT NULL")
+_activated = index_filter("last_activated IS NOT NULL")
 Index("ix_memories_activated", _m.being_id, _m.last_activated.desc(), _m.id, **_activated)
 IS_RECALLED_DEAD = in_words(
     "memories.status = 'dead' AND memories.reactivation_count > 0", (_m.status == "dead") & (_m.reactivation_count > 0)
@@ -133,14 +130,14 @@ IS_UNSUMMARISED_EPISODE = in_words(
 )
 
 # The last number that a memory of the being was given; none is given again (ruling 23).
-memory_numbers = _table(
+last_memory_numbers_table = _table(
     "memory_numbers",
     *_keys(Text, "being_id"),
     *_required(Integer, "last"),
-    lifecycle=[KeepRows("a counter"), LeftByUndo("a number is not given again")],
+    lifecycle=[KeepWhenForgetting("a counter"), LeftByUndo("a number is not given again")],
 )
 
-reinforcements = _table(
+reinforcements_table = _table(
     "reinforcements",
     *_keys(Integer, "seq"),
     Column("memory_id", Text, ForeignKey("memories.id"), nullable=False, index=True),
@@ -151,7 +148,7 @@ reinforcements = _table(
     lifecycle=[DeleteRows(), LeftByUndo("a reinforcement is not a patrol's; an undo that would lose it is refused")],
 )
 
-clusters = _table(
+clusters_table = _table(
     "clusters",
     *_keys(Text, "id"),
     Column("being_id", Text, nullable=False, index=True),
@@ -165,7 +162,7 @@ clusters = _table(
     ],
 )
 
-notes = _table(
+notes_table = _table(
     "notes",
     *_keys(Integer, "seq"),
     Column("id", Text, nullable=False, unique=True),
@@ -177,7 +174,7 @@ notes = _table(
     # Without the content, which changes only by a secret being taken out of it.
     lifecycle=[DeleteRows(), JournalColumnChanges("note", "id", ("state", "reason", "memory_id"))],
 )
-Index("ix_notes_timeline", notes.c.being_id, notes.c.created_at.desc(), notes.c.id)
+Index("ix_notes_timeline", notes_table.c.being_id, notes_table.c.created_at.desc(), notes_table.c.id)
 
 embeddings = _table(
     "embeddings",
@@ -192,14 +189,14 @@ index_pending_table = _table(
     # Numbered without reuse: a mark made later is greater, also after all have been cleared.
     *_keys(Integer, "mark"),
     Column("memory_id", Text, ForeignKey("memories.id"), nullable=False, index=True),
-    lifecycle=[DeleteRows(), DeleteWithMemory()],
+    lifecycle=[DeleteRows(), UndoneWithMemory()],
 )
 
 settings = _table(
     "settings",
     *_keys(Text, "name"),
     *_required(Text, "value"),
-    lifecycle=[KeepRows("facts about the store"), LeftByUndo("no patrol changes it")],
+    lifecycle=[KeepWhenForgetting("facts about the store"), LeftByUndo("no patrol changes it")],
 )
 
 # Only ever appended to: triggers refuse the rest (migration 0002).
@@ -209,10 +206,10 @@ audit = _table(
     *_required(UtcMicros, "at"),
     *_required(Text, "event", "being_id", "client", "role", "tool"),
     *_required(TextList, "ids"),
-    lifecycle=[KeepRows("ids only, append-only"), LeftByUndo("append-only")],
+    lifecycle=[KeepWhenForgetting("ids only, append-only"), LeftByUndo("append-only")],
 )
 
-tokens = _table(
+bearer_tokens_table = _table(
     "tokens",
     *_keys(Text, "id"),
     *_required(HashBytes, "secret_hash"),
@@ -220,7 +217,7 @@ tokens = _table(
     *_required(Boolean, "read_only"),
     *_required(UtcMicros, "created_at"),
     *_optional(UtcMicros, "expires_at", "revoked_at"),
-    lifecycle=[KeepRows("names no memory"), LeftByUndo("no patrol changes it")],
+    lifecycle=[KeepWhenForgetting("names no memory"), LeftByUndo("no patrol changes it")],
 )
 
 # Fields of a memory before each change; NULL where that change left it as it was.
@@ -234,22 +231,23 @@ revisions_table = _table(
     *_optional(Float, "importance"),
     *_optional(TextList, "themes"),
     *_optional(Boolean, "pinned"),
+    *_optional(TextList, "when"),
     lifecycle=[DeleteRows(), LeftByUndo("no patrol revises a memory")],
 )
 
 # Acts that changed what is true (ruling 14): one row for each memory that an act concerns, with its fields before and
 # after. `run_id`: the patrol that decided it, else "".
-truth_acts = _table(
+truth_acts_table = _table(
     "truth_acts",
     *_keys(Integer, "seq"),
     Column("memory_id", Text, ForeignKey("memories.id"), nullable=False, index=True),
     *_required(Text, "act_id", "being_id", "kind", "client", "tool", "run_id"),
     *_required(UtcMicros, "at"),
-    *_required(JsonRecord, "before", "after"),
+    *_required(JsonText, "before", "after"),
     Index("ix_truth_acts_act", "act_id"),
     lifecycle=[
         Redact("memories.truth.relink_chains"),
-        DeleteWithMemory(),
+        UndoneWithMemory(),
         LeftByUndo("the acts of a patrol are deleted when it is undone"),
     ],
 )
@@ -259,7 +257,7 @@ forgotten_table = _table(
     "forgotten",
     *_keys(Integer, "mark"),
     *_required(Text, "memory_id"),
-    lifecycle=[KeepRows("the mark of what is forgotten, until its bytes are gone"), LeftByUndo("forgetting is final")],
+    lifecycle=[KeepWhenForgetting("ids whose bytes may remain"), LeftByUndo("forgetting is final")],
 )
 
 # Conversations as they were observed (spec T1, H1). `messages` is the position that the next message gets, `watched`
@@ -275,11 +273,11 @@ sessions = _table(
     *_required(UtcMicros, "first_at", "last_at", "next_try"),
     *_required(Integer, "messages", "watched", "failures"),
     *_required(Integer, "put_off", "abandoned"),
-    Index("ix_sessions_unwatched", "next_try", **partial_index("watched < messages")),
+    Index("ix_sessions_unwatched", "next_try", **index_filter("watched < messages")),
     lifecycle=[Redact("erasing.messages.erase_messages"), LeftByUndo("no patrol changes it")],
 )
 
-messages = _table(
+messages_table = _table(
     "messages",
     *_keys(Integer, "seq"),
     Column("id", Text, nullable=False, unique=True),
@@ -292,13 +290,13 @@ messages = _table(
     UniqueConstraint("being_id", "session_id", "key"),
     lifecycle=[Redact("erasing.messages.erase_messages"), LeftByUndo("no patrol changes it")],
 )
-Index("ix_messages_timeline", messages.c.being_id, messages.c.at.desc(), messages.c.id)
+Index("ix_messages_timeline", messages_table.c.being_id, messages_table.c.at.desc(), messages_table.c.id)
 
 # Keys of messages that were forgotten, by a hash with their session: what is read again does not come back.
 forgotten_keys_table = _table(
     "forgotten_keys",
     *_keys(Text, "being_id", "key_hash"),
-    lifecycle=[KeepRows("hashes, so that what is read again does not come back"), LeftByUndo("forgetting is final")],
+    lifecycle=[KeepWhenForgetting("hashes that keep messages out"), LeftByUndo("forgetting is final")],
 )
 
 # The memories that were drawn from a message.
@@ -318,11 +316,11 @@ profile = _table(
     *_required(Boolean, "enabled"),
     Column("memory_id", Text, index=True),
     *_required(UtcMicros, "updated_at"),
-    lifecycle=[DeleteRows(), DeleteWithMemory()],
+    lifecycle=[DeleteRows(), UndoneWithMemory()],
 )
 
 # Texts that were ingested to the end, by an HMAC of the key of each, and the outcome.
-ingested = _table(
+ingested_texts_table = _table(
     "ingested",
     *_keys(Text, "being_id", "key"),
     *_required(UtcMicros, "at"),
@@ -335,7 +333,7 @@ patrol_runs = _table(
     *_keys(Text, "id"),
     *_required(Text, "being_id"),
     *_required(UtcMicros, "started", "finished"),
-    *_required(JsonRecord, "report"),
+    *_required(JsonText, "report"),
     # running, finished, undone, rolled_back, unjournalled
     Column("state", Text, nullable=False, server_default="finished"),
     Index("ix_patrol_runs_started", "being_id", "started"),
@@ -361,24 +359,24 @@ patrol_changes_table = _table(
     *_keys(Integer, "seq"),
     Column("run_id", Text, nullable=False, index=True),
     *_required(Text, "being_id", "step", "kind", "target"),
-    *_optional(JsonRecord, "before", "after"),
+    *_optional(JsonText, "before", "after"),
     Index("ix_patrol_changes_target", "being_id", "target"),
     lifecycle=[Redact("erasing.patrols.redact_journal"), LeftByUndo("the journal of a run goes with its undo")],
 )
 
 # Decision requests that were offered to agents (ruling 10). `body` is "{}" once one is decided.
-patrol_offers = _table(
+decision_requests_table = _table(
     "patrol_offers",
     *_keys(Text, "id"),
     *_required(Text, "being_id", "topic"),
     *_required(UtcMicros, "made_at"),
-    *_required(JsonRecord, "body"),
+    *_required(JsonText, "body"),
     *_optional(Text, "settled_by"),
     Index("ix_patrol_offers_topic", "being_id", "topic"),
     lifecycle=[Redact("erasing.patrols.delete_requests"), LeftByUndo("what was decided stays decided")],
 )
 
-diary = _table(
+diary_entries_table = _table(
     "diary",
     *_keys(Text, "being_id", "date"),
     *_required(Text, "text"),
@@ -396,5 +394,5 @@ cost_records_table = _table(
     *_required(Integer, "input_tokens", "output_tokens"),
     *_optional(Float, "usd"),
     Index("ix_cost_records_being_id", "being_id", "at"),
-    lifecycle=[KeepRows("names no memory"), LeftByUndo("the money is spent")],
+    lifecycle=[KeepWhenForgetting("names no memory"), LeftByUndo("the money is spent")],
 )

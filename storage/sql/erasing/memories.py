@@ -16,18 +16,23 @@ from madeleine.memory.ingest.ports import ErasedIds
 from madeleine.memory.model import Cluster, Memory, MemoryId, Scope
 from madeleine.memory.rules.dynamics import mentions
 from madeleine.storage.sql.administration import record_audit
-from madeleine.storage.sql.database.dialect import as_json, in_list
+from madeleine.storage.sql.database.dialect import is_in_bound_list, json_list_bind_value
 from madeleine.storage.sql.database.engine import DatabaseRepository, Transaction
 from madeleine.storage.sql.database.lifecycle import DeleteRows, removal_statements
-from madeleine.storage.sql.database.mapping import pair, row_of_being_binds, scalar, update_row_of_being
-from madeleine.storage.sql.database.memory_rows import MEMORY_COLUMNS, memory_from_row, update_timelines
+from madeleine.storage.sql.database.mapping import (
+    first_column,
+    first_two_columns,
+    row_of_being_binds,
+    update_row_of_being,
+)
+from madeleine.storage.sql.database.memory_rows import MEMORY_COLUMNS, memory_from_row, update_merged_memories
 from madeleine.storage.sql.database.tables import (
     forgotten_table,
     memories,
     metadata,
-    notes,
+    notes_table,
     patrol_runs,
-    reinforcements,
+    reinforcements_table,
 )
 from madeleine.storage.sql.erasing import patrols
 from madeleine.storage.sql.erasing.messages import erase_messages, source_message_ids_of_memories
@@ -40,15 +45,17 @@ from madeleine.storage.sql.memories.truth import relink_chains
 _m = memories.c
 _BEING = bindparam("being", type_=_m.being_id.type)
 _REMOVE_MEMORIES = removal_statements(metadata, DeleteRows)
-_SELECT_REINFORCEMENT_TEXTS = select(reinforcements.c.text).where(in_list(reinforcements.c.memory_id, "ids"))
-_IS_REMAINING = (_m.being_id == _BEING, ~in_list(_m.id, "ids"))
-_SELECT_ABSORBED = select(_m.id, _m.absorbed_into).where(*_IS_REMAINING, in_list(_m.absorbed_into, "ids"))
+_SELECT_REINFORCEMENT_TEXTS = select(reinforcements_table.c.text).where(
+    is_in_bound_list(reinforcements_table.c.memory_id, "ids")
+)
+_IS_REMAINING = (_m.being_id == _BEING, ~is_in_bound_list(_m.id, "ids"))
+_SELECT_ABSORBED = select(_m.id, _m.absorbed_into).where(*_IS_REMAINING, is_in_bound_list(_m.absorbed_into, "ids"))
 _SET_SURVIVOR = update_row_of_being(memories, "absorbed_into")
-_SELECT_NOTES_OF_MEMORIES = select(notes.c.id).where(in_list(notes.c.memory_id, "ids"))
-_SELECT_SUMMARISED = select(_m.id).where(*_IS_REMAINING, in_list(_m.compressed_into, "ids")).order_by(_m.seq)
+_SELECT_NOTES_OF_MEMORIES = select(notes_table.c.id).where(is_in_bound_list(notes_table.c.memory_id, "ids"))
+_SELECT_SUMMARISED = select(_m.id).where(*_IS_REMAINING, is_in_bound_list(_m.compressed_into, "ids")).order_by(_m.seq)
 _CLEAR_SUMMARY = (
     update(memories)
-    .where(_m.being_id == _BEING, in_list(_m.compressed_into, "ids"))
+    .where(_m.being_id == _BEING, is_in_bound_list(_m.compressed_into, "ids"))
     .values(compressed=False, compressed_into=None)
 )
 _SELECT_MEMBERS = (
@@ -73,7 +80,7 @@ class _MemoryErasure:
         self._heirs = {id_: _first_remaining(id_, survivors) for id_ in self._ids}
         later = {memory.id: memory.superseded_by or memory.absorbed_into for memory in erased}
         self._successors = {id_: _first_remaining(id_, later) for id_ in self._ids}
-        self._binds = {"being": scope.being_id, "ids": as_json(self._ids)}
+        self._binds = {"being": scope.being_id, "ids": json_list_bind_value(self._ids)}
 
     async def erase(self) -> ErasedIds:
         transaction, scope = self._transaction, self._scope
@@ -93,9 +100,9 @@ class _MemoryErasure:
             *await self._clear_summaries(),
             *summaries,
         ]
-        note_ids = await transaction.rows(_SELECT_NOTES_OF_MEMORIES, scalar, **self._binds)
+        note_ids = await transaction.rows(_SELECT_NOTES_OF_MEMORIES, first_column, **self._binds)
         for statement in _REMOVE_MEMORIES:
-            await transaction.run(statement, [{"ids": as_json(self._ids)}])
+            await transaction.run(statement, [{"ids": json_list_bind_value(self._ids)}])
         await remove_ingest_digests(transaction, scope, self._ids)
         changed = [*self._erased, *retold, *relinked]
         names = await self._repair_clusters(changed, words)
@@ -129,8 +136,8 @@ class _MemoryErasure:
     async def _words(self, earlier: Iterable[str]) -> str:
         """Every text that was ever stored about the memories, folded for `mentions`."""
         texts = [text for memory in self._erased for text in mentions.memory_texts(memory)]
-        reinforced = await self._transaction.rows(_SELECT_REINFORCEMENT_TEXTS, scalar, **self._binds)
-        return mentions.folded_texts([*texts, *earlier, *reinforced])
+        reinforced = await self._transaction.rows(_SELECT_REINFORCEMENT_TEXTS, first_column, **self._binds)
+        return mentions.fold_and_join_texts([*texts, *earlier, *reinforced])
 
     async def _timeline_texts(self, earlier: Collection[str]) -> frozenset[str]:
         """Texts about the memories in timelines, without those about remaining memories that they had absorbed."""
@@ -140,7 +147,7 @@ class _MemoryErasure:
         wave = self._ids
         while wave:
             absorbed = await self._transaction.rows(
-                _SELECT_ABSORBED, pair, being=self._scope.being_id, ids=as_json(wave)
+                _SELECT_ABSORBED, first_two_columns, being=self._scope.being_id, ids=json_list_bind_value(wave)
             )
             wave = [id_ for id_, _ in absorbed if id_ not in known]
             known.update(wave)
@@ -150,7 +157,7 @@ class _MemoryErasure:
 
     async def _release_absorbed(self) -> list[MemoryId]:
         """Give the memories that the erased ones had absorbed to their heirs, if any (ruling 3); return their ids."""
-        absorbed = await self._transaction.rows(_SELECT_ABSORBED, pair, **self._binds)
+        absorbed = await self._transaction.rows(_SELECT_ABSORBED, first_two_columns, **self._binds)
         rows = [row_of_being_binds(self._scope, id_, absorbed_into=self._heirs[survivor]) for id_, survivor in absorbed]
         await self._transaction.run(_SET_SURVIVOR, rows)
         return [id_ for id_, _ in absorbed]
@@ -166,7 +173,7 @@ class _MemoryErasure:
         tellers = await memories_by_ids(self._transaction, self._scope, remaining)
         retold = await asyncio.to_thread(_without_texts, tellers, texts)
         changed = [old for old, _ in retold]
-        await update_timelines(self._transaction, self._scope, (new for _, new in retold))
+        await update_merged_memories(self._transaction, self._scope, (new for _, new in retold))
         await delete_orphaned_vectors(self._transaction, [old.content_hash for old in changed])
         await mark_memories_for_index(self._transaction, [old.id for old in changed])
         return changed, [memory.id for memory in tellers if memory.id in heirs]
@@ -174,7 +181,7 @@ class _MemoryErasure:
     async def _clear_summaries(self) -> list[MemoryId]:
         """Recall the originals of erased summaries again. Return those, and the remaining summaries that may tell of
         erased memories."""
-        originals = await self._transaction.rows(_SELECT_SUMMARISED, scalar, **self._binds)
+        originals = await self._transaction.rows(_SELECT_SUMMARISED, first_column, **self._binds)
         await self._transaction.run(_CLEAR_SUMMARY, [self._binds])
         await mark_memories_for_index(self._transaction, originals)
         summaries = (memory.compressed_into for memory in self._erased)
@@ -202,10 +209,20 @@ class _MemoryErasure:
         return {cluster.id: cluster.name for cluster in (known | mended).values() if cluster.id not in removed}
 
     async def _redact_reports(self, words: str, names: frozenset[str]) -> None:
-        reports = await self._transaction.rows(_SELECT_REPORTS, pair, being=self._scope.being_id)
+        reports = await self._transaction.rows(_SELECT_REPORTS, first_two_columns, being=self._scope.being_id)
         redacted = await asyncio.to_thread(_redacted_reports, reports, words, names)
         rows = [row_of_being_binds(self._scope, run, report=report) for run, report in redacted]
         await self._transaction.run(_UPDATE_REPORT, rows)
+
+
+async def _summaries_that_quote(transaction: Transaction, scope: Scope, erased: Sequence[Memory]) -> list[Memory]:
+    """Summaries that hold the words of an erased memory: they are erased with it, and what else they stand for is
+    recalled again until it is summarised anew (ruling 25)."""
+    ids = {memory.compressed_into for memory in erased if memory.compressed_into} - {memory.id for memory in erased}
+    revisions = await revisions_of(transaction, scope, [memory.id for memory in erased])
+    texts = [memory.scene.action for memory in erased] + [revision.before.text or "" for revision in revisions]
+    summaries = await memories_by_ids(transaction, scope, sorted(ids))
+    return [summary for summary in summaries if mentions.quotes_any(summary.scene.action, texts)]
 
 
 def _first_remaining(id_: MemoryId | None, survivors: dict[MemoryId, MemoryId | None]) -> MemoryId | None:
@@ -217,9 +234,18 @@ def _first_remaining(id_: MemoryId | None, survivors: dict[MemoryId, MemoryId | 
 
 
 def _without_texts(tellers: Iterable[Memory], texts: Collection[str]) -> list[tuple[Memory, Memory]]:
-    """The memories whose timelines hold any of the texts, as they are and as they become."""
-    pairs = ((old, replace(old, scene=mentions.scene_without_timeline_texts(old.scene, texts))) for old in tellers)
+    """The memories that have taken over any of the texts, as they are and as they become."""
+    pairs = ((old, _without_taken_over(old, texts)) for old in tellers)
     return [(old, new) for old, new in pairs if new != old]
+
+
+def _without_taken_over(teller: Memory, texts: Collection[str]) -> Memory:
+    return replace(
+        teller,
+        scene=mentions.scene_without_timeline_texts(teller.scene, texts),
+        feeling=mentions.without_taken_over_lessons(teller.feeling, texts),
+        lesson=mentions.without_taken_over_lessons(teller.lesson, texts),
+    )
 
 
 def _clusters_mentioning(known: Iterable[Cluster], words: str) -> list[Cluster]:
@@ -239,6 +265,7 @@ class ErasureRepository(DatabaseRepository):
     async def forget(self, scope: Scope, ids: Sequence[MemoryId | MessageId], *, at: datetime) -> ErasedIds:
         async with self._database.transaction() as transaction:
             known = await memories_by_ids(transaction, scope, [MemoryId(id_) for id_ in ids])
+            known += await _summaries_that_quote(transaction, scope, known)
             memory_ids = [memory.id for memory in known]
             sources = [*(MessageId(id_) for id_ in ids), *await source_message_ids_of_memories(transaction, memory_ids)]
             messages, drawn = await erase_messages(transaction, scope, sources)
@@ -253,7 +280,7 @@ class ErasureRepository(DatabaseRepository):
             return replace(erased, related_ids=related, message_ids=tuple(messages))
 
     async def pending_scrubs(self) -> list[tuple[int, MemoryId]]:
-        return await self._database.rows(_SELECT_PENDING_SCRUBS, pair)
+        return await self._database.rows(_SELECT_PENDING_SCRUBS, first_two_columns)
 
     async def clear_scrubs(self, marks: Sequence[int]) -> None:
         async with self._database.transaction() as transaction:

@@ -11,36 +11,41 @@ from sqlalchemy import bindparam, case, delete, exists, func, select, update
 
 from madeleine.memory.chat import MessageId
 from madeleine.memory.model import MemoryId, Scope
-from madeleine.memory.rules.dynamics.mentions import folded_texts, mentions_forgotten
+from madeleine.memory.rules.dynamics.mentions import fold_and_join_texts, mentions_forgotten
 from madeleine.storage.sql.conversations.chat import ERASED_TITLE, NO_FIRST_AT, NO_LAST_AT, message_key_hash
-from madeleine.storage.sql.database.dialect import as_json, in_list, insert_missing, without_index_use
+from madeleine.storage.sql.database.dialect import (
+    insert_if_missing_statement,
+    is_in_bound_list,
+    json_list_bind_value,
+    without_index_use,
+)
 from madeleine.storage.sql.database.engine import Transaction
-from madeleine.storage.sql.database.mapping import pair, scalar
+from madeleine.storage.sql.database.mapping import first_column, first_two_columns
 from madeleine.storage.sql.database.tables import (
     forgotten_keys_table,
     memories,
     message_memories_table,
-    messages,
+    messages_table,
     sessions,
 )
 
-_m, _s, _l = messages.c, sessions.c, message_memories_table.c
+_m, _s, _l = messages_table.c, sessions.c, message_memories_table.c
 _BEING = bindparam("being", type_=_m.being_id.type)
-_IS_OWN = (in_list(_m.id, "ids"), without_index_use(_m.being_id) == _BEING)
-_IS_TOUCHED = (_s.being_id == _BEING, in_list(_s.session_id, "sessions"))
+_IS_OWN = (is_in_bound_list(_m.id, "ids"), without_index_use(_m.being_id) == _BEING)
+_IS_TOUCHED = (_s.being_id == _BEING, is_in_bound_list(_s.session_id, "sessions"))
 _IN_SESSION = (_m.being_id == _s.being_id, _m.session_id == _s.session_id)
 
-_SELECT_SOURCE_MESSAGES = select(_l.message_id).where(in_list(_l.memory_id, "ids"))
+_SELECT_SOURCE_MESSAGES = select(_l.message_id).where(is_in_bound_list(_l.memory_id, "ids"))
 _SELECT_MESSAGES = select(_m.id, _m.session_id, _m.key, _m.speaker, _m.text).where(*_IS_OWN).order_by(_m.seq)
 _SELECT_DRAWN_MEMORIES = (
     select(_l.memory_id)
     .join(memories, memories.c.id == _l.memory_id)
-    .where(in_list(_l.message_id, "ids"), without_index_use(memories.c.being_id) == _BEING)
+    .where(is_in_bound_list(_l.message_id, "ids"), without_index_use(memories.c.being_id) == _BEING)
     .order_by(memories.c.seq)
 )
-_DELETE_LINKS = delete(message_memories_table).where(in_list(_l.message_id, "ids"))
-_DELETE_MESSAGES = delete(messages).where(*_IS_OWN)
-_INSERT_FORGOTTEN_KEY = insert_missing(forgotten_keys_table)
+_DELETE_LINKS = delete(message_memories_table).where(is_in_bound_list(_l.message_id, "ids"))
+_DELETE_MESSAGES = delete(messages_table).where(*_IS_OWN)
+_INSERT_FORGOTTEN_KEY = insert_if_missing_statement(forgotten_keys_table)
 _SELECT_TITLES = select(_s.session_id, _s.title).where(*_IS_TOUCHED, _s.title != "", _s.title != ERASED_TITLE)
 _CLEAR_TITLE = update(sessions).where(*_IS_TOUCHED).values(title=ERASED_TITLE)
 _HAS_NO_MESSAGES = ~exists().where(*_IN_SESSION).correlate(sessions)
@@ -75,7 +80,7 @@ class _ErasedMessage(NamedTuple):
 
 async def source_message_ids_of_memories(transaction: Transaction, ids: Sequence[MemoryId]) -> list[MessageId]:
     """The messages that these memories were drawn from."""
-    return await transaction.rows(_SELECT_SOURCE_MESSAGES, scalar, ids=as_json(ids))
+    return await transaction.rows(_SELECT_SOURCE_MESSAGES, first_column, ids=json_list_bind_value(ids))
 
 
 async def erase_messages(
@@ -83,21 +88,26 @@ async def erase_messages(
 ) -> tuple[list[MessageId], list[MemoryId]]:
     """Return the ids of the messages that there were, and of the memories that were drawn from them. A session is
     erased with its last message, and its title as soon as it mentions an erased one."""
-    erased = await transaction.rows(_SELECT_MESSAGES, _ErasedMessage._make, ids=as_json(ids), being=scope.being_id)
+    erased = await transaction.rows(
+        _SELECT_MESSAGES, _ErasedMessage._make, ids=json_list_bind_value(ids), being=scope.being_id
+    )
     if not erased:
         return [], []
-    message_binds = {"ids": as_json(message.id for message in erased), "being": scope.being_id}
-    drawn = await transaction.rows(_SELECT_DRAWN_MEMORIES, scalar, **message_binds)
+    message_binds = {"ids": json_list_bind_value(message.id for message in erased), "being": scope.being_id}
+    drawn = await transaction.rows(_SELECT_DRAWN_MEMORIES, first_column, **message_binds)
     hashes = [message_key_hash(message.session_id, message.key) for message in erased if message.key is not None]
     await transaction.run(_INSERT_FORGOTTEN_KEY, [{"being_id": scope.being_id, "key_hash": hash_} for hash_ in hashes])
     for statement in (_DELETE_LINKS, _DELETE_MESSAGES):
         await transaction.run(statement, [message_binds])
-    session_binds = {"sessions": as_json({message.session_id for message in erased}), "being": scope.being_id}
+    session_binds = {
+        "sessions": json_list_bind_value({message.session_id for message in erased}),
+        "being": scope.being_id,
+    }
     await transaction.run(_BLANK_EMPTY_SESSIONS, [session_binds])
     await transaction.run(_UPDATE_SESSIONS, [session_binds])
-    titles = dict(await transaction.rows(_SELECT_TITLES, pair, **session_binds))
+    titles = dict(await transaction.rows(_SELECT_TITLES, first_two_columns, **session_binds))
     mentioning = await asyncio.to_thread(_sessions_with_words_of, titles, erased)
-    await transaction.run(_CLEAR_TITLE, [{"sessions": as_json(mentioning), "being": scope.being_id}])
+    await transaction.run(_CLEAR_TITLE, [{"sessions": json_list_bind_value(mentioning), "being": scope.being_id}])
     return [message.id for message in erased], list(dict.fromkeys(drawn))
 
 
@@ -107,5 +117,7 @@ def _sessions_with_words_of(titles: Mapping[str, str], erased: Sequence[_ErasedM
     for message in erased:
         texts[message.session_id] += (message.speaker, message.text)
     return [
-        session_id for session_id, title in titles.items() if mentions_forgotten(title, folded_texts(texts[session_id]))
+        session_id
+        for session_id, title in titles.items()
+        if mentions_forgotten(title, fold_and_join_texts(texts[session_id]))
     ]

@@ -17,24 +17,46 @@ from typing import Any
 from sqlalchemy import ColumnElement, bindparam, delete, exists, func, or_, select, update
 
 from madeleine.memory.model import ContentHash, MemoryId, Scene, Scope, timeline_as_search_text
-from madeleine.memory.rules.dynamics.mentions import mentions_forgotten, scene_without_timeline_texts
-from madeleine.storage.sql.database.dialect import as_json, contains_text, in_list, json_field, json_items, set_json_key
+from madeleine.memory.rules.dynamics.mentions import (
+    mentions_forgotten,
+    scene_without_timeline_texts,
+    without_taken_over_lessons,
+)
+from madeleine.storage.sql.database.dialect import (
+    contains_text,
+    is_in_bound_list,
+    json_field,
+    json_items,
+    json_list_bind_value,
+    set_json_key,
+)
 from madeleine.storage.sql.database.engine import Row, Transaction
 from madeleine.storage.sql.database.lifecycle import EraseListing, tables_with_declaration
-from madeleine.storage.sql.database.mapping import decode_json_list, encode_column_value, pair, scalar
+from madeleine.storage.sql.database.mapping import (
+    decode_json_list,
+    encode_column_value,
+    first_column,
+    first_two_columns,
+)
 from madeleine.storage.sql.database.memory_rows import decode_when
-from madeleine.storage.sql.database.tables import diary, memories, metadata, patrol_changes_table, patrol_offers
+from madeleine.storage.sql.database.tables import (
+    decision_requests_table,
+    diary_entries_table,
+    memories,
+    metadata,
+    patrol_changes_table,
+)
 from madeleine.storage.sql.memories.index_source import delete_orphaned_vectors
 from madeleine.storage.sql.patrols.journal import JOURNAL_CHANGE_ROW_MAP, JournalChange, JournalFields
 
-_d, _j, _o = diary.c, patrol_changes_table.c, patrol_offers.c
+_d, _j, _o = diary_entries_table.c, patrol_changes_table.c, decision_requests_table.c
 _BEING = bindparam("being", type_=_j.being_id.type)
 
 
 def _lists_any(json_list: ColumnElement[Any]) -> ColumnElement[bool]:
     """One of the `ids` is in the JSON list."""
     listed = json_items(json_list)
-    return exists().select_from(listed).where(in_list(listed.c.value, "ids"))
+    return exists().select_from(listed).where(is_in_bound_list(listed.c.value, "ids"))
 
 
 _COUNT_DIARY_ENTRIES = select(func.count()).where(_d.being_id == _BEING, _lists_any(_d.sources))
@@ -45,10 +67,14 @@ _ERASE_LISTINGS = [
     for table, listing in tables_with_declaration(metadata, EraseListing)
 ]
 _SELECT_OPEN_REQUESTS = select(_o.id, _o.body).where(_o.being_id == _BEING, _o.settled_by.is_(None))
-_DELETE_REQUESTS = delete(patrol_offers).where(_o.being_id == _BEING, in_list(_o.id, "ids"))
+_DELETE_REQUESTS = delete(decision_requests_table).where(_o.being_id == _BEING, is_in_bound_list(_o.id, "ids"))
 
 _SELECT_CHANGES = select(*JOURNAL_CHANGE_ROW_MAP.columns)
-_OF_MEMORIES_AND_NOTES = (_j.being_id == _BEING, in_list(_j.target, "ids"), or_(_j.kind == "memory", _j.kind == "note"))
+_OF_MEMORIES_AND_NOTES = (
+    _j.being_id == _BEING,
+    is_in_bound_list(_j.target, "ids"),
+    or_(_j.kind == "memory", _j.kind == "note"),
+)
 _SELECT_OWN_CHANGES = _SELECT_CHANGES.where(*_OF_MEMORIES_AND_NOTES)
 _DELETE_OWN_CHANGES = delete(patrol_changes_table).where(*_OF_MEMORIES_AND_NOTES)
 
@@ -59,7 +85,7 @@ def _contains(text: str) -> ColumnElement[bool]:
 
 def _names_any(field: str) -> ColumnElement[bool]:
     """The field is one of the `ids`."""
-    return or_(*(in_list(json_field(side, field), "ids") for side in (_j.before, _j.after)))
+    return or_(*(is_in_bound_list(json_field(side, field), "ids") for side in (_j.before, _j.after)))
 
 
 def _field_lists_any(field: str) -> ColumnElement[bool]:
@@ -102,21 +128,21 @@ _RENAME_BEFORE, _RENAME_AFTER = (
 )
 _CLEAR_CLUSTER_VECTORS = (
     update(patrol_changes_table)
-    .where(_j.being_id == _BEING, _j.kind == "cluster", in_list(_j.target, "ids"))
+    .where(_j.being_id == _BEING, _j.kind == "cluster", is_in_bound_list(_j.target, "ids"))
     .values({side.name: set_json_key(side, "vector") for side in (_j.before, _j.after)})
 )
 
 
 async def memories_with_changed_timeline(transaction: Transaction, scope: Scope) -> list[MemoryId]:
     """Memories with dated entries in a timeline that a patrol has ever changed: they may tell what others did."""
-    return await transaction.rows(_SELECT_MEMORIES_WITH_CHANGED_TIMELINE, scalar, being=scope.being_id)
+    return await transaction.rows(_SELECT_MEMORIES_WITH_CHANGED_TIMELINE, first_column, being=scope.being_id)
 
 
 async def erase_memories_from_diary(transaction: Transaction, scope: Scope, ids: Collection[MemoryId]) -> int:
     """Delete the diary entries that were written from the memories, and the points for the next session: a derived text
     may tell of what is forgotten. Return the number of entries."""
-    binds = {"being": scope.being_id, "ids": as_json(ids)}
-    [entries] = await transaction.rows(_COUNT_DIARY_ENTRIES, scalar, **binds)
+    binds = {"being": scope.being_id, "ids": json_list_bind_value(ids)}
+    [entries] = await transaction.rows(_COUNT_DIARY_ENTRIES, first_column, **binds)
     for statement in _ERASE_LISTINGS:
         await transaction.run(statement, [binds])
     return int(entries)
@@ -124,9 +150,9 @@ async def erase_memories_from_diary(transaction: Transaction, scope: Scope, ids:
 
 async def delete_requests(transaction: Transaction, scope: Scope, ids: Collection[MemoryId], words: str) -> None:
     """Delete open requests that show the memories, or hold a text that was written from more than they show."""
-    requests = await transaction.rows(_SELECT_OPEN_REQUESTS, pair, being=scope.being_id)
+    requests = await transaction.rows(_SELECT_OPEN_REQUESTS, first_two_columns, being=scope.being_id)
     telling = await asyncio.to_thread(_requests_telling_of, requests, ids, words)
-    await transaction.run(_DELETE_REQUESTS, [{"being": scope.being_id, "ids": as_json(telling)}])
+    await transaction.run(_DELETE_REQUESTS, [{"being": scope.being_id, "ids": json_list_bind_value(telling)}])
 
 
 def _requests_telling_of(requests: Iterable[tuple[str, str]], ids: Collection[MemoryId], words: str) -> list[str]:
@@ -162,10 +188,10 @@ class ErasedMemories:
 
 
 async def redact_journal(transaction: Transaction, scope: Scope, erased: ErasedMemories) -> None:
-    own = {"being": scope.being_id, "ids": as_json([*erased.heirs, *erased.note_ids])}
+    own = {"being": scope.being_id, "ids": json_list_bind_value([*erased.heirs, *erased.note_ids])}
     own_changes = await transaction.rows(_SELECT_OWN_CHANGES, JOURNAL_CHANGE_ROW_MAP.from_row, **own)
     await transaction.run(_DELETE_OWN_CHANGES, [own])
-    related_to = {"being": scope.being_id, "ids": as_json(erased.heirs)}
+    related_to = {"being": scope.being_id, "ids": json_list_bind_value(erased.heirs)}
     related = await transaction.rows(_SELECT_RELATED_CHANGES, JOURNAL_CHANGE_ROW_MAP.from_row, **related_to)
     cleaned = await asyncio.to_thread(_cleaned_changes, related, erased)
     await transaction.run(_DELETE_CHANGE, [{"old_seq": new.seq} for _, new in cleaned if new.before == new.after])
@@ -179,7 +205,7 @@ async def redact_journal(transaction: Transaction, scope: Scope, erased: ErasedM
     for old, new in cleaned:
         hashes |= _field_values([old], "content_hash") - _field_values([new], "content_hash")
     await delete_orphaned_vectors(transaction, [ContentHash(hash_) for hash_ in hashes])
-    clusters = as_json({*erased.cluster_ids, *_field_values(own_changes, "cluster_id")})
+    clusters = json_list_bind_value({*erased.cluster_ids, *_field_values(own_changes, "cluster_id")})
     await transaction.run(_CLEAR_CLUSTER_VECTORS, [{"being": scope.being_id, "ids": clusters}])
     # Clusters of long ago are renamed too.
     names = await transaction.rows(_SELECT_CLUSTER_NAMES, tuple, being=scope.being_id)
@@ -230,6 +256,8 @@ def _without_ties(fields: JournalFields | None, erased: ErasedMemories, *, told:
         cleaned["when_"] = _without_texts(cleaned["when_"], erased)
     if told:
         cleaned.pop("content_hash", None)
+        taken_over = {name: cleaned[name] for name in ("feeling", "lesson") if name in cleaned}
+        cleaned |= {n: without_taken_over_lessons(text, erased.timeline_texts) for n, text in taken_over.items()}
     if cleaned.get("absorbed_into") in erased.heirs:
         cleaned["absorbed_into"] = erased.heirs[cleaned["absorbed_into"]]
     if cleaned.get("compressed_into") in erased.heirs:

@@ -13,11 +13,11 @@ from sqlalchemy import bindparam, func, update
 from madeleine.memory.audit import AuditEntry
 from madeleine.memory.errors import MadeleineError, StorageFull
 from madeleine.memory.model import Scope
-from madeleine.memory.recall.ports import Activation
+from madeleine.memory.recall.ports import MemoryReactivation
 from madeleine.storage.sql.administration import append_audit_entries
 from madeleine.storage.sql.database.dialect import sql_greatest
 from madeleine.storage.sql.database.engine import Database, run_to_completion
-from madeleine.storage.sql.database.mapping import to_micros
+from madeleine.storage.sql.database.mapping import microseconds_from_moment
 from madeleine.storage.sql.database.memory_rows import SINCE_CYCLE_AFTER_RECALL
 from madeleine.storage.sql.database.tables import memories
 
@@ -52,11 +52,16 @@ class ReactivationAndAuditWriter:
         self._write_lock = asyncio.Lock()
         self._task: asyncio.Task[None] | None = None
 
-    def add(self, scope: Scope, activations: Sequence[Activation]) -> None:
+    def add(self, scope: Scope, activations: Sequence[MemoryReactivation]) -> None:
         if scope.count_activations and activations:
             being = scope.being_id
             self._activations += [
-                {"target": recalled.memory_id, "being": being, "times": recalled.times, "at": to_micros(recalled.at)}
+                {
+                    "target": recalled.memory_id,
+                    "being": being,
+                    "times": recalled.times,
+                    "at": microseconds_from_moment(recalled.at),
+                }
                 for recalled in activations
             ]
             self._has_pending.set()

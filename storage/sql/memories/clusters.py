@@ -10,20 +10,34 @@ from sqlalchemy import BindParameter, and_, bindparam, delete, select
 
 from madeleine.memory.model import Cluster, ClusterId, Scope, Vector
 from madeleine.memory.rules.dynamics.clustering import unit_mean_vector
-from madeleine.storage.sql.database.dialect import as_json, excluded, in_list, upsert_statement, without_index_use
+from madeleine.storage.sql.database.dialect import (
+    columns_of_row_to_insert,
+    is_in_bound_list,
+    json_list_bind_value,
+    upsert_statement,
+    without_index_use,
+)
 from madeleine.storage.sql.database.engine import QueryReader, Row, Transaction
 from madeleine.storage.sql.database.mapping import RowMap, vector_from_bytes
-from madeleine.storage.sql.database.tables import clusters, embeddings, memories
+from madeleine.storage.sql.database.tables import clusters_table, embeddings, memories
 
-_c, _m = clusters.c, memories.c
+_c, _m = clusters_table.c, memories.c
 _BEING: BindParameter[str] = bindparam("being")
-_CLUSTER = RowMap(Cluster, clusters)
+_CLUSTER = RowMap(Cluster, clusters_table)
 _SELECT_ALL_CLUSTERS = select(*_CLUSTER.columns).where(_c.being_id == _BEING).order_by(_c.id)
 _SELECT_CLUSTERS = (
-    select(*_CLUSTER.columns).where(in_list(_c.id, "ids"), without_index_use(_c.being_id) == _BEING).order_by(_c.id)
+    select(*_CLUSTER.columns)
+    .where(is_in_bound_list(_c.id, "ids"), without_index_use(_c.being_id) == _BEING)
+    .order_by(_c.id)
 )
 _UPSERT_CLUSTER = upsert_statement(
-    clusters, "name", "parent_id", "is_root", "vector", "model", where=_c.being_id == excluded(clusters).being_id
+    clusters_table,
+    "name",
+    "parent_id",
+    "is_root",
+    "vector",
+    "model",
+    where=_c.being_id == columns_of_row_to_insert(clusters_table).being_id,
 )
 _SELECT_MEMBER_VECTORS = (
     select((_m.status == "active") & (_m.truth == "current"), embeddings.c.vector)
@@ -31,14 +45,14 @@ _SELECT_MEMBER_VECTORS = (
     .where(_m.being_id == _BEING, _m.cluster_id == bindparam("cluster"))
     .order_by(_m.seq)
 )
-_DELETE_CLUSTER = delete(clusters).where(_c.id == bindparam("old_id"), _c.being_id == _BEING)
+_DELETE_CLUSTER = delete(clusters_table).where(_c.id == bindparam("old_id"), _c.being_id == _BEING)
 
 
 async def read_clusters(reads: QueryReader, scope: Scope, ids: Iterable[str] | None = None) -> list[Cluster]:
     """The being's clusters with these ids, or all, in order of id."""
     if ids is None:
         return await reads.rows(_SELECT_ALL_CLUSTERS, _CLUSTER.from_row, being=scope.being_id)
-    return await reads.rows(_SELECT_CLUSTERS, _CLUSTER.from_row, being=scope.being_id, ids=as_json(ids))
+    return await reads.rows(_SELECT_CLUSTERS, _CLUSTER.from_row, being=scope.being_id, ids=json_list_bind_value(ids))
 
 
 async def upsert_clusters(transaction: Transaction, scope: Scope, changed: Sequence[Cluster]) -> None:

@@ -4,50 +4,64 @@ is embedded twice and a lost index can be rebuilt, and marks of the memories tha
 from __future__ import annotations
 
 import time
+import uuid
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
-from sqlalchemy import bindparam, delete, exists, func, insert, select, update
+from sqlalchemy import bindparam, delete, exists, func, insert, literal_column, select, update
 
-from madeleine.memory.model import ContentHash, Memory, MemoryId, ModelName, Vector
-from madeleine.storage.sql.administration import read_setting, write_store_setting
-from madeleine.storage.sql.database.dialect import as_json, in_list, insert_missing
+from madeleine.memory.model import ContentHash, EmbeddingModelName, Memory, MemoryId, Vector
+from madeleine.storage.sql.administration import read_setting, write_setting_once, write_store_setting
+from madeleine.storage.sql.database.dialect import (
+    insert_if_missing_statement,
+    is_in_bound_list,
+    json_list_bind_value,
+    sql_last_sequence_number,
+)
 from madeleine.storage.sql.database.engine import Database, DatabaseRepository, QueryReader, Row, Transaction
-from madeleine.storage.sql.database.mapping import bytes_from_vector, in_order_of, pair, scalar, vector_from_bytes
+from madeleine.storage.sql.database.mapping import (
+    bytes_from_vector,
+    first_column,
+    first_two_columns,
+    records_in_order_of_ids,
+    vector_from_bytes,
+)
 from madeleine.storage.sql.database.memory_rows import MEMORY_COLUMNS, memory_from_row
-from madeleine.storage.sql.database.tables import clusters, embeddings, index_pending_table, memories
+from madeleine.storage.sql.database.tables import clusters_table, embeddings, index_pending_table, memories
 
 _e, _m, _p = embeddings.c, memories.c, index_pending_table.c
 _SELECT_VECTORS = select(_e.content_hash, _e.vector).where(
-    _e.model == bindparam("model"), in_list(_e.content_hash, "hashes")
+    _e.model == bindparam("model"), is_in_bound_list(_e.content_hash, "hashes")
 )
-_INSERT_VECTOR = insert_missing(embeddings)
+_INSERT_VECTOR = insert_if_missing_statement(embeddings)
 _DELETE_ORPHANED_VECTORS = delete(embeddings).where(
-    in_list(_e.content_hash, "hashes"), ~exists().where(_m.content_hash == _e.content_hash)
+    is_in_bound_list(_e.content_hash, "hashes"), ~exists().where(_m.content_hash == _e.content_hash)
 )
 _SELECT_HASHES_OF_MODEL = select(_e.content_hash).where(_e.model == bindparam("model")).limit(bindparam("limit"))
 _DELETE_VECTORS_OF_MODEL = delete(embeddings).where(
-    _e.model == bindparam("old_model"), in_list(_e.content_hash, "hashes")
+    _e.model == bindparam("old_model"), is_in_bound_list(_e.content_hash, "hashes")
 )
 _PASS_CLUSTERS_ON = (
-    update(clusters).where(clusters.c.model == bindparam("old_model")).values(model=bindparam("new_model"))
+    update(clusters_table).where(clusters_table.c.model == bindparam("old_model")).values(model=bindparam("new_model"))
 )
 _INSERT_INDEX_MARK = insert(index_pending_table)
 _MARK_MEMORIES_WITH_TEXTS = insert(index_pending_table).from_select(
-    ["memory_id"], select(_m.id).where(in_list(_m.content_hash, "hashes"))
+    ["memory_id"], select(_m.id).where(is_in_bound_list(_m.content_hash, "hashes"))
 )
 _SELECT_OLDEST_INDEX_MARKS = select(_p.mark, _p.memory_id).order_by(_p.mark).limit(bindparam("limit"))
 _SELECT_LAST_INDEX_MARK = select(func.coalesce(func.max(_p.mark), 0))
+_SELECT_LAST_MARK_EVER = select(sql_last_sequence_number(literal_column("'index_pending'"), literal_column("'mark'")))
+_LEDGER_ID_SETTING = "ledger"
 _DELETE_INDEX_MARK = delete(index_pending_table).where(_p.mark == bindparam("old_mark"))
 _DELETE_MARKS_OF_MEMORIES = delete(index_pending_table).where(
-    in_list(_p.memory_id, "ids"), _p.mark <= bindparam("up_to")
+    is_in_bound_list(_p.memory_id, "ids"), _p.mark <= bindparam("up_to")
 )
-_SELECT_MEMORIES_OF_ALL_BEINGS = select(*MEMORY_COLUMNS).where(in_list(_m.id, "ids"))
+_SELECT_MEMORIES_OF_ALL_BEINGS = select(*MEMORY_COLUMNS).where(is_in_bound_list(_m.id, "ids"))
 _SELECT_MEMORY_PAGE = (
     select(*MEMORY_COLUMNS).where(_m.id > bindparam("after")).order_by(_m.id).limit(bindparam("limit"))
 )
 _COUNT_MEMORIES = select(func.count()).select_from(memories)
-_SELECT_KNOWN_HASHES = select(_m.content_hash).where(in_list(_m.content_hash, "hashes")).distinct()
+_SELECT_KNOWN_HASHES = select(_m.content_hash).where(is_in_bound_list(_m.content_hash, "hashes")).distinct()
 _SELECT_MEMORIES_WITHOUT_VECTOR = (
     select(*MEMORY_COLUMNS)
     .where(~exists().where(_e.model == bindparam("model"), _e.content_hash == _m.content_hash))
@@ -57,34 +71,40 @@ _SELECT_MEMORIES_WITHOUT_VECTOR = (
 
 
 async def cached_vectors(
-    reads: QueryReader, model: ModelName, hashes: Sequence[ContentHash]
+    reads: QueryReader, model: EmbeddingModelName, hashes: Sequence[ContentHash]
 ) -> dict[ContentHash, Vector]:
     if not hashes:
         return {}
-    return dict(await reads.rows(_SELECT_VECTORS, _to_hash_and_vector, model=model, hashes=as_json(hashes)))
+    return dict(
+        await reads.rows(_SELECT_VECTORS, _to_hash_and_vector, model=model, hashes=json_list_bind_value(hashes))
+    )
 
 
 def _to_hash_and_vector(row: Row) -> tuple[ContentHash, Vector]:
     return row[0], vector_from_bytes(row[1])
 
 
-async def cache_vectors(transaction: Transaction, model: ModelName, vectors: Mapping[ContentHash, Vector]) -> None:
+async def cache_vectors(
+    transaction: Transaction, model: EmbeddingModelName, vectors: Mapping[ContentHash, Vector]
+) -> None:
     fixed = {"model": model, "created_at": time.time_ns() // 1000}
     rows = [fixed | {"content_hash": hash_, "vector": bytes_from_vector(vector)} for hash_, vector in vectors.items()]
     await transaction.run(_INSERT_VECTOR, rows)
 
 
-async def cache_vectors_and_mark(database: Database, model: ModelName, vectors: Mapping[ContentHash, Vector]) -> None:
+async def cache_vectors_and_mark(
+    database: Database, model: EmbeddingModelName, vectors: Mapping[ContentHash, Vector]
+) -> None:
     """In one transaction, because a memory whose vector is cached is not looked at again."""
     if vectors:
         async with database.transaction(needs_index_space=True) as transaction:
             await cache_vectors(transaction, model, vectors)
-            await transaction.run(_MARK_MEMORIES_WITH_TEXTS, [{"hashes": as_json(vectors)}])
+            await transaction.run(_MARK_MEMORIES_WITH_TEXTS, [{"hashes": json_list_bind_value(vectors)}])
 
 
 async def delete_orphaned_vectors(transaction: Transaction, hashes: Sequence[ContentHash]) -> None:
     """Delete the vectors, of any model, of those texts that no memory has any more."""
-    await transaction.run(_DELETE_ORPHANED_VECTORS, [{"hashes": as_json(hashes)}])
+    await transaction.run(_DELETE_ORPHANED_VECTORS, [{"hashes": json_list_bind_value(hashes)}])
 
 
 async def mark_memories_for_index(transaction: Transaction, ids: Iterable[str]) -> None:
@@ -94,7 +114,7 @@ async def mark_memories_for_index(transaction: Transaction, ids: Iterable[str]) 
 class VectorRepository(DatabaseRepository):
     """Cached vectors, which nearly every use case reads."""
 
-    async def vectors(self, model: ModelName, hashes: Sequence[ContentHash]) -> dict[ContentHash, Vector]:
+    async def vectors(self, model: EmbeddingModelName, hashes: Sequence[ContentHash]) -> dict[ContentHash, Vector]:
         return await cached_vectors(self._database, model, hashes)
 
 
@@ -102,7 +122,7 @@ class IndexSourceRepository(VectorRepository):
     """`IndexingLedger`."""
 
     async def pending_marks(self, *, limit: int) -> list[tuple[int, MemoryId]]:
-        return await self._database.rows(_SELECT_OLDEST_INDEX_MARKS, pair, limit=limit)
+        return await self._database.rows(_SELECT_OLDEST_INDEX_MARKS, first_two_columns, limit=limit)
 
     async def clear_marks(self, marks: Sequence[int]) -> None:
         async with self._database.transaction(durable=False) as transaction:
@@ -110,39 +130,53 @@ class IndexSourceRepository(VectorRepository):
 
     async def clear_marks_of_memories(self, ids: Sequence[MemoryId], *, up_to: int) -> None:
         async with self._database.transaction(durable=False) as transaction:
-            await transaction.run(_DELETE_MARKS_OF_MEMORIES, [{"ids": as_json(ids), "up_to": up_to}])
+            await transaction.run(_DELETE_MARKS_OF_MEMORIES, [{"ids": json_list_bind_value(ids), "up_to": up_to}])
 
     async def last_mark(self) -> int:
-        return int((await self._database.rows(_SELECT_LAST_INDEX_MARK, scalar))[0])
+        return int((await self._database.rows(_SELECT_LAST_INDEX_MARK, first_column))[0])
 
     async def memories_of_any_being(self, ids: Sequence[MemoryId]) -> list[Memory]:
-        found = await self._database.rows(_SELECT_MEMORIES_OF_ALL_BEINGS, memory_from_row, ids=as_json(ids))
-        return in_order_of(ids, found)
+        found = await self._database.rows(
+            _SELECT_MEMORIES_OF_ALL_BEINGS, memory_from_row, ids=json_list_bind_value(ids)
+        )
+        return records_in_order_of_ids(ids, found)
 
     async def all_memories(self, *, after: MemoryId | None, limit: int) -> list[Memory]:
         return await self._database.rows(_SELECT_MEMORY_PAGE, memory_from_row, after=after or "", limit=limit)
 
     async def count_memories(self) -> int:
-        return int((await self._database.rows(_COUNT_MEMORIES, scalar))[0])
+        return int((await self._database.rows(_COUNT_MEMORIES, first_column))[0])
 
-    async def add_missing_vectors(self, model: ModelName, vectors: Mapping[ContentHash, Vector]) -> None:
+    async def add_missing_vectors(self, model: EmbeddingModelName, vectors: Mapping[ContentHash, Vector]) -> None:
         """Ignores texts that no memory has: one that was forgotten while it was being embedded leaves no vector."""
         async with self._database.transaction() as transaction:
-            known = set(await transaction.rows(_SELECT_KNOWN_HASHES, scalar, hashes=as_json(vectors)))
+            known = set(
+                await transaction.rows(_SELECT_KNOWN_HASHES, first_column, hashes=json_list_bind_value(vectors))
+            )
             missing = {hash_: vector for hash_, vector in vectors.items() if hash_ in known}
             await cache_vectors(transaction, model, missing)
-            await transaction.run(_MARK_MEMORIES_WITH_TEXTS, [{"hashes": as_json(missing)}])
+            await transaction.run(_MARK_MEMORIES_WITH_TEXTS, [{"hashes": json_list_bind_value(missing)}])
 
-    async def memories_without_vector(self, model: ModelName, *, limit: int) -> list[Memory]:
+    async def memories_without_vector(self, model: EmbeddingModelName, *, limit: int) -> list[Memory]:
         return await self._database.rows(_SELECT_MEMORIES_WITHOUT_VECTOR, memory_from_row, model=model, limit=limit)
 
-    async def retire_model(self, model: ModelName, *, successor: ModelName, limit: int) -> int:
-        hashes = await self._database.rows(_SELECT_HASHES_OF_MODEL, scalar, model=model, limit=limit)
+    async def retire_model(self, model: EmbeddingModelName, *, successor: EmbeddingModelName, limit: int) -> int:
+        hashes = await self._database.rows(_SELECT_HASHES_OF_MODEL, first_column, model=model, limit=limit)
         if hashes:
             async with self._database.transaction() as transaction:
                 await transaction.run(_PASS_CLUSTERS_ON, [{"old_model": model, "new_model": successor}])
-                await transaction.run(_DELETE_VECTORS_OF_MODEL, [{"old_model": model, "hashes": as_json(hashes)}])
+                await transaction.run(
+                    _DELETE_VECTORS_OF_MODEL, [{"old_model": model, "hashes": json_list_bind_value(hashes)}]
+                )
         return len(hashes)
+
+    async def identity(self) -> tuple[str, int]:
+        """The ledger's id, made at the first call, and the number of the last index mark, worked off or not."""
+        id_ = await self.setting(_LEDGER_ID_SETTING)
+        if id_ is None:
+            async with self._database.transaction() as transaction:
+                id_ = await write_setting_once(transaction, _LEDGER_ID_SETTING, uuid.uuid4().hex)
+        return str(id_), int((await self._database.rows(_SELECT_LAST_MARK_EVER, first_column))[0])
 
     async def setting(self, name: str) -> Any:
         return await read_setting(self._database, name)

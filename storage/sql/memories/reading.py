@@ -7,25 +7,41 @@ from collections.abc import Sequence
 from sqlalchemy import and_, bindparam, exists, func, literal_column, or_, select, type_coerce
 
 from madeleine.memory.index import MemoryRankingState
-from madeleine.memory.model import ClusterId, Memory, MemoryChanges, MemoryId, ModelName, Revision, Scope, Vector
+from madeleine.memory.model import (
+    ClusterId,
+    EmbeddingModelName,
+    Memory,
+    MemoryChanges,
+    MemoryId,
+    MemoryRevision,
+    Scope,
+    Vector,
+)
 from madeleine.memory.recall.ports import ClusterSummary, LaterMemory
 from madeleine.storage.sql.database import dialect
 from madeleine.storage.sql.database.engine import QueryReader, Row
-from madeleine.storage.sql.database.mapping import RowMap, from_micros, in_order_of, pair, scalar, vector_from_bytes
+from madeleine.storage.sql.database.mapping import (
+    RowMap,
+    first_column,
+    first_two_columns,
+    moment_from_microseconds,
+    records_in_order_of_ids,
+    vector_from_bytes,
+)
 from madeleine.storage.sql.database.memory_rows import MEMORY_COLUMNS, memory_from_row
-from madeleine.storage.sql.database.tables import audit, clusters, embeddings, memories, profile, revisions_table
+from madeleine.storage.sql.database.tables import audit, clusters_table, embeddings, memories, profile, revisions_table
 from madeleine.storage.sql.memories.index_source import VectorRepository
 from madeleine.storage.sql.memories.versions import all_versions, current_versions, told_later
 
-_a, _c, _e, _m, _p, _r = audit.c, clusters.c, embeddings.c, memories.c, profile.c, revisions_table.c
+_a, _c, _e, _m, _p, _r = audit.c, clusters_table.c, embeddings.c, memories.c, profile.c, revisions_table.c
 _BEING = bindparam("being", type_=_m.being_id.type)
-_HAS_OWN_ID = (dialect.in_list(_m.id, "ids"), dialect.without_index_use(_m.being_id) == _BEING)
+_HAS_OWN_ID = (dialect.is_in_bound_list(_m.id, "ids"), dialect.without_index_use(_m.being_id) == _BEING)
 
 _SELECT_MEMORIES = select(*MEMORY_COLUMNS).where(*_HAS_OWN_ID)
 _REVISION = RowMap(MemoryChanges, revisions_table)
 _SELECT_REVISIONS = (
     select(_r.memory_id, _r.at, _r.client, *_REVISION.columns)
-    .where(dialect.in_list(_r.memory_id, "ids"), dialect.without_index_use(_r.being_id) == _BEING)
+    .where(dialect.is_in_bound_list(_r.memory_id, "ids"), dialect.without_index_use(_r.being_id) == _BEING)
     .order_by(_r.seq)
 )
 
@@ -72,10 +88,10 @@ _SELECT_RANKING_STATES = select(_m.id, *_RANKING_STATE.columns).where(*_HAS_OWN_
 
 _ACTIVE_COUNT = func.count().filter(_m.status == "active")
 _SELECT_CLUSTER_ID = select(_c.id).where(_c.id == bindparam("cluster"), _c.being_id == _BEING)
-_parents = clusters.alias("parents")
+_parents = clusters_table.alias("parents")
 _CLUSTER_SUMMARY = RowMap(
     ClusterSummary,
-    clusters,
+    clusters_table,
     parent=func.coalesce(_parents.c.name, ""),
     active=_ACTIVE_COUNT,
     dying=func.count().filter(_m.status == "dying"),
@@ -83,7 +99,7 @@ _CLUSTER_SUMMARY = RowMap(
 )
 _SELECT_CLUSTER_SUMMARIES = (
     select(*_CLUSTER_SUMMARY.columns)
-    .select_from(clusters)
+    .select_from(clusters_table)
     .outerjoin(_parents, and_(_parents.c.id == _c.parent_id, _parents.c.being_id == _c.being_id))
     .outerjoin(memories, and_(_m.being_id == _c.being_id, _m.cluster_id == _c.id))
     .where(_c.being_id == _BEING)
@@ -129,19 +145,26 @@ _SELECT_VECTORS_STORED_AFTER = (
 
 
 async def memories_by_ids(reads: QueryReader, scope: Scope, ids: Sequence[MemoryId]) -> list[Memory]:
-    return in_order_of(
-        ids, await reads.rows(_SELECT_MEMORIES, memory_from_row, ids=dialect.as_json(ids), being=scope.being_id)
+    return records_in_order_of_ids(
+        ids,
+        await reads.rows(
+            _SELECT_MEMORIES, memory_from_row, ids=dialect.json_list_bind_value(ids), being=scope.being_id
+        ),
     )
 
 
-async def revisions_of(reads: QueryReader, scope: Scope, ids: Sequence[MemoryId]) -> list[Revision]:
+async def revisions_of(reads: QueryReader, scope: Scope, ids: Sequence[MemoryId]) -> list[MemoryRevision]:
     """Oldest first."""
-    return await reads.rows(_SELECT_REVISIONS, _to_revision, ids=dialect.as_json(ids), being=scope.being_id)
+    return await reads.rows(
+        _SELECT_REVISIONS, _to_revision, ids=dialect.json_list_bind_value(ids), being=scope.being_id
+    )
 
 
-def _to_revision(row: Row) -> Revision:
+def _to_revision(row: Row) -> MemoryRevision:
     memory_id, at, client, *before = row
-    return Revision(memory_id=memory_id, at=from_micros(at), client=client, before=_REVISION.from_row(tuple(before)))
+    return MemoryRevision(
+        memory_id=memory_id, at=moment_from_microseconds(at), client=client, before=_REVISION.from_row(tuple(before))
+    )
 
 
 def _to_id_and_ranking_state(row: Row) -> tuple[MemoryId, MemoryRankingState]:
@@ -170,7 +193,10 @@ class RecallRepository(MemoryReadRepository):
         preferences: list[Memory] = []
         if matching_ids:
             preferences = await self._database.rows(
-                _SELECT_MATCHING_PREFERENCES, memory_from_row, matching=dialect.as_json(matching_ids), **binds
+                _SELECT_MATCHING_PREFERENCES,
+                memory_from_row,
+                matching=dialect.json_list_bind_value(matching_ids),
+                **binds,
             )
         if include_standing and len(preferences) < limit:
             preferences += await self._database.rows(_SELECT_STANDING_PREFERENCES, memory_from_row, **binds)
@@ -186,10 +212,10 @@ class RecallRepository(MemoryReadRepository):
         return await told_later(self._database, scope, ids)
 
     async def ranking_states(self, scope: Scope, ids: Sequence[MemoryId]) -> dict[MemoryId, MemoryRankingState]:
-        binds = {"ids": dialect.as_json(ids), "being": scope.being_id}
+        binds = {"ids": dialect.json_list_bind_value(ids), "being": scope.being_id}
         return dict(await self._database.rows(_SELECT_RANKING_STATES, _to_id_and_ranking_state, **binds))
 
-    async def revisions(self, scope: Scope, ids: Sequence[MemoryId]) -> list[Revision]:
+    async def revisions(self, scope: Scope, ids: Sequence[MemoryId]) -> list[MemoryRevision]:
         return await revisions_of(self._database, scope, ids)
 
     async def cluster_memories(
@@ -197,7 +223,7 @@ class RecallRepository(MemoryReadRepository):
     ) -> list[Memory] | None:
         binds = {"being": scope.being_id, "cluster": cluster_id}
         page = await self._database.rows(_SELECT_CLUSTER_MEMORIES, memory_from_row, limit=limit, after=after, **binds)
-        if page or await self._database.rows(_SELECT_CLUSTER_ID, scalar, **binds):
+        if page or await self._database.rows(_SELECT_CLUSTER_ID, first_column, **binds):
             return page
         return None
 
@@ -205,11 +231,13 @@ class RecallRepository(MemoryReadRepository):
         return await self._database.rows(_SELECT_CLUSTER_SUMMARIES, _CLUSTER_SUMMARY.from_row, being=scope.being_id)
 
     async def audit_since(self, scope: Scope, *, after: int) -> tuple[int, bool]:
-        [(last, changes)] = await self._database.rows(_SELECT_LAST_AUDIT, pair, being=scope.being_id, after=after)
+        [(last, changes)] = await self._database.rows(
+            _SELECT_LAST_AUDIT, first_two_columns, being=scope.being_id, after=after
+        )
         return (after if last is None else last), changes > 0
 
     async def vectors_after(
-        self, scope: Scope, model: ModelName, *, after: int, limit: int
+        self, scope: Scope, model: EmbeddingModelName, *, after: int, limit: int
     ) -> list[tuple[int, Vector | None]]:
         binds = {"being": scope.being_id, "model": model, "after": after, "limit": limit}
         return await self._database.rows(_SELECT_VECTORS_STORED_AFTER, _to_seq_and_vector, **binds)

@@ -10,22 +10,22 @@ from madeleine.memory.model import MemoryId, Scope
 from madeleine.memory.short_ids import IdKind
 from madeleine.storage.sql.database import dialect, tables
 from madeleine.storage.sql.database.engine import DatabaseRepository
-from madeleine.storage.sql.database.mapping import pair, scalar
+from madeleine.storage.sql.database.mapping import first_column, first_two_columns
 
 _m = tables.memories.c
 _BEING = bindparam("being", type_=_m.being_id.type)
 _number = dialect.json_items(bindparam("numbers"))
 _SELECT_IDS_OF_NUMBERS = select(_m.number, _m.id).where(_m.being_id == _BEING, _m.number.in_(select(_number.c.value)))
 _SELECT_NUMBERS_OF_IDS = select(_m.id, _m.number).where(
-    dialect.in_list(_m.id, "ids"), dialect.without_index_use(_m.being_id) == _BEING
+    dialect.is_in_bound_list(_m.id, "ids"), dialect.without_index_use(_m.being_id) == _BEING
 )
 _TABLES: Mapping[IdKind, Table] = {
     "memory": tables.memories,
-    "message": tables.messages,
-    "note": tables.notes,
-    "cluster": tables.clusters,
+    "message": tables.messages_table,
+    "note": tables.notes_table,
+    "cluster": tables.clusters_table,
     "run": tables.patrol_runs,
-    "decision": tables.patrol_offers,
+    "decision": tables.decision_requests_table,
 }
 
 
@@ -48,12 +48,12 @@ class ShortIdRepository(DatabaseRepository):
 
     async def ids_of_numbers(self, scope: Scope, numbers: Sequence[int]) -> dict[int, MemoryId]:
         binds = {"being": scope.being_id, "numbers": str(list(numbers))}
-        return dict(await self._database.rows(_SELECT_IDS_OF_NUMBERS, pair, **binds))
+        return dict(await self._database.rows(_SELECT_IDS_OF_NUMBERS, first_two_columns, **binds))
 
     async def numbers_of_ids(self, scope: Scope, ids: Sequence[MemoryId]) -> dict[MemoryId, int]:
-        binds = {"being": scope.being_id, "ids": dialect.as_json(ids)}
-        return dict(await self._database.rows(_SELECT_NUMBERS_OF_IDS, pair, **binds))
+        binds = {"being": scope.being_id, "ids": dialect.json_list_bind_value(ids)}
+        return dict(await self._database.rows(_SELECT_NUMBERS_OF_IDS, first_two_columns, **binds))
 
     async def ids_beginning_with(self, scope: Scope, kind: IdKind, beginnings: Sequence[str]) -> list[str]:
-        binds = {"being": scope.being_id, "beginnings": dialect.as_json(beginnings)}
-        return await self._database.rows(_SELECT_IDS_BEGINNING_WITH[kind], scalar, **binds)
+        binds = {"being": scope.being_id, "beginnings": dialect.json_list_bind_value(beginnings)}
+        return await self._database.rows(_SELECT_IDS_BEGINNING_WITH[kind], first_column, **binds)

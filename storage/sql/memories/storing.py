@@ -19,8 +19,8 @@ from typing import Any
 from sqlalchemy import bindparam, case, func, insert, literal, literal_column, select, union_all, update
 
 from madeleine.memory.errors import InvalidInput, KeyConflict, SourcesForgotten, StorageError
-from madeleine.memory.ingest.ports import CommittedBatch, IdempotencyKeyOutcome, StoreBatch
-from madeleine.memory.model import ContentHash, Memory, MemoryChanges, MemoryId, ModelName, Scope, Vector
+from madeleine.memory.ingest.ports import CommittedMemories, IdempotencyKeyOutcome, StoreBatch
+from madeleine.memory.model import ContentHash, EmbeddingModelName, Memory, MemoryChanges, MemoryId, Scope, Vector
 from madeleine.memory.profile import ProfileEntry
 from madeleine.memory.rules.dynamics.revision import changes_that_differ, memory_after_changes, revision_with_old_values
 from madeleine.memory.rules.dynamics.truth import TruthActOutcome
@@ -31,10 +31,10 @@ from madeleine.storage.sql.database import dialect, tables
 from madeleine.storage.sql.database.engine import QueryReader, Transaction
 from madeleine.storage.sql.database.mapping import (
     RowMap,
-    pair,
+    first_column,
+    first_two_columns,
+    microseconds_from_moment,
     row_of_being_binds,
-    scalar,
-    to_micros,
     update_row_of_being,
 )
 from madeleine.storage.sql.database.memory_rows import cycle_of_being, row_from_memory
@@ -46,7 +46,7 @@ from madeleine.storage.sql.memories.reading import MemoryReadRepository, memorie
 INGEST_DIGEST_SECRET_SETTING = "ingested_secret"
 """In the store's settings: 32 random bytes in hexadecimal digits, made with the first outcome."""
 
-_i, _m, _r = tables.ingested.c, tables.memories.c, tables.reinforcements.c
+_i, _m, _r = tables.ingested_texts_table.c, tables.memories.c, tables.reinforcements_table.c
 _BEING = bindparam("being", type_=_m.being_id.type)
 
 _SELECT_IDS_BY_HASH = (
@@ -62,7 +62,11 @@ _SELECT_IDS_BY_HASH = (
 )
 _SELECT_NEXT_TURNS = (
     select(_m.session_id, func.max(_m.turn) + 1)
-    .where(_m.being_id == _BEING, _m.session_id != literal_column("''"), dialect.in_list(_m.session_id, "sessions"))
+    .where(
+        _m.being_id == _BEING,
+        _m.session_id != literal_column("''"),
+        dialect.is_in_bound_list(_m.session_id, "sessions"),
+    )
     .group_by(_m.session_id)
 )
 _earliest = tables.revisions_table.alias("earliest")
@@ -76,10 +80,10 @@ _ORIGINAL_TEXT = (
 """The text as it was stored, of a memory whose text was changed since: its key stands for that text."""
 _SELECT_KEY_OUTCOMES = union_all(
     select(_m.key, _m.id, func.coalesce(_ORIGINAL_TEXT, _m.action), literal("stored")).where(
-        _m.being_id == _BEING, dialect.in_list(_m.key, "keys")
+        _m.being_id == _BEING, dialect.is_in_bound_list(_m.key, "keys")
     ),
     select(_r.key, _r.memory_id, _r.text, literal("reinforced")).where(
-        _r.being_id == _BEING, dialect.in_list(_r.key, "keys")
+        _r.being_id == _BEING, dialect.is_in_bound_list(_r.key, "keys")
     ),
 )
 _INSERTED_COLUMNS = [
@@ -94,9 +98,13 @@ _INSERT_MEMORY = insert(tables.memories).values(
     }
 )
 _ADD_TO_LAST_NUMBER = dialect.upsert_statement(
-    tables.memory_numbers, last=tables.memory_numbers.c.last + dialect.excluded(tables.memory_numbers).last
+    tables.last_memory_numbers_table,
+    last=tables.last_memory_numbers_table.c.last
+    + dialect.columns_of_row_to_insert(tables.last_memory_numbers_table).last,
 )
-_SELECT_LAST_NUMBER = select(tables.memory_numbers.c.last).where(tables.memory_numbers.c.being_id == _BEING)
+_SELECT_LAST_NUMBER = select(tables.last_memory_numbers_table.c.last).where(
+    tables.last_memory_numbers_table.c.being_id == _BEING
+)
 _PREFERENCE = RowMap(ProfileEntry, tables.profile)
 _INSERT_PREFERENCE = insert(tables.profile)
 _UPDATE_PREFERENCE = update_row_of_being(tables.profile, "value", "updated_at", key="memory_id")
@@ -105,28 +113,29 @@ _REINFORCED_COLUMNS = (
     "folded", "folded_themes",
 )  # fmt: skip
 _UPDATE_REINFORCED_MEMORY = update_row_of_being(tables.memories, *_REINFORCED_COLUMNS)
-_REINFORCEMENT = RowMap(Reinforcement, tables.reinforcements)
-_INSERT_REINFORCEMENT = insert(tables.reinforcements)
-_SELECT_SOURCES = select(tables.messages.c.id).where(
-    dialect.in_list(tables.messages.c.id, "ids"), dialect.without_index_use(tables.messages.c.being_id) == _BEING
+_REINFORCEMENT = RowMap(Reinforcement, tables.reinforcements_table)
+_INSERT_REINFORCEMENT = insert(tables.reinforcements_table)
+_SELECT_SOURCES = select(tables.messages_table.c.id).where(
+    dialect.is_in_bound_list(tables.messages_table.c.id, "ids"),
+    dialect.without_index_use(tables.messages_table.c.being_id) == _BEING,
 )
-_INSERT_MESSAGE_LINK = dialect.insert_missing(tables.message_memories_table).from_select(
+_INSERT_MESSAGE_LINK = dialect.insert_if_missing_statement(tables.message_memories_table).from_select(
     ["message_id", "memory_id"],
-    select(tables.messages.c.id, _m.id)
+    select(tables.messages_table.c.id, _m.id)
     .join_from(
-        tables.messages,
+        tables.messages_table,
         tables.memories,
-        dialect.without_index_use(tables.messages.c.being_id) == dialect.without_index_use(_m.being_id),
+        dialect.without_index_use(tables.messages_table.c.being_id) == dialect.without_index_use(_m.being_id),
     )
     .where(
-        tables.messages.c.id == bindparam("message"),
+        tables.messages_table.c.id == bindparam("message"),
         _m.id == bindparam("memory"),
         dialect.without_index_use(_m.being_id) == _BEING,
     ),
 )
 _CHANGED_COLUMNS = (
     "action", "importance", "themes", "pinned", "fresh", "cluster_id", "content_hash", "folded", "folded_themes",
-    "resembles", "may_supersede",
+    "resembles", "may_supersede", "when_", "happened_at", "span_start", "span_end",
 )  # fmt: skip
 _UPDATE_CHANGED_MEMORY = update_row_of_being(tables.memories, *_CHANGED_COLUMNS)
 _CLEAR_RESEMBLES = (
@@ -135,22 +144,26 @@ _CLEAR_RESEMBLES = (
 _REVISION = RowMap(MemoryChanges, tables.revisions_table)
 _INSERT_REVISION = insert(tables.revisions_table)
 _SELECT_INGEST_OUTCOME = select(_i.outcome).where(_i.being_id == _BEING, _i.key == bindparam("keyed_digest"))
-_INSERT_INGEST_OUTCOME = dialect.insert_missing(tables.ingested)
+_INSERT_INGEST_OUTCOME = dialect.insert_if_missing_statement(tables.ingested_texts_table)
 _chunk = dialect.json_items(dialect.json_field(_i.outcome, "chunks"))
 _REMOVE_INGEST_DIGESTS = (
-    update(tables.ingested)
+    update(tables.ingested_texts_table)
     .where(
         _i.being_id == _BEING,
-        select(_chunk.c.value).where(dialect.in_list(dialect.json_field(_chunk.c.value, "id"), "ids")).exists(),
+        select(_chunk.c.value)
+        .where(dialect.is_in_bound_list(dialect.json_field(_chunk.c.value, "id"), "ids"))
+        .exists(),
     )
     .values(outcome=dialect.json_without_field(_i.outcome, "digest"))
 )
 
 
-async def key_outcomes(reads: QueryReader, scope: Scope, keys: Sequence[str]) -> dict[str, IdempotencyKeyOutcome]:
+async def read_idempotency_key_outcomes(
+    reads: QueryReader, scope: Scope, keys: Sequence[str]
+) -> dict[str, IdempotencyKeyOutcome]:
     if not keys:
         return {}
-    rows = await reads.rows(_SELECT_KEY_OUTCOMES, tuple, being=scope.being_id, keys=dialect.as_json(keys))
+    rows = await reads.rows(_SELECT_KEY_OUTCOMES, tuple, being=scope.being_id, keys=dialect.json_list_bind_value(keys))
     return {key: IdempotencyKeyOutcome(id_, text, status) for key, id_, text, status in rows}
 
 
@@ -177,7 +190,7 @@ async def _numbered(transaction: Transaction, scope: Scope, new: Sequence[Memory
     if not new:
         return []
     await transaction.run(_ADD_TO_LAST_NUMBER, [{"being_id": scope.being_id, "last": len(new)}])
-    [last] = await transaction.rows(_SELECT_LAST_NUMBER, scalar, being=scope.being_id)
+    [last] = await transaction.rows(_SELECT_LAST_NUMBER, first_column, being=scope.being_id)
     return [replace(memory, number=number) for number, memory in enumerate(new, start=last - len(new) + 1)]
 
 
@@ -191,7 +204,7 @@ async def _refuse_taken_keys(transaction: Transaction, scope: Scope, batch: Stor
     """Here and not only in the tables' constraints: a key counts for both tables, and the error names it."""
     batch_keys = [*(memory.key for memory in batch.new), *(record.key for record in batch.reinforcements)]
     keys = [key for key in batch_keys if key is not None]
-    taken = await key_outcomes(transaction, scope, keys)
+    taken = await read_idempotency_key_outcomes(transaction, scope, keys)
     for position, key in enumerate(keys):
         if key in taken or key in keys[:position]:
             raise KeyConflict(key)
@@ -202,8 +215,8 @@ async def _refuse_forgotten_sources(transaction: Transaction, scope: Scope, batc
     sources = {message for messages in batch.sources.values() for message in messages}
     if not sources:
         return
-    binds = {"being": scope.being_id, "ids": dialect.as_json(sources)}
-    if forgotten := sources - set(await transaction.rows(_SELECT_SOURCES, scalar, **binds)):
+    binds = {"being": scope.being_id, "ids": dialect.json_list_bind_value(sources)}
+    if forgotten := sources - set(await transaction.rows(_SELECT_SOURCES, first_column, **binds)):
         raise SourcesForgotten(forgotten)
 
 
@@ -232,7 +245,9 @@ async def _reinforce_memories(transaction: Transaction, scope: Scope, batch: Seq
 
 async def remove_ingest_digests(transaction: Transaction, scope: Scope, erased: Sequence[MemoryId]) -> None:
     """Remove the digests of the texts that erased memories came from. Their keys stay: they are not ingested again."""
-    await transaction.run(_REMOVE_INGEST_DIGESTS, [{"being": scope.being_id, "ids": dialect.as_json(erased)}])
+    await transaction.run(
+        _REMOVE_INGEST_DIGESTS, [{"being": scope.being_id, "ids": dialect.json_list_bind_value(erased)}]
+    )
 
 
 def _keyed_digest(secret: str, key: str) -> str:
@@ -243,19 +258,19 @@ class MemoryRepository(MemoryReadRepository):
     """`StoreScenesLedger`, `UpdateMemoryLedger`, `TruthLedger` and `IngestLedger`."""
 
     async def key_outcomes(self, scope: Scope, keys: Sequence[str]) -> dict[str, IdempotencyKeyOutcome]:
-        return await key_outcomes(self._database, scope, keys)
+        return await read_idempotency_key_outcomes(self._database, scope, keys)
 
     async def ids_with_text(self, scope: Scope, hash_: ContentHash) -> list[MemoryId]:
-        return await self._database.rows(_SELECT_IDS_BY_HASH, scalar, hash=hash_, being=scope.being_id)
+        return await self._database.rows(_SELECT_IDS_BY_HASH, first_column, hash=hash_, being=scope.being_id)
 
     async def next_turns(self, scope: Scope, sessions: Sequence[str]) -> dict[str, int]:
         named = {session for session in sessions if session}
         if not named:
             return {}
-        binds = {"being": scope.being_id, "sessions": dialect.as_json(named)}
-        return dict.fromkeys(named, 0) | dict(await self._database.rows(_SELECT_NEXT_TURNS, pair, **binds))
+        binds = {"being": scope.being_id, "sessions": dialect.json_list_bind_value(named)}
+        return dict.fromkeys(named, 0) | dict(await self._database.rows(_SELECT_NEXT_TURNS, first_two_columns, **binds))
 
-    async def commit(self, scope: Scope, batch: StoreBatch) -> CommittedBatch:
+    async def commit(self, scope: Scope, batch: StoreBatch) -> CommittedMemories:
         async with self._database.transaction(needs_index_space=True) as transaction:
             # Vectors first: a write begins the transaction by itself, a read with a statement of its own.
             await cache_vectors(transaction, batch.model, batch.vectors)
@@ -268,8 +283,10 @@ class MemoryRepository(MemoryReadRepository):
                 _INSERT_MESSAGE_LINK,
                 [{"being": scope.being_id, "memory": memory, "message": message} for memory, message in links],
             )
-            changed = await truth.supersede(transaction, scope, batch.supersessions) if batch.supersessions else []
-            return CommittedBatch(new, changed)
+            changed = (
+                await truth.apply_supersessions(transaction, scope, batch.supersessions) if batch.supersessions else []
+            )
+            return CommittedMemories(new, changed)
 
     async def retract(self, scope: Scope, memory_id: MemoryId, reason: str, *, at: datetime) -> TruthActOutcome | None:
         async with self._database.transaction() as transaction:
@@ -286,7 +303,7 @@ class MemoryRepository(MemoryReadRepository):
         changes: MemoryChanges,
         *,
         at: datetime,
-        model: ModelName,
+        model: EmbeddingModelName,
         vectors: Mapping[ContentHash, Vector],
     ) -> tuple[Memory, MemoryChanges] | None:
         async with self._database.transaction() as transaction:
@@ -303,7 +320,12 @@ class MemoryRepository(MemoryReadRepository):
             columns = {name: row[name] for name in _CHANGED_COLUMNS}
             await transaction.run(_UPDATE_CHANGED_MEMORY, [row_of_being_binds(scope, new.id, **columns)])
             before = revision_with_old_values(old, done, at=at, client=scope.client)
-            provenance = {"memory_id": old.id, "being_id": scope.being_id, "at": to_micros(at), "client": scope.client}
+            provenance = {
+                "memory_id": old.id,
+                "being_id": scope.being_id,
+                "at": microseconds_from_moment(at),
+                "client": scope.client,
+            }
             await transaction.run(_INSERT_REVISION, [_REVISION.to_row(before.before, **provenance)])
             if new.content_hash != old.content_hash:
                 await delete_orphaned_vectors(transaction, [old.content_hash])
@@ -320,11 +342,11 @@ class MemoryRepository(MemoryReadRepository):
         if secret is None:
             return None
         binds = {"being": scope.being_id, "keyed_digest": _keyed_digest(secret, key)}
-        outcomes = await self._database.rows(_SELECT_INGEST_OUTCOME, scalar, **binds)
+        outcomes = await self._database.rows(_SELECT_INGEST_OUTCOME, first_column, **binds)
         return json.loads(outcomes[0]) if outcomes else None
 
     async def store_ingest_outcome(self, scope: Scope, key: str, outcome: Mapping[str, Any], *, at: datetime) -> None:
         async with self._database.transaction() as transaction:
             secret = await write_setting_once(transaction, INGEST_DIGEST_SECRET_SETTING, secrets.token_hex(32))
-            row = {"being_id": scope.being_id, "key": _keyed_digest(secret, key), "at": to_micros(at)}
+            row = {"being_id": scope.being_id, "key": _keyed_digest(secret, key), "at": microseconds_from_moment(at)}
             await transaction.run(_INSERT_INGEST_OUTCOME, [row | {"outcome": json.dumps(outcome)}])

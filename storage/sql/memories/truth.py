@@ -15,30 +15,30 @@ from madeleine.memory.model import Memory, MemoryId, Scope
 from madeleine.memory.rules.dynamics import truth
 from madeleine.memory.rules.dynamics.truth import Supersession, TruthActKind, TruthActOutcome
 from madeleine.storage.sql.administration import record_audit
-from madeleine.storage.sql.database.dialect import as_json, in_list, json_field
+from madeleine.storage.sql.database.dialect import is_in_bound_list, json_field, json_list_bind_value
 from madeleine.storage.sql.database.engine import Transaction
 from madeleine.storage.sql.database.mapping import (
     encode_column_value,
-    pair,
+    first_two_columns,
+    microseconds_from_moment,
     row_of_being_binds,
-    to_micros,
     update_row_of_being,
 )
 from madeleine.storage.sql.database.memory_rows import MEMORY_COLUMNS, memory_from_row
-from madeleine.storage.sql.database.tables import memories, truth_acts
+from madeleine.storage.sql.database.tables import memories, truth_acts_table
 from madeleine.storage.sql.memories.clusters import recompute_cluster_vectors
 from madeleine.storage.sql.memories.index_source import mark_memories_for_index
 from madeleine.storage.sql.memories.reading import memories_by_ids
 from madeleine.storage.sql.memories.versions import current_versions
 
-_a, _m = truth_acts.c, memories.c
+_a, _m = truth_acts_table.c, memories.c
 _BEING = bindparam("being", type_=_m.being_id.type)
 
 _UPDATE_TRUTH = update_row_of_being(memories, *truth.TRUTH_FIELDS)
-_INSERT_ACT = insert(truth_acts)
+_INSERT_ACT = insert(truth_acts_table)
 _SELECT_PREDECESSORS = (
     select(*MEMORY_COLUMNS)
-    .where(_m.being_id == _BEING, in_list(_m.superseded_by, "ids"))
+    .where(_m.being_id == _BEING, is_in_bound_list(_m.superseded_by, "ids"))
     .order_by(_m.valid_until, _m.seq)
 )
 _SELECT_LAST_ACT = (
@@ -48,21 +48,21 @@ _SELECT_LAST_ACT = (
     .limit(1)
 )
 _SELECT_ROWS_OF_ACT = select(_a.memory_id, _a.before, _a.after).where(_a.act_id == bindparam("act")).order_by(_a.seq)
-_DELETE_ACT = delete(truth_acts).where(_a.act_id == bindparam("old_act"))
-_DELETE_ACTS_OF_RUN = delete(truth_acts).where(_a.run_id == bindparam("old_run"), _a.being_id == _BEING)
-_named = truth_acts.alias("named").c
+_DELETE_ACT = delete(truth_acts_table).where(_a.act_id == bindparam("old_act"))
+_DELETE_ACTS_OF_RUN = delete(truth_acts_table).where(_a.run_id == bindparam("old_run"), _a.being_id == _BEING)
+_named = truth_acts_table.alias("named").c
 _names_an_erased_memory = or_(
-    in_list(_named.memory_id, "ids"),
-    *(in_list(json_field(fields, "superseded_by"), "ids") for fields in (_named.before, _named.after)),
+    is_in_bound_list(_named.memory_id, "ids"),
+    *(is_in_bound_list(json_field(fields, "superseded_by"), "ids") for fields in (_named.before, _named.after)),
 )
-_DELETE_ACTS_OF_MEMORIES = delete(truth_acts).where(
+_DELETE_ACTS_OF_MEMORIES = delete(truth_acts_table).where(
     _a.act_id.in_(select(_named.act_id).where(_named.being_id == _BEING, _names_an_erased_memory))
 )
 
 # --- acts ---------------------------------------------------------------------------------------------------------
 
 
-async def supersede(
+async def apply_supersessions(
     transaction: Transaction, scope: Scope, acts: Iterable[Supersession], *, run_id: str = ""
 ) -> list[Memory]:
     """Return the changed memories, as they are. Raises `NotCurrent` and `InvalidInput`; nothing must be committed then.
@@ -101,7 +101,7 @@ async def retract(
     known = await memories_by_ids(transaction, scope, [memory_id])
     if not known:
         return None
-    binds = {"being": scope.being_id, "ids": as_json([memory_id])}
+    binds = {"being": scope.being_id, "ids": json_list_bind_value([memory_id])}
     predecessors = await transaction.rows(_SELECT_PREDECESSORS, memory_from_row, **binds)
     before = [_stored_fields(memory) for memory in (*known, *predecessors)]
     after = truth.memories_after_retraction(known[0], predecessors, reason)
@@ -117,7 +117,7 @@ async def undo_last_act(
     known = await memories_by_ids(transaction, scope, [memory_id])
     if not known:
         return None
-    acts = await transaction.rows(_SELECT_LAST_ACT, pair, id=memory_id, being=scope.being_id)
+    acts = await transaction.rows(_SELECT_LAST_ACT, first_two_columns, id=memory_id, being=scope.being_id)
     if not acts:
         raise CannotUndo(
             f"Memory {known[0].short_id} was neither superseded nor retracted, nor has it superseded another. Nothing "
@@ -168,7 +168,7 @@ async def _write_act(
         "being_id": scope.being_id,
         "client": scope.client,
     }
-    act |= {"tool": tool, "run_id": run_id, "at": to_micros(at)}
+    act |= {"tool": tool, "run_id": run_id, "at": microseconds_from_moment(at)}
     rows = [
         act | {"memory_id": id_, "before": json.dumps(dict(undone)), "after": json.dumps(new)}
         for undone, (id_, new) in zip(before, fields.items(), strict=True)
@@ -209,7 +209,7 @@ async def relink_chains(
     same day on; without one it is current again, as if the erased had never been told (ruling 25). `erased`: each
     memory and the next version that stays. Deletes the acts that name them. Return the relinked memories, as they
     were."""
-    binds = {"being": scope.being_id, "ids": as_json(erased)}
+    binds = {"being": scope.being_id, "ids": json_list_bind_value(erased)}
     predecessors = await transaction.rows(_SELECT_PREDECESSORS, memory_from_row, **binds)
     remaining = [memory for memory in predecessors if memory.id not in erased]
     for memory in remaining:

@@ -13,9 +13,9 @@ from sqlalchemy import bindparam, false, func, select, true, union_all
 
 from madeleine.memory.model import Memory, MemoryId, Scope
 from madeleine.memory.recall.ports import LaterMemory
-from madeleine.storage.sql.database.dialect import as_json, json_items, without_index_use
+from madeleine.storage.sql.database.dialect import json_items, json_list_bind_value, without_index_use
 from madeleine.storage.sql.database.engine import QueryReader, Row
-from madeleine.storage.sql.database.mapping import pair
+from madeleine.storage.sql.database.mapping import first_two_columns
 from madeleine.storage.sql.database.memory_rows import MEMORY_COLUMNS, memory_from_row
 from madeleine.storage.sql.database.tables import memories
 
@@ -70,12 +70,18 @@ async def current_versions(reads: QueryReader, scope: Scope, ids: Sequence[Memor
     """The last version of each memory that exists: itself where it has no successor."""
     if not ids:
         return {}
-    return dict(await reads.rows(_SELECT_CURRENT_VERSIONS, pair, being=scope.being_id, ids=as_json(ids)))
+    return dict(
+        await reads.rows(
+            _SELECT_CURRENT_VERSIONS, first_two_columns, being=scope.being_id, ids=json_list_bind_value(ids)
+        )
+    )
 
 
 async def all_versions(reads: QueryReader, scope: Scope, ids: Sequence[MemoryId]) -> dict[MemoryId, list[Memory]]:
     """The versions of each memory that exists, itself included, the current one last."""
-    rows = await reads.rows(_SELECT_VERSIONS, _to_origin_and_memory, being=scope.being_id, ids=as_json(ids))
+    rows = await reads.rows(
+        _SELECT_VERSIONS, _to_origin_and_memory, being=scope.being_id, ids=json_list_bind_value(ids)
+    )
     versions: defaultdict[MemoryId, list[Memory]] = defaultdict(list)
     for origin, memory in rows:
         versions[origin].append(memory)
@@ -86,7 +92,9 @@ async def told_later(reads: QueryReader, scope: Scope, ids: Sequence[MemoryId]) 
     """What `RecallLedger.told_later` says."""
     if not ids:
         return []
-    return list(await reads.rows(_SELECT_TOLD_LATER, _to_later_memory, being=scope.being_id, ids=as_json(ids)))
+    return list(
+        await reads.rows(_SELECT_TOLD_LATER, _to_later_memory, being=scope.being_id, ids=json_list_bind_value(ids))
+    )
 
 
 def _to_later_memory(row: Row) -> LaterMemory:

@@ -11,7 +11,7 @@ from sqlalchemy import Table, bindparam, delete, insert, select
 
 from madeleine.memory.model import Memory, MemoryId, RunId, Scope
 from madeleine.memory.patrol_records import MemoryState, PatrolChanges
-from madeleine.storage.sql.database.dialect import as_json, in_list, without_index_use
+from madeleine.storage.sql.database.dialect import is_in_bound_list, json_list_bind_value, without_index_use
 from madeleine.storage.sql.database.engine import QueryReader, Transaction
 from madeleine.storage.sql.database.lifecycle import JournalColumnChanges, tables_with_declaration
 from madeleine.storage.sql.database.mapping import RowMap, encode_column_value, is_row_of_being
@@ -21,6 +21,7 @@ JournalFields = dict[str, Any]
 
 INDEXED_MEMORY_FIELDS = frozenset(
     {"status", "cluster_id", "when_", "compressed", "truth", "valid_from", "valid_until", "may_supersede"}
+    | {"content_hash", "emotions", "category"}
 )
 """Fields of a memory that are in the index too."""
 _INSERT_CHANGES = insert(patrol_changes_table)
@@ -36,13 +37,17 @@ class JournalledTable:
         key, being = table.c[journalled.key], table.c.being_id
         # A diary's day is no key by itself.
         own = (being if key.name == "date" else without_index_use(being)) == bindparam("being")
-        self.select_rows = select(key, *(table.c[name] for name in self.columns)).where(in_list(key, "keys"), own)
+        self.select_rows = select(key, *(table.c[name] for name in self.columns)).where(
+            is_in_bound_list(key, "keys"), own
+        )
         self.insert_row = insert(table)
         self.delete_row = delete(table).where(*is_row_of_being(table, self.key))
 
     async def rows(self, reads: QueryReader, scope: Scope, keys: Iterable[str]) -> dict[str, JournalFields]:
         """The rows as they are, by key; fields as JSON can hold them."""
-        rows = await reads.rows(self.select_rows, tuple, being=scope.being_id, keys=as_json(dict.fromkeys(keys)))
+        rows = await reads.rows(
+            self.select_rows, tuple, being=scope.being_id, keys=json_list_bind_value(dict.fromkeys(keys))
+        )
         return {key: dict(zip(self.columns, map(_to_json_value, values), strict=True)) for key, *values in rows}
 
 

@@ -10,30 +10,52 @@ from typing import Any, TypeVar
 
 from sqlalchemy import ClauseElement, bindparam, case, func, literal_column, or_, select
 
-from madeleine.memory.model import Cluster, ClusterId, ContentHash, Memory, MemoryId, ModelName, RunId, Scope, Vector
+from madeleine.memory.model import (
+    Cluster,
+    ClusterId,
+    ContentHash,
+    EmbeddingModelName,
+    Memory,
+    MemoryId,
+    RunId,
+    Scope,
+    Vector,
+)
 from madeleine.memory.patrol_records import (
     ClusterMemoryCounts,
     DecisionRequestId,
     DiaryEntry,
     MemoryState,
     PatrolChanges,
+    PointsForNextSession,
     StoredDecisionRequest,
-    Thoughts,
     UnsummarisedSession,
 )
-from madeleine.memory.rules.dynamics.importance import DECAY_CYCLES, MAX_DYING_IMPORTANCE, status_after_flagging
+from madeleine.memory.rules.dynamics.importance import (
+    IMPORTANCE_DECAY_CYCLES,
+    MAX_DYING_IMPORTANCE,
+    status_after_flagging,
+)
 from madeleine.storage.sql.conversations import context
 from madeleine.storage.sql.database import dialect, memory_rows
 from madeleine.storage.sql.database.engine import QueryReader, Row, Transaction
 from madeleine.storage.sql.database.mapping import (
     RowMap,
-    in_order_of,
+    first_column,
+    microseconds_from_moment,
+    moment_from_microseconds,
+    records_in_order_of_ids,
     row_of_being_binds,
-    scalar,
-    to_micros,
     update_row_of_being,
 )
-from madeleine.storage.sql.database.tables import IS_RECALLED_DEAD, IS_UNSUMMARISED_EPISODE, memories, patrol_offers
+from madeleine.storage.sql.database.tables import (
+    IS_RECALLED_DEAD,
+    IS_UNSUMMARISED_EPISODE,
+    decision_requests_table,
+    memories,
+    patrol_changes_table,
+    patrol_runs,
+)
 from madeleine.storage.sql.memories import truth
 from madeleine.storage.sql.memories.clusters import delete_clusters, read_clusters, upsert_clusters
 from madeleine.storage.sql.memories.index_source import cache_vectors, cached_vectors, mark_memories_for_index
@@ -43,23 +65,24 @@ from madeleine.storage.sql.patrols.journal import PatrolStepJournal
 
 T = TypeVar("T")
 
-_m, _o = memories.c, patrol_offers.c
+_m, _o = memories.c, decision_requests_table.c
 _BEING = bindparam("being", type_=_m.being_id.type)
 _IS_OWN = _m.being_id == _BEING
 _MEMORY_STATE = RowMap(MemoryState, memories, session_count=memory_rows.CYCLES_SINCE_REACTIVATION)
 _SELECT_STATES = select(*_MEMORY_STATE.columns).where(_IS_OWN)
 _SELECT_STATES_BY_IDS = select(*_MEMORY_STATE.columns).where(
-    dialect.in_list(_m.id, "ids"), dialect.without_index_use(_m.being_id) == _BEING
+    dialect.is_in_bound_list(_m.id, "ids"), dialect.without_index_use(_m.being_id) == _BEING
 )
 _SELECT_UNCLUSTERED = (
     _SELECT_STATES.where(_m.cluster_id.is_(None), _m.status != "dead").order_by(_m.seq).limit(bindparam("limit"))
 )
-_SELECT_STATES_OF_CLUSTERS = _SELECT_STATES.where(dialect.in_list(_m.cluster_id, "clusters")).order_by(_m.seq)
+_SELECT_STATES_OF_CLUSTERS = _SELECT_STATES.where(dialect.is_in_bound_list(_m.cluster_id, "clusters")).order_by(_m.seq)
 # ❸: the importance below which a memory has faded by now, for each number of cycles since it was active, and a little
 # more: the rule decides. SQLite seeks once in the index for each of the numbers, instead of reading all memories.
-_MAX_FADING_CYCLES = math.ceil(DECAY_CYCLES * math.log(1 / MAX_DYING_IMPORTANCE))
+_MAX_FADING_CYCLES = math.ceil(IMPORTANCE_DECAY_CYCLES * math.log(1 / MAX_DYING_IMPORTANCE))
 _FADING_THRESHOLDS = [
-    MAX_DYING_IMPORTANCE * math.exp(cycles / DECAY_CYCLES) * (1 + 1e-9) for cycles in range(_MAX_FADING_CYCLES + 1)
+    MAX_DYING_IMPORTANCE * math.exp(cycles / IMPORTANCE_DECAY_CYCLES) * (1 + 1e-9)
+    for cycles in range(_MAX_FADING_CYCLES + 1)
 ]
 _thresholds = dialect.json_items(bindparam("thresholds"), "thresholds")
 _SELECT_FADED_ACTIVE = (
@@ -95,7 +118,7 @@ _CLUSTER_COUNTS = RowMap(
 _counts = select(*_CLUSTER_COUNTS.columns).where(_IS_OWN)
 _COUNT_ALL_CLUSTERS = _counts.where(_m.cluster_id.is_not(None)).group_by(_m.cluster_id)
 # Unindexed, so that SQLite does not read all memories in the order of the groups.
-_COUNT_CLUSTERS = _counts.where(dialect.in_list(_m.cluster_id, "clusters")).group_by(
+_COUNT_CLUSTERS = _counts.where(dialect.is_in_bound_list(_m.cluster_id, "clusters")).group_by(
     dialect.without_index_use(_m.cluster_id)
 )
 _SELECT_STORED_SINCE = (
@@ -147,12 +170,27 @@ _SELECT_SUMMARISED = (
     .where(dialect.without_index_use(_m.being_id) == _BEING, _m.compressed.is_(True))
 )
 
-DECISION_REQUEST = RowMap(StoredDecisionRequest, patrol_offers, decided_by=_o.settled_by)
-_own_requests = select(*DECISION_REQUEST.columns).where(_o.being_id == _BEING)
-_SELECT_REQUESTS = _own_requests.where(dialect.in_list(_o.id, "ids"))
+DECISION_REQUEST_ROW_MAP = RowMap(StoredDecisionRequest, decision_requests_table, decided_by=_o.settled_by)
+_own_requests = select(*DECISION_REQUEST_ROW_MAP.columns).where(_o.being_id == _BEING)
+_SELECT_REQUESTS = _own_requests.where(dialect.is_in_bound_list(_o.id, "ids"))
 _SELECT_OPEN_REQUESTS = _own_requests.where(_o.settled_by.is_(None)).order_by(_o.made_at, _o.id)
-_MARK_REQUEST_DECIDED = update_row_of_being(patrol_offers, "settled_by", "body")
-_SELECT_LAST_ERASURE = select(dialect.last_number(literal_column("'forgotten'"), literal_column("'mark'")))
+_SELECT_DECLINED = select(_o.topic, _o.body).where(_o.being_id == _BEING, _o.id == "declined:" + _o.topic)
+_UPSERT_DECLINED = dialect.upsert_statement(decision_requests_table, "body", "settled_by")
+_MARK_REQUEST_DECIDED = update_row_of_being(decision_requests_table, "settled_by", "body")
+_SELECT_LAST_ERASURE = select(dialect.sql_last_sequence_number(literal_column("'forgotten'"), literal_column("'mark'")))
+
+_SELECT_LAST_AGED_AT = (
+    select(patrol_runs.c.started)
+    .join(patrol_changes_table, patrol_changes_table.c.run_id == patrol_runs.c.id)
+    .where(
+        patrol_changes_table.c.being_id == _BEING,
+        patrol_changes_table.c.target == _BEING,
+        patrol_changes_table.c.kind == "clock",
+        patrol_runs.c.state == "finished",
+    )
+    .order_by(patrol_runs.c.started.desc())
+    .limit(1)
+)
 
 
 class PatrolReader:
@@ -169,7 +207,7 @@ class PatrolReader:
         return await self._rows(statement, _MEMORY_STATE.from_row, **binds)
 
     async def erasure_count(self) -> int:
-        return int((await self._rows(_SELECT_LAST_ERASURE, scalar))[0])
+        return int((await self._rows(_SELECT_LAST_ERASURE, first_column))[0])
 
     async def unclustered_states(self, *, limit: int) -> list[MemoryState]:
         return await self._states(_SELECT_UNCLUSTERED, limit=limit)
@@ -189,27 +227,29 @@ class PatrolReader:
         return await self._states(_SELECT_RECALLED_DEAD)
 
     async def cluster_members(self, *cluster_ids: ClusterId) -> list[MemoryState]:
-        return await self._states(_SELECT_STATES_OF_CLUSTERS, clusters=dialect.as_json(cluster_ids))
+        return await self._states(_SELECT_STATES_OF_CLUSTERS, clusters=dialect.json_list_bind_value(cluster_ids))
 
     async def states(self, ids: Sequence[MemoryId]) -> list[MemoryState]:
-        return in_order_of(ids, await self._states(_SELECT_STATES_BY_IDS, ids=dialect.as_json(ids)))
+        return records_in_order_of_ids(
+            ids, await self._states(_SELECT_STATES_BY_IDS, ids=dialect.json_list_bind_value(ids))
+        )
 
     async def cluster_counts(self, ids: Sequence[ClusterId] | None = None) -> list[ClusterMemoryCounts]:
         if ids is None:
             return await self._rows(_COUNT_ALL_CLUSTERS, _CLUSTER_COUNTS.from_row)
-        return await self._rows(_COUNT_CLUSTERS, _CLUSTER_COUNTS.from_row, clusters=dialect.as_json(ids))
+        return await self._rows(_COUNT_CLUSTERS, _CLUSTER_COUNTS.from_row, clusters=dialect.json_list_bind_value(ids))
 
     async def clusters(self, ids: Sequence[ClusterId] | None = None) -> list[Cluster]:
         return await read_clusters(self._reads, self._scope, ids)
 
-    async def vectors(self, model: ModelName, hashes: Sequence[ContentHash]) -> dict[ContentHash, Vector]:
+    async def vectors(self, model: EmbeddingModelName, hashes: Sequence[ContentHash]) -> dict[ContentHash, Vector]:
         return await cached_vectors(self._reads, model, hashes)
 
     async def memories(self, ids: Sequence[MemoryId]) -> list[Memory]:
         return await memories_by_ids(self._reads, self._scope, ids)
 
     async def stored_since(self, moment: datetime | None, *, limit: int) -> list[Memory]:
-        after = to_micros(moment) if moment else 0
+        after = microseconds_from_moment(moment) if moment else 0
         return (await self._rows(_SELECT_STORED_SINCE, memory_rows.memory_from_row, after=after, limit=limit))[::-1]
 
     async def unsummarised_sessions(self) -> list[UnsummarisedSession]:
@@ -219,22 +259,34 @@ class PatrolReader:
         return await self._rows(_SELECT_SUMMARISABLE_MEMORIES, memory_rows.memory_from_row, session=session_id)
 
     async def proposed_supersessions(self) -> list[MemoryId]:
-        return await self._rows(_SELECT_PROPOSED_SUPERSESSIONS, scalar)
+        return await self._rows(_SELECT_PROPOSED_SUPERSESSIONS, first_column)
 
     async def summarised_memories(self, ids: Sequence[MemoryId]) -> list[MemoryId]:
-        return await self._rows(_SELECT_SUMMARISED, scalar, ids=dialect.as_json(ids)) if ids else []
+        return await self._rows(_SELECT_SUMMARISED, first_column, ids=dialect.json_list_bind_value(ids)) if ids else []
+
+    async def last_aged_at(self) -> datetime | None:
+        moments = await self._rows(_SELECT_LAST_AGED_AT, first_column)
+        return moment_from_microseconds(moments[0]) if moments else None
 
     async def last_diary(self) -> DiaryEntry | None:
         return await context.read_last_written_diary_entry(self._reads, self._scope)
 
-    async def thoughts(self) -> Thoughts:
-        return await context.read_thoughts(self._reads, self._scope)
+    async def thoughts(self) -> PointsForNextSession:
+        return await context.read_points_for_next_session(self._reads, self._scope)
 
     async def requests(self, ids: Sequence[DecisionRequestId]) -> list[StoredDecisionRequest]:
-        return in_order_of(ids, await self._rows(_SELECT_REQUESTS, DECISION_REQUEST.from_row, ids=dialect.as_json(ids)))
+        return records_in_order_of_ids(
+            ids,
+            await self._rows(
+                _SELECT_REQUESTS, DECISION_REQUEST_ROW_MAP.from_row, ids=dialect.json_list_bind_value(ids)
+            ),
+        )
+
+    async def declined_sizes(self) -> dict[str, int]:
+        return dict(await self._rows(_SELECT_DECLINED, lambda row: (row[0], int(json.loads(row[1])["declined"]))))
 
     async def open_requests(self) -> list[StoredDecisionRequest]:
-        return await self._rows(_SELECT_OPEN_REQUESTS, DECISION_REQUEST.from_row)
+        return await self._rows(_SELECT_OPEN_REQUESTS, DECISION_REQUEST_ROW_MAP.from_row)
 
 
 class PatrolWriter(PatrolReader):
@@ -246,7 +298,7 @@ class PatrolWriter(PatrolReader):
         cycle = await memory_rows.read_patrol_cycle(self._transaction, self._scope)
         await memory_rows.write_patrol_cycle(self._transaction, self._scope, cycle + 1)
         await PatrolStepJournal(self._transaction, self._scope, run, "age").write_cycle(cycle)
-        return int((await self._rows(_COUNT_ACTIVE_MEMORIES, scalar))[0])
+        return int((await self._rows(_COUNT_ACTIVE_MEMORIES, first_column))[0])
 
     async def apply_changes(self, changes: PatrolChanges, *, run: RunId, step: str) -> None:
         """Before and after are read from the tables: what is journalled is what is there."""
@@ -265,15 +317,23 @@ class PatrolWriter(PatrolReader):
             await context.write_thoughts(self._transaction, self._scope, changes.thoughts)
         decided = [row_of_being_binds(self._scope, id_, settled_by=run, body={}) for id_ in changes.decided_request_ids]
         await self._transaction.run(_MARK_REQUEST_DECIDED, decided)
+        declined = (
+            {
+                **{"id": f"declined:{topic}", "being_id": self._scope.being_id, "topic": topic, "made_at": 0},
+                **{"body": json.dumps({"declined": memories}), "settled_by": run},
+            }
+            for topic, memories in changes.declined.items()
+        )
+        await self._transaction.run(_UPSERT_DECLINED, declined)
         await mark_memories_for_index(self._transaction, await journal.write(changes))
 
     async def _update_memories(self, changes: PatrolChanges, run: RunId) -> None:
         states = (row_of_being_binds(self._scope, state.id, state, _STATE_FIELDS) for state in changes.states)
         await self._transaction.run(_UPDATE_STATE, states)
-        await memory_rows.update_timelines(self._transaction, self._scope, changes.rewritten_memories)
+        await memory_rows.update_merged_memories(self._transaction, self._scope, changes.rewritten_memories)
         compressed = (
             row_of_being_binds(self._scope, id_, compressed=summary is not None, compressed_into=summary)
             for id_, summary in changes.compressed.items()
         )
         await self._transaction.run(_UPDATE_COMPRESSED, compressed)
-        await truth.supersede(self._transaction, self._scope, changes.superseded, run_id=run)
+        await truth.apply_supersessions(self._transaction, self._scope, changes.superseded, run_id=run)

@@ -25,25 +25,37 @@ from sqlalchemy import (
 )
 
 from madeleine.memory.ingest.notes import SCENE_NOTE_TYPE
-from madeleine.memory.language_model import CallCost
-from madeleine.memory.model import ContentHash, ModelName, Note, RunId, Scope, Vector
+from madeleine.memory.language_model import ModelCallCost
+from madeleine.memory.model import ContentHash, EmbeddingModelName, Note, RunId, Scope, Vector
 from madeleine.memory.patrol_records import PatrolRun, RecentActivity, RunState, StoredDecisionRequest, UndoResult
 from madeleine.storage.sql.administration import record_audit
 from madeleine.storage.sql.conversations.context import read_unread_notes
 from madeleine.storage.sql.database.dialect import UtcMicros, equals_any, json_field, json_items
-from madeleine.storage.sql.database.mapping import RowMap, row_of_being_binds, scalar, to_micros, update_row_of_being
+from madeleine.storage.sql.database.mapping import (
+    RowMap,
+    first_column,
+    microseconds_from_moment,
+    row_of_being_binds,
+    update_row_of_being,
+)
 from madeleine.storage.sql.database.memory_rows import cycle_of_being
-from madeleine.storage.sql.database.tables import cost_records_table, memories, notes, patrol_offers, patrol_runs
+from madeleine.storage.sql.database.tables import (
+    cost_records_table,
+    decision_requests_table,
+    memories,
+    notes_table,
+    patrol_runs,
+)
 from madeleine.storage.sql.memories.index_source import cache_vectors_and_mark
 from madeleine.storage.sql.memories.reading import MemoryReadRepository
-from madeleine.storage.sql.patrols.patrol import DECISION_REQUEST, PatrolReader, PatrolWriter
+from madeleine.storage.sql.patrols.patrol import DECISION_REQUEST_ROW_MAP, PatrolReader, PatrolWriter
 from madeleine.storage.sql.patrols.undo import undo_run
 
 TOOLS_OF_PATROL_MEMORIES = ("notes", "run_patrol")
 """Tools: a note that was taken in, a summary."""
 MAX_OPEN_REQUEST_AGE = timedelta(days=14)
 
-_c, _m, _n, _o, _r = cost_records_table.c, memories.c, notes.c, patrol_offers.c, patrol_runs.c
+_c, _m, _n, _o, _r = cost_records_table.c, memories.c, notes_table.c, decision_requests_table.c, patrol_runs.c
 _PATROL_RUN = RowMap(PatrolRun, patrol_runs)
 _SELECT_LATEST_RUNS = (
     select(*_PATROL_RUN.columns)
@@ -54,13 +66,13 @@ _SELECT_LATEST_RUNS = (
 _SELECT_UNFINISHED_RUNS = select(*_PATROL_RUN.columns).where(_r.state == "running").order_by(_r.started.desc())
 _INSERT_RUN = insert(patrol_runs)
 _FINISH_RUN = update_row_of_being(patrol_runs, "finished", "state", "report")
-_COST = RowMap(CallCost, cost_records_table)
+_COST = RowMap(ModelCallCost, cost_records_table)
 _INSERT_COST = insert(cost_records_table)
 _SUM_TOKENS_SINCE = select(func.coalesce(func.sum(_c.input_tokens + _c.output_tokens), 0)).where(
     _c.purpose == bindparam("purpose"), _c.at >= bindparam("since")
 )
-_INSERT_REQUESTS = insert(patrol_offers)
-_DELETE_EXPIRED_REQUESTS = delete(patrol_offers).where(
+_INSERT_REQUESTS = insert(decision_requests_table)
+_DELETE_EXPIRED_REQUESTS = delete(decision_requests_table).where(
     _o.being_id == bindparam("being"), _o.settled_by.is_(None), _o.made_at < bindparam("before")
 )
 
@@ -95,7 +107,7 @@ def _last_run_started(being: Any) -> ColumnElement[int]:
     return func.coalesce(started, -1)
 
 
-_beings = union(_select_beings_of(memories), _select_beings_of(notes)).cte("known_beings")
+_beings = union(_select_beings_of(memories), _select_beings_of(notes_table)).cte("known_beings")
 _since_last_run = select(
     _beings.c.being, cycle_of_being(_beings.c.being).label("cycle"), _last_run_started(_beings.c.being).label("until")
 ).cte("since_last_run")
@@ -121,7 +133,7 @@ _memory_activity = (
 _note_activity = (
     select(_since_last_run.c.being, literal(1), _n.created_at, _n.created_at)
     .select_from(_since_last_run)
-    .join(notes, _n.being_id == _since_last_run.c.being)
+    .join(notes_table, _n.being_id == _since_last_run.c.being)
     .where(_n.state == "unread", _n.type == SCENE_NOTE_TYPE, _n.created_at > _since_last_run.c.until)
 )
 _activity = union_all(_memory_activity, _note_activity).subquery("activity")
@@ -141,7 +153,7 @@ class PatrolRepository(MemoryReadRepository):
     async def unread_notes(self, scope: Scope, *, type: str) -> list[Note]:
         return await read_unread_notes(self._database, scope, type)
 
-    async def add_vectors(self, model: ModelName, vectors: Mapping[ContentHash, Vector]) -> None:
+    async def add_vectors(self, model: EmbeddingModelName, vectors: Mapping[ContentHash, Vector]) -> None:
         await cache_vectors_and_mark(self._database, model, vectors)
 
     @asynccontextmanager
@@ -155,13 +167,15 @@ class PatrolRepository(MemoryReadRepository):
     async def store_requests(
         self, scope: Scope, requests: Sequence[StoredDecisionRequest], *, at: datetime, at_erasure_count: int
     ) -> bool:
-        made = {"being_id": scope.being_id, "made_at": to_micros(at), "settled_by": None}
-        expired = {"being": scope.being_id, "before": to_micros(at - MAX_OPEN_REQUEST_AGE)}
+        made = {"being_id": scope.being_id, "made_at": microseconds_from_moment(at), "settled_by": None}
+        expired = {"being": scope.being_id, "before": microseconds_from_moment(at - MAX_OPEN_REQUEST_AGE)}
         async with self._database.transaction() as transaction:
             if await PatrolReader(transaction, scope).erasure_count() != at_erasure_count:
                 return False
             await transaction.run(_DELETE_EXPIRED_REQUESTS, [expired])
-            await transaction.run(_INSERT_REQUESTS, [DECISION_REQUEST.to_row(request, **made) for request in requests])
+            await transaction.run(
+                _INSERT_REQUESTS, [DECISION_REQUEST_ROW_MAP.to_row(request, **made) for request in requests]
+            )
         return True
 
     async def begin_run(self, scope: Scope, run: RunId, started: datetime) -> None:
@@ -187,13 +201,15 @@ class PatrolRepository(MemoryReadRepository):
         async with self._database.transaction() as transaction:
             return await undo_run(transaction, scope, run, at=at, state=state)
 
-    async def record_cost(self, scope: Scope, run: RunId, spent: CallCost, *, at: datetime) -> None:
-        row = _COST.to_row(spent, being_id=scope.being_id, run_id=run, at=to_micros(at))
+    async def record_cost(self, scope: Scope, run: RunId, spent: ModelCallCost, *, at: datetime) -> None:
+        row = _COST.to_row(spent, being_id=scope.being_id, run_id=run, at=microseconds_from_moment(at))
         async with self._database.transaction() as transaction:
             await transaction.run(_INSERT_COST, [row])
 
     async def tokens_since(self, purpose: str, since: datetime) -> int:
-        [tokens] = await self._database.rows(_SUM_TOKENS_SINCE, scalar, purpose=purpose, since=to_micros(since))
+        [tokens] = await self._database.rows(
+            _SUM_TOKENS_SINCE, first_column, purpose=purpose, since=microseconds_from_moment(since)
+        )
         return int(tokens)
 
     async def recent_activity(self) -> list[RecentActivity]:

@@ -24,17 +24,22 @@ from madeleine.memory.patrol_records import RunState, UndoResult
 from madeleine.storage.sql.administration import record_audit
 from madeleine.storage.sql.database import tables
 from madeleine.storage.sql.database.dialect import (
-    as_json,
     contains_text,
     equals_any,
-    in_list,
+    is_in_bound_list,
+    json_list_bind_value,
     sql_greatest,
     without_index_use,
 )
 from madeleine.storage.sql.database.engine import Row, Transaction
-from madeleine.storage.sql.database.lifecycle import DeleteWithMemory, removal_statements
-from madeleine.storage.sql.database.mapping import decode_json_list, row_of_being_binds, scalar, update_row_of_being
-from madeleine.storage.sql.database.memory_rows import read_patrol_cycle, update_timelines, write_patrol_cycle
+from madeleine.storage.sql.database.lifecycle import UndoneWithMemory, removal_statements
+from madeleine.storage.sql.database.mapping import (
+    decode_json_list,
+    first_column,
+    row_of_being_binds,
+    update_row_of_being,
+)
+from madeleine.storage.sql.database.memory_rows import read_patrol_cycle, update_merged_memories, write_patrol_cycle
 from madeleine.storage.sql.memories.clusters import recompute_cluster_vectors
 from madeleine.storage.sql.memories.index_source import delete_orphaned_vectors, mark_memories_for_index
 from madeleine.storage.sql.memories.reading import memories_by_ids
@@ -42,7 +47,7 @@ from madeleine.storage.sql.memories.truth import delete_acts_of_run
 from madeleine.storage.sql.patrols.journal import JOURNAL_CHANGE_ROW_MAP, JOURNALLED_TABLES, JournalChange
 from madeleine.storage.sql.patrols.undo_plan import TableUndoPlan, plan_table_undo, write_undo_plan
 
-_c, _j, _m, _r = tables.clusters.c, tables.patrol_changes_table.c, tables.memories.c, tables.patrol_runs.c
+_c, _j, _m, _r = tables.clusters_table.c, tables.patrol_changes_table.c, tables.memories.c, tables.patrol_runs.c
 _BEING = bindparam("being", type_=_m.being_id.type)
 _OF_RUN = (_j.run_id == bindparam("run"), _j.being_id == _BEING)
 _SELECT_CHANGES_NEWEST_FIRST = select(*JOURNAL_CHANGE_ROW_MAP.columns).where(*_OF_RUN).order_by(_j.seq.desc())
@@ -54,8 +59,10 @@ _CLEAR_DELETED_CLUSTERS = (
     .where(_m.being_id == _BEING, _m.cluster_id.is_not(None), _m.cluster_id.not_in(_SELECT_OWN_CLUSTERS))
     .values(cluster_id=None)
 )
-_REMOVE_MEMORIES = removal_statements(tables.metadata, DeleteWithMemory)
-_SELECT_EXISTING = select(_m.id).where(in_list(_m.id, "ids"), without_index_use(_m.being_id) == _BEING).order_by(_m.seq)
+_REMOVE_MEMORIES = removal_statements(tables.metadata, UndoneWithMemory)
+_SELECT_EXISTING = (
+    select(_m.id).where(is_in_bound_list(_m.id, "ids"), without_index_use(_m.being_id) == _BEING).order_by(_m.seq)
+)
 _MARK_FOR_SCRUB = insert(tables.forgotten_table)
 
 _SELECT_RUN_STATE = select(_r.state).where(_r.id == bindparam("run"), _r.being_id == _BEING)
@@ -63,18 +70,18 @@ _RUN_STANDS = equals_any(_r.state, "finished", "running")
 _SELECT_LATER = (
     select(_j.kind, _j.target, _j.before, _j.after, _j.run_id)
     .join(tables.patrol_runs, _r.id == _j.run_id)
-    .where(_j.being_id == _BEING, in_list(_j.target, "targets"), _j.seq > bindparam("last"), _RUN_STANDS)
+    .where(_j.being_id == _BEING, is_in_bound_list(_j.target, "targets"), _j.seq > bindparam("last"), _RUN_STANDS)
     .order_by(_j.seq)
 )
 _SELECT_RESTATED_MEMORIES = union(
     *(
-        select(table.c.memory_id).where(in_list(table.c.memory_id, "ids"))
-        for table in (tables.reinforcements, tables.revisions_table, tables.truth_acts)
+        select(table.c.memory_id).where(is_in_bound_list(table.c.memory_id, "ids"))
+        for table in (tables.reinforcements_table, tables.revisions_table, tables.truth_acts_table)
     )
 )
 _SELECT_DELETED_CLUSTERS_IN_USE = (
     select(_m.cluster_id)
-    .where(_m.being_id == _BEING, in_list(_m.cluster_id, "clusters"))
+    .where(_m.being_id == _BEING, is_in_bound_list(_m.cluster_id, "clusters"))
     .union(select(_c.parent_id).where(_c.being_id == _BEING, _c.parent_id.not_in(_SELECT_OWN_CLUSTERS)))
 )
 _SELECT_LATEST_RUN_NAMING = (
@@ -85,8 +92,8 @@ _SELECT_LATEST_RUN_NAMING = (
     .limit(1)
 )
 _SELECT_WRITTEN_SOURCES = (
-    select(tables.diary.c.sources)
-    .where(tables.diary.c.being_id == _BEING)
+    select(tables.diary_entries_table.c.sources)
+    .where(tables.diary_entries_table.c.being_id == _BEING)
     .union_all(select(tables.beings.c.think_sources).where(tables.beings.c.being_id == _BEING))
 )
 
@@ -115,7 +122,7 @@ _REWIND_CLOCKS_OF_RECALLED = (
     update(tables.memories)
     .where(
         _m.being_id == _BEING,
-        in_list(_m.id, "ids"),
+        is_in_bound_list(_m.id, "ids"),
         _m.last_activated > select(_r.started).where(_r.id == bindparam("run")).scalar_subquery(),
     )
     .values(since=func.coalesce(_m.stopped_at, sql_greatest(_m.since, _cycle_of_recall)))
@@ -190,7 +197,9 @@ class _Undo:
         counts.update(memory=len(removed), clock=restored_ticks, kept=kept)
         return UndoResult(counts=dict(+counts), removed=tuple(memory.id for memory in removed))
 
-    async def _rows(self, statement: ClauseElement, make: Callable[[Row], Any] = scalar, **binds: Any) -> list[Any]:
+    async def _rows(
+        self, statement: ClauseElement, make: Callable[[Row], Any] = first_column, **binds: Any
+    ) -> list[Any]:
         return await self.transaction.rows(statement, make, being=self.scope.being_id, run=self.run, **binds)
 
     async def _plan(self, kind: str, changes: Iterable[JournalChange]) -> TableUndoPlan:
@@ -205,7 +214,7 @@ class _Undo:
         if removed:
             ids = [memory.id for memory in removed]
             for statement in _REMOVE_MEMORIES:
-                await self.transaction.run(statement, [{"ids": as_json(ids)}])
+                await self.transaction.run(statement, [{"ids": json_list_bind_value(ids)}])
             await delete_orphaned_vectors(self.transaction, [memory.content_hash for memory in removed])
             await self.transaction.run(_MARK_FOR_SCRUB, [{"memory_id": id_} for id_ in ids])
         return removed
@@ -224,17 +233,17 @@ class _Undo:
         """Correct the clocks that the undo has set of living memories: a recall since the run began has rewound them
         (ruling 2), and each later tick has counted from there. The clock of one that was not active stood still."""
         cycle = await read_patrol_cycle(self.transaction, self.scope)
-        binds = {"being": self.scope.being_id, "ids": as_json(ids), "cycle": cycle, "run": self.run}
+        binds = {"being": self.scope.being_id, "ids": json_list_bind_value(ids), "cycle": cycle, "run": self.run}
         await self.transaction.run(_REWIND_CLOCKS_OF_RECALLED, [binds])
 
     async def _update_derived(self, changes: Sequence[JournalChange]) -> None:
         """Update what is derived from the restored fields of memories, and mark the memories for the index."""
         retold = [MemoryId(change.target) for change in changes if change.before and "when_" in change.before]
         rewritten = await memories_by_ids(self.transaction, self.scope, retold)
-        await update_timelines(self.transaction, self.scope, rewritten)
+        await update_merged_memories(self.transaction, self.scope, rewritten)
         hashes = [hash_ for change in changes if (hash_ := (change.after or {}).get("content_hash"))]
         await delete_orphaned_vectors(self.transaction, hashes)
-        targets = as_json(dict.fromkeys(change.target for change in changes))
+        targets = json_list_bind_value(dict.fromkeys(change.target for change in changes))
         await mark_memories_for_index(self.transaction, await self._rows(_SELECT_EXISTING, ids=targets))
 
     # --- refusals
@@ -243,7 +252,7 @@ class _Undo:
         """A later run that stands has not found what was before this one."""
         if not changes:
             return
-        targets = as_json({change.target for change in changes if change.kind != "clock"})
+        targets = json_list_bind_value({change.target for change in changes if change.kind != "clock"})
         later = await self._rows(_SELECT_LATER, tuple, targets=targets, last=max(change.seq for change in changes))
         for kind, target, before, after, later_run in later:
             # A cluster's mean is computed anew; its name and its place are not.
@@ -254,7 +263,7 @@ class _Undo:
                 )
 
     async def _refuse_if_restated(self, made: Sequence[MemoryId]) -> None:
-        restated = await self._rows(_SELECT_RESTATED_MEMORIES, ids=as_json(made)) if made else []
+        restated = await self._rows(_SELECT_RESTATED_MEMORIES, ids=json_list_bind_value(made)) if made else []
         if restated:
             raise CannotUndo(
                 f"The memory {restated[0]}, which the run has made, was stored again or changed since. Nothing was "
@@ -262,7 +271,7 @@ class _Undo:
             )
 
     async def _refuse_if_cluster_used(self, made_clusters: Collection[str]) -> None:
-        in_use = await self._rows(_SELECT_DELETED_CLUSTERS_IN_USE, clusters=as_json(made_clusters))
+        in_use = await self._rows(_SELECT_DELETED_CLUSTERS_IN_USE, clusters=json_list_bind_value(made_clusters))
         if in_use:
             raise CannotUndo(
                 f"{await self._later_run(in_use[0])} added memories to the cluster {in_use[0]}, which this undo would "

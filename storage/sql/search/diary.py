@@ -13,14 +13,19 @@ from typing import Literal
 
 from sqlalchemy import bindparam, select, true
 
-from madeleine.memory.keyword_search import HitPosition, KeywordQuery, SearchHit, TagMatches, TagQuery
+from madeleine.memory.keyword_search import HitTimeAndId, KeywordQuery, SearchHit, TagMatches, TagQuery
 from madeleine.memory.model import Provenance, Scope, parse_iso_moment
 from madeleine.memory.rules.searching import has_tag
 from madeleine.memory.text.normalization import FOLDED_TEXT_SEPARATOR, fold_text
-from madeleine.storage.sql.database.dialect import as_json, in_list, json_items
+from madeleine.storage.sql.database.dialect import is_in_bound_list, json_items, json_list_bind_value
 from madeleine.storage.sql.database.engine import QueryReader, Row
-from madeleine.storage.sql.database.mapping import decode_json_list_cached, from_micros, pair, to_micros
-from madeleine.storage.sql.database.tables import diary, memories
+from madeleine.storage.sql.database.mapping import (
+    decode_json_list_cached,
+    first_two_columns,
+    microseconds_from_moment,
+    moment_from_microseconds,
+)
+from madeleine.storage.sql.database.tables import diary_entries_table, memories
 
 MAX_THEMES_PER_DIARY_HIT = 10
 MAX_DAYS_WITH_THEMES = 366
@@ -28,17 +33,22 @@ MAX_DAYS_WITH_THEMES = 366
 older entries the text alone is compared."""
 _PAGE_SIZE = 400
 _AFTER_ALL_DATES = "\U0010ffff"
-_d, _m = diary.c, memories.c
+_d, _m = diary_entries_table.c, memories.c
 _SELECT_ENTRIES = select(_d.date, _d.text, _d.written_at).where(_d.being_id == bindparam("being"))
 _SELECT_ENTRY_PAGE = _SELECT_ENTRIES.where(_d.date < bindparam("before")).order_by(_d.date.desc()).limit(_PAGE_SIZE)
-_SELECT_ENTRIES_BY_DATE = _SELECT_ENTRIES.where(in_list(_d.date, "ids"))
+_SELECT_ENTRIES_BY_DATE = _SELECT_ENTRIES.where(is_in_bound_list(_d.date, "ids"))
 _source = json_items(_d.sources)
 _SELECT_THEMES = (
     select(_d.date, _m.themes)
-    .select_from(diary)
+    .select_from(diary_entries_table)
     .join(_source, true())
     .join(memories, _m.id == _source.c.value)
-    .where(_d.being_id == bindparam("being"), in_list(_d.date, "days"), _m.being_id == _d.being_id, _m.themes != "[]")
+    .where(
+        _d.being_id == bindparam("being"),
+        is_in_bound_list(_d.date, "days"),
+        _m.being_id == _d.being_id,
+        _m.themes != "[]",
+    )
     .order_by(_d.date, _m.seq)
 )
 
@@ -67,7 +77,7 @@ def _contains_terms(text: str, terms: Sequence[str], mode: Literal["or", "and"])
 
 
 async def match_tags_in_diary(reads: QueryReader, scope: Scope, query: TagQuery) -> TagMatches:
-    newest: list[tuple[HitPosition, int]] = []
+    newest: list[tuple[HitTimeAndId, int]] = []
     counts: Counter[int] = Counter()
     required = {fold_text(theme) for theme in query.filters.themes}
     searched = 0
@@ -98,7 +108,9 @@ async def recent_diary_texts(reads: QueryReader, scope: Scope, *, most: int) -> 
 
 
 async def diary_hits_by_days(reads: QueryReader, scope: Scope, days: Iterable[str]) -> list[SearchHit]:
-    hits = await reads.rows(_SELECT_ENTRIES_BY_DATE, _to_diary_hit, being=scope.being_id, ids=as_json(days))
+    hits = await reads.rows(
+        _SELECT_ENTRIES_BY_DATE, _to_diary_hit, being=scope.being_id, ids=json_list_bind_value(days)
+    )
     return await _with_tags(reads, scope, hits)
 
 
@@ -130,21 +142,23 @@ async def _themes_by_day(reads: QueryReader, scope: Scope, days: Sequence[str]) 
     if not days:
         return {}
     counts: defaultdict[str, Counter[str]] = defaultdict(Counter)
-    for day, themes in await reads.rows(_SELECT_THEMES, pair, being=scope.being_id, days=as_json(days)):
+    for day, themes in await reads.rows(
+        _SELECT_THEMES, first_two_columns, being=scope.being_id, days=json_list_bind_value(days)
+    ):
         counts[day].update(decode_json_list_cached(themes))
     return {day: [theme for theme, _ in count.most_common()] for day, count in counts.items()}
 
 
 def _to_diary_hit(row: Row) -> SearchHit:
     date, text, written_at = row
-    at = parse_iso_moment(date) or from_micros(written_at)
+    at = parse_iso_moment(date) or moment_from_microseconds(written_at)
     return SearchHit(
         source="diary",
         id=date,
         when=date,
         timestamp=at,
         text=text,
-        stored_at=from_micros(written_at),
+        stored_at=moment_from_microseconds(written_at),
         provenance=Provenance(tool="diary"),
-        position=(to_micros(at), date),
+        position=(microseconds_from_moment(at), date),
     )

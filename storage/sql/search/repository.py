@@ -18,13 +18,13 @@ from typing import Any, TypeVar
 
 from sqlalchemy import ColumnElement, Select, Text, and_, bindparam, case, exists, func, literal, or_, select
 
-from madeleine.memory.keyword_search import KeywordQuery, SearchHit, SearchSource, Tag, TagMatches, TagQuery
+from madeleine.memory.keyword_search import KeywordQuery, SearchHit, SearchSource, SearchTag, TagMatches, TagQuery
 from madeleine.memory.model import MemoryId, Scope
 from madeleine.memory.rules.searching import SPACED_SCRIPT_CHAR_CLASS, sort_hits_newest_first
 from madeleine.memory.text.normalization import FOLDED_TEXT_SEPARATOR
 from madeleine.storage.sql.database import dialect
 from madeleine.storage.sql.database.engine import DatabaseRepository
-from madeleine.storage.sql.database.mapping import decode_json_list_cached, scalar
+from madeleine.storage.sql.database.mapping import decode_json_list_cached, first_column
 from madeleine.storage.sql.database.memory_rows import fold_and_delimit_theme
 from madeleine.storage.sql.database.tables import memories
 from madeleine.storage.sql.memories.versions import current_versions
@@ -62,7 +62,7 @@ class SearchRepository(DatabaseRepository):
     async def _recent_texts(self, scope: Scope, source: SearchSource, most: int) -> list[str]:
         if source == "diary":
             return await diary.recent_diary_texts(self._database, scope, most=most)
-        return await self._database.rows(recent_texts_statement(source), scalar, being=scope.being_id, most=most)
+        return await self._database.rows(recent_texts_statement(source), first_column, being=scope.being_id, most=most)
 
     async def hits_by_ids(self, scope: Scope, wanted: Sequence[tuple[SearchSource, str]]) -> list[SearchHit]:
         ids: dict[SearchSource, list[str]] = {}
@@ -73,7 +73,7 @@ class SearchRepository(DatabaseRepository):
     async def _hits(self, scope: Scope, source: SearchSource, ids: Sequence[str]) -> list[SearchHit]:
         if source == "diary":
             return await diary.diary_hits_by_days(self._database, scope, ids)
-        binds = {"being": scope.being_id, "ids": dialect.as_json(ids)}
+        binds = {"being": scope.being_id, "ids": dialect.json_list_bind_value(ids)}
         return await self._database.rows(hits_by_ids_statement(source), SEARCHED_TABLES[source].to_hit, **binds)
 
     async def current_versions(self, scope: Scope, ids: Sequence[MemoryId]) -> dict[MemoryId, MemoryId]:
@@ -93,7 +93,9 @@ class SearchRepository(DatabaseRepository):
         newest = tuple(((at, id_), mask) for at, id_, mask, _ in rows)
         return TagMatches(source, newest, counts={mask: count for _, _, mask, count in rows})
 
-    async def cooccurring_themes(self, scope: Scope, tags: Sequence[Tag], *, recent: int) -> list[tuple[str, ...]]:
+    async def cooccurring_themes(
+        self, scope: Scope, tags: Sequence[SearchTag], *, recent: int
+    ) -> list[tuple[str, ...]]:
         binds = {"being": scope.being_id, "recent": recent} | _tag_binds(tags)
         statement = cooccurring_themes_statement(len(tags))
         return await self._database.rows(statement, lambda row: decode_json_list_cached(row[0]), **binds)
@@ -115,12 +117,12 @@ def _sources_with_hits(query: KeywordQuery) -> list[SearchSource]:
     ]
 
 
-def _tag_binds(tags: Sequence[Tag]) -> dict[str, Any]:
+def _tag_binds(tags: Sequence[SearchTag]) -> dict[str, Any]:
     binds: dict[str, Any] = {"edge": FOLDED_TEXT_SEPARATOR} | {f"anchor_{n}": tag.anchor for n, tag in enumerate(tags)}
-    return binds | {f"patterns_{n}": dialect.as_json(_tag_patterns(tag)) for n, tag in enumerate(tags)}
+    return binds | {f"patterns_{n}": dialect.json_list_bind_value(_tag_patterns(tag)) for n, tag in enumerate(tags)}
 
 
-def _tag_patterns(tag: Tag) -> list[str]:
+def _tag_patterns(tag: SearchTag) -> list[str]:
     """For a text with a separator before and behind."""
     if tag.kind == "part":
         return [dialect.ANY_TEXT_PATTERN]

@@ -17,14 +17,20 @@ from madeleine.memory.keyword_search import KeywordQuery, SearchHit, SearchSourc
 from madeleine.memory.model import Note, Provenance, Scope, memory_date, scene_to_text, texts_omitted_from_scene_line
 from madeleine.memory.rules.dynamics.truth import version_valid_since
 from madeleine.memory.text.normalization import fold_text
-from madeleine.storage.sql.database.dialect import MAX_INT, MIN_INT, as_json, contains_text, in_list
+from madeleine.storage.sql.database.dialect import (
+    MAX_INT,
+    MIN_INT,
+    contains_text,
+    is_in_bound_list,
+    json_list_bind_value,
+)
 from madeleine.storage.sql.database.engine import Row
-from madeleine.storage.sql.database.mapping import RowMap, to_micros
+from madeleine.storage.sql.database.mapping import RowMap, microseconds_from_moment
 from madeleine.storage.sql.database.memory_rows import MEMORY_COLUMNS, fold_and_delimit_theme, memory_from_row
-from madeleine.storage.sql.database.tables import memories, messages, notes
+from madeleine.storage.sql.database.tables import memories, messages_table, notes_table
 
-_m, _n = memories.c, notes.c
-_MESSAGE, _NOTE = RowMap(Message, messages), RowMap(Note, notes)
+_m, _n = memories.c, notes_table.c
+_MESSAGE, _NOTE = RowMap(Message, messages_table), RowMap(Note, notes_table)
 
 
 @dataclass(frozen=True, eq=False)
@@ -89,7 +95,7 @@ def _memory_hit(row: Row) -> SearchHit:
         truth=memory.truth,
         since=version_valid_since(memory),
         before=memory.before,
-        position=(to_micros(memory.happened_at), memory.id),
+        position=(microseconds_from_moment(memory.happened_at), memory.id),
     )
 
 
@@ -103,7 +109,7 @@ def _message_hit(row: Row) -> SearchHit:
         stored_at=message.stored_at,
         provenance=Provenance(tool="chat", client=message.client, session_id=message.session_id),
         actors=(message.speaker or message.role,),
-        position=(to_micros(message.at), message.id),
+        position=(microseconds_from_moment(message.at), message.id),
     )
 
 
@@ -116,7 +122,7 @@ def _note_hit(row: Row) -> SearchHit:
         text=note.content,
         stored_at=note.created_at,
         provenance=Provenance(tool="notes"),
-        position=(to_micros(note.created_at), note.id),
+        position=(microseconds_from_moment(note.created_at), note.id),
     )
 
 
@@ -138,7 +144,7 @@ SEARCHED_TABLES = {
         _memory_hit,
         (_m.span_start, _m.span_end),
         conditions=(
-            or_(bindparam("categories") == as_json(()), in_list(_m.category, "categories")),
+            or_(bindparam("categories") == json_list_bind_value(()), is_in_bound_list(_m.category, "categories")),
             or_(bindparam("include_dead", type_=Boolean), _m.status != "dead"),
             or_(bindparam("include_compressed", type_=Boolean), _m.compressed.is_(False)),
             or_(bindparam("include_retracted", type_=Boolean), _m.truth != "retracted"),
@@ -146,10 +152,12 @@ SEARCHED_TABLES = {
             or_(bindparam("as_of").is_(None), _WAS_TRUE),
         ),
     ),
-    "chat": SearchedTable(messages, messages.c.at, _MESSAGE.columns, _message_hit, (messages.c.at, messages.c.at)),
+    "chat": SearchedTable(
+        messages_table, messages_table.c.at, _MESSAGE.columns, _message_hit, (messages_table.c.at, messages_table.c.at)
+    ),
     # A scene note that was taken in is found as the memory it became.
     "notes": SearchedTable(
-        notes,
+        notes_table,
         _n.created_at,
         _NOTE.columns,
         _note_hit,
@@ -191,7 +199,7 @@ def _successors_of_hits(mode: Literal["or", "and"], terms: int) -> Select[Any]:
 def hits_by_ids_statement(source: SearchSource) -> Select[Any]:
     searched = SEARCHED_TABLES[source]
     columns = searched.table.c
-    return select(*searched.columns).where(columns.being_id == bindparam("being"), in_list(columns.id, "ids"))
+    return select(*searched.columns).where(columns.being_id == bindparam("being"), is_in_bound_list(columns.id, "ids"))
 
 
 @lru_cache(maxsize=8)
@@ -211,17 +219,17 @@ def keyword_query_binds(scope: Scope, query: KeywordQuery) -> dict[str, Any]:
     after_at = max(MIN_INT, min(after_at, MAX_INT))  # a cursor comes from outside, and may hold any number
     binds: dict[str, Any] = {
         "being": scope.being_id,
-        "since": to_micros(query.since) if query.since else MIN_INT,
-        "until": to_micros(query.until) if query.until else MAX_INT,
+        "since": microseconds_from_moment(query.since) if query.since else MIN_INT,
+        "until": microseconds_from_moment(query.until) if query.until else MAX_INT,
         "after_at": after_at,
         "after_id": after_id,
         "limit": query.limit,
-        "categories": as_json(query.categories),
+        "categories": json_list_bind_value(query.categories),
         "include_dead": query.include_dead,
         "include_compressed": query.include_compressed,
         "include_retracted": query.include_retracted,
         "include_superseded": query.as_of is not None,
-        "as_of": to_micros(query.as_of) if query.as_of else None,
+        "as_of": microseconds_from_moment(query.as_of) if query.as_of else None,
     }
     binds |= {f"term_{n}": fold_text(term) for n, term in enumerate(query.terms)}
     binds |= {f"whole_{n}": fold_and_delimit_theme(term) for n, term in enumerate(query.terms)}

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from datetime import datetime, timedelta
 from typing import Protocol
 
-from madeleine.memory.chat import ChatRole, Message, MessageId, ThreadBacklog
+from madeleine.memory.chat import ChatRole, MemoryThreadBacklog, Message, MessageId
 from madeleine.memory.context.ports import ChatReader
 from madeleine.memory.model import Scope
 from madeleine.memory.watch.ports import MemoryThreadLedger, ObservationLedger
@@ -190,14 +190,14 @@ class ChatContract:
         await chat.hold_back_messages(ADA, "s", up_to=2, until=LATER)
         assert await waiting(chat, LATER - SECOND) == []
         assert await waiting(chat, LATER) == [("s", 0, 2)]
-        assert await chat.thread_backlog() == ThreadBacklog(unread=2, put_off=2)
+        assert await chat.thread_backlog() == MemoryThreadBacklog(unread=2, put_off=2)
         await appended(chat, "three", stored_at=NOW + SECOND)
         [found] = await chat.unwatched_sessions(now=NOW + SECOND, limit=9)
         assert (found.watched, found.put_off, found.messages) == (0, 2, 3)
         await chat.hold_back_messages(ADA, "s", up_to=2, until=LATER)
         assert await waiting(chat, NOW + SECOND) == [("s", 0, 3)], "a message that came meanwhile is not put off"
         await chat.mark_watched(ADA, "s", up_to=3, abandoned=2)
-        assert await chat.thread_backlog() == ThreadBacklog(abandoned=2)
+        assert await chat.thread_backlog() == MemoryThreadBacklog(abandoned=2)
 
     async def test_what_people_and_assistants_say_is_given_around_a_position(self, chat: AnyChat) -> None:
         roles: list[ChatRole] = ["user", "tool", "assistant", "system", "user", "tool", "assistant", "user"]

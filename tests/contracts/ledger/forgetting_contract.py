@@ -12,16 +12,16 @@ from madeleine.memory.ingest.ports import ErasedIds
 from madeleine.memory.model import (
     ClusterId,
     DatedAction,
+    EmbeddingModelName,
     Memory,
     MemoryChanges,
     MemoryId,
-    ModelName,
     Scene,
     Scope,
     Vector,
 )
 from madeleine.memory.patrol_records import PatrolChanges
-from madeleine.memory.recall.ports import Activation
+from madeleine.memory.recall.ports import MemoryReactivation
 from tests.contracts.ledger.any_ledger import AnyLedger
 from tests.contracts.ledger.ledger_values import (
     ADA,
@@ -44,7 +44,7 @@ from tests.contracts.ledger.ledger_values import (
 from tests.contracts.ledger.truth_contract import CHANGED_AT, chain_of_three
 
 LATER = MOMENT + timedelta(days=3)
-OTHER = ModelName("other")
+OTHER = EmbeddingModelName("other")
 DESK = Scope(ADA.being_id, client="desk")
 
 
@@ -304,7 +304,7 @@ class ForgettingContract:
 
     async def test_a_reactivation_that_comes_too_late_brings_nothing_back(self, ledger: AnyLedger) -> None:
         await stored(ledger, one := memory())
-        ledger.activations.add(ADA, [Activation(one.id, 1, MOMENT)])
+        ledger.activations.add(ADA, [MemoryReactivation(one.id, 1, MOMENT)])
         await ledger.erasure.forget(ADA, [one.id], at=LATER)
         await ledger.activations.flush()
         assert await ledger.memories.memories(ADA, [one.id]) == []

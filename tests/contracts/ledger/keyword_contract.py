@@ -18,12 +18,12 @@ from madeleine.memory.model import (
     DatedAction,
     Memory,
     MemoryId,
+    MemoryStatus,
     Note,
     Provenance,
     Scene,
     Scope,
-    Status,
-    happened_at,
+    first_timeline_moment,
     scene_to_text,
 )
 from madeleine.memory.patrol_records import PatrolChanges
@@ -142,7 +142,10 @@ class KeywordContract:
 
         def dated(number: int, *when: str | DatedAction) -> Memory:
             return memory(
-                "tea", number=number, scene=Scene(action="tea", when=when), happened_at=happened_at(when, MOMENT)
+                "tea",
+                number=number,
+                scene=Scene(action="tea", when=when),
+                happened_at=first_timeline_moment(when, MOMENT),
             )
 
         told = {
@@ -262,7 +265,7 @@ class KeywordContract:
         c = ClusterId("c")
         members = [
             memory(number=7000 + n, cluster_id=c, happened_at=MOMENT + timedelta(hours=n // 2), status=status)
-            for n, status in enumerate[Status](("active", "dead", "dying", "active", "dead"))
+            for n, status in enumerate[MemoryStatus](("active", "dead", "dying", "active", "dead"))
         ]
         await ledger.memories.commit(ADA, batch(*members, memory()))
         await apply_changes(ledger, PatrolChanges(clusters=(cluster("c", "C", "c"), cluster("e", "Empty", "c"))))
@@ -290,7 +293,7 @@ class KeywordContract:
                 )
             ),
         )
-        statuses: tuple[Status, ...] = ("active", "active", "dying", "dead", "dead")
+        statuses: tuple[MemoryStatus, ...] = ("active", "active", "dying", "dead", "dead")
         await ledger.memories.commit(
             ADA, batch(*(memory(cluster_id=ClusterId("s3"), status=status) for status in statuses))
         )

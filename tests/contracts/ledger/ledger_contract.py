@@ -13,20 +13,20 @@ import numpy as np
 import pytest
 
 from madeleine.memory.errors import KeyConflict, MadeleineError
-from madeleine.memory.ingest.ports import CommittedBatch, IdempotencyKeyOutcome, StoreBatch
+from madeleine.memory.ingest.ports import CommittedMemories, IdempotencyKeyOutcome, StoreBatch
 from madeleine.memory.model import (
     ClusterId,
     ContentHash,
     DatedAction,
+    EmbeddingModelName,
     EmotionVector,
     Memory,
     MemoryId,
-    ModelName,
     Provenance,
     Scene,
 )
 from madeleine.memory.patrol_records import PatrolChanges
-from madeleine.memory.recall.ports import Activation
+from madeleine.memory.recall.ports import MemoryReactivation
 from tests.contracts.ledger.any_ledger import StoringLedger
 from tests.contracts.ledger.ledger_values import (
     ADA,
@@ -230,7 +230,7 @@ class LedgerContract:
         ends = await asyncio.gather(
             *(ledger.memories.commit(ADA, batch(one)) for one in racers), return_exceptions=True
         )
-        assert sum(isinstance(end, CommittedBatch) for end in ends) == 1
+        assert sum(isinstance(end, CommittedMemories) for end in ends) == 1
         assert sum(isinstance(end, KeyConflict) for end in ends) == 7
         assert await ledger.index_source.count_memories() == 1
         assert len(await ledger.index_source.pending_marks(limit=100)) == 1
@@ -279,7 +279,7 @@ class LedgerContract:
             ),
             ADA,
         )
-        ledger.activations.add(ADA, [Activation(theirs.id, 5, MOMENT)])
+        ledger.activations.add(ADA, [MemoryReactivation(theirs.id, 5, MOMENT)])
         await ledger.activations.flush()
         assert await stored_memory(ledger, theirs, BOB) == theirs
         assert [one.name for one in await ledger.recall.cluster_summaries(BOB)] == ["Theirs"]
@@ -293,7 +293,7 @@ class LedgerContract:
         await ledger.memories.commit(ADA, batch(one, vectors={one.content_hash: vector(0.6, 0.8)}))
         await ledger.patrols.add_vectors(MODEL, {ContentHash("h"): vector(1, 0)})
         await ledger.patrols.add_vectors(MODEL, {ContentHash("h"): vector(0, 1)})
-        await ledger.patrols.add_vectors(ModelName("other"), {ContentHash("h"): vector(-1, 0)})
+        await ledger.patrols.add_vectors(EmbeddingModelName("other"), {ContentHash("h"): vector(-1, 0)})
         found = await ledger.memories.vectors(MODEL, [one.content_hash, ContentHash("h"), ContentHash("unknown")])
         assert {hash_: row.tolist() for hash_, row in found.items()} == {
             one.content_hash: vector(0.6, 0.8).tolist(),
@@ -308,11 +308,11 @@ class LedgerContract:
         await ledger.memories.commit(BOB, batch(theirs))
         assert await ledger.index_source.memories_without_vector(MODEL, limit=10) == [two, theirs]
         assert await ledger.index_source.memories_without_vector(MODEL, limit=1) == [two]
-        assert len(await ledger.index_source.memories_without_vector(ModelName("other"), limit=10)) == 3
+        assert len(await ledger.index_source.memories_without_vector(EmbeddingModelName("other"), limit=10)) == 3
 
     async def test_a_model_that_was_replaced_leaves_no_vectors_and_its_clusters(self, ledger: StoringLedger) -> None:
         """ADR 0040"""
-        old, new = ModelName("m"), ModelName("m@int8")
+        old, new = EmbeddingModelName("m"), EmbeddingModelName("m@int8")
         texts = [ContentHash(letter) for letter in "abc"]
         await ledger.patrols.add_vectors(old, {hash_: vector(1, 0) for hash_ in texts})
         await ledger.patrols.add_vectors(new, {texts[0]: vector(0, 1)})
@@ -387,9 +387,9 @@ class LedgerContract:
         untouched = memory(session_count=2)
         await ledger.memories.commit(ADA, batch(active, dying, dead, untouched))
         later = MOMENT + timedelta(minutes=1)
-        ledger.activations.add(ADA, [Activation(active.id, 1, later), Activation(dead.id, 2, MOMENT)])
-        ledger.activations.add(ADA, [Activation(active.id, 2, MOMENT), Activation(dying.id, 1, MOMENT)])
-        ledger.activations.add(ADA, [Activation(memory_id(10**9), 1, MOMENT)])
+        ledger.activations.add(ADA, [MemoryReactivation(active.id, 1, later), MemoryReactivation(dead.id, 2, MOMENT)])
+        ledger.activations.add(ADA, [MemoryReactivation(active.id, 2, MOMENT), MemoryReactivation(dying.id, 1, MOMENT)])
+        ledger.activations.add(ADA, [MemoryReactivation(memory_id(10**9), 1, MOMENT)])
         ledger.activations.add(ADA, [])
         await ledger.activations.flush()
         assert await stored_memory(ledger, active) == replace(
@@ -404,7 +404,7 @@ class LedgerContract:
     async def test_activations_are_written_without_being_asked_for(self, ledger: StoringLedger) -> None:
         one = memory()
         await ledger.memories.commit(ADA, batch(one))
-        ledger.activations.add(ADA, [Activation(one.id, 1, MOMENT)])
+        ledger.activations.add(ADA, [MemoryReactivation(one.id, 1, MOMENT)])
         async with asyncio.timeout(WAIT_S):
             while (await stored_memory(ledger, one)).reactivation_count == 0:
                 pass  # each look lets the writer have a turn
@@ -415,7 +415,7 @@ class LedgerContract:
 
         async def recall() -> None:
             for _ in range(20):
-                ledger.activations.add(ADA, [Activation(one.id, 1, MOMENT)])
+                ledger.activations.add(ADA, [MemoryReactivation(one.id, 1, MOMENT)])
                 await ledger.activations.flush()
 
         await asyncio.gather(*(recall() for _ in range(5)))

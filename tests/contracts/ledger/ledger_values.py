@@ -17,9 +17,9 @@ from madeleine.memory.model import (
     Cluster,
     ClusterId,
     ContentHash,
+    EmbeddingModelName,
     Memory,
     MemoryId,
-    ModelName,
     Note,
     NoteId,
     Provenance,
@@ -35,7 +35,7 @@ from tests.contracts.ledger.any_ledger import StoringLedger
 
 ADA = Scope(BeingId("ada"))
 BOB = Scope(BeingId("bob"))
-MODEL = ModelName("tests")
+MODEL = EmbeddingModelName("tests")
 MOMENT = datetime(2025, 3, 1, 12, 0, 0, 123457, tzinfo=UTC)
 WAIT_S = 10
 """How long a test waits for what should come at once."""

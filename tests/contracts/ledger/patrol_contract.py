@@ -14,13 +14,13 @@ from hypothesis import strategies as st
 
 from madeleine.memory.errors import CannotUndo
 from madeleine.memory.ingest.ports import ErasedIds
-from madeleine.memory.model import BeingId, ClusterId, DatedAction, Memory, RunId, Scene, Scope, Status
+from madeleine.memory.model import BeingId, ClusterId, DatedAction, Memory, MemoryStatus, RunId, Scene, Scope
 from madeleine.memory.patrol_records import (
     DecisionRequestId,
     DiaryEntry,
     PatrolChanges,
+    PointsForNextSession,
     StoredDecisionRequest,
-    Thoughts,
 )
 from madeleine.memory.rules.dynamics.importance import status_after_flagging
 from madeleine.patrol.unit_of_work import state_of_memory
@@ -90,7 +90,7 @@ class PatrolContract:
     )
     @settings(max_examples=40, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
     async def test_those_that_fade_are_those_of_the_rule(
-        self, ledger: AnyLedger, clocks: list[tuple[float, int, Status, bool]]
+        self, ledger: AnyLedger, clocks: list[tuple[float, int, MemoryStatus, bool]]
     ) -> None:
         """spec P6 ❸, ruling 2: whatever way the ledger looks for them."""
         scope = Scope(BeingId(memory().id))
@@ -116,7 +116,7 @@ class PatrolContract:
         assert erased == ErasedIds((gone.id,), (), 1)
         view = ledger.patrols.patrol_reads(ADA)
         assert await view.last_diary() == entry("A harp.", stays)
-        assert await view.thoughts() == Thoughts()
+        assert await view.thoughts() == PointsForNextSession()
         assert (await ledger.erasure.forget(ADA, [stays.id], at=LATER)).diary_entries == 1
         assert await view.last_diary() is None
 
@@ -131,7 +131,7 @@ class PatrolContract:
         for run_id in (SECOND, FIRST):
             await ledger.patrols.undo(ADA, run_id, at=LATER)
             assert await ledger.patrols.patrol_reads(ADA).last_diary() is None
-            assert await ledger.patrols.patrol_reads(ADA).thoughts() == Thoughts()
+            assert await ledger.patrols.patrol_reads(ADA).thoughts() == PointsForNextSession()
 
     async def test_an_undo_brings_back_the_diary_of_before_that_told_nothing_of_it(self, ledger: AnyLedger) -> None:
         gone, stays = memory(TOLD), memory("Ann tuned a harp")
@@ -361,5 +361,5 @@ class PatrolContract:
         assert (await stored_memory(ledger, old)).superseded_by is None
 
 
-def _points(text: str, *of: Memory) -> Thoughts:
-    return Thoughts(points=(text,), sources=tuple(one.id for one in of))
+def _points(text: str, *of: Memory) -> PointsForNextSession:
+    return PointsForNextSession(points=(text,), sources=tuple(one.id for one in of))

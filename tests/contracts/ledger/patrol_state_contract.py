@@ -10,7 +10,7 @@ import pytest
 
 from madeleine.memory.model import ClusterId, Provenance, RunId
 from madeleine.memory.patrol_records import MemoryState, PatrolChanges, RecentActivity
-from madeleine.memory.recall.ports import Activation
+from madeleine.memory.recall.ports import MemoryReactivation
 from tests.contracts.ledger.any_ledger import AnyLedger
 from tests.contracts.ledger.ledger_values import (
     ADA,
@@ -146,7 +146,7 @@ class PatrolStateContract:
         ]  # fmt: skip
         await self.patrolled(ledger, RunId("one"), later(10))
         assert await ledger.patrols.recent_activity() == [bobs]
-        ledger.activations.add(ADA, [Activation(old[1].id, 1, later(20))])
+        ledger.activations.add(ADA, [MemoryReactivation(old[1].id, 1, later(20))])
         await ledger.activations.flush()
         recalled = RecentActivity(being_id=ADA.being_id, stored=0, first=later(20), latest=later(20))
         assert await ledger.patrols.recent_activity() == [recalled, bobs]

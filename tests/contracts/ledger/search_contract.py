@@ -14,7 +14,7 @@ from hypothesis import strategies as st
 
 from madeleine.inference.stems import stem
 from madeleine.memory.chat import MessageId
-from madeleine.memory.keyword_search import KeywordQuery, SearchHit, SearchSource, Tag, TagMatches, TagQuery
+from madeleine.memory.keyword_search import KeywordQuery, SearchHit, SearchSource, SearchTag, TagMatches, TagQuery
 from madeleine.memory.model import BeingId, Memory, Provenance, Scope
 from madeleine.memory.patrol_records import DiaryEntry, PatrolChanges
 from madeleine.memory.rules.searching import has_tag, tag_from_text
@@ -59,7 +59,7 @@ async def keep(ledger: AnyLedger, text: str = "tea", *, scope: Scope = ADA, **ot
     return one
 
 
-def tags(*texts: str) -> tuple[Tag, ...]:
+def tags(*texts: str) -> tuple[SearchTag, ...]:
     return tuple(tag_from_text(fold_text(text), stem) for text in texts)
 
 

@@ -44,7 +44,7 @@ async def inspector(directory: Path, transport: Transport, era: str) -> AsyncIte
         yield lambda *arguments: inspect(where, command(), arguments)
         return
     async with serving(data_dir, sse=True) as server:
-        token = await server.token()
+        token = await server.token(role="senior")
         url = f"{server.url}/{'sse' if transport == 'sse' else 'mcp'}"
         where = ["--transport", transport, "--server-url", url, "--header", f"Authorization: Bearer {token}"]
         yield lambda *arguments: inspect(where, [], arguments)

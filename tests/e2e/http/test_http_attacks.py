@@ -193,7 +193,7 @@ class Listening:
 async def test_calls_above_the_limit_are_refused_and_an_error_inside_stays_inside(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(app, "MAX_CONCURRENT_HTTP_CALLS", 1)
+    monkeypatch.setattr(app, "MAX_CONCURRENT_CALLS_PER_CALLER", 1)
     held = Held()
     settings = Settings(data_dir=tmp_path, http_port=0)
     message = ("tools/call", {"name": "recall", "arguments": {"query": "x"}})

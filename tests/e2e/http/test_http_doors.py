@@ -22,7 +22,18 @@ async def server(tmp_path: Path) -> AsyncIterator[Served]:
         yield found
 
 
-@pytest.mark.parametrize("origin", ["https://evil.example", "null", "http://127.0.0.1.evil.example", "http://localhos"])
+@pytest.mark.parametrize(
+    "origin",
+    [
+        "https://evil.example",
+        "null",
+        "http://127.0.0.1.evil.example",
+        "http://localhos",
+        "http://localhost:80.evil.example",
+        "http://localhost:@evil.example",
+        "http://localhost:8765/",
+    ],
+)
 async def test_a_page_of_another_origin_is_refused_on_every_path(server: Served, origin: str) -> None:
     async with server.browser({"origin": origin}) as client:
         for path in PATHS:
@@ -32,7 +43,18 @@ async def test_a_page_of_another_origin_is_refused_on_every_path(server: Served,
                 assert "MADELEINE_ALLOWED_ORIGINS" in answer.json()["error"]["message"]
 
 
-@pytest.mark.parametrize("host", ["evil.example", "evil.example:8765", "127.0.0.1.evil.example", "0.0.0.0"])
+@pytest.mark.parametrize(
+    "host",
+    [
+        "evil.example",
+        "evil.example:8765",
+        "127.0.0.1.evil.example",
+        "0.0.0.0",
+        "localhost:80.evil.example",
+        "127.0.0.1:80@evil.example",
+        "localhost:",
+    ],
+)
 async def test_another_host_is_refused_on_every_path(server: Served, host: str) -> None:
     """DNS rebinding: the page's own name resolves to this machine."""
     async with server.browser({"host": host}) as client:
@@ -131,7 +153,7 @@ async def test_a_token_that_may_only_read_sees_no_tool_that_writes_and_is_told_s
     reader, writer = await server.token(read_only=True), await server.token()
     async with server.browser() as client:
         every = (await posted(client, "tools/list", headers=bearer(writer))).json()["result"]["tools"]
-        assert {tool["name"] for tool in every} == EVERY_TOOL
+        assert {tool["name"] for tool in every} == EVERY_TOOL - {"forget"}, "the token's role is agent"
         for_reader = (await posted(client, "tools/list", headers=bearer(reader))).json()["result"]["tools"]
         assert [tool["name"] for tool in for_reader] == ["recall", "recall_memory", "search_memory"]
         assert all(tool["annotations"]["readOnlyHint"] for tool in for_reader)

@@ -5,15 +5,17 @@ from __future__ import annotations
 import os
 import re
 import signal
+import socket
 import subprocess
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import ExitStack, contextmanager
 from pathlib import Path
 from typing import IO
 
 import httpx
 import pytest
 
+from tests.e2e.hosting import asking
 from tests.e2e.http.http_serving import bearer, call, headers_of
 from tests.e2e.serving import ROOT, TIMEOUT_SECONDS, command, environment
 
@@ -33,10 +35,13 @@ def madeleine(data_dir: Path, *arguments: str, **settings: str) -> subprocess.Co
 
 
 @contextmanager
-def process(data_dir: Path, *arguments: str, **settings: str) -> Iterator[tuple[subprocess.Popen[str], str]]:
-    """The server, and its URL."""
+def process(
+    data_dir: Path, *arguments: str, before: str = "", **settings: str
+) -> Iterator[tuple[subprocess.Popen[str], str]]:
+    """The server, and its URL; `before`: a shell command that changes its limits."""
+    shell = ["sh", "-c", f'{before} && exec "$@"', "sh"] if before else []
     with subprocess.Popen(
-        [*command(), "serve", "--http", "--port", "0", *arguments],
+        [*shell, *command(), "serve", "--http", "--port", "0", *arguments],
         env=environment(data_dir, **settings),
         cwd=ROOT,
         stderr=subprocess.PIPE,
@@ -87,6 +92,29 @@ def test_a_token_made_and_revoked_beside_the_server_counts_at_once_and_is_in_no_
     assert secret not in log
     assert "Traceback" not in log
     assert not (tmp_path / "owner.json").exists()
+
+
+def test_silent_sockets_beyond_the_open_files_stop_neither_http_nor_stdio(tmp_path: Path) -> None:
+    """1,100 of them under `ulimit -n 1024` stopped everything, and wrote 289 MB of log in 90 s."""
+    with (
+        process(tmp_path, before="ulimit -Sn 256; ulimit -Hn 1024") as (server, url),
+        httpx.Client(timeout=TIMEOUT_SECONDS) as client,
+        ExitStack() as silent,
+    ):
+        limits = Path(f"/proc/{server.pid}/limits").read_text(encoding="utf-8")
+        assert re.search(r"Max open files +1024 +1024 ", limits)
+        port = httpx.URL(url).port
+        for _ in range(1_100):
+            silent.enter_context(socket.create_connection(("127.0.0.1", port), timeout=TIMEOUT_SECONDS))
+        assert client.get(url.replace("/mcp", "/health")).status_code == 200
+        assert listed(client, url) == 200
+        with asking(tmp_path) as asker:
+            asker.call(1, "recall", query="Which lamp is broken?")
+            assert "result" in asker.wait_for(1)[0]
+        server.send_signal(signal.SIGTERM)
+        assert server.wait(timeout=TIMEOUT_SECONDS) == 0
+        assert server.stderr
+        assert len(server.stderr.read().splitlines()) < 100
 
 
 @pytest.mark.parametrize(

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import json
 import time
 from collections.abc import AsyncIterator, Iterator
@@ -9,7 +10,7 @@ from contextlib import contextmanager
 from dataclasses import dataclass, field
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
-from threading import Thread
+from threading import Event, Thread
 from typing import Any
 
 import jwt
@@ -20,6 +21,7 @@ from cryptography.hazmat.primitives.serialization import Encoding, PublicFormat
 from jwt.algorithms import ECAlgorithm, RSAAlgorithm
 
 from madeleine.memory.errors import InvalidInput
+from madeleine.server.http import oauth_issuer
 from madeleine.server.settings.settings import read_settings
 from tests.e2e.http.http_serving import Served, asked, bearer, posted, serving
 
@@ -41,6 +43,11 @@ class LoopbackIssuer:
     )
     asked: list[str] = field(default_factory=list)
     away: bool = False
+    go_on: Event = field(default_factory=Event)
+    """Nothing is answered until it is set."""
+
+    def __post_init__(self) -> None:
+        self.go_on.set()
 
     def claims(self, audience: str, **more: Any) -> dict[str, Any]:
         now = int(time.time())
@@ -48,6 +55,7 @@ class LoopbackIssuer:
 
     def answer(self, path: str) -> dict[str, Any] | None:
         self.asked.append(path)
+        self.go_on.wait()
         if self.away:
             return None
         pages: dict[str, dict[str, Any]] = {
@@ -81,6 +89,7 @@ def loopback_issuer() -> Iterator[LoopbackIssuer]:
         try:
             yield found
         finally:
+            found.go_on.set()
             http.shutdown()
             thread.join()
 
@@ -97,8 +106,11 @@ async def server(tmp_path: Path, vouching: LoopbackIssuer) -> AsyncIterator[Serv
         yield found
 
 
-def signed(claims: dict[str, Any], key: Any = EC, algorithm: str = "ES256", kid: str | None = "ec") -> str:
-    return jwt.encode(claims, key, algorithm=algorithm, headers={"kid": kid} if kid else None)
+def signed(
+    claims: dict[str, Any], key: Any = EC, algorithm: str = "ES256", kid: str | None = "ec", type_: str = "at+jwt"
+) -> str:
+    headers = {"typ": type_} | ({"kid": kid} if kid else {})
+    return jwt.encode(claims, key, algorithm=algorithm, headers=headers)
 
 
 async def status(server: Served, token: str) -> int:
@@ -116,9 +128,13 @@ async def test_the_being_is_the_one_that_the_issuer_names(server: Served, vouchi
             for who in (ada, bo)
         ]
         assert [len(found) for found in hits] == [1, 0]
-        reader = bearer(signed(vouching.claims(audience, read_only=True), RSA, "RS256", "rsa"))
-        refused = await asked(client, "store", {"text": "x y z"}, headers=reader)
-        assert "read-only" in refused["content"][0]["text"]
+        claims: tuple[object, ...] = (True, "true", 1, 0, "false", None, [])
+        for claim in claims:
+            reader = bearer(signed(vouching.claims(audience, read_only=claim), RSA, "RS256", "rsa"))
+            refused = await asked(client, "store", {"text": "x y z"}, headers=reader)
+            assert "read-only" in refused["content"][0]["text"], claim
+        writer = bearer(signed(vouching.claims(audience, read_only=False), RSA, "RS256", "rsa"))
+        assert not (await asked(client, "store", {"text": "x y z"}, headers=writer)).get("isError")
         metadata = (await client.get("/.well-known/oauth-protected-resource/mcp")).json()
     assert metadata["authorization_servers"] == [vouching.url]
     assert vouching.asked.count("/keys") == 1
@@ -148,8 +164,11 @@ async def test_what_the_issuer_did_not_sign_for_here_and_now_is_refused(
         "of a being that is no name": signed(good | {"sub": "a\x00b"}),
         "changed": signed(good)[:-4] + "AAAA",
         "no JWT": "a.b.c",
+        "an identity token": signed(good, type_="JWT"),
+        "of no type": signed(good, type_=""),
     }
     assert await status(server, signed(good)) == 200
+    assert await status(server, signed(good, type_="application/AT+JWT")) == 200
     for kind, token in tokens.items():
         assert await status(server, token) == 401, kind
     async with server.browser() as client:
@@ -176,7 +195,7 @@ async def test_keys_that_change_are_fetched_again(
 ) -> None:
     good = vouching.claims(server.settings.resource)
     assert await status(server, signed(good)) == 200
-    monkeypatch.setattr("madeleine.server.http.authentication.MIN_KEY_FETCH_INTERVAL_SECONDS", 0.0)
+    monkeypatch.setattr("madeleine.server.http.oauth_issuer.MIN_KEY_FETCH_INTERVAL_SECONDS", 0.0)
     vouching.keys = [published(OTHER_EC, ECAlgorithm, "new")]
     assert await status(server, signed(good, OTHER_EC, kid="new")) == 200
     assert await status(server, signed(good)) == 401
@@ -192,6 +211,38 @@ async def test_an_issuer_that_is_away_is_no_fault_of_the_token(server: Served, v
         assert vouching.url in answer.json()["error"]["message"]
         own = bearer(await server.token())
         assert (await posted(client, "tools/list", headers=own)).status_code == 200
+
+
+async def test_an_issuer_that_hangs_delays_only_tokens_whose_keys_are_unknown(
+    server: Served, vouching: LoopbackIssuer, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    good = vouching.claims(server.settings.resource)
+    assert await status(server, signed(good)) == 200
+    vouching.go_on.clear()
+    for name, value in (
+        ("MAX_ISSUER_KEYS_AGE_SECONDS", 0.0),
+        ("MIN_KEY_FETCH_INTERVAL_SECONDS", 0.0),
+        ("MAX_WAITING_FOR_KEYS", 2),
+        ("ISSUER_TIMEOUT_SECONDS", 1.0),
+    ):
+        monkeypatch.setattr(oauth_issuer, name, value)
+    unknown = [asyncio.create_task(status(server, signed(good, OTHER_EC, kid=f"new {n}"))) for n in range(6)]
+    # Those that wait are few, and none waits longer than one time limit for metadata and keys together.
+    assert sorted(await asyncio.gather(*unknown)) == [401, 401, 503, 503, 503, 503]
+    asked = len(vouching.asked)
+    assert await status(server, signed(good)) == 200
+    vouching.go_on.set()
+    assert await status(server, signed(good, OTHER_EC, kid="newer")) == 401
+    assert await status(server, signed(good)) == 200
+    assert len(vouching.asked) > asked, "known keys are refreshed behind"
+    monkeypatch.setattr(oauth_issuer, "MAX_UNREFRESHED_KEYS_AGE_SECONDS", 0.0)
+    assert await status(server, signed(good)) == 503
+
+
+async def test_an_issuer_of_another_type_of_token_can_be_configured(tmp_path: Path, vouching: LoopbackIssuer) -> None:
+    async with serving(tmp_path, oauth_issuer=vouching.url, oauth_token_types="JWT") as server:
+        good = vouching.claims(server.settings.resource)
+        assert [await status(server, signed(good, type_=type_)) for type_ in ("JWT", "at+jwt")] == [200, 401]
 
 
 @pytest.mark.parametrize("name", ["MADELEINE_OAUTH_ISSUER", "MADELEINE_OAUTH_JWKS_URL"])

@@ -12,8 +12,8 @@ from typing import Any
 
 import pytest
 
-from madeleine.memory.language_model import CallCost
-from madeleine.server.attach.connector import HostRequest
+from madeleine.memory.language_model import ModelCallCost
+from madeleine.server.attach.connector import HostHandshakeRequest
 from madeleine.server.attach.endpoint import open_host_listener
 from madeleine.server.host.host import Host
 from madeleine.server.settings.settings import Settings
@@ -35,7 +35,7 @@ HEADER = "X-Madeleine-LLM-Key"
 
 async def probe(call: ToolCall, arguments: Any) -> dict[str, Any]:
     """A tool that asks the language model of its call."""
-    spent: list[CallCost] = []
+    spent: list[ModelCallCost] = []
     if call.language_model is None:
         return {"asked": False}
     await call.language_model.ask(prompt(), Kind, spent.append)
@@ -124,7 +124,7 @@ async def called(path: str, settings: Mapping[str, str]) -> Any:
     """What `run_patrol` answers to a client with these settings."""
     reader, writer = await asyncio.open_unix_connection(path)
     try:
-        writer.write(HostRequest(version="0", settings=settings).line())
+        writer.write(HostHandshakeRequest(version="0", settings=settings).line())
         assert "error" not in json.loads(await reader.readline())["madeleine"]
         about = {"protocolVersion": "2025-11-25", "capabilities": {}, "clientInfo": {"name": "raw", "version": "1"}}
         for message in (

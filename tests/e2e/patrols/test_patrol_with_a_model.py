@@ -40,7 +40,9 @@ def sensible(asked: ModelRequest) -> StubAnswer:
         case "RootClassificationSchema":
             return model_says({"roots": [{"number": number, "root": "Business"} for number in numbers]})
         case "ConsolidationSchema":
-            return model_says({"merges": [{"survivor": numbers[0], "absorbed": numbers[1:2]}], "make_dead": []})
+            return model_says(
+                {"merges": [{"survivor": numbers[0], "absorbed": numbers[1:2]}], "make_dead": [], "keep": []}
+            )
         case "ClusterSplitSchema":
             return model_says({"parts": [{"name": "Late ramen", "memories": numbers[-3:]}]})
         case "DiarySchema":
@@ -58,7 +60,7 @@ def hostile(asked: ModelRequest) -> StubAnswer:
         case "RootClassificationSchema":
             return model_says({"roots": [{"number": 999, "root": "Business"}]})
         case "ConsolidationSchema":
-            return model_says({"merges": [{"survivor": 1, "absorbed": [1, 999]}], "make_dead": numbers})
+            return model_says({"merges": [{"survivor": 1, "absorbed": [1, 999]}], "make_dead": numbers, "keep": []})
         case "ClusterSplitSchema":
             return model_says({"parts": [{"name": "All", "memories": numbers}, {"name": "One", "memories": [0]}]})
         case _:

@@ -7,7 +7,7 @@ from collections.abc import Sequence
 import numpy as np
 
 from madeleine.memory.embedding import embed_with_cache
-from madeleine.memory.model import ContentHash, ModelName, Vector, content_hash
+from madeleine.memory.model import ContentHash, EmbeddingModelName, Vector, content_hash
 from tests.doubles import WordEmbedder
 
 
@@ -15,7 +15,7 @@ class Cache:
     def __init__(self, **vectors: Vector) -> None:
         self.by_hash = {content_hash(text): vector for text, vector in vectors.items()}
 
-    async def vectors(self, model: ModelName, hashes: Sequence[ContentHash]) -> dict[ContentHash, Vector]:
+    async def vectors(self, model: EmbeddingModelName, hashes: Sequence[ContentHash]) -> dict[ContentHash, Vector]:
         return {hash_: self.by_hash[hash_] for hash_ in hashes if hash_ in self.by_hash}
 
 

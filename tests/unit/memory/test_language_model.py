@@ -9,7 +9,7 @@ import pytest
 from pydantic import BaseModel
 
 from madeleine.memory.errors import LanguageModelUnavailable, TokenBudgetExceeded, UnusableAnswer
-from madeleine.memory.language_model import CallCost, Prompt, Rejected, max_tokens_of_call
+from madeleine.memory.language_model import ModelCallCost, Prompt, RejectedAnswer, max_tokens_of_call
 from tests.doubles import metered
 
 PROMPT = Prompt(purpose="classify", system="Count.", text="one two", size="small", max_tokens=100)
@@ -22,31 +22,33 @@ class Number(BaseModel):
 class ScriptedModel:
     """Gives these answers in order, at ten tokens each."""
 
-    def __init__(self, *answers: Number | Rejected | Exception) -> None:
+    def __init__(self, *answers: Number | RejectedAnswer | Exception) -> None:
         self.prompts: list[Prompt] = []
         self._answers = list(answers)
 
-    async def ask(self, prompt: Prompt, schema: object, on_cost: Callable[[CallCost], None]) -> Number | Rejected:
+    async def ask(
+        self, prompt: Prompt, schema: object, on_cost: Callable[[ModelCallCost], None]
+    ) -> Number | RejectedAnswer:
         self.prompts.append(prompt)
         answer = self._answers.pop(0)
         await asyncio.sleep(0)
         if isinstance(answer, Exception):
             raise answer
-        on_cost(CallCost(purpose=prompt.purpose, model="scripted-1", input_tokens=6, output_tokens=4, usd=None))
+        on_cost(ModelCallCost(purpose=prompt.purpose, model="scripted-1", input_tokens=6, output_tokens=4, usd=None))
         return answer
 
 
-def even(number: Number) -> int | Rejected:
-    return number.value if number.value % 2 == 0 else Rejected("It is odd.")
+def even(number: Number) -> int | RejectedAnswer:
+    return number.value if number.value % 2 == 0 else RejectedAnswer("It is odd.")
 
 
-async def ask(model: ScriptedModel, spent: list[CallCost], budget: int = 0) -> int:
+async def ask(model: ScriptedModel, spent: list[ModelCallCost], budget: int = 0) -> int:
     return await metered(model, spent, budget=budget).ask(PROMPT, Number, even)  # type: ignore[arg-type]
 
 
-@pytest.mark.parametrize("first", [Number(value=1), Rejected("it is not JSON.", text="one")])
-async def test_a_rejected_answer_is_sent_back_once_with_the_reason(first: Number | Rejected) -> None:
-    model, spent = ScriptedModel(first, Number(value=2)), list[CallCost]()
+@pytest.mark.parametrize("first", [Number(value=1), RejectedAnswer("it is not JSON.", text="one")])
+async def test_a_rejected_answer_is_sent_back_once_with_the_reason(first: Number | RejectedAnswer) -> None:
+    model, spent = ScriptedModel(first, Number(value=2)), list[ModelCallCost]()
     assert await ask(model, spent) == 2
     assert len(spent) == 2
     rejected = model.prompts[1].rejected
@@ -55,21 +57,21 @@ async def test_a_rejected_answer_is_sent_back_once_with_the_reason(first: Number
 
 
 async def test_two_rejected_answers_are_unusable() -> None:
-    model, spent = ScriptedModel(Rejected("it is not JSON.", text="one"), Number(value=1)), list[CallCost]()
+    model, spent = ScriptedModel(RejectedAnswer("it is not JSON.", text="one"), Number(value=1)), list[ModelCallCost]()
     with pytest.raises(UnusableAnswer, match=r"scripted-1 cannot be used: It is odd\."):
         await ask(model, spent)
     assert len(spent) == 2
 
 
 async def test_a_call_that_may_exceed_the_budget_is_not_made() -> None:
-    model, spent = ScriptedModel(Number(value=1), Number(value=2)), list[CallCost]()
+    model, spent = ScriptedModel(Number(value=1), Number(value=2)), list[ModelCallCost]()
     with pytest.raises(TokenBudgetExceeded):
         await ask(model, spent, budget=max_tokens_of_call(PROMPT) + 5)
     assert len(model.prompts) == len(spent) == 1
 
 
 async def test_concurrent_calls_reserve_their_tokens() -> None:
-    model, spent = ScriptedModel(Number(value=2), Number(value=4)), list[CallCost]()
+    model, spent = ScriptedModel(Number(value=2), Number(value=4)), list[ModelCallCost]()
     meter = metered(model, spent, budget=max_tokens_of_call(PROMPT) + 50)  # type: ignore[arg-type]
     calls: Sequence[object] = await asyncio.gather(
         *(meter.ask(PROMPT, Number, even) for _ in range(2)), return_exceptions=True
@@ -80,7 +82,7 @@ async def test_concurrent_calls_reserve_their_tokens() -> None:
 
 
 async def test_the_tokens_of_a_call_that_fails_are_not_reserved_any_more() -> None:
-    model, spent = ScriptedModel(LanguageModelUnavailable("m", "it is away"), Number(value=2)), list[CallCost]()
+    model, spent = ScriptedModel(LanguageModelUnavailable("m", "it is away"), Number(value=2)), list[ModelCallCost]()
     meter = metered(model, spent, budget=max_tokens_of_call(PROMPT) + 5)  # type: ignore[arg-type]
     with pytest.raises(LanguageModelUnavailable, match="away"):
         await meter.ask(PROMPT, Number, even)

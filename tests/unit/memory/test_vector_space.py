@@ -5,14 +5,20 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from madeleine.memory.vector_space import Rows, VectorSpace, centred_cosines, unit_rows, vector_space_from_samples
+from madeleine.memory.vector_space import (
+    VectorRows,
+    VectorSpace,
+    centred_cosines,
+    normalize_vector_rows,
+    vector_space_from_samples,
+)
 
 
-def texts(count: int, towards: int, *, seed: int) -> Rows:
+def texts(count: int, towards: int, *, seed: int) -> VectorRows:
     """Vectors that share a direction."""
     rows = np.random.default_rng(seed).normal(size=(count, 32)).astype(np.float32)
     rows[:, towards] += 8
-    return unit_rows(rows)
+    return normalize_vector_rows(rows)
 
 
 def test_what_all_texts_share_is_taken_off_in_each_language() -> None:
@@ -36,7 +42,7 @@ def test_the_centred_cosine_follows_from_the_cosines_that_an_index_gives() -> No
 
 def test_a_language_is_legible_if_questions_are_nearest_to_their_own_statements() -> None:
     statements = texts(20, 0, seed=4)
-    read = (statements, unit_rows(statements + 0.3 * texts(20, 0, seed=5)))
+    read = (statements, normalize_vector_rows(statements + 0.3 * texts(20, 0, seed=5)))
     unread = (texts(20, 1, seed=6), texts(20, 1, seed=7))
     assert vector_space_from_samples({"read": read, "unread": unread}).legibility.tolist() == [1, 0]
 

@@ -8,14 +8,14 @@ from dataclasses import replace
 import numpy as np
 from numpy.typing import NDArray
 
-from madeleine.memory.model import Cluster, Memory, ModelName, Note, RunId, Vector
-from madeleine.memory.rules.dynamics.clustering import Root
+from madeleine.memory.model import Cluster, EmbeddingModelName, Memory, Note, RunId, Vector
+from madeleine.memory.rules.dynamics.clustering import RootClusterName
 from madeleine.patrol.unit_of_work import PreparedStepInputs, UnitOfWork
 from tests.doubles import ADA, FakeWordStatistics, at_cosine
 from tests.fakes.patrol_ledger import FakePatrolLedger, FakePatrolTransaction
 
 DIM = 8
-MODEL = ModelName("words")
+MODEL = EmbeddingModelName("words")
 
 
 def lean(cosine: float, axis: int = 1) -> Vector:
@@ -28,7 +28,7 @@ def axis(number: int) -> Vector:
 
 
 BUSINESS, PRIVATE = axis(6), axis(7)
-PROTOTYPES: Mapping[Root, NDArray[np.float32]] = {
+PROTOTYPES: Mapping[RootClusterName, NDArray[np.float32]] = {
     "Business": np.stack([BUSINESS] * 3), "Private": np.stack([PRIVATE] * 3)
 }  # fmt: skip
 
@@ -66,7 +66,7 @@ class StepStore:
         memories: tuple[Memory, ...] = (),
         notes: tuple[Note, ...] = (),
         *,
-        prototypes: Mapping[Root, NDArray[np.float32]] = PROTOTYPES,
+        prototypes: Mapping[RootClusterName, NDArray[np.float32]] = PROTOTYPES,
     ) -> UnitOfWork:
         prepared = PreparedStepInputs(memories, notes, {}, prototypes)
         work = UnitOfWork(ADA, self.transaction(), FakeWordStatistics(), MODEL, run=RunId("run"), prepared=prepared)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from madeleine.memory.model import Memory, MemoryId, Status
+from madeleine.memory.model import Memory, MemoryId, MemoryStatus
 from madeleine.patrol.steps.mechanical import age_memories, flag_faded_memories, revive_recalled_memories
 from tests.doubles import a_memory
 from tests.unit.patrol.step_fixtures import StepStore
@@ -20,7 +20,7 @@ def store() -> StepStore:
 
 @pytest.mark.parametrize(("status", "after"), [("active", 4), ("dying", 3), ("dead", 3)])
 async def test_one_cycle_is_added_for_every_active_memory_and_no_other(
-    store: StepStore, status: Status, after: int
+    store: StepStore, status: MemoryStatus, after: int
 ) -> None:
     """spec P6 ❷: "adds 1 to `session_count` for every active node"."""
     memory = store.put(a_memory("ramen", status=status, session_count=3))
@@ -43,7 +43,7 @@ async def test_a_pinned_memory_ages_too(store: StepStore) -> None:
 async def test_seventy_patrols_without_a_recall_make_a_memory_dying(store: StepStore) -> None:
     """spec P6 ❷ ❸: importance 0.5 falls to 0.05 between cycle 69 and 70."""
     memory = store.put(a_memory("ramen"))
-    statuses: list[Status] = []
+    statuses: list[MemoryStatus] = []
     for _ in range(70):
         work = await store.begin()
         await age_memories(work)
@@ -56,7 +56,7 @@ async def test_seventy_patrols_without_a_recall_make_a_memory_dying(store: StepS
 # --- ❸ ----------------------------------------------------------------------------------------------------------
 
 
-async def flagged(store: StepStore, memory: Memory) -> tuple[Status, dict[str, int]]:
+async def flagged(store: StepStore, memory: Memory) -> tuple[MemoryStatus, dict[str, int]]:
     store.put(memory)
     work = await store.begin()
     counts = await flag_faded_memories(work)
@@ -98,7 +98,7 @@ async def test_flagging_wakes_no_dead_memory(store: StepStore) -> None:
 # --- ❺ ----------------------------------------------------------------------------------------------------------
 
 
-async def revived(store: StepStore, *memories: Memory) -> list[Status]:
+async def revived(store: StepStore, *memories: Memory) -> list[MemoryStatus]:
     for memory in memories:
         store.put(memory)
     work = await store.begin()
@@ -156,7 +156,7 @@ async def test_an_absorbed_memory_may_come_back_when_its_survivor_is_dead_or_gon
 
 
 @pytest.mark.parametrize("status", ["active", "dying"])
-async def test_revival_leaves_the_living_alone(store: StepStore, status: Status) -> None:
+async def test_revival_leaves_the_living_alone(store: StepStore, status: MemoryStatus) -> None:
     """spec P6 ❺"""
     memory = a_memory("ramen", status=status, session_count=70, reactivation_count=3)
     assert await revived(store, memory) == [status]

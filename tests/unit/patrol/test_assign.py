@@ -11,8 +11,8 @@ import numpy as np
 import pytest
 from numpy.typing import NDArray
 
-from madeleine.memory.model import Memory, MemoryId, ModelName
-from madeleine.memory.rules.dynamics.clustering import mutually_similar_groups
+from madeleine.memory.model import EmbeddingModelName, Memory, MemoryId
+from madeleine.memory.rules.dynamics.topics import Topics, find_topics
 from madeleine.patrol.steps.assign import assign_memories_to_clusters
 from tests.doubles import BOB, a_memory, unit
 from tests.unit.patrol.step_fixtures import BUSINESS, PRIVATE, StepStore, axis, lean
@@ -61,7 +61,7 @@ async def test_a_memory_joins_the_nearest_of_several_sub_clusters(store: StepSto
 async def test_a_root_is_never_matched_however_near_it_is(store: StepStore) -> None:
     """ruling 4: ❶ matches memories to sub-clusters only."""
     root = store.ledger.state.clusters[store.business.id]
-    store.ledger.state.clusters[root.id] = replace(root, vector=PRIVATE, model=ModelName("words"))
+    store.ledger.state.clusters[root.id] = replace(root, vector=PRIVATE, model=EmbeddingModelName("words"))
     memory = store.put(a_memory("ramen"), PRIVATE)
     assert (await assigned(store))["to_clusters"] == 0
     assert store.home(memory) == "Private"
@@ -165,12 +165,42 @@ async def test_two_that_are_alike_stay_under_their_root(store: StepStore) -> Non
     assert {store.home(memory) for memory in pair} == {"Private"}
 
 
-async def test_memories_under_different_roots_make_no_group(store: StepStore) -> None:
-    """ruling 4: directly under a root."""
-    vectors = [unit(axis(0) + PRIVATE), unit(axis(0) + PRIVATE), unit(axis(0) + BUSINESS)]
-    for i, vector in enumerate(vectors):
-        store.put(a_memory(f"scene {i}"), vector)
-    assert (await assigned(store))["new_clusters"] == 0
+async def test_a_topic_lies_under_the_root_of_most_of_its_memories(store: StepStore) -> None:
+    """rulings 4 and 17: a topic is not cut in two where the roots are hard to tell."""
+    for i, root in enumerate((PRIVATE, PRIVATE, BUSINESS)):
+        store.put(a_memory(f"scene {i}", themes=("food",)), unit(axis(0) + 0.3 * root))
+    for i, vector in enumerate((axis(1), axis(2), axis(3), BUSINESS)):
+        store.put(a_memory(f"stranger {i}"), vector)
+    assert (await assigned(store))["new_clusters"] == 1
+    assert store.ledger.cluster("food").parent_id == store.private.id
+
+
+async def test_a_memory_under_a_root_joins_the_cluster_of_its_neighbours(store: StepStore) -> None:
+    """ruling 17: ❶ looks again each night at all that lies directly under a root. The mean is far from it."""
+    tea = store.cluster("Tea", axis(5))
+    members = [store.put(a_memory(f"tea {i}", fresh=False), lean(0.9, i), tea) for i in (1, 2, 3)]
+    old = store.put(a_memory("old", fresh=False), lean(0.95, 2), store.private)
+    store.put(a_memory("new"), PRIVATE)
+    await assigned(store)
+    assert {store.home(memory) for memory in [*members, old]} == {"Tea"}
+
+
+async def test_a_cluster_that_holds_too_much_is_divided_into_its_topics(store: StepStore) -> None:
+    """ruling 17: a cluster that swallows everything is a failure. The largest topic keeps it."""
+    everything = store.cluster("Everything", axis(0))
+    counts = (20, 12)
+    topics = [
+        [
+            store.put(a_memory(f"{i} {k}", themes=(f"topic {i}",), fresh=False), lean(0.5, 1 + i), everything)
+            for k in range(n)
+        ]
+        for i, n in enumerate(counts)
+    ]
+    store.put(a_memory("new"), lean(0.6, 1))
+    assert len({store.home(memory) for memory in topics[0] + topics[1]}) == 1
+    await assigned(store)
+    assert {store.home(memory) for memory in topics[0]} == {"Everything"}
+    assert {store.home(memory) for memory in topics[1]} == {"topic 1"}
 
 
 async def test_a_new_sub_cluster_without_themes_is_named_after_its_words(store: StepStore) -> None:
@@ -249,7 +279,7 @@ async def test_an_imported_history_is_grouped_and_others_have_their_turns_meanwh
     store: StepStore, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """ruling 4. A first patrol over thousands of memories kept the event loop for itself while it compared them."""
-    alike = [store.put(a_memory(f"scene {i}", themes=("food",)), lean(0.9, 1 + i % 5)) for i in range(1_500)]
+    alike = [store.put(a_memory(f"scene {i}", themes=("food",)), lean(0.9)) for i in range(1_500)]
     strangers = [store.put(a_memory(f"stranger {i}"), vector) for i, vector in enumerate((BUSINESS, PRIVATE))]
     turns = 0
     another_turn = threading.Event()
@@ -261,14 +291,14 @@ async def test_an_imported_history_is_grouped_and_others_have_their_turns_meanwh
             another_turn.set()
             await asyncio.sleep(0)
 
-    def groups_after_three_turns(vectors: NDArray[np.float32], seeds: Sequence[int]) -> list[list[int]]:
+    def topics_after_three_turns(vectors: NDArray[np.float32], clusters: Sequence[int | None]) -> Topics:
         start = turns
         while turns < start + 3:
             another_turn.clear()
             assert another_turn.wait(timeout=5), "the event loop stood still"
-        return mutually_similar_groups(vectors, seeds)
+        return find_topics(vectors, clusters)
 
-    monkeypatch.setattr("madeleine.patrol.steps.assign.clustering.mutually_similar_groups", groups_after_three_turns)
+    monkeypatch.setattr("madeleine.patrol.steps.assign.topics.find_topics", topics_after_three_turns)
     ticking = asyncio.create_task(others())
     counts = await assigned(store)
     ticking.cancel()

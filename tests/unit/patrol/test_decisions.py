@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import logging
+from datetime import timedelta
 from typing import Any
 
 import pytest
@@ -25,7 +26,7 @@ def merging(prompt: Prompt) -> Any:
     """All that begin with the same words as the first into that one."""
     lines = shown_memories(prompt)
     same = [n for n, line in enumerate(lines, 1) if beginning(line) == beginning(lines[0])]
-    return {"merges": [{"survivor": 1, "absorbed": same[1:]}] if same[1:] else [], "make_dead": []}
+    return {"merges": [{"survivor": 1, "absorbed": same[1:]}] if same[1:] else [], "make_dead": [], "keep": []}
 
 
 def beginning(line: str) -> str:
@@ -35,6 +36,21 @@ def beginning(line: str) -> str:
 def the(report: PatrolReport, kind: str) -> DecisionRequest:
     [result] = [offer for offer in report.pending if offer.kind == kind]
     return result
+
+
+# --- ❷ ----------------------------------------------------------------------------------------------------------
+
+
+async def test_a_being_ages_once_a_day_however_often_a_patrol_runs(home: Household) -> None:
+    """ruling 20"""
+    [told] = await home.store("Ann sang")
+    await home.run_patrol()
+    report = await home.run_patrol()
+    assert (await home.now(told)).session_count == 1
+    assert report.steps[1].skipped == "memories have aged today"
+    home.clock.advance(timedelta(days=1))
+    await home.run_patrol()
+    assert (await home.now(told)).session_count == 2
 
 
 # --- ❹ ----------------------------------------------------------------------------------------------------------
@@ -80,7 +96,7 @@ async def test_memories_behind_a_dead_summary_are_recalled_again(home: Household
 
     def let_go(prompt: Prompt) -> Any:
         lines = shown_memories(prompt)
-        return {"merges": [], "make_dead": [n for n, line in enumerate(lines, 1) if '"dying"' in line]}
+        return {"merges": [], "make_dead": [n for n, line in enumerate(lines, 1) if '"dying"' in line], "keep": []}
 
     report = await home.run_patrol(ScriptedModel(consolidate=let_go), steps=["flag", "consolidate"])
     assert (await home.now(summary)).status == "dead"
@@ -88,6 +104,20 @@ async def test_memories_behind_a_dead_summary_are_recalled_again(home: Household
     assert (result.status, result.compressed, result.compressed_into) == ("active", False, None)
     await home.undo(report.run_id)
     assert (await home.now(told[0])).compressed_into == summary.id
+
+
+async def test_sessions_that_nobody_summarises_are_extracted(home: Household) -> None:
+    """spec L3: a year without a mind left 365 sessions as they were; the threshold here is 1."""
+    told = [await home.store(f"Ann paid {n} euros", f"Ben rowed {n} miles", session_id=f"s{n}") for n in range(4)]
+    report = await home.run_patrol()
+    assert {step.name: step.counts for step in report.steps}["compress"] == {"summaries": 3, "compressed": 6}
+    summaries = [memory for memory in await home.all() if memory.compression_source]
+    extracts = {frozenset(memory.scene.action.splitlines()) for memory in summaries}
+    assert frozenset({"Ann paid 0 euros", "Ben rowed 0 miles"}) in extracts
+    assert (await home.now(told[0][0])).compressed
+    assert not (await home.now(told[3][0])).compressed
+    await home.undo(report.run_id)
+    assert not (await home.now(told[0][0])).compressed
 
 
 # --- P8 ---------------------------------------------------------------------------------------------------------

@@ -19,8 +19,7 @@ from madeleine.memory.rules.dynamics.importance import (
 )
 from madeleine.patrol.context import PatrolConfig
 from madeleine.patrol.deciding.answers import Decision
-from madeleine.patrol.report import StepName
-from madeleine.patrol.run import SKIPPED_WITHOUT_KEY
+from madeleine.patrol.report import SKIPPED_WITHOUT_KEY, StepName
 from tests.contracts.ledger.ledger_values import memory
 from tests.doubles import ADA, Clock
 from tests.household import MOMENT, Household, ScriptedModel, household, new_store, rows, shown_memories
@@ -32,7 +31,7 @@ def roots(root: str) -> Any:
 
 
 def nothing(prompt: Prompt) -> Any:
-    return {"merges": [], "make_dead": []}
+    return {"merges": [], "make_dead": [], "keep": []}
 
 
 async def step(home: Household, name: StepName, mind: ScriptedModel | None = None) -> dict[str, Any]:
@@ -155,7 +154,7 @@ async def test_an_absorbed_memory_is_not_revived_in_the_same_patrol(home: Househ
     await home.recall(*(one.id for one in soups), times=5)
 
     def merge(prompt: Prompt) -> Any:
-        return {"merges": [{"survivor": 1, "absorbed": [2, 3]}], "make_dead": []}
+        return {"merges": [{"survivor": 1, "absorbed": [2, 3]}], "make_dead": [], "keep": []}
 
     await home.run_patrol(ScriptedModel(classify=roots("Private"), consolidate=merge))
     found = await home.all()
@@ -195,7 +194,7 @@ def away(prompt: Prompt) -> Any:
 def hostile(prompt: Prompt) -> Any:
     match prompt.purpose:
         case "consolidate":
-            return {"merges": [{"survivor": 1, "absorbed": [1]}], "make_dead": [1, 2, 99, -1]}
+            return {"merges": [{"survivor": 1, "absorbed": [1]}], "make_dead": [1, 2, 99, -1], "keep": []}
         case "split":
             return {"parts": [{"name": "", "memories": list(range(1, 12))}]}
         case "diary":

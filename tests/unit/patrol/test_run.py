@@ -11,11 +11,11 @@ from datetime import timedelta
 import pytest
 
 from madeleine.memory.errors import IndexUnavailable, StorageError
-from madeleine.memory.model import ModelName
+from madeleine.memory.model import EmbeddingModelName
 from madeleine.memory.patrol_records import UndoResult
 from madeleine.patrol.context import PatrolServices
-from madeleine.patrol.report import PATROL_STEP_SYMBOLS, PATROL_STEPS, PatrolProgress, StepName
-from madeleine.patrol.run import SKIPPED_WITHOUT_KEY, PatrolEvent, RunPatrols
+from madeleine.patrol.report import PATROL_STEP_SYMBOLS, PATROL_STEPS, SKIPPED_WITHOUT_KEY, PatrolProgress, StepName
+from madeleine.patrol.run import PatrolEvent, RunPatrols
 from tests.doubles import ADA, BOB, Clock, FakeActivationLog, FakeWordStatistics, WordEmbedder, a_memory, unit
 from tests.fakes.patrol_ledger import FakePatrolLedger
 
@@ -364,6 +364,6 @@ async def test_a_memory_that_faded_is_found_dying_and_comes_back_after_a_recall(
 async def test_vectors_of_another_model_are_not_used(home: Household) -> None:
     """ruling 6"""
     memory = a_memory("ramen")
-    home.ledger.put(memory, unit([1]), model=ModelName("another"))
+    home.ledger.put(memory, unit([1]), model=EmbeddingModelName("another"))
     report = await home.patrol(ADA)
     assert report.steps[0].counts["waiting_for_vectors"] == 1

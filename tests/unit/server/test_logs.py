@@ -91,3 +91,8 @@ async def converse(data_dir: str) -> None:
         await call_tool(client, "update_memory", id=stored["id"], text="the xylophoniser was found")
         await call_tool(client, "run_patrol")
         await call_tool(client, "forget", ids=[stored["id"]])
+
+
+def test_a_log_line_holds_no_secret_and_nothing_that_a_terminal_obeys() -> None:
+    record = logging.makeLogRecord({"msg": "GET %s", "args": ("/mcp?\x1b[2J\u202etoken=" + "a1b2c3d4e5f6a7b8",)})
+    assert TracebackRedactingFormatter().format(record) == "GET /mcp?token=[redacted: token]"

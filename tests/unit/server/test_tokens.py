@@ -133,7 +133,7 @@ def test_access_needs_a_token_where_others_might_reach_the_server(settings: dict
 
 def test_on_this_machine_alone_the_configured_being_is_served() -> None:
     here = Settings(being="ada", http_host="::1", allowed_hosts=("localhost:*", "[::1]", "127.0.0.1:99"))
-    assert anonymous_caller_from_settings(here) == Caller(BeingId("ada"))
+    assert anonymous_caller_from_settings(here) == Caller(BeingId("ada"), "senior")
     require_auth_when_exposed(here, has_tokens=False)
 
 

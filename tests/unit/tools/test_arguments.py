@@ -84,8 +84,8 @@ TESTED_ELSEWHERE: set[Argument] = {
     ("run_patrol", "decisions"), ("observe", "messages"), ("observe", "memories"), ("store", "scenes"),
     ("store", "emotions"), ("store", "emotion_vector"), ("recall", "emotions"),
 }  # fmt: skip
-FORGIVING = {"scenes", "emotions", "emotion_vector"}
-"""More is read than the schema says: what is unknown is named in the answer."""
+FORGIVING = {"scenes", "emotions", "emotion_vector", "decisions"}
+"""More is read than the schema says: what is unknown is named in the answer, and a wrong decision is rejected there."""
 
 
 def read(tool: str, **given: Any) -> ToolArguments:

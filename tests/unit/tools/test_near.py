@@ -33,7 +33,7 @@ async def use(tmp_path: Path) -> AsyncIterator[Use]:
 
 
 async def test_profile_messages_and_notes_are_near_where_no_memory_matches(use: Use) -> None:
-    await use("store", text="The bakery opens at seven")
+    await use("store", text="Invoice 4711 settled")
     await use("profile", action="set", kind="relationships", name="Mireille", text="My sister, a luthier in Cremona")
     await use("profile", action="set", kind="partner_rules", name="Cremona", text="Never mention Mireille's move")
     await use("profile", action="disable", kind="partner_rules", name="Cremona")

@@ -11,12 +11,12 @@ import pytest
 
 from madeleine.memory.chat import NewMessage
 from madeleine.memory.errors import InvalidInput
-from madeleine.memory.ingest.store import Stored
+from madeleine.memory.ingest.store import StoredSceneResult
 from madeleine.memory.model import Scope
 from madeleine.memory.watch.extraction import ExtractedMemory
 from madeleine.memory.watch.observe import AgentExtractedMemory, Observation, ObservationResult
 from madeleine.tools.arguments import validate_tool_arguments
-from madeleine.tools.conversation import MAX_MESSAGES
+from madeleine.tools.conversation import MAX_OBSERVED_MESSAGES_PER_CALL
 from madeleine.tools.conversation import observe as observe_tool
 from madeleine.tools.tool import ToolCall, ToolUseCases
 from tests.doubles import ADA, a_memory
@@ -79,7 +79,7 @@ async def test_the_answer_says_what_was_new() -> None:
         new_messages=(one := a_message("Hi"), two := a_message("Hello")),
         known_count=3,
         last_key="k",
-        memories=(Stored(memory=memory, status="reinforced"), None),
+        memories=(StoredSceneResult(memory=memory, status="reinforced"), None),
         redacted={"password": 1},
     )
     _, _, answer = await asked(WHOLE, told)
@@ -93,7 +93,7 @@ async def test_the_answer_says_what_was_new() -> None:
 @pytest.mark.parametrize(
     ("given", "said"),
     [
-        ({"messages": [HI] * (MAX_MESSAGES + 1)}, "messages: "),
+        ({"messages": [HI] * (MAX_OBSERVED_MESSAGES_PER_CALL + 1)}, "messages: "),
         ({"messages": [{"role": "robot", "text": "Hi"}]}, "messages.0.role: "),
         ({"messages": [HI, {"role": "user", "text": "x" * 101}]}, "messages.1.text: has 101 characters, at most 100"),
         ({"messages": [{"role": "user"}]}, "messages.0.text: is required"),
@@ -103,7 +103,10 @@ async def test_the_answer_says_what_was_new() -> None:
         ({"messages": [HI | {"key": None}]}, "must not be null"),
         ({"memories": [{"text": "x", "importance": 2}]}, "memories.0.importance: "),
         ({"memories": [{"text": "x", "importance": 1, "emotions": 3}]}, "memories.0.emotions"),
-        ({"memories": [{"text": "x", "importance": 1, "messages": [MAX_MESSAGES]}]}, "memories.0.messages"),
+        (
+            {"memories": [{"text": "x", "importance": 1, "messages": [MAX_OBSERVED_MESSAGES_PER_CALL]}]},
+            "memories.0.messages",
+        ),
         ({"memories": [{"importance": 1}]}, "memories.0.text: is required"),
         ({"memories": [{"text": "x", "importance": 1}] * 21}, "memories: "),
     ],

@@ -15,13 +15,14 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from madeleine.memory.audit import Audit, AuditEntry
+from madeleine.memory.audit import AuditEntry, RecordAuditEvent
 from madeleine.memory.errors import InvalidInput, StorageFull
 from madeleine.memory.keyword_search import SearchHit
 from madeleine.memory.model import DatedAction, EmotionVector, Memory, Provenance, memory_date
 from madeleine.memory.recall.recall import RecallResult
 from madeleine.memory.recall.search import BrowsedMemories
 from madeleine.memory.short_ids import ShortIdLedger, ShortIdTranslator
+from madeleine.memory.text.structure import json_without_structure
 from madeleine.server.mcp.lines import encode_json_rpc_message_line
 from madeleine.tools.arguments import ToolArguments
 from madeleine.tools.reading import (
@@ -38,10 +39,10 @@ from madeleine.tools.replies import (
     meaning_off_notice,
     memory_as_json,
     memory_item_as_json,
-    nonempty,
     tool_result_of_content,
     tool_result_of_crash,
     tool_result_of_error,
+    without_empty_fields,
 )
 from madeleine.tools.tool import Tool, ToolCall, ToolUseCases
 from madeleine.tools.toolset import Toolset
@@ -75,7 +76,8 @@ class FakeAuditLog:
 
 AUDIT = FakeAuditLog()
 ONLY_AUDIT = cast(
-    "ToolUseCases", SimpleNamespace(audit=Audit(AUDIT, now=Clock()), ids=ShortIdTranslator(cast(ShortIdLedger, None)))
+    "ToolUseCases",
+    SimpleNamespace(audit=RecordAuditEvent(AUDIT, now=Clock()), ids=ShortIdTranslator(cast(ShortIdLedger, None))),
 )
 
 
@@ -150,7 +152,7 @@ def test_a_dead_memory_is_shown_whole_as_well() -> None:
 def test_an_importance_of_zero_is_told() -> None:
     """Zero is a value, not a gap."""
     assert memory_as_json(a_memory("noise", importance=0.0), {})["importance"] == 0.0
-    assert nonempty(a=0, b=False, c=None, d="", e=[], f=(), g={}) == {"a": 0, "b": False}
+    assert without_empty_fields(a=0, b=False, c=None, d="", e=[], f=(), g={}) == {"a": 0, "b": False}
 
 
 def test_a_brief_memory_says_when_it_was_even_if_nobody_told() -> None:
@@ -174,6 +176,7 @@ def test_a_brief_memory_says_when_it_was_even_if_nobody_told() -> None:
 )
 def test_the_text_of_an_answer_equals_its_structured_content(content: dict[str, Any]) -> None:
     """A client that reads only one of the two misses nothing."""
+    content = json_without_structure(content)
     result = tool_result_of_content(content)
     assert json.loads(text_of(result)) == content
     assert result.structured_content == content

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import AsyncIterator, Awaitable, Callable
-from datetime import timedelta
+from dataclasses import replace
+from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from random import Random
 from typing import Any
@@ -12,9 +13,10 @@ from typing import Any
 import pytest
 
 from madeleine.memory.errors import IndexUnavailable
+from madeleine.memory.recall.selection import RecallQuery
 from madeleine.server.settings.settings import Settings
 from madeleine.server.wiring.clocks import utc_now
-from madeleine.server.wiring.open_memory import OpenMemory, open_memory
+from madeleine.server.wiring.open_memory import OpenedMemory, open_memory
 from madeleine.tools.tool import ToolCall
 from madeleine.tools.toolset import Toolset, make_all_tools
 from tests.doubles import ADA, WordEmbedder
@@ -25,13 +27,13 @@ Use = Callable[..., Awaitable[dict[str, Any]]]
 
 
 @pytest.fixture
-async def memory(tmp_path: Path) -> AsyncIterator[OpenMemory]:
+async def memory(tmp_path: Path) -> AsyncIterator[OpenedMemory]:
     async with open_memory(Settings(data_dir=tmp_path), embedder=WordEmbedder(1024)) as memory:
         yield memory
 
 
 @pytest.fixture
-async def use(memory: OpenMemory) -> Use:
+async def use(memory: OpenedMemory) -> Use:
     async def call(tool: str, **arguments: Any) -> dict[str, Any]:
         result = await TOOLS.call(tool, arguments, ToolCall(ADA, memory.use_cases))
         if result.is_error:
@@ -84,7 +86,7 @@ async def test_what_the_superseded_memory_said_besides_is_named(
 ) -> None:
     """It is no longer recalled."""
     before = (await use("store", text=old))["id"]
-    named = {"supersedes": before} if tool == "store" else {"id": before, "when": "2030-01"}
+    named = {"supersedes": before} if tool == "store" else {"id": before, "when": str(utc_now().date())}
     answer = await use(tool, text=text, **named)
     assert answer.get("notice", "") == (
         f'{before} also said: "{besides}". If that still holds, store it by itself.' if besides else ""
@@ -126,7 +128,7 @@ async def test_a_search_finds_the_current_version_by_the_words_of_an_earlier_one
         ("2030", OSLO),
     ],
 )
-async def test_as_of_tells_what_was_true_then(use: Use, memory: OpenMemory, as_of: str, text: str) -> None:
+async def test_as_of_tells_what_was_true_then(use: Use, memory: OpenedMemory, as_of: str, text: str) -> None:
     await moved(use)
     assert await recalled(use, "Where does Maria live, has moved house, home", as_of=as_of) == [text]
     hits = (await use("search_memory", query="Maria", as_of=as_of))["hits"]
@@ -152,6 +154,37 @@ async def test_a_plan_is_known_from_the_day_it_was_told(use: Use) -> None:
     assert await recalled(use, plan, as_of=yesterday) == []
     await use("store", text=change, supersedes=old)
     assert await recalled(use, plan, as_of=tomorrow) == [change]
+
+
+async def test_a_date_alone_corrects_a_wrong_one_and_makes_no_version(use: Use) -> None:
+    told = (await use("store", text=LYON, when="2025-01"))["id"]
+    assert (await use("update_memory", id=told, when="2024-01"))["changed"] == ["when"]
+    [shown] = (await use("recall_memory", ids=[told]))["memories"]
+    assert (shown["when"], "versions" in shown, shown["history"][0]["when"]) == ("2024-01", False, ["2025-01"])
+    assert await recalled(use, "Maria", until="2024-06") == [LYON]
+    assert await recalled(use, "Maria", since="2024-06") == []
+    await use("store", text=ROME, when="2026-03", supersedes=told)
+    with pytest.raises(RuntimeError, match="undo that"):
+        await use("update_memory", id=told, when="2023")
+    timeline = (await use("store", text="Ada moved", when=[{"date": "2026-05", "action": "packed"}]))["id"]
+    with pytest.raises(RuntimeError, match="timeline"):
+        await use("update_memory", id=timeline, when="2023")
+
+
+@pytest.mark.parametrize("tool", ["store", "update_memory"])
+async def test_what_is_to_supersede_a_memory_is_a_plan_until_its_day(use: Use, memory: OpenedMemory, tool: str) -> None:
+    old = (await use("store", text=LYON, when="2025-01", category="semantic"))["id"]
+    named = {"supersedes": old} if tool == "store" else {"id": old}
+    planned = await use(tool, text=ROME, when="2999-01", **named)
+    assert "superseded" not in planned
+    assert f"{old} stays true until then" in planned["notice"]
+    question = "Maria"
+    assert (await recalled(use, question))[0] == LYON
+    assert (await use("recall_memory", ids=[old]))["memories"][0]["text"] == LYON
+    assert "supersede" not in {offer["kind"] for offer in (await use("run_patrol"))["pending"]}
+    later = datetime(2999, 2, 1, tzinfo=UTC)
+    result = await replace(memory.use_cases.recall, now=lambda: later)(ADA, RecallQuery(text=question))
+    assert result.memories[0][0].scene.action == ROME
 
 
 async def test_a_memory_shows_all_its_versions(use: Use) -> None:
@@ -225,7 +258,7 @@ async def test_what_was_true_before_is_stored_anew_when_it_is_true_again(use: Us
     assert set(await recalled(use, "Maria lives in house")) == {LYON, ROME}
 
 
-async def test_nothing_but_an_act_retires_a_memory(use: Use, memory: OpenMemory) -> None:
+async def test_nothing_but_an_act_retires_a_memory(use: Use, memory: OpenedMemory) -> None:
     """ruling 14: storing, correcting, recalling and patrols never do, whatever the texts say."""
     stored = [
         (await use("store", text=f"Maria lives in {city}", when=f"2026-0{month}", session_id="one"))["id"]
@@ -242,7 +275,7 @@ async def test_nothing_but_an_act_retires_a_memory(use: Use, memory: OpenMemory)
 
 
 async def test_the_index_follows_the_ledger_after_it_was_away(
-    use: Use, memory: OpenMemory, monkeypatch: pytest.MonkeyPatch
+    use: Use, memory: OpenedMemory, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """As after a kill between the commit and the index; and a rebuilt index says the same."""
     lyon = (await use("store", text=LYON))["id"]
@@ -262,7 +295,7 @@ async def test_the_index_follows_the_ledger_after_it_was_away(
 
 
 async def test_what_is_not_true_is_in_no_diary_and_no_summary_and_shapes_no_cluster(
-    use: Use, memory: OpenMemory
+    use: Use, memory: OpenedMemory
 ) -> None:
     """ruling 14; spec P3, P8, L3."""
     old = (await use("store", text=LYON, session_id="one"))["id"]
@@ -284,7 +317,7 @@ async def test_what_is_not_true_is_in_no_diary_and_no_summary_and_shapes_no_clus
     assert [one["text"] for one in shown if old == one["id"]] == []
 
 
-async def _cluster_vectors(memory: OpenMemory) -> dict[str, list[float]]:
+async def _cluster_vectors(memory: OpenedMemory) -> dict[str, list[float]]:
     clusters = await memory.ledger.patrols.patrol_reads(ADA).clusters()
     return {one.id: [] if one.vector is None else one.vector.round(5).tolist() for one in clusters}
 
@@ -300,7 +333,7 @@ async def test_a_superseded_preference_is_no_preference_any_more(use: Use) -> No
 
 
 async def test_without_a_change_no_read_is_added_and_with_one_a_single_one(
-    use: Use, memory: OpenMemory, monkeypatch: pytest.MonkeyPatch
+    use: Use, memory: OpenedMemory, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     reads = 0
     rows = memory.ledger.database.rows

@@ -13,9 +13,9 @@ from typing import Any
 import sqlalchemy as sa
 from alembic import op
 
-from madeleine.memory.model import DatedAction, Scene, content_hash, embedded_text, scene_period
+from madeleine.memory.model import DatedAction, Scene, content_hash, embedded_text, first_timeline_period
 from madeleine.memory.text.normalization import FOLDED_TEXT_SEPARATOR, fold_text
-from madeleine.storage.sql.database.mapping import to_micros
+from madeleine.storage.sql.database.mapping import microseconds_from_moment
 from madeleine.storage.sql.database.memory_rows import fold_themes
 
 revision = "0009"
@@ -60,12 +60,14 @@ def _derived(row: dict[str, Any]) -> dict[str, Any]:
         *(row[name] for name in ("action", "feeling", "when_", "setting")),
         *lists["actors"], *lists["dialogue"], *lists["sensory"], row["lesson"],
     )  # fmt: skip
-    period = scene_period(when)
+    period = first_timeline_period(when)
     return {
         "folded": FOLDED_TEXT_SEPARATOR.join(map(fold_text, searched)),
         "folded_themes": fold_themes(lists["themes"]),
         "content_hash": content_hash(embedded_text(Scene(action=row["action"], when=when), row["feeling"])),
-        "happened_at": to_micros(period.start) if period and not _DAY.fullmatch(period.text) else row["happened_at"],
+        "happened_at": microseconds_from_moment(period.start)
+        if period and not _DAY.fullmatch(period.text)
+        else row["happened_at"],
     }
 
 

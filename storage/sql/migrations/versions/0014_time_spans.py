@@ -12,7 +12,7 @@ import sqlalchemy as sa
 from alembic import op
 
 from madeleine.memory.text.dates import possible_utc_span
-from madeleine.storage.sql.database.mapping import to_micros
+from madeleine.storage.sql.database.mapping import microseconds_from_moment
 
 revision = "0014"
 down_revision = "0013"
@@ -41,7 +41,10 @@ def _span(when: list[Any]) -> dict[str, int] | None:
     spans = [span for date in dates if (span := possible_utc_span(date))]
     if not spans:
         return None
-    return {"first": to_micros(min(first for first, _ in spans)), "last": to_micros(max(last for _, last in spans))}
+    return {
+        "first": microseconds_from_moment(min(first for first, _ in spans)),
+        "last": microseconds_from_moment(max(last for _, last in spans)),
+    }
 
 
 def downgrade() -> None:

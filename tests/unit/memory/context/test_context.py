@@ -18,11 +18,11 @@ from madeleine.memory.context.values import BuiltContext, ContextBlock, ContextF
 from madeleine.memory.ingest import change
 from madeleine.memory.ingest.store import NewScene
 from madeleine.memory.model import MemoryId, RunId, Scene, Scope
-from madeleine.memory.patrol_records import DiaryEntry, PatrolChanges, Thoughts
-from madeleine.memory.recall.ports import Activation
+from madeleine.memory.patrol_records import DiaryEntry, PatrolChanges, PointsForNextSession
+from madeleine.memory.recall.ports import MemoryReactivation
 from madeleine.memory.rules.prompting import STORED_TEXT_IS_DATA_NOTICE, render_numbered_line
 from madeleine.server.settings.settings import Settings
-from madeleine.server.wiring.open_memory import OpenMemory, open_memory
+from madeleine.server.wiring.open_memory import OpenedMemory, open_memory
 from tests.doubles import ADA, BOB, WordEmbedder, a_memory
 
 TODAY = date(2026, 3, 1)
@@ -31,7 +31,7 @@ HERE, THERE = replace(ADA, client="laptop"), replace(ADA, client="phone")
 
 
 class House:
-    def __init__(self, memory: OpenMemory) -> None:
+    def __init__(self, memory: OpenedMemory) -> None:
         self.memory = memory
         use = memory.use_cases.context
         self.context = BuildContext(
@@ -46,7 +46,7 @@ class House:
 
     async def activate(self, *ids: MemoryId, scope: Scope = ADA) -> None:
         """The last one last."""
-        at = [Activation(id_, 1, AT + timedelta(minutes=n)) for n, id_ in enumerate(ids)]
+        at = [MemoryReactivation(id_, 1, AT + timedelta(minutes=n)) for n, id_ in enumerate(ids)]
         self.memory.ledger.activations.add(scope, at)
         await self.memory.ledger.activations.flush()
 
@@ -68,7 +68,7 @@ class House:
                 entry = DiaryEntry(date=day, text=text, sources=(), written_at=AT)
                 await transaction.apply_changes(PatrolChanges(diary=entry), run=RunId("r"), step="diary")
             if thoughts:
-                changes = PatrolChanges(thoughts=Thoughts(points=tuple(thoughts)))
+                changes = PatrolChanges(thoughts=PointsForNextSession(points=tuple(thoughts)))
                 await transaction.apply_changes(changes, run=RunId("r"), step="diary")
 
     async def build(
@@ -455,6 +455,9 @@ def test_of_two_that_may_be_versions_of_one_the_start_shows_the_later_marked() -
     start = StartMemories(pinned=[pinned], important=[old], changed=[newer, new, old, pinned])
     assert start.groups() == {"pinned": [pinned], "due": [], "important": [], "changes": [newer, new]}
     assert render_numbered_line(new).endswith("(may replace an older one: see run_patrol)")
+    decided = replace(new, valid_from=new.happened_at)
+    assert "may replace" not in render_numbered_line(decided)
+    assert StartMemories(important=[old], changed=[decided]).groups()["important"] == [old]
 
 
 async def test_other_conversations_do_not_come_in_by_way_of_hits_and_chat_leaves_places(house: House) -> None:

@@ -13,7 +13,7 @@ import pytest
 from madeleine.memory.audit import AuditQuery
 from madeleine.memory.context.profile import MAX_ENTRIES_PER_KIND, EditProfile, profile_entries_in_display_order
 from madeleine.memory.errors import InvalidInput
-from madeleine.memory.ingest.change import Forget, ForgetOutcome
+from madeleine.memory.ingest.change import ForgetMemories, ForgetOutcome
 from madeleine.memory.model import MemoryId, Scope
 from madeleine.memory.profile import ProfileEntry, ProfileKind
 from tests.doubles import ADA, BOB, NOW
@@ -24,7 +24,7 @@ TOKEN = "gh" + "p_" + "a1B2c3D4e5F6g7H8i9J0k1L2m3N4o5P6q7R8"
 
 @dataclass
 class Forgetting:
-    """`Forget` in the ledger alone."""
+    """`ForgetMemories` in the ledger alone."""
 
     home: Household
 
@@ -34,7 +34,7 @@ class Forgetting:
 
 
 def profile_of(home: Household) -> EditProfile:
-    forget = cast(Forget, Forgetting(home))
+    forget = cast(ForgetMemories, Forgetting(home))
     return EditProfile(home.ledger.context, home._store, home.update, forget, now=home.clock)
 
 

@@ -10,7 +10,7 @@ import pytest
 
 from madeleine.memory.ingest import being_statistics
 from madeleine.memory.ingest.being_statistics import BeingCentroids
-from madeleine.memory.model import ModelName, Scope, Vector
+from madeleine.memory.model import EmbeddingModelName, Scope, Vector
 from madeleine.memory.patrol_records import PatrolChanges
 from madeleine.storage.sql.ledger import Ledger
 from tests.contracts.ledger.ledger_values import apply_changes, states
@@ -29,7 +29,7 @@ class Watched:
         return await self.ledger.recall.audit_since(scope, after=after)
 
     async def vectors_after(
-        self, scope: Scope, model: ModelName, *, after: int, limit: int
+        self, scope: Scope, model: EmbeddingModelName, *, after: int, limit: int
     ) -> list[tuple[int, Vector | None]]:
         found = await self.ledger.recall.vectors_after(scope, model, after=after, limit=limit)
         self.read.append(len(found))

@@ -11,7 +11,7 @@ import pytest
 
 from madeleine.memory.errors import IndexUnavailable, StorageFull
 from madeleine.memory.ingest import change
-from madeleine.memory.ingest.change import Forget
+from madeleine.memory.ingest.change import ForgetMemories
 from madeleine.memory.ingest.index_keeper import ErasedBytesScrubber, IndexKeeper
 from madeleine.memory.ingest.ports import StoreBatch
 from madeleine.memory.model import MemoryId
@@ -54,7 +54,7 @@ class House:
         self.embedder = WordEmbedder()
         self.keeper = IndexKeeper(ledger.index_source, index, self.embedder)
         self.scrubber = ErasedBytesScrubber(ledger.erasure, self.keeper, index)
-        self.forget = Forget(ledger.erasure, self.keeper, self.scrubber, asyncio.Lock(), now=lambda: NOW)
+        self.forget = ForgetMemories(ledger.erasure, self.keeper, self.scrubber, asyncio.Lock(), now=lambda: NOW)
 
     async def stored(self, *texts: str) -> list[MemoryId]:
         new = tuple(a_memory(text) for text in texts)

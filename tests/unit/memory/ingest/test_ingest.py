@@ -14,7 +14,7 @@ from numpy.typing import NDArray
 
 from madeleine.memory.errors import InvalidInput, KeyConflict, StorageError
 from madeleine.memory.ingest.ingest import IngestOutcome, IngestRequest
-from madeleine.memory.ingest.store import NewScene, Stored, StoreScenes
+from madeleine.memory.ingest.store import NewScene, StoredSceneResult, StoreScenes
 from madeleine.memory.model import Scene
 from madeleine.memory.vector_space import VectorSpace
 from tests.doubles import ADA, BOB
@@ -206,7 +206,7 @@ class Dying:
     def __init__(self, store: StoreScenes) -> None:
         self._store = store
 
-    async def store_redacted(self, *given: Any, **fields: Any) -> list[Stored]:
+    async def store_redacted(self, *given: Any, **fields: Any) -> list[StoredSceneResult]:
         await self._store.store_redacted(*given, **fields)
         raise StorageError("killed")
 

@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 
 from madeleine.memory.ingest.proposals import SupersededMemorySearch
-from madeleine.memory.ingest.store import NewScene, Stored, StoreScenes
+from madeleine.memory.ingest.store import NewScene, StoredSceneResult, StoreScenes
 from madeleine.memory.model import MemoryId, Scene
 from madeleine.memory.recall.recall import Recall, RecallConfig
 from madeleine.memory.recall.selection import RecallQuery
@@ -31,7 +31,7 @@ class Home:
         self._store = StoreScenes(ledger.memories, index, embedder, now=self.clock, search_superseded=search)
         self._recall = Recall(ledger.recall, index, embedder, ledger.activations, now=self.clock)
 
-    async def store(self, *texts: str, supersedes: MemoryId | None = None) -> Stored:
+    async def store(self, *texts: str, supersedes: MemoryId | None = None) -> StoredSceneResult:
         self.clock.advance(timedelta(hours=1))
         scenes = [NewScene(scene=Scene(action=text), supersedes=supersedes) for text in texts]
         return (await self._store(ADA, scenes))[-1]

@@ -8,7 +8,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from madeleine.memory.ingest.index_keeper import IndexKeeper, index_points
+from madeleine.memory.ingest.index_keeper import IndexKeeper, index_points_from_memories
 from madeleine.memory.ingest.store import NewScene, StoreScenes
 from madeleine.memory.model import MemoryId, Scene
 from madeleine.memory.patrol_records import PatrolChanges
@@ -103,7 +103,7 @@ async def test_an_undone_note_takes_the_links_to_its_memory_with_it(home: Househ
     report = await home.run_patrol(steps=["assign"])
     [made] = await home.all()
     vectors = await home.ledger.memories.vectors(home.embedder.model, [made.content_hash])
-    await home.index.upsert(await index_points([made], vectors, home.embedder))
+    await home.index.upsert(await index_points_from_memories([made], vectors, home.embedder))
     [found] = await home.stored(PAID_45)
     assert found.resembles == made.id
     await home.undo(report.run_id)

@@ -15,7 +15,17 @@ from madeleine.memory.errors import IndexUnavailable, InvalidInput, KeyConflict
 from madeleine.memory.index import IndexPoint
 from madeleine.memory.ingest.index_keeper import IndexKeeper
 from madeleine.memory.ingest.store import NewScene, StoreScenes
-from madeleine.memory.model import Category, DatedAction, Memory, MemoryId, Scene, Scope, Status, Vector, embedded_text
+from madeleine.memory.model import (
+    Category,
+    DatedAction,
+    Memory,
+    MemoryId,
+    MemoryStatus,
+    Scene,
+    Scope,
+    Vector,
+    embedded_text,
+)
 from madeleine.memory.patrol_records import PatrolChanges
 from madeleine.memory.recall.recall import Recall
 from madeleine.memory.recall.selection import RecallQuery
@@ -40,12 +50,12 @@ class AwayIndex:
         raise IndexUnavailable("the server is down")
 
     async def nearest(
-        self, scope: Scope, vector: Vector, *, limit: int, statuses: Sequence[Status]
+        self, scope: Scope, vector: Vector, *, limit: int, statuses: Sequence[MemoryStatus]
     ) -> list[tuple[MemoryId, float]]:
         raise IndexUnavailable("the server is down")
 
     async def ids_sharing_words(
-        self, scope: Scope, words: str, *, limit: int, statuses: Sequence[Status]
+        self, scope: Scope, words: str, *, limit: int, statuses: Sequence[MemoryStatus]
     ) -> list[MemoryId]:
         raise IndexUnavailable("the server is down")
 

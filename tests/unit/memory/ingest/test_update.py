@@ -14,7 +14,7 @@ from madeleine.memory.ingest.store import NewScene
 from madeleine.memory.model import Memory, MemoryChanges, MemoryId, Scene
 from madeleine.memory.recall.selection import RecallQuery
 from madeleine.server.settings.settings import Settings
-from madeleine.server.wiring.open_memory import OpenMemory, open_memory
+from madeleine.server.wiring.open_memory import OpenedMemory, open_memory
 from tests.doubles import ADA, BOB, NOW
 from tests.remains import DenseWords
 
@@ -41,21 +41,21 @@ def embedder() -> Embedder:
 
 
 @pytest.fixture
-async def home(new_db: Path, embedder: Embedder) -> AsyncIterator[OpenMemory]:
+async def home(new_db: Path, embedder: Embedder) -> AsyncIterator[OpenedMemory]:
     async with open_memory(Settings(data_dir=new_db.parent), embedder=embedder, background=False) as memory:
         yield memory
 
 
-async def stored(home: OpenMemory, text: str = ROME) -> Memory:
+async def stored(home: OpenedMemory, text: str = ROME) -> Memory:
     [found] = await home.use_cases.store(ADA, [NewScene(scene=Scene(action=text))])
     return found.memory
 
 
-async def recalled(home: OpenMemory, text: str) -> list[MemoryId]:
+async def recalled(home: OpenedMemory, text: str) -> list[MemoryId]:
     return [memory.id for memory, _ in (await home.use_cases.recall(ADA, RecallQuery(text=text))).memories]
 
 
-async def test_the_new_text_is_recalled_at_once_and_the_earlier_one_never(home: OpenMemory) -> None:
+async def test_the_new_text_is_recalled_at_once_and_the_earlier_one_never(home: OpenedMemory) -> None:
     one = await stored(home)
     done = await home.use_cases.update(ADA, one.id, MemoryChanges(text=OSLO))
     assert (done.memory.id, done.changes, done.embedding_error) == (one.id, MemoryChanges(text=OSLO), "")
@@ -68,14 +68,14 @@ async def test_the_new_text_is_recalled_at_once_and_the_earlier_one_never(home: 
     assert [revision.before.text for revision in shown.revisions] == [ROME]
 
 
-async def test_a_scene_that_says_the_earlier_text_is_new(home: OpenMemory) -> None:
+async def test_a_scene_that_says_the_earlier_text_is_new(home: OpenedMemory) -> None:
     one = await stored(home)
     await home.use_cases.update(ADA, one.id, MemoryChanges(text=OSLO))
     assert (await stored(home, ROME)).id != one.id
     assert (await stored(home, OSLO)).id == one.id
 
 
-async def test_what_is_not_the_text_is_changed_without_the_model(home: OpenMemory, embedder: Embedder) -> None:
+async def test_what_is_not_the_text_is_changed_without_the_model(home: OpenedMemory, embedder: Embedder) -> None:
     one = await stored(home)
     before = len(embedder.batches)
     done = await home.use_cases.update(ADA, one.id, MemoryChanges(importance=0.9, themes=("moving",), pinned=True))
@@ -85,7 +85,7 @@ async def test_what_is_not_the_text_is_changed_without_the_model(home: OpenMemor
     assert await recalled(home, "moving") == [one.id]  # themes are among the words of the index
 
 
-async def test_without_the_model_it_is_changed_and_found_by_its_words(home: OpenMemory, embedder: Embedder) -> None:
+async def test_without_the_model_it_is_changed_and_found_by_its_words(home: OpenedMemory, embedder: Embedder) -> None:
     one = await stored(home)
     embedder.available = False
     done = await home.use_cases.update(ADA, one.id, MemoryChanges(text=OSLO))
@@ -97,7 +97,7 @@ async def test_without_the_model_it_is_changed_and_found_by_its_words(home: Open
 
 
 @pytest.mark.parametrize("scope", [ADA, BOB])
-async def test_a_memory_that_is_not_the_being_s_does_not_exist(home: OpenMemory, scope: object) -> None:
+async def test_a_memory_that_is_not_the_being_s_does_not_exist(home: OpenedMemory, scope: object) -> None:
     """spec P1: the same words for what is another's and for what is nobody's."""
     theirs = (await stored(home)).id if scope is BOB else MemoryId("x" * 36)
     for changes in (MemoryChanges(text=OSLO), MemoryChanges(pinned=True)):
@@ -109,7 +109,7 @@ async def test_a_memory_that_is_not_the_being_s_does_not_exist(home: OpenMemory,
 
 
 async def test_one_that_is_forgotten_while_its_new_text_is_embedded_stays_forgotten(
-    home: OpenMemory, embedder: Embedder
+    home: OpenedMemory, embedder: Embedder
 ) -> None:
     one = await stored(home)
     embedder.hold()
@@ -122,7 +122,7 @@ async def test_one_that_is_forgotten_while_its_new_text_is_embedded_stays_forgot
     assert await home.ledger.index_source.count_memories() == 0
 
 
-async def test_a_vector_that_is_filled_in_too_late_is_not_kept(home: OpenMemory, embedder: Embedder) -> None:
+async def test_a_vector_that_is_filled_in_too_late_is_not_kept(home: OpenedMemory, embedder: Embedder) -> None:
     embedder.available = False
     one = await stored(home)
     embedder.available = True

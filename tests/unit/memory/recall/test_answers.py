@@ -16,8 +16,8 @@ from tokenizers import Tokenizer
 from madeleine.inference.packaged import int8_model_file
 from madeleine.memory.ingest.ports import StoreBatch
 from madeleine.memory.model import DatedAction, Emotion, MemoryId
-from madeleine.memory.recall.elsewhere import KnownElsewhere
-from madeleine.memory.recall.ports import Activation
+from madeleine.memory.recall.elsewhere import KnownOutsideMemories
+from madeleine.memory.recall.ports import MemoryReactivation
 from madeleine.memory.recall.recall import Recall, RecallConfig
 from madeleine.memory.recall.selection import RecallQuery
 from madeleine.memory.rules.prompting import MEMORY_BLOCK_FORMAT
@@ -242,7 +242,7 @@ async def test_associative_raises_what_matters_was_told_again_was_recalled_or_fe
     await home.ledger.memories.commit(
         ADA, StoreBatch(reinforcements=tuple(again), model=home.embedder.model, vectors={})
     )
-    home.ledger.activations.add(ADA, [Activation(recalled.id, 1, NOW)])
+    home.ledger.activations.add(ADA, [MemoryReactivation(recalled.id, 1, NOW)])
     await home.ledger.activations.flush()
     # 0.15 recency > 0.10 importance > 0.0625 reinforcement > 0.10 / 2 emotion > 0
     assert await ranked(home, "associative", emotions=("joy", "anger")) == ids([recalled, matters, told, felt, plain])
@@ -330,8 +330,8 @@ async def crowd(tmp_path: Path) -> AsyncIterator[tuple[Home, RealTokens]]:
 def use_cases(home: Home) -> ToolUseCases:
     without_references = ShortIdTranslator(cast(ShortIdLedger, None))
 
-    async def nothing_elsewhere(*_: object) -> KnownElsewhere:
-        return KnownElsewhere()
+    async def nothing_elsewhere(*_: object) -> KnownOutsideMemories:
+        return KnownOutsideMemories()
 
     parts = SimpleNamespace(recall=home.recall(), audit=lambda *_, **__: None, ids=without_references)
     parts.search_elsewhere = nothing_elsewhere

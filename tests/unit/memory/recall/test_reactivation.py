@@ -11,7 +11,7 @@ from madeleine.inference.stems import stem
 from madeleine.memory.keyword_search import KeywordQuery
 from madeleine.memory.language_model import Prompt
 from madeleine.memory.model import Memory
-from madeleine.memory.recall.search import BrowseMemories, Search, SearchByMessageTags
+from madeleine.memory.recall.search import BrowseMemories, SearchByMessageTags, SearchStoredTexts
 from tests.doubles import ADA
 from tests.household import Household, ScriptedModel, household, new_store, shown_memories
 
@@ -37,6 +37,7 @@ async def dead_and_alive(home: Household) -> tuple[Memory, Memory]:
         return {
             "merges": [],
             "make_dead": [n for n, line in enumerate(shown_memories(prompt), start=1) if '"dying"' in line],
+            "keep": [],
         }
 
     await home.run_patrol(ScriptedModel(consolidate=let_go), steps=["consolidate"])
@@ -58,7 +59,7 @@ async def test_a_search_hit_counts_one_for_a_living_and_two_for_a_dead_memory(ho
     """spec P11: "`search_memory` increments active nodes by +1 and dead nodes by +2 for all matching results"."""
     alive, dead = await dead_and_alive(home)
     other, _ = await home.store("Carl slept", "Carl woke")
-    search = Search(
+    search = SearchStoredTexts(
         home.ledger.search,
         home.ledger.activations,
         search_by_tags=SearchByMessageTags(home.ledger.search, stem),

@@ -14,7 +14,7 @@ from madeleine.memory.errors import IndexUnavailable
 from madeleine.memory.index import AwaitQueryVector, CandidatePool, CandidateQuery, RecallIndex
 from madeleine.memory.model import Memory, MemoryId, Scope, Vector
 from madeleine.memory.patrol_records import PatrolChanges
-from madeleine.memory.recall.ports import Activation
+from madeleine.memory.recall.ports import MemoryReactivation
 from madeleine.memory.recall.selection import RecallQuery
 from madeleine.memory.rules.prompting import MEMORY_BLOCK_FORMAT, render_memory_block
 from tests.contracts.ledger.ledger_values import WAIT_S, apply_changes, states
@@ -197,7 +197,7 @@ async def test_each_recalled_memory_is_activated_once_and_no_other(home: Home) -
     """spec P9: +1 on each; what matched and was not returned is not touched."""
     await home.put(LONG, *SHORT)
     found = await home.recall()(ADA, RecallQuery(text="harbor", limit=2))
-    assert home.activations.added == [(ADA, Activation(id_, 1, NOW)) for id_ in ids(found)]
+    assert home.activations.added == [(ADA, MemoryReactivation(id_, 1, NOW)) for id_ in ids(found)]
     assert len(home.activations.added) == 2
 
 

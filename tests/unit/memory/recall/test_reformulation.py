@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 
 from madeleine.memory.errors import IndexUnavailable, LanguageModelUnavailable, StorageFull, UnusableAnswer
-from madeleine.memory.language_model import CallCost, Prompt
+from madeleine.memory.language_model import ModelCallCost, Prompt
 from madeleine.memory.model import RunId, Scope
 from madeleine.memory.recall.recall import RecallConfig, RecallResult
 from madeleine.memory.recall.reformulation import RecallVerdict, ReformulationConfig, build_reformulation_prompt
@@ -36,10 +36,10 @@ def other(query: str, sufficient: bool = False) -> dict[str, Any]:
 
 class Costs:
     def __init__(self) -> None:
-        self.recorded: list[tuple[Scope, RunId, CallCost, datetime]] = []
+        self.recorded: list[tuple[Scope, RunId, ModelCallCost, datetime]] = []
         self.full = False
 
-    async def record_cost(self, scope: Scope, run: RunId, spent: CallCost, *, at: datetime) -> None:
+    async def record_cost(self, scope: Scope, run: RunId, spent: ModelCallCost, *, at: datetime) -> None:
         if self.full:
             raise StorageFull("no room")
         self.recorded.append((scope, run, spent, at))
@@ -139,7 +139,7 @@ async def test_an_index_failing_on_the_rewording_keeps_the_first_answer_with_a_n
 
 async def test_a_model_that_does_not_answer_in_time_leaves_the_first_answer_with_a_notice(home: Home) -> None:
     class Silent:
-        async def ask(self, prompt: Prompt, schema: Any, on_cost: Callable[[CallCost], None]) -> Any:
+        async def ask(self, prompt: Prompt, schema: Any, on_cost: Callable[[ModelCallCost], None]) -> Any:
             await asyncio.Event().wait()
 
     await home.put(HARBOR)

@@ -5,7 +5,7 @@ from __future__ import annotations
 from madeleine.memory.recall.recall import RecallConfig
 from madeleine.memory.recall.selection import RecallQuery
 from tests.doubles import ADA, a_memory
-from tests.rerankers import WordReranker
+from tests.models import WordReranker
 from tests.unit.memory.recall.homes import Home, ids
 
 FACTS = [a_memory(f"harbor {'harbor ' * n}{name}") for n, name in ((4, "cat"), (3, "dog"), (2, "bird"), (1, "fish"))]

@@ -15,7 +15,12 @@ from hypothesis import strategies as st
 from madeleine.memory.errors import InvalidInput
 from madeleine.memory.keyword_search import KeywordQuery, SearchHit, SearchSource
 from madeleine.memory.model import Provenance, Scope
-from madeleine.memory.recall.search import Search, decode_search_cursor, encode_search_cursor, split_search_terms
+from madeleine.memory.recall.search import (
+    SearchStoredTexts,
+    decode_search_cursor,
+    encode_search_cursor,
+    split_search_terms,
+)
 from madeleine.memory.rules.searching import sort_hits_newest_first
 from tests.doubles import ADA, NOW, Clock, FakeActivationLog
 from tests.rows import for_each_row
@@ -130,9 +135,9 @@ def a_hit(
     )  # fmt: skip
 
 
-def searching(hits: Sequence[SearchHit], log: FakeActivationLog | None = None) -> Search:
+def searching(hits: Sequence[SearchHit], log: FakeActivationLog | None = None) -> SearchStoredTexts:
     by_message: Any = None
-    return Search(Repeating(hits), log or FakeActivationLog(), search_by_tags=by_message, now=Clock())
+    return SearchStoredTexts(Repeating(hits), log or FakeActivationLog(), search_by_tags=by_message, now=Clock())
 
 
 @given(
@@ -185,7 +190,7 @@ async def test_a_misspelt_word_is_searched_as_the_word_it_resembles_if_nothing_e
     """ruling 19"""
     hits = [a_hit(1, text="kubernetes in frankfurt"), a_hit(2, text="kubernetes at home"), a_hit(3, text="tea")]
     by_message: Any = None
-    search = Search(Matching(hits), FakeActivationLog(), search_by_tags=by_message, now=Clock())
+    search = SearchStoredTexts(Matching(hits), FakeActivationLog(), search_by_tags=by_message, now=Clock())
     query = KeywordQuery(terms=("kubernets",), mode="and", limit=1)
     first = await search(ADA, query)
     second = await search(ADA, query, cursor=first.next_cursor)

@@ -15,7 +15,7 @@ from madeleine.inference.stems import stem
 from madeleine.memory.keyword_search import KeywordQuery, SearchHit
 from madeleine.memory.model import Memory, RunId
 from madeleine.memory.patrol_records import DiaryEntry, PatrolChanges
-from madeleine.memory.recall.search import Search, SearchByMessageTags
+from madeleine.memory.recall.search import SearchByMessageTags, SearchStoredTexts
 from tests.doubles import ADA, BOB
 from tests.doubles_chat import a_message
 from tests.household import Household, household, new_store
@@ -112,7 +112,7 @@ async def test_nothing_is_counted_when_a_message_brings_something_to_mind(home: 
 
 async def test_a_search_for_what_a_message_is_about_counts_what_it_shows(home: Household) -> None:
     [one, other] = await kept(home, "ramen here", "rain")
-    search = Search(
+    search = SearchStoredTexts(
         home.ledger.search,
         home.ledger.activations,
         search_by_tags=SearchByMessageTags(home.ledger.search, stem),

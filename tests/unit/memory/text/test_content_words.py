@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from madeleine.memory.text.content_words import content_words, names_of_words, without_words
+from madeleine.memory.text.content_words import content_words, name_number_of_each_word, question_without_words
 from tests.rows import for_each_row
 
 
@@ -42,8 +42,8 @@ def test_the_words_that_ask_are_left_out_unless_nothing_else_is_there(question: 
     ],
 )
 def test_the_words_of_a_name_have_one_number(question: str, names: list[int]) -> None:
-    assert list(names_of_words(question, content_words(question))) == names
+    assert list(name_number_of_each_word(question, content_words(question))) == names
 
 
 def test_without_words_the_others_stay() -> None:
-    assert without_words("Which antibiotic gave Léo a Rash?", ("antibiotic", "rash")) == "Which  gave Léo a ?"
+    assert question_without_words("Which antibiotic gave Léo a Rash?", ("antibiotic", "rash")) == "Which  gave Léo a ?"

@@ -18,8 +18,8 @@ from madeleine.memory.language_model import Prompt
 from madeleine.memory.model import Memory, MemoryId, Scene, Scope, Vector
 from madeleine.memory.recall.recall import Recall
 from madeleine.memory.recall.selection import RecallQuery
-from madeleine.memory.watch.observe import AgentExtractedMemory, Observation, Observe
-from madeleine.memory.watch.remember import Remember, SimilarMemorySearch
+from madeleine.memory.watch.observe import AgentExtractedMemory, Observation, ObserveConversation
+from madeleine.memory.watch.remember import RememberExtractedMemories, SimilarMemorySearch
 from madeleine.memory.watch.thread import MemoryThread, MemoryThreadConfig, ThreadPollResult
 from madeleine.storage.qdrant.edge import EdgeIndex
 from madeleine.storage.qdrant.schema import IndexFingerprint
@@ -92,15 +92,15 @@ class Talks:
         self.embedder = WordEmbedder()
         self.store = StoreScenes(ledger.memories, index, self.embedder, now=self.clock)
         self.similar = SimilarMemorySearch(ledger.recall, index, self.embedder)
-        self.remember = Remember(self.store.store_redacted, ledger.memories, self.similar)
-        self.observe = Observe(ledger.conversations, self.remember.agent_memory, now=self.clock)
+        self.remember = RememberExtractedMemories(self.store.store_redacted, ledger.memories, self.similar)
+        self.observe = ObserveConversation(ledger.conversations, self.remember.agent_memory, now=self.clock)
         self.recall = Recall(ledger.recall, index, self.embedder, ledger.activations, now=self.clock)
         self.thread = self.thread_over(ledger.memories, config)
         self.mind = ScriptedModel(extract=copies)
 
     def thread_over(self, memories: Any, config: MemoryThreadConfig = DEFAULT_CONFIG) -> MemoryThread:
         """As after a restart."""
-        remember = Remember(self.store.store_redacted, memories, self.similar)
+        remember = RememberExtractedMemories(self.store.store_redacted, memories, self.similar)
         return MemoryThread(self.ledger.conversations, self.ledger.patrols, remember, now=self.clock, config=config)
 
     def answers(self, answer: Callable[[Prompt], Any]) -> None:

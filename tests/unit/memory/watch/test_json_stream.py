@@ -70,3 +70,9 @@ def test_damage_is_found_before_the_rest_is_read() -> None:
 
     with pytest.raises(ValueError, match="damaged"):
         next(iterate_json_array(chunks()))
+
+
+def test_numbers_of_thousands_of_digits_are_read_past() -> None:
+    """Python refuses to read them as integers, and their reason named one of its own settings."""
+    digits = "9" * 5_000
+    assert list(iterate_json_array([f"[1, {digits}, -{digits}]"])) == [1, float("inf"), float("-inf")]

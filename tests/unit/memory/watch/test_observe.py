@@ -11,10 +11,10 @@ import pytest
 
 from madeleine.memory.chat import Message, NewMessage
 from madeleine.memory.errors import InvalidInput
-from madeleine.memory.ingest.store import Stored
+from madeleine.memory.ingest.store import StoredSceneResult
 from madeleine.memory.model import Scope
 from madeleine.memory.watch.extraction import ExtractedMemory
-from madeleine.memory.watch.observe import AgentExtractedMemory, Observation, ObservationResult, Observe
+from madeleine.memory.watch.observe import AgentExtractedMemory, Observation, ObservationResult, ObserveConversation
 from tests.doubles import ADA, NOW, Clock, a_memory
 from tests.doubles_chat import FakeChat
 
@@ -31,16 +31,16 @@ class Remembered:
 
     async def __call__(
         self, scope: Scope, session_id: str, extracted: ExtractedMemory, messages: Sequence[Message], key: str = ""
-    ) -> Stored:
+    ) -> StoredSceneResult:
         self.calls.append((extracted.essence, [message.text for message in messages], key))
-        return Stored(memory=a_memory(extracted.essence), status="stored", redacted={"a memory's secret": 1})
+        return StoredSceneResult(memory=a_memory(extracted.essence), status="stored", redacted={"a memory's secret": 1})
 
 
 class Room:
     def __init__(self) -> None:
         self.chat = FakeChat()
         self.remembered = Remembered()
-        self.observe = Observe(self.chat, self.remembered, now=Clock())
+        self.observe = ObserveConversation(self.chat, self.remembered, now=Clock())
 
     async def __call__(self, *messages: NewMessage, request: str = "", **more: Any) -> ObservationResult:
         return await self.observe(ADA, Observation(session_id="s", messages=messages, **more), request=request)
@@ -181,7 +181,7 @@ async def test_what_the_agent_has_looked_at_the_thread_need_not(room: Room) -> N
 
 
 async def test_where_nothing_can_be_remembered_what_was_drawn_is_refused(room: Room) -> None:
-    only_keeps = Observe(room.chat, now=Clock())
+    only_keeps = ObserveConversation(room.chat, now=Clock())
     with pytest.raises(InvalidInput, match="Nothing was stored"):
         await only_keeps(
             ADA, Observation(session_id="s", messages=[user("a")], memories=[AgentExtractedMemory(HARBOUR)])
@@ -193,13 +193,13 @@ async def test_a_caller_who_goes_away_leaves_nothing_half_done(room: Room) -> No
     reached, go_on = asyncio.Event(), asyncio.Event()
 
     class Slow(Remembered):
-        async def __call__(self, *args: Any, **fields: Any) -> Stored:
+        async def __call__(self, *args: Any, **fields: Any) -> StoredSceneResult:
             reached.set()
             await go_on.wait()
             return await super().__call__(*args, **fields)
 
     slow = Slow()
-    observe = Observe(room.chat, slow, now=Clock())
+    observe = ObserveConversation(room.chat, slow, now=Clock())
     seen = Observation(session_id="s", messages=[user("a")], memories=[AgentExtractedMemory(HARBOUR)])
     caller = asyncio.create_task(observe(ADA, seen))
     await reached.wait()

@@ -12,7 +12,7 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from madeleine.memory.chat import SPOKEN_ROLES, ChatRole, ThreadBacklog
+from madeleine.memory.chat import SPOKEN_ROLES, ChatRole, MemoryThreadBacklog
 from madeleine.memory.rules.prompting import render_memory_block, shuffled_fragments
 from madeleine.memory.watch.snippets import MAX_SNIPPET_MESSAGES
 from madeleine.memory.watch.thread import MemoryThread, MemoryThreadConfig
@@ -102,7 +102,7 @@ async def test_what_no_word_tells_of_is_shown_in_the_end(home: Talks) -> None:
     """Allergies in Chinese and Japanese never reached a model."""
     await home.say(("user", "花生会让我窒息"), ("assistant", "好的"))
     assert (await home.poll()).counts["put off"] == 2
-    assert await home.ledger.conversations.thread_backlog() == ThreadBacklog(unread=2, put_off=2)
+    assert await home.ledger.conversations.thread_backlog() == MemoryThreadBacklog(unread=2, put_off=2)
     home.clock.advance(home.thread.config.hold_back_time)
     home.answers(lambda prompt: {"memories": [memory("花生会让用户窒息")]})
     assert (await home.poll()).counts["stored"] == 1

@@ -6,10 +6,10 @@ from collections.abc import Callable, Sequence
 from dataclasses import replace
 from typing import Any
 
-from madeleine.memory.language_model import Answer, CallCost, Prompt, Rejected
+from madeleine.memory.language_model import Answer, ModelCallCost, Prompt, RejectedAnswer
 from madeleine.memory.model import Cluster, ClusterId, Memory
 from madeleine.memory.patrol_records import DecisionRequestId
-from madeleine.patrol.deciding.answers import CheckedAnswer, DecisionRequestState, Resolution
+from madeleine.patrol.deciding.answers import CheckedAnswer, DecisionAnswer, DecisionRequestState
 from madeleine.patrol.deciding.requests import DecisionKind, DecisionRequest, offered_memory
 from tests.doubles import ADA
 
@@ -30,7 +30,9 @@ def current_of(memories: Sequence[Memory], **fields: Any) -> DecisionRequestStat
     return DecisionRequestState(request_of("consolidate", memories), by_id, **{"active_count": active_count, **fields})
 
 
-def checked(answer: Resolution, request: DecisionRequest, current: DecisionRequestState) -> CheckedAnswer | Rejected:
+def checked(
+    answer: DecisionAnswer, request: DecisionRequest, current: DecisionRequestState
+) -> CheckedAnswer | RejectedAnswer:
     return answer.checked(replace(current, request=request))
 
 
@@ -41,7 +43,7 @@ class ScriptedLanguage:
         self.prompts: list[Prompt] = []
         self._answers = iter(answers)
 
-    async def ask(self, prompt: Prompt, schema: type[Answer], on_cost: Callable[[CallCost], None]) -> Answer:
+    async def ask(self, prompt: Prompt, schema: type[Answer], on_cost: Callable[[ModelCallCost], None]) -> Answer:
         self.prompts.append(prompt)
-        on_cost(CallCost(purpose=prompt.purpose, model="scripted-1", input_tokens=90, output_tokens=10, usd=None))
+        on_cost(ModelCallCost(purpose=prompt.purpose, model="scripted-1", input_tokens=90, output_tokens=10, usd=None))
         return schema.model_validate(next(self._answers))

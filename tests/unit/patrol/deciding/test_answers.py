@@ -12,11 +12,11 @@ from hypothesis import strategies as st
 from pydantic import ValidationError
 
 from madeleine.memory.errors import UnusableAnswer
-from madeleine.memory.language_model import CallCost, Rejected
+from madeleine.memory.language_model import ModelCallCost, RejectedAnswer
 from madeleine.memory.model import MemoryId, RunId
 from madeleine.patrol.context import PatrolRunContext, PatrolServices
-from madeleine.patrol.deciding.answers import Decision, Resolution
-from madeleine.patrol.deciding.consolidate import Consolidation, MemoryMerge
+from madeleine.patrol.deciding.answers import Decision, DecisionAnswer
+from madeleine.patrol.deciding.consolidate import ConsolidationAnswer, MemoryMerge
 from madeleine.patrol.deciding.requests import (
     AGENT_GUIDANCE,
     SESSION_SUMMARY_PROMPT,
@@ -40,10 +40,10 @@ KINDS: tuple[DecisionKind, ...] = ("consolidate", "split", "supersede", "diary",
 IDS = [MemoryId(f"1b4e28ba-2fa1-11d2-883f-0016d3cca4{i:02}") for i in range(12)]
 MEMORIES = [a_memory(f"scene {i}", id=id_, status="dying" if i == 2 else "active") for i, id_ in enumerate(IDS)]
 
-ANSWERS: dict[DecisionKind, tuple[dict[str, Any], Resolution]] = {
+ANSWERS: dict[DecisionKind, tuple[dict[str, Any], DecisionAnswer]] = {
     "consolidate": (
-        {"merges": [{"survivor": 1, "absorbed": [2]}], "make_dead": [3]},
-        Consolidation((MemoryMerge(IDS[0], (IDS[1],)),), (IDS[2],)),
+        {"merges": [{"survivor": 1, "absorbed": [2]}], "make_dead": [3], "keep": []},
+        ConsolidationAnswer((MemoryMerge(IDS[0], (IDS[1],)),), (IDS[2],)),
     ),
     "split": (
         {"parts": [{"name": "Ramen", "memories": [1, 12]}]},
@@ -79,7 +79,8 @@ def test_memories_are_numbered_from_one() -> None:
     assert json.loads(lines[1]) == {"cluster": "Dinners"}
     assert [json.loads(line)["n"] for line in lines[2:-1]] == list(range(1, 13))
     assert json.loads(lines[4]) == {
-        "n": 3, "when": "2026-03-01", "text": "scene 2", "importance": 0.5, "status": "dying", "fresh": True
+        "n": 3, "when": "2026-03-01", "text": "scene 2", "importance": 0.5, "status": "dying",
+        "stored": "2026-03-01", "last_asked": "never", "fresh": True,
     }  # fmt: skip
 
 
@@ -147,25 +148,25 @@ def test_the_schemas_hold_only_what_structured_outputs_know(shape: Any) -> None:
 async def test_an_answer_in_numbers_comes_back_in_ids(kind: DecisionKind) -> None:
     """ruling 10: the same values as from an agent."""
     raw, answer = ANSWERS[kind]
-    spent: list[CallCost] = []
+    spent: list[ModelCallCost] = []
     assert await ask_model_to_decide(metered(ScriptedLanguage(raw), spent), request_of(kind, MEMORIES)) == answer
     assert [cost.purpose for cost in spent] == [kind]
 
 
 async def test_an_unknown_number_is_rejected_and_the_model_asked_once_more() -> None:
     good, answer = ANSWERS["consolidate"]
-    language = ScriptedLanguage({"merges": [], "make_dead": [0, 13]}, good)
+    language = ScriptedLanguage({"merges": [], "make_dead": [0, 13], "keep": []}, good)
     assert await ask_model_to_decide(metered(language), request_of("consolidate", MEMORIES)) == answer
     first, second = language.prompts
     assert second.text == first.text
     assert second.rejected
     assert second.rejected.reason == "There is no memory 0, 13: the numbers go from 1 to 12."
-    assert json.loads(second.rejected.text) == {"merges": [], "make_dead": [0, 13]}
+    assert json.loads(second.rejected.text) == {"merges": [], "make_dead": [0, 13], "keep": []}
 
 
 async def test_a_complaint_names_memories_by_their_numbers() -> None:
     good, _ = ANSWERS["consolidate"]
-    language = ScriptedLanguage({"merges": [{"survivor": 12, "absorbed": [12]}], "make_dead": []}, good)
+    language = ScriptedLanguage({"merges": [{"survivor": 12, "absorbed": [12]}], "make_dead": [], "keep": []}, good)
     await ask_model_to_decide(metered(language), request_of("consolidate", MEMORIES))
     assert "Memory 12 is named 2 times" in str(language.prompts[1].rejected)
     assert IDS[11] not in str(language.prompts[1])
@@ -174,7 +175,7 @@ async def test_a_complaint_names_memories_by_their_numbers() -> None:
 async def test_a_second_answer_that_breaks_a_rule_is_the_last() -> None:
     bad = {"diary": "a", "think_md": []}
     language = ScriptedLanguage(bad, bad)
-    spent: list[CallCost] = []
+    spent: list[ModelCallCost] = []
     with pytest.raises(UnusableAnswer, match=r"scripted-1 cannot be used: diary has 1 lines"):
         await ask_model_to_decide(metered(language, spent), request_of("diary", MEMORIES))
     assert len(spent) == 2
@@ -228,8 +229,8 @@ def test_the_example_that_the_agent_is_shown_is_a_decision_that_is_accepted(kind
         text = text.replace("<memory id>", id_, 1)
     offer = request_of(kind, MEMORIES)
     answer = DECISION_TYPES[kind].answer_type.from_decision(Decision.model_validate(json.loads(text)))
-    assert not isinstance(answer, Rejected)
-    assert not isinstance(answer.check_request(offer), Rejected)
+    assert not isinstance(answer, RejectedAnswer)
+    assert not isinstance(answer.check_request(offer), RejectedAnswer)
 
 
 @pytest.mark.parametrize("kind", KINDS)
@@ -260,13 +261,13 @@ def decision(**fields: Any) -> Decision:
 def test_a_field_of_another_kind_is_refused(kind: DecisionKind, fields: dict[str, Any]) -> None:
     """ruling 10: "nothing else is touched"."""
     result = DECISION_TYPES[kind].answer_type.from_decision(decision(**fields))
-    assert isinstance(result, Rejected)
+    assert isinstance(result, RejectedAnswer)
     assert f"is to {kind}" in result.reason
     assert "leave out" in result.reason
 
 
 def test_the_offer_alone_says_that_nothing_is_to_change() -> None:
-    assert DECISION_TYPES["consolidate"].answer_type.from_decision(decision()) == Consolidation()
+    assert DECISION_TYPES["consolidate"].answer_type.from_decision(decision()) == ConsolidationAnswer()
     assert DECISION_TYPES["split"].answer_type.from_decision(decision()) == ClusterSplitAnswer()
 
 

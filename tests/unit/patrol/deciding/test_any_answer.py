@@ -8,11 +8,11 @@ from dataclasses import replace
 from hypothesis import given
 from hypothesis import strategies as st
 
-from madeleine.memory.language_model import Rejected
+from madeleine.memory.language_model import RejectedAnswer
 from madeleine.memory.model import LIVING_STATUSES, ClusterId, Memory, MemoryId
 from madeleine.memory.rules.dynamics.importance import MAX_DYING_IMPORTANCE, effective_importance
 from madeleine.patrol.deciding.answers import CheckedAnswer, DecisionRequestState
-from madeleine.patrol.deciding.consolidate import Consolidation, MemoryMerge, changed_memories
+from madeleine.patrol.deciding.consolidate import ConsolidationAnswer, MemoryMerge, memories_after_consolidation
 from madeleine.patrol.deciding.requests import DecisionKind, DecisionRequest
 from madeleine.patrol.deciding.split import ClusterSplitAnswer, ClusterSplitPart
 from tests.doubles import a_memory
@@ -33,7 +33,7 @@ def heaps(draw: st.DrawFn, ids: Sequence[MemoryId], most: int) -> list[tuple[Mem
 
 
 @st.composite
-def consolidations(draw: st.DrawFn, offer: DecisionRequest) -> Consolidation:
+def consolidations(draw: st.DrawFn, offer: DecisionRequest) -> ConsolidationAnswer:
     pinned = {memory.id for memory in offer.memories if memory.pinned}
     result = heaps(draw, [memory.id for memory in offer.memories if draw(st.booleans())], 4)
     piles = [sorted(heap, key=lambda id_: id_ not in pinned) for heap in result if heap]
@@ -43,7 +43,7 @@ def consolidations(draw: st.DrawFn, offer: DecisionRequest) -> Consolidation:
         merges = [merge for merge in merges if merge.absorbed]
     named = {id_ for merge in merges for id_ in (merge.survivor, *merge.absorbed)}
     dying = [m.id for m in offer.memories if m.status == "dying" and m.id not in named | pinned]
-    return Consolidation(tuple(merges), tuple(id_ for id_ in dying if draw(st.booleans())))
+    return ConsolidationAnswer(tuple(merges), tuple(id_ for id_ in dying if draw(st.booleans())))
 
 
 @st.composite
@@ -110,10 +110,10 @@ def test_any_consolidation_keeps_the_rules_of_step_4(data: st.DataObject) -> Non
     answer = data.draw(consolidations(offer))
     by_id = {memory.id: memory for memory in now}
     result = checked(answer, offer, current_of(now))
-    if isinstance(result, Rejected):
+    if isinstance(result, RejectedAnswer):
         return
-    assert isinstance(result.answer, Consolidation)
-    changed = changed_memories(result.answer, DecisionRequestState(offer, by_id))
+    assert isinstance(result.answer, ConsolidationAnswer)
+    changed = memories_after_consolidation(result.answer, DecisionRequestState(offer, by_id))
     after = by_id | {memory.id: memory for memory in changed}
 
     offered = {memory.id for memory in offer.memories}
@@ -149,7 +149,7 @@ def test_any_split_keeps_the_rules_of_step_6(data: st.DataObject) -> None:
     by_id = {memory.id: memory for memory in now}
     present = current_of(now)
     result = checked(answer, offer, present)
-    if isinstance(result, Rejected):
+    if isinstance(result, RejectedAnswer):
         return
     assert isinstance(result.answer, ClusterSplitAnswer)
     moved = [id_ for part in result.answer.parts for id_ in part.memories]
@@ -165,5 +165,6 @@ def test_an_answer_that_was_checked_is_kept_when_it_is_checked_again(data: st.Da
     offer, now = data.draw(offer_and_now(kind))
     answer = data.draw(splits(offer)) if kind == "split" else data.draw(consolidations(offer))
     result = checked(answer, offer, current_of(now))
-    if not isinstance(result, Rejected):
-        assert checked(result.answer, offer, current_of(now)) == CheckedAnswer(result.answer)
+    if not isinstance(result, RejectedAnswer):
+        again = result.answer.check_current(replace(current_of(now), request=offer))
+        assert again == CheckedAnswer(result.answer)

@@ -6,10 +6,10 @@ from dataclasses import replace
 
 import pytest
 
-from madeleine.memory.language_model import Rejected
+from madeleine.memory.language_model import RejectedAnswer
 from madeleine.memory.model import ClusterId, Memory, MemoryId
-from madeleine.patrol.deciding.answers import CheckedAnswer, DecisionRequestState, Resolution
-from madeleine.patrol.deciding.consolidate import Consolidation, MemoryMerge
+from madeleine.patrol.deciding.answers import CheckedAnswer, DecisionAnswer, DecisionRequestState
+from madeleine.patrol.deciding.consolidate import ConsolidationAnswer, MemoryMerge
 from madeleine.patrol.deciding.requests import DecisionRequest
 from madeleine.patrol.deciding.split import ClusterSplitAnswer, ClusterSplitPart
 from madeleine.patrol.deciding.summaries_and_diary import DiaryAnswer, SessionSummaryAnswer
@@ -32,13 +32,13 @@ def fading(name: str) -> Memory:
     return replace(home(name), status="dying", session_count=70, fresh=False)
 
 
-def refusal(answer: Resolution, offer: DecisionRequest) -> str:
+def refusal(answer: DecisionAnswer, offer: DecisionRequest) -> str:
     result = answer.check_request(offer)
-    assert isinstance(result, Rejected)
+    assert isinstance(result, RejectedAnswer)
     return result.reason
 
 
-def kept(answer: Resolution, offer: DecisionRequest, present: DecisionRequestState) -> CheckedAnswer:
+def kept(answer: DecisionAnswer, offer: DecisionRequest, present: DecisionRequestState) -> CheckedAnswer:
     result = checked(answer, offer, present)
     assert isinstance(result, CheckedAnswer)
     return result
@@ -51,38 +51,44 @@ FOUR = [home("A"), home("B"), replace(home("C"), pinned=True), fading("D")]
 
 def test_a_merge_and_a_death_that_keep_the_rules_count() -> None:
     """spec P6 ❹"""
-    answer = Consolidation((MemoryMerge(C, (A, B)),), (D,))
+    answer = ConsolidationAnswer((MemoryMerge(C, (A, B)),), (D,))
     assert checked(answer, request_of("consolidate", FOUR), current_of(FOUR)) == CheckedAnswer(answer)
 
 
-def test_nothing_to_merge_is_an_answer() -> None:
-    assert checked(Consolidation(), request_of("consolidate", FOUR), current_of(FOUR)) == CheckedAnswer(Consolidation())
+def test_every_dying_memory_is_decided_if_only_to_be_kept() -> None:
+    """ruling 20"""
+    keeps = ConsolidationAnswer(keep=(D,))
+    assert checked(keeps, request_of("consolidate", FOUR), current_of(FOUR)) == CheckedAnswer(keeps)
+    assert "Decide every dying memory" in refusal(ConsolidationAnswer(), request_of("consolidate", FOUR))
+    assert "keep take dying memories" in refusal(
+        ConsolidationAnswer(make_dead=(D,), keep=(A,)), request_of("consolidate", FOUR)
+    )
 
 
 @for_each_row(
     ("answer", "reason"),
     [
-        (Consolidation((MemoryMerge(A, ids("Z")),)), "'Z' was not offered"),
-        (Consolidation((MemoryMerge(MemoryId("Z"), (A,)),)), "'Z' was not offered"),
-        (Consolidation((), ids("Z")), "'Z' was not offered"),
-        (Consolidation((MemoryMerge(A, (A,)),)), "'A' is named 2 times"),
-        (Consolidation((MemoryMerge(A, (B, B)),)), "'B' is named 2 times"),
-        (Consolidation((MemoryMerge(A, (B,)), MemoryMerge(A, (D,)))), "'A' is named 2 times"),
-        (Consolidation((MemoryMerge(A, (B,)), MemoryMerge(B, (D,)))), "'B' is named 2 times"),
-        (Consolidation((MemoryMerge(A, (D,)),), (D,)), "'D' is named 2 times"),
-        (Consolidation((MemoryMerge(A, ()),)), "absorbs nothing"),
-        (Consolidation((MemoryMerge(A, (C,)),)), "'C' is pinned"),
-        (Consolidation((), (C,)), "'C' is pinned"),
-        (Consolidation((), (A,)), "'A' is active: make_dead takes dying memories only"),
+        (ConsolidationAnswer((MemoryMerge(A, ids("Z")),)), "'Z' was not offered"),
+        (ConsolidationAnswer((MemoryMerge(MemoryId("Z"), (A,)),)), "'Z' was not offered"),
+        (ConsolidationAnswer((), ids("Z")), "'Z' was not offered"),
+        (ConsolidationAnswer((MemoryMerge(A, (A,)),)), "'A' is named 2 times"),
+        (ConsolidationAnswer((MemoryMerge(A, (B, B)),)), "'B' is named 2 times"),
+        (ConsolidationAnswer((MemoryMerge(A, (B,)), MemoryMerge(A, (D,)))), "'A' is named 2 times"),
+        (ConsolidationAnswer((MemoryMerge(A, (B,)), MemoryMerge(B, (D,)))), "'B' is named 2 times"),
+        (ConsolidationAnswer((MemoryMerge(A, (D,)),), (D,)), "'D' is named 2 times"),
+        (ConsolidationAnswer((MemoryMerge(A, ()),)), "absorbs nothing"),
+        (ConsolidationAnswer((MemoryMerge(A, (C,)),)), "'C' is pinned"),
+        (ConsolidationAnswer((), (C,)), "'C' is pinned"),
+        (ConsolidationAnswer((), (A,)), "'A' is active: make_dead and keep take dying memories only"),
     ],
 )
-def test_a_consolidation_that_breaks_a_rule_is_refused(answer: Consolidation, reason: str) -> None:
+def test_a_consolidation_that_breaks_a_rule_is_refused(answer: ConsolidationAnswer, reason: str) -> None:
     """spec P6 ❹, ruling 10"""
     assert reason in refusal(answer, request_of("consolidate", FOUR))
 
 
 def test_a_refusal_names_what_is_wrong_all_at_once_up_to_five() -> None:
-    reason = refusal(Consolidation((), ids("STUVWXYZ")), request_of("consolidate", FOUR))
+    reason = refusal(ConsolidationAnswer((), ids("STUVWXYZ")), request_of("consolidate", FOUR))
     assert reason.count("was not offered") == 5
 
 
@@ -110,8 +116,8 @@ def test_what_changed_since_is_not_absorbed_and_the_rest_counts(now: Memory | No
     """ruling 10: decided in one call, applied in a later one."""
     memories = [home("A"), *([now] if now else []), home("C"), fading("D")]
     offer = request_of("consolidate", [home("A"), home("B"), home("C"), fading("D")])
-    result = kept(Consolidation((MemoryMerge(A, (B, C)),), (D,)), offer, current_of(memories))
-    assert result.answer == Consolidation((MemoryMerge(A, (C,)),), (D,))
+    result = kept(ConsolidationAnswer((MemoryMerge(A, (B, C)),), (D,)), offer, current_of(memories))
+    assert result.answer == ConsolidationAnswer((MemoryMerge(A, (C,)),), (D,))
     (why,) = result.left_out
     assert why.startswith(f"B {reason}")
 
@@ -131,13 +137,15 @@ def test_what_changed_since_is_not_absorbed_and_the_rest_counts(now: Memory | No
 def test_two_facts_are_never_merged_and_the_refusal_says_why(survivor: str, absorbed: str, difference: str) -> None:
     """ruling 13"""
     memories = [a_memory(survivor, id=A, cluster_id=HOME), a_memory(absorbed, id=B, cluster_id=HOME), home("C")]
-    result = kept(Consolidation((MemoryMerge(A, (B, C)),)), request_of("consolidate", memories), current_of(memories))
+    result = kept(
+        ConsolidationAnswer((MemoryMerge(A, (B, C)),)), request_of("consolidate", memories), current_of(memories)
+    )
     if difference:
-        assert result.answer == Consolidation((MemoryMerge(A, (C,)),))
+        assert result.answer == ConsolidationAnswer((MemoryMerge(A, (C,)),))
         assert difference in result.left_out[0]
         assert "supersede" in result.left_out[0]
     else:
-        assert result.answer == Consolidation((MemoryMerge(A, (B, C)),))
+        assert result.answer == ConsolidationAnswer((MemoryMerge(A, (B, C)),))
 
 
 @pytest.mark.parametrize("merge", [MemoryMerge(A, (B,)), MemoryMerge(B, (A,))])
@@ -145,20 +153,22 @@ def test_what_is_not_true_any_more_is_never_merged(merge: MemoryMerge) -> None:
     """ruling 14: not with its successor, nor with anything else. It may die."""
     faded = replace(fading("B"), truth="superseded", superseded_by=A)
     offer = request_of("consolidate", [home("A"), faded])
-    assert "never merged" in refusal(Consolidation((merge,)), offer)
-    answer = Consolidation((), (B,))
+    assert "never merged" in refusal(ConsolidationAnswer((merge,)), offer)
+    answer = ConsolidationAnswer((), (B,))
     assert checked(answer, offer, current_of([home("A"), faded])) == CheckedAnswer(answer)
 
 
 def test_nothing_is_merged_into_a_survivor_that_is_gone() -> None:
     offer = request_of("consolidate", FOUR)
-    result = kept(Consolidation((MemoryMerge(A, (B,)),), (D,)), offer, current_of(FOUR[1:]))
-    assert result == CheckedAnswer(Consolidation((), (D,)), ("A was forgotten: nothing was merged into it.",))
+    result = kept(ConsolidationAnswer((MemoryMerge(A, (B,)),), (D,)), offer, current_of(FOUR[1:]))
+    assert result == CheckedAnswer(ConsolidationAnswer((), (D,)), ("A was forgotten: nothing was merged into it.",))
 
 
 def test_a_merge_with_nothing_left_to_absorb_is_none() -> None:
-    result = kept(Consolidation((MemoryMerge(A, (B,)),)), request_of("consolidate", FOUR), current_of([FOUR[0]]))
-    assert result.answer == Consolidation()
+    result = kept(
+        ConsolidationAnswer((MemoryMerge(A, (B,)),)), request_of("consolidate", FOUR[:3]), current_of([FOUR[0]])
+    )
+    assert result.answer == ConsolidationAnswer()
 
 
 @pytest.mark.parametrize(
@@ -173,20 +183,22 @@ def test_a_merge_with_nothing_left_to_absorb_is_none() -> None:
 )
 def test_a_dying_memory_that_was_recalled_since_stays(now: Memory, reason: str) -> None:
     """spec P6 ❹, ruling 2: activation rewinds the clock."""
-    result = kept(Consolidation((), (D,)), request_of("consolidate", FOUR), current_of([*FOUR[:3], now]))
-    assert result == CheckedAnswer(Consolidation(), (f"D {reason}: it was not made dead.",))
+    result = kept(ConsolidationAnswer((), (D,)), request_of("consolidate", FOUR), current_of([*FOUR[:3], now]))
+    assert result == CheckedAnswer(ConsolidationAnswer(), (f"D {reason}: it was not made dead.",))
 
 
 def test_a_pinned_memory_may_be_a_survivor() -> None:
-    result = kept(Consolidation((MemoryMerge(C, (A,)),)), request_of("consolidate", FOUR), current_of(FOUR))
-    assert result.answer == Consolidation((MemoryMerge(C, (A,)),))
+    result = kept(ConsolidationAnswer((MemoryMerge(C, (A,)),)), request_of("consolidate", FOUR[:3]), current_of(FOUR))
+    assert result.answer == ConsolidationAnswer((MemoryMerge(C, (A,)),))
 
 
 def test_nothing_that_is_recalled_disappears_behind_a_summary() -> None:
     """spec L3, 3.3: compressed memories are not recalled; what is merged into one would not be either."""
     memories = [replace(home("A"), compressed=True), home("B"), replace(home("C"), compressed=True)]
-    result = kept(Consolidation((MemoryMerge(A, (B, C)),)), request_of("consolidate", memories), current_of(memories))
-    assert result.answer == Consolidation((MemoryMerge(A, (C,)),))
+    result = kept(
+        ConsolidationAnswer((MemoryMerge(A, (B, C)),)), request_of("consolidate", memories), current_of(memories)
+    )
+    assert result.answer == ConsolidationAnswer((MemoryMerge(A, (C,)),))
     assert len(result.left_out) == 1
 
 
@@ -232,6 +244,12 @@ def test_that_all_is_one_topic_is_an_answer() -> None:
 def test_a_split_that_breaks_a_rule_is_refused(answer: ClusterSplitAnswer, reason: str) -> None:
     """spec P6 ❻: ≥ 2 in each, ≥ 2 remain."""
     assert reason in refusal(answer, request_of("split", TWELVE))
+
+
+def test_a_part_without_a_name_is_refused() -> None:
+    """It was made, and named by the id of its first memory."""
+    unnamed = ClusterSplitAnswer((ClusterSplitPart("A", ids("BC")),))
+    assert "has no name" in refusal(unnamed, request_of("split", FOUR))
 
 
 def test_two_memories_may_remain() -> None:
@@ -325,7 +343,7 @@ def test_no_text_is_written_from_what_was_forgotten_or_changed_since(now: list[M
         (DiaryAnswer("a\nb\nc", POINTS), request_of("diary", FOUR)),
     ):
         result = checked(answer, offer, current_of(now))
-        assert isinstance(result, Rejected)
+        assert isinstance(result, RejectedAnswer)
         assert "'A'" in result.reason
 
 
@@ -333,5 +351,5 @@ def test_a_session_is_not_summarised_twice() -> None:
     """spec L3"""
     now = [replace(memory, compressed=True) for memory in FOUR]
     assert isinstance(
-        checked(SessionSummaryAnswer("Ada rents."), request_of("compress", FOUR), current_of(now)), Rejected
+        checked(SessionSummaryAnswer("Ada rents."), request_of("compress", FOUR), current_of(now)), RejectedAnswer
     )

@@ -8,11 +8,12 @@ from typing import Any
 import pytest
 
 from madeleine.memory.model import DatedAction, Memory, MemoryId, TimelineEntry
+from madeleine.memory.rules.dynamics.importance import status_after_flagging
 from madeleine.patrol.deciding.answers import DecisionRequestState
 from madeleine.patrol.deciding.consolidate import (
-    Consolidation,
+    ConsolidationAnswer,
     MemoryMerge,
-    changed_memories,
+    memories_after_consolidation,
     merged_survivor,
     merged_timeline,
 )
@@ -27,11 +28,13 @@ def memory(name: str, when: tuple[TimelineEntry, ...] = (), **fields: Any) -> Me
     return a_memory(f"scene {name}", id=MemoryId(name), when=when, **{"cluster_id": HOME, **fields})
 
 
-def after(answer: Consolidation, *memories: Memory) -> dict[str, Memory]:
+def after(answer: ConsolidationAnswer, *memories: Memory) -> dict[str, Memory]:
     by_id = {one.id: one for one in memories}
     return {
         request.id: request
-        for request in changed_memories(answer, DecisionRequestState(request_of("consolidate", memories), by_id))
+        for request in memories_after_consolidation(
+            answer, DecisionRequestState(request_of("consolidate", memories), by_id)
+        )
     }
 
 
@@ -41,21 +44,22 @@ A, B, C = MemoryId("A"), MemoryId("B"), MemoryId("C")
 def test_the_survivor_grows_and_the_absorbed_die() -> None:
     """spec P6 ❹, ruling 3: the absorbed pass their reactivations on and start again at 0."""
     result = after(
-        Consolidation((MemoryMerge(A, (B, C)),)),
-        memory("A", importance=0.5, session_count=9, reactivation_count=1),
-        memory("B", importance=0.9, session_count=4, reactivation_count=2),
+        ConsolidationAnswer((MemoryMerge(A, (B, C)),)),
+        memory("A", importance=0.5, session_count=9, reactivation_count=1, lesson="Ask first."),
+        memory("B", importance=0.9, session_count=4, reactivation_count=2, category="procedural", lesson="Knock."),
         memory("C", importance=0.1, session_count=20, reactivation_count=5, status="dying", fresh=False),
     )
     survivor, b, c = result["A"], result["B"], result["C"]
-    assert survivor.importance == pytest.approx(0.55)
+    assert survivor.importance == pytest.approx(0.95)
     assert (survivor.session_count, survivor.reactivation_count, survivor.status) == (4, 8, "active")
     assert (survivor.fresh, survivor.absorbed_into) == (False, None)
+    assert (survivor.category, survivor.lesson) == ("procedural", "Ask first. / Knock.")  # ruling 20
     for one in (b, c):
         assert (one.status, one.absorbed_into, one.reactivation_count, one.fresh) == ("dead", A, 0, False)
     assert (b.importance, b.session_count, b.cluster_id, b.scene) == (0.9, 4, HOME, memory("B").scene)
 
 
-@pytest.mark.parametrize(("importance", "then"), [(0.5, 0.55), (0.97, 1.0), (1.0, 1.0), (0.0, 0.05)])
+@pytest.mark.parametrize(("importance", "then"), [(0.5, 0.55), (0.97, 1.0), (1.0, 1.0), (0.0, 0.55)])
 def test_importance_grows_by_a_twentieth_a_merge_and_never_above_one(importance: float, then: float) -> None:
     """spec P6 ❹: "increases by 0.05 (capped at 1.0)"."""
     absorbed = [memory("B"), memory("C")]
@@ -80,9 +84,17 @@ def test_a_dying_survivor_lives_if_what_it_became_has_not_faded(
 
 def test_a_memory_made_dead_starts_its_reactivations_again() -> None:
     """spec P6 ❹, ruling 3"""
-    result = after(Consolidation((), (A,)), memory("A", status="dying", session_count=70, reactivation_count=3))
+    result = after(ConsolidationAnswer((), (A,)), memory("A", status="dying", session_count=70, reactivation_count=3))
     assert (result["A"].status, result["A"].reactivation_count, result["A"].absorbed_into) == ("dead", 0, None)
     assert (result["A"].fresh, result["A"].session_count) == (False, 70)
+
+
+def test_a_kept_memory_begins_again() -> None:
+    """ruling 20: however little it weighs, it is not asked about again for a month."""
+    result = after(ConsolidationAnswer(keep=(A,)), memory("A", status="dying", session_count=70, importance=0.01))
+    kept = result["A"]
+    assert (kept.status, kept.session_count) == ("active", 0)
+    assert status_after_flagging(replace(kept, session_count=30)) == "active"
 
 
 def test_other_offered_fresh_memories_are_fresh_no_longer() -> None:
@@ -91,7 +103,7 @@ def test_other_offered_fresh_memories_are_fresh_no_longer() -> None:
     elsewhere = replace(c, cluster_id=None)
     by_id = {A: a, B: b, C: elsewhere}
     current = DecisionRequestState(request_of("consolidate", [a, b, c]), by_id)
-    assert changed_memories(Consolidation(), current) == [replace(a, fresh=False)]
+    assert memories_after_consolidation(ConsolidationAnswer(), current) == [replace(a, fresh=False)]
 
 
 # --- the timeline -----------------------------------------------------------------------------------------------

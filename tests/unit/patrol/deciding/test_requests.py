@@ -12,16 +12,14 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from madeleine.memory.model import DatedAction, Memory, MemoryId, Provenance, Status, Vector
+from madeleine.memory.model import DatedAction, Memory, MemoryId, MemoryStatus, Provenance, Vector
 from madeleine.memory.patrol_records import DecisionRequestId
 from madeleine.patrol.deciding.consolidate import consolidation_requests
 from madeleine.patrol.deciding.requests import (
-    MAX_DECISION_REQUEST_CHARS,
-    MAX_OFFERED_MEMORIES,
-    MAX_OFFERED_TEXT_CHARS,
-    MAX_SUMMARISED_TEXT_CHARS,
+    MODEL_LIMITS,
     DecisionKind,
     DecisionRequest,
+    RequestLimits,
     offered_memory,
 )
 from madeleine.patrol.deciding.split import split_requests
@@ -29,13 +27,15 @@ from madeleine.patrol.deciding.summaries_and_diary import diary_requests, sessio
 from tests.doubles import NOW, a_memory, unit
 from tests.unit.patrol.deciding.request_fixtures import DINNERS, HOME, ROOT, request_of
 
+LIMITS = RequestLimits()
+
 
 def size_of(request: DecisionRequest) -> int:
     """In characters."""
     return sum(memory.size for memory in request.memories) + len(request.earlier) + sum(map(len, request.think))
 
 
-def numbered(count: int, *, text: str = "ramen", fresh: bool = True, status: Status = "active") -> list[Memory]:
+def numbered(count: int, *, text: str = "ramen", fresh: bool = True, status: MemoryStatus = "active") -> list[Memory]:
     return [
         replace(
             a_memory(text, id=MemoryId(f"{text[:5]}-{i:04}"), fresh=fresh, status=status, cluster_id=HOME),
@@ -67,9 +67,9 @@ def test_an_offer_comes_back_from_json_as_it_was() -> None:
 def test_a_shown_memory_has_its_first_day_and_a_text_of_bounded_length() -> None:
     memory = a_memory("x" * 5_000, when=(DatedAction("2026-02-01", "soup"), "2026-02-03"), feeling="y" * 5_000)
     result = offered_memory(memory, "consolidate")
-    assert (result.when, len(result.text), result.text[-1]) == ("2026-02-01", MAX_OFFERED_TEXT_CHARS, "…")
-    assert result.size < MAX_DECISION_REQUEST_CHARS
-    assert len(offered_memory(memory, "compress").text) == MAX_SUMMARISED_TEXT_CHARS
+    assert (result.when, len(result.text), result.text[-1]) == ("2026-02-01", LIMITS.text_chars, "…")
+    assert result.size < LIMITS.size
+    assert len(offered_memory(memory, "compress").text) == MODEL_LIMITS["compress"].text_chars
 
 
 def test_a_memory_without_a_date_is_shown_on_the_day_it_happened() -> None:
@@ -149,8 +149,8 @@ def test_every_fresh_or_dying_memory_is_in_exactly_one_offer_within_the_bounds(
         if memory.fresh or memory.status == "dying":
             assert shown_ids.count(memory.id) == 1
     for offer in offers:
-        assert len(offer.memories) <= MAX_OFFERED_MEMORIES
-        assert size_of(offer) <= MAX_DECISION_REQUEST_CHARS
+        assert len(offer.memories) <= LIMITS.memories
+        assert size_of(offer) <= LIMITS.size
         assert len(set(ids(offer))) == len(offer.memories)
     chance.shuffle(memories)
     assert [ids(o) for o in consolidation_requests(DINNERS, memories, vectors)] == [ids(o) for o in offers]
@@ -178,8 +178,11 @@ def test_a_root_is_never_offered_to_be_split() -> None:
     assert split_requests(ROOT, numbered(50)) == []
 
 
-def test_of_a_very_large_cluster_those_that_came_first_are_offered() -> None:
-    assert ids(split_requests(DINNERS, numbered(100)[::-1])[0]) == [m.id for m in numbered(60)]
+def test_of_a_very_large_cluster_a_sample_that_spans_it_is_offered() -> None:
+    offered = ids(split_requests(DINNERS, numbered(100)[::-1])[0])
+    everything = [m.id for m in numbered(100)]
+    assert (len(offered), offered[0], offered[-1]) == (60, everything[0], everything[-1])
+    assert offered == sorted(offered, key=lambda id_: everything.index(MemoryId(id_)))
 
 
 # --- diary, compression -----------------------------------------------------------------------------------------
@@ -203,7 +206,7 @@ def test_a_day_without_memories_has_no_diary() -> None:
 def test_a_long_diary_of_before_leaves_the_offer_within_its_bounds() -> None:
     [offer] = diary_requests("2026-03-01", numbered(60, text="x" * 900), "y" * 9_000, ["z" * 900] * 20)
     assert offer is not None
-    assert size_of(offer) <= MAX_DECISION_REQUEST_CHARS
+    assert size_of(offer) <= LIMITS.size
 
 
 def test_a_long_session_is_summarised_in_parts_in_the_order_in_which_it_happened() -> None:
@@ -220,7 +223,7 @@ def test_no_part_of_a_session_is_longer_than_an_offer_and_none_is_lost(lengths: 
     memories = [a_memory("x" * length) for length in lengths]
     offers = session_compression_requests("s1", memories)
     assert sorted(id_ for offer in offers for id_ in ids(offer)) == sorted(m.id for m in memories)
-    assert all(size_of(offer) <= MAX_DECISION_REQUEST_CHARS and offer.memories for offer in offers)
+    assert all(size_of(offer) <= LIMITS.size and offer.memories for offer in offers)
 
 
 def test_what_is_not_of_the_session_s_episodes_or_has_a_summary_is_not_summarised() -> None:

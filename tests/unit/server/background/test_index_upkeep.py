@@ -13,7 +13,7 @@ import pytest
 from madeleine.memory.errors import EmbeddingUnavailable, IndexUnavailable
 from madeleine.memory.ingest.index_keeper import ErasedBytesScrubber, IndexKeeper
 from madeleine.memory.ingest.ports import StoreBatch
-from madeleine.memory.model import LIVING_STATUSES, Memory, ModelName
+from madeleine.memory.model import LIVING_STATUSES, EmbeddingModelName, Memory
 from madeleine.server.background import index_upkeep as background
 from madeleine.server.background.index_upkeep import IndexUpkeep
 from madeleine.storage.qdrant.edge import EdgeIndex
@@ -99,7 +99,7 @@ class House:
 
 @pytest.fixture
 async def house(tmp_path: Path, new_db: Path, monkeypatch: pytest.MonkeyPatch) -> AsyncIterator[House]:
-    monkeypatch.setattr(background, "CATCH_UP_PAUSE_SECONDS", 0)
+    monkeypatch.setattr(background, "INDEX_CATCH_UP_DELAY_SECONDS", 0)
     monkeypatch.setattr(background, "EMBED_RETRY_SECONDS", 0)
     index = await WatchedIndex.open(tmp_path / "index", IndexFingerprint(WordEmbedder().model, WordEmbedder().dim))
     assert isinstance(index, WatchedIndex)
@@ -181,7 +181,7 @@ async def test_vectors_are_filled_in_when_the_model_comes_back(house: House, cap
         nonlocal tries
         tries += 1
         if not came_back.is_set():
-            raise EmbeddingUnavailable(ModelName("words"), "it is still being fetched")
+            raise EmbeddingUnavailable(EmbeddingModelName("words"), "it is still being fetched")
 
     target = house.embedder.vector("Sailed to the harbor")
     async with house.at_work(warm_up) as work:

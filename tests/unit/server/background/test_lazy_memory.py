@@ -33,7 +33,7 @@ async def test_a_memory_that_takes_too_long_to_open_is_given_up_at_the_end_and_c
         finally:
             told.append("closed")
 
-    monkeypatch.setattr(lazy, "GRACE_SECONDS", finish_seconds)
+    monkeypatch.setattr(lazy, "OPEN_CALLS_GRACE_SECONDS", finish_seconds)
     monkeypatch.setattr(lazy, "MEMORY_OPENING_DELAY_SECONDS", 0)
     async with asyncio.timeout(30):
         async with LazilyOpenedMemory(Settings(data_dir=tmp_path), open_slowly):

@@ -11,7 +11,7 @@ from pathlib import Path
 
 import pytest
 
-from madeleine.memory.language_model import CallCost
+from madeleine.memory.language_model import ModelCallCost
 from madeleine.memory.model import BeingId, RunId, Scope
 from madeleine.server.cli.arguments import build_command_line_parser
 from madeleine.server.cli.local_commands import note_command
@@ -91,7 +91,7 @@ def test_the_status_tells_what_the_memory_thread_has_to_read(
             await ledger.conversations.append(ada, "s", messages, keys=[None] * 3)
             await ledger.conversations.mark_watched(ada, "s", up_to=1, abandoned=1)
             await ledger.conversations.hold_back_messages(ada, "s", up_to=2, until=NOW)
-            cost = CallCost(purpose="extract", model="m", input_tokens=1_000, output_tokens=234, usd=None)
+            cost = ModelCallCost(purpose="extract", model="m", input_tokens=1_000, output_tokens=234, usd=None)
             await ledger.patrols.record_cost(ada, RunId("r"), cost, at=utc_now())
 
     asyncio.run(observe())

@@ -17,7 +17,7 @@ from madeleine.server.cli.arguments import build_command_line_parser
 from madeleine.server.cli.main import main
 from madeleine.server.cli.observe_command import (
     MAX_MESSAGES_PER_OBSERVE_CALL,
-    RESENT_MESSAGES,
+    RESENT_MESSAGE_COUNT,
     ObserveCommandOutput,
     ObserveRequest,
     parse_claude_code_hook,
@@ -188,7 +188,7 @@ def test_a_long_transcript_is_sent_in_order_and_later_only_its_end(tmp_path: Pat
     host.calls.clear()
     transcript(path, *said, ("user", "one more"))
     assert kept(host, parse_claude_code_hook(told))[250:] == ["one more"]
-    assert [len(call.get("messages", [])) for call in host.calls] == [0, RESENT_MESSAGES + 2]
+    assert [len(call.get("messages", [])) for call in host.calls] == [0, RESENT_MESSAGE_COUNT + 2]
 
 
 def test_what_may_be_new_begins_some_messages_before_the_last_known_one() -> None:

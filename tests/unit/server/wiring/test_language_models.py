@@ -11,7 +11,7 @@ from typing import Any
 import pytest
 
 from madeleine.memory.errors import InvalidInput
-from madeleine.memory.language_model import CallCost
+from madeleine.memory.language_model import ModelCallCost
 from madeleine.server.settings.settings import Settings
 from madeleine.server.wiring import language_models as language
 from madeleine.server.wiring.language_models import LanguageModelPool, LeasedLanguageModel
@@ -38,7 +38,7 @@ def settings(data_dir: Path, **more: Any) -> Settings:
 
 
 async def asked(leased: LeasedLanguageModel) -> bool:
-    spent: list[CallCost] = []
+    spent: list[ModelCallCost] = []
     async with leased as model:
         if model is None:
             return False

@@ -51,7 +51,8 @@ def test_a_directory_that_holds_other_things_stays_open_and_so_do_they(
     tmp_path: Path, caplog: pytest.LogCaptureFixture
 ) -> None:
     data_dir = a_lax_directory(tmp_path)
-    (data_dir / "homepage").mkdir(mode=0o755)
+    (data_dir / "homepage").mkdir()
+    (data_dir / "homepage").chmod(0o755)
     (data_dir / "homepage" / "index.html").touch()
     (data_dir / "homepage" / "index.html").chmod(0o644)
     with caplog.at_level(logging.WARNING):
@@ -64,7 +65,8 @@ def test_a_directory_that_holds_other_things_stays_open_and_so_do_they(
 
 def test_what_a_link_leads_to_is_left_alone(tmp_path: Path) -> None:
     data_dir, shared = a_lax_directory(tmp_path), tmp_path / "shared"
-    shared.mkdir(mode=0o755)
+    shared.mkdir()
+    shared.chmod(0o755)
     (shared / "weights").touch()
     (shared / "weights").chmod(0o644)
     (data_dir / "models" / "link").symlink_to(shared / "weights")

@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from madeleine.memory.model import Status
+from madeleine.memory.model import MemoryStatus
 from madeleine.memory.rules.dynamics.importance import MAX_DYING_IMPORTANCE, effective_importance, status_after_flagging
 from tests.contracts.ledger.ledger_values import memory
 from tests.rows import for_each_row
@@ -44,7 +44,7 @@ def test_a_memory_is_dying_from_the_cycle_in_which_it_falls_to_the_floor(
 ) -> None:
     """spec P6 ❸: at or below 0.05."""
 
-    def status(cycles: int) -> Status:
+    def status(cycles: int) -> MemoryStatus:
         return status_after_flagging(memory(importance=importance, session_count=cycles))
 
     assert (status(last_active), status(first_dying)) == ("active", "dying")
@@ -72,7 +72,9 @@ def test_a_memory_exactly_at_the_floor_is_dying() -> None:
         ("dead", 0.0, 500, False, "dead"),
     ],
 )
-def test_the_status_after_a_patrol(status: Status, importance: float, cycles: int, pinned: bool, after: Status) -> None:
+def test_the_status_after_a_patrol(
+    status: MemoryStatus, importance: float, cycles: int, pinned: bool, after: MemoryStatus
+) -> None:
     """spec P6 ❸: pinned ones are excluded; ruling 2: a dying memory above the floor is active again."""
     clocked = memory(status=status, importance=importance, session_count=cycles, pinned=pinned)
     assert status_after_flagging(clocked) == after

@@ -13,7 +13,7 @@ from madeleine.memory.rules.dynamics.clustering import cluster_name_from_memorie
 from madeleine.memory.rules.dynamics.mentions import (
     FORGOTTEN_TEXT_MARK,
     cluster_name_without_forgotten,
-    folded_texts,
+    fold_and_join_texts,
     memory_texts,
     mentions_forgotten,
     redact_report,
@@ -33,7 +33,7 @@ GONE = a_memory(
     themes=("instruments",),
     lesson="Ask for more",
 )
-WORDS = folded_texts(memory_texts(GONE))
+WORDS = fold_and_join_texts(memory_texts(GONE))
 
 
 @for_each_row(
@@ -53,7 +53,7 @@ def test_a_name_without_one_or_with_common_words_only_does_not(name: str) -> Non
 
 
 def test_a_text_without_spaces_is_found_by_its_beginning() -> None:
-    gone = folded_texts(["東京でラーメンを食べた"])
+    gone = fold_and_join_texts(["東京でラーメンを食べた"])
     assert mentions_forgotten("東京でラーメン", gone)
     assert not mentions_forgotten("大阪", gone)
 
@@ -65,7 +65,9 @@ def test_whatever_name_a_cluster_got_from_it_alone_tells_of_it(words: list[str])
     """A cluster's name is cut off at a length: half a word is a trace too."""
     action = " ".join(words)
     for length in range(4, 60):
-        assert mentions_forgotten(cluster_name_from_memories([a_memory(action)], {})[:length], folded_texts([action]))
+        assert mentions_forgotten(
+            cluster_name_from_memories([a_memory(action)], {})[:length], fold_and_join_texts([action])
+        )
 
 
 def test_a_cluster_keeps_a_name_that_those_who_stay_explain() -> None:

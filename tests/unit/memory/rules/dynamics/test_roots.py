@@ -12,7 +12,7 @@ from madeleine.inference.dense import DenseEmbedder
 from madeleine.memory.rules.dynamics.clustering import (
     ROOT_CLUSTER_NAMES,
     ROOT_PROTOTYPE_TEXTS,
-    Root,
+    RootClusterName,
     nearest_root_cluster,
 )
 from tests.doubles import at_cosine
@@ -35,7 +35,7 @@ def test_the_nearer_set_of_prototypes_decides() -> None:
 
 def test_the_three_best_prototypes_of_a_root_count() -> None:
     """ruling 5: means of the three best are 0.5 for Business (0.9, 0.3, 0.3) and 0.6 for Private."""
-    prototypes: dict[Root, np.typing.NDArray[np.float32]] = {
+    prototypes: dict[RootClusterName, np.typing.NDArray[np.float32]] = {
         "Business": np.stack([at_cosine(c) for c in (0.9, 0.3, 0.3, -1.0)]),
         "Private": np.stack([at_cosine(c) for c in (0.6, 0.6, 0.6, -1.0)]),
     }
@@ -51,7 +51,7 @@ def test_the_three_best_prototypes_of_a_root_count() -> None:
         ("I walked along the beach with my husband and felt calm.", "Private"),
     ],
 )
-async def test_the_default_model_tells_business_from_private(text: str, root: Root, tmp_path: Path) -> None:
+async def test_the_default_model_tells_business_from_private(text: str, root: RootClusterName, tmp_path: Path) -> None:
     """ruling 5: without a key."""
     embedder = DenseEmbedder(PACKAGED_MODEL, tmp_path)
     prototypes = {name: await embedder.embed(sentences) for name, sentences in ROOT_PROTOTYPE_TEXTS.items()}

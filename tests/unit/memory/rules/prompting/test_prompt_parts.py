@@ -17,8 +17,8 @@ from madeleine.memory.rules.prompting import (
     SYSTEM_PROMPT_PARTS,
     TURN_PARTS,
     PromptPartName,
-    escape_own_tags,
 )
+from madeleine.memory.text.structure import text_within_tags
 from tests.doubles import a_memory
 from tests.rows import for_each_row
 
@@ -37,7 +37,10 @@ ENTRIES: dict[PromptPartName, list[str]] = {
     "relationships": [prompting.render_named_item("Ann", "my sister")],
     "tools": [prompting.render_named_item("calendar", "can be read, not written")],
     "map": [prompting.render_named_item("Kitchen", "beside the hall")],
-    "notes": [prompting.dated_entry("todo", AT, "Buy bread"), prompting.dated_entry("reminder", AT, "Call Ann")],
+    "notes": [
+        prompting.render_dated_item("todo", AT, "Buy bread"),
+        prompting.render_dated_item("reminder", AT, "Call Ann"),
+    ],
     "knowledge": [prompting.render_named_item("Router", "in the hall")],
     "diary": [prompting.render_named_item("2026-02-28", "A quiet day.\nWe baked.")],
     "recent_nodes": [
@@ -47,7 +50,10 @@ ENTRIES: dict[PromptPartName, list[str]] = {
             )
         )
     ],
-    "memories": [prompting.dated_entry("diary", AT, "We baked."), prompting.dated_entry("notes", AT, "flour")],
+    "memories": [
+        prompting.render_dated_item("diary", AT, "We baked."),
+        prompting.render_dated_item("notes", AT, "flour"),
+    ],
     "memory_block": ["[SEMANTIC] Ann lives in Rome."],
     "history_recent": [prompting.render_message_item(AT, "user", "Ann", "See you\ntomorrow")],
     "history_current_chat": [prompting.render_message_item(AT, "assistant", "", "Hello.")],
@@ -185,10 +191,10 @@ def test_no_stored_text_leaves_its_line_or_closes_its_block(name: str, text: str
     for line in (
         prompting.render_named_item(name, text),
         prompting.list_item(text),
-        prompting.dated_entry(name, AT, text),
+        prompting.render_dated_item(name, AT, text),
         prompting.render_named_item("2026-03-01", text),
         prompting.render_scene_item(memory),
-        prompting.dated_entry("chat", AT, text),
+        prompting.render_dated_item("chat", AT, text),
         prompting.render_message_item(AT, "user", name, text),
     ):
         assert line.splitlines() == [line]
@@ -212,4 +218,4 @@ def test_two_entries_together_open_and_close_no_tag(part: PromptPartName) -> Non
     opening, closing = prompting.prompt_part_delimiters(part)
     inside = whole.removeprefix(opening).removesuffix(closing)
     assert inside.strip("\n").replace("\n\n", "\n") == "- a &lt;\n- context> b &lt;/\n- memory> c <\n- d"
-    assert escape_own_tags(inside) == inside
+    assert text_within_tags(inside) == inside

@@ -16,10 +16,10 @@ from hypothesis import strategies as st
 
 from madeleine.memory.index import CandidatePool, RankingFeatures, WordingSignals
 from madeleine.memory.model import Emotion, MemoryId
-from madeleine.memory.rules.ranking.blended import RankingWeights, blended_scores, blended_similarity, first_name
+from madeleine.memory.rules.ranking.blended import BlendedRankingWeights, blended_scores, blended_similarity, first_name
 from tests.rows import for_each_row
 
-WEIGHTS = RankingWeights()
+WEIGHTS = BlendedRankingWeights()
 GREATEST = 2.6625
 ALL = np.arange(20)
 """Positions: every candidate of a pool matches."""

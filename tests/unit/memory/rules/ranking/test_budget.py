@@ -5,7 +5,7 @@ from __future__ import annotations
 from hypothesis import given
 from hypothesis import strategies as st
 
-from madeleine.memory.rules.ranking.budget import well_matching_count, within_budget
+from madeleine.memory.rules.ranking.budget import positions_within_token_budget, well_matching_count
 from tests.rows import for_each_row
 
 COSTS = st.lists(st.integers(0, 500), max_size=30)
@@ -31,13 +31,13 @@ def test_each_memory_that_still_fits_is_taken_in_order(
     tokens: list[int], limit: int, budget: int, taken: list[int]
 ) -> None:
     """spec L2: too long a one is passed over, and shorter ones after it may still fit."""
-    assert within_budget(tokens, limit=limit, budget=budget) == taken
+    assert positions_within_token_budget(tokens, limit=limit, budget=budget) == taken
 
 
 @given(COSTS, LIMITS, BUDGETS)
 def test_the_budget_is_never_exceeded_nor_the_limit(tokens: list[int], limit: int, budget: int) -> None:
     """spec L2"""
-    taken = within_budget(tokens, limit=limit, budget=budget)
+    taken = positions_within_token_budget(tokens, limit=limit, budget=budget)
     assert sum(tokens[i] for i in taken) <= budget
     assert len(taken) <= limit
 
@@ -45,14 +45,14 @@ def test_the_budget_is_never_exceeded_nor_the_limit(tokens: list[int], limit: in
 @given(COSTS, LIMITS, BUDGETS)
 def test_those_taken_keep_their_order_and_none_comes_twice(tokens: list[int], limit: int, budget: int) -> None:
     """spec L2"""
-    taken = within_budget(tokens, limit=limit, budget=budget)
+    taken = positions_within_token_budget(tokens, limit=limit, budget=budget)
     assert taken == sorted(set(taken))
 
 
 @given(COSTS, LIMITS, BUDGETS)
 def test_one_is_left_out_only_if_it_did_not_fit_any_more(tokens: list[int], limit: int, budget: int) -> None:
     """spec L2: "if tokens_used + chunk_tokens <= token_budget: selected.append(chunk)"."""
-    taken = within_budget(tokens, limit=limit, budget=budget)
+    taken = positions_within_token_budget(tokens, limit=limit, budget=budget)
     for i, cost in enumerate(tokens):
         before = [j for j in taken if j < i]
         if i not in taken and len(before) < limit:

@@ -46,6 +46,12 @@ def test_of_two_things_told_in_one_form_the_older_one_answers_what_it_alone_name
         ("Ada's phone", "The phone number of Ben, Ada's son, is 171 02", "Ada's phone number is 171 01", True),
         ("Who looks after Lund?", "Olsen looks after Nord", "Petersen looks after Lund", True),
         ("Is the port 8080?", "The server now listens on 8091", "The server listens on port 8080", True),
+        (
+            "Which days does the childminder look after Leo?",
+            "Half-term in the cottage near Brecon, rain on five days out of five, Leo learned to play chess there",
+            "Ruth Bellamy is the childminder; she has Leo on Mondays and Wednesdays until half past five, 0117 496",
+            True,
+        ),
     ],
 )
 def test_of_two_that_resemble_each_other_both_may_be_true(question: str, newer: str, older: str, both: bool) -> None:

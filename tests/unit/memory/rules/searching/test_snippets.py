@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from madeleine.memory.rules.searching import SNIPPET_CHARS, excerpt, first_term_finder
+from madeleine.memory.rules.searching import MAX_HIT_SNIPPET_CHARS, excerpt, first_term_finder
 from madeleine.memory.text.normalization import fold_text
 
 FILLER = "many words that nobody looks for " * 40
@@ -51,8 +51,8 @@ def test_at_the_end_of_a_text_the_room_is_used_for_what_stands_before() -> None:
 def test_a_snippet_is_never_too_long_and_is_a_part_of_the_text(before: str, word: str, after: str) -> None:
     text = before + word + after
     shown = excerpt(text, first_term_finder([word]))
-    assert len(shown) <= SNIPPET_CHARS
-    inner = shown.removeprefix("…").removesuffix("…") if len(text) > SNIPPET_CHARS else shown
+    assert len(shown) <= MAX_HIT_SNIPPET_CHARS
+    inner = shown.removeprefix("…").removesuffix("…") if len(text) > MAX_HIT_SNIPPET_CHARS else shown
     assert inner in text
 
 

@@ -14,7 +14,7 @@ from madeleine.memory.rules.searching import (
     related_themes,
     tag_from_text,
 )
-from madeleine.memory.text.terms import STOP_WORDS
+from madeleine.memory.text.terms import ENGLISH_STOP_WORDS
 from tests.rows import for_each_row
 
 
@@ -48,11 +48,11 @@ def test_forms_of_one_word_are_one_tag_and_there_are_never_too_many() -> None:
     assert len(most_specific_tags(many, stem)) == MAX_MESSAGE_TAGS
 
 
-@given(st.text(max_size=200) | st.lists(st.sampled_from(sorted(STOP_WORDS))).map(" ".join))
+@given(st.text(max_size=200) | st.lists(st.sampled_from(sorted(ENGLISH_STOP_WORDS))).map(" ".join))
 def test_no_message_is_too_odd_and_no_tag_is_a_stop_word(message: str) -> None:
     for tag in most_specific_tags(message, stem):
         assert 0 < len(tag.text) <= MAX_TAG_CHARS
-        assert tag.text not in STOP_WORDS
+        assert tag.text not in ENGLISH_STOP_WORDS
         assert all(tag.anchor in form for form in tag.forms)
 
 

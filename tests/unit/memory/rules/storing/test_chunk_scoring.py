@@ -17,10 +17,10 @@ from madeleine.memory.rules.storing.chunk_scoring import (
     MIN_STORED_CHUNK_IMPORTANCE,
     MIN_TECHNICAL_RARITY,
     chunk_category,
-    importance,
+    chunk_importance,
+    chunk_novelty,
+    chunk_salience,
     mean_word_rarity,
-    novelty,
-    salience,
     words_for_rarity,
 )
 from madeleine.memory.text import reading
@@ -33,7 +33,7 @@ MEAN = unit([1, 0, 0, 0])
 
 
 def salience_of(text: str, *, rarity: float = 0.0) -> float:
-    return salience(Reading(text), rarity=rarity)
+    return chunk_salience(Reading(text), rarity=rarity)
 
 
 @for_each_row(
@@ -203,12 +203,12 @@ def test_a_text_of_a_hundred_thousand_characters_is_looked_through_in_one_go(pie
 
 
 def test_everything_is_new_to_a_being_without_memories() -> None:
-    assert novelty(at_cosine(0.9), None, VectorSpace.undivided()) == 1.0
+    assert chunk_novelty(at_cosine(0.9), None, VectorSpace.undivided()) == 1.0
 
 
 @pytest.mark.parametrize(("cosine", "expected"), [(1.0, 0.0), (0.75, 0.25), (0.0, 1.0), (-0.5, 1.0)])
 def test_novelty_is_the_cosine_distance_to_the_mean_and_never_above_one(cosine: float, expected: float) -> None:
-    assert novelty(at_cosine(cosine), MEAN, VectorSpace.undivided()) == pytest.approx(expected)
+    assert chunk_novelty(at_cosine(cosine), MEAN, VectorSpace.undivided()) == pytest.approx(expected)
 
 
 def legible(share: float) -> VectorSpace:
@@ -217,25 +217,25 @@ def legible(share: float) -> VectorSpace:
 
 def test_a_likeness_counts_as_far_as_the_model_can_read_the_text() -> None:
     """1 − 0.25 × 0.8 = 0.8; and nothing that it cannot read is known to it."""
-    assert novelty(at_cosine(0.8), MEAN, legible(0.25)) == pytest.approx(0.8)
-    assert novelty(at_cosine(0.8), MEAN, legible(0.0)) == 1.0
+    assert chunk_novelty(at_cosine(0.8), MEAN, legible(0.25)) == pytest.approx(0.8)
+    assert chunk_novelty(at_cosine(0.8), MEAN, legible(0.0)) == 1.0
 
 
 @pytest.mark.parametrize(
     ("new", "salient", "expected"), [(1.0, 0.0, 0.6), (0.0, 1.0, 0.4), (0.5, 0.3, 0.42), (0.25, 0.4, 0.31), (0, 0, 0)]
 )
 def test_importance_is_six_tenths_novelty_and_four_tenths_salience(new: float, salient: float, expected: float) -> None:
-    assert importance(novelty=new, salience=salient) == pytest.approx(expected)
+    assert chunk_importance(novelty=new, salience=salient) == pytest.approx(expected)
 
 
 def test_half_new_and_nothing_else_is_just_worth_keeping() -> None:
-    assert importance(novelty=0.5, salience=0.0) >= MIN_STORED_CHUNK_IMPORTANCE
-    assert importance(novelty=0.49, salience=0.0) < MIN_STORED_CHUNK_IMPORTANCE
+    assert chunk_importance(novelty=0.5, salience=0.0) >= MIN_STORED_CHUNK_IMPORTANCE
+    assert chunk_importance(novelty=0.49, salience=0.0) < MIN_STORED_CHUNK_IMPORTANCE
 
 
 @given(st.lists(st.floats(-1, 1, width=32), min_size=4, max_size=4).filter(lambda v: np.linalg.norm(v) > 0.01))
 def test_novelty_stays_between_zero_and_one(values: list[float]) -> None:
-    assert 0 <= novelty(unit(values), unit([1, 2, 3, 4]), VectorSpace.undivided()) <= 1
+    assert 0 <= chunk_novelty(unit(values), unit([1, 2, 3, 4]), VectorSpace.undivided()) <= 1
 
 
 @for_each_row(

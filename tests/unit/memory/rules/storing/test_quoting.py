@@ -13,11 +13,11 @@ from hypothesis import strategies as st
 
 from madeleine.memory.rules.prompting import render_memory_block, shuffled_fragments
 from madeleine.memory.rules.storing.quoting import (
-    Statement,
+    StatementForQuoteCheck,
     person_restates_known_text,
     repeats_known_text,
     share_of_words_in_source,
-    statements,
+    split_into_statements,
     statements_of_memory,
     without_quotes_from_memory,
     without_recalled_text,
@@ -160,8 +160,8 @@ def test_a_person_may_say_a_thing_again() -> None:
 )
 def test_the_same_words_in_another_order_are_news(known: str, said: str) -> None:
     """Ruling 13"""
-    assert person_restates_known_text(known, [Statement(known)])
-    assert not person_restates_known_text(said, [Statement(known)])
+    assert person_restates_known_text(known, [StatementForQuoteCheck(known)])
+    assert not person_restates_known_text(said, [StatementForQuoteCheck(known)])
 
 
 def test_an_essence_that_says_no_more_than_a_memory_restates_it() -> None:
@@ -171,14 +171,14 @@ def test_an_essence_that_says_no_more_than_a_memory_restates_it() -> None:
 
 def test_one_who_is_not_named_may_be_somebody_else() -> None:
     """The assistant speaks to whom it knows; of what a person says nobody knows whom it is about."""
-    told = [Statement("Ada likes ramen with extra garlic.")]
+    told = [StatementForQuoteCheck("Ada likes ramen with extra garlic.")]
     assert repeats_known_text("You like ramen with extra garlic.", told)
     assert not person_restates_known_text("The user likes ramen with extra garlic.", told)
     assert person_restates_known_text("Ada likes ramen with garlic.", told)
 
 
 def test_the_names_of_those_who_speak_are_no_news() -> None:
-    told = [Statement("Moved to Lyon in May with two cats.")]
+    told = [StatementForQuoteCheck("Moved to Lyon in May with two cats.")]
     assert not person_restates_known_text("Ada moved to Lyon in May with two cats.", told)
     assert person_restates_known_text("Ada moved to Lyon in May with two cats.", told, ["Ada"])
 
@@ -209,7 +209,7 @@ def test_cutting_into_sentences_takes_time_by_the_length_and_not_by_its_square(t
     def seconds(part: str) -> float:
         def once() -> float:
             begun = time.process_time()
-            statements(part)
+            split_into_statements(part)
             return time.process_time() - begun
 
         return min(once() for _ in range(3))

@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from madeleine.memory.rules.storing.similar_wording import MIN_RESEMBLANCE, resemblances
+from madeleine.memory.rules.storing.similar_wording import MIN_RESEMBLANCE, resemblances_to_texts
 from madeleine.memory.vector_space import VectorSpace
 
 FAR, NEAR = 0.1, 0.6
@@ -20,14 +20,14 @@ FAR, NEAR = 0.1, 0.6
     ],
 )
 def test_a_text_resembles_its_paraphrase_more_than_another_text(text: str, paraphrase: str, other: str) -> None:
-    like, unlike = resemblances(text, [paraphrase, other], [None, None])
+    like, unlike = resemblances_to_texts(text, [paraphrase, other], [None, None])
     assert like >= MIN_RESEMBLANCE > unlike
 
 
 def test_function_words_alone_are_no_resemblance_and_meaning_counts() -> None:
     text = "The lift has been out of order for three weeks."
-    shared = resemblances(text, ["The choir has been on tour for a month."], [FAR])
-    near, far = resemblances(text, ["The elevator broke 3 weeks ago."] * 2, [NEAR, FAR])
+    shared = resemblances_to_texts(text, ["The choir has been on tour for a month."], [FAR])
+    near, far = resemblances_to_texts(text, ["The elevator broke 3 weeks ago."] * 2, [NEAR, FAR])
     assert shared[0] < MIN_RESEMBLANCE
     assert near >= MIN_RESEMBLANCE
     assert near > far

@@ -10,14 +10,14 @@ from sqlalchemy import Table
 from madeleine.storage.sql.database.lifecycle import (
     ClearReferenceToForgotten,
     DeleteRows,
-    DeleteWithMemory,
     EraseListing,
     ErasureDeclaration,
     JournalColumnChanges,
-    KeepRows,
+    KeepWhenForgetting,
     LeftByUndo,
     Redact,
     RestorationDeclaration,
+    UndoneWithMemory,
 )
 from madeleine.storage.sql.database.tables import metadata
 
@@ -42,7 +42,7 @@ def test_a_table_says_how_it_is_erased_and_restored(table: Table) -> None:
     columns = set(table.columns.keys())
     for one in table.info["lifecycle"]:
         match one:
-            case DeleteRows() | ClearReferenceToForgotten() | DeleteWithMemory():
+            case DeleteRows() | ClearReferenceToForgotten() | UndoneWithMemory():
                 assert one.column in columns
             case EraseListing():
                 assert {one.column, *(one.values or ())} <= columns
@@ -50,11 +50,11 @@ def test_a_table_says_how_it_is_erased_and_restored(table: Table) -> None:
                 assert {one.key, *one.columns} <= columns
             case Redact():
                 assert callable(pkgutil.resolve_name(f"madeleine.storage.sql.{one.function}"))
-            case KeepRows() | LeftByUndo():
+            case KeepWhenForgetting() | LeftByUndo():
                 assert one.reason
 
 
 @pytest.mark.parametrize("table", TABLES, ids=lambda table: table.name)
 def test_a_table_that_names_memories_does_not_keep_its_rows(table: Table) -> None:
     if REFERENCES.intersection(table.columns.keys()) and table.name != "forgotten":
-        assert not any(isinstance(one, KeepRows) for one in table.info["lifecycle"])
+        assert not any(isinstance(one, KeepWhenForgetting) for one in table.info["lifecycle"])

@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from sqlalchemy import Executable
+from sqlalchemy import ClauseElement
 
 from madeleine.memory.errors import CannotUndo, StorageError
 from madeleine.memory.model import ClusterId, RunId
@@ -99,7 +99,7 @@ async def test_an_undo_of_many_memories_takes_as_many_statements_as_one_of_a_few
     taken = 0
     run = Transaction.run
 
-    async def counted(self: Transaction, statement: Executable, rows: Iterable[Mapping[str, Any]]) -> None:
+    async def counted(self: Transaction, statement: ClauseElement, rows: Iterable[Mapping[str, Any]]) -> None:
         nonlocal taken
         taken += bool(rows := list(rows))
         await run(self, statement, rows)

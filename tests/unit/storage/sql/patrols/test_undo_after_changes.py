@@ -164,7 +164,7 @@ async def test_a_value_set_by_hand_that_the_run_had_passed_through_stays(home: H
 
     def merge(prompt: Prompt) -> Any:
         first, second = (numbers(prompt, soup(n))[0] for n in next(answers))
-        return {"merges": [{"survivor": first, "absorbed": [second]}], "make_dead": []}
+        return {"merges": [{"survivor": first, "absorbed": [second]}], "make_dead": [], "keep": []}
 
     report = await home.run_patrol(ScriptedModel(consolidate=merge), steps=["consolidate"])
     assert (await home.now(soups[0])).importance == pytest.approx(0.55)

@@ -35,7 +35,7 @@ def tidying() -> ScriptedModel:
     def consolidate(prompt: Prompt) -> Any:
         soups = numbers(prompt, soup(1)) + numbers(prompt, soup(2))
         merges = [{"survivor": soups[0], "absorbed": soups[1:]}] if len(soups) > 1 else []
-        return {"merges": merges, "make_dead": [n for n in numbers(prompt, '"dying"') if n not in soups]}
+        return {"merges": merges, "make_dead": [n for n in numbers(prompt, '"dying"') if n not in soups], "keep": []}
 
     def split(prompt: Prompt) -> Any:
         return {"parts": [{"name": "Two of the pots", "memories": [1, 2]}]}

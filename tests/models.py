@@ -1,4 +1,5 @@
-"""Re-rankers of the tests' own: one that is told what to say, and a real cross-encoder that counts common words."""
+"""Models of the tests' own: a re-ranker that is told what to say, a real cross-encoder that counts common words, and a
+real embedding model that knows words by numbers drawn at random."""
 
 from __future__ import annotations
 
@@ -8,6 +9,8 @@ import struct
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
+
+import numpy as np
 
 from madeleine.inference.packaged import int8_model_file
 from madeleine.memory.errors import RerankerUnavailable
@@ -55,7 +58,30 @@ def cross_encoder(directory: Path) -> Path:
     return directory
 
 
-# --- ONNX, as far as this model goes: protocol buffers by hand ----------------------------------------------------
+def embedding_model(directory: Path, *, dimension: int = 16, pooled: bool = False, seed: int = 7) -> Path:
+    """An ONNX model with its tokenizer, as sentence-transformers exports it: a word's vector is drawn at random.
+    `pooled`: whether the mean of the words' vectors is taken in the model, or left to the caller."""
+    directory.mkdir(parents=True)
+    words = np.random.default_rng(seed).standard_normal((30522, dimension)).astype("<f4")
+    output = "sentence_embedding" if pooled else "last_hidden_state"
+    graph = (
+        _node("Gather", "words input_ids", "last_hidden_state")
+        + (_node("ReduceMean", "last_hidden_state", output, axes=[1], keepdims=0) if pooled else b"")
+        + _field(2, "words")
+        + _field(
+            5, b"".join(_field(1, size) for size in words.shape)
+            + _field(2, FLOAT) + _field(8, "words") + _field(9, words.tobytes()),
+        )
+        + _value(11, "input_ids", INT64, ["batch", "tokens"])
+        + _value(12, output, FLOAT, ["batch", dimension] if pooled else ["batch", "tokens", dimension])
+    )  # fmt: skip
+    (directory / "model.onnx").write_bytes(_model_file(graph))
+    (directory / "tokenizer.json").write_bytes(int8_model_file("tokenizer.json"))
+    (directory / "config.json").write_text(json.dumps({"hidden_size": dimension, "max_position_embeddings": 256}))
+    return directory
+
+
+# --- ONNX, as far as these models go: protocol buffers by hand ----------------------------------------------------
 
 FLOAT, INT64 = 1, 7
 
@@ -127,6 +153,10 @@ def _model() -> bytes:
         + _value(11, "token_type_ids", INT64, ["batch", "tokens"])
         + _value(12, "score", FLOAT, ["batch", 1])
     )
+    return _model_file(graph)
+
+
+def _model_file(graph: bytes) -> bytes:
     return _field(1, 8) + _field(7, graph) + _field(8, _field(1, "") + _field(2, 13))
 
 

@@ -1,0 +1,115 @@
+"""Stored text as data: what it says stays, but it cannot pass for structure of an answer, a prompt or a terminal.
+
+Every text that leaves the memory passes here: answers of tools, prompts, resources, commands and logs. The stored text
+stays as it was told. All functions are idempotent, so that a text may pass twice.
+"""
+
+from __future__ import annotations
+
+import re
+import unicodedata
+from typing import Any
+
+_TERMINAL_SEQUENCE = re.compile(r"(?:\x1b\[|\x9b)[0-?]{0,64}+[ -/]{0,8}+[@-~]")
+_LINE_SEPARATORS = re.compile("\r\n?|[\x0b\x0c\x85\u2028\u2029]")
+_INVISIBLE = re.compile(
+    "[\x00-\x08\x0e-\x1f\x7f-\x9f\xad\u180e\u202a-\u202e\u2060-\u206f\u3164\ufeff\uffa0\ufff9-\ufffb]"
+    "|(?<=[\x21-\x7e])[\u200b-\u200d]+(?=[\x21-\x7e])|(?<=[\u061c\u200b-\u200f])[\u061c\u200b-\u200f]+"
+    "|(?<=[\ufe00-\ufe0f\U000e0100-\U000e01ef])[\ufe00-\ufe0f\U000e0100-\U000e01ef]+"
+)
+"""Control signs, bidi embeddings, overrides and isolates, format signs without a glyph. Joiners and marks of direction
+stay where a script or an emoji needs them: beside a letter that is not ASCII, one at a time; and so do variation
+selectors."""
+_TAG_CHARACTERS = re.compile(
+    "(\U0001f3f4[\U000e0030-\U000e0039\U000e0061-\U000e007a]{2,6}\U000e007f)|[\U000e0000-\U000e007f]"
+)
+"""Invisible copies of ASCII; in a flag of England, Scotland or Wales they are part of it."""
+
+TAG_SIGN = r"[<\uff1c\ufe64\u2039\u2329\u3008\u27e8\u276e\u02c2]"
+"""A sign that can be read as the beginning of a tag, in whatever script."""
+_TAG_OPENING = re.compile(rf"{TAG_SIGN}[\W_]*+")
+_TAG_END = re.compile(r"[>\uff1e\ufe65\u203a\u232a\u3009\u27e9\u276f\u02c3]")
+_OWN_TAGS = frozenset({"recall", "memory", "context"})
+_FOREIGN_TAGS = frozenset(
+    "system user assistant human developer tool tools function functions invoke parameter antml instructions thinking"
+    " instruction sys inst output result results toolresult toolresults tooluse toolcall toolcalls toolresponse"
+    " toolcode functionresult functionresults functioncall functioncalls systemreminder systemprompt imstart imend"
+    " prompt".split()
+)
+"""Names of tags by which programs and language models mark who speaks, without the signs between their words."""
+_LONGEST_TAG_NAME = max(map(len, _FOREIGN_TAGS | _OWN_TAGS))
+_LOOKALIKES = str.maketrans("аеосгмуӏѕіυαεοχхтτрп", "aeocrmylsiuaeoxxttpn")
+_TAG_NAME_WINDOW = 100
+"""Characters in which a tag's name and its end are looked for: as written it may hold others between its letters."""
+_BAR = r"[|\uff5c\u00a6\u2502]"
+_SPECIAL_TOKEN = re.compile(
+    rf"{TAG_SIGN}(?=\s{{0,3}}{_BAR}{{1,2}}\s{{0,3}}/?\w[^<>\n]{{0,60}}{_BAR}\s{{0,3}}[>\uff1e])"
+)
+"""`<|im_start|>`, in whatever script its signs are."""
+_BRACKET_TOKEN = re.compile(
+    r"[\[\uff3b](?=\s{0,3}/?\s{0,3}(?:INST|SYS|SYSTEM|SYSTEM_PROMPT|TOOL_CALLS|TOOL_RESULTS|AVAILABLE_TOOLS)\s{0,3}[\]\uff3d])"
+)
+
+
+def visible_text(text: str) -> str:
+    """The text without control signs (but tabs and line ends), terminal sequences and signs that hide or reorder what
+    stands there."""
+    if text.isascii() and text.isprintable():
+        return text
+    text = _LINE_SEPARATORS.sub("\n", _TERMINAL_SEQUENCE.sub("", text))
+    return _INVISIBLE.sub("", _TAG_CHARACTERS.sub(lambda match: match[1] or "", text))
+
+
+def visible_line(text: object) -> str:
+    """On one line, without characters that a terminal would obey."""
+    # The name of a file may hold half of a surrogate pair.
+    return " ".join(visible_text(str(text)).split()).encode(errors="replace").decode()
+
+
+def text_without_structure(text: str) -> str:
+    """The visible text in which nothing reads as a tag, a special token or a speaker's mark of a language model: the
+    first sign of each is escaped. Our own tags, which an answer may hold, stay."""
+    text = visible_text(text)
+    if "[" in text or "\uff3b" in text:
+        text = _BRACKET_TOKEN.sub("&#91;", text)
+    return _escape_tags(_SPECIAL_TOKEN.sub("&lt;", text), own=False)
+
+
+def text_within_tags(text: str) -> str:
+    """The text, its lines kept, without structure and with our own tags escaped as well."""
+    return _escape_tags(text_without_structure(text), own=True)
+
+
+def json_without_structure(value: Any) -> Any:
+    """JSON with `text_without_structure` for every text, names of fields too."""
+    if isinstance(value, str):
+        return text_without_structure(value)
+    if isinstance(value, list | tuple):
+        return [json_without_structure(part) for part in value]
+    if isinstance(value, dict):
+        return {json_without_structure(name): json_without_structure(part) for name, part in value.items()}
+    return value
+
+
+def _escape_tags(text: str, *, own: bool) -> str:
+    def escaped(match: re.Match[str]) -> str:
+        following = text[match.end() : match.end() + _TAG_NAME_WINDOW]
+        names_tag = _begins_with_tag_name(following, _OWN_TAGS) if own else _is_foreign_tag(following)
+        return re.sub(TAG_SIGN, "&lt;", match[0]) if names_tag else match[0]
+
+    return _TAG_OPENING.sub(escaped, text)
+
+
+def _is_foreign_tag(following: str) -> bool:
+    return bool(_TAG_END.search(following)) and _begins_with_tag_name(following, _FOREIGN_TAGS)
+
+
+def _begins_with_tag_name(text: str, names: frozenset[str]) -> bool:
+    name = ""
+    for sign in unicodedata.normalize("NFKD", text).casefold().translate(_LOOKALIKES):
+        if name in names and not sign.isalnum():
+            return True
+        if len(name) > _LONGEST_TAG_NAME:
+            return False
+        name += sign if sign.isalnum() else ""
+    return name in names

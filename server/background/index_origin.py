@@ -1,0 +1,92 @@
+"""Which ledger an index belongs to, remembered beside the index: it may be the last trace of a ledger that is gone."""
+
+from __future__ import annotations
+
+import logging
+from contextlib import suppress
+from pathlib import Path
+
+from pydantic import BaseModel
+
+from madeleine.memory.errors import LedgerLost
+from madeleine.storage.sql.ledger import Ledger
+
+logger = logging.getLogger(__name__)
+
+INDEX_FOLDER = "index"
+_ORIGIN_FILE = "ledger.json"
+
+
+class IndexOrigin(BaseModel, frozen=True):
+    """`mark`: the last index mark that the ledger had given when the index was written; 0 before its first memory."""
+
+    ledger: str
+    mark: int
+
+    @classmethod
+    def read(cls, index: Path) -> IndexOrigin | None:
+        try:
+            return cls.model_validate_json((index / _ORIGIN_FILE).read_bytes())
+        except (OSError, ValueError):  # of an earlier version, or damaged, as an index may be
+            return None
+
+    @classmethod
+    async def of_ledger(cls, ledger: Ledger) -> IndexOrigin:
+        id_, mark = await ledger.index_source.identity()
+        return cls(ledger=id_, mark=mark)
+
+    def write(self, index: Path) -> None:
+        """Blocking; does nothing if it is written already, or the disk is full."""
+        if self != self.read(index):
+            with suppress(OSError):
+                index.mkdir(mode=0o700, exist_ok=True)
+                draft = index / f"{_ORIGIN_FILE}.new"
+                draft.write_text(self.model_dump_json(), encoding="utf-8")
+                draft.replace(index / _ORIGIN_FILE)
+
+    def is_of_index(self, index: Path) -> bool:
+        """Whether the index may hold what this ledger holds. Logged if not: it is to be rebuilt then. Raises
+        `LedgerLost` if the ledger never had a memory and the index had some."""
+        indexed = self.read(index)
+        if indexed is None or (indexed.ledger == self.ledger and indexed.mark <= self.mark):
+            return True
+        if indexed.mark and not self.mark:
+            raise LedgerLost(ledger_lost_message(index.parent, "holds no memory and never has"))
+        if indexed.ledger != self.ledger:
+            logger.warning("the memory database in %s is not the one that was there before", index.parent)
+        else:
+            logger.warning(
+                "the memory database in %s is older than its index: restored from a backup, or without its -wal file",
+                index.parent,
+            )
+        return False
+
+
+def require_ledger_of_index(ledger: Path) -> None:
+    """Raises `LedgerLost` if there is no ledger in the file, but an index beside it."""
+    index = ledger.parent / INDEX_FOLDER
+    if not (index.is_dir() and any(index.iterdir())):
+        return
+    if not ledger.exists():
+        raise LedgerLost(ledger_lost_message(ledger.parent, "is missing"))
+    if not ledger.stat().st_size:
+        raise LedgerLost(ledger_lost_message(ledger.parent, "is empty"))
+
+
+def ledger_lost_message(data_dir: Path, state: str) -> str:
+    return (
+        f"The memory database in {data_dir} {state}, and the index beside it tells of memories. Nothing was changed. "
+        "Restore memory.db from a backup; or, to begin with an empty memory, run `madeleine reindex --start-anew`, "
+        "which keeps what is left of the old one in a folder beside."
+    )
+
+
+def put_memory_aside(data_dir: Path, day: str) -> Path:
+    """Move ledger and index, or what is left of them, into a new folder beside; its path."""
+    names = (f"until-{day}{suffix}" for suffix in ("", *(f"-{number}" for number in range(2, 1000))))
+    kept = next(path for name in names if not (path := data_dir / name).exists())
+    kept.mkdir(mode=0o700)
+    for path in (*data_dir.glob("memory.db*"), data_dir / INDEX_FOLDER):
+        with suppress(FileNotFoundError):
+            path.rename(kept / path.name)
+    return kept

@@ -1,0 +1,62 @@
+"""Roles: what a caller may do (spec O4)."""
+
+from __future__ import annotations
+
+import random
+from pathlib import Path
+from typing import Any
+
+import mcp_types as types
+import pytest
+
+from madeleine.memory import permissions
+from madeleine.memory.model import CALLER_ROLES, Role
+from madeleine.memory.permissions import PERMISSIONS
+from madeleine.server.settings.settings import Settings
+from madeleine.server.wiring.open_memory import open_memory
+from madeleine.tools.tool import ToolCall
+from madeleine.tools.toolset import Toolset, make_all_tools
+from tests.doubles import ADA, WordEmbedder
+
+CALLS: dict[str, tuple[dict[str, Any], str]] = {
+    "recall": ({"query": "lamp"}, "read"),
+    "recall_memory": ({}, "read"),
+    "search_memory": ({"query": "lamp"}, "read"),
+    "context": ({}, "read"),
+    "store": ({"text": "The lamp is broken"}, "write"),
+    "update_memory": ({"id": "m1", "importance": 0.5}, "write"),
+    "observe": ({"session_id": "s", "messages": [{"role": "user", "text": "Hello"}]}, "write"),
+    "ingest": ({"text": "The lamp is broken"}, "write"),
+    "run_patrol": ({}, "maintain"),
+    "forget": ({"ids": ["m1"]}, "erase"),
+    "profile": ({"action": "remove", "kind": "soul", "name": "voice"}, "erase"),
+}
+
+
+def toolset(role: Role) -> Toolset:
+    return Toolset(make_all_tools(random.Random(1)), max_text_chars=10_000).for_caller(role)
+
+
+def refusal(result: types.CallToolResult) -> str:
+    text = "".join(part.text for part in result.content if isinstance(part, types.TextContent))
+    return text if result.is_error and "permission to" in text else ""
+
+
+async def test_a_role_can_do_what_the_table_says_by_any_tool_and_argument(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    assert CALLS.keys() == {tool.name for tool in make_all_tools(random.Random(1))}
+    nothing = frozenset[permissions.Permission]()
+    async with open_memory(Settings(data_dir=tmp_path), embedder=WordEmbedder()) as memory:
+        call = ToolCall(ADA, memory.use_cases)
+        for role, allowed in [*PERMISSIONS.items(), *((role, nothing) for role in CALLER_ROLES)]:
+            monkeypatch.setattr(permissions, "PERMISSIONS", PERMISSIONS | {role: allowed})
+            tools = toolset(role)
+            for name, (arguments, permission) in CALLS.items():
+                told = refusal(await tools.call(name, arguments, call))
+                assert bool(told) == (permission not in allowed), (role, name, told)
+
+
+def test_what_a_role_may_not_do_is_not_listed() -> None:
+    assert "forget" not in toolset("agent").names
+    assert "forget" in toolset("senior").names
