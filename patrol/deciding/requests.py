@@ -107,10 +107,10 @@ class OfferedMemory:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class DecisionRequest:
-    """Within `RequestLimits`. `cluster_id` and `cluster`, its name, for consolidate and split; for compress `session_id`.
-    Of supersede the older of two memories comes first. For diary: `date` (ISO), `earlier`, the entry already written
-    that day, `think`, the points of the patrol before, and `until`, when the last memory of the request was stored:
-    what is stored later is for the next entry."""
+    """Within `RequestLimits`. `cluster_id` and `cluster`, its name, for consolidate and split; for compress
+    `session_id`. Of supersede the older of two memories comes first. For diary: `date` (ISO), `earlier`, the entry
+    already written that day, `think`, the points of the patrol before, and `until`, when the last memory of the request
+    was stored: what is stored later is for the next entry."""
 
     id: DecisionRequestId = field(default_factory=lambda: DecisionRequestId(str(uuid.uuid4())))
     kind: DecisionKind
