@@ -4,9 +4,10 @@ from __future__ import annotations
 
 import argparse
 from collections.abc import Sequence
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NoReturn
 
 from madeleine.memory.model import CALLER_ROLES
+from madeleine.memory.text.structure import visible_text
 from madeleine.server import __version__
 
 PROFILE_KINDS_HELP = "soul, partner_rules, preferences, relationships, tools, map, knowledge or notes"
@@ -17,6 +18,13 @@ FLAG_OPTIONS_WITHOUT_DEFAULT: dict[str, Any] = {"action": "store_true", "default
 
 if TYPE_CHECKING:
     Subparsers = argparse._SubParsersAction[argparse.ArgumentParser]
+
+
+class CommandLineParser(argparse.ArgumentParser):
+    """Its errors quote arguments, which may come from anywhere: no control character of theirs reaches a terminal."""
+
+    def error(self, message: str) -> NoReturn:
+        super().error(visible_text(message))
 
 
 def parse_command_line(argv: Sequence[str] | None) -> argparse.Namespace:
@@ -30,11 +38,11 @@ def parse_command_line(argv: Sequence[str] | None) -> argparse.Namespace:
 
 
 def build_command_line_parser() -> argparse.ArgumentParser:
-    serving, json = _serving_options(), argparse.ArgumentParser(add_help=False)
+    serving, json = _serving_options(), CommandLineParser(add_help=False)
     json.add_argument(
         "--json", **FLAG_OPTIONS_WITHOUT_DEFAULT, help="print JSON; audit entries and watched events one per line"
     )
-    grammar = argparse.ArgumentParser(
+    grammar = CommandLineParser(
         prog="madeleine",
         description="Long-term memory for AI agents, an MCP server. Without a command: serve MCP on stdin and stdout, "
         "through the one process that owns the memory; it is started if there is none.",
@@ -63,7 +71,7 @@ def build_command_line_parser() -> argparse.ArgumentParser:
 
 
 def _serving_options() -> argparse.ArgumentParser:
-    options = argparse.ArgumentParser(add_help=False)
+    options = CommandLineParser(add_help=False)
     options.add_argument(
         "--in-process", **FLAG_OPTIONS_WITHOUT_DEFAULT, help="serve in this process, as in a container"
     )

@@ -1,8 +1,12 @@
-"""One HTTP connection: it has a place among all, a time limit for the head of each request, and a limit of chunks."""
+"""One HTTP connection: it has a place among all, time limits for the head of each request and for reading its answer,
+and a limit of chunks."""
 
 from __future__ import annotations
 
 import asyncio
+import socket
+import struct
+from contextlib import suppress
 from typing import Any
 
 import h11
@@ -12,6 +16,9 @@ from madeleine.server.connections import SharedPlaces
 
 MAX_HEAD_ARRIVAL_SECONDS = 10.0
 """From the connection, or the first byte after an answer, to the end of the request's head."""
+MAX_UNREAD_ANSWER_SECONDS = 20.0
+"""For the client to take what waits to be sent: all but asyncio's low-water mark (16 of 64 KiB), or the end of an
+answer."""
 MAX_HEAD_BYTES = 32 * 1024
 MIN_MAX_CHUNKS = 1_024
 CHUNK_BYTES_WITHOUT_LIMIT = 1_024
@@ -44,6 +51,7 @@ class HttpConnection(H11Protocol):
         self._places = places
         self._address = address
         self._head_timer: asyncio.TimerHandle | None = None
+        self._reading_timer: asyncio.TimerHandle | None = None
 
     @property
     def is_idle(self) -> bool:
@@ -74,11 +82,23 @@ class HttpConnection(H11Protocol):
     def on_response_complete(self) -> None:
         self._places.mark_active(self._address, self)
         super().on_response_complete()
+        self._await_rest_of_answer()
+
+    def pause_writing(self) -> None:
+        super().pause_writing()
+        self._start_reading_timer()
+
+    def resume_writing(self) -> None:
+        super().resume_writing()
+        self._stop_reading_timer()
+        if self._awaits_head:
+            self._await_rest_of_answer()
 
     def connection_lost(self, exc: Exception | None) -> None:
         self._places.leave(self._address, self)
         super().connection_lost(exc)
         self._stop_head_timer()
+        self._stop_reading_timer()
 
     def send_400_response(self, msg: str) -> None:
         if self.conn.our_state in (h11.IDLE, h11.SEND_RESPONSE):
@@ -96,3 +116,26 @@ class HttpConnection(H11Protocol):
         if self._head_timer is not None:
             self._head_timer.cancel()
             self._head_timer = None
+
+    def _await_rest_of_answer(self) -> None:
+        if self.transport.get_write_buffer_size():
+            self._start_reading_timer()
+
+    def _start_reading_timer(self) -> None:
+        if self._reading_timer is None:
+            self._reading_timer = self.loop.call_later(MAX_UNREAD_ANSWER_SECONDS, self._reset_if_unread)
+
+    def _reset_if_unread(self) -> None:
+        """Without SO_LINGER the kernel would go on offering what was written."""
+        self._reading_timer = None
+        if self.transport.get_write_buffer_size():
+            with suppress(OSError):
+                self.transport.get_extra_info("socket").setsockopt(
+                    socket.SOL_SOCKET, socket.SO_LINGER, struct.pack("ii", 1, 0)
+                )
+            self.close()
+
+    def _stop_reading_timer(self) -> None:
+        if self._reading_timer is not None:
+            self._reading_timer.cancel()
+            self._reading_timer = None

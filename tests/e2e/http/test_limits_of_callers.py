@@ -4,16 +4,25 @@ from __future__ import annotations
 
 import asyncio
 import json
+import select
+import socket
 from collections.abc import AsyncIterator, Awaitable, Callable
 from contextlib import asynccontextmanager
 from datetime import timedelta
+from functools import partial
 from pathlib import Path
 
+import anyio
 import httpx
 import pytest
+from starlette.applications import Starlette
+from starlette.requests import Request
+from starlette.responses import StreamingResponse
+from starlette.routing import Route
 
 from madeleine.server.connections import ConnectionLimits
 from madeleine.server.http import app, connection, streams
+from madeleine.server.http.app import GracefulHttpShutdown
 from madeleine.server.wiring.clocks import utc_now
 from tests.e2e.http.http_serving import JSON, Served, asked, bearer, call, headers_of, posted, serving
 from tests.e2e.serving import TIMEOUT_SECONDS
@@ -92,6 +101,38 @@ async def test_a_head_that_does_not_come_is_not_waited_for(
         await later.send(b"GET /health HTTP/1.1\r\nHost: 127.0.0.1\r\n\r\n")
         assert await later.status() == 200
         assert await slow.status() == 0
+
+
+@pytest.mark.parametrize("pieces", [1, 256])
+@pytest.mark.parametrize("read_bytes", [0, 8 * 2**20])
+async def test_an_answer_that_is_not_read_is_given_up(
+    monkeypatch: pytest.MonkeyPatch, pieces: int, read_bytes: int
+) -> None:
+    """At once, in pieces, and when the client stops on the way; an honest one gets all."""
+    monkeypatch.setattr(connection, "MAX_UNREAD_ANSWER_SECONDS", 0.3)
+    whole = 16 * 2**20
+
+    async def answer(request: Request) -> StreamingResponse:
+        return StreamingResponse(iter([b"x" * (whole // pieces)] * pieces))
+
+    ended = anyio.Event()
+    serving_it = Starlette(routes=[Route("/", answer)])
+    with app.bind_http_listener("127.0.0.1", 0) as listener, socket.socket() as client:
+        port = listener.getsockname()[1]
+        async with anyio.create_task_group() as tasks:
+            tasks.start_soon(partial(app.run_uvicorn, serving_it, listener, GracefulHttpShutdown(), stop_event=ended))
+            async with httpx.AsyncClient() as honest:
+                assert len((await honest.get(f"http://127.0.0.1:{port}/")).content) == whole
+            client.setblocking(False)
+            loop = asyncio.get_running_loop()
+            await loop.sock_connect(client, ("127.0.0.1", port))
+            await loop.sock_sendall(client, b"GET / HTTP/1.1\r\nHost: 127.0.0.1\r\n\r\n")
+            while read_bytes > 0:
+                read_bytes -= len(await loop.sock_recv(client, min(read_bytes, 2**16)))
+            reset = select.poll()
+            reset.register(client, 0)  # nothing but errors and the end
+            assert await asyncio.to_thread(reset.poll, 1000 * TIMEOUT_SECONDS)
+            ended.set()
 
 
 async def test_a_body_in_too_many_chunks_is_refused(tmp_path: Path) -> None:

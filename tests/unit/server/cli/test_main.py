@@ -13,7 +13,7 @@ import pytest
 
 from madeleine.memory.language_model import ModelCallCost
 from madeleine.memory.model import BeingId, RunId, Scope
-from madeleine.server.cli.arguments import build_command_line_parser
+from madeleine.server.cli.arguments import build_command_line_parser, parse_command_line
 from madeleine.server.cli.local_commands import note_command
 from madeleine.server.cli.main import main, setting_overrides_from_arguments
 from madeleine.server.settings.settings import Settings
@@ -36,6 +36,20 @@ from tests.doubles_chat import a_message
 )
 def test_tools_are_chosen_before_or_after_the_subcommand(line: list[str], found: dict[str, object]) -> None:
     assert setting_overrides_from_arguments(build_command_line_parser().parse_args(line)) == found
+
+
+@pytest.mark.parametrize(
+    "line", [["\x1b[31mx"], ["note", "file", "\x1b]0;x\x07"], ["token", "\x9bx"], ["patrol", "--\u202egnp"]]
+)
+def test_no_argument_reaches_the_terminal_as_an_escape_sequence(
+    line: list[str], capsys: pytest.CaptureFixture[str]
+) -> None:
+    with pytest.raises(SystemExit) as exit_:
+        parse_command_line(line)
+    assert exit_.value.code == 2
+    told = capsys.readouterr().err
+    assert "error: " in told
+    assert all(character.isprintable() for character in told.replace("\n", "")), told
 
 
 def test_an_unknown_tool_is_told_at_the_start(
