@@ -251,9 +251,11 @@ class _ArgumentsSchema(GenerateJsonSchema):
         return self.generate_inner(schema["schema"])
 
 
+@cache
 def tool_input_schema(model: type[ToolArguments], *, max_text_chars: int) -> dict[str, Any]:
     """The schema as a client sees it: with every bound, without titles, nulls and minimum lengths of 1. What stands in
-    it several times is in `$defs`."""
+    it several times is in `$defs`. Made once: it takes some milliseconds, and each connection has its tools. Not to be
+    changed."""
     raw = model.model_json_schema(schema_generator=_ArgumentsSchema)
     definitions: dict[str, Any] = raw.pop("$defs", {})
     cleaned = _clean_schema(raw, definitions, max_text_chars)

@@ -41,9 +41,7 @@ class Toolset:
         self.max_text_chars = max_text_chars
         self._role = role
         self._permissions = permissions_of_role(role)
-        self._listed = [
-            mcp_tool(tool, max_text_chars) for tool in tools if tool.listed and tool.permission in self._permissions
-        ]
+        self._listed = [tool for tool in tools if tool.listed and tool.permission in self._permissions]
 
     @property
     def names(self) -> Sequence[str]:
@@ -51,7 +49,7 @@ class Toolset:
         return [tool.name for tool in self._listed]
 
     def list(self) -> list[types.Tool]:
-        return self._listed
+        return [mcp_tool(tool, self.max_text_chars) for tool in self._listed]
 
     def for_caller(self, role: Role, *, read_only: bool = False) -> Toolset:
         """The tools for a caller of this role. The one place where a right is decided: `call` refuses what the role
