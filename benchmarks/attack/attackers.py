@@ -9,6 +9,7 @@ from __future__ import annotations
 import argparse
 import asyncio
 import json
+import socket
 import time
 from collections.abc import Awaitable, Callable, Mapping
 from contextlib import suppress
@@ -20,6 +21,7 @@ from cryptography.hazmat.primitives.asymmetric.ec import SECP256R1, generate_pri
 
 SILENT_SOCKETS = 1_100
 STALLED_BODIES = 80
+SLOW_READERS = 20
 SESSIONS = 1_100
 UNKNOWN_ARGUMENTS = 250_000
 GUESSES_PER_SECOND = 100
@@ -36,10 +38,14 @@ def tool_call(tool: str, arguments: str, meta: str = "") -> bytes:
     return f'{{"jsonrpc":"2.0","id":1,"method":"tools/call","params":{params}}}'.encode()
 
 
+LISTING = f'{{"jsonrpc":"2.0","id":1,"method":"tools/list","params":{{"_meta":{json.dumps(META)}}}}}'.encode()
+
+
 def post(token: str, length: int | None, tool: str = "recall", path: str = "/mcp", version: str = VERSION) -> bytes:
     """The head of a request; a body of unknown length is chunked."""
     size = "Transfer-Encoding: chunked" if length is None else f"Content-Length: {length}"
-    routing = f"Mcp-Method: tools/call\r\nMcp-Name: {tool}\r\nMcp-Protocol-Version: {version}\r\n" if version else ""
+    name = f"Mcp-Method: tools/call\r\nMcp-Name: {tool}" if tool else "Mcp-Method: tools/list"
+    routing = f"{name}\r\nMcp-Protocol-Version: {version}\r\n" if version else ""
     return (
         f"POST {path} HTTP/1.1\r\nHost: 127.0.0.1\r\nAuthorization: Bearer {token}\r\n{routing}"
         f"Accept: application/json, text/event-stream\r\nContent-Type: application/json\r\n{size}\r\n\r\n"
@@ -145,6 +151,23 @@ async def stalled_bodies(target: Target) -> None:
     await forever(STALLED_BODIES, lambda: target.hold(post(target.token, 1_000) + b"{"))
 
 
+async def slow_readers(target: Target) -> None:
+    """Many requests in a row, none of whose answers is read."""
+    requests = post(target.token, len(LISTING), tool="") + LISTING
+
+    async def ask_without_reading() -> None:
+        with socket.socket() as connection:
+            connection.setblocking(False)
+            connection.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, 4_096)
+            loop = asyncio.get_running_loop()
+            await loop.sock_connect(connection, ("127.0.0.1", target.port))
+            async with asyncio.timeout(ANSWER_SECONDS):
+                while True:
+                    await loop.sock_sendall(connection, requests)
+
+    await forever(SLOW_READERS, ask_without_reading)
+
+
 async def sessions(target: Target) -> None:
     """Sessions that are begun and never ended."""
     info = {"protocolVersion": "2025-11-25", "capabilities": {}, "clientInfo": {"name": "x", "version": "1"}}
@@ -185,7 +208,7 @@ ATTACKS: Mapping[str, Callable[[Target], Awaitable[None]]] = {
     attack.__name__: attack
     for attack in (
         silent_sockets, slow_heads, unknown_arguments, unknown_metadata, wide_nesting, deep_nesting, within_limits,
-        one_byte_chunks, stalled_bodies, sessions, wrong_tokens, unknown_keys,
+        one_byte_chunks, stalled_bodies, slow_readers, sessions, wrong_tokens, unknown_keys,
     )
 }  # fmt: skip
 
