@@ -31,7 +31,7 @@ from tests.faults.small_disk import SmallDisk, small_disk
 
 BEINGS = ("ada", "bert", "cleo")
 CLIENTS_OF_KIND = 8
-CALLS_OF_CLIENT = 60
+CALLS_OF_CLIENT = 120
 MEGABYTES = 250
 ATTACKS = ("silent_sockets", "slow_readers", "stalled_bodies", "unknown_keys")
 WHOLE_SECONDS = 900
@@ -254,8 +254,7 @@ async def test_a_bad_day_loses_doubles_and_leaks_nothing(disk: SmallDisk) -> Non
     with hanging_issuer() as hanging:
         port = free_port()
         variables = {
-            "MADELEINE_HTTP_PORT": str(port), "MADELEINE_HTTP_RATE_PER_MINUTE": "1000000",
-            "MADELEINE_OAUTH_ISSUER": hanging, "MADELEINE_THREAD": "on",
+            "MADELEINE_HTTP_PORT": str(port), "MADELEINE_OAUTH_ISSUER": hanging, "MADELEINE_THREAD": "on",
             "MADELEINE_LLM": "openai", "MADELEINE_LLM_URL": f"{hanging}/v1", "MADELEINE_LLM_LARGE_MODEL": "none",
             "MADELEINE_LLM_TIMEOUT_SECONDS": "5",
         }  # fmt: skip
