@@ -189,7 +189,9 @@ class RateLimit:
 def require_rate(limit: RateLimit, key: str) -> None:
     """Raises `HTTPException`."""
     if seconds := math.ceil(limit.wait_seconds(key, now=time.monotonic())):
-        raise HTTPException(429, f"Too many requests. Try again in {seconds} s", {"Retry-After": str(seconds)})
+        # What was sent behind it on the same connection is not answered as well.
+        headers = {"Retry-After": str(seconds), "Connection": "close"}
+        raise HTTPException(429, f"Too many requests. Try again in {seconds} s", headers)
 
 
 def limit_rate(app: ASGIApp, limit: RateLimit) -> ASGIApp:

@@ -151,6 +151,7 @@ async def test_whoever_asks_too_often_waits_and_nobody_else(tmp_path: Path) -> N
             codes = [(await posted(client, "tools/list", headers=eager)).status_code for _ in range(3)]
             answer = await posted(client, "tools/list", headers=eager)
             assert (codes, answer.status_code) == ([200] * 3, 429)
+            assert answer.headers["connection"] == "close", "what was sent behind it is not answered"
             assert 1 <= int(answer.headers["retry-after"]) <= 20
             assert "Try again in" in answer.json()["error"]["message"]
             assert (await posted(client, "tools/list", headers=patient)).status_code == 200
