@@ -17,7 +17,7 @@ FLAG_OPTIONS_WITHOUT_DEFAULT: dict[str, Any] = {"action": "store_true", "default
 """An option that may stand before or behind a subcommand, whose default would overwrite it; see `set_defaults`."""
 
 if TYPE_CHECKING:
-    Subparsers = argparse._SubParsersAction[argparse.ArgumentParser]
+    Subparsers = argparse._SubParsersAction["CommandLineParser"]
 
 
 class CommandLineParser(argparse.ArgumentParser):
@@ -37,7 +37,7 @@ def parse_command_line(argv: Sequence[str] | None) -> argparse.Namespace:
     return arguments
 
 
-def build_command_line_parser() -> argparse.ArgumentParser:
+def build_command_line_parser() -> CommandLineParser:
     serving, json = _serving_options(), CommandLineParser(add_help=False)
     json.add_argument(
         "--json", **FLAG_OPTIONS_WITHOUT_DEFAULT, help="print JSON; audit entries and watched events one per line"
@@ -70,7 +70,7 @@ def build_command_line_parser() -> argparse.ArgumentParser:
     return grammar
 
 
-def _serving_options() -> argparse.ArgumentParser:
+def _serving_options() -> CommandLineParser:
     options = CommandLineParser(add_help=False)
     options.add_argument(
         "--in-process", **FLAG_OPTIONS_WITHOUT_DEFAULT, help="serve in this process, as in a container"
@@ -86,7 +86,7 @@ def _serving_options() -> argparse.ArgumentParser:
     return options
 
 
-def _add_serve(commands: Subparsers, serving: argparse.ArgumentParser) -> None:
+def _add_serve(commands: Subparsers, serving: CommandLineParser) -> None:
     text = "serve MCP, on standard input and output (the default) or over HTTP"
     add = commands.add_parser("serve", parents=[serving], help=text).add_argument
     add("--http", **FLAG_OPTIONS_WITHOUT_DEFAULT, help="serve streamable HTTP at /mcp instead")
@@ -95,7 +95,7 @@ def _add_serve(commands: Subparsers, serving: argparse.ArgumentParser) -> None:
         add(f"--{option}", dest=f"http_{option}", default=argparse.SUPPRESS, help=f"with --http: the {text}")
 
 
-def _add_ingest(commands: Subparsers, json: argparse.ArgumentParser) -> None:
+def _add_ingest(commands: Subparsers, json: CommandLineParser) -> None:
     text = "ingest files: texts, Markdown, conversations as JSON lines"
     add = commands.add_parser("ingest", parents=[json], help=text).add_argument
     add("files", metavar="file", nargs="+", help="- for standard input")
@@ -103,7 +103,7 @@ def _add_ingest(commands: Subparsers, json: argparse.ArgumentParser) -> None:
     add("--category", metavar="C", help="the category of all memories; default: chosen for each")
 
 
-def _add_audit(commands: Subparsers, json: argparse.ArgumentParser) -> None:
+def _add_audit(commands: Subparsers, json: CommandLineParser) -> None:
     text = "show who did what to which memories, and when"
     add = commands.add_parser("audit", parents=[json], help=text).add_argument
     add("--being", metavar="B", help="only this being's memories (default: all)")
@@ -113,7 +113,7 @@ def _add_audit(commands: Subparsers, json: argparse.ArgumentParser) -> None:
     add("--limit", metavar="N", type=_positive_count, default=100, help="the last N entries (default 100)")
 
 
-def _add_patrol(commands: Subparsers, json: argparse.ArgumentParser) -> None:
+def _add_patrol(commands: Subparsers, json: CommandLineParser) -> None:
     text = "tidy memory now, show or undo what patrols did, or watch them"
     patrol = commands.add_parser("patrol", parents=[json], help=text)
     steps = "assign, age, flag, consolidate, revive, split, merge, supersede, compress, diary"
@@ -187,7 +187,7 @@ def _add_import(commands: Subparsers) -> None:
     add("--remember", action="store_true", help=text)
 
 
-def _add_profile(commands: Subparsers, json: argparse.ArgumentParser) -> None:
+def _add_profile(commands: Subparsers, json: CommandLineParser) -> None:
     profile = commands.add_parser("profile", help="show and change who the being is: soul, rules, preferences, notes")
     verbs = profile.add_subparsers(dest="verb", metavar="verb", required=True)
     show = verbs.add_parser("show", parents=[json], help="list entries, all or of one kind")

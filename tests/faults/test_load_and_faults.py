@@ -83,17 +83,15 @@ class Day:
         text, id_ = chance.choice(known) if known else ("coin", "m1")
         store = {"text": f"{being} put coin {number} into pocket {client * 100_000 + number}"}
         said = {"role": "user", "text": f"I am {being}, and this is line {number}."}
-        tool, arguments = chance.choices(
-            [
-                ("store", store),
-                ("recall", {"query": text, "format": "memories"}),
-                ("search_memory", {"query": text, "limit": 5}),
-                ("recall_memory", {"ids": [id_]}),
-                ("update_memory", {"id": id_, "importance": 0.7}),
-                ("observe", {"session_id": f"s{client}", "messages": [said]}),
-            ],
-            weights=[40, 30, 12, 8, 5, 5],
-        )[0]
+        choices: list[tuple[str, Mapping[str, Any]]] = [
+            ("store", store),
+            ("recall", {"query": text, "format": "memories"}),
+            ("search_memory", {"query": text, "limit": 5}),
+            ("recall_memory", {"ids": [id_]}),
+            ("update_memory", {"id": id_, "importance": 0.7}),
+            ("observe", {"session_id": f"s{client}", "messages": [said]}),
+        ]
+        tool, arguments = chance.choices(choices, weights=[40, 30, 12, 8, 5, 5])[0]
         if tool == "store":
             self.tried[being].add(store["text"])
         return tool, arguments
