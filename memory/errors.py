@@ -124,6 +124,10 @@ class IndexUnavailable(MadeleineError):
     """The index cannot answer; it is derived from the ledger and can be rebuilt."""
 
 
+class IndexDiskFull(IndexUnavailable):
+    """There is no room to write the index; it goes on answering, and the ledger's marks remember what it lacks."""
+
+
 class IndexNeedsRebuild(IndexUnavailable):
     """Files of the index are missing, damaged, or made by another model or schema; it must be rebuilt."""
 

@@ -13,7 +13,13 @@ from functools import partial
 from typing import Protocol
 
 from madeleine.memory.embedding import Embedder
-from madeleine.memory.errors import EmbeddingUnavailable, IndexNeedsRebuild, IndexUnavailable, StorageFull
+from madeleine.memory.errors import (
+    EmbeddingUnavailable,
+    IndexDiskFull,
+    IndexNeedsRebuild,
+    IndexUnavailable,
+    StorageFull,
+)
 from madeleine.memory.index import Index
 from madeleine.memory.ingest.index_keeper import ErasedBytesScrubber, IndexKeeper, ReportRebuildProgress
 from madeleine.memory.model import MemoryId, full_precision
@@ -177,7 +183,10 @@ async def open_synchronized_index(
                 keeper = IndexKeeper(ledger.index_source, index, embedder)
                 # The last process may have been killed between the ledger and the index.
                 await keeper.remove_memories([id_ for _, id_ in await ledger.erasure.pending_scrubs()])
-                await keeper.catch_up()
+                try:
+                    await keeper.catch_up()
+                except IndexDiskFull as error:  # the marks stay, and the background tries again
+                    logger.warning("updating the index failed, retrying: %s", error)
                 await keeper.require_complete()
                 return index, keeper
         except IndexNeedsRebuild as error:

@@ -26,6 +26,7 @@ from starlette.responses import JSONResponse
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 from madeleine.memory.errors import MadeleineError
+from madeleine.server.connections import BoundedLog
 from madeleine.server.http.authentication import access_token_of_request
 from madeleine.server.mcp.server import RequestContext
 from madeleine.server.settings.http import LOOPBACK_HOSTS, HttpSettings, bracket_ipv6_host, is_loopback
@@ -119,6 +120,7 @@ def _with_any_port(names: Sequence[str]) -> list[str]:
 
 def check_and_log_http_requests(app: ASGIApp, allowed: AllowedSources) -> ASGIApp:
     """The outermost layer: checks `Host` (421) and `Origin` (403), logs each request, answers expected errors (503)."""
+    failures = BoundedLog()  # a stranger may cause them: a token of an issuer that does not answer
 
     async def serve(scope: Scope, receive: Receive, send: Send) -> None:
         if scope["type"] != "http":
@@ -138,7 +140,7 @@ def check_and_log_http_requests(app: ASGIApp, allowed: AllowedSources) -> ASGIAp
                 serving = json_rpc_error_response(rejection, REJECTION_MESSAGE_BY_HTTP_STATUS[rejection])
             await serving(scope, receive, send_with_status)
         except MadeleineError as error:
-            logger.warning("a request could not be served: %s", error)
+            failures.warning("a request could not be served", error, now=time.monotonic())
             if not status:
                 await json_rpc_error_response(503, str(error), RETRY_AFTER_HEADERS)(scope, receive, send_with_status)
         finally:

@@ -15,6 +15,7 @@ On disk: `index.json`, the manifest, names the directory ("generation") that is 
 from __future__ import annotations
 
 import asyncio
+import logging
 import shutil
 from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
@@ -27,11 +28,11 @@ from uuid import UUID, uuid4
 
 import qdrant_edge as qe
 
-from madeleine.memory.errors import IndexNeedsRebuild, IndexUnavailable
+from madeleine.memory.errors import IndexDiskFull, IndexNeedsRebuild, IndexUnavailable
 from madeleine.memory.index import IndexPoint
 from madeleine.memory.model import BeingId, MemoryId, Scope
 from madeleine.storage.qdrant import edge_engine as engine
-from madeleine.storage.qdrant.edge_files import IndexManifest, copy_sparse_tree
+from madeleine.storage.qdrant.edge_files import IndexManifest, copy_sparse_tree, copy_to_lodging, remove_lodgings
 from madeleine.storage.qdrant.queries import (
     HybridIndex,
     IdfByTerm,
@@ -47,6 +48,8 @@ from madeleine.storage.resources import (
     require_disk_space,
     return_unused_process_memory,
 )
+
+logger = logging.getLogger(__name__)
 
 _POINTS_PER_UPDATE = 64
 """Points an update: 2 to 3 ms."""
@@ -80,6 +83,10 @@ class EdgeIndex(HybridIndex):
         self._statistics: dict[BeingId, _BeingStatistics] = {}
         self._missed: dict[str, qe.Point | None] | None = None
         """Changes of the live index since it was copied; None while there is no copy."""
+        self._lodging: Path | None = None
+        """Where the live index is while its own disk is full: a copy, whose changes are repeated on its own files when
+        there is room again."""
+        self._changed_in_lodging: dict[str, qe.Point | None] = {}
         self._renewing = asyncio.Lock()
         self._builder = engine.ShardRenewalProcess()
 
@@ -111,7 +118,9 @@ class EdgeIndex(HybridIndex):
             raise IndexNeedsRebuild("The process died while it opened the index.")
         if damage := manifest.find_damage(directory, died_flushing=(directory / _FLUSHING_MARKER).exists()):
             raise IndexNeedsRebuild(f"The index's files are damaged: {damage}.")
-        _require_index_reserve(directory)  # loading writes
+        remove_lodgings(directory)  # of a process that was killed
+        if not has_disk_space(directory, INDEX_DISK_RESERVE_BYTES):  # loading writes
+            return cls._open_in_lodging(directory, fingerprint, manifest.generation)
         marker.touch()
         try:
             shard = engine.load_checked_shard(directory / manifest.generation, fingerprint.dim)
@@ -120,6 +129,23 @@ class EdgeIndex(HybridIndex):
         finally:
             marker.unlink()
         index._remove_leftovers()
+        return index
+
+    @classmethod
+    def _open_in_lodging(cls, directory: Path, fingerprint: IndexFingerprint, generation: str) -> EdgeIndex:
+        """Recalls go on, on a copy where there is room. Raises `IndexDiskFull` if there is none anywhere."""
+        lodging = copy_to_lodging(directory, generation, reserve_bytes=INDEX_DISK_RESERVE_BYTES)
+        if lodging is None:
+            _require_index_reserve(directory)
+            raise IndexUnavailable("The disk was full when the index was opened. Try again.")
+        try:
+            shard = engine.load_checked_shard(lodging, fingerprint.dim)
+        except BaseException:
+            remove_lodgings(directory)
+            raise
+        logger.warning("the disk is full: the index of %s is used from a copy in %s", directory, lodging)
+        index = cls(directory, fingerprint, generation, shard)
+        index._lodging = lodging
         return index
 
     @classmethod
@@ -147,8 +173,10 @@ class EdgeIndex(HybridIndex):
         """In order, also among concurrent callers."""
         async with self._writing:
             while batch := list(islice(changes, _POINTS_PER_UPDATE)):
-                _require_index_reserve(self._directory)
+                _require_index_reserve(self._lodging or self._directory)
                 engine.apply_point_changes(self._shard, batch)
+                if self._lodging is not None:
+                    self._changed_in_lodging.update(batch)
                 for statistics in self._statistics.values():
                     statistics.writes += len(batch)
                 if self._missed is not None:
@@ -209,6 +237,7 @@ class EdgeIndex(HybridIndex):
     def _end(self) -> None:
         if not has_disk_space(self._directory, INDEX_DISK_RESERVE_BYTES):
             # Closing would write, too: what is not on disk yet is made good from the ledger's marks.
+            remove_lodgings(self._directory)
             return
         try:
             self._flush_live()
@@ -216,7 +245,23 @@ class EdgeIndex(HybridIndex):
             self._shard.close()
 
     def _flush_live(self) -> None:
+        _require_index_reserve(self._directory)
+        if self._lodging is not None:
+            self._return_from_lodging()
         self._flush_with_manifest(self._shard, self._generation)
+
+    def _return_from_lodging(self) -> None:
+        shard = engine.load_checked_shard(self._directory / self._generation, self._fingerprint.dim)
+        try:
+            engine.apply_point_changes(shard, self._changed_in_lodging.items())
+        except BaseException:
+            shard.close()
+            raise
+        old, self._shard = self._shard, shard
+        self._lodging, self._changed_in_lodging = None, {}
+        old.close()
+        remove_lodgings(self._directory)
+        logger.info("there is room again: the index is used from %s", self._directory)
 
     def _flush_with_manifest(self, shard: qe.EdgeShard, generation: str) -> None:
         """Everything to disk, and the manifest after it; the manifest makes `generation` the index."""
@@ -313,5 +358,5 @@ def _remove_tree(path: Path) -> None:
 
 
 def _require_index_reserve(directory: Path) -> None:
-    """Raises `IndexUnavailable`: without room the engine would not fail but end the process."""
-    require_disk_space(directory, INDEX_DISK_RESERVE_BYTES, IndexUnavailable)
+    """Raises `IndexDiskFull`: without room the engine would not fail but end the process."""
+    require_disk_space(directory, INDEX_DISK_RESERVE_BYTES, IndexDiskFull)

@@ -11,19 +11,24 @@ JSON files; the marker `flushing` stands while one runs, so that a process kille
 from __future__ import annotations
 
 import errno
+import hashlib
 import json
 import os
 import shutil
+import tempfile
 import zlib
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
 from pydantic import BaseModel
 
 from madeleine.memory.errors import IndexNeedsRebuild
+from madeleine.storage.resources import has_disk_space
 
 _MANIFEST_FILE = "index.json"
 _MAX_CHECKSUMMED_BYTES = 64 * 1024
+_MEMORY_FOLDER = Path("/dev/shm")
 
 
 class IndexManifest(BaseModel, frozen=True):
@@ -144,3 +149,36 @@ def _copy_sparse_file(source: str, target: str) -> None:
                 writer.write(part)
                 start += len(part)
         writer.truncate(size)
+
+
+def copy_to_lodging(directory: Path, generation: str, *, reserve_bytes: int) -> Path | None:
+    """Copy a generation to where there is room for it and `reserve_bytes` more; None if that is nowhere."""
+    source = directory / generation
+    needed = sum(_bytes_on_disk(path) for path in source.rglob("*") if path.is_file()) + reserve_bytes
+    for lodging in _possible_lodgings(directory):
+        try:
+            if has_disk_space(lodging.parent, needed):
+                lodging.mkdir(mode=0o700)
+                copy_sparse_tree(source, lodging / generation)
+                return lodging / generation
+        except OSError:
+            shutil.rmtree(lodging, ignore_errors=True)
+    return None
+
+
+def remove_lodgings(directory: Path) -> None:
+    for lodging in _possible_lodgings(directory):
+        shutil.rmtree(lodging, ignore_errors=True)
+
+
+def _possible_lodgings(directory: Path) -> Iterator[Path]:
+    """The same at every call, so that the next process removes what a killed one has left."""
+    name = f"madeleine-index-{hashlib.sha256(os.fsencode(directory.resolve())).hexdigest()[:16]}"
+    for folder in (Path(tempfile.gettempdir()), _MEMORY_FOLDER):
+        if folder.is_dir():
+            yield folder / name
+
+
+def _bytes_on_disk(path: Path) -> int:
+    status = path.stat()
+    return getattr(status, "st_blocks", -(-status.st_size // 512)) * 512

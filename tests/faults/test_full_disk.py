@@ -104,15 +104,48 @@ async def test_a_server_that_ends_on_a_full_disk_has_lost_nothing(disk: SmallDis
             assert await recalled(client, thing) == [id_]
 
 
-async def test_a_server_that_starts_on_a_full_disk_says_so_and_opens_when_there_is_room(disk: SmallDisk) -> None:
-    """Loading writes: the engine would end the process at every start."""
+async def test_a_server_that_starts_on_a_full_disk_recalls_and_stores_when_there_is_room(disk: SmallDisk) -> None:
+    """Loading the index writes, and would end the process: it is used from a copy where there is room."""
     async with disk.connected() as client:
         stored = {thing: await store(client, thing) for thing in THINGS}
     disk.fill(leave=1_000_000)
     async with disk.connected() as client:
+        for thing, id_ in stored.items():
+            assert await recalled(client, thing) == [id_]
+        assert "disk is full" in await tool_error(client, "store", {"text": "In the attic stands a trunk"})
+        disk.make_room()
+        stored["trunk"] = await store(client, "trunk")
+        for thing, id_ in stored.items():
+            assert await recalled(client, thing) == [id_]
+    async with disk.connected() as client:
+        assert set(await everything(client)) == set(stored.values())
+        assert await recalled(client, "trunk") == [stored["trunk"]]
+    assert "Traceback" not in disk.log.read_text(encoding="utf-8")
+
+
+async def test_a_server_that_starts_without_a_byte_left_says_so_and_opens_when_there_is_room(disk: SmallDisk) -> None:
+    """The ledger cannot be read without some kilobytes for the index of its log."""
+    async with disk.connected() as client:
+        stored = {thing: await store(client, thing) for thing in THINGS}
+    disk.fill()
+    async with disk.connected() as client:
         for _ in range(2):
             assert (await tool_error(client, "recall", {"query": "lamp"})).startswith("The disk is full")
         disk.make_room()
+        for thing, id_ in stored.items():
+            assert await recalled(client, thing) == [id_]
+
+
+async def test_what_the_index_lacks_is_added_to_its_copy_and_then_to_its_own_files(disk: SmallDisk) -> None:
+    """The disk was full before the index was written."""
+    async with disk.connected() as client:
+        stored = {thing: await store(client, thing) for thing in THINGS}
+        disk.fill(leave=1_000_000)
+    async with disk.connected() as client:
+        for thing, id_ in stored.items():
+            assert await recalled(client, thing) == [id_]
+    disk.make_room()
+    async with disk.connected() as client:
         for thing, id_ in stored.items():
             assert await recalled(client, thing) == [id_]
 

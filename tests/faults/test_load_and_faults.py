@@ -9,9 +9,9 @@ import random
 import signal
 import sys
 import time
-from collections import Counter, defaultdict
+from collections import Counter, defaultdict, deque
 from collections.abc import AsyncIterator, Awaitable, Callable, Iterator, Mapping
-from contextlib import AsyncExitStack, asynccontextmanager, suppress
+from contextlib import asynccontextmanager, suppress
 from dataclasses import dataclass, field
 from pathlib import Path
 from statistics import quantiles
@@ -26,7 +26,7 @@ from mcp.shared.exceptions import MCPError
 from benchmarks.attack.__main__ import free_port, hanging_issuer
 from tests.e2e.hosting import hosts_of, kill
 from tests.e2e.http.http_serving import bearer, posted
-from tests.e2e.serving import COMMAND, ROOT, TIMEOUT_SECONDS, environment, snippets
+from tests.e2e.serving import COMMAND, ROOT, environment, snippets
 from tests.faults.small_disk import SmallDisk, small_disk
 
 BEINGS = ("ada", "bert", "cleo")
@@ -35,6 +35,8 @@ CALLS_OF_CLIENT = 120
 MEGABYTES = 250
 ATTACKS = ("silent_sockets", "slow_readers", "stalled_bodies", "unknown_keys")
 WHOLE_SECONDS = 900
+TIMEOUT_SECONDS = 180.0
+"""For a start or an answer, on a machine with much else to do."""
 
 Answer = Mapping[str, Any] | None
 """The structured answer of a call; None for one that was refused, or whose outcome is unknown."""
@@ -145,6 +147,8 @@ class HttpServer:
     disk: SmallDisk
     variables: Mapping[str, str]
     process: asyncio.subprocess.Process | None = None
+    said: deque[bytes] = field(default_factory=lambda: deque(maxlen=40))
+    """The last lines of its log, for whoever asks why it failed."""
     _draining: asyncio.Task[None] | None = None
 
     async def run(self, *words: str) -> str:
@@ -158,9 +162,16 @@ class HttpServer:
         stream = self.process.stderr
         assert stream is not None
         async with asyncio.timeout(TIMEOUT_SECONDS):
-            lines = [line async for line in _until(stream, b"Madeleine listens on ")]
-        assert lines, "HTTP is not served"
-        self._draining = asyncio.create_task(_drain(stream))
+            async for line in stream:
+                self.said.append(line)
+                if line.startswith(b"Madeleine listens on "):
+                    self._draining = asyncio.create_task(self._drain(stream))
+                    return
+        raise AssertionError(f"HTTP is not served; exit code {await self.process.wait()}")
+
+    async def _drain(self, stream: asyncio.StreamReader) -> None:
+        async for line in stream:
+            self.said.append(line)
 
     async def kill(self) -> None:
         if self.process is not None:
@@ -178,19 +189,6 @@ class HttpServer:
             stdout=stdout,
             stderr=asyncio.subprocess.PIPE,
         )
-
-
-async def _until(stream: asyncio.StreamReader, words: bytes) -> AsyncIterator[bytes]:
-    """The line that begins so; none where the stream ends before."""
-    async for line in stream:
-        if line.startswith(words):
-            yield line
-            return
-
-
-async def _drain(stream: asyncio.StreamReader) -> None:
-    async for _ in stream:
-        pass
 
 
 async def spoil(day: Day, disk: SmallDisk, server: HttpServer) -> None:
@@ -246,40 +244,48 @@ def disk(tmp_path: Path) -> Iterator[SmallDisk]:
                     os.kill(pid, signal.SIGKILL)
 
 
+async def live_through(day: Day, disk: SmallDisk, server: HttpServer, tokens: Mapping[str, str], issuer: str) -> None:
+    """All clients' calls, the attacks and the faults. Each client has a task of its own: cancel scopes do not nest,
+    and what breaks one is told as it was raised."""
+
+    async def live(number: int) -> None:
+        being = BEINGS[number % len(BEINGS)]
+        if number < CLIENTS_OF_KIND:
+            async with http_client(day, port, tokens[being]) as call:
+                await day.live(number, call)
+        else:
+            async with stdio_client_of(disk, being, server.variables) as client:
+                await day.live(number, calls_of(client))
+
+    port = int(server.variables["MADELEINE_HTTP_PORT"])
+    async with asyncio.timeout(WHOLE_SECONDS), attacked(port, tokens["eve"], issuer), asyncio.TaskGroup() as tasks:
+        tasks.create_task(spoil(day, disk, server))
+        for number in range(2 * CLIENTS_OF_KIND):
+            tasks.create_task(live(number))
+
+
 @pytest.mark.slow
 async def test_a_bad_day_loses_doubles_and_leaks_nothing(disk: SmallDisk) -> None:
     day = Day()
     with hanging_issuer() as hanging:
-        port = free_port()
-        variables = {
-            "MADELEINE_HTTP_PORT": str(port), "MADELEINE_OAUTH_ISSUER": hanging, "MADELEINE_THREAD": "on",
+        server = HttpServer(disk, {
+            "MADELEINE_HTTP_PORT": str(free_port()), "MADELEINE_OAUTH_ISSUER": hanging, "MADELEINE_THREAD": "on",
             "MADELEINE_LLM": "openai", "MADELEINE_LLM_URL": f"{hanging}/v1", "MADELEINE_LLM_LARGE_MODEL": "none",
             "MADELEINE_LLM_TIMEOUT_SECONDS": "5",
-        }  # fmt: skip
-        server = HttpServer(disk, variables)
+        })  # fmt: skip
         try:
-            tokens = [await server.run("token", "create", "--being", being) for being in BEINGS]
-            eve = await server.run("token", "create", "--being", "eve", "--read-only")
+            tokens = {being: await server.run("token", "create", "--being", being) for being in BEINGS}
+            tokens["eve"] = await server.run("token", "create", "--being", "eve", "--read-only")
             await server.start()
             day.serving.set()
-            async with asyncio.timeout(WHOLE_SECONDS), attacked(port, eve, hanging), AsyncExitStack() as clients:
-                calls: list[CallTool] = []
-                for number in range(CLIENTS_OF_KIND):
-                    token = tokens[number % len(BEINGS)]
-                    calls.append(await clients.enter_async_context(http_client(day, port, token)))
-                for number in range(CLIENTS_OF_KIND, 2 * CLIENTS_OF_KIND):
-                    of_being = stdio_client_of(disk, BEINGS[number % len(BEINGS)], variables)
-                    calls.append(calls_of(await clients.enter_async_context(of_being)))
-                async with asyncio.TaskGroup() as tasks:
-                    tasks.create_task(spoil(day, disk, server))
-                    for number, call in enumerate(calls):
-                        tasks.create_task(day.live(number, call))
+            await live_through(day, disk, server, tokens, hanging)
             found = {}
             for being in BEINGS:
-                async with stdio_client_of(disk, being, variables) as client:
+                async with stdio_client_of(disk, being, server.variables) as client:
                     found[being] = await snippets(client, "pocket")
         finally:
             await server.kill()
+            print(b"".join(server.said).decode(errors="replace"), disk.log.read_text()[-8_000:], sep="\n")
     lost, doubled, leaked = judge(day, found)
     p99 = quantiles(day.milliseconds, n=100)[98]
     print(
@@ -287,6 +293,7 @@ async def test_a_bad_day_loses_doubles_and_leaks_nothing(disk: SmallDisk) -> Non
         f"{len(lost)}, doubled {len(doubled)}, leaked {len(leaked)}; p99 of a recall {p99:.0f} ms"
     )
     assert (lost, doubled, leaked) == ([], [], [])
+    assert day.calls == 2 * CLIENTS_OF_KIND * CALLS_OF_CLIENT
     assert day.answered > 0.8 * day.calls
 
 

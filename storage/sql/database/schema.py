@@ -72,6 +72,7 @@ def _run_migrations(path: Path, revision: str | None) -> None:
         engine.dispose()
 
 
+_FULL_CODES = {sqlite3.SQLITE_FULL, sqlite3.SQLITE_IOERR_SHMSIZE}
 _BUSY_CODES = {sqlite3.SQLITE_BUSY, sqlite3.SQLITE_LOCKED}
 _DAMAGED_CODES = {sqlite3.SQLITE_CORRUPT, sqlite3.SQLITE_NOTADB}
 DAMAGED_ROW_MESSAGE = (
@@ -95,8 +96,9 @@ def translating_driver_errors() -> Iterator[None]:
 
 def translate_driver_error(error: BaseException | None) -> StorageError:
     # The low byte is the primary code; the rest says which operation it was.
-    code = getattr(error, "sqlite_errorcode", sqlite3.SQLITE_ERROR) & 0xFF
-    if code == sqlite3.SQLITE_FULL:
+    extended_code = getattr(error, "sqlite_errorcode", sqlite3.SQLITE_ERROR)
+    code = extended_code & 0xFF
+    if {code, extended_code} & _FULL_CODES:
         return StorageFull("The disk is full. Nothing was stored: free some space and try again.")
     if code in _BUSY_CODES:
         return StorageBusy(

@@ -214,7 +214,7 @@ async def test_an_issuer_that_is_away_is_no_fault_of_the_token(server: Served, v
 
 
 async def test_an_issuer_that_hangs_delays_only_tokens_whose_keys_are_unknown(
-    server: Served, vouching: LoopbackIssuer, monkeypatch: pytest.MonkeyPatch
+    server: Served, vouching: LoopbackIssuer, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
 ) -> None:
     good = vouching.claims(server.settings.resource)
     assert await status(server, signed(good)) == 200
@@ -229,6 +229,7 @@ async def test_an_issuer_that_hangs_delays_only_tokens_whose_keys_are_unknown(
     unknown = [asyncio.create_task(status(server, signed(good, OTHER_EC, kid=f"new {n}"))) for n in range(6)]
     # Those that wait are few, and none waits longer than one time limit for metadata and keys together.
     assert sorted(await asyncio.gather(*unknown)) == [401, 401, 503, 503, 503, 503]
+    assert caplog.text.count("could not be served") == 1, "whoever makes up tokens does not fill the log"
     asked = len(vouching.asked)
     assert await status(server, signed(good)) == 200
     vouching.go_on.set()
