@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import logging
 import json
 from collections.abc import AsyncIterator
 from pathlib import Path
@@ -102,6 +103,22 @@ async def test_a_body_that_does_not_come_is_not_waited_for(server: Served) -> No
     writer.close()
 
 
+async def test_a_client_that_leaves_in_the_midst_of_its_body_is_no_error(
+    server: Served, caplog: pytest.LogCaptureFixture
+) -> None:
+    caplog.set_level(logging.DEBUG)
+    for _ in range(5):
+        _, writer = await asyncio.open_connection("127.0.0.1", server.settings.http_port)
+        head = "POST /mcp HTTP/1.1\r\nHost: 127.0.0.1\r\nContent-Type: application/json\r\nContent-Length: 1000\r\n\r\n{"
+        writer.write(head.encode())
+        await writer.drain()
+        writer.close()
+    async with asyncio.timeout(TIMEOUT_SECONDS), server.browser() as client:
+        while caplog.text.count("POST /mcp unanswered") < 5:
+            assert (await posted(client, "tools/list")).status_code == 200
+    assert not [record for record in caplog.records if record.levelno >= logging.WARNING or record.exc_info]
+
+
 async def test_what_is_not_json_or_not_a_message_is_refused_in_words(server: Served) -> None:
     bodies = (
         b"", b"{", b"null", b"[]", b"[1,2]", b'"text"', b"\xff\xfe", b"[" * 9_000, b'{"jsonrpc":"2.0"}', b"NaN",
@@ -109,6 +126,7 @@ async def test_what_is_not_json_or_not_a_message_is_refused_in_words(server: Ser
         b'{"jsonrpc":"2.0","id":{},"method":"tools/list"}',
         b'{"jsonrpc":"2.0","id":1,"method":"tools/call","params":[]}',
         b'{"jsonrpc":"2.0","id":1e999,"method":"tools/list"}',
+        *(b'{"jsonrpc":"2.0","id":%b,"method":"tools/list"}' % id_ for id_ in (b"true", b"1.5", b"null", b"[]")),
     )  # fmt: skip
     async with server.browser() as client:
         for headers in (JSON, MODERN):
