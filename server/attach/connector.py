@@ -191,7 +191,9 @@ def connect_or_start_host(
         while True:
             try:
                 seconds = min(HOST_HANDSHAKE_TIMEOUT_SECONDS, max(0.0, until - time.monotonic()))
-                return connect_to_host(data_dir, request, cancelled=cancelled, seconds=seconds)[0]
+                connection, reply = connect_to_host(data_dir, request, cancelled=cancelled, seconds=seconds)
+                _warn_of_other_version(reply)
+                return connection
             except HostRefused as refusal:
                 if refusal.protocol >= HOST_PROTOCOL:
                     raise
@@ -214,6 +216,17 @@ def connect_or_start_host(
             started.stdout.close()
             # A thread waits for its end, so that it leaves no zombie.
             threading.Thread(target=started.wait, name="host", daemon=True).start()
+
+
+def _warn_of_other_version(reply: Mapping[str, Any]) -> None:
+    """After an update the old process goes on serving those that were connected to it."""
+    if reply.get("version") != __version__:
+        import logging  # otherwise not needed by a forwarder, which is to start fast
+
+        logging.getLogger(__name__).warning(
+            "the memory's process is Madeleine %s and this is %s: `madeleine stop` ends it, the next call starts another",
+            reply.get("version"), __version__,
+        )  # fmt: skip
 
 
 def _start_host_process(data_dir: Path, environment: Mapping[str, str]) -> subprocess.Popen[bytes]:

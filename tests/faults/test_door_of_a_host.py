@@ -15,6 +15,8 @@ from typing import Any
 
 import pytest
 
+from madeleine.server import __version__
+from madeleine.server.attach import connector
 from madeleine.server.attach.connector import (
     HOST_PROTOCOL,
     HostHandshakeRequest,
@@ -24,7 +26,13 @@ from madeleine.server.attach.connector import (
     hung_host_message,
     parse_host_handshake_request,
 )
-from madeleine.server.attach.endpoint import HOST_INFO_FILE, HOST_LOCK_FILE, host_address, try_to_hold_file_lock
+from madeleine.server.attach.endpoint import (
+    HOST_INFO_FILE,
+    HOST_LOCK_FILE,
+    host_address,
+    host_pid,
+    try_to_hold_file_lock,
+)
 from tests.e2e.hosting import asking, hosted, hosts_of, madeleine, mode, no_host_left, status
 from tests.e2e.serving import call_tool
 
@@ -98,6 +106,34 @@ def test_a_host_says_so_to_a_client_of_another_protocol(settled: Path) -> None:
     answer = greeting(settled, {"want": "serve", "protocol": HOST_PROTOCOL + 1, "version": "9.9"})
     assert "Update the older installation" in answer["error"]
     assert answer["protocol"] == HOST_PROTOCOL
+
+
+def test_a_client_of_another_version_is_told_which_one_serves_it(
+    settled: Path, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    request = HostHandshakeRequest(settings={"being": "ada"})
+    here, cancelled = socket.socketpair()
+    with here, cancelled:
+        connector.connect_or_start_host(settled, {}, request, cancelled=cancelled).close()
+        assert caplog.text == ""
+        monkeypatch.setattr(connector, "__version__", "9.9")
+        connector.connect_or_start_host(settled, {}, request, cancelled=cancelled).close()
+    assert f"the memory's process is Madeleine {__version__} and this is 9.9: `madeleine stop`" in caplog.text
+
+
+def test_a_hosts_file_that_is_damaged_or_nested_without_end_is_as_good_as_none(tmp_path: Path) -> None:
+    for content in (
+        b"[" * 1_000_000,
+        b'{"pid":' * 100_000,
+        b"\xff",
+        b"",
+        b"[]",
+        b'{"port":1e999,"token":1}',
+        b'{"pid":"x"}',
+    ):
+        (tmp_path / HOST_INFO_FILE).write_bytes(content)
+        assert not host_address(tmp_path).port
+        assert host_pid(tmp_path) == 0
 
 
 def greeting(data_dir: Path, hello: dict[str, Any]) -> Any:

@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import asyncio
-import logging
 import json
+import logging
 from collections.abc import AsyncIterator
 from pathlib import Path
 from typing import Any
@@ -109,7 +109,9 @@ async def test_a_client_that_leaves_in_the_midst_of_its_body_is_no_error(
     caplog.set_level(logging.DEBUG)
     for _ in range(5):
         _, writer = await asyncio.open_connection("127.0.0.1", server.settings.http_port)
-        head = "POST /mcp HTTP/1.1\r\nHost: 127.0.0.1\r\nContent-Type: application/json\r\nContent-Length: 1000\r\n\r\n{"
+        head = (
+            "POST /mcp HTTP/1.1\r\nHost: 127.0.0.1\r\nContent-Type: application/json\r\nContent-Length: 1000\r\n\r\n{"
+        )
         writer.write(head.encode())
         await writer.drain()
         writer.close()
