@@ -224,7 +224,7 @@ def _warn_of_other_version(reply: Mapping[str, Any]) -> None:
         import logging  # otherwise not needed by a forwarder, which is to start fast
 
         logging.getLogger(__name__).warning(
-            "the memory's process is Madeleine %s and this is %s: `madeleine stop` ends it, the next call starts another",
+            "the memory's process is Madeleine %s and this is %s: `madeleine stop` ends it, the next call starts this",
             reply.get("version"), __version__,
         )  # fmt: skip
 
