@@ -9,6 +9,7 @@ import subprocess
 import sys
 import zipfile
 from collections.abc import Callable
+from functools import partial
 from pathlib import Path
 
 import pytest
@@ -35,26 +36,32 @@ def zipped(file: Path, write: Callable[[zipfile.ZipFile], None], compression: in
     return file
 
 
-def write_huge_element(archive: zipfile.ZipFile) -> None:
+def write_huge_element(archive: zipfile.ZipFile, megabytes: int) -> None:
     with archive.open("conversations.json", "w", force_zip64=True) as member:
         member.write(b'[{"uuid": "big", "name": "')
-        for _ in range(40):
+        for _ in range(megabytes // 10):
             member.write(b"a" * 10_000_000)
         member.write(b'"}]')
 
 
-def write_millions_of_strangers(archive: zipfile.ZipFile) -> None:
+def write_empty_conversations_and_strangers(archive: zipfile.ZipFile, of_each: int) -> None:
     empty = json.dumps({"uuid": "e", "chat_messages": []})
-    archive.writestr("conversations.json", f"[{json.dumps(ONE)}{(',' + empty) * 50_000}{',{}' * 50_000}]")
+    archive.writestr("conversations.json", f"[{json.dumps(ONE)}{(',' + empty) * of_each}{',{}' * of_each}]")
 
 
+HUGE_REASON = "one conversation has more than 16,777,216 characters"
 HOSTILE = {
-    "an element of 400 MB": (write_huge_element, "one conversation has more than 16,777,216 characters"),
-    "strangers": (write_millions_of_strangers, "49,980 more conversations"),
+    "an element of 400 MB": (partial(write_huge_element, megabytes=400), HUGE_REASON),
+    "an element of 3 GB": (partial(write_huge_element, megabytes=3_000), HUGE_REASON),
+    "strangers": (partial(write_empty_conversations_and_strangers, of_each=50_000), "49,980 more conversations"),
+    "a million": (partial(write_empty_conversations_and_strangers, of_each=1_000_000), "999,980 more conversations"),
 }  # fmt: skip
+SLOW = ("an element of 3 GB", "a million")
 
 
-@pytest.mark.parametrize("name", HOSTILE)
+@pytest.mark.parametrize(
+    "name", [pytest.param(name, marks=pytest.mark.slow) if name in SLOW else name for name in HOSTILE]
+)
 def test_a_hostile_export_is_refused_with_a_reason_in_bounded_memory(tmp_path: Path, name: str) -> None:
     write, reason = HOSTILE[name]
     ended = import_limited(tmp_path, zipped(tmp_path / "export.zip", write))
