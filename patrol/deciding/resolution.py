@@ -23,7 +23,9 @@ from madeleine.patrol.deciding.answers import (
     DecisionType,
     InvalidDecision,
 )
+from madeleine.patrol.deciding.compress import CompressSessions, SessionSummaryAnswer
 from madeleine.patrol.deciding.consolidate import ConsolidateCluster, ConsolidationAnswer
+from madeleine.patrol.deciding.diary import WriteDiary
 from madeleine.patrol.deciding.extracts import EXTRACT_LIMITS, extract_summary
 from madeleine.patrol.deciding.requests import (
     AGENT_LIMITS,
@@ -33,7 +35,6 @@ from madeleine.patrol.deciding.requests import (
     request_for_agent,
 )
 from madeleine.patrol.deciding.split import SplitCluster
-from madeleine.patrol.deciding.summaries_and_diary import CompressSessions, SessionSummaryAnswer, WriteDiary
 from madeleine.patrol.deciding.supersede import SupersedeMemory
 from madeleine.patrol.report import AgentDecisionResult, PatrolStepReport, StepName
 from madeleine.patrol.unit_of_work import PreparedStepInputs

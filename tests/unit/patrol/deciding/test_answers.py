@@ -16,7 +16,9 @@ from madeleine.memory.language_model import ModelCallCost, RejectedAnswer
 from madeleine.memory.model import MemoryId, RunId
 from madeleine.patrol.context import PatrolRunContext, PatrolServices
 from madeleine.patrol.deciding.answers import Decision, DecisionAnswer
+from madeleine.patrol.deciding.compress import SessionSummaryAnswer
 from madeleine.patrol.deciding.consolidate import ConsolidationAnswer, MemoryMerge
+from madeleine.patrol.deciding.diary import DiaryAnswer
 from madeleine.patrol.deciding.requests import (
     AGENT_GUIDANCE,
     SESSION_SUMMARY_PROMPT,
@@ -28,7 +30,6 @@ from madeleine.patrol.deciding.requests import (
 )
 from madeleine.patrol.deciding.resolution import DECISION_TYPES, ask_model_to_decide
 from madeleine.patrol.deciding.split import ClusterSplitAnswer, ClusterSplitPart
-from madeleine.patrol.deciding.summaries_and_diary import DiaryAnswer, SessionSummaryAnswer
 from madeleine.patrol.deciding.supersede import SupersessionAnswer
 from madeleine.patrol.steps.assign import choose_roots_with_model, classify_actions, root_classification_prompt
 from tests.doubles import ADA, NOW, FakeWordStatistics, WordEmbedder, a_memory, at_cosine, metered

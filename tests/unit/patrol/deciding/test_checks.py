@@ -9,10 +9,11 @@ import pytest
 from madeleine.memory.language_model import RejectedAnswer
 from madeleine.memory.model import ClusterId, Memory, MemoryId
 from madeleine.patrol.deciding.answers import CheckedAnswer, DecisionAnswer, DecisionRequestState
+from madeleine.patrol.deciding.compress import SessionSummaryAnswer
 from madeleine.patrol.deciding.consolidate import ConsolidationAnswer, MemoryMerge
+from madeleine.patrol.deciding.diary import DiaryAnswer
 from madeleine.patrol.deciding.requests import DecisionRequest
 from madeleine.patrol.deciding.split import ClusterSplitAnswer, ClusterSplitPart
-from madeleine.patrol.deciding.summaries_and_diary import DiaryAnswer, SessionSummaryAnswer
 from tests.doubles import a_memory
 from tests.rows import for_each_row
 from tests.unit.patrol.deciding.request_fixtures import HOME, checked, current_of, request_of

@@ -14,7 +14,9 @@ from hypothesis import strategies as st
 
 from madeleine.memory.model import DatedAction, Memory, MemoryId, MemoryStatus, Provenance, Vector
 from madeleine.memory.patrol_records import DecisionRequestId
+from madeleine.patrol.deciding.compress import session_compression_requests
 from madeleine.patrol.deciding.consolidate import consolidation_requests
+from madeleine.patrol.deciding.diary import diary_requests
 from madeleine.patrol.deciding.requests import (
     MODEL_LIMITS,
     DecisionKind,
@@ -23,7 +25,6 @@ from madeleine.patrol.deciding.requests import (
     offered_memory,
 )
 from madeleine.patrol.deciding.split import split_requests
-from madeleine.patrol.deciding.summaries_and_diary import diary_requests, session_compression_requests
 from tests.doubles import NOW, a_memory, unit
 from tests.unit.patrol.deciding.request_fixtures import DINNERS, HOME, ROOT, request_of
 

@@ -1,0 +1,115 @@
+"""Compress old sessions: a summary stands for their memories, which are kept (spec L3)."""
+
+from __future__ import annotations
+
+import uuid
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from datetime import datetime
+
+from madeleine.memory.model import LIVING_STATUSES, Memory, MemoryId, Provenance, Scene
+from madeleine.memory.rules.storing.secrets import RedactText
+from madeleine.patrol.deciding.answers import (
+    DecisionAnswer,
+    DecisionAnswerSchema,
+    DecisionRequestState,
+    DecisionType,
+)
+from madeleine.patrol.deciding.requests import (
+    MODEL_LIMITS,
+    SORT_KEY_BY_EVENT_TIME,
+    DecisionRequest,
+    RequestLimits,
+    offered_memories_in_parts,
+)
+from madeleine.patrol.unit_of_work import UnitOfWork
+
+MAX_EXTRACTED_SESSIONS = 10
+"""Sessions summarised by extracts in one patrol."""
+
+
+class SessionSummarySchema(DecisionAnswerSchema):
+    summary: str
+
+
+@dataclass(frozen=True, slots=True)
+class SessionSummaryAnswer(DecisionAnswer):
+    kind = "compress"
+    schema = SessionSummarySchema
+
+    summary: str
+
+    def normalized(self) -> SessionSummaryAnswer:
+        return SessionSummaryAnswer(self.summary.strip())
+
+    def redacted(self, redact: RedactText) -> SessionSummaryAnswer:
+        return SessionSummaryAnswer(redact(self.summary).text)
+
+    def complaints(self, request: DecisionRequest) -> Iterator[str]:
+        return self.text_complaints("summary", self.summary)
+
+
+class CompressSessions(DecisionType[SessionSummaryAnswer]):
+    answer_type = SessionSummaryAnswer
+    embeds_texts = True
+
+    async def pending_keys(self) -> list[str]:
+        """Above the threshold the oldest half of it (spec L3, 3.1)."""
+        threshold = self.context.services.config.compression_threshold
+        sessions = await self.context.reads.unsummarised_sessions()
+        oldest = sessions[: max(1, threshold // 2)] if len(sessions) > threshold else []
+        return [session.session_id for session in oldest]
+
+    async def overdue_keys(self) -> list[str]:
+        """Those beyond one and a half times the threshold: nobody has summarised them."""
+        sessions = await self.context.reads.unsummarised_sessions()
+        overdue = len(sessions) - self.context.services.config.compression_threshold * 3 // 2
+        return [session.session_id for session in sessions[: max(0, overdue)][:MAX_EXTRACTED_SESSIONS]]
+
+    async def requests(self, key: str) -> list[DecisionRequest]:
+        return session_compression_requests(key, await self.context.reads.session_memories(key), self.limits)
+
+    def texts_to_embed(self, answer: SessionSummaryAnswer, current: DecisionRequestState) -> list[str]:
+        return [session_summary_as_memory(answer.summary, current, self.context.services.now()).embedded_text]
+
+    async def apply(
+        self, work: UnitOfWork, answer: SessionSummaryAnswer, current: DecisionRequestState
+    ) -> dict[str, int]:
+        summary = session_summary_as_memory(answer.summary, current, self.context.services.now())
+        work.add_memory(summary)
+        work.new_vectors |= work.prepared.vectors
+        work.compressed |= {memory.id: summary.id for memory in current.request.memories}
+        return {"summaries": 1, "compressed": len(current.request.memories)}
+
+
+def session_summary_as_memory(text: str, current: DecisionRequestState, now: datetime) -> Memory:
+    """A semantic memory of the session's beginning, as important as the most important of its sources."""
+    sources = [current.memories[memory.id] for memory in current.request.memories]
+    first = min(sources, key=lambda memory: memory.happened_at)
+    return Memory(
+        id=MemoryId(str(uuid.uuid4())),
+        being_id=first.being_id,
+        scene=Scene(
+            action=text,
+            actors=tuple(dict.fromkeys(actor for memory in sources for actor in memory.scene.actors)),
+            when=(first.happened_at.date().isoformat(),),
+        ),
+        provenance=Provenance(tool="run_patrol", session_id=current.request.session_id),
+        created_at=now,
+        happened_at=first.happened_at,
+        importance=max(memory.importance for memory in sources),
+        category="semantic",
+        themes=tuple(dict.fromkeys(theme for memory in sources for theme in memory.themes))[:5],
+        compression_source=True,
+    )
+
+
+def session_compression_requests(
+    session_id: str, memories: Sequence[Memory], limits: RequestLimits = MODEL_LIMITS["compress"]
+) -> list[DecisionRequest]:
+    """The living episodic memories of a session that no summary stands for yet, in the order in which they happened
+    (spec L3); a session too long for one request becomes several, each to be summarised by itself."""
+    episodes = [m for m in memories if m.category == "episodic" and m.truth == "current" and m.valid_from is None]
+    uncompressed = [m for m in episodes if m.status in LIVING_STATUSES and not m.compressed]
+    parts = offered_memories_in_parts(sorted(uncompressed, key=SORT_KEY_BY_EVENT_TIME), "compress", limits)
+    return [DecisionRequest(kind="compress", memories=tuple(part), session_id=session_id) for part in parts]
