@@ -65,6 +65,7 @@ async def test_leftovers_of_a_dead_host_are_no_hindrance(data_dir: Path) -> None
         assert len((await call_tool(client, "recall", query="Where does the mirror hang?")).get("sources", [])) == 1
 
 
+@pytest.mark.slow
 def test_a_host_leaves_the_socket_of_its_successor_alone(data_dir: Path, tmp_path: Path) -> None:
     """The directory was moved away under it, as one who begins anew does."""
     with asking(data_dir) as asker:
@@ -121,6 +122,7 @@ async def test_a_memory_that_another_process_owns_is_told_to_the_call_until_it_i
             assert len((await call_tool(client, "recall", query="lamp")).get("sources", [])) == 1
 
 
+@pytest.mark.slow
 async def test_http_that_cannot_serve_ends_nobody(data_dir: Path) -> None:
     async with hosted(data_dir) as client:
         await call_tool(client, "store", text="The lamp is broken")

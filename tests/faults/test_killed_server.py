@@ -132,6 +132,7 @@ async def test_a_damaged_index_is_healed_at_the_next_start(
     assert again["id"] == ids[0]
 
 
+@pytest.mark.slow
 async def test_each_single_file_of_the_index_may_be_lost(tmp_path: Path, whole: tuple[Path, list[str]]) -> None:
     pristine, _ = whole
     names = [path.relative_to(pristine) for path in sorted((pristine / "index").rglob("*")) if path.is_file()]

@@ -119,11 +119,11 @@ def _child(*arguments: str) -> subprocess.Popen[str]:
     return subprocess.Popen(command, cwd=_ROOT, stdout=subprocess.PIPE, text=True)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     # The optimized one has files of each kind: what was written since lies beside its graph.
     "optimized",
-    [pytest.param(False, marks=pytest.mark.slow), True],
-    ids=["plain", "optimized"],
+    [pytest.param(False, id="plain"), pytest.param(True, id="optimized")],
 )
 def test_whatever_file_is_damaged_the_index_is_torn_or_whole(tmp_path: Path, optimized: bool) -> None:
     asyncio.run(build(tmp_path / "pristine", optimized=optimized))

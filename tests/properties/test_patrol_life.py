@@ -41,7 +41,7 @@ WEIGHTS = {
     "store_again": 1, "note": 1, "time_passes": 1, "rehearse": 1, "die_in_a_patrol": 1, "something_goes_wrong": 1,
 }  # fmt: skip
 ACTIONS = [action for action, weight in WEIGHTS.items() for _ in range(weight)]
-QUICK, MANY = 40, 2_000
+QUICK, MANY = 12, 2_000
 
 
 class Life(RuleBasedStateMachine):

@@ -159,6 +159,7 @@ async def test_json_that_takes_long_to_parse_is_refused_unread(tmp_path: Path) -
 async def test_bodies_that_do_not_come_take_no_place_of_others(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(app, "MAX_CONCURRENT_CALLS_PER_CALLER", 2)
     monkeypatch.setattr(app, "MAX_CONCURRENT_CALLS", 4)
+    monkeypatch.setattr(app, "MAX_BODY_ARRIVAL_SECONDS", 3.0)
     async with serving(tmp_path) as server, raw_connections(server) as connect, server.browser() as client:
         stalling, other = await server.token(), await server.token("bo")
         stalled = [await connect() for _ in range(10)]

@@ -142,6 +142,7 @@ async def called(path: str, settings: Mapping[str, str]) -> Any:
         await writer.wait_closed()
 
 
+@pytest.mark.slow
 async def test_no_file_and_no_status_of_a_host_holds_a_key(tmp_path: Path, stub: Stub) -> None:
     """A real one, started with a client's environment."""
     more = {f"MADELEINE_{name.upper()}": value for name, value in own_settings(stub).items()}

@@ -308,6 +308,7 @@ def test_a_host_that_is_killed_in_mid_patrol_leaves_no_run_running(data_dir: Pat
         assert [(run["run_id"], run["state"]) for run in runs_of(data_dir)] == [(begun["run_id"][:8], "rolled_back")]
 
 
+@pytest.mark.slow
 def test_a_host_that_is_told_to_end_in_mid_patrol_rolls_it_back(data_dir: Path, tmp_path: Path) -> None:
     with asking(data_dir, more=after(1_500)) as asker:
         asker.store(0, "The lamp is broken")

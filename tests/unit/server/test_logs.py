@@ -68,6 +68,7 @@ def test_an_error_of_our_own_speaks_and_what_led_to_it_is_named() -> None:
     assert SECRET not in text
 
 
+@pytest.mark.slow
 def test_at_the_level_debug_a_server_logs_no_text_that_it_is_given(tmp_path: Path) -> None:
     """The database driver logs every value at that level."""
     script = (
