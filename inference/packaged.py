@@ -48,7 +48,7 @@ class Int8Engine:
         return vectors
 
 
-def int8_model_file(name: str) -> bytes:
+def read_int8_model_file(name: str) -> bytes:
     """One of the model's files. If it is missing, damaged or of another version, as in a checkout, it is made anew
     where its source is installed. Raises `DamagedModelFile`, `OSError`."""
     try:
@@ -67,8 +67,8 @@ def load_int8_engine() -> Int8Engine:
     from tokenizers import Tokenizer
 
     try:
-        model = int8_model_file(INT8_FILE)
-        tokenizer = Tokenizer.from_buffer(int8_model_file(TOKENIZER_FILE))
+        model = read_int8_model_file(INT8_FILE)
+        tokenizer = Tokenizer.from_buffer(read_int8_model_file(TOKENIZER_FILE))
     except DamagedModelFile as error:
         raise EmbeddingUnavailable(PACKAGED_MODEL, f"{error}; {REINSTALL_REMEDY}") from error
     except OSError as error:

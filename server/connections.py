@@ -128,11 +128,11 @@ class BoundedLog:
             self._logged_at, self._count = now, 0
 
 
-AcceptedConnection = Callable[[socket.socket, Any], None]
+HandleAcceptedConnection = Callable[[socket.socket, Any], None]
 """Takes the socket, which it has to close, and the peer's address."""
 
 
-async def accept_connections(listener: socket.socket, on_connection: AcceptedConnection) -> None:
+async def accept_connections(listener: socket.socket, on_connection: HandleAcceptedConnection) -> None:
     """Accept until cancelled.
 
     asyncio's own servers, when no file can be opened, log each of up to `backlog` failures at a time, and begin as many

@@ -12,7 +12,7 @@ from typing import Any
 
 import numpy as np
 
-from madeleine.inference.packaged import int8_model_file
+from madeleine.inference.packaged import read_int8_model_file
 from madeleine.memory.errors import RerankerUnavailable
 
 _WORD = re.compile(r"\w+")
@@ -48,7 +48,7 @@ def cross_encoder(directory: Path) -> Path:
     """
     (directory / "onnx").mkdir(parents=True)
     (directory / "onnx" / "model.onnx").write_bytes(_model())
-    (directory / "tokenizer.json").write_bytes(int8_model_file("tokenizer.json"))
+    (directory / "tokenizer.json").write_bytes(read_int8_model_file("tokenizer.json"))
     for name, content in (
         ("tokenizer_config.json", {"model_max_length": 256, "pad_token": "[PAD]"}),
         ("config.json", {"pad_token_id": 0}),
@@ -76,7 +76,7 @@ def embedding_model(directory: Path, *, dimension: int = 16, pooled: bool = Fals
         + _value(12, output, FLOAT, ["batch", dimension] if pooled else ["batch", "tokens", dimension])
     )  # fmt: skip
     (directory / "model.onnx").write_bytes(_model_file(graph))
-    (directory / "tokenizer.json").write_bytes(int8_model_file("tokenizer.json"))
+    (directory / "tokenizer.json").write_bytes(read_int8_model_file("tokenizer.json"))
     (directory / "config.json").write_text(json.dumps({"hidden_size": dimension, "max_position_embeddings": 256}))
     return directory
 

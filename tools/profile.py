@@ -82,7 +82,7 @@ async def show_profile(
     shown: list[str] = []
     if kind != "notes":
         entries = await call.use.profile.read(call.scope, kind, await _entry_name(call, kind, name))
-        content["entries"] = await entries_as_json(call, entries)
+        content["entries"] = await profile_entries_as_json(call, entries)
         shown += [id_ for entry in entries for id_ in (entry.id, entry.memory_id) if id_]
     if kind in (None, "notes"):
         notes = await call.use.profile.notes(call.scope)
@@ -105,12 +105,12 @@ async def change_profile_entry(
     match action:
         case "set":
             written = await call.use.profile.write(call.scope, kind, name, value)
-            return {"entries": await entries_as_json(call, [written.entry])} | without_empty_fields(
+            return {"entries": await profile_entries_as_json(call, [written.entry])} | without_empty_fields(
                 redacted=dict(written.redacted)
             )
         case "enable" | "disable":
             entry = await call.use.profile.enable(call.scope, kind, name, action == "enable")
-            return {"entries": await entries_as_json(call, [entry])}
+            return {"entries": await profile_entries_as_json(call, [entry])}
         case "remove":
             return {"removed": (await call.use.profile.remove(call.scope, kind, name)).id}
         case _:
@@ -135,12 +135,12 @@ async def change_inbox_note(call: ToolCall, action: ProfileAction, name: str, va
             )
 
 
-async def entries_as_json(call: ToolCall, entries: Sequence[ProfileEntry]) -> list[dict[str, Any]]:
+async def profile_entries_as_json(call: ToolCall, entries: Sequence[ProfileEntry]) -> list[dict[str, Any]]:
     short_ids = await call.use.ids.shortened(call.scope, [entry.memory_id for entry in entries if entry.memory_id])
-    return [entry_as_json(entry, short_ids) for entry in entries]
+    return [profile_entry_as_json(entry, short_ids) for entry in entries]
 
 
-def entry_as_json(entry: ProfileEntry, short_ids: Mapping[MemoryId, str]) -> dict[str, Any]:
+def profile_entry_as_json(entry: ProfileEntry, short_ids: Mapping[MemoryId, str]) -> dict[str, Any]:
     switchable = entry.kind in ("partner_rules", "preferences")
     memory_id = short_ids[entry.memory_id] if entry.memory_id else None
     name = memory_id if entry.learnt else entry.name

@@ -29,7 +29,7 @@ from madeleine.tools.arguments import DetailsFlag, LongText, ShortText, ToolArgu
 from madeleine.tools.context import conversation_start_prompt
 from madeleine.tools.dates import parse_period_argument, parse_time_window
 from madeleine.tools.feelings import BRIEF_LABELS_SCHEMA, EmotionLabels
-from madeleine.tools.profile import entry_as_json
+from madeleine.tools.profile import profile_entry_as_json
 from madeleine.tools.replies import (
     hit_as_json,
     meaning_off_notice,
@@ -138,7 +138,7 @@ def recall_result_as_json(
     content |= without_empty_fields(
         near=[
             *(memory_item_as_json(memory) for memory in result.near),
-            *({"source": "profile"} | entry_as_json(entry, {}) for entry in known_elsewhere.entries),
+            *({"source": "profile"} | profile_entry_as_json(entry, {}) for entry in known_elsewhere.entries),
             *(hit_as_json(hit) for hit in known_elsewhere.hits),
         ],
         unknown_words=list(result.unknown_words),

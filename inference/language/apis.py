@@ -28,7 +28,7 @@ MINIMAL_THINKING_BY_MODEL_PREFIX = {
 ALWAYS_THINKING_MODELS = ("claude-opus-5", "claude-fable-5", "claude-mythos-5")
 THINKING_TOKEN_ALLOWANCE = 8_000
 
-AbnormalStopReason = Literal["cut off", "declined"]
+AbnormalModelStopReason = Literal["cut off", "declined"]
 
 
 class AnthropicModel(StructuredLanguageModel):
@@ -81,7 +81,7 @@ class _Message(BaseModel):
     output_tokens: Annotated[int, Field(validation_alias=AliasPath("usage", "output_tokens"))] = 0
 
 
-_ANTHROPIC_ENDS: dict[str | None, AbnormalStopReason] = {
+_ANTHROPIC_ENDS: dict[str | None, AbnormalModelStopReason] = {
     "max_tokens": "cut off",
     "model_context_window_exceeded": "cut off",
     "refusal": "declined",
@@ -138,4 +138,4 @@ class _Completion(BaseModel):
     completion_tokens: Annotated[int, Field(validation_alias=AliasPath("usage", "completion_tokens"))] = 0
 
 
-_OPENAI_ENDS: dict[str | None, AbnormalStopReason] = {"length": "cut off", "content_filter": "declined"}
+_OPENAI_ENDS: dict[str | None, AbnormalModelStopReason] = {"length": "cut off", "content_filter": "declined"}

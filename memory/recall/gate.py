@@ -21,9 +21,9 @@ from madeleine.memory.rules.ranking.matching import (
     ThingsNamedInQuery,
     everyday_names,
     matching_candidates,
-    matching_preferences,
+    matching_preference_mask,
     near_unmatched_candidates,
-    procedural_candidates,
+    procedural_candidate_mask,
     score_candidate_likeness,
     unknown_words_prevent_any_match,
 )
@@ -83,10 +83,10 @@ class CandidateMatcher:
                     likenesses = gate(cosine, without_unknown=rest)
         matches = matching_candidates(likenesses.value, thresholds)
         near = near_unmatched_candidates(named, likenesses, thresholds)
-        procedural = procedural_candidates(pool)
+        procedural = procedural_candidate_mask(pool)
         if procedural.any():
             situation = await self._likeness_to_situation(query, pool, cosine, legible)
-            matches = np.where(procedural, matching_preferences(likenesses.value, situation, thresholds), matches)
+            matches = np.where(procedural, matching_preference_mask(likenesses.value, situation, thresholds), matches)
         return np.flatnonzero(matches), near[~matches[near]]
 
     async def _centring(self, pool: CandidatePool, vector: Vector) -> CentredCosineFunction:

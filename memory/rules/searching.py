@@ -81,7 +81,7 @@ def has_tag(folded: str, tag: SearchTag) -> bool:
     return tag.anchor in folded and _compiled_pattern(_tag_pattern(tag)).search(folded) is not None
 
 
-def first_tag_finder(tags: Iterable[SearchTag]) -> FirstMatchFinder:
+def first_tag_finder(tags: Iterable[SearchTag]) -> FindFirstMatch:
     """Find the first of the tags in a folded text."""
     pattern = _compiled_pattern("|".join(map(_tag_pattern, tags)))
 
@@ -252,18 +252,18 @@ ELLIPSIS = "…"
 _WORD_SLACK = 40
 """Characters given up at most to begin and end with a whole word."""
 
-FirstMatchFinder = Callable[[str], int]
+FindFirstMatch = Callable[[str], int]
 """Position of the first match in a folded text; -1 for none."""
 
 
-def first_term_finder(terms: Iterable[str]) -> FirstMatchFinder:
+def first_term_finder(terms: Iterable[str]) -> FindFirstMatch:
     """Find the first of the terms. Not a pattern: two long terms that differ at their ends would be compared anew at
     each character."""
     folded_terms = [fold_text(term) for term in terms]
     return lambda folded: min((at for at in map(folded.find, folded_terms) if at >= 0), default=-1)
 
 
-def excerpt(text: str, find_match: FirstMatchFinder) -> str:
+def excerpt(text: str, find_match: FindFirstMatch) -> str:
     """Return a short text whole; of a longer one up to `MAX_HIT_SNIPPET_CHARS` characters around the match, or its
     beginning without a match. An ellipsis marks what is left out."""
     if len(text) <= MAX_HIT_SNIPPET_CHARS:
@@ -280,7 +280,7 @@ def excerpt(text: str, find_match: FirstMatchFinder) -> str:
     return f"{ELLIPSIS if start else ''}{text[start:end]}{ELLIPSIS if end < len(text) else ''}"
 
 
-def hit_with_snippet(hit: SearchHit, find_match: FirstMatchFinder) -> SearchHit:
+def hit_with_snippet(hit: SearchHit, find_match: FindFirstMatch) -> SearchHit:
     """The snippet is of the hit's text, and of the further text that holds the match if its text does not."""
     text = hit.text
     if hit.further_texts and find_match(fold_text(text)) < 0:

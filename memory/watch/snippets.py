@@ -30,7 +30,7 @@ class ConversationSnippet:
     more_follows: bool
 
 
-def choose_conversation_snippet(
+def next_conversation_snippet(
     session: UnwatchedSession, earlier: Sequence[Message], unread: Sequence[Message], settled_before: datetime
 ) -> ConversationSnippet | None:
     """The next up to six of the unread messages, with those before them; None while an answer is awaited, which is

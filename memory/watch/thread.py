@@ -28,10 +28,10 @@ from madeleine.memory.watch.remember import RememberExtractedMemories, json_dige
 from madeleine.memory.watch.snippets import (
     MAX_SNIPPET_MESSAGES,
     ConversationSnippet,
-    choose_conversation_snippet,
     is_snippet_worth_reading,
     lines_without_memory_quotes,
     memories_from_exchanges,
+    next_conversation_snippet,
 )
 
 logger = logging.getLogger(__name__)
@@ -153,7 +153,7 @@ class MemoryThread:
         if not unread:
             await self.ledger.mark_watched(scope, session_id, up_to=session.messages)
             return False
-        snippet = choose_conversation_snippet(session, earlier, unread, self.now() - self.config.settle_time)
+        snippet = next_conversation_snippet(session, earlier, unread, self.now() - self.config.settle_time)
         if snippet is None:
             self._counts["unanswered"] += 1
             return False

@@ -71,8 +71,8 @@ class Caller:
     read_only: bool = False
 
 
-CallerOfRequest = Callable[[RequestContext], Caller]
-LanguageModelOfRequest = Callable[[RequestContext], AbstractAsyncContextManager[LanguageModel | None]]
+IdentifyCaller = Callable[[RequestContext], Caller]
+OpenLanguageModelOfRequest = Callable[[RequestContext], AbstractAsyncContextManager[LanguageModel | None]]
 """Opens the language model for a call, with the key that is to be used for it; None where there is none."""
 
 
@@ -86,9 +86,9 @@ class McpRequestHandlers:
     """
 
     toolset: Toolset
-    caller_of: CallerOfRequest
+    caller_of: IdentifyCaller
     use_cases: Callable[[], Awaitable[ToolUseCases]]
-    language_model_of: LanguageModelOfRequest = lambda _: nullcontext()
+    language_model_of: OpenLanguageModelOfRequest = lambda _: nullcontext()
     session: str = ""
 
     def build_server(self) -> Server[Any]:

@@ -287,7 +287,7 @@ class EdgeIndex(HybridIndex):
             if not await self._renew(engine.rewrite_shard_files):
                 raise IndexUnavailable("The index was closed, or stopped, before it was written anew.")
 
-    async def _renew(self, work: engine.RenewalWork, *, only_if: Callable[[Path, int], bool] | None = None) -> bool:
+    async def _renew(self, work: engine.RenewShard, *, only_if: Callable[[Path, int], bool] | None = None) -> bool:
         """Have `work` done to a copy, which then takes the live index's place. False if it did not come to that."""
         self._builder.stopped = False
         copy = f"{_GENERATION_PREFIX}{uuid4().hex}"

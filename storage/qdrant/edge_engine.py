@@ -35,7 +35,7 @@ _POINTS_PER_CHECK = 200
 _POINTS_PER_READ = 500
 _EXIT_DONE, _EXIT_NOTHING_TO_DO = 0, 3
 
-RenewalWork = Callable[[str], int]
+RenewShard = Callable[[str], int]
 """`optimize_shard_files` or `rewrite_shard_files`: takes the shard's path, returns the exit code."""
 
 
@@ -178,7 +178,7 @@ class ShardRenewalProcess:
             with suppress(ProcessLookupError):
                 self.process.kill()
 
-    async def run(self, work: RenewalWork, path: Path) -> bool:
+    async def run(self, work: RenewShard, path: Path) -> bool:
         """True if the shard at `path` was changed to the end. Raises `IndexUnavailable` if the process failed."""
         if self.stopped:
             return False

@@ -134,11 +134,11 @@ def unknown_words_prevent_any_match(likeness: CandidateLikeness, thresholds: Mat
     return bool(best and not (likeness.value >= thresholds.likeness).any())
 
 
-def procedural_candidates(pool: CandidatePool) -> NDArray[np.bool_]:
+def procedural_candidate_mask(pool: CandidatePool) -> NDArray[np.bool_]:
     return np.array([features.category == "procedural" for features in pool.features], np.bool_)
 
 
-def matching_preferences(
+def matching_preference_mask(
     likeness: NDArray[np.float32], situation: CandidateLikeness, thresholds: MatchThresholds
 ) -> NDArray[np.bool_]:
     """bool, (n,). A preference matches if it applies to the `situation`, likeness to the query without everyday names,

@@ -183,7 +183,7 @@ def without_index_use(column: ColumnElement[Any]) -> ColumnElement[Any]:
     return _unindexed_function(column, type_=column.type)
 
 
-def bind_evaluated_after(first: ColumnElement[Any], bind: ColumnElement[Any]) -> ColumnElement[Any]:
+def bind_that_fixes_join_order(first: ColumnElement[Any], bind: ColumnElement[Any]) -> ColumnElement[Any]:
     """`bind`, evaluated after a row of `first` is read: so SQLite begins the join with that table."""
     return case((first.is_not(None), bind))
 

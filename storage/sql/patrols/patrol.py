@@ -89,7 +89,7 @@ _SELECT_FADED_ACTIVE = (
     select(*_MEMORY_STATE.columns)
     .select_from(_thresholds.join(memories, _m.since == bindparam("cycle") - _thresholds.c.key))
     .where(
-        _m.being_id == dialect.bind_evaluated_after(_thresholds.c.key, _BEING),
+        _m.being_id == dialect.bind_that_fixes_join_order(_thresholds.c.key, _BEING),
         _m.status == "active",
         _m.pinned.is_(False),
         _m.importance <= _thresholds.c.value,

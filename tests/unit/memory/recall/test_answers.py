@@ -13,7 +13,7 @@ from typing import Any, cast
 import pytest
 from tokenizers import Tokenizer
 
-from madeleine.inference.packaged import int8_model_file
+from madeleine.inference.packaged import read_int8_model_file
 from madeleine.memory.ingest.ports import StoreBatch
 from madeleine.memory.model import DatedAction, Emotion, MemoryId
 from madeleine.memory.recall.elsewhere import KnownOutsideMemories
@@ -278,7 +278,7 @@ class RealTokens(WordEmbedder):
 
     def __init__(self) -> None:
         super().__init__(DIM)
-        self.tokenizer = Tokenizer.from_buffer(int8_model_file("tokenizer.json"))
+        self.tokenizer = Tokenizer.from_buffer(read_int8_model_file("tokenizer.json"))
         self.tokenizer.no_truncation()
         self.tokenizer.no_padding()
 
