@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import gc
 import os
+import random
 from collections.abc import AsyncIterator
 from pathlib import Path
 
@@ -23,6 +24,15 @@ MIN_MEMORY_DISK_BYTES = 4_000_000_000
 def pytest_configure() -> None:
     gc.disable()  # until all is imported: looking for garbage takes half of the time
     put_temporary_directories_in_memory()
+
+
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    """Modules in a mixed order, the same in every process: those that start servers stand side by side in folders, and
+    the worker that gets such a folder would end long after the others."""
+    modules = sorted({item.path for item in items})
+    random.Random(len(modules)).shuffle(modules)
+    place = {module: number for number, module in enumerate(modules)}
+    items.sort(key=lambda item: place[item.path])
 
 
 def pytest_collection_finish() -> None:

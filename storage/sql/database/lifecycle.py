@@ -34,7 +34,7 @@ class EraseListing(NamedTuple):
     values: Mapping[str, Any] | None = None
 
 
-class RedactReferences(NamedTuple):
+class RedactWith(NamedTuple):
     """The function takes out what tells of a forgotten memory or message."""
 
     function: str
@@ -66,7 +66,7 @@ class LeftByUndo(NamedTuple):
     reason: str
 
 
-ErasureDeclaration = DeleteRows | ClearReferenceToForgotten | EraseListing | RedactReferences | KeepWhenForgetting
+ErasureDeclaration = DeleteRows | ClearReferenceToForgotten | EraseListing | RedactWith | KeepWhenForgetting
 RestorationDeclaration = JournalColumnChanges | UndoneWithMemory | LeftByUndo
 
 

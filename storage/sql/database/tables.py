@@ -18,7 +18,7 @@ from madeleine.storage.sql.database.lifecycle import (
     JournalColumnChanges,
     KeepWhenForgetting,
     LeftByUndo,
-    RedactReferences,
+    RedactWith,
     RestorationDeclaration,
     UndoneWithMemory,
 )
@@ -109,8 +109,8 @@ memories = _table(
     lifecycle=[
         DeleteRows("id"),
         *map(ClearReferenceToForgotten, ("resembles", "may_supersede")),
-        RedactReferences("erasing.memories._MemoryErasure._release_absorbed"),
-        RedactReferences("memories.truth.relink_chains"),
+        RedactWith("erasing.memories._MemoryErasure._release_absorbed"),
+        RedactWith("memories.truth.relink_chains"),
         JournalColumnChanges("memory", "id", _JOURNALLED_MEMORY_COLUMNS),
         UndoneWithMemory("id"),
     ],
@@ -157,7 +157,7 @@ clusters_table = _table(
     *_optional(LargeBinary, "vector"),
     *_optional(Text, "model"),
     lifecycle=[
-        RedactReferences("erasing.memories._MemoryErasure._repair_clusters"),
+        RedactWith("erasing.memories._MemoryErasure._repair_clusters"),
         JournalColumnChanges("cluster", "id", ("name", "parent_id", "is_root", "vector", "model")),
     ],
 )
@@ -181,7 +181,7 @@ embeddings = _table(
     *_keys(Text, "model", "content_hash"),
     *_required(LargeBinary, "vector"),
     *_required(UtcMicros, "created_at"),
-    lifecycle=[RedactReferences("memories.index_source.delete_orphaned_vectors"), LeftByUndo("a cache")],
+    lifecycle=[RedactWith("memories.index_source.delete_orphaned_vectors"), LeftByUndo("a cache")],
 )
 
 index_pending_table = _table(
@@ -246,7 +246,7 @@ truth_acts_table = _table(
     *_required(JsonText, "before", "after"),
     Index("ix_truth_acts_act", "act_id"),
     lifecycle=[
-        RedactReferences("memories.truth.relink_chains"),
+        RedactWith("memories.truth.relink_chains"),
         UndoneWithMemory(),
         LeftByUndo("the acts of a patrol are deleted when it is undone"),
     ],
@@ -274,7 +274,7 @@ sessions = _table(
     *_required(Integer, "messages", "watched", "failures"),
     *_required(Integer, "put_off", "abandoned"),
     Index("ix_sessions_unwatched", "next_try", **index_filter("watched < messages")),
-    lifecycle=[RedactReferences("erasing.messages.erase_messages"), LeftByUndo("no patrol changes it")],
+    lifecycle=[RedactWith("erasing.messages.erase_messages"), LeftByUndo("no patrol changes it")],
 )
 
 messages_table = _table(
@@ -288,7 +288,7 @@ messages_table = _table(
     *_optional(Text, "key"),
     UniqueConstraint("being_id", "session_id", "position"),
     UniqueConstraint("being_id", "session_id", "key"),
-    lifecycle=[RedactReferences("erasing.messages.erase_messages"), LeftByUndo("no patrol changes it")],
+    lifecycle=[RedactWith("erasing.messages.erase_messages"), LeftByUndo("no patrol changes it")],
 )
 Index("ix_messages_timeline", messages_table.c.being_id, messages_table.c.at.desc(), messages_table.c.id)
 
@@ -325,7 +325,7 @@ ingested_texts_table = _table(
     *_keys(Text, "being_id", "key"),
     *_required(UtcMicros, "at"),
     *_required(Text, "outcome"),
-    lifecycle=[RedactReferences("memories.storing.remove_ingest_digests"), LeftByUndo("no patrol changes it")],
+    lifecycle=[RedactWith("memories.storing.remove_ingest_digests"), LeftByUndo("no patrol changes it")],
 )
 
 patrol_runs = _table(
@@ -337,10 +337,7 @@ patrol_runs = _table(
     # running, finished, undone, rolled_back, unjournalled
     Column("state", Text, nullable=False, server_default="finished"),
     Index("ix_patrol_runs_started", "being_id", "started"),
-    lifecycle=[
-        RedactReferences("erasing.memories._MemoryErasure._redact_reports"),
-        LeftByUndo("says that it was undone"),
-    ],
+    lifecycle=[RedactWith("erasing.memories._MemoryErasure._redact_reports"), LeftByUndo("says that it was undone")],
 )
 
 # The being's clock, and its points for the next session (spec P8).
@@ -364,10 +361,7 @@ patrol_changes_table = _table(
     *_required(Text, "being_id", "step", "kind", "target"),
     *_optional(JsonText, "before", "after"),
     Index("ix_patrol_changes_target", "being_id", "target"),
-    lifecycle=[
-        RedactReferences("erasing.patrols.redact_journal"),
-        LeftByUndo("the journal of a run goes with its undo"),
-    ],
+    lifecycle=[RedactWith("erasing.patrols.redact_journal"), LeftByUndo("the journal of a run goes with its undo")],
 )
 
 # Decision requests that were offered to agents (ruling 10). `body` is "{}" once one is decided.
@@ -379,7 +373,7 @@ decision_requests_table = _table(
     *_required(JsonText, "body"),
     *_optional(Text, "settled_by"),
     Index("ix_patrol_offers_topic", "being_id", "topic"),
-    lifecycle=[RedactReferences("erasing.patrols.delete_requests"), LeftByUndo("what was decided stays decided")],
+    lifecycle=[RedactWith("erasing.patrols.delete_requests"), LeftByUndo("what was decided stays decided")],
 )
 
 diary_entries_table = _table(

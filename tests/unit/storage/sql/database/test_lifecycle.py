@@ -15,7 +15,7 @@ from madeleine.storage.sql.database.lifecycle import (
     JournalColumnChanges,
     KeepWhenForgetting,
     LeftByUndo,
-    RedactReferences,
+    RedactWith,
     RestorationDeclaration,
     UndoneWithMemory,
 )
@@ -48,7 +48,7 @@ def test_a_table_says_how_it_is_erased_and_restored(table: Table) -> None:
                 assert {one.column, *(one.values or ())} <= columns
             case JournalColumnChanges():
                 assert {one.key, *one.columns} <= columns
-            case RedactReferences():
+            case RedactWith():
                 assert callable(pkgutil.resolve_name(f"madeleine.storage.sql.{one.function}"))
             case KeepWhenForgetting() | LeftByUndo():
                 assert one.reason
