@@ -26,7 +26,7 @@ if TYPE_CHECKING:
 
 TYPICAL_BYTES_PER_TOKEN = 4
 """An estimate for servers that report no token counts, so that a token budget holds there, too."""
-MAX_LISTED_ERRORS = 8
+MAX_REPORTED_ERRORS = 8
 """Validation errors of one answer that the model is told of."""
 MAX_RETRY_AFTER_SECONDS = 30.0
 """For a server that says when to retry. One that wants more is not asked again for this call."""
@@ -222,7 +222,7 @@ def parse_model_answer(text: str, schema: type[Answer]) -> Answer | RejectedAnsw
         except ValidationError as error:
             errors = error.errors(include_url=False, include_input=False)
         if errors[0]["type"] != "json_invalid":
-            listed = "; ".join(f"{_error_path(error['loc'])}: {error['msg']}" for error in errors[:MAX_LISTED_ERRORS])
+            listed = "; ".join(f"{_error_path(error['loc'])}: {error['msg']}" for error in errors[:MAX_REPORTED_ERRORS])
             kinds = ", ".join(sorted({error["type"] for error in errors}))
             return RejectedAnswer(
                 f"it does not fit the schema ({kinds}).", f"it does not fit the schema: {listed}", text

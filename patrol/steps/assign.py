@@ -63,7 +63,7 @@ async def assign_memories_to_clusters(work: UnitOfWork) -> dict[str, int]:
     await work.recompute_vectors(outdated)
     matched = await assign_memories_to_sub_clusters(work, ready, vectors)
     new_under_roots = await assign_memories_to_roots(work, ready, vectors)
-    joined, new_clusters, regrouped = await find_topics_under_roots(work) if ready else (0, 0, set())
+    joined, new_clusters, regrouped = await make_topic_clusters_under_roots(work) if ready else (0, 0, set())
     touched = {state.cluster_id for state in await work.states([state.id for state in ready])} | regrouped
     touched |= await divide_broad_clusters(work, touched)
     touched |= {root.id for root in work.roots() if new_under_roots}
@@ -125,7 +125,7 @@ async def assign_memories_to_roots(
     return count
 
 
-async def find_topics_under_roots(work: UnitOfWork) -> tuple[int, int, set[ClusterId | None]]:
+async def make_topic_clusters_under_roots(work: UnitOfWork) -> tuple[int, int, set[ClusterId | None]]:
     """Memories that lie directly under a root join a sub-cluster or found one, under the root that most of them lie
     under (rulings 4 and 17). Returns how many have joined one, how many are new, and all clusters that have changed."""
     roots = [root.id for root in work.roots()]

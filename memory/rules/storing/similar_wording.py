@@ -23,7 +23,7 @@ from madeleine.memory.text.lexicon import listed_words
 from madeleine.memory.text.reading import Reading
 from madeleine.memory.text.scripts import HAN_AND_KANA_CHAR_CLASS, HAN_SIGN, HANGUL_CHAR_CLASS, HIRAGANA_RUN
 
-COSINE_OF_UNREADABLE_TEXT = 0.26
+ASSUMED_COSINE_OF_UNREADABLE_TEXT = 0.26
 """Taken for the cosine of a text that the model cannot read: what paraphrases of readable texts have at the least."""
 MIN_RESEMBLANCE = 0.44
 _WORD_PIECE_LETTERS, _SIGN_PIECE_LETTERS, _NUMBER_PIECES = 4, 2, 4
@@ -38,7 +38,7 @@ def resemblances_to_texts(text: str, others: Sequence[str], cosines: Sequence[fl
     return [
         (
             2 * math.sqrt(_shared(mine, _pieces(other)))
-            + max(COSINE_OF_UNREADABLE_TEXT if cosine is None else cosine, 0.0)
+            + max(ASSUMED_COSINE_OF_UNREADABLE_TEXT if cosine is None else cosine, 0.0)
         )
         / 3
         for other, cosine in zip(others, cosines, strict=True)
