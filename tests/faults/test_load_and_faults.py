@@ -4,6 +4,7 @@ host is killed, its disk is full, its model server and its issuer hang, and othe
 from __future__ import annotations
 
 import asyncio
+import json
 import os
 import random
 import signal
@@ -113,10 +114,20 @@ async def http_client(day: Day, port: int, token: str) -> AsyncIterator[CallTool
                 return None
             if answer.status_code != 200:
                 return None
-            result = answer.json().get("result", {"isError": True})
+            result = message_of(answer).get("result", {"isError": True})
             return None if result.get("isError") else result["structuredContent"]
 
         yield call
+
+
+def message_of(answer: httpx.Response) -> dict[str, Any]:
+    """The response, which comes as a stream of events when it takes long; {} if the stream ended before."""
+    if answer.headers.get("content-type", "").startswith("application/json"):
+        texts = [answer.text]
+    else:
+        texts = [line.removeprefix("data:") for line in answer.text.splitlines() if line.startswith("data:")]
+    messages = [json.loads(text) for text in texts if text.strip()]
+    return next((message for message in messages if "result" in message or "error" in message), {})
 
 
 @asynccontextmanager
