@@ -209,7 +209,7 @@ _CUT_OFF_CHARS = 16
 """JSON that is cut off fails within its last characters; a string that is cut off fails where it begins."""
 MAX_EXPORTED_CONVERSATION_CHARS = 16 * 1024 * 1024
 """Of a conversation's JSON: what is read of it takes up to some 700 MB. The longest known have 5 million."""
-_MAX_INT_DIGITS = 20
+_MAX_INT_DIGITS = 300
 _DECODER = json.JSONDecoder(
     strict=False, parse_int=lambda digits: int(digits) if len(digits) <= _MAX_INT_DIGITS else float(digits)
 )
