@@ -10,6 +10,7 @@ from contextlib import closing
 from pathlib import Path
 from typing import Any
 
+import pytest
 from mcp.client.client import Client
 
 from tests.e2e.serving import call_tool, connected
@@ -124,6 +125,7 @@ async def test_while_the_model_is_away_the_conversation_goes_on(tmp_path: Path) 
     assert len(stub.asked) == 1, "it rests"
 
 
+@pytest.mark.slow
 async def test_without_a_model_that_was_chosen_nothing_runs_and_nothing_is_lost(tmp_path: Path) -> None:
     """spec T1: and what was not looked at waits for a process that has one."""
     async with connected(

@@ -51,6 +51,7 @@ def test_a_line_that_is_no_message_is_answered_and_the_next_one_served(tmp_path:
         assert len(client.call("tools/list", {})["result"]["tools"]) == len(EVERY_TOOL)
 
 
+@pytest.mark.slow
 def test_the_server_ends_with_its_input_and_leaves_no_owner_behind(tmp_path: Path) -> None:
     with raw_connection(tmp_path) as client:
         client.store(b'{"text":"The last thing that was said"}')

@@ -19,6 +19,7 @@ from tests.e2e.hosting import asking, hosted, hosts_of, kill, madeleine, mode, n
 from tests.e2e.serving import COMMAND, ROOT, answer_text, call_tool, environment
 
 
+@pytest.mark.slow
 async def test_stop_and_idleness_end_the_host_and_leave_nothing_behind(data_dir: Path) -> None:
     with asking(data_dir, more={"MADELEINE_IDLE_SECONDS": "0.2"}) as asker:
         asker.store(0, "The bicycle is green")
@@ -133,6 +134,7 @@ async def test_http_that_cannot_serve_ends_nobody(data_dir: Path) -> None:
         assert hosts_of(data_dir) == hosts
 
 
+@pytest.mark.slow
 async def test_one_process_serves_http_and_stdio_over_one_memory(data_dir: Path) -> None:
     """The host that there is makes room, its clients go on with the next; and no second one takes its place."""
     async with hosted(data_dir) as client:

@@ -147,6 +147,7 @@ async def test_a_server_that_starts_without_a_byte_left_says_so_and_opens_when_t
             assert await recalled(client, thing) == [id_]
 
 
+@pytest.mark.slow
 async def test_what_the_index_lacks_is_added_to_its_copy_and_then_to_its_own_files(disk: SmallDisk) -> None:
     """The disk was full before the index was written."""
     async with disk.connected() as client:

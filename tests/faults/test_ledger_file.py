@@ -133,6 +133,7 @@ def test_a_host_whose_directory_is_gone_ends(data_dir: Path) -> None:
         wait_until_gone(host)
 
 
+@pytest.mark.slow
 async def test_a_ledger_older_than_its_index_or_of_another_store_is_healed(whole: Path, data_dir: Path) -> None:
     """As many memories as the index has, but others: the count alone did not tell."""
     shutil.copytree(whole, data_dir)

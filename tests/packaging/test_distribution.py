@@ -53,6 +53,7 @@ def test_an_isolated_build_fetches_the_source_of_the_model(distribution: Distrib
     assert contents(wheel) == contents(distribution.wheel)
 
 
+@pytest.mark.slow
 def test_the_sdist_builds_the_same_wheel(distribution: Distribution, tmp_path: Path) -> None:
     """The links of the checkout are folders there, so it can be unpacked where there are no links."""
     with tarfile.open(distribution.sdist) as archive:

@@ -123,6 +123,7 @@ def wait_for(pidfd: int) -> None:
 # --- from the terminal ------------------------------------------------------------------------------------------
 
 
+@pytest.mark.slow
 def test_the_command_runs_lists_and_undoes_a_patrol(data_dir: Path, tmp_path: Path) -> None:
     nothing = madeleine(data_dir, "patrol", "runs")
     assert (nothing.returncode, "There is no memory" in nothing.stderr) == (2, True)
