@@ -26,8 +26,8 @@ from madeleine.memory.rules.dynamics.truth import Supersession
 DecisionRequestId = NewType("DecisionRequestId", str)
 
 
-RunState = Literal["running", "finished", "undone", "rolled_back", "unjournalled"]
-"""`unjournalled`: older than the journal, so it cannot be undone."""
+RunState = Literal["running", "finished", "undone", "rolled_back", "pruned", "unjournalled"]
+"""`pruned`: finished, and too long ago to be undone; `unjournalled`: older than the journal, so it cannot be undone."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -24,11 +24,12 @@ from madeleine.patrol.unit_of_work import PreparedStepInputs, UnitOfWork
 class PatrolConfig:
     """`token_budget`: for the language model in one patrol, 0 for unlimited. `step_seconds`: after these a step starts
     nothing new, and the rest waits for the next patrol. `compression_threshold`: number of sessions above which the
-    older ones are summarised (spec L3)."""
+    older ones are summarised (spec L3). `undoable_runs`: number of finished runs that can be undone (ruling 26)."""
 
     token_budget: int = 200_000
     step_seconds: float = 60.0
     compression_threshold: int = 50
+    undoable_runs: int = 100
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -102,6 +102,10 @@ class PatrolLedger(WritableVectorCache, ModelCostRecorder, Protocol):
 
     async def finish_run(self, scope: Scope, run: RunId, finished: datetime, report: Mapping[str, Any]) -> None: ...
 
+    async def prune_journal(self, scope: Scope, *, undoable_runs: int) -> None:
+        """Drop what undoing finished runs before the last `undoable_runs` would need; a text whose only copy it is
+        stays (ruling 26). Their state is then `pruned`. Of many such runs, a part each time."""
+
     async def runs(self, scope: Scope, *, limit: int) -> list[records.PatrolRun]:
         """The latest first."""
 

@@ -203,8 +203,15 @@ class RunPatrols:
                 logger.exception("pending decisions could not be offered")
         report = replace(report, pending=tuple(requests), waiting_count=waiting)
         await self._ledger.finish_run(context.scope, report.run_id, self.services.now(), report.as_record())
+        await self._prune_journal(context.scope)
         self._emit(context.scope, context.run_id, "ends", report=report)
         return report
+
+    async def _prune_journal(self, scope: Scope) -> None:
+        try:
+            await self._ledger.prune_journal(scope, undoable_runs=self.services.config.undoable_runs)
+        except MadeleineError:
+            logger.exception("the journal of old patrol runs was not pruned; the next patrol tries again")
 
     def _emit(self, scope: Scope, run_id: RunId, event: PatrolEventKind, **fields: Any) -> None:
         if self.on_event:

@@ -123,6 +123,8 @@ class Settings(HttpSettings, LlmSettings, ContextFlags):
     patrol_check_seconds: SecondsUpToOneDay = 60.0
     """Interval between two checks whether a patrol is due; the first comes as long after the start."""
     patrol_step_seconds: SecondsUpToOneDay = _PATROL_DEFAULTS.step_seconds
+    patrol_undoable_runs: Annotated[int, Field(ge=1, le=10**6)] = _PATROL_DEFAULTS.undoable_runs
+    """Finished runs of a being that can be undone; of older ones the journal is dropped."""
     patrol_token_budget: TokenBudgetSetting = _PATROL_DEFAULTS.token_budget
     compression_threshold: Annotated[int, Field(ge=1, le=10**9)] = _PATROL_DEFAULTS.compression_threshold
 

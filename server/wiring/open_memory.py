@@ -148,6 +148,7 @@ def _build_use_cases(
             token_budget=settings.patrol_token_budget,
             step_seconds=settings.patrol_step_seconds,
             compression_threshold=settings.compression_threshold,
+            undoable_runs=settings.patrol_undoable_runs,
         ),
     )
     thread = MemoryThread(ledger.conversations, ledger.patrols, remember, now=utc_now, config=thread_config)

@@ -352,6 +352,13 @@ class FakePatrolLedger:
         begun = self.state.runs[run]
         self.state.runs[run] = replace(begun, finished=finished, state="finished", report=report)
 
+    async def prune_journal(self, scope: Scope, *, undoable_runs: int) -> None:
+        finished = [
+            run for run in self.state.runs.values() if run.being_id == scope.being_id and run.state == "finished"
+        ]
+        for run in sorted(finished, key=lambda run: run.started)[:-undoable_runs]:
+            self.state.runs[run.id] = replace(run, state="pruned")
+
     async def runs(self, scope: Scope, *, limit: int) -> list[PatrolRun]:
         return [run for run in reversed(self.state.runs.values()) if run.being_id == scope.being_id][:limit]
 

@@ -334,7 +334,7 @@ patrol_runs = _table(
     *_required(Text, "being_id"),
     *_required(UtcMicros, "started", "finished"),
     *_required(JsonText, "report"),
-    # running, finished, undone, rolled_back, unjournalled
+    # running, finished, undone, rolled_back, pruned, unjournalled
     Column("state", Text, nullable=False, server_default="finished"),
     Index("ix_patrol_runs_started", "being_id", "started"),
     lifecycle=[RedactWith("erasing.memories._MemoryErasure._redact_reports"), LeftByUndo("says that it was undone")],

@@ -186,7 +186,7 @@ _SELECT_LAST_AGED_AT = (
         patrol_changes_table.c.being_id == _BEING,
         patrol_changes_table.c.target == _BEING,
         patrol_changes_table.c.kind == "clock",
-        patrol_runs.c.state == "finished",
+        dialect.equals_any(patrol_runs.c.state, "finished", "pruned"),
     )
     .order_by(patrol_runs.c.started.desc())
     .limit(1)

@@ -30,7 +30,14 @@ from madeleine.memory.model import ContentHash, EmbeddingModelName, Note, RunId,
 from madeleine.memory.patrol_records import PatrolRun, RecentActivity, RunState, StoredDecisionRequest, UndoResult
 from madeleine.storage.sql.administration import record_audit
 from madeleine.storage.sql.conversations.context import read_unread_notes
-from madeleine.storage.sql.database.dialect import UtcMicros, equals_any, json_field, json_items
+from madeleine.storage.sql.database.dialect import (
+    UtcMicros,
+    equals_any,
+    is_in_bound_list,
+    json_field,
+    json_items,
+    json_list_bind_value,
+)
 from madeleine.storage.sql.database.mapping import (
     RowMap,
     first_column,
@@ -44,6 +51,7 @@ from madeleine.storage.sql.database.tables import (
     decision_requests_table,
     memories,
     notes_table,
+    patrol_changes_table,
     patrol_runs,
 )
 from madeleine.storage.sql.memories.index_source import cache_vectors_and_mark
@@ -55,7 +63,8 @@ TOOLS_OF_PATROL_MEMORIES = ("notes", "run_patrol")
 """Tools: a note that was taken in, a summary."""
 MAX_OPEN_REQUEST_AGE = timedelta(days=14)
 
-_c, _m, _n, _o, _r = cost_records_table.c, memories.c, notes_table.c, decision_requests_table.c, patrol_runs.c
+_c, _m, _n, _o = cost_records_table.c, memories.c, notes_table.c, decision_requests_table.c
+_j, _r = patrol_changes_table.c, patrol_runs.c
 _PATROL_RUN = RowMap(PatrolRun, patrol_runs)
 _SELECT_LATEST_RUNS = (
     select(*_PATROL_RUN.columns)
@@ -66,6 +75,25 @@ _SELECT_LATEST_RUNS = (
 _SELECT_UNFINISHED_RUNS = select(*_PATROL_RUN.columns).where(_r.state == "running").order_by(_r.started.desc())
 _INSERT_RUN = insert(patrol_runs)
 _FINISH_RUN = update_row_of_being(patrol_runs, "finished", "state", "report")
+MAX_RUNS_PRUNED_AT_ONCE = 20
+_own_finished_runs = select(_r.started, _r.id).where(_r.being_id == bindparam("being"), _r.state == "finished")
+_first_undoable = (
+    _own_finished_runs.with_only_columns(_r.started).order_by(_r.started.desc()).limit(1).offset(bindparam("offset"))
+)
+_SELECT_PRUNED = (
+    _own_finished_runs.with_only_columns(_r.id)
+    .where(_r.started < _first_undoable.scalar_subquery())
+    .order_by(_r.started)
+    .limit(MAX_RUNS_PRUNED_AT_ONCE)
+)
+# The ticks of the clock are needed for undoing later runs; what was written before is the only copy of a text.
+_DELETE_PRUNED_CHANGES = delete(patrol_changes_table).where(
+    is_in_bound_list(_j.run_id, "ids"),
+    _j.being_id == bindparam("being"),
+    _j.kind != "clock",
+    or_(~equals_any(_j.kind, "diary", "thoughts"), _j.before.is_(None)),
+)
+_MARK_PRUNED = update_row_of_being(patrol_runs, "state")
 _COST = RowMap(ModelCallCost, cost_records_table)
 _INSERT_COST = insert(cost_records_table)
 _SUM_TOKENS_SINCE = select(func.coalesce(func.sum(_c.input_tokens + _c.output_tokens), 0)).where(
@@ -97,7 +125,7 @@ def _last_run_started(being: Any) -> ColumnElement[int]:
         select(_r.started)
         .where(
             _r.being_id == being,
-            equals_any(_r.state, "finished", "undone", "unjournalled"),
+            equals_any(_r.state, "finished", "undone", "pruned", "unjournalled"),
             select(json_items(json_field(_r.report, "steps")).c.key).exists(),
         )
         .order_by(_r.started.desc())
@@ -190,6 +218,14 @@ class PatrolRepository(MemoryReadRepository):
         async with self._database.transaction() as transaction:
             await transaction.run(_FINISH_RUN, [row])
             await record_audit(transaction, scope, "patrol", finished, tool="run_patrol", ids=[run])
+
+    async def prune_journal(self, scope: Scope, *, undoable_runs: int) -> None:
+        ids = await self._database.rows(_SELECT_PRUNED, first_column, being=scope.being_id, offset=undoable_runs - 1)
+        if not ids:
+            return
+        async with self._database.transaction() as transaction:
+            await transaction.run(_DELETE_PRUNED_CHANGES, [{"being": scope.being_id, "ids": json_list_bind_value(ids)}])
+            await transaction.run(_MARK_PRUNED, [row_of_being_binds(scope, id_, state="pruned") for id_ in ids])
 
     async def runs(self, scope: Scope, *, limit: int) -> list[PatrolRun]:
         return await self._database.rows(_SELECT_LATEST_RUNS, _PATROL_RUN.from_row, being=scope.being_id, limit=limit)

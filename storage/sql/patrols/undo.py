@@ -66,7 +66,7 @@ _SELECT_EXISTING = (
 _MARK_FOR_SCRUB = insert(tables.forgotten_table)
 
 _SELECT_RUN_STATE = select(_r.state).where(_r.id == bindparam("run"), _r.being_id == _BEING)
-_RUN_STANDS = equals_any(_r.state, "finished", "running")
+_RUN_STANDS = equals_any(_r.state, "finished", "running", "pruned")
 _SELECT_LATER = (
     select(_j.kind, _j.target, _j.before, _j.after, _j.run_id)
     .join(tables.patrol_runs, _r.id == _j.run_id)
@@ -159,6 +159,11 @@ class _Undo:
             )
         if state in ("undone", "rolled_back"):
             raise CannotUndo(f"The patrol run {self.run} was undone before. Nothing was changed.")
+        if state == "pruned":
+            raise CannotUndo(
+                f"The patrol run {self.run} is too long ago: what undoing it needs is kept for the last runs only "
+                "(MADELEINE_PATROL_UNDOABLE_RUNS). Nothing was changed."
+            )
         if state == "unjournalled":
             raise CannotUndo(
                 f"The patrol run {self.run} is from before there was a journal: what it changed was not written down. "

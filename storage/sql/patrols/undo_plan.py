@@ -14,6 +14,7 @@ from madeleine.storage.sql.patrols.journal import (
     JOURNALLED_TABLES,
     JournalChange,
     JournalFields,
+    is_as_run_left_it,
     journal_fields_as_column_values,
 )
 
@@ -65,7 +66,7 @@ def _restore(plan: TableUndoPlan, change: JournalChange, current: JournalFields 
         return _restore_row(plan, change, current)
     restored = dict(current)
     for name, before in change.before.items():
-        if current[name] == change.after[name] and (change.target, name) not in plan.kept_fields:
+        if is_as_run_left_it(current[name], change.after[name]) and (change.target, name) not in plan.kept_fields:
             restored[name] = before
         elif name == "reactivation_count":
             restored[name] = max(0, before + current[name] - change.after[name])

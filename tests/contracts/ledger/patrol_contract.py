@@ -43,6 +43,7 @@ from tests.contracts.ledger.ledger_values import (
 from tests.contracts.ledger.truth_contract import superseding
 
 FIRST, SECOND = RunId("first"), RunId("second")
+POINTS = PointsForNextSession(points=("ask Ann",))
 TOLD = "Zoé sold a xylophone"
 
 
@@ -281,6 +282,38 @@ class PatrolContract:
         await ledger.patrols.undo(ADA, FIRST, at=LATER)
         now = await stored_memory(ledger, absorbed)
         assert (now.status, now.absorbed_into) == ("active", None)
+
+    async def test_the_last_runs_can_be_undone_and_older_ones_hold_no_only_copy(self, ledger: AnyLedger) -> None:
+        """ruling 26. The clock of those that are pruned still counts: nothing ages twice on a day."""
+        one = memory("Ann tuned a harp")
+        await ledger.memories.commit(ADA, batch(one))
+        days = [RunId(f"run {day}") for day in range(5)]
+        for day, id_ in enumerate(days):
+            started = MOMENT + timedelta(days=day)
+            await ledger.patrols.begin_run(ADA, id_, started)
+            async with ledger.patrols.patrol(ADA) as transaction:
+                if day == 1:
+                    await transaction.increment_session_counts(id_)
+                state = replace(state_of_memory(one), importance=0.9 - day / 10)
+                changes = PatrolChanges(states=(state,), diary=entry(f"Told {day} times", one), thoughts=POINTS)
+                await transaction.apply_changes(changes, run=id_, step="assign")
+            await ledger.patrols.finish_run(ADA, id_, started, {})
+        await ledger.patrols.prune_journal(ADA, undoable_runs=5)
+        assert {run.state for run in await ledger.patrols.runs(ADA, limit=9)} == {"finished"}
+        await ledger.patrols.prune_journal(BOB, undoable_runs=1)
+        await ledger.patrols.prune_journal(ADA, undoable_runs=2)
+        states = {run.id: run.state for run in await ledger.patrols.runs(ADA, limit=9)}
+        assert [states[id_] for id_ in days] == ["pruned"] * 3 + ["finished"] * 2
+        assert await ledger.patrols.patrol_reads(ADA).last_aged_at() == MOMENT + timedelta(days=1)
+        for id_ in days[:3]:
+            with pytest.raises(CannotUndo, match="too long ago"):
+                await ledger.patrols.undo(ADA, id_, at=LATER)
+        for id_ in days[:2:-1]:
+            await ledger.patrols.undo(ADA, id_, at=LATER)
+        assert (await stored_memory(ledger, one)).importance == pytest.approx(0.7)
+        last = await ledger.patrols.patrol_reads(ADA).last_diary()
+        assert last is not None
+        assert last.text == "Told 2 times"
 
     async def test_a_cluster_that_an_undo_brings_back_tells_nothing_of_it(self, ledger: AnyLedger) -> None:
         """Neither its name nor its mean, which may be the very vector of what is forgotten."""
