@@ -256,6 +256,14 @@ class Note:
     reason: str = ""
     memory_id: MemoryId | None = None
 
+    @property
+    def shown_text(self) -> str:
+        """Its content; of one that could not be read why, and the beginning."""
+        return self.content if self.state != "parse_failed" else f"{self.reason}: {self.content[:MAX_UNREADABLE_CHARS]}"
+
+
+MAX_UNREADABLE_CHARS = 300
+
 
 def short_id_of_memory_number(number: int) -> str:
     """The id of a memory as answers show it (ruling 23)."""

@@ -52,6 +52,9 @@ class PatrolReads(VectorCache, Protocol):
         """Its episodic memories that are neither dead nor pinned nor summarised, oldest first; without those that are
         not true any more, or have superseded others."""
 
+    async def unreadable_notes(self) -> list[Note]:
+        """Scene notes whose content could not be read, oldest first."""
+
     async def proposed_supersessions(self) -> list[MemoryId]:
         """Living current memories that may supersede another current one, in the order in which they happened."""
 

@@ -10,10 +10,12 @@ from madeleine.memory.model import MemoryId, RunId, short_id_of_non_memory
 from madeleine.memory.patrol_records import DecisionRequestId
 from madeleine.patrol.deciding.requests import AGENT_GUIDANCE, GUIDANCE_INTRODUCTION, DecisionRequest, request_for_agent
 
-StepName = Literal["assign", "age", "flag", "consolidate", "revive", "split", "merge", "supersede", "compress", "diary"]
+StepName = Literal[
+    "assign", "age", "flag", "consolidate", "revive", "split", "merge", "supersede", "repair", "compress", "diary"
+]
 PATROL_STEPS: tuple[StepName, ...] = get_args(StepName)
-"""❶ to ❼ of spec P6, then what ruling 14, spec L3 and P8 add."""
-PATROL_STEP_SYMBOLS: Mapping[StepName, str] = dict(zip(PATROL_STEPS, "❶❷❸❹❺❻❼+++", strict=True))
+"""❶ to ❼ of spec P6, then what ruling 14, spec P6 ❶ 2, L3 and P8 add."""
+PATROL_STEP_SYMBOLS: Mapping[StepName, str] = dict(zip(PATROL_STEPS, "❶❷❸❹❺❻❼++++", strict=True))
 
 
 SKIPPED_WITHOUT_KEY = "[graph] BYOK key not set: skipping ❹❻ diary/think_md (mechanical processing only)"

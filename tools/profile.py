@@ -150,5 +150,5 @@ def profile_entry_as_json(entry: ProfileEntry, short_ids: Mapping[MemoryId, str]
 
 
 def note_as_json(note: Note) -> dict[str, Any]:
-    shown = {"id": short_id_of_non_memory(note.id), "type": note.type, "text": note.content}
+    shown = {"id": short_id_of_non_memory(note.id), "type": note.type, "text": note.shown_text}
     return shown | {"when": iso_time(note.created_at)}

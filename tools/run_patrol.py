@@ -17,7 +17,9 @@ from madeleine.tools.tool import ToolCall, object_schema, tool
 
 
 class RunPatrolArguments(ToolArguments):
-    steps: Annotated[list[StepName], Field(min_length=1, max_length=10, description="Only these.")] = list(PATROL_STEPS)
+    steps: Annotated[list[StepName], Field(min_length=1, max_length=len(PATROL_STEPS), description="Only these.")] = [
+        *PATROL_STEPS
+    ]
     dry_run: Annotated[bool, Field(description="Only report what would change.")] = False
     decisions: Annotated[
         list[ReceivedDecision] | None, Field(max_length=20, description="For `pending`; [] lists it.")

@@ -42,10 +42,10 @@ class ProfileLedger(Protocol):
     async def add_note(self, scope: Scope, note: Note) -> None: ...
 
     async def open_notes(self, scope: Scope, *, limit: int) -> list[Note]:
-        """The latest that are unread and no scenes, oldest first."""
+        """The latest that are unread and no scenes, or scenes that could not be read, oldest first."""
 
     async def close_note(self, scope: Scope, note_id: NoteId, *, at: datetime, remove: bool = False) -> bool:
-        """Marked as done, or taken away. False if there is no such note that is no scene."""
+        """Marked as done, or taken away. False if there is no such note, or it is a scene that waits for a patrol."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -98,7 +98,7 @@ def prompt_entries_from_material(material: ContextMaterial, flags: ContextFlags)
         *named("tools"),
         *named("map"),
         *_entries_latest_best(
-            "notes", [(n.id, render_dated_item(n.type, n.created_at, n.content)) for n in material.notes]
+            "notes", [(n.id, render_dated_item(n.type, n.created_at, n.shown_text)) for n in material.notes]
         ),
         *named("knowledge"),
         *_diary_entries(material.diary, full=flags.ai_diary_full and not flags.prompt_lite_mode),

@@ -64,6 +64,7 @@ class Decision(BaseModel):
     ] = []
     summary: Annotated[str, Field(max_length=MAX_ANSWER_TEXT_CHARS)] = ""
     superseded: bool = False
+    text: Annotated[str, Field(max_length=MAX_ANSWER_TEXT_CHARS)] = ""
 
     def with_full_ids(self, request: DecisionRequest) -> Decision:
         full = {memory.short_id: memory.id for memory in request.memories}

@@ -37,7 +37,7 @@ from madeleine.memory.patrol_records import DecisionRequestId
 from madeleine.memory.rules.prompting import escape_tags_on_one_line
 from madeleine.memory.rules.ranking.budget import positions_within_token_budget
 
-DecisionKind = Literal["consolidate", "split", "supersede", "diary", "compress"]
+DecisionKind = Literal["consolidate", "split", "supersede", "repair", "diary", "compress"]
 
 
 MAX_OFFERED_MEMORIES = 60
@@ -54,13 +54,13 @@ class RequestLimits:
 
 MODEL_LIMITS: Mapping[DecisionKind, RequestLimits] = {
     "consolidate": RequestLimits(), "split": RequestLimits(), "supersede": RequestLimits(), "diary": RequestLimits(),
-    "compress": RequestLimits(text_chars=4_000),
+    "repair": RequestLimits(text_chars=8_000), "compress": RequestLimits(text_chars=4_000),
 }  # fmt: skip
 """Some 6,000 tokens of English. A summary stands for the whole memory, so it is made of more of it."""
 AGENT_LIMITS: Mapping[DecisionKind, RequestLimits] = {
     "consolidate": RequestLimits(12, 1_300, 500), "split": RequestLimits(14, 1_200, 120),
     "supersede": RequestLimits(2, 1_200, 500), "diary": RequestLimits(14, 1_300, 300),
-    "compress": RequestLimits(20, 1_600, 1_200),
+    "repair": RequestLimits(text_chars=1_200), "compress": RequestLimits(20, 1_600, 1_200),
 }  # fmt: skip
 """One request of each kind fits into one answer (`resolution.MAX_BRIEF_OFFER_BYTES`)."""
 MAX_LINE_CHARS, MAX_DIALOGUE_LINES = 120, 3
@@ -110,7 +110,8 @@ class DecisionRequest:
     """Within `RequestLimits`. `cluster_id` and `cluster`, its name, for consolidate and split; for compress
     `session_id`. Of supersede the older of two memories comes first. For diary: `date` (ISO), `earlier`, the entry
     already written that day, `think`, the points of the patrol before, and `until`, when the last memory of the request
-    was stored: what is stored later is for the next entry."""
+    was stored: what is stored later is for the next entry. For repair: `note_id`, `note`, its content as it is,
+    shortened, `reason`, why it could not be read, and `date`, when it was left."""
 
     id: DecisionRequestId = field(default_factory=lambda: DecisionRequestId(str(uuid.uuid4())))
     kind: DecisionKind
@@ -122,11 +123,15 @@ class DecisionRequest:
     earlier: str = ""
     think: tuple[str, ...] = ()
     until: datetime | None = None
+    note_id: str = ""
+    note: str = ""
+    reason: str = ""
 
     @property
     def topic(self) -> str:
         """What it is about: requests of one topic are parts of one decision."""
-        about = self.memories[-1].id if self.kind == "supersede" else self.cluster_id or self.session_id or self.date
+        subject = self.note_id or self.cluster_id or self.session_id or self.date
+        about = self.memories[-1].id if self.kind == "supersede" else subject
         return f"{self.kind}:{about}"
 
     @property
@@ -260,6 +265,8 @@ def request_for_agent(request: DecisionRequest, already_shown: Container[MemoryI
         "cluster": escape_tags_on_one_line(request.cluster),
         "session_id": request.session_id,
         "when": request.date,
+        "note": escape_tags_on_one_line(request.note),
+        "reason": escape_tags_on_one_line(request.reason),
         "earlier": _quoted_lines(request.earlier),
         "think": [escape_tags_on_one_line(point) for point in request.think],
     }
@@ -268,7 +275,8 @@ def request_for_agent(request: DecisionRequest, already_shown: Container[MemoryI
         for memory in request.memories
     ]
     filled_fields = {name: value for name, value in fields.items() if value}
-    return {"offer": short_id_of_non_memory(request.id), "kind": request.kind, **filled_fields, "memories": memories}
+    filled_fields |= {"memories": memories} if memories else {}
+    return {"offer": short_id_of_non_memory(request.id), "kind": request.kind, **filled_fields}
 
 
 def _prompt_text(request: DecisionRequest) -> str:
@@ -282,6 +290,9 @@ def _prompt_text(request: DecisionRequest) -> str:
                 entries.append({"think": [escape_tags_on_one_line(point) for point in request.think]})
             entries += [_memory_fields(memory, "diary") for memory in request.memories]
             return f"The day: {request.date}\n{enclose_in_memory_tag(*map(quoted_json, entries))}"
+        case "repair":
+            note = {"left": request.date, "note": request.note, "reason": request.reason}
+            return enclose_in_memory_tag(quoted_json(note))
         case "supersede":
             return enclose_in_memory_tag(
                 *(quoted_json(_memory_fields(memory, "supersede")) for memory in request.memories)

@@ -27,6 +27,7 @@ from madeleine.patrol.deciding.compress import CompressSessions, SessionSummaryA
 from madeleine.patrol.deciding.consolidate import ConsolidateCluster, ConsolidationAnswer
 from madeleine.patrol.deciding.diary import WriteDiary
 from madeleine.patrol.deciding.extracts import EXTRACT_LIMITS, extract_summary
+from madeleine.patrol.deciding.repair import RepairNote
 from madeleine.patrol.deciding.requests import (
     AGENT_LIMITS,
     DecisionKind,
@@ -41,10 +42,10 @@ from madeleine.patrol.unit_of_work import PreparedStepInputs
 
 DECISION_TYPES: Mapping[str, type[DecisionType[Any]]] = {
     "consolidate": ConsolidateCluster, "split": SplitCluster, "supersede": SupersedeMemory,
-    "compress": CompressSessions, "diary": WriteDiary,
+    "repair": RepairNote, "compress": CompressSessions, "diary": WriteDiary,
 }  # fmt: skip
 """By the name of their step."""
-DECISION_OFFER_ORDER: Sequence[DecisionKind] = ("diary", "supersede", "consolidate", "split", "compress")
+DECISION_OFFER_ORDER: Sequence[DecisionKind] = ("diary", "supersede", "repair", "consolidate", "split", "compress")
 MAX_CONCURRENT_MODEL_CALLS = 4
 MAX_OFFERED_REQUESTS_BYTES = 24_000
 """Of the requests in a detailed answer: some 8,000 tokens, as ids are costly. One request is always given."""

@@ -161,6 +161,9 @@ class FakePatrolTransaction:
     async def session_memories(self, session_id: str) -> list[Memory]:
         return [m for m in self._own() if _of_a_session(m) and m.provenance.session_id == session_id]
 
+    async def unreadable_notes(self) -> list[Note]:
+        return [n for n in self._state.notes.values() if n.being_id == self._being and n.state == "parse_failed"]
+
     async def proposed_supersessions(self) -> list[MemoryId]:
         current = {m.id for m in self._own() if m.truth == "current"}
         told = [m for m in self._own() if m.truth != "retracted" and m.status != "dead" and not m.compressed]

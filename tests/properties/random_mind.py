@@ -52,13 +52,16 @@ def random_model(chance: Random) -> ScriptedModel:
     def compress(prompt: Prompt, count: int) -> Any:
         return {"summary": f"A session of {count} things, {chance.random()}."}
 
+    def repair(prompt: Prompt, count: int) -> Any:
+        return {"text": chance.choice(["", f"Told anew: {shown_memories(prompt)[0]}"[:2_000]])}
+
     def classify(prompt: Prompt, count: int) -> Any:
         roots = [{"number": n, "root": chance.choice(["Business", "Private"])} for n in range(1, count + 1)]
         return {"roots": roots}
 
     return ScriptedModel(
         consolidate=whatever(consolidate), split=whatever(split), diary=whatever(diary),
-        compress=whatever(compress), classify=whatever(classify),
+        compress=whatever(compress), repair=whatever(repair), classify=whatever(classify),
     )  # fmt: skip
 
 
@@ -74,6 +77,8 @@ def hostile_answer(chance: Random, purpose: str) -> Any:
             return {"diary": text, "think_md": [text] * chance.randint(0, 9)}
         case "compress":
             return {"summary": text}
+        case "repair":
+            return {"text": text}
         case _:
             return {"roots": [{"number": n, "root": "Private"} for n in some]}
 
@@ -95,6 +100,10 @@ def decision_on(chance: Random, offer: DecisionRequest, strangers: Sequence[Memo
         case "diary":
             said = offer.memories[0].text[:300]
             fields = {"diary": f"{said}\nTwo.\nThree.", "think_md": ["One.", said[:200], "Three."]}
+        case "supersede":
+            fields = {"superseded": chance.random() < 0.5}
+        case "repair":
+            fields = {"text": chance.choice(["", f"Told anew: {offer.note}"])}
         case _:
             fields = {"summary": f"The agent's summary {chance.random()}."}
     return Decision.model_validate({"offer": offer.id, **fields})

@@ -1,5 +1,5 @@
 """Whatever a being and its patrols do in whatever order, nothing is lost, nothing is torn, and what was forgotten stays
-so (spec P1, P3, P6; rulings 3, 10 and 11)."""
+so (spec P1, P3, P6; rulings 3, 10, 11, 20, 23 and 26)."""
 
 from __future__ import annotations
 
@@ -20,8 +20,10 @@ from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, ru
 
 from madeleine.memory.errors import CannotUndo, StorageError
 from madeleine.memory.model import MemoryId, RunId, Scope
+from madeleine.patrol.context import PatrolConfig
+from madeleine.patrol.deciding.answers import Decision
 from madeleine.patrol.deciding.requests import DecisionRequest
-from madeleine.patrol.report import PATROL_STEPS, PatrolReport
+from madeleine.patrol.report import PATROL_STEPS, PatrolReport, StepName
 from tests.doubles import ADA, BOB, Clock
 from tests.household import Household, all_texts, household, kept_rows, new_store
 from tests.properties.random_mind import decision_on, random_model
@@ -39,13 +41,18 @@ SEEDS = st.integers(0, 2**20)
 WEIGHTS = {
     "patrol": 6, "forget": 4, "undo": 4, "decide": 3, "store": 3, "patrol_and_undo_it": 2, "recall": 2, "correct": 2,
     "store_again": 1, "note": 1, "time_passes": 1, "rehearse": 1, "die_in_a_patrol": 1, "something_goes_wrong": 1,
+    "decline": 1,
 }  # fmt: skip
 ACTIONS = [action for action, weight in WEIGHTS.items() for _ in range(weight)]
 QUICK, MANY = 12, 2_000
+DECIDED: tuple[StepName, ...] = ("consolidate", "split", "supersede", "repair")
+MAX_BRIEF_BYTES = 9_500
+"""Some 3,000 tokens (ruling 23)."""
 
 
 class Life(RuleBasedStateMachine):
     templates: ClassVar[Path]
+    config: ClassVar[PatrolConfig] = PatrolConfig(compression_threshold=1, undoable_runs=8)
 
     def __init__(self) -> None:
         super().__init__()
@@ -68,7 +75,7 @@ class Life(RuleBasedStateMachine):
         return self.runner.run(work)
 
     def open(self) -> None:
-        self.context = household(self.path, self.clock, durable=False)
+        self.context = household(self.path, self.clock, self.config, durable=False)
         self.home: Household = self.do(self.context.__aenter__())
 
     def close(self) -> None:
@@ -215,6 +222,25 @@ class Life(RuleBasedStateMachine):
         if decisions:
             self.runs.append((scope, report.run_id))
 
+    def decline(self, scope: Scope, chance: Random) -> None:
+        """What was declined comes back only after a change (ruling 20)."""
+        offered = self.do(self.home.run_patrol(scope=scope, steps=DECIDED))
+        declined = [offer for offer in offered.pending if offer.kind in DECIDED]
+        dying = {offer.id: [memory.id for memory in offer.memories if memory.status == "dying"] for offer in declined}
+        decisions = [Decision(offer=id_, keep=ids) for id_, ids in dying.items()]
+        decided: PatrolReport = self.do(self.home.patrol.decide(scope, decisions))
+        assert [result.refused for result in decided.decided] == [""] * len(declined)
+        again = self.do(self.home.run_patrol(scope=scope, steps=DECIDED))
+        self.runs += [(scope, report.run_id) for report in (offered, decided, again)]
+        subjects = {self.subject(offer) for offer in declined}
+        for report in (decided, again):
+            assert subjects.isdisjoint(self.subject(offer) for offer in report.pending)
+            assert len(json.dumps(report.as_brief_json()).encode()) < MAX_BRIEF_BYTES
+
+    @staticmethod
+    def subject(offer: DecisionRequest) -> tuple[str, frozenset[MemoryId]]:
+        return offer.topic, frozenset(memory.id for memory in offer.memories)
+
     def patrol_and_undo_it(self, scope: Scope, chance: Random) -> None:
         before = self.told()
         report = self._patrol(scope, chance)
@@ -332,7 +358,7 @@ TORN = {
     "status": f"{_M} WHERE m.status NOT IN ('active', 'dying', 'dead')",
     "no patrol runs": "SELECT id FROM patrol_runs WHERE state = 'running'",
     "what was undone is not journalled": """SELECT j.seq FROM patrol_changes j JOIN patrol_runs r ON r.id = j.run_id
-        WHERE r.state NOT IN ('finished', 'running')""",
+        WHERE r.state NOT IN ('finished', 'running', 'pruned')""",
 }  # fmt: skip
 """Rows that there must not be."""
 

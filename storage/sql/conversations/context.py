@@ -12,7 +12,7 @@ from sqlalchemy import Select, bindparam, delete, exists, func, insert, literal,
 from madeleine.memory.context.ports import StartMemories
 from madeleine.memory.errors import InvalidInput
 from madeleine.memory.ingest.notes import SCENE_NOTE_TYPE
-from madeleine.memory.model import Emotion, Memory, MemoryId, Note, NoteId, Scope
+from madeleine.memory.model import Emotion, Memory, MemoryId, Note, NoteId, NoteState, Scope
 from madeleine.memory.patrol_records import DiaryEntry, PointsForNextSession
 from madeleine.memory.profile import ProfileEntry, duplicate_preference_error
 from madeleine.memory.text.normalization import fold_text
@@ -92,14 +92,17 @@ _UPSERT_PROFILE_ENTRY = upsert_statement(profile, "value", "enabled", "memory_id
 _DELETE_PROFILE_ENTRY = delete(profile).where(*_IS_PROFILE_ENTRY)
 
 _NOTE = RowMap(Note, notes_table)
-_SELECT_NOTES = select(*_NOTE.columns).where(_n.being_id == _BEING, _n.state == "unread")
-_SELECT_UNREAD_NOTES = _SELECT_NOTES.where(_n.type == bindparam("note_type")).order_by(_n.created_at, _n.seq)
+_SELECT_NOTES = select(*_NOTE.columns).where(_n.being_id == _BEING)
+_of_type = (_n.type == bindparam("note_type"), _n.state == bindparam("note_state"))
+_SELECT_NOTES_OF_TYPE = _SELECT_NOTES.where(*_of_type).order_by(_n.created_at, _n.seq)
+# A scene is for the patrol, unless it could not be read.
+_IS_OPEN = or_((_n.state == "unread") & (_n.type != SCENE_NOTE_TYPE), _n.state == "parse_failed")
 _SELECT_OPEN_NOTES = (
-    _SELECT_NOTES.where(_n.type != SCENE_NOTE_TYPE)
-    .order_by(_n.created_at.desc(), _n.seq.desc())
-    .limit(bindparam("limit"))
+    _SELECT_NOTES.where(_IS_OPEN).order_by(_n.created_at.desc(), _n.seq.desc()).limit(bindparam("limit"))
 )
-_SELECT_CLOSABLE_NOTE = select(_n.id).where(*is_row_of_being(notes_table), _n.type != SCENE_NOTE_TYPE)
+_SELECT_CLOSABLE_NOTE = select(_n.id).where(
+    *is_row_of_being(notes_table), or_(_n.type != SCENE_NOTE_TYPE, _n.state == "parse_failed")
+)
 _INSERT_NOTE = insert(notes_table)
 _CHANGED_NOTE_FIELDS = ("state", "reason", "content", "memory_id")
 _UPDATE_NOTE = update_row_of_being(notes_table, *_CHANGED_NOTE_FIELDS, "folded")
@@ -162,8 +165,10 @@ _SELECT_IMPORTANT_MEMORIES = _start_memories.where(
 ).order_by(_m.importance.desc(), _times_used.desc(), _m.seq.desc())
 
 
-async def read_unread_notes(reads: QueryReader, scope: Scope, type_: str) -> list[Note]:
-    return await reads.rows(_SELECT_UNREAD_NOTES, _NOTE.from_row, being=scope.being_id, note_type=type_)
+async def read_notes(reads: QueryReader, scope: Scope, type_: str, state: NoteState) -> list[Note]:
+    """Oldest first."""
+    binds = {"being": scope.being_id, "note_type": type_, "note_state": state}
+    return await reads.rows(_SELECT_NOTES_OF_TYPE, _NOTE.from_row, **binds)
 
 
 async def update_notes(transaction: Transaction, scope: Scope, changed: Sequence[Note]) -> None:

@@ -163,7 +163,8 @@ def _tells_of(body: Mapping[str, Any], ids: Collection[MemoryId], words: str) ->
     if body.get("earlier") or body.get("think") or mentions_forgotten(body.get("cluster", ""), words):
         return True
     # A summary's request holds what its memories had absorbed when it was made.
-    return body.get("kind") == "compress" or any(memory["id"] in ids for memory in body.get("memories", ()))
+    # A note's may tell the same once more.
+    return body.get("kind") in ("compress", "repair") or any(memory["id"] in ids for memory in body.get("memories", ()))
 
 
 # --- the journal ------------------------------------------------------------------------------------------------

@@ -10,6 +10,7 @@ from typing import Any, TypeVar
 
 from sqlalchemy import ClauseElement, bindparam, case, func, literal_column, or_, select
 
+from madeleine.memory.ingest.notes import SCENE_NOTE_TYPE
 from madeleine.memory.model import (
     Cluster,
     ClusterId,
@@ -17,6 +18,7 @@ from madeleine.memory.model import (
     EmbeddingModelName,
     Memory,
     MemoryId,
+    Note,
     RunId,
     Scope,
     Vector,
@@ -257,6 +259,9 @@ class PatrolReader:
 
     async def session_memories(self, session_id: str) -> list[Memory]:
         return await self._rows(_SELECT_SUMMARISABLE_MEMORIES, memory_rows.memory_from_row, session=session_id)
+
+    async def unreadable_notes(self) -> list[Note]:
+        return await context.read_notes(self._reads, self._scope, SCENE_NOTE_TYPE, "parse_failed")
 
     async def proposed_supersessions(self) -> list[MemoryId]:
         return await self._rows(_SELECT_PROPOSED_SUPERSESSIONS, first_column)

@@ -29,7 +29,7 @@ from madeleine.memory.language_model import ModelCallCost
 from madeleine.memory.model import ContentHash, EmbeddingModelName, Note, RunId, Scope, Vector
 from madeleine.memory.patrol_records import PatrolRun, RecentActivity, RunState, StoredDecisionRequest, UndoResult
 from madeleine.storage.sql.administration import record_audit
-from madeleine.storage.sql.conversations.context import read_unread_notes
+from madeleine.storage.sql.conversations.context import read_notes
 from madeleine.storage.sql.database.dialect import (
     UtcMicros,
     equals_any,
@@ -179,7 +179,7 @@ class PatrolRepository(MemoryReadRepository):
     """`PatrolLedger`, `RecentActivityReader` and `TokenSpendingLedger`."""
 
     async def unread_notes(self, scope: Scope, *, type: str) -> list[Note]:
-        return await read_unread_notes(self._database, scope, type)
+        return await read_notes(self._database, scope, type, "unread")
 
     async def add_vectors(self, model: EmbeddingModelName, vectors: Mapping[ContentHash, Vector]) -> None:
         await cache_vectors_and_mark(self._database, model, vectors)

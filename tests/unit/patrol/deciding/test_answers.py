@@ -19,6 +19,7 @@ from madeleine.patrol.deciding.answers import Decision, DecisionAnswer
 from madeleine.patrol.deciding.compress import SessionSummaryAnswer
 from madeleine.patrol.deciding.consolidate import ConsolidationAnswer, MemoryMerge
 from madeleine.patrol.deciding.diary import DiaryAnswer
+from madeleine.patrol.deciding.repair import RepairAnswer
 from madeleine.patrol.deciding.requests import (
     AGENT_GUIDANCE,
     SESSION_SUMMARY_PROMPT,
@@ -37,7 +38,7 @@ from tests.fakes.patrol_ledger import FakePatrolLedger
 from tests.rows import for_each_row
 from tests.unit.patrol.deciding.request_fixtures import ScriptedLanguage, request_of
 
-KINDS: tuple[DecisionKind, ...] = ("consolidate", "split", "supersede", "diary", "compress")
+KINDS: tuple[DecisionKind, ...] = ("consolidate", "split", "supersede", "repair", "diary", "compress")
 IDS = [MemoryId(f"1b4e28ba-2fa1-11d2-883f-0016d3cca4{i:02}") for i in range(12)]
 MEMORIES = [a_memory(f"scene {i}", id=id_, status="dying" if i == 2 else "active") for i, id_ in enumerate(IDS)]
 
@@ -55,6 +56,7 @@ ANSWERS: dict[DecisionKind, tuple[dict[str, Any], DecisionAnswer]] = {
         DiaryAnswer("a\nb\nc", ("one", "two", "three")),
     ),
     "supersede": ({"superseded": True}, SupersessionAnswer(superseded=True)),
+    "repair": ({"text": "Ann moved."}, RepairAnswer("Ann moved.")),
     "compress": ({"summary": "Ada rents."}, SessionSummaryAnswer("Ada rents.")),
 }
 

@@ -1,0 +1,80 @@
+"""Scene notes that could not be read, marked `[PARSE_FAILED]`: told anew, they become memories (spec P6 ❶ 2)."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass, replace
+
+from madeleine.memory.ingest.store import NewScene, memory_from_new_scene
+from madeleine.memory.language_model import RejectedAnswer
+from madeleine.memory.model import Scene
+from madeleine.memory.rules.storing.secrets import RedactText
+from madeleine.patrol.deciding.answers import (
+    DecisionAnswer,
+    DecisionAnswerSchema,
+    DecisionRequestState,
+    DecisionType,
+)
+from madeleine.patrol.deciding.requests import DecisionRequest, shorten_with_ellipsis
+from madeleine.patrol.unit_of_work import UnitOfWork
+
+
+class RepairSchema(DecisionAnswerSchema):
+    text: str
+
+
+@dataclass(frozen=True, slots=True)
+class RepairAnswer(DecisionAnswer):
+    """`text`: the scene that the note tells; "" if it tells none, and is closed."""
+
+    kind = "repair"
+    schema = RepairSchema
+
+    text: str
+
+    def normalized(self) -> RepairAnswer:
+        return RepairAnswer(self.text.strip())
+
+    def redacted(self, redact: RedactText) -> RepairAnswer:
+        return RepairAnswer(redact(self.text).text)
+
+    def complaints(self, request: DecisionRequest) -> Iterator[str]:
+        return self.text_complaints("text", self.text) if self.text else iter(())
+
+
+class RepairNote(DecisionType[RepairAnswer]):
+    answer_type = RepairAnswer
+
+    async def pending_keys(self) -> list[str]:
+        """Ids of notes, the oldest first."""
+        return [note.id for note in await self.context.reads.unreadable_notes()]
+
+    async def requests(self, key: str) -> list[DecisionRequest]:
+        return [
+            DecisionRequest(
+                kind="repair",
+                memories=(),
+                note_id=note.id,
+                note=shorten_with_ellipsis(note.content, self.limits.text_chars),
+                reason=shorten_with_ellipsis(note.reason, self.limits.text_chars),
+                date=note.created_at.date().isoformat(),
+            )
+            for note in await self.context.reads.unreadable_notes()
+            if note.id == key
+        ]
+
+    async def apply(
+        self, work: UnitOfWork, answer: RepairAnswer, current: DecisionRequestState
+    ) -> dict[str, int] | RejectedAnswer:
+        notes = {note.id: note for note in await work.transaction.unreadable_notes()}
+        note = notes.get(current.request.note_id)
+        if note is None:
+            return RejectedAnswer("The note was closed or removed since this was offered: nothing was stored.")
+        if not answer.text:
+            work.notes = (replace(note, state="done"),)
+            return {"notes_closed": 1}
+        new = NewScene(scene=Scene(action=answer.text, when=(current.request.date,)), tool="notes")
+        memory = memory_from_new_scene(work.scope, new, self.context.services.now())
+        work.add_memory(memory)
+        work.notes = (replace(note, state="done", memory_id=memory.id),)
+        return {"notes_repaired": 1}
