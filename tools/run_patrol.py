@@ -20,12 +20,12 @@ class RunPatrolArguments(ToolArguments):
     steps: Annotated[list[StepName], Field(min_length=1, max_length=len(PATROL_STEPS), description="Only these.")] = [
         *PATROL_STEPS
     ]
-    dry_run: Annotated[bool, Field(description="Only report what would change.")] = False
+    dry_run: Annotated[bool, Field(description="Only report.")] = False
     decisions: Annotated[
         list[ReceivedDecision] | None, Field(max_length=20, description="For `pending`; [] lists it.")
     ] = None
-    undo: Annotated[ShortText, Field(description="A run_id whose changes to undo.")] = ""
-    details: Annotated[bool, Field(description="All counts, all of `pending`.")] = False
+    undo: Annotated[ShortText, Field(description="The run_id to undo.")] = ""
+    details: Annotated[bool, Field(description="All counts and decisions.")] = False
 
 
 @tool(
@@ -35,7 +35,7 @@ class RunPatrolArguments(ToolArguments):
 )
 async def run_patrol(call: ToolCall, arguments: RunPatrolArguments) -> dict[str, Any]:
     """Maintain the memory: sort new memories into clusters, let unused ones fade, revive recalled ones, merge and
-    split. Use it after many new memories or at the end of a day; it can be undone. `pending` lists decisions for you:
+    split. Use it after many new memories or at a day's end; it can be undone. `pending` lists decisions:
     follow `guidance` and call again with `decisions`."""
     named_arguments = arguments.model_fields_set - {"details"}
     if named_arguments & {"decisions", "undo"} and len(named_arguments) > 1:

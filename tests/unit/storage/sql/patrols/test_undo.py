@@ -38,6 +38,7 @@ async def test_a_run_in_which_every_step_did_something_is_undone_to_the_letter(h
     assert did["revive"]["revived"] == 1
     assert did["split"]["new_clusters"] == 1
     assert did["merge"]["removed"] == 1
+    assert did["repair"]["notes_repaired"] == 1
     assert did["compress"]["summaries"] == 1
     assert did["diary"]["written"] == 1
     assert home.told() != before

@@ -9,7 +9,7 @@ from typing import Any
 from madeleine.memory.language_model import Prompt
 from madeleine.memory.model import Memory, RunId
 from madeleine.memory.patrol_records import RunState
-from madeleine.patrol.report import PatrolReport
+from madeleine.patrol.report import PATROL_STEPS, PatrolReport
 from tests.doubles import ADA
 from tests.household import Household, ScriptedModel, shown_memories
 
@@ -44,6 +44,7 @@ def tidying() -> ScriptedModel:
         classify=lambda p: {"roots": [{"number": n + 1, "root": "Private"} for n in range(len(shown_memories(p)))]},
         consolidate=consolidate,
         split=split,
+        repair=lambda p: {"text": "Ben bought a lamp in Kiel."},
         diary=lambda p: {"diary": "We ate.\nWe sailed.\nWe slept.", "think_md": ["Soup.", "Lake.", "Sleep."]},
         compress=lambda p: {"summary": f"A session of {len(shown_memories(p))} things."},
     )
@@ -68,7 +69,7 @@ async def lived(home: Household) -> Mapping[str, Memory]:
 
 async def everything(home: Household) -> PatrolReport:
     report = await home.run_patrol(tidying())
-    assert [step.failed for step in report.steps] == [""] * 10
+    assert [step.failed for step in report.steps] == [""] * len(PATROL_STEPS)
     return report
 
 
