@@ -7,7 +7,7 @@ from dataclasses import dataclass, replace
 
 from madeleine.memory.ingest.store import NewScene, memory_from_new_scene
 from madeleine.memory.language_model import RejectedAnswer
-from madeleine.memory.model import Scene
+from madeleine.memory.model import NoteId, Scene
 from madeleine.memory.rules.storing.secrets import RedactText
 from madeleine.patrol.deciding.answers import (
     DecisionAnswer,
@@ -67,7 +67,7 @@ class RepairNote(DecisionType[RepairAnswer]):
         self, work: UnitOfWork, answer: RepairAnswer, current: DecisionRequestState
     ) -> dict[str, int] | RejectedAnswer:
         notes = {note.id: note for note in await work.transaction.unreadable_notes()}
-        note = notes.get(current.request.note_id)
+        note = notes.get(NoteId(current.request.note_id))
         if note is None:
             return RejectedAnswer("The note was closed or removed since this was offered: nothing was stored.")
         if not answer.text:

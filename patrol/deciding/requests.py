@@ -261,7 +261,7 @@ def decision_prompt(request: DecisionRequest) -> Prompt:
 
 def request_for_agent(request: DecisionRequest, already_shown: Container[MemoryId] = ()) -> dict[str, Any]:
     """As a tool's answer shows it: with ids, without empty fields; of memories already `already_shown` the id alone."""
-    fields = {
+    fields: dict[str, Any] = {
         "cluster": escape_tags_on_one_line(request.cluster),
         "session_id": request.session_id,
         "when": request.date,
@@ -270,12 +270,11 @@ def request_for_agent(request: DecisionRequest, already_shown: Container[MemoryI
         "earlier": _quoted_lines(request.earlier),
         "think": [escape_tags_on_one_line(point) for point in request.think],
     }
-    memories = [
+    fields["memories"] = [
         {"id": memory.short_id} | ({} if memory.id in already_shown else _memory_fields(memory, request.kind))
         for memory in request.memories
     ]
     filled_fields = {name: value for name, value in fields.items() if value}
-    filled_fields |= {"memories": memories} if memories else {}
     return {"offer": short_id_of_non_memory(request.id), "kind": request.kind, **filled_fields}
 
 
