@@ -11,6 +11,7 @@ import jsonschema
 import pytest
 from mcp.shared.exceptions import MCPError
 
+from madeleine.patrol.report import PATROL_STEPS
 from tests.e2e.conftest import Lodger
 from tests.e2e.serving import ERAS, EVERY_TOOL, Era, call_tool, connected, raw_connection, tool_error
 
@@ -121,7 +122,7 @@ async def test_a_patrol_sorts_memories_into_a_cluster_and_tells_its_progress(lod
     assert made["name"] == "family dinner"
     assert {cluster["name"] for cluster in clusters if cluster["is_root"]} == {"Business", "Private"}
     assert made["active"] == len(inside["memories"]) >= 3
-    assert [(done, total) for done, total, _ in seen] == [(n, 10) for n in range(1, 11)]
+    assert [(done, total) for done, total, _ in seen] == [(n, len(PATROL_STEPS)) for n in range(1, len(PATROL_STEPS) + 1)]
 
 
 async def test_search_finds_words_newest_first_page_by_page(lodger: Lodger, era: Era) -> None:
