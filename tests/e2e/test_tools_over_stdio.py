@@ -122,7 +122,9 @@ async def test_a_patrol_sorts_memories_into_a_cluster_and_tells_its_progress(lod
     assert made["name"] == "family dinner"
     assert {cluster["name"] for cluster in clusters if cluster["is_root"]} == {"Business", "Private"}
     assert made["active"] == len(inside["memories"]) >= 3
-    assert [(done, total) for done, total, _ in seen] == [(n, len(PATROL_STEPS)) for n in range(1, len(PATROL_STEPS) + 1)]
+    assert [(done, total) for done, total, _ in seen] == [
+        (n, len(PATROL_STEPS)) for n in range(1, len(PATROL_STEPS) + 1)
+    ]
 
 
 async def test_search_finds_words_newest_first_page_by_page(lodger: Lodger, era: Era) -> None:
