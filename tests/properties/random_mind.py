@@ -53,7 +53,8 @@ def random_model(chance: Random) -> ScriptedModel:
         return {"summary": f"A session of {count} things, {chance.random()}."}
 
     def repair(prompt: Prompt, count: int) -> Any:
-        return {"text": chance.choice(["", f"Told anew: {shown_memories(prompt)[0]}"[:2_000]])}
+        [note] = prompt.text.splitlines()[1:-1]
+        return {"text": chance.choice(["", f"Told anew: {json.loads(note)['note']}"[:2_000]])}
 
     def classify(prompt: Prompt, count: int) -> Any:
         roots = [{"number": n, "root": chance.choice(["Business", "Private"])} for n in range(1, count + 1)]
