@@ -56,5 +56,6 @@ def pool_for_words(pool: CandidatePool, words: Sequence[str], cosine: NDArray[np
         words=tuple(pool.words[at] for at in kept),
         holds=pool.holds[:, kept],
         unknown=pool.unknown[kept],
+        rarity=pool.rarity[kept],
         cosine=cosine,
     )

@@ -126,6 +126,14 @@ async def test_preferences_have_a_quarter_of_the_budget_at_most(home: Home, budg
     assert (ids(found), len(found.preferences)) == (ids(FACTS[:1]), preferred)
 
 
+async def test_a_message_of_several_sentences_is_answered_beside_preferences(home: Home) -> None:
+    """What stands before its end has words that its end has not."""
+    await home.put(*FACTS, FOND)
+    text = "Hello Hashi, the storm was awful. I slept badly again. Which tea do I drink at the harbor?"
+    found = await home.recall()(ADA, RecallQuery(text=text))
+    assert [memory.id for memory, _ in found.preferences] == [FOND.id]
+
+
 async def test_a_preference_that_died_or_matters_too_little_is_not_recalled(home: Home) -> None:
     await home.put(FACTS[0], replace(FOND, status="dead"), a_memory("harbor tea", category="procedural"))
     found = await home.recall(config=RecallConfig(min_importance=0.85))(ADA, RecallQuery(text="harbor"))
