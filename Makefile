@@ -16,7 +16,7 @@ BENCH_ARGS ?=
 PACKAGES := memory storage inference patrol tools server
 
 .DEFAULT_GOAL := help
-.PHONY: help demo test slow bench latency dynamics patrol-bench duplicates truth unrelated small preferences emotions ingest-bench startup attack \
+.PHONY: help demo test slow bench latency dynamics life patrol-bench duplicates truth unrelated small preferences emotions ingest-bench startup attack \
   check types lint imports dependencies dead-code duplicate-code format lock clean
 .DELETE_ON_ERROR:
 
@@ -42,6 +42,10 @@ latency: $(VENV)/.dev ## measure the response time of each tool over stdio (BENC
 
 dynamics: $(VENV)/.dev ## simulate a year of use and measure fading and revival (BENCH_ARGS="--days 90")
 	@$(PY) -m benchmarks.dynamics $(BENCH_ARGS)
+
+life: $(VENV)/.dev ## measure a year of conversations of the data sets in a folder, with and without patrols (DATA=folder BENCH_ARGS="--sets locomo")
+	@if [ -z "$(DATA)" ]; then echo "DATA is missing. Use: make life DATA=/path/to/folder" >&2; exit 2; fi
+	@$(PY) -m benchmarks.life "$(DATA)" $(BENCH_ARGS)
 
 patrol-bench: $(VENV)/.dev ## measure the time and memory of a patrol (BENCH_ARGS="--parts growth")
 	@$(PY) -m benchmarks.patrol $(BENCH_ARGS)

@@ -14,7 +14,7 @@ from pathlib import Path
 from madeleine.memory.ingest.store import NewScene
 from madeleine.memory.model import Scene
 
-_TIMES = ("%I:%M %p on %d %B, %Y", "%B-%d-%Y", "%Y/%m/%d (%a) %H:%M")
+_TIMES = ("%I:%M %p on %d %B, %Y", "%B-%d-%Y", "%Y/%m/%d (%a) %H:%M", "%Y-%m-%d")
 _SPEAKER = re.compile(r"([^\W\d][\w .'-]{0,30}): ")
 
 

@@ -22,11 +22,12 @@ from typing import Any
 from rich.console import Console
 from rich.progress import Progress
 
+from benchmarks.cached_embedder import CachedEmbedder
 from benchmarks.dynamics.measures import ask_all_facts, loss_to_decay, store_size, summarise
 from benchmarks.dynamics.plan import plan_year
 from benchmarks.dynamics.report import markdown, plot, show
 from benchmarks.dynamics.revival import measure_revival
-from benchmarks.dynamics.simulation import FULL, SCOPE, VARIANTS, CachedEmbedder, Simulation, run_year
+from benchmarks.dynamics.simulation import FULL, SCOPE, VARIANTS, Simulation, run_year
 from madeleine.inference.dense import DenseEmbedder
 from madeleine.server.settings.settings import Settings
 from madeleine.server.wiring.open_memory import open_memory

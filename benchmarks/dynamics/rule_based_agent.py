@@ -27,7 +27,7 @@ _WORD = re.compile(r"\w+")
 def decide(requests: Sequence[DecisionRequest]) -> list[Decision]:
     """Decide the requests of `DECIDED_KINDS`; the others stay open."""
     return [
-        _diary(request) if request.kind == "diary" else _merge(request)
+        write_diary(request) if request.kind == "diary" else _merge(request)
         for request in requests
         if request.kind in DECIDED_KINDS
     ]
@@ -75,7 +75,7 @@ def words(text: str) -> frozenset[str]:
     return frozenset(_WORD.findall(text.casefold())) - ENGLISH_STOP_WORDS
 
 
-def _diary(request: DecisionRequest) -> Decision:
+def write_diary(request: DecisionRequest) -> Decision:
     lines = [shorten_with_ellipsis(" ".join(memory.text.split()), 200) for memory in request.memories[:3]]
     lines += ["Nothing else happened."] * (3 - len(lines))
     return Decision(offer=request.id, diary="\n".join(lines), think_md=lines)

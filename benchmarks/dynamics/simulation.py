@@ -8,21 +8,17 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
 from datetime import datetime, timedelta
 
-import numpy as np
-from numpy.typing import NDArray
 from rich.progress import Progress
 
 from benchmarks.dynamics import rule_based_agent
 from benchmarks.dynamics.plan import YearPlan
-from madeleine.inference.dense import DenseEmbedder
 from madeleine.inference.stems import stem
 from madeleine.memory.ingest.store import StoreScenes
 from madeleine.memory.keyword_search import KeywordQuery
-from madeleine.memory.model import BeingId, EmbeddingModelName, Memory, MemoryId, Scope
+from madeleine.memory.model import BeingId, Memory, MemoryId, Scope
 from madeleine.memory.recall.recall import Recall
 from madeleine.memory.recall.search import BrowseMemories, SearchByMessageTags, SearchStoredTexts, split_search_terms
 from madeleine.memory.recall.selection import RecallQuery
-from madeleine.memory.vector_space import VectorSpace
 from madeleine.patrol.context import PatrolServices
 from madeleine.patrol.report import PATROL_STEPS, PatrolReport, StepName
 from madeleine.patrol.run import RunPatrols
@@ -50,43 +46,6 @@ class Variant:
 FULL = Variant("full")
 NO_DECAY = Variant("no decay", frozenset({"age", "flag"}))
 VARIANTS = (FULL, NO_DECAY, Variant("no revival", frozenset({"revive"})), Variant("no consolidation", decides=False))
-
-
-class CachedEmbedder:
-    """A `LazyEmbedder` that computes each vector once for all stores. `rows`: vectors that are known, by text; new ones
-    are added."""
-
-    def __init__(self, inner: DenseEmbedder, rows: dict[str, NDArray[np.float32]] | None = None) -> None:
-        self._inner = inner
-        self._rows = {} if rows is None else rows
-        self._tokens: dict[str, int] = {}
-
-    @property
-    def model(self) -> EmbeddingModelName:
-        return self._inner.model
-
-    @property
-    def space(self) -> VectorSpace:
-        return self._inner.space
-
-    async def dimension(self) -> int:
-        return await self._inner.dimension()
-
-    async def warm_up(self) -> None:
-        await self._inner.warm_up()
-
-    async def close(self) -> None:
-        """Do nothing: it outlives the stores that close it."""
-
-    async def embed(self, texts: Sequence[str]) -> NDArray[np.float32]:
-        if missing := [text for text in dict.fromkeys(texts) if text not in self._rows]:
-            self._rows |= dict(zip(missing, await self._inner.embed(missing), strict=True))
-        return np.stack([self._rows[text] for text in texts])
-
-    async def count_tokens(self, texts: Sequence[str]) -> list[int]:
-        if missing := [text for text in dict.fromkeys(texts) if text not in self._tokens]:
-            self._tokens |= dict(zip(missing, await self._inner.count_tokens(missing), strict=True))
-        return [self._tokens[text] for text in texts]
 
 
 class Simulation:

@@ -25,7 +25,7 @@ import numpy as np
 from rich.console import Console
 from rich.table import Table
 
-from benchmarks.dynamics.simulation import CachedEmbedder
+from benchmarks.cached_embedder import CachedEmbedder
 from benchmarks.truth import material
 from benchmarks.truth.material import Chain, Told
 from benchmarks.truth.run import FIRST_DAY, WITHIN, TruthStore, place, texts_of

@@ -1,0 +1,85 @@
+"""A mind of rules that decides all that a patrol offers, as the guidance tells it, in place of a language model.
+
+It merges what says the same in nearly the same words, keeps each dying memory that tells something that may still hold,
+and lets small talk die. A part of a large cluster is what shares its most telling word. It never supersedes: the rules
+cannot tell, and the guidance then asks for the offer's id alone.
+"""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Sequence
+
+from benchmarks.dynamics.rule_based_agent import repeated, words, write_diary
+from madeleine.memory.model import MemoryId
+from madeleine.memory.text.reading import Reading
+from madeleine.patrol.deciding.answers import Decision
+from madeleine.patrol.deciding.extracts import extract_summary
+from madeleine.patrol.deciding.requests import DecisionRequest, OfferedMemory
+
+MIN_KEPT_IMPORTANCE = 0.7
+MIN_TELLING_WORDS = 8
+"""Words besides stop words from which a statement is more than small talk."""
+MIN_PART_SIZE, MIN_LEFT, MAX_PARTS = 3, 2, 3
+
+
+def decide(requests: Sequence[DecisionRequest]) -> list[Decision]:
+    return [_decide(request) for request in requests]
+
+
+def _decide(request: DecisionRequest) -> Decision:
+    match request.kind:
+        case "consolidate":
+            return _consolidate(request)
+        case "split":
+            return Decision(offer=request.id, parts=parts(request.memories))
+        case "diary":
+            return write_diary(request)
+        case "compress":
+            return Decision(offer=request.id, summary=extract_summary(request.memories))
+        case "repair":
+            return Decision(offer=request.id, text=request.note)
+        case "supersede":
+            return Decision(offer=request.id)
+
+
+def _consolidate(request: DecisionRequest) -> Decision:
+    usable = [memory for memory in request.memories if not memory.pinned and memory.truth == "current"]
+    groups = repeated(usable)
+    merged = {memory.id for group in groups for memory in group}
+    dying = [memory for memory in request.memories if memory.status == "dying" and memory.id not in merged]
+    return Decision(
+        offer=request.id,
+        merges=[[memory.id for memory in reversed(group)] for group in groups],
+        make_dead=[memory.id for memory in dying if not may_still_hold(memory)],
+        keep=[memory.id for memory in dying if may_still_hold(memory)],
+    )
+
+
+def may_still_hold(memory: OfferedMemory) -> bool:
+    """A lesson, a preference, a number, a name, what was rated important, or a statement of some length."""
+    if memory.pinned or memory.lesson or memory.category == "procedural" or memory.importance >= MIN_KEPT_IMPORTANCE:
+        return True
+    reading = Reading(memory.text)
+    if reading.is_question:
+        return False
+    return reading.tells_number or reading.names_something or len(words(memory.text)) >= MIN_TELLING_WORDS
+
+
+def parts(memories: Sequence[OfferedMemory]) -> list[list[MemoryId]]:
+    """Up to three parts: a name, then the ids of the memories that share its word, each in one part only."""
+    left = {memory.id: words(memory.text) for memory in memories}
+    found: list[list[MemoryId]] = []
+    while len(found) < MAX_PARTS:
+        sharing: dict[str, list[MemoryId]] = defaultdict(list)
+        for id_, of_memory in left.items():
+            for word in of_memory:
+                sharing[word].append(id_)
+        most = (len(left) - MIN_LEFT, len(memories) // 2)
+        usable = {word: ids for word, ids in sharing.items() if MIN_PART_SIZE <= len(ids) <= min(most)}
+        if not usable:
+            break
+        word = max(usable, key=lambda word: (len(usable[word]), len(word), word))
+        found.append([MemoryId(f"About {word}"), *usable[word]])
+        left = {id_: of_memory for id_, of_memory in left.items() if id_ not in usable[word]}
+    return found
