@@ -204,7 +204,8 @@ class MemoryPage(LibraryAnswer):
 
 
 class Cluster(LibraryAnswer):
-    """A topic, with the number of its memories by status. `parent`: name of the root that it belongs to."""
+    """A topic, with the number of its memories by status. `parent`: name of the root that it belongs to. `emotions` and
+    `emotion_vector`: how its active memories felt."""
 
     id: str
     name: str
@@ -213,6 +214,8 @@ class Cluster(LibraryAnswer):
     active: int = 0
     dying: int = 0
     dead: int = 0
+    emotions: tuple[str, ...] = ()
+    emotion_vector: Mapping[str, float] = Field(default_factory=dict)
 
 
 class ClusterList(LibraryAnswer):

@@ -10,7 +10,7 @@ from typing import Literal, Protocol, TypeAlias
 import numpy as np
 from numpy.typing import NDArray
 
-from madeleine.memory.model import Category, Emotion, Memory, MemoryId, MemoryStatus, Scope, Vector
+from madeleine.memory.model import Category, Emotion, EmotionVector, Memory, MemoryId, MemoryStatus, Scope, Vector
 
 
 @dataclass(frozen=True, slots=True)
@@ -92,6 +92,8 @@ class RankingFeatures:
     """The earlier memory that it was proposed to supersede; a decision may change it."""
     version: VersionChainPosition = "only"
     category: Category = "episodic"
+    emotion: EmotionVector | None = None
+    """As it was told."""
 
 
 AwaitQueryVector: TypeAlias = "Callable[[], Awaitable[Vector | None]]"

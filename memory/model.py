@@ -89,6 +89,14 @@ class EmotionVector:
 
 
 @dataclass(frozen=True, slots=True)
+class Mood:
+    """How several memories felt. `emotions`: their most frequent labels, at most three; `vector`: the mean."""
+
+    emotions: tuple[Emotion, ...]
+    vector: EmotionVector
+
+
+@dataclass(frozen=True, slots=True)
 class DatedAction:
     """A timeline entry that keeps what happened on its day (spec P4)."""
 

@@ -3,34 +3,13 @@ P2, T8; ruling 21)."""
 
 from __future__ import annotations
 
-from dataclasses import fields
-from difflib import get_close_matches
-from typing import Annotated, Any, get_args
+from typing import Annotated, Any
 
 from pydantic import BeforeValidator, Field, ValidationInfo, WithJsonSchema
 
-from madeleine.memory.model import Emotion, EmotionVector
+from madeleine.memory.model import Emotion
+from madeleine.memory.rules.feelings import EMOTION_AXES, EMOTION_LABELS, MAX_EMOTIONS, closest_axis, closest_name
 from madeleine.tools.arguments import ToolArguments, add_notice, sendable_excerpt
-
-EMOTION_LABELS: tuple[str, ...] = get_args(Emotion)
-EMOTION_AXIS_NAMES = tuple(field.name for field in fields(EmotionVector))
-MAX_EMOTIONS = 3
-MIN_ABBREVIATION_CHARS = 3
-MIN_EMOTION_SPELLING_LIKENESS = 0.7
-"""Of `difflib`: reads "angry" as anger and "exited" as excitement; "envy" and "hope" are like no label."""
-
-
-def closest_name(label: object, names: tuple[str, ...]) -> str | None:
-    """The name that is meant: in whatever case, another form of the word, or misspelt a little; None for no name."""
-    word = str(label).strip().casefold()
-    if word in names:
-        return word
-    if len(word) < MIN_ABBREVIATION_CHARS:
-        return None
-    related = [name for name in names if name.startswith(word) or word.startswith(name)]
-    if len(related) == 1:
-        return related[0]
-    return next(iter(get_close_matches(word, names, n=1, cutoff=MIN_EMOTION_SPELLING_LIKENESS)), None)
 
 
 def _known_labels(told: Any, info: ValidationInfo) -> Any:
@@ -70,17 +49,14 @@ def _known_axes(told: Any, info: ValidationInfo) -> Any:
     axes: dict[str, float] = {}
     unknown: list[str] = []
     for name, value in told.items():
-        axis = next(
-            (axis for axis in EMOTION_AXIS_NAMES if str(name).strip().casefold() == axis[0]),
-            closest_name(name, EMOTION_AXIS_NAMES),
-        )
+        axis = closest_axis(name)
         usable = isinstance(value, (int, float)) and not isinstance(value, bool) and -1 <= value <= 1
         if axis is None or not usable:
             unknown.append(sendable_excerpt(str(name))[:40])
         else:
             axes[axis] = float(value)
     if unknown:
-        known = ", ".join(EMOTION_AXIS_NAMES)
+        known = ", ".join(EMOTION_AXES)
         add_notice(info, f"Left out of emotion_vector: {', '.join(unknown[:6])}. Axes are {known}, each from -1 to 1.")
     return axes
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import unicodedata
 from collections.abc import Mapping
-from dataclasses import asdict, replace
+from dataclasses import replace
 from datetime import datetime
 from typing import Annotated, Any, Literal
 
@@ -12,7 +12,7 @@ from pydantic import Field
 
 from madeleine.memory.errors import InvalidInput
 from madeleine.memory.keyword_search import KeywordQuery, SearchSource
-from madeleine.memory.model import Category, ClusterId, Memory, MemoryId, short_id_of_non_memory
+from madeleine.memory.model import Category, ClusterId, Memory, MemoryId
 from madeleine.memory.recall.elsewhere import NOTHING_KNOWN_ELSEWHERE, KnownOutsideMemories
 from madeleine.memory.recall.recall import RecallResult
 from madeleine.memory.recall.search import BrowsedMemories, SearchPage, split_search_terms
@@ -31,6 +31,7 @@ from madeleine.tools.dates import parse_period_argument, parse_time_window
 from madeleine.tools.feelings import BRIEF_LABELS_SCHEMA, EmotionLabels
 from madeleine.tools.profile import profile_entry_as_json
 from madeleine.tools.replies import (
+    cluster_as_json,
     hit_as_json,
     meaning_off_notice,
     memory_as_json,
@@ -209,7 +210,7 @@ async def recall_memory(call: ToolCall, arguments: RecallMemoryArguments) -> dic
         raise InvalidInput("cursor: needs the cluster_id it came from; repeat that, or leave the cursor out.")
     if not ids and not cluster:
         clusters = await browse.clusters(call.scope)
-        return {"clusters": [asdict(cluster) | {"id": short_id_of_non_memory(cluster.id)} for cluster in clusters]}
+        return {"clusters": [cluster_as_json(cluster, mood) for cluster, mood in clusters]}
     if ids:
         full_ids = await call.use.ids.memories(call.scope, ids)
         page = await browse.by_ids(call.scope, list(full_ids.values()))

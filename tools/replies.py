@@ -18,12 +18,15 @@ from madeleine.memory.model import (
     Memory,
     MemoryId,
     MemoryRevision,
+    Mood,
     Provenance,
     memory_date,
     short_id_of_non_memory,
     timeline_to_json,
 )
+from madeleine.memory.recall.ports import ClusterSummary
 from madeleine.memory.rules.dynamics.truth import beginning_of_validity, version_valid_since
+from madeleine.memory.rules.feelings import felt_vector
 from madeleine.memory.rules.prompting import latest_timeline_lines
 from madeleine.memory.text.structure import json_without_structure, text_without_structure
 
@@ -134,13 +137,19 @@ def memory_as_json(
         **attributes_as_json(memory.scene, "actors setting dialogue sensory"),
         told_again=timeline_to_json(memory.retold),
         **attributes_as_json(memory, "feeling emotions themes"),
-        emotion_vector=asdict(memory.emotion) if memory.emotion else None,
+        emotion_vector=asdict(vector) if (vector := felt_vector(memory)) else None,
         cluster_id=short_id_of_non_memory(memory.cluster_id or ""),
         **{name: short_ids.get(id_, id_) for name, id_ in references.items() if id_ is not None},
         compression_source=memory.compression_source or None,
         provenance=provenance_as_json(memory.provenance, memory.created_at) | {"full_id": memory.id},
         history=[revision_as_json(revision) for revision in revisions],
     ) | attributes_as_json(memory, "pinned session_count access_count reactivation_count")
+
+
+def cluster_as_json(cluster: ClusterSummary, mood: Mood | None) -> dict[str, Any]:
+    """With its short id, and how its active memories felt, where that is known."""
+    felt = {"emotions": list(mood.emotions), "emotion_vector": asdict(mood.vector)} if mood else {}
+    return asdict(cluster) | {"id": short_id_of_non_memory(cluster.id)} | without_empty_fields(**felt)
 
 
 def truth_details_as_json(memory: Memory) -> dict[str, Any]:

@@ -17,10 +17,11 @@ from madeleine.memory.recall.selection import (
     has_non_inferable_theme,
 )
 from madeleine.memory.rules.dynamics.truth import version_valid_since
+from madeleine.memory.rules.feelings import EMOTION_AXES
 from madeleine.memory.rules.storing.besides import unreplaced_clauses_notice
 from madeleine.tools.arguments import LineText, LongText, ShortText, ToolArguments, ZeroToOne, unique, validate_each
 from madeleine.tools.dates import parse_timeline
-from madeleine.tools.feelings import EMOTION_AXIS_NAMES, EmotionLabels, EmotionVectorArgument
+from madeleine.tools.feelings import EmotionLabels, EmotionVectorArgument
 from madeleine.tools.replies import missing_vector_notice, notice_field, version_as_json, without_empty_fields
 from madeleine.tools.tool import ToolCall, object_schema, tool
 
@@ -62,7 +63,7 @@ class SceneArguments(ToolArguments):
     importance: Annotated[ZeroToOne | None, Field(description="0 noise, 0.5 default, 1 critical.")] = None
     emotions: EmotionLabels = []
     emotion_vector: Annotated[
-        EmotionVectorArgument | None, Field(description=f"By axis: {', '.join(EMOTION_AXIS_NAMES)}.")
+        EmotionVectorArgument | None, Field(description=f"By axis: {', '.join(EMOTION_AXES)}.")
     ] = None
     lesson: Annotated[LineText, Field(description="What to do differently in future.")] = ""
     themes: Annotated[list[ShortText], Field(max_length=20, description="Topics, to filter by.")] = []

@@ -7,13 +7,14 @@ import uuid
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 from datetime import datetime
-from typing import Annotated, Any
+from typing import Any
 
 from pydantic import BaseModel, ConfigDict, Field, ValidationError, field_validator
 
 from madeleine.memory.ingest.ports import NoteLedger
 from madeleine.memory.ingest.store import NewScene, memory_from_new_scene
 from madeleine.memory.model import Category, DatedAction, Emotion, EmotionVector, Memory, Note, NoteId, Scene, Scope
+from madeleine.memory.rules.feelings import EMOTION_AXES, EMOTION_LABELS, MAX_EMOTIONS, closest_axis, closest_name
 from madeleine.memory.rules.storing.secrets import RedactText, redact_note_content, redact_secrets
 
 SCENE_NOTE_TYPE = "scene"
@@ -26,17 +27,8 @@ class _DatedActionInput(BaseModel):
     action: str
 
 
-_EmotionAxis = Annotated[float, Field(ge=-1, le=1, allow_inf_nan=False)]
-
-
-class _EmotionAxes(BaseModel):
-    model_config = ConfigDict(defer_build=True)
-    valence: _EmotionAxis = 0.0
-    arousal: _EmotionAxis = 0.0
-    dominance: _EmotionAxis = 0.0
-    safety: _EmotionAxis = 0.0
-    novelty: _EmotionAxis = 0.0
-    trust: _EmotionAxis = 0.0
+def _is_degree(value: object) -> bool:
+    return isinstance(value, (int, float)) and not isinstance(value, bool) and -1 <= value <= 1
 
 
 class SceneNoteContent(BaseModel):
@@ -54,8 +46,8 @@ class SceneNoteContent(BaseModel):
     importance: float | None = Field(default=None, allow_inf_nan=False)
     category: Category = "episodic"
     themes: tuple[str, ...] = ()
-    emotions: tuple[Emotion, ...] = Field(default=(), max_length=3)
-    emotion: _EmotionAxes | None = None
+    emotions: tuple[Emotion, ...] = ()
+    emotion: EmotionVector | None = None
     lesson: str | None = None
     pinned: bool = False
 
@@ -63,6 +55,27 @@ class SceneNoteContent(BaseModel):
     @classmethod
     def _one_date(cls, value: Any) -> Any:
         return [value] if isinstance(value, str) else value
+
+    @field_validator("emotions", mode="before")
+    @classmethod
+    def _known_labels(cls, value: Any) -> Any:
+        """Odd spelling is forgiven, and what is no label left out (ruling 21)."""
+        told = [value] if isinstance(value, str) else value
+        if not isinstance(told, list):
+            return ()
+        known = filter(None, (closest_name(label, EMOTION_LABELS) for label in told))
+        return tuple(dict.fromkeys(known))[:MAX_EMOTIONS]
+
+    @field_validator("emotion", mode="before")
+    @classmethod
+    def _known_axes(cls, value: Any) -> Any:
+        """In whatever case; what is no axis, or no number from -1 to 1, is left out (ruling 21)."""
+        if not isinstance(value, dict):
+            return None
+        usable = {
+            axis: float(told) for name, told in value.items() if (axis := closest_axis(name)) and _is_degree(told)
+        }
+        return EmotionVector(**dict.fromkeys(EMOTION_AXES, 0.0) | usable) if usable else None
 
     @field_validator("action")
     @classmethod
@@ -109,7 +122,7 @@ def memory_from_scene_note(note: Note, scope: Scope, now: datetime) -> Memory | 
         category=given.category,
         importance=given.importance,
         emotions=given.emotions,
-        emotion=EmotionVector(**given.emotion.model_dump()) if given.emotion else None,
+        emotion=given.emotion,
         lesson=given.lesson or "",
         themes=given.themes,
         pinned=given.pinned,

@@ -9,7 +9,7 @@ from typing import Protocol
 
 from madeleine.memory.index import MemoryRankingState
 from madeleine.memory.keyword_search import KeywordQuery, SearchHit, SearchSource, SearchTag, TagMatches, TagQuery
-from madeleine.memory.model import ClusterId, Memory, MemoryId, MemoryRevision, Scope
+from madeleine.memory.model import ClusterId, Emotion, EmotionVector, Memory, MemoryId, MemoryRevision, Scope
 
 
 @dataclass(frozen=True, slots=True)
@@ -109,6 +109,11 @@ class BrowseLedger(Protocol):
 
     async def cluster_summaries(self, scope: Scope) -> list[ClusterSummary]:
         """Roots first, then by the number of active memories, then by name."""
+
+    async def feelings_in_clusters(
+        self, scope: Scope
+    ) -> list[tuple[ClusterId, tuple[Emotion, ...], EmotionVector | None]]:
+        """Labels and told vector of each active memory in a cluster that has either."""
 
 
 class TagSearchLedger(Protocol):

@@ -14,13 +14,24 @@ import hashlib
 import json
 import re
 import unicodedata
+from collections import defaultdict
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import KW_ONLY, dataclass, field, replace
 from datetime import datetime
 
 from madeleine.memory.errors import InvalidInput
 from madeleine.memory.keyword_search import KeywordQuery, SearchHit, SearchSource, Stemmer, TagQuery
-from madeleine.memory.model import ClusterId, Memory, MemoryId, MemoryRevision, MemoryStatus, Scope
+from madeleine.memory.model import (
+    ClusterId,
+    Emotion,
+    EmotionVector,
+    Memory,
+    MemoryId,
+    MemoryRevision,
+    MemoryStatus,
+    Mood,
+    Scope,
+)
 from madeleine.memory.recall.ports import (
     BrowseLedger,
     ClusterSummary,
@@ -29,6 +40,7 @@ from madeleine.memory.recall.ports import (
     ReactivationRecorder,
     TagSearchLedger,
 )
+from madeleine.memory.rules.feelings import mood_of
 from madeleine.memory.rules.searching import (
     best_tag_matches,
     deduplicated_hits,
@@ -266,8 +278,13 @@ class BrowseMemories:
         next_cursor = memories[limit - 1].id if len(memories) > limit else ""
         return await self._page(scope, memories[:limit], next_cursor=next_cursor)
 
-    async def clusters(self, scope: Scope) -> list[ClusterSummary]:
-        return await self.ledger.cluster_summaries(scope)
+    async def clusters(self, scope: Scope) -> list[tuple[ClusterSummary, Mood | None]]:
+        """Each with how its active memories felt; None if no feeling is known."""
+        feelings: dict[ClusterId, list[tuple[Sequence[Emotion], EmotionVector | None]]] = defaultdict(list)
+        for cluster_id, emotions, told in await self.ledger.feelings_in_clusters(scope):
+            feelings[cluster_id].append((emotions, told))
+        clusters = await self.ledger.cluster_summaries(scope)
+        return [(cluster, mood_of(feelings[cluster.id])) for cluster in clusters]
 
     async def _page(
         self, scope: Scope, memories: Sequence[Memory], *, missing: tuple[MemoryId, ...] = (), next_cursor: str = ""

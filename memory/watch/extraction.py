@@ -18,6 +18,7 @@ from madeleine.memory.chat import Message
 from madeleine.memory.errors import UnusableAnswer
 from madeleine.memory.language_model import MeteredModel, Prompt, RejectedAnswer
 from madeleine.memory.model import Emotion
+from madeleine.memory.rules.feelings import MAX_EMOTIONS
 from madeleine.memory.rules.searching import extract_tag_texts
 from madeleine.memory.rules.storing.grounding import ungrounded_terms
 from madeleine.memory.rules.storing.quoting import StatementForQuoteCheck, repeats_known_text
@@ -28,7 +29,6 @@ from madeleine.memory.text.sentences import split_sentences
 EXTRACTION_PURPOSE = "extract"
 """In the cost record."""
 EMOTIONS: tuple[Emotion, ...] = get_args(Emotion)
-MAX_EMOTIONS_PER_MEMORY = 3
 MAX_ESSENCES_PER_SNIPPET = 3
 """Essences of one snippet. One is the rule; six messages may hold more than one thing."""
 MAX_EXTRACTED_ESSENCE_CHARS = 500
@@ -48,7 +48,7 @@ _INSTRUCTIONS_TEMPLATE = (Path(__file__).parent / "extraction_prompt.txt").read_
 EXTRACTION_INSTRUCTIONS = _INSTRUCTIONS_TEMPLATE.format(
     max_essences=MAX_ESSENCES_PER_SNIPPET,
     max_essence_chars=MAX_EXTRACTED_ESSENCE_CHARS,
-    max_emotions=MAX_EMOTIONS_PER_MEMORY,
+    max_emotions=MAX_EMOTIONS,
     emotions=", ".join(EMOTIONS),
     max_themes=MAX_THEMES_PER_ESSENCE,
 )
@@ -300,7 +300,7 @@ def _finding(essence: EssenceSchema, lines: Sequence[SnippetMessage]) -> Sourced
         lesson = ""
     extracted = ExtractedMemory(
         essence=" ".join(essence.essence.split()),
-        emotions=tuple(dict.fromkeys(_known_emotions(essence.emotions)))[:MAX_EMOTIONS_PER_MEMORY],
+        emotions=tuple(dict.fromkeys(_known_emotions(essence.emotions)))[:MAX_EMOTIONS],
         weight=min(1.0, essence.weight),
         lesson=lesson,
         themes=_storable_themes(essence.themes) or themes_of_text(essence.essence),

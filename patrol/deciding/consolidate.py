@@ -27,6 +27,7 @@ from madeleine.memory.model import (
 from madeleine.memory.rules.dynamics.clustering import MIN_CLUSTERING_COSINE
 from madeleine.memory.rules.dynamics.importance import status_after_flagging
 from madeleine.memory.rules.dynamics.mentions import LESSON_SEPARATOR
+from madeleine.memory.rules.feelings import MAX_EMOTIONS
 from madeleine.memory.rules.ranking.budget import positions_within_token_budget
 from madeleine.memory.rules.storing.likeness import difference_in_facts
 from madeleine.patrol.deciding.answers import (
@@ -53,7 +54,6 @@ SURVIVOR_IMPORTANCE_BONUS = 0.05
 """Added to a survivor's importance, once a merge (spec P6 ❹)."""
 CATEGORY_WEIGHTS: Sequence[Category] = ("working", "episodic", "semantic", "social", "procedural")
 """The later weighs more: a preference stays one whatever it is merged with."""
-MAX_EMOTIONS = 3
 MIN_KEPT_IMPORTANCE = 0.15
 """0.15 × exp(−30 / 30) is above the floor of 0.05: a kept memory is not asked about again within 30 days."""
 MAX_TIMELINE_ACTION_CHARS = 2_000

@@ -10,6 +10,7 @@ from datetime import date, datetime, timedelta
 from madeleine.memory.language_model import RejectedAnswer
 from madeleine.memory.model import Memory
 from madeleine.memory.patrol_records import DiaryEntry, PointsForNextSession
+from madeleine.memory.rules.feelings import mood_of
 from madeleine.memory.rules.storing.secrets import RedactText
 from madeleine.memory.text.sentences import split_sentences
 from madeleine.patrol.deciding.answers import (
@@ -152,7 +153,21 @@ def diary_requests(
     by_id = {memory.id: memory for memory in offered}
     in_order = tuple(by_id[memory.id] for memory in sorted(memories, key=SORT_KEY_BY_EVENT_TIME) if memory.id in by_id)
     until = max(memory.created_at for memory in memories)
-    return [DecisionRequest(kind="diary", memories=in_order, date=date, until=until, earlier=earlier, think=points)]
+    felt = feeling_of_day(memories)
+    return [
+        DecisionRequest(
+            kind="diary", memories=in_order, date=date, until=until, earlier=earlier, think=points, felt=felt
+        )
+    ]
+
+
+def feeling_of_day(memories: Sequence[Memory]) -> str:
+    """Labels and the main axes of what was felt, in words for the one who writes; "" if no feeling is known."""
+    mood = mood_of((memory.emotions, memory.emotion) for memory in memories)
+    if mood is None:
+        return ""
+    axes = f"valence {mood.vector.valence:+.1f}, arousal {mood.vector.arousal:+.1f}"
+    return f"{', '.join(mood.emotions)} ({axes})" if mood.emotions else axes
 
 
 def shorten_diary_and_points(earlier: str, think: Sequence[str]) -> tuple[str, tuple[str, ...]]:

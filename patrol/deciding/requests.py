@@ -110,8 +110,8 @@ class DecisionRequest:
     """Within `RequestLimits`. `cluster_id` and `cluster`, its name, for consolidate and split; for compress
     `session_id`. Of supersede the older of two memories comes first. For diary: `date` (ISO), `earlier`, the entry
     already written that day, `think`, the points of the patrol before, and `until`, when the last memory of the request
-    was stored: what is stored later is for the next entry. For repair: `note_id`, `note`, its content as it is,
-    shortened, `reason`, why it could not be read, and `date`, when it was left."""
+    was stored: what is stored later is for the next entry, and `felt`, how the day felt. For repair: `note_id`, `note`,
+    its content as it is, shortened, `reason`, why it could not be read, and `date`, when it was left."""
 
     id: DecisionRequestId = field(default_factory=lambda: DecisionRequestId(str(uuid.uuid4())))
     kind: DecisionKind
@@ -123,6 +123,7 @@ class DecisionRequest:
     earlier: str = ""
     think: tuple[str, ...] = ()
     until: datetime | None = None
+    felt: str = ""
     note_id: str = ""
     note: str = ""
     reason: str = ""
@@ -265,6 +266,7 @@ def request_for_agent(request: DecisionRequest, already_shown: Container[MemoryI
         "cluster": escape_tags_on_one_line(request.cluster),
         "session_id": request.session_id,
         "when": request.date,
+        "felt": request.felt,
         "note": escape_tags_on_one_line(request.note),
         "reason": escape_tags_on_one_line(request.reason),
         "earlier": _quoted_lines(request.earlier),
@@ -287,6 +289,8 @@ def _prompt_text(request: DecisionRequest) -> str:
             entries: list[dict[str, Any]] = [{"earlier": _quoted_lines(request.earlier)}] if request.earlier else []
             if request.think:
                 entries.append({"think": [escape_tags_on_one_line(point) for point in request.think]})
+            if request.felt:
+                entries.append({"felt": request.felt})
             entries += [_memory_fields(memory, "diary") for memory in request.memories]
             return f"The day: {request.date}\n{enclose_in_memory_tag(*map(quoted_json, entries))}"
         case "repair":

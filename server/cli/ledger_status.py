@@ -1,11 +1,13 @@
-"""What the memory thread has still to read, what it could not, and what it has spent: read from the ledger alone,
-beside a running host or without one."""
+"""What the memory thread has still to read, what it has spent, and what neither it nor a patrol could read: told by the
+ledger alone, beside a running host or without one."""
 
 from __future__ import annotations
 
 import asyncio
+from collections.abc import Iterator
 from dataclasses import asdict
 from pathlib import Path
+from typing import Any
 
 from madeleine.memory.watch.extraction import EXTRACTION_PURPOSE
 from madeleine.memory.watch.thread import TOKEN_BUDGET_PERIOD
@@ -15,23 +17,33 @@ from madeleine.server.wiring.data_directory import LEDGER_FILE
 from madeleine.storage.sql.ledger import open_ledger
 
 
-def read_thread_status(data_dir: Path) -> dict[str, int]:
-    """Messages of all beings that are `unread`, `put_off` of these and `abandoned`; `tokens` of the last 24 hours.
-    Empty without a ledger. Raises `StorageError`."""
+def read_ledger_status(data_dir: Path) -> dict[str, Any]:
+    """Of all beings. `thread`: messages that are `unread`, `put_off` of these and `abandoned`, and the `tokens` of the
+    last 24 hours; `unreadable_notes`: number of notes marked `[PARSE_FAILED]`. Empty without a ledger. Raises
+    `StorageError`."""
     path = data_dir / LEDGER_FILE
     require_ledger_of_index(path)
-    return asyncio.run(_read_thread_status(path)) if path.exists() else {}
+    return asyncio.run(_read_ledger_status(path)) if path.exists() else {}
 
 
-async def _read_thread_status(path: Path) -> dict[str, int]:
+async def _read_ledger_status(path: Path) -> dict[str, Any]:
     async with open_ledger(path) as ledger:
         backlog = await ledger.conversations.thread_backlog()
         tokens = await ledger.patrols.tokens_since(EXTRACTION_PURPOSE, utc_now() - TOKEN_BUDGET_PERIOD)
-        return asdict(backlog) | {"tokens": tokens}
+        return {
+            "thread": asdict(backlog) | {"tokens": tokens},
+            "unreadable_notes": await ledger.context.count_unreadable_notes(),
+        }
 
 
-def thread_status_line(counts: dict[str, int]) -> str:
-    return (
-        f"Memory thread: {counts['unread']} messages unread ({counts['put_off']} of them put off until more is said), "
-        f"{counts['abandoned']} abandoned after failures, {counts['tokens']:,} tokens in 24 hours."
-    )
+def ledger_status_lines(status: dict[str, Any]) -> Iterator[str]:
+    if counts := status.get("thread"):
+        yield (
+            f"Memory thread: {counts['unread']} messages unread ({counts['put_off']} of them put off until more is "
+            f"said), {counts['abandoned']} abandoned after failures, {counts['tokens']:,} tokens in 24 hours."
+        )
+    if notes := status.get("unreadable_notes"):
+        yield (
+            f"Notes: {notes} could not be read. Each stands among the open notes of its being with the reason, and a "
+            "patrol offers it to be told anew."
+        )

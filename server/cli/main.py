@@ -74,17 +74,17 @@ def run_forwarder(arguments: argparse.Namespace) -> int:
 
 
 def print_host_status(data_dir: Path, *, as_json: bool) -> None:
-    """Print the process that owns the memory, its clients, and the state of the memory thread. Raises `HostRefused`,
-    `StorageError`."""
-    from madeleine.server.cli.thread_status import read_thread_status, thread_status_line
+    """Print the process that owns the memory, its clients, the state of the memory thread, and the number of unreadable
+    notes. Raises `HostRefused`, `StorageError`."""
+    from madeleine.server.cli.ledger_status import ledger_status_lines, read_ledger_status
 
     try:
         status = query_host(data_dir, "status")
     except HostUnavailable:
         status = {"data_dir": str(data_dir)}
-    thread = read_thread_status(data_dir)
+    of_ledger = read_ledger_status(data_dir)
     if as_json:
-        print(json.dumps(status | ({"thread": thread} if thread else {}), indent=2))
+        print(json.dumps(status | of_ledger, indent=2))
         return
     if "pid" not in status and is_host_running(data_dir):
         print(hung_host_message(data_dir))
@@ -96,8 +96,8 @@ def print_host_status(data_dir: Path, *, as_json: bool) -> None:
             print(f"  over HTTP at {status['http']}")
         for client in status["clients"]:
             print(f"  a client of being {client['being']!r} (madeleine {client['version']})")
-    if thread:
-        print(thread_status_line(thread))
+    for line in ledger_status_lines(of_ledger):
+        print(line)
 
 
 def run_command_with_settings(arguments: argparse.Namespace) -> int:

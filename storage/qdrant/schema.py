@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Mapping
-from dataclasses import asdict, dataclass, replace
+from dataclasses import asdict, astuple, dataclass, replace
 from typing import Any
 
 from madeleine.memory.index import IndexPoint, RankingFeatures, WordingSignals
-from madeleine.memory.model import LIVING_STATUSES, EmbeddingModelName, Memory, time_span_of_memory
+from madeleine.memory.model import LIVING_STATUSES, EmbeddingModelName, EmotionVector, Memory, time_span_of_memory
 from madeleine.memory.rules.ranking.blended import read_wording_signals
 from madeleine.memory.text.normalization import fold_text
 from madeleine.storage.qdrant.bm25 import BM25_TERMS_VERSION, weighted_document_term_ids
@@ -39,6 +39,7 @@ VERSION_CHAIN_POSITION_FIELD = "version"
 """`VersionChainPosition`; absent for the only version."""
 ACTORS_FIELD = "actors"
 EMOTIONS_FIELD = "emotions"
+EMOTION_VECTOR_FIELD = "emotion_vector"
 WORD_COUNT_FIELD = "length"
 """Words of the action."""
 TOKEN_COUNT_FIELD = "tokens"
@@ -47,7 +48,8 @@ WORDING_SIGNALS_FIELD = "signals"
 PROPOSED_SUPERSEDED_ID_FIELD = "may_supersede"
 FEATURE_FIELDS = (
     SESSION_FIELD, TURN_FIELD, ACTORS_FIELD, EMOTIONS_FIELD, WORD_COUNT_FIELD, TOKEN_COUNT_FIELD,
-    WORDING_SIGNALS_FIELD, CATEGORY_FIELD, PROPOSED_SUPERSEDED_ID_FIELD, VERSION_CHAIN_POSITION_FIELD,
+    WORDING_SIGNALS_FIELD, CATEGORY_FIELD, EMOTION_VECTOR_FIELD, PROPOSED_SUPERSEDED_ID_FIELD,
+    VERSION_CHAIN_POSITION_FIELD,
 )  # fmt: skip
 """What `features_from_payload` reads."""
 KEYWORD_FIELDS = (
@@ -118,6 +120,8 @@ def point_payload(point: IndexPoint) -> dict[str, Any]:
     }
     if memory.status in LIVING_STATUSES and not memory.compressed and memory.truth != "retracted":
         fields[LIVING_MEMORY_BEING_FIELD] = memory.being_id
+    if memory.emotion is not None:
+        fields[EMOTION_VECTOR_FIELD] = list(astuple(memory.emotion))
     if memory.may_supersede is not None:
         fields[PROPOSED_SUPERSEDED_ID_FIELD] = memory.may_supersede
     if memory.superseded_by is not None:
@@ -150,6 +154,7 @@ def features_from_payload(payload: Mapping[str, Any]) -> RankingFeatures:
         may_supersede=payload.get(PROPOSED_SUPERSEDED_ID_FIELD),
         version=payload.get(VERSION_CHAIN_POSITION_FIELD, "only"),
         category=payload[CATEGORY_FIELD],
+        emotion=EmotionVector(*axes) if (axes := payload.get(EMOTION_VECTOR_FIELD)) else None,
     )
 
 

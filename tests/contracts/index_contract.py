@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 
 from madeleine.memory.index import Index, RankingFeatures
-from madeleine.memory.model import LIVING_STATUSES, BeingId, MemoryId, Provenance, Scope
+from madeleine.memory.model import LIVING_STATUSES, BeingId, EmotionVector, MemoryId, Provenance, Scope
 from madeleine.memory.text.terms import normalize_words
 from tests.contracts.index_points import (
     ADA,
@@ -210,7 +210,8 @@ class IndexContract:
         told = point(1, "harbor", unit(1))
         scene = replace(told.memory.scene, action=" Ate  a\nmadeleine ", actors=("Ann", "Bo"))
         provenance = Provenance(tool="store", session_id="s7")
-        memory = replace(told.memory, scene=scene, provenance=provenance, emotions=("joy",), turn=4)
+        felt = EmotionVector(0.5, 0, 0, 0, 0, -1)
+        memory = replace(told.memory, scene=scene, provenance=provenance, emotions=("joy",), emotion=felt, turn=4)
         own_day = replace(point(3, "violin", unit(1, 2)).memory, scene=replace(scene, when=("2026-05",), actors=()))
         said_then = replace(own_day, id=memory_id(4), provenance=provenance)
         dated = [replace(told, memory=own_day), replace(told, memory=said_then)]
@@ -221,7 +222,7 @@ class IndexContract:
         assert tells_when == {memory_id(3): True, memory_id(4): False}
         assert features == {
             memory_id(1): RankingFeatures(
-                session_id="s7", turn=4, actors=("Ann", "Bo"), emotions=("joy",), words=3, tokens=1
+                session_id="s7", turn=4, actors=("Ann", "Bo"), emotions=("joy",), words=3, tokens=1, emotion=felt
             ),
             memory_id(2): RankingFeatures(session_id="", turn=0, actors=(), emotions=(), words=1, tokens=2),
         }

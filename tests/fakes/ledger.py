@@ -20,6 +20,8 @@ from madeleine.memory.model import (
     ClusterId,
     ContentHash,
     EmbeddingModelName,
+    Emotion,
+    EmotionVector,
     Memory,
     MemoryChanges,
     MemoryId,
@@ -270,6 +272,15 @@ class InMemoryMemories:
             places = [place + 1 for place, one in enumerate(members) if one.id == after]
             members = members[places[0] :] if places else []
         return members[:limit]
+
+    async def feelings_in_clusters(
+        self, scope: Scope
+    ) -> list[tuple[ClusterId, tuple[Emotion, ...], EmotionVector | None]]:
+        return [
+            (one.cluster_id, one.emotions, one.emotion)
+            for one in self._store.own(scope)
+            if one.cluster_id and one.status == "active" and (one.emotions or one.emotion)
+        ]
 
     async def cluster_summaries(self, scope: Scope) -> list[ClusterSummary]:
         clusters = self._store.patrols.state.clusters

@@ -135,7 +135,7 @@ async def test_the_note_that_it_came_from_and_the_cluster_that_it_named_are_gone
             noted = scene | {"action": f"Zoé buried a xylophoniser number {number}"}
             await add_note(memory.ledger.context, ADA, json.dumps(noted), now=NOW)
         await memory.use_cases.patrol(ADA)
-        [named] = [one for one in await memory.use_cases.browse.clusters(ADA) if not one.is_root]
+        [named] = [one for one, _ in await memory.use_cases.browse.clusters(ADA) if not one.is_root]
         assert named.name == "xylophonisers"
         inside = await memory.use_cases.browse.by_cluster(ADA, named.id, limit=9)
         rows = [embedder.vector(one.embedded_text) for one in inside.memories]
@@ -143,7 +143,7 @@ async def test_the_note_that_it_came_from_and_the_cluster_that_it_named_are_gone
         answer = await memory.use_cases.forget(ADA, [one.id for one in inside.memories])
         assert answer.bytes_scrubbed
         assert found_in(tmp_path, ["xylophoniser", "Brandauerin"], rows) == {}
-        assert [one.name for one in await memory.use_cases.browse.clusters(ADA) if not one.is_root] == []
+        assert [one.name for one, _ in await memory.use_cases.browse.clusters(ADA) if not one.is_root] == []
 
 
 async def test_the_messages_that_it_was_drawn_from_are_gone_too(tmp_path: Path) -> None:

@@ -34,6 +34,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from madeleine.memory.index import CandidatePool, RankingFeatures, WordingSignals
+from madeleine.memory.rules.feelings import nearness_of_feelings, vector_of_emotions
 from madeleine.memory.text.reading import Reading
 
 Floats = NDArray[np.float64]
@@ -137,9 +138,18 @@ def best_score_in_session(g: Floats, features: Sequence[RankingFeatures]) -> Flo
 
 
 def share_of_emotions(features: Sequence[RankingFeatures], emotions: frozenset[str]) -> Floats:
-    """float64, (n,), in [0, 1]: the share of the emotions that each candidate has; 0 without any (ruling 9)."""
-    matching = [len(emotions.intersection(candidate.emotions)) for candidate in features]
-    return np.asarray(matching, np.float64) / max(1, len(emotions))
+    """float64, (n,), in [0, 1]: the share of the emotions that each candidate has (ruling 9); where its feeling was
+    told by axes alone, the nearness of that to the emotions' vector (ruling 21); 0 without any."""
+    asked = vector_of_emotions(emotions)
+    if asked is None:
+        return np.zeros(len(features))
+    shares = [
+        nearness_of_feelings(asked, candidate.emotion)
+        if candidate.emotion and not candidate.emotions
+        else len(emotions.intersection(candidate.emotions)) / len(emotions)
+        for candidate in features
+    ]
+    return np.asarray(shares, np.float64)
 
 
 def relevant_emotion_shares(

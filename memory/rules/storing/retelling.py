@@ -19,6 +19,7 @@ from madeleine.memory.model import (
     TimelineEntry,
     date_of_timeline_entry,
 )
+from madeleine.memory.rules.feelings import MAX_EMOTIONS
 from madeleine.memory.text.normalization import fold_text
 from madeleine.memory.text.reading import Reading
 from madeleine.memory.text.wording import have_equivalent_wording
@@ -27,8 +28,6 @@ MAX_RETELLINGS = 20
 """Entries of `Memory.retold`. What would need one more is stored beside the memory."""
 MAX_LESSON_CHARS = 1_000
 """Of the lessons of all tellings together."""
-MAX_EMOTIONS = 3
-"""Labels of a memory (spec T8)."""
 NON_EVENT_CATEGORIES = frozenset({"semantic", "procedural"})
 """What these hold is no event: the day of its telling is no fact."""
 

@@ -100,6 +100,7 @@ _IS_OPEN = or_((_n.state == "unread") & (_n.type != SCENE_NOTE_TYPE), _n.state =
 _SELECT_OPEN_NOTES = (
     _SELECT_NOTES.where(_IS_OPEN).order_by(_n.created_at.desc(), _n.seq.desc()).limit(bindparam("limit"))
 )
+_COUNT_UNREADABLE_NOTES = select(func.count()).where(_n.state == "parse_failed")
 _SELECT_CLOSABLE_NOTE = select(_n.id).where(
     *is_row_of_being(notes_table), or_(_n.type != SCENE_NOTE_TYPE, _n.state == "parse_failed")
 )
@@ -254,6 +255,10 @@ class ContextRepository(ConversationRepository):
     async def open_notes(self, scope: Scope, *, limit: int) -> list[Note]:
         newest = await self._database.rows(_SELECT_OPEN_NOTES, _NOTE.from_row, being=scope.being_id, limit=limit)
         return newest[::-1]
+
+    async def count_unreadable_notes(self) -> int:
+        """Of all beings: marked `[PARSE_FAILED]`, and not yet told anew."""
+        return int((await self._database.rows(_COUNT_UNREADABLE_NOTES, first_column))[0])
 
     async def close_note(self, scope: Scope, note_id: NoteId, *, at: datetime, remove: bool = False) -> bool:
         binds = row_of_being_binds(scope, note_id)

@@ -75,7 +75,7 @@ _emotion_axes = attrgetter(*(field.name for field in fields(EmotionVector)))
 
 
 @lru_cache(maxsize=1024)
-def _to_emotion(stored: str) -> EmotionVector:
+def decode_emotion_vector(stored: str) -> EmotionVector:
     return EmotionVector(*json.loads(stored))
 
 
@@ -102,7 +102,7 @@ _MEMORY = RowMap(
     decoders={
         "themes": decode_json_list_cached,
         "emotions": decode_json_list_cached,
-        "emotion": _to_emotion,
+        "emotion": decode_emotion_vector,
         "retold": decode_when,
     },
 )

@@ -10,6 +10,8 @@ from madeleine.memory.index import MemoryRankingState
 from madeleine.memory.model import (
     ClusterId,
     EmbeddingModelName,
+    Emotion,
+    EmotionVector,
     Memory,
     MemoryChanges,
     MemoryId,
@@ -22,13 +24,14 @@ from madeleine.storage.sql.database import dialect
 from madeleine.storage.sql.database.engine import QueryReader, Row
 from madeleine.storage.sql.database.mapping import (
     RowMap,
+    decode_json_list_cached,
     first_column,
     first_two_columns,
     moment_from_microseconds,
     records_in_order_of_ids,
     vector_from_bytes,
 )
-from madeleine.storage.sql.database.memory_rows import MEMORY_COLUMNS, memory_from_row
+from madeleine.storage.sql.database.memory_rows import MEMORY_COLUMNS, decode_emotion_vector, memory_from_row
 from madeleine.storage.sql.database.tables import audit, clusters_table, embeddings, memories, profile, revisions_table
 from madeleine.storage.sql.memories.index_source import VectorRepository
 from madeleine.storage.sql.memories.versions import all_versions, current_versions, told_later
@@ -106,6 +109,12 @@ _SELECT_CLUSTER_SUMMARIES = (
     .group_by(_c.id)
     .order_by(_c.is_root.desc(), _ACTIVE_COUNT.desc(), _c.name, _c.id)
 )
+_SELECT_FEELINGS_IN_CLUSTERS = select(_m.cluster_id, _m.emotions, _m.emotion).where(
+    _m.being_id == _BEING,
+    _m.cluster_id.is_not(None),
+    _m.status == "active",
+    or_(_m.emotions != "[]", _m.emotion.is_not(None)),
+)
 _previous = memories.alias("previous")
 _PREVIOUS_HAPPENED_AT = (
     select(_previous.c.happened_at)
@@ -171,6 +180,11 @@ def _to_id_and_ranking_state(row: Row) -> tuple[MemoryId, MemoryRankingState]:
     return row[0], _RANKING_STATE.from_row(row[1:])
 
 
+def _to_felt_in_cluster(row: Row) -> tuple[ClusterId, tuple[Emotion, ...], EmotionVector | None]:
+    cluster_id, emotions, emotion = row
+    return cluster_id, decode_json_list_cached(emotions), decode_emotion_vector(emotion) if emotion else None
+
+
 def _to_seq_and_vector(row: Row) -> tuple[int, Vector | None]:
     seq, vector = row
     return seq, None if vector is None else vector_from_bytes(vector)
@@ -229,6 +243,11 @@ class RecallRepository(MemoryReadRepository):
 
     async def cluster_summaries(self, scope: Scope) -> list[ClusterSummary]:
         return await self._database.rows(_SELECT_CLUSTER_SUMMARIES, _CLUSTER_SUMMARY.from_row, being=scope.being_id)
+
+    async def feelings_in_clusters(
+        self, scope: Scope
+    ) -> list[tuple[ClusterId, tuple[Emotion, ...], EmotionVector | None]]:
+        return await self._database.rows(_SELECT_FEELINGS_IN_CLUSTERS, _to_felt_in_cluster, being=scope.being_id)
 
     async def audit_since(self, scope: Scope, *, after: int) -> tuple[int, bool]:
         [(last, changes)] = await self._database.rows(

@@ -16,6 +16,7 @@ from madeleine.memory.model import (
     BeingId,
     ClusterId,
     DatedAction,
+    EmotionVector,
     Memory,
     MemoryId,
     MemoryStatus,
@@ -30,6 +31,7 @@ from madeleine.memory.patrol_records import PatrolChanges
 from tests.contracts.ledger.any_ledger import StoringLedger
 from tests.contracts.ledger.ledger_values import (
     ADA,
+    BOB,
     MOMENT,
     _numbers,
     apply_changes,
@@ -303,3 +305,23 @@ class KeywordContract:
         assert [one.is_root for one in found] == [True, True, False, False, False]
         trips = found[2]
         assert (trips.active, trips.dying, trips.dead) == (2, 1, 2)
+
+    async def test_the_feelings_in_clusters_are_those_of_active_memories(self, ledger: StoringLedger) -> None:
+        """ruling 21"""
+        vector = EmotionVector(0.5, 0, 0, 0, 0, -1)
+        trips, zoo = ClusterId("s3"), ClusterId("s1")
+        await ledger.memories.commit(
+            ADA,
+            batch(
+                memory(cluster_id=trips, emotions=("joy", "relief")),
+                memory(cluster_id=trips, emotion=vector),
+                memory(cluster_id=zoo, emotions=("love",), emotion=vector),
+                memory(cluster_id=zoo, emotions=("fear",), status="dying"),
+                memory(cluster_id=zoo),
+                memory(emotions=("grief",)),
+            ),
+        )
+        found = await ledger.recall.feelings_in_clusters(ADA)
+        assert len(found) == 3
+        assert set(found) == {(trips, ("joy", "relief"), None), (trips, (), vector), (zoo, ("love",), vector)}
+        assert await ledger.recall.feelings_in_clusters(BOB) == []

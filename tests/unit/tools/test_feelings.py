@@ -32,9 +32,9 @@ def test_an_odd_spelling_of_a_label_is_forgiven(labels: Any, read: list[str]) ->
 
 
 def test_unknown_and_supernumerary_labels_are_named_and_the_others_kept() -> None:
-    arguments, notice = told(emotions=["envy", "joy", 7, "fear", "love", "pride"])
+    arguments, notice = told(emotions=["envy", "hunger", "joy", 7, "fear", "love", "pride"])
     assert arguments.emotions == ["joy", "fear", "love"]
-    assert "no known emotions: envy, 7. Known are admiration, amusement" in notice
+    assert "no known emotions: envy, hunger, 7. Known are admiration, amusement" in notice
     assert "at most 3: pride" in notice
 
 

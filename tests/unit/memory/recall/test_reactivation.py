@@ -55,6 +55,22 @@ async def test_a_cluster_that_is_recalled_counts_one_for_the_living_and_two_for_
     assert await counts(home, alive, dead) == [1, 2]
 
 
+async def test_a_cluster_is_listed_with_how_its_active_memories_felt(home: Household) -> None:
+    """ruling 21"""
+    await dead_and_alive(home)
+    browse = BrowseMemories(home.ledger.recall, home.ledger.activations, now=home.clock)
+    assert [mood for _, mood in await browse.clusters(ADA)] == [None] * len(await browse.clusters(ADA))
+    felt = await home.store("Ann laughed about the harp", emotions=("joy", "amusement"))
+    await home.run_patrol(steps=["assign"])
+    moods = {cluster.id: mood for cluster, mood in await browse.clusters(ADA)}
+    cluster_id = (await home.now(felt[0])).cluster_id
+    assert cluster_id
+    mood = moods[cluster_id]
+    assert mood
+    assert mood.emotions == ("amusement", "joy")
+    assert mood.vector.valence > 0.5
+
+
 async def test_a_search_hit_counts_one_for_a_living_and_two_for_a_dead_memory(home: Household) -> None:
     """spec P11: "`search_memory` increments active nodes by +1 and dead nodes by +2 for all matching results"."""
     alive, dead = await dead_and_alive(home)

@@ -12,7 +12,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from madeleine.memory.model import DatedAction, Memory, MemoryId, MemoryStatus, Provenance, Vector
+from madeleine.memory.model import DatedAction, EmotionVector, Memory, MemoryId, MemoryStatus, Provenance, Vector
 from madeleine.memory.patrol_records import DecisionRequestId
 from madeleine.patrol.deciding.compress import session_compression_requests
 from madeleine.patrol.deciding.consolidate import consolidation_requests
@@ -22,7 +22,9 @@ from madeleine.patrol.deciding.requests import (
     DecisionKind,
     DecisionRequest,
     RequestLimits,
+    decision_prompt,
     offered_memory,
+    request_for_agent,
 )
 from madeleine.patrol.deciding.split import split_requests
 from tests.doubles import NOW, a_memory, unit
@@ -202,6 +204,20 @@ def test_a_diary_shows_the_most_important_in_the_order_in_which_they_happened() 
 
 def test_a_day_without_memories_has_no_diary() -> None:
     assert diary_requests("2026-03-01", [], "", []) == []
+
+
+def test_a_diary_is_offered_how_the_day_felt() -> None:
+    """ruling 21"""
+    memories = [replace(memory, emotions=("joy",)) for memory in numbered(2)] + numbered(1)
+    [offer] = diary_requests("2026-03-01", memories, "", [])
+    assert offer.felt.startswith("joy (valence +0.")
+    assert request_for_agent(offer)["felt"] == offer.felt
+    assert f'"felt": "{offer.felt}"' in decision_prompt(offer).text
+    [told] = diary_requests("2026-03-01", [replace(numbered(1)[0], emotion=EmotionVector(-1, 0, 0, 0, 0, 0))], "", [])
+    assert told.felt == "valence -1.0, arousal +0.0"
+    [unfelt] = diary_requests("2026-03-01", numbered(3), "", [])
+    assert "felt" not in request_for_agent(unfelt)
+    assert '"felt"' not in decision_prompt(unfelt).text
 
 
 def test_a_long_diary_of_before_leaves_the_offer_within_its_bounds() -> None:

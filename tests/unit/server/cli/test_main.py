@@ -7,12 +7,13 @@ import json
 import subprocess
 import sys
 from argparse import Namespace
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
 
 from madeleine.memory.language_model import ModelCallCost
-from madeleine.memory.model import BeingId, RunId, Scope
+from madeleine.memory.model import BeingId, Note, NoteId, RunId, Scope
 from madeleine.server.cli.arguments import build_command_line_parser, parse_command_line
 from madeleine.server.cli.local_commands import note_command
 from madeleine.server.cli.main import main, setting_overrides_from_arguments
@@ -116,3 +117,23 @@ def test_the_status_tells_what_the_memory_thread_has_to_read(
     )
     assert main(["status", "--json"]) == 0
     assert json.loads(capsys.readouterr().out)["thread"]["put_off"] == 1
+
+
+def test_the_status_names_the_notes_that_could_not_be_read(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """spec P6 ❶ 2"""
+    monkeypatch.setenv("MADELEINE_DATA_DIR", str(tmp_path))
+
+    async def leave() -> None:
+        async with open_ledger(tmp_path / LEDGER_FILE) as ledger:
+            for being in ("ada", "bob"):
+                note = Note(id=NoteId(being), being_id=BeingId(being), type="scene", content="{", created_at=NOW)
+                failed = replace(note, state="parse_failed", reason="[PARSE_FAILED] not JSON")
+                await ledger.context.add_note(Scope(BeingId(being), "test"), failed)
+
+    asyncio.run(leave())
+    assert main(["status"]) == 0
+    assert "Notes: 2 could not be read." in capsys.readouterr().out
+    assert main(["status", "--json"]) == 0
+    assert json.loads(capsys.readouterr().out)["unreadable_notes"] == 2
