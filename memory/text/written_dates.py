@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import re
 import unicodedata
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from datetime import date, timedelta
 from functools import cache, lru_cache
 from itertools import chain
@@ -36,6 +36,12 @@ _RELATIVE: Mapping[str, Callable[[date, int], date]] = {
     "weeks_ago": lambda today, count: today - timedelta(weeks=count),
     "months_ago": lambda today, count: _months_before(today, count),  # noqa: PLW0108  defined below
     "years_ago": lambda today, count: _months_before(today, 12 * count),
+}
+
+
+_WEEKDAYS: Mapping[str, Callable[[date, int], date]] = {
+    "last_weekday": lambda today, weekday: today - timedelta(days=(today.weekday() - weekday - 1) % 7 + 1),
+    "weekday_of_last_week": lambda today, weekday: today - timedelta(days=today.weekday() + 7 - weekday),
 }
 
 
@@ -150,7 +156,7 @@ def _relative_dates(text: str, today: date) -> Iterator[_Found]:
         return
     taken: list[range] = []
     for lexicon in probable_lexicons(text):
-        for kind in (*_RELATIVE, "last_weekday"):
+        for kind in (*_WEEKDAYS, *_RELATIVE):
             pattern = lexicon.pattern(kind)
             for match in pattern.finditer(low) if pattern else ():
                 if any(match.start() < one.stop and one.start < match.end() for one in taken):
@@ -165,13 +171,18 @@ def _relative_dates(text: str, today: date) -> Iterator[_Found]:
 
 def _day_meant(lexicon: Lexicon, kind: str, phrase: str, today: date) -> date:
     words = re.findall(r"\d+|[^\W\d_]+", phrase)
-    if kind == "last_weekday":
-        days = lexicon.entries["days"].split()
-        weekday = next(days.index(word) % 7 for word in words if word in days)
-        return today - timedelta(days=(today.weekday() - weekday - 1) % 7 + 1)
+    if kind in _WEEKDAYS:
+        return _WEEKDAYS[kind](today, _weekday_named(lexicon, phrase, words))
     counts = (int(number) for word in words if (number := word if word.isdigit() else lexicon.numbers.get(word)))
     han = (int(unicodedata.numeric(sign)) for sign in HAN_SIGN.findall(phrase) if sign in HAN_DIGITS)
     return _RELATIVE[kind](today, next(chain(counts, han), 1))
+
+
+def _weekday_named(lexicon: Lexicon, phrase: str, words: Sequence[str]) -> int:
+    """From 0 for Monday. A lexicon may have several forms of each, week after week."""
+    days = lexicon.entries["days"].split()
+    places = words if lexicon.entries.get("spaced", True) else (phrase,)
+    return next(at for at, day in enumerate(days) if any(day in place for place in places)) % 7
 
 
 def _months_before(day: date, count: int) -> date:
