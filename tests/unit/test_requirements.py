@@ -102,3 +102,17 @@ def test_every_built_requirement_names_a_module_and_every_other_state_is_known()
 def test_a_cited_requirement_is_not_called_planned() -> None:
     in_code = set().union(*citations().values())
     assert {name for name, (_, state) in rows().items() if state in {"planned", "left out"}} & in_code == set()
+
+
+def test_the_tests_of_each_clause_exist() -> None:
+    text = (ROOT / "docs/requirements.md").read_text(encoding="utf-8")
+    [_, by_clause] = text.split("clause by clause\n")
+    clauses = [line.split(" | ") for line in by_clause.splitlines() if line.startswith("| spec ")]
+    assert {number for clause, *_ in clauses for number in re.findall(r"[PL]\d+", clause)} == {
+        *(f"P{number}" for number in range(2, 13)),
+        *(f"L{number}" for number in range(1, 5)),
+    }
+    for clause, _, _, tests in clauses:
+        named = re.findall(r"`([^`]+)`", tests)
+        assert named, clause
+        assert [path for path in named if not (ROOT / path).is_file()] == [], clause
