@@ -57,8 +57,15 @@ def found_in(directory: Path, texts: Iterable[str] = (), vectors: Iterable[Vecto
 
 
 def written_parts(path: Path) -> Iterator[bytes]:
-    """All of the file but its holes and pages of zeros, of which the index's files mostly consist."""
-    with path.open("rb", buffering=0) as file:
+    """All of the file but its holes and pages of zeros, of which the index's files mostly consist.
+
+    Nothing of a file that is gone since it was listed, such as the marker of a flush in a running host.
+    """
+    try:
+        file = path.open("rb", buffering=0)
+    except FileNotFoundError:
+        return
+    with file:
         end = 0
         while True:
             try:
