@@ -10,15 +10,22 @@ from __future__ import annotations
 import re
 from collections.abc import Collection, Sequence
 from functools import cache
+from math import sqrt
 
 from madeleine.memory.text.lexicon import Lexicon, lexicons_by_script
-from madeleine.memory.text.scripts import HAN_SIGN, HIRAGANA_RUN
+from madeleine.memory.text.scripts import (
+    HAN_AND_KANA_CHAR_CLASS,
+    HAN_SIGN,
+    HIRAGANA_RUN,
+    SOUTHEAST_ASIAN_CHAR_CLASS,
+)
 from madeleine.memory.text.terms import normalize_words
 
 _WORD = re.compile(r"\d{4}-\d{2}-\d{2}(?!\d)|[^\W_]+(?:[.@][^\W_]+)*")
 _PIECE = re.compile(r"[^\W_]+")
 _JOINTS = ("-", "_", ".", "/")
 _LONE_HAN = re.compile(rf"(?<!\w){HAN_SIGN.pattern}(?!\w)")
+_UNSPACED_SIGN = re.compile(f"[{HAN_AND_KANA_CHAR_CLASS}{SOUTHEAST_ASIAN_CHAR_CLASS}]")
 _APOSTROPHES = re.compile("['\u2018\u2019\u02bc]")
 _LISTS = ("question_words", "function_words", "stop_words")
 
@@ -68,6 +75,12 @@ def words_in_small_letters(question: str, words: Sequence[str]) -> tuple[bool, .
     others = {normalize_words(piece).lower() for piece in pieces if not piece[0].islower()}
     small = {normalize_words(piece).lower() for piece in pieces} - others
     return tuple(word in small for word in words)
+
+
+def information_in_each_word(words: Sequence[str]) -> tuple[float, ...]:
+    """1 where words stand apart. Where they do not, a run of signs is several words that nothing separates: the root of
+    its pairs of signs, as which the index holds it."""
+    return tuple(sqrt(max(1, len(_UNSPACED_SIGN.findall(word)) - 1)) for word in words)
 
 
 def question_without_words(question: str, words: Collection[str]) -> str:

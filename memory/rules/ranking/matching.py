@@ -5,14 +5,15 @@
     w = 0.4 + 0.55 × (1 − legible)
     relief = 0.9 × (centred cosine − that of the query without its unknown words) / 0.25, within [0, 0.9]
 
-A query names things: its content words, the words of a name together ("Maria Kern", "heron-1"). `legible` in [0, 1]:
-how well the model reads the query. An unknown word that draws the query towards a candidate is a synonym of what that
-one says, and is forgiven there: without "allergic" a question is farther from "gets hives", and "blood type" draws to
-nothing. This is looked at where nothing matches without it. Two things that are known and no names tell what is asked,
-so that nothing is unknown; of one and a name there may be more to know. Of memories in another language than the query
-nothing is unknown: only what they share counts. A candidate matches from 0.35 on; where one does, those within 0.2
-below it do, too. Of a long query at most eight things are expected in one memory. Measured over twelve languages (`make
-unrelated`), small stores (`make small`) and LoCoMo: benchmarks/README.md.
+A query names things: its content words, the words of a name together ("Maria Kern", "heron-1"). Where words do not
+stand apart, a long run of signs is more of the query than a short one. `legible` in [0, 1]: how well the model reads
+the query. An unknown word that draws the query towards a candidate is a synonym of what that one says, and is forgiven
+there: without "allergic" a question is farther from "gets hives", and "blood type" draws to nothing. This is looked at
+where nothing matches without it. Two things that are known and no names tell what is asked, so that nothing is unknown;
+of one and a name there may be more to know. Of memories in another language than the query nothing is unknown: only
+what they share counts. A candidate matches from 0.35 on; where one does, those within 0.2 below it do, too. Of a long
+query at most eight things are expected in one memory. Measured over twelve languages (`make unrelated`), small stores
+(`make small`) and LoCoMo: benchmarks/README.md.
 """
 
 from __future__ import annotations
@@ -23,7 +24,12 @@ import numpy as np
 from numpy.typing import NDArray
 
 from madeleine.memory.index import CandidatePool
-from madeleine.memory.text.content_words import content_words, name_number_of_each_word, words_in_small_letters
+from madeleine.memory.text.content_words import (
+    content_words,
+    information_in_each_word,
+    name_number_of_each_word,
+    words_in_small_letters,
+)
 from madeleine.memory.text.reading import Reading
 
 
@@ -68,22 +74,26 @@ def everyday_names(query: str, pool: CandidatePool, thresholds: MatchThresholds)
 class ThingsNamedInQuery:
     """What a query names. `held`: float32, (n, things), the share of each thing's words that each candidate holds.
     `unknown`: float32, (things,), the share of them that no memory holds. `nameless`: bool, (things,), no word of it is
-    a name's, as far as capitals tell."""
+    a name's, as far as capitals tell. `weight`: float32, (things,), 1 on average: how much of the query a thing is."""
 
     held: NDArray[np.float32]
     unknown: NDArray[np.float32]
     nameless: NDArray[np.bool_]
+    weight: NDArray[np.float32]
 
     @classmethod
     def of(cls, query: str, pool: CandidatePool) -> ThingsNamedInQuery:
         if not pool.words:
             held = pool.holds.astype(np.float32)
-            return cls(held, pool.unknown.astype(np.float32), np.zeros(held.shape[1], np.bool_))
+            things = held.shape[1]
+            return cls(held, pool.unknown.astype(np.float32), np.zeros(things, np.bool_), np.ones(things, np.float32))
         numbers = np.unique(name_number_of_each_word(query, pool.words), return_inverse=True)[1]
         shares = np.eye(numbers.max() + 1, dtype=np.float32)[numbers]
         shares /= shares.sum(axis=0)
         nameless = np.asarray(words_in_small_letters(query, pool.words), np.float32) @ shares > 1 - 1e-3
-        return cls(pool.holds.astype(np.float32) @ shares, pool.unknown.astype(np.float32) @ shares, nameless)
+        weight = np.asarray(information_in_each_word(pool.words), np.float32) @ shares
+        held, unknown = pool.holds.astype(np.float32) @ shares, pool.unknown.astype(np.float32) @ shares
+        return cls(held, unknown, nameless, weight / weight.mean())
 
 
 @dataclass(frozen=True, slots=True)
@@ -110,10 +120,10 @@ def score_candidate_likeness(
     unknown words, None where that was not looked at."""
     t = thresholds
     count = max(len(named.unknown), 1)
-    held = np.minimum(1.0, named.held.sum(axis=1) / min(count, t.expected_words))
+    held = np.minimum(1.0, named.held @ named.weight / min(count, t.expected_words))
     weight = t.words + t.words_instead * (1 - legible)
     added = 0.0 if without_unknown is None else np.clip((centred_cosine - without_unknown) / t.synonym, 0, 1)
-    unknown = min(1.0, t.expected_words / count) * float(named.unknown.sum()) / count
+    unknown = min(1.0, t.expected_words / count) * float(named.unknown @ named.weight) / count
     if (named.nameless & (named.unknown <= 0.5)).sum() >= t.telling_things:
         unknown = 0.0
     penalty = np.full(len(held), t.unknown_words) * (unknown * (1 - t.forgiven * added)) ** 2
@@ -159,7 +169,11 @@ def near_unmatched_candidates(
     t = thresholds
     known = named.unknown <= 0.5
     enough = not known.all() and known.mean() >= t.near_known and known.any()
-    shares = named.held[:, known].mean(axis=1) if enough else np.zeros(len(likeness.value))
+    shares = (
+        named.held[:, known] @ named.weight[known] / named.weight[known].sum()
+        if enough
+        else np.zeros(len(likeness.value))
+    )
     alike = likeness.without_unknown
     best = (shares >= t.near_words) | matching_candidates(alike, t)
     if not best.any() and alike.max(initial=0) < t.near:

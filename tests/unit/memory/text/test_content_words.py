@@ -4,7 +4,12 @@ from __future__ import annotations
 
 import pytest
 
-from madeleine.memory.text.content_words import content_words, name_number_of_each_word, question_without_words
+from madeleine.memory.text.content_words import (
+    content_words,
+    information_in_each_word,
+    name_number_of_each_word,
+    question_without_words,
+)
 from tests.rows import for_each_row
 
 
@@ -47,3 +52,20 @@ def test_the_words_of_a_name_have_one_number(question: str, names: list[int]) ->
 
 def test_without_words_the_others_stay() -> None:
     assert question_without_words("Which antibiotic gave Léo a Rash?", ("antibiotic", "rash")) == "Which  gave Léo a ?"
+
+
+@for_each_row(
+    ("words", "information"),
+    [
+        (("harbour", "12", "maria"), (1, 1, 1)),
+        (("清水建設", "業種"), (3**0.5, 1)),
+        (("メコン川", "得"), (3**0.5, 1)),
+        (("야간", "백업은"), (1, 1)),
+        (("2km", "10時間"), (1, 1)),
+        ((), ()),
+    ],
+)
+def test_a_run_of_signs_without_spaces_says_more_than_one_word(
+    words: tuple[str, ...], information: tuple[float, ...]
+) -> None:
+    assert information_in_each_word(words) == pytest.approx(information)
