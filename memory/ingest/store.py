@@ -17,7 +17,7 @@ from madeleine.memory.index import IndexPoint, WritableIndex
 from madeleine.memory.ingest.index_keeper import index_committed_points, index_points_from_memories
 from madeleine.memory.ingest.ports import IdempotencyKeyOutcome, StoreBatch, StoreScenesLedger
 from madeleine.memory.ingest.proposals import SupersededMemorySearch
-from madeleine.memory.ingest.store_plan import MAX_DUPLICATE_CANDIDATES, StoreOutcome, StorePlan, wording_key
+from madeleine.memory.ingest.store_plan import MAX_DUPLICATE_CANDIDATES, StoreOutcome, StorePlan, have_same_words
 from madeleine.memory.model import (
     LIVING_STATUSES,
     Category,
@@ -271,7 +271,7 @@ class StoreScenes:
 
     def _is_same(self, point: IndexPoint, other: Memory, cosine: float, new: NewScene) -> bool:
         memory = point.memory
-        near_enough = cosine >= self.thresholds.same or wording_key(other) == wording_key(memory)
+        near_enough = cosine >= self.thresholds.same or have_same_words(memory, other)
         return (
             not new.distinct
             and near_enough
@@ -283,11 +283,11 @@ class StoreScenes:
         """The one that resembles the new one most, if it does so enough."""
         if not known:
             return None
-        vectors = plan.vectors()
+        vectors, hashes = plan.vectors(), [other.content_hash for other in known]
         if point.vector is not None:
-            missing = {other.content_hash for other in known} - vectors.keys()
+            missing = {*hashes} - vectors.keys()
             vectors |= await self.ledger.vectors(self.embedder.model, sorted(missing))
-        cosines = self.embedder.space.readable_cosines(point.vector, [vectors.get(one.content_hash) for one in known])
+        cosines = self.embedder.space.readable_cosines(point.vector, [vectors.get(hash_) for hash_ in hashes])
         scores = resemblances_to_texts(point.memory.scene.action, [other.scene.action for other in known], cosines)
         best = max(range(len(known)), key=scores.__getitem__)
         return known[best].id if scores[best] >= self.thresholds.resembling else None

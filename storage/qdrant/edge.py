@@ -23,7 +23,7 @@ from dataclasses import dataclass, field
 from functools import cache, partial
 from itertools import islice
 from pathlib import Path
-from typing import Any, cast
+from typing import Any
 from uuid import UUID, uuid4
 
 import qdrant_edge as qe
@@ -199,12 +199,14 @@ class EdgeIndex(HybridIndex):
             return [self._hits(query, points) for query, points in zip(queries, answers, strict=True)]
 
     def _hits(self, query: PointQuery, points: Sequence[qe.ScoredPoint]) -> list[PointHit]:
-        hits = [PointHit(cast(UUID, point.id), point.score) for point in points]
+        ids: list[Any] = [point.id for point in points]
         if not query.with_content:
-            return hits
-        needed = [hit.point_id for hit in hits if hit.key not in query.known_keys]
-        contents = iter(self._contents.contents(needed, partial(engine.read_point_contents, self._shard)))
-        return [hit if hit.key in query.known_keys else hit._replace(content=next(contents)) for hit in hits]
+            return [PointHit(id_.int, id_, point.score) for id_, point in zip(ids, points, strict=True)]
+        contents = self._contents.contents(ids, partial(engine.read_point_contents, self._shard))
+        return [
+            PointHit(id_.int, id_, point.score, content)
+            for id_, point, content in zip(ids, points, contents, strict=True)
+        ]
 
     def _known_cosines(self, vector: Vector) -> dict[str, float]:
         return self._contents.cosines(vector.tobytes())

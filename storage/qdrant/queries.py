@@ -102,7 +102,7 @@ class PointQuery:
     with_content: bool = False
     """Features and stored weights of terms come with each hit."""
     known_keys: Collection[int] = ()
-    """Keys of points whose hits need no content."""
+    """Keys of points whose content another query brings."""
 
     def target_and_vector_name(self, sparse_vector: Callable[..., Any]) -> tuple[Any, str]:
         """(what the hits are near to, name of the vector that is compared). `sparse_vector`: the engine's class."""
@@ -118,14 +118,11 @@ class _QueryTerms(NamedTuple):
 
 
 class PointHit(NamedTuple):
+    key: int
+    """The point's id; a UUID's own hash and comparison are Python code."""
     point_id: UUID
     score: float
     content: PointContent | None = None
-
-    @property
-    def key(self) -> int:
-        """A UUID's own hash and comparison are Python code."""
-        return self.point_id.int
 
     @property
     def id(self) -> MemoryId:
@@ -336,8 +333,8 @@ def _fused_by_rrf(dense_hits: Sequence[PointHit], sparse_hits: Sequence[PointHit
     scores: dict[int, float] = {}
     hits: dict[int, PointHit] = {}
     for channel, weight in zip((dense_hits, sparse_hits), RRF_WEIGHTS, strict=True):
-        best_first = sorted((-round(hit.score, 6), hit.key, hit) for hit in channel)
-        for position, (_, key, hit) in enumerate(best_first):
+        best_first = sorted([(-round(hit.score, 6), hit.key) for hit in channel])
+        for position, (_, key) in enumerate(best_first):
             scores[key] = scores.get(key, 0.0) + 1 / ((position + 1) / weight + RRF_RANK_CONSTANT - 1)
-            hits[key] = hit
-    return [hits[key] for _, key in sorted((-score, key) for key, score in scores.items())]
+        hits |= {hit.key: hit for hit in channel}
+    return [hits[key] for _, key in sorted([(-score, key) for key, score in scores.items()])]

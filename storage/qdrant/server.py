@@ -164,7 +164,7 @@ def _server_filter(where: PointFilter) -> qm.Filter:
 def _hit_from_scored_point(point: qm.ScoredPoint, query: PointQuery) -> PointHit:
     id_ = UUID(str(point.id))
     needs_content = query.with_content and id_.int not in query.known_keys
-    return PointHit(id_, point.score, content_from_engine(id_, point) if needs_content else None)
+    return PointHit(id_.int, id_, point.score, content_from_engine(id_, point) if needs_content else None)
 
 
 def _query_request(query: PointQuery, *, local: bool) -> qm.QueryRequest:
