@@ -14,7 +14,7 @@ from madeleine.memory.chat import MessageId
 from madeleine.memory.embedding import Embedder, EmbeddingOutcome, embed_with_cache
 from madeleine.memory.errors import IndexUnavailable, InvalidInput, KeyConflict
 from madeleine.memory.index import IndexPoint, WritableIndex
-from madeleine.memory.ingest.index_keeper import index_committed_points, index_points_from_memories
+from madeleine.memory.ingest.index_keeper import IndexingReport, index_committed_points, index_points_from_memories
 from madeleine.memory.ingest.ports import IdempotencyKeyOutcome, StoreBatch, StoreScenesLedger
 from madeleine.memory.ingest.proposals import SupersededMemorySearch
 from madeleine.memory.ingest.store_plan import MAX_DUPLICATE_CANDIDATES, StoreOutcome, StorePlan, have_same_words
@@ -100,8 +100,9 @@ _Draft = tuple[NewScene, IndexPoint]
 class StoreScenes:
     """The use case. One store at a time decides and commits, so that two equal scenes at once become one memory.
 
-    `on_commit` is called after each commit that leaves index marks; it must not block. `write_lock` is shared with
-    other use cases that change memories, so that none goes away between a decision and its commit.
+    `on_commit` is called after each commit that leaves index marks; it must not block. `begin_indexing`: of the keeper
+    that works them off. `write_lock` is shared with other use cases that change memories, so that none goes away
+    between a decision and its commit.
     """
 
     ledger: StoreScenesLedger
@@ -110,6 +111,7 @@ class StoreScenes:
     _: KW_ONLY
     now: Callable[[], datetime]
     on_commit: Callable[[], None] = lambda: None
+    begin_indexing: Callable[[], IndexingReport] = lambda: lambda _: None
     redact: RedactText = redact_secrets
     write_lock: asyncio.Lock = field(default_factory=asyncio.Lock)
     search_superseded: SupersededMemorySearch | None = None
@@ -152,6 +154,7 @@ class StoreScenes:
         self, scope: Scope, drafts: Sequence[_Draft], embedded: EmbeddingOutcome, approve: Callable[[MemoryId], None]
     ) -> list[StoredSceneResult]:
         async with self.write_lock:
+            report_indexed = self.begin_indexing()
             plan = await self._plan(scope, drafts, approve)
             new = {point.memory.id: point.memory for point in plan.points}
             changed: dict[MemoryId, Memory] = {}
@@ -170,10 +173,10 @@ class StoreScenes:
                 changed = {memory.id: memory for memory in committed.changed}
             if new or changed or plan.changes_words:
                 self.on_commit()
-            points = [point for point in plan.points if point.memory.id not in changed]
-            points += await self._points_of(tuple(changed.values()))
-            if points:
-                await index_committed_points(self.index, points)
+            fresh = [point for point in plan.points if point.memory.id not in changed]
+            points = [*fresh, *await self._points_of(tuple(changed.values()))]
+            if points and await index_committed_points(self.index, points):
+                report_indexed(point.memory.id for point in fresh)
             answers = await self._answers(scope, plan.outcomes, new | changed, embedded.unavailable)
             return [
                 replace(answer, superseded=changed.get(scene.supersedes))
