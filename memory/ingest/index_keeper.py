@@ -42,7 +42,8 @@ class IndexKeeper:
 
     def begin_indexing(self) -> IndexingReport:
         """To be called before a commit. The function that it returns takes the new memories that are in the index
-        after it: their marks ask for nothing more. None are remembered if marks were read meanwhile: theirs may be gone.
+        after it: their marks ask for nothing more. None are remembered if marks were read meanwhile: theirs may be
+        among those.
         """
         begun_at = self._mark_readings
 
