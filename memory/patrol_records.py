@@ -128,10 +128,12 @@ class PatrolChanges:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class UnsummarisedSession:
-    """A session not yet summarised; `memories`: its episodic ones that are neither dead nor pinned (spec L3)."""
+    """A session not yet summarised; `memories`: its episodic ones that are neither dead nor pinned (spec L3); `dying`:
+    those of them that have faded."""
 
     session_id: str
     memories: int
+    dying: int = 0
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

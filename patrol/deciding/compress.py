@@ -8,6 +8,7 @@ from dataclasses import dataclass
 from datetime import datetime
 
 from madeleine.memory.model import LIVING_STATUSES, Memory, MemoryId, Provenance, Scene
+from madeleine.memory.patrol_records import UnsummarisedSession
 from madeleine.memory.rules.storing.secrets import RedactText
 from madeleine.patrol.deciding.answers import (
     DecisionAnswer,
@@ -26,6 +27,9 @@ from madeleine.patrol.unit_of_work import UnitOfWork
 
 MAX_EXTRACTED_SESSIONS = 10
 """Sessions summarised by extracts in one patrol."""
+MIN_FADED_MEMORIES = 3
+MOSTLY = 2 / 3
+"""Share of a session's memories that have faded, from which the session has."""
 
 
 class SessionSummarySchema(DecisionAnswerSchema):
@@ -61,13 +65,20 @@ class CompressSessions(DecisionType[SessionSummaryAnswer]):
         return [session.session_id for session in oldest]
 
     async def overdue_keys(self) -> list[str]:
-        """Those beyond one and a half times the threshold: nobody has summarised them."""
+        """Sessions that nobody has summarised: those beyond one and a half times the threshold, and those of which most
+        has faded."""
         sessions = await self.context.reads.unsummarised_sessions()
-        overdue = len(sessions) - self.context.services.config.compression_threshold * 3 // 2
-        return [session.session_id for session in sessions[: max(0, overdue)][:MAX_EXTRACTED_SESSIONS]]
+        beyond = len(sessions) - self.context.services.config.compression_threshold * 3 // 2
+        overdue = [s.session_id for at, s in enumerate(sessions) if at < beyond or has_mostly_faded(s)]
+        return overdue[:MAX_EXTRACTED_SESSIONS]
 
     async def requests(self, key: str) -> list[DecisionRequest]:
         return session_compression_requests(key, await self.context.reads.session_memories(key), self.limits)
+
+    async def faded_requests(self, key: str) -> list[DecisionRequest]:
+        """Of what has faded alone: what is still asked for stands by itself."""
+        memories = [memory for memory in await self.context.reads.session_memories(key) if memory.status == "dying"]
+        return session_compression_requests(key, memories, self.limits)
 
     def texts_to_embed(self, answer: SessionSummaryAnswer, current: DecisionRequestState) -> list[str]:
         return [session_summary_as_memory(answer.summary, current, self.context.services.now()).embedded_text]
@@ -80,6 +91,10 @@ class CompressSessions(DecisionType[SessionSummaryAnswer]):
         work.new_vectors |= work.prepared.vectors
         work.compressed |= {memory.id: summary.id for memory in current.request.memories}
         return {"summaries": 1, "compressed": len(current.request.memories)}
+
+
+def has_mostly_faded(session: UnsummarisedSession) -> bool:
+    return session.dying >= max(MIN_FADED_MEMORIES, MOSTLY * session.memories)
 
 
 def session_summary_as_memory(text: str, current: DecisionRequestState, now: datetime) -> Memory:

@@ -10,8 +10,8 @@ from madeleine.patrol.deciding.requests import OfferedMemory, RequestLimits, sho
 
 MAX_EXTRACT_CHARS = 1_000
 """What the default embedding model reads of a text: 256 tokens."""
-MAX_EXTRACTED_SCENE_CHARS = 300
-EXTRACT_LIMITS = RequestLimits(memories=12, size=1_400, text_chars=MAX_EXTRACT_CHARS)
+MAX_EXTRACTED_SCENE_CHARS = 1_000
+EXTRACT_LIMITS = RequestLimits(memories=8, size=1_000, text_chars=MAX_EXTRACT_CHARS)
 """Of one extract: a longer session has several, so that little is left out."""
 
 

@@ -145,7 +145,7 @@ async def extract_overdue_sessions(context: PatrolRunContext) -> PatrolStepRepor
     there (spec L3); None where there are none."""
     decision_type = CompressSessions(context, {"compress": EXTRACT_LIMITS})
     for key in await decision_type.overdue_keys():
-        for request in await decision_type.requests(key):
+        for request in await decision_type.faded_requests(key):
             applied = await apply_answer(context, request, SessionSummaryAnswer(extract_summary(request.memories)))
             if isinstance(applied, AgentDecisionResult):
                 context.counts.update(applied.counts)

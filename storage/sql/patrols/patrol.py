@@ -134,7 +134,9 @@ _IS_SUMMARISABLE = (
     *(_IS_OWN, IS_UNSUMMARISED_EPISODE, _m.pinned.is_(False), _m.status != "dead"),
     *(_m.truth == "current", _m.valid_from.is_(None)),
 )
-_SESSION_COUNT = RowMap(UnsummarisedSession, memories, memories=func.count())
+_SESSION_COUNT = RowMap(
+    UnsummarisedSession, memories, memories=func.count(), dying=func.count().filter(_m.status == "dying")
+)
 _SELECT_SUMMARISABLE_SESSIONS = (
     select(*_SESSION_COUNT.columns)
     .where(*_IS_SUMMARISABLE)
