@@ -128,12 +128,10 @@ class PatrolChanges:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class UnsummarisedSession:
-    """A session not yet summarised; `memories`: its episodic ones that are neither dead nor pinned (spec L3); `dying`:
-    those of them that have faded."""
+    """A session not yet summarised; `memories`: its episodic ones that are neither dead nor pinned (spec L3)."""
 
     session_id: str
     memories: int
-    dying: int = 0
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -8,7 +8,6 @@ from dataclasses import dataclass
 from datetime import datetime
 
 from madeleine.memory.model import LIVING_STATUSES, Memory, MemoryId, Provenance, Scene
-from madeleine.memory.patrol_records import UnsummarisedSession
 from madeleine.memory.rules.storing.secrets import RedactText
 from madeleine.patrol.deciding.answers import (
     DecisionAnswer,
@@ -24,12 +23,6 @@ from madeleine.patrol.deciding.requests import (
     offered_memories_in_parts,
 )
 from madeleine.patrol.unit_of_work import UnitOfWork
-
-MAX_EXTRACTED_SESSIONS = 10
-"""Sessions summarised by extracts in one patrol."""
-MIN_FADED_MEMORIES = 3
-MOSTLY = 2 / 3
-"""Share of a session's memories that have faded, from which the session has."""
 
 
 class SessionSummarySchema(DecisionAnswerSchema):
@@ -64,21 +57,8 @@ class CompressSessions(DecisionType[SessionSummaryAnswer]):
         oldest = sessions[: max(1, threshold // 2)] if len(sessions) > threshold else []
         return [session.session_id for session in oldest]
 
-    async def overdue_keys(self) -> list[str]:
-        """Sessions that nobody has summarised: those beyond one and a half times the threshold, and those of which most
-        has faded."""
-        sessions = await self.context.reads.unsummarised_sessions()
-        beyond = len(sessions) - self.context.services.config.compression_threshold * 3 // 2
-        overdue = [s.session_id for at, s in enumerate(sessions) if at < beyond or has_mostly_faded(s)]
-        return overdue[:MAX_EXTRACTED_SESSIONS]
-
     async def requests(self, key: str) -> list[DecisionRequest]:
         return session_compression_requests(key, await self.context.reads.session_memories(key), self.limits)
-
-    async def faded_requests(self, key: str) -> list[DecisionRequest]:
-        """Of what has faded alone: what is still asked for stands by itself."""
-        memories = [memory for memory in await self.context.reads.session_memories(key) if memory.status == "dying"]
-        return session_compression_requests(key, memories, self.limits)
 
     def texts_to_embed(self, answer: SessionSummaryAnswer, current: DecisionRequestState) -> list[str]:
         return [session_summary_as_memory(answer.summary, current, self.context.services.now()).embedded_text]
@@ -91,10 +71,6 @@ class CompressSessions(DecisionType[SessionSummaryAnswer]):
         work.new_vectors |= work.prepared.vectors
         work.compressed |= {memory.id: summary.id for memory in current.request.memories}
         return {"summaries": 1, "compressed": len(current.request.memories)}
-
-
-def has_mostly_faded(session: UnsummarisedSession) -> bool:
-    return session.dying >= max(MIN_FADED_MEMORIES, MOSTLY * session.memories)
 
 
 def session_summary_as_memory(text: str, current: DecisionRequestState, now: datetime) -> Memory:

@@ -127,6 +127,8 @@ class DecisionRequest:
     note_id: str = ""
     note: str = ""
     reason: str = ""
+    has_choice: bool = True
+    """False where only one answer is possible: nothing in it is dying, and nothing resembles another."""
 
     @property
     def topic(self) -> str:
@@ -134,11 +136,6 @@ class DecisionRequest:
         subject = self.note_id or self.cluster_id or self.session_id or self.date
         about = self.memories[-1].id if self.kind == "supersede" else subject
         return f"{self.kind}:{about}"
-
-    @property
-    def has_choice(self) -> bool:
-        """False where only one answer is possible: a single memory that is not dying has none to be merged with."""
-        return self.kind != "consolidate" or len(self.memories) > 1 or self.memories[0].status == "dying"
 
     def as_json(self) -> dict[str, Any]:
         fields: dict[str, Any] = _request_adapter().dump_python(self, mode="json")
