@@ -26,7 +26,7 @@ from madeleine.patrol.deciding.resolution import (
     MAX_OFFERED_REQUESTS_BYTES,
     apply_decisions,
     decide_pending_with_model,
-    join_faded_episodes,
+    join_undecided_episodes,
     offer_decisions_to_agent,
 )
 from madeleine.patrol.report import (
@@ -302,7 +302,7 @@ async def _run_step(context: PatrolRunContext, name: StepName) -> PatrolStepRepo
         return await _assign_in_batches(context)
     if name in DECISION_TYPES:
         is_without_mind = context.language_model is None and not context.dry_run
-        if name == "compress" and is_without_mind and (joined := await join_faded_episodes(context)):
+        if name == "compress" and is_without_mind and (joined := await join_undecided_episodes(context)):
             return joined
         if context.language_model is None or context.dry_run:
             return PatrolStepReport(name, skipped=SKIPPED_IN_DRY_RUN if context.language_model else SKIPPED_WITHOUT_KEY)

@@ -57,6 +57,12 @@ class CompressSessions(DecisionType[SessionSummaryAnswer]):
         oldest = sessions[: max(1, threshold // 2)] if len(sessions) > threshold else []
         return [session.session_id for session in oldest]
 
+    async def overdue_keys(self) -> list[str]:
+        """Those beyond one and a half times the threshold: nobody has summarised them."""
+        sessions = await self.context.reads.unsummarised_sessions()
+        overdue = len(sessions) - self.context.services.config.compression_threshold * 3 // 2
+        return [session.session_id for session in sessions[: max(0, overdue)]]
+
     async def requests(self, key: str) -> list[DecisionRequest]:
         return session_compression_requests(key, await self.context.reads.session_memories(key), self.limits)
 

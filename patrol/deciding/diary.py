@@ -39,8 +39,6 @@ MAX_DIARY_DAYS = 7
 MAX_EARLIER_ENTRY_CHARS, MAX_EARLIER_POINTS, MAX_EARLIER_POINT_CHARS = 1_000, 7, 160
 """Of what was written before, as a request shows it."""
 MIN_LINES, MAX_LINES = 3, 5
-MIN_MEMORIES_TO_REWRITE = 5
-"""Memories stored since a day's entry was written, from which it is to be written anew."""
 MAX_RECORDED_DIARY_SOURCES = 300
 """Recorded of an entry or of the points, the latest."""
 _BULLET_PATTERN = re.compile(r"^(?:[-*•–]|\d{1,2}[.)])\s+")
@@ -105,16 +103,15 @@ class WriteDiary(DecisionType[DiaryAnswer]):
         return [day] if of_day else []
 
     async def _day_to_write(self) -> tuple[str, list[Memory], DiaryEntry | None]:
-        """The first day with something to write of, its memories, and the last entry. What is declined is not asked
-        again, and a day that has an entry not for a few more memories (ruling 20)."""
+        """The first day with something to write of, its memories, and the last entry. A day that was declined is not
+        asked about again (ruling 20)."""
         reads, services = self.context.reads, self.context.services
         last = await reads.last_diary()
         new = await reads.stored_since(last.written_at if last else None, limit=MAX_MEMORIES_READ_FOR_DIARY)
         by_day = memories_by_recent_day(new, services.today(), services.local_day)
         declined = await reads.declined_sizes() if by_day else {}
         for day, of_day in sorted(by_day.items()):
-            few = last is not None and last.date == day and len(of_day) < MIN_MEMORIES_TO_REWRITE
-            if not few and f"diary:{day}" not in declined:
+            if f"diary:{day}" not in declined:
                 return day, of_day, last
         return services.today().isoformat(), [], last
 

@@ -13,7 +13,9 @@ from madeleine.memory.model import Memory
 from madeleine.patrol.deciding.requests import DecisionRequest, offered_memory
 
 MAX_FADED_EPISODES = 500
-"""Episodes joined in one patrol."""
+"""Faded episodes joined in one patrol."""
+MAX_PASSAGES, MAX_OVERDUE_SESSIONS_READ = 100, 100
+"""Of sessions beyond the threshold, in one patrol."""
 MAX_PASSAGE_CHARS, MAX_PASSAGE_MEMORIES = 1_000, 8
 """About what the default embedding model reads of a text: 256 tokens."""
 MAX_JOINED_CHARS = 400
@@ -30,6 +32,11 @@ def passage_requests(episodes: Sequence[Memory]) -> Iterator[tuple[DecisionReque
                 offered = tuple(offered_memory(memory, "compress") for memory in part)
                 request = DecisionRequest(kind="compress", memories=offered, session_id=session_id, date=day)
                 yield request, "\n".join(_lines(part))
+
+
+def can_be_joined(memory: Memory) -> bool:
+    """A lesson is shown as such, and what may be superseded is decided first."""
+    return len(memory.scene.action) <= MAX_JOINED_CHARS and not memory.lesson and memory.may_supersede is None
 
 
 def _session_and_day(memory: Memory) -> tuple[str, str]:

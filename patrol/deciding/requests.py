@@ -333,7 +333,8 @@ def _memory_fields(memory: OfferedMemory, kind: DecisionKind) -> dict[str, Any]:
         fields |= {name: _escaped(value) for name, value in told.items() if value}
         fields |= {"category": memory.category} if memory.category != "episodic" else {}
         if memory.status != "active":
-            fields |= {"status": memory.status, "stored": memory.stored, "last_asked": memory.last_asked or "never"}
+            stored = {"stored": memory.stored} if memory.stored != memory.when else {}
+            fields |= {"status": memory.status, **stored, "last_asked": memory.last_asked or "never"}
         fields |= {"truth": memory.truth} if memory.truth != "current" else {}
         fields |= {name: True for name in ("fresh", "pinned") if getattr(memory, name)}
     return fields

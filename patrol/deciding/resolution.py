@@ -12,7 +12,7 @@ from typing import Any
 from madeleine.memory.embedding import VectorByContentHash
 from madeleine.memory.errors import LanguageModelUnavailable, UnusableAnswer
 from madeleine.memory.language_model import MeteredModel, RejectedAnswer
-from madeleine.memory.model import MemoryId, short_id_of_non_memory
+from madeleine.memory.model import Memory, MemoryId, short_id_of_non_memory
 from madeleine.memory.patrol_records import DecisionRequestId, StoredDecisionRequest
 from madeleine.patrol.context import PatrolRunContext
 from madeleine.patrol.deciding.answers import (
@@ -26,7 +26,14 @@ from madeleine.patrol.deciding.answers import (
 from madeleine.patrol.deciding.compress import CompressSessions, SessionSummaryAnswer
 from madeleine.patrol.deciding.consolidate import ConsolidateCluster, ConsolidationAnswer
 from madeleine.patrol.deciding.diary import WriteDiary
-from madeleine.patrol.deciding.extracts import MAX_FADED_EPISODES, MAX_JOINED_CHARS, passage_requests
+from madeleine.patrol.deciding.extracts import (
+    MAX_FADED_EPISODES,
+    MAX_JOINED_CHARS,
+    MAX_OVERDUE_SESSIONS_READ,
+    MAX_PASSAGES,
+    can_be_joined,
+    passage_requests,
+)
 from madeleine.patrol.deciding.repair import RepairNote
 from madeleine.patrol.deciding.requests import (
     AGENT_LIMITS,
@@ -140,17 +147,26 @@ def _with_numbers_for_ids(reason: str, request: DecisionRequest) -> str:
     return reason
 
 
-async def join_faded_episodes(context: PatrolRunContext) -> PatrolStepReport | None:
-    """Join what has faded and nobody has decided about to passages (spec L3); None where there is nothing."""
-    faded = await context.reads.faded_episodes(max_chars=MAX_JOINED_CHARS, limit=MAX_FADED_EPISODES)
-    for request, passage in passage_requests(faded):
+async def join_undecided_episodes(context: PatrolRunContext) -> PatrolStepReport | None:
+    """Join to passages what has faded, and the sessions beyond the threshold, where nobody has decided about them (spec
+    L3); None where there is nothing."""
+    reads = context.reads
+    await _join(context, await reads.faded_episodes(max_chars=MAX_JOINED_CHARS, limit=MAX_FADED_EPISODES))
+    for key in (await CompressSessions(context).overdue_keys())[:MAX_OVERDUE_SESSIONS_READ]:
+        if context.counts["summaries"] >= MAX_PASSAGES or context.out_of_time:
+            break
+        await _join(context, [one for one in await reads.session_memories(key) if can_be_joined(one)])
+    notes = ("What nobody had decided about was joined to passages by session and day.",)
+    return PatrolStepReport("compress", dict(context.counts), notes=notes) if context.counts else None
+
+
+async def _join(context: PatrolRunContext, episodes: Sequence[Memory]) -> None:
+    for request, passage in passage_requests(episodes):
         if context.out_of_time:
             break
         applied = await apply_answer(context, request, SessionSummaryAnswer(passage))
         if isinstance(applied, AgentDecisionResult):
             context.counts.update(applied.counts)
-    notes = ("What had faded without a decision was joined to passages by session and day.",)
-    return PatrolStepReport("compress", dict(context.counts), notes=notes) if context.counts else None
 
 
 # --- both -------------------------------------------------------------------------------------------------------
