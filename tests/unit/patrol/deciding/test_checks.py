@@ -252,6 +252,12 @@ def test_a_part_without_a_name_is_refused() -> None:
     assert "has no name" in refusal(unnamed, request_of("split", FOUR))
 
 
+def test_a_part_with_the_name_of_the_cluster_is_what_stays_in_it() -> None:
+    """It was refused, and with it the other parts."""
+    answer = split(("DINNERS", "AB"), ("Ramen", "CD"))
+    assert kept(answer, request_of("split", TWELVE), current_of(TWELVE)) == CheckedAnswer(split(("Ramen", "CD")))
+
+
 def test_two_memories_may_remain() -> None:
     """spec P6 ❻: at least 2 remain."""
     answer = split(("Ramen", "ABCDEFGHIJ"))
