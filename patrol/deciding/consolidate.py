@@ -60,9 +60,9 @@ MIN_KEPT_IMPORTANCE = 0.15
 """0.15 × exp(−30 / 30) is above the floor of 0.05: a kept memory is not asked about again within 30 days."""
 MAX_TIMELINE_ACTION_CHARS = 2_000
 """Of an action in a timeline."""
-MIN_DUPLICATE_COSINE = 0.6
-"""Cosine of two memories, without what their language shares, from which they may say the same. Of retellings that a
-store has linked (`benchmarks/duplicates`) nine in ten have it; what it has linked is always looked at."""
+MIN_DUPLICATE_COSINE = 0.8
+"""Cosine of two memories, without what their language shares, from which they are asked about although no store has
+linked them: scene notes are not linked. A store links 97 % of all paraphrases (`benchmarks/duplicates`)."""
 NEIGHBOUR_BLOCK_ROWS = 512
 """Rows compared with all others at a time."""
 LIMITS = MODEL_LIMITS["consolidate"]
