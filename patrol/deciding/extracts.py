@@ -1,7 +1,7 @@
 """Passages without a model: what has faded, and nobody has decided about, is joined by session and day (spec L3).
 
-A passage holds its scenes word for word, in their order. Each is short enough for the embedding model to read it whole.
-Memory stays bounded whoever is there, and what was told is still found.
+A passage holds its scenes word for word, in their order. Memory stays bounded whoever is there, and what was told is
+still found.
 """
 
 from __future__ import annotations
@@ -16,9 +16,9 @@ MAX_FADED_EPISODES = 500
 """Faded episodes joined in one patrol."""
 MAX_PASSAGES, MAX_OVERDUE_SESSIONS_READ = 100, 100
 """Of sessions beyond the threshold, in one patrol."""
-MAX_PASSAGE_CHARS, MAX_PASSAGE_MEMORIES = 1_000, 8
-"""About what the default embedding model reads of a text: 256 tokens."""
-MAX_JOINED_CHARS = 400
+MAX_PASSAGE_CHARS, MAX_PASSAGE_MEMORIES = 2_000, 8
+"""Eight turns of talk have some 1,000 characters."""
+MAX_JOINED_CHARS = 900
 """Of a scene that is joined: any two fit into a passage. A longer one tells enough by itself."""
 
 

@@ -32,7 +32,7 @@ def test_sessions_and_days_are_not_joined_and_one_scene_is_no_passage() -> None:
     assert [passage for _, passage in passage_requests([alone, next_day, *other])] == ["c\nd"]
 
 
-@given(st.lists(st.integers(1, 400), max_size=40))
+@given(st.lists(st.integers(1, 900), max_size=40))
 def test_passages_are_bounded_and_hold_every_scene_word_for_word(sizes: list[int]) -> None:
     """ruling 26: nothing is left out."""
     told = [of_session(a_memory(chr(97 + at % 26) * size), "s") for at, size in enumerate(sizes)]

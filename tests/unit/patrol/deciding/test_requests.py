@@ -90,9 +90,7 @@ def test_what_nothing_resembles_needs_no_decision() -> None:
     """ruling 23: a day of unrelated scenes costs the agent nothing; what a store has linked is always asked about."""
     alone, like, linked, retold = numbered(4)
     linked = replace(linked, resembles=retold.id)
-    vectors: dict[MemoryId, Vector] = {
-        m.id: unit(np.eye(4)[i]) for i, m in enumerate((alone, like, linked, retold))
-    }
+    vectors: dict[MemoryId, Vector] = {m.id: unit(np.eye(4)[i]) for i, m in enumerate((alone, like, linked, retold))}
     near = a_memory("like it", fresh=False, cluster_id=HOME)
     vectors[near.id] = unit(np.eye(4)[1] + 0.1)
     asked, settled = consolidation_requests(DINNERS, [alone, like, linked, retold, near], vectors)
