@@ -9,12 +9,14 @@ import threading
 from collections.abc import AsyncIterator
 from contextlib import closing
 from pathlib import Path
+from typing import Any
 
 import pytest
 from sqlalchemy import insert, literal_column, select, text
 
 from madeleine.memory.errors import StorageBusy, StorageError
 from madeleine.storage.sql.administration import read_setting, write_store_setting
+from madeleine.storage.sql.database import engine
 from madeleine.storage.sql.database.engine import Database, brief_read, open_database, run_to_completion
 from madeleine.storage.sql.database.mapping import first_column
 from madeleine.storage.sql.database.tables import settings as table
@@ -141,11 +143,14 @@ async def test_a_transaction_holds_the_lock_from_its_first_read(database: Databa
 async def test_a_commit_that_fails_leaves_nothing_and_a_usable_writer(
     database: Database, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    async def full() -> None:
+    run_writes = engine._run_writes
+
+    def full(driver: Any, writes: Any, *, commit: bool) -> None:
+        run_writes(driver, writes, commit=False)
         raise sqlite3.OperationalError("disk I/O error")
 
     with monkeypatch.context() as patch:
-        patch.setattr(database._writer.driver, "commit", full)
+        patch.setattr(engine, "_run_writes", full)
         with pytest.raises(StorageError):
             await write_store_setting(database, "a", 1)
     assert await read_setting(database, "a") is None
