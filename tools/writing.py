@@ -10,13 +10,13 @@ from pydantic import Field, WithJsonSchema
 
 from madeleine.memory.errors import InvalidInput, MadeleineError
 from madeleine.memory.ingest.store import NewScene, StoredSceneResult
-from madeleine.memory.model import Category, EmotionVector, Memory, MemoryChanges, MemoryId, Scene
+from madeleine.memory.model import Category, EmotionVector, Memory, MemoryChanges, MemoryId, Scene, memory_date
 from madeleine.memory.recall.selection import (
     MISSING_NON_INFERABLE_THEME_ADVICE,
     NON_INFERABLE_THEME,
     has_non_inferable_theme,
 )
-from madeleine.memory.rules.dynamics.truth import version_valid_since
+from madeleine.memory.rules.dynamics.plans import planned_since
 from madeleine.memory.rules.feelings import EMOTION_AXES
 from madeleine.memory.rules.storing.besides import unreplaced_clauses_notice
 from madeleine.tools.arguments import LineText, LongText, ShortText, ToolArguments, ZeroToOne, unique, validate_each
@@ -188,6 +188,7 @@ async def stored_as_json(call: ToolCall, stored: StoredSceneResult, *, has_key: 
         missing_vector_notice("Stored", stored.embedding_error),
         MISSING_NON_INFERABLE_THEME_ADVICE if advice_due else "",
         _supersession_advice(memory, before) if before else "",
+        _decided_notice(stored),
         _besides_notice(stored),
     )
 
@@ -197,15 +198,22 @@ def _id_and_text(memory: Memory) -> dict[str, str]:
 
 
 def _supersession_advice(memory: Memory, before: Memory) -> str:
-    if memory.valid_from is not None:
+    if begin := planned_since(before, memory, memory.created_at):
+        day = memory_date(memory) if begin == memory.happened_at else begin.date().isoformat()
         return (
-            f"A plan until {version_valid_since(memory)}: {before.short_id} stays true until then. From that day on "
-            f"this comes first; to retire {before.short_id} repeat then with supersedes: {before.short_id}."
+            f"A plan until {day}: {before.short_id} stays true until then. From that day on this comes first; to "
+            f"retire {before.short_id} repeat then with supersedes: {before.short_id}."
         )
     return (
         f"{before.short_id} may no longer be true; both stay current until you decide. If this takes its place, repeat "
         f"this store with supersedes: {before.short_id} (that makes no second memory). If both hold, do nothing."
     )
+
+
+def _decided_notice(stored: StoredSceneResult) -> str:
+    if stored.superseded is None or stored.status == "stored":
+        return ""
+    return f"{stored.memory.short_id} was stored before; now it supersedes {stored.superseded.short_id}."
 
 
 def _besides_notice(stored: StoredSceneResult) -> str:

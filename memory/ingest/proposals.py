@@ -9,6 +9,7 @@ from dataclasses import dataclass
 from madeleine.memory.errors import IndexUnavailable
 from madeleine.memory.index import TERM_IN_NO_MEMORY, WordIdfSource
 from madeleine.memory.model import LIVING_STATUSES, Memory, Scope
+from madeleine.memory.rules.dynamics.truth import true_since
 from madeleine.memory.rules.storing.similar_wording import resemblances_to_texts
 from madeleine.memory.rules.storing.statements import Statement, differ_in_one_value
 from madeleine.memory.rules.storing.supersession import (
@@ -51,7 +52,7 @@ class SupersededMemorySearch:
             if cosine >= MIN_PROPOSAL_COSINE
             and other.truth == "current"
             and not other.compressed
-            and other.happened_at < memory.happened_at
+            and true_since(other) < true_since(memory)
             and not new.content.keys().isdisjoint((old := Statement(other.scene.action)).content)
         ]
         but_for_a_value = [other for other, _, old in candidates if differ_in_one_value(new, old)]

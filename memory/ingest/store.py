@@ -8,7 +8,7 @@ import uuid
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import KW_ONLY, dataclass, field, replace
 from datetime import datetime
-from typing import Literal
+from typing import Literal, NamedTuple
 
 from madeleine.memory.chat import MessageId
 from madeleine.memory.embedding import Embedder, EmbeddingOutcome, embed_with_cache
@@ -32,7 +32,8 @@ from madeleine.memory.model import (
     Vector,
     first_timeline_moment,
 )
-from madeleine.memory.rules.dynamics.truth import Supersession, is_planned_version, require_current
+from madeleine.memory.rules.dynamics.plans import dated_as_version
+from madeleine.memory.rules.dynamics.truth import Supersession, require_current
 from madeleine.memory.rules.storing.likeness import DuplicateThresholds, memories_tell_same_facts
 from madeleine.memory.rules.storing.retelling import Reinforcement, has_room_for_retelling, reinforcement_from_draft
 from madeleine.memory.rules.storing.secrets import CountingRedactor, RedactText, redact_secrets, refuse_secret_argument
@@ -92,8 +93,14 @@ class StoredSceneResult:
         return self.memory.resembles if self.status == "stored" else None
 
 
-_Draft = tuple[NewScene, IndexPoint]
-"""A new scene, and the point of the memory that it may become."""
+class _Draft(NamedTuple):
+    """A new scene, and the point of the memory that it may become. `since`: when that supersedes `superseded`; None for
+    a plan, and for what supersedes nothing."""
+
+    scene: NewScene
+    point: IndexPoint
+    superseded: Memory | None
+    since: datetime | None
 
 
 @dataclass(frozen=True, eq=False)
@@ -138,13 +145,17 @@ class StoreScenes:
         """Store scenes that the caller has redacted. `vectors`: of texts that are embedded already. `approve` is called
         with each memory that is to be reinforced; if it raises, nothing is stored."""
         now = self.now()
-        memories = [memory_from_new_scene(scope, scene, now) for scene in scenes]
+        versions = [await self._as_version(scope, scene, memory_from_new_scene(scope, scene, now)) for scene in scenes]
+        memories = [memory for memory, _, _ in versions]
         embedded = await embed_with_cache(
             self.embedder, self.ledger, [memory.embedded_text for memory in memories], vectors
         )
         # Before the lock is taken: the model may be busy, and nobody's store should wait for that.
         points = await index_points_from_memories(memories, embedded.vectors, self.embedder)
-        drafts = list(zip(scenes, points, strict=True))
+        drafts = [
+            _Draft(scene, point, superseded, since)
+            for scene, point, (_, superseded, since) in zip(scenes, points, versions, strict=True)
+        ]
         # A client that goes away does not stop its store half-way between ledger and index.
         return await asyncio.shield(self._commit(scope, drafts, embedded, approve))
 
@@ -179,7 +190,7 @@ class StoreScenes:
                 replace(answer, superseded=changed.get(scene.supersedes))
                 if scene.supersedes is not None and scene.supersedes in changed
                 else replace(answer, may_supersede=plan.proposed.get(answer.memory.id))
-                for answer, (scene, _) in zip(answers, drafts, strict=True)
+                for answer, scene in zip(answers, (draft.scene for draft in drafts), strict=True)
             ]
 
     async def index_changed(self, memories: Sequence[Memory]) -> None:
@@ -199,8 +210,9 @@ class StoreScenes:
         by_key = await self.ledger.key_outcomes(scope, [scene.key for scene, _ in drafts if scene.key is not None])
         turns = await self.ledger.next_turns(scope, [scene.session_id for scene, _ in drafts])
         plan = StorePlan(len(drafts))
-        for scene, point in drafts:
+        for scene, point, superseded, since in drafts:
             key, text = scene.key, scene.scene.action
+            planned = superseded if since is None else None
             if key is not None and (earlier := by_key.get(key)):
                 if earlier.text != text:
                     raise KeyConflict(key)
@@ -213,11 +225,8 @@ class StoreScenes:
                 resembles = await self._most_similar(point, [other for other, _ in candidates], plan)
                 session_id = scene.session_id
                 memory = replace(point.memory, resembles=resembles, turn=turns[session_id] if session_id else 0)
-                planned = await self._superseded_later(scope, scene, memory)
                 if before := planned or await self._proposed(scope, scene, point, near):
-                    memory = replace(
-                        memory, may_supersede=before.id, valid_from=memory.happened_at if planned else None
-                    )
+                    memory = replace(memory, may_supersede=before.id)
                     plan.proposed[memory.id] = before
                 if session_id:
                     turns[session_id] += 1
@@ -227,8 +236,10 @@ class StoreScenes:
                 approve(same.id)
                 plan.reinforce(same, _reinforcement(same.id, scene, point.memory))
                 outcome = IdempotencyKeyOutcome(same.id, text, "reinforced")
-            if scene.supersedes is not None and not is_planned_version(point.memory, point.memory.created_at):
-                plan.supersessions.append(_supersession(scene, outcome, point.memory))
+                if planned:
+                    plan.proposed[same.id] = planned
+            if scene.supersedes is not None and since is not None:
+                plan.supersessions.append(_supersession(scene, outcome, point.memory, since))
             if scene.sources:
                 plan.sources.setdefault(outcome.memory_id, []).extend(scene.sources)
             plan.outcomes.append((outcome, False))
@@ -252,15 +263,20 @@ class StoreScenes:
         ]
         return [(plan.retold.get(other.id, other), cosine) for other, cosine in known]
 
-    async def _superseded_later(self, scope: Scope, scene: NewScene, memory: Memory) -> Memory | None:
-        """What a plan is to supersede, which is true until then. Raises `InvalidInput`, `NotCurrent`."""
-        if scene.supersedes is None or not is_planned_version(memory, memory.created_at):
-            return None
+    async def _as_version(
+        self, scope: Scope, scene: NewScene, memory: Memory
+    ) -> tuple[Memory, Memory | None, datetime | None]:
+        """(memory, what it supersedes, since when) with the memory's dates as a version; an unknown memory to supersede
+        is refused at the commit. Raises `NotCurrent` for a plan of what is not current."""
+        if scene.supersedes is None:
+            return memory, None, None
         known = await self.ledger.memories(scope, [scene.supersedes])
         if not known:
-            raise InvalidInput(f"There is no memory {scene.supersedes!r}. Nothing was stored.")
-        require_current(known[0])
-        return known[0]
+            return memory, None, memory.happened_at
+        version, since = dated_as_version(memory, known[0], memory.created_at)
+        if since is None:
+            require_current(known[0])
+        return version, known[0], since
 
     async def _proposed(
         self, scope: Scope, scene: NewScene, point: IndexPoint, near: Sequence[tuple[Memory, float]]
@@ -372,12 +388,12 @@ def _reinforcement(of: MemoryId, scene: NewScene, draft: Memory) -> Reinforcemen
     return reinforcement_from_draft(of, draft, importance=importance, key=scene.key)
 
 
-def _supersession(scene: NewScene, outcome: IdempotencyKeyOutcome, draft: Memory) -> Supersession:
+def _supersession(scene: NewScene, outcome: IdempotencyKeyOutcome, draft: Memory, since: datetime) -> Supersession:
     """`draft`: the memory that the scene would have become."""
     return Supersession(
         old=scene.supersedes or MemoryId(""),
         new=outcome.memory_id,
-        since=draft.happened_at,
+        since=since,
         at=draft.created_at,
         tool=scene.tool,
         makes_new=scene.is_update and outcome.status == "stored",

@@ -116,7 +116,7 @@ class InMemoryMemories:
             if act.old not in memories or memories[act.old].being_id != scope.being_id:
                 raise InvalidInput(f"There is no memory {act.old!r}.")
             before = {id_: memories[id_] for id_ in (act.old, act.new)}
-            after = {one.id: one for one in memories_after_supersession(before[act.old], before[act.new], act.since)}
+            after = {one.id: one for one in memories_after_supersession(before[act.old], before[act.new], act.since, act.at)}
             if act.makes_new:
                 before[act.new] = replace(before[act.new], **UNDONE_VERSION_FIELDS)
             memories |= after
