@@ -10,7 +10,17 @@ from pydantic import Field, WithJsonSchema
 
 from madeleine.memory.errors import InvalidInput, MadeleineError
 from madeleine.memory.ingest.store import NewScene, StoredSceneResult
-from madeleine.memory.model import Category, EmotionVector, Memory, MemoryChanges, MemoryId, Scene, memory_date
+from madeleine.memory.ingest.store_plan import ToldAgain
+from madeleine.memory.model import (
+    MAX_SUPERSEDED_TEXT_CHARS,
+    Category,
+    EmotionVector,
+    Memory,
+    MemoryChanges,
+    MemoryId,
+    Scene,
+    memory_date,
+)
 from madeleine.memory.recall.selection import (
     MISSING_NON_INFERABLE_THEME_ADVICE,
     NON_INFERABLE_THEME,
@@ -172,7 +182,8 @@ async def _store_together_or_singly(
 async def stored_as_json(call: ToolCall, stored: StoredSceneResult, *, has_key: bool) -> dict[str, Any]:
     memory, reinforced, before = stored.memory, stored.status == "reinforced", stored.may_supersede
     advice_due = NON_INFERABLE_THEME in call.use.recall.config.themes and not has_non_inferable_theme(memory.themes)
-    resembled = stored.resembled if before is None or stored.resembles != before.id else None
+    is_named = stored.told_again is not None or (before is not None and stored.resembles == before.id)
+    resembled = None if is_named else stored.resembled
     return without_empty_fields(
         id=memory.short_id,
         status=stored.status,
@@ -189,6 +200,7 @@ async def stored_as_json(call: ToolCall, stored: StoredSceneResult, *, has_key: 
         MISSING_NON_INFERABLE_THEME_ADVICE if advice_due else "",
         _supersession_advice(memory, before) if before else "",
         _decided_notice(stored),
+        _told_again_notice(memory, stored.told_again) if stored.told_again else "",
         _besides_notice(stored),
     )
 
@@ -214,6 +226,21 @@ def _decided_notice(stored: StoredSceneResult) -> str:
     if stored.superseded is None or stored.status == "stored":
         return ""
     return f"{stored.memory.short_id} was stored before; now it supersedes {stored.superseded.short_id}."
+
+
+def _told_again_notice(memory: Memory, told_again: ToldAgain) -> str:
+    earlier, now = told_again.earlier, told_again.now
+    if now is None:
+        return (
+            f"{earlier.short_id} said this and was retracted: {earlier.retraction_reason!r}. If that is so, "
+            f"update_memory({memory.short_id}, retracted)."
+        )
+    until = earlier.valid_until.date().isoformat() if earlier.valid_until else ""
+    return (
+        f"{earlier.short_id} said this until {until}; {now.short_id} is true instead and still comes first: "
+        f"{now.scene.action[:MAX_SUPERSEDED_TEXT_CHARS]!r}. If this is true again, repeat this store with supersedes: "
+        f"{now.short_id}."
+    )
 
 
 def _besides_notice(stored: StoredSceneResult) -> str:

@@ -12,12 +12,13 @@ from typing import Literal, NamedTuple
 
 from madeleine.memory.chat import MessageId
 from madeleine.memory.embedding import Embedder, EmbeddingOutcome, embed_with_cache
-from madeleine.memory.errors import IndexUnavailable, InvalidInput, KeyConflict
+from madeleine.memory.errors import IndexUnavailable, KeyConflict
 from madeleine.memory.index import IndexPoint, WritableIndex
+from madeleine.memory.ingest.earlier import as_version, find_most_similar, find_told_again
 from madeleine.memory.ingest.index_keeper import index_committed_points, index_points_from_memories
 from madeleine.memory.ingest.ports import IdempotencyKeyOutcome, StoreBatch, StoreScenesLedger
 from madeleine.memory.ingest.proposals import SupersededMemorySearch
-from madeleine.memory.ingest.store_plan import MAX_DUPLICATE_CANDIDATES, StoreOutcome, StorePlan, wording_key
+from madeleine.memory.ingest.store_plan import MAX_DUPLICATE_CANDIDATES, StoreOutcome, StorePlan, ToldAgain, wording_key
 from madeleine.memory.model import (
     LIVING_STATUSES,
     Category,
@@ -32,12 +33,10 @@ from madeleine.memory.model import (
     Vector,
     first_timeline_moment,
 )
-from madeleine.memory.rules.dynamics.plans import dated_as_version
-from madeleine.memory.rules.dynamics.truth import Supersession, require_current
+from madeleine.memory.rules.dynamics.truth import Supersession
 from madeleine.memory.rules.storing.likeness import DuplicateThresholds, memories_tell_same_facts
 from madeleine.memory.rules.storing.retelling import Reinforcement, has_room_for_retelling, reinforcement_from_draft
 from madeleine.memory.rules.storing.secrets import CountingRedactor, RedactText, redact_secrets, refuse_secret_argument
-from madeleine.memory.rules.storing.similar_wording import resemblances_to_texts
 from madeleine.memory.text.wording import differ_in_words
 
 logger = logging.getLogger(__name__)
@@ -86,6 +85,8 @@ class StoredSceneResult:
     not_kept: str = ""
     resembled: Memory | None = None
     """The one that `resembles` names."""
+    told_again: ToldAgain | None = None
+    """It says what is not true any more; what is true still comes first."""
 
     @property
     def resembles(self) -> MemoryId | None:
@@ -101,6 +102,10 @@ class _Draft(NamedTuple):
     point: IndexPoint
     superseded: Memory | None
     since: datetime | None
+
+    @property
+    def planned_to_supersede(self) -> Memory | None:
+        return self.superseded if self.since is None else None
 
 
 @dataclass(frozen=True, eq=False)
@@ -145,7 +150,10 @@ class StoreScenes:
         """Store scenes that the caller has redacted. `vectors`: of texts that are embedded already. `approve` is called
         with each memory that is to be reinforced; if it raises, nothing is stored."""
         now = self.now()
-        versions = [await self._as_version(scope, scene, memory_from_new_scene(scope, scene, now)) for scene in scenes]
+        versions = [
+            await as_version(self.ledger, scope, memory_from_new_scene(scope, scene, now), scene.supersedes)
+            for scene in scenes
+        ]
         memories = [memory for memory, _, _ in versions]
         embedded = await embed_with_cache(
             self.embedder, self.ledger, [memory.embedded_text for memory in memories], vectors
@@ -189,7 +197,11 @@ class StoreScenes:
             return [
                 replace(answer, superseded=changed.get(scene.supersedes))
                 if scene.supersedes is not None and scene.supersedes in changed
-                else replace(answer, may_supersede=plan.proposed.get(answer.memory.id))
+                else replace(
+                    answer,
+                    may_supersede=plan.proposed.get(answer.memory.id),
+                    told_again=plan.told_again.get(answer.memory.id),
+                )
                 for answer, scene in zip(answers, (draft.scene for draft in drafts), strict=True)
             ]
 
@@ -207,12 +219,13 @@ class StoreScenes:
 
     async def _plan(self, scope: Scope, drafts: Sequence[_Draft], approve: Callable[[MemoryId], None]) -> StorePlan:
         """Decide which scenes become memories and which reinforce one."""
-        by_key = await self.ledger.key_outcomes(scope, [scene.key for scene, _ in drafts if scene.key is not None])
-        turns = await self.ledger.next_turns(scope, [scene.session_id for scene, _ in drafts])
+        scenes = [draft.scene for draft in drafts]
+        by_key = await self.ledger.key_outcomes(scope, [scene.key for scene in scenes if scene.key is not None])
+        turns = await self.ledger.next_turns(scope, [scene.session_id for scene in scenes])
         plan = StorePlan(len(drafts))
-        for scene, point, superseded, since in drafts:
+        for draft in drafts:
+            scene, point = draft.scene, draft.point
             key, text = scene.key, scene.scene.action
-            planned = superseded if since is None else None
             if key is not None and (earlier := by_key.get(key)):
                 if earlier.text != text:
                     raise KeyConflict(key)
@@ -220,32 +233,70 @@ class StoreScenes:
                 continue
             near = await self._near(scope, point)
             candidates = self._candidates(point, near, plan, scene)
-            same = next((other for other, cosine in candidates if self._is_same(point, other, cosine, scene)), None)
-            if same is None:
-                resembles = await self._most_similar(point, [other for other, _ in candidates], plan)
-                session_id = scene.session_id
-                memory = replace(point.memory, resembles=resembles, turn=turns[session_id] if session_id else 0)
-                if before := planned or await self._proposed(scope, scene, point, near):
-                    memory = replace(memory, may_supersede=before.id)
-                    plan.proposed[memory.id] = before
-                if session_id:
+            told = await self._told_before(scope, draft, near, candidates)
+            if isinstance(told, Memory):
+                approve(told.id)
+                plan.reinforce(told, _reinforcement(told.id, scene, point.memory))
+                outcome = IdempotencyKeyOutcome(told.id, text, "reinforced")
+                if draft.planned_to_supersede:
+                    plan.proposed[told.id] = draft.planned_to_supersede
+            else:
+                memory = await self._linked(scope, draft, near, [other for other, _ in candidates], told, plan)
+                if session_id := scene.session_id:
+                    memory = replace(memory, turn=turns[session_id])
                     turns[session_id] += 1
                 plan.add_point(replace(point, memory=memory))
                 outcome = IdempotencyKeyOutcome(memory.id, text, "stored")
-            else:
-                approve(same.id)
-                plan.reinforce(same, _reinforcement(same.id, scene, point.memory))
-                outcome = IdempotencyKeyOutcome(same.id, text, "reinforced")
-                if planned:
-                    plan.proposed[same.id] = planned
-            if scene.supersedes is not None and since is not None:
-                plan.supersessions.append(_supersession(scene, outcome, point.memory, since))
+            if scene.supersedes is not None and draft.since is not None:
+                plan.supersessions.append(_supersession(scene, outcome, point.memory, draft.since))
             if scene.sources:
                 plan.sources.setdefault(outcome.memory_id, []).extend(scene.sources)
             plan.outcomes.append((outcome, False))
             if key is not None:
                 by_key[key] = outcome
         return plan
+
+    async def _told_before(
+        self,
+        scope: Scope,
+        draft: _Draft,
+        near: Sequence[tuple[Memory, float]],
+        candidates: Sequence[tuple[Memory, float]],
+    ) -> Memory | ToldAgain | None:
+        """The memory that the scene reinforces, or what said the same and is not true any more."""
+        scene, point = draft.scene, draft.point
+        for other, cosine in candidates:
+            if self._is_same(point, other, cosine, scene):
+                return other
+        if scene.supersedes is not None or scene.distinct:
+            return None
+        told = await find_told_again(self.ledger, scope, point.memory, near)
+        if isinstance(told, Memory):
+            return told if has_room_for_retelling(told, _reinforcement(told.id, scene, point.memory)) else None
+        return told
+
+    async def _linked(
+        self,
+        scope: Scope,
+        draft: _Draft,
+        near: Sequence[tuple[Memory, float]],
+        candidates: Sequence[Memory],
+        told: ToldAgain | None,
+        plan: StorePlan,
+    ) -> Memory:
+        """The new memory with its links to earlier ones, of which the answer tells."""
+        memory, model = draft.point.memory, self.embedder
+        if told is not None:
+            plan.told_again[memory.id] = told
+            return replace(memory, resembles=told.earlier.id)
+        least = self.thresholds.resembling
+        resembles = await find_most_similar(self.ledger, model, draft.point, candidates, plan, resembling=least)
+        memory = replace(memory, resembles=resembles)
+        before = draft.planned_to_supersede or await self._proposed(scope, draft.scene, draft.point, near)
+        if before is None:
+            return memory
+        plan.proposed[memory.id] = before
+        return replace(memory, may_supersede=before.id)
 
     @staticmethod
     def _candidates(
@@ -263,21 +314,6 @@ class StoreScenes:
         ]
         return [(plan.retold.get(other.id, other), cosine) for other, cosine in known]
 
-    async def _as_version(
-        self, scope: Scope, scene: NewScene, memory: Memory
-    ) -> tuple[Memory, Memory | None, datetime | None]:
-        """(memory, what it supersedes, since when) with the memory's dates as a version; an unknown memory to supersede
-        is refused at the commit. Raises `NotCurrent` for a plan of what is not current."""
-        if scene.supersedes is None:
-            return memory, None, None
-        known = await self.ledger.memories(scope, [scene.supersedes])
-        if not known:
-            return memory, None, memory.happened_at
-        version, since = dated_as_version(memory, known[0], memory.created_at)
-        if since is None:
-            require_current(known[0])
-        return version, known[0], since
-
     async def _proposed(
         self, scope: Scope, scene: NewScene, point: IndexPoint, near: Sequence[tuple[Memory, float]]
     ) -> Memory | None:
@@ -294,19 +330,6 @@ class StoreScenes:
             and memories_tell_same_facts(memory, other)
             and has_room_for_retelling(other, _reinforcement(other.id, new, memory))
         )
-
-    async def _most_similar(self, point: IndexPoint, known: Sequence[Memory], plan: StorePlan) -> MemoryId | None:
-        """The one that resembles the new one most, if it does so enough."""
-        if not known:
-            return None
-        vectors = plan.vectors()
-        if point.vector is not None:
-            missing = {other.content_hash for other in known} - vectors.keys()
-            vectors |= await self.ledger.vectors(self.embedder.model, sorted(missing))
-        cosines = self.embedder.space.readable_cosines(point.vector, [vectors.get(one.content_hash) for one in known])
-        scores = resemblances_to_texts(point.memory.scene.action, [other.scene.action for other in known], cosines)
-        best = max(range(len(known)), key=scores.__getitem__)
-        return known[best].id if scores[best] >= self.thresholds.resembling else None
 
     async def _near(self, scope: Scope, point: IndexPoint) -> list[tuple[Memory, float]]:
         """(memory, cosine) of memories that may say the same: with the very text, the nearest, and those that share

@@ -1,4 +1,4 @@
-"""The days that a text names in full, and the day from which on it says that something is true ("from January 2027")."""
+"""The days that a text names, and the day from which on it says that something is true ("from January 2027")."""
 
 from __future__ import annotations
 

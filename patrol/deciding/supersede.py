@@ -81,7 +81,7 @@ class SupersedeMemory(DecisionType[SupersessionAnswer]):
         newer = await reads.memories([MemoryId(key)])
         older = await reads.memories([one.may_supersede for one in newer if one.may_supersede])
         now = self.context.services.now()
-        if not older or supersession_obstacle(*older, *newer, now) or planned_since(*older, *newer, now):
+        if not older or supersession_obstacle(older[0], newer[0], now) or planned_since(older[0], newer[0], now):
             return []
         pair = tuple(offered_memory(memory, "supersede") for memory in (*older, *newer))
         return [DecisionRequest(kind="supersede", memories=pair)]

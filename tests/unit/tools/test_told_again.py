@@ -32,7 +32,8 @@ async def test_what_was_superseded_is_stored_again_behind_what_is_true(
     assert again["status"] == "stored"
     assert "may_supersede" not in again
     assert "resembles" not in again
-    assert again["notice"].startswith(f'{old} said this, until {before} took its place: "{versions[-1]}"')
+    assert again["notice"].startswith(f"{old} said this until ")
+    assert f"{before} is true instead and still comes first: {versions[-1]!r}" in again["notice"]
     assert f"supersedes: {before}" in again["notice"]
     for question in (QUESTION, THURSDAY):
         assert (await recalled(use, question))[0] == versions[-1]
@@ -48,15 +49,15 @@ async def test_what_was_retracted_is_stored_again_with_the_reason_named(use: Use
     await use("update_memory", id=old, retracted="They are his cousins.")
     again = await use("store", text="Nils has two brothers.")
     assert again["status"] == "stored"
-    assert f'{old} said this and was retracted: "They are his cousins."' in again["notice"]
-    assert f"update_memory(id={again['id']}, retracted=…)" in again["notice"]
+    assert f"{old} said this and was retracted: 'They are his cousins.'" in again["notice"]
+    assert f"update_memory({again['id']}, retracted)" in again["notice"]
 
 
 async def test_what_was_absorbed_reinforces_its_survivor(use: Use, memory: OpenedMemory) -> None:
     """It was stored as a new memory that may supersede its survivor."""
     await begun(use)
     kept = (await use("store", text="Erik, the brother of Jonas, is allergic to penicillin.", distinct=True))["id"]
-    absorbed_text = "Penicillin must never be given to Erik, he has an allergy."
+    absorbed_text = "Erik is the brother of Jonas and allergic to penicillin."
     absorbed = (await use("store", text=absorbed_text, distinct=True))["id"]
     pending = (await use("run_patrol"))["pending"]
     offer = next((one for one in pending if one["kind"] == "consolidate"), None)
