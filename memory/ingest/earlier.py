@@ -2,17 +2,71 @@
 
 from __future__ import annotations
 
+import logging
 from collections.abc import Sequence
 from datetime import datetime
+from typing import NamedTuple
 
 from madeleine.memory.embedding import Embedder
-from madeleine.memory.index import IndexPoint
+from madeleine.memory.errors import IndexUnavailable
+from madeleine.memory.index import IndexPoint, WritableIndex
 from madeleine.memory.ingest.ports import StoreScenesLedger
-from madeleine.memory.ingest.store_plan import StorePlan, ToldAgain, wording_key
+from madeleine.memory.ingest.store_plan import MAX_DUPLICATE_CANDIDATES, StorePlan, ToldAgain, wording_key
 from madeleine.memory.model import LIVING_STATUSES, Memory, MemoryId, Scope
 from madeleine.memory.rules.dynamics.plans import dated_as_version
 from madeleine.memory.rules.dynamics.truth import require_current
 from madeleine.memory.rules.storing.similar_wording import resemblances_to_texts
+
+logger = logging.getLogger(__name__)
+
+
+class EarlierMemories(NamedTuple):
+    """(memory, cosine) of what a new scene may say again. `near`: with the very text, the nearest, and those that share
+    words; of these 1 where the model cannot read the text, for then the words alone decide, else 0. `candidates`: those
+    that are still true, and those that the call stores with it."""
+
+    near: Sequence[tuple[Memory, float]]
+    candidates: Sequence[tuple[Memory, float]]
+
+
+async def find_earlier(
+    ledger: StoreScenesLedger,
+    index: WritableIndex,
+    scope: Scope,
+    point: IndexPoint,
+    plan: StorePlan,
+    *,
+    supersedes: MemoryId | None,
+) -> EarlierMemories:
+    """`supersedes`: no candidate."""
+    near = await _near(ledger, index, scope, point)
+    known = plan.similar_to(point) + [
+        (other, cosine)
+        for other, cosine in near
+        if other.status in LIVING_STATUSES
+        and not other.compressed
+        and other.truth == "current"
+        and other.id != supersedes
+    ]
+    return EarlierMemories(near, [(plan.retold.get(other.id, other), cosine) for other, cosine in known])
+
+
+async def _near(
+    ledger: StoreScenesLedger, index: WritableIndex, scope: Scope, point: IndexPoint
+) -> list[tuple[Memory, float]]:
+    same_text = await ledger.ids_with_text(scope, point.memory.content_hash)
+    near: dict[MemoryId, float] = {}
+    at_most, vector = MAX_DUPLICATE_CANDIDATES, point.vector
+    try:
+        words = point.memory.scene.action
+        alike = await index.ids_sharing_words(scope, words, limit=at_most, statuses=LIVING_STATUSES)
+        near = dict.fromkeys(alike, 1.0 if vector is None else 0.0)
+        if vector is not None:
+            near |= dict(await index.nearest(scope, vector, limit=at_most, statuses=LIVING_STATUSES))
+    except IndexUnavailable as error:
+        logger.warning("storing without a search for duplicates: %s", error)
+    near |= dict.fromkeys(same_text, 1.0)
+    return [(other, near[other.id]) for other in await ledger.memories(scope, list(near))] if near else []
 
 
 async def as_version(

@@ -12,15 +12,20 @@ from typing import Literal, NamedTuple
 
 from madeleine.memory.chat import MessageId
 from madeleine.memory.embedding import Embedder, EmbeddingOutcome, embed_with_cache
-from madeleine.memory.errors import IndexUnavailable, KeyConflict
+from madeleine.memory.errors import KeyConflict
 from madeleine.memory.index import IndexPoint, WritableIndex
-from madeleine.memory.ingest.earlier import as_version, find_most_similar, find_told_again
+from madeleine.memory.ingest.earlier import (
+    EarlierMemories,
+    as_version,
+    find_earlier,
+    find_most_similar,
+    find_told_again,
+)
 from madeleine.memory.ingest.index_keeper import index_committed_points, index_points_from_memories
 from madeleine.memory.ingest.ports import IdempotencyKeyOutcome, StoreBatch, StoreScenesLedger
 from madeleine.memory.ingest.proposals import SupersededMemorySearch
-from madeleine.memory.ingest.store_plan import MAX_DUPLICATE_CANDIDATES, StoreOutcome, StorePlan, ToldAgain, wording_key
+from madeleine.memory.ingest.store_plan import StoreOutcome, StorePlan, ToldAgain, wording_key
 from madeleine.memory.model import (
-    LIVING_STATUSES,
     Category,
     ContentHash,
     Emotion,
@@ -226,14 +231,13 @@ class StoreScenes:
         for draft in drafts:
             scene, point = draft.scene, draft.point
             key, text = scene.key, scene.scene.action
-            if key is not None and (earlier := by_key.get(key)):
-                if earlier.text != text:
+            if key is not None and (before := by_key.get(key)):
+                if before.text != text:
                     raise KeyConflict(key)
-                plan.outcomes.append((earlier, True))
+                plan.outcomes.append((before, True))
                 continue
-            near = await self._near(scope, point)
-            candidates = self._candidates(point, near, plan, scene)
-            told = await self._told_before(scope, draft, near, candidates)
+            earlier = await find_earlier(self.ledger, self.index, scope, point, plan, supersedes=scene.supersedes)
+            told = await self._told_before(scope, draft, earlier)
             if isinstance(told, Memory):
                 approve(told.id)
                 plan.reinforce(told, _reinforcement(told.id, scene, point.memory))
@@ -241,7 +245,7 @@ class StoreScenes:
                 if draft.planned_to_supersede:
                     plan.proposed[told.id] = draft.planned_to_supersede
             else:
-                memory = await self._linked(scope, draft, near, [other for other, _ in candidates], told, plan)
+                memory = await self._linked(scope, draft, earlier, told, plan)
                 if session_id := scene.session_id:
                     memory = replace(memory, turn=turns[session_id])
                     turns[session_id] += 1
@@ -256,63 +260,36 @@ class StoreScenes:
                 by_key[key] = outcome
         return plan
 
-    async def _told_before(
-        self,
-        scope: Scope,
-        draft: _Draft,
-        near: Sequence[tuple[Memory, float]],
-        candidates: Sequence[tuple[Memory, float]],
-    ) -> Memory | ToldAgain | None:
+    async def _told_before(self, scope: Scope, draft: _Draft, earlier: EarlierMemories) -> Memory | ToldAgain | None:
         """The memory that the scene reinforces, or what said the same and is not true any more."""
         scene, point = draft.scene, draft.point
-        for other, cosine in candidates:
+        for other, cosine in earlier.candidates:
             if self._is_same(point, other, cosine, scene):
                 return other
         if scene.supersedes is not None or scene.distinct:
             return None
-        told = await find_told_again(self.ledger, scope, point.memory, near)
+        told = await find_told_again(self.ledger, scope, point.memory, earlier.near)
         if isinstance(told, Memory):
             return told if has_room_for_retelling(told, _reinforcement(told.id, scene, point.memory)) else None
         return told
 
     async def _linked(
-        self,
-        scope: Scope,
-        draft: _Draft,
-        near: Sequence[tuple[Memory, float]],
-        candidates: Sequence[Memory],
-        told: ToldAgain | None,
-        plan: StorePlan,
+        self, scope: Scope, draft: _Draft, earlier: EarlierMemories, told: ToldAgain | None, plan: StorePlan
     ) -> Memory:
         """The new memory with its links to earlier ones, of which the answer tells."""
-        memory, model = draft.point.memory, self.embedder
+        memory = draft.point.memory
         if told is not None:
             plan.told_again[memory.id] = told
             return replace(memory, resembles=told.earlier.id)
+        others = [other for other, _ in earlier.candidates]
         least = self.thresholds.resembling
-        resembles = await find_most_similar(self.ledger, model, draft.point, candidates, plan, resembling=least)
+        resembles = await find_most_similar(self.ledger, self.embedder, draft.point, others, plan, resembling=least)
         memory = replace(memory, resembles=resembles)
-        before = draft.planned_to_supersede or await self._proposed(scope, draft.scene, draft.point, near)
+        before = draft.planned_to_supersede or await self._proposed(scope, draft.scene, draft.point, earlier.near)
         if before is None:
             return memory
         plan.proposed[memory.id] = before
         return replace(memory, may_supersede=before.id)
-
-    @staticmethod
-    def _candidates(
-        point: IndexPoint, near: Sequence[tuple[Memory, float]], plan: StorePlan, new: NewScene
-    ) -> list[tuple[Memory, float]]:
-        """(memory, cosine) of those that may say the same or much the same (spec T6). What is not true any more is
-        never told again; it is stored anew."""
-        known = plan.similar_to(point) + [
-            (other, cosine)
-            for other, cosine in near
-            if other.status in LIVING_STATUSES
-            and not other.compressed
-            and other.truth == "current"
-            and other.id != new.supersedes
-        ]
-        return [(plan.retold.get(other.id, other), cosine) for other, cosine in known]
 
     async def _proposed(
         self, scope: Scope, scene: NewScene, point: IndexPoint, near: Sequence[tuple[Memory, float]]
@@ -330,23 +307,6 @@ class StoreScenes:
             and memories_tell_same_facts(memory, other)
             and has_room_for_retelling(other, _reinforcement(other.id, new, memory))
         )
-
-    async def _near(self, scope: Scope, point: IndexPoint) -> list[tuple[Memory, float]]:
-        """(memory, cosine) of memories that may say the same: with the very text, the nearest, and those that share
-        words; of these 1 where the model cannot read the text, for then the words alone decide, else 0."""
-        same_text = await self.ledger.ids_with_text(scope, point.memory.content_hash)
-        near: dict[MemoryId, float] = {}
-        at_most, vector = MAX_DUPLICATE_CANDIDATES, point.vector
-        try:
-            words = point.memory.scene.action
-            alike = await self.index.ids_sharing_words(scope, words, limit=at_most, statuses=LIVING_STATUSES)
-            near = dict.fromkeys(alike, 1.0 if vector is None else 0.0)
-            if vector is not None:
-                near |= dict(await self.index.nearest(scope, vector, limit=at_most, statuses=LIVING_STATUSES))
-        except IndexUnavailable as error:
-            logger.warning("storing without a search for duplicates: %s", error)
-        near |= dict.fromkeys(same_text, 1.0)
-        return [(other, near[other.id]) for other in await self.ledger.memories(scope, list(near))] if near else []
 
     async def _answers(
         self, scope: Scope, outcomes: Sequence[StoreOutcome], new: Mapping[MemoryId, Memory], embedding_error: str
