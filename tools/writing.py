@@ -59,16 +59,19 @@ class SceneArguments(ToolArguments):
     text: Annotated[LongText, Field(description="What happened, in sentences that make sense alone.")]
     when: Annotated[
         ShortText | Annotated[list[ShortText | DatedActionArguments], Field(min_length=1, max_length=50)] | None,
-        Field(description="When it happened, or since when it is true: ISO date, time, month, year; or a timeline."),
+        Field(description="Day of the event, or since when a fact is true: ISO date, time, month, year, or timeline."),
     ] = None
     actors: Annotated[list[ShortText], Field(max_length=50, description="Participants, the speaker first.")] = []
     setting: Annotated[LineText, Field(description="Where.")] = ""
-    dialogue: Annotated[list[LineText], Field(max_length=50, description="Quotes worth keeping.")] = []
+    dialogue: Annotated[list[LineText], Field(max_length=50, description="Quotes.")] = []
     sensory: Annotated[list[LineText], Field(max_length=50, description="What was seen, heard, smelt.")] = []
     feeling: Annotated[LineText, Field(description="In the first person.")] = ""
     category: Annotated[
         Category,
-        Field(description="semantic: fact; social: people; working: task at hand; procedural, rare: how you behave."),
+        Field(
+            description="semantic: fact; social: people; working: task at hand; "
+            "procedural, rare: standing wishes, how you behave."
+        ),
     ] = "episodic"
     importance: Annotated[ZeroToOne | None, Field(description="0 noise, 0.5 default, 1 critical.")] = None
     emotions: EmotionLabels = []
@@ -79,8 +82,8 @@ class SceneArguments(ToolArguments):
     themes: Annotated[list[ShortText], Field(max_length=20, description="Topics, to filter by.")] = []
     session_id: Annotated[ShortText, Field(description="Of this conversation.")] = ""
     pinned: Annotated[bool, Field(description="Never fades.")] = False
-    supersedes: Annotated[ShortText, Field(description="Id of the memory that this makes untrue, from `when` on.")] = ""
-    key: Annotated[ShortText, Field(description="Idempotency key for repeated calls.")] = ""
+    supersedes: Annotated[ShortText, Field(description="Id of the memory that this makes untrue.")] = ""
+    key: Annotated[ShortText, Field(description="Idempotency key.")] = ""
     distinct: Annotated[bool, Field(description="Store beside a memory that seems to say the same.")] = False
 
 
@@ -123,9 +126,9 @@ class StoreArguments(SceneArguments):
 )
 async def store(call: ToolCall, arguments: StoreArguments) -> dict[str, Any]:
     """Store what later conversations should know, one scene a memory: an event, decision, fact, preference, feeling or
-    lesson; several by scenes, as at the end of a session. It can be recalled at once. If something known has changed,
-    name the old memory in supersedes. What says the same as an earlier memory reinforces it, which keeps its wording;
-    what differs in a fact is stored beside it."""
+    lesson; several by scenes, as at the end of a session. If something known has changed or moved, name the old memory
+    in supersedes. What says the same as an earlier memory reinforces it, which keeps its wording; what differs in a
+    fact is stored beside it."""
     scenes = arguments.scenes_or_errors
     [first, *others] = outcomes = await _store_each(call, scenes)
     if not arguments.scenes:
@@ -269,8 +272,10 @@ def new_scene_from_arguments(arguments: SceneArguments, *, request_key: str = ""
 class UpdateMemoryArguments(ToolArguments):
     id: ShortText
     text: Annotated[LongText, Field(description="The whole new text.")] = ""
-    when: Annotated[ShortText, Field(description="Since when text is true. Alone: its date.")] = ""
-    retracted: Annotated[LineText, Field(description="Why it was never true; it is recalled no more.")] = ""
+    when: Annotated[
+        ShortText, Field(description="Since when text is true, or the event's new day. Alone: its date.")
+    ] = ""
+    retracted: Annotated[LineText, Field(description="Why it was never true.")] = ""
     undo: Annotated[bool, Field(description="Take back its last supersession or retraction.")] = False
     importance: Annotated[ZeroToOne | None, Field(description="0 noise, 1 critical.")] = None
     themes: Annotated[list[ShortText] | None, Field(max_length=20, description="In place of the old ones.")] = None
@@ -279,9 +284,9 @@ class UpdateMemoryArguments(ToolArguments):
 
 @tool(UpdateMemoryArguments, object_schema("id changed", string="id", array="changed versions", object="superseded"))
 async def update_memory(call: ToolCall, arguments: UpdateMemoryArguments) -> dict[str, Any]:
-    """Correct a memory that was wrong, or pin or weigh it; what is left out stays. A changed fact: give text and when,
-    and the old text stays as true until then. Something never true: give retracted. recall_memory shows all versions.
-    For something new use store, to erase use forget."""
+    """Correct a memory that was wrong, or pin or weigh it; what is left out stays. A changed fact: text and when
+    do what store does with supersedes, and keep actors, themes and lesson. Something never true: give retracted.
+    recall_memory shows versions. For something new use store, to erase use forget."""
     [memory_id] = (await call.use.ids.memories(call.scope, [arguments.id])).values()
     if arguments.undo or arguments.retracted:
         return await _change_truth(call, memory_id, arguments)
@@ -339,8 +344,8 @@ class ForgetArguments(ToolArguments):
 )
 async def forget(call: ToolCall, arguments: ForgetArguments) -> dict[str, Any]:
     """Erase memories with the messages they came from, or single messages by id, permanently and from disk too. Only on
-    request: to correct use update_memory; unused memories fade by themselves. related: memories linked to the erased
-    ones, which stay and may say the same."""
+    request: to correct use update_memory; unused memories fade by themselves. related: linked memories that stay and
+    may say the same."""
     full_ids = await call.use.ids.memories(call.scope, arguments.ids)
     messages = await call.use.ids.full(call.scope, "message", [id_ for id_ in full_ids if full_ids[id_] == id_])
     named: dict[str, str] = {**full_ids, **messages}
