@@ -26,7 +26,7 @@ from madeleine.memory.recall.selection import (
     NON_INFERABLE_THEME,
     has_non_inferable_theme,
 )
-from madeleine.memory.rules.dynamics.plans import planned_since
+from madeleine.memory.rules.dynamics.plans import other_day_named, planned_since
 from madeleine.memory.rules.feelings import EMOTION_AXES
 from madeleine.memory.rules.storing.besides import unreplaced_clauses_notice
 from madeleine.tools.arguments import LineText, LongText, ShortText, ToolArguments, ZeroToOne, unique, validate_each
@@ -306,7 +306,9 @@ async def update_memory(call: ToolCall, arguments: UpdateMemoryArguments) -> dic
     else:
         updated = await call.use.update(call.scope, memory_id, changes)
         memory, changed, redacted, error = updated.memory, updated.changes, updated.redacted, updated.embedding_error
-        superseded, besides = {}, ""
+        superseded = {}
+        day = other_day_named(memory, call.use.update.now()) if changed.text is not None else ""
+        besides = f"It is dated {memory_date(memory)}; for {day} update its when alone, too." if day else ""
     return {
         "id": memory.short_id,
         "changed": [name for name in CHANGEABLE_MEMORY_FIELDS if getattr(changed, name) is not None],

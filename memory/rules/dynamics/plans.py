@@ -59,6 +59,14 @@ def supersession_since(old: Memory, new: Memory) -> datetime:
     return begin if begin is not None and period.start < begin <= period.end else period.start
 
 
+def other_day_named(memory: Memory, now: datetime) -> str:
+    """The day to come that the text of an event to come names in place of its own; "" if it names none."""
+    if not memory.scene.when or not is_to_come(memory.happened_at, now) or _names_its_own_day(memory):
+        return ""
+    named = (day for day in _days_named(memory) if day.precision == "day" and is_to_come(day.start, now))
+    return next((day.text for day in named), "")
+
+
 def _day_to_come(memory: Memory, now: datetime) -> datetime | None:
     day = memory.valid_from or memory.happened_at
     return day if is_to_come(day, now) else None

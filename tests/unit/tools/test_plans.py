@@ -205,3 +205,11 @@ async def test_of_a_proposed_pair_that_is_decided_the_answer_says_what_happened(
     answer = await use("store", text="Maria has moved house to Rome", supersedes=old)
     assert (answer["id"], answer["status"], answer["superseded"]["id"]) == (new, "reinforced", old)
     assert f"{new} was stored before; now it supersedes {old}." in answer["notice"]
+
+
+async def test_a_corrected_text_that_names_another_day_says_that_the_date_stays(use: Use) -> None:
+    old = (await use("store", text=appointment(day(13)), when=str(day(13))))["id"]
+    answer = await use("update_memory", id=old, text=appointment(day(15)))
+    assert answer["notice"] == f"It is dated {day(13)}; for {day(15)} update its when alone, too."
+    await use("update_memory", id=old, when=str(day(15)))
+    assert "notice" not in await use("update_memory", id=old, text=moved_to(day(15)))
