@@ -67,6 +67,12 @@ def other_day_named(memory: Memory, now: datetime) -> str:
     return next((day.text for day in named), "")
 
 
+def have_other_days_to_come(new: Memory, old: Memory) -> bool:
+    """Whether both tell, by their dates, of a day to come, and of another one each."""
+    days = [memory.happened_at for memory in (new, old) if is_to_come(memory.happened_at, new.created_at)]
+    return len(set(days)) > 1
+
+
 def _day_to_come(memory: Memory, now: datetime) -> datetime | None:
     day = memory.valid_from or memory.happened_at
     return day if is_to_come(day, now) else None

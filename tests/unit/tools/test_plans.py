@@ -64,10 +64,12 @@ async def test_an_appointment_told_without_when_is_moved_all_the_same(use: Use) 
     assert await recalled(use, DENTIST, limit=1) == [moved_to(day(15))]
 
 
-async def test_a_moved_day_comes_first_before_anyone_decides(use: Use) -> None:
+@pytest.mark.parametrize("change", ["is on", "was moved to"])
+async def test_a_moved_day_comes_first_before_anyone_decides(use: Use, change: str) -> None:
     """Also the earlier of two days to come."""
     await begun(use)
-    old, new = (f"The parents' evening of the school is on {day(days)}." for days in (13, 9))
+    old = f"The parents' evening of the school is on {day(13) if change == 'is on' else written(day(13))}."
+    new = f"The parents' evening of the school {change} {day(9) if change == 'is on' else written(day(9))}."
     before = await use("store", text=old, when=str(day(13)))
     answer = await use("store", text=new, when=str(day(9)))
     assert answer["may_supersede"][0]["id"] == before["id"]
