@@ -60,7 +60,7 @@ class RecallArguments(ToolArguments):
     categories: Annotated[list[Category], Field(max_length=5)] = []
     themes: Annotated[list[ShortText], Field(max_length=20, description="All of these.")] = []
     emotions: Annotated[EmotionLabels, BRIEF_LABELS_SCHEMA, Field(description="Felt now; labels as in store.")] = []
-    since: Annotated[ShortText, Field(description="ISO date, month or year.")] = ""
+    since: Annotated[ShortText, Field(description="By event: ISO date, month, year.")] = ""
     until: Annotated[ShortText, Field(description="Inclusive.")] = ""
     include_compressed: Annotated[bool, Field(description="Summarised too.")] = False
     ranking: RankingProfile | None = None
@@ -249,7 +249,7 @@ class SearchArguments(ToolArguments):
     ] = "or"
     themes: Annotated[list[ShortText], Field(max_length=20, description="All of these.")] = []
     categories: Annotated[list[Category], Field(max_length=5)] = []
-    since: Annotated[ShortText, Field(description="ISO date, month or year.")] = ""
+    since: Annotated[ShortText, Field(description="By event: ISO date, month, year.")] = ""
     until: Annotated[ShortText, Field(description="Inclusive.")] = ""
     sources: Annotated[list[SearchSource], Field(min_length=1, max_length=4)] = ["memories", "diary", "chat", "notes"]
     include_dead: Annotated[bool, Field(description="Faded too.")] = True

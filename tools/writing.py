@@ -10,13 +10,23 @@ from pydantic import Field, WithJsonSchema
 
 from madeleine.memory.errors import InvalidInput, MadeleineError
 from madeleine.memory.ingest.store import NewScene, StoredSceneResult
-from madeleine.memory.model import Category, EmotionVector, Memory, MemoryChanges, MemoryId, Scene
+from madeleine.memory.ingest.store_plan import ToldAgain
+from madeleine.memory.model import (
+    MAX_SUPERSEDED_TEXT_CHARS,
+    Category,
+    EmotionVector,
+    Memory,
+    MemoryChanges,
+    MemoryId,
+    Scene,
+    memory_date,
+)
 from madeleine.memory.recall.selection import (
     MISSING_NON_INFERABLE_THEME_ADVICE,
     NON_INFERABLE_THEME,
     has_non_inferable_theme,
 )
-from madeleine.memory.rules.dynamics.truth import version_valid_since
+from madeleine.memory.rules.dynamics.plans import other_day_named, planned_since
 from madeleine.memory.rules.feelings import EMOTION_AXES
 from madeleine.memory.rules.storing.besides import unreplaced_clauses_notice
 from madeleine.tools.arguments import LineText, LongText, ShortText, ToolArguments, ZeroToOne, unique, validate_each
@@ -49,16 +59,19 @@ class SceneArguments(ToolArguments):
     text: Annotated[LongText, Field(description="What happened, in sentences that make sense alone.")]
     when: Annotated[
         ShortText | Annotated[list[ShortText | DatedActionArguments], Field(min_length=1, max_length=50)] | None,
-        Field(description="When it happened, or since when it is true: ISO date, time, month, year; or a timeline."),
+        Field(description="Day of the event, or since when a fact is true: ISO date, time, month, year, or timeline."),
     ] = None
     actors: Annotated[list[ShortText], Field(max_length=50, description="Participants, the speaker first.")] = []
     setting: Annotated[LineText, Field(description="Where.")] = ""
-    dialogue: Annotated[list[LineText], Field(max_length=50, description="Quotes worth keeping.")] = []
+    dialogue: Annotated[list[LineText], Field(max_length=50, description="Quotes.")] = []
     sensory: Annotated[list[LineText], Field(max_length=50, description="What was seen, heard, smelt.")] = []
     feeling: Annotated[LineText, Field(description="In the first person.")] = ""
     category: Annotated[
         Category,
-        Field(description="semantic: fact; social: people; working: task at hand; procedural, rare: how you behave."),
+        Field(
+            description="semantic: fact; social: people; working: task at hand; "
+            "procedural, rare: standing wishes, how you behave."
+        ),
     ] = "episodic"
     importance: Annotated[ZeroToOne | None, Field(description="0 noise, 0.5 default, 1 critical.")] = None
     emotions: EmotionLabels = []
@@ -69,8 +82,8 @@ class SceneArguments(ToolArguments):
     themes: Annotated[list[ShortText], Field(max_length=20, description="Topics, to filter by.")] = []
     session_id: Annotated[ShortText, Field(description="Of this conversation.")] = ""
     pinned: Annotated[bool, Field(description="Never fades.")] = False
-    supersedes: Annotated[ShortText, Field(description="Id of the memory that this makes untrue, from `when` on.")] = ""
-    key: Annotated[ShortText, Field(description="Idempotency key for repeated calls.")] = ""
+    supersedes: Annotated[ShortText, Field(description="Id of the memory that this makes untrue.")] = ""
+    key: Annotated[ShortText, Field(description="Idempotency key.")] = ""
     distinct: Annotated[bool, Field(description="Store beside a memory that seems to say the same.")] = False
 
 
@@ -113,9 +126,9 @@ class StoreArguments(SceneArguments):
 )
 async def store(call: ToolCall, arguments: StoreArguments) -> dict[str, Any]:
     """Store what later conversations should know, one scene a memory: an event, decision, fact, preference, feeling or
-    lesson; several by scenes, as at the end of a session. It can be recalled at once. If something known has changed,
-    name the old memory in supersedes. What says the same as an earlier memory reinforces it, which keeps its wording;
-    what differs in a fact is stored beside it."""
+    lesson; several by scenes, as at the end of a session. If something known has changed or moved, name the old memory
+    in supersedes. What says the same as an earlier memory reinforces it, which keeps its wording; what differs in a
+    fact is stored beside it."""
     scenes = arguments.scenes_or_errors
     [first, *others] = outcomes = await _store_each(call, scenes)
     if not arguments.scenes:
@@ -172,7 +185,8 @@ async def _store_together_or_singly(
 async def stored_as_json(call: ToolCall, stored: StoredSceneResult, *, has_key: bool) -> dict[str, Any]:
     memory, reinforced, before = stored.memory, stored.status == "reinforced", stored.may_supersede
     advice_due = NON_INFERABLE_THEME in call.use.recall.config.themes and not has_non_inferable_theme(memory.themes)
-    resembled = stored.resembled if before is None or stored.resembles != before.id else None
+    is_named = stored.told_again is not None or (before is not None and stored.resembles == before.id)
+    resembled = None if is_named else stored.resembled
     return without_empty_fields(
         id=memory.short_id,
         status=stored.status,
@@ -188,6 +202,8 @@ async def stored_as_json(call: ToolCall, stored: StoredSceneResult, *, has_key: 
         missing_vector_notice("Stored", stored.embedding_error),
         MISSING_NON_INFERABLE_THEME_ADVICE if advice_due else "",
         _supersession_advice(memory, before) if before else "",
+        _decided_notice(stored),
+        _told_again_notice(memory, stored.told_again) if stored.told_again else "",
         _besides_notice(stored),
     )
 
@@ -197,14 +213,36 @@ def _id_and_text(memory: Memory) -> dict[str, str]:
 
 
 def _supersession_advice(memory: Memory, before: Memory) -> str:
-    if memory.valid_from is not None:
+    if begin := planned_since(before, memory, memory.created_at):
+        day = memory_date(memory) if begin == memory.happened_at else begin.date().isoformat()
         return (
-            f"A plan until {version_valid_since(memory)}: {before.short_id} stays true until then. From that day on "
-            f"this comes first; to retire {before.short_id} repeat then with supersedes: {before.short_id}."
+            f"A plan until {day}: {before.short_id} stays true until then. From that day on this comes first; to "
+            f"retire {before.short_id} repeat then with supersedes: {before.short_id}."
         )
     return (
         f"{before.short_id} may no longer be true; both stay current until you decide. If this takes its place, repeat "
         f"this store with supersedes: {before.short_id} (that makes no second memory). If both hold, do nothing."
+    )
+
+
+def _decided_notice(stored: StoredSceneResult) -> str:
+    if stored.superseded is None or stored.status == "stored":
+        return ""
+    return f"{stored.memory.short_id} was stored before; now it supersedes {stored.superseded.short_id}."
+
+
+def _told_again_notice(memory: Memory, told_again: ToldAgain) -> str:
+    earlier, now = told_again.earlier, told_again.now
+    if now is None:
+        return (
+            f"{earlier.short_id} said this and was retracted: {earlier.retraction_reason!r}. If that is so, "
+            f"update_memory({memory.short_id}, retracted)."
+        )
+    until = earlier.valid_until.date().isoformat() if earlier.valid_until else ""
+    return (
+        f"{earlier.short_id} said this until {until}; {now.short_id} is true instead and still comes first: "
+        f"{now.scene.action[:MAX_SUPERSEDED_TEXT_CHARS]!r}. If this is true again, repeat this store with supersedes: "
+        f"{now.short_id}."
     )
 
 
@@ -234,8 +272,10 @@ def new_scene_from_arguments(arguments: SceneArguments, *, request_key: str = ""
 class UpdateMemoryArguments(ToolArguments):
     id: ShortText
     text: Annotated[LongText, Field(description="The whole new text.")] = ""
-    when: Annotated[ShortText, Field(description="Since when text is true. Alone: its date.")] = ""
-    retracted: Annotated[LineText, Field(description="Why it was never true; it is recalled no more.")] = ""
+    when: Annotated[
+        ShortText, Field(description="Since when text is true, or the event's new day. Alone: its date.")
+    ] = ""
+    retracted: Annotated[LineText, Field(description="Why it was never true.")] = ""
     undo: Annotated[bool, Field(description="Take back its last supersession or retraction.")] = False
     importance: Annotated[ZeroToOne | None, Field(description="0 noise, 1 critical.")] = None
     themes: Annotated[list[ShortText] | None, Field(max_length=20, description="In place of the old ones.")] = None
@@ -244,9 +284,9 @@ class UpdateMemoryArguments(ToolArguments):
 
 @tool(UpdateMemoryArguments, object_schema("id changed", string="id", array="changed versions", object="superseded"))
 async def update_memory(call: ToolCall, arguments: UpdateMemoryArguments) -> dict[str, Any]:
-    """Correct a memory that was wrong, or pin or weigh it; what is left out stays. A changed fact: give text and when,
-    and the old text stays as true until then. Something never true: give retracted. recall_memory shows all versions.
-    For something new use store, to erase use forget."""
+    """Correct a memory that was wrong, or pin or weigh it; what is left out stays. A changed fact: text and when
+    do what store does with supersedes, and keep actors, themes and lesson. Something never true: give retracted.
+    recall_memory shows versions. For something new use store, to erase use forget."""
     [memory_id] = (await call.use.ids.memories(call.scope, [arguments.id])).values()
     if arguments.undo or arguments.retracted:
         return await _change_truth(call, memory_id, arguments)
@@ -266,7 +306,9 @@ async def update_memory(call: ToolCall, arguments: UpdateMemoryArguments) -> dic
     else:
         updated = await call.use.update(call.scope, memory_id, changes)
         memory, changed, redacted, error = updated.memory, updated.changes, updated.redacted, updated.embedding_error
-        superseded, besides = {}, ""
+        superseded = {}
+        day = other_day_named(memory, call.use.update.now()) if changed.text is not None else ""
+        besides = f"It is dated {memory_date(memory)}; for {day} update its when alone, too." if day else ""
     return {
         "id": memory.short_id,
         "changed": [name for name in CHANGEABLE_MEMORY_FIELDS if getattr(changed, name) is not None],
@@ -304,8 +346,8 @@ class ForgetArguments(ToolArguments):
 )
 async def forget(call: ToolCall, arguments: ForgetArguments) -> dict[str, Any]:
     """Erase memories with the messages they came from, or single messages by id, permanently and from disk too. Only on
-    request: to correct use update_memory; unused memories fade by themselves. related: memories linked to the erased
-    ones, which stay and may say the same."""
+    request: to correct use update_memory; unused memories fade by themselves. related: linked memories that stay and
+    may say the same."""
     full_ids = await call.use.ids.memories(call.scope, arguments.ids)
     messages = await call.use.ids.full(call.scope, "message", [id_ for id_ in full_ids if full_ids[id_] == id_])
     named: dict[str, str] = {**full_ids, **messages}

@@ -11,6 +11,7 @@ from madeleine.memory.chat import ChatSession, Message
 from madeleine.memory.model import Emotion, Memory, MemoryId, Note, NoteId, Scope
 from madeleine.memory.patrol_records import DiaryEntry, PointsForNextSession
 from madeleine.memory.profile import ProfileEntry
+from madeleine.memory.rules.dynamics.plans import planned_since
 from madeleine.memory.rules.prompting import PromptPartName
 
 
@@ -68,7 +69,14 @@ class StartMemories:
             "changes": self.changed,
         }
         everything = {memory.id: memory for memories in in_order.values() for memory in memories}
-        earlier = {memory.may_supersede for memory in everything.values() if memory.valid_from is None}
+        earlier = {
+            before.id
+            for memory in everything.values()
+            if memory.valid_from is None
+            and (before := everything.get(memory.may_supersede or memory.id))
+            and before is not memory
+            and not planned_since(before, memory, memory.created_at)
+        }
         shown: set[MemoryId] = set()
         groups: dict[PromptPartName, list[Memory]] = {}
         for part, memories in in_order.items():

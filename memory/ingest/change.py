@@ -105,7 +105,8 @@ def require_correctable_date(memory: Memory) -> None:
         raise InvalidInput(
             f"Memory {memory.short_id} tells a timeline, which when cannot replace. Nothing was changed."
         )
-    if memory.valid_from is not None or memory.valid_until is not None:
+    is_beginning = memory.valid_from == memory.happened_at  # else it is the day of an event to come
+    if (memory.valid_from is not None and is_beginning) or memory.valid_until is not None:
         raise InvalidInput(
             f"The date of {memory.short_id} says when one version took the place of another. Nothing was changed: undo "
             "that, then supersede again with the right when."

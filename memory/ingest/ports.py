@@ -55,7 +55,11 @@ class MemoryAndKeyReader(Protocol):
 
 class StoreScenesLedger(MemoryAndKeyReader, VectorCache, Protocol):
     async def ids_with_text(self, scope: Scope, hash_: ContentHash) -> list[MemoryId]:
-        """Living, current memories with this very text to embed, oldest first, at most 5."""
+        """Memories with this very text to embed, at most 5: first the living, current ones, oldest first, then those
+        that are not true any more or were absorbed."""
+
+    async def current_versions(self, scope: Scope, ids: Sequence[MemoryId]) -> Mapping[MemoryId, MemoryId]:
+        """As `RecallLedger.current_versions`."""
 
     async def next_turns(self, scope: Scope, sessions: Sequence[str]) -> dict[str, int]:
         """The turn that the next memory of each session has."""

@@ -9,8 +9,10 @@ from dataclasses import dataclass
 from madeleine.memory.errors import IndexUnavailable
 from madeleine.memory.index import TERM_IN_NO_MEMORY, WordIdfSource
 from madeleine.memory.model import LIVING_STATUSES, Memory, Scope
+from madeleine.memory.rules.dynamics.plans import have_other_days_to_come
+from madeleine.memory.rules.dynamics.truth import true_since
 from madeleine.memory.rules.storing.similar_wording import resemblances_to_texts
-from madeleine.memory.rules.storing.statements import Statement, differ_in_one_value
+from madeleine.memory.rules.storing.statements import Statement, differ_in_one_value, tells_change_of
 from madeleine.memory.rules.storing.supersession import (
     MAX_PROPOSAL_CANDIDATES,
     MAX_SUPERSESSION_CANDIDATES,
@@ -51,10 +53,14 @@ class SupersededMemorySearch:
             if cosine >= MIN_PROPOSAL_COSINE
             and other.truth == "current"
             and not other.compressed
-            and other.happened_at < memory.happened_at
+            and true_since(other) < true_since(memory)
             and not new.content.keys().isdisjoint((old := Statement(other.scene.action)).content)
         ]
-        but_for_a_value = [other for other, _, old in candidates if differ_in_one_value(new, old)]
+        but_for_a_value = [
+            other
+            for other, _, old in candidates
+            if differ_in_one_value(new, old) or (have_other_days_to_come(memory, other) and tells_change_of(new, old))
+        ]
         if but_for_a_value:  # several are a series: the runs of each day, the phones of a family
             return but_for_a_value[0] if len(but_for_a_value) == 1 else None
         best, best_score = None, 0.0

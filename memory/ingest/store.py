@@ -8,18 +8,24 @@ import uuid
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import KW_ONLY, dataclass, field, replace
 from datetime import datetime
-from typing import Literal
+from typing import Literal, NamedTuple
 
 from madeleine.memory.chat import MessageId
 from madeleine.memory.embedding import Embedder, EmbeddingOutcome, embed_with_cache
-from madeleine.memory.errors import IndexUnavailable, InvalidInput, KeyConflict
+from madeleine.memory.errors import KeyConflict
 from madeleine.memory.index import IndexPoint, WritableIndex
+from madeleine.memory.ingest.earlier import (
+    EarlierMemories,
+    as_version,
+    find_earlier,
+    find_most_similar,
+    find_told_again,
+)
 from madeleine.memory.ingest.index_keeper import IndexingReport, index_committed_points, index_points_from_memories
 from madeleine.memory.ingest.ports import IdempotencyKeyOutcome, StoreBatch, StoreScenesLedger
 from madeleine.memory.ingest.proposals import SupersededMemorySearch
-from madeleine.memory.ingest.store_plan import MAX_DUPLICATE_CANDIDATES, StoreOutcome, StorePlan, have_same_words
+from madeleine.memory.ingest.store_plan import StoreOutcome, StorePlan, ToldAgain, have_same_words
 from madeleine.memory.model import (
-    LIVING_STATUSES,
     Category,
     ContentHash,
     Emotion,
@@ -32,11 +38,10 @@ from madeleine.memory.model import (
     Vector,
     first_timeline_moment,
 )
-from madeleine.memory.rules.dynamics.truth import Supersession, is_planned_version, require_current
+from madeleine.memory.rules.dynamics.truth import Supersession
 from madeleine.memory.rules.storing.likeness import DuplicateThresholds, memories_tell_same_facts
 from madeleine.memory.rules.storing.retelling import Reinforcement, has_room_for_retelling, reinforcement_from_draft
 from madeleine.memory.rules.storing.secrets import CountingRedactor, RedactText, redact_secrets, refuse_secret_argument
-from madeleine.memory.rules.storing.similar_wording import resemblances_to_texts
 from madeleine.memory.text.wording import differ_in_words
 
 logger = logging.getLogger(__name__)
@@ -85,6 +90,8 @@ class StoredSceneResult:
     not_kept: str = ""
     resembled: Memory | None = None
     """The one that `resembles` names."""
+    told_again: ToldAgain | None = None
+    """It says what is not true any more; what is true still comes first."""
 
     @property
     def resembles(self) -> MemoryId | None:
@@ -92,8 +99,18 @@ class StoredSceneResult:
         return self.memory.resembles if self.status == "stored" else None
 
 
-_Draft = tuple[NewScene, IndexPoint]
-"""A new scene, and the point of the memory that it may become."""
+class _Draft(NamedTuple):
+    """A new scene, and the point of the memory that it may become. `since`: when that supersedes `superseded`; None for
+    a plan, and for what supersedes nothing."""
+
+    scene: NewScene
+    point: IndexPoint
+    superseded: Memory | None
+    since: datetime | None
+
+    @property
+    def planned_to_supersede(self) -> Memory | None:
+        return self.superseded if self.since is None else None
 
 
 @dataclass(frozen=True, eq=False)
@@ -140,13 +157,20 @@ class StoreScenes:
         """Store scenes that the caller has redacted. `vectors`: of texts that are embedded already. `approve` is called
         with each memory that is to be reinforced; if it raises, nothing is stored."""
         now = self.now()
-        memories = [memory_from_new_scene(scope, scene, now) for scene in scenes]
+        versions = [
+            await as_version(self.ledger, scope, memory_from_new_scene(scope, scene, now), scene.supersedes)
+            for scene in scenes
+        ]
+        memories = [memory for memory, _, _ in versions]
         embedded = await embed_with_cache(
             self.embedder, self.ledger, [memory.embedded_text for memory in memories], vectors
         )
         # Before the lock is taken: the model may be busy, and nobody's store should wait for that.
         points = await index_points_from_memories(memories, embedded.vectors, self.embedder)
-        drafts = list(zip(scenes, points, strict=True))
+        drafts = [
+            _Draft(scene, point, superseded, since)
+            for scene, point, (_, superseded, since) in zip(scenes, points, versions, strict=True)
+        ]
         # A client that goes away does not stop its store half-way between ledger and index.
         return await asyncio.shield(self._commit(scope, drafts, embedded, approve))
 
@@ -181,8 +205,12 @@ class StoreScenes:
             return [
                 replace(answer, superseded=changed.get(scene.supersedes))
                 if scene.supersedes is not None and scene.supersedes in changed
-                else replace(answer, may_supersede=plan.proposed.get(answer.memory.id))
-                for answer, (scene, _) in zip(answers, drafts, strict=True)
+                else replace(
+                    answer,
+                    may_supersede=plan.proposed.get(answer.memory.id),
+                    told_again=plan.told_again.get(answer.memory.id),
+                )
+                for answer, scene in zip(answers, (draft.scene for draft in drafts), strict=True)
             ]
 
     async def index_changed(self, memories: Sequence[Memory]) -> None:
@@ -199,39 +227,35 @@ class StoreScenes:
 
     async def _plan(self, scope: Scope, drafts: Sequence[_Draft], approve: Callable[[MemoryId], None]) -> StorePlan:
         """Decide which scenes become memories and which reinforce one."""
-        by_key = await self.ledger.key_outcomes(scope, [scene.key for scene, _ in drafts if scene.key is not None])
-        turns = await self.ledger.next_turns(scope, [scene.session_id for scene, _ in drafts])
+        scenes = [draft.scene for draft in drafts]
+        by_key = await self.ledger.key_outcomes(scope, [scene.key for scene in scenes if scene.key is not None])
+        turns = await self.ledger.next_turns(scope, [scene.session_id for scene in scenes])
         plan = StorePlan(len(drafts))
-        for scene, point in drafts:
+        for draft in drafts:
+            scene, point = draft.scene, draft.point
             key, text = scene.key, scene.scene.action
-            if key is not None and (earlier := by_key.get(key)):
-                if earlier.text != text:
+            if key is not None and (before := by_key.get(key)):
+                if before.text != text:
                     raise KeyConflict(key)
-                plan.outcomes.append((earlier, True))
+                plan.outcomes.append((before, True))
                 continue
-            near = await self._near(scope, point)
-            candidates = self._candidates(point, near, plan, scene)
-            same = next((other for other, cosine in candidates if self._is_same(point, other, cosine, scene)), None)
-            if same is None:
-                resembles = await self._most_similar(point, [other for other, _ in candidates], plan)
-                session_id = scene.session_id
-                memory = replace(point.memory, resembles=resembles, turn=turns[session_id] if session_id else 0)
-                planned = await self._superseded_later(scope, scene, memory)
-                if before := planned or await self._proposed(scope, scene, point, near):
-                    memory = replace(
-                        memory, may_supersede=before.id, valid_from=memory.happened_at if planned else None
-                    )
-                    plan.proposed[memory.id] = before
-                if session_id:
+            earlier = await find_earlier(self.ledger, self.index, scope, point, plan, supersedes=scene.supersedes)
+            told = await self._told_before(scope, draft, earlier)
+            if isinstance(told, Memory):
+                approve(told.id)
+                plan.reinforce(told, _reinforcement(told.id, scene, point.memory))
+                outcome = IdempotencyKeyOutcome(told.id, text, "reinforced")
+                if draft.planned_to_supersede:
+                    plan.proposed[told.id] = draft.planned_to_supersede
+            else:
+                memory = await self._linked(scope, draft, earlier, told, plan)
+                if session_id := scene.session_id:
+                    memory = replace(memory, turn=turns[session_id])
                     turns[session_id] += 1
                 plan.add_point(replace(point, memory=memory))
                 outcome = IdempotencyKeyOutcome(memory.id, text, "stored")
-            else:
-                approve(same.id)
-                plan.reinforce(same, _reinforcement(same.id, scene, point.memory))
-                outcome = IdempotencyKeyOutcome(same.id, text, "reinforced")
-            if scene.supersedes is not None and not is_planned_version(point.memory, point.memory.created_at):
-                plan.supersessions.append(_supersession(scene, outcome, point.memory))
+            if scene.supersedes is not None and draft.since is not None:
+                plan.supersessions.append(_supersession(scene, outcome, point.memory, draft.since))
             if scene.sources:
                 plan.sources.setdefault(outcome.memory_id, []).extend(scene.sources)
             plan.outcomes.append((outcome, False))
@@ -239,31 +263,36 @@ class StoreScenes:
                 by_key[key] = outcome
         return plan
 
-    @staticmethod
-    def _candidates(
-        point: IndexPoint, near: Sequence[tuple[Memory, float]], plan: StorePlan, new: NewScene
-    ) -> list[tuple[Memory, float]]:
-        """(memory, cosine) of those that may say the same or much the same (spec T6). What is not true any more is
-        never told again; it is stored anew."""
-        known = plan.similar_to(point) + [
-            (other, cosine)
-            for other, cosine in near
-            if other.status in LIVING_STATUSES
-            and not other.compressed
-            and other.truth == "current"
-            and other.id != new.supersedes
-        ]
-        return [(plan.retold.get(other.id, other), cosine) for other, cosine in known]
-
-    async def _superseded_later(self, scope: Scope, scene: NewScene, memory: Memory) -> Memory | None:
-        """What a plan is to supersede, which is true until then. Raises `InvalidInput`, `NotCurrent`."""
-        if scene.supersedes is None or not is_planned_version(memory, memory.created_at):
+    async def _told_before(self, scope: Scope, draft: _Draft, earlier: EarlierMemories) -> Memory | ToldAgain | None:
+        """The memory that the scene reinforces, or what said the same and is not true any more."""
+        scene, point = draft.scene, draft.point
+        for other, cosine in earlier.candidates:
+            if self._is_same(point, other, cosine, scene):
+                return other
+        if scene.supersedes is not None or scene.distinct:
             return None
-        known = await self.ledger.memories(scope, [scene.supersedes])
-        if not known:
-            raise InvalidInput(f"There is no memory {scene.supersedes!r}. Nothing was stored.")
-        require_current(known[0])
-        return known[0]
+        told = await find_told_again(self.ledger, scope, point.memory, earlier.near)
+        if isinstance(told, Memory):
+            return told if has_room_for_retelling(told, _reinforcement(told.id, scene, point.memory)) else None
+        return told
+
+    async def _linked(
+        self, scope: Scope, draft: _Draft, earlier: EarlierMemories, told: ToldAgain | None, plan: StorePlan
+    ) -> Memory:
+        """The new memory with its links to earlier ones, of which the answer tells."""
+        memory = draft.point.memory
+        if told is not None:
+            plan.told_again[memory.id] = told
+            return replace(memory, resembles=told.earlier.id)
+        others = [other for other, _ in earlier.candidates]
+        least = self.thresholds.resembling
+        resembles = await find_most_similar(self.ledger, self.embedder, draft.point, others, plan, resembling=least)
+        memory = replace(memory, resembles=resembles)
+        before = draft.planned_to_supersede or await self._proposed(scope, draft.scene, draft.point, earlier.near)
+        if before is None:
+            return memory
+        plan.proposed[memory.id] = before
+        return replace(memory, may_supersede=before.id)
 
     async def _proposed(
         self, scope: Scope, scene: NewScene, point: IndexPoint, near: Sequence[tuple[Memory, float]]
@@ -281,36 +310,6 @@ class StoreScenes:
             and memories_tell_same_facts(memory, other)
             and has_room_for_retelling(other, _reinforcement(other.id, new, memory))
         )
-
-    async def _most_similar(self, point: IndexPoint, known: Sequence[Memory], plan: StorePlan) -> MemoryId | None:
-        """The one that resembles the new one most, if it does so enough."""
-        if not known:
-            return None
-        vectors, hashes = plan.vectors(), [other.content_hash for other in known]
-        if point.vector is not None:
-            missing = {*hashes} - vectors.keys()
-            vectors |= await self.ledger.vectors(self.embedder.model, sorted(missing))
-        cosines = self.embedder.space.readable_cosines(point.vector, [vectors.get(hash_) for hash_ in hashes])
-        scores = resemblances_to_texts(point.memory.scene.action, [other.scene.action for other in known], cosines)
-        best = max(range(len(known)), key=scores.__getitem__)
-        return known[best].id if scores[best] >= self.thresholds.resembling else None
-
-    async def _near(self, scope: Scope, point: IndexPoint) -> list[tuple[Memory, float]]:
-        """(memory, cosine) of memories that may say the same: with the very text, the nearest, and those that share
-        words; of these 1 where the model cannot read the text, for then the words alone decide, else 0."""
-        same_text = await self.ledger.ids_with_text(scope, point.memory.content_hash)
-        near: dict[MemoryId, float] = {}
-        at_most, vector = MAX_DUPLICATE_CANDIDATES, point.vector
-        try:
-            words = point.memory.scene.action
-            alike = await self.index.ids_sharing_words(scope, words, limit=at_most, statuses=LIVING_STATUSES)
-            near = dict.fromkeys(alike, 1.0 if vector is None else 0.0)
-            if vector is not None:
-                near |= dict(await self.index.nearest(scope, vector, limit=at_most, statuses=LIVING_STATUSES))
-        except IndexUnavailable as error:
-            logger.warning("storing without a search for duplicates: %s", error)
-        near |= dict.fromkeys(same_text, 1.0)
-        return [(other, near[other.id]) for other in await self.ledger.memories(scope, list(near))] if near else []
 
     async def _answers(
         self, scope: Scope, outcomes: Sequence[StoreOutcome], new: Mapping[MemoryId, Memory], embedding_error: str
@@ -375,12 +374,12 @@ def _reinforcement(of: MemoryId, scene: NewScene, draft: Memory) -> Reinforcemen
     return reinforcement_from_draft(of, draft, importance=importance, key=scene.key)
 
 
-def _supersession(scene: NewScene, outcome: IdempotencyKeyOutcome, draft: Memory) -> Supersession:
+def _supersession(scene: NewScene, outcome: IdempotencyKeyOutcome, draft: Memory, since: datetime) -> Supersession:
     """`draft`: the memory that the scene would have become."""
     return Supersession(
         old=scene.supersedes or MemoryId(""),
         new=outcome.memory_id,
-        since=draft.happened_at,
+        since=since,
         at=draft.created_at,
         tool=scene.tool,
         makes_new=scene.is_update and outcome.status == "stored",

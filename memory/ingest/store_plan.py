@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from dataclasses import dataclass
 from functools import lru_cache
 
 import numpy as np
@@ -27,6 +28,14 @@ StoreOutcome = tuple[IdempotencyKeyOutcome, bool]
 """The outcome for a scene, and whether it is that of an earlier call with the same key."""
 
 
+@dataclass(frozen=True, slots=True)
+class ToldAgain:
+    """`earlier` said it word for word. `now`: what is true in its place; None for one that was retracted."""
+
+    earlier: Memory
+    now: Memory | None
+
+
 class StorePlan:
     """What a call stores, so far. `outcomes`: of each scene, in order."""
 
@@ -37,7 +46,8 @@ class StorePlan:
         self.sources: dict[MemoryId, list[MessageId]] = {}
         self.outcomes: list[StoreOutcome] = []
         self.proposed: dict[MemoryId, Memory] = {}
-        """By the id of a new memory: the one that it may supersede."""
+        """By the id of a memory: the one that it may supersede."""
+        self.told_again: dict[MemoryId, ToldAgain] = {}
         self._capacity = capacity
         self.retold: dict[MemoryId, Memory] = {}
         """Memories that the call reinforces, as they will be."""

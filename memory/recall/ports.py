@@ -29,6 +29,8 @@ class LaterMemory:
     older: MemoryId
     is_proposed: bool
     """To supersede it; else the two only resemble each other."""
+    has_superseded_text: bool = False
+    """It has superseded the very text of the older one, which was told again since."""
 
 
 class RecallLedger(Protocol):

@@ -36,10 +36,11 @@ def escape_tags_on_one_line(text: str) -> str:
 
 def render_memory_line(memory: Memory, *, dated: bool = True) -> str:
     """`[CATEGORY] content`. The content begins with the date that was told; of a fact without one, where `dated`, with
-    the day of storing. Not where it names that date itself, nor of a preference, which holds always, nor of a version,
-    behind which stands since when it is true."""
+    the day of storing. Not where it names that date itself, nor of a preference, which holds always, nor where the date
+    is that since which a version is true, which stands behind it."""
     stored_day = dated and memory.category in _FACT_CATEGORIES
-    has_date = memory.category != "procedural" and (stored_day or bool(memory.scene.when)) and not memory.valid_from
+    has_date = memory.category != "procedural" and (stored_day or bool(memory.scene.when))
+    has_date = has_date and memory.valid_from != memory.happened_at
     date, action = memory_date(memory) if has_date else "", memory.scene.action
     text = action if date in action else f"{date}: {action}"
     text = append_version_change(text, version_valid_since(memory), memory.before)

@@ -54,7 +54,7 @@ class Decision(BaseModel):
     model_config = ConfigDict(strict=True, extra="forbid", frozen=True, defer_build=True)
 
     offer: Annotated[str, Field(min_length=1, max_length=64)]
-    merges: Annotated[list[OfferedIds], Field(max_length=MAX_OFFERED_MEMORIES // 2)] = []
+    merges: Annotated[list[OfferedIds], Field(max_length=MAX_OFFERED_MEMORIES // 2, description="Survivor first.")] = []
     make_dead: OfferedIds = []
     keep: OfferedIds = []
     parts: Annotated[list[OfferedIds], Field(max_length=MAX_OFFERED_MEMORIES // 2)] = []

@@ -4,11 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import dataclass, replace
+from datetime import datetime
 
 from madeleine.memory.errors import MadeleineError
 from madeleine.memory.language_model import RejectedAnswer
 from madeleine.memory.model import Memory, MemoryId
-from madeleine.memory.rules.dynamics.truth import Supersession, is_planned_version, memories_after_supersession
+from madeleine.memory.rules.dynamics.plans import planned_since, supersession_since
+from madeleine.memory.rules.dynamics.truth import Supersession, memories_after_supersession
 from madeleine.memory.rules.storing.besides import unreplaced_clauses_notice
 from madeleine.patrol.deciding.answers import (
     CheckedAnswer,
@@ -46,7 +48,7 @@ class SupersessionAnswer(DecisionAnswer):
             return RejectedAnswer("This pair was decided before: nothing was changed.")
         if not self.superseded:
             return CheckedAnswer(self)
-        if reason := supersession_obstacle(older, newer):
+        if reason := supersession_obstacle(older, newer, newer.created_at):
             return RejectedAnswer(reason)
         besides = unreplaced_clauses_notice(older.short_id, older.scene.action, newer.scene.action)
         return CheckedAnswer(self, left_out=(besides,) if besides else ())
@@ -58,10 +60,10 @@ def older_and_newer(current: DecisionRequestState) -> tuple[Memory, Memory]:
     return older, newer
 
 
-def supersession_obstacle(older: Memory, newer: Memory) -> str:
+def supersession_obstacle(older: Memory, newer: Memory, at: datetime) -> str:
     """Why the newer one cannot take the other's place, or ""."""
     try:
-        memories_after_supersession(older, newer, newer.happened_at)
+        memories_after_supersession(older, newer, supersession_since(older, newer), at)
     except MadeleineError as error:
         return str(error)
     return ""
@@ -78,9 +80,8 @@ class SupersedeMemory(DecisionType[SupersessionAnswer]):
         reads = self.context.reads
         newer = await reads.memories([MemoryId(key)])
         older = await reads.memories([one.may_supersede for one in newer if one.may_supersede])
-        if not older or supersession_obstacle(*older, *newer):
-            return []
-        if newer[0].valid_from and is_planned_version(newer[0], self.context.services.now()):
+        now = self.context.services.now()
+        if not older or supersession_obstacle(older[0], newer[0], now) or planned_since(older[0], newer[0], now):
             return []
         pair = tuple(offered_memory(memory, "supersede") for memory in (*older, *newer))
         return [DecisionRequest(kind="supersede", memories=pair)]
@@ -91,7 +92,8 @@ class SupersedeMemory(DecisionType[SupersessionAnswer]):
         older, newer = older_and_newer(current)
         if answer.superseded:
             at = self.context.services.now()
-            act = Supersession(old=older.id, new=newer.id, since=newer.happened_at, at=at, tool="run_patrol")
+            since = supersession_since(older, newer)
+            act = Supersession(old=older.id, new=newer.id, since=since, at=at, tool="run_patrol")
             work.superseded.append(act)
         else:
             for state in await work.states([newer.id]):

@@ -48,6 +48,10 @@ from tests.fakes.search import InMemorySearch
 from tests.fakes.store import Store
 
 
+def _is_retold(memory: Memory, earlier: Memory) -> bool:
+    return memory.scene.action.lower() == earlier.scene.action.lower()
+
+
 class InMemoryMemories:
     """`StoreScenesLedger`, `UpdateMemoryLedger`, `TruthLedger`, `RecallLedger`, `BrowseLedger`."""
 
@@ -80,9 +84,10 @@ class InMemoryMemories:
 
     async def ids_with_text(self, scope: Scope, hash_: ContentHash) -> list[MemoryId]:
         own = self._store.own(scope)
-        return [one.id for one in own if one.content_hash == hash_ and one.status != "dead" and one.truth == "current"][
-            :5
-        ]
+        alike = [one for one in own if one.content_hash == hash_]
+        held = [one for one in alike if one.status != "dead" and one.truth == "current"]
+        gone = [one for one in alike if one.truth != "current" or one.absorbed_into is not None]
+        return [one.id for one in (*held, *gone)][:5]
 
     async def next_turns(self, scope: Scope, sessions: Sequence[str]) -> dict[str, int]:
         own = self._store.own(scope)
@@ -116,7 +121,9 @@ class InMemoryMemories:
             if act.old not in memories or memories[act.old].being_id != scope.being_id:
                 raise InvalidInput(f"There is no memory {act.old!r}.")
             before = {id_: memories[id_] for id_ in (act.old, act.new)}
-            after = {one.id: one for one in memories_after_supersession(before[act.old], before[act.new], act.since)}
+            after = {
+                one.id: one for one in memories_after_supersession(before[act.old], before[act.new], act.since, act.at)
+            }
             if act.makes_new:
                 before[act.new] = replace(before[act.new], **UNDONE_VERSION_FIELDS)
             memories |= after
@@ -188,7 +195,19 @@ class InMemoryMemories:
         while later := [one for one in living if one.may_supersede in asked and one.id not in found]:
             found |= {one.id: one.may_supersede for one in later if one.may_supersede}
             asked = {one.id for one in later}
-        return [LaterMemory(newer, older, is_proposed=True) for newer, older in found.items()] + resembling
+        known = {one.id: one for one in own}
+        told = [(one, known[one.resembles]) for one in living if one.id in ids and one.resembles in known]
+        again = [(one, earlier.id) for one, earlier in told if earlier.superseded_by and _is_retold(one, earlier)]
+        latest = await self.current_versions(scope, [id_ for _, id_ in again])
+        return [
+            *(LaterMemory(newer, older, is_proposed=True) for newer, older in found.items()),
+            *resembling,
+            *(
+                LaterMemory(latest[id_], one.id, is_proposed=True, has_superseded_text=True)
+                for one, id_ in again
+                if latest[id_] != one.id and known[latest[id_]] in living
+            ),
+        ]
 
     # --- changing
 

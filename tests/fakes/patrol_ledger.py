@@ -239,7 +239,7 @@ class FakePatrolTransaction:
         for source, summary in changes.compressed.items():
             memories[source] = replace(memories[source], compressed=summary is not None, compressed_into=summary)
         for act in changes.superseded:
-            after = memories_after_supersession(memories[act.old], memories[act.new], act.since)
+            after = memories_after_supersession(memories[act.old], memories[act.new], act.since, act.at)
             memories |= {one.id: one for one in after}
         self._mark([one.id for one in self._own() if _in_index(one) != _in_index(before.get(one.id))])
         if changes.diary:

@@ -9,10 +9,11 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from datetime import UTC, datetime, time
-from typing import Any, Literal
+from typing import Any, Literal, NoReturn
 
 from madeleine.memory.errors import InvalidInput, NotCurrent
-from madeleine.memory.model import Memory, MemoryId, memory_date, parse_iso_moment
+from madeleine.memory.model import Memory, MemoryId, first_timeline_period, memory_date, parse_iso_moment
+from madeleine.memory.text.dates import IsoPeriod
 
 TRUTH_FIELDS = ("truth", "valid_from", "valid_until", "superseded_by", "retraction_reason")
 """The fields of a memory that an act changes."""
@@ -57,31 +58,51 @@ def was_true_at(memory: Memory, moment: datetime) -> bool:
     return memory.truth != "retracted" and has_begun and (memory.valid_until is None or moment < memory.valid_until)
 
 
-def is_planned_version(memory: Memory, now: datetime) -> bool:
-    """Whether it is true from a later day on, so that what it is to supersede is true until then. A date without a time
-    has begun where it is today on this machine's calendar."""
-    today = datetime.combine(now.astimezone().date(), time.min, UTC)
-    return (memory.valid_from or memory.happened_at) > max(now, today)
+def is_to_come(moment: datetime, now: datetime) -> bool:
+    """A date without a time has begun where it is today on this machine's calendar."""
+    return moment > max(now, datetime.combine(now.astimezone().date(), time.min, UTC))
 
 
-def memories_after_supersession(old: Memory, new: Memory, since: datetime) -> tuple[Memory, Memory]:
-    """Both memories after the act. The new one may have been superseded since: of a chain the later link may be told
-    first. Raises `NotCurrent` if the old one is not current or the new one was not when it took its place,
-    `InvalidInput` for a memory that would supersede itself, or would be true before what it supersedes."""
+def true_since(memory: Memory) -> datetime:
+    """Since when it is true, or was told of what is still to come; of two tellings the later one is what is true now. A
+    date that lasts, as the day of telling or its month, began before it was told."""
+    period = first_timeline_period(memory.scene.when)
+    told_in_time = period is None or period.end >= memory.created_at
+    return memory.valid_from or (memory.created_at if told_in_time else memory.happened_at)
+
+
+def beginning_as_told(memory: Memory, now: datetime) -> IsoPeriod | None:
+    """Its own date, if it is no day to come: what it says was not true before. None for one that has none."""
+    period = first_timeline_period(memory.scene.when)
+    return period if period is not None and not is_to_come(period.start, now) else None
+
+
+def memories_after_supersession(old: Memory, new: Memory, since: datetime, at: datetime) -> tuple[Memory, Memory]:
+    """Both memories after an act at `at`. The new one may have been superseded since: of a chain the later link may be
+    told first. What was to be true from a later day on, and is not to be any more, has no beginning of its own. Raises
+    `NotCurrent` if the old one is not current or the new one was not when it took its place, `InvalidInput` for a
+    memory that would supersede itself, or would be true before what it supersedes."""
     if old.id == new.id:
         raise InvalidInput(f"Memory {old.short_id} cannot supersede itself. Nothing was changed.")
     require_current(old)
     if not was_superseded_after(new, since):
         require_current(new)
-    if old.valid_from is not None and since < old.valid_from:
-        begin = old.valid_from.date().isoformat()
-        raise InvalidInput(
-            f"Memory {old.short_id} is true since {begin}, so it cannot have ended before. Nothing was changed: give a "
-            "later date as when, or, if it was wrong, retract it by update_memory."
-        )
+    if old.valid_from is not None and is_to_come(old.valid_from, at):
+        old = replace(old, valid_from=None)
+    elif old.valid_from is not None and since < old.valid_from:
+        _refuse_earlier_end(old, old.valid_from.date().isoformat(), "if it was wrong, retract it by update_memory")
+    elif old.valid_from is None and (begin := beginning_as_told(old, at)) and since < begin.start:
+        _refuse_earlier_end(old, begin.text, f"if {old.short_id} has the wrong date, update_memory its when alone")
     return (
         replace(old, truth="superseded", valid_until=since, superseded_by=new.id),
         replace(new, valid_from=new.valid_from or since),
+    )
+
+
+def _refuse_earlier_end(old: Memory, begin: str, remedy: str) -> NoReturn:
+    raise InvalidInput(
+        f"Memory {old.short_id} is true since {begin}, so it cannot have ended before. Nothing was changed: give a "
+        f"later date as when, or, {remedy}."
     )
 
 

@@ -31,7 +31,7 @@ def asks_for_past(query: Reading) -> bool:
 
 def only_older_answers_question(question: Statement, newer: Statement, older: Statement) -> bool:
     """Whether two of one wording speak of two things, and the question names that of the older one, or what it was."""
-    named = _named_by_older_alone(question, newer, older)
+    named = named_by_one_alone(question, older, newer)
     if not named or same_wording(newer, older) <= MAX_SHARED_WORD_RATIO_OF_CHANGE:
         return False
     return not differ_in_one_value(newer, older) or any(map(older.is_name, named))
@@ -41,7 +41,7 @@ def may_both_be_true(question: Statement, newer: Statement, older: Statement) ->
     """Whether two that resemble each other tell the same of two things, each of something of its own, or the question
     names what only the older one tells of. Of two worded otherwise that is a name: a change is seldom told in the words
     of what it changes."""
-    named = _named_by_older_alone(question, newer, older)
+    named = named_by_one_alone(question, older, newer)
     if any(map(older.is_name, named)) or each_tells_of_its_own(newer, older):
         return True
     if same_wording(newer, older) <= MAX_SHARED_WORD_RATIO_OF_CHANGE:
@@ -56,9 +56,9 @@ def each_tells_of_its_own(newer: Statement, older: Statement) -> bool:
     return told > MAX_TOLD_OF_ONE_FACT + 3 * same_wording(newer, older) + newer.reading.matches("change")
 
 
-def _named_by_older_alone(question: Statement, newer: Statement, older: Statement) -> list[str]:
-    """Words of the older one that the question has, and the newer one lacks."""
-    return [older.content[stem] for stem in question.content.keys() & older.content.keys() - newer.content.keys()]
+def named_by_one_alone(question: Statement, one: Statement, other: Statement) -> list[str]:
+    """Words of the one that the question has, and the other lacks."""
+    return [one.content[stem] for stem in question.content.keys() & one.content.keys() - other.content.keys()]
 
 
 def order_newer_before_older(

@@ -116,6 +116,15 @@ def differ_in_one_value(new: Statement, old: Statement) -> bool:
     return any(difference.gone and difference.come for difference in of_content)  # the new one has all of its words
 
 
+def tells_change_of(new: Statement, old: Statement) -> bool:
+    """Whether the new one tells of a change in all words of the old one but values: "was moved to Friday"."""
+    if new.asks or old.asks or not new.reading.matches("change"):
+        return False
+    values = frozenset(old.reading.listed(*VALUE_LEXICON_LISTS))
+    subject = {stem for stem, word in old.content.items() if not word[0].isdigit() and word not in values}
+    return len(subject) > 1 and subject <= new.content.keys()
+
+
 def are_of_one_form(new: Statement, old: Statement) -> bool:
     """Whether the two may tell the same of two things: other words in two places, or a name more between the words that
     both have."""

@@ -16,7 +16,7 @@ from dataclasses import replace
 from datetime import datetime
 from typing import Any
 
-from sqlalchemy import bindparam, case, func, insert, literal, literal_column, select, union_all, update
+from sqlalchemy import bindparam, case, func, insert, literal, literal_column, or_, select, union_all, update
 
 from madeleine.memory.errors import InvalidInput, KeyConflict, SourcesForgotten, StorageError
 from madeleine.memory.ingest.ports import CommittedMemories, IdempotencyKeyOutcome, StoreBatch
@@ -42,6 +42,7 @@ from madeleine.storage.sql.memories import truth
 from madeleine.storage.sql.memories.clusters import recompute_cluster_vectors
 from madeleine.storage.sql.memories.index_source import cache_vectors, delete_orphaned_vectors, mark_memories_for_index
 from madeleine.storage.sql.memories.reading import MemoryReadRepository, memories_by_ids
+from madeleine.storage.sql.memories.versions import current_versions
 
 INGEST_DIGEST_SECRET_SETTING = "ingested_secret"
 """In the store's settings: 32 random bytes in hexadecimal digits, made with the first outcome."""
@@ -54,10 +55,9 @@ _SELECT_IDS_BY_HASH = brief_read(
     .where(
         _m.content_hash == bindparam("hash"),
         dialect.without_index_use(_m.being_id) == _BEING,
-        _m.status != "dead",
-        _m.truth == "current",
+        or_(_m.status != "dead", _m.truth != "current", _m.absorbed_into.is_not(None)),
     )
-    .order_by(_m.seq)
+    .order_by(or_(_m.status == "dead", _m.truth != "current"), _m.seq)
     .limit(5)
 )
 _SELECT_NEXT_TURNS = brief_read(
@@ -264,6 +264,9 @@ class MemoryRepository(MemoryReadRepository):
 
     async def ids_with_text(self, scope: Scope, hash_: ContentHash) -> list[MemoryId]:
         return await self._database.rows(_SELECT_IDS_BY_HASH, first_column, hash=hash_, being=scope.being_id)
+
+    async def current_versions(self, scope: Scope, ids: Sequence[MemoryId]) -> dict[MemoryId, MemoryId]:
+        return await current_versions(self._database, scope, ids)
 
     async def next_turns(self, scope: Scope, sessions: Sequence[str]) -> dict[str, int]:
         named = {session for session in sessions if session}

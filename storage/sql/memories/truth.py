@@ -74,7 +74,7 @@ async def apply_supersessions(
         if (new := known.get(act.new)) is None or not truth.was_superseded_after(new, act.since):
             await _require_current(transaction, scope, act.new, new)
         before = (known[act.old], known[act.new])
-        after = truth.memories_after_supersession(*before, act.since)
+        after = truth.memories_after_supersession(*before, act.since, act.at)
         undone = [_stored_fields(memory) for memory in before]
         if act.makes_new:
             undone[1] |= truth.UNDONE_VERSION_FIELDS

@@ -57,13 +57,31 @@ _proposed = _proposed.union(
     .where(_m.may_supersede.is_not(None), *_is_current)
 )
 _other_asked = json_items(bindparam("ids"))
+_told_table, _after_table = memories.alias("told"), memories.alias("after")
+_told, _after = _told_table.c, _after_table.c
+_told_again = (
+    select(_m.id.label("older"), _told.superseded_by.label("newer"))
+    .join(_asked, _m.id == _asked.c.value)
+    .join(_told_table, _m.resembles == _told.id)
+    .where(_told.superseded_by.is_not(None), func.lower(_told.action) == func.lower(_m.action), *_is_current)
+    .cte("told_again", recursive=True)
+)
+_next_after = func.coalesce(_after.superseded_by, _after.absorbed_into)
+_told_again = _told_again.union(
+    select(_told_again.c.older, _next_after)
+    .select_from(_told_again.join(_after_table, _after.id == _told_again.c.newer))
+    .where(_next_after.is_not(None))
+)
 _SELECT_TOLD_LATER = brief_read(
     union_all(
-        select(_proposed.c.newer, _proposed.c.older, true()),
-        select(_m.id, _m.resembles, false())
+        select(_proposed.c.newer, _proposed.c.older, true(), false()),
+        select(_m.id, _m.resembles, false(), false())
         .join(_asked, _m.id == _asked.c.value)
         .join(_other_asked, _m.resembles == _other_asked.c.value)
         .where(*_is_current),
+        select(_told_again.c.newer, _told_again.c.older, true(), true())
+        .join(memories, _m.id == _told_again.c.newer)
+        .where(_told_again.c.newer != _told_again.c.older, *_is_current),
     )
 )
 
@@ -100,7 +118,7 @@ async def told_later(reads: QueryReader, scope: Scope, ids: Sequence[MemoryId]) 
 
 
 def _to_later_memory(row: Row) -> LaterMemory:
-    return LaterMemory(newer=row[0], older=row[1], is_proposed=bool(row[2]))
+    return LaterMemory(newer=row[0], older=row[1], is_proposed=bool(row[2]), has_superseded_text=bool(row[3]))
 
 
 def _to_origin_and_memory(row: Row) -> tuple[MemoryId, Memory]:

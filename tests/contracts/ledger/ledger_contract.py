@@ -186,6 +186,8 @@ class LedgerContract:
         await ledger.memories.commit(BOB, batch(foreign))
         assert await ledger.memories.ids_with_text(ADA, first.content_hash) == [first.id, second.id]
         assert await ledger.memories.ids_with_text(ADA, ContentHash("nothing")) == []
+        await ledger.memories.retract(ADA, first.id, "misheard", at=MOMENT)
+        assert await ledger.memories.ids_with_text(ADA, first.content_hash) == [second.id, first.id]
 
     async def test_a_key_tells_what_it_led_to(self, ledger: StoringLedger) -> None:
         one = memory("First words", key="a")

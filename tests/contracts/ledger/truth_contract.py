@@ -117,6 +117,18 @@ class TruthContract:
         await ledger.memories.retract(ADA, second.id, "misheard", at=CHANGED_AT)
         assert await ledger.recall.told_later(ADA, [first.id, second.id]) == []
 
+    async def test_a_superseded_text_that_is_told_again_is_known_to_be_superseded(self, ledger: StoringLedger) -> None:
+        first, second, third = await chain_of_three(ledger)
+        again = replace(memory(first.scene.action), resembles=first.id)
+        other = replace(memory("said otherwise"), resembles=second.id)
+        await ledger.memories.commit(ADA, batch(again, other))
+        [link] = await ledger.recall.told_later(ADA, [again.id, other.id])
+        assert link == LaterMemory(third.id, again.id, is_proposed=True, has_superseded_text=True)
+        assert await ledger.recall.told_later(BOB, [again.id]) == []
+        act = superseding(third, again, since=CHANGED_AT + timedelta(days=2))
+        await ledger.memories.commit(ADA, replace(batch(), supersessions=(act,)))
+        assert await ledger.recall.told_later(ADA, [again.id]) == []
+
     async def test_what_a_wrong_version_took_the_place_of_takes_it_back(self, ledger: StoringLedger) -> None:
         first, second, third = await chain_of_three(ledger)
         outcome = await ledger.memories.retract(ADA, second.id, "misheard", at=CHANGED_AT)

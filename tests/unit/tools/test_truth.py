@@ -3,45 +3,21 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import AsyncIterator, Awaitable, Callable
 from contextvars import ContextVar
 from dataclasses import replace
 from datetime import UTC, datetime, timedelta
-from pathlib import Path
-from random import Random
 from typing import Any
 
 import pytest
 
 from madeleine.memory.errors import IndexUnavailable
 from madeleine.memory.recall.selection import RecallQuery
-from madeleine.server.settings.settings import Settings
 from madeleine.server.wiring.clocks import utc_now
-from madeleine.server.wiring.open_memory import OpenedMemory, open_memory
-from madeleine.tools.tool import ToolCall
-from madeleine.tools.toolset import Toolset, make_all_tools
-from tests.doubles import ADA, WordEmbedder
+from madeleine.server.wiring.open_memory import OpenedMemory
+from tests.doubles import ADA
+from tests.unit.tools.conftest import Use, recalled
 
 LYON, ROME, OSLO = "Maria lives in Lyon", "Maria has moved house to Rome", "Maria has her home in Oslo"
-TOOLS = Toolset(make_all_tools(Random(1)), max_text_chars=32_000)
-Use = Callable[..., Awaitable[dict[str, Any]]]
-
-
-@pytest.fixture
-async def memory(tmp_path: Path) -> AsyncIterator[OpenedMemory]:
-    async with open_memory(Settings(data_dir=tmp_path), embedder=WordEmbedder(1024)) as memory:
-        yield memory
-
-
-@pytest.fixture
-async def use(memory: OpenedMemory) -> Use:
-    async def call(tool: str, **arguments: Any) -> dict[str, Any]:
-        result = await TOOLS.call(tool, arguments, ToolCall(ADA, memory.use_cases))
-        if result.is_error:
-            raise RuntimeError(result.content[0].text)  # type: ignore[union-attr]
-        return dict(result.structured_content or {})
-
-    return call
 
 
 async def moved(use: Use) -> tuple[str, str, str]:
@@ -52,11 +28,6 @@ async def moved(use: Use) -> tuple[str, str, str]:
     rome = (await use("store", text=ROME, when="2026-03", supersedes=lyon, category="semantic"))["id"]
     oslo = (await use("update_memory", id=rome, text=OSLO, when="2026-06-15"))["id"]
     return lyon, rome, oslo
-
-
-async def recalled(use: Use, query: str, **arguments: Any) -> list[str]:
-    answer = await use("recall", query=query, format="memories", **arguments)
-    return [item["text"] for item in answer["memories"]]
 
 
 @pytest.mark.parametrize(

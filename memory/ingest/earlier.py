@@ -1,0 +1,126 @@
+"""What was told before of what a new scene tells: what it supersedes, resembles, or says again (rulings 13, 14)."""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Sequence
+from datetime import datetime
+from typing import NamedTuple
+
+from madeleine.memory.embedding import Embedder
+from madeleine.memory.errors import IndexUnavailable
+from madeleine.memory.index import IndexPoint, WritableIndex
+from madeleine.memory.ingest.ports import StoreScenesLedger
+from madeleine.memory.ingest.store_plan import MAX_DUPLICATE_CANDIDATES, StorePlan, ToldAgain, wording_key
+from madeleine.memory.model import LIVING_STATUSES, Memory, MemoryId, Scope
+from madeleine.memory.rules.dynamics.plans import dated_as_version
+from madeleine.memory.rules.dynamics.truth import require_current
+from madeleine.memory.rules.storing.similar_wording import resemblances_to_texts
+
+logger = logging.getLogger(__name__)
+
+
+class EarlierMemories(NamedTuple):
+    """(memory, cosine) of what a new scene may say again. `near`: with the very text, the nearest, and those that share
+    words; of these 1 where the model cannot read the text, for then the words alone decide, else 0. `candidates`: those
+    that are still true, and those that the call stores with it."""
+
+    near: Sequence[tuple[Memory, float]]
+    candidates: Sequence[tuple[Memory, float]]
+
+
+async def find_earlier(
+    ledger: StoreScenesLedger,
+    index: WritableIndex,
+    scope: Scope,
+    point: IndexPoint,
+    plan: StorePlan,
+    *,
+    supersedes: MemoryId | None,
+) -> EarlierMemories:
+    """`supersedes`: no candidate."""
+    near = await _near(ledger, index, scope, point)
+    known = plan.similar_to(point) + [
+        (other, cosine)
+        for other, cosine in near
+        if other.status in LIVING_STATUSES
+        and not other.compressed
+        and other.truth == "current"
+        and other.id != supersedes
+    ]
+    return EarlierMemories(near, [(plan.retold.get(other.id, other), cosine) for other, cosine in known])
+
+
+async def _near(
+    ledger: StoreScenesLedger, index: WritableIndex, scope: Scope, point: IndexPoint
+) -> list[tuple[Memory, float]]:
+    same_text = await ledger.ids_with_text(scope, point.memory.content_hash)
+    near: dict[MemoryId, float] = {}
+    at_most, vector = MAX_DUPLICATE_CANDIDATES, point.vector
+    try:
+        words = point.memory.scene.action
+        alike = await index.ids_sharing_words(scope, words, limit=at_most, statuses=LIVING_STATUSES)
+        near = dict.fromkeys(alike, 1.0 if vector is None else 0.0)
+        if vector is not None:
+            near |= dict(await index.nearest(scope, vector, limit=at_most, statuses=LIVING_STATUSES))
+    except IndexUnavailable as error:
+        logger.warning("storing without a search for duplicates: %s", error)
+    near |= dict.fromkeys(same_text, 1.0)
+    return [(other, near[other.id]) for other in await ledger.memories(scope, list(near))] if near else []
+
+
+async def as_version(
+    ledger: StoreScenesLedger, scope: Scope, memory: Memory, supersedes: MemoryId | None
+) -> tuple[Memory, Memory | None, datetime | None]:
+    """(memory, what it supersedes, since when) with the memory's dates as a version; an unknown memory to supersede is
+    refused at the commit. Raises `NotCurrent` for a plan of what is not current."""
+    if supersedes is None:
+        return memory, None, None
+    known = await ledger.memories(scope, [supersedes])
+    if not known:
+        return memory, None, memory.happened_at
+    version, since = dated_as_version(memory, known[0], memory.created_at)
+    if since is None:
+        require_current(known[0])
+    return version, known[0], since
+
+
+async def find_told_again(
+    ledger: StoreScenesLedger, scope: Scope, memory: Memory, near: Sequence[tuple[Memory, float]]
+) -> Memory | ToldAgain | None:
+    """The living memory that has absorbed the text of the new one; else what said it, if that is not true any more."""
+    words = wording_key(memory)
+    told = (one for one, _ in near if one.truth != "current" or one.absorbed_into is not None)
+    earlier = latest = next((one for one in told if wording_key(one) == words), None)
+    if earlier is None or latest is None:
+        return None
+    while latest.truth == "current" and latest.absorbed_into is not None:
+        [latest] = await ledger.memories(scope, [latest.absorbed_into])
+    if latest.truth == "current":
+        return latest if latest.status in LIVING_STATUSES and not latest.compressed else None
+    if latest.truth == "retracted":
+        return ToldAgain(earlier, None)
+    current = await ledger.current_versions(scope, [latest.id])
+    return ToldAgain(earlier, next(iter(await ledger.memories(scope, [*current.values()])), None))
+
+
+async def find_most_similar(
+    ledger: StoreScenesLedger,
+    embedder: Embedder,
+    point: IndexPoint,
+    known: Sequence[Memory],
+    plan: StorePlan,
+    *,
+    resembling: float,
+) -> MemoryId | None:
+    """The one that resembles the new one most, if it does so enough."""
+    if not known:
+        return None
+    vectors, hashes = plan.vectors(), [other.content_hash for other in known]
+    if point.vector is not None:
+        missing = {*hashes} - vectors.keys()
+        vectors |= await ledger.vectors(embedder.model, sorted(missing))
+    cosines = embedder.space.readable_cosines(point.vector, [vectors.get(hash_) for hash_ in hashes])
+    scores = resemblances_to_texts(point.memory.scene.action, [other.scene.action for other in known], cosines)
+    best = max(range(len(known)), key=scores.__getitem__)
+    return known[best].id if scores[best] >= resembling else None

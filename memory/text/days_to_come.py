@@ -1,0 +1,73 @@
+"""The days that a text names, and the day from which on it says that something is true ("from January 2027")."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+from datetime import date
+
+from madeleine.memory.text.dates import MONTH_NAMES, IsoPeriod, parse_iso_period
+from madeleine.memory.text.lexicon import Lexicon, probable_lexicons
+from madeleine.memory.text.sentences import split_sentences
+from madeleine.memory.text.written_dates import dates_in_iso
+
+_ISO = r"(?<![\d-])((?:19|20)\d\d-\d\d(?:-\d\d)?)(?![\d-])"
+_MONTH = "|".join(MONTH_NAMES)
+_WITH_MONTH = re.compile(rf"(?<![\w-])(?:(\d{{1,2}}) ({_MONTH})|({_MONTH}) (\d{{4}}))(?!\w)", re.IGNORECASE)
+_ISO_DAY = re.compile(_ISO)
+_DAY_BEHIND = re.compile(rf"[\s,:]{{1,3}}(?:[^\W\d_]+\s+)?{_ISO}")
+"""Behind "from", which an article or a preposition may follow."""
+_DAY_BEFORE = re.compile(rf"{_ISO}\s*\Z")
+_LAST_DAY = re.compile(rf"\s*[-–/]\s*\d|\s*\d{{1,2}}\s?[日号號일月월]|\s*(?:[^\W\d_]+\s+){{0,2}}{_ISO}")
+"""Behind the first day of a period, which has an end."""
+_CLAUSE_MARK = re.compile(r"[,;:，、،]")
+
+
+def days_named(text: str, told: date) -> list[IsoPeriod]:
+    """Its dates and months, in order. A day without its year is the one that is nearest to the day of telling."""
+    periods = (parse_iso_period(match[1]) for match in _ISO_DAY.finditer(_with_iso_days(text, told)))
+    return [period for period in periods if period is not None]
+
+
+def beginning_told(text: str, told: date) -> IsoPeriod | None:
+    """From when on it is true what a text of one sentence says. None if it does not say so, or, as far as can be read,
+    of a part of it alone."""
+    low = _with_iso_days(text, told).lower()
+    if not _ISO_DAY.search(low) or len(split_sentences(text)) > 1:
+        return None
+    for lexicon in probable_lexicons(text):
+        for start, end, day in _days_from_which_on(low, lexicon):
+            if not _LAST_DAY.match(low, end) and not _has_begun_a_clause(low[:start], lexicon):
+                return parse_iso_period(day)
+    return None
+
+
+def _days_from_which_on(low: str, lexicon: Lexicon) -> Iterator[tuple[int, int, str]]:
+    """(start, end, day), each with the word that says so."""
+    before, behind = lexicon.pattern("from_day"), lexicon.pattern("from_day_behind")
+    for word in before.finditer(low) if before else ():
+        if found := _DAY_BEHIND.match(low, word.end()):
+            yield word.start(), found.end(), found[1]
+    for word in behind.finditer(low) if behind else ():
+        if found := _DAY_BEFORE.search(low, 0, word.start()):
+            yield found.start(), word.end(), found[1]
+
+
+def _has_begun_a_clause(text: str, lexicon: Lexicon) -> bool:
+    """ "The rent is 980 euros, and …" tells what is true now, too."""
+    return bool(_CLAUSE_MARK.search(text)) or not lexicon.words("conjunctions").isdisjoint(text.split())
+
+
+def _with_iso_days(text: str, told: date) -> str:
+    return _WITH_MONTH.sub(lambda match: _iso(match, told), dates_in_iso(text))
+
+
+def _iso(match: re.Match[str], told: date) -> str:
+    day, month = match[1], MONTH_NAMES.index((match[2] or match[3]).capitalize()) + 1
+    if not day:
+        return f"{match[4]}-{month:02}"
+    try:
+        years = (date(year, month, int(day)) for year in (told.year - 1, told.year, told.year + 1))
+        return min(years, key=lambda one: abs(one - told)).isoformat()
+    except ValueError:
+        return match[0]

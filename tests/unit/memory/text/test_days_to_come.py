@@ -1,0 +1,72 @@
+"""The days that a text names, and from when on it says that something is true, in the languages of the lexicons."""
+
+from __future__ import annotations
+
+from datetime import date
+
+import pytest
+
+from madeleine.memory.text.days_to_come import beginning_told, days_named
+
+TOLD = date(2026, 11, 25)
+
+
+@pytest.mark.parametrize(
+    ("text", "day"),
+    [
+        ("From January 2027 on the rent is 1040 euros.", "2027-01"),
+        ("The fee is 12 euros from 1 March 2027 on.", "2027-03-01"),
+        ("Ab dem 1. Januar 2027 kostet die Miete 1040 Euro.", "2027-01-01"),
+        ("À partir du 1er janvier 2027, le loyer est de 1040 euros.", "2027-01-01"),
+        ("A partir de enero de 2027 el alquiler es de 1040 euros.", "2027-01"),
+        ("Da gennaio 2027 l'affitto è di 1040 euro.", "2027-01"),
+        ("Vanaf 1 januari 2027 is de huur 1040 euro.", "2027-01-01"),
+        ("A partir de janeiro de 2027 o aluguel é de 1040 euros.", "2027-01"),
+        ("С 1 января 2027 года аренда стоит 1040 евро.", "2027-01-01"),
+        ("家賃は2027年1月1日から1040ユーロになります", "2027-01-01"),
+        ("从2027年1月起房租是1040欧元。", "2027-01"),
+        ("2027년 1월부터 월세는 1040유로입니다.", "2027-01"),
+        ("ابتداء من يناير 2027 الإيجار 1040 يورو", "2027-01"),
+        ("From 3 December on the office is closed.", "2026-12-03"),
+    ],
+)
+def test_from_when_on_it_is_true_is_read_in_every_language(text: str, day: str) -> None:
+    begin = beginning_told(text, TOLD)
+    assert begin is not None
+    assert begin.text == day
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "The trip goes from 3 to 5 May 2027.",
+        "We are away from 3 May 2027 to 5 May 2027.",
+        "Aurélie part au Japon du 4 au 19 avril 2027.",
+        "Vom 4. bis 19. April 2027 ist sie weg.",
+        "4月5日から4月8日まで京都",
+        "4월 5일부터 8일까지",
+        "The rent is 980 euros, from January 2027 on it is 1040.",
+        "The rent is 980 and from January 2027 on 1040.",
+        "The rent is 980 euros. From January 2027 on it is 1040.",
+        "Leni's dentist appointment is on Tuesday, 8 December 2026.",
+        "She comes from Lyon.",
+    ],
+)
+def test_a_period_and_a_part_of_what_is_told_are_no_beginning(text: str) -> None:
+    assert beginning_told(text, TOLD) is None
+
+
+@pytest.mark.parametrize(
+    ("text", "days"),
+    [
+        ("on Tuesday, 8 December 2026, at 15:30", ["2026-12-08"]),
+        ("am 8. Dezember um 15:30", ["2026-12-08"]),
+        ("seit dem 3. Oktober", ["2026-10-03"]),
+        ("le 3 janvier", ["2027-01-03"]),
+        ("valid until May 2027", ["2027-05"]),
+        ("on 29 February", []),
+        ("version 12.4 costs 2027 euros", []),
+    ],
+)
+def test_the_days_that_a_text_names_are_read_to_the_nearest_year(text: str, days: list[str]) -> None:
+    assert [day.text for day in days_named(text, TOLD)] == days
