@@ -158,14 +158,14 @@ class WritableIndex(Protocol):
         """Those that share the most telling words with the text, by BM25, best first."""
 
 
-class RecallIndex(Protocol):
+class RecallIndex(WordIdfSource, Protocol):
     async def candidates(self, scope: Scope, query: CandidateQuery, vector: AwaitQueryVector) -> CandidatePool: ...
 
     async def cosines(self, ids: Sequence[MemoryId], vector: Vector) -> NDArray[np.float32]:
         """float32, (n,): of each memory to `vector`, of any length; 0 for a memory without a vector."""
 
 
-class Index(WritableIndex, RecallIndex, WordIdfSource, Protocol):
+class Index(WritableIndex, RecallIndex, Protocol):
     """The derived index. It may be thrown away at any time."""
 
     async def delete(self, ids: Sequence[MemoryId]) -> None: ...

@@ -1,61 +1,150 @@
-"""What is probably true now stands before what was, and nothing is decided (ruling 24, ADR 38)."""
+"""What is probably true now stands before what was, and nothing is decided (ruling 24, ADR 52)."""
 
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Mapping
+from collections.abc import Collection, Iterator, Mapping, Sequence
+from dataclasses import dataclass
 from datetime import datetime
 
+from madeleine.memory.index import TERM_IN_NO_MEMORY, CandidatePool, RecallIndex
 from madeleine.memory.model import Memory, MemoryId, Scope
-from madeleine.memory.recall.ports import RecallLedger
+from madeleine.memory.recall.ports import LaterMemory, RecallLedger
 from madeleine.memory.rules.dynamics.truth import is_planned_version
 from madeleine.memory.rules.ranking.blended import analyse_query
 from madeleine.memory.rules.ranking.near_equals import (
+    Link,
+    Match,
     asks_for_past,
-    may_both_be_true,
-    only_older_answers_question,
+    may_be_compared,
+    newer_version_score,
     order_newer_before_older,
 )
-from madeleine.memory.rules.storing.statements import Statement
+from madeleine.memory.rules.storing.statements import Statement, read_statement
+from madeleine.memory.rules.storing.supersession import word_rarity
 
 MAX_MATCHES_CHECKED_FOR_NEWER = 10
-"""Best matches for which what was told later of the same is looked for."""
+"""Best matches that are compared with one another, and with what was proposed to supersede one of them."""
 
 
 async def put_newer_memories_first(
     ledger: RecallLedger,
+    index: RecallIndex,
     scope: Scope,
     question: str,
     scores: Mapping[MemoryId, float],
+    pool: CandidatePool,
     *,
     only_matches: bool,
     now: datetime,
 ) -> tuple[Mapping[MemoryId, float], dict[MemoryId, Memory]]:
-    """`scores`, best first: before one of the best stands what was proposed to supersede it, whether it matches itself
-    or not, and what resembles it, was told later and is one of the best itself; and those that do not match.
+    """`scores`, best first: before one of the best stands what probably tells what became of it, if that is one of the
+    best, too, or was proposed to supersede one; and those that do not match.
 
-    A question for the past is left as it is, and a plan comes before nothing until its day. Texts are read only where
-    there are any."""
-    links = await ledger.told_later(scope, list(scores)[:MAX_MATCHES_CHECKED_FOR_NEWER]) if scores else []
-    links = [link for link in links if link.newer in scores or not only_matches]
-    if not links or asks_for_past(analyse_query(question)):
+    A question for the past is left as it is, and a plan comes before nothing until its day."""
+    best = list(scores)[:MAX_MATCHES_CHECKED_FOR_NEWER]
+    if not best or asks_for_past(analyse_query(question)):
         return scores, {}
-    ids = list({id_ for link in links for id_ in (link.newer, link.older)})
-    memories = {one.id: one for one in await ledger.memories(scope, ids)}
-    texts, asked = {id_: Statement(one.scene.action) for id_, one in memories.items()}, Statement(question)
+    links = await ledger.told_later(scope, best)
+    proposed = [link.newer for link in links if link.newer in scores or not only_matches]
+    if len(ids := list(dict.fromkeys((*best, *proposed)))) < 2:  # noqa: PLR2004  nothing to compare
+        return scores, {}
+    memories = {memory.id: memory for memory in await ledger.memories(scope, ids)}
+    pairs = list(_pairs(memories, best, links, now))
+    rarities = await _rarest_shared_words(index, scope, pairs)
+    matches = {id_: _match(memory, pool) for id_, memory in memories.items()}
+    is_read = any(match.cosine for match in matches.values())
+    asked = Statement(question)
     later: defaultdict[MemoryId, list[Memory]] = defaultdict(list)
-    for link in links:
-        if not {link.newer, link.older} <= memories.keys():
-            continue
-        newer, older = memories[link.newer], memories[link.older]
-        is_other = only_older_answers_question if link.is_proposed else may_both_be_true
-        if newer.valid_from and is_planned_version(newer, now):
-            continue
-        if newer.happened_at > older.happened_at and not is_other(asked, texts[newer.id], texts[older.id]):
-            later[older.id].append(newer)
+    for pair, rarest in zip(pairs, rarities, strict=True):
+        newer, older = matches[pair.newer.id], matches[pair.older.id]
+        if pair.is_declared or (
+            newer_version_score(asked, newer, older, pair.link, rarest_shared_word=rarest, is_read=is_read) > 0
+        ):
+            later[pair.older.id].append(pair.newer)
     newest_first = {
         older: [one.id for one in sorted(told_later, key=lambda one: (one.happened_at, one.number), reverse=True)]
         for older, told_later in later.items()
     }
     ordered = order_newer_before_older(scores, newest_first, max_corrected=MAX_MATCHES_CHECKED_FOR_NEWER)
     return ordered, {id_: memories[id_] for id_ in ordered if id_ not in scores}
+
+
+@dataclass(frozen=True, slots=True)
+class _Pair:
+    newer: Memory
+    older: Memory
+    link: Link
+
+    @property
+    def is_declared(self) -> bool:
+        """Whoever stored it said that it would take the place of the older one from a day that has come."""
+        return self.link.is_proposed and self.newer.valid_from is not None
+
+    @property
+    def shared_words(self) -> Mapping[str, str]:
+        """Content words of the older one that both have, by their stems."""
+        new, old = (read_statement(one.scene.action).content for one in (self.newer, self.older))
+        return {stem: old[stem] for stem in new.keys() & old.keys()}
+
+
+def _pairs(
+    memories: Mapping[MemoryId, Memory], best: Sequence[MemoryId], links: Sequence[LaterMemory], now: datetime
+) -> Iterator[_Pair]:
+    """Each of the best with what was told later and shares a word with it. Turns of conversations are compared only
+    where a proposal joins them: a later turn goes on, and seldom takes the place of an earlier one."""
+    chains = _chains_of_proposals(memories.values())
+    proposed = {(link.newer, link.older) for link in links if link.is_proposed}
+    comparable = [one for one in memories.values() if not (one.valid_from and is_planned_version(one, now))]
+    for older in (memories[id_] for id_ in best if id_ in memories):
+        for newer in comparable:
+            if newer.happened_at <= older.happened_at:
+                continue
+            link = Link(
+                is_proposed=(newer.id, older.id) in proposed,
+                joined_by_proposals=chains[newer.id] == chains[older.id],
+                resembles=newer.resembles == older.id,
+            )
+            if newer.provenance.session_id and older.provenance.session_id and not link.joined_by_proposals:
+                continue
+            pair = _Pair(newer, older, link)
+            if pair.is_declared or (
+                may_be_compared(*(read_statement(one.scene.action) for one in (newer, older)))
+                and (pair.shared_words or link.joined_by_proposals or link.resembles)
+            ):
+                yield pair
+
+
+def _chains_of_proposals(memories: Collection[Memory]) -> dict[MemoryId, MemoryId]:
+    """Of each memory the same id as of all that proposals join with it."""
+    before: dict[MemoryId, MemoryId] = {}
+
+    def first(id_: MemoryId) -> MemoryId:
+        while id_ in before:
+            id_ = before[id_]
+        return id_
+
+    for memory in memories:
+        if memory.may_supersede and first(memory.id) != first(memory.may_supersede):
+            before[first(memory.id)] = first(memory.may_supersede)
+    return {memory.id: first(memory.id) for memory in memories}
+
+
+async def _rarest_shared_words(index: RecallIndex, scope: Scope, pairs: Sequence[_Pair]) -> list[float]:
+    """Of each pair the rarity of the rarest word that both have; 0 where none is known."""
+    words = {stem: word for pair in pairs for stem, word in pair.shared_words.items()}
+    if not words:
+        return [0.0] * len(pairs)
+    *values, greatest = await index.idf(scope, [*words.values(), TERM_IN_NO_MEMORY])
+    idf = {stem: value for stem, value in zip(words, values, strict=True) if 0 < value < greatest}
+    rarity = word_rarity(idf, greatest).by_stem
+    return [max((rarity.get(stem, 0.0) for stem in pair.shared_words), default=0.0) for pair in pairs]
+
+
+def _match(memory: Memory, pool: CandidatePool) -> Match:
+    statement = read_statement(memory.scene.action)
+    if memory.id not in pool.ids:
+        return Match(statement)
+    at = pool.ids.index(memory.id)
+    held = zip(pool.words, pool.rarity.tolist(), pool.holds[at], strict=True)
+    return Match(statement, float(pool.cosine[at]), {word: rarity for word, rarity, holds in held if holds})

@@ -7,7 +7,7 @@ import re
 from collections.abc import Mapping, Sequence, Set
 from dataclasses import dataclass
 from difflib import SequenceMatcher
-from functools import cached_property
+from functools import cached_property, lru_cache
 
 from madeleine.memory.text.reading import Reading
 from madeleine.memory.text.scripts import HAN_OR_KANA_SIGN, HANGUL_CHAR_CLASS, HIRAGANA_RUN
@@ -67,6 +67,12 @@ class Statement:
     def is_name(self, word: str) -> bool:
         """Whether a content word is written with a capital; in a script without capitals any may be a name."""
         return word.upper() == word or word.capitalize() in self.text
+
+
+@lru_cache(maxsize=1_000)
+def read_statement(text: str) -> Statement:
+    """The same statement for the same text: of what is often recalled it is read once."""
+    return Statement(text)
 
 
 def _parts(word: str) -> list[str]:
