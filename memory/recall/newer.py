@@ -18,6 +18,7 @@ from madeleine.memory.rules.ranking.near_equals import (
     asks_for_past,
     may_be_compared,
     newer_version_score,
+    only_older_answers_question,
     order_newer_before_older,
 )
 from madeleine.memory.rules.storing.statements import Statement, read_statement
@@ -32,14 +33,14 @@ async def put_newer_memories_first(
     index: RecallIndex,
     scope: Scope,
     question: str,
+    *,
     scores: Mapping[MemoryId, float],
     pool: CandidatePool,
-    *,
     only_matches: bool,
     now: datetime,
 ) -> tuple[Mapping[MemoryId, float], dict[MemoryId, Memory]]:
     """`scores`, best first: before one of the best stands what probably tells what became of it, if that is one of the
-    best, too, or was proposed to supersede one; and those that do not match.
+    best, too, and what was proposed to supersede it, whether that matches or not; and the memories that were read.
 
     A question for the past is left as it is, and a plan comes before nothing until its day."""
     best = list(scores)[:MAX_MATCHES_CHECKED_FOR_NEWER]
@@ -47,10 +48,9 @@ async def put_newer_memories_first(
         return scores, {}
     links = await ledger.told_later(scope, best)
     proposed = [link.newer for link in links if link.newer in scores or not only_matches]
-    if len(ids := list(dict.fromkeys((*best, *proposed)))) < 2:  # noqa: PLR2004  nothing to compare
-        return scores, {}
+    ids = list(dict.fromkeys((*best, *proposed)))
     memories = {memory.id: memory for memory in await ledger.memories(scope, ids)}
-    pairs = list(_pairs(memories, best, links, now))
+    pairs = list(_pairs(memories, scores, links, now))
     rarities = await _rarest_shared_words(index, scope, pairs)
     matches = {id_: _match(memory, pool) for id_, memory in memories.items()}
     is_read = any(match.cosine for match in matches.values())
@@ -58,16 +58,19 @@ async def put_newer_memories_first(
     later: defaultdict[MemoryId, list[Memory]] = defaultdict(list)
     for pair, rarest in zip(pairs, rarities, strict=True):
         newer, older = matches[pair.newer.id], matches[pair.older.id]
-        if pair.is_declared or (
-            newer_version_score(asked, newer, older, pair.link, rarest_shared_word=rarest, is_read=is_read) > 0
-        ):
+        if pair.newer.id not in scores or pair.is_declared:  # the store has compared them, or whoever stored it knows
+            is_newer_version = not only_older_answers_question(asked, newer.statement, older.statement)
+        else:
+            score = newer_version_score(asked, newer, older, pair.link, rarest_shared_word=rarest, is_read=is_read)
+            is_newer_version = score > 0
+        if is_newer_version:
             later[pair.older.id].append(pair.newer)
     newest_first = {
         older: [one.id for one in sorted(told_later, key=lambda one: (one.happened_at, one.number), reverse=True)]
         for older, told_later in later.items()
     }
     ordered = order_newer_before_older(scores, newest_first, max_corrected=MAX_MATCHES_CHECKED_FOR_NEWER)
-    return ordered, {id_: memories[id_] for id_ in ordered if id_ not in scores}
+    return ordered, memories
 
 
 @dataclass(frozen=True, slots=True)
@@ -89,14 +92,15 @@ class _Pair:
 
 
 def _pairs(
-    memories: Mapping[MemoryId, Memory], best: Sequence[MemoryId], links: Sequence[LaterMemory], now: datetime
+    memories: Mapping[MemoryId, Memory], scores: Mapping[MemoryId, float], links: Sequence[LaterMemory], now: datetime
 ) -> Iterator[_Pair]:
-    """Each of the best with what was told later and shares a word with it. Turns of conversations are compared only
-    where a proposal joins them: a later turn goes on, and seldom takes the place of an earlier one."""
+    """Each of the matches with what was told later, is one of them and shares a word with it, and each memory with what
+    was proposed to supersede it. Turns of conversations are compared only where proposals join them: a later turn goes
+    on, and seldom takes the place of an earlier one."""
     chains = _chains_of_proposals(memories.values())
     proposed = {(link.newer, link.older) for link in links if link.is_proposed}
     comparable = [one for one in memories.values() if not (one.valid_from and is_planned_version(one, now))]
-    for older in (memories[id_] for id_ in best if id_ in memories):
+    for older in memories.values():
         for newer in comparable:
             if newer.happened_at <= older.happened_at:
                 continue
@@ -105,14 +109,14 @@ def _pairs(
                 joined_by_proposals=chains[newer.id] == chains[older.id],
                 resembles=newer.resembles == older.id,
             )
-            if newer.provenance.session_id and older.provenance.session_id and not link.joined_by_proposals:
-                continue
             pair = _Pair(newer, older, link)
-            if pair.is_declared or (
-                may_be_compared(*(read_statement(one.scene.action) for one in (newer, older)))
-                and (pair.shared_words or link.joined_by_proposals or link.resembles)
-            ):
-                yield pair
+            if newer.id not in scores or older.id not in scores or pair.is_declared:
+                if link.is_proposed:
+                    yield pair
+            elif link.joined_by_proposals or not (newer.provenance.session_id and older.provenance.session_id):
+                statements = (read_statement(one.scene.action) for one in (newer, older))
+                if may_be_compared(*statements) and (pair.shared_words or link.joined_by_proposals):
+                    yield pair
 
 
 def _chains_of_proposals(memories: Collection[Memory]) -> dict[MemoryId, MemoryId]:
