@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections import defaultdict
 from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass
@@ -26,6 +27,10 @@ from madeleine.memory.rules.storing.supersession import word_rarity
 
 MAX_MATCHES_CHECKED_FOR_NEWER = 10
 """Best matches that are compared with one another, and with what was proposed to supersede one of them."""
+
+
+IDF_BELOW_GREATEST_OF_TWO_HOLDERS = math.log(5)
+"""Of a word that two memories hold: ln((n + 1) / 2.5), and ln(2 (n + 1)) of a word that none holds."""
 
 
 async def put_newer_memories_first(
@@ -140,7 +145,8 @@ async def _rarest_shared_words(index: RecallIndex, scope: Scope, pairs: Sequence
     if not words:
         return [0.0] * len(pairs)
     *values, greatest = await index.idf(scope, [*words.values(), TERM_IN_NO_MEMORY])
-    idf = {stem: value for stem, value in zip(words, values, strict=True) if 0 < value < greatest}
+    most = greatest - IDF_BELOW_GREATEST_OF_TWO_HOLDERS  # two forms of one word may be two to the index
+    idf = {stem: min(value, most) for stem, value in zip(words, values, strict=True) if 0 < value < greatest}
     rarity = word_rarity(idf, greatest).by_stem
     return [max((rarity.get(stem, 0.0) for stem in pair.shared_words), default=0.0) for pair in pairs]
 

@@ -9,7 +9,7 @@ Two that both answer a question are compared, the one that was told later with t
             + 0.7 if it was proposed to supersede the older one + 2.1 if proposals join the two
             + 1.1 if it was stored as resembling it
             − 4.6 if the two have one form, and only the older one answers the question
-            + 5.3 if the model does not read the question − 2.7
+            + 4 if the model does not read the question − 2.9
 
 Cosines are those to the question, words of the question count by their rarity in [0, 1]. Above 0 the newer one comes
 first; 1 / (1 + exp(−score)) is about how often that is right. The weights are those of a logistic regression (ADR 52),
@@ -93,8 +93,8 @@ def newer_version_score(
         + 2.1 * link.joined_by_proposals
         + 1.1 * link.resembles
         - 4.6 * only_older_answers_question(question, new, old)
-        + 5.3 * (not is_read)
-        - 2.7
+        + 4 * (not is_read)
+        - 2.9
     )
 
 
