@@ -7,7 +7,7 @@ Two that both answer a question are compared, the one that was told later with t
             − 1.4 × (words of the question that only the older one holds − that only the newer one holds)
             + 1.6 if the newer one tells of a change
             + 0.7 if it was proposed to supersede the older one + 2.1 if proposals join the two
-            + 1.1 if it was stored as resembling it
+            + 2.1 if it was stored as resembling it
             − 4.6 if the two have one form, and only the older one answers the question
             + 4 if the model does not read the question − 2.9
 
@@ -91,7 +91,7 @@ def newer_version_score(
         + 1.6 * new.reading.matches("change")
         + 0.7 * link.is_proposed
         + 2.1 * link.joined_by_proposals
-        + 1.1 * link.resembles
+        + 2.1 * link.resembles
         - 4.6 * only_older_answers_question(question, new, old)
         + 4 * (not is_read)
         - 2.9
