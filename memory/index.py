@@ -158,7 +158,7 @@ class WritableIndex(Protocol):
         """Those that share the most telling words with the text, by BM25, best first."""
 
 
-class RecallIndex(Protocol):
+class RecallIndex(WordIdfSource, Protocol):
     async def candidates(self, scope: Scope, query: CandidateQuery, vector: AwaitQueryVector) -> CandidatePool: ...
 
     async def cosines(self, ids: Sequence[MemoryId], vector: Vector, *, recurring: bool = False) -> NDArray[np.float32]:
@@ -166,7 +166,7 @@ class RecallIndex(Protocol):
         same vector comes with other queries too, so that an index may remember."""
 
 
-class Index(WritableIndex, RecallIndex, WordIdfSource, Protocol):
+class Index(WritableIndex, RecallIndex, Protocol):
     """The derived index. It may be thrown away at any time."""
 
     async def delete(self, ids: Sequence[MemoryId]) -> None: ...

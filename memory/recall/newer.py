@@ -1,69 +1,167 @@
-"""What is probably true now stands before what was, and nothing is decided (ruling 24, ADR 38)."""
+"""What is probably true now stands before what was, and nothing is decided (ruling 24, ADR 52)."""
 
 from __future__ import annotations
 
+import math
 from collections import defaultdict
-from collections.abc import Mapping
+from collections.abc import Collection, Iterator, Mapping, Sequence
+from dataclasses import dataclass
 from datetime import datetime
 
+from madeleine.memory.index import TERM_IN_NO_MEMORY, CandidatePool, RecallIndex
 from madeleine.memory.model import Memory, MemoryId, Scope
-from madeleine.memory.recall.ports import RecallLedger
+from madeleine.memory.recall.ports import LaterMemory, RecallLedger
 from madeleine.memory.rules.dynamics.plans import planned_since
 from madeleine.memory.rules.dynamics.truth import true_since
 from madeleine.memory.rules.ranking.blended import analyse_query
 from madeleine.memory.rules.ranking.near_equals import (
+    Link,
+    Match,
     asks_for_past,
-    may_both_be_true,
+    may_be_compared,
     named_by_one_alone,
+    newer_version_score,
     only_older_answers_question,
     order_newer_before_older,
 )
-from madeleine.memory.rules.storing.statements import Statement
+from madeleine.memory.rules.storing.statements import Statement, read_statement
+from madeleine.memory.rules.storing.supersession import word_rarity
 
 MAX_MATCHES_CHECKED_FOR_NEWER = 10
-"""Best matches for which what was told later of the same is looked for."""
+"""Best matches that are compared with one another, and with what was proposed to supersede one of them."""
+
+
+IDF_BELOW_GREATEST_OF_TWO_HOLDERS = math.log(5)
+"""Of a word that two memories hold: ln((n + 1) / 2.5), and ln(2 (n + 1)) of a word that none holds."""
 
 
 async def put_newer_memories_first(
     ledger: RecallLedger,
+    index: RecallIndex,
     scope: Scope,
     question: str,
-    scores: Mapping[MemoryId, float],
     *,
+    scores: Mapping[MemoryId, float],
+    pool: CandidatePool,
     only_matches: bool,
     now: datetime,
 ) -> tuple[Mapping[MemoryId, float], dict[MemoryId, Memory]]:
-    """`scores`, best first: before one of the best stands what was proposed to supersede it, whether it matches itself
-    or not, and what resembles it, was told later and is one of the best itself; and those that do not match.
+    """`scores`, best first: before one of the best stands what probably tells what became of it, if that is one of the
+    best, too, and what was proposed to supersede it, whether that matches or not; and the memories that were read.
 
     A question for the past is left as it is. Until its day a plan comes behind what is true until then, unless the
-    question names what it alone tells of. Texts are read only where there are any."""
-    links = await ledger.told_later(scope, list(scores)[:MAX_MATCHES_CHECKED_FOR_NEWER]) if scores else []
-    links = [link for link in links if link.newer in scores or not only_matches]
-    if not links or asks_for_past(analyse_query(question)):
+    question names what it alone tells of."""
+    best = list(scores)[:MAX_MATCHES_CHECKED_FOR_NEWER]
+    if not best or asks_for_past(analyse_query(question)):
         return scores, {}
-    ids = list({id_ for link in links for id_ in (link.newer, link.older)})
-    memories = {one.id: one for one in await ledger.memories(scope, ids)}
-    texts, asked = {id_: Statement(one.scene.action) for id_, one in memories.items()}, Statement(question)
+    links = await ledger.told_later(scope, best)
+    proposed = [link.newer for link in links if link.newer in scores or not only_matches]
+    ids = list(dict.fromkeys((*best, *proposed)))
+    memories = {memory.id: memory for memory in await ledger.memories(scope, ids)}
+    pairs = list(_pairs(memories, scores, links))
+    rarities = await _rarest_shared_words(index, scope, pairs)
+    matches = {id_: _match(memory, pool) for id_, memory in memories.items()}
+    is_read = any(match.cosine for match in matches.values())
+    asked = Statement(question)
     later: defaultdict[MemoryId, list[Memory]] = defaultdict(list)
     for link in links:
-        if not {link.newer, link.older} <= memories.keys():
-            continue
-        newer, older = memories[link.newer], memories[link.older]
-        if link.has_superseded_text:
-            later[older.id].append(newer)
-            continue
-        is_other = only_older_answers_question if link.is_proposed else may_both_be_true
-        if is_other(asked, texts[newer.id], texts[older.id]):
-            continue
-        if planned_since(older, newer, now):
-            if not named_by_one_alone(asked, texts[newer.id], texts[older.id]):
-                later[newer.id].append(older)
-        elif true_since(newer) > true_since(older):
-            later[older.id].append(newer)
+        if link.has_superseded_text and {link.newer, link.older} <= memories.keys():
+            later[link.older].append(memories[link.newer])
+    for pair, rarest in zip(pairs, rarities, strict=True):
+        newer, older = matches[pair.newer.id], matches[pair.older.id]
+        if pair.newer.id not in scores or pair.is_declared:  # the store has compared them, or whoever stored it knows
+            is_newer_version = not only_older_answers_question(asked, newer.statement, older.statement)
+        else:
+            score = newer_version_score(asked, newer, older, pair.link, rarest_shared_word=rarest, is_read=is_read)
+            is_newer_version = score > 0
+        if is_newer_version and not planned_since(pair.older, pair.newer, now):
+            later[pair.older.id].append(pair.newer)
+        elif is_newer_version and not named_by_one_alone(asked, newer.statement, older.statement):
+            later[pair.newer.id].append(pair.older)
     newest_first = {
         older: [one.id for one in sorted(told_later, key=lambda one: (true_since(one), one.number), reverse=True)]
         for older, told_later in later.items()
     }
     ordered = order_newer_before_older(scores, newest_first, max_corrected=MAX_MATCHES_CHECKED_FOR_NEWER)
-    return ordered, {id_: memories[id_] for id_ in ordered if id_ not in scores}
+    return ordered, memories
+
+
+@dataclass(frozen=True, slots=True)
+class _Pair:
+    newer: Memory
+    older: Memory
+    link: Link
+
+    @property
+    def is_declared(self) -> bool:
+        """Whoever stored it said that it would take the place of the older one from a day that has come."""
+        return self.link.is_proposed and self.newer.valid_from is not None
+
+    @property
+    def shared_words(self) -> Mapping[str, str]:
+        """Content words of the older one that both have, by their stems."""
+        new, old = (read_statement(one.scene.action).content for one in (self.newer, self.older))
+        return {stem: old[stem] for stem in new.keys() & old.keys()}
+
+
+def _pairs(
+    memories: Mapping[MemoryId, Memory], scores: Mapping[MemoryId, float], links: Sequence[LaterMemory]
+) -> Iterator[_Pair]:
+    """Each of the matches with what was told later, is one of them and shares a word with it, and each memory with what
+    was proposed to supersede it. Turns of conversations are compared only where proposals join them: a later turn goes
+    on, and seldom takes the place of an earlier one."""
+    chains = _chains_of_proposals(memories.values())
+    proposed = {(link.newer, link.older) for link in links if link.is_proposed}
+    for older in memories.values():
+        for newer in memories.values():
+            if true_since(newer) <= true_since(older):
+                continue
+            link = Link(
+                is_proposed=(newer.id, older.id) in proposed,
+                joined_by_proposals=chains[newer.id] == chains[older.id],
+                resembles=newer.resembles == older.id,
+            )
+            pair = _Pair(newer, older, link)
+            if newer.id not in scores or older.id not in scores or pair.is_declared:
+                if link.is_proposed:
+                    yield pair
+            elif link.joined_by_proposals or not (newer.provenance.session_id and older.provenance.session_id):
+                statements = (read_statement(one.scene.action) for one in (newer, older))
+                if may_be_compared(*statements) and (pair.shared_words or link.joined_by_proposals):
+                    yield pair
+
+
+def _chains_of_proposals(memories: Collection[Memory]) -> dict[MemoryId, MemoryId]:
+    """Of each memory the same id as of all that proposals join with it."""
+    before: dict[MemoryId, MemoryId] = {}
+
+    def first(id_: MemoryId) -> MemoryId:
+        while id_ in before:
+            id_ = before[id_]
+        return id_
+
+    for memory in memories:
+        if memory.may_supersede and first(memory.id) != first(memory.may_supersede):
+            before[first(memory.id)] = first(memory.may_supersede)
+    return {memory.id: first(memory.id) for memory in memories}
+
+
+async def _rarest_shared_words(index: RecallIndex, scope: Scope, pairs: Sequence[_Pair]) -> list[float]:
+    """Of each pair the rarity of the rarest word that both have; 0 where none is known."""
+    words = {stem: word for pair in pairs for stem, word in pair.shared_words.items()}
+    if not words:
+        return [0.0] * len(pairs)
+    *values, greatest = await index.idf(scope, [*words.values(), TERM_IN_NO_MEMORY])
+    most = greatest - IDF_BELOW_GREATEST_OF_TWO_HOLDERS  # two forms of one word may be two to the index
+    idf = {stem: min(value, most) for stem, value in zip(words, values, strict=True) if 0 < value < greatest}
+    rarity = word_rarity(idf, greatest).by_stem
+    return [max((rarity.get(stem, 0.0) for stem in pair.shared_words), default=0.0) for pair in pairs]
+
+
+def _match(memory: Memory, pool: CandidatePool) -> Match:
+    statement = read_statement(memory.scene.action)
+    if memory.id not in pool.ids:
+        return Match(statement)
+    at = pool.ids.index(memory.id)
+    held = zip(pool.words, pool.rarity.tolist(), pool.holds[at], strict=True)
+    return Match(statement, float(pool.cosine[at]), {word: rarity for word, rarity, holds in held if holds})

@@ -259,7 +259,7 @@ class Recall:
         if not len(matching):
             true = await self._true_versions(scope, query, pool, near_ids)
             nearest, _ = await self._newer_first(
-                scope, query, dict.fromkeys(distinct_current_versions(near_ids, true), 0.0)
+                scope, query, dict.fromkeys(distinct_current_versions(near_ids, true), 0.0), pool
             )
             return RankedCandidates({}, {}, pool, meaning_off, near=tuple(nearest))
         pool = await self._with_subject(query.text, pool, vector)
@@ -273,7 +273,8 @@ class Recall:
         for id_, score in best_first:
             if (version := true.get(id_, id_)) is not None:
                 shown.setdefault(version, score)
-        ordered, brought = await self._newer_first(scope, query, shown)
+        ordered, read = await self._newer_first(scope, query, shown, pool)
+        brought = (id_ for id_ in ordered if id_ not in shown and read[id_].category == "procedural")
         procedural = (pool.ids[i] for i in matching if pool.features[i].category == "procedural")
         versions = (*(true.get(id_, id_) for id_ in procedural), *brought)
         return RankedCandidates(
@@ -283,6 +284,7 @@ class Recall:
             meaning_off=meaning_off,
             near=tuple(id_ for id_ in distinct_current_versions(near_ids, true) if id_ not in ordered),
             procedural=frozenset(filter(None, versions)),
+            read=read,
         )
 
     def _words(self, text: str, query: RecallQuery) -> str:
@@ -317,16 +319,22 @@ class Recall:
         return CandidateMatcher(self.index, self.embedder, self.config.thresholds, frozenset(self.config.themes))
 
     async def _newer_first(
-        self, scope: Scope, query: RecallQuery, scores: Mapping[MemoryId, float]
-    ) -> tuple[Mapping[MemoryId, float], Sequence[MemoryId]]:
-        """The scores, best first, and the procedural memories among them that did not match."""
+        self, scope: Scope, query: RecallQuery, scores: Mapping[MemoryId, float], pool: CandidatePool
+    ) -> tuple[Mapping[MemoryId, float], Mapping[MemoryId, Memory]]:
+        """The scores, best first, and the memories that were read for them."""
         if not self.config.newer_among_near_equals or query.as_of is not None:
-            return scores, ()
+            return scores, {}
         only_matches = bool(query.since or query.until)  # when it happened is not looked at again
-        ordered, brought = await put_newer_memories_first(
-            self.ledger, scope, query.text, scores, only_matches=only_matches, now=self.now()
+        return await put_newer_memories_first(
+            self.ledger,
+            self.index,
+            scope,
+            query.text,
+            scores=scores,
+            pool=pool,
+            only_matches=only_matches,
+            now=self.now(),
         )
-        return ordered, [id_ for id_, memory in brought.items() if memory.category == "procedural"]
 
     async def _true_versions(
         self, scope: Scope, query: RecallQuery, pool: CandidatePool, matching: Collection[MemoryId]

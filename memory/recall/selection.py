@@ -4,7 +4,7 @@ and budget, with preferences as a group of their own (spec L2, steps 4 to 6; spe
 from __future__ import annotations
 
 from collections.abc import Hashable, Iterable, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from datetime import datetime
 from functools import cached_property
 from typing import TypeVar
@@ -49,7 +49,8 @@ class RecallQuery:
 class RankedCandidates:
     """The matches of a query before any limit. `scores`: best first, in [0, 1]. `tokens`: of all text that a recall may
     return of each. `notices`: what failed, in sentences. `meaning_off`: why only words were compared, or "". `near`:
-    what does not match and is near, best first. `procedural`: the procedural ones among the matches."""
+    what does not match and is near, best first. `procedural`: the procedural ones among the matches. `read`: memories
+    that were read for the ranking."""
 
     scores: Mapping[MemoryId, float]
     tokens: Mapping[MemoryId, int]
@@ -58,6 +59,7 @@ class RankedCandidates:
     notices: tuple[str, ...] = ()
     near: tuple[MemoryId, ...] = ()
     procedural: frozenset[MemoryId] = frozenset()
+    read: Mapping[MemoryId, Memory] = field(default_factory=dict)
 
     @property
     def ids(self) -> tuple[MemoryId, ...]:
@@ -270,9 +272,10 @@ class RecallSelector:
 
     async def _load(self, ids: Sequence[MemoryId]) -> dict[MemoryId, Memory]:
         """Those of these memories that can be recalled."""
-        return {
-            memory.id: memory for memory in await self.ledger.memories(self.scope, ids) if self._is_recallable(memory)
-        }
+        memories = {id_: self.ranked.read[id_] for id_ in ids if id_ in self.ranked.read}
+        if missing := [id_ for id_ in ids if id_ not in memories]:
+            memories |= {memory.id: memory for memory in await self.ledger.memories(self.scope, missing)}
+        return {id_: memory for id_, memory in memories.items() if self._is_recallable(memory)}
 
     def _is_recallable(self, memory: Memory) -> bool:
         return is_recallable_as_of(memory, self.query.as_of) and self._passes_filters(memory)

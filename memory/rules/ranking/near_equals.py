@@ -1,17 +1,30 @@
 """The order of memories that speak of the same (ruling 24): what was told later comes first.
 
-What may speak of the same was found when the newer one was stored (`rules.storing.supersession`). A question that
-wishes for the past ("before", "at first", "used to") is left as it is.
+Two that both answer a question are compared, the one that was told later with the older one:
+
+    score = 7 × rarest shared word + 7 × cosine of the newer one + 2.4 × (that − cosine of the older one)
+            − 3.8 × share of words in the same order − 2.4 × ln(1 + content words of the older one)
+            − 1.4 × (words of the question that only the older one holds − that only the newer one holds)
+            + 1.6 if the newer one tells of a change
+            + 0.7 if it was proposed to supersede the older one + 2.1 if proposals join the two
+            + 2.1 if it was stored as resembling it
+            − 4.6 if the two have one form, and only the older one answers the question
+            + 4 if the model does not read the question − 2.9
+
+Cosines are those to the question, words of the question count by their rarity in [0, 1]. Above 0 the newer one comes
+first; 1 / (1 + exp(−score)) is about how often that is right. The weights are those of a logistic regression (ADR 52),
+rounded. A question that wishes for the past ("before", "at first", "used to") is left as it is.
 """
 
 from __future__ import annotations
 
 import math
 from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
 from itertools import islice
 
 from madeleine.memory.model import MemoryId
-from madeleine.memory.rules.storing.statements import Statement, are_of_one_form, differ_in_one_value, same_wording
+from madeleine.memory.rules.storing.statements import Statement, differ_in_one_value, same_wording
 from madeleine.memory.text.reading import Reading
 
 MAX_SHARED_WORD_RATIO_OF_CHANGE = 1 / 3
@@ -19,9 +32,8 @@ MAX_SHARED_WORD_RATIO_OF_CHANGE = 1 / 3
 speak of two things ("hotfixes branch off …", "features branch off …"). Of changes that are worded otherwise it tells
 nothing: they often leave unsaid what they change."""
 
-MAX_TOLD_OF_ONE_FACT = 6.6
-"""Two logarithms of numbers of content words, of which the older one's weighs more: five words and nine in the words of
-each other, or seven and seventeen if the newer one tells of a change (ADR 38)."""
+MAX_COMPARED_WORDS = 70
+"""Of a memory that tells more than one fact nothing tells which of them another one changes."""
 
 
 def asks_for_past(query: Reading) -> bool:
@@ -37,28 +49,58 @@ def only_older_answers_question(question: Statement, newer: Statement, older: St
     return not differ_in_one_value(newer, older) or any(map(older.is_name, named))
 
 
-def may_both_be_true(question: Statement, newer: Statement, older: Statement) -> bool:
-    """Whether two that resemble each other tell the same of two things, each of something of its own, or the question
-    names what only the older one tells of. Of two worded otherwise that is a name: a change is seldom told in the words
-    of what it changes."""
-    named = named_by_one_alone(question, older, newer)
-    if any(map(older.is_name, named)) or each_tells_of_its_own(newer, older):
-        return True
-    if same_wording(newer, older) <= MAX_SHARED_WORD_RATIO_OF_CHANGE:
-        return False
-    return are_of_one_form(newer, older) or (bool(named) and not differ_in_one_value(newer, older))
+@dataclass(frozen=True, slots=True)
+class Match:
+    """How a memory matches the question. `cosine`: 0 where it did not match by itself. `asked_words`: the words of the
+    question that it holds, with their rarity in [0, 1]."""
+
+    statement: Statement
+    cosine: float = 0.0
+    asked_words: Mapping[str, float] | None = None
 
 
-def each_tells_of_its_own(newer: Statement, older: Statement) -> bool:
-    """Whether two that resemble each other hold so much that neither is likely to tell anew what the other tells: a
-    fact that changes is told in few words, and what changed it in the same ones or in words of change."""
-    told = 2 * math.log(1 + len(older.content)) + 1.2 * math.log(1 + len(newer.content))
-    return told > MAX_TOLD_OF_ONE_FACT + 3 * same_wording(newer, older) + newer.reading.matches("change")
+@dataclass(frozen=True, slots=True)
+class Link:
+    """What the store has noted of two memories."""
+
+    is_proposed: bool = False
+    joined_by_proposals: bool = False
+    resembles: bool = False
 
 
 def named_by_one_alone(question: Statement, one: Statement, other: Statement) -> list[str]:
     """Words of the one that the question has, and the other lacks."""
     return [one.content[stem] for stem in question.content.keys() & one.content.keys() - other.content.keys()]
+
+
+def may_be_compared(newer: Statement, older: Statement) -> bool:
+    return not any(one.asks or len(one.words) > MAX_COMPARED_WORDS for one in (newer, older))
+
+
+def newer_version_score(
+    question: Statement, newer: Match, older: Match, link: Link, *, rarest_shared_word: float, is_read: bool
+) -> float:
+    """Above 0 the newer one probably tells what became of what the older one told. `rarest_shared_word`: its rarity, in
+    [0, 1]. `is_read`: by the model."""
+    new, old = newer.statement, older.statement
+    asked_of_new, asked_of_old = newer.asked_words or {}, older.asked_words or {}
+    only_old = sum(rarity for word, rarity in asked_of_old.items() if word not in asked_of_new)
+    only_new = sum(rarity for word, rarity in asked_of_new.items() if word not in asked_of_old)
+    return (
+        7 * rarest_shared_word
+        + 7 * newer.cosine
+        + 2.4 * (newer.cosine - older.cosine)
+        - 3.8 * same_wording(new, old)
+        - 2.4 * math.log(1 + len(old.content))
+        - 1.4 * (only_old - only_new)
+        + 1.6 * new.reading.matches("change")
+        + 0.7 * link.is_proposed
+        + 2.1 * link.joined_by_proposals
+        + 2.1 * link.resembles
+        - 4.6 * only_older_answers_question(question, new, old)
+        + 4 * (not is_read)
+        - 2.9
+    )
 
 
 def order_newer_before_older(

@@ -69,6 +69,12 @@ class Statement:
         return word.upper() == word or word.capitalize() in self.text
 
 
+@lru_cache(maxsize=1_000)
+def read_statement(text: str) -> Statement:
+    """The same statement for the same text: of what is often recalled it is read once."""
+    return Statement(text)
+
+
 def _parts(word: str) -> list[str]:
     if not HAN_OR_KANA_SIGN.match(word):
         return [word.removesuffix("'s")]

@@ -31,9 +31,9 @@ class Home:
         self._store = StoreScenes(ledger.memories, index, embedder, now=self.clock, search_superseded=search)
         self._recall = Recall(ledger.recall, index, embedder, ledger.activations, now=self.clock)
 
-    async def store(self, *texts: str, supersedes: MemoryId | None = None) -> StoredSceneResult:
+    async def store(self, *texts: str, supersedes: MemoryId | None = None, session_id: str = "") -> StoredSceneResult:
         self.clock.advance(timedelta(hours=1))
-        scenes = [NewScene(scene=Scene(action=text), supersedes=supersedes) for text in texts]
+        scenes = [NewScene(scene=Scene(action=text), supersedes=supersedes, session_id=session_id) for text in texts]
         return (await self._store(ADA, scenes))[-1]
 
     async def recalled(self, question: str, *, newer_first: bool = True) -> list[str]:
@@ -78,6 +78,16 @@ async def test_the_newer_of_two_that_speak_of_the_same_is_recalled_first(home: H
     assert (await home.recalled(question, newer_first=False))[:2] == [NPM, PNPM]
     assert (await home.recalled(question))[:2] == [PNPM, NPM]
     assert (await home.recalled("what did builds of storefront-web use originally"))[0] == NPM
+
+
+@pytest.mark.parametrize("session", ["", "talk"])
+async def test_turns_of_conversations_are_not_compared_unless_proposals_join_them(home: Home, session: str) -> None:
+    """A later turn goes on; it seldom takes the place of an earlier one."""
+    told = ["Petrov lives in Zagreb", "Petrov has moved to Split"]
+    for number, text in enumerate(told):
+        await home.store(text, session_id=session and f"{session}{number}")
+    order = await home.recalled("Petrov")
+    assert order[:2] == (told if session else told[::-1])
 
 
 async def test_a_recalled_fact_brings_what_has_changed_of_it_though_that_does_not_match(home: Home) -> None:

@@ -72,6 +72,9 @@ class RecordingIndex:
     async def cosines(self, ids: Sequence[MemoryId], vector: Vector, *, recurring: bool = False) -> NDArray[np.float32]:
         return await self._index.cosines(ids, vector)
 
+    async def idf(self, scope: Scope, words: Sequence[str]) -> list[float]:
+        return await self._index.idf(scope, words)
+
 
 class AwayIndex:
     """`RecallIndex` of a server that is down."""
@@ -80,6 +83,9 @@ class AwayIndex:
         raise IndexUnavailable("the server is down")
 
     async def cosines(self, ids: Sequence[MemoryId], vector: Vector, *, recurring: bool = False) -> NDArray[np.float32]:
+        raise IndexUnavailable("the server is down")
+
+    async def idf(self, scope: Scope, words: Sequence[str]) -> list[float]:
         raise IndexUnavailable("the server is down")
 
 

@@ -58,6 +58,9 @@ def copies(prompt: Prompt) -> dict[str, Any]:
 class NearIndex(NearbyIndex):
     """What `SimilarMemorySearch` needs, too: all that the being has, with cosines. Opened sooner than the real one."""
 
+    async def idf(self, scope: Scope, words: Sequence[str]) -> list[float]:
+        return [0.0] * len(words)
+
     async def candidates(self, scope: Scope, question: CandidateQuery, vector: AwaitQueryVector) -> CandidatePool:
         found = [point for point in self._points.values() if point.memory.being_id == scope.being_id]
         asked = await vector()

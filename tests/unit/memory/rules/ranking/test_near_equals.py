@@ -4,8 +4,11 @@ import pytest
 
 from madeleine.memory.model import MemoryId
 from madeleine.memory.rules.ranking.near_equals import (
+    Link,
+    Match,
     asks_for_past,
-    may_both_be_true,
+    may_be_compared,
+    newer_version_score,
     only_older_answers_question,
     order_newer_before_older,
 )
@@ -37,25 +40,43 @@ def test_of_two_things_told_in_one_form_the_older_one_answers_what_it_alone_name
     assert only_older_answers_question(Statement(question), Statement(newer), Statement(older)) is alone
 
 
+BOTH_NEAR = (0.6, 0.6)
+"""Cosines of the newer and the older one to the question."""
+JOINED = Link(is_proposed=True, joined_by_proposals=True)
+
+
 @pytest.mark.parametrize(
-    ("question", "newer", "older", "both"),
+    ("question", "newer", "older", "cosines", "link", "is_first"),
     [
-        ("Who is Tom's teacher?", "Herr Yildiz teaches Tom's class", "Tom's class teacher is Frau Pohl", False),
-        ("Where is the office?", "Kranich works from Main Street 21", "The office of Kranich is at Elm Road 8", False),
-        ("The York train?", "The train from York leaves at 18:21", "The train to York leaves at 08:12", False),
-        ("Ada's phone", "The phone number of Ben, Ada's son, is 171 02", "Ada's phone number is 171 01", True),
-        ("Who looks after Lund?", "Olsen looks after Nord", "Petersen looks after Lund", True),
-        ("Is the port 8080?", "The server now listens on 8091", "The server listens on port 8080", True),
-        (
-            "Which days does the childminder look after Leo?",
-            "Half-term in the cottage near Brecon, rain on five days out of five, Leo learned to play chess there",
-            "Ruth Bellamy is the childminder; she has Leo on Mondays and Wednesdays until half past five, 0117 496",
-            True,
-        ),
+        ("Ivo's town?", "Ivo resigned and rents in Split", "Ivo is based in Zagreb", BOTH_NEAR, Link(), True),
+        ("the book club", "Book club has moved to the pub", "Book club meets at Ingrid's", BOTH_NEAR, Link(), True),
+        ("Ada's phone", "Ben's phone number is 171 02", "Ada's phone number is 171 01", (0.4, 0.7), Link(), False),
+        ("Who looks after Lund?", "Olsen looks after Nord", "Petersen looks after Lund", (0.4, 0.7), Link(), False),
+        ("the rate limit", "Token lifetime went up", "Rate limit: 600 a minute per token", (0.1, 0.7), Link(), False),
+        ("metrics", "Dashboards read Prometheus now", "Metrics go to Graphite", (0.5, 0.5), Link(), False),
+        ("metrics", "Dashboards read Prometheus now", "Metrics go to Graphite", (0.5, 0.5), JOINED, True),
     ],
 )
-def test_of_two_that_resemble_each_other_both_may_be_true(question: str, newer: str, older: str, both: bool) -> None:
-    assert may_both_be_true(Statement(question), Statement(newer), Statement(older)) is both
+def test_of_two_that_answer_a_question_the_later_one_comes_first_if_it_tells_of_the_same(
+    question: str, newer: str, older: str, *, cosines: tuple[float, float], link: Link, is_first: bool
+) -> None:
+    asked = Statement(question)
+
+    def match(text: str, cosine: float) -> Match:
+        statement = Statement(text)
+        return Match(statement, cosine, {word: 0.8 for word in asked.words if word in statement.words})
+
+    new, old = map(match, (newer, older), cosines)
+    rarest = 0.8 if new.statement.content.keys() & old.statement.content.keys() else 0.0
+    score = newer_version_score(asked, new, old, link, rarest_shared_word=rarest, is_read=True)
+    assert (score > 0) is is_first, score
+
+
+def test_memories_that_ask_or_tell_much_are_not_compared() -> None:
+    fact, question, much = map(Statement, ("Ivo lives in Split", "Does Ivo live in Split?", "Ivo walks on. " * 30))
+    assert may_be_compared(fact, Statement("Ivo moved to Trieste"))
+    assert not may_be_compared(fact, question)
+    assert not may_be_compared(much, fact)
 
 
 @pytest.mark.parametrize(
