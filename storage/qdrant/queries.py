@@ -32,7 +32,13 @@ from madeleine.memory.text.normalization import fold_text
 from madeleine.memory.text.scripts import HAN_RUN
 from madeleine.memory.text.terms import LESSON_MARK_TERM, words_asking_for_lessons
 from madeleine.storage.qdrant import bm25, schema
-from madeleine.storage.qdrant.schema import BM25_VECTOR, DENSE_VECTOR, RRF_RANK_CONSTANT, RRF_WEIGHTS
+from madeleine.storage.qdrant.schema import (
+    BM25_VECTOR,
+    DENSE_VECTOR,
+    PIECES_VECTOR,
+    RRF_RANK_CONSTANT,
+    RRF_WEIGHTS,
+)
 
 _NEAREST_HNSW_EF = 128
 MAX_COMMON_TERM_IDF = 0.7
@@ -93,6 +99,8 @@ class PointQuery:
     where: PointFilter
     limit: int
     vector: Vector | None = None
+    to_pieces: bool = False
+    """The vector is compared with those of the pieces of each text; points without any are no hits."""
     terms: Sequence[int] = ()
     idf_corpus: PointFilter | None = None
     """The points over which IDF is taken."""
@@ -107,7 +115,7 @@ class PointQuery:
     def target_and_vector_name(self, sparse_vector: Callable[..., Any]) -> tuple[Any, str]:
         """(what the hits are near to, name of the vector that is compared). `sparse_vector`: the engine's class."""
         if self.vector is not None:
-            return self.vector.tolist(), DENSE_VECTOR
+            return self.vector.tolist(), PIECES_VECTOR if self.to_pieces else DENSE_VECTOR
         return sparse_vector(indices=list(self.terms), values=[1.0] * len(self.terms)), BM25_VECTOR
 
 
@@ -229,11 +237,17 @@ class HybridIndex(ABC):
         if not ids:
             return np.zeros(0, np.float32)
         keys = [UUID(id_).int for id_ in ids]
-        [hits] = await self._run(
-            [PointQuery(where=PointFilter(point_keys=keys), limit=len(keys), vector=vector, exact=True)]
-        )
-        cosines = {hit.point_key: hit.score for hit in hits}
-        return np.asarray([cosines.get(key, 0.0) for key in keys], np.float32)
+        [hits] = await self._run([_cosines_query(keys, vector)])
+        return _scores_of_keys(hits, keys, np.zeros(len(keys), np.float32))
+
+    async def cosines_with_pieces(
+        self, ids: Sequence[MemoryId], vector: Vector
+    ) -> tuple[NDArray[np.float32], NDArray[np.float32]]:
+        keys = [UUID(id_).int for id_ in ids]
+        of_texts = _cosines_query(keys, vector)
+        whole, pieces = await self._run([of_texts, replace(of_texts, to_pieces=True)]) if keys else ([], [])
+        cosines = _scores_of_keys(whole, keys, np.zeros(len(keys), np.float32))
+        return cosines, _scores_of_keys(pieces, keys, cosines)
 
     async def _search(
         self, scope: Scope, query: CandidateQuery, vector: AwaitQueryVector, terms: _QueryTerms, known: IdfByTerm
@@ -261,10 +275,15 @@ class HybridIndex(ABC):
         by_vector = replace(by_words, vector=query_vector, limit=query.dense_limit, ef=2 * query.dense_limit)
         queries = [replace(by_vector, known_keys=frozenset(sparse_keys))]
         if sparse_keys:
-            of_sparse = PointFilter(point_keys=sparse_keys)
-            queries.append(PointQuery(where=of_sparse, limit=len(sparse_keys), vector=query_vector, exact=True))
-        dense_hits, *more = await self._run(queries)
-        cosines = {hit.point_key: hit.score for hits in (dense_hits, *more) for hit in hits}
+            queries.append(_cosines_query(sparse_keys, query_vector))
+        nearest_pieces = replace(by_vector, to_pieces=True, weighted_terms=(), with_features=False)
+        *answers, hits_of_pieces = await self._run([*queries, nearest_pieces])
+        cosines = {hit.point_key: hit.score for hits in answers for hit in hits}
+        dense_hits = answers[0]
+        if more := [hit.point_key for hit in hits_of_pieces if hit.point_key not in cosines]:
+            [of_pieces] = await self._run([replace(by_vector, where=PointFilter(point_keys=more), exact=True)])
+            cosines |= {hit.point_key: hit.score for hit in of_pieces}
+            dense_hits = [*dense_hits, *of_pieces]
         return _fused_by_rrf(dense_hits, sparse_hits), cosines
 
     async def _run_and_learn(
@@ -295,6 +314,16 @@ class HybridIndex(ABC):
         greatest = _absent_idf(await self._count_documents(scope))
         idfs = [max(await self._idf_of(known, scope, terms), default=greatest) for terms in words]
         return np.asarray([min(1.0, idf / greatest) for idf in idfs], np.float32)
+
+
+def _cosines_query(keys: Sequence[int], vector: Vector) -> PointQuery:
+    return PointQuery(where=PointFilter(point_keys=keys), limit=len(keys), vector=vector, exact=True)
+
+
+def _scores_of_keys(hits: Sequence[PointHit], keys: Sequence[int], absent: NDArray[np.float32]) -> NDArray[np.float32]:
+    """float32, (keys,): of the hit of each key, else the value in `absent`."""
+    scores = {hit.point_key: hit.score for hit in hits}
+    return np.asarray([scores.get(key, value) for key, value in zip(keys, absent, strict=True)], np.float32)
 
 
 def _absent_idf(documents: int) -> float:
