@@ -7,8 +7,8 @@ import re
 from madeleine.memory.text.sentences import split_sentences
 
 MAX_EVEN_PIECES = 3
-"""Of a text up to three times `MAX_PIECE_CHARS`. Of two, three, four or all sentences none gains more than three (ADR 54);
-with eight the longest texts come first, as one of their many pieces is always near."""
+"""Of a text up to three times `MAX_PIECE_CHARS`. Two, three, four or all sentences gain alike; of eight pieces one is
+always near, so that the longest texts come first (ADR 54)."""
 MAX_PIECE_CHARS = 1_000
 """About the 256 word pieces that the default model reads of a text."""
 MIN_PIECE_WORDS = 3

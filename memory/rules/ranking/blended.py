@@ -6,7 +6,7 @@
     g = f + dense_trust × (0.15 × e of the next turn of its session
           + 0.4 × e of the turn before, where that ends with a question and another person answers it, or where the
             query asks what an assistant said, and it answers that turn)
-    score = g + 0.25 × max g within the session, 0.4 × where people talk with each other
+    score = g + 0.25 × max g within the session
               + 0.2 if an actor's first name is in the query
               + 0.2 if the query speaks of "I / my / we" (and not of what "you" said) and the user said it; where no
                 actor is known, 0.15 × the share of it that is told in the first person
@@ -49,9 +49,6 @@ class BlendedRankingWeights:
     question: float = 0.4
     """Weight of the question that this turn answers."""
     session: float = 0.25
-    session_of_people: float = 0.4
-    """Instead of `session`, for what a person says who is no user of an assistant: people stay with a subject for a
-    session, and tell of it in pieces."""
     actor: float = 0.2
     user: float = 0.2
     first_person: float = 0.15
@@ -63,7 +60,7 @@ class BlendedRankingWeights:
 
     @property
     def greatest(self) -> float:
-        turns = (1 + self.next_turn + self.question) * (1 + max(self.session, self.session_of_people))
+        turns = (1 + self.next_turn + self.question) * (1 + self.session)
         wording = max(self.user, self.first_person) + self.actor + self.preference + self.when
         return turns + wording + self.length + self.emotion
 
@@ -132,7 +129,12 @@ def add_neighbouring_turn_scores(
 def is_answer_to_turn_before(turn: RankingFeatures, before: RankingFeatures) -> bool:
     """Whether a person answers what another has asked. The user of an assistant rarely does, but goes on with their own
     matter; an assistant answers with what is known anyhow."""
-    return before.signals.asks and bool(before.actors) and is_person(turn) and turn.actors[0] != before.actors[0]
+    return (
+        before.signals.asks
+        and bool(before.actors)
+        and first_name_of_speaker(turn) not in {"", *_USER_NAMES, *_MACHINE_NAMES}
+        and turn.actors[0] != before.actors[0]
+    )
 
 
 def best_score_in_session(g: Floats, features: Sequence[RankingFeatures]) -> Floats:
@@ -142,16 +144,6 @@ def best_score_in_session(g: Floats, features: Sequence[RankingFeatures]) -> Flo
     for session, value in zip(sessions, g.tolist(), strict=True):
         best[session] = max(value, best.get(session, value))
     return np.asarray([best[session] if session else own for session, own in zip(sessions, g.tolist(), strict=True)])
-
-
-def session_weights(features: Sequence[RankingFeatures], weights: BlendedRankingWeights) -> Floats:
-    """float64, (n,): of the best score in the session of each candidate."""
-    return np.asarray([weights.session_of_people if is_person(turn) else weights.session for turn in features])
-
-
-def is_person(turn: RankingFeatures) -> bool:
-    """Whether somebody says it who is known, and neither an assistant nor its user."""
-    return first_name_of_speaker(turn) not in {"", *_USER_NAMES, *_MACHINE_NAMES}
 
 
 def share_of_emotions(features: Sequence[RankingFeatures], emotions: frozenset[str]) -> Floats:
@@ -225,7 +217,7 @@ def blended_scores(
     sums = (
         weights.emotion * relevant_emotion_shares(query, f, features, emotions)
         + g
-        + session_weights(features, weights) * best_score_in_session(g, features)
+        + weights.session * best_score_in_session(g, features)
         + np.asarray([prior(candidate) for candidate in features])
     )
     return np.asarray(np.clip(sums / weights.greatest, 0, 1), np.float32)

@@ -72,6 +72,11 @@ class RecordingIndex:
     async def cosines(self, ids: Sequence[MemoryId], vector: Vector) -> NDArray[np.float32]:
         return await self._index.cosines(ids, vector)
 
+    async def cosines_with_pieces(
+        self, ids: Sequence[MemoryId], vector: Vector
+    ) -> tuple[NDArray[np.float32], NDArray[np.float32]]:
+        return await self._index.cosines_with_pieces(ids, vector)
+
 
 class AwayIndex:
     """`RecallIndex` of a server that is down."""
@@ -80,6 +85,11 @@ class AwayIndex:
         raise IndexUnavailable("the server is down")
 
     async def cosines(self, ids: Sequence[MemoryId], vector: Vector) -> NDArray[np.float32]:
+        raise IndexUnavailable("the server is down")
+
+    async def cosines_with_pieces(
+        self, ids: Sequence[MemoryId], vector: Vector
+    ) -> tuple[NDArray[np.float32], NDArray[np.float32]]:
         raise IndexUnavailable("the server is down")
 
 
