@@ -90,7 +90,7 @@ class IndexKeeper:
 
     async def embed_missing_pieces(self) -> int:
         """Embed the pieces of memories whose pieces are not embedded yet. An index has them after `catch_up`. Returns
-        the number of memories. Raises `EmbeddingUnavailable`."""
+        the number of memories that have any. Raises `EmbeddingUnavailable`."""
         done = 0
         model = model_of_pieces(self.embedder.model)
         while memories := await self.source.memories_without_vector(model, limit=MEMORIES_IN_PIECES_AT_ONCE):
@@ -109,7 +109,7 @@ class IndexKeeper:
                 for hash_, of_memory in pieces.items()
             }
             await self.source.add_missing_vectors(model, vectors)
-            done += len(memories)
+            done += sum(bool(pieces[hash_]) for hash_ in hashes)
         return done
 
     def _is_legible(self, vector: Vector | None) -> bool:

@@ -115,7 +115,8 @@ class PointQuery:
     def target_and_vector_name(self, sparse_vector: Callable[..., Any]) -> tuple[Any, str]:
         """(what the hits are near to, name of the vector that is compared). `sparse_vector`: the engine's class."""
         if self.vector is not None:
-            return self.vector.tolist(), PIECES_VECTOR if self.to_pieces else DENSE_VECTOR
+            vector = self.vector.tolist()
+            return ([vector], PIECES_VECTOR) if self.to_pieces else (vector, DENSE_VECTOR)
         return sparse_vector(indices=list(self.terms), values=[1.0] * len(self.terms)), BM25_VECTOR
 
 

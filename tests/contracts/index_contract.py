@@ -414,7 +414,7 @@ class IndexContract:
         assert (await index.cosines([], unit(1))).shape == (0,)
 
     async def test_a_text_is_found_by_its_nearest_piece(self, index: Index) -> None:
-        """ADR 0054: among the candidates, though many others are nearer as a whole; with the cosine of its own whole."""
+        """ADR 0054: though others are nearer as a whole; with the cosine of its own whole."""
         long = replace(point(1, "a", unit(1)), pieces=[unit(1, 1), unit(0, 1)])
         await index.upsert([long, *(point(2 + more, "b", unit(1, 0, 0.1 * more)) for more in range(1, 20))])
         pool = await candidates(index, ADA, index_query(vector=unit(0, 1), depth=3))
