@@ -43,7 +43,9 @@ from madeleine.patrol.deciding.requests import (
     MODEL_LIMITS,
     SORT_KEY_BY_STORING_TIME,
     DecisionRequest,
+    OfferedMemory,
     RequestLimits,
+    offered_memories_in_parts,
     offered_memories_within_limits,
     offered_memory,
     shorten_with_ellipsis,
@@ -58,6 +60,11 @@ MIN_KEPT_IMPORTANCE = 0.15
 """0.15 × exp(−30 / 30) is above the floor of 0.05: a kept memory is not asked about again within 30 days."""
 MAX_TIMELINE_ACTION_CHARS = 2_000
 """Of an action in a timeline."""
+MIN_DUPLICATE_COSINE = 0.8
+"""Cosine of two memories, without what their language shares, from which they are asked about although no store has
+linked them: scene notes are not linked. A store links 97 % of all paraphrases (`benchmarks/duplicates`)."""
+NEIGHBOUR_BLOCK_ROWS = 512
+"""Rows compared with all others at a time."""
 LIMITS = MODEL_LIMITS["consolidate"]
 """Of a request with partners, fresh and dying memories may fill two thirds."""
 
@@ -177,7 +184,12 @@ class ConsolidateCluster(DecisionType[ConsolidationAnswer]):
         living = [state for state in await reads.cluster_members(ClusterId(key)) if state.status != "dead"]
         hashes = [state.content_hash for state in living]
         by_hash = await vectors_of_any_precision(reads, self.context.services.embedding_model, hashes)
-        vectors = {state.id: by_hash[state.content_hash] for state in living if state.content_hash in by_hash}
+        embedded = [state for state in living if state.content_hash in by_hash]
+        vectors: dict[MemoryId, Vector] = {}
+        if embedded:
+            rows = np.stack([by_hash[state.content_hash] for state in embedded])
+            centred = self.context.services.embedder.space.centred(rows)
+            vectors = {state.id: row for state, row in zip(embedded, centred, strict=True)}
         memories = await reads.memories([state.id for state in living])
         return await asyncio.to_thread(consolidation_requests, clusters[0], memories, vectors, self.limits)
 
@@ -220,19 +232,59 @@ def consolidation_requests(
     cluster: Cluster, members: Sequence[Memory], vectors: Mapping[MemoryId, Vector], limits: RequestLimits = LIMITS
 ) -> list[DecisionRequest]:
     """Every fresh or dying living member is in exactly one request (spec P6 ❹), with those similar to it; after them
-    the nearest consolidated living members, which may be in several. `vectors`: of the members that have one."""
+    the consolidated living members that may say the same, which may be in several. Fresh ones that nothing resembles
+    have a request of their own, without a choice. `vectors`: of the members that have one, without what their language
+    shares."""
     living = sorted((memory for memory in members if memory.status in LIVING_STATUSES), key=SORT_KEY_BY_STORING_TIME)
     unconsolidated = [memory for memory in living if _is_unconsolidated(memory)]
     # What a summary stands for is not recalled: a memory merged into it would not be either.
-    partners = [memory for memory in living if not _is_unconsolidated(memory) and _can_be_merged(memory)]
+    mergeable = [memory for memory in living if _can_be_merged(memory)]
+    resembled = ids_of_possible_duplicates(unconsolidated, mergeable, vectors)
+    to_decide = [memory for memory in unconsolidated if memory.status == "dying" or memory.id in resembled]
+    partners = [memory for memory in mergeable if not _is_unconsolidated(memory)]
     requests: list[DecisionRequest] = []
-    for batch in batches_of_similar_memories(unconsolidated, vectors, limits, room_for_partners=bool(partners)):
-        nearest = memories_most_similar_to(partners, batch, vectors)
-        offered = offered_memories_within_limits([*batch, *nearest], "consolidate", limits)
+
+    def add(memories: Sequence[OfferedMemory], *, has_choice: bool = True) -> None:
         requests.append(
-            DecisionRequest(kind="consolidate", memories=offered, cluster_id=cluster.id, cluster=cluster.name)
+            DecisionRequest(
+                kind="consolidate",
+                memories=tuple(memories),
+                cluster_id=cluster.id,
+                cluster=cluster.name,
+                has_choice=has_choice,
+            )
         )
+
+    for batch in batches_of_similar_memories(to_decide, vectors, limits, room_for_partners=bool(partners)):
+        # What is dying was compared with its counterparts when it was fresh.
+        counterparts = ids_of_possible_duplicates(partners, [one for one in batch if one.fresh], vectors)
+        nearest = memories_most_similar_to([one for one in partners if one.id in counterparts], batch, vectors)
+        offered = offered_memories_within_limits([*batch, *nearest], "consolidate", limits)
+        add(offered, has_choice=len(offered) > 1 or offered[0].status == "dying")
+    others = [memory for memory in unconsolidated if memory.status != "dying" and memory.id not in resembled]
+    for part in offered_memories_in_parts(others, "consolidate"):
+        add(part, has_choice=False)
     return requests
+
+
+def ids_of_possible_duplicates(
+    memories: Sequence[Memory], others: Sequence[Memory], vectors: Mapping[MemoryId, Vector]
+) -> set[MemoryId]:
+    """Ids of the memories that may say the same as one of the others: the store has linked them, or they are near."""
+    ids, other_ids = ({memory.id for memory in group} for group in (memories, others))
+    links = [(memory.id, memory.resembles) for memory in (*memories, *others) if memory.resembles]
+    linked = {one for link in links for one, other in (link, link[::-1]) if one in ids and other in other_ids}
+    rows, other_rows = _vector_rows(memories, vectors), _vector_rows(others, vectors)
+    position = {memory.id: at for at, memory in enumerate(others)}
+    for start in range(0, len(memories) if others else 0, NEIGHBOUR_BLOCK_ROWS):
+        block = memories[start : start + NEIGHBOUR_BLOCK_ROWS]
+        cosines = rows[start : start + NEIGHBOUR_BLOCK_ROWS] @ other_rows.T
+        for memory, row in zip(block, cosines, strict=True):
+            if memory.id in position:
+                row[position[memory.id]] = 0
+            if row.max() >= MIN_DUPLICATE_COSINE:
+                linked.add(memory.id)
+    return linked
 
 
 def _is_unconsolidated(memory: Memory) -> bool:
@@ -291,8 +343,11 @@ def _joined_lessons(memories: Sequence[Memory]) -> str:
 
 
 def as_kept_memory(memory: Memory) -> Memory:
-    """It still holds: its clock starts again, and it lasts a month at least (ruling 20)."""
-    kept = replace(memory, session_count=0, importance=max(memory.importance, MIN_KEPT_IMPORTANCE), fresh=False)
+    """It still holds: its clock starts again, as by a recall, and it lasts a month at least (rulings 2 and 20)."""
+    importance = max(memory.importance, MIN_KEPT_IMPORTANCE)
+    kept = replace(
+        memory, session_count=0, reactivation_count=memory.reactivation_count + 1, importance=importance, fresh=False
+    )
     return replace(kept, status=status_after_flagging(kept))
 
 
