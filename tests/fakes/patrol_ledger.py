@@ -162,7 +162,9 @@ class FakePatrolTransaction:
         return [m for m in self._own() if _of_a_session(m) and m.provenance.session_id == session_id]
 
     async def faded_episodes(self, *, max_chars: int, limit: int) -> list[Memory]:
-        faded = [m for m in self._own() if _of_a_session(m) and m.status == "dying" and len(m.scene.action) <= max_chars]
+        faded = [
+            m for m in self._own() if _of_a_session(m) and m.status == "dying" and len(m.scene.action) <= max_chars
+        ]
         return [m for m in faded if not m.lesson and m.may_supersede is None][:limit]
 
     async def unreadable_notes(self) -> list[Note]:

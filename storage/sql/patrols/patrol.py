@@ -279,9 +279,7 @@ class PatrolReader:
         return await self._rows(_SELECT_SUMMARISABLE_MEMORIES, memory_rows.memory_from_row, session=session_id)
 
     async def faded_episodes(self, *, max_chars: int, limit: int) -> list[Memory]:
-        return await self._rows(
-            _SELECT_FADED_EPISODES, memory_rows.memory_from_row, max_chars=max_chars, limit=limit
-        )
+        return await self._rows(_SELECT_FADED_EPISODES, memory_rows.memory_from_row, max_chars=max_chars, limit=limit)
 
     async def unreadable_notes(self) -> list[Note]:
         return await context.read_notes(self._reads, self._scope, SCENE_NOTE_TYPE, "parse_failed")

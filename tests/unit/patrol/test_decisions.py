@@ -158,7 +158,7 @@ async def test_how_to_decide_is_told_once_an_exchange(home: Household) -> None:
     await home.store("Ben proposed to Ann")
     home.clock.advance(MOMENT)
     after = await home.patrol.decide(ADA, [Decision(offer=offer.id, **DIARY)])
-    assert the(after, "diary")
+    assert the(after, "diary").memories
     assert "guidance" not in after.as_brief_json()
 
 
