@@ -6,7 +6,7 @@
     g = f + dense_trust × (0.15 × e of the next turn of its session
           + 0.4 × e of the turn before, where that ends with a question and another person answers it, or where the
             query asks what an assistant said, and it answers that turn)
-    score = g + 0.25 × max g within the session
+    score = g + 0.25 × max g within the session, or 0.4 × for what a person says there to another
               + 0.2 if an actor's first name is in the query
               + 0.2 if the query speaks of "I / my / we" (and not of what "you" said) and the user said it; where no
                 actor is known, 0.15 × the share of it that is told in the first person
@@ -49,6 +49,9 @@ class BlendedRankingWeights:
     question: float = 0.4
     """Weight of the question that this turn answers."""
     session: float = 0.25
+    session_of_people: float = 0.4
+    """Instead of `session`, for a turn of neither an assistant nor its user: people tell of a matter in several turns.
+    LoCoMo gains 0.4 points of nDCG@10 and 0.8 of R@10 (ADR 54)."""
     actor: float = 0.2
     user: float = 0.2
     first_person: float = 0.15
@@ -60,7 +63,7 @@ class BlendedRankingWeights:
 
     @property
     def greatest(self) -> float:
-        turns = (1 + self.next_turn + self.question) * (1 + self.session)
+        turns = (1 + self.next_turn + self.question) * (1 + max(self.session, self.session_of_people))
         wording = max(self.user, self.first_person) + self.actor + self.preference + self.when
         return turns + wording + self.length + self.emotion
 
@@ -129,12 +132,7 @@ def add_neighbouring_turn_scores(
 def is_answer_to_turn_before(turn: RankingFeatures, before: RankingFeatures) -> bool:
     """Whether a person answers what another has asked. The user of an assistant rarely does, but goes on with their own
     matter; an assistant answers with what is known anyhow."""
-    return (
-        before.signals.asks
-        and bool(before.actors)
-        and first_name_of_speaker(turn) not in {"", *_USER_NAMES, *_MACHINE_NAMES}
-        and turn.actors[0] != before.actors[0]
-    )
+    return before.signals.asks and bool(before.actors) and is_person(turn) and turn.actors[0] != before.actors[0]
 
 
 def best_score_in_session(g: Floats, features: Sequence[RankingFeatures]) -> Floats:
@@ -144,6 +142,18 @@ def best_score_in_session(g: Floats, features: Sequence[RankingFeatures]) -> Flo
     for session, value in zip(sessions, g.tolist(), strict=True):
         best[session] = max(value, best.get(session, value))
     return np.asarray([best[session] if session else own for session, own in zip(sessions, g.tolist(), strict=True)])
+
+
+def session_weights(features: Sequence[RankingFeatures], weights: BlendedRankingWeights) -> Floats:
+    """float64, (n,): of the best score in the session of each candidate."""
+    return np.asarray(
+        [weights.session_of_people if one.session_id and is_person(one) else weights.session for one in features]
+    )
+
+
+def is_person(turn: RankingFeatures) -> bool:
+    """Whether somebody says it who is known, and neither an assistant nor its user."""
+    return first_name_of_speaker(turn) not in {"", *_USER_NAMES, *_MACHINE_NAMES}
 
 
 def share_of_emotions(features: Sequence[RankingFeatures], emotions: frozenset[str]) -> Floats:
@@ -217,7 +227,7 @@ def blended_scores(
     sums = (
         weights.emotion * relevant_emotion_shares(query, f, features, emotions)
         + g
-        + weights.session * best_score_in_session(g, features)
+        + session_weights(features, weights) * best_score_in_session(g, features)
         + np.asarray([prior(candidate) for candidate in features])
     )
     return np.asarray(np.clip(sums / weights.greatest, 0, 1), np.float32)

@@ -1,7 +1,7 @@
 """spec T7, ruling 9: each prior moves a score by its weight and by nothing else.
 
 Scores are compared before they are divided by the greatest sum there can be,
-(1 + 0.15 + 0.4) × (1 + 0.25) + 0.2 + 0.2 + 0.25 + 0.2 + 0.1 + 0.1 = 2.9875.
+(1 + 0.15 + 0.4) × (1 + 0.4) + 0.2 + 0.2 + 0.25 + 0.2 + 0.1 + 0.1 = 3.22.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ from madeleine.memory.rules.ranking.blended import BlendedRankingWeights, blende
 from tests.rows import for_each_row
 
 WEIGHTS = BlendedRankingWeights()
-GREATEST = 2.9875
+GREATEST = 3.22
 ALL = np.arange(20)
 """Positions: every candidate of a pool matches."""
 PLAIN = RankingFeatures("", 0, (), (), 0, 0)
@@ -137,6 +137,17 @@ def test_the_best_of_a_session_lifts_the_others_of_it() -> None:
         "ramen", pool([1.0, 0.1, 0.1], features=features), ALL[:3], dense_trust=1.0, weights=WEIGHTS
     )
     assert (scores * GREATEST).tolist() == pytest.approx([0.6 + 0.15, 0.06 + 0.15, 0.06 + 0.015])
+
+
+def test_the_best_of_a_session_lifts_what_people_say_there_more() -> None:
+    """0.4 × 0.6 instead of 0.25 × 0.6; without a session nobody has an advantage."""
+    ann = replace(PLAIN, actors=("Ann",))
+    weights = replace(WEIGHTS, next_turn=0)
+    greatest = weights.greatest
+    features = [replace(ann, session_id="s", turn=at) for at in (0, 1)]
+    scores = blended_scores("ramen", pool([1.0, 0.1], features=features), ALL[:2], dense_trust=1.0, weights=weights)
+    assert (scores * greatest).tolist() == pytest.approx([0.6 + 0.24, 0.06 + 0.24], abs=2e-6)
+    assert score(ann) == pytest.approx(BASE, abs=2e-6)
 
 
 def test_memories_without_a_session_do_not_share_one() -> None:
@@ -325,7 +336,7 @@ CANDIDATES = st.lists(st.tuples(st.floats(0, 1, width=32), st.floats(0, 9, width
 
 def test_a_candidate_that_has_all_that_goes_together_is_near_one() -> None:
     """Best of both channels and of its session, followed by as good a one, of the user and with the actor, long, with
-    every emotion, a preference and a time: (1.15 × 1.25 + 1.05) / 2.9875. The user does not answer questions."""
+    every emotion, a preference and a time: (1.15 × 1.25 + 1.05) / 3.22. The user does not answer questions."""
     signs = WordingSignals(prefers=True, tells_when=True)
     best = RankingFeatures("s", 0, ("user", "Hashi"), ("joy",), 15, 0, signs)
     after = RankingFeatures("s", 1, (), (), 0, 0)
@@ -333,7 +344,7 @@ def test_a_candidate_that_has_all_that_goes_together_is_near_one() -> None:
     scores = blended_scores(
         query, pool([1, 1], [3, 3], [best, after]), ALL[:2], dense_trust=1.0, emotions=joy, weights=WEIGHTS
     )
-    assert float(scores[0]) == pytest.approx(2.4875 / 2.9875)
+    assert float(scores[0]) == pytest.approx(2.4875 / 3.22)
 
 
 @given(CANDIDATES, st.floats(-1, 1, width=32), st.floats(0, 1))
