@@ -16,7 +16,7 @@ BENCH_ARGS ?=
 PACKAGES := memory storage inference patrol tools server
 
 .DEFAULT_GOAL := help
-.PHONY: help demo test slow bench latency dynamics life patrol-bench duplicates truth unrelated small preferences emotions ingest-bench startup attack \
+.PHONY: help demo test slow bench latency profile dynamics life patrol-bench duplicates truth unrelated small preferences emotions ingest-bench startup attack \
   check types lint imports dependencies dead-code duplicate-code format lock clean
 .DELETE_ON_ERROR:
 
@@ -39,6 +39,9 @@ bench: $(VENV)/.dev ## measure retrieval quality on the data sets in a folder (D
 
 latency: $(VENV)/.dev ## measure the response time of each tool over stdio (BENCH_ARGS="--sizes 1000")
 	@$(PY) -m benchmarks.latency $(BENCH_ARGS)
+
+profile: $(VENV)/.dev ## measure where a recall and a store spend their time (BENCH_ARGS="--memories 10000")
+	@$(PY) -m benchmarks.profile $(BENCH_ARGS)
 
 dynamics: $(VENV)/.dev ## simulate a year of use and measure fading and revival (BENCH_ARGS="--days 90")
 	@$(PY) -m benchmarks.dynamics $(BENCH_ARGS)

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import asyncio
 import logging
-from collections.abc import Awaitable, Callable, Mapping, Sequence
+from collections import Counter
+from collections.abc import Awaitable, Callable, Iterable, Mapping, Sequence, Set
 from dataclasses import dataclass, field, replace
 
 import numpy as np
@@ -33,11 +34,12 @@ BACKGROUND_EMBED_BATCH_TEXTS = 32
 """Texts that the background embeds at once: a recall that comes meanwhile waits for at most one batch."""
 MEMORIES_IN_PIECES_AT_ONCE = 16
 
+IndexingReport = Callable[[Iterable[MemoryId]], None]
 ReportRebuildProgress = Callable[[int, int], Awaitable[None]]
 """(done, total)"""
 
 
-@dataclass(frozen=True, eq=False)
+@dataclass(eq=False)
 class IndexKeeper:
     """One keeper an index; its work is done one piece at a time."""
 
@@ -45,6 +47,22 @@ class IndexKeeper:
     index: Index
     embedder: Embedder
     _lock: asyncio.Lock = field(default_factory=asyncio.Lock, init=False)
+    _indexed: set[MemoryId] = field(default_factory=set, init=False)
+    """New memories that the index has, and whose first mark is pending."""
+    _mark_readings: int = field(default=0, init=False)
+
+    def begin_indexing(self) -> IndexingReport:
+        """To be called before a commit. The function that it returns takes the new memories that are in the index
+        after it: their marks ask for nothing more. None are remembered if marks were read meanwhile: theirs may be
+        among those.
+        """
+        begun_at = self._mark_readings
+
+        def add_indexed(ids: Iterable[MemoryId]) -> None:
+            if self._mark_readings == begun_at:
+                self._indexed.update(ids)
+
+        return add_indexed
 
     async def catch_up(self, *, to_now: bool = False) -> int:
         """Index all marked memories, make them durable, clear the marks. Returns the number of memories. `to_now`:
@@ -55,8 +73,12 @@ class IndexKeeper:
             while marks := await self.source.pending_marks(limit=MEMORIES_INDEXED_AT_ONCE):
                 if last is not None and marks[0][0] > last:
                     break
-                ids = list(dict.fromkeys(id_ for _, id_ in marks))
-                await self._index_memories(await self.source.memories_of_any_being(ids), ids)
+                self._mark_readings += 1
+                mark_counts = Counter(id_ for _, id_ in marks)
+                done_before = {id_ for id_, count in mark_counts.items() if count == 1 and id_ in self._indexed}
+                self._indexed.difference_update(mark_counts)
+                ids = list(mark_counts)
+                await self._index_memories(await self.source.memories_of_any_being(ids), ids, done_before)
                 # Only what is on disk in the index may lose its mark.
                 await self.index.flush()
                 await self.source.clear_marks([mark for mark, _ in marks])
@@ -67,6 +89,7 @@ class IndexKeeper:
         """Remove memories that the ledger no longer has. Waits for its turn: memories that are being indexed were read
         while these existed, and must not be added afterwards."""
         async with self._lock:
+            self._indexed.difference_update(ids)
             await self.index.delete(ids)
 
     async def embed_missing(self) -> int:
@@ -124,6 +147,8 @@ class IndexKeeper:
     async def rebuild(self, progress: ReportRebuildProgress | None = None) -> int:
         """Fill an empty index from the ledger and its cached vectors. Returns the number of memories."""
         async with self._lock:
+            self._mark_readings += 1
+            self._indexed.clear()
             total = await self.source.count_memories()
             last_mark = await self.source.last_mark()
             after: MemoryId | None = None
@@ -138,7 +163,11 @@ class IndexKeeper:
             await self.index.flush()
         return done
 
-    async def _index_memories(self, memories: Sequence[Memory], ids: Sequence[MemoryId]) -> None:
+    async def _index_memories(
+        self, memories: Sequence[Memory], ids: Sequence[MemoryId], done_before: Set[MemoryId] = frozenset()
+    ) -> None:
+        known = {memory.id for memory in memories}
+        memories = [memory for memory in memories if memory.id not in done_before]
         hashes = [memory.content_hash for memory in memories]
         vectors = await vectors_of_any_precision(self.source, self.embedder.model, hashes)
         pieces = await self.source.vectors(model_of_pieces(self.embedder.model), hashes)
@@ -151,7 +180,6 @@ class IndexKeeper:
                 for point in points
             ]
         )
-        known = {memory.id for memory in memories}
         if gone := [id_ for id_ in ids if id_ not in known]:
             await self.index.delete(gone)
 
@@ -179,13 +207,15 @@ async def index_points_from_memories(
     ]
 
 
-async def index_committed_points(index: WritableIndex, points: Sequence[IndexPoint]) -> None:
-    """Index points after their commit. The pending marks stay until the index is on disk; after a failure the keeper
-    indexes them again."""
+async def index_committed_points(index: WritableIndex, points: Sequence[IndexPoint]) -> bool:
+    """Index points after their commit. The pending marks stay until the index is on disk; after a failure, when this
+    returns False, the keeper indexes them again."""
     try:
         await index.upsert(points)
     except IndexUnavailable as error:
         logger.warning("indexing is postponed: %s", error)
+        return False
+    return True
 
 
 @dataclass(eq=False)

@@ -14,10 +14,10 @@ from madeleine.memory.chat import MessageId
 from madeleine.memory.embedding import Embedder, EmbeddingOutcome, embed_with_cache
 from madeleine.memory.errors import IndexUnavailable, InvalidInput, KeyConflict
 from madeleine.memory.index import IndexPoint, WritableIndex
-from madeleine.memory.ingest.index_keeper import index_committed_points, index_points_from_memories
+from madeleine.memory.ingest.index_keeper import IndexingReport, index_committed_points, index_points_from_memories
 from madeleine.memory.ingest.ports import IdempotencyKeyOutcome, StoreBatch, StoreScenesLedger
 from madeleine.memory.ingest.proposals import SupersededMemorySearch
-from madeleine.memory.ingest.store_plan import MAX_DUPLICATE_CANDIDATES, StoreOutcome, StorePlan, wording_key
+from madeleine.memory.ingest.store_plan import MAX_DUPLICATE_CANDIDATES, StoreOutcome, StorePlan, have_same_words
 from madeleine.memory.model import (
     LIVING_STATUSES,
     Category,
@@ -100,8 +100,9 @@ _Draft = tuple[NewScene, IndexPoint]
 class StoreScenes:
     """The use case. One store at a time decides and commits, so that two equal scenes at once become one memory.
 
-    `on_commit` is called after each commit that leaves index marks; it must not block. `write_lock` is shared with
-    other use cases that change memories, so that none goes away between a decision and its commit.
+    `on_commit` is called after each commit that leaves index marks; it must not block. `begin_indexing`: of the keeper
+    that works them off. `write_lock` is shared with other use cases that change memories, so that none goes away
+    between a decision and its commit.
     """
 
     ledger: StoreScenesLedger
@@ -110,6 +111,7 @@ class StoreScenes:
     _: KW_ONLY
     now: Callable[[], datetime]
     on_commit: Callable[[], None] = lambda: None
+    begin_indexing: Callable[[], IndexingReport] = lambda: lambda _: None
     redact: RedactText = redact_secrets
     write_lock: asyncio.Lock = field(default_factory=asyncio.Lock)
     search_superseded: SupersededMemorySearch | None = None
@@ -152,6 +154,7 @@ class StoreScenes:
         self, scope: Scope, drafts: Sequence[_Draft], embedded: EmbeddingOutcome, approve: Callable[[MemoryId], None]
     ) -> list[StoredSceneResult]:
         async with self.write_lock:
+            report_indexed = self.begin_indexing()
             plan = await self._plan(scope, drafts, approve)
             new = {point.memory.id: point.memory for point in plan.points}
             changed: dict[MemoryId, Memory] = {}
@@ -170,10 +173,10 @@ class StoreScenes:
                 changed = {memory.id: memory for memory in committed.changed}
             if new or changed or plan.changes_words:
                 self.on_commit()
-            points = [point for point in plan.points if point.memory.id not in changed]
-            points += await self._points_of(tuple(changed.values()))
-            if points:
-                await index_committed_points(self.index, points)
+            fresh = [point for point in plan.points if point.memory.id not in changed]
+            points = [*fresh, *await self._points_of(tuple(changed.values()))]
+            if points and await index_committed_points(self.index, points):
+                report_indexed(point.memory.id for point in fresh)
             answers = await self._answers(scope, plan.outcomes, new | changed, embedded.unavailable)
             return [
                 replace(answer, superseded=changed.get(scene.supersedes))
@@ -271,7 +274,7 @@ class StoreScenes:
 
     def _is_same(self, point: IndexPoint, other: Memory, cosine: float, new: NewScene) -> bool:
         memory = point.memory
-        near_enough = cosine >= self.thresholds.same or wording_key(other) == wording_key(memory)
+        near_enough = cosine >= self.thresholds.same or have_same_words(memory, other)
         return (
             not new.distinct
             and near_enough
@@ -283,11 +286,11 @@ class StoreScenes:
         """The one that resembles the new one most, if it does so enough."""
         if not known:
             return None
-        vectors = plan.vectors()
+        vectors, hashes = plan.vectors(), [other.content_hash for other in known]
         if point.vector is not None:
-            missing = {other.content_hash for other in known} - vectors.keys()
+            missing = {*hashes} - vectors.keys()
             vectors |= await self.ledger.vectors(self.embedder.model, sorted(missing))
-        cosines = self.embedder.space.readable_cosines(point.vector, [vectors.get(one.content_hash) for one in known])
+        cosines = self.embedder.space.readable_cosines(point.vector, [vectors.get(hash_) for hash_ in hashes])
         scores = resemblances_to_texts(point.memory.scene.action, [other.scene.action for other in known], cosines)
         best = max(range(len(known)), key=scores.__getitem__)
         return known[best].id if scores[best] >= self.thresholds.resembling else None

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from functools import lru_cache
 
 import numpy as np
@@ -19,6 +20,8 @@ from madeleine.memory.text.wording import Wording
 
 MAX_DUPLICATE_CANDIDATES = 15
 """Memories that are compared with a new scene: as many of the nearest, and of those that share words with it."""
+
+_NO_ASCII_LETTERS = re.compile("[^a-z]+")
 
 StoreOutcome = tuple[IdempotencyKeyOutcome, bool]
 """The outcome for a scene, and whether it is that of an earlier call with the same key."""
@@ -74,6 +77,18 @@ class StorePlan:
 
 def wording_key(memory: Memory) -> str:
     return _words(memory.scene.action)
+
+
+def have_same_words(first: Memory, second: Memory) -> bool:
+    """Whether their actions differ in case and punctuation alone. That letters differ is seen sooner."""
+    mine, theirs = first.scene.action, second.scene.action
+    if mine.isascii() and theirs.isascii() and _ascii_letters(mine) != _ascii_letters(theirs):
+        return False
+    return _words(mine) == _words(theirs)
+
+
+def _ascii_letters(text: str) -> str:
+    return _NO_ASCII_LETTERS.sub("", text.lower())
 
 
 @lru_cache(maxsize=500)

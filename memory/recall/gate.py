@@ -94,7 +94,7 @@ class CandidateMatcher:
         mean = self.embedder.space.mean_near(vector)
         if mean is None:
             return lambda cosines, _: cosines
-        to_mean = await self.index.cosines(pool.ids, mean)
+        to_mean = await self.index.cosines(pool.ids, mean, recurring=True)
         return lambda cosines, to: centred_cosines(cosines, to_mean, to, mean)
 
     async def _likeness_to_situation(
@@ -128,7 +128,7 @@ class CandidateMatcher:
         space = self.embedder.space
         best = [int(at) for at in np.argsort(-alike)[:MAX_LANGUAGE_CHECKED_CANDIDATES]]
         ids = [pool.ids[at] for at in best if matching_candidates(alike, self.thresholds)[at]]
-        products = [await self.index.cosines(ids, mean) * np.linalg.norm(mean) for mean in space.means]
+        products = [await self.index.cosines(ids, mean, recurring=True) * np.linalg.norm(mean) for mean in space.means]
         return bool(products) and space.all_foreign(vector, np.stack(products, axis=1))
 
     async def _cosines_without_unknown(

@@ -6,6 +6,7 @@ import re
 from calendar import monthrange
 from dataclasses import dataclass
 from datetime import UTC, datetime, time
+from functools import lru_cache
 from typing import Literal
 
 DatePrecision = Literal["year", "month", "day", "time"]
@@ -39,6 +40,7 @@ def day_in_words(moment: datetime) -> str:
     return f"{moment:%A} {moment.day} {moment:%B} {moment.year}"
 
 
+@lru_cache(maxsize=1_000)
 def parse_iso_period(text: str) -> IsoPeriod | None:
     """Read an ISO 8601 date, or None where the text is none. A time without a zone is in UTC.
 

@@ -107,8 +107,17 @@ def load_lexicon(language: str, folder: Path = LEXICON_FOLDER) -> Lexicon:
 def lexicons_by_script(text: str, *, mixed: bool = False, folder: Path = LEXICON_FOLDER) -> tuple[Lexicon, ...]:
     """Lexicons of all languages that are written with letters of the text, by code. `mixed`: the text may be in several
     languages, so that no letter rules a language out."""
+    letters = "Aa" * bool(_ASCII_LETTER.search(text)) if text.isascii() else "".join(sorted(set(text)))
+    return _lexicons_with_letters(letters, mixed=mixed, folder=folder)
+
+
+_ASCII_LETTER = re.compile("[A-Za-z]")
+"""Of these every language that has one has all."""
+
+
+@lru_cache(maxsize=200)
+def _lexicons_with_letters(letters: str, *, mixed: bool, folder: Path) -> tuple[Lexicon, ...]:
     matched: dict[str, bool] = {}
-    letters = "".join(set(text))
     for header in load_lexicon_headers(folder).values():
         for expression in (header["letters"], header.get("unless", "")):
             if expression and expression not in matched:
@@ -143,6 +152,7 @@ MIN_UNSHARED_FUNCTION_WORDS = 3
 """Different function words of one language alone, from which a part of the text is in it."""
 
 
+@lru_cache(maxsize=100)
 def probable_lexicons(text: str) -> tuple[Lexicon, ...]:
     """The languages that the text is probably in, told by script and then by function words: of each script those with
     at least half as many as the best, or with three that no other language has; all of the script where there are

@@ -108,7 +108,8 @@ class Reading:
     @cached_property
     def known_words(self) -> frozenset[str]:
         """All words and stems, in lower case."""
-        return frozenset(form for word in self.words for form in (word.low, word.stem))
+        low = {word.casefold() for word in _WORD.findall(self.plain)}
+        return frozenset(low).union(word.split("'", 1)[0] for word in low if "'" in word)
 
     @cached_property
     def lexicons(self) -> tuple[Lexicon, ...]:
@@ -144,6 +145,8 @@ class Reading:
     @cached_property
     def number_words(self) -> tuple[str, ...]:
         """The digits that each word for a number stands for, in order; 0 and 1 are also articles and are left out."""
+        if all(self.known_words.isdisjoint(lexicon.numbers) for lexicon in self.lexicons):
+            return ()
         values = (lexicon.numbers.get(word.low, "") for word in self.words for lexicon in self.lexicons)
         return tuple(value for value in values if value not in ("", "0", "1"))
 

@@ -7,7 +7,6 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 
 import numpy as np
-from numpy.typing import NDArray
 
 from madeleine.memory.embedding import vectors_of_any_precision
 from madeleine.memory.language_model import RejectedAnswer
@@ -24,11 +23,9 @@ from madeleine.memory.model import (
     date_of_timeline_entry,
     parse_iso_moment,
 )
-from madeleine.memory.rules.dynamics.clustering import MIN_CLUSTERING_COSINE
 from madeleine.memory.rules.dynamics.importance import status_after_flagging
 from madeleine.memory.rules.dynamics.mentions import LESSON_SEPARATOR
 from madeleine.memory.rules.feelings import MAX_EMOTIONS
-from madeleine.memory.rules.ranking.budget import positions_within_token_budget
 from madeleine.memory.rules.storing.likeness import difference_in_facts
 from madeleine.patrol.deciding.answers import (
     CheckedAnswer,
@@ -38,16 +35,19 @@ from madeleine.patrol.deciding.answers import (
     DecisionRequestState,
     DecisionType,
 )
+from madeleine.patrol.deciding.possible_duplicates import (
+    LIMITS,
+    batches_of_similar_memories,
+    ids_of_possible_duplicates,
+    memories_most_similar_to,
+)
 from madeleine.patrol.deciding.requests import (
-    MAX_OFFERED_MEMORIES,
-    MODEL_LIMITS,
     SORT_KEY_BY_STORING_TIME,
     DecisionRequest,
     OfferedMemory,
     RequestLimits,
     offered_memories_in_parts,
     offered_memories_within_limits,
-    offered_memory,
     shorten_with_ellipsis,
 )
 from madeleine.patrol.unit_of_work import UnitOfWork, state_of_memory
@@ -60,13 +60,6 @@ MIN_KEPT_IMPORTANCE = 0.15
 """0.15 × exp(−30 / 30) is above the floor of 0.05: a kept memory is not asked about again within 30 days."""
 MAX_TIMELINE_ACTION_CHARS = 2_000
 """Of an action in a timeline."""
-MIN_DUPLICATE_COSINE = 0.8
-"""Cosine of two memories, without what their language shares, from which they are asked about although no store has
-linked them: scene notes are not linked. A store links 97 % of all paraphrases (`benchmarks/duplicates`)."""
-NEIGHBOUR_BLOCK_ROWS = 512
-"""Rows compared with all others at a time."""
-LIMITS = MODEL_LIMITS["consolidate"]
-"""Of a request with partners, fresh and dying memories may fill two thirds."""
 
 
 class MemoryMergeSchema(DecisionAnswerSchema):
@@ -267,26 +260,6 @@ def consolidation_requests(
     return requests
 
 
-def ids_of_possible_duplicates(
-    memories: Sequence[Memory], others: Sequence[Memory], vectors: Mapping[MemoryId, Vector]
-) -> set[MemoryId]:
-    """Ids of the memories that may say the same as one of the others: the store has linked them, or they are near."""
-    ids, other_ids = ({memory.id for memory in group} for group in (memories, others))
-    links = [(memory.id, memory.resembles) for memory in (*memories, *others) if memory.resembles]
-    linked = {one for link in links for one, other in (link, link[::-1]) if one in ids and other in other_ids}
-    rows, other_rows = _vector_rows(memories, vectors), _vector_rows(others, vectors)
-    position = {memory.id: at for at, memory in enumerate(others)}
-    for start in range(0, len(memories) if others else 0, NEIGHBOUR_BLOCK_ROWS):
-        block = memories[start : start + NEIGHBOUR_BLOCK_ROWS]
-        cosines = rows[start : start + NEIGHBOUR_BLOCK_ROWS] @ other_rows.T
-        for memory, row in zip(block, cosines, strict=True):
-            if memory.id in position:
-                row[position[memory.id]] = 0
-            if row.max() >= MIN_DUPLICATE_COSINE:
-                linked.add(memory.id)
-    return linked
-
-
 def _is_unconsolidated(memory: Memory) -> bool:
     return memory.fresh or memory.status == "dying"
 
@@ -378,74 +351,3 @@ def dated_actions(memory: Memory) -> list[DatedAction]:
     dated += [item for item in when if isinstance(item, DatedAction)]
     dated += [DatedAction(item, memory.scene.action) if isinstance(item, str) else item for item in memory.retold]
     return [replace(item, action=shorten_with_ellipsis(item.action, MAX_TIMELINE_ACTION_CHARS)) for item in dated]
-
-
-# --- similar memories in batches of a bounded size ------------------------------------------------------------
-
-
-def batches_of_similar_memories(
-    memories: Sequence[Memory],
-    vectors: Mapping[MemoryId, Vector],
-    limits: RequestLimits = LIMITS,
-    *,
-    room_for_partners: bool,
-) -> list[list[Memory]]:
-    """Each group of similar memories goes, whole, into the first batch where it fits."""
-    max_memories, max_characters = limits.memories, limits.size
-    if room_for_partners:
-        max_memories, max_characters = max_memories * 2 // 3, max_characters * 2 // 3
-    sizes = {memory.id: offered_memory(memory, "consolidate", limits).size for memory in memories}
-    batches: list[list[Memory]] = []
-    used: list[int] = []
-    for group in _similar_groups(memories, vectors, sizes, max_memories, max_characters):
-        needed = sum(sizes[memory.id] for memory in group)
-        for i, batch in enumerate(batches):
-            if len(batch) + len(group) <= max_memories and used[i] + needed <= max_characters:
-                batch.extend(group)
-                used[i] += needed
-                break
-        else:
-            batches.append(list(group))
-            used.append(needed)
-    return batches
-
-
-def _similar_groups(
-    memories: Sequence[Memory],
-    vectors: Mapping[MemoryId, Vector],
-    sizes: Mapping[MemoryId, int],
-    max_memories: int,
-    max_characters: int,
-) -> Iterator[list[Memory]]:
-    """Disjoint groups within the limits: the first that remains, and the nearest of those similar to it."""
-    rows = _vector_rows(memories, vectors)
-    remaining = np.arange(len(memories))
-    while len(remaining):
-        cosines = (rows @ rows[remaining[0]])[remaining]
-        cosines[0] = np.inf
-        order = np.argsort(-cosines, kind="stable")
-        similar = remaining[order[cosines[order] >= MIN_CLUSTERING_COSINE]]
-        fitting = positions_within_token_budget(
-            [sizes[memories[i].id] for i in similar], limit=max_memories, budget=max_characters
-        )
-        yield [memories[i] for i in similar[fitting]]
-        remaining = remaining[~np.isin(remaining, similar[fitting])]
-
-
-def memories_most_similar_to(
-    memories: Sequence[Memory], others: Sequence[Memory], vectors: Mapping[MemoryId, Vector]
-) -> list[Memory]:
-    """Those most similar to the nearest of the others, at most as many as a request holds."""
-    cosines = _vector_rows(memories, vectors) @ _vector_rows(others, vectors).T
-    order = np.argsort(-cosines.max(axis=1), kind="stable") if len(memories) else ()
-    return [memories[i] for i in order][:MAX_OFFERED_MEMORIES]
-
-
-def _vector_rows(memories: Sequence[Memory], vectors: Mapping[MemoryId, Vector]) -> NDArray[np.float32]:
-    """float32, (n, dim); zeros for a memory without a vector."""
-    dim = next((len(vector) for vector in vectors.values()), 1)
-    rows = np.zeros((len(memories), dim), np.float32)
-    for row, memory in zip(rows, memories, strict=True):
-        if memory.id in vectors:
-            row[:] = vectors[memory.id]
-    return rows

@@ -20,6 +20,7 @@ import mcp_types as types
 from mcp.server.context import ServerRequestContext
 from mcp.server.lowlevel import Server
 from mcp.shared.exceptions import MCPError
+from mcp.shared.jsonrpc_dispatcher import progress_token_from_params
 
 from madeleine.memory.errors import InvalidInput, MadeleineError, NotPermitted
 from madeleine.memory.language_model import LanguageModel
@@ -230,7 +231,11 @@ def client_name_of_request(context: RequestContext) -> str:
 
 @asynccontextmanager
 async def open_progress_reporter(context: RequestContext) -> AsyncIterator[ReportProgress]:
-    """Progress is queued and sent by a task of its own: a client that reads slowly delays no work."""
+    """Progress is queued and sent by a task of its own: a client that reads slowly delays no work. A request that asks
+    for no progress costs none."""
+    if progress_token_from_params(context.params) is None:
+        yield lambda done, total, message: None
+        return
     queue: asyncio.Queue[tuple[float, float, str] | None] = asyncio.Queue()
 
     async def send() -> None:

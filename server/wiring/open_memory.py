@@ -122,6 +122,7 @@ def _build_use_cases(
         embedder,
         now=utc_now,
         on_commit=upkeep.wake,
+        begin_indexing=upkeep.keeper.begin_indexing,
         redact=redact,
         write_lock=write_lock,
         search_superseded=SupersededMemorySearch(index),

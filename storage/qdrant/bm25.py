@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from functools import cache
+from functools import cache, lru_cache
 
 import qdrant_edge
 
@@ -77,8 +77,20 @@ def weighted_document_term_ids(words: str) -> WeightedTermIds:
     return vector.indices, vector.values
 
 
+MAX_REMEMBERED_WORD_CHARS = 30
+
+
 def query_term_ids(words: str) -> list[int]:
     """Each term once."""
+    return [*_term_ids_of_word(words)] if len(words) <= MAX_REMEMBERED_WORD_CHARS else _query_term_ids(words)
+
+
+@lru_cache(maxsize=4_000)
+def _term_ids_of_word(word: str) -> tuple[int, ...]:
+    return tuple(_query_term_ids(word))
+
+
+def _query_term_ids(words: str) -> list[int]:
     text = _UNSPACED_RUN.sub(_query_bigrams, bm25_words(words))
     return _encoder().embed_query(_with_numbers_as_words(text)).indices
 

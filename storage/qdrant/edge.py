@@ -20,26 +20,26 @@ import shutil
 from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field
-from functools import cache
+from functools import cache, partial
 from itertools import islice
 from pathlib import Path
-from typing import Any, cast
+from typing import Any
 from uuid import UUID, uuid4
 
 import qdrant_edge as qe
 
 from madeleine.memory.errors import IndexDiskFull, IndexNeedsRebuild, IndexUnavailable
 from madeleine.memory.index import IndexPoint
-from madeleine.memory.model import BeingId, MemoryId, Scope
+from madeleine.memory.model import BeingId, MemoryId, Scope, Vector
 from madeleine.storage.qdrant import edge_engine as engine
 from madeleine.storage.qdrant.edge_files import IndexManifest, copy_sparse_tree, copy_to_lodging, remove_lodgings
+from madeleine.storage.qdrant.point_contents import PointContentCache
 from madeleine.storage.qdrant.queries import (
     HybridIndex,
     IdfByTerm,
     PointFilter,
     PointHit,
     PointQuery,
-    hit_from_scored_point,
 )
 from madeleine.storage.qdrant.schema import BM25_VECTOR, MAX_FULL_SCAN_POINTS, IndexFingerprint
 from madeleine.storage.resources import (
@@ -81,6 +81,7 @@ class EdgeIndex(HybridIndex):
         self._writing = asyncio.Lock()
         self._disk = ThreadPoolExecutor(max_workers=1, thread_name_prefix="index-disk")
         self._statistics: dict[BeingId, _BeingStatistics] = {}
+        self._contents = PointContentCache()
         self._missed: dict[str, qe.Point | None] | None = None
         """Changes of the live index since it was copied; None while there is no copy."""
         self._lodging: Path | None = None
@@ -175,6 +176,7 @@ class EdgeIndex(HybridIndex):
             while batch := list(islice(changes, _POINTS_PER_UPDATE)):
                 _require_index_reserve(self._lodging or self._directory)
                 engine.apply_point_changes(self._shard, batch)
+                self._contents.forget(id_ for id_, _ in batch)
                 if self._lodging is not None:
                     self._changed_in_lodging.update(batch)
                 for statistics in self._statistics.values():
@@ -193,11 +195,24 @@ class EdgeIndex(HybridIndex):
         filter_of = cache(engine.edge_filter)  # built once for all queries of a batch
         with engine.engine_errors_translated(IndexUnavailable):
             batch = qe.QueryBatchRequest([engine.as_edge_query_request(query, filter_of) for query in queries])
-            answers = zip(queries, self._shard.query_batch(batch), strict=True)
-            return [
-                [hit_from_scored_point(cast(UUID, point.id), point, query) for point in points]
-                for query, points in answers
-            ]
+            answers = self._shard.query_batch(batch)
+            return [self._hits(query, points) for query, points in zip(queries, answers, strict=True)]
+
+    def _hits(self, query: PointQuery, points: Sequence[qe.ScoredPoint]) -> list[PointHit]:
+        ids: list[Any] = [point.id for point in points]
+        if not query.with_content:
+            return [PointHit(id_.int, id_, point.score) for id_, point in zip(ids, points, strict=True)]
+        contents = self._contents.contents(ids, partial(engine.read_point_contents, self._shard))
+        return [
+            PointHit(id_.int, id_, point.score, content)
+            for id_, point, content in zip(ids, points, contents, strict=True)
+        ]
+
+    def _known_cosines(self, vector: Vector) -> dict[str, float]:
+        return self._contents.cosines(vector.tobytes())
+
+    def _point_id(self, id_: MemoryId) -> UUID:
+        return self._contents.point_id(id_)
 
     async def _count_documents(self, scope: Scope) -> int:
         return self._statistics[scope.being_id].documents

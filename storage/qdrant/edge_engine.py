@@ -12,7 +12,7 @@ import json
 import os
 import shutil
 import sys
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import Any, cast
@@ -145,8 +145,8 @@ def edge_filter(where: PointFilter) -> qe.Filter:
         for name, values in where.required_values()
     ]
     must += [qe.FieldCondition(key=name, range=qe.RangeFloat(**bounds)) for name, bounds in where.ranges()]
-    if where.point_keys is not None:
-        must.append(qe.HasIdCondition({UUID(int=key) for key in where.point_keys}))
+    if where.point_ids is not None:
+        must.append(qe.HasIdCondition({*where.point_ids}))
     if where.vector_name is not None:
         must.append(qe.HasVectorCondition(where.vector_name))
     must_not: list[Any] = [
@@ -167,9 +167,12 @@ def as_edge_query_request(query: PointQuery, make_filter: Callable[[PointFilter]
         query=qe.Query.Nearest(target, using=using),
         params=params,
         filter=make_filter(query.where),
-        with_vector=[schema.BM25_VECTOR] if query.weighted_terms else None,
-        with_payload=_FEATURES_SELECTOR if query.with_features else None,
     )
+
+
+def read_point_contents(shard: qe.EdgeShard, ids: Sequence[UUID]) -> list[qe.Record]:
+    """What `point_contents.content_from_engine` reads, in any order."""
+    return shard.retrieve([*ids], with_payload=_FEATURES_SELECTOR, with_vector=[schema.BM25_VECTOR])
 
 
 class ShardRenewalProcess:

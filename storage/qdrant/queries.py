@@ -25,13 +25,14 @@ from uuid import UUID
 import numpy as np
 from numpy.typing import NDArray
 
-from madeleine.memory.index import AwaitQueryVector, CandidatePool, CandidateQuery, RankingFeatures
+from madeleine.memory.index import AwaitQueryVector, CandidatePool, CandidateQuery
 from madeleine.memory.model import LIVING_STATUSES, BeingId, Category, MemoryId, MemoryStatus, Scope, Vector
 from madeleine.memory.text.content_words import content_words
 from madeleine.memory.text.normalization import fold_text
 from madeleine.memory.text.scripts import HAN_RUN
 from madeleine.memory.text.terms import LESSON_MARK_TERM, words_asking_for_lessons
 from madeleine.storage.qdrant import bm25, schema
+from madeleine.storage.qdrant.point_contents import PointContent, weights_of_terms
 from madeleine.storage.qdrant.schema import (
     BM25_VECTOR,
     DENSE_VECTOR,
@@ -51,8 +52,8 @@ IdfByTerm = dict[int, float | None]
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
 class PointFilter:
-    """Conditions that all hold; an empty tuple and None are no condition. `point_keys`: ids as numbers. `vector_name`:
-    of a vector that the point has."""
+    """Conditions that all hold; an empty tuple and None are no condition. `vector_name`: of a vector that the
+    point has."""
 
     being: BeingId | None = None
     statuses: tuple[MemoryStatus, ...] = ()
@@ -62,7 +63,7 @@ class PointFilter:
     since: datetime | None = None
     until: datetime | None = None
     include_compressed: bool = False
-    point_keys: Sequence[int] | None = None
+    point_ids: Collection[UUID] | None = None
     vector_name: str | None = None
     as_of_seconds: int | None = None
     """Known by the end of this second, or is a version of a chain."""
@@ -106,11 +107,10 @@ class PointQuery:
     """The points over which IDF is taken."""
     exact: bool = False
     ef: int | None = None
-    weighted_terms: Sequence[int] = ()
-    """Terms whose stored weights come with each hit."""
-    with_features: bool = False
+    with_content: bool = False
+    """Features and stored weights of terms come with each hit."""
     known_keys: Collection[int] = ()
-    """Keys of points whose hits need neither weights nor features."""
+    """Keys of points whose content another query brings."""
 
     def target_and_vector_name(self, sparse_vector: Callable[..., Any]) -> tuple[Any, str]:
         """(what the hits are near to, name of the vector that is compared). `sparse_vector`: the engine's class."""
@@ -127,30 +127,15 @@ class _QueryTerms(NamedTuple):
 
 
 class PointHit(NamedTuple):
-    point_key: int
+    key: int
     """The point's id; a UUID's own hash and comparison are Python code."""
-    id: MemoryId
+    point_id: UUID
     score: float
-    weights: Sequence[float] = ()
-    features: RankingFeatures | None = None
+    content: PointContent | None = None
 
-
-def hit_from_scored_point(id: UUID, point: Any, query: PointQuery) -> PointHit:
-    """`point`: a scored point of either engine."""
-    if id.int in query.known_keys or not (query.weighted_terms or query.with_features):
-        return PointHit(id.int, MemoryId(str(id)), point.score)
-    sparse_vector = point.vector.get(BM25_VECTOR) if isinstance(point.vector, dict) else None
-    features = schema.features_from_payload(point.payload or {}) if query.with_features else None
-    return PointHit(id.int, MemoryId(str(id)), point.score, _weights_in(sparse_vector, query.weighted_terms), features)
-
-
-def _weights_in(sparse_vector: Any, terms: Sequence[int]) -> list[float]:
-    """The weights of `terms`, 0 for an absent term. Each property is read once, as Edge copies the list at each
-    reading."""
-    if sparse_vector is None or not frozenset(terms).intersection(indices := sparse_vector.indices):
-        return [0.0] * len(terms)
-    values = sparse_vector.values
-    return [values[indices.index(term)] if term in indices else 0.0 for term in terms]
+    @property
+    def id(self) -> MemoryId:
+        return self.content.id if self.content else MemoryId(str(self.point_id))
 
 
 class HybridIndex(ABC):
@@ -215,14 +200,15 @@ class HybridIndex(ABC):
         optional = {*bridges, *lesson_terms}
         counted = [at for at, term in enumerate(terms) if term not in optional or known[term] is not None]
         counted_terms = [terms[at] for at in counted]
-        all_weights = np.asarray([hit.weights for hit in hits], np.float32).reshape(len(hits), len(asked))
+        contents = [hit.content for hit in hits if hit.content]
+        all_weights = weights_of_terms(contents, asked)
         twice = frozenset(bm25.query_term_ids(query.twice))
         idf = np.asarray(await self._idf_of(known, scope, counted_terms), np.float32)
         numbers = bm25.number_and_day_term_ids(query.words)
         return CandidatePool(
-            ids=tuple(hit.id for hit in hits),
-            features=tuple(hit.features for hit in hits if hit.features is not None),
-            cosine=np.asarray([cosines.get(hit.point_key, 0.0) for hit in hits], np.float32),
+            ids=tuple(content.id for content in contents),
+            features=tuple(content.features for content in contents),
+            cosine=np.asarray([cosines.get(hit.key, 0.0) for hit in hits], np.float32),
             weights=all_weights[:, counted],
             idf=idf * np.asarray([1 + (term in twice) for term in counted_terms], np.float32),
             numbers=np.asarray([term in numbers for term in counted_terms], np.bool_),
@@ -234,21 +220,31 @@ class HybridIndex(ABC):
             rarity=await self._rarity(known, scope, words.values()),
         )
 
-    async def cosines(self, ids: Sequence[MemoryId], vector: Vector) -> NDArray[np.float32]:
-        if not ids:
-            return np.zeros(0, np.float32)
-        keys = [UUID(id_).int for id_ in ids]
-        [hits] = await self._run([_cosines_query(keys, vector)])
-        return _scores_of_keys(hits, keys, np.zeros(len(keys), np.float32))
-
     async def cosines_with_pieces(
         self, ids: Sequence[MemoryId], vector: Vector
     ) -> tuple[NDArray[np.float32], NDArray[np.float32]]:
-        keys = [UUID(id_).int for id_ in ids]
-        of_texts = _cosines_query(keys, vector)
-        whole, pieces = await self._run([of_texts, replace(of_texts, to_pieces=True)]) if keys else ([], [])
-        cosines = _scores_of_keys(whole, keys, np.zeros(len(keys), np.float32))
-        return cosines, _scores_of_keys(pieces, keys, cosines)
+        point_ids = [self._point_id(id_) for id_ in ids]
+        of_texts = _cosines_query(point_ids, vector)
+        whole, pieces = await self._run([of_texts, replace(of_texts, to_pieces=True)]) if ids else ([], [])
+        cosines = _scores_of_points(whole, point_ids, np.zeros(len(ids), np.float32))
+        return cosines, _scores_of_points(pieces, point_ids, cosines)
+
+    async def cosines(self, ids: Sequence[MemoryId], vector: Vector, *, recurring: bool = False) -> NDArray[np.float32]:
+        known = self._known_cosines(vector) if recurring else {}
+        if missing := [id_ for id_ in ids if id_ not in known]:
+            point_ids = {self._point_id(id_): id_ for id_ in missing}
+            where = PointFilter(point_ids=point_ids)
+            [hits] = await self._run([PointQuery(where=where, limit=len(missing), vector=vector, exact=True)])
+            by_key = {hit.key: hit.score for hit in hits}
+            known |= {id_: by_key.get(point_id.int, 0.0) for point_id, id_ in point_ids.items()}
+        return np.asarray([known[id_] for id_ in ids], np.float32)
+
+    def _known_cosines(self, vector: Vector) -> dict[str, float]:
+        """Cosines of memories to a recurring vector that may be reused; those that are computed are added."""
+        return {}
+
+    def _point_id(self, id_: MemoryId) -> UUID:
+        return UUID(id_)
 
     async def _search(
         self, scope: Scope, query: CandidateQuery, vector: AwaitQueryVector, terms: _QueryTerms, known: IdfByTerm
@@ -264,26 +260,24 @@ class HybridIndex(ABC):
             limit=query.sparse_limit,
             terms=terms.query_terms,
             idf_corpus=mine,
-            weighted_terms=terms.all_terms,
-            with_features=True,
+            with_content=True,
         )
         [sparse_hits] = (
             await self._run_and_learn(known, scope, terms.all_terms, by_words) if terms.query_terms else [[]]
         )
         if (query_vector := await vector()) is None:
             return _fused_by_rrf([], sparse_hits), {}
-        sparse_keys = [hit.point_key for hit in sparse_hits]
         by_vector = replace(by_words, vector=query_vector, limit=query.dense_limit, ef=2 * query.dense_limit)
-        queries = [replace(by_vector, known_keys=frozenset(sparse_keys))]
-        if sparse_keys:
-            queries.append(_cosines_query(sparse_keys, query_vector))
-        nearest_pieces = replace(by_vector, to_pieces=True, weighted_terms=(), with_features=False)
+        queries = [replace(by_vector, known_keys=frozenset(hit.key for hit in sparse_hits))]
+        if sparse_hits:
+            queries.append(_cosines_query([hit.point_id for hit in sparse_hits], query_vector))
+        nearest_pieces = replace(by_vector, to_pieces=True, with_content=False)
         *answers, hits_of_pieces = await self._run([*queries, nearest_pieces])
-        cosines = {hit.point_key: hit.score for hits in answers for hit in hits}
+        cosines = {hit.key: hit.score for hits in answers for hit in hits}
         dense_hits = answers[0]
-        if more := [hit.point_key for hit in hits_of_pieces if hit.point_key not in cosines]:
-            [of_pieces] = await self._run([replace(by_vector, where=PointFilter(point_keys=more), exact=True)])
-            cosines |= {hit.point_key: hit.score for hit in of_pieces}
+        if more := [hit.point_id for hit in hits_of_pieces if hit.key not in cosines]:
+            [of_pieces] = await self._run([replace(by_vector, where=PointFilter(point_ids=more), exact=True)])
+            cosines |= {hit.key: hit.score for hit in of_pieces}
             dense_hits = [*dense_hits, *of_pieces]
         return _fused_by_rrf(dense_hits, sparse_hits), cosines
 
@@ -293,7 +287,7 @@ class HybridIndex(ABC):
         """The hits of `queries`; in the same batch the IDFs of new `terms` are looked up, each by its best document."""
         mine = PointFilter(being=scope.being_id)
         lookups = {
-            term: PointQuery(where=mine, limit=1, terms=[term], idf_corpus=mine, weighted_terms=[term])
+            term: PointQuery(where=mine, limit=1, terms=[term], idf_corpus=mine, with_content=True)
             for term in terms
             if term not in known
         }
@@ -301,7 +295,10 @@ class HybridIndex(ABC):
             return []
         hits = await self._run([*queries, *lookups.values()])
         for term, best in zip(lookups, hits[len(queries) :], strict=True):
-            known[term] = best[0].score / best[0].weights[0] if best else None
+            known[term] = None
+            for hit in best:
+                if hit.content:
+                    known[term] = hit.score / float(weights_of_terms([hit.content], [term])[0, 0])
         return hits[: len(queries)]
 
     async def _idf_of(self, known: IdfByTerm, scope: Scope, terms: Sequence[int]) -> list[float]:
@@ -317,14 +314,16 @@ class HybridIndex(ABC):
         return np.asarray([min(1.0, idf / greatest) for idf in idfs], np.float32)
 
 
-def _cosines_query(keys: Sequence[int], vector: Vector) -> PointQuery:
-    return PointQuery(where=PointFilter(point_keys=keys), limit=len(keys), vector=vector, exact=True)
+def _cosines_query(point_ids: Collection[UUID], vector: Vector) -> PointQuery:
+    return PointQuery(where=PointFilter(point_ids=point_ids), limit=len(point_ids), vector=vector, exact=True)
 
 
-def _scores_of_keys(hits: Sequence[PointHit], keys: Sequence[int], absent: NDArray[np.float32]) -> NDArray[np.float32]:
-    """float32, (keys,): of the hit of each key, else the value in `absent`."""
-    scores = {hit.point_key: hit.score for hit in hits}
-    return np.asarray([scores.get(key, value) for key, value in zip(keys, absent, strict=True)], np.float32)
+def _scores_of_points(
+    hits: Sequence[PointHit], point_ids: Sequence[UUID], absent: NDArray[np.float32]
+) -> NDArray[np.float32]:
+    """float32, (points,): of the hit of each point, else the value in `absent`."""
+    scores = {hit.key: hit.score for hit in hits}
+    return np.asarray([scores.get(id_.int, value) for id_, value in zip(point_ids, absent, strict=True)], np.float32)
 
 
 def _absent_idf(documents: int) -> float:
@@ -369,10 +368,8 @@ def _fused_by_rrf(dense_hits: Sequence[PointHit], sparse_hits: Sequence[PointHit
     scores: dict[int, float] = {}
     hits: dict[int, PointHit] = {}
     for channel, weight in zip((dense_hits, sparse_hits), RRF_WEIGHTS, strict=True):
-        best_first = sorted(channel, key=lambda hit: (-round(hit.score, 6), hit.point_key))
-        for position, hit in enumerate(best_first):
-            scores[hit.point_key] = scores.get(hit.point_key, 0.0) + 1 / (
-                (position + 1) / weight + RRF_RANK_CONSTANT - 1
-            )
-            hits[hit.point_key] = hit
-    return [hits[key] for key in sorted(scores, key=lambda key: (-scores[key], key))]
+        best_first = sorted([(-round(hit.score, 6), hit.key) for hit in channel])
+        for position, (_, key) in enumerate(best_first):
+            scores[key] = scores.get(key, 0.0) + 1 / ((position + 1) / weight + RRF_RANK_CONSTANT - 1)
+        hits |= {hit.key: hit for hit in channel}
+    return [hits[key] for _, key in sorted([(-score, key) for key, score in scores.items()])]

@@ -20,13 +20,13 @@ from madeleine.memory.errors import IndexNeedsRebuild, IndexUnavailable
 from madeleine.memory.index import IndexPoint
 from madeleine.memory.model import MemoryId, Scope
 from madeleine.storage.qdrant import schema
+from madeleine.storage.qdrant.point_contents import content_from_engine
 from madeleine.storage.qdrant.queries import (
     HybridIndex,
     IdfByTerm,
     PointFilter,
     PointHit,
     PointQuery,
-    hit_from_scored_point,
 )
 
 _REQUEST_TIMEOUT_SECONDS = 10
@@ -127,10 +127,7 @@ class QdrantServerIndex(HybridIndex):
         with _client_errors():
             requests = [_query_request(query, local=self._local) for query in queries]
             answers = zip(queries, await self._client.query_batch_points(self._collection, requests), strict=True)
-            return [
-                [hit_from_scored_point(UUID(str(point.id)), point, query) for point in answer.points]
-                for query, answer in answers
-            ]
+            return [[_hit_from_scored_point(point, query) for point in answer.points] for query, answer in answers]
 
     def _known_idf(self, scope: Scope) -> IdfByTerm:
         return {}  # not remembered: another server may write to the same collection
@@ -162,14 +159,20 @@ def _server_filter(where: PointFilter) -> qm.Filter:
         for name, values in where.required_values()
     ]
     must += [qm.FieldCondition(key=name, range=qm.Range(**bounds)) for name, bounds in where.ranges()]
-    if where.point_keys is not None:
-        must.append(qm.HasIdCondition(has_id=[str(UUID(int=key)) for key in where.point_keys]))
+    if where.point_ids is not None:
+        must.append(qm.HasIdCondition(has_id=[str(id_) for id_ in where.point_ids]))
     if where.vector_name is not None:
         must.append(qm.HasVectorCondition(has_vector=where.vector_name))
     must_not: list[qm.Condition] = [
         qm.FieldCondition(key=name, range=qm.Range(**bounds)) for name, bounds in where.excluded_value_ranges()
     ]
     return qm.Filter(must=must, must_not=must_not or None)
+
+
+def _hit_from_scored_point(point: qm.ScoredPoint, query: PointQuery) -> PointHit:
+    id_ = UUID(str(point.id))
+    needs_content = query.with_content and id_.int not in query.known_keys
+    return PointHit(id_.int, id_, point.score, content_from_engine(id_, point) if needs_content else None)
 
 
 def _query_request(query: PointQuery, *, local: bool) -> qm.QueryRequest:
@@ -185,8 +188,8 @@ def _query_request(query: PointQuery, *, local: bool) -> qm.QueryRequest:
         params=params,
         filter=_server_filter(query.where),
         limit=query.limit,
-        with_vector=[schema.BM25_VECTOR] if query.weighted_terms else None,
-        with_payload=list(schema.FEATURE_FIELDS) if query.with_features else None,
+        with_vector=[schema.BM25_VECTOR] if query.with_content else None,
+        with_payload=list(schema.FEATURE_FIELDS) if query.with_content else None,
     )
 
 

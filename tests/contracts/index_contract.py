@@ -432,3 +432,17 @@ class IndexContract:
         await index.upsert([point(1, "a", unit(1))])  # its text has changed
         assert (await index.cosines_with_pieces(ids, unit(0, 1)))[1].tolist() == pytest.approx([0, 0.7071, 0], abs=1e-3)
         assert [found.shape for found in await index.cosines_with_pieces([], unit(1))] == [(0,), (0,)]
+
+    async def test_what_was_found_and_is_written_again_is_found_as_it_is_now(self, index: Index) -> None:
+        """An index may remember what it has read of a point."""
+        mean, ids = 0.3 * unit(1), [memory_id(1), memory_id(2)]
+        await index.upsert([point(1, "harbor", unit(1)), point(2, "harbor", unit(1))])
+        before = await candidates(index, ADA, index_query("harbor violin", unit(1)))
+        assert (await index.cosines(ids, mean, recurring=True)).tolist() == pytest.approx([1, 1])
+        changed = [point(1, "violin violin", unit(0, 1), category="semantic")]
+        await index.upsert(changed)
+        await index.delete([memory_id(2)])
+        after = await candidates(index, ADA, question := index_query("harbor violin", unit(1)))
+        assert_scores_are_true(after, question, changed)
+        assert (before.features[0].category, [one.category for one in after.features]) == ("episodic", ["semantic"])
+        assert (await index.cosines(ids, mean, recurring=True)).tolist() == pytest.approx([0, 0])

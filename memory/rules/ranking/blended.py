@@ -29,6 +29,7 @@ from __future__ import annotations
 import re
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from functools import lru_cache
 from typing import Literal
 
 import numpy as np
@@ -83,6 +84,7 @@ _MACHINE_NAMES = frozenset(
 """Their answers are rarely what happened."""
 
 
+@lru_cache(maxsize=2_000)
 def first_name(actor: str) -> str:
     match = _WORD.search(actor.casefold())
     return match.group() if match else ""
@@ -116,7 +118,7 @@ def add_neighbouring_turn_scores(
     positions = {(turn.session_id, turn.turn): n for n, turn in enumerate(features) if turn.session_id}
     baseline = max(0.0, f.min()) if len(f) >= MIN_BASELINE_CANDIDATES else 0.0
     g, excess = f.copy(), f - baseline
-    for position, turn in enumerate(features):
+    for position, turn in enumerate(features if positions else ()):
         after = positions.get((turn.session_id, turn.turn + 1))
         before = positions.get((turn.session_id, turn.turn - 1))
         if after is not None:
@@ -138,6 +140,8 @@ def is_answer_to_turn_before(turn: RankingFeatures, before: RankingFeatures) -> 
 def best_score_in_session(g: Floats, features: Sequence[RankingFeatures]) -> Floats:
     """float64, (n,): the greatest g within the candidate's session; its own g without a session."""
     sessions = [candidate.session_id for candidate in features]
+    if not any(sessions):
+        return g
     best: dict[str, float] = {}
     for session, value in zip(sessions, g.tolist(), strict=True):
         best[session] = max(value, best.get(session, value))
@@ -183,19 +187,19 @@ def relevant_emotion_shares(
 
 def make_query_prior_scorer(query: str, weights: BlendedRankingWeights) -> Callable[[RankingFeatures], float]:
     """Return the function that gives a candidate's score for this query, whatever its subject."""
-    query_words = frozenset(_WORD.findall(query.casefold().replace("'", "").replace("’", "")))
+    named = frozenset(_WORD.findall(query.casefold().replace("'", "").replace("’", ""))) - _USER_NAMES
     reading = analyse_query(query)
     oneself, when, advice = asks_about_oneself(reading), asks_when(reading), asks_for_advice(reading)
 
     def prior(candidate: RankingFeatures) -> float:
-        signals, said_by = candidate.signals, first_name_of_speaker(candidate)
+        signals = candidate.signals
         worth = weights.length * min(candidate.words, weights.length_words) / weights.length_words
-        if any((name := first_name(actor)) in query_words and name not in _USER_NAMES for actor in candidate.actors):
+        if not named.isdisjoint(map(first_name, candidate.actors)):
             worth += weights.actor
         if oneself:
-            by_user = weights.user * (said_by in _USER_NAMES)
+            by_user = weights.user * (first_name_of_speaker(candidate) in _USER_NAMES)
             worth += by_user if candidate.actors else weights.first_person * signals.first_person
-        if advice and signals.prefers and said_by not in _MACHINE_NAMES:
+        if advice and signals.prefers and first_name_of_speaker(candidate) not in _MACHINE_NAMES:
             worth += weights.preference
         if when and signals.tells_when:
             worth += weights.when
@@ -252,7 +256,13 @@ def read_wording_signals(text: str) -> WordingSignals:
 
 def analyse_query(query: str) -> Reading:
     """Each run of white space is one space, as the patterns expect."""
-    return Reading(" ".join(query[:MAX_READ_QUERY_CHARS].split()))
+    return _read_query(" ".join(query[:MAX_READ_QUERY_CHARS].split()))
+
+
+@lru_cache(maxsize=10)
+def _read_query(query: str) -> Reading:
+    """Several rules of one recall read it."""
+    return Reading(query)
 
 
 def asks_what_assistant_said(query: Reading) -> bool:

@@ -54,11 +54,16 @@ def _shared(mine: Pieces, theirs: Pieces) -> float:
 def _pieces(text: str) -> Pieces:
     reading = Reading(text)
     common = listed_words(reading.lexicons, "function_words", "stop_words")
-    words = (word for word in re.findall(r"\w+", reading.low) if word not in common)
+    words = {*re.findall(r"\w+", reading.low)} - common
     numbers = {*reading.number_values, *reading.number_words} - {"", "0", "1"}
-    pieces = {piece for word in words for piece in _pieces_of_word(word)}
-    pieces |= {f"{number} {copy}" for number in numbers for copy in range(_NUMBER_PIECES)}
-    return np.fromiter({hash(piece) for piece in pieces}, np.int64)
+    pieces = set[int]().union(*map(_hashes_of_word, words))
+    pieces |= {hash(f"{number} {copy}") for number in numbers for copy in range(_NUMBER_PIECES)}
+    return np.fromiter(pieces, np.int64, len(pieces))
+
+
+@lru_cache(maxsize=4_000)
+def _hashes_of_word(word: str) -> tuple[int, ...]:
+    return tuple({hash(piece) for piece in _pieces_of_word(word)})
 
 
 def _pieces_of_word(word: str) -> Iterator[str]:

@@ -7,7 +7,7 @@ import re
 from collections.abc import Mapping, Sequence, Set
 from dataclasses import dataclass
 from difflib import SequenceMatcher
-from functools import cached_property
+from functools import cached_property, lru_cache
 
 from madeleine.memory.text.reading import Reading
 from madeleine.memory.text.scripts import HAN_OR_KANA_SIGN, HANGUL_CHAR_CLASS, HIRAGANA_RUN
@@ -83,7 +83,15 @@ def _stem(word: str) -> str:
 
 def same_wording(new: Statement, old: Statement) -> float:
     """The share in [0, 1] of the words that both have in the same order."""
-    return SequenceMatcher(None, old.words, new.words, autojunk=False).ratio()
+    shared = sum(to - at for tag, at, to, _, _ in _alignment(tuple(old.words), tuple(new.words)) if tag == "equal")
+    total = len(old.words) + len(new.words)
+    return 2.0 * shared / total if total else 1.0
+
+
+@lru_cache(maxsize=16)
+def _alignment(old: tuple[str, ...], new: tuple[str, ...]) -> Sequence[tuple[str, int, int, int, int]]:
+    """Several rules look at the same two."""
+    return SequenceMatcher(None, old, new, autojunk=False).get_opcodes()
 
 
 def differ_in_one_value(new: Statement, old: Statement) -> bool:
@@ -132,7 +140,7 @@ class _Difference:
 
 
 def _differences(old: Sequence[str], new: Sequence[str]) -> list[_Difference]:
-    alignment = SequenceMatcher(None, old, new, autojunk=False).get_opcodes()
+    alignment = _alignment(tuple(old), tuple(new))
     return [
         _Difference(old[at:to], new[new_at:new_to], is_inside=0 < n < len(alignment) - 1)
         for n, (tag, at, to, new_at, new_to) in enumerate(alignment)

@@ -18,7 +18,14 @@ from madeleine.storage.sql.database.dialect import (
     json_list_bind_value,
     sql_last_sequence_number,
 )
-from madeleine.storage.sql.database.engine import Database, DatabaseRepository, QueryReader, Row, Transaction
+from madeleine.storage.sql.database.engine import (
+    Database,
+    DatabaseRepository,
+    QueryReader,
+    Row,
+    Transaction,
+    brief_read,
+)
 from madeleine.storage.sql.database.mapping import (
     bytes_from_vector,
     first_column,
@@ -30,8 +37,10 @@ from madeleine.storage.sql.database.memory_rows import MEMORY_COLUMNS, memory_fr
 from madeleine.storage.sql.database.tables import clusters_table, embeddings, index_pending_table, memories
 
 _e, _m, _p = embeddings.c, memories.c, index_pending_table.c
-_SELECT_VECTORS = select(_e.content_hash, _e.vector).where(
-    _e.model == bindparam("model"), is_in_bound_list(_e.content_hash, "hashes")
+_SELECT_VECTORS = brief_read(
+    select(_e.content_hash, _e.vector).where(
+        _e.model == bindparam("model"), is_in_bound_list(_e.content_hash, "hashes")
+    )
 )
 _INSERT_VECTOR = insert_if_missing_statement(embeddings)
 _DELETE_ORPHANED_VECTORS = delete(embeddings).where(

@@ -28,7 +28,7 @@ from madeleine.memory.rules.storing.retelling import Reinforcement, memory_after
 from madeleine.memory.text.terms import bm25_text_of_memory
 from madeleine.storage.sql.administration import read_setting, record_audit, record_audit_by_tool, write_setting_once
 from madeleine.storage.sql.database import dialect, tables
-from madeleine.storage.sql.database.engine import QueryReader, Transaction
+from madeleine.storage.sql.database.engine import QueryReader, Transaction, brief_read
 from madeleine.storage.sql.database.mapping import (
     RowMap,
     first_column,
@@ -49,7 +49,7 @@ INGEST_DIGEST_SECRET_SETTING = "ingested_secret"
 _i, _m, _r = tables.ingested_texts_table.c, tables.memories.c, tables.reinforcements_table.c
 _BEING = bindparam("being", type_=_m.being_id.type)
 
-_SELECT_IDS_BY_HASH = (
+_SELECT_IDS_BY_HASH = brief_read(
     select(_m.id)
     .where(
         _m.content_hash == bindparam("hash"),
@@ -60,7 +60,7 @@ _SELECT_IDS_BY_HASH = (
     .order_by(_m.seq)
     .limit(5)
 )
-_SELECT_NEXT_TURNS = (
+_SELECT_NEXT_TURNS = brief_read(
     select(_m.session_id, func.max(_m.turn) + 1)
     .where(
         _m.being_id == _BEING,
@@ -78,13 +78,15 @@ _ORIGINAL_TEXT = (
     .scalar_subquery()
 )
 """The text as it was stored, of a memory whose text was changed since: its key stands for that text."""
-_SELECT_KEY_OUTCOMES = union_all(
-    select(_m.key, _m.id, func.coalesce(_ORIGINAL_TEXT, _m.action), literal("stored")).where(
-        _m.being_id == _BEING, dialect.is_in_bound_list(_m.key, "keys")
-    ),
-    select(_r.key, _r.memory_id, _r.text, literal("reinforced")).where(
-        _r.being_id == _BEING, dialect.is_in_bound_list(_r.key, "keys")
-    ),
+_SELECT_KEY_OUTCOMES = brief_read(
+    union_all(
+        select(_m.key, _m.id, func.coalesce(_ORIGINAL_TEXT, _m.action), literal("stored")).where(
+            _m.being_id == _BEING, dialect.is_in_bound_list(_m.key, "keys")
+        ),
+        select(_r.key, _r.memory_id, _r.text, literal("reinforced")).where(
+            _r.being_id == _BEING, dialect.is_in_bound_list(_r.key, "keys")
+        ),
+    )
 )
 _INSERTED_COLUMNS = [
     column.name for column in tables.memories.columns if column.name not in ("seq", "since", "stopped_at")

@@ -12,7 +12,7 @@ import pytest
 from madeleine.memory.errors import EmbeddingUnavailable, IndexNeedsRebuild, IndexUnavailable
 from madeleine.memory.index import IndexPoint
 from madeleine.memory.ingest import index_keeper
-from madeleine.memory.ingest.index_keeper import IndexKeeper
+from madeleine.memory.ingest.index_keeper import IndexKeeper, index_points_from_memories
 from madeleine.memory.ingest.ports import StoreBatch
 from madeleine.memory.model import LIVING_STATUSES, Memory, MemoryId, Scope
 from madeleine.memory.patrol_records import PatrolChanges
@@ -120,6 +120,43 @@ async def test_a_memory_that_was_changed_is_brought_in_as_it_is_now(home: Home) 
     await apply_changes(home.ledger, PatrolChanges(states=(dead,)))
     assert await home.keeper.catch_up() == 1
     assert await home.by_words("harbor") == [other.id]
+
+
+async def test_a_new_memory_that_is_in_the_index_is_not_indexed_again(
+    home: Home, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    upserted: list[MemoryId] = []
+    upsert = home.index.upsert
+
+    async def recording(points: Sequence[IndexPoint]) -> None:
+        upserted.extend(one.memory.id for one in points)
+        await upsert(points)
+
+    monkeypatch.setattr(home.index, "upsert", recording)
+    first, second, third = (a_memory(action) for action in ACTIONS[:3])
+    report = home.keeper.begin_indexing()
+    await home.commit(first, second)
+    report([first.id])
+    late = home.keeper.begin_indexing()
+    assert await home.keeper.catch_up() == 2
+    assert (upserted, await home.marked()) == ([second.id], [])
+    # Its mark may be gone by then, and the next one would tell of a change.
+    await home.commit(third)
+    late([third.id])
+    assert await home.keeper.catch_up() == 1
+    assert upserted == [second.id, third.id]
+
+
+async def test_a_memory_that_was_changed_after_it_was_indexed_is_indexed_again(home: Home) -> None:
+    memory = a_memory("Sailed to the harbor")
+    report = home.keeper.begin_indexing()
+    await home.commit(memory)
+    await home.index.upsert(await index_points_from_memories([memory], {}, home.embedder))
+    report([memory.id])
+    dead = replace((await states(home.ledger))[memory.id], status="dead")
+    await apply_changes(home.ledger, PatrolChanges(states=(dead,)))
+    assert await home.keeper.catch_up() == 1
+    assert await home.by_words("harbor") == []
 
 
 async def test_marks_stay_until_the_index_is_on_disk(tmp_path: Path) -> None:

@@ -9,13 +9,16 @@ import threading
 from collections.abc import AsyncIterator
 from contextlib import closing
 from pathlib import Path
+from typing import Any
 
 import pytest
-from sqlalchemy import insert, text
+from sqlalchemy import insert, literal_column, select, text
 
 from madeleine.memory.errors import StorageBusy, StorageError
 from madeleine.storage.sql.administration import read_setting, write_store_setting
-from madeleine.storage.sql.database.engine import Database, open_database, run_to_completion
+from madeleine.storage.sql.database import engine
+from madeleine.storage.sql.database.engine import Database, brief_read, open_database, run_to_completion
+from madeleine.storage.sql.database.mapping import first_column
 from madeleine.storage.sql.database.tables import settings as table
 from tests.remains import found_in
 
@@ -51,6 +54,7 @@ async def _cancelled_while_writing(database: Database, *, at: str) -> None:
     async def write() -> None:
         async with database.transaction() as transaction:
             await transaction.run(INSERT, [{"name": name, "value": "1"} for name in ("first", "second")])
+            await read_setting(transaction, "first")  # what is written goes to the driver by then
 
     task = asyncio.create_task(write())
     await asyncio.wait_for(stopper.reached.wait(), 10)
@@ -73,6 +77,35 @@ async def test_cancelled_in_its_commit_a_transaction_is_whole(database: Database
     await _cancelled_while_writing(database, at="COMMIT")
     assert [await read_setting(database, name) for name in ("first", "second")] == [1, 1]
     await write_store_setting(database, "after", 1)
+
+
+async def test_a_transaction_reads_what_it_wrote_and_an_error_at_the_end_undoes_all(database: Database) -> None:
+    async def write() -> None:
+        async with database.transaction() as transaction:
+            await transaction.run(INSERT, [{"name": "first", "value": "1"}])
+            assert await read_setting(transaction, "first") == 1
+            await transaction.run(INSERT, [{"name": "second", "value": "2"}])
+            await transaction.run(INSERT, [{"name": "first", "value": "3"}])
+
+    with pytest.raises(StorageError):
+        await write()
+    assert [await read_setting(database, name) for name in ("first", "second")] == [None, None]
+
+
+async def test_a_brief_read_sees_each_commit_and_is_answered_while_another_writes(database: Database) -> None:
+    names = brief_read(select(table.c.name).where(literal_column("name IN ('a', 'b')")).order_by(table.c.name))
+    await write_store_setting(database, "a", 1)
+    async with database.transaction() as transaction:
+        await transaction.run(INSERT, [{"name": "b", "value": "1"}])
+        await transaction.rows(names, first_column)
+        assert await database.rows(names, first_column) == ["a"]
+    assert await database.rows(names, first_column) == ["a", "b"]
+
+
+async def test_a_closed_database_refuses_a_brief_read(database: Database) -> None:
+    await database.close()
+    with pytest.raises(StorageError):
+        await database.rows(brief_read(select(table.c.name)), first_column)
 
 
 async def test_a_read_that_is_cancelled_stops_and_its_connection_serves_the_next(database: Database) -> None:
@@ -110,11 +143,14 @@ async def test_a_transaction_holds_the_lock_from_its_first_read(database: Databa
 async def test_a_commit_that_fails_leaves_nothing_and_a_usable_writer(
     database: Database, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    async def full() -> None:
+    run_writes = engine._run_writes
+
+    def full(driver: Any, writes: Any, *, commit: bool) -> None:
+        run_writes(driver, writes, commit=False)
         raise sqlite3.OperationalError("disk I/O error")
 
     with monkeypatch.context() as patch:
-        patch.setattr(database._writer.driver, "commit", full)
+        patch.setattr(engine, "_run_writes", full)
         with pytest.raises(StorageError):
             await write_store_setting(database, "a", 1)
     assert await read_setting(database, "a") is None
