@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import asyncio
 import logging
-from collections.abc import Awaitable, Callable, Mapping, Sequence
+from collections.abc import AsyncIterator, Awaitable, Callable, Mapping, Sequence
+from contextlib import asynccontextmanager
 from dataclasses import dataclass, field
 
 from madeleine.memory.embedding import Embedder, embed_with_cache, vectors_of_any_precision
@@ -27,13 +28,29 @@ ReportRebuildProgress = Callable[[int, int], Awaitable[None]]
 
 
 @dataclass(frozen=True, eq=False)
+class EmbeddedIndex:
+    """A model, and the index of its vectors."""
+
+    embedder: Embedder
+    index: Index
+
+
+@dataclass(eq=False)
 class IndexKeeper:
     """One keeper an index; its work is done one piece at a time."""
 
     source: IndexingLedger
     index: Index
     embedder: Embedder
+    successor: EmbeddedIndex | None = field(default=None, init=False)
+    """Another model's index, which is filled while this one serves; kept up like it."""
     _lock: asyncio.Lock = field(default_factory=asyncio.Lock, init=False)
+
+    @asynccontextmanager
+    async def at_rest(self) -> AsyncIterator[None]:
+        """The index is not changed by the keeper meanwhile."""
+        async with self._lock:
+            yield
 
     async def catch_up(self, *, to_now: bool = False) -> int:
         """Index all marked memories, make them durable, clear the marks. Returns the number of memories. `to_now`:
@@ -47,7 +64,8 @@ class IndexKeeper:
                 ids = list(dict.fromkeys(id_ for _, id_ in marks))
                 await self._index_memories(await self.source.memories_of_any_being(ids), ids)
                 # Only what is on disk in the index may lose its mark.
-                await self.index.flush()
+                for index in self._indexes:
+                    await index.flush()
                 await self.source.clear_marks([mark for mark, _ in marks])
                 done += len(ids)
             return done
@@ -56,26 +74,53 @@ class IndexKeeper:
         """Remove memories that the ledger no longer has. Waits for its turn: memories that are being indexed were read
         while these existed, and must not be added afterwards."""
         async with self._lock:
-            await self.index.delete(ids)
+            await self._delete(ids)
 
     async def embed_missing(self) -> int:
         """Embed memories that were stored while the model was unavailable, or embedded in another precision, whose
         vectors are then dropped. Returns their number. Raises `EmbeddingUnavailable`."""
         done = 0
-        while memories := await self.source.memories_without_vector(
-            self.embedder.model, limit=BACKGROUND_EMBED_BATCH_TEXTS
-        ):
-            embedded = await embed_with_cache(self.embedder, self.source, [memory.embedded_text for memory in memories])
-            if embedded.error:
-                raise embedded.error
-            await self.source.add_missing_vectors(self.embedder.model, embedded.vectors)
-            done += len(memories)
+        while count := await self._embed_batch(self.embedder):
+            done += count
             await self.catch_up()
         model, *replaced = interchangeable_models(self.embedder.model)
         for old in replaced:
             while count := await self.source.retire_model(old, successor=model, limit=MEMORIES_INDEXED_AT_ONCE):
                 logger.info("%d texts are embedded with %s; their vectors of %s are dropped", count, model, old)
         return done
+
+    async def embed_for(self, embedder: Embedder) -> int:
+        """Embed the next texts that another model has not embedded, for an index that does not serve yet: marked, once
+        that index is being kept up. Returns their number, 0 if none is left. Raises `EmbeddingUnavailable`."""
+        return await self._embed_batch(embedder, mark=self.successor is not None)
+
+    async def _embed_batch(self, embedder: Embedder, *, mark: bool = True) -> int:
+        model = embedder.model
+        memories = await self.source.memories_without_vector(model, limit=BACKGROUND_EMBED_BATCH_TEXTS)
+        if not memories:
+            return 0
+        embedded = await embed_with_cache(embedder, self.source, [memory.embedded_text for memory in memories])
+        if embedded.error:
+            raise embedded.error
+        if embedder.model == model:  # else it was switched meanwhile, and these may be vectors of either
+            await self.source.add_missing_vectors(model, embedded.vectors, mark=mark)
+        return len(memories)
+
+    async def fill_successor(self) -> None:
+        """Bring all memories into the successor's empty index, and make it durable. What is changed meanwhile is marked,
+        and reaches both."""
+        after: MemoryId | None = None
+        page: Sequence[Memory] = ()
+        while after is None or page:
+            # A page at a time: what is marked meanwhile is not to be overwritten by what was read before.
+            async with self._lock:
+                assert self.successor is not None
+                page = await self.source.all_memories(after=after, limit=MEMORIES_INDEXED_AT_ONCE)
+                await self._index_in(self.successor, page)
+            if not page:
+                break
+            after = page[-1].id
+        await self.catch_up()
 
     async def require_complete(self) -> None:
         """Raises `IndexNeedsRebuild` if the index does not hold as many memories as the ledger."""
@@ -101,12 +146,25 @@ class IndexKeeper:
         return done
 
     async def _index_memories(self, memories: Sequence[Memory], ids: Sequence[MemoryId]) -> None:
-        hashes = [memory.content_hash for memory in memories]
-        vectors = await vectors_of_any_precision(self.source, self.embedder.model, hashes)
-        await self.index.upsert(await index_points_from_memories(memories, vectors, self.embedder))
+        await self._index_in(EmbeddedIndex(self.embedder, self.index), memories)
+        if self.successor:
+            await self._index_in(self.successor, memories)
         known = {memory.id for memory in memories}
         if gone := [id_ for id_ in ids if id_ not in known]:
-            await self.index.delete(gone)
+            await self._delete(gone)
+
+    async def _index_in(self, target: EmbeddedIndex, memories: Sequence[Memory]) -> None:
+        hashes = [memory.content_hash for memory in memories]
+        vectors = await vectors_of_any_precision(self.source, target.embedder.model, hashes)
+        await target.index.upsert(await index_points_from_memories(memories, vectors, target.embedder))
+
+    async def _delete(self, ids: Sequence[MemoryId]) -> None:
+        for index in self._indexes:
+            await index.delete(ids)
+
+    @property
+    def _indexes(self) -> list[Index]:
+        return [self.index, *([self.successor.index] if self.successor else [])]
 
 
 async def index_points_from_memories(
@@ -192,7 +250,8 @@ class ErasedBytesScrubber:
         # Memories that were changed by the erasure are marked, too: their old points are replaced first.
         await self.keeper.catch_up(to_now=True)
         await self.ledger.scrub()
-        await self.index.scrub()
+        for index in (self.index, *([self.keeper.successor.index] if self.keeper.successor else [])):
+            await index.scrub()
         # Only now: until here a crash must find them.
         await self.ledger.clear_scrubs([mark for mark, _ in pending])
         return len(pending)
