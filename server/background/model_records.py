@@ -57,9 +57,13 @@ class ModelRecords:
 
     async def serving(self, configured: str) -> ServingModel | None:
         """The last switch; None if there was none, or the setting was changed since."""
-        value = await self._ledger.setting(SERVING_MODEL_SETTING)
-        record = ServingModel.model_validate(value) if value else None
+        record = await self.last_switch()
         return record if record and record.configured == configured else None
+
+    async def last_switch(self) -> ServingModel | None:
+        """Also one that a later setting has made void."""
+        value = await self._ledger.setting(SERVING_MODEL_SETTING)
+        return ServingModel.model_validate(value) if value else None
 
     async def chosen(self, configured: str) -> str:
         """The model that serves, or is to serve at the next start."""
@@ -84,6 +88,10 @@ class ModelRecords:
         value = await self._ledger.setting(REFUSED_MODEL_SETTING)
         record = RefusedModel.model_validate(value) if value else None
         return record.reason if record and record.request == request else None
+
+    async def set_serving(self, serving: ServingModel) -> None:
+        """For the next start, by a process that owns the memory or where none does."""
+        await self._ledger.set_setting(SERVING_MODEL_SETTING, serving.model_dump())
 
     async def calibration(self, name: EmbeddingModelName) -> CosineCalibration | None:
         known: Mapping[str, Any] = await self._ledger.setting(CALIBRATIONS_SETTING) or {}

@@ -152,6 +152,8 @@ class ModelSwitch:
         logger.info("the embedding model is %s now; %s has served until now", embedder.model, old.embedder.model)
         self.wake_upkeep()
         await self.served.retire(old)
+        # Calls that ended with the old model have left memories without a vector of the new.
+        await self.keeper.embed_missing()
         await live.remove()
         kept = (*interchangeable_models(embedder.model), *interchangeable_models(old.embedder.model))
         while await self.ledger.index_source.drop_vectors_except(kept, limit=VECTORS_DROPPED_AT_ONCE):

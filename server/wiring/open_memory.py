@@ -109,9 +109,7 @@ async def open_memory(
         if reranker := reranker_from_settings(settings, settings.data_dir / MODELS_FOLDER):
             stack.push_async_callback(reranker.close)
         scrubber = ErasedBytesScrubber(ledger.erasure, keeper, served.current_index)
-        upkeep = IndexUpkeep(
-            keeper, served.current_index, served.current_embedder.warm_up, scrubber, remember_origin
-        )
+        upkeep = IndexUpkeep(keeper, served.current_index, served.current_embedder.warm_up, scrubber, remember_origin)
         write_lock = asyncio.Lock()
         switch = ModelSwitch(settings, ledger, served, keeper, make_embedder, write_lock, upkeep.wake)
         if background:
