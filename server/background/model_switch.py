@@ -156,8 +156,7 @@ class ModelSwitch:
         await self.keeper.embed_missing()
         await live.remove()
         kept = (*interchangeable_models(embedder.model), *interchangeable_models(old.embedder.model))
-        while await self.ledger.index_source.drop_vectors_except(kept, limit=VECTORS_DROPPED_AT_ONCE):
-            await asyncio.sleep(0)
+        await self.ledger.index_source.drop_vectors_except(kept, at_once=VECTORS_DROPPED_AT_ONCE)
 
     async def _embed_all(self, embedder: Embedder) -> None:
         while True:

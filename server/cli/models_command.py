@@ -87,13 +87,14 @@ async def models_state(settings: Settings, ledger: Ledger) -> dict[str, Any]:
         roles.setdefault(switch.previous, []).append("served before")
     for name in await asyncio.to_thread(available.models_without_network, settings.data_dir / MODELS_FOLDER):
         roles.setdefault(name, []).append("available")
-    counts: Mapping[str, int] = await ledger.index_source.count_vectors()
+    counts = await ledger.index_source.count_vectors()
     models = []
     for name, of_model in roles.items():
         try:
             identity = available.identity_of_model(name)
         except InvalidInput as error:
-            identity, of_model = EmbeddingModelName(""), [*of_model, str(error)]
+            identity = EmbeddingModelName("")
+            of_model.append(str(error))
         calibration = await records.calibration(identity)
         models.append(
             {
@@ -270,8 +271,8 @@ async def _calibrate(settings: Settings, arguments: argparse.Namespace, ledger: 
         print_json({"model": model, **asdict(calibration)})
     else:
         print(
-            f"Cosines of {visible_line(model)} count as {calibration.slope:.2f} × cosine {calibration.offset:+.2f}, from "
-            "the next start of the memory's process (`madeleine stop` ends it)."
+            f"Cosines of {visible_line(model)} count as {calibration.slope:.2f} × cosine {calibration.offset:+.2f} "
+            "from the next start of the memory's process (`madeleine stop` ends it)."
         )
 
 
@@ -285,19 +286,11 @@ class _Questions(BaseModel):
 async def _train(settings: Settings, arguments: argparse.Namespace, ledger: Ledger) -> None:
     base = arguments.base or await ModelRecords(ledger.index_source).chosen(settings.embedding_model)
     base = available.absolute_model_name(base)
-    try:
-        config = EmbeddingFineTuneConfig(
-            checkpoint_path=str(Path(arguments.checkpoint).expanduser().resolve()), base_model=base
-        )
-    except ValidationError as error:
-        raise InvalidInput(f"{arguments.checkpoint}: {error.errors()[0]['msg']}.") from error
+    config = _fine_tune_config(arguments.checkpoint, base)
     async with AsyncExitStack() as stack:
         work_dir = Path(stack.enter_context(tempfile.TemporaryDirectory()))
-        source = Path(arguments.source).expanduser() if arguments.source else work_dir / "memories"
-        if not arguments.source:
-            source.mkdir()
-            lines = [json.dumps({"text": memory.scene.action}) async for memory in _memories(settings, ledger)]
-            (source / "memories.jsonl").write_text("\n".join(lines), encoding="utf-8")
+        texts = [] if arguments.source else [memory.scene.action async for memory in _memories(settings, ledger)]
+        source = arguments.source or str(await asyncio.to_thread(_write_texts, work_dir, texts))
         loaded = await asyncio.to_thread(load_embedding_model, base, settings.data_dir / MODELS_FOLDER)
         write_questions: WriteQuestions | None = None
         if arguments.with_language_model:
@@ -308,7 +301,7 @@ async def _train(settings: Settings, arguments: argparse.Namespace, ledger: Ledg
             write_questions = _questions_by(language)
         pipeline = LinearAdapterPipeline(config, loaded.embed, work_dir, write_questions=write_questions)
         print("writing questions", file=sys.stderr)
-        questions = await pipeline.generate_training_data(str(source))
+        questions = await pipeline.generate_training_data(source)
         print("embedding them and their passages", file=sys.stderr)
         mined = await pipeline.mine_hard_negatives(questions)
         print("training", file=sys.stderr)
@@ -321,6 +314,24 @@ async def _train(settings: Settings, arguments: argparse.Namespace, ledger: Ledg
         f"nDCG@10 on {result['queries']} questions that were kept apart: {100 * result['base_ndcg']:.1f} without the "
         f"adapter, {100 * result['adapted_ndcg']:.1f} with it. `madeleine models switch {checkpoint}` takes it."
     )
+
+
+def _fine_tune_config(checkpoint: str, base: str) -> EmbeddingFineTuneConfig:
+    """Raises `InvalidInput` for a path that spec O7 refuses."""
+    try:
+        EmbeddingFineTuneConfig(checkpoint_path=checkpoint)
+        path = str(Path(checkpoint).expanduser().resolve())
+        return EmbeddingFineTuneConfig(enabled=True, checkpoint_path=path, base_model=base)
+    except ValidationError as error:
+        raise InvalidInput(f"The checkpoint {checkpoint!r} cannot be used: {error.errors()[0]['msg']}.") from error
+
+
+def _write_texts(work_dir: Path, texts: Sequence[str]) -> Path:
+    """A folder with these documents."""
+    folder = work_dir / "memories"
+    folder.mkdir()
+    (folder / "memories.jsonl").write_text("\n".join(json.dumps({"text": text}) for text in texts), encoding="utf-8")
+    return folder
 
 
 def _questions_by(language: LanguageModel) -> WriteQuestions:

@@ -11,7 +11,7 @@ from functools import partial
 from pathlib import Path
 
 from madeleine.inference.dense import DenseEmbedder
-from madeleine.inference.reranking import FastembedReranker
+from madeleine.inference.reranking import CrossEncoderReranker
 from madeleine.inference.stems import stem
 from madeleine.memory.audit import RecordAuditEvent
 from madeleine.memory.context.context import BuildContext
@@ -116,7 +116,14 @@ async def open_memory(
             await stack.enter_async_context(upkeep.background_task())
             await stack.enter_async_context(switch.background_task())
         use, thread = _build_use_cases(
-            settings, ledger, index, embedder, upkeep, write_lock, reranker=reranker, on_patrol_event=on_patrol_event
+            settings,
+            ledger,
+            index,
+            embedder,
+            upkeep,
+            write_lock=write_lock,
+            reranker=reranker,
+            on_patrol_event=on_patrol_event,
         )
         await use.patrol.roll_back_unfinished()
         yield OpenedMemory(use, ledger, index, embedder, keeper, thread, switch, served.pin)
@@ -128,8 +135,8 @@ def _build_use_cases(
     index: Index,
     embedder: Embedder,
     upkeep: IndexUpkeep,
-    write_lock: asyncio.Lock,
     *,
+    write_lock: asyncio.Lock,
     reranker: Reranker | None,
     on_patrol_event: Callable[[PatrolEvent], None] | None,
 ) -> tuple[ToolUseCases, MemoryThread]:
@@ -255,8 +262,8 @@ def recall_config_from_settings(settings: Settings) -> RecallConfig:
     )
 
 
-def reranker_from_settings(settings: Settings, models_dir: Path) -> FastembedReranker | None:
+def reranker_from_settings(settings: Settings, models_dir: Path) -> CrossEncoderReranker | None:
     """Loads nothing before its first use."""
     if not settings.reranker:
         return None
-    return FastembedReranker(settings.reranker, models_dir, patience=settings.reranker_seconds)
+    return CrossEncoderReranker(settings.reranker, models_dir, patience=settings.reranker_seconds)

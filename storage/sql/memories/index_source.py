@@ -181,17 +181,16 @@ class IndexSourceRepository(VectorRepository):
                 )
         return len(hashes)
 
-    async def drop_vectors_except(self, models: Sequence[EmbeddingModelName], *, limit: int) -> int:
-        """Drop up to `limit` cached vectors of all other models. Returns their number."""
-        others = [name for name in await self.count_vectors() if name not in models]
-        for model in others:
-            hashes = await self._database.rows(_SELECT_HASHES_OF_MODEL, first_column, model=model, limit=limit)
-            async with self._database.transaction() as transaction:
-                await transaction.run(
-                    _DELETE_VECTORS_OF_MODEL, [{"old_model": model, "hashes": json_list_bind_value(hashes)}]
-                )
-            return len(hashes)
-        return 0
+    async def drop_vectors_except(self, models: Sequence[EmbeddingModelName], *, at_once: int) -> None:
+        """Drop the cached vectors of all other models, in transactions of so many."""
+        for model in (name for name in await self.count_vectors() if name not in models):
+            while hashes := await self._database.rows(
+                _SELECT_HASHES_OF_MODEL, first_column, model=model, limit=at_once
+            ):
+                async with self._database.transaction() as transaction:
+                    await transaction.run(
+                        _DELETE_VECTORS_OF_MODEL, [{"old_model": model, "hashes": json_list_bind_value(hashes)}]
+                    )
 
     async def count_vectors(self) -> dict[EmbeddingModelName, int]:
         """Of memories' texts, by the model that made them."""
