@@ -1,0 +1,158 @@
+"""spec O7: the embedding model is switched while the memory is in use and its process is killed; no recall fails."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import sqlite3
+import time
+from collections.abc import AsyncIterator, Callable
+from contextlib import asynccontextmanager, closing
+from dataclasses import dataclass, field
+from pathlib import Path
+
+import pytest
+from mcp.client.client import Client
+
+from madeleine.inference import PACKAGED_MODEL
+from madeleine.memory.ingest.store import NewScene
+from madeleine.memory.model import Scene
+from madeleine.server.settings.settings import Settings
+from madeleine.server.wiring.open_memory import open_memory
+from tests.doubles import ADA
+from tests.e2e.hosting import hosted, hosts_of, kill, madeleine
+from tests.e2e.serving import COMMAND, ROOT, call_tool, environment
+from tests.models import embedding_model
+
+POLL_SECONDS = 0.02
+SCENES_STORED_AT_ONCE = 500
+
+
+def told(number: int) -> str:
+    return f"Brick{number} lies in the cellar number {number * 7}, below kettle{number}"
+
+
+async def fill(data_dir: Path, model: Path, count: int) -> None:
+    settings = Settings(data_dir=data_dir, being="ada", embedding_model=str(model), patrol_auto=False)
+    async with open_memory(settings, background=False) as memory:
+        for start in range(0, count, SCENES_STORED_AT_ONCE):
+            scenes = [
+                NewScene(scene=Scene(action=told(number)))
+                for number in range(start, min(count, start + SCENES_STORED_AT_ONCE))
+            ]
+            await memory.use_cases.store(ADA, scenes)
+
+
+def read(data_dir: Path, query: str, *values: str) -> list[tuple[str | int, ...]]:
+    """From the ledger, past its owner; nothing while it is being opened."""
+    try:
+        with closing(sqlite3.connect(f"file:{data_dir / 'memory.db'}?mode=ro", uri=True)) as connection:
+            return connection.execute(query, values).fetchall()
+    except sqlite3.OperationalError:
+        return []
+
+
+def embedded(data_dir: Path, model: str) -> int:
+    rows = read(data_dir, "SELECT count(*) FROM embeddings WHERE model LIKE ?", model)
+    return int(rows[0][0]) if rows else 0
+
+
+def serving(data_dir: Path) -> str:
+    rows = read(data_dir, "SELECT value FROM settings WHERE name = 'embedding_model'")
+    return str(json.loads(str(rows[0][0]))["model"]) if rows else ""
+
+
+@dataclass
+class Load:
+    """Recalls and stores of clients, one after the other; a call that fails is an error of its task."""
+
+    count: int
+    recalls: int = 0
+    stored: list[str] = field(default_factory=list)
+
+    async def live(self, client: Client, name: str) -> None:
+        turn = 0
+        while True:
+            turn += 1
+            asked = (turn * 37) % self.count
+            answer = await call_tool(client, "recall", query=f"Where does brick{asked} lie?", format="memories")
+            assert any(f"Brick{asked} " in memory["text"] for memory in answer["memories"]), (asked, answer)
+            self.recalls += 1
+            if turn % 5 == 0:
+                text = f"{name} put stone{turn}{name} upon shelf{turn}{name}"
+                await call_tool(client, "store", text=text)
+                self.stored.append(text)
+
+
+@asynccontextmanager
+async def under_load(data_dir: Path, load: Load, model: Path, clients: int) -> AsyncIterator[None]:
+    async def one(name: str) -> None:
+        async with hosted(data_dir, more={"MADELEINE_EMBEDDING_MODEL": str(model)}) as client:
+            await load.live(client, name)
+
+    tasks = [asyncio.create_task(one(f"client{number}")) for number in range(clients)]
+    try:
+        yield
+        for task in tasks:
+            if task.done():
+                task.result()
+    finally:
+        for task in tasks:
+            task.cancel()
+        done = await asyncio.gather(*tasks, return_exceptions=True)
+    assert [error for error in done if not isinstance(error, asyncio.CancelledError)] == []
+
+
+async def until(reached: Callable[[], bool], seconds: float) -> None:
+    end = time.monotonic() + seconds
+    while not reached():
+        assert time.monotonic() < end
+        await asyncio.sleep(POLL_SECONDS)
+
+
+@pytest.mark.parametrize(
+    ("count", "clients", "seconds"), [(150, 1, 120), pytest.param(20_000, 3, 1_500, marks=pytest.mark.slow)]
+)
+async def test_a_switch_under_load_fails_no_recall_and_survives_three_kills(
+    data_dir: Path, tmp_path: Path, count: int, clients: int, seconds: float
+) -> None:
+    """issue: the old model serves until the new index is whole and verified; killed while it embeds, while it builds
+    the index, and right behind the change; then the way back."""
+    tiny = embedding_model(tmp_path / "tiny")
+    await fill(data_dir, tiny, count)
+    variables = {"MADELEINE_EMBEDDING_MODEL": str(tiny)}
+    load, kills = Load(count), 0
+    async with under_load(data_dir, load, tiny, clients):
+        await until(lambda: load.recalls > 2, seconds)
+        command = await asyncio.create_subprocess_exec(
+            *COMMAND, "models", "switch", PACKAGED_MODEL,
+            env=environment(data_dir, **variables), cwd=ROOT, stdin=asyncio.subprocess.DEVNULL,
+            stdout=asyncio.subprocess.PIPE, stderr=asyncio.subprocess.PIPE,
+        )  # fmt: skip
+        points: tuple[Callable[[], bool], ...] = (
+            lambda: embedded(data_dir, PACKAGED_MODEL) > count // 3,
+            lambda: (data_dir / "index-2" / "index.json").exists(),
+            lambda: serving(data_dir) == PACKAGED_MODEL,
+        )
+        for reached in points:
+            await until(reached, seconds)
+            for pid in hosts_of(data_dir):
+                kill(pid)
+                kills += 1
+            recalls = load.recalls
+            await until(lambda: load.recalls > recalls + 1, seconds)
+        out, err = await asyncio.wait_for(command.communicate(), seconds)
+        assert command.returncode == 0, err.decode()
+        assert b"serves now" in out
+        before = load.recalls
+        back = await asyncio.to_thread(madeleine, data_dir, "models", "switch", "--back", **variables)
+        assert back.returncode == 0, back.stderr
+        await until(lambda: load.recalls > before + 2, seconds)
+    print(f"{count} memories: {kills} kills, {load.recalls} recalls and {len(load.stored)} stores, none failed")
+    assert kills >= 3
+    listed = json.loads(madeleine(data_dir, "models", "list", "--json", **variables).stdout)
+    assert {"serves", "set"} <= set(listed["models"][0]["roles"])
+    assert listed["models"][0]["model"] == str(tiny)
+    texts = [str(text) for (text,) in read(data_dir, "SELECT action FROM memories")]
+    assert len(texts) == len(set(texts)) >= count + len(load.stored)
+    assert set(load.stored) <= set(texts)
