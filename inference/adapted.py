@@ -14,6 +14,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from madeleine.inference.model_directory import find_model_directory
 from madeleine.memory.errors import InvalidInput
 from madeleine.memory.model import EmbeddingModelName
 from madeleine.memory.vector_space import normalize_vector_rows
@@ -24,16 +25,17 @@ MATRIX_FILE = "adapter.npy"
 
 @dataclass(frozen=True, eq=False)
 class AdaptedModel:
-    """`base`: a model's name or directory. `matrix`: float32, (dimension, dimension); a vector v becomes v @ matrix,
+    """`base`: a model's name or directory. `base_identity`: what that model's vectors are known by. `matrix`: float32, (dimension, dimension); a vector v becomes v @ matrix,
     of unit length again."""
 
     path: Path
     base: str
+    base_identity: str
     matrix: NDArray[np.float32]
 
     @property
     def name(self) -> EmbeddingModelName:
-        digest = hashlib.sha256(self.base.encode() + np.ascontiguousarray(self.matrix).tobytes())
+        digest = hashlib.sha256(self.base_identity.encode() + np.ascontiguousarray(self.matrix).tobytes())
         return EmbeddingModelName(f"adapted/{self.path.name}#{digest.hexdigest()[:12]}")
 
     @property
@@ -53,17 +55,30 @@ def find_adapted_model(name: str) -> AdaptedModel | None:
         return None
     try:
         described = json.loads((path / ADAPTER_FILE).read_text("utf-8"))
-        base, matrix = str(described["base"]), np.load(path / MATRIX_FILE, allow_pickle=False)
+        base, identity = str(described["base"]), str(described["base_identity"])
+        matrix = np.load(path / MATRIX_FILE, allow_pickle=False)
     except (OSError, ValueError, KeyError, TypeError) as error:
         raise InvalidInput(f"The adapter in {path} cannot be read: {error}") from error
     if matrix.ndim != 2 or not np.isfinite(matrix).all():
         raise InvalidInput(f"The adapter in {path} is damaged: {MATRIX_FILE} holds no matrix of numbers.")
-    return AdaptedModel(path.resolve(), base, np.asarray(matrix, np.float32))
+    if identity != identity_of_base(base):
+        raise InvalidInput(
+            f"The adapter in {path} has as its base {base}, which is another model than the one that the adapter was "
+            "made for. Put that one back, or train the adapter again."
+        )
+    return AdaptedModel(path.resolve(), base, identity, np.asarray(matrix, np.float32))
+
+
+def identity_of_base(base: str) -> EmbeddingModelName:
+    """What its vectors are known by. Raises `InvalidInput` for a directory without a model."""
+    directory = find_model_directory(base)
+    return directory.name if directory else EmbeddingModelName(base)
 
 
 def write_adapted_model(path: Path, base: str, matrix: NDArray[np.float32], description: dict[str, Any]) -> None:
     """`description`: how it was made and what it gained, for people. Raises `OSError`."""
+    described = {"base": base, "base_identity": identity_of_base(base)} | description
     path.mkdir(mode=0o700, parents=True, exist_ok=True)
     np.save(path / MATRIX_FILE, np.asarray(matrix, np.float32), allow_pickle=False)
     # Last: it makes the directory a model.
-    (path / ADAPTER_FILE).write_text(json.dumps({"base": base} | description, indent=2), encoding="utf-8")
+    (path / ADAPTER_FILE).write_text(json.dumps(described, indent=2), encoding="utf-8")

@@ -5,7 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 
 from madeleine.inference import FP32_MODEL, PACKAGED_MODEL, packaged
-from madeleine.inference.adapted import find_adapted_model
+from madeleine.inference.adapted import find_adapted_model, identity_of_base
 from madeleine.inference.model_directory import find_model_directory
 from madeleine.memory.errors import InvalidInput
 from madeleine.memory.model import EmbeddingModelName
@@ -22,8 +22,8 @@ def models_without_network(models_dir: Path) -> list[str]:
 
 def identity_of_model(name: str) -> EmbeddingModelName:
     """What its vectors are known by. Raises `InvalidInput` for a directory without a model."""
-    directory = find_adapted_model(name) or find_model_directory(name)
-    return directory.name if directory else EmbeddingModelName(name)
+    adapted = find_adapted_model(name)
+    return adapted.name if adapted else identity_of_base(name)
 
 
 def absolute_model_name(name: str) -> str:

@@ -204,8 +204,8 @@ class LinearAdapterPipeline:
         }
         if lower <= 0:
             raise AdapterRefused(
-                f"On {len(base)} questions that were kept apart the adapter finds {adapted.mean():.1%} (nDCG@10) and the "
-                f"model alone {base.mean():.1%}: that does not help for certain, and it was not written."
+                f"On {len(base)} questions that were kept apart the adapter has an nDCG@10 of {100 * adapted.mean():.1f}, "
+                f"the model alone {100 * base.mean():.1f}: it does not help for certain, and was not written."
             )
         write_adapted_model(self._checkpoint, base_model, adapter, self.result)
         return self._checkpoint

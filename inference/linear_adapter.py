@@ -4,9 +4,9 @@ A query q and its passage d are both multiplied by a matrix W, which begins as t
 
     L = −log( exp(cos(qW, dW) / τ) / Σ exp(cos(qW, cW) / τ) )
 
-over the passages c of the batch and the hard negatives of its queries: passages that the base model finds like the query
-and that do not answer it. The matrix is then drawn back towards the identity, by the share that does best on queries
-that were kept apart for this choice.
+over the passages c of the batch and the hard negatives of its queries: passages that the base model finds like the
+query and that do not answer it. The matrix is then drawn back towards the identity, by the share that does best on
+queries that were kept apart for this choice.
 """
 
 from __future__ import annotations
@@ -24,12 +24,16 @@ SHARES_OF_ADAPTER = (0.25, 0.5, 0.75, 1.0)
 
 @dataclass(frozen=True, slots=True)
 class AdapterTraining:
-    """`temperature`: τ, as spec O7 has it. `weight_decay`: of the distance to the identity."""
+    """`temperature`: τ. `weight_decay`: of the distance to the identity.
 
-    temperature: float = 0.02
-    epochs: int = 3
+    Spec O7 has τ = 0.02 and 3 epochs for all weights of a model. A matrix, trained on rules' questions and tested on
+    people's, gains twice as much with these (ADR 0055).
+    """
+
+    temperature: float = 0.05
+    epochs: int = 5
     batch: int = 64
-    learning_rate: float = 3e-4
+    learning_rate: float = 1e-3
     weight_decay: float = 1e-3
     seed: int = 7
 
@@ -48,8 +52,8 @@ class TrainingVectors:
 def mine_negatives(
     passages: Matrix, queries: Matrix, positives: NDArray[np.intp], *, skipped: int, count: int
 ) -> NDArray[np.intp]:
-    """(n, count): the passages most like each query that are not its own. The `skipped` nearest are left out: they often
-    answer it as well."""
+    """(n, count): the passages most like each query that are not its own. The `skipped` nearest are left out: they
+    often answer it as well."""
     mined = np.zeros((len(queries), count), np.intp)
     for at, (query, own) in enumerate(zip(queries, positives, strict=True)):
         cosines = passages @ query

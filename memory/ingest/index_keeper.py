@@ -107,8 +107,8 @@ class IndexKeeper:
         return len(memories)
 
     async def fill_successor(self) -> None:
-        """Bring all memories into the successor's empty index, and make it durable. What is changed meanwhile is marked,
-        and reaches both."""
+        """Bring all memories into the successor's empty index, and make it durable. What is changed meanwhile is
+        marked, and reaches both."""
         after: MemoryId | None = None
         page: Sequence[Memory] = ()
         while after is None or page:

@@ -4,10 +4,10 @@ memory carries it out.
     embed       every text by the new model, into the ledger: a killed process goes on where it was
     build       a second index, beside the one that serves
     verify      its number of memories, the vectors of a sample, and searches for them
-    change over one transaction of the ledger says which model and which index serve; calls under way end with the old
+    change over one transaction of the ledger says which model and which index serve; calls under way keep the old
 
-Until then the old model serves, and a killed process comes back with it. The old vectors stay in the ledger, so that the
-way back is short.
+Until then the old model serves, and a killed process comes back with it. The old vectors stay in the ledger, so that
+the way back is short.
 """
 
 from __future__ import annotations

@@ -20,6 +20,7 @@ from pydantic import BaseModel, ValidationError
 from rich.table import Table
 
 from madeleine.inference import available, evaluation
+from madeleine.inference.adapted import find_adapted_model
 from madeleine.inference.dense import DenseEmbedder, LoadedEmbeddingModel, embedding_dimension, load_embedding_model
 from madeleine.inference.fine_tuning import EmbeddingFineTuneConfig, LinearAdapterPipeline, WriteQuestions
 from madeleine.memory.errors import InvalidInput
@@ -285,7 +286,8 @@ class _Questions(BaseModel):
 
 async def _train(settings: Settings, arguments: argparse.Namespace, ledger: Ledger) -> None:
     base = arguments.base or await ModelRecords(ledger.index_source).chosen(settings.embedding_model)
-    base = available.absolute_model_name(base)
+    adapted = find_adapted_model(base)
+    base = adapted.base if adapted else available.absolute_model_name(base)
     config = _fine_tune_config(arguments.checkpoint, base)
     async with AsyncExitStack() as stack:
         work_dir = Path(stack.enter_context(tempfile.TemporaryDirectory()))

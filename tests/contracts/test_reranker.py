@@ -12,9 +12,9 @@ import pytest
 
 from madeleine.inference import loading as loading_module
 from madeleine.inference.reranking import CrossEncoder, CrossEncoderReranker, load_cross_encoder, sigmoid
-from madeleine.memory.errors import RerankerUnavailable
+from madeleine.memory.errors import InvalidInput, RerankerUnavailable
 from tests.contracts.reranker_contract import QUERY, TEXTS, RerankerContract
-from tests.models import WordReranker, cross_encoder, session_options
+from tests.models import WordReranker, cross_encoder, embedding_model, session_options
 
 PATIENT = 60.0
 """Seconds, for models that do come."""
@@ -26,13 +26,13 @@ class TestWordReranker(RerankerContract):
         return WordReranker()
 
 
-@pytest.fixture(scope="module")
-def directory(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    return cross_encoder(tmp_path_factory.mktemp("models") / "common-words")
+@pytest.fixture(scope="module", params=["a number", "a column", "two classes"])
+def directory(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> Path:
+    return cross_encoder(tmp_path_factory.mktemp("models") / "common-words", answers=request.param)
 
 
 class TestCrossEncoderReranker(RerankerContract):
-    """spec L2, on fastembed's engine and a real, if small, model."""
+    """spec L2, on any model that sentence-transformers exports to ONNX, if small: each form of its answer."""
 
     @pytest.fixture
     async def reranker(self, directory: Path, tmp_path: Path) -> AsyncIterator[CrossEncoderReranker]:
@@ -93,8 +93,11 @@ async def test_a_model_that_nobody_knows_is_named_with_the_setting_to_mend(tmp_p
 
 def test_a_model_whose_files_are_not_there_or_damaged_is_not_available(tmp_path: Path, directory: Path) -> None:
     (tmp_path / "empty").mkdir()
-    with pytest.raises(RerankerUnavailable):
-        load_cross_encoder(str(tmp_path / "empty"), tmp_path)
+    with pytest.raises(InvalidInput, match=r"MADELEINE_RERANKER names .* no onnx/model\.onnx"):
+        CrossEncoderReranker(str(tmp_path / "empty"), tmp_path)
+    bi_encoder = embedding_model(tmp_path / "bi-encoder")
+    with pytest.raises(RerankerUnavailable, match="a cross-encoder gives one or two"):
+        load_cross_encoder(str(bi_encoder), tmp_path)
     damaged = cross_encoder(tmp_path / "damaged")
     (damaged / "onnx" / "model.onnx").write_bytes(b"no model")
     with pytest.raises(RerankerUnavailable, match="could not be loaded"):

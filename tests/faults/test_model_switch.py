@@ -70,6 +70,10 @@ class Load:
     recalls: int = 0
     stored: list[str] = field(default_factory=list)
 
+    async def goes_on(self, seconds: float) -> None:
+        before = self.recalls
+        await until(lambda: self.recalls > before + 1, seconds)
+
     async def live(self, client: Client, name: str) -> None:
         turn = 0
         while True:
@@ -123,7 +127,7 @@ async def test_a_switch_under_load_fails_no_recall_and_survives_three_kills(
     variables = {"MADELEINE_EMBEDDING_MODEL": str(tiny)}
     load, kills = Load(count), 0
     async with under_load(data_dir, load, tiny, clients):
-        await until(lambda: load.recalls > 2, seconds)
+        await load.goes_on(seconds)
         command = await asyncio.create_subprocess_exec(
             *COMMAND, "models", "switch", PACKAGED_MODEL,
             env=environment(data_dir, **variables), cwd=ROOT, stdin=asyncio.subprocess.DEVNULL,
@@ -131,7 +135,7 @@ async def test_a_switch_under_load_fails_no_recall_and_survives_three_kills(
         )  # fmt: skip
         points: tuple[Callable[[], bool], ...] = (
             lambda: embedded(data_dir, PACKAGED_MODEL) > count // 3,
-            lambda: (data_dir / "index-2" / "index.json").exists(),
+            (data_dir / "index-2" / "index.json").exists,
             lambda: serving(data_dir) == PACKAGED_MODEL,
         )
         for reached in points:
@@ -139,15 +143,13 @@ async def test_a_switch_under_load_fails_no_recall_and_survives_three_kills(
             for pid in hosts_of(data_dir):
                 kill(pid)
                 kills += 1
-            recalls = load.recalls
-            await until(lambda: load.recalls > recalls + 1, seconds)
+            await load.goes_on(seconds)
         out, err = await asyncio.wait_for(command.communicate(), seconds)
         assert command.returncode == 0, err.decode()
         assert b"serves now" in out
-        before = load.recalls
         back = await asyncio.to_thread(madeleine, data_dir, "models", "switch", "--back", **variables)
         assert back.returncode == 0, back.stderr
-        await until(lambda: load.recalls > before + 2, seconds)
+        await load.goes_on(seconds)
     print(f"{count} memories: {kills} kills, {load.recalls} recalls and {len(load.stored)} stores, none failed")
     assert kills >= 3
     listed = json.loads(madeleine(data_dir, "models", "list", "--json", **variables).stdout)
