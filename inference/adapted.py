@@ -25,8 +25,8 @@ MATRIX_FILE = "adapter.npy"
 
 @dataclass(frozen=True, eq=False)
 class AdaptedModel:
-    """`base`: a model's name or directory. `base_identity`: what that model's vectors are known by. `matrix`: float32, (dimension, dimension); a vector v becomes v @ matrix,
-    of unit length again."""
+    """`base`: a model's name or directory. `base_identity`: what that model's vectors are known by. `matrix`: float32,
+    (dimension, dimension); a vector v becomes v @ matrix, of unit length again."""
 
     path: Path
     base: str

@@ -123,8 +123,8 @@ class LinearAdapterPipeline:
         gain."""
 
     async def generate_training_data(self, source_dir: str) -> Path:
-        """JSON lines of passages, each with its questions and its part: train, choice or held_out. Raises `InvalidInput`
-        if the documents are too few."""
+        """JSON lines of questions, each with its passage and its part: train, choice or held_out. Raises
+        `InvalidInput` if the documents are too few."""
         passages = await asyncio.to_thread(lambda: list(dict.fromkeys(read_passages(Path(source_dir)))))
         rows = []
         for heading, text in passages:
@@ -204,8 +204,9 @@ class LinearAdapterPipeline:
         }
         if lower <= 0:
             raise AdapterRefused(
-                f"On {len(base)} questions that were kept apart the adapter has an nDCG@10 of {100 * adapted.mean():.1f}, "
-                f"the model alone {100 * base.mean():.1f}: it does not help for certain, and was not written."
+                f"On {len(base)} questions that were kept apart the adapter has an nDCG@10 of "
+                f"{100 * adapted.mean():.1f}, the model alone {100 * base.mean():.1f}: it does not help for certain, "
+                "and was not written."
             )
         write_adapted_model(self._checkpoint, base_model, adapter, self.result)
         return self._checkpoint
