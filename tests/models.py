@@ -55,7 +55,7 @@ def cross_encoder(directory: Path, *, answers: Literal["a number", "a column", "
     return directory
 
 
-def adapted_model(directory: Path, base: Path, *, dimension: int = 16) -> Path:
+def adapted_model(directory: Path, base: Path | str, *, dimension: int = 16) -> Path:
     """`base` with an adapter: its axes in another order, so that all cosines stay."""
     matrix = np.roll(np.eye(dimension, dtype=np.float32), 1, axis=1)
     write_adapted_model(directory, str(base), matrix, {})

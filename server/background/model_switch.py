@@ -165,6 +165,11 @@ class ModelSwitch:
                 return
             await asyncio.sleep(PAUSE_SHARE * (time.monotonic() - started))
 
+    async def _embed_rest(self, embedder: Embedder) -> None:
+        """What was stored since, for the index that is being kept up."""
+        while await self.keeper.embed_for(embedder):
+            await self.keeper.catch_up(to_now=True)
+
     @asynccontextmanager
     async def _built_index(
         self, place: IndexPlace, fingerprint: IndexFingerprint, embedder: Embedder
@@ -187,6 +192,7 @@ class ModelSwitch:
         indexed, kept = await index.count(), await self.ledger.index_source.count_memories()
         if indexed < kept - len(await self.ledger.index_source.pending_marks(limit=10_000)):
             raise SwitchRefused(f"The new index holds {indexed} of {kept} memories. Try again.")
+        await self._embed_rest(embedder)
         texts = await self._sample(CALIBRATION_TEXTS)
         sample = texts[:: max(1, len(texts) // VERIFIED_MEMORIES)]
         if not sample:
@@ -198,17 +204,18 @@ class ModelSwitch:
                 continue  # it is found by its words alone
             checked += 1
             [cosine] = await index.cosines([memory.id], vector)
-            # Its text may have been changed since the sample was read.
-            if cosine < MIN_SAME_VECTOR_COSINE and await self._is_unchanged(memory):
+            if cosine < MIN_SAME_VECTOR_COSINE and await self._is_embedded(memory, embedder):
                 raise SwitchRefused("A text has another vector in the new index than the model gives it. Try again.")
             near = await index.nearest(Scope(memory.being_id), vector, limit=1, statuses=ALL_MEMORY_STATUSES)
             found += bool(near) and near[0][1] >= MIN_SAME_VECTOR_COSINE
         if found < MIN_FOUND_SHARE * checked:
             raise SwitchRefused(f"Of {checked} memories the new index finds only {found}. Try again.")
 
-    async def _is_unchanged(self, memory: Memory) -> bool:
+    async def _is_embedded(self, memory: Memory, embedder: Embedder) -> bool:
+        """Whether it still has the text of the sample, and that has a vector: not if it is but stored."""
         now = await self.ledger.index_source.memories_of_any_being([memory.id])
-        return bool(now) and now[0].content_hash == memory.content_hash
+        known = await self.ledger.index_source.vectors(embedder.model, [memory.content_hash])
+        return bool(known) and [one.content_hash for one in now] == [memory.content_hash]
 
     async def _sample(self, limit: int) -> list[Memory]:
         return await self.ledger.index_source.all_memories(after=None, limit=limit)
@@ -221,8 +228,7 @@ class ModelSwitch:
     async def _change_over(self, wanted: WantedModel, pair: ServedPair, place: IndexPlace) -> None:
         """Raises `SwitchRefused` if another request has come meanwhile."""
         source, configured = self.ledger.index_source, self.settings.embedding_model
-        while await self.keeper.embed_for(pair.embedder):
-            await self.keeper.catch_up(to_now=True)
+        await self._embed_rest(pair.embedder)
         # What is stored before has a vector of both models, what is stored afterwards one of the new.
         async with self.write_lock:
             while await self.keeper.embed_for(pair.embedder):

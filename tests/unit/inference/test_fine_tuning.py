@@ -26,25 +26,29 @@ from madeleine.inference.linear_adapter import AdapterTraining, TrainingVectors,
 from madeleine.memory.errors import InvalidInput
 from madeleine.memory.vector_space import normalize_vector_rows
 
-SUBJECTS, NOISE = 300, 60
+SIGNAL_AXES, NOISE_AXES = 20, 40
+
+
+def drawn(seed: int, size: int) -> NDArray[np.float64]:
+    return np.random.default_rng(seed).standard_normal(size)
 
 
 def vectors_of(texts: list[str]) -> NDArray[np.float32]:
-    """Of each text its subject, under noise that is greater: what an adapter can take away."""
-    rows = np.zeros((len(texts), SUBJECTS + NOISE), np.float32)
+    """Of each text its subjects on some axes, and noise on others: what an adapter can take away."""
+    rows = np.zeros((len(texts), SIGNAL_AXES + NOISE_AXES), np.float32)
     for row, text in zip(rows, texts, strict=True):
         for subject in re.findall(r"subject(\d+)", text):
-            row[int(subject)] = 1
-        row[SUBJECTS:] = np.random.default_rng(zlib.crc32(text.encode())).standard_normal(NOISE) * 0.25
-    return np.asarray(rows / np.linalg.norm(rows, axis=1, keepdims=True), np.float32)
+            row[:SIGNAL_AXES] += drawn(int(subject), SIGNAL_AXES)
+        row[SIGNAL_AXES:] = drawn(zlib.crc32(text.encode()), NOISE_AXES)
+    return normalize_vector_rows(rows)
 
 
 def noise_alone(texts: list[str]) -> NDArray[np.float32]:
-    rows = np.stack([np.random.default_rng(len(text) + at).standard_normal(30) for at, text in enumerate(texts)])
-    return np.asarray(rows / np.linalg.norm(rows, axis=1, keepdims=True), np.float32)
+    rows = np.stack([drawn(zlib.crc32(text.encode()), NOISE_AXES) for text in texts])
+    return normalize_vector_rows(np.asarray(rows, np.float32))
 
 
-def documents(folder: Path, count: int = SUBJECTS) -> Path:
+def documents(folder: Path, count: int = 300) -> Path:
     folder.mkdir()
     lines = [
         f"Note{number} was written about subject{number} today. Kettle{number} belongs to subject{number} as well."
@@ -62,7 +66,8 @@ async def tuned(pipeline: FineTuningPipeline, source: Path) -> Path:
 def pipeline(tmp_path: Path, embed: object) -> LinearAdapterPipeline:
     config = EmbeddingFineTuneConfig(checkpoint_path=str(tmp_path / "mine"), base_model="base", enabled=True)
     (tmp_path / "work").mkdir()
-    return LinearAdapterPipeline(config, embed, tmp_path / "work")  # type: ignore[arg-type]
+    training = AdapterTraining(epochs=20, learning_rate=3e-3)  # of few documents
+    return LinearAdapterPipeline(config, embed, tmp_path / "work", training=training)  # type: ignore[arg-type]
 
 
 async def test_an_adapter_that_helps_on_what_was_kept_apart_is_a_model(tmp_path: Path) -> None:
@@ -72,7 +77,7 @@ async def test_an_adapter_that_helps_on_what_was_kept_apart_is_a_model(tmp_path:
     assert stages.result["adapted_ndcg"] > stages.result["base_ndcg"]
     adapted = find_adapted_model(str(checkpoint))
     assert adapted is not None
-    assert (adapted.base, adapted.dimension) == ("base", SUBJECTS + NOISE)
+    assert (adapted.base, adapted.dimension) == ("base", SIGNAL_AXES + NOISE_AXES)
 
 
 async def test_an_adapter_that_does_not_help_is_refused_and_not_written(tmp_path: Path) -> None:
