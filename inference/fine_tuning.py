@@ -99,6 +99,18 @@ class AdapterRefused(MadeleineError):
     """The adapter does not help on documents that were kept apart; nothing was written."""
 
 
+async def run_fine_tuning(
+    pipeline: FineTuningPipeline, source_dir: str, base_model: str, report: Callable[[str], None]
+) -> Path:
+    """All stages; `report` is told of each. Raises `InvalidInput`, `AdapterRefused`."""
+    report("writing questions")
+    questions = await pipeline.generate_training_data(source_dir)
+    report("embedding the questions and their passages")
+    mined = await pipeline.mine_hard_negatives(questions)
+    report("training")
+    return await pipeline.fine_tune(mined, base_model)
+
+
 class LinearAdapterPipeline:
     """`FineTuningPipeline` on the processor. `embed`: of the base model."""
 

@@ -13,6 +13,7 @@ import tempfile
 from collections.abc import AsyncIterator, Mapping, Sequence
 from contextlib import AsyncExitStack
 from dataclasses import asdict, replace
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -22,10 +23,15 @@ from rich.table import Table
 from madeleine.inference import available, evaluation
 from madeleine.inference.adapted import find_adapted_model
 from madeleine.inference.dense import DenseEmbedder, LoadedEmbeddingModel, embedding_dimension, load_embedding_model
-from madeleine.inference.fine_tuning import EmbeddingFineTuneConfig, LinearAdapterPipeline, WriteQuestions
+from madeleine.inference.fine_tuning import (
+    EmbeddingFineTuneConfig,
+    LinearAdapterPipeline,
+    WriteQuestions,
+    run_fine_tuning,
+)
 from madeleine.memory.errors import InvalidInput
-from madeleine.memory.language_model import LanguageModel, Prompt, RejectedAnswer
-from madeleine.memory.model import BeingId, EmbeddingModelName, Memory, Scope
+from madeleine.memory.language_model import LanguageModel, ModelCallCost, Prompt, RejectedAnswer
+from madeleine.memory.model import BeingId, EmbeddingModelName, Memory, RunId, Scope
 from madeleine.memory.short_ids import ShortIdTranslator
 from madeleine.memory.text.structure import visible_line
 from madeleine.server.attach.client import ensure_host_running
@@ -34,13 +40,16 @@ from madeleine.server.background.model_switch import CALIBRATION_TEXTS, calibrat
 from madeleine.server.cli.output import console, print_json
 from madeleine.server.settings.environment import read_environment_variables
 from madeleine.server.settings.settings import Settings
+from madeleine.server.wiring.clocks import utc_now
 from madeleine.server.wiring.data_directory import open_ledger_without_index
 from madeleine.server.wiring.language_models import LanguageModelPool
-from madeleine.server.wiring.open_memory import MODELS_FOLDER
+from madeleine.server.wiring.open_memory import MODELS_FOLDER, redaction_from_settings
 from madeleine.storage.sql.ledger import Ledger
 
 MODELS_CLIENT_NAME = "madeleine models"
-PROGRESS_POLL_SECONDS = 0.5
+TRAINING_COST_RUN_ID = RunId("train")
+"""Under which the cost of questions is recorded."""
+PROGRESS_POLL_SECONDS = 1.0
 MEMORIES_PER_PAGE = 500
 QUESTIONS_PROMPT = (
     "Write two short questions that this text answers, in its language, as somebody would ask who knows that it exists "
@@ -288,11 +297,13 @@ async def _train(settings: Settings, arguments: argparse.Namespace, ledger: Ledg
     base = arguments.base or await ModelRecords(ledger.index_source).chosen(settings.embedding_model)
     adapted = find_adapted_model(base)
     base = adapted.base if adapted else available.absolute_model_name(base)
-    config = _fine_tune_config(arguments.checkpoint, base)
+    config = _fine_tune_config(arguments.checkpoint, base, arguments.source)
     async with AsyncExitStack() as stack:
         work_dir = Path(stack.enter_context(tempfile.TemporaryDirectory()))
-        texts = [] if arguments.source else [memory.scene.action async for memory in _memories(settings, ledger)]
-        source = arguments.source or str(await asyncio.to_thread(_write_texts, work_dir, texts))
+        source = config.training_data_dir
+        if source is None:
+            texts = [memory.scene.action async for memory in _memories(settings, ledger)]
+            source = str(await asyncio.to_thread(_write_texts, work_dir, texts))
         loaded = await asyncio.to_thread(load_embedding_model, base, settings.data_dir / MODELS_FOLDER)
         write_questions: WriteQuestions | None = None
         if arguments.with_language_model:
@@ -300,14 +311,9 @@ async def _train(settings: Settings, arguments: argparse.Namespace, ledger: Ledg
             language = await stack.enter_async_context(pool.process_model())
             if language is None:
                 raise InvalidInput("There is no language model: set MADELEINE_LLM, or leave --with-language-model out.")
-            write_questions = _questions_by(language)
+            write_questions = _questions_by(language, settings, ledger)
         pipeline = LinearAdapterPipeline(config, loaded.embed, work_dir, write_questions=write_questions)
-        print("writing questions", file=sys.stderr)
-        questions = await pipeline.generate_training_data(source)
-        print("embedding them and their passages", file=sys.stderr)
-        mined = await pipeline.mine_hard_negatives(questions)
-        print("training", file=sys.stderr)
-        checkpoint = await pipeline.fine_tune(mined, base)
+        checkpoint = await run_fine_tuning(pipeline, source, base, partial(print, file=sys.stderr))
     if arguments.json:
         print_json({"checkpoint": str(checkpoint)} | pipeline.result)
         return
@@ -318,12 +324,16 @@ async def _train(settings: Settings, arguments: argparse.Namespace, ledger: Ledg
     )
 
 
-def _fine_tune_config(checkpoint: str, base: str) -> EmbeddingFineTuneConfig:
+def _fine_tune_config(checkpoint: str, base: str, source: str | None) -> EmbeddingFineTuneConfig:
     """Raises `InvalidInput` for a path that spec O7 refuses."""
     try:
         EmbeddingFineTuneConfig(checkpoint_path=checkpoint)
-        path = str(Path(checkpoint).expanduser().resolve())
-        return EmbeddingFineTuneConfig(enabled=True, checkpoint_path=path, base_model=base)
+        return EmbeddingFineTuneConfig(
+            enabled=True,
+            checkpoint_path=str(Path(checkpoint).expanduser().resolve()),
+            base_model=base,
+            training_data_dir=str(Path(source).expanduser().resolve()) if source else None,
+        )
     except ValidationError as error:
         raise InvalidInput(f"The checkpoint {checkpoint!r} cannot be used: {error.errors()[0]['msg']}.") from error
 
@@ -336,10 +346,18 @@ def _write_texts(work_dir: Path, texts: Sequence[str]) -> Path:
     return folder
 
 
-def _questions_by(language: LanguageModel) -> WriteQuestions:
+def _questions_by(language: LanguageModel, settings: Settings, ledger: Ledger) -> WriteQuestions:
+    """Secrets are taken out of what the model is shown, and the cost is recorded."""
+    scope = Scope(BeingId(settings.being), MODELS_CLIENT_NAME)
+    redact = redaction_from_settings(settings)
+
     async def write(passage: str) -> Sequence[str]:
-        prompt = Prompt(purpose="questions", system=QUESTIONS_PROMPT, text=passage, size="small", max_tokens=300)
-        answer = await language.ask(prompt, _Questions, lambda _: None)
+        shown = redact(passage).text
+        prompt = Prompt(purpose="questions", system=QUESTIONS_PROMPT, text=shown, size="small", max_tokens=300)
+        costs: list[ModelCallCost] = []
+        answer = await language.ask(prompt, _Questions, costs.append)
+        for cost in costs:
+            await ledger.patrols.record_cost(scope, TRAINING_COST_RUN_ID, cost, at=utc_now())
         return () if isinstance(answer, RejectedAnswer) else answer.questions[:2]
 
     return write

@@ -176,16 +176,10 @@ def switch_model(data_dir: Path) -> None:
 
 
 def check_switched(data_dir: Path) -> None:
-    """Whichever model serves is whole; the switch goes on from there; then the way back."""
-
-    async def back(opened: OpenedMemory) -> None:
-        await opened.model_switch.switch(await ModelRecords(opened.ledger.index_source).request(PACKAGED_MODEL))
-        assert opened.embedder.model == PACKAGED_MODEL
-        await _check(opened)
-
+    """Whichever model serves is whole; the switch goes on from there."""
     asyncio.run(_opened(data_dir, _check, model=None))
     switch_model(data_dir)
-    asyncio.run(_opened(data_dir, back, model=None))
+    asyncio.run(_opened(data_dir, _check, model=None))
 
 
 def prepare_old_store(data_dir: Path) -> None:

@@ -15,17 +15,16 @@ import pytest
 from mcp.client.client import Client
 
 from madeleine.inference import PACKAGED_MODEL
-from madeleine.memory.ingest.store import NewScene
-from madeleine.memory.model import Scene
+from madeleine.memory.ingest.ports import StoreBatch
 from madeleine.server.settings.settings import Settings
 from madeleine.server.wiring.open_memory import open_memory
-from tests.doubles import ADA
+from tests.doubles import ADA, a_memory
 from tests.e2e.hosting import hosted, hosts_of, kill, madeleine
 from tests.e2e.serving import COMMAND, ROOT, call_tool, environment
 from tests.models import embedding_model
 
 POLL_SECONDS = 0.02
-SCENES_STORED_AT_ONCE = 500
+MEMORIES_WRITTEN_AT_ONCE = 500
 
 
 def told(number: int) -> str:
@@ -33,14 +32,16 @@ def told(number: int) -> str:
 
 
 async def fill(data_dir: Path, model: Path, count: int) -> None:
+    """Past `store`, whose search for duplicates takes most of its time; the index takes them in at the next start."""
     settings = Settings(data_dir=data_dir, being="ada", embedding_model=str(model), patrol_auto=False)
     async with open_memory(settings, background=False) as memory:
-        for start in range(0, count, SCENES_STORED_AT_ONCE):
-            scenes = [
-                NewScene(scene=Scene(action=told(number)))
-                for number in range(start, min(count, start + SCENES_STORED_AT_ONCE))
-            ]
-            await memory.use_cases.store(ADA, scenes)
+        for start in range(0, count, MEMORIES_WRITTEN_AT_ONCE):
+            numbers = range(start, min(count, start + MEMORIES_WRITTEN_AT_ONCE))
+            new = tuple(a_memory(told(number)) for number in numbers)
+            rows = await memory.embedder.embed([one.embedded_text for one in new])
+            vectors = {one.content_hash: row for one, row in zip(new, rows, strict=True)}
+            await memory.ledger.memories.commit(ADA, StoreBatch(new=new, model=memory.embedder.model, vectors=vectors))
+        await memory.index_keeper.catch_up()
 
 
 def read(data_dir: Path, query: str, *values: str) -> list[tuple[str | int, ...]]:
@@ -69,10 +70,21 @@ class Load:
     count: int
     recalls: int = 0
     stored: list[str] = field(default_factory=list)
+    clients: list[asyncio.Task[None]] = field(default_factory=list)
 
     async def goes_on(self, seconds: float) -> None:
         before = self.recalls
-        await until(lambda: self.recalls > before + 1, seconds)
+        await self.until(lambda: self.recalls > before + 1, seconds)
+
+    async def until(self, reached: Callable[[], bool], seconds: float) -> None:
+        """Fails as soon as a client does."""
+        end = time.monotonic() + seconds
+        while not reached():
+            for client in self.clients:
+                if client.done():
+                    client.result()
+            assert time.monotonic() < end
+            await asyncio.sleep(POLL_SECONDS)
 
     async def live(self, client: Client, name: str) -> None:
         turn = 0
@@ -94,24 +106,14 @@ async def under_load(data_dir: Path, load: Load, model: Path, clients: int) -> A
         async with hosted(data_dir, more={"MADELEINE_EMBEDDING_MODEL": str(model)}) as client:
             await load.live(client, name)
 
-    tasks = [asyncio.create_task(one(f"client{number}")) for number in range(clients)]
+    load.clients = [asyncio.create_task(one(f"client{number}")) for number in range(clients)]
     try:
         yield
-        for task in tasks:
-            if task.done():
-                task.result()
     finally:
-        for task in tasks:
+        for task in load.clients:
             task.cancel()
-        done = await asyncio.gather(*tasks, return_exceptions=True)
+        done = await asyncio.gather(*load.clients, return_exceptions=True)
     assert [error for error in done if not isinstance(error, asyncio.CancelledError)] == []
-
-
-async def until(reached: Callable[[], bool], seconds: float) -> None:
-    end = time.monotonic() + seconds
-    while not reached():
-        assert time.monotonic() < end
-        await asyncio.sleep(POLL_SECONDS)
 
 
 @pytest.mark.parametrize(
@@ -139,7 +141,7 @@ async def test_a_switch_under_load_fails_no_recall_and_survives_three_kills(
             lambda: serving(data_dir) == PACKAGED_MODEL,
         )
         for reached in points:
-            await until(reached, seconds)
+            await load.until(reached, seconds)
             for pid in hosts_of(data_dir):
                 kill(pid)
                 kills += 1

@@ -21,6 +21,7 @@ from madeleine.inference.fine_tuning import (
     LinearAdapterPipeline,
     questions_of_passage,
     read_passages,
+    run_fine_tuning,
 )
 from madeleine.inference.linear_adapter import AdapterTraining, TrainingVectors, mine_negatives, train_adapter
 from madeleine.memory.errors import InvalidInput
@@ -59,8 +60,10 @@ def documents(folder: Path, count: int = 300) -> Path:
 
 
 async def tuned(pipeline: FineTuningPipeline, source: Path) -> Path:
-    questions = await pipeline.generate_training_data(str(source))
-    return await pipeline.fine_tune(await pipeline.mine_hard_negatives(questions), "base")
+    stages: list[str] = []
+    checkpoint = await run_fine_tuning(pipeline, str(source), "base", stages.append)
+    assert stages[-1] == "training"
+    return checkpoint
 
 
 def pipeline(tmp_path: Path, embed: object) -> LinearAdapterPipeline:
