@@ -6,7 +6,7 @@ import asyncio
 import json
 import sqlite3
 import time
-from collections.abc import AsyncIterator, Callable
+from collections.abc import AsyncIterator, Callable, Mapping
 from contextlib import asynccontextmanager, closing
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -116,6 +116,16 @@ async def under_load(data_dir: Path, load: Load, model: Path, clients: int) -> A
     assert [error for error in done if not isinstance(error, asyncio.CancelledError)] == []
 
 
+async def run_models(data_dir: Path, variables: Mapping[str, str], *words: str) -> str:
+    command = await asyncio.create_subprocess_exec(
+        *COMMAND, "models", *words, env=environment(data_dir, **variables), cwd=ROOT,
+        stdin=asyncio.subprocess.DEVNULL, stdout=asyncio.subprocess.PIPE, stderr=asyncio.subprocess.PIPE,
+    )  # fmt: skip
+    out, err = await command.communicate()
+    assert command.returncode == 0, err.decode()
+    return out.decode()
+
+
 @pytest.mark.parametrize(
     ("count", "clients", "seconds"), [(150, 1, 120), pytest.param(20_000, 3, 1_500, marks=pytest.mark.slow)]
 )
@@ -130,11 +140,7 @@ async def test_a_switch_under_load_fails_no_recall_and_survives_three_kills(
     load, kills = Load(count), 0
     async with under_load(data_dir, load, tiny, clients):
         await load.goes_on(seconds)
-        command = await asyncio.create_subprocess_exec(
-            *COMMAND, "models", "switch", PACKAGED_MODEL,
-            env=environment(data_dir, **variables), cwd=ROOT, stdin=asyncio.subprocess.DEVNULL,
-            stdout=asyncio.subprocess.PIPE, stderr=asyncio.subprocess.PIPE,
-        )  # fmt: skip
+        switch = asyncio.create_task(run_models(data_dir, variables, "switch", PACKAGED_MODEL))
         points: tuple[Callable[[], bool], ...] = (
             lambda: embedded(data_dir, PACKAGED_MODEL) > count // 3,
             (data_dir / "index-2" / "index.json").exists,
@@ -146,11 +152,9 @@ async def test_a_switch_under_load_fails_no_recall_and_survives_three_kills(
                 kill(pid)
                 kills += 1
             await load.goes_on(seconds)
-        out, err = await asyncio.wait_for(command.communicate(), seconds)
-        assert command.returncode == 0, err.decode()
-        assert b"serves now" in out
-        back = await asyncio.to_thread(madeleine, data_dir, "models", "switch", "--back", **variables)
-        assert back.returncode == 0, back.stderr
+        assert "serves now" in await asyncio.wait_for(switch, seconds)
+        back = asyncio.create_task(run_models(data_dir, variables, "switch", "--back"))
+        assert "serves now" in await asyncio.wait_for(back, seconds)
         await load.goes_on(seconds)
     print(f"{count} memories: {kills} kills, {load.recalls} recalls and {len(load.stored)} stores, none failed")
     assert kills >= 3
