@@ -17,6 +17,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from madeleine.inference import FP32_MODEL, PACKAGED_MODEL, packaged, space_measurement
+from madeleine.inference.adapted import AdaptedModel, find_adapted_model
 from madeleine.inference.loading import (
     ModelLoader,
     load_fastembed_model,
@@ -60,7 +61,7 @@ def embedding_dimension(name: str) -> int:
     """Dimension of the model's vectors, known without loading it. Raises `InvalidInput` for a name nobody knows."""
     if name in (PACKAGED_MODEL, FP32_MODEL):
         return packaged.PACKAGED_MODEL_DIMENSION
-    if directory := find_model_directory(name):
+    if directory := find_adapted_model(name) or find_model_directory(name):
         return directory.dimension
     from fastembed import TextEmbedding
 
@@ -80,6 +81,8 @@ def load_embedding_model(name: str, models_dir: Path) -> LoadedEmbeddingModel:
     if name == PACKAGED_MODEL:
         engine = packaged.load_int8_engine()
         return LoadedEmbeddingModel(engine.embed, _whole_text_tokenizer(engine.tokenizer), packaged_vector_space())
+    if adapted := find_adapted_model(name):
+        return _load_adapted_model(adapted, models_dir)
     if directory := find_model_directory(name):
         with model_load_errors_translated(directory.name, EmbeddingUnavailable, "check MADELEINE_EMBEDDING_MODEL"):
             own = load_directory_engine(directory)
@@ -92,6 +95,15 @@ def load_embedding_model(name: str, models_dir: Path) -> LoadedEmbeddingModel:
     if tokenizer is None:
         raise EmbeddingUnavailable(name, "it has no tokenizer of its own")
     return LoadedEmbeddingModel(embed, _whole_text_tokenizer(tokenizer), space)
+
+
+def _load_adapted_model(adapted: AdaptedModel, models_dir: Path) -> LoadedEmbeddingModel:
+    base = load_embedding_model(adapted.base, models_dir)
+
+    def embed(texts: list[str]) -> NDArray[np.float32]:
+        return adapted.adapt(base.embed(texts))
+
+    return LoadedEmbeddingModel(embed, base.tokenizer, read_or_measure_space(adapted.name, models_dir, embed))
 
 
 def read_or_measure_space(
@@ -158,7 +170,7 @@ class DenseEmbedder:
         """`name`: of the model, or a directory. `patience`: seconds that a call waits for a model that is being loaded;
         as long as it takes for a model that is on the disk, a few seconds for one that has to be fetched. Raises
         `InvalidInput` for a directory without a model."""
-        directory = find_model_directory(name)
+        directory = find_adapted_model(name) or find_model_directory(name)
         self._name = directory.name if directory else EmbeddingModelName(name)
         self._configured_name = name
         has_source = name == FP32_MODEL and packaged.source_model_directory() is not None

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import hashlib
 import json
-from collections.abc import Iterator
+from collections.abc import Iterator, Set
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal
@@ -23,7 +23,7 @@ from madeleine.memory.model import EmbeddingModelName
 
 if TYPE_CHECKING:
     from onnxruntime import InferenceSession  # type: ignore[import-untyped]
-    from tokenizers import Tokenizer
+    from tokenizers import Encoding, Tokenizer
 
 ONNX_FILE_NAMES = ("onnx/model.onnx", "model.onnx")
 TOKENIZER_FILE_NAME = "tokenizer.json"
@@ -61,10 +61,7 @@ def find_model_directory(name: str) -> ModelDirectory | None:
     path = Path(name).expanduser()
     if not path.is_dir():
         return None
-    onnx_file = next((path / file for file in ONNX_FILE_NAMES if (path / file).is_file()), None)
-    if onnx_file is None or not (path / TOKENIZER_FILE_NAME).is_file():
-        missing = TOKENIZER_FILE_NAME if onnx_file else " or ".join(ONNX_FILE_NAMES)
-        raise InvalidInput(f"MADELEINE_EMBEDDING_MODEL names the directory {path}, which has no {missing}.")
+    onnx_file = find_onnx_file(path, setting="MADELEINE_EMBEDDING_MODEL")
     config, pooling = _json(path / "config.json"), _json(path / "1_Pooling" / "config.json")
     dimension = pooling.get("word_embedding_dimension") or config.get("hidden_size")
     if not isinstance(dimension, int):
@@ -72,18 +69,38 @@ def find_model_directory(name: str) -> ModelDirectory | None:
             f"MADELEINE_EMBEDDING_MODEL names the directory {path}, whose config.json tells no hidden_size: "
             f"the dimension of the vectors is unknown."
         )
+    return ModelDirectory(
+        path=path.resolve(),
+        onnx_file=onnx_file,
+        pooling=_pooling(path, pooling),
+        dimension=dimension,
+        max_tokens=max_tokens_of_directory(path),
+    )
+
+
+def find_onnx_file(path: Path, *, setting: str) -> Path:
+    """Raises `InvalidInput` for a directory without a model or a tokenizer, which `setting` names."""
+    onnx_file = next((path / file for file in ONNX_FILE_NAMES if (path / file).is_file()), None)
+    if onnx_file is None or not (path / TOKENIZER_FILE_NAME).is_file():
+        missing = TOKENIZER_FILE_NAME if onnx_file else " or ".join(ONNX_FILE_NAMES)
+        raise InvalidInput(f"{setting} names the directory {path}, which has no {missing}.")
+    return onnx_file.resolve()
+
+
+def max_tokens_of_directory(path: Path) -> int:
+    """How much of a text the model reads: the smallest limit that its files tell."""
     limits = [
-        config.get("max_position_embeddings"),
+        _json(path / "config.json").get("max_position_embeddings"),
         _json(path / "sentence_bert_config.json").get("max_seq_length"),
         _json(path / "tokenizer_config.json").get("model_max_length"),
     ]
-    return ModelDirectory(
-        path=path.resolve(),
-        onnx_file=onnx_file.resolve(),
-        pooling=_pooling(path, pooling),
-        dimension=dimension,
-        max_tokens=min([limit for limit in limits if isinstance(limit, int) and limit > 0] or [DEFAULT_MAX_TOKENS]),
-    )
+    return min([limit for limit in limits if isinstance(limit, int) and limit > 0] or [DEFAULT_MAX_TOKENS])
+
+
+def named_model_inputs(encoding: Encoding, names: Set[str]) -> dict[str, NDArray[np.int64]]:
+    """One text or pair, (1, tokens), by the names that the model knows."""
+    given = {"input_ids": encoding.ids, "attention_mask": encoding.attention_mask, "token_type_ids": encoding.type_ids}
+    return {name: np.array([values], np.int64) for name, values in given.items() if name in names}
 
 
 class DirectoryEngine:
@@ -104,13 +121,7 @@ class DirectoryEngine:
         return vectors
 
     def _vector(self, text: str) -> NDArray[np.float32]:
-        encoding = self.tokenizer.encode(text)
-        given = {
-            "input_ids": encoding.ids,
-            "attention_mask": encoding.attention_mask,
-            "token_type_ids": encoding.type_ids,
-        }
-        feed = {name: np.array([values], np.int64) for name, values in given.items() if name in self._inputs}
+        feed = named_model_inputs(self.tokenizer.encode(text), self._inputs)
         output = np.asarray(self._session.run(None, feed)[0][0], np.float32)
         if output.ndim == 2:  # the tokens' vectors, not yet pooled
             output = output[0] if self._directory.pooling == "cls" else output.mean(axis=0)

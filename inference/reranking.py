@@ -1,4 +1,4 @@
-"""Re-ranking by a cross-encoder of fastembed (ONNX Runtime), in a thread of its own, loaded when first needed.
+"""Re-ranking by a cross-encoder (ONNX Runtime), in a thread of its own, loaded when first needed.
 
 A query is worth a short wait, no more: a model that is still being fetched, does not load or does not finish in time is
 not available, and the caller goes on without it.
@@ -15,13 +15,8 @@ from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import Protocol
 
-from madeleine.inference.loading import (
-    ModelLoader,
-    load_fastembed_model,
-    model_load_errors_translated,
-    register_fastembed_model,
-)
-from madeleine.inference.model_directory import ONNX_FILE_NAMES
+from madeleine.inference.cross_encoder import find_cross_encoder_directory, load_directory_cross_encoder
+from madeleine.inference.loading import ModelLoader, load_fastembed_model, model_load_errors_translated
 from madeleine.memory.errors import RerankerUnavailable
 
 logger = logging.getLogger(__name__)
@@ -34,28 +29,23 @@ RERANKING_BATCH_PAIRS = 8
 
 
 class CrossEncoder(Protocol):
-    """As fastembed has it."""
+    """As fastembed has it, and `inference.cross_encoder`."""
 
     def rerank(self, query: str, documents: Iterable[str], batch_size: int = 64) -> Iterable[float]:
         """A number for each, greater is better, without bounds."""
 
 
 def load_cross_encoder(name: str, models_dir: Path) -> CrossEncoder:
-    """A model that fastembed knows, which it fetches; or one in the directory `name`: `model.onnx` (or
-    `onnx/model.onnx`), its tokenizer and configuration. Raises `RerankerUnavailable`."""
-    from fastembed.common.model_description import ModelSource
+    """A model that fastembed knows, which it fetches; or one in the directory `name`. Raises `RerankerUnavailable`."""
     from fastembed.rerank.cross_encoder import TextCrossEncoder
 
     with model_load_errors_translated(name, RerankerUnavailable, "check MADELEINE_RERANKER and the network"):
-        if not Path(name).is_dir():
-            return load_fastembed_model(TextCrossEncoder, name, cache_dir=str(models_dir / "hub"))
-        file = next((file for file in ONNX_FILE_NAMES if (Path(name) / file).is_file()), ONNX_FILE_NAMES[0])
-        alias = f"directory/{Path(name).absolute()}"
-        register_fastembed_model(TextCrossEncoder, alias, sources=ModelSource(hf=alias), model_file=file)
-        return load_fastembed_model(TextCrossEncoder, alias, specific_model_path=name)
+        if directory := find_cross_encoder_directory(name):
+            return load_directory_cross_encoder(directory)
+        return load_fastembed_model(TextCrossEncoder, name, cache_dir=str(models_dir / "hub"))
 
 
-class FastembedReranker:
+class CrossEncoderReranker:
     """`memory.recall.ports.Reranker` over one model."""
 
     def __init__(
@@ -66,7 +56,9 @@ class FastembedReranker:
         patience: float = MAX_RERANKING_SECONDS,
         loader: Callable[[str, Path], CrossEncoder] = load_cross_encoder,
     ) -> None:
-        """`patience`: seconds that a call takes at most, loading included."""
+        """`name`: of a model, or a directory. `patience`: seconds that a call takes at most, loading included. Raises
+        `InvalidInput` for a directory without a model."""
+        find_cross_encoder_directory(name)
         self._name = name
         self._patience = patience
         self._loading: ModelLoader[CrossEncoder, RerankerUnavailable] = ModelLoader(

@@ -31,13 +31,37 @@ they are of two languages: questions and the memories that answer them in anothe
 (`benchmarks/small`), those of one language at most 0.17, but for two of 182."""
 
 
+CALIBRATION_QUANTILES = 0.5, 0.99
+"""Of the centred cosines between memories: nearly all pairs are unrelated, and the few that are not lie beyond."""
+MIN_CALIBRATED_TEXTS = 50
+"""From so many on there are a thousand pairs, of which the hundredth part is not chance."""
+
+
+@dataclass(frozen=True, slots=True)
+class CosineCalibration:
+    """Centred cosines of a model, made those that the default model would have: offset + slope × cosine. So a threshold
+    means the same for both."""
+
+    slope: float
+    offset: float
+
+    def __call__(self, cosines: NDArray[np.float32]) -> NDArray[np.float32]:
+        """0 stays 0, for a memory without a vector."""
+        return np.asarray(np.where(cosines == 0, 0, np.clip(self.offset + self.slope * cosines, -1, 1)), np.float32)
+
+
 @dataclass(frozen=True, eq=False)
 class VectorSpace:
     """`means`: float32, (languages, dim). `legibility`: float32, (languages,), in [0, 1]. Without languages nothing is
-    taken off, and everything is legible."""
+    taken off, and everything is legible. `calibration`: None for the default model."""
 
     means: VectorRows
     legibility: NDArray[np.float32]
+    calibration: CosineCalibration | None = None
+
+    def calibrated(self, cosines: NDArray[np.float32]) -> NDArray[np.float32]:
+        """Centred cosines as thresholds read them."""
+        return self.calibration(cosines) if self.calibration else cosines
 
     @classmethod
     def undivided(cls) -> VectorSpace:
@@ -75,7 +99,7 @@ class VectorSpace:
         rows = {at: other for at, other in enumerate(others) if other is not None and self._is_readable(other)}
         if rows and vector is not None and self._is_readable(vector):
             centred = self.centred(np.asarray([vector, *rows.values()], np.float32))
-            for at, cosine in zip(rows, centred[1:] @ centred[0], strict=True):
+            for at, cosine in zip(rows, self.calibrated(centred[1:] @ centred[0]), strict=True):
                 cosines[at] = float(cosine)
         return cosines
 
@@ -88,6 +112,35 @@ class VectorSpace:
 
     def _nearness(self, mean_products: VectorRows) -> VectorRows:
         return np.asarray(mean_products - (self.means**2).sum(axis=1) / 2, np.float32)
+
+
+def calibrate_cosines(
+    space: VectorSpace, vectors: VectorRows, reference_space: VectorSpace, reference: VectorRows
+) -> CosineCalibration | None:
+    """What makes the cosines between unrelated texts of one model those of another, the reference (ruling 16). Both
+    vectors of the same texts, in the same order. Only what both models read is compared, and only within a language.
+    None for too few texts."""
+    languages = reference_space.languages(reference)
+    is_read = np.array(
+        [
+            space.legible(own) >= MIN_LEGIBILITY and reference_space.legible(other) >= MIN_LEGIBILITY
+            for own, other in zip(vectors, reference, strict=True)
+        ],
+        np.bool_,
+    )
+    if is_read.sum() < MIN_CALIBRATED_TEXTS:
+        return None
+    rows, columns = np.triu_indices(int(is_read.sum()), k=1)
+    same = languages[is_read][rows] == languages[is_read][columns]
+    if not same.any():
+        return None
+    quantiles = [
+        np.quantile((centred @ centred.T)[rows[same], columns[same]], CALIBRATION_QUANTILES)
+        for centred in (space.centred(vectors[is_read]), reference_space.centred(reference[is_read]))
+    ]
+    (own_middle, own_high), (middle, high) = quantiles
+    slope = float((high - middle) / max(own_high - own_middle, 1e-3))
+    return CosineCalibration(slope, float(middle - slope * own_middle))
 
 
 def normalize_vector_rows(vectors: VectorRows) -> VectorRows:

@@ -8,10 +8,11 @@ import re
 import struct
 from collections.abc import Mapping, Sequence
 from pathlib import Path
-from typing import Any
+from typing import Any, Literal
 
 import numpy as np
 
+from madeleine.inference.adapted import write_adapted_model
 from madeleine.inference.packaged import read_int8_model_file
 from madeleine.memory.errors import RerankerUnavailable
 
@@ -41,20 +42,23 @@ class WordReranker:
         return len(wanted & words) / max(1, len(wanted))
 
 
-def cross_encoder(directory: Path) -> Path:
-    """An ONNX model with its tokenizer, as fastembed wants it: a pair's score is the number of common tokens, less 2.
+def cross_encoder(directory: Path, *, answers: Literal["a number", "a column", "two classes"] = "a column") -> Path:
+    """An ONNX model with its tokenizer, as sentence-transformers exports it: a pair's score is the number of common
+    tokens, less 2. It `answers` (1,), (1, 1), or with (1, 2), of which the second says that the text fits.
 
     equal[i, j] = (ids[i] = ids[j]) × (i is of the query) × (j is of the text);  score = Σ equal − 2
     """
     (directory / "onnx").mkdir(parents=True)
-    (directory / "onnx" / "model.onnx").write_bytes(_model())
+    (directory / "onnx" / "model.onnx").write_bytes(_model(answers))
     (directory / "tokenizer.json").write_bytes(read_int8_model_file("tokenizer.json"))
-    for name, content in (
-        ("tokenizer_config.json", {"model_max_length": 256, "pad_token": "[PAD]"}),
-        ("config.json", {"pad_token_id": 0}),
-        ("special_tokens_map.json", {}),
-    ):
-        (directory / name).write_text(json.dumps(content))
+    (directory / "config.json").write_text(json.dumps({"max_position_embeddings": 256}))
+    return directory
+
+
+def adapted_model(directory: Path, base: Path | str, *, dimension: int = 16) -> Path:
+    """`base` with an adapter: its axes in another order, so that all cosines stay."""
+    matrix = np.roll(np.eye(dimension, dtype=np.float32), 1, axis=1)
+    write_adapted_model(directory, str(base), matrix, {})
     return directory
 
 
@@ -112,6 +116,12 @@ def _node(kind: str, inputs: str, output: str, **attributes: int | Sequence[int]
     return _field(1, b"".join(_field(1, one) for one in inputs.split()) + _field(2, output) + _field(4, kind) + given)
 
 
+def _node_of(columns: Sequence[str], output: str) -> bytes:
+    """Columns side by side."""
+    given = b"".join(_field(1, one) for one in columns) + _field(2, output) + _field(4, "Concat")
+    return _field(1, given + _field(5, _attribute("axis", 1)))
+
+
 def _value(number: int, name: str, kind: int, dims: Sequence[str | int]) -> bytes:
     shape = b"".join(_field(1, _field(1, dim) if isinstance(dim, int) else _field(2, dim)) for dim in dims)
     return _field(number, _field(1, name) + _field(2, _field(1, _field(1, kind) + _field(2, shape))))
@@ -136,13 +146,23 @@ def _node_model() -> bytes:
         _node("Mul", "equal_in_text query_mask", "common"),
         _node("ReduceSum", "common both", "counted", keepdims=0),
         _node("Sub", "counted two", "less"),
-        _node("Unsqueeze", "less first", "score"),
     ])  # fmt: skip
 
 
-def _model() -> bytes:
+def _model(answers: str) -> bytes:
+    column = _node("Unsqueeze", "less first", "column")
+    forms: dict[str, tuple[str, list[str | int], bytes]] = {
+        "a number": ("less", ["batch"], b""),
+        "a column": ("column", ["batch", 1], column),
+        "two classes": (
+            "both classes", ["batch", 2],
+            column + _node("Sub", "column column", "zeros") + _node_of(["zeros", "column"], "both classes"),
+        ),
+    }  # fmt: skip
+    output, shape, last = forms[answers]
     graph = (
         _node_model()
+        + last
         + _field(2, "common words")
         + _constant("one", FLOAT, [1.0])
         + _constant("two", FLOAT, [2.0])
@@ -151,7 +171,7 @@ def _model() -> bytes:
         + _constant("both", INT64, [1, 2])
         + _value(11, "input_ids", INT64, ["batch", "tokens"])
         + _value(11, "token_type_ids", INT64, ["batch", "tokens"])
-        + _value(12, "score", FLOAT, ["batch", 1])
+        + _value(12, output, FLOAT, shape)
     )
     return _model_file(graph)
 
@@ -161,5 +181,6 @@ def _model_file(graph: bytes) -> bytes:
 
 
 def session_options(engine: Any) -> Any:
-    """Those that ONNX Runtime works by, of an engine of fastembed."""
-    return engine.model.model.get_session_options()
+    """Those that ONNX Runtime works by, of an engine of fastembed or of a directory."""
+    session = engine.session if hasattr(engine, "session") else engine.model.model
+    return session.get_session_options()

@@ -15,7 +15,7 @@ from madeleine.memory.embedding import Embedder
 from madeleine.memory.errors import IndexUnavailable
 from madeleine.memory.index import TERM_IN_NO_MEMORY, WordIdfSource
 from madeleine.memory.ingest.ports import CentroidLedger
-from madeleine.memory.model import BeingId, Scope, Vector
+from madeleine.memory.model import BeingId, EmbeddingModelName, Scope, Vector
 from madeleine.memory.rules.storing.chunk_scoring import MIN_ABSENT_TERM_IDF, mean_word_rarity, words_for_rarity
 from madeleine.memory.vector_space import VectorSpace
 
@@ -51,7 +51,7 @@ class BeingCentroids:
     def __init__(self, source: CentroidLedger, embedder: Embedder) -> None:
         self._source = source
         self._embedder = embedder
-        self._sums: OrderedDict[BeingId, _VectorSum] = OrderedDict()
+        self._sums: OrderedDict[tuple[BeingId, EmbeddingModelName], _VectorSum] = OrderedDict()
         self._locks: WeakValueDictionary[BeingId, asyncio.Lock] = WeakValueDictionary()
 
     async def centroid(self, scope: Scope) -> Vector | None:
@@ -62,7 +62,8 @@ class BeingCentroids:
 
     async def _updated_centroid(self, scope: Scope) -> Vector | None:
         model, space = self._embedder.model, self._embedder.space
-        cached = self._sums.get(scope.being_id, _VectorSum())
+        key = scope.being_id, model
+        cached = self._sums.get(key, _VectorSum())
         last_audit, was_invalidated = await self._source.audit_since(scope, after=cached.last_audit)
         if was_invalidated:
             cached = _VectorSum()
@@ -80,8 +81,8 @@ class BeingCentroids:
                     (in_order if complete else later).append(vector)
             total = total + _sum_of_vectors(in_order, space)
             last_read = page[-1][0]
-        self._sums[scope.being_id] = _VectorSum(total, last_summed, last_audit)
-        self._sums.move_to_end(scope.being_id)
+        self._sums[key] = _VectorSum(total, last_summed, last_audit)
+        self._sums.move_to_end(key)
         if len(self._sums) > MAX_CACHED_CENTROID_SUMS:
             self._sums.popitem(last=False)
         total = total + _sum_of_vectors(later, space)

@@ -5,7 +5,8 @@ from __future__ import annotations
 import asyncio
 import logging
 from collections import Counter
-from collections.abc import Awaitable, Callable, Iterable, Mapping, Sequence, Set
+from collections.abc import AsyncIterator, Awaitable, Callable, Iterable, Mapping, Sequence, Set
+from contextlib import asynccontextmanager
 from dataclasses import dataclass, field, replace
 
 import numpy as np
@@ -39,6 +40,14 @@ ReportRebuildProgress = Callable[[int, int], Awaitable[None]]
 """(done, total)"""
 
 
+@dataclass(frozen=True, eq=False)
+class EmbeddedIndex:
+    """A model, and the index of its vectors."""
+
+    embedder: Embedder
+    index: Index
+
+
 @dataclass(eq=False)
 class IndexKeeper:
     """One keeper an index; its work is done one piece at a time."""
@@ -46,6 +55,8 @@ class IndexKeeper:
     source: IndexingLedger
     index: Index
     embedder: Embedder
+    successor: EmbeddedIndex | None = field(default=None, init=False)
+    """Another model's index, which is filled while this one serves; kept up like it."""
     _lock: asyncio.Lock = field(default_factory=asyncio.Lock, init=False)
     _indexed: set[MemoryId] = field(default_factory=set, init=False)
     """New memories that the index has, and whose first mark is pending."""
@@ -64,6 +75,12 @@ class IndexKeeper:
 
         return add_indexed
 
+    @asynccontextmanager
+    async def at_rest(self) -> AsyncIterator[None]:
+        """The index is not changed by the keeper meanwhile."""
+        async with self._lock:
+            yield
+
     async def catch_up(self, *, to_now: bool = False) -> int:
         """Index all marked memories, make them durable, clear the marks. Returns the number of memories. `to_now`:
         without those that are marked meanwhile, which may be without end."""
@@ -80,7 +97,8 @@ class IndexKeeper:
                 ids = list(mark_counts)
                 await self._index_memories(await self.source.memories_of_any_being(ids), ids, done_before)
                 # Only what is on disk in the index may lose its mark.
-                await self.index.flush()
+                for index in self._indexes:
+                    await index.flush()
                 await self.source.clear_marks([mark for mark, _ in marks])
                 done += len(ids)
             return done
@@ -90,20 +108,14 @@ class IndexKeeper:
         while these existed, and must not be added afterwards."""
         async with self._lock:
             self._indexed.difference_update(ids)
-            await self.index.delete(ids)
+            await self._delete(ids)
 
     async def embed_missing(self) -> int:
         """Embed memories that were stored while the model was unavailable, or embedded in another precision, whose
         vectors are then dropped. Returns their number. Raises `EmbeddingUnavailable`."""
         done = 0
-        while memories := await self.source.memories_without_vector(
-            self.embedder.model, limit=BACKGROUND_EMBED_BATCH_TEXTS
-        ):
-            embedded = await embed_with_cache(self.embedder, self.source, [memory.embedded_text for memory in memories])
-            if embedded.error:
-                raise embedded.error
-            await self.source.add_missing_vectors(self.embedder.model, embedded.vectors)
-            done += len(memories)
+        while count := await self._embed_batch(self.embedder):
+            done += count
             await self.catch_up()
         model, *replaced = interchangeable_models(self.embedder.model)
         for old in (*replaced, *map(model_of_pieces, replaced)):
@@ -131,12 +143,47 @@ class IndexKeeper:
                 hash_: np.concatenate([rows[text] for text in of_memory]) if of_memory else np.zeros(0, np.float32)
                 for hash_, of_memory in pieces.items()
             }
+            if model != model_of_pieces(self.embedder.model):  # switched meanwhile: these may be vectors of either
+                break
             await self.source.add_missing_vectors(model, vectors)
             done += sum(bool(pieces[hash_]) for hash_ in hashes)
         return done
 
     def _is_legible(self, vector: Vector | None) -> bool:
         return vector is None or self.embedder.space.legible(vector) >= MIN_LEGIBILITY
+
+    async def embed_for(self, embedder: Embedder) -> int:
+        """Embed the next texts that another model has not embedded, for an index that does not serve yet: marked, once
+        that index is being kept up. Returns their number, 0 if none is left. Raises `EmbeddingUnavailable`."""
+        return await self._embed_batch(embedder, mark=self.successor is not None)
+
+    async def _embed_batch(self, embedder: Embedder, *, mark: bool = True) -> int:
+        model = embedder.model
+        memories = await self.source.memories_without_vector(model, limit=BACKGROUND_EMBED_BATCH_TEXTS)
+        if not memories:
+            return 0
+        embedded = await embed_with_cache(embedder, self.source, [memory.embedded_text for memory in memories])
+        if embedded.error:
+            raise embedded.error
+        if embedder.model == model:  # else it was switched meanwhile, and these may be vectors of either
+            await self.source.add_missing_vectors(model, embedded.vectors, mark=mark)
+        return len(memories)
+
+    async def fill_successor(self) -> None:
+        """Bring all memories into the successor's empty index, and make it durable. What is changed meanwhile is
+        marked, and reaches both."""
+        after: MemoryId | None = None
+        page: Sequence[Memory] = ()
+        while after is None or page:
+            # A page at a time: what is marked meanwhile is not to be overwritten by what was read before.
+            async with self._lock:
+                assert self.successor is not None
+                page = await self.source.all_memories(after=after, limit=MEMORIES_INDEXED_AT_ONCE)
+                await self._index_in(self.successor, page)
+            if not page:
+                break
+            after = page[-1].id
+        await self.catch_up()
 
     async def require_complete(self) -> None:
         """Raises `IndexNeedsRebuild` if the index does not hold as many memories as the ledger."""
@@ -166,13 +213,21 @@ class IndexKeeper:
     async def _index_memories(
         self, memories: Sequence[Memory], ids: Sequence[MemoryId], done_before: Set[MemoryId] = frozenset()
     ) -> None:
+        """`done_before`: those that the serving index has as they are."""
+        serving = [memory for memory in memories if memory.id not in done_before]
+        await self._index_in(EmbeddedIndex(self.embedder, self.index), serving)
+        if self.successor:
+            await self._index_in(self.successor, memories)
         known = {memory.id for memory in memories}
-        memories = [memory for memory in memories if memory.id not in done_before]
+        if gone := [id_ for id_ in ids if id_ not in known]:
+            await self._delete(gone)
+
+    async def _index_in(self, target: EmbeddedIndex, memories: Sequence[Memory]) -> None:
         hashes = [memory.content_hash for memory in memories]
-        vectors = await vectors_of_any_precision(self.source, self.embedder.model, hashes)
-        pieces = await self.source.vectors(model_of_pieces(self.embedder.model), hashes)
-        points = await index_points_from_memories(memories, vectors, self.embedder)
-        await self.index.upsert(
+        vectors = await vectors_of_any_precision(self.source, target.embedder.model, hashes)
+        pieces = await self.source.vectors(model_of_pieces(target.embedder.model), hashes)
+        points = await index_points_from_memories(memories, vectors, target.embedder)
+        await target.index.upsert(
             [
                 replace(point, pieces=_pieces_in(flat, point.vector))
                 if point.vector is not None and (flat := pieces.get(point.memory.content_hash)) is not None
@@ -180,8 +235,14 @@ class IndexKeeper:
                 for point in points
             ]
         )
-        if gone := [id_ for id_ in ids if id_ not in known]:
-            await self.index.delete(gone)
+
+    async def _delete(self, ids: Sequence[MemoryId]) -> None:
+        for index in self._indexes:
+            await index.delete(ids)
+
+    @property
+    def _indexes(self) -> list[Index]:
+        return [self.index, *([self.successor.index] if self.successor else [])]
 
 
 def _pieces_in(flat: Vector, whole: Vector) -> Sequence[Vector]:
@@ -273,7 +334,8 @@ class ErasedBytesScrubber:
         # Memories that were changed by the erasure are marked, too: their old points are replaced first.
         await self.keeper.catch_up(to_now=True)
         await self.ledger.scrub()
-        await self.index.scrub()
+        for index in (self.index, *([self.keeper.successor.index] if self.keeper.successor else [])):
+            await index.scrub()
         # Only now: until here a crash must find them.
         await self.ledger.clear_scrubs([mark for mark, _ in pending])
         return len(pending)

@@ -91,11 +91,12 @@ class CandidateMatcher:
 
     async def _centring(self, pool: CandidatePool, vector: Vector) -> CentredCosineFunction:
         """Takes off the mean of the query's language."""
-        mean = self.embedder.space.mean_near(vector)
+        space = self.embedder.space
+        mean = space.mean_near(vector)
         if mean is None:
-            return lambda cosines, _: cosines
+            return lambda cosines, _: space.calibrated(cosines)
         to_mean = await self.index.cosines(pool.ids, mean, recurring=True)
-        return lambda cosines, to: centred_cosines(cosines, to_mean, to, mean)
+        return lambda cosines, to: space.calibrated(centred_cosines(cosines, to_mean, to, mean))
 
     async def _likeness_to_situation(
         self, query: RecallQuery, pool: CandidatePool, cosine: NDArray[np.float32], legible: float

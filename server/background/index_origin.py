@@ -13,7 +13,8 @@ from madeleine.storage.sql.ledger import Ledger
 
 logger = logging.getLogger(__name__)
 
-INDEX_FOLDER = "index"
+INDEX_FOLDERS = ("index", "index-2")
+"""One of them holds the index; in the other one the next is built while the model is switched."""
 _ORIGIN_FILE = "ledger.json"
 
 
@@ -64,8 +65,8 @@ class IndexOrigin(BaseModel, frozen=True):
 
 def require_ledger_of_index(ledger: Path) -> None:
     """Raises `LedgerLost` if there is no ledger in the file, but an index beside it."""
-    index = ledger.parent / INDEX_FOLDER
-    if not (index.is_dir() and any(index.iterdir())):
+    indexes = (ledger.parent / folder for folder in INDEX_FOLDERS)
+    if not any(index.is_dir() and any(index.iterdir()) for index in indexes):
         return
     if not ledger.exists():
         raise LedgerLost(ledger_lost_message(ledger.parent, "is missing"))
@@ -86,7 +87,7 @@ def put_memory_aside(data_dir: Path, day: str) -> Path:
     names = (f"until-{day}{suffix}" for suffix in ("", *(f"-{number}" for number in range(2, 1000))))
     kept = next(path for name in names if not (path := data_dir / name).exists())
     kept.mkdir(mode=0o700)
-    for path in (*data_dir.glob("memory.db*"), data_dir / INDEX_FOLDER):
+    for path in (*data_dir.glob("memory.db*"), *(data_dir / folder for folder in INDEX_FOLDERS)):
         with suppress(FileNotFoundError):
             path.rename(kept / path.name)
     return kept

@@ -6,10 +6,8 @@ from __future__ import annotations
 import asyncio
 import gc
 import logging
-import uuid
 from collections.abc import AsyncIterator, Awaitable, Callable, Sequence
 from contextlib import asynccontextmanager, suppress
-from functools import partial
 from typing import Protocol
 
 from madeleine.memory.embedding import Embedder
@@ -23,7 +21,8 @@ from madeleine.memory.errors import (
 from madeleine.memory.index import Index
 from madeleine.memory.ingest.index_keeper import ErasedBytesScrubber, IndexKeeper, ReportRebuildProgress
 from madeleine.memory.model import MemoryId, full_precision
-from madeleine.server.background.index_origin import INDEX_FOLDER, IndexOrigin
+from madeleine.server.background.index_origin import INDEX_FOLDERS, IndexOrigin
+from madeleine.server.background.index_place import BUILT_INDEX_LOCATION_SETTING, live_and_spare_place
 from madeleine.server.settings.settings import Settings
 from madeleine.storage.qdrant.schema import IndexFingerprint
 from madeleine.storage.sql.ledger import Ledger
@@ -37,10 +36,6 @@ FILE_ERASURE_RETRY_SECONDS = 60.0
 MIN_NEW_MEMORIES_TO_OPTIMIZE = 2_000
 """New memories in the index from which an optimisation pays; fewer are searched by brute force in less than a
 millisecond."""
-BUILT_INDEX_LOCATION_SETTING = "index_built"
-"""The ledger's setting for the place of the completed index; an incomplete one is rebuilt."""
-QDRANT_COLLECTION_SETTING = "collection"
-"""The ledger's setting for its collection on a Qdrant server."""
 
 
 class LazyEmbedder(Embedder, Protocol):
@@ -171,17 +166,21 @@ async def _repeat_work(
 
 async def open_synchronized_index(
     settings: Settings, ledger: Ledger, embedder: LazyEmbedder, *, rebuild: bool, progress: ReportRebuildProgress | None
-) -> tuple[Index, IndexKeeper]:
+) -> Index:
     """The index, equal to the ledger: caught up from its pending marks, or rebuilt if it is damaged, incomplete, of
     another model, in another place than before, or differs from the ledger in the number of memories."""
     # Vectors of another precision serve until they are replaced.
     fingerprint = IndexFingerprint(full_precision(embedder.model), await embedder.dimension())
-    place, open_there = await _index_location(settings, ledger, fingerprint)
+    place, spare = await live_and_spare_place(settings, ledger)
     origin = await IndexOrigin.of_ledger(ledger)
-    rebuild = not await asyncio.to_thread(origin.is_of_index, settings.data_dir / INDEX_FOLDER) or rebuild
-    if not rebuild and await ledger.index_source.setting(BUILT_INDEX_LOCATION_SETTING) == place:
+    for folder in INDEX_FOLDERS:
+        is_of_index = await asyncio.to_thread(origin.is_of_index, settings.data_dir / folder)
+        rebuild = rebuild or (not is_of_index and folder == INDEX_FOLDERS[place.second])
+    if not settings.qdrant_url:
+        await spare.remove()  # of a switch that did not come to its end
+    if not rebuild and await ledger.index_source.setting(BUILT_INDEX_LOCATION_SETTING) == place.name:
         try:
-            async with _closed_on_error(await open_there(reset=False)) as index:
+            async with _closed_on_error(await place.open(fingerprint)) as index:
                 keeper = IndexKeeper(ledger.index_source, index, embedder)
                 # The last process may have been killed between the ledger and the index.
                 await keeper.remove_memories([id_ for _, id_ in await ledger.erasure.pending_scrubs()])
@@ -190,41 +189,22 @@ async def open_synchronized_index(
                 except IndexDiskFull as error:  # the marks stay, and the background tries again
                     logger.warning("updating the index failed, retrying: %s", error)
                 await keeper.require_complete()
-                return index, keeper
+                return index
         except IndexNeedsRebuild as error:
             logger.warning("rebuilding the index from the ledger: %s", error)
     await ledger.index_source.set_setting(BUILT_INDEX_LOCATION_SETTING, None)
-    async with _closed_on_error(await open_there(reset=True)) as index:
+    async with _closed_on_error(await place.recreate(fingerprint)) as index:
         keeper = IndexKeeper(ledger.index_source, index, embedder)
         await keeper.rebuild(progress)
         await keeper.catch_up()
-        await ledger.index_source.set_setting(BUILT_INDEX_LOCATION_SETTING, place)
-        return index, keeper
-
-
-async def _index_location(
-    settings: Settings, ledger: Ledger, fingerprint: IndexFingerprint
-) -> tuple[str, Callable[..., Awaitable[Index]]]:
-    """Its name, and a function that opens the index there, or with `reset` creates an empty one."""
-    if not settings.qdrant_url:
-        from madeleine.storage.qdrant.edge import EdgeIndex
-
-        path = settings.data_dir / INDEX_FOLDER
-        return "edge", lambda reset: (EdgeIndex.recreate if reset else EdgeIndex.open)(path, fingerprint)
-    from madeleine.storage.qdrant.server import QdrantServerIndex
-
-    # One for each ledger: a rebuild drops it first.
-    collection = await ledger.index_source.setting(QDRANT_COLLECTION_SETTING)
-    if collection is None:
-        collection = f"madeleine-{uuid.uuid4().hex}"
-        await ledger.index_source.set_setting(QDRANT_COLLECTION_SETTING, collection)
-    url = settings.qdrant_url
-    return url, partial(QdrantServerIndex.open, url, fingerprint, collection=collection)
+        await ledger.index_source.set_setting(BUILT_INDEX_LOCATION_SETTING, place.name)
+        return index
 
 
 async def remember_index_origin(settings: Settings, ledger: Ledger) -> None:
+    place, _ = await live_and_spare_place(settings, ledger)
     origin = await IndexOrigin.of_ledger(ledger)
-    await asyncio.to_thread(origin.write, settings.data_dir / INDEX_FOLDER)
+    await asyncio.to_thread(origin.write, settings.data_dir / INDEX_FOLDERS[place.second])
 
 
 @asynccontextmanager

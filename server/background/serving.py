@@ -89,9 +89,14 @@ class LazilyOpenedMemory:
 
     @property
     def if_open(self) -> OpenedMemory | None:
-        """None while it is not open, or could not be opened."""
+        """None while it is not open, or could not be opened. The caller uses the model that serves now until it asks
+        again."""
         task = self._opening
-        return task.result() if task and task.done() and not task.cancelled() and task.exception() is None else None
+        if not task or not task.done() or task.cancelled() or task.exception() is not None:
+            return None
+        memory = task.result()
+        memory.pin_model()
+        return memory
 
     async def watch_files(self) -> None:
         """Returns after `on_files_lost` was called."""
@@ -114,7 +119,9 @@ class LazilyOpenedMemory:
     async def use_cases(self) -> ToolUseCases:
         """Raises what opening raised."""
         self.last_call = datetime.now(UTC)
-        return (await asyncio.shield(self._opening_task())).use_cases
+        memory = await asyncio.shield(self._opening_task())
+        memory.pin_model()
+        return memory.use_cases
 
 
 def _log_opening_failure(task: asyncio.Task[OpenedMemory]) -> None:

@@ -66,6 +66,7 @@ def build_command_line_parser() -> CommandLineParser:
     _add_observe(commands)
     _add_import(commands)
     _add_profile(commands, json)
+    _add_models(commands, json)
     commands.add_parser("config", help="print the configuration for an MCP client, with this installation's path")
     return grammar
 
@@ -159,6 +160,30 @@ def _add_observe(commands: Subparsers) -> None:
     text = "give up after S seconds (default 8)"
     add("--timeout", metavar="S", type=_timeout_seconds, default=DEFAULT_OBSERVE_TIMEOUT_SECONDS, help=text)
     add("--strict", action="store_true", help="exit with 1 if it was not recorded")
+
+
+def _add_models(commands: Subparsers, json: CommandLineParser) -> None:
+    models = commands.add_parser("models", help="list, evaluate, switch, calibrate and train embedding models")
+    verbs = models.add_subparsers(dest="verb", metavar="verb", required=True)
+    verbs.add_parser("list", parents=[json], help="show which model serves, and which there are without a network")
+    text = "measure models on labelled queries; the memory is not changed"
+    evaluate = verbs.add_parser("evaluate", parents=[json], help=text).add_argument
+    evaluate("models", metavar="model", nargs="*", help="names or directories (default: the one that serves)")
+    evaluate("--queries", metavar="FILE", help='JSON lines: {"query": "…", "relevant": ["m12"], "category": "…"}')
+    evaluate("--data", metavar="FOLDER", help="sets: NAME.docs.jsonl and NAME.queries.jsonl, plain or .xz")
+    evaluate("--sets", metavar="names", help="with --data: only these, with commas between")
+    switch = verbs.add_parser("switch", help="change over to another model while the memory is in use").add_argument
+    switch("model", metavar="model", nargs="?", help="a name or a directory")
+    switch("--back", action="store_true", help="to the model that served before")
+    switch("--no-wait", action="store_true", help="return at once; `madeleine models list` shows the progress")
+    text = "fit the thresholds to the model that serves, by the memory's own texts"
+    verbs.add_parser("calibrate", parents=[json], help=text)
+    train = verbs.add_parser("train", parents=[json], help="fit a model to your own documents by a linear adapter")
+    train.add_argument("checkpoint", help="the directory that the adapted model is written to")
+    train.add_argument("--from", dest="source", metavar="FOLDER", help="documents (default: the being's memories)")
+    train.add_argument("--base", metavar="MODEL", help="the model to adapt (default: the one that serves)")
+    text = "let the language model write questions as well; it costs tokens"
+    train.add_argument("--with-language-model", action="store_true", help=text)
 
 
 def _positive_count(text: str) -> int:

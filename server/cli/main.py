@@ -106,7 +106,7 @@ def run_command_with_settings(arguments: argparse.Namespace) -> int:
     from importlib import import_module
 
     name = f"{arguments.command}_command"
-    own_modules = ("import", "ingest", "patrol", "profile", "serve")
+    own_modules = ("import", "ingest", "models", "patrol", "profile", "serve")
     module = name if arguments.command in own_modules else "local_commands"
     with garbage_collection_paused():
         from madeleine.server.logs import start_logging

@@ -16,7 +16,7 @@ from pathlib import Path
 from madeleine.memory.errors import InvalidInput, StorageBusy, StorageError
 from madeleine.server import __version__
 from madeleine.server.attach.endpoint import try_to_hold_file_lock
-from madeleine.server.background.index_origin import require_ledger_of_index
+from madeleine.server.background.index_origin import INDEX_FOLDERS, require_ledger_of_index
 from madeleine.server.settings.settings import Settings
 from madeleine.storage.sql.administration import BearerTokenRepository, open_token_repository
 from madeleine.storage.sql.ledger import Ledger, open_ledger
@@ -27,7 +27,7 @@ OWNER_LOCK_FILE = "owner.lock"
 DATA_DIRECTORY_OWNER_FILE = "owner.json"
 """The owner's process id and version, for information only."""
 PRIVATE_FILE_PATTERNS = ("memory.db*", "owner.*", "host.*", "madeleine.*")
-PRIVATE_DIRECTORIES = ("index", "models")
+PRIVATE_DIRECTORIES = (*INDEX_FOLDERS, "models")
 GROUP_AND_OTHERS_PERMISSION_BITS = stat.S_IRWXG | stat.S_IRWXO
 
 

@@ -11,7 +11,7 @@ from functools import partial
 from pathlib import Path
 
 from madeleine.inference.dense import DenseEmbedder
-from madeleine.inference.reranking import FastembedReranker
+from madeleine.inference.reranking import CrossEncoderReranker
 from madeleine.inference.stems import stem
 from madeleine.memory.audit import RecordAuditEvent
 from madeleine.memory.context.context import BuildContext
@@ -48,6 +48,9 @@ from madeleine.server.background.index_upkeep import (
     open_synchronized_index,
     remember_index_origin,
 )
+from madeleine.server.background.model_records import ModelRecords
+from madeleine.server.background.model_switch import MakeEmbedder, ModelSwitch
+from madeleine.server.background.served_model import ServedModel, ServedPair
 from madeleine.server.settings.settings import Settings
 from madeleine.server.wiring.clocks import local_date_today, local_day, utc_now
 from madeleine.server.wiring.data_directory import ledger_path, lock_data_directory
@@ -65,6 +68,9 @@ class OpenedMemory:
     embedder: LazyEmbedder
     index_keeper: IndexKeeper
     memory_thread: MemoryThread
+    model_switch: ModelSwitch
+    pin_model: Callable[[], None]
+    """To be called by a task before it uses any of these: it then ends with the model that it has begun with."""
 
 
 @asynccontextmanager
@@ -74,34 +80,53 @@ async def open_memory(
     rebuild: bool = False,
     progress: ReportRebuildProgress | None = None,
     embedder: LazyEmbedder | None = None,
+    make_embedder: MakeEmbedder | None = None,
     background: bool = True,
     on_patrol_event: Callable[[PatrolEvent], None] | None = None,
 ) -> AsyncIterator[OpenedMemory]:
-    """Lock the data directory, open the ledger, repair the index, start the background work.
+    """Lock the data directory, open the ledger, repair the index, start the background work. `embedder` serves first,
+    by default the model that was chosen last; `make_embedder` makes that of a model's name.
 
     Raises `StorageBusy`, `StorageError`, `InvalidInput` for an unknown model. Whatever was opened is closed at the end.
     """
     async with AsyncExitStack() as stack:
         stack.enter_context(lock_data_directory(settings.data_dir))
         ledger = await stack.enter_async_context(open_ledger(ledger_path(settings)))
-        embedder = embedder or DenseEmbedder(settings.embedding_model, settings.data_dir / MODELS_FOLDER)
-        stack.push_async_callback(embedder.close)
-        index, keeper = await open_synchronized_index(settings, ledger, embedder, rebuild=rebuild, progress=progress)
-        stack.push_async_callback(index.close)
+        make_embedder = make_embedder or partial(_make_dense_embedder, settings.data_dir / MODELS_FOLDER)
+        records = ModelRecords(ledger.index_source)
+        async with AsyncExitStack() as closed_on_error:
+            first = embedder or make_embedder(await records.chosen(settings.embedding_model))
+            closed_on_error.push_async_callback(first.close)
+            first_index = await open_synchronized_index(settings, ledger, first, rebuild=rebuild, progress=progress)
+            served = ServedModel(ServedPair(first, first_index, await records.calibration(first.model)))
+            closed_on_error.pop_all()
+        stack.push_async_callback(served.close)
+        embedder, index = served.embedder, served.index
+        keeper = IndexKeeper(ledger.index_source, served.current_index, served.current_embedder)
         remember_origin = partial(remember_index_origin, settings, ledger)
         await remember_origin()
         stack.push_async_callback(remember_origin)
         if reranker := reranker_from_settings(settings, settings.data_dir / MODELS_FOLDER):
             stack.push_async_callback(reranker.close)
-        scrubber = ErasedBytesScrubber(ledger.erasure, keeper, index)
-        upkeep = IndexUpkeep(keeper, index, embedder.warm_up, scrubber, remember_origin)
+        scrubber = ErasedBytesScrubber(ledger.erasure, keeper, served.current_index)
+        upkeep = IndexUpkeep(keeper, served.current_index, served.current_embedder.warm_up, scrubber, remember_origin)
+        write_lock = asyncio.Lock()
+        switch = ModelSwitch(settings, ledger, served, keeper, make_embedder, write_lock, upkeep.wake)
         if background:
             await stack.enter_async_context(upkeep.background_task())
+            await stack.enter_async_context(switch.background_task())
         use, thread = _build_use_cases(
-            settings, ledger, index, embedder, upkeep, reranker=reranker, on_patrol_event=on_patrol_event
+            settings,
+            ledger,
+            index,
+            embedder,
+            upkeep,
+            write_lock=write_lock,
+            reranker=reranker,
+            on_patrol_event=on_patrol_event,
         )
         await use.patrol.roll_back_unfinished()
-        yield OpenedMemory(use, ledger, index, embedder, keeper, thread)
+        yield OpenedMemory(use, ledger, index, embedder, keeper, thread, switch, served.pin)
 
 
 def _build_use_cases(
@@ -111,11 +136,11 @@ def _build_use_cases(
     embedder: Embedder,
     upkeep: IndexUpkeep,
     *,
+    write_lock: asyncio.Lock,
     reranker: Reranker | None,
     on_patrol_event: Callable[[PatrolEvent], None] | None,
 ) -> tuple[ToolUseCases, MemoryThread]:
     redact = redaction_from_settings(settings)
-    write_lock = asyncio.Lock()
     store = StoreScenes(
         ledger.memories,
         index,
@@ -217,6 +242,10 @@ def _build_use_cases(
     return use, thread
 
 
+def _make_dense_embedder(models_dir: Path, model: str) -> DenseEmbedder:
+    return DenseEmbedder(model, models_dir)
+
+
 def redaction_from_settings(settings: Settings) -> RedactText:
     return redact_secrets if settings.redact else redact_nothing
 
@@ -234,8 +263,8 @@ def recall_config_from_settings(settings: Settings) -> RecallConfig:
     )
 
 
-def reranker_from_settings(settings: Settings, models_dir: Path) -> FastembedReranker | None:
+def reranker_from_settings(settings: Settings, models_dir: Path) -> CrossEncoderReranker | None:
     """Loads nothing before its first use."""
     if not settings.reranker:
         return None
-    return FastembedReranker(settings.reranker, models_dir, patience=settings.reranker_seconds)
+    return CrossEncoderReranker(settings.reranker, models_dir, patience=settings.reranker_seconds)

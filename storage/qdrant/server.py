@@ -66,6 +66,16 @@ class QdrantServerIndex(HybridIndex):
             closed_on_error.pop_all()
         return index
 
+    @classmethod
+    async def drop(cls, location: str, collection: str) -> None:
+        """Remove the collection, if there is one. Raises `IndexUnavailable`."""
+        with _client_errors():
+            client = _connect_client(location)
+            try:
+                await client.delete_collection(collection)
+            finally:
+                await client.close()
+
     async def upsert(self, points: Sequence[IndexPoint]) -> None:
         if points:
             with _client_errors():

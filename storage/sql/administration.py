@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 from collections import defaultdict
-from collections.abc import AsyncIterator, Iterable
+from collections.abc import AsyncIterator, Iterable, Mapping
 from contextlib import asynccontextmanager
 from datetime import datetime
 from pathlib import Path
@@ -106,8 +106,12 @@ async def read_setting(reads: QueryReader, name: str) -> Any:
 
 
 async def write_store_setting(database: Database, name: str, value: Any) -> None:
+    await write_store_settings(database, {name: value})
+
+
+async def write_store_settings(database: Database, values: Mapping[str, Any]) -> None:
     async with database.transaction() as transaction:
-        await transaction.run(_UPSERT_SETTING, [_setting_row(name, value)])
+        await transaction.run(_UPSERT_SETTING, [_setting_row(name, value) for name, value in values.items()])
 
 
 async def write_setting_once(transaction: Transaction, name: str, value: Any) -> Any:

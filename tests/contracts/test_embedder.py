@@ -24,7 +24,7 @@ from madeleine.memory.errors import EmbeddingUnavailable, InvalidInput
 from madeleine.memory.model import full_precision
 from tests.contracts.embedder_contract import TEXTS, EmbedderContract
 from tests.doubles import WordEmbedder
-from tests.models import embedding_model, session_options
+from tests.models import adapted_model, embedding_model, session_options
 
 KNOWN_VECTORS = {
     "This is an example sentence": [0.0455, 0.083, 0.0608, 0.0747, 0.0351, 0.0089, 0.0455, -0.0073],
@@ -129,6 +129,49 @@ class TestDenseEmbedder(EmbedderContract):
 @pytest.fixture(scope="module")
 def own_model(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return embedding_model(tmp_path_factory.mktemp("own") / "tiny")
+
+
+class TestAnyModel(EmbedderContract):
+    """spec O7: the tokens' vectors or one vector, pooled in the model; with an adapter."""
+
+    @pytest.fixture(params=["pooled", "adapted"])
+    async def embedder(
+        self, request: pytest.FixtureRequest, own_model: Path, tmp_path: Path
+    ) -> AsyncIterator[DenseEmbedder]:
+        if request.param == "pooled":
+            model = embedding_model(tmp_path / "pooled", pooled=True)
+        else:
+            model = adapted_model(tmp_path / "adapted", own_model)
+        embedder = DenseEmbedder(str(model), tmp_path / "models")
+        yield embedder
+        await embedder.close()
+
+
+async def test_an_adapted_model_is_known_by_its_base_and_its_matrix(own_model: Path, tmp_path: Path) -> None:
+    """ruling 6"""
+    adapted = DenseEmbedder(str(adapted_model(tmp_path / "mine", own_model)), tmp_path)
+    assert adapted.model.startswith("adapted/mine#")
+    assert await adapted.dimension() == 16
+    other_base = embedding_model(tmp_path / "other" / "tiny", seed=8)
+    other = DenseEmbedder(str(adapted_model(tmp_path / "others" / "mine", other_base)), tmp_path)
+    assert other.model != adapted.model
+    plain = load_embedding_model(str(own_model), tmp_path).embed(["red apples"])
+    assert np.allclose(await adapted.embed(["red apples"]), np.roll(plain, 1, axis=1), atol=1e-6)
+    (tmp_path / "mine" / "adapter.npy").write_bytes(b"no matrix")
+    with pytest.raises(InvalidInput, match="cannot be read"):
+        DenseEmbedder(str(tmp_path / "mine"), tmp_path)
+    for embedder in (adapted, other):
+        await embedder.close()
+
+
+async def test_an_adapter_whose_base_has_changed_is_refused(own_model: Path, tmp_path: Path) -> None:
+    """ruling 6: its vectors would be others under the same name."""
+    base = shutil.copytree(own_model, tmp_path / "base")
+    adapted = adapted_model(tmp_path / "mine", base)
+    shutil.rmtree(base)
+    embedding_model(base, seed=9)
+    with pytest.raises(InvalidInput, match="another model than the one that the adapter was made for"):
+        DenseEmbedder(str(adapted), tmp_path)
 
 
 class TestModelInADirectory(EmbedderContract):

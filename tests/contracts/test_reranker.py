@@ -11,10 +11,10 @@ from pathlib import Path
 import pytest
 
 from madeleine.inference import loading as loading_module
-from madeleine.inference.reranking import CrossEncoder, FastembedReranker, load_cross_encoder, sigmoid
-from madeleine.memory.errors import RerankerUnavailable
+from madeleine.inference.reranking import CrossEncoder, CrossEncoderReranker, load_cross_encoder, sigmoid
+from madeleine.memory.errors import InvalidInput, RerankerUnavailable
 from tests.contracts.reranker_contract import QUERY, TEXTS, RerankerContract
-from tests.models import WordReranker, cross_encoder, session_options
+from tests.models import WordReranker, cross_encoder, embedding_model, session_options
 
 PATIENT = 60.0
 """Seconds, for models that do come."""
@@ -26,21 +26,21 @@ class TestWordReranker(RerankerContract):
         return WordReranker()
 
 
-@pytest.fixture(scope="module")
-def directory(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    return cross_encoder(tmp_path_factory.mktemp("models") / "common-words")
+@pytest.fixture(scope="module", params=["a number", "a column", "two classes"])
+def directory(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> Path:
+    return cross_encoder(tmp_path_factory.mktemp("models") / "common-words", answers=request.param)
 
 
-class TestFastembedReranker(RerankerContract):
-    """spec L2, on fastembed's engine and a real, if small, model."""
+class TestCrossEncoderReranker(RerankerContract):
+    """spec L2, on any model that sentence-transformers exports to ONNX, if small: each form of its answer."""
 
     @pytest.fixture
-    async def reranker(self, directory: Path, tmp_path: Path) -> AsyncIterator[FastembedReranker]:
-        reranker = FastembedReranker(str(directory), tmp_path, patience=PATIENT)
+    async def reranker(self, directory: Path, tmp_path: Path) -> AsyncIterator[CrossEncoderReranker]:
+        reranker = CrossEncoderReranker(str(directory), tmp_path, patience=PATIENT)
         yield reranker
         await reranker.close()
 
-    async def test_scores_are_the_models_through_a_sigmoid(self, reranker: FastembedReranker) -> None:
+    async def test_scores_are_the_models_through_a_sigmoid(self, reranker: CrossEncoderReranker) -> None:
         """Common tokens: the end mark alone (1 − 2), and that with "we" and "ramen", which is two tokens (4 − 2)."""
         scores = await reranker.scores(QUERY, ["Nothing", "We shared ramen."])
         assert scores == pytest.approx([1 / (1 + math.e), 1 / (1 + math.exp(-2))], abs=1e-6)
@@ -75,17 +75,17 @@ class Slow:
         return self._says or [0.0 for _ in documents]
 
 
-def loading(model: CrossEncoder | Exception, tmp_path: Path, *, patience: float = PATIENT) -> FastembedReranker:
+def loading(model: CrossEncoder | Exception, tmp_path: Path, *, patience: float = PATIENT) -> CrossEncoderReranker:
     def loader(name: str, models_dir: Path) -> CrossEncoder:
         if isinstance(model, Exception):
             raise model
         return model
 
-    return FastembedReranker("slow", tmp_path, patience=patience, loader=loader)
+    return CrossEncoderReranker("slow", tmp_path, patience=patience, loader=loader)
 
 
 async def test_a_model_that_nobody_knows_is_named_with_the_setting_to_mend(tmp_path: Path) -> None:
-    reranker = FastembedReranker("nobody/knows-this", tmp_path, patience=PATIENT)
+    reranker = CrossEncoderReranker("nobody/knows-this", tmp_path, patience=PATIENT)
     with pytest.raises(RerankerUnavailable, match=r"nobody/knows-this.*MADELEINE_RERANKER"):
         await reranker.scores(QUERY, TEXTS)
     await reranker.close()
@@ -93,8 +93,11 @@ async def test_a_model_that_nobody_knows_is_named_with_the_setting_to_mend(tmp_p
 
 def test_a_model_whose_files_are_not_there_or_damaged_is_not_available(tmp_path: Path, directory: Path) -> None:
     (tmp_path / "empty").mkdir()
-    with pytest.raises(RerankerUnavailable):
-        load_cross_encoder(str(tmp_path / "empty"), tmp_path)
+    with pytest.raises(InvalidInput, match=r"MADELEINE_RERANKER names .* no onnx/model\.onnx"):
+        CrossEncoderReranker(str(tmp_path / "empty"), tmp_path)
+    bi_encoder = embedding_model(tmp_path / "bi-encoder")
+    with pytest.raises(RerankerUnavailable, match="a cross-encoder gives one or two"):
+        load_cross_encoder(str(bi_encoder), tmp_path)
     damaged = cross_encoder(tmp_path / "damaged")
     (damaged / "onnx" / "model.onnx").write_bytes(b"no model")
     with pytest.raises(RerankerUnavailable, match="could not be loaded"):
@@ -111,7 +114,7 @@ async def test_nobody_waits_for_a_model_that_is_being_fetched(tmp_path: Path) ->
         assert fetched.wait(PATIENT)
         return model
 
-    reranker = FastembedReranker("slow", tmp_path, patience=0.01, loader=loader)
+    reranker = CrossEncoderReranker("slow", tmp_path, patience=0.01, loader=loader)
     with pytest.raises(RerankerUnavailable, match=r"still being fetched .* within 0\.01 s"):
         await reranker.scores(QUERY, TEXTS)
     fetched.set()
@@ -142,7 +145,7 @@ async def test_a_failure_to_load_is_told_at_once_and_not_tried_again_at_every_ca
         tries.append(name)
         raise RerankerUnavailable(name, "there is no network")
 
-    reranker = FastembedReranker("far", tmp_path, patience=PATIENT, loader=loader)
+    reranker = CrossEncoderReranker("far", tmp_path, patience=PATIENT, loader=loader)
     for _ in range(3):
         with pytest.raises(RerankerUnavailable, match="there is no network"):
             await reranker.scores(QUERY, TEXTS)

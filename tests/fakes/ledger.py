@@ -353,7 +353,9 @@ class InMemoryIndexSource:
     async def count_memories(self) -> int:
         return len(self._store.memories)
 
-    async def add_missing_vectors(self, model: EmbeddingModelName, vectors: Mapping[ContentHash, Vector]) -> None:
+    async def add_missing_vectors(
+        self, model: EmbeddingModelName, vectors: Mapping[ContentHash, Vector], *, mark: bool = True
+    ) -> None:
         held = {one.content_hash for one in self._store.memories.values()}
         await self._store.patrols.add_vectors(model, {hash_: one for hash_, one in vectors.items() if hash_ in held})
 

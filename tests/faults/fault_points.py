@@ -22,9 +22,11 @@ from typing import Any
 from sqlalchemy import create_engine, event
 from sqlalchemy.engine import Engine
 
+from madeleine.inference import PACKAGED_MODEL
 from madeleine.memory.ingest.store import NewScene
 from madeleine.memory.model import EmbeddingModelName, Scene, interchangeable_models
 from madeleine.memory.recall.selection import RecallQuery
+from madeleine.server.background.model_records import ModelRecords
 from madeleine.server.settings.settings import Settings
 from madeleine.server.wiring.open_memory import OpenedMemory, open_memory
 from madeleine.storage.qdrant import edge, edge_engine
@@ -36,6 +38,7 @@ from tests.contracts.ledger.ledger_values import memory
 from tests.doubles import ADA, WordEmbedder
 
 MEMORIES = 70
+SWITCHED_MODEL = "other words"
 NEW_MODEL, OLD_MODEL = interchangeable_models(EmbeddingModelName("words@int8"))
 
 
@@ -99,15 +102,23 @@ def _settings(data_dir: Path) -> Settings:
     return Settings(data_dir=data_dir, being="ada", patrol_auto=False)
 
 
+def _made(model: str) -> WordEmbedder:
+    return WordEmbedder(96 if model == SWITCHED_MODEL else 64, model)
+
+
 def _embedder(model: str = NEW_MODEL) -> WordEmbedder:
     return WordEmbedder(model=model)
 
 
 async def _opened(
-    data_dir: Path, work: Callable[[OpenedMemory], Any], *, rebuild: bool = False, model: str = NEW_MODEL
+    data_dir: Path, work: Callable[[OpenedMemory], Any], *, rebuild: bool = False, model: str | None = NEW_MODEL
 ) -> None:
-    embedder = _embedder(model)
-    async with open_memory(_settings(data_dir), rebuild=rebuild, embedder=embedder, background=False) as opened:
+    """`model`: None for the one that serves."""
+    embedder = _embedder(model) if model else None
+    opening = open_memory(
+        _settings(data_dir), rebuild=rebuild, embedder=embedder, make_embedder=_made, background=False
+    )
+    async with opening as opened:
         if (result := work(opened)) is not None:
             await result
 
@@ -148,6 +159,27 @@ def check_embedded_anew(data_dir: Path) -> None:
         of_model = dict(rows)
     assert of_model.get(NEW_MODEL, 0) >= MEMORIES
     assert not of_model.get(OLD_MODEL, 0)
+
+
+def prepare_switchable(data_dir: Path) -> None:
+    prepare_memories(data_dir, PACKAGED_MODEL)
+
+
+def switch_model(data_dir: Path) -> None:
+    async def switch(opened: OpenedMemory) -> None:
+        records = ModelRecords(opened.ledger.index_source)
+        if await records.chosen(PACKAGED_MODEL) != SWITCHED_MODEL:
+            await opened.model_switch.switch(await records.request(SWITCHED_MODEL))
+        assert opened.embedder.model == SWITCHED_MODEL
+
+    asyncio.run(_opened(data_dir, switch, model=None))
+
+
+def check_switched(data_dir: Path) -> None:
+    """Whichever model serves is whole; the switch goes on from there."""
+    asyncio.run(_opened(data_dir, _check, model=None))
+    switch_model(data_dir)
+    asyncio.run(_opened(data_dir, _check, model=None))
 
 
 def prepare_old_store(data_dir: Path) -> None:
@@ -194,6 +226,7 @@ def check_migrated(data_dir: Path) -> None:
 WORKS: dict[str, tuple[Callable[[Path], object], Callable[[Path], object], Callable[[Path], object]]] = {
     "migrations": (prepare_old_store, migrate, check_migrated),
     "reindex": (prepare_memories, reindex, check_memories),
+    "switch": (prepare_switchable, switch_model, check_switched),
     "embedding": (prepare_memories, embed_anew, check_embedded_anew),
 }
 

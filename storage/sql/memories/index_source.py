@@ -11,7 +11,12 @@ from typing import Any
 from sqlalchemy import bindparam, delete, exists, func, insert, literal_column, select, update
 
 from madeleine.memory.model import ContentHash, EmbeddingModelName, Memory, MemoryId, Vector
-from madeleine.storage.sql.administration import read_setting, write_setting_once, write_store_setting
+from madeleine.storage.sql.administration import (
+    read_setting,
+    write_setting_once,
+    write_store_setting,
+    write_store_settings,
+)
 from madeleine.storage.sql.database.dialect import (
     insert_if_missing_statement,
     is_in_bound_list,
@@ -52,6 +57,9 @@ _DELETE_VECTORS_OF_MODEL = delete(embeddings).where(
 )
 _PASS_CLUSTERS_ON = (
     update(clusters_table).where(clusters_table.c.model == bindparam("old_model")).values(model=bindparam("new_model"))
+)
+_COUNT_VECTORS = (
+    select(_e.model, func.count()).where(exists().where(_m.content_hash == _e.content_hash)).group_by(_e.model)
 )
 _INSERT_INDEX_MARK = insert(index_pending_table)
 _MARK_MEMORIES_WITH_TEXTS = insert(index_pending_table).from_select(
@@ -156,7 +164,9 @@ class IndexSourceRepository(VectorRepository):
     async def count_memories(self) -> int:
         return int((await self._database.rows(_COUNT_MEMORIES, first_column))[0])
 
-    async def add_missing_vectors(self, model: EmbeddingModelName, vectors: Mapping[ContentHash, Vector]) -> None:
+    async def add_missing_vectors(
+        self, model: EmbeddingModelName, vectors: Mapping[ContentHash, Vector], *, mark: bool = True
+    ) -> None:
         """Ignores texts that no memory has: one that was forgotten while it was being embedded leaves no vector."""
         async with self._database.transaction() as transaction:
             known = set(
@@ -164,8 +174,9 @@ class IndexSourceRepository(VectorRepository):
             )
             missing = {hash_: vector for hash_, vector in vectors.items() if hash_ in known}
             await cache_vectors(transaction, model, missing)
-            told = [hash_ for hash_, vector in missing.items() if vector.size]
-            await transaction.run(_MARK_MEMORIES_WITH_TEXTS, [{"hashes": json_list_bind_value(told)}])
+            if mark:
+                told = [hash_ for hash_, vector in missing.items() if vector.size]
+                await transaction.run(_MARK_MEMORIES_WITH_TEXTS, [{"hashes": json_list_bind_value(told)}])
 
     async def memories_without_vector(self, model: EmbeddingModelName, *, limit: int) -> list[Memory]:
         return await self._database.rows(_SELECT_MEMORIES_WITHOUT_VECTOR, memory_from_row, model=model, limit=limit)
@@ -180,6 +191,21 @@ class IndexSourceRepository(VectorRepository):
                 )
         return len(hashes)
 
+    async def drop_vectors_except(self, models: Sequence[EmbeddingModelName], *, at_once: int) -> None:
+        """Drop the cached vectors of all other models, in transactions of so many."""
+        for model in (name for name in await self.count_vectors() if name not in models):
+            while hashes := await self._database.rows(
+                _SELECT_HASHES_OF_MODEL, first_column, model=model, limit=at_once
+            ):
+                async with self._database.transaction() as transaction:
+                    await transaction.run(
+                        _DELETE_VECTORS_OF_MODEL, [{"old_model": model, "hashes": json_list_bind_value(hashes)}]
+                    )
+
+    async def count_vectors(self) -> dict[EmbeddingModelName, int]:
+        """Of memories' texts, by the model that made them."""
+        return dict(await self._database.rows(_COUNT_VECTORS, first_two_columns))
+
     async def identity(self) -> tuple[str, int]:
         """The ledger's id, made at the first call, and the number of the last index mark, worked off or not."""
         id_ = await self.setting(_LEDGER_ID_SETTING)
@@ -193,3 +219,7 @@ class IndexSourceRepository(VectorRepository):
 
     async def set_setting(self, name: str, value: Any) -> None:
         await write_store_setting(self._database, name, value)
+
+    async def set_settings(self, values: Mapping[str, Any]) -> None:
+        """All in one transaction."""
+        await write_store_settings(self._database, values)

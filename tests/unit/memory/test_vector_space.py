@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import numpy as np
 import pytest
 
 from madeleine.memory.vector_space import (
     VectorRows,
     VectorSpace,
+    calibrate_cosines,
     centred_cosines,
     normalize_vector_rows,
     vector_space_from_samples,
@@ -61,3 +64,19 @@ def test_without_languages_nothing_is_taken_off() -> None:
     space = VectorSpace.undivided()
     assert space.centred(rows) is rows
     assert (space.legible(rows[0]), space.mean_near(rows[0])) == (1, None)
+
+
+def test_a_calibrated_model_has_the_cosines_of_the_default_one() -> None:
+    """ruling 16: what is constant in all vectors squeezes cosines, (cosine + k²) / (1 + k²)."""
+    rows = normalize_vector_rows(np.random.default_rng(5).standard_normal((120, 24)).astype(np.float32))
+    squeezed = normalize_vector_rows(np.hstack([rows, np.full((len(rows), 1), 1.5, np.float32)]))
+    plain = VectorSpace.undivided()
+    calibration = calibrate_cosines(plain, squeezed, plain, rows)
+    assert calibration is not None
+    space = replace(plain, calibration=calibration)
+    assert np.allclose(space.calibrated(squeezed @ squeezed[0])[1:], (rows @ rows[0])[1:], atol=1e-3)
+    assert space.calibrated(np.zeros(1, np.float32)) == 0
+    others = space.readable_cosines(squeezed[0], [squeezed[1], None])
+    assert others[0] == pytest.approx(float(rows[0] @ rows[1]), abs=1e-3)
+    assert others[1] is None
+    assert calibrate_cosines(plain, squeezed[:9], plain, rows[:9]) is None

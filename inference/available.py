@@ -1,0 +1,56 @@
+"""Embedding models that can be had without a network: what `madeleine models list` shows."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+from madeleine.inference import FP32_MODEL, PACKAGED_MODEL, packaged
+from madeleine.inference.adapted import find_adapted_model, identity_of_base
+from madeleine.inference.model_directory import find_model_directory
+from madeleine.memory.errors import InvalidInput
+from madeleine.memory.model import EmbeddingModelName
+
+
+def models_without_network(models_dir: Path) -> list[str]:
+    """The default model, its fp32 form where its package is installed, those that fastembed has fetched, and the
+    directories with a model in `models_dir`."""
+    names = [PACKAGED_MODEL]
+    if packaged.source_model_directory() is not None:
+        names.append(FP32_MODEL)
+    return [*names, *_fetched_models(models_dir / "hub"), *_model_directories(models_dir)]
+
+
+def identity_of_model(name: str) -> EmbeddingModelName:
+    """What its vectors are known by. Raises `InvalidInput` for a directory without a model."""
+    adapted = find_adapted_model(name)
+    return adapted.name if adapted else identity_of_base(name)
+
+
+def absolute_model_name(name: str) -> str:
+    """A directory by its whole path: another process may run elsewhere."""
+    path = Path(name).expanduser()
+    return str(path.resolve()) if path.is_dir() else name
+
+
+def _fetched_models(hub: Path) -> list[str]:
+    sources = {folder.name for folder in hub.glob("models--*")}
+    if not sources:
+        return []
+    from fastembed import TextEmbedding
+
+    described = TextEmbedding.list_supported_models()
+    of_source = {
+        f"models--{(model['sources'].get('hf') or '').replace('/', '--')}": str(model["model"]) for model in described
+    }
+    return sorted(of_source[source] for source in sources if source in of_source)
+
+
+def _model_directories(models_dir: Path) -> list[str]:
+    found = []
+    for folder in sorted(models_dir.glob("*/")):
+        try:
+            if find_adapted_model(str(folder)) or find_model_directory(str(folder)):
+                found.append(str(folder))
+        except InvalidInput:  # another folder, or a model that is not whole
+            continue
+    return found

@@ -1,0 +1,103 @@
+"""What the ledger remembers of embedding models: which one serves, which one is wanted, how each is calibrated.
+
+The latest explicit act wins. A switch holds as long as `MADELEINE_EMBEDDING_MODEL` is what it was at that time; a
+setting that was changed afterwards is the later act.
+"""
+
+from __future__ import annotations
+
+import uuid
+from collections.abc import Mapping
+from typing import Any, Protocol
+
+from pydantic import BaseModel
+
+from madeleine.memory.model import EmbeddingModelName
+from madeleine.memory.vector_space import CosineCalibration
+
+SERVING_MODEL_SETTING = "embedding_model"
+WANTED_MODEL_SETTING = "embedding_model_wanted"
+REFUSED_MODEL_SETTING = "embedding_model_refused"
+CALIBRATIONS_SETTING = "embedding_calibrations"
+
+
+class ModelSettingsLedger(Protocol):
+    """Settings of the store."""
+
+    async def setting(self, name: str) -> Any: ...
+
+    async def set_setting(self, name: str, value: Any) -> None: ...
+
+
+class ServingModel(BaseModel, frozen=True):
+    """`model` and `previous`: a name, or the path of a directory. `configured`: the setting when it was switched.
+    `request`: the id of the request that asked for it."""
+
+    model: str
+    previous: str
+    configured: str
+    request: str = ""
+
+
+class WantedModel(BaseModel, frozen=True):
+    model: str
+    request: str
+
+
+class RefusedModel(BaseModel, frozen=True):
+    """`reason`: why a switch was not carried out, and what to do."""
+
+    request: str
+    reason: str
+
+
+class ModelRecords:
+    def __init__(self, ledger: ModelSettingsLedger) -> None:
+        self._ledger = ledger
+
+    async def serving(self, configured: str) -> ServingModel | None:
+        """The last switch; None if there was none, or the setting was changed since."""
+        record = await self.last_switch()
+        return record if record and record.configured == configured else None
+
+    async def last_switch(self) -> ServingModel | None:
+        """Also one that a later setting has made void."""
+        value = await self._ledger.setting(SERVING_MODEL_SETTING)
+        return ServingModel.model_validate(value) if value else None
+
+    async def chosen(self, configured: str) -> str:
+        """The model that serves, or is to serve at the next start."""
+        record = await self.serving(configured)
+        return record.model if record else configured
+
+    async def wanted(self) -> WantedModel | None:
+        value = await self._ledger.setting(WANTED_MODEL_SETTING)
+        return WantedModel.model_validate(value) if value else None
+
+    async def request(self, model: str) -> WantedModel:
+        """The process that owns the memory carries it out."""
+        wanted = WantedModel(model=model, request=uuid.uuid4().hex)
+        await self._ledger.set_setting(WANTED_MODEL_SETTING, wanted.model_dump())
+        return wanted
+
+    async def withdraw(self) -> None:
+        await self._ledger.set_setting(WANTED_MODEL_SETTING, None)
+
+    async def refused(self, request: str) -> str | None:
+        """Why this request was refused; None if it was not."""
+        value = await self._ledger.setting(REFUSED_MODEL_SETTING)
+        record = RefusedModel.model_validate(value) if value else None
+        return record.reason if record and record.request == request else None
+
+    async def set_serving(self, serving: ServingModel) -> None:
+        """For the next start, by a process that owns the memory or where none does."""
+        await self._ledger.set_setting(SERVING_MODEL_SETTING, serving.model_dump())
+
+    async def calibration(self, name: EmbeddingModelName) -> CosineCalibration | None:
+        known: Mapping[str, Any] = await self._ledger.setting(CALIBRATIONS_SETTING) or {}
+        return CosineCalibration(**known[name]) if name in known else None
+
+    async def with_calibration(self, name: EmbeddingModelName, calibration: CosineCalibration) -> dict[str, Any]:
+        """The value of `CALIBRATIONS_SETTING` with this one."""
+        known = await self._ledger.setting(CALIBRATIONS_SETTING) or {}
+        return {**known, name: {"slope": calibration.slope, "offset": calibration.offset}}

@@ -1,0 +1,283 @@
+"""The online switch of the embedding model (spec O7): `madeleine models switch` asks for it, the process that owns the
+memory carries it out.
+
+    embed       every text by the new model, into the ledger: a killed process goes on where it was
+    build       a second index, beside the one that serves
+    verify      its number of memories, the vectors of a sample, and searches for them
+    change over one transaction of the ledger says which model and which index serve; calls under way keep the old
+
+Until then the old model serves, and a killed process comes back with it. The old vectors stay in the ledger, so that
+the way back is short.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+import time
+from collections.abc import AsyncIterator, Callable, Sequence
+from contextlib import asynccontextmanager, suppress
+from dataclasses import dataclass, field
+
+import numpy as np
+
+from madeleine.inference import PACKAGED_MODEL
+from madeleine.memory.embedding import Embedder, embed_with_cache
+from madeleine.memory.errors import EmbeddingUnavailable, InvalidInput, MadeleineError
+from madeleine.memory.index import Index
+from madeleine.memory.ingest.index_keeper import EmbeddedIndex, IndexKeeper
+from madeleine.memory.model import (
+    ALL_MEMORY_STATUSES,
+    EmbeddingModelName,
+    Memory,
+    Scope,
+    full_precision,
+    interchangeable_models,
+)
+from madeleine.memory.vector_space import MIN_LEGIBILITY, CosineCalibration, calibrate_cosines
+from madeleine.server.background.index_origin import INDEX_FOLDERS, IndexOrigin
+from madeleine.server.background.index_place import (
+    BUILT_INDEX_LOCATION_SETTING,
+    SECOND_INDEX_SETTING,
+    IndexPlace,
+    live_and_spare_place,
+)
+from madeleine.server.background.index_upkeep import LazyEmbedder
+from madeleine.server.background.model_records import (
+    CALIBRATIONS_SETTING,
+    REFUSED_MODEL_SETTING,
+    SERVING_MODEL_SETTING,
+    WANTED_MODEL_SETTING,
+    ModelRecords,
+    RefusedModel,
+    ServingModel,
+    WantedModel,
+)
+from madeleine.server.background.served_model import ServedModel, ServedPair
+from madeleine.server.settings.settings import Settings
+from madeleine.storage.qdrant.schema import IndexFingerprint
+from madeleine.storage.sql.ledger import Ledger
+
+logger = logging.getLogger(__name__)
+
+REQUEST_POLL_SECONDS = 1.0
+RETRY_SECONDS = 30.0
+PAUSE_SHARE = 0.25
+"""Of the time that a batch took, before the next: whoever recalls meanwhile has the processor."""
+CALIBRATION_TEXTS = 400
+"""80,000 pairs: their hundredth part is known to a hundredth of the cosine."""
+VERIFIED_MEMORIES = 40
+MIN_SAME_VECTOR_COSINE = 0.999
+MIN_FOUND_SHARE = 0.95
+"""Of the sample that the index's graph must find first by their own vectors; a graph may miss some."""
+VECTORS_DROPPED_AT_ONCE = 2_000
+
+MakeEmbedder = Callable[[str], LazyEmbedder]
+"""Of a model's name or directory. Raises `InvalidInput`."""
+
+
+class SwitchRefused(MadeleineError):
+    """The new model, or its index, is not what it must be; the old one goes on."""
+
+
+@dataclass(eq=False)
+class ModelSwitch:
+    """`run` goes on until it is cancelled. `write_lock`: of all that write memories."""
+
+    settings: Settings
+    ledger: Ledger
+    served: ServedModel
+    keeper: IndexKeeper
+    make_embedder: MakeEmbedder
+    write_lock: asyncio.Lock
+    wake_upkeep: Callable[[], None]
+    _records: ModelRecords = field(init=False)
+
+    def __post_init__(self) -> None:
+        self._records = ModelRecords(self.ledger.index_source)
+
+    @asynccontextmanager
+    async def background_task(self) -> AsyncIterator[None]:
+        task = asyncio.create_task(self.run(), name="model switch")
+        try:
+            yield
+        finally:
+            task.cancel()
+            with suppress(asyncio.CancelledError):
+                await task
+
+    async def run(self) -> None:
+        while True:
+            pause = REQUEST_POLL_SECONDS
+            try:
+                if wanted := await self._records.wanted():
+                    await self.switch(wanted)
+            except Exception as error:
+                pause = RETRY_SECONDS
+                known = isinstance(error, MadeleineError)
+                logger.warning("switching the model failed, retrying: %s", error, exc_info=None if known else error)
+            await asyncio.sleep(pause)
+
+    async def switch(self, wanted: WantedModel) -> None:
+        """Raises `MadeleineError` for what may pass; what cannot is recorded, and the request is gone."""
+        try:
+            await self._switch(wanted)
+        except (SwitchRefused, InvalidInput, EmbeddingUnavailable) as error:
+            logger.warning("the model is not switched to %s: %s", wanted.model, error)
+            refused = RefusedModel(request=wanted.request, reason=str(error))
+            await self.ledger.index_source.set_settings(
+                {REFUSED_MODEL_SETTING: refused.model_dump(), WANTED_MODEL_SETTING: None}
+            )
+
+    async def _switch(self, wanted: WantedModel) -> None:
+        old = self.served.current
+        embedder = self.make_embedder(wanted.model)
+        switched = False
+        try:
+            fingerprint = IndexFingerprint(full_precision(embedder.model), await embedder.dimension())
+            await embedder.warm_up()
+            if embedder.model == old.embedder.model:
+                raise SwitchRefused(f"{wanted.model} serves already.")
+            await self._embed_all(embedder)
+            live, spare = await live_and_spare_place(self.settings, self.ledger)
+            calibration = await self._calibrate(embedder)
+            async with self._built_index(spare, fingerprint, embedder) as index:
+                await self._verify(embedder, index)
+                pair = ServedPair(embedder, index, calibration)
+                await self._change_over(wanted, pair, spare)
+                switched = True
+        finally:
+            if not switched:
+                await embedder.close()
+        logger.info("the embedding model is %s now; %s has served until now", embedder.model, old.embedder.model)
+        self.wake_upkeep()
+        await self.served.retire(old)
+        # Calls that ended with the old model have left memories without a vector of the new.
+        await self.keeper.embed_missing()
+        await live.remove()
+        kept = (*interchangeable_models(embedder.model), *interchangeable_models(old.embedder.model))
+        await self.ledger.index_source.drop_vectors_except(kept, at_once=VECTORS_DROPPED_AT_ONCE)
+
+    async def _embed_all(self, embedder: Embedder) -> None:
+        while True:
+            started = time.monotonic()
+            if not await self.keeper.embed_for(embedder):
+                return
+            await asyncio.sleep(PAUSE_SHARE * (time.monotonic() - started))
+
+    async def _embed_rest(self, embedder: Embedder) -> None:
+        """What was stored since, for the index that is being kept up."""
+        while await self.keeper.embed_for(embedder):
+            await self.keeper.catch_up(to_now=True)
+
+    @asynccontextmanager
+    async def _built_index(
+        self, place: IndexPlace, fingerprint: IndexFingerprint, embedder: Embedder
+    ) -> AsyncIterator[Index]:
+        """Filled, and kept up by the keeper until it serves; gone if it does not come to that."""
+        index = await place.recreate(fingerprint)
+        try:
+            self.keeper.successor = EmbeddedIndex(embedder, index)
+            await self.keeper.fill_successor()
+            await index.optimize()
+            yield index
+        finally:
+            self.keeper.successor = None
+            if self.served.current.index is not index:
+                await index.close()
+                await place.remove()
+
+    async def _verify(self, embedder: Embedder, index: Index) -> None:
+        """Raises `SwitchRefused`."""
+        indexed, kept = await index.count(), await self.ledger.index_source.count_memories()
+        if indexed < kept - len(await self.ledger.index_source.pending_marks(limit=10_000)):
+            raise SwitchRefused(f"The new index holds {indexed} of {kept} memories. Try again.")
+        await self._embed_rest(embedder)
+        texts = await self._sample(CALIBRATION_TEXTS)
+        sample = texts[:: max(1, len(texts) // VERIFIED_MEMORIES)]
+        if not sample:
+            return
+        vectors = await embedder.embed([memory.embedded_text for memory in sample])
+        checked = found = 0
+        for memory, vector in zip(sample, vectors, strict=True):
+            if embedder.space.legible(vector) < MIN_LEGIBILITY:
+                continue  # it is found by its words alone
+            checked += 1
+            [cosine] = await index.cosines([memory.id], vector)
+            if cosine < MIN_SAME_VECTOR_COSINE and await self._is_embedded(memory, embedder):
+                raise SwitchRefused("A text has another vector in the new index than the model gives it. Try again.")
+            near = await index.nearest(Scope(memory.being_id), vector, limit=1, statuses=ALL_MEMORY_STATUSES)
+            found += bool(near) and near[0][1] >= MIN_SAME_VECTOR_COSINE
+        if found < MIN_FOUND_SHARE * checked:
+            raise SwitchRefused(f"Of {checked} memories the new index finds only {found}. Try again.")
+
+    async def _is_embedded(self, memory: Memory, embedder: Embedder) -> bool:
+        """Whether it still has the text of the sample, and that has a vector: not if it is but stored."""
+        now = await self.ledger.index_source.memories_of_any_being([memory.id])
+        known = await self.ledger.index_source.vectors(embedder.model, [memory.content_hash])
+        return bool(known) and [one.content_hash for one in now] == [memory.content_hash]
+
+    async def _sample(self, limit: int) -> list[Memory]:
+        return await self.ledger.index_source.all_memories(after=None, limit=limit)
+
+    async def _calibrate(self, embedder: Embedder) -> CosineCalibration | None:
+        """None for the default model, and for a store of few texts."""
+        texts = [memory.embedded_text for memory in await self._sample(CALIBRATION_TEXTS)]
+        return await calibrate_by_texts(embedder, self.make_embedder, self.ledger, texts)
+
+    async def _change_over(self, wanted: WantedModel, pair: ServedPair, place: IndexPlace) -> None:
+        """Raises `SwitchRefused` if another request has come meanwhile."""
+        source, configured = self.ledger.index_source, self.settings.embedding_model
+        await self._embed_rest(pair.embedder)
+        # What is stored before has a vector of both models, what is stored afterwards one of the new.
+        async with self.write_lock:
+            while await self.keeper.embed_for(pair.embedder):
+                pass
+            await self.keeper.catch_up(to_now=True)
+            if await self._records.wanted() != wanted:
+                raise SwitchRefused("Another switch was asked for meanwhile.")
+            async with self.keeper.at_rest():
+                await pair.index.flush()
+                origin = await IndexOrigin.of_ledger(self.ledger)
+                if not self.settings.qdrant_url:
+                    await asyncio.to_thread(origin.write, self.settings.data_dir / INDEX_FOLDERS[place.second])
+                serving = ServingModel(
+                    model=wanted.model,
+                    previous=await self._records.chosen(configured),
+                    configured=configured,
+                    request=wanted.request,
+                )
+                calibrated = (
+                    {CALIBRATIONS_SETTING: await self._records.with_calibration(pair.embedder.model, pair.calibration)}
+                    if pair.calibration
+                    else {}
+                )
+                await source.set_settings(
+                    {
+                        SERVING_MODEL_SETTING: serving.model_dump(),
+                        BUILT_INDEX_LOCATION_SETTING: place.name,
+                        SECOND_INDEX_SETTING: place.second,
+                        WANTED_MODEL_SETTING: None,
+                    }
+                    | calibrated
+                )
+                self.served.switch_to(pair)
+
+
+async def calibrate_by_texts(
+    embedder: Embedder, make_embedder: MakeEmbedder, ledger: Ledger, texts: Sequence[str]
+) -> CosineCalibration | None:
+    """By the default model's vectors of the same texts. None for the default model itself, for too few texts, and while
+    either model is unavailable."""
+    if embedder.model in interchangeable_models(EmbeddingModelName(PACKAGED_MODEL)):
+        return None
+    reference = make_embedder(PACKAGED_MODEL)
+    try:
+        own, other = [await embed_with_cache(model, ledger.index_source, texts) for model in (embedder, reference)]
+        if own.error or other.error or not texts:
+            return None
+        rows = np.asarray(list(own.vectors.values()), np.float32)
+        reference_rows = np.asarray([other.vectors[hash_] for hash_ in own.vectors], np.float32)
+        return await asyncio.to_thread(calibrate_cosines, embedder.space, rows, reference.space, reference_rows)
+    finally:
+        await reference.close()
