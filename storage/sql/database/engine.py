@@ -120,7 +120,7 @@ class _Connection(NamedTuple):
         self, statement: ClauseElement, binds: Mapping[str, Any], *, stop: Callable[[], Awaitable[None]] | None = None
     ) -> list[Row]:
         """The rows as SQLite has them: a truth value is 0 or 1."""
-        compiled = _compile(statement)
+        compiled = compile_statement(statement)
         rows = await run_to_completion(
             self.driver.execute_fetchall(str(compiled), cast(Any, compiled.construct_params(binds))), interrupt=stop
         )
@@ -128,7 +128,7 @@ class _Connection(NamedTuple):
 
     async def write(self, statement: ClauseElement, rows: Sequence[Mapping[str, Any]]) -> None:
         """Run it once for each of the rows, which name the same values."""
-        compiled = _compile(statement, tuple(rows[0]))
+        compiled = compile_statement(statement, tuple(rows[0]))
         binds = [compiled.construct_params(row) for row in rows]
         await run_to_completion(self._execute_for_each(str(compiled), binds))
 
@@ -140,7 +140,7 @@ class _Connection(NamedTuple):
 
 
 @lru_cache(maxsize=512)
-def _compile(statement: ClauseElement, columns: tuple[str, ...] | None = None) -> Compiled:
+def compile_statement(statement: ClauseElement, columns: tuple[str, ...] | None = None) -> Compiled:
     """`columns`: the values that an INSERT or an UPDATE gets, where it does not name them itself."""
     return statement.compile(dialect=_NAMED_BINDS, column_keys=columns)
 

@@ -215,6 +215,11 @@ class _MemoryErasure:
         await self._transaction.run(_UPDATE_REPORT, rows)
 
 
+async def erase_memories(transaction: Transaction, scope: Scope, memories: Sequence[Memory]) -> ErasedIds:
+    """Erase them and what tells of them, without a trace in the audit: what has never been shown, or is taken back."""
+    return await _MemoryErasure(transaction, scope, memories).erase() if memories else ErasedIds()
+
+
 async def _summaries_that_quote(transaction: Transaction, scope: Scope, erased: Sequence[Memory]) -> list[Memory]:
     """Summaries that hold the words of an erased memory: they are erased with it, and what else they stand for is
     recalled again until it is summarised anew (ruling 25)."""
