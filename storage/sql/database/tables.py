@@ -5,10 +5,7 @@ from __future__ import annotations
 from sqlalchemy import Boolean, Column, Float, ForeignKey, Index, Integer, LargeBinary, Text
 from sqlalchemy.schema import UniqueConstraint
 
-from madeleine.storage.sql.database.declaring import keys as _keys
-from madeleine.storage.sql.database.declaring import optional as _optional
-from madeleine.storage.sql.database.declaring import required as _required
-from madeleine.storage.sql.database.declaring import table as _table
+from madeleine.storage.sql.database import declaring
 from madeleine.storage.sql.database.dialect import HashBytes, JsonText, TextList, UtcMicros, in_words, index_filter
 from madeleine.storage.sql.database.lifecycle import (
     ClearReferenceToForgotten,
@@ -20,6 +17,9 @@ from madeleine.storage.sql.database.lifecycle import (
     RedactWith,
     UndoneWithMemory,
 )
+
+metadata = declaring.metadata
+_keys, _optional, _required, _table = declaring.keys, declaring.optional, declaring.required, declaring.table
 
 _JOURNALLED_MEMORY_COLUMNS = (
     *("importance", "status", "fresh", "cluster_id", "absorbed_into", "since", "stopped_at", "reactivation_count"),
