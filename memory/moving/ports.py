@@ -8,7 +8,7 @@ from datetime import datetime
 from typing import Literal, Protocol
 
 from madeleine.memory.ingest.ports import ErasedIds
-from madeleine.memory.model import ClusterId, EmbeddingModelName, MemoryId
+from madeleine.memory.model import BeingId, ClusterId, EmbeddingModelName, MemoryId
 from madeleine.memory.moving.records import AnyRecord, Header
 
 LeftOutReason = Literal["different", "taken", "forgotten"]
@@ -58,6 +58,26 @@ class PastImport:
     at: datetime
     state: Literal["imported", "undone"]
     counts: Mapping[str, int]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class LedgerCopy:
+    """A file that holds what the ledger held when it was made. `being_id`: whose; "" for all beings'."""
+
+    path: str
+    kind: Literal["export", "backup"]
+    being_id: BeingId
+    made_at: datetime
+
+
+class CopyLedger(Protocol):
+    async def add_copy(self, copy: LedgerCopy) -> None:
+        """In place of an earlier one of that path."""
+
+    async def copies(self) -> list[LedgerCopy]:
+        """The oldest first."""
+
+    async def remove_copies(self, paths: Sequence[str]) -> None: ...
 
 
 class ImportLedger(Protocol):

@@ -26,6 +26,7 @@ from madeleine.memory.ingest.ingest import IngestText
 from madeleine.memory.ingest.proposals import SupersededMemorySearch
 from madeleine.memory.ingest.store import StoreScenes
 from madeleine.memory.ingest.truth import ChangeTruth
+from madeleine.memory.moving.importing import ImportExport
 from madeleine.memory.recall.elsewhere import SearchOutsideMemories
 from madeleine.memory.recall.ports import Reranker
 from madeleine.memory.recall.recall import Recall, RecallConfig
@@ -50,7 +51,7 @@ from madeleine.server.background.index_upkeep import (
 )
 from madeleine.server.settings.settings import Settings
 from madeleine.server.wiring.clocks import local_date_today, local_day, utc_now
-from madeleine.server.wiring.data_directory import ledger_path, lock_data_directory
+from madeleine.server.wiring.data_directory import ledger_path, lock_data_directory, path_exists
 from madeleine.storage.sql.ledger import Ledger, open_ledger
 from madeleine.tools.tool import ToolUseCases
 
@@ -65,6 +66,7 @@ class OpenedMemory:
     embedder: LazyEmbedder
     index_keeper: IndexKeeper
     memory_thread: MemoryThread
+    import_export: ImportExport
 
 
 @asynccontextmanager
@@ -97,11 +99,29 @@ async def open_memory(
         upkeep = IndexUpkeep(keeper, index, embedder.warm_up, scrubber, remember_origin)
         if background:
             await stack.enter_async_context(upkeep.background_task())
+        write_lock = asyncio.Lock()
         use, thread = _build_use_cases(
-            settings, ledger, index, embedder, upkeep, reranker=reranker, on_patrol_event=on_patrol_event
+            settings,
+            ledger,
+            index,
+            embedder,
+            upkeep,
+            write_lock=write_lock,
+            reranker=reranker,
+            on_patrol_event=on_patrol_event,
         )
         await use.patrol.roll_back_unfinished()
-        yield OpenedMemory(use, ledger, index, embedder, keeper, thread)
+        import_export = ImportExport(
+            ledger.imports,
+            keeper,
+            scrubber,
+            embedder,
+            write_lock,
+            now=utc_now,
+            redact=redaction_from_settings(settings),
+            on_commit=upkeep.wake,
+        )
+        yield OpenedMemory(use, ledger, index, embedder, keeper, thread, import_export)
 
 
 def _build_use_cases(
@@ -111,11 +131,11 @@ def _build_use_cases(
     embedder: Embedder,
     upkeep: IndexUpkeep,
     *,
+    write_lock: asyncio.Lock,
     reranker: Reranker | None,
     on_patrol_event: Callable[[PatrolEvent], None] | None,
 ) -> tuple[ToolUseCases, MemoryThread]:
     redact = redaction_from_settings(settings)
-    write_lock = asyncio.Lock()
     store = StoreScenes(
         ledger.memories,
         index,
@@ -155,7 +175,9 @@ def _build_use_cases(
     update = UpdateMemory(
         ledger.memories, index, embedder, write_lock, now=utc_now, on_commit=upkeep.wake, redact=redact
     )
-    forget = ForgetMemories(ledger.erasure, upkeep.keeper, upkeep.scrubber, write_lock, now=utc_now)
+    forget = ForgetMemories(
+        ledger.erasure, upkeep.keeper, upkeep.scrubber, write_lock, now=utc_now, is_copy_there=path_exists
+    )
     by_message = SearchByMessageTags(ledger.search, stem)
     recall = Recall(
         ledger.recall,

@@ -47,7 +47,7 @@ from madeleine.storage.sql.database.dialect import (
     upsert_statement,
 )
 from madeleine.storage.sql.database.engine import Transaction
-from madeleine.storage.sql.database.mapping import microseconds_from_moment
+from madeleine.storage.sql.database.mapping import encode_json_list, microseconds_from_moment
 from madeleine.storage.sql.database.memory_rows import row_from_memory
 from madeleine.storage.sql.erasing.memories import erase_memories
 from madeleine.storage.sql.memories.index_source import mark_memories_for_index

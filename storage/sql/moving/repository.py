@@ -6,13 +6,13 @@ from collections.abc import Iterator, Sequence
 from dataclasses import replace
 from datetime import datetime
 
-from sqlalchemy import bindparam, select, update
+from sqlalchemy import bindparam, delete, select, update
 
 from madeleine.memory.model import BeingId, ClusterId, EmbeddingModelName, Scope
-from madeleine.memory.moving.ports import ImportReport, ImportUndone, PastImport
+from madeleine.memory.moving.ports import ImportReport, ImportUndone, LedgerCopy, PastImport
 from madeleine.memory.moving.records import AnyRecord, Header
 from madeleine.storage.sql.database import tables
-from madeleine.storage.sql.database.dialect import is_in_bound_list, json_list_bind_value
+from madeleine.storage.sql.database.dialect import is_in_bound_list, json_list_bind_value, upsert_statement
 from madeleine.storage.sql.database.engine import DatabaseRepository
 from madeleine.storage.sql.database.mapping import RowMap, first_column
 from madeleine.storage.sql.memories.clusters import recompute_cluster_vectors
@@ -28,6 +28,13 @@ _SET_MODEL = (
     .values(model=bindparam("new_model"))
 )
 _SELECT_CLUSTER_BEINGS = select(_c.being_id).where(is_in_bound_list(_c.id, "ids")).distinct()
+
+
+_p = tables.copies_table.c
+_COPY = RowMap(LedgerCopy, tables.copies_table)
+_SELECT_COPIES = select(*_COPY.columns).order_by(_p.made_at, _p.path)
+_UPSERT_COPY = upsert_statement(tables.copies_table, "kind", "being_id", "made_at")
+_DELETE_COPY = delete(tables.copies_table).where(_p.path == bindparam("old_path"))
 
 
 class _RolledBack(Exception):
@@ -73,3 +80,18 @@ class ImportRepository(DatabaseRepository):
             await transaction.run(_SET_MODEL, [binds | {"new_model": model}])
             for being in await transaction.rows(_SELECT_CLUSTER_BEINGS, first_column, **binds):
                 await recompute_cluster_vectors(transaction, Scope(BeingId(being)), ids)
+
+
+class CopyRepository(DatabaseRepository):
+    """`CopyLedger`."""
+
+    async def add_copy(self, copy: LedgerCopy) -> None:
+        async with self._database.transaction() as transaction:
+            await transaction.run(_UPSERT_COPY, [_COPY.to_row(copy)])
+
+    async def copies(self) -> list[LedgerCopy]:
+        return await self._database.rows(_SELECT_COPIES, _COPY.from_row)
+
+    async def remove_copies(self, paths: Sequence[str]) -> None:
+        async with self._database.transaction() as transaction:
+            await transaction.run(_DELETE_COPY, [{"old_path": path} for path in paths])
