@@ -5,12 +5,11 @@ from __future__ import annotations
 import argparse
 import asyncio
 import sys
-from collections.abc import Iterator, Mapping, Sequence
-from contextlib import AsyncExitStack, contextmanager
+from collections.abc import AsyncIterator, Iterator
+from contextlib import AsyncExitStack, asynccontextmanager, contextmanager
 from pathlib import Path
 
 from madeleine.memory.errors import InvalidInput, StorageBusy
-from madeleine.memory.model import BeingId, MemoryId
 from madeleine.memory.text.structure import visible_line
 from madeleine.server import EXIT_FAILURE
 from madeleine.server.attach.connector import stop_host
@@ -26,7 +25,7 @@ from madeleine.server.wiring.data_directory import (
     lock_data_directory,
     open_ledger_without_index,
 )
-from madeleine.storage.sql.ledger import open_ledger
+from madeleine.storage.sql.ledger import Ledger, open_ledger
 from madeleine.storage.sql.moving.backup import (
     back_up_ledger,
     remove_ledger_file,
@@ -60,20 +59,23 @@ async def restore_command(settings: Settings, arguments: argparse.Namespace) -> 
     source = absolute_path(arguments.file)
     if not source.is_file():
         raise InvalidInput(f"{source} is no file. Give one that `madeleine backup` wrote.")
+    if not (arguments.yes or sys.stdin.isatty()):
+        raise InvalidInput("Nothing was changed: run `madeleine restore` with --yes, or in a terminal.")
     data_dir = settings.data_dir
     data_dir.mkdir(mode=0o700, parents=True, exist_ok=True)
-    counts = await asyncio.to_thread(verify_ledger_file, source)
+    await asyncio.to_thread(verify_ledger_file, source)
     draft = data_dir / RESTORING_FILE
     try:
         await asyncio.to_thread(back_up_ledger, source, draft)
+        await _print_forgotten(data_dir / LEDGER_FILE, draft)
+        if not (arguments.yes or _is_confirmed()):
+            print("madeleine: nothing was changed", file=sys.stderr)
+            return EXIT_FAILURE
         with _memory_for_itself(data_dir):
-            kept = await _restore(data_dir, draft, arguments)
+            kept, counts = await _restore(data_dir, draft)
     finally:
         remove_ledger_file(draft)
-    if kept is None:
-        print("madeleine: nothing was changed", file=sys.stderr)
-        return EXIT_FAILURE
-    print(f"Restored from {source}: {total_of(counts)}." + (f" What was there is kept in {kept}." if kept.name else ""))
+    print(f"Restored from {source}: {total_of(counts)}." + (f" What was there is kept in {kept}." if kept else ""))
     await _rebuild_index(settings)
     return 0
 
@@ -97,65 +99,64 @@ def _memory_for_itself(data_dir: Path) -> Iterator[None]:
         return
 
 
-async def _restore(data_dir: Path, draft: Path, arguments: argparse.Namespace) -> Path | None:
-    """The folder with what was replaced, an empty path if there was nothing; None if the person does not want it."""
-    ledger = data_dir / LEDGER_FILE
-    at = utc_now()
+@asynccontextmanager
+async def _open_handover(ledger: Path, draft: Path) -> AsyncIterator[tuple[Ledger, LedgerHandover | None]]:
+    """The restored ledger, and the handover if there is a ledger to be replaced."""
     async with AsyncExitStack() as stack:
         restored = await stack.enter_async_context(open_ledger(draft))
+        if ledger.exists() and ledger.stat().st_size:
+            yield restored, LedgerHandover(await stack.enter_async_context(open_ledger(ledger)), restored)
+        else:
+            yield restored, None
+
+
+async def _restore(data_dir: Path, draft: Path) -> tuple[Path | None, dict[str, int]]:
+    """The folder with what was replaced, and the counts of what is restored."""
+    ledger, at = data_dir / LEDGER_FILE, utc_now()
+    async with _open_handover(ledger, draft) as (restored, handover):
         # An index that is beside it belongs to what is replaced.
         await restored.index_source.set_setting(BUILT_INDEX_LOCATION_SETTING, None)
-        if ledger.exists() and ledger.stat().st_size:
-            replaced = await stack.enter_async_context(open_ledger(ledger))
-            handover = LedgerHandover(replaced, restored)
-            held = await handover.forgotten_since()
-            _print_forgotten(held)
-            if not _is_confirmed(arguments):
-                return None
-            await handover.forget(held, at=at)
+        if handover:
+            await handover.forget(await handover.forgotten_since(), at=at)
             await handover.take_over(at=at)
-        else:
-            print(
-                "No memory is here that could tell what was forgotten since the backup was made: forget it again.",
-                file=sys.stderr,
-            )
-            if not _is_confirmed(arguments):
-                return None
-    await asyncio.to_thread(_settle, draft)
-    kept = new_folder_beside(data_dir, f"{at:%Y-%m-%d}") if ledger.exists() else Path()
+    counts = await asyncio.to_thread(_settle, draft)
+    kept = new_folder_beside(data_dir, f"{at:%Y-%m-%d}") if ledger.exists() else None
     await asyncio.to_thread(replace_ledger, ledger, draft, kept)
-    if kept.name and (index := data_dir / INDEX_FOLDER).exists():
+    if kept and (index := data_dir / INDEX_FOLDER).exists():
         index.rename(kept / INDEX_FOLDER)
-    return kept
+    return kept, counts
 
 
-def _settle(draft: Path) -> None:
-    """All that was changed in it into the one file."""
+def _settle(draft: Path) -> dict[str, int]:
+    """All that was changed in it into the one file; its counts."""
     settled = draft.with_name(f"{draft.name}.settled")
-    back_up_ledger(draft, settled)
-    remove_ledger_file(draft)
-    settled.replace(draft)
+    try:
+        counts = back_up_ledger(draft, settled)
+        remove_ledger_file(draft)
+        settled.replace(draft)
+    finally:
+        remove_ledger_file(settled)
+    return counts
 
 
-def _print_forgotten(held: Mapping[BeingId, Sequence[MemoryId]]) -> None:
-    if not held:
-        return
-    print("Forgotten since this backup was made, in which it still is; erased from what is restored:", file=sys.stderr)
+async def _print_forgotten(ledger: Path, draft: Path) -> None:
+    async with _open_handover(ledger, draft) as (_, handover):
+        held = await handover.forgotten_since() if handover else {}
+    if handover is None:
+        print(
+            "No memory is here that could tell what was forgotten since the backup was made: forget it again.",
+            file=sys.stderr,
+        )
+    if held:
+        print("Forgotten since the backup was made, which still holds it; it is not restored:", file=sys.stderr)
     for being, ids in held.items():
         more = f" and {len(ids) - MAX_NAMED_IDS} more" if len(ids) > MAX_NAMED_IDS else ""
         print(f"  {visible_line(being)}: {' '.join(ids[:MAX_NAMED_IDS])}{more}", file=sys.stderr)
 
 
-def _is_confirmed(arguments: argparse.Namespace) -> bool:
-    """Raises `InvalidInput` where nobody can be asked."""
-    if arguments.yes:
-        return True
-    if not sys.stdin.isatty():
-        raise InvalidInput("Nothing was changed: run `madeleine restore` with --yes, or in a terminal.")
-    return input("Put the backup in the place of the memory, which is kept beside? [y/N] ").strip().lower() in (
-        "y",
-        "yes",
-    )
+def _is_confirmed() -> bool:
+    question = "Put the backup in the place of the memory, which is kept beside? [y/N] "
+    return input(question).strip().lower() in ("y", "yes")
 
 
 async def _rebuild_index(settings: Settings) -> None:

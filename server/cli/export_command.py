@@ -13,6 +13,7 @@ from madeleine.memory.errors import InvalidInput
 from madeleine.memory.model import BeingId
 from madeleine.memory.moving.export_file import is_export_header
 from madeleine.memory.moving.ports import CopyLedger, LedgerCopy
+from madeleine.memory.moving.records import counts_in_words
 from madeleine.memory.text.structure import visible_line
 from madeleine.server import EXIT_NOTHING
 from madeleine.server.cli.output import absolute_path
@@ -61,8 +62,7 @@ def _export(ledger: Path, target: Path, arguments: argparse.Namespace, *, is_pip
             sys.stdout.buffer.flush()
             return 0
         write_export_file(target, export.lines())
-        counts = ", ".join(f"{count:,} {type_.replace('_', ' ')}" for type_, count in header.counts.items())
-        print(f"Exported to {target}: {counts}.")
+        print(f"Exported to {target}: {counts_in_words(header.counts)}.")
         return 0
 
 

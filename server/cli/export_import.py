@@ -10,6 +10,7 @@ from typing import Any
 
 from madeleine.memory.errors import InvalidInput
 from madeleine.memory.moving.export_file import is_export_header
+from madeleine.memory.moving.records import counts_in_words
 from madeleine.memory.text.structure import visible_line
 from madeleine.server import EXIT_FAILURE, EXIT_NOTHING
 from madeleine.server.attach.client import run_on_host
@@ -58,8 +59,14 @@ async def undo_import(settings: Settings, import_id: str, *, as_json: bool) -> i
     if as_json:
         print_json(result)
     else:
-        kept = f" Kept, for it was changed or built upon since: {_counts(result['kept'])}." if result["kept"] else ""
-        print(f"The import {visible_line(import_id)} is undone: {_counts(result['removed'])} were removed.{kept}")
+        kept = (
+            f" Kept, for it was changed or built upon since: {counts_in_words(result['kept'])}."
+            if result["kept"]
+            else ""
+        )
+        print(
+            f"The import {visible_line(import_id)} is undone: {counts_in_words(result['removed'])} were removed.{kept}"
+        )
     return 0
 
 
@@ -77,7 +84,7 @@ async def print_imports(settings: Settings, *, as_json: bool) -> None:
         return
     for one in imports:
         at = one.at.astimezone().isoformat(sep=" ", timespec="seconds")
-        print(visible_line(f"{at}  {one.id}  {one.state}  {one.source}: {_counts(one.counts)}"))
+        print(visible_line(f"{at}  {one.id}  {one.state}  {one.source}: {counts_in_words(one.counts)}"))
     if not imports:
         print("No export was imported yet.")
 
@@ -102,9 +109,9 @@ def _require_allowed(settings: Settings) -> None:
 
 
 def _print_result(file: Path, result: Mapping[str, Any], *, is_dry_run: bool) -> None:
-    known = f"; {sum(result['known'].values()):,} records are here already" if result["known"] else ""
+    known = f"; {counts_in_words(result['known'])} are here already" if result["known"] else ""
     verb = "Would import" if is_dry_run else "Imported"
-    print(visible_line(f"{verb} from {file}: {_counts(result['added'])}{known}."))
+    print(visible_line(f"{verb} from {file}: {counts_in_words(result['added'])}{known}."))
     if result["renumbered"]:
         print(f"{result['renumbered']:,} memories have another short id here, for theirs was taken.")
     if result["redacted"]:
@@ -118,8 +125,3 @@ def _print_result(file: Path, result: Mapping[str, Any], *, is_dry_run: bool) ->
             print(f"  and {more:,} more", file=sys.stderr)
     if result["import"]:
         print(f"To undo it: madeleine import --undo {result['import']}")
-
-
-def _counts(counts: Mapping[str, int]) -> str:
-    parts = (f"{count:,} {type_.replace('_', ' ')}" for type_, count in counts.items() if count)
-    return ", ".join(parts) or "nothing"

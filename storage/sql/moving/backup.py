@@ -63,11 +63,11 @@ def verify_ledger_file(path: Path) -> dict[str, int]:
         raise InvalidInput(f"{path} cannot be read as a backup: {error}") from error
 
 
-def replace_ledger(ledger: Path, draft: Path, kept: Path) -> None:
-    """Put `draft` in the place of the ledger, which is kept in the folder `kept`; whatever is killed, one of the two
+def replace_ledger(ledger: Path, draft: Path, kept: Path | None) -> None:
+    """Put `draft` in the place of the ledger, which is copied into the new folder `kept`; whatever is killed, one of the two
     is there, whole. No other process may have the ledger open. Blocking. Raises `StorageBusy`, `StorageError`."""
     try:
-        if ledger.exists():
+        if kept:
             _empty_log(ledger)
             kept.mkdir(mode=0o700)
             copy = kept / ledger.name
