@@ -300,7 +300,7 @@ class ForgetArguments(ToolArguments):
 
 @tool(
     ForgetArguments,
-    object_schema("erased", array="erased missing related copies"),
+    object_schema("erased", array="erased missing related"),
     destructive=True,
     idempotent=True,
     permission="erase",

@@ -25,7 +25,7 @@ MAX_COUNT = 2**53
 
 def format_moment(moment: datetime) -> str:
     """As `2026-03-01T12:00:00.000000Z`."""
-    return moment.astimezone(UTC).strftime("%Y-%m-%dT%H:%M:%S.%f") + "Z"
+    return moment.astimezone(UTC).replace(tzinfo=None).isoformat(timespec="microseconds") + "Z"
 
 
 Moment = Annotated[AwareDatetime, PlainSerializer(format_moment)]

@@ -14,7 +14,7 @@ from madeleine.memory.moving.ports import CopyLedger, LedgerCopy
 from madeleine.server.background.loops import PollingLoop
 from madeleine.server.settings.settings import Settings
 from madeleine.server.wiring.data_directory import ledger_path
-from madeleine.storage.sql.moving.backup import back_up_ledger
+from madeleine.storage.sql.database.backup import back_up_ledger
 
 logger = logging.getLogger(__name__)
 

@@ -26,8 +26,9 @@ from madeleine.server.wiring.data_directory import (
     open_ledger_without_index,
 )
 from madeleine.storage.sql.ledger import Ledger, open_ledger
-from madeleine.storage.sql.moving.backup import (
+from madeleine.storage.sql.database.backup import (
     back_up_ledger,
+    has_content,
     remove_ledger_file,
     replace_ledger,
     total_of,
@@ -65,6 +66,7 @@ async def restore_command(settings: Settings, arguments: argparse.Namespace) -> 
     data_dir.mkdir(mode=0o700, parents=True, exist_ok=True)
     await asyncio.to_thread(verify_ledger_file, source)
     draft = data_dir / RESTORING_FILE
+    remove_ledger_file(draft)  # a killed restore's
     try:
         await asyncio.to_thread(back_up_ledger, source, draft)
         await _print_forgotten(data_dir / LEDGER_FILE, draft)
@@ -104,7 +106,7 @@ async def _open_handover(ledger: Path, draft: Path) -> AsyncIterator[tuple[Ledge
     """The restored ledger, and the handover if there is a ledger to be replaced."""
     async with AsyncExitStack() as stack:
         restored = await stack.enter_async_context(open_ledger(draft))
-        if ledger.exists() and ledger.stat().st_size:
+        if has_content(ledger):
             yield restored, LedgerHandover(await stack.enter_async_context(open_ledger(ledger)), restored)
         else:
             yield restored, None

@@ -317,11 +317,12 @@ class RecordImport(ImportWork):
                 "earliest": microseconds_from_moment(min(message.at for message in messages)),
                 "latest": microseconds_from_moment(max(message.at for message in messages)),
             }
-            for session, messages in groupby(added, key=lambda message: message.session_id)
+            for session in ends
+            if (messages := [message for message in added if message.session_id == session])
         ]
         # A session that came with this file says itself where it ends.
         await self._transaction.run(
-            _EXTEND_SESSION, [row for row in extended if row["end"] > ends.get(row["session"], 0)]
+            _EXTEND_SESSION, [row for row in extended if row["end"] > ends[row["session"]]]
         )
 
     async def _take_message_memory(self, batch: Sequence[MessageMemoryRecord]) -> None:

@@ -38,6 +38,8 @@ def back_up_ledger(source: Path, target: Path) -> dict[str, int]:
             writing.execute("VACUUM")
         counts = verify_ledger_file(draft)
         sync_file(draft)
+        for suffix in _SIDE_FILES:  # of what was there
+            Path(f"{target}{suffix}").unlink(missing_ok=True)
         draft.replace(target)
         sync_folder(target.parent)
         return counts
@@ -64,8 +66,11 @@ def verify_ledger_file(path: Path) -> dict[str, int]:
 
 
 def replace_ledger(ledger: Path, draft: Path, kept: Path | None) -> None:
-    """Put `draft` in the place of the ledger, which is copied into the new folder `kept`; whatever is killed, one of the two
-    is there, whole. No other process may have the ledger open. Blocking. Raises `StorageBusy`, `StorageError`."""
+    """Put `draft` in the place of the ledger, which is copied into the new folder `kept`. Whatever is killed, one of
+    the two is there, whole. No other process may have the ledger open. Blocking.
+
+    Raises `StorageBusy`, `StorageError`.
+    """
     try:
         if kept:
             _empty_log(ledger)
@@ -92,6 +97,10 @@ def _empty_log(ledger: Path) -> None:
     log = Path(f"{ledger}-wal")
     if busy or (log.exists() and log.stat().st_size):
         raise StorageBusy(f"Another process has {ledger} open. Nothing was changed: end it and try again.")
+
+
+def has_content(path: Path) -> bool:
+    return path.exists() and path.stat().st_size > 0
 
 
 def remove_ledger_file(path: Path) -> None:
