@@ -23,9 +23,7 @@ texts = st.text(st.characters(codec="utf-8"), max_size=12)
 shares = st.floats(0, 1)
 moments = st.datetimes(datetime(1, 1, 2), datetime(9999, 12, 30)).map(lambda moment: moment.replace(tzinfo=UTC))
 counts = st.integers(0, 10**6)
-timelines = st.lists(
-    texts | st.builds(r.DatedActionRecord, date=texts, action=texts), max_size=2
-).map(tuple)
+timelines = st.lists(texts | st.builds(r.DatedActionRecord, date=texts, action=texts), max_size=2).map(tuple)
 lists = st.lists(texts, max_size=2).map(tuple)
 
 
@@ -80,8 +78,8 @@ def whole_exports(draw: st.DrawFn, being: str = BEING, first: int = 1) -> list[r
     acts = st.fixed_dictionaries(fields)
     sessions = [
         r.SessionRecord(
-            being=being, session_id=f"session {first}", title=draw(texts), interface=draw(texts), first_at=draw(moments),
-            last_at=draw(moments), messages=9, watched=draw(st.integers(0, 9)), put_off=draw(counts),
+            being=being, session_id=f"session {first}", title=draw(texts), interface=draw(texts),
+            first_at=draw(moments), last_at=draw(moments), messages=9, watched=draw(st.integers(0, 9)), put_off=draw(counts),
             abandoned=draw(counts), failures=draw(counts), next_try=draw(moments),
         )
     ]  # fmt: skip
