@@ -20,6 +20,7 @@ from madeleine.storage.sql.moving.export import open_ledger_export
 NOW = datetime(2026, 3, 1, 12, tzinfo=UTC)
 BEING = "ada"
 texts = st.text(st.characters(codec="utf-8"), max_size=12)
+names = st.text(st.characters(codec="utf-8", exclude_characters="\0"), max_size=12)
 shares = st.floats(0, 1)
 moments = st.datetimes(datetime(1, 1, 2), datetime(9999, 12, 30)).map(lambda moment: moment.replace(tzinfo=UTC))
 counts = st.integers(0, 10**6)
@@ -67,7 +68,7 @@ def whole_exports(draw: st.DrawFn, being: str = BEING, first: int = 1) -> list[r
                 being=st.just(being),
                 id=st.just(id_),
                 number=st.just(number),
-                key=maybe(texts.map(lambda text, id_=id_: f"{id_}{text}")),  # type: ignore[misc]
+                key=maybe(names.map(lambda text, id_=id_: f"{id_}{text}")),  # type: ignore[misc]
                 **memory,
             )
         )
@@ -79,8 +80,8 @@ def whole_exports(draw: st.DrawFn, being: str = BEING, first: int = 1) -> list[r
     sessions = [
         r.SessionRecord(
             being=being, session_id=f"session {first}", title=draw(texts), interface=draw(texts),
-            first_at=draw(moments), last_at=draw(moments), messages=9, watched=draw(st.integers(0, 9)), put_off=draw(counts),
-            abandoned=draw(counts), failures=draw(counts), next_try=draw(moments),
+            first_at=draw(moments), last_at=draw(moments), messages=9, watched=draw(st.integers(0, 9)),
+            put_off=draw(counts), abandoned=draw(counts), failures=draw(counts), next_try=draw(moments),
         )
     ]  # fmt: skip
     messages = [
@@ -110,7 +111,7 @@ def whole_exports(draw: st.DrawFn, being: str = BEING, first: int = 1) -> list[r
         for number in range(draw(st.integers(0, 2)))
     ]  # fmt: skip
     profile = r.ProfileRecord(
-        being=being, kind="soul", name=draw(texts), value=draw(texts), enabled=draw(st.booleans()),
+        being=being, kind="soul", name=draw(names), value=draw(texts), enabled=draw(st.booleans()),
         updated_at=draw(moments), memory_id=draw(some_id),
     )  # fmt: skip
     diary = r.DiaryRecord(
@@ -140,7 +141,7 @@ def whole_exports(draw: st.DrawFn, being: str = BEING, first: int = 1) -> list[r
         *notes,
         profile,
         diary,
-        r.ForgottenKeyRecord(being=being, key_hash=draw(texts.filter(bool))),
+        r.ForgottenKeyRecord(being=being, key_hash=draw(names.filter(bool))),
         r.PatrolRunRecord(
             being=being, id=run, started=draw(moments), finished=draw(moments), state="finished",
             report=draw(st.dictionaries(texts, counts, max_size=2)),

@@ -40,8 +40,10 @@ def _select_existing(exported: ExportedTable) -> Select[Any]:
 
 
 SELECT_EXISTING = {type_: _select_existing(table) for type_, table in TABLES_BY_TYPE.items() if table.record.key_fields}
+# A name that holds a NUL is not found by a list in JSON.
+_INSERTED_IF_MISSING = ("message_memory", "forgotten_key", "session", "profile", "diary")
 INSERT_ROW = {
-    type_: (insert_if_missing_statement if type_ in ("message_memory", "forgotten_key") else insert)(table.table)
+    type_: (insert_if_missing_statement if type_ in _INSERTED_IF_MISSING else insert)(table.table)
     for type_, table in TABLES_BY_TYPE.items()
     if type_ not in ("being", "memory")
 }

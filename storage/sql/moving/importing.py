@@ -321,9 +321,7 @@ class RecordImport(ImportWork):
             if (messages := [message for message in added if message.session_id == session])
         ]
         # A session that came with this file says itself where it ends.
-        await self._transaction.run(
-            _EXTEND_SESSION, [row for row in extended if row["end"] > ends[row["session"]]]
-        )
+        await self._transaction.run(_EXTEND_SESSION, [row for row in extended if row["end"] > ends[row["session"]]])
 
     async def _take_message_memory(self, batch: Sequence[MessageMemoryRecord]) -> None:
         links = [
