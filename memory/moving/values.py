@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import uuid
 from collections.abc import Callable, Mapping
-from typing import Any, TypeVar
+from typing import Any
 
 from madeleine.memory.model import (
     BeingId,
@@ -40,7 +40,6 @@ SAID_FIELDS: Mapping[type[ExportRecord], tuple[str, ...]] = {
 _NAMESPACE = uuid.UUID("6d61646c-656e-5f65-8978-706f72740001")
 _SCENE_FIELDS = ("action", "actors", "setting", "dialogue", "sensory")
 _OWN_FIELDS = ("being", "type", "tool", "client", "session_id", "when", "retold", "emotion", "number", *_SCENE_FIELDS)
-RecordType = TypeVar("RecordType", bound=ExportRecord)
 
 
 def is_contrary(here: ExportRecord, told: ExportRecord) -> bool:

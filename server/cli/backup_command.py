@@ -25,7 +25,6 @@ from madeleine.server.wiring.data_directory import (
     lock_data_directory,
     open_ledger_without_index,
 )
-from madeleine.storage.sql.ledger import Ledger, open_ledger
 from madeleine.storage.sql.database.backup import (
     back_up_ledger,
     has_content,
@@ -34,6 +33,7 @@ from madeleine.storage.sql.database.backup import (
     total_of,
     verify_ledger_file,
 )
+from madeleine.storage.sql.ledger import Ledger, open_ledger
 from madeleine.storage.sql.moving.restoring import LedgerHandover
 
 RESTORING_FILE = f"{LEDGER_FILE}.restoring"

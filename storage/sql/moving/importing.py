@@ -8,7 +8,7 @@ from __future__ import annotations
 import asyncio
 import json
 from collections import defaultdict
-from collections.abc import Iterator, Sequence
+from collections.abc import Awaitable, Callable, Iterator, Mapping, Sequence
 from datetime import datetime
 from itertools import groupby, islice
 from typing import Any
@@ -132,9 +132,20 @@ class RecordImport(ImportWork):
 
     async def take_all(self, records: Iterator[AnyRecord]) -> None:
         batches = _batches(records)
+        by_type: Mapping[str, Callable[[Any], Awaitable[None]]] = {
+            "being": self._take_being,
+            "memory": self._take_memory,
+            "reinforcement": self._take_reinforcement,
+            "revision": self._take_part,
+            "truth_act": self._take_part,
+            "message": self._take_message,
+            "message_memory": self._take_message_memory,
+            "forgotten_key": self._take_forgotten_key,
+            "patrol_run": self._take_patrol_run,
+            "patrol_change": self._take_patrol_change,
+        }
         while batch := await asyncio.to_thread(next, batches, None):
-            take = getattr(self, f"_take_{batch[0].type}", self._take)
-            await take(batch)
+            await by_type.get(batch[0].type, self._take)(batch)
 
     async def finish(self, header: Header) -> ImportReport:
         for old, new in self._aliases.items():
@@ -268,8 +279,6 @@ class RecordImport(ImportWork):
             INSERT_ROW[batch[0].type], [TABLES_BY_TYPE[batch[0].type].to_row(record) for record in own]
         )
         self._added[batch[0].type] += len(own)
-
-    _take_revision = _take_truth_act = _take_part
 
     async def _take_reinforcement(self, batch: Sequence[ReinforcementRecord]) -> None:
         kept: list[ReinforcementRecord] = []
