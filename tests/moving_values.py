@@ -115,8 +115,8 @@ def whole_exports(draw: st.DrawFn, being: str = BEING, first: int = 1) -> list[r
         updated_at=draw(moments), memory_id=draw(some_id),
     )  # fmt: skip
     diary = r.DiaryRecord(
-        being=being, date="2026-03-01", text=draw(texts), sources=draw(st.lists(some_id.filter(bool), max_size=2)),
-        written_at=draw(moments),
+        being=being, date="2026-03-01", text=draw(texts),
+        sources=draw(st.lists(st.sampled_from(ids), max_size=2).map(tuple)), written_at=draw(moments),
     )  # fmt: skip
     run = uuid_of(first + 4000)
     return [

@@ -263,17 +263,16 @@ async def test_copies_are_remembered_until_they_are_removed(ledger: Ledger) -> N
 
 
 async def test_a_message_that_was_forgotten_by_its_key_does_not_come_back(ledger: Ledger, source: Source) -> None:
-    session = {"being": "ada", "session_id": "s"}
     records = [
         r.BeingRecord(being="ada", cycle=0, think=(), think_sources=(), last_number=0),
         r.SessionRecord(
-            **session, title="", interface="", first_at=NOW, last_at=NOW, messages=2, watched=2, put_off=0, abandoned=0,
+            being="ada", session_id="s", title="", interface="", first_at=NOW, last_at=NOW, messages=2, watched=2, put_off=0, abandoned=0,
             failures=0, next_try=NOW,
         ),
         *(
             r.MessageRecord(
-                **session, id=f"m{n}", position=n, role="user", speaker="", text=f"said {n}", at=NOW, stored_at=NOW,
-                client="", key=f"k{n}",
+                being="ada", session_id="s", id=f"m{n}", position=n, role="user", speaker="", text=f"said {n}", at=NOW,
+                stored_at=NOW, client="", key=f"k{n}",
             )
             for n in range(2)
         ),
@@ -281,7 +280,8 @@ async def test_a_message_that_was_forgotten_by_its_key_does_not_come_back(ledger
     await imported(ledger, file_of(records))
     await ledger.erasure.forget(Scope(BeingId("ada")), [MemoryId("m0")], at=NOW)
     other_id = [
-        record.model_copy(update={"id": f"x{record.id}"}) if record.type == "message" else record for record in records
+        record.model_copy(update={"id": f"x{record.position}"}) if isinstance(record, r.MessageRecord) else record
+        for record in records
     ]
     report = await imported(ledger, file_of(other_id))
     assert (dict(report.added), report.left_out_counts["forgotten"], report.known["message"]) == ({}, 1, 1)
