@@ -266,7 +266,8 @@ async def test_a_message_that_was_forgotten_by_its_key_does_not_come_back(ledger
     records = [
         r.BeingRecord(being="ada", cycle=0, think=(), think_sources=(), last_number=0),
         r.SessionRecord(
-            being="ada", session_id="s", title="", interface="", first_at=NOW, last_at=NOW, messages=2, watched=2, put_off=0, abandoned=0,
+            being="ada", session_id="s", title="", interface="", first_at=NOW, last_at=NOW,
+            messages=2, watched=2, put_off=0, abandoned=0,
             failures=0, next_try=NOW,
         ),
         *(
