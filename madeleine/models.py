@@ -244,6 +244,8 @@ class ForgetResult(LibraryAnswer):
     messages: int = 0
     """Messages that were erased with the memories drawn from them."""
     diary_entries: int = 0
+    copies: tuple[str, ...] = ()
+    """Exports and backups that were made before and may still hold it."""
     notice: str = ""
 
 

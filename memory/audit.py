@@ -40,7 +40,7 @@ class RecordAuditEvent:
 
 AuditEventKind = Literal[
     "store", "reinforce", "update", "forget", "observe", "note", "patrol", "recall", "reindex", "token", "profile",
-    "supersede", "retract", "restore",
+    "supersede", "retract", "restore", "import",
 ]  # fmt: skip
 
 

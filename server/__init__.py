@@ -10,6 +10,8 @@ EXIT_FAILURE = 1
 """Exit code of a command that failed, though it was right."""
 EXIT_USAGE = 2
 """Exit code of a command that the caller has to change."""
+EXIT_NOTHING = 3
+"""Exit code of an export or an import that found nothing to do."""
 
 
 @contextmanager

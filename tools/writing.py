@@ -45,6 +45,9 @@ CURRENT_AGAIN_NOTICE = (
     "What is erased superseded current_again, which counts as true again, as if nothing had been told since. If it is "
     "not true: update_memory with retracted, or forget it, too."
 )
+COPIES_NOTICE = (
+    "The files named in copies were made before and may still hold it: tell the person, who alone can delete them."
+)
 WORDING_NOT_KEPT_NOTICE = (
     "That memory says the same, so your wording was not kept. If a fact differs, store with distinct."
 )
@@ -362,8 +365,11 @@ async def forget(call: ToolCall, arguments: ForgetArguments) -> dict[str, Any]:
             current_again=[_id_and_text(memory) for memory in current_again],
             messages=result.messages or None,
             diary_entries=result.diary_entries or None,
+            copies=list(result.copies),
         )
         | notice_field(
-            CURRENT_AGAIN_NOTICE if current_again else "", "" if result.bytes_scrubbed else SCRUB_PENDING_NOTICE
+            CURRENT_AGAIN_NOTICE if current_again else "",
+            COPIES_NOTICE if result.copies else "",
+            "" if result.bytes_scrubbed else SCRUB_PENDING_NOTICE,
         )
     )

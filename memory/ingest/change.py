@@ -127,7 +127,8 @@ MAX_SCRUB_WAIT_SECONDS = 20.0
 class ForgetOutcome:
     """`erased`: ids that no answer shows any more. `missing`: ids of no memory or message of this being. `related`:
     memories that stay (`ports.Erased`). `diary_entries`, `messages`: how many were removed with them. `bytes_scrubbed`:
-    whether the files are scrubbed; if not yet, that goes on in the background. `current_again`: as in `ErasedIds`."""
+    whether the files are scrubbed; if not yet, that goes on in the background. `current_again`: as in `ErasedIds`.
+    `copies`: files that were made before and may still hold what was erased (ruling 25)."""
 
     erased: tuple[MemoryId | MessageId, ...]
     missing: tuple[MemoryId | MessageId, ...]
@@ -136,6 +137,7 @@ class ForgetOutcome:
     diary_entries: int = 0
     messages: int = 0
     current_again: tuple[MemoryId, ...] = ()
+    copies: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True, eq=False)
@@ -151,6 +153,8 @@ class ForgetMemories:
     write_lock: asyncio.Lock
     _: KW_ONLY
     now: Callable[[], datetime]
+    is_copy_there: Callable[[str], bool] = lambda path: True
+    """Whether an export or a backup is still where it was written."""
 
     async def __call__(self, scope: Scope, ids: Sequence[MemoryId | MessageId]) -> ForgetOutcome:
         """Erase the memories and messages, and the messages that the memories rest on. Not stopped by a caller that
@@ -176,4 +180,5 @@ class ForgetMemories:
             diary_entries=erased.diary_entries,
             messages=len(erased.message_ids),
             current_again=erased.current_again_ids,
+            copies=tuple(path for path in erased.copies if self.is_copy_there(path)),
         )

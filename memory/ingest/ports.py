@@ -80,13 +80,14 @@ class ErasedIds:
     that they may tell the same: what was absorbed or summarised, and what has absorbed or summarises; and those that
     were drawn from messages that are gone. `diary_entries`: how many days' were removed, being written from them.
     `message_ids`: those that were named, and those that the memories were drawn from. `current_again_ids`: those that
-    an erased memory had superseded, with no version after it."""
+    an erased memory had superseded, with no version after it. `copies`: exports and backups that may hold it."""
 
     erased_ids: tuple[MemoryId, ...] = ()
     related_ids: tuple[MemoryId, ...] = ()
     diary_entries: int = 0
     message_ids: tuple[MessageId, ...] = ()
     current_again_ids: tuple[MemoryId, ...] = ()
+    copies: tuple[str, ...] = ()
 
 
 class ForgetLedger(Protocol):

@@ -14,7 +14,7 @@ from contextlib import asynccontextmanager, closing, suppress
 from pathlib import Path
 from typing import Any
 
-from madeleine.memory.errors import ConnectionLost
+from madeleine.memory.errors import ConnectionLost, error_from_json
 from madeleine.server.attach.connector import HostHandshakeRequest, connect_or_start_host, connect_to_host
 from madeleine.server.attach.streams import read_lines
 from madeleine.server.attach.tool_calls import (
@@ -164,6 +164,31 @@ async def _connect_in_thread(
 
     with cancel:
         return await asyncio.to_thread(connect)
+
+
+async def run_on_host(
+    data_dir: Path,
+    environment: Mapping[str, str],
+    settings: Mapping[str, str],
+    arguments: Mapping[str, str],
+    on_progress: Callable[[int, int], None],
+) -> dict[str, Any]:
+    """The result of a command that the host carries out, which is started if there is none.
+
+    Raises `ServerUnavailable`, and the error of the command."""
+    request = HostHandshakeRequest(want="run", settings=settings, arguments=arguments)
+    reader, writer = await asyncio.open_connection(sock=await _connect_in_thread(data_dir, environment, request))
+    with closing(writer), suppress(OSError, ValueError):
+        async for line in read_lines(reader.read):
+            message = json.loads(line or b"{}")
+            if "done" in message:
+                on_progress(message["done"], message["total"])
+            elif "error" in message:
+                raise error_from_json(message["error"], str(message["message"]))
+            elif "result" in message:
+                result: dict[str, Any] = message["result"]
+                return result
+    raise ConnectionLost("The memory's process went away before it was done. Run the command again.")
 
 
 @asynccontextmanager

@@ -61,8 +61,9 @@ class HostHandshakeRequest:
     """`settings`: as in the environment, without the prefix, in lower case: being, toolsets, read_only and all others,
     the key of a language model among them. `session`: the same at each connection of one forwarder.
 
-    `want`: "serve" tools, "status" or "stop", which every host knows, or "watch" the being's patrols, whose events the
-    host sends as one JSON object a line behind its reply. A host refuses what it does not know.
+    `want`: "serve" tools, "status" or "stop", which every host knows, "watch" the being's patrols, whose events the
+    host sends as one JSON object a line behind its reply, or "run" a command with `arguments`, whose progress and
+    result it sends likewise. A host refuses what it does not know.
     """
 
     want: str = "serve"
@@ -71,6 +72,7 @@ class HostHandshakeRequest:
     token: str = field(default="", repr=False)
     session: str = ""
     settings: Mapping[str, str] = field(default_factory=dict, repr=False)
+    arguments: Mapping[str, str] = field(default_factory=dict)
 
     def line(self) -> bytes:
         return _encode_handshake_line(asdict(self))
@@ -82,12 +84,13 @@ def parse_host_handshake_request(line: bytes) -> HostHandshakeRequest:
         request = json.loads(line)["madeleine"]
     except RecursionError as error:
         raise ValueError(str(error)) from error
-    settings, protocol = request.get("settings", {}), request["protocol"]
-    if not isinstance(protocol, int) or not isinstance(settings, dict):
+    settings, arguments, protocol = request.get("settings", {}), request.get("arguments", {}), request["protocol"]
+    if not isinstance(protocol, int) or not isinstance(settings, dict) or not isinstance(arguments, dict):
         raise ValueError("not a request to a host")  # noqa: TRY004
     return HostHandshakeRequest(
         protocol=protocol,
         settings={str(name): str(value) for name, value in settings.items()},
+        arguments={str(name): str(value) for name, value in arguments.items()},
         want=str(request["want"]),
         **{name: str(request.get(name, "")) for name in ("version", "token", "session")},
     )

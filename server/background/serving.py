@@ -118,10 +118,14 @@ class LazilyOpenedMemory:
 
     async def use_cases(self) -> ToolUseCases:
         """Raises what opening raised."""
+        return (await self.opened()).use_cases
+
+    async def opened(self) -> OpenedMemory:
+        """Raises what opening raised."""
         self.last_call = datetime.now(UTC)
         memory = await asyncio.shield(self._opening_task())
         memory.pin_model()
-        return memory.use_cases
+        return memory
 
 
 def _log_opening_failure(task: asyncio.Task[OpenedMemory]) -> None:
@@ -168,6 +172,15 @@ async def open_served_memory(settings: Settings) -> AsyncIterator[ServedMemory]:
             await running.enter_async_context(patrols.background_task("scheduled patrols"))
         if is_memory_thread_enabled(settings):
             await running.enter_async_context(thread.background_task("memory thread"))
+        if settings.backup_hours:
+            from madeleine.server.background.backups import BackupLoop
+
+            backups = BackupLoop(
+                settings,
+                lambda: memory.if_open.ledger.copies if memory.if_open else None,
+                now=lambda: datetime.now(UTC),
+            )
+            await running.enter_async_context(backups.background_task("scheduled backups"))
         watching = asyncio.create_task(memory.watch_files(), name="files")
         running.callback(watching.cancel)
         yield ServedMemory(models, memory, (patrols, thread))

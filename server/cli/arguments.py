@@ -64,7 +64,8 @@ def build_command_line_parser() -> CommandLineParser:
     _add_patrol(commands, json)
     _add_token(commands)
     _add_observe(commands)
-    _add_import(commands)
+    _add_import(commands, json)
+    _add_export(commands)
     _add_profile(commands, json)
     _add_models(commands, json)
     commands.add_parser("config", help="print the configuration for an MCP client, with this installation's path")
@@ -200,16 +201,43 @@ def _timeout_seconds(text: str) -> float:
     return seconds
 
 
-def _add_import(commands: Subparsers) -> None:
+def _add_import(commands: Subparsers, json: CommandLineParser) -> None:
     add = commands.add_parser(
         "import",
-        help="import conversations that Claude or ChatGPT exported",
-        description="Conversations become chat history, which can be searched. Messages that were imported before are "
-        "skipped.",
+        parents=[json],
+        help="import what `madeleine export` wrote, or conversations that Claude or ChatGPT exported",
+        description="An export adds what is not here yet; nothing that is here is overwritten, and nothing that was "
+        "forgotten here comes back. Conversations become chat history, which can be searched. What was imported before "
+        "is skipped.",
     ).add_argument
-    add("files", metavar="file", nargs="+", help="the exported .zip, or its conversations.json")
+    add("files", metavar="file", nargs="*", help="an export, an exported .zip, or its conversations.json")
+    add("--being", metavar="B", help="whose it becomes (default: an export's own beings; the setting)")
+    add("--dry-run", action="store_true", help="only report what an export would add")
+    add("--undo", metavar="ID", help="take back what an import of an export has added")
+    add("--list", action="store_true", help="list the imports of exports, the latest first")
     text = "have the memory thread turn them into memories, with a language model"
     add("--remember", action="store_true", help=text)
+
+
+def _add_export(commands: Subparsers) -> None:
+    add = commands.add_parser(
+        "export", help="write all that is kept into one file, also while clients use it"
+    ).add_argument
+    add(
+        "target", metavar="file", help="a new file, an earlier export, or - for standard output; with markdown a folder"
+    )
+    add("--being", metavar="B", help="only this being's (default: all)")
+    text = "jsonl, which `madeleine import` takes back (default), or markdown, to read"
+    add("--format", choices=("jsonl", "markdown"), default="jsonl", help=text)
+    add("--journal", action="store_true", help="also what patrols changed")
+    add = commands.add_parser(
+        "backup", help="copy the whole memory into one file, also while clients use it"
+    ).add_argument
+    add("file", nargs="?", help="default: a new file in the folder of backups")
+    text = "put a backup in the place of the memory, which is kept beside"
+    add = commands.add_parser("restore", help=text).add_argument
+    add("file", help="as `madeleine backup` wrote it")
+    add("--yes", action="store_true", help="do not ask")
 
 
 def _add_profile(commands: Subparsers, json: CommandLineParser) -> None:

@@ -1,4 +1,4 @@
-"""`madeleine import`: conversations that Claude or ChatGPT exported, into the chat history."""
+"""`madeleine import`: exports of Madeleine; conversations that Claude or ChatGPT exported, into the chat history."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ import sys
 import zipfile
 import zlib
 from collections import Counter
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import ExitStack, contextmanager
 from dataclasses import replace
 from functools import partial
@@ -22,7 +22,8 @@ from madeleine.memory.model import BeingId, Scope
 from madeleine.memory.text.structure import visible_line
 from madeleine.memory.watch.exports import UnreadableConversation, read_exported_conversations
 from madeleine.memory.watch.observe import Observation, ObserveConversation
-from madeleine.server import EXIT_FAILURE
+from madeleine.server import EXIT_FAILURE, EXIT_NOTHING
+from madeleine.server.cli.export_import import import_export, is_export_file, print_imports, undo_import
 from madeleine.server.cli.output import byte_progress, redacted_secrets_sentence
 from madeleine.server.settings.settings import Settings
 from madeleine.server.wiring.clocks import utc_now
@@ -38,20 +39,44 @@ _CONVERSATIONS_FILE = re.compile(r"(?:.*/)?conversations(?:[-_]\d+)?\.json")
 
 
 async def import_command(settings: Settings, arguments: argparse.Namespace) -> int:
-    """The exit code: 1 if some could not be read. Raises `InvalidInput` for a file that is no export."""
+    """The exit code: 1 if some was left out, `EXIT_NOTHING` if nothing was new in exports. Raises `InvalidInput` for a
+    file that can be neither."""
+    if arguments.list:
+        await print_imports(settings, as_json=arguments.json)
+        return 0
+    if arguments.undo:
+        return await undo_import(settings, arguments.undo, as_json=arguments.json)
+    if not arguments.files:
+        raise InvalidInput("Give the files to import.")
+    files = [Path(file) for file in arguments.files]
+    exports = [file for file in files if await asyncio.to_thread(is_export_file, file)]
+    conversations = [file for file in files if file not in exports]
+    if conversations and arguments.dry_run:
+        raise InvalidInput(f"{conversations[0]} is no export of Madeleine, and only for these there is --dry-run.")
+    codes = [await import_export(settings, file, arguments) for file in exports]
+    if conversations:
+        if arguments.being:
+            settings = settings.model_copy(update={"being": arguments.being})
+        codes.append(await _import_conversations(settings, conversations, remember=arguments.remember))
+    return EXIT_FAILURE if EXIT_FAILURE in codes else min(codes)
+
+
+async def _import_conversations(settings: Settings, files: Sequence[Path], *, remember: bool) -> int:
     async with open_ledger_without_index(settings) as ledger:
         observe = ObserveConversation(ledger.conversations, now=utc_now, redact=redaction_from_settings(settings))
-        importer = ConversationImporter(observe, settings, remember=arguments.remember)
+        importer = ConversationImporter(observe, settings, remember=remember)
         is_complete = False
         try:
-            for file in arguments.files:
-                await importer.import_file(Path(file))
+            for file in files:
+                await importer.import_file(file)
             is_complete = True
         finally:
             # An unreadable file undoes nothing of those before it.
             if is_complete or importer.counts or importer.unreadable_count:
                 importer.print_report()
-    return EXIT_FAILURE if importer.unreadable_count else 0
+    if importer.unreadable_count:
+        return EXIT_FAILURE
+    return 0 if importer.counts["conversations"] or importer.counts["known"] else EXIT_NOTHING
 
 
 class ConversationImporter:

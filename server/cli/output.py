@@ -36,6 +36,10 @@ def read_text_file_or_stdin(file: str) -> str:
         raise InvalidInput(f"{file} cannot be read: {error}") from error
 
 
+def absolute_path(text: str) -> Path:
+    return Path(text).expanduser().absolute()
+
+
 def print_json(content: object) -> None:
     print(visible_text(json.dumps(content, ensure_ascii=False, indent=2)))
 

@@ -37,6 +37,7 @@ from madeleine.server.attach.endpoint import HostAddress
 from madeleine.server.background.loops import PatrolEventBroadcast, patrol_event_as_json
 from madeleine.server.background.serving import open_served_memory
 from madeleine.server.connections import ConnectionLimits, SharedPlaces, accept_connections, raise_open_file_limit
+from madeleine.server.host.commands import RunHostCommand, run_and_report, run_host_command
 from madeleine.server.logs import start_logging
 from madeleine.server.mcp.lines import OPEN_CALLS_GRACE_SECONDS, WriteBytes, open_mcp_line_transport, write_and_drain
 from madeleine.server.mcp.server import Caller, McpRequestHandlers, call_on_stop_signals, toolset_from_settings
@@ -80,6 +81,8 @@ class Host:
     token: str = ""
     """Required of a client, if the socket does not itself keep others out."""
     patrol_events: PatrolEventBroadcast = field(default_factory=PatrolEventBroadcast)
+    run_command: RunHostCommand | None = None
+    """Carries out what a command of this machine's user asks of the memory."""
     stays_without_clients: bool = False
     """Does not end without clients."""
     wait_until_idle: Callable[[], Awaitable[None]] | None = None
@@ -175,7 +178,11 @@ class Host:
             await write(encode_host_handshake_reply(ok=True, **self._status()))
         elif request.protocol != HOST_PROTOCOL:
             await write(encode_host_handshake_reply(error=_protocol_mismatch_message(request)))
-        elif (serve := {"serve": self._serve_tools, "watch": self._watch_patrols}.get(request.want)) is None:
+        elif (
+            serve := {"serve": self._serve_tools, "watch": self._watch_patrols, "run": self._run_command}.get(
+                request.want
+            )
+        ) is None:
             await write(encode_host_handshake_reply(error=_unknown_request_message(request)))
         else:
             try:
@@ -228,6 +235,25 @@ class Host:
                 with suppress(ConnectionError):
                     await reader.read(1)
                 showing.cancel()
+
+    async def _run_command(
+        self, request: HostHandshakeRequest, reader: asyncio.StreamReader, write: WriteBytes
+    ) -> None:
+        """Write progress, then the result or the error, each as one line of JSON. Cancelled if the client goes away."""
+        assert self.run_command is not None
+        settings = self._client_settings(request)
+        await write(encode_host_handshake_reply(ok=True))
+        task = cast("asyncio.Task[None]", asyncio.current_task())
+        self._clients[task] = {"being": settings.being, "version": request.version, "since": round(time.time(), 3)}
+        running = asyncio.create_task(run_and_report(self.run_command, settings, request.arguments, write))
+        leaving = asyncio.create_task(reader.read(1))
+        try:
+            await asyncio.wait({running, leaving}, return_when=asyncio.FIRST_COMPLETED)
+        finally:
+            for pending in (running, leaving):
+                pending.cancel()
+            await asyncio.gather(running, leaving, return_exceptions=True)
+            del self._clients[task]
 
     def _log_settings_differences(self, client: Settings) -> None:
         own, others = self.settings.model_dump(), client.model_dump()
@@ -287,6 +313,7 @@ async def serve_as_host(settings: Settings, listener: socket.socket, address: Ho
     async with open_served_memory(settings) as served:
         memory = served.memory
         host = Host(settings, memory.use_cases, served.models, address.token, memory.patrol_events)
+        host.run_command = partial(run_host_command, memory.opened)
         host.wait_until_idle = served.wait_until_idle
         memory.on_files_lost = host.end
         with call_on_stop_signals(host.end):

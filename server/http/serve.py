@@ -8,6 +8,7 @@ import socket
 import sys
 from collections.abc import AsyncIterator, Awaitable, Callable
 from contextlib import ExitStack, asynccontextmanager, suppress
+from functools import partial
 from pathlib import Path
 from urllib.parse import urlsplit
 
@@ -26,6 +27,7 @@ from madeleine.server.attach.endpoint import (
 )
 from madeleine.server.background.serving import open_served_memory
 from madeleine.server.connections import ConnectionLimits, raise_open_file_limit
+from madeleine.server.host.commands import run_host_command
 from madeleine.server.host.host import Host
 from madeleine.server.http.app import GracefulHttpShutdown, bind_http_listener, build_http_app, run_uvicorn
 from madeleine.server.http.authentication import BearerTokenVerifier, request_caller
@@ -59,6 +61,7 @@ async def serve_http_as_host(settings: Settings, *, sse: bool) -> None:
     async with _become_host(settings) as (listener, address), open_served_memory(settings) as served:
         memory, models = served.memory, served.models
         host = Host(settings, memory.use_cases, models, address.token, memory.patrol_events, stays_without_clients=True)
+        host.run_command = partial(run_host_command, memory.opened)
         memory.on_files_lost = host.end
 
         def announce(url: str) -> None:

@@ -56,6 +56,10 @@ def _hour_or_off(written: str) -> object:
     return None if written.strip().lower() in ("off", "none", "never", "") else written
 
 
+def _path_or_none(written: str) -> object:
+    return Path(written).expanduser().absolute() if written.strip() else None
+
+
 class Settings(HttpSettings, LlmSettings, ContextFlags):
     """Every setting with its default. `MADELEINE_DATA_DIR` sets `data_dir`, and so on."""
 
@@ -136,6 +140,13 @@ class Settings(HttpSettings, LlmSettings, ContextFlags):
     thread_settle_seconds: Annotated[float, Field(ge=0, le=86_400)] = _THREAD_DEFAULTS.settle_time.total_seconds()
     thread_token_budget: TokenBudgetSetting = _THREAD_DEFAULTS.token_budget
     thread_records: bool = _THREAD_DEFAULTS.records_exchanges
+
+    backup_hours: Annotated[float, Field(ge=0, le=10_000)] = 0.0
+    """Between two backups that the process makes by itself; 0: none."""
+    backup_keep: Annotated[int, Field(ge=1, le=10_000)] = 7
+    """The last ones in their folder; older ones are deleted when the process has made another."""
+    backup_dir: Annotated[Path | None, parse_setting_if_text(_path_or_none)] = None
+    """Default: `backups` in the data directory."""
 
     context_token_limit: Annotated[int, Field(ge=1, le=1_000_000)] = DEFAULT_MAX_CONTEXT_TOKENS
 

@@ -27,7 +27,7 @@ OWNER_LOCK_FILE = "owner.lock"
 DATA_DIRECTORY_OWNER_FILE = "owner.json"
 """The owner's process id and version, for information only."""
 PRIVATE_FILE_PATTERNS = ("memory.db*", "owner.*", "host.*", "madeleine.*")
-PRIVATE_DIRECTORIES = (*INDEX_FOLDERS, "models")
+PRIVATE_DIRECTORIES = (*INDEX_FOLDERS, "models", "backups", "until-*")
 GROUP_AND_OTHERS_PERMISSION_BITS = stat.S_IRWXG | stat.S_IRWXO
 
 
@@ -78,7 +78,7 @@ def make_data_directory_private(data_dir: Path) -> None:
     if os.name == "nt":  # permissions are inherited there, and these bits mean nothing
         return
     ours = {path for pattern in (*PRIVATE_FILE_PATTERNS, *PRIVATE_DIRECTORIES) for path in data_dir.glob(pattern)}
-    for directory in (data_dir / name for name in PRIVATE_DIRECTORIES):
+    for directory in (path for name in PRIVATE_DIRECTORIES for path in data_dir.glob(name)):
         if not directory.is_symlink():
             ours.update(directory.rglob("*"))
     foreign = sorted(path.name for path in data_dir.iterdir() if path not in ours)
@@ -102,6 +102,10 @@ def _restrict_path(path: Path) -> bool:
     except OSError as error:
         logger.warning("%s is open to others and cannot be closed: %s", path, error)
         return False
+
+
+def path_exists(path: str) -> bool:
+    return Path(path).exists()
 
 
 LEDGER_FILE = "memory.db"

@@ -26,6 +26,7 @@ from madeleine.memory.ingest.ingest import IngestText
 from madeleine.memory.ingest.proposals import SupersededMemorySearch
 from madeleine.memory.ingest.store import StoreScenes
 from madeleine.memory.ingest.truth import ChangeTruth
+from madeleine.memory.moving.importing import ImportExport
 from madeleine.memory.recall.elsewhere import SearchOutsideMemories
 from madeleine.memory.recall.ports import Reranker
 from madeleine.memory.recall.recall import Recall, RecallConfig
@@ -53,7 +54,7 @@ from madeleine.server.background.model_switch import MakeEmbedder, ModelSwitch
 from madeleine.server.background.served_model import ServedModel, ServedPair
 from madeleine.server.settings.settings import Settings
 from madeleine.server.wiring.clocks import local_date_today, local_day, utc_now
-from madeleine.server.wiring.data_directory import ledger_path, lock_data_directory
+from madeleine.server.wiring.data_directory import ledger_path, lock_data_directory, path_exists
 from madeleine.storage.sql.ledger import Ledger, open_ledger
 from madeleine.tools.tool import ToolUseCases
 
@@ -71,6 +72,7 @@ class OpenedMemory:
     model_switch: ModelSwitch
     pin_model: Callable[[], None]
     """To be called by a task before it uses any of these: it then ends with the model that it has begun with."""
+    import_export: ImportExport
 
 
 @asynccontextmanager
@@ -126,7 +128,17 @@ async def open_memory(
             on_patrol_event=on_patrol_event,
         )
         await use.patrol.roll_back_unfinished()
-        yield OpenedMemory(use, ledger, index, embedder, keeper, thread, switch, served.pin)
+        import_export = ImportExport(
+            ledger.imports,
+            keeper,
+            scrubber,
+            embedder,
+            write_lock,
+            now=utc_now,
+            redact=redaction_from_settings(settings),
+            on_commit=upkeep.wake,
+        )
+        yield OpenedMemory(use, ledger, index, embedder, keeper, thread, switch, served.pin, import_export)
 
 
 def _build_use_cases(
@@ -181,7 +193,9 @@ def _build_use_cases(
     update = UpdateMemory(
         ledger.memories, index, embedder, write_lock, now=utc_now, on_commit=upkeep.wake, redact=redact
     )
-    forget = ForgetMemories(ledger.erasure, upkeep.keeper, upkeep.scrubber, write_lock, now=utc_now)
+    forget = ForgetMemories(
+        ledger.erasure, upkeep.keeper, upkeep.scrubber, write_lock, now=utc_now, is_copy_there=path_exists
+    )
     by_message = SearchByMessageTags(ledger.search, stem)
     recall = Recall(
         ledger.recall,

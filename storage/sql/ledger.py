@@ -16,6 +16,7 @@ from madeleine.storage.sql.memories.index_source import IndexSourceRepository
 from madeleine.storage.sql.memories.reading import RecallRepository
 from madeleine.storage.sql.memories.short_ids import ShortIdRepository
 from madeleine.storage.sql.memories.storing import MemoryRepository
+from madeleine.storage.sql.moving.repository import CopyRepository, ImportRepository
 from madeleine.storage.sql.patrols.repository import PatrolRepository
 from madeleine.storage.sql.search.repository import SearchRepository
 
@@ -36,6 +37,8 @@ class Ledger:
         self.context = ContextRepository(database)
         self.patrols = PatrolRepository(database)
         self.audit = AuditRepository(database)
+        self.imports = ImportRepository(database)
+        self.copies = CopyRepository(database)
 
 
 @asynccontextmanager

@@ -18,7 +18,7 @@ from madeleine.memory.patrol_records import DiaryEntry, PatrolChanges
 from madeleine.memory.profile import ProfileEntry
 from madeleine.memory.recall.ports import MemoryReactivation
 from madeleine.storage.sql.conversations import context
-from madeleine.storage.sql.database.engine import _compile
+from madeleine.storage.sql.database.engine import compile_statement
 from madeleine.storage.sql.ledger import Ledger, open_ledger
 from tests.contracts.ledger.ledger_values import ADA, BOB, MOMENT, batch, memory, note
 
@@ -117,7 +117,7 @@ async def test_recently_activated_are_alive_activated_and_ones_own_the_latest_fi
 async def test_of_a_being_with_many_memories_only_the_few_that_matter_are_looked_at(
     ledger: Ledger, tmp_path: Path, statement: Any, index: str
 ) -> None:
-    compiled = _compile(statement)
+    compiled = compile_statement(statement)
     binds: Any = compiled.construct_params({"being": "ada", "limit": 5, "most": 5})
     with closing(sqlite3.connect(tmp_path / "memory.db")) as connection:
         plan = " ".join(str(row[3]) for row in connection.execute(f"EXPLAIN QUERY PLAN {compiled}", binds))

@@ -136,7 +136,7 @@ class _Connection(NamedTuple):
         self, statement: ClauseElement, binds: Mapping[str, Any], *, stop: Callable[[], Awaitable[None]] | None = None
     ) -> list[Row]:
         """The rows as SQLite has them: a truth value is 0 or 1."""
-        compiled = _compile(statement)
+        compiled = compile_statement(statement)
         rows = await run_to_completion(
             self.driver.execute_fetchall(str(compiled), cast(Any, compiled.construct_params(binds))), interrupt=stop
         )
@@ -169,7 +169,7 @@ def _run_writes(driver: Any, writes: Sequence[_Write], *, commit: bool) -> None:
 
 
 @lru_cache(maxsize=512)
-def _compile(statement: ClauseElement, columns: tuple[str, ...] | None = None) -> Compiled:
+def compile_statement(statement: ClauseElement, columns: tuple[str, ...] | None = None) -> Compiled:
     """`columns`: the values that an INSERT or an UPDATE gets, where it does not name them itself."""
     return statement.compile(dialect=_NAMED_BINDS, column_keys=columns)
 
@@ -207,7 +207,7 @@ class Transaction:
         """Once for each of `rows`. An error may come with a later statement, or the commit."""
         remaining = iter(rows)
         while chunk := list(islice(remaining, _CHUNK_ROWS)):
-            compiled = _compile(statement, tuple(chunk[0]))
+            compiled = compile_statement(statement, tuple(chunk[0]))
             self._pending.append(_Write(str(compiled), [compiled.construct_params(row) for row in chunk]))
             if len(chunk) > _MAX_WAITING_ROWS or len(self._pending) > _MAX_WAITING_ROWS:
                 await self._write_pending()
@@ -280,7 +280,7 @@ class Database:
             return None
         if sum(len(bind) for bind in binds.values() if isinstance(bind, str)) > _MAX_BRIEF_READ_CHARS:
             return None
-        compiled = _compile(statement)
+        compiled = compile_statement(statement)
         with suppress(sqlite3.Error):  # a thread waits for who writes to the files, and says what is wrong
             return self._brief_reader.execute(str(compiled), cast(Any, compiled.construct_params(binds))).fetchall()
         return None

@@ -12,7 +12,7 @@ from sqlalchemy.exc import DBAPIError
 
 from madeleine.memory.errors import InvalidInput, StorageBusy, StorageError, StorageFull
 
-SCHEMA_REVISION = "0015"
+SCHEMA_REVISION = "0016"
 MIGRATIONS_FOLDER = Path(__file__).parents[1] / "migrations"
 _MIGRATION_LOCK = threading.Lock()
 """A server opens the same file for its memory and for its tokens: Alembic's context is global, and a change to the
@@ -30,14 +30,14 @@ def migrate_to_head(path: Path) -> None:
         message = f"The memory database {path} cannot be opened ({error.strerror}). Check the directory and its owner."
         raise StorageError(message) from error
     with _MIGRATION_LOCK, translating_driver_errors():
-        revision = _schema_revision(path)
+        revision = schema_revision(path)
         if revision != SCHEMA_REVISION:
             _run_migrations(path, revision)
             with closing(sqlite3.connect(path, timeout=5)) as connection:
                 connection.execute("PRAGMA journal_mode = WAL")
 
 
-def _schema_revision(path: Path) -> str | None:
+def schema_revision(path: Path) -> str | None:
     with closing(sqlite3.connect(path, timeout=5)) as connection:
         if connection.execute("SELECT 1 FROM sqlite_master WHERE name = 'alembic_version'").fetchone() is None:
             return None

@@ -2,55 +2,24 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-from typing import Any
+from sqlalchemy import Boolean, Column, Float, ForeignKey, Index, Integer, LargeBinary, Text
+from sqlalchemy.schema import UniqueConstraint
 
-from sqlalchemy import Boolean, Column, Float, ForeignKey, Index, Integer, LargeBinary, MetaData, Table, Text
-from sqlalchemy.schema import SchemaItem, UniqueConstraint
-from sqlalchemy.types import TypeEngine
-
+from madeleine.storage.sql.database import declaring
 from madeleine.storage.sql.database.dialect import HashBytes, JsonText, TextList, UtcMicros, in_words, index_filter
 from madeleine.storage.sql.database.lifecycle import (
     ClearReferenceToForgotten,
     DeleteRows,
     EraseListing,
-    ErasureDeclaration,
     JournalColumnChanges,
     KeepWhenForgetting,
     LeftByUndo,
     RedactWith,
-    RestorationDeclaration,
     UndoneWithMemory,
 )
 
-metadata = MetaData(
-    naming_convention={
-        "ix": "ix_%(table_name)s_%(column_0_N_name)s",
-        "uq": "uq_%(table_name)s_%(column_0_N_name)s",
-        "fk": "fk_%(table_name)s_%(column_0_N_name)s",
-        "pk": "pk_%(table_name)s",
-    }
-)
-
-
-def _table(name: str, *items: SchemaItem, lifecycle: list[ErasureDeclaration | RestorationDeclaration]) -> Table:
-    # Numbers of rows are not given out again.
-    return Table(name, metadata, *items, info={"lifecycle": lifecycle}, sqlite_autoincrement=True)
-
-
-def _keys(type_: type[TypeEngine[Any]], *names: str) -> Iterator[Column[Any]]:
-    """The columns of the primary key."""
-    return (Column(name, type_, primary_key=True) for name in names)
-
-
-def _required(type_: type[TypeEngine[Any]], *names: str) -> Iterator[Column[Any]]:
-    """Columns that are never NULL."""
-    return (Column(name, type_, nullable=False) for name in names)
-
-
-def _optional(type_: type[TypeEngine[Any]], *names: str) -> Iterator[Column[Any]]:
-    return (Column(name, type_) for name in names)
-
+metadata = declaring.metadata
+_keys, _optional, _required, _table = declaring.keys, declaring.optional, declaring.required, declaring.table
 
 _JOURNALLED_MEMORY_COLUMNS = (
     *("importance", "status", "fresh", "cluster_id", "absorbed_into", "since", "stopped_at", "reactivation_count"),
@@ -395,4 +364,32 @@ cost_records_table = _table(
     *_optional(Float, "usd"),
     Index("ix_cost_records_being_id", "being_id", "at"),
     lifecycle=[KeepWhenForgetting("names no memory"), LeftByUndo("the money is spent")],
+)
+
+# Exports and backups that were made, and what they cover: named when something is forgotten that they hold (ruling 25).
+copies_table = _table(
+    "copies",
+    *_keys(Text, "path"),
+    # "" for all beings.
+    *_required(Text, "kind", "being_id"),
+    *_required(UtcMicros, "made_at"),
+    lifecycle=[KeepWhenForgetting("names files"), LeftByUndo("no patrol changes it")],
+)
+
+# Imports of exports, and the rows that each has added, by type and key: so that it is undone by one call. `digest`: of
+# what was added of other types than memories, to tell what was changed since.
+imports_table = _table(
+    "imports",
+    *_keys(Text, "id"),
+    *_required(Text, "source", "being_id", "state"),
+    *_required(UtcMicros, "at"),
+    *_required(JsonText, "counts", "last_numbers"),
+    lifecycle=[KeepWhenForgetting("counts"), LeftByUndo("no patrol changes it")],
+)
+imported_rows_table = _table(
+    "imported_rows",
+    *_keys(Text, "import_id", "type", "key"),
+    *_required(Text, "digest"),
+    Column("memory_id", Text, index=True),
+    lifecycle=[DeleteRows(), LeftByUndo("no patrol changes it")],
 )

@@ -16,17 +16,19 @@ from madeleine.memory.ingest.ports import ErasedIds
 from madeleine.memory.model import Cluster, Memory, MemoryId, Scope
 from madeleine.memory.rules.dynamics import mentions
 from madeleine.storage.sql.administration import record_audit
-from madeleine.storage.sql.database.dialect import is_in_bound_list, json_list_bind_value
+from madeleine.storage.sql.database.dialect import equals_any, is_in_bound_list, json_list_bind_value
 from madeleine.storage.sql.database.engine import DatabaseRepository, Transaction
 from madeleine.storage.sql.database.lifecycle import DeleteRows, removal_statements
 from madeleine.storage.sql.database.mapping import (
     first_column,
     first_two_columns,
+    microseconds_from_moment,
     row_of_being_binds,
     update_row_of_being,
 )
 from madeleine.storage.sql.database.memory_rows import MEMORY_COLUMNS, memory_from_row, update_merged_memories
 from madeleine.storage.sql.database.tables import (
+    copies_table,
     forgotten_table,
     memories,
     metadata,
@@ -63,6 +65,12 @@ _SELECT_MEMBERS = (
 )
 _SELECT_REPORTS = select(patrol_runs.c.id, patrol_runs.c.report).where(patrol_runs.c.being_id == _BEING)
 _UPDATE_REPORT = update_row_of_being(patrol_runs, "report")
+_c = copies_table.c
+_SELECT_COPIES = (
+    select(_c.path)
+    .where(equals_any(_c.being_id, "", _BEING), _c.made_at >= bindparam("earliest"))
+    .order_by(_c.made_at, _c.path)
+)
 _MARK_FOR_SCRUB = insert(forgotten_table)
 _SELECT_PENDING_SCRUBS = select(forgotten_table.c.mark, forgotten_table.c.memory_id).order_by(forgotten_table.c.mark)
 _CLEAR_SCRUB = delete(forgotten_table).where(forgotten_table.c.mark == bindparam("old_mark"))
@@ -215,6 +223,11 @@ class _MemoryErasure:
         await self._transaction.run(_UPDATE_REPORT, rows)
 
 
+async def erase_memories(transaction: Transaction, scope: Scope, memories: Sequence[Memory]) -> ErasedIds:
+    """Erase them and what tells of them, without a trace in the audit: what has never been shown, or is taken back."""
+    return await _MemoryErasure(transaction, scope, memories).erase() if memories else ErasedIds()
+
+
 async def _summaries_that_quote(transaction: Transaction, scope: Scope, erased: Sequence[Memory]) -> list[Memory]:
     """Summaries that hold the words of an erased memory: they are erased with it, and what else they stand for is
     recalled again until it is summarised anew (ruling 25)."""
@@ -277,7 +290,11 @@ class ErasureRepository(DatabaseRepository):
             await record_audit(transaction, scope, "forget", at, tool="forget", ids=[*memory_ids, *messages])
             remaining = [id_ for id_ in drawn if id_ not in memory_ids]
             related = tuple(dict.fromkeys([*erased.related_ids, *remaining]))
-            return replace(erased, related_ids=related, message_ids=tuple(messages))
+            # A message does not say when it came here.
+            earliest = 0 if messages else min(microseconds_from_moment(memory.created_at) for memory in known)
+            binds = {"being": scope.being_id, "earliest": earliest}
+            copies = await transaction.rows(_SELECT_COPIES, first_column, **binds)
+            return replace(erased, related_ids=related, message_ids=tuple(messages), copies=tuple(copies))
 
     async def pending_scrubs(self) -> list[tuple[int, MemoryId]]:
         return await self._database.rows(_SELECT_PENDING_SCRUBS, first_two_columns)

@@ -92,7 +92,7 @@ _INSERTED_COLUMNS = [
     column.name for column in tables.memories.columns if column.name not in ("seq", "since", "stopped_at")
 ]
 _cycle = cycle_of_being(bindparam("new_being_id"))
-_INSERT_MEMORY = insert(tables.memories).values(
+INSERT_MEMORY = insert(tables.memories).values(
     {name: bindparam(f"new_{name}") for name in _INSERTED_COLUMNS}
     | {
         "since": _cycle - bindparam("new_session_count"),
@@ -176,7 +176,7 @@ async def insert_memories(transaction: Transaction, scope: Scope, new: Sequence[
         raise InvalidInput("A memory can only be stored for the being that the connection serves.")
     new = await _numbered(transaction, scope, new)
     await transaction.run(
-        _INSERT_MEMORY, [{f"new_{name}": value for name, value in row_from_memory(memory).items()} for memory in new]
+        INSERT_MEMORY, [{f"new_{name}": value for name, value in row_from_memory(memory).items()} for memory in new]
     )
     await mark_memories_for_index(transaction, [memory.id for memory in new])
     preferences = [_preference(memory) for memory in new if memory.category == "procedural"]

@@ -23,7 +23,7 @@ from madeleine.storage.sql.search.sources import SEARCHED_TABLES, hits_by_ids_st
 
 DIALECTS = {"sqlite": sqlite.dialect(paramstyle="named"), "postgresql": postgresql.dialect()}  # type: ignore[no-untyped-call]
 ROOT = Path(sql.__file__).parent
-ITS_OWN_SQL = {"database/dialect.py", "database/engine.py", "database/schema.py"}
+ITS_OWN_SQL = {f"database/{name}.py" for name in ("backup", "dialect", "engine", "schema", "snapshot")}
 SQLITE_ONLY = re.compile(r"sqlite|json_each|json_extract|json_set|INSERT OR|PRAGMA|rowid|GLOB|\btext\(\"|\.op\(")
 
 
@@ -73,7 +73,7 @@ def test_every_table_and_index_compiles(dialect: str) -> None:
             assert str(CreateIndex(index).compile(dialect=DIALECTS[dialect]))
 
 
-def test_only_the_dialect_the_engine_and_the_schema_hold_sqlite_s_own_sql() -> None:
+def test_only_the_modules_of_the_dialect_and_of_the_file_hold_sqlite_s_own_sql() -> None:
     found = {
         path.relative_to(ROOT).as_posix(): match.group()
         for path in ROOT.rglob("*.py")

@@ -1,0 +1,108 @@
+"""The use case: take an export back, for its own beings or for another."""
+
+from __future__ import annotations
+
+import asyncio
+from collections import Counter
+from collections.abc import Callable, Iterator
+from contextlib import suppress
+from dataclasses import KW_ONLY, dataclass, replace
+from datetime import datetime
+
+from madeleine.memory.embedding import Embedder
+from madeleine.memory.errors import EmbeddingUnavailable, IndexUnavailable, InvalidInput
+from madeleine.memory.ingest.index_keeper import ErasedBytesScrubber, IndexKeeper
+from madeleine.memory.moving.export_file import ExportReader
+from madeleine.memory.moving.ports import ImportLedger, ImportReport, ImportUndone
+from madeleine.memory.moving.records import AnyRecord
+from madeleine.memory.moving.values import record_for_being, record_with_texts
+from madeleine.memory.rules.storing.secrets import RedactText
+
+PROGRESS_RECORDS = 500
+"""Records between two reports."""
+ReportImportProgress = Callable[[int, int], None]
+"""(records read, records of the file); called in another thread."""
+
+
+@dataclass(frozen=True, eq=False)
+class ImportExport:
+    """`write_lock` is shared with `StoreScenes`; `on_commit` wakes the background that keeps the index."""
+
+    ledger: ImportLedger
+    keeper: IndexKeeper
+    scrubber: ErasedBytesScrubber
+    embedder: Embedder
+    write_lock: asyncio.Lock
+    _: KW_ONLY
+    now: Callable[[], datetime]
+    redact: RedactText
+    on_commit: Callable[[], None]
+
+    async def __call__(
+        self,
+        name: str,
+        lines: Iterator[bytes],
+        *,
+        client: str,
+        being: str = "",
+        dry_run: bool = False,
+        report_progress: ReportImportProgress = lambda done, total: None,
+    ) -> ImportReport:
+        """Add what the file `name` holds and the ledger lacks; recallable, by words at least, when this returns.
+
+        `being`: whose it becomes; "" for the beings that the file names. Raises `InvalidInput` for a file that is no
+        export, torn, or of several beings where one is to have it; nothing is changed then.
+        """
+        reader = await asyncio.to_thread(ExportReader, name, lines)
+        header = reader.header
+        if being:
+            if len(header.beings) > 1:
+                raise InvalidInput(
+                    f"{name} holds the memories of {len(header.beings)} beings, which cannot become one's. Nothing was "
+                    "imported: export one of them with --being."
+                )
+            header = header.model_copy(update={"beings": (being,)})
+        redacted: Counter[str] = Counter()
+        records = self._prepared(reader, being, redacted, report_progress)
+        async with self.write_lock:
+            report = await self.ledger.import_records(
+                header, records, source=name, client=client, at=self.now(), dry_run=dry_run
+            )
+        if report.id:
+            await self._index(report)
+        return replace(report, redacted=redacted)
+
+    def _prepared(
+        self, reader: ExportReader, being: str, redacted: Counter[str], report_progress: ReportImportProgress
+    ) -> Iterator[AnyRecord]:
+        def without_secrets(text: str) -> str:
+            result = self.redact(text)
+            redacted.update(result.found)
+            return result.text
+
+        total = sum(reader.header.counts.values())
+        for number, record in enumerate(reader.records(), start=1):
+            own = record_for_being(record, being) if being else record
+            yield record_with_texts(own, without_secrets)
+            if number % PROGRESS_RECORDS == 0:
+                report_progress(number, total)
+
+    async def _index(self, report: ImportReport) -> None:
+        """What fails here is done by the background: the ledger's marks remember it."""
+        self.on_commit()
+        if report.left_out_counts.get("forgotten"):
+            self.scrubber.request()
+        with suppress(IndexUnavailable, EmbeddingUnavailable):
+            await self.keeper.catch_up()
+            await self.keeper.embed_missing()
+        await self.ledger.recompute_clusters(report.cluster_ids, model=self.embedder.model)
+
+    async def undo(self, import_id: str, *, client: str) -> ImportUndone:
+        """Raises `CannotUndo`."""
+        async with self.write_lock:
+            undone = await self.ledger.undo_import(import_id, client=client, at=self.now())
+            with suppress(IndexUnavailable):
+                await self.keeper.remove_memories(undone.erased.erased_ids)
+        self.scrubber.request()
+        self.on_commit()
+        return undone

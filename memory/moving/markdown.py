@@ -1,0 +1,212 @@
+"""A view of an export for people: Markdown with front matter and wiki links, as Obsidian and its like read it.
+
+One file a cluster, and one each for the diary of a month, a conversation, the profile and the notes. What was told is
+escaped, so that no text can become a link, a heading or a block of its own. It cannot be imported.
+"""
+
+from __future__ import annotations
+
+import json
+import re
+from collections import defaultdict
+from collections.abc import Iterator, Mapping
+from typing import Any
+
+from madeleine.memory.model import DatedAction, TimelineEntry, date_of_timeline_entry, short_id_of_memory_number
+from madeleine.memory.moving.records import (
+    ClusterRecord,
+    DiaryRecord,
+    ExportRecord,
+    MemoryRecord,
+    MessageRecord,
+    NoteRecord,
+    ProfileRecord,
+    RevisionRecord,
+    SessionRecord,
+)
+from madeleine.memory.text.structure import visible_line
+
+MAX_FILE_NAME_CHARS = 80
+UNSORTED = "Unsorted"
+"""Memories that no patrol has given a cluster yet."""
+_UNSAFE_IN_NAMES = re.compile(r'[\x00-\x1f\x7f\\/:*?"<>|#^\[\]%]+')
+_DEVICE_NAMES = re.compile(r"(?i)(con|prn|aux|nul|com[0-9]|lpt[0-9])(\..*)?")
+_MARKUP = re.compile(r"([\\`*_\[\]<>#^|~$&!%=])")
+
+
+def safe_file_name(title: str) -> str:
+    """A name that every file system and wiki link takes, without its suffix; "Untitled" if nothing is left."""
+    name = " ".join(_UNSAFE_IN_NAMES.sub(" ", visible_line(title)).split())[:MAX_FILE_NAME_CHARS].strip(" .")
+    return f"{name}_" if _DEVICE_NAMES.fullmatch(name) else name or "Untitled"
+
+
+def escaped(text: str) -> str:
+    """One line that shows the text, whatever it holds."""
+    return _MARKUP.sub(r"\\\1", " ".join(visible_line(text).split()))
+
+
+class MarkdownView:
+    """Takes all records, then gives the files. Holds them in memory meanwhile."""
+
+    def __init__(self) -> None:
+        self.count = 0
+        """Files that were given."""
+        self._records: defaultdict[str, defaultdict[type[ExportRecord], list[Any]]] = defaultdict(
+            lambda: defaultdict(list)
+        )
+
+    def add(self, record: ExportRecord) -> None:
+        self._records[record.being][type(record)].append(record)
+
+    def files(self) -> Iterator[tuple[str, str]]:
+        """(path with slashes, text)."""
+        folders = _Names()
+        for being, records in self._records.items():
+            folder = f"{folders.take(being)}/" if len(self._records) > 1 else ""
+            for name, text in _BeingView(records).files():
+                self.count += 1
+                yield f"{folder}{name}.md", text
+
+
+class _Names:
+    """Gives each name once, also where case does not count."""
+
+    def __init__(self) -> None:
+        self._taken: set[str] = set()
+
+    def take(self, title: str) -> str:
+        base = name = safe_file_name(title)
+        number = 1
+        while name.casefold() in self._taken:
+            number += 1
+            name = f"{base} ({number})"
+        self._taken.add(name.casefold())
+        return name
+
+
+class _BeingView:
+    def __init__(self, records: Mapping[type[ExportRecord], list[Any]]) -> None:
+        self._records = records
+        self._memories: dict[str, MemoryRecord] = {memory.id: memory for memory in records.get(MemoryRecord, ())}
+        clusters: dict[str, ClusterRecord] = {cluster.id: cluster for cluster in records.get(ClusterRecord, ())}
+        names = _Names()
+        self._files = {id_: f"Memories/{names.take(clusters[id_].name)}" for id_ in clusters}
+        self._unsorted = f"Memories/{names.take(UNSORTED)}"
+        self._clusters = clusters
+        self._revisions: defaultdict[str, list[RevisionRecord]] = defaultdict(list)
+        for revision in records.get(RevisionRecord, ()):
+            self._revisions[revision.memory_id].append(revision)
+
+    def files(self) -> Iterator[tuple[str, str]]:
+        by_file: defaultdict[str, list[MemoryRecord]] = defaultdict(list)
+        for memory in self._memories.values():
+            by_file[self._file_of(memory)].append(memory)
+        clusters = {self._files[id_]: cluster for id_, cluster in self._clusters.items()}
+        for file in dict.fromkeys([*clusters, *by_file]):
+            yield file, self._cluster_text(clusters.get(file), by_file[file])
+        yield from self._diary()
+        yield from self._conversations()
+        yield from self._list(
+            "Profile", ProfileRecord, lambda one: f"**{escaped(f'{one.kind}: {one.name}')}** {escaped(one.value)}"
+        )
+        yield from self._list(
+            "Notes", NoteRecord, lambda one: f"{escaped(one.kind)} ({one.state}): {escaped(one.content)}"
+        )
+
+    def _file_of(self, memory: MemoryRecord) -> str:
+        return self._files.get(memory.cluster_id or "", self._unsorted)
+
+    def _cluster_text(self, cluster: ClusterRecord | None, memories: list[MemoryRecord]) -> str:
+        title = cluster.name if cluster else UNSORTED
+        fields: dict[str, Any] = {"title": visible_line(title), "memories": len(memories)}
+        if themes := sorted({theme for memory in memories for theme in memory.themes}):
+            fields["tags"] = [re.sub(r"[^\w/-]+", "-", theme) for theme in themes]
+        lines = [f"# {escaped(title)}", ""]
+        if cluster and cluster.parent_id != cluster.id and (parent := self._files.get(cluster.parent_id)):
+            lines += [f"Part of [[{parent}]].", ""]
+        for memory in memories:
+            lines += self._memory_lines(memory)
+        return _with_front_matter(fields, lines)
+
+    def _memory_lines(self, memory: MemoryRecord) -> Iterator[str]:
+        dates = [date_of_timeline_entry(_timeline_entry(item)) for item in memory.when[:1]]
+        date = dates[0] if dates else memory.happened_at.date().isoformat()
+        state = "" if memory.truth == "current" else f" *({memory.truth})*"
+        state += "" if memory.status == "active" else f" *({memory.status})*"
+        pinned = " *(pinned)*" if memory.pinned else ""
+        block = f" ^{short_id_of_memory_number(memory.number)}"
+        yield f"- **{escaped(date)}** {escaped(memory.action)}{state}{pinned}{block}"
+        told = {
+            "Where": memory.setting,
+            "Who": ", ".join(memory.actors),
+            "Said": " / ".join(memory.dialogue),
+            "Senses": ", ".join(memory.sensory),
+            "Feeling": memory.feeling,
+            "Lesson": memory.lesson,
+            "Category": memory.category,
+            "Why retracted": memory.retraction_reason,
+        }
+        yield from (f"    - {name}: {escaped(text)}" for name, text in told.items() if text)
+        for item in (*memory.when[1:], *memory.retold):
+            entry = _timeline_entry(item)
+            action = entry.action if isinstance(entry, DatedAction) else ""
+            yield f"    - {escaped(f'{date_of_timeline_entry(entry)} {action}')}"
+        for name, id_ in (
+            ("Superseded by", memory.superseded_by),
+            ("May supersede", memory.may_supersede),
+            ("Merged into", memory.absorbed_into),
+            ("Told in", memory.compressed_into),
+            ("Resembles", memory.resembles),
+        ):
+            if id_:
+                yield f"    - {name} {self._link(id_)}"
+        for revision in self._revisions[memory.id]:
+            if revision.text is not None:
+                yield f"    - Until {revision.at.date().isoformat()}: {escaped(revision.text)}"
+
+    def _link(self, id_: str) -> str:
+        memory = self._memories.get(id_)
+        if memory is None:
+            return "a memory that is not here"
+        short = short_id_of_memory_number(memory.number)
+        return f"[[{self._file_of(memory)}#^{short}|{short}]]"
+
+    def _diary(self) -> Iterator[tuple[str, str]]:
+        months: defaultdict[str, list[DiaryRecord]] = defaultdict(list)
+        for entry in self._records.get(DiaryRecord, ()):
+            months[entry.date[:7]].append(entry)
+        names = _Names()
+        for month, entries in months.items():
+            lines = [f"# {escaped(month)}"]
+            for entry in entries:
+                links = " ".join(self._link(id_) for id_ in entry.sources if id_ in self._memories)
+                lines += ["", f"## {escaped(entry.date)}", "", escaped(entry.text), *(["", links] if links else [])]
+            yield f"Diary/{names.take(month)}", _with_front_matter({"title": month}, lines)
+
+    def _conversations(self) -> Iterator[tuple[str, str]]:
+        messages: defaultdict[str, list[MessageRecord]] = defaultdict(list)
+        for message in self._records.get(MessageRecord, ()):
+            messages[message.session_id].append(message)
+        sessions: dict[str, SessionRecord] = {s.session_id: s for s in self._records.get(SessionRecord, ())}
+        names = _Names()
+        for id_, said in messages.items():
+            title = (sessions[id_].title.strip("\x7f") if id_ in sessions else "") or id_
+            lines = [f"# {escaped(title)}", ""]
+            lines += [f"- **{escaped(one.speaker or one.role)}** {escaped(one.text)}" for one in said]
+            fields = {"title": visible_line(title), "session": visible_line(id_), "date": said[0].at.date().isoformat()}
+            yield f"Conversations/{names.take(title)}", _with_front_matter(fields, lines)
+
+    def _list(self, title: str, kind: type[ExportRecord], text_of: Any) -> Iterator[tuple[str, str]]:
+        if records := self._records.get(kind):
+            lines = [f"# {title}", "", *(f"- {text_of(record)}" for record in records)]
+            yield title, _with_front_matter({"title": title}, lines)
+
+
+def _timeline_entry(item: Any) -> TimelineEntry:
+    return item if isinstance(item, str) else DatedAction(item.date, item.action)
+
+
+def _with_front_matter(fields: Mapping[str, Any], lines: list[str]) -> str:
+    # JSON is YAML, whatever a title holds.
+    head = [f"{name}: {json.dumps(value, ensure_ascii=False)}" for name, value in fields.items()]
+    return "\n".join(["---", *head, "---", "", *lines]).rstrip() + "\n"

@@ -1,0 +1,100 @@
+"""What import needs of the ledger, and its outcome."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from datetime import datetime
+from typing import Literal, Protocol
+
+from madeleine.memory.ingest.ports import ErasedIds
+from madeleine.memory.model import BeingId, ClusterId, EmbeddingModelName, MemoryId
+from madeleine.memory.moving.records import AnyRecord, Header
+
+LeftOutReason = Literal["different", "taken", "forgotten"]
+MAX_NAMED = 1_000
+"""Records that a report names; all are counted."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class LeftOut:
+    """A record that was not taken. `different`: another content stands here under the same id, and stays as it is.
+    `taken`: the id is another being's. `forgotten`: it was forgotten here since."""
+
+    reason: LeftOutReason
+    type: str
+    being: str
+    id: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ImportReport:
+    """`added` and `known`: records by type; `renumbered`: memories whose short id is another one here."""
+
+    id: str
+    added: Mapping[str, int]
+    known: Mapping[str, int]
+    left_out_counts: Mapping[str, int] = field(default_factory=dict)
+    left_out: Sequence[LeftOut] = ()
+    renumbered: int = 0
+    memory_ids: Sequence[MemoryId] = ()
+    cluster_ids: Sequence[ClusterId] = ()
+    redacted: Mapping[str, int] = field(default_factory=dict)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ImportUndone:
+    """`removed` and `kept`: records by type; kept is what was changed or built upon since."""
+
+    removed: Mapping[str, int]
+    kept: Mapping[str, int]
+    erased: ErasedIds
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class PastImport:
+    id: str
+    source: str
+    at: datetime
+    state: Literal["imported", "undone"]
+    counts: Mapping[str, int]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class LedgerCopy:
+    """A file that holds what the ledger held when it was made. `being_id`: whose; "" for all beings'."""
+
+    path: str
+    kind: Literal["export", "backup"]
+    being_id: BeingId
+    made_at: datetime
+
+
+class CopyLedger(Protocol):
+    async def add_copy(self, copy: LedgerCopy) -> None:
+        """In place of an earlier one of that path."""
+
+    async def copies(self) -> list[LedgerCopy]:
+        """The oldest first."""
+
+    async def remove_copies(self, paths: Sequence[str]) -> None: ...
+
+
+class ImportLedger(Protocol):
+    async def import_records(
+        self, header: Header, records: Iterator[AnyRecord], *, source: str, client: str, at: datetime, dry_run: bool
+    ) -> ImportReport:
+        """Add what is not here yet, in one durable transaction; nothing if `records` raises, or for a dry run.
+
+        Nothing that is here is overwritten. What was forgotten here is erased from it as `forget` does, and so is what
+        tells of it. `records` is read in a thread, in the order of `RECORD_CLASSES`.
+        """
+
+    async def undo_import(self, import_id: str, *, client: str, at: datetime) -> ImportUndone:
+        """Take back what the import added, unless it was changed or built upon since. Raises `CannotUndo`."""
+
+    async def imports(self) -> list[PastImport]:
+        """The latest first."""
+
+    async def recompute_clusters(self, ids: Sequence[ClusterId], *, model: EmbeddingModelName) -> None:
+        """Compute the means of these clusters from the vectors of their memories (spec P3)."""

@@ -1,0 +1,364 @@
+"""The records of an export file, one class a type (`docs/export.md`). `export.schema.json` is generated from them.
+
+Fields are in the order in which a line has them. Times are in UTC with six digits of a second; a field without a value
+is left out. A change of a field's name or meaning needs a new `FORMAT_VERSION`.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping
+from datetime import UTC, datetime
+from typing import Annotated, Any, ClassVar, Literal, TypeAlias, get_args
+
+from pydantic import AwareDatetime, BaseModel, ConfigDict, Field, PlainSerializer, TypeAdapter
+
+from madeleine.memory.chat import ChatRole
+from madeleine.memory.model import Category, Emotion, MemoryStatus, NoteState, TruthStatus
+from madeleine.memory.profile import ProfileKind
+
+FORMAT_NAME = "madeleine-export"
+FORMAT_VERSION = 1
+MAX_COUNT = 2**53
+"""Whole numbers that every reader of JSON keeps exactly."""
+
+
+def format_moment(moment: datetime) -> str:
+    """As `2026-03-01T12:00:00.000000Z`."""
+    return moment.astimezone(UTC).replace(tzinfo=None).isoformat(timespec="microseconds") + "Z"
+
+
+Moment = Annotated[AwareDatetime, PlainSerializer(format_moment)]
+Count = Annotated[int, Field(ge=0, le=MAX_COUNT)]
+Id = Annotated[str, Field(min_length=1, max_length=200)]
+Uuid = Annotated[str, Field(pattern=r"^[0-9a-f]{8}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{12}$")]
+Share = Annotated[float, Field(ge=0, le=1)]
+Axis = Annotated[float, Field(ge=-1, le=1)]
+Texts = tuple[str, ...]
+
+
+class ExportModel(BaseModel):
+    model_config = ConfigDict(frozen=True, extra="forbid", allow_inf_nan=False)
+
+    def line(self) -> bytes:
+        """The canonical line: fields in order, no space between them, UTF-8, no field without a value."""
+        content = {name: value for name, value in self.model_dump(mode="json").items() if value is not None}
+        return (json.dumps(content, ensure_ascii=False, separators=(",", ":")) + "\n").encode()
+
+
+class Header(ExportModel):
+    """The first line. `counts`: of records, by type. It names no time, so that the same memory gives the same bytes."""
+
+    format: Literal["madeleine-export"] = "madeleine-export"
+    version: Literal[1] = 1
+    beings: Texts
+    counts: Mapping[str, Count]
+
+
+class End(ExportModel):
+    """The last line: without it, or if it does not fit, the file is torn. `sha256`: of all bytes before this line."""
+
+    type: Literal["end"] = "end"
+    counts: Mapping[str, Count]
+    sha256: Annotated[str, Field(pattern=r"^[0-9a-f]{64}$")]
+
+
+class ExportRecord(ExportModel):
+    key_fields: ClassVar[tuple[str, ...]] = ("id",)
+    """What tells it from others of its type; none for a part of a memory or a run."""
+    id_fields: ClassVar[tuple[str, ...]] = ("id",)
+    """Those that name something by its id."""
+    type: str
+    being: Id
+
+    @property
+    def identity(self) -> tuple[str, ...]:
+        return tuple(getattr(self, name) for name in self.key_fields)
+
+
+class BeingRecord(ExportRecord):
+    """`cycle`: its clock. `think`: points for the next session, written from the memories `think_sources`."""
+
+    key_fields = ("being",)
+    id_fields = ("think_sources",)
+    type: Literal["being"] = "being"
+    cycle: Count
+    think: Texts
+    think_sources: Texts
+    last_number: Count
+
+
+class ClusterRecord(ExportRecord):
+    id_fields = ("id", "parent_id")
+    type: Literal["cluster"] = "cluster"
+    id: Id
+    name: str
+    parent_id: Id
+    is_root: bool
+
+
+class DatedActionRecord(ExportModel):
+    date: str
+    action: str
+
+
+Timeline = tuple[str | DatedActionRecord, ...]
+
+
+class MemoryRecord(ExportRecord):
+    """The fields of `memory.model.Memory`."""
+
+    id_fields = ("id", "cluster_id", "absorbed_into", "compressed_into", "resembles", "superseded_by", "may_supersede")
+    type: Literal["memory"] = "memory"
+    id: Uuid
+    number: Count
+    action: str
+    actors: Texts
+    when: Timeline
+    setting: str
+    dialogue: Texts
+    sensory: Texts
+    feeling: str
+    lesson: str
+    category: Category
+    themes: Texts
+    emotions: tuple[Emotion, ...]
+    emotion: tuple[Axis, Axis, Axis, Axis, Axis, Axis] | None = None
+    importance: Share
+    pinned: bool
+    created_at: Moment
+    happened_at: Moment
+    tool: str
+    client: str
+    session_id: str
+    turn: Count
+    key: str | None = None
+    status: MemoryStatus
+    fresh: bool
+    cluster_id: Id | None = None
+    absorbed_into: Id | None = None
+    compressed: bool
+    compressed_into: Id | None = None
+    compression_source: bool
+    resembles: Id | None = None
+    retold: Timeline
+    truth: TruthStatus
+    valid_from: Moment | None = None
+    valid_until: Moment | None = None
+    superseded_by: Id | None = None
+    retraction_reason: str
+    may_supersede: Id | None = None
+    session_count: int
+    access_count: Count
+    reactivation_count: Count
+    last_activated: Moment | None = None
+    last_accessed: Moment | None = None
+
+
+class PartOfMemory(ExportRecord):
+    key_fields = ()
+    id_fields: ClassVar[tuple[str, ...]] = ("memory_id",)
+    memory_id: Id
+
+
+class ReinforcementRecord(PartOfMemory):
+    type: Literal["reinforcement"] = "reinforcement"
+    at: Moment
+    text: str
+    tool: str
+    client: str
+    session_id: str
+    key: str | None = None
+
+
+class RevisionRecord(PartOfMemory):
+    """Fields as they were before a change; those that stayed are left out."""
+
+    type: Literal["revision"] = "revision"
+    at: Moment
+    client: str
+    text: str | None = None
+    importance: float | None = None
+    themes: Texts | None = None
+    pinned: bool | None = None
+    when: Texts | None = None
+
+
+class TruthActRecord(PartOfMemory):
+    """One memory's share in an act that changed what is true; times in `before` and `after` are microseconds since
+    1970."""
+
+    id_fields = ("memory_id", "act_id")
+    type: Literal["truth_act"] = "truth_act"
+    at: Moment
+    act_id: Id
+    kind: str
+    client: str
+    tool: str
+    run_id: str
+    before: Mapping[str, str | int | None]
+    after: Mapping[str, str | int | None]
+
+
+class SessionRecord(ExportRecord):
+    """`messages`: the position that the next message gets; those before `watched` were read by the memory thread."""
+
+    key_fields = ("being", "session_id")
+    id_fields = ()
+    type: Literal["session"] = "session"
+    session_id: str
+    title: str
+    interface: str
+    first_at: Moment
+    last_at: Moment
+    messages: Count
+    watched: Count
+    put_off: Count
+    abandoned: Count
+    failures: Count
+    next_try: Moment
+
+
+class MessageRecord(ExportRecord):
+    type: Literal["message"] = "message"
+    id: Id
+    session_id: str
+    position: Count
+    role: ChatRole
+    speaker: str
+    text: str
+    at: Moment
+    stored_at: Moment
+    client: str
+    key: str | None = None
+
+
+class MessageMemoryRecord(ExportRecord):
+    """A memory that was drawn from a message."""
+
+    key_fields = ("message_id", "memory_id")
+    id_fields = ("message_id", "memory_id")
+    type: Literal["message_memory"] = "message_memory"
+    message_id: Id
+    memory_id: Id
+
+
+class NoteRecord(ExportRecord):
+    id_fields = ("id", "memory_id")
+    type: Literal["note"] = "note"
+    id: Id
+    kind: str
+    content: str
+    state: NoteState
+    reason: str
+    created_at: Moment
+    memory_id: Id | None = None
+
+
+class ProfileRecord(ExportRecord):
+    key_fields = ("being", "kind", "name")
+    id_fields = ("memory_id",)
+    type: Literal["profile"] = "profile"
+    kind: ProfileKind
+    name: str
+    value: str
+    enabled: bool
+    updated_at: Moment
+    memory_id: Id | None = None
+
+
+class DiaryRecord(ExportRecord):
+    key_fields = ("being", "date")
+    id_fields = ("sources",)
+    type: Literal["diary"] = "diary"
+    date: str
+    text: str
+    sources: Texts
+    written_at: Moment
+
+
+class ForgottenKeyRecord(ExportRecord):
+    """The hash of the key of a message that was forgotten: reading its conversation again does not bring it back."""
+
+    key_fields = ("being", "key_hash")
+    id_fields = ()
+    type: Literal["forgotten_key"] = "forgotten_key"
+    key_hash: Id
+
+
+class PatrolRunRecord(ExportRecord):
+    type: Literal["patrol_run"] = "patrol_run"
+    id: Id
+    started: Moment
+    finished: Moment
+    state: str
+    report: Mapping[str, Any]
+
+
+class PatrolChangeRecord(ExportRecord):
+    """A line of the journal; vectors are left out of it."""
+
+    key_fields = ()
+    id_fields = ()
+    type: Literal["patrol_change"] = "patrol_change"
+    run_id: Id
+    step: str
+    kind: str
+    target: str
+    before: Mapping[str, Any] | None = None
+    after: Mapping[str, Any] | None = None
+
+
+AnyRecord: TypeAlias = (
+    BeingRecord
+    | ClusterRecord
+    | MemoryRecord
+    | ReinforcementRecord
+    | RevisionRecord
+    | TruthActRecord
+    | SessionRecord
+    | MessageRecord
+    | MessageMemoryRecord
+    | NoteRecord
+    | ProfileRecord
+    | DiaryRecord
+    | ForgottenKeyRecord
+    | PatrolRunRecord
+    | PatrolChangeRecord
+)
+RECORD_CLASSES: Mapping[str, type[ExportRecord]] = {
+    kind.model_fields["type"].default: kind for kind in get_args(AnyRecord)
+}
+"""By type, in the order in which a file has them: what others refer to comes first."""
+PLURALS: Mapping[str, str] = {
+    "memory": "memories",
+    "message_memory": "links to messages",
+    "profile": "profile entries",
+    "diary": "diary entries",
+}
+"""Of types, where another than with an s."""
+
+
+def counts_in_words(counts: Mapping[str, int]) -> str:
+    """As "1 being, 2 memories"."""
+    parts = (
+        f"{count:,} {type_ if count == 1 else PLURALS.get(type_, type_ + 's')}".replace("_", " ")
+        for type_, count in counts.items()
+        if count
+    )
+    return ", ".join(parts) or "nothing"
+
+
+JOURNAL_TYPES = ("patrol_run", "patrol_change")
+_LINE: TypeAdapter[AnyRecord | End] = TypeAdapter(Annotated[AnyRecord | End, Field(discriminator="type")])
+
+
+def parse_line(line: bytes) -> AnyRecord | End:
+    """Raises `pydantic.ValidationError`, a `ValueError`."""
+    return _LINE.validate_json(line)
+
+
+def export_json_schema() -> dict[str, Any]:
+    """JSON Schema of any line of an export file."""
+    schema = TypeAdapter(Header | AnyRecord | End).json_schema()
+    return {"$schema": "https://json-schema.org/draft/2020-12/schema", "title": "A line of a Madeleine export"} | schema

@@ -1,0 +1,113 @@
+"""Records as values of this memory, and as another being's."""
+
+from __future__ import annotations
+
+import uuid
+from collections.abc import Callable, Mapping
+from typing import Any
+
+from madeleine.memory.model import (
+    BeingId,
+    ClusterId,
+    DatedAction,
+    EmotionVector,
+    Memory,
+    MemoryId,
+    Provenance,
+    Scene,
+    TimelineEntry,
+)
+from madeleine.memory.moving.records import (
+    AnyRecord,
+    DiaryRecord,
+    ExportRecord,
+    MemoryRecord,
+    MessageRecord,
+    NoteRecord,
+    ProfileRecord,
+    Timeline,
+    TruthActRecord,
+)
+
+SAID_FIELDS: Mapping[type[ExportRecord], tuple[str, ...]] = {
+    MemoryRecord: ("action", "actors", "setting", "dialogue", "sensory", "truth", "superseded_by"),
+    MessageRecord: ("role", "speaker", "text"),
+    NoteRecord: ("content",),
+    ProfileRecord: ("value",),
+    DiaryRecord: ("text",),
+}
+"""What somebody has told. The other fields are how it fares: they differ between two stores by living."""
+_NAMESPACE = uuid.UUID("6d61646c-656e-5f65-8978-706f72740001")
+_SCENE_FIELDS = ("action", "actors", "setting", "dialogue", "sensory")
+_OWN_FIELDS = ("being", "type", "tool", "client", "session_id", "when", "retold", "emotion", "number", *_SCENE_FIELDS)
+
+
+def is_contrary(here: ExportRecord, told: ExportRecord) -> bool:
+    """Whether two records of one identity say something different."""
+    return any(getattr(here, name) != getattr(told, name) for name in SAID_FIELDS.get(type(told), ()))
+
+
+def memory_from_record(record: MemoryRecord) -> Memory:
+    scene = Scene(when=_timeline(record.when), **{name: getattr(record, name) for name in _SCENE_FIELDS})
+    names = (name for name in MemoryRecord.model_fields if name not in _OWN_FIELDS)
+    others: dict[str, Any] = {name: getattr(record, name) for name in names}
+    others["id"] = MemoryId(record.id)
+    others["cluster_id"] = ClusterId(record.cluster_id) if record.cluster_id else None
+    return Memory(
+        being_id=BeingId(record.being),
+        scene=scene,
+        provenance=Provenance(tool=record.tool, client=record.client, session_id=record.session_id),
+        emotion=EmotionVector(*record.emotion) if record.emotion else None,
+        retold=_timeline(record.retold),
+        number=record.number,
+        **others,
+    )
+
+
+def _timeline(entries: Timeline) -> tuple[TimelineEntry, ...]:
+    return tuple(item if isinstance(item, str) else DatedAction(item.date, item.action) for item in entries)
+
+
+def record_for_being(record: AnyRecord, being: str) -> AnyRecord:
+    """The record as another being's: with ids of its own, which are the same whenever it is imported."""
+    if record.being == being:
+        return record
+    values: dict[str, Any] = {"being": being}
+
+    def own(id_: Any) -> Any:
+        return str(uuid.uuid5(_NAMESPACE, f"{being}\n{id_}")) if id_ else id_
+
+    for name in record.id_fields:
+        named = getattr(record, name)
+        values[name] = tuple(map(own, named)) if isinstance(named, tuple) else own(named)
+    if isinstance(record, TruthActRecord):
+        for side in ("before", "after"):
+            fields = dict(getattr(record, side))
+            values[side] = fields | {
+                name: own(fields[name]) for name in ("superseded_by", "may_supersede") if name in fields
+            }
+    if isinstance(record, ProfileRecord) and record.name == record.memory_id:
+        values["name"] = values["memory_id"]
+    return record.model_copy(update=values)
+
+
+REDACTED_FIELDS: Mapping[str, tuple[str, ...]] = {
+    "memory": ("action", "setting", "feeling", "lesson", "actors", "dialogue", "sensory"),
+    "reinforcement": ("text",),
+    "revision": ("text",),
+    "message": ("text",),
+    "note": ("content",),
+    "profile": ("value",),
+    "diary": ("text",),
+}
+
+
+def record_with_texts(record: AnyRecord, change: Callable[[str], str]) -> AnyRecord:
+    """`change` applied to what was told."""
+    changed: dict[str, Any] = {}
+    for name in REDACTED_FIELDS.get(record.type, ()):
+        value = getattr(record, name)
+        new = tuple(map(change, value)) if isinstance(value, tuple) else change(value) if value else value
+        if new != value:
+            changed[name] = new
+    return record.model_copy(update=changed) if changed else record

@@ -1,0 +1,87 @@
+"""Backups by the clock, of which the last ones are kept."""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+from collections.abc import Callable
+from datetime import datetime, timedelta
+from pathlib import Path
+
+from madeleine.memory.errors import MadeleineError
+from madeleine.memory.model import BeingId
+from madeleine.memory.moving.ports import CopyLedger, LedgerCopy
+from madeleine.server.background.loops import PollingLoop
+from madeleine.server.settings.settings import Settings
+from madeleine.server.wiring.data_directory import ledger_path
+from madeleine.storage.sql.database.backup import back_up_ledger
+
+logger = logging.getLogger(__name__)
+
+BACKUPS_FOLDER = "backups"
+BACKUP_CHECK_SECONDS = 60.0
+"""Between two looks whether a backup is due; the first comes as long after the start."""
+_PATTERN = "memory-*.db"
+
+
+def backup_folder(settings: Settings) -> Path:
+    return settings.backup_dir or settings.data_dir / BACKUPS_FOLDER
+
+
+def path_of_backup(settings: Settings, at: datetime) -> Path:
+    return backup_folder(settings) / f"memory-{at:%Y%m%dT%H%M%SZ}.db"
+
+
+async def make_backup(ledger: Path, target: Path, copies: CopyLedger, *, at: datetime) -> dict[str, int]:
+    """Make a backup and remember it; its counts. Raises `StorageError`."""
+
+    def make() -> dict[str, int]:
+        target.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
+        return back_up_ledger(ledger, target)
+
+    # Before, so that a killed process leaves no backup that nobody knows of.
+    await copies.add_copy(LedgerCopy(path=str(target), kind="backup", being_id=BeingId(""), made_at=at))
+    return await asyncio.to_thread(make)
+
+
+async def remove_old_backups(folder: Path, keep: int, copies: CopyLedger) -> None:
+    """Of those with the names that `path_of_backup` gives."""
+
+    def remove() -> list[Path]:
+        old = sorted(folder.glob(_PATTERN))[:-keep]
+        for path in old:
+            path.unlink(missing_ok=True)
+        return old
+
+    old = await asyncio.to_thread(remove)
+    await copies.remove_copies([str(path) for path in old])
+
+
+class BackupLoop(PollingLoop):
+    cancelled_message = "a backup was being made; the next one comes at the next start"
+
+    def __init__(
+        self, settings: Settings, copies: Callable[[], CopyLedger | None], *, now: Callable[[], datetime]
+    ) -> None:
+        """`copies` returns None while the memory is not open."""
+        super().__init__(lambda: asyncio.sleep(BACKUP_CHECK_SECONDS))
+        self._settings = settings
+        self._copies = copies
+        self._now = now
+
+    async def poll(self) -> None:
+        """Make a backup if the last one is older than the setting says."""
+        copies, folder = self._copies(), backup_folder(self._settings)
+        if copies is None:
+            return
+        async with self._working:
+            try:
+                last = max((path.stat().st_mtime for path in folder.glob(_PATTERN)), default=0.0)
+                if self._now().timestamp() - last < timedelta(hours=self._settings.backup_hours).total_seconds():
+                    return
+                target = path_of_backup(self._settings, self._now())
+                await make_backup(ledger_path(self._settings), target, copies, at=self._now())
+                await remove_old_backups(folder, self._settings.backup_keep, copies)
+                logger.info("a backup was made: %s", target)
+            except (MadeleineError, OSError) as error:
+                logger.warning("making a backup failed; retrying at the next look: %s", error)

@@ -1,0 +1,172 @@
+"""`madeleine backup` and `madeleine restore`: the whole memory as one file, and back."""
+
+from __future__ import annotations
+
+import argparse
+import asyncio
+import sys
+from collections.abc import AsyncIterator, Iterator
+from contextlib import AsyncExitStack, asynccontextmanager, contextmanager
+from pathlib import Path
+
+from madeleine.memory.errors import InvalidInput, StorageBusy
+from madeleine.memory.text.structure import visible_line
+from madeleine.server import EXIT_FAILURE
+from madeleine.server.attach.connector import stop_host
+from madeleine.server.background.backups import make_backup, path_of_backup
+from madeleine.server.background.index_origin import INDEX_FOLDERS, new_folder_beside
+from madeleine.server.background.index_place import BUILT_INDEX_LOCATION_SETTING
+from madeleine.server.cli.output import absolute_path
+from madeleine.server.settings.settings import Settings
+from madeleine.server.wiring.clocks import utc_now
+from madeleine.server.wiring.data_directory import (
+    LEDGER_FILE,
+    ledger_path,
+    lock_data_directory,
+    open_ledger_without_index,
+)
+from madeleine.storage.sql.database.backup import (
+    back_up_ledger,
+    has_content,
+    remove_ledger_file,
+    replace_ledger,
+    total_of,
+    verify_ledger_file,
+)
+from madeleine.storage.sql.ledger import Ledger, open_ledger
+from madeleine.storage.sql.moving.restoring import LedgerHandover
+
+RESTORING_FILE = f"{LEDGER_FILE}.restoring"
+MAX_LOCK_ATTEMPTS = 20
+"""Each ends a host that a client has started meanwhile."""
+MAX_NAMED_IDS = 20
+
+
+async def backup_command(settings: Settings, arguments: argparse.Namespace) -> None:
+    """Raises `InvalidInput`, `StorageError`."""
+    at = utc_now()
+    target = absolute_path(arguments.file) if arguments.file else path_of_backup(settings, at)
+    async with open_ledger_without_index(settings, create=False) as ledger:
+        if target.exists():
+            if target.samefile(ledger_path(settings)):
+                raise InvalidInput(f"{target} is the memory itself. Give another name.")
+            await asyncio.to_thread(verify_ledger_file, target)  # what is no backup is not overwritten
+        counts = await make_backup(ledger_path(settings), target, ledger.copies, at=at)
+    print(f"Backed up to {target}, and verified: {total_of(counts)}.")
+
+
+async def restore_command(settings: Settings, arguments: argparse.Namespace) -> int:
+    """Raises `InvalidInput` for a file that is no backup, `StorageBusy`, `StorageError`."""
+    source = absolute_path(arguments.file)
+    if not source.is_file():
+        raise InvalidInput(f"{source} is no file. Give one that `madeleine backup` wrote.")
+    if not (arguments.yes or sys.stdin.isatty()):
+        raise InvalidInput("Nothing was changed: run `madeleine restore` with --yes, or in a terminal.")
+    data_dir = settings.data_dir
+    data_dir.mkdir(mode=0o700, parents=True, exist_ok=True)
+    await asyncio.to_thread(verify_ledger_file, source)
+    draft = data_dir / RESTORING_FILE
+    remove_ledger_file(draft)  # a killed restore's
+    try:
+        await asyncio.to_thread(back_up_ledger, source, draft)
+        await _print_forgotten(data_dir / LEDGER_FILE, draft)
+        if not (arguments.yes or _is_confirmed()):
+            print("madeleine: nothing was changed", file=sys.stderr)
+            return EXIT_FAILURE
+        with _memory_for_itself(data_dir):
+            kept, counts = await _restore(data_dir, draft)
+    finally:
+        remove_ledger_file(draft)
+    print(f"Restored from {source}: {total_of(counts)}." + (f" What was there is kept in {kept}." if kept else ""))
+    await _rebuild_index(settings)
+    return 0
+
+
+@contextmanager
+def _memory_for_itself(data_dir: Path) -> Iterator[None]:
+    """Ends the host; clients that start the next one meanwhile are told that the memory is in use."""
+    for attempt in range(MAX_LOCK_ATTEMPTS):
+        stop_host(data_dir)
+        lock = lock_data_directory(data_dir)
+        try:
+            lock.__enter__()
+        except StorageBusy:
+            if attempt == MAX_LOCK_ATTEMPTS - 1:
+                raise
+            continue
+        try:
+            yield
+        finally:
+            lock.__exit__(None, None, None)
+        return
+
+
+@asynccontextmanager
+async def _open_handover(ledger: Path, draft: Path) -> AsyncIterator[tuple[Ledger, LedgerHandover | None]]:
+    """The restored ledger, and the handover if there is a ledger to be replaced."""
+    async with AsyncExitStack() as stack:
+        restored = await stack.enter_async_context(open_ledger(draft))
+        if has_content(ledger):
+            yield restored, LedgerHandover(await stack.enter_async_context(open_ledger(ledger)), restored)
+        else:
+            yield restored, None
+
+
+async def _restore(data_dir: Path, draft: Path) -> tuple[Path | None, dict[str, int]]:
+    """The folder with what was replaced, and the counts of what is restored."""
+    ledger, at = data_dir / LEDGER_FILE, utc_now()
+    async with _open_handover(ledger, draft) as (restored, handover):
+        # An index that is beside it belongs to what is replaced.
+        await restored.index_source.set_setting(BUILT_INDEX_LOCATION_SETTING, None)
+        if handover:
+            await handover.forget(await handover.forgotten_since(), at=at)
+            await handover.take_over(at=at)
+    counts = await asyncio.to_thread(_settle, draft)
+    kept = new_folder_beside(data_dir, f"{at:%Y-%m-%d}") if ledger.exists() else None
+    await asyncio.to_thread(replace_ledger, ledger, draft, kept)
+    for folder in INDEX_FOLDERS:
+        if kept and (index := data_dir / folder).exists():
+            index.rename(kept / folder)
+    return kept, counts
+
+
+def _settle(draft: Path) -> dict[str, int]:
+    """All that was changed in it into the one file; its counts."""
+    settled = draft.with_name(f"{draft.name}.settled")
+    try:
+        counts = back_up_ledger(draft, settled)
+        remove_ledger_file(draft)
+        settled.replace(draft)
+    finally:
+        remove_ledger_file(settled)
+    return counts
+
+
+async def _print_forgotten(ledger: Path, draft: Path) -> None:
+    async with _open_handover(ledger, draft) as (_, handover):
+        held = await handover.forgotten_since() if handover else {}
+    if handover is None:
+        print(
+            "No memory is here that could tell what was forgotten since the backup was made: forget it again.",
+            file=sys.stderr,
+        )
+    if held:
+        print("Forgotten since the backup was made, which still holds it; it is not restored:", file=sys.stderr)
+    for being, ids in held.items():
+        more = f" and {len(ids) - MAX_NAMED_IDS} more" if len(ids) > MAX_NAMED_IDS else ""
+        print(f"  {visible_line(being)}: {' '.join(ids[:MAX_NAMED_IDS])}{more}", file=sys.stderr)
+
+
+def _is_confirmed() -> bool:
+    question = "Put the backup in the place of the memory, which is kept beside? [y/N] "
+    return input(question).strip().lower() in ("y", "yes")
+
+
+async def _rebuild_index(settings: Settings) -> None:
+    from madeleine.server.wiring.open_memory import open_memory
+
+    try:
+        async with open_memory(settings, rebuild=True, background=False) as memory:
+            print(f"The index was rebuilt: {await memory.index.count()} memories.")
+    except StorageBusy:
+        print("The process that has the memory open rebuilds the index.")

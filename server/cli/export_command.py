@@ -1,0 +1,117 @@
+"""`madeleine export`: all that is kept of one being or of all, as one file, or as Markdown to read."""
+
+from __future__ import annotations
+
+import argparse
+import asyncio
+import os
+import sys
+from collections.abc import Iterable
+from pathlib import Path
+
+from madeleine.memory.errors import InvalidInput
+from madeleine.memory.model import BeingId
+from madeleine.memory.moving.export_file import is_export_header
+from madeleine.memory.moving.ports import CopyLedger, LedgerCopy
+from madeleine.memory.moving.records import counts_in_words
+from madeleine.memory.text.structure import visible_line
+from madeleine.server import EXIT_NOTHING
+from madeleine.server.cli.output import absolute_path
+from madeleine.server.settings.settings import Settings
+from madeleine.server.wiring.clocks import utc_now
+from madeleine.server.wiring.data_directory import ledger_path, open_ledger_without_index
+from madeleine.storage.sql.moving.export import LedgerExport, open_ledger_export
+
+STANDARD_OUTPUT = "-"
+MAX_HEADER_BYTES = 1_000_000
+
+
+async def export_command(settings: Settings, arguments: argparse.Namespace) -> int:
+    """The exit code: `EXIT_NOTHING` if there is nothing to export. Raises `InvalidInput`, `StorageError`."""
+    is_piped = arguments.target == STANDARD_OUTPUT
+    if is_piped and arguments.format == "markdown":
+        raise InvalidInput("The Markdown view is a folder of files: give its name instead of -.")
+    target = absolute_path(arguments.target)
+    if not is_piped:
+        require_usable_target(target, is_folder=arguments.format == "markdown")
+    async with open_ledger_without_index(settings, create=False) as ledger:
+        if not is_piped:
+            await _remember(ledger.copies, target, arguments.being)
+        return await asyncio.to_thread(_export, ledger_path(settings), target, arguments, is_piped=is_piped)
+
+
+async def _remember(copies: CopyLedger, target: Path, being: str | None) -> None:
+    """Before it is written, so that a killed process leaves no copy that nobody knows of."""
+    await copies.add_copy(LedgerCopy(path=str(target), kind="export", being_id=BeingId(being or ""), made_at=utc_now()))
+
+
+def _export(ledger: Path, target: Path, arguments: argparse.Namespace, *, is_piped: bool) -> int:
+    with open_ledger_export(ledger, arguments.being, journal=arguments.journal) as export:
+        header = export.header()
+        if not header.beings:
+            whose = f" of {arguments.being!r}" if arguments.being else ""
+            print(f"madeleine: there is nothing{visible_line(whose)} to export", file=sys.stderr)
+            return EXIT_NOTHING
+        if arguments.format == "markdown":
+            count = _write_markdown(export, target)
+            print(f"{count:,} files were written to {target}.")
+            return 0
+        if is_piped:
+            for line in export.lines():
+                sys.stdout.buffer.write(line)
+            sys.stdout.buffer.flush()
+            return 0
+        write_export_file(target, export.lines())
+        print(f"Exported to {target}: {counts_in_words(header.counts)}.")
+        return 0
+
+
+def require_usable_target(target: Path, *, is_folder: bool) -> None:
+    """Raises `InvalidInput` where something else than an earlier export is."""
+    if not target.exists():
+        return
+    if is_folder:
+        if not target.is_dir() or any(target.iterdir()):
+            raise InvalidInput(f"{target} is there already. Give the name of a new or an empty folder.")
+        return
+    try:
+        with target.open("rb") as other:
+            if is_export_header(other.readline(MAX_HEADER_BYTES)):
+                return
+    except OSError as error:
+        raise InvalidInput(f"{target} cannot be written: {error}.") from error
+    raise InvalidInput(f"{target} is there already, and no export. Give another name.")
+
+
+def write_export_file(target: Path, lines: Iterable[bytes]) -> None:
+    """For its owner alone, whole or not at all. Raises `InvalidInput` where it cannot be written."""
+    draft = target.with_name(f"{target.name}.part")
+    try:
+        draft.unlink(missing_ok=True)
+        draft.touch(mode=0o600)
+        with draft.open("wb") as file:
+            file.writelines(lines)
+            file.flush()
+            os.fsync(file.fileno())
+        draft.replace(target)
+    except OSError as error:
+        draft.unlink(missing_ok=True)
+        raise InvalidInput(f"{target} cannot be written: {error}.") from error
+
+
+def _write_markdown(export: LedgerExport, target: Path) -> int:
+    from madeleine.memory.moving.markdown import MarkdownView
+
+    view = MarkdownView()
+    for record in export.records():
+        view.add(record)
+    try:
+        target.mkdir(mode=0o700, parents=True, exist_ok=True)
+        for name, text in view.files():
+            path = target / name
+            path.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
+            path.touch(mode=0o600)
+            path.write_text(text, encoding="utf-8", newline="\n")
+    except OSError as error:
+        raise InvalidInput(f"{target} cannot be written: {error}.") from error
+    return view.count

@@ -1,0 +1,127 @@
+"""Imports of exports, which the host carries out, and their undo."""
+
+from __future__ import annotations
+
+import argparse
+import sys
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+from madeleine.memory.errors import InvalidInput
+from madeleine.memory.moving.export_file import is_export_header
+from madeleine.memory.moving.records import counts_in_words
+from madeleine.memory.text.structure import visible_line
+from madeleine.server import EXIT_FAILURE, EXIT_NOTHING
+from madeleine.server.attach.client import run_on_host
+from madeleine.server.cli.output import absolute_path, byte_progress, print_json, redacted_secrets_sentence
+from madeleine.server.settings.environment import read_environment_variables, setting_values_from_variables
+from madeleine.server.settings.settings import Settings
+from madeleine.server.wiring.data_directory import open_ledger_without_index
+
+MAX_HEADER_BYTES = 1_000_000
+MAX_PRINTED_RECORDS = 20
+_LEFT_OUT_REASONS = {
+    "different": "say something else here under the same id, and stay as they are here",
+    "taken": "have an id that is another being's here",
+    "forgotten": "were forgotten here, and do not come back",
+}
+
+
+def is_export_file(path: Path) -> bool:
+    """Raises `InvalidInput` if it cannot be read."""
+    try:
+        with path.open("rb") as file:
+            return is_export_header(file.readline(MAX_HEADER_BYTES))
+    except OSError as error:
+        raise InvalidInput(f"{path} cannot be read: {error}. Nothing was imported.") from error
+
+
+async def import_export(settings: Settings, file: Path, arguments: argparse.Namespace) -> int:
+    """The exit code. Raises `InvalidInput`."""
+    _require_allowed(settings)
+    command = {"command": "import", "file": str(absolute_path(str(file))), "being": arguments.being or ""}
+    command |= {"dry_run": "yes"} if arguments.dry_run else {}
+    result = await _run(settings, command, file.name)
+    if arguments.json:
+        print_json(result)
+    else:
+        _print_result(file, result, is_dry_run=arguments.dry_run)
+    left_out: Mapping[str, int] = result["left_out_counts"]
+    if left_out.get("different") or left_out.get("taken"):
+        return EXIT_FAILURE
+    return 0 if result["added"] else EXIT_NOTHING
+
+
+async def undo_import(settings: Settings, import_id: str, *, as_json: bool) -> int:
+    _require_allowed(settings)
+    result = await _run(settings, {"command": "undo_import", "import": import_id}, import_id)
+    if as_json:
+        print_json(result)
+    else:
+        kept = (
+            f" Kept, for it was changed or built upon since: {counts_in_words(result['kept'])}."
+            if result["kept"]
+            else ""
+        )
+        print(
+            f"The import {visible_line(import_id)} is undone: {counts_in_words(result['removed'])} were removed.{kept}"
+        )
+    return 0
+
+
+async def print_imports(settings: Settings, *, as_json: bool) -> None:
+    async with open_ledger_without_index(settings, create=False) as ledger:
+        imports = await ledger.imports.imports()
+    if as_json:
+        fields = ("id", "source", "state")
+        print_json(
+            [
+                {name: getattr(one, name) for name in fields} | {"at": one.at.isoformat(), "counts": dict(one.counts)}
+                for one in imports
+            ]
+        )
+        return
+    for one in imports:
+        at = one.at.astimezone().isoformat(sep=" ", timespec="seconds")
+        print(visible_line(f"{at}  {one.id}  {one.state}  {one.source}: {counts_in_words(one.counts)}"))
+    if not imports:
+        print("No export was imported yet.")
+
+
+async def _run(settings: Settings, command: Mapping[str, str], name: str) -> dict[str, Any]:
+    variables = read_environment_variables()
+    own = {key: value for key, value in setting_values_from_variables(variables).items() if key != "data_dir"}
+    with byte_progress(0) as show:
+
+        def on_progress(done: int, total: int) -> None:
+            show(name, 0, f"{done:,} of {total:,} records")
+
+        return await run_on_host(settings.data_dir, variables, own, command, on_progress)
+
+
+def _require_allowed(settings: Settings) -> None:
+    if settings.read_only:
+        raise InvalidInput(
+            "An import writes, and the setting read_only does not allow it. To do it this once, run it with "
+            "MADELEINE_READ_ONLY=false."
+        )
+
+
+def _print_result(file: Path, result: Mapping[str, Any], *, is_dry_run: bool) -> None:
+    known = f"; {counts_in_words(result['known'])} are here already" if result["known"] else ""
+    verb = "Would import" if is_dry_run else "Imported"
+    print(visible_line(f"{verb} from {file}: {counts_in_words(result['added'])}{known}."))
+    if result["renumbered"]:
+        print(f"{result['renumbered']:,} memories have another short id here, for theirs was taken.")
+    if result["redacted"]:
+        print(redacted_secrets_sentence(result["redacted"]))
+    for reason, count in result["left_out_counts"].items():
+        print(f"madeleine: {count:,} {_LEFT_OUT_REASONS[reason]}:", file=sys.stderr)
+        named = [record for record in result["left_out"] if record["reason"] == reason]
+        for record in named[:MAX_PRINTED_RECORDS]:
+            print(visible_line(f"  {record['type']} {record['id']} of {record['being']!r}"), file=sys.stderr)
+        if (more := count - len(named[:MAX_PRINTED_RECORDS])) > 0:
+            print(f"  and {more:,} more", file=sys.stderr)
+    if result["import"]:
+        print(f"To undo it: madeleine import --undo {result['import']}")

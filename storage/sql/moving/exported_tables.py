@@ -1,0 +1,219 @@
+"""Which tables an export holds, as which records, in which order; and why it leaves out the others."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import Any
+
+from sqlalchemy import (
+    Boolean,
+    ColumnElement,
+    Select,
+    Table,
+    bindparam,
+    func,
+    literal_column,
+    or_,
+    select,
+    type_coerce,
+    union,
+)
+
+from madeleine.memory.moving import records
+from madeleine.memory.moving.records import ExportRecord
+from madeleine.storage.sql.conversations.chat import NO_FIRST_AT
+from madeleine.storage.sql.database import tables
+from madeleine.storage.sql.database.dialect import JsonText, TextList, UtcMicros
+from madeleine.storage.sql.database.engine import Row
+from madeleine.storage.sql.database.mapping import encode_column_value, moment_from_microseconds
+from madeleine.storage.sql.database.memory_rows import CYCLES_SINCE_REACTIVATION
+
+_m, _s = tables.memories.c, tables.sessions.c
+_last_numbers = tables.last_memory_numbers_table.c
+_JSON_COLUMNS = ("when_", "retold", "emotion")
+"""Of the memories; JSON without saying so by their type."""
+
+
+@dataclass(frozen=True)
+class ExportedTable:
+    """`names`: of columns, where a field has another; `expressions`: of fields that are no column. `derived`: columns
+    that are computed from the others at import."""
+
+    record: type[ExportRecord]
+    table: Table
+    order: tuple[ColumnElement[Any], ...]
+    names: Mapping[str, str] = field(default_factory=dict)
+    expressions: Mapping[str, ColumnElement[Any]] = field(default_factory=dict)
+    derived: frozenset[str] = frozenset()
+    only: ColumnElement[bool] | None = None
+
+    @property
+    def type(self) -> str:
+        return str(self.record.model_fields["type"].default)
+
+    def column_name(self, field_name: str) -> str:
+        return self.names.get(field_name, "being_id" if field_name == "being" else field_name)
+
+    @property
+    def fields(self) -> dict[str, ColumnElement[Any]]:
+        """Columns by field, in the record's order."""
+        named = (name for name in self.record.model_fields if name != "type")
+        return {
+            name: self.expressions[name] if name in self.expressions else self.table.c[self.column_name(name)]
+            for name in named
+        }
+
+    def select(self) -> Select[Any]:
+        """All rows of the being `being`, or of all beings where that is NULL."""
+        fields = self.fields
+        being = fields["being"]
+        statement = select(*fields.values()).where(or_(bindparam("being").is_(None), being == bindparam("being")))
+        return (statement if self.only is None else statement.where(self.only)).order_by(being, *self.order)
+
+    def to_record(self, row: Row) -> ExportRecord:
+        """Raises `ValueError` for a row that no writer leaves there."""
+        fields = self.fields
+        values = {name: _decode(column, stored) for (name, column), stored in zip(fields.items(), row, strict=True)}
+        return self.record.model_validate(values)
+
+    def to_row(self, record: ExportRecord) -> dict[str, Any]:
+        """Values by column; without those that are derived."""
+        return {
+            self.column_name(name): _encode(self.table.c[self.column_name(name)], getattr(record, name))
+            for name in self.fields
+            if name not in self.expressions
+        }
+
+
+def _decode(column: ColumnElement[Any], stored: Any) -> Any:
+    if stored is None:
+        return None
+    if isinstance(column.type, UtcMicros):
+        return moment_from_microseconds(stored)
+    if isinstance(column.type, Boolean):
+        return bool(stored)
+    if isinstance(column.type, TextList | JsonText) or getattr(column, "name", "") in _JSON_COLUMNS:
+        return json.loads(stored)
+    return stored
+
+
+def _encode(column: ColumnElement[Any], value: Any) -> Any:
+    if isinstance(column.type, JsonText) and value is not None:
+        return json.dumps(dict(value), ensure_ascii=False)
+    return encode_column_value(value)
+
+
+_links, _messages = tables.message_memories_table.c, tables.messages_table.c
+_being_of_message = (
+    select(_messages.being_id)
+    .where(_messages.id == _links.message_id)
+    .correlate(tables.message_memories_table)
+    .scalar_subquery()
+)
+_revisions, _acts, _told = tables.revisions_table.c, tables.truth_acts_table.c, tables.reinforcements_table.c
+_changes, _runs, _notes = tables.patrol_changes_table.c, tables.patrol_runs.c, tables.notes_table.c
+_profile, _diary, _keys = tables.profile.c, tables.diary_entries_table.c, tables.forgotten_keys_table.c
+_clusters, _beings = tables.clusters_table.c, tables.beings.c
+_known_beings = union(
+    *(select(table.c.being_id) for table in (tables.last_memory_numbers_table, tables.beings, tables.sessions,
+      tables.notes_table, tables.profile, tables.diary_entries_table, tables.forgotten_keys_table))
+).subquery("known_beings")  # fmt: skip
+
+
+def _of_being(value: ColumnElement[Any], being: ColumnElement[Any], default: Any) -> ColumnElement[Any]:
+    found = select(value).where(being == _known_beings.c.being_id).scalar_subquery()
+    return type_coerce(func.coalesce(found, default), value.type)
+
+
+EXPORTED_TABLES: tuple[ExportedTable, ...] = (
+    ExportedTable(
+        records.BeingRecord,
+        tables.beings,
+        (),
+        expressions={
+            "being": _known_beings.c.being_id,
+            "cycle": _of_being(_beings.cycle, _beings.being_id, 0),
+            "think": _of_being(_beings.think, _beings.being_id, "[]"),
+            "think_sources": _of_being(_beings.think_sources, _beings.being_id, "[]"),
+            "last_number": _of_being(_last_numbers.last, _last_numbers.being_id, 0),
+        },
+        derived=frozenset({"being_id", "cycle", "think", "think_sources"}),
+    ),
+    ExportedTable(
+        records.ClusterRecord, tables.clusters_table, (_clusters.id,), derived=frozenset({"vector", "model"})
+    ),
+    ExportedTable(
+        records.MemoryRecord,
+        tables.memories,
+        (_m.number, _m.id),
+        names={"when": "when_"},
+        expressions={"session_count": CYCLES_SINCE_REACTIVATION},
+        derived=frozenset(
+            ("seq", "since", "stopped_at", "span_start", "span_end", "content_hash", "folded", "folded_themes")
+        ),
+    ),
+    ExportedTable(
+        records.ReinforcementRecord,
+        tables.reinforcements_table,
+        (_told.at, _told.memory_id, _told.seq),
+        derived=frozenset({"seq"}),
+    ),
+    ExportedTable(
+        records.RevisionRecord,
+        tables.revisions_table,
+        (_revisions.at, _revisions.memory_id, _revisions.seq),
+        derived=frozenset({"seq"}),
+    ),
+    ExportedTable(
+        records.TruthActRecord,
+        tables.truth_acts_table,
+        (_acts.at, _acts.act_id, _acts.seq),
+        derived=frozenset({"seq"}),
+    ),
+    ExportedTable(
+        records.SessionRecord, tables.sessions, (_s.session_id,), only=_s.first_at != literal_column(str(NO_FIRST_AT))
+    ),
+    ExportedTable(
+        records.MessageRecord,
+        tables.messages_table,
+        (_messages.session_id, _messages.position),
+        derived=frozenset({"seq", "folded"}),
+    ),
+    ExportedTable(
+        records.MessageMemoryRecord,
+        tables.message_memories_table,
+        (_links.message_id, _links.memory_id),
+        expressions={"being": _being_of_message},
+        only=_being_of_message.is_not(None),
+    ),
+    ExportedTable(
+        records.NoteRecord,
+        tables.notes_table,
+        (_notes.created_at, _notes.id),
+        names={"kind": "type"},
+        derived=frozenset({"seq", "folded"}),
+    ),
+    ExportedTable(records.ProfileRecord, tables.profile, (_profile.kind, _profile.name)),
+    ExportedTable(records.DiaryRecord, tables.diary_entries_table, (_diary.date,)),
+    ExportedTable(records.ForgottenKeyRecord, tables.forgotten_keys_table, (_keys.key_hash,)),
+    ExportedTable(records.PatrolRunRecord, tables.patrol_runs, (_runs.started, _runs.id)),
+    ExportedTable(records.PatrolChangeRecord, tables.patrol_changes_table, (_changes.seq,), derived=frozenset({"seq"})),
+)
+TABLES_LEFT_OUT: Mapping[str, str] = {
+    "memory_numbers": "in the record of the being",
+    "embeddings": "vectors are made anew",
+    "index_pending": "about this store's index",
+    "settings": "about this store",
+    "audit": "append-only, about this store",
+    "tokens": "secrets of this store",
+    "forgotten": "about this store's files",
+    "ingested": "keyed with a secret of this store",
+    "patrol_offers": "offered anew by the next patrol",
+    "cost_records": "the money was spent here",
+    "copies": "about files beside this store",
+    "imports": "about this store",
+    "imported_rows": "about this store",
+}
+"""And why."""

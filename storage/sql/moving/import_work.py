@@ -1,0 +1,148 @@
+"""What imports of all types of records share: finding what is here, adding, and remembering what was added."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import uuid
+from collections import Counter
+from collections.abc import Sequence
+from datetime import datetime
+from typing import Any, TypeVar
+
+from sqlalchemy import Select, insert, select
+
+from madeleine.memory.moving.ports import MAX_NAMED, LeftOut, LeftOutReason
+from madeleine.memory.moving.records import ExportRecord, MessageRecord, NoteRecord
+from madeleine.memory.moving.values import is_contrary
+from madeleine.memory.text.normalization import fold_text
+from madeleine.storage.sql.database import tables
+from madeleine.storage.sql.database.dialect import (
+    insert_if_missing_statement,
+    is_in_bound_list,
+    json_list_bind_value,
+)
+from madeleine.storage.sql.database.engine import Transaction
+from madeleine.storage.sql.database.mapping import first_column, first_two_columns
+from madeleine.storage.sql.moving.exported_tables import EXPORTED_TABLES, ExportedTable
+
+TABLES_BY_TYPE = {exported.type: exported for exported in EXPORTED_TABLES}
+_INSERT_IMPORTED_ROW = insert_if_missing_statement(tables.imported_rows_table)
+
+
+def _select_existing(exported: ExportedTable) -> Select[Any]:
+    """Rows of any being by id; of the beings of the batch, where the key is only theirs."""
+    key = exported.fields[exported.record.key_fields[-1]]
+    statement = select(*exported.fields.values()).where(is_in_bound_list(key, "keys"))
+    if "being" in exported.record.key_fields:
+        return statement.where(is_in_bound_list(exported.fields["being"], "beings"))
+    return statement
+
+
+SELECT_EXISTING = {type_: _select_existing(table) for type_, table in TABLES_BY_TYPE.items() if table.record.key_fields}
+# A name that holds a NUL is not found by a list in JSON.
+_INSERTED_IF_MISSING = ("message_memory", "forgotten_key", "session", "profile", "diary")
+INSERT_ROW = {
+    type_: (insert_if_missing_statement if type_ in _INSERTED_IF_MISSING else insert)(table.table)
+    for type_, table in TABLES_BY_TYPE.items()
+    if type_ not in ("being", "memory")
+}
+T = TypeVar("T", bound=ExportRecord)
+
+
+_SELECT_BEINGS = {
+    table.type: select(table.table.c.id, table.table.c.being_id).where(is_in_bound_list(table.table.c.id, "keys"))
+    for table in EXPORTED_TABLES
+    if table.type in ("memory", "message")
+}
+
+
+class ImportWork:
+    """One import, in its transaction."""
+
+    def __init__(self, transaction: Transaction, *, source: str, client: str, at: datetime) -> None:
+        self._transaction = transaction
+        self._source = source
+        self._client = client
+        self._at = at
+        self.id = uuid.uuid4().hex
+        self._added: Counter[str] = Counter()
+        self._known: Counter[str] = Counter()
+        self._left_out_counts: Counter[str] = Counter()
+        self._left_out: list[LeftOut] = []
+
+    async def _new(self, batch: Sequence[T]) -> list[T]:
+        """Those that are not here; the others are counted, and named where they are different."""
+        type_ = batch[0].type
+        exported = TABLES_BY_TYPE[type_]
+        binds = {"keys": json_list_bind_value({record.identity[-1] for record in batch})}
+        if "being" in exported.record.key_fields:
+            binds["beings"] = json_list_bind_value({record.being for record in batch})
+        rows = await self._rows(SELECT_EXISTING[type_], exported.to_record, **binds)
+        existing = {row.identity: row for row in rows}
+        new: dict[tuple[str, ...], T] = {}
+        for record in batch:
+            here = existing.get(record.identity)
+            if here is None:
+                new[record.identity] = record
+            elif here.being != record.being:
+                self._leave_out("taken", record)
+            elif is_contrary(here, record):
+                self._leave_out("different", record)
+            else:
+                self._known[type_] += 1
+        return list(new.values())
+
+    async def _beings_of(self, type_: str, ids: Sequence[str]) -> dict[str, str]:
+        """Whose the records with these ids are that there are."""
+        rows = await self._rows(_SELECT_BEINGS[type_], first_two_columns, keys=json_list_bind_value(set(ids)))
+        return dict(rows)
+
+    async def _insert(self, records: Sequence[ExportRecord]) -> None:
+        if not records:
+            return
+        type_ = records[0].type
+        exported = TABLES_BY_TYPE[type_]
+        rows = [exported.to_row(record) | derived_columns(record) for record in records]
+        await self._transaction.run(INSERT_ROW[type_], rows)
+        await self._remember(records)
+
+    async def _remember(self, records: Sequence[ExportRecord]) -> None:
+        if not records:
+            return
+        type_ = records[0].type
+        self._added[type_] += len(records)
+        rows = [
+            {
+                "import_id": self.id,
+                "type": type_,
+                "key": json.dumps(record.identity, ensure_ascii=False),
+                "digest": "" if type_ == "memory" else record_digest(record),
+                "memory_id": record.identity[0] if type_ == "memory" else None,
+            }
+            for record in records
+        ]
+        await self._transaction.run(_INSERT_IMPORTED_ROW, rows)
+
+    async def _rows(self, statement: Any, make: Any = first_column, **binds: Any) -> list[Any]:
+        return await self._transaction.rows(statement, make, **binds)
+
+    def _leave_out(self, reason: LeftOutReason, record: ExportRecord) -> None:
+        self._left_out_counts[reason] += 1
+        if len(self._left_out) < MAX_NAMED:
+            name = record.identity[-1]
+            self._left_out.append(LeftOut(reason=reason, type=record.type, being=record.being, id=name))
+
+
+def record_digest(record: ExportRecord) -> str:
+    return hashlib.sha256(record.line()).hexdigest()
+
+
+def derived_columns(record: ExportRecord) -> dict[str, Any]:
+    """Columns that are computed from the others."""
+    match record:
+        case MessageRecord():
+            return {"folded": fold_text(f"{record.speaker} {record.text}")}
+        case NoteRecord():
+            return {"folded": fold_text(record.content)}
+    return {}

@@ -1,0 +1,389 @@
+"""Adds the records of an export to the ledger, and takes them back (rulings 14, 25).
+
+One transaction for a whole file: it is there with all that belongs together, or not at all, whatever is killed.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import json
+from collections import defaultdict
+from collections.abc import Awaitable, Callable, Iterator, Mapping, Sequence
+from datetime import datetime
+from itertools import groupby, islice
+from typing import Any
+
+from sqlalchemy import bindparam, case, insert, literal_column, select, update
+
+from madeleine.memory.model import BeingId, MemoryId, Scope
+from madeleine.memory.moving.ports import ImportReport
+from madeleine.memory.moving.records import (
+    AnyRecord,
+    BeingRecord,
+    ClusterRecord,
+    DiaryRecord,
+    ExportRecord,
+    Header,
+    MemoryRecord,
+    MessageMemoryRecord,
+    MessageRecord,
+    NoteRecord,
+    PartOfMemory,
+    PatrolChangeRecord,
+    ProfileRecord,
+    ReinforcementRecord,
+)
+from madeleine.memory.moving.values import memory_from_record
+from madeleine.storage.sql.administration import record_audit
+from madeleine.storage.sql.conversations.chat import message_key_hash
+from madeleine.storage.sql.database import tables
+from madeleine.storage.sql.database.dialect import (
+    is_in_bound_list,
+    json_items,
+    json_list_bind_value,
+    sql_greatest,
+    sql_last_sequence_number,
+    sql_least,
+    upsert_statement,
+)
+from madeleine.storage.sql.database.engine import Transaction
+from madeleine.storage.sql.database.mapping import encode_json_list, microseconds_from_moment
+from madeleine.storage.sql.database.memory_rows import row_from_memory
+from madeleine.storage.sql.erasing.memories import erase_memories
+from madeleine.storage.sql.memories.index_source import mark_memories_for_index
+from madeleine.storage.sql.memories.reading import memories_by_ids
+from madeleine.storage.sql.memories.storing import INSERT_MEMORY, read_idempotency_key_outcomes
+from madeleine.storage.sql.moving.import_work import INSERT_ROW, TABLES_BY_TYPE, ImportWork, T
+
+BATCH_RECORDS = 500
+NUMBERED_TABLES = (tables.reinforcements_table, tables.revisions_table, tables.truth_acts_table, tables.memories)
+"""Whose numbers tell what came after an import."""
+_POINTERS = ("absorbed_into", "compressed_into", "resembles", "superseded_by", "may_supersede")
+_m, _s, _a = tables.memories.c, tables.sessions.c, tables.audit.c
+_BEING = bindparam("being", type_=_m.being_id.type)
+_forgotten_id = json_items(_a.ids)
+SELECT_FORGOTTEN_IDS = select(_forgotten_id.c.value).where(_a.event == "forget").distinct()
+_SELECT_LAST_NUMBER = select(tables.last_memory_numbers_table.c.last).where(
+    tables.last_memory_numbers_table.c.being_id == _BEING
+)
+_UPSERT_LAST_NUMBER = upsert_statement(tables.last_memory_numbers_table, "last")
+_SELECT_TAKEN_NUMBERS = select(_m.number).where(_m.being_id == _BEING, _m.number > bindparam("floor"))
+_SELECT_CLOCK = select(tables.beings.c.cycle).where(tables.beings.c.being_id == _BEING)
+_SELECT_SESSIONS = select(_s.session_id, _s.messages).where(
+    _s.being_id == _BEING, is_in_bound_list(_s.session_id, "sessions")
+)
+_messages = tables.messages_table.c
+_SELECT_MESSAGE_PLACES = select(_messages.session_id, _messages.position, _messages.key).where(
+    _messages.being_id == _BEING, is_in_bound_list(_messages.session_id, "sessions")
+)
+_EXTEND_SESSION = (
+    update(tables.sessions)
+    .where(_s.being_id == _BEING, _s.session_id == bindparam("session"))
+    .values(
+        messages=sql_greatest(_s.messages, bindparam("end")),
+        # What is imported was read by the memory thread that it comes from, but not what waits here.
+        watched=case((_s.watched == _s.messages, sql_greatest(_s.watched, bindparam("end"))), else_=_s.watched),
+        first_at=sql_least(_s.first_at, bindparam("earliest")),
+        last_at=sql_greatest(_s.last_at, bindparam("latest")),
+    )
+)
+_SELECT_FORGOTTEN_KEYS = select(tables.forgotten_keys_table.c.key_hash).where(
+    tables.forgotten_keys_table.c.being_id == _BEING, is_in_bound_list(tables.forgotten_keys_table.c.key_hash, "hashes")
+)
+_SELECT_BEINGS_WITH_RUNS = select(tables.patrol_runs.c.being_id).distinct()
+_POINT_TO_KNOWN = [
+    update(tables.memories).where(_m[name] == bindparam("old"), _m.being_id == _BEING).values({name: bindparam("new")})
+    for name in _POINTERS
+]
+_INSERT_SCRUB_MARK = insert(tables.forgotten_table)
+_INSERT_IMPORT = insert(tables.imports_table)
+LAST_SEQUENCE_NUMBERS = {
+    table.name: select(sql_last_sequence_number(literal_column(f"'{table.name}'"), literal_column("'seq'")))
+    for table in NUMBERED_TABLES
+}
+
+
+class RecordImport(ImportWork):
+    """One import, in its transaction."""
+
+    def __init__(self, transaction: Transaction, *, source: str, client: str, at: datetime) -> None:
+        super().__init__(transaction, source=source, client=client, at=at)
+        self._forgotten: set[str] = set()
+        self._is_fresh: dict[str, bool] = {}
+        """Beings that had no memory here: theirs keep their numbers."""
+        self._number_floor: dict[str, int] = {}
+        self._renumbered = 0
+        self._memories: dict[MemoryId, str] = {}
+        """Added ones, and their beings."""
+        self._to_erase: defaultdict[str, list[MemoryId]] = defaultdict(list)
+        self._clusters: list[str] = []
+        self._runs: set[str] = set()
+        self._beings_with_runs: set[str] = set()
+        self._aliases: dict[str, str] = {}
+        """Ids of memories that are here under another id."""
+
+    async def begin(self, header: Header) -> None:
+        self._forgotten = set(await self._rows(SELECT_FORGOTTEN_IDS))
+        self._beings_with_runs = set(await self._rows(_SELECT_BEINGS_WITH_RUNS))
+        for being in header.beings:
+            lasts = await self._rows(_SELECT_LAST_NUMBER, being=being)
+            self._is_fresh[being] = not lasts
+            self._number_floor[being] = max([0, *lasts])
+
+    async def take_all(self, records: Iterator[AnyRecord]) -> None:
+        batches = _batches(records)
+        by_type: Mapping[str, Callable[[Any], Awaitable[None]]] = {
+            "being": self._take_being,
+            "memory": self._take_memory,
+            "reinforcement": self._take_reinforcement,
+            "revision": self._take_part,
+            "truth_act": self._take_part,
+            "message": self._take_message,
+            "message_memory": self._take_message_memory,
+            "forgotten_key": self._take_forgotten_key,
+            "patrol_run": self._take_patrol_run,
+            "patrol_change": self._take_patrol_change,
+        }
+        while batch := await asyncio.to_thread(next, batches, None):
+            await by_type.get(batch[0].type, self._take)(batch)
+
+    async def finish(self, header: Header) -> ImportReport:
+        for old, new in self._aliases.items():
+            for being in header.beings:
+                for statement in _POINT_TO_KNOWN:
+                    await self._transaction.run(statement, [{"old": old, "new": new, "being": being}])
+        await self._transaction.run(
+            _UPSERT_LAST_NUMBER,
+            [{"being_id": being, "last": last} for being, last in self._number_floor.items() if last],
+        )
+        await self._erase_forgotten()
+        kept = [id_ for id_ in self._memories if self._memories[id_]]
+        await mark_memories_for_index(self._transaction, kept)
+        counts = {type_: self._added[type_] for type_ in TABLES_BY_TYPE if self._added[type_]}
+        last = {name: (await self._rows(statement))[0] for name, statement in LAST_SEQUENCE_NUMBERS.items()}
+        await self._transaction.run(
+            _INSERT_IMPORT,
+            [
+                {
+                    "id": self.id,
+                    "source": self._source,
+                    "being_id": header.beings[0] if len(header.beings) == 1 else "",
+                    "state": "imported",
+                    "at": microseconds_from_moment(self._at),
+                    "counts": json.dumps(counts),
+                    "last_numbers": json.dumps(last),
+                }
+            ],
+        )
+        for being in header.beings:
+            own = [id_ for id_ in kept if self._memories[id_] == being]
+            scope = Scope(BeingId(being), self._client)
+            await record_audit(
+                self._transaction, scope, "import", self._at, tool="madeleine import", ids=[self.id, *own]
+            )
+        return ImportReport(
+            id=self.id,
+            added=counts,
+            known={type_: self._known[type_] for type_ in TABLES_BY_TYPE if self._known[type_]},
+            left_out_counts=dict(self._left_out_counts),
+            left_out=self._left_out,
+            renumbered=self._renumbered,
+            memory_ids=kept,
+            cluster_ids=self._clusters,  # type: ignore[arg-type]
+        )
+
+    async def _erase_forgotten(self) -> None:
+        """What was forgotten here was added, so that all that tells of it is found; now it is erased with that."""
+        for being, ids in self._to_erase.items():
+            scope = Scope(BeingId(being), self._client)
+            await erase_memories(self._transaction, scope, await memories_by_ids(self._transaction, scope, ids))
+            await self._transaction.run(_INSERT_SCRUB_MARK, [{"memory_id": id_} for id_ in ids])
+            for id_ in ids:
+                self._memories[id_] = ""
+
+    # --- by type
+
+    async def _take(self, batch: Sequence[ExportRecord]) -> None:
+        """Records that nothing but their key ties to what is here."""
+        new: list[ExportRecord] = []
+        for record in await self._new(batch):
+            if not self._forgotten.isdisjoint(_named_memories(record)):
+                self._leave_out("forgotten", record)
+            elif isinstance(record, ProfileRecord | NoteRecord) and record.memory_id in self._aliases:
+                new.append(record.model_copy(update={"memory_id": self._aliases[record.memory_id]}))
+            else:
+                new.append(record)
+        self._clusters += [record.id for record in new if isinstance(record, ClusterRecord)]
+        await self._insert(new)
+
+    async def _take_being(self, batch: Sequence[BeingRecord]) -> None:
+        for record in batch:
+            if self._is_fresh[record.being]:
+                self._number_floor[record.being] = record.last_number
+            if await self._rows(_SELECT_CLOCK, being=record.being):
+                self._known["being"] += 1
+            elif record.cycle or record.think:
+                row: dict[str, Any] = {"being_id": record.being, "cycle": record.cycle}
+                row |= {name: encode_json_list(getattr(record, name)) for name in ("think", "think_sources")}
+                await self._transaction.run(insert(tables.beings), [row])
+                await self._remember([record])
+            else:
+                self._known["being"] += 1
+
+    async def _take_memory(self, batch: Sequence[MemoryRecord]) -> None:
+        new = await self._new(batch)
+        for being, records in _by_being(new):
+            await self._insert_memories(being, records)
+
+    async def _insert_memories(self, being: str, records: Sequence[MemoryRecord]) -> None:
+        scope = Scope(BeingId(being), self._client)
+        keys = [record.key for record in records if record.key is not None]
+        outcomes = await read_idempotency_key_outcomes(self._transaction, scope, keys)
+        rows, added = [], []
+        # Where the being had memories, a number up to the last may have been a forgotten one's.
+        floor = 0 if self._is_fresh[being] else self._number_floor[being]
+        taken = set(await self._rows(_SELECT_TAKEN_NUMBERS, being=being, floor=floor))
+        for record in records:
+            if record.key is not None and (outcome := outcomes.get(record.key)):
+                if outcome.text == record.action:
+                    self._aliases[record.id] = outcome.memory_id
+                    self._known["memory"] += 1
+                    continue
+                record = record.model_copy(update={"key": None})  # noqa: PLW2901
+            id_ = MemoryId(record.id)
+            number = record.number
+            if id_ in self._forgotten:
+                number = -1 - len(self._to_erase[being])
+                self._to_erase[being].append(id_)
+                self._leave_out("forgotten", record)
+            elif number <= floor or number in taken:
+                number = self._number_floor[being] = self._number_floor[being] + 1
+                self._renumbered += 1
+            self._number_floor[being] = max(self._number_floor[being], number)
+            taken.add(number)
+            self._memories[id_] = being
+            record = record.model_copy(update={"number": number})  # noqa: PLW2901
+            rows.append({f"new_{name}": value for name, value in row_from_memory(memory_from_record(record)).items()})
+            if id_ not in self._forgotten:
+                added.append(record)
+        await self._transaction.run(INSERT_MEMORY, rows)
+        await self._remember(added)
+
+    async def _take_part(self, batch: Sequence[PartOfMemory]) -> None:
+        """What belongs to a memory comes with it, and not to one that is here."""
+        if not batch:
+            return
+        own = [record for record in batch if record.memory_id in self._memories]
+        self._known[batch[0].type] += len(batch) - len(own)
+        await self._transaction.run(
+            INSERT_ROW[batch[0].type], [TABLES_BY_TYPE[batch[0].type].to_row(record) for record in own]
+        )
+        self._added[batch[0].type] += len(own)
+
+    async def _take_reinforcement(self, batch: Sequence[ReinforcementRecord]) -> None:
+        kept: list[ReinforcementRecord] = []
+        for being, records in _by_being(batch):
+            keys = [record.key for record in records if record.key is not None]
+            scope = Scope(BeingId(being), self._client)
+            taken = await read_idempotency_key_outcomes(self._transaction, scope, keys)
+            kept += [r.model_copy(update={"key": None}) if r.key in taken else r for r in records]
+        await self._take_part(kept)
+
+    async def _take_message(self, batch: Sequence[MessageRecord]) -> None:
+        for being, records in _by_being(await self._new(batch)):
+            await self._insert_messages(being, records)
+
+    async def _insert_messages(self, being: str, records: Sequence[MessageRecord]) -> None:
+        names = json_list_bind_value({record.session_id for record in records})
+        ends = dict(await self._rows(_SELECT_SESSIONS, tuple, being=being, sessions=names))
+        places: defaultdict[str, set[int]] = defaultdict(set)
+        keys: set[tuple[str, str]] = set()
+        for session, position, key in await self._rows(_SELECT_MESSAGE_PLACES, tuple, being=being, sessions=names):
+            places[session].add(position)
+            keys.add((session, key))
+        hashes = {r.id: message_key_hash(r.session_id, r.key) for r in records if r.key is not None}
+        binds = {"being": being, "hashes": json_list_bind_value(hashes.values())}
+        forgotten = set(await self._rows(_SELECT_FORGOTTEN_KEYS, **binds))
+        added: list[MessageRecord] = []
+        for record in records:
+            if record.id in self._forgotten or hashes.get(record.id) in forgotten:
+                self._leave_out("forgotten", record)
+                continue
+            if record.key is not None and (record.session_id, record.key) in keys:
+                self._known["message"] += 1
+                continue
+            position = record.position
+            if position in places[record.session_id]:
+                position = max(ends.get(record.session_id, 0), *places[record.session_id], position) + 1
+            places[record.session_id].add(position)
+            added.append(record.model_copy(update={"position": position}))
+        await self._insert(added)
+        extended = [
+            {
+                "being": being,
+                "session": session,
+                "end": max(message.position for message in messages) + 1,
+                "earliest": microseconds_from_moment(min(message.at for message in messages)),
+                "latest": microseconds_from_moment(max(message.at for message in messages)),
+            }
+            for session in ends
+            if (messages := [message for message in added if message.session_id == session])
+        ]
+        # A session that came with this file says itself where it ends.
+        await self._transaction.run(_EXTEND_SESSION, [row for row in extended if row["end"] > ends[row["session"]]])
+
+    async def _take_message_memory(self, batch: Sequence[MessageMemoryRecord]) -> None:
+        links = [
+            record.model_copy(update={"memory_id": self._aliases.get(record.memory_id, record.memory_id)})
+            for record in batch
+        ]
+        messages = await self._beings_of("message", [record.message_id for record in links])
+        memories = await self._beings_of("memory", [record.memory_id for record in links])
+        kept = [
+            record
+            for record in links
+            if record.being == messages.get(record.message_id) == memories.get(record.memory_id)
+        ]
+        await self._transaction.run(
+            INSERT_ROW["message_memory"], [TABLES_BY_TYPE["message_memory"].to_row(record) for record in kept]
+        )
+
+    async def _take_forgotten_key(self, batch: Sequence[ExportRecord]) -> None:
+        await self._transaction.run(
+            INSERT_ROW["forgotten_key"], [TABLES_BY_TYPE["forgotten_key"].to_row(record) for record in batch]
+        )
+
+    async def _take_patrol_run(self, batch: Sequence[ExportRecord]) -> None:
+        """The journal of a being that has none here: undo needs what follows a run to be behind it."""
+        new = [record for record in batch if record.being not in self._beings_with_runs]
+        self._known["patrol_run"] += len(batch) - len(new)
+        self._runs.update(record.identity[0] for record in new)
+        await self._insert(new)
+
+    async def _take_patrol_change(self, batch: Sequence[PatrolChangeRecord]) -> None:
+        own = [record for record in batch if record.run_id in self._runs]
+        table = TABLES_BY_TYPE["patrol_change"]
+        await self._transaction.run(INSERT_ROW["patrol_change"], [table.to_row(record) for record in own])
+        self._added["patrol_change"] += len(own)
+
+
+def _named_memories(record: ExportRecord) -> tuple[str, ...]:
+    match record:
+        case NoteRecord() | ProfileRecord():
+            return (record.memory_id,) if record.memory_id else ()
+        case DiaryRecord():
+            return record.sources
+    return ()
+
+
+def _batches(records: Iterator[AnyRecord]) -> Iterator[list[Any]]:
+    for _, same in groupby(records, key=lambda record: record.type):
+        while batch := list(islice(same, BATCH_RECORDS)):
+            yield batch
+
+
+def _by_being(records: Sequence[T]) -> list[tuple[str, list[T]]]:
+    beings: defaultdict[str, list[T]] = defaultdict(list)
+    for record in records:
+        beings[record.being].append(record)
+    return list(beings.items())

@@ -1,0 +1,97 @@
+"""Imports, and what the ledger knows of its copies."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import replace
+from datetime import datetime
+
+from sqlalchemy import bindparam, delete, select, update
+
+from madeleine.memory.model import BeingId, ClusterId, EmbeddingModelName, Scope
+from madeleine.memory.moving.ports import ImportReport, ImportUndone, LedgerCopy, PastImport
+from madeleine.memory.moving.records import AnyRecord, Header
+from madeleine.storage.sql.database import tables
+from madeleine.storage.sql.database.dialect import is_in_bound_list, json_list_bind_value, upsert_statement
+from madeleine.storage.sql.database.engine import DatabaseRepository
+from madeleine.storage.sql.database.mapping import RowMap, first_column
+from madeleine.storage.sql.memories.clusters import recompute_cluster_vectors
+from madeleine.storage.sql.moving.importing import RecordImport
+from madeleine.storage.sql.moving.undo_import import ImportUndo
+
+_i, _c = tables.imports_table.c, tables.clusters_table.c
+_PAST_IMPORT = RowMap(PastImport, tables.imports_table)
+_SELECT_IMPORTS = select(*_PAST_IMPORT.columns).order_by(_i.at.desc(), _i.id)
+_SET_MODEL = (
+    update(tables.clusters_table)
+    .where(is_in_bound_list(_c.id, "ids"), _c.model.is_(None))
+    .values(model=bindparam("new_model"))
+)
+_SELECT_CLUSTER_BEINGS = select(_c.being_id).where(is_in_bound_list(_c.id, "ids")).distinct()
+
+
+_p = tables.copies_table.c
+_COPY = RowMap(LedgerCopy, tables.copies_table)
+_SELECT_COPIES = select(*_COPY.columns).order_by(_p.made_at, _p.path)
+_UPSERT_COPY = upsert_statement(tables.copies_table, "kind", "being_id", "made_at")
+_DELETE_COPY = delete(tables.copies_table).where(_p.path == bindparam("old_path"))
+
+
+class _RolledBack(Exception):
+    """Ends a transaction that is not to be kept."""
+
+
+def _require_kept(report: ImportReport, *, dry_run: bool) -> None:
+    if dry_run or not report.added:
+        raise _RolledBack
+
+
+class ImportRepository(DatabaseRepository):
+    """`ImportLedger`."""
+
+    async def import_records(
+        self, header: Header, records: Iterator[AnyRecord], *, source: str, client: str, at: datetime, dry_run: bool
+    ) -> ImportReport:
+        report: ImportReport | None = None
+        try:
+            async with self._database.transaction(needs_index_space=True) as transaction:
+                work = RecordImport(transaction, source=source, client=client, at=at)
+                await work.begin(header)
+                await work.take_all(records)
+                report = await work.finish(header)
+                _require_kept(report, dry_run=dry_run)
+        except _RolledBack:
+            assert report is not None
+            return replace(report, id="")
+        return report
+
+    async def undo_import(self, import_id: str, *, client: str, at: datetime) -> ImportUndone:
+        async with self._database.transaction() as transaction:
+            return await ImportUndo(transaction, import_id, client=client, at=at).undo()
+
+    async def imports(self) -> list[PastImport]:
+        return await self._database.rows(_SELECT_IMPORTS, _PAST_IMPORT.from_row)
+
+    async def recompute_clusters(self, ids: Sequence[ClusterId], *, model: EmbeddingModelName) -> None:
+        if not ids:
+            return
+        async with self._database.transaction() as transaction:
+            binds = {"ids": json_list_bind_value(ids)}
+            await transaction.run(_SET_MODEL, [binds | {"new_model": model}])
+            for being in await transaction.rows(_SELECT_CLUSTER_BEINGS, first_column, **binds):
+                await recompute_cluster_vectors(transaction, Scope(BeingId(being)), ids)
+
+
+class CopyRepository(DatabaseRepository):
+    """`CopyLedger`."""
+
+    async def add_copy(self, copy: LedgerCopy) -> None:
+        async with self._database.transaction() as transaction:
+            await transaction.run(_UPSERT_COPY, [_COPY.to_row(copy)])
+
+    async def copies(self) -> list[LedgerCopy]:
+        return await self._database.rows(_SELECT_COPIES, _COPY.from_row)
+
+    async def remove_copies(self, paths: Sequence[str]) -> None:
+        async with self._database.transaction() as transaction:
+            await transaction.run(_DELETE_COPY, [{"old_path": path} for path in paths])

@@ -1,0 +1,70 @@
+"""What a restored ledger takes over from the one that it replaces: what was forgotten stays forgotten (ruling 25)."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from datetime import datetime
+
+from sqlalchemy import select
+
+from madeleine.memory.model import BeingId, MemoryId, Scope
+from madeleine.storage.sql.administration import record_audit
+from madeleine.storage.sql.database import tables
+from madeleine.storage.sql.database.dialect import insert_if_missing_statement, json_items, upsert_statement
+from madeleine.storage.sql.ledger import Ledger
+
+RESTORE_TOOL = "madeleine restore"
+_a, _m, _g = tables.audit.c, tables.memories.c, tables.messages_table.c
+_forgotten = json_items(_a.ids)
+_SELECT_FORGOTTEN = select(_a.being_id, _forgotten.c.value).where(_a.event == "forget").distinct()
+_HELD_TABLES = ((_m.id, _m.being_id), (_g.id, _g.being_id))
+_SELECT_HELD = [select(id_, being) for id_, being in _HELD_TABLES]
+_KEPT_TABLES = (tables.forgotten_keys_table, tables.copies_table)
+_tokens = tables.bearer_tokens_table
+_UPSERT_TOKEN = upsert_statement(_tokens, "expires_at", "revoked_at")
+
+
+class LedgerHandover:
+    """From the ledger that is replaced to the one that is restored, which nobody else has open yet."""
+
+    def __init__(self, replaced: Ledger, restored: Ledger) -> None:
+        self._replaced = replaced
+        self._restored = restored
+
+    async def forgotten_since(self) -> dict[BeingId, list[MemoryId]]:
+        """Ids of memories and messages that were forgotten there and are here."""
+        forgotten = {id_ for _, id_ in await self._replaced.database.rows(_SELECT_FORGOTTEN, tuple)}
+        held: dict[BeingId, list[MemoryId]] = {}
+        for statement in _SELECT_HELD:
+            for id_, being in await self._restored.database.rows(statement, tuple):
+                if id_ in forgotten:
+                    held.setdefault(BeingId(being), []).append(MemoryId(id_))
+        return held
+
+    async def forget(self, held: Mapping[BeingId, Sequence[MemoryId]], *, at: datetime) -> None:
+        """Erase them, and their bytes."""
+        for being, ids in held.items():
+            await self._restored.erasure.forget(Scope(being, RESTORE_TOOL), ids, at=at)
+        marks = await self._restored.erasure.pending_scrubs()
+        await self._restored.erasure.scrub()
+        await self._restored.erasure.clear_scrubs([mark for mark, _ in marks])
+
+    async def take_over(self, *, at: datetime) -> None:
+        """What the replaced one remembers of forgetting, its tokens and their revocation, and its copies."""
+        here = set(await self._restored.database.rows(_SELECT_FORGOTTEN, tuple))
+        missing: dict[str, list[str]] = {}
+        for being, id_ in await self._replaced.database.rows(_SELECT_FORGOTTEN, tuple):
+            if (being, id_) not in here:
+                missing.setdefault(being, []).append(id_)
+        rows = {
+            table: await self._replaced.database.rows(select(*table.c), tuple) for table in (*_KEPT_TABLES, _tokens)
+        }
+        async with self._restored.database.transaction() as transaction:
+            for being, ids in missing.items():
+                scope = Scope(BeingId(being), RESTORE_TOOL)
+                await record_audit(transaction, scope, "forget", at, tool=RESTORE_TOOL, ids=ids)
+            for table in _KEPT_TABLES:
+                values = [dict(zip(table.c.keys(), row, strict=True)) for row in rows[table]]
+                await transaction.run(insert_if_missing_statement(table), values)
+            values = [dict(zip(_tokens.c.keys(), row, strict=True)) for row in rows[_tokens]]
+            await transaction.run(_UPSERT_TOKEN, values)

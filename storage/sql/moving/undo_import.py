@@ -1,0 +1,190 @@
+"""Takes back what an import has added, except what was changed or built upon since."""
+
+from __future__ import annotations
+
+import json
+from collections import Counter, defaultdict
+from collections.abc import Iterable
+from datetime import datetime
+from typing import Any
+
+from sqlalchemy import bindparam, delete, exists, insert, select, union, update
+
+from madeleine.memory.errors import CannotUndo
+from madeleine.memory.ingest.ports import ErasedIds
+from madeleine.memory.model import BeingId, MemoryId, Scope
+from madeleine.memory.moving.ports import ImportUndone
+from madeleine.storage.sql.administration import record_audit
+from madeleine.storage.sql.database import tables
+from madeleine.storage.sql.database.dialect import is_in_bound_list, json_items, json_list_bind_value
+from madeleine.storage.sql.database.engine import Transaction
+from madeleine.storage.sql.database.mapping import first_column
+from madeleine.storage.sql.erasing.memories import erase_memories
+from madeleine.storage.sql.memories.reading import memories_by_ids
+from madeleine.storage.sql.moving.exported_tables import ExportedTable
+from madeleine.storage.sql.moving.import_work import SELECT_EXISTING, TABLES_BY_TYPE, record_digest
+
+_i, _r, _m = tables.imports_table.c, tables.imported_rows_table.c, tables.memories.c
+_messages, _links, _s = tables.messages_table.c, tables.message_memories_table.c, tables.sessions.c
+_SELECT_IMPORT = select(_i.id, _i.state, _i.last_numbers).where(_i.id == bindparam("import"))
+_SELECT_ROWS = select(_r.type, _r.key, _r.digest).where(_r.import_id == bindparam("import"))
+_SELECT_BEINGS = select(_m.id, _m.being_id).where(is_in_bound_list(_m.id, "ids"))
+_own = json_items(bindparam("ids"))
+_IS_OWN = _m.id.in_(select(_own.c.value))
+_POINTERS = (_m.absorbed_into, _m.compressed_into, _m.superseded_by)
+_SELECT_CHANGED_SINCE = union(
+    *(
+        select(table.c.memory_id).where(table.c.seq > bindparam(table.name), is_in_bound_list(table.c.memory_id, "ids"))
+        for table in (tables.reinforcements_table, tables.revisions_table, tables.truth_acts_table)
+    ),
+    # Others that point to them, and those of them that point to others.
+    *(
+        select(pointer).where(is_in_bound_list(pointer, "ids"), ~is_in_bound_list(_m.id, "ids"))
+        for pointer in _POINTERS
+    ),
+    *(
+        select(_m.id).where(is_in_bound_list(_m.id, "ids"), pointer.is_not(None), ~is_in_bound_list(pointer, "ids"))
+        for pointer in _POINTERS
+    ),
+)
+_source = json_items(tables.diary_entries_table.c.sources)
+_SELECT_DIARY_SOURCES = select(tables.diary_entries_table.c.date, _source.c.value)
+_REMOVED_MESSAGES = (is_in_bound_list(_messages.id, "ids"),)
+_DELETE_LINKS = delete(tables.message_memories_table).where(is_in_bound_list(_links.message_id, "ids"))
+_DELETE_EMPTY_SESSION = delete(tables.sessions).where(
+    _s.being_id == bindparam("own_being"),
+    _s.session_id == bindparam("own_session"),
+    ~exists().where(_messages.being_id == _s.being_id, _messages.session_id == _s.session_id),
+)
+_c = tables.clusters_table.c
+_child = tables.clusters_table.alias("child")
+_DELETE_EMPTY_CLUSTER = delete(tables.clusters_table).where(
+    is_in_bound_list(_c.id, "ids"),
+    ~exists().where(_m.cluster_id == _c.id),
+    ~exists().where(_child.c.parent_id == _c.id, _child.c.id != _c.id),
+)
+_DELETE_CLOCK = delete(tables.beings).where(
+    tables.beings.c.being_id == bindparam("own_being"), ~exists().where(_m.being_id == tables.beings.c.being_id)
+)
+_SET_STATE = update(tables.imports_table).where(_i.id == bindparam("import")).values(state="undone")
+_DELETE_ROWS = delete(tables.imported_rows_table).where(_r.import_id == bindparam("import"))
+_MARK_FOR_SCRUB = insert(tables.forgotten_table)
+_UNCHANGED_ONLY = ("note", "profile", "diary", "patrol_run")
+
+
+class ImportUndo:
+    """The undo of one import, in its transaction."""
+
+    def __init__(self, transaction: Transaction, import_id: str, *, client: str, at: datetime) -> None:
+        self._transaction = transaction
+        self._import_id = import_id
+        self._client = client
+        self._at = at
+        self._removed: Counter[str] = Counter()
+        self._kept: Counter[str] = Counter()
+
+    async def undo(self) -> ImportUndone:
+        """Raises `CannotUndo`."""
+        last_numbers = await self._require_undoable()
+        rows = await self._rows(_SELECT_ROWS, tuple, **{"import": self._import_id})
+        keys: defaultdict[str, list[tuple[str, ...]]] = defaultdict(list)
+        digests = {(type_, key): digest for type_, key, digest in rows}
+        for type_, key, _ in rows:
+            keys[type_].append(tuple(json.loads(key)))
+        # What lists memories goes before them, while it can be told from what was written since.
+        for type_ in _UNCHANGED_ONLY:
+            await self._remove_unchanged(TABLES_BY_TYPE[type_], keys[type_], digests)
+        erased = await self._remove_memories([key[0] for key in keys["memory"]], last_numbers)
+        await self._remove_messages([key[0] for key in keys["message"]])
+        sessions = [{"own_being": being, "own_session": session} for being, session in keys["session"]]
+        await self._transaction.run(_DELETE_EMPTY_SESSION, sessions)
+        clusters = json_list_bind_value(key[0] for key in keys["cluster"])
+        for _ in range(2):  # a root after what lies below it
+            await self._transaction.run(_DELETE_EMPTY_CLUSTER, [{"ids": clusters}])
+        await self._transaction.run(_DELETE_CLOCK, [{"own_being": key[0]} for key in keys["being"]])
+        await self._transaction.run(_SET_STATE, [{"import": self._import_id}])
+        await self._transaction.run(_DELETE_ROWS, [{"import": self._import_id}])
+        scope = Scope(BeingId(""), self._client)
+        await record_audit(
+            self._transaction, scope, "import", self._at, tool="madeleine import --undo", ids=[self._import_id]
+        )
+        return ImportUndone(removed=dict(+self._removed), kept=dict(+self._kept), erased=erased)
+
+    async def _rows(self, statement: Any, make: Any = first_column, **binds: Any) -> list[Any]:
+        return await self._transaction.rows(statement, make, **binds)
+
+    async def _require_undoable(self) -> dict[str, int]:
+        found = await self._rows(_SELECT_IMPORT, tuple, **{"import": self._import_id})
+        if not found:
+            raise CannotUndo(
+                f"There is no import {self._import_id!r}. Nothing was changed: `madeleine import --list` shows all."
+            )
+        _, state, last_numbers = found[0]
+        if state != "imported":
+            raise CannotUndo(f"The import {self._import_id} was undone before. Nothing was changed.")
+        return dict(json.loads(last_numbers))
+
+    async def _remove_memories(self, ids: list[str], last_numbers: dict[str, int]) -> ErasedIds:
+        kept = await self._changed_since(ids, last_numbers)
+        self._kept["memory"] = len(kept)
+        beings: defaultdict[str, list[MemoryId]] = defaultdict(list)
+        removable = json_list_bind_value(id_ for id_ in ids if id_ not in kept)
+        for id_, being in await self._rows(_SELECT_BEINGS, tuple, ids=removable):
+            beings[being].append(MemoryId(id_))
+        erased: list[MemoryId] = []
+        for being, own in beings.items():
+            scope = Scope(BeingId(being), self._client)
+            result = await erase_memories(
+                self._transaction, scope, await memories_by_ids(self._transaction, scope, own)
+            )
+            erased += result.erased_ids
+        await self._transaction.run(_MARK_FOR_SCRUB, [{"memory_id": id_} for id_ in erased])
+        self._removed["memory"] = len(erased)
+        return ErasedIds(erased_ids=tuple(erased))
+
+    async def _changed_since(self, ids: list[str], last_numbers: dict[str, int]) -> set[str]:
+        """Those that were told again, corrected, superseded or retracted, merged, summarised or written of since; and
+        those that they hang together with."""
+        kept: set[str] = set()
+        written = {source for _, source in await self._rows(_SELECT_DIARY_SOURCES, tuple)}
+        new = written.intersection(ids)
+        while True:
+            kept |= new
+            others = json_list_bind_value(id_ for id_ in ids if id_ not in kept)
+            numbers = {name: last_numbers[name] for name in ("reinforcements", "revisions", "truth_acts")}
+            new = set(await self._rows(_SELECT_CHANGED_SINCE, first_column, ids=others, **numbers))
+            if not new:
+                return kept
+
+    async def _remove_messages(self, ids: list[str]) -> None:
+        drawn_from = select(_links.message_id).where(is_in_bound_list(_links.message_id, "ids"))
+        kept = set(await self._rows(drawn_from, first_column, ids=json_list_bind_value(ids)))
+        removable = [id_ for id_ in ids if id_ not in kept]
+        statement = delete(tables.messages_table).where(*_REMOVED_MESSAGES)
+        await self._transaction.run(statement, [{"ids": json_list_bind_value(removable)}])
+        self._removed["message"], self._kept["message"] = len(removable), len(kept)
+
+    async def _remove_unchanged(
+        self, exported: ExportedTable, keys: Iterable[tuple[str, ...]], digests: dict[tuple[str, str], str]
+    ) -> None:
+        identities = set(keys)
+        binds: dict[str, Any] = {"keys": json_list_bind_value({identity[-1] for identity in identities})}
+        if "being" in exported.record.key_fields:
+            binds["beings"] = json_list_bind_value({identity[0] for identity in identities})
+        records = await self._rows(SELECT_EXISTING[exported.type], exported.to_record, **binds)
+        for record in records:
+            if record.identity not in identities:
+                continue
+            key = json.dumps(record.identity, ensure_ascii=False)
+            if record_digest(record) != digests[exported.type, key]:
+                self._kept[exported.type] += 1
+                continue
+            named = {exported.column_name(name): getattr(record, name) for name in exported.record.key_fields}
+            where = [exported.table.c[column] == bindparam(f"own_{column}") for column in named]
+            binds_of_row = {f"own_{column}": value for column, value in named.items()}
+            if exported.type == "patrol_run":
+                changes = tables.patrol_changes_table
+                statement = delete(changes).where(changes.c.run_id == bindparam("own_run"))
+                await self._transaction.run(statement, [{"own_run": record.identity[0]}])
+            await self._transaction.run(delete(exported.table).where(*where), [binds_of_row])
+            self._removed[exported.type] += 1
