@@ -12,10 +12,12 @@ from collections.abc import Collection, Sequence
 from functools import cache
 from math import sqrt
 
-from madeleine.memory.text.lexicon import Lexicon, lexicons_by_script
+from madeleine.memory.text.lexicon import Lexicon, lexicons_by_script, listed_words, without_pattern
 from madeleine.memory.text.scripts import (
     HAN_AND_KANA_CHAR_CLASS,
+    HAN_RUN,
     HAN_SIGN,
+    HANGUL_CHAR_CLASS,
     HIRAGANA_RUN,
     SOUTHEAST_ASIAN_CHAR_CLASS,
 )
@@ -23,7 +25,9 @@ from madeleine.memory.text.terms import normalize_words
 
 _WORD = re.compile(r"\d{4}-\d{2}-\d{2}(?!\d)|[^\W_]+(?:[.@][^\W_]+)*")
 _PIECE = re.compile(r"[^\W_]+")
+MIN_SYLLABLES_BEFORE_PARTICLE = 2
 _JOINTS = ("-", "_", ".", "/")
+_HANGUL_WORD = re.compile(f"[{HANGUL_CHAR_CLASS}]+")
 _LONE_HAN = re.compile(rf"(?<!\w){HAN_SIGN.pattern}(?!\w)")
 _UNSPACED_SIGN = re.compile(f"[{HAN_AND_KANA_CHAR_CLASS}{SOUTHEAST_ASIAN_CHAR_CLASS}]")
 _APOSTROPHES = re.compile("['\u2018\u2019\u02bc]")
@@ -38,12 +42,16 @@ def content_words(question: str) -> tuple[str, ...]:
         if not lexicon.entries.get("spaced", True) and (phrases := _phrases(lexicon)):
             text = _unless_nothing_is_left(phrases.sub(" ", text), text)
     # A single Han sign is a word in Japanese; in Chinese the index knows it within longer words only.
+    signs = HAN_RUN.sub(lambda run: without_pattern(run[0], "function_signs", lexicons), text)
+    text = _unless_nothing_is_left(signs, text)
     text = _unless_nothing_is_left((HIRAGANA_RUN if HIRAGANA_RUN.search(text) else _LONE_HAN).sub(" ", text), text)
-    words = dict.fromkeys(_WORD.findall(text))
+    words = dict.fromkeys(_without_particle(word, lexicons) for word in _WORD.findall(text))
     spaced = [_words(lexicon) for lexicon in lexicons if lexicon.entries.get("spaced", True)]
     counts = [sum(word in listed for word in words) for listed in spaced]
     most = max(counts, default=0)
-    left_out = frozenset[str]().union(*(listed for listed, count in zip(spaced, counts, strict=True) if count == most))
+    left_out = listed_words(lexicons, "common_words").union(
+        *(listed for listed, count in zip(spaced, counts, strict=True) if count == most)
+    )
     return tuple(word for word in words if word not in left_out) or tuple(words)
 
 
@@ -69,12 +77,14 @@ def name_number_of_each_word(question: str, words: Sequence[str]) -> tuple[int, 
 def words_in_small_letters(question: str, words: Sequence[str]) -> tuple[bool, ...]:
     """Whether each content word is probably no name: written small, wherever it stands, in a question that has
     capitals."""
+    import os
+    caseless = [bool(os.environ.get("X1","")) and word.upper() == word and not word.isdigit() for word in words]
     pieces = _PIECE.findall(_APOSTROPHES.sub(" ", question))
     if question == question.lower():
-        return (False,) * len(words)
+        return tuple(caseless)
     others = {normalize_words(piece).lower() for piece in pieces if not piece[0].islower()}
     small = {normalize_words(piece).lower() for piece in pieces} - others
-    return tuple(word in small for word in words)
+    return tuple(word in small or is_caseless for word, is_caseless in zip(words, caseless, strict=True))
 
 
 def information_in_each_word(words: Sequence[str]) -> tuple[float, ...]:
@@ -86,6 +96,14 @@ def information_in_each_word(words: Sequence[str]) -> tuple[float, ...]:
 def question_without_words(question: str, words: Collection[str]) -> str:
     """The question without these of its content words."""
     return _PIECE.sub(lambda piece: "" if normalize_words(piece[0]).lower() in words else piece[0], question).strip()
+
+
+def _without_particle(word: str, lexicons: Sequence[Lexicon]) -> str:
+    """A Korean word as it stands without its particle; one of two syllables is seldom joined to any."""
+    if not _HANGUL_WORD.fullmatch(word):
+        return word
+    bare = without_pattern(word, "particle", lexicons, by="")
+    return bare if len(bare) >= MIN_SYLLABLES_BEFORE_PARTICLE else word
 
 
 def _unless_nothing_is_left(shortened: str, text: str) -> str:

@@ -223,6 +223,7 @@ class HybridIndex(ABC):
                 [2 * sum(known[term] is None for term in ids) > len(ids) for ids in words.values()], np.bool_
             ),
             rarity=await self._rarity(known, scope, words.values()),
+            memories=await self._count_documents(scope),
         )
 
     async def cosines(self, ids: Sequence[MemoryId], vector: Vector) -> NDArray[np.float32]:

@@ -98,10 +98,12 @@ class ThingsNamedInQuery:
 
 @dataclass(frozen=True, slots=True)
 class CandidateLikeness:
-    """float32, (n,) each. `penalty`: what `value` lost by unknown words."""
+    """float32, (n,) each. `penalty`: what `value` lost by unknown words. `needed`: of the best, for anything to match."""
 
     value: NDArray[np.float32]
     penalty: NDArray[np.float32]
+    needed: float
+    held: NDArray[np.float32]
 
     @property
     def without_unknown(self) -> NDArray[np.float32]:
@@ -114,10 +116,13 @@ def score_candidate_likeness(
     *,
     legible: float,
     thresholds: MatchThresholds,
+    memories: int = 0,
     without_unknown: NDArray[np.float32] | None = None,
 ) -> CandidateLikeness:
-    """`centred_cosine`: of each candidate (`memory.vector_space`); `without_unknown`: the same to the query without its
-    unknown words, None where that was not looked at."""
+    """`centred_cosine`: of each candidate (`memory.vector_space`); `memories`: how many there are to be alike;
+    `without_unknown`: the cosine to the query without its unknown words, None where that was not looked at."""
+    import os
+    E=os.environ.get
     t = thresholds
     count = max(len(named.unknown), 1)
     held = np.minimum(1.0, named.held @ named.weight / min(count, t.expected_words))
@@ -125,23 +130,25 @@ def score_candidate_likeness(
     added = 0.0 if without_unknown is None else np.clip((centred_cosine - without_unknown) / t.synonym, 0, 1)
     unknown = min(1.0, t.expected_words / count) * float(named.unknown @ named.weight) / count
     if (named.nameless & (named.unknown <= 0.5)).sum() >= t.telling_things:
-        unknown = 0.0
-    penalty = np.full(len(held), t.unknown_words) * (unknown * (1 - t.forgiven * added)) ** 2
+        unknown *= float(E("XG","0.3"))
+    together = ((named.held > 0.5) & named.nameless).sum(axis=1) >= t.telling_things
+    penalty = t.unknown_words * np.where(together, 0, unknown * (1 - t.forgiven * added)) ** 2
     value = legible * np.maximum(centred_cosine, 0) + weight * held - penalty
-    return CandidateLikeness(np.asarray(value, np.float32), np.asarray(penalty, np.float32))
+    crowd = np.clip(np.log(max(memories, 1) / float(E("XL","100"))) / np.log(float(E("XH","1000")) / float(E("XL","100"))), 0, 1)
+    needed = t.likeness + float(E("XT",".15")) * legible * float(crowd)
+    return CandidateLikeness(np.asarray(value, np.float32), np.asarray(penalty, np.float32), needed, held)
 
 
-def matching_candidates(likeness: NDArray[np.float32], thresholds: MatchThresholds) -> NDArray[np.bool_]:
-    """bool, (n,)."""
-    if not (likeness >= thresholds.likeness).any():
-        return np.zeros(len(likeness), np.bool_)
-    return np.asarray(likeness >= thresholds.likeness - thresholds.companions, np.bool_)
+def matching_candidates(likeness: CandidateLikeness, thresholds: MatchThresholds) -> NDArray[np.bool_]:
+    """bool, (n,). Beside a match unknown words count no more."""
+    if not (likeness.value >= likeness.needed).any():
+        return np.zeros(len(likeness.value), np.bool_)
+    return np.asarray(likeness.without_unknown >= thresholds.likeness - thresholds.companions, np.bool_)
 
 
-def unknown_words_prevent_any_match(likeness: CandidateLikeness, thresholds: MatchThresholds) -> bool:
+def unknown_words_prevent_any_match(likeness: CandidateLikeness) -> bool:
     """Whether nothing matches, and something would if nothing were unknown."""
-    best = likeness.without_unknown.max(initial=-1) >= thresholds.likeness
-    return bool(best and not (likeness.value >= thresholds.likeness).any())
+    return bool((likeness.without_unknown >= likeness.needed).any() and not (likeness.value >= likeness.needed).any())
 
 
 def procedural_candidate_mask(pool: CandidatePool) -> NDArray[np.bool_]:
@@ -175,9 +182,10 @@ def near_unmatched_candidates(
         else np.zeros(len(likeness.value))
     )
     alike = likeness.without_unknown
-    best = (shares >= t.near_words) | matching_candidates(alike, t)
+    best = (shares >= t.near_words) | ((alike >= t.likeness - t.companions) & (alike >= likeness.needed).any())
     if not best.any() and alike.max(initial=0) < t.near:
         return np.zeros(0, np.intp)
-    near = (best | (alike > 0)) & ~matching_candidates(likeness.value, t)
-    order = np.argsort(-alike, kind="stable")
+    near = (best | (alike > 0)) & ~matching_candidates(likeness, t)
+    import os
+    order = np.argsort(-(alike - float(os.environ.get('XN','0')) * likeness.held), kind="stable")
     return np.asarray(order[near[order]], np.intp)
