@@ -84,7 +84,9 @@ class CandidateMatcher:
                     rest = await self._cosines_without_unknown(query.text, pool, centred)
                     likenesses = gate(cosine, without_unknown=rest)
         matches = matching_candidates(likenesses, thresholds)
-        near = near_unmatched_candidates(named, likenesses, thresholds)
+        # Without the mean a cosine is best to decide what matches, the one as it is to order paraphrases.
+        meaning = np.asarray(legible * (cosine + pool.cosine) / 2, np.float32)
+        near = near_unmatched_candidates(named, likenesses, meaning, thresholds)
         procedural = procedural_candidate_mask(pool)
         if procedural.any():
             situation = await self._likeness_to_situation(query, pool, cosine, legible)
