@@ -84,8 +84,8 @@ class CandidateMatcher:
                     rest = await self._cosines_without_unknown(query.text, pool, centred)
                     likenesses = gate(cosine, without_unknown=rest)
         matches = matching_candidates(likenesses, thresholds)
-        # Without the mean a cosine is best to decide what matches, the one as it is to order paraphrases.
-        meaning = np.asarray(legible * (cosine + pool.cosine) / 2, np.float32)
+        # Without the mean a cosine tells best what matches; as it is it orders some paraphrases better, in small stores.
+        meaning = np.asarray(legible * (0.75 * cosine + 0.25 * pool.cosine), np.float32)
         near = near_unmatched_candidates(named, likenesses, meaning, thresholds)
         procedural = procedural_candidate_mask(pool)
         if procedural.any():
