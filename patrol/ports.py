@@ -52,6 +52,11 @@ class PatrolReads(VectorCache, Protocol):
         """Its episodic memories that are neither dead nor pinned nor summarised, oldest first; without those that are
         not true any more, or have superseded others."""
 
+    async def faded_episodes(self, *, max_chars: int, limit: int) -> list[Memory]:
+        """Dying episodes of at most `max_chars` characters that nobody has decided about for `CYCLES_TO_DECIDE_DYING`,
+        two or more of a session and a day, in the order in which they happened; without pinned and summarised ones,
+        those with a lesson, and what is part of a chain or may become so."""
+
     async def unreadable_notes(self) -> list[Note]:
         """Scene notes whose content could not be read, oldest first."""
 

@@ -74,7 +74,7 @@ class AgentDecisionResult:
 
     def as_json(self) -> dict[str, Any]:
         result = {"offer": short_id_of_non_memory(self.offer), **_without_empty(**self.counts)}
-        if not self.refused and len(result) == 1:
+        if not (self.refused or self.left_out) and len(result) == 1:
             result["done"] = "nothing was changed, as you decided"
         return result | _without_empty(refused=self.refused, left_out=list(self.left_out))
 
@@ -96,7 +96,8 @@ class PatrolModelCosts:
 @dataclass(frozen=True, slots=True, kw_only=True)
 class PatrolReport:
     """`pending`: what is to be decided, as much as fits into an answer; after decisions only what was not offered
-    before, `still_open` names the rest (ruling 23). `waiting_count`: number of further decisions."""
+    before, `still_open` names the rest (ruling 23). `waiting_count`: number of further decisions. `explained_kinds`:
+    kinds of decisions that an answer before this one has told how to make."""
 
     run_id: RunId
     dry_run: bool = False
@@ -106,14 +107,15 @@ class PatrolReport:
     pending: tuple[DecisionRequest, ...] = ()
     still_open: tuple[DecisionRequestId, ...] = ()
     waiting_count: int = 0
+    explained_kinds: frozenset[str] = frozenset()
 
     def as_json(self) -> dict[str, Any]:
         """For the caller: with all that is to be decided now, and how to decide it."""
         guidance = {}
-        if self.pending:
-            kinds = dict.fromkeys(request.kind for request in self.pending)
+        kinds = [kind for kind in dict.fromkeys(r.kind for r in self.pending) if kind not in self.explained_kinds]
+        if kinds:
             guidance = {"how": GUIDANCE_INTRODUCTION} | {kind: AGENT_GUIDANCE[kind] for kind in kinds}
-        if self.waiting_count and not self.dry_run:
+        if self.waiting_count and not self.dry_run and not self.explained_kinds:
             guidance["waiting"] = MORE_PENDING_GUIDANCE
         report = self.as_record() | {"run_id": short_id_of_non_memory(self.run_id)}
         report |= {"pending": self._pending_as_json()}

@@ -26,7 +26,7 @@ from madeleine.patrol.deciding.resolution import (
     MAX_OFFERED_REQUESTS_BYTES,
     apply_decisions,
     decide_pending_with_model,
-    extract_overdue_sessions,
+    join_undecided_episodes,
     offer_decisions_to_agent,
 )
 from madeleine.patrol.report import (
@@ -131,12 +131,14 @@ class RunPatrols:
                 return PatrolReport(run_id=RunId(""), pending=tuple(requests), waiting_count=waiting)
             async with self._run(scope) as run_id:
                 context = PatrolRunContext(self.services, scope, run_id)
-                offered_before = {record.id for record in await context.reads.open_requests()}
+                open_before = [DecisionRequest.from_json(one.body) for one in await context.reads.open_requests()]
+                offered_before = {request.id for request in open_before}
                 report = PatrolReport(run_id=run_id, decided=tuple(await apply_decisions(context, decisions)))
                 report = await self._finish(context, report, pending_bytes)
                 new = tuple(request for request in report.pending if request.id not in offered_before)
                 still_open = tuple(request.id for request in report.pending if request.id in offered_before)
-                return replace(report, pending=new, still_open=still_open)
+                explained = frozenset(request.kind for request in open_before)
+                return replace(report, pending=new, still_open=still_open, explained_kinds=explained)
 
     async def undo(self, scope: Scope, run_id: RunId) -> UndoResult:
         """Raises `CannotUndo` with the reason; nothing is changed then."""
@@ -300,8 +302,8 @@ async def _run_step(context: PatrolRunContext, name: StepName) -> PatrolStepRepo
         return await _assign_in_batches(context)
     if name in DECISION_TYPES:
         is_without_mind = context.language_model is None and not context.dry_run
-        if name == "compress" and is_without_mind and (extracted := await extract_overdue_sessions(context)):
-            return extracted
+        if name == "compress" and is_without_mind and (joined := await join_undecided_episodes(context)):
+            return joined
         if context.language_model is None or context.dry_run:
             return PatrolStepReport(name, skipped=SKIPPED_IN_DRY_RUN if context.language_model else SKIPPED_WITHOUT_KEY)
         return await decide_pending_with_model(context, name)

@@ -27,7 +27,6 @@ DECIDED_WITHIN_DAYS = 7
 
 async def measure_day(lived: LivedStore, life: Life, day: int, data_dir: Path) -> dict[str, Any]:
     memories = await _all_memories(lived)
-    turns = {turn.id: turn.text for session in life.sessions for turn in session.turns}
     topics = {
         memory: session.topic
         for session in life.sessions
@@ -52,7 +51,7 @@ async def measure_day(lived: LivedStore, life: Life, day: int, data_dir: Path) -
         "preferences": len(preferences),
         "preferences of the assistant": sum("assistant" in memory.scene.actors for memory in preferences),
         "ledger bytes": _ledger_bytes(data_dir),
-        **await _retrieval(lived, life, day, memories, turns),
+        **await _retrieval(lived, life, day, memories),
         "clusters": await _clusters(lived, memories, topics),
     }
 
@@ -76,18 +75,16 @@ def _ledger_bytes(data_dir: Path) -> int:
 
 
 async def _retrieval(
-    lived: LivedStore, life: Life, day: int, memories: Mapping[MemoryId, Memory], turns: Mapping[str, str]
+    lived: LivedStore, life: Life, day: int, memories: Mapping[MemoryId, Memory]
 ) -> dict[str, float | int]:
     """Over the questions whose evidence was told: the share of it among the first ten memories, and nDCG. A turn is
-    found by a memory that it became, by the one that absorbed it, or by a summary that holds its text."""
+    found by a memory that it became, by the one that absorbed it, or by a summary that holds the memory's text."""
     shares, gains = [], []
     for question in life.answerable_on(day):
         ranked = await lived.recall.rank(UNCOUNTED, RecallQuery(text=question.text))
         best = [memories[id_] for id_ in ranked.ids[:TOP]]
         ranks = sorted(
-            rank
-            for turn in question.gold
-            if (rank := _rank_of_turn(turns[turn], _survivors(lived.memories_of.get(turn, ()), memories), best))
+            rank for turn in question.gold if (rank := _rank_of_turn(lived.memories_of.get(turn, ()), memories, best))
         )
         shares.append(len(ranks) / len(question.gold))
         gains.append(metrics.ndcg(ranks, len(question.gold), at=TOP))
@@ -105,14 +102,19 @@ def _survivors(ids: Sequence[MemoryId], memories: Mapping[MemoryId, Memory]) -> 
     return survivors
 
 
-def _rank_of_turn(text: str, survivors: set[MemoryId], best: Sequence[Memory]) -> int:
-    """From 1; 0 if it is not among them."""
-    wanted = " ".join(text.split())
+def _rank_of_turn(ids: Sequence[MemoryId], memories: Mapping[MemoryId, Memory], best: Sequence[Memory]) -> int:
+    """From 1; 0 if it is not among them. `ids`: of the memories that the turn became."""
+    survivors = _survivors(ids, memories)
+    texts = [_on_one_line(memories[id_].scene.action) for id_ in ids]
     for rank, memory in enumerate(best, 1):
-        is_evidence = memory.id in survivors
-        if is_evidence or (memory.compression_source and wanted in " ".join(memory.scene.action.split())):
+        shown = _on_one_line(memory.scene.action)
+        if memory.id in survivors or (memory.compression_source and any(text in shown for text in texts)):
             return rank
     return 0
+
+
+def _on_one_line(text: str) -> str:
+    return " ".join(text.split())
 
 
 # --- clusters ---------------------------------------------------------------------------------------------------

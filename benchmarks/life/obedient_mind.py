@@ -12,14 +12,15 @@ from collections.abc import Sequence
 
 from benchmarks.dynamics.rule_based_agent import repeated, words, write_diary
 from madeleine.memory.model import MemoryId
+from madeleine.memory.rules.storing.chunk_scoring import chunk_salience
 from madeleine.memory.text.reading import Reading
 from madeleine.patrol.deciding.answers import Decision
-from madeleine.patrol.deciding.extracts import extract_summary
 from madeleine.patrol.deciding.requests import DecisionRequest, OfferedMemory
 
 MIN_KEPT_IMPORTANCE = 0.7
 MIN_TELLING_WORDS = 8
 """Words besides stop words from which a statement is more than small talk."""
+MAX_SUMMARY_CHARS = 1_000
 MIN_PART_SIZE, MIN_LEFT, MAX_PARTS = 3, 2, 3
 
 
@@ -32,7 +33,7 @@ def _decide(request: DecisionRequest) -> Decision:
         case "consolidate":
             return _consolidate(request)
         case "split":
-            return Decision(offer=request.id, parts=parts(request.memories))
+            return Decision(offer=request.id, parts=parts(request.cluster, request.memories))
         case "diary":
             return write_diary(request)
         case "compress":
@@ -66,9 +67,23 @@ def may_still_hold(memory: OfferedMemory) -> bool:
     return reading.tells_number or reading.names_something or len(words(memory.text)) >= MIN_TELLING_WORDS
 
 
-def parts(memories: Sequence[OfferedMemory]) -> list[list[MemoryId]]:
+def extract_summary(memories: Sequence[OfferedMemory]) -> str:
+    """The first, the middle and the last scene, and of the others those with most facts, as far as they fit; in
+    order."""
+    last = len(memories) - 1
+    by_facts = sorted(range(len(memories)), key=lambda i: (-chunk_salience(Reading(memories[i].text), rarity=0.0), i))
+    chosen: dict[int, str] = {}
+    room = MAX_SUMMARY_CHARS
+    for i in dict.fromkeys((0, last // 2, last, *by_facts)):
+        if len(memories[i].text) <= room:
+            chosen[i] = memories[i].text
+            room -= len(memories[i].text) + 1
+    return "\n".join(chosen[i] for i in sorted(chosen)) or memories[0].text[:MAX_SUMMARY_CHARS]
+
+
+def parts(cluster: str, memories: Sequence[OfferedMemory]) -> list[list[MemoryId]]:
     """Up to three parts: a name, then the ids of the memories that share its word, each in one part only."""
-    left = {memory.id: words(memory.text) for memory in memories}
+    left = {memory.id: words(memory.text) - words(cluster) for memory in memories}
     found: list[list[MemoryId]] = []
     while len(found) < MAX_PARTS:
         sharing: dict[str, list[MemoryId]] = defaultdict(list)

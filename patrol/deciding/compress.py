@@ -24,9 +24,6 @@ from madeleine.patrol.deciding.requests import (
 )
 from madeleine.patrol.unit_of_work import UnitOfWork
 
-MAX_EXTRACTED_SESSIONS = 10
-"""Sessions summarised by extracts in one patrol."""
-
 
 class SessionSummarySchema(DecisionAnswerSchema):
     summary: str
@@ -64,7 +61,7 @@ class CompressSessions(DecisionType[SessionSummaryAnswer]):
         """Those beyond one and a half times the threshold: nobody has summarised them."""
         sessions = await self.context.reads.unsummarised_sessions()
         overdue = len(sessions) - self.context.services.config.compression_threshold * 3 // 2
-        return [session.session_id for session in sessions[: max(0, overdue)][:MAX_EXTRACTED_SESSIONS]]
+        return [session.session_id for session in sessions[: max(0, overdue)]]
 
     async def requests(self, key: str) -> list[DecisionRequest]:
         return session_compression_requests(key, await self.context.reads.session_memories(key), self.limits)

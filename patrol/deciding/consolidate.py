@@ -7,7 +7,6 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 
 import numpy as np
-from numpy.typing import NDArray
 
 from madeleine.memory.embedding import vectors_of_any_precision
 from madeleine.memory.language_model import RejectedAnswer
@@ -24,11 +23,9 @@ from madeleine.memory.model import (
     date_of_timeline_entry,
     parse_iso_moment,
 )
-from madeleine.memory.rules.dynamics.clustering import MIN_CLUSTERING_COSINE
 from madeleine.memory.rules.dynamics.importance import status_after_flagging
 from madeleine.memory.rules.dynamics.mentions import LESSON_SEPARATOR
 from madeleine.memory.rules.feelings import MAX_EMOTIONS
-from madeleine.memory.rules.ranking.budget import positions_within_token_budget
 from madeleine.memory.rules.storing.likeness import difference_in_facts
 from madeleine.patrol.deciding.answers import (
     CheckedAnswer,
@@ -38,14 +35,19 @@ from madeleine.patrol.deciding.answers import (
     DecisionRequestState,
     DecisionType,
 )
+from madeleine.patrol.deciding.possible_duplicates import (
+    LIMITS,
+    batches_of_similar_memories,
+    ids_of_possible_duplicates,
+    memories_most_similar_to,
+)
 from madeleine.patrol.deciding.requests import (
-    MAX_OFFERED_MEMORIES,
-    MODEL_LIMITS,
     SORT_KEY_BY_STORING_TIME,
     DecisionRequest,
+    OfferedMemory,
     RequestLimits,
+    offered_memories_in_parts,
     offered_memories_within_limits,
-    offered_memory,
     shorten_with_ellipsis,
 )
 from madeleine.patrol.unit_of_work import UnitOfWork, state_of_memory
@@ -58,8 +60,6 @@ MIN_KEPT_IMPORTANCE = 0.15
 """0.15 × exp(−30 / 30) is above the floor of 0.05: a kept memory is not asked about again within 30 days."""
 MAX_TIMELINE_ACTION_CHARS = 2_000
 """Of an action in a timeline."""
-LIMITS = MODEL_LIMITS["consolidate"]
-"""Of a request with partners, fresh and dying memories may fill two thirds."""
 
 
 class MemoryMergeSchema(DecisionAnswerSchema):
@@ -177,7 +177,12 @@ class ConsolidateCluster(DecisionType[ConsolidationAnswer]):
         living = [state for state in await reads.cluster_members(ClusterId(key)) if state.status != "dead"]
         hashes = [state.content_hash for state in living]
         by_hash = await vectors_of_any_precision(reads, self.context.services.embedding_model, hashes)
-        vectors = {state.id: by_hash[state.content_hash] for state in living if state.content_hash in by_hash}
+        embedded = [state for state in living if state.content_hash in by_hash]
+        vectors: dict[MemoryId, Vector] = {}
+        if embedded:
+            rows = np.stack([by_hash[state.content_hash] for state in embedded])
+            centred = self.context.services.embedder.space.centred(rows)
+            vectors = {state.id: row for state, row in zip(embedded, centred, strict=True)}
         memories = await reads.memories([state.id for state in living])
         return await asyncio.to_thread(consolidation_requests, clusters[0], memories, vectors, self.limits)
 
@@ -220,18 +225,38 @@ def consolidation_requests(
     cluster: Cluster, members: Sequence[Memory], vectors: Mapping[MemoryId, Vector], limits: RequestLimits = LIMITS
 ) -> list[DecisionRequest]:
     """Every fresh or dying living member is in exactly one request (spec P6 ❹), with those similar to it; after them
-    the nearest consolidated living members, which may be in several. `vectors`: of the members that have one."""
+    the consolidated living members that may say the same, which may be in several. Fresh ones that nothing resembles
+    have a request of their own, without a choice. `vectors`: of the members that have one, without what their language
+    shares."""
     living = sorted((memory for memory in members if memory.status in LIVING_STATUSES), key=SORT_KEY_BY_STORING_TIME)
     unconsolidated = [memory for memory in living if _is_unconsolidated(memory)]
     # What a summary stands for is not recalled: a memory merged into it would not be either.
-    partners = [memory for memory in living if not _is_unconsolidated(memory) and _can_be_merged(memory)]
+    mergeable = [memory for memory in living if _can_be_merged(memory)]
+    resembled = ids_of_possible_duplicates(unconsolidated, mergeable, vectors)
+    to_decide = [memory for memory in unconsolidated if memory.status == "dying" or memory.id in resembled]
+    partners = [memory for memory in mergeable if not _is_unconsolidated(memory)]
     requests: list[DecisionRequest] = []
-    for batch in batches_of_similar_memories(unconsolidated, vectors, limits, room_for_partners=bool(partners)):
-        nearest = memories_most_similar_to(partners, batch, vectors)
-        offered = offered_memories_within_limits([*batch, *nearest], "consolidate", limits)
+
+    def add(memories: Sequence[OfferedMemory], *, has_choice: bool = True) -> None:
         requests.append(
-            DecisionRequest(kind="consolidate", memories=offered, cluster_id=cluster.id, cluster=cluster.name)
+            DecisionRequest(
+                kind="consolidate",
+                memories=tuple(memories),
+                cluster_id=cluster.id,
+                cluster=cluster.name,
+                has_choice=has_choice,
+            )
         )
+
+    for batch in batches_of_similar_memories(to_decide, vectors, limits, room_for_partners=bool(partners)):
+        # What is dying was compared with its counterparts when it was fresh.
+        counterparts = ids_of_possible_duplicates(partners, [one for one in batch if one.fresh], vectors)
+        nearest = memories_most_similar_to([one for one in partners if one.id in counterparts], batch, vectors)
+        offered = offered_memories_within_limits([*batch, *nearest], "consolidate", limits)
+        add(offered, has_choice=len(offered) > 1 or offered[0].status == "dying")
+    others = [memory for memory in unconsolidated if memory.status != "dying" and memory.id not in resembled]
+    for part in offered_memories_in_parts(others, "consolidate"):
+        add(part, has_choice=False)
     return requests
 
 
@@ -291,8 +316,11 @@ def _joined_lessons(memories: Sequence[Memory]) -> str:
 
 
 def as_kept_memory(memory: Memory) -> Memory:
-    """It still holds: its clock starts again, and it lasts a month at least (ruling 20)."""
-    kept = replace(memory, session_count=0, importance=max(memory.importance, MIN_KEPT_IMPORTANCE), fresh=False)
+    """It still holds: its clock starts again, as by a recall, and it lasts a month at least (rulings 2 and 20)."""
+    importance = max(memory.importance, MIN_KEPT_IMPORTANCE)
+    kept = replace(
+        memory, session_count=0, reactivation_count=memory.reactivation_count + 1, importance=importance, fresh=False
+    )
     return replace(kept, status=status_after_flagging(kept))
 
 
@@ -323,74 +351,3 @@ def dated_actions(memory: Memory) -> list[DatedAction]:
     dated += [item for item in when if isinstance(item, DatedAction)]
     dated += [DatedAction(item, memory.scene.action) if isinstance(item, str) else item for item in memory.retold]
     return [replace(item, action=shorten_with_ellipsis(item.action, MAX_TIMELINE_ACTION_CHARS)) for item in dated]
-
-
-# --- similar memories in batches of a bounded size ------------------------------------------------------------
-
-
-def batches_of_similar_memories(
-    memories: Sequence[Memory],
-    vectors: Mapping[MemoryId, Vector],
-    limits: RequestLimits = LIMITS,
-    *,
-    room_for_partners: bool,
-) -> list[list[Memory]]:
-    """Each group of similar memories goes, whole, into the first batch where it fits."""
-    max_memories, max_characters = limits.memories, limits.size
-    if room_for_partners:
-        max_memories, max_characters = max_memories * 2 // 3, max_characters * 2 // 3
-    sizes = {memory.id: offered_memory(memory, "consolidate", limits).size for memory in memories}
-    batches: list[list[Memory]] = []
-    used: list[int] = []
-    for group in _similar_groups(memories, vectors, sizes, max_memories, max_characters):
-        needed = sum(sizes[memory.id] for memory in group)
-        for i, batch in enumerate(batches):
-            if len(batch) + len(group) <= max_memories and used[i] + needed <= max_characters:
-                batch.extend(group)
-                used[i] += needed
-                break
-        else:
-            batches.append(list(group))
-            used.append(needed)
-    return batches
-
-
-def _similar_groups(
-    memories: Sequence[Memory],
-    vectors: Mapping[MemoryId, Vector],
-    sizes: Mapping[MemoryId, int],
-    max_memories: int,
-    max_characters: int,
-) -> Iterator[list[Memory]]:
-    """Disjoint groups within the limits: the first that remains, and the nearest of those similar to it."""
-    rows = _vector_rows(memories, vectors)
-    remaining = np.arange(len(memories))
-    while len(remaining):
-        cosines = (rows @ rows[remaining[0]])[remaining]
-        cosines[0] = np.inf
-        order = np.argsort(-cosines, kind="stable")
-        similar = remaining[order[cosines[order] >= MIN_CLUSTERING_COSINE]]
-        fitting = positions_within_token_budget(
-            [sizes[memories[i].id] for i in similar], limit=max_memories, budget=max_characters
-        )
-        yield [memories[i] for i in similar[fitting]]
-        remaining = remaining[~np.isin(remaining, similar[fitting])]
-
-
-def memories_most_similar_to(
-    memories: Sequence[Memory], others: Sequence[Memory], vectors: Mapping[MemoryId, Vector]
-) -> list[Memory]:
-    """Those most similar to the nearest of the others, at most as many as a request holds."""
-    cosines = _vector_rows(memories, vectors) @ _vector_rows(others, vectors).T
-    order = np.argsort(-cosines.max(axis=1), kind="stable") if len(memories) else ()
-    return [memories[i] for i in order][:MAX_OFFERED_MEMORIES]
-
-
-def _vector_rows(memories: Sequence[Memory], vectors: Mapping[MemoryId, Vector]) -> NDArray[np.float32]:
-    """float32, (n, dim); zeros for a memory without a vector."""
-    dim = next((len(vector) for vector in vectors.values()), 1)
-    rows = np.zeros((len(memories), dim), np.float32)
-    for row, memory in zip(rows, memories, strict=True):
-        if memory.id in vectors:
-            row[:] = vectors[memory.id]
-    return rows

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import date, datetime, timedelta
 
 from madeleine.memory.language_model import RejectedAnswer
@@ -16,6 +16,7 @@ from madeleine.memory.text.sentences import split_sentences
 from madeleine.patrol.deciding.answers import (
     MAX_DIARY_POINT_CHARS,
     MIN_AND_MAX_DIARY_POINTS,
+    Decision,
     DecisionAnswer,
     DecisionAnswerSchema,
     DecisionRequestState,
@@ -57,15 +58,25 @@ class DiaryAnswer(DecisionAnswer):
 
     diary: str
     think_md: tuple[str, ...]
+    is_declined: bool = False
+    """The calling agent gave the offer's id alone: nothing is written of that day."""
+
+    @classmethod
+    def _from_own_fields(cls, decision: Decision) -> DiaryAnswer:
+        return cls(decision.diary, tuple(decision.think_md), is_declined=not (decision.diary or decision.think_md))
 
     def normalized(self) -> DiaryAnswer:
         points = (_BULLET_PATTERN.sub("", " ".join(point.split())) for point in self.think_md)
-        return DiaryAnswer("\n".join(_diary_lines(self.diary)), tuple(point for point in points if point))
+        think_md = tuple(point for point in points if point)
+        return replace(self, diary="\n".join(_diary_lines(self.diary)), think_md=think_md)
 
     def redacted(self, redact: RedactText) -> DiaryAnswer:
-        return DiaryAnswer(redact(self.diary).text, tuple(redact(point).text for point in self.think_md))
+        points = tuple(redact(point).text for point in self.think_md)
+        return replace(self, diary=redact(self.diary).text, think_md=points)
 
     def complaints(self, request: DecisionRequest) -> Iterator[str]:
+        if self.is_declined:
+            return
         lines = self.diary.splitlines()
         yield from self.text_complaints("diary", self.diary)
         if not MIN_LINES <= len(lines) <= MAX_LINES:
@@ -88,23 +99,35 @@ class WriteDiary(DecisionType[DiaryAnswer]):
 
     async def pending_keys(self) -> list[str]:
         """If anything was stored since the last entry, as ruling 1 does not wait for scene notes."""
-        last = await self.context.reads.last_diary()
-        new = await self.context.reads.stored_since(last.written_at if last else None, limit=1)
-        return [self.context.services.today().isoformat()] if new else []
+        day, of_day, _ = await self._day_to_write()
+        return [day] if of_day else []
+
+    async def _day_to_write(self) -> tuple[str, list[Memory], DiaryEntry | None]:
+        """The first day with something to write of, its memories, and the last entry. A day that was declined is not
+        asked about again (ruling 20)."""
+        reads, services = self.context.reads, self.context.services
+        last = await reads.last_diary()
+        new = await reads.stored_since(last.written_at if last else None, limit=MAX_MEMORIES_READ_FOR_DIARY)
+        by_day = memories_by_recent_day(new, services.today(), services.local_day)
+        declined = await reads.declined_sizes() if by_day else {}
+        for day, of_day in sorted(by_day.items()):
+            if f"diary:{day}" not in declined:
+                return day, of_day, last
+        return services.today().isoformat(), [], last
 
     async def requests(self, key: str) -> list[DecisionRequest]:
         reads = self.context.reads
-        last = await reads.last_diary()
-        new = await reads.stored_since(last.written_at if last else None, limit=MAX_MEMORIES_READ_FOR_DIARY)
-        local_day = self.context.services.local_day
-        date, of_day = memories_of_first_day(new, self.context.services.today(), local_day)
-        earlier = last.text if last and last.date == date else ""
-        return diary_requests(date, of_day, earlier, (await reads.thoughts()).points, self.limits)
+        day, of_day, last = await self._day_to_write()
+        earlier = last.text if last and last.date == day else ""
+        return diary_requests(day, of_day, earlier, (await reads.thoughts()).points, self.limits)
 
     async def apply(
         self, work: UnitOfWork, answer: DiaryAnswer, current: DecisionRequestState
     ) -> dict[str, int] | RejectedAnswer:
         request = current.request
+        if answer.is_declined:
+            work.declined = {request.topic: len(request.memories)}
+            return {"declined": 1}
         last, thoughts = await work.transaction.last_diary(), await work.transaction.thoughts()
         today = last if last and last.date == request.date else None
         if (request.earlier, request.think) != shorten_diary_and_points(today.text if today else "", thoughts.points):
@@ -122,18 +145,17 @@ class WriteDiary(DecisionType[DiaryAnswer]):
         return {"written": 1, "points": len(answer.think_md)}
 
 
-def memories_of_first_day(
+def memories_by_recent_day(
     memories: Sequence[Memory], today: date, local_day: Callable[[datetime], date]
-) -> tuple[str, list[Memory]]:
-    """The first of the last seven days (spec P5: the diary that is shown) on which any of the memories was stored, and
-    those stored then; a history that was stored long after it happened is of no day."""
-    by_day: dict[date, list[Memory]] = {}
+) -> dict[str, list[Memory]]:
+    """Those stored in the last seven days (spec P5: the diary that is shown), by the day in ISO form; a history that
+    was stored long after it happened is of no day."""
+    by_day: dict[str, list[Memory]] = {}
     for memory in memories:
         day, age = local_day(memory.created_at), memory.created_at - memory.happened_at
         if (today - day).days < MAX_DIARY_DAYS and age < timedelta(days=MAX_DIARY_DAYS):
-            by_day.setdefault(day, []).append(memory)
-    first = min(by_day, default=today)
-    return first.isoformat(), by_day.get(first, [])
+            by_day.setdefault(day.isoformat(), []).append(memory)
+    return by_day
 
 
 def diary_requests(

@@ -127,6 +127,8 @@ class DecisionRequest:
     note_id: str = ""
     note: str = ""
     reason: str = ""
+    has_choice: bool = True
+    """False where only one answer is possible: nothing in it is dying, and nothing resembles another."""
 
     @property
     def topic(self) -> str:
@@ -134,11 +136,6 @@ class DecisionRequest:
         subject = self.note_id or self.cluster_id or self.session_id or self.date
         about = self.memories[-1].id if self.kind == "supersede" else subject
         return f"{self.kind}:{about}"
-
-    @property
-    def has_choice(self) -> bool:
-        """False where only one answer is possible: a single memory that is not dying has none to be merged with."""
-        return self.kind != "consolidate" or len(self.memories) > 1 or self.memories[0].status == "dying"
 
     def as_json(self) -> dict[str, Any]:
         fields: dict[str, Any] = _request_adapter().dump_python(self, mode="json")
@@ -336,7 +333,8 @@ def _memory_fields(memory: OfferedMemory, kind: DecisionKind) -> dict[str, Any]:
         fields |= {name: _escaped(value) for name, value in told.items() if value}
         fields |= {"category": memory.category} if memory.category != "episodic" else {}
         if memory.status != "active":
-            fields |= {"status": memory.status, "stored": memory.stored, "last_asked": memory.last_asked or "never"}
+            stored = {"stored": memory.stored} if memory.stored != memory.when else {}
+            fields |= {"status": memory.status, **stored, "last_asked": memory.last_asked or "never"}
         fields |= {"truth": memory.truth} if memory.truth != "current" else {}
         fields |= {name: True for name in ("fresh", "pinned") if getattr(memory, name)}
     return fields

@@ -12,7 +12,7 @@ from typing import Any
 from madeleine.memory.embedding import VectorByContentHash
 from madeleine.memory.errors import LanguageModelUnavailable, UnusableAnswer
 from madeleine.memory.language_model import MeteredModel, RejectedAnswer
-from madeleine.memory.model import MemoryId, short_id_of_non_memory
+from madeleine.memory.model import Memory, MemoryId, short_id_of_non_memory
 from madeleine.memory.patrol_records import DecisionRequestId, StoredDecisionRequest
 from madeleine.patrol.context import PatrolRunContext
 from madeleine.patrol.deciding.answers import (
@@ -26,7 +26,14 @@ from madeleine.patrol.deciding.answers import (
 from madeleine.patrol.deciding.compress import CompressSessions, SessionSummaryAnswer
 from madeleine.patrol.deciding.consolidate import ConsolidateCluster, ConsolidationAnswer
 from madeleine.patrol.deciding.diary import WriteDiary
-from madeleine.patrol.deciding.extracts import EXTRACT_LIMITS, extract_summary
+from madeleine.patrol.deciding.extracts import (
+    MAX_FADED_EPISODES,
+    MAX_JOINED_CHARS,
+    MAX_OVERDUE_SESSIONS_READ,
+    MAX_PASSAGES,
+    can_be_joined,
+    passage_requests,
+)
 from madeleine.patrol.deciding.repair import RepairNote
 from madeleine.patrol.deciding.requests import (
     AGENT_LIMITS,
@@ -140,17 +147,26 @@ def _with_numbers_for_ids(reason: str, request: DecisionRequest) -> str:
     return reason
 
 
-async def extract_overdue_sessions(context: PatrolRunContext) -> PatrolStepReport | None:
-    """Summarise by extracts the sessions that have waited too long for a mind, so that memory stays bounded whoever is
-    there (spec L3); None where there are none."""
-    decision_type = CompressSessions(context, {"compress": EXTRACT_LIMITS})
-    for key in await decision_type.overdue_keys():
-        for request in await decision_type.requests(key):
-            applied = await apply_answer(context, request, SessionSummaryAnswer(extract_summary(request.memories)))
-            if isinstance(applied, AgentDecisionResult):
-                context.counts.update(applied.counts)
-    notes = ("Sessions that nobody had summarised were summarised by extracts.",)
+async def join_undecided_episodes(context: PatrolRunContext) -> PatrolStepReport | None:
+    """Join to passages what has faded, and the sessions beyond the threshold, where nobody has decided about them (spec
+    L3); None where there is nothing."""
+    reads = context.reads
+    await _join(context, await reads.faded_episodes(max_chars=MAX_JOINED_CHARS, limit=MAX_FADED_EPISODES))
+    for key in (await CompressSessions(context).overdue_keys())[:MAX_OVERDUE_SESSIONS_READ]:
+        if context.counts["summaries"] >= MAX_PASSAGES or context.out_of_time:
+            break
+        await _join(context, [one for one in await reads.session_memories(key) if can_be_joined(one)])
+    notes = ("What nobody had decided about was joined to passages by session and day.",)
     return PatrolStepReport("compress", dict(context.counts), notes=notes) if context.counts else None
+
+
+async def _join(context: PatrolRunContext, episodes: Sequence[Memory]) -> None:
+    for request, passage in passage_requests(episodes):
+        if context.out_of_time:
+            break
+        applied = await apply_answer(context, request, SessionSummaryAnswer(passage))
+        if isinstance(applied, AgentDecisionResult):
+            context.counts.update(applied.counts)
 
 
 # --- both -------------------------------------------------------------------------------------------------------
@@ -201,7 +217,10 @@ async def offer_decisions_to_agent(
     unchanged is offered again. A dry run only counts."""
     while True:
         at_erasure_count = await context.reads.erasure_count()
-        stored, requests, waiting = await _requests_to_offer(context, max_bytes)
+        stored, requests, waiting, without_choice = await _requests_to_offer(context, max_bytes)
+        if context.run_id:  # in a run of its own nothing would be journalled
+            for request in without_choice:
+                await apply_answer(context, request, ConsolidationAnswer())
         new_records = [
             StoredDecisionRequest(id=request.id, topic=request.topic, body=request.as_json())
             for request in requests
@@ -216,23 +235,26 @@ async def offer_decisions_to_agent(
 
 async def _requests_to_offer(
     context: PatrolRunContext, max_bytes: int
-) -> tuple[list[DecisionRequest], list[DecisionRequest], int]:
-    """The stored requests; those to offer, which may be among them; and how many more there may be. Each kind first
-    has its share, one request; what room is left goes to further ones in the order of the kinds (ruling 20)."""
+) -> tuple[list[DecisionRequest], list[DecisionRequest], int, list[DecisionRequest]]:
+    """The stored requests; those to offer, which may be among them; how many more there may be; and those on the way
+    that need no decision. Each kind first has its share, one request; what room is left goes to further ones in the
+    order of the kinds (ruling 20)."""
     stored = [DecisionRequest.from_json(record.body) for record in await context.reads.open_requests()]
     kinds = {kind: DECISION_TYPES[kind](context, AGENT_LIMITS) for kind in DECISION_OFFER_ORDER}
     keys = {kind: deque(await decision_type.pending_keys()) for kind, decision_type in kinds.items()}
     offers: dict[DecisionKind, list[DecisionRequest]] = {kind: [] for kind in kinds}
     if context.dry_run:
-        return stored, [], sum(map(len, keys.values()))
+        return stored, [], sum(map(len, keys.values())), []
     parts: dict[DecisionKind, deque[DecisionRequest]] = {kind: deque() for kind in kinds}
+    without_choice: list[DecisionRequest] = []
     shown: set[MemoryId] = set()
     room = max_bytes
     for max_requests in (1, MAX_REQUESTS_OF_KIND):
         for kind, decision_type in kinds.items():
             while room > 0 and len(offers[kind]) < max_requests and (parts[kind] or keys[kind]):
                 if not parts[kind]:
-                    parts[kind] += [new for new in await decision_type.requests(keys[kind].popleft()) if new.has_choice]
+                    for new in await decision_type.requests(keys[kind].popleft()):
+                        (parts[kind] if new.has_choice else without_choice).append(new)
                     continue
                 new = parts[kind].popleft()
                 request = next((old for old in stored if replace(old, id=new.id) == new), new)
@@ -244,7 +266,8 @@ async def _requests_to_offer(
                 shown |= {memory.id for memory in request.memories}
                 room -= size
     waiting = sum(map(len, keys.values())) + sum(map(len, parts.values()))
-    return stored, [request for requests in offers.values() for request in requests], waiting
+    offered = [request for requests in offers.values() for request in requests]
+    return stored, offered, waiting, without_choice
 
 
 async def apply_decisions(

@@ -69,6 +69,12 @@ class ClusterSplitAnswer(DecisionAnswer):
     def normalized(self) -> ClusterSplitAnswer:
         return ClusterSplitAnswer(tuple(replace(part, name=" ".join(part.name.split())) for part in self.parts))
 
+    def check_request(self, request: DecisionRequest) -> ClusterSplitAnswer | RejectedAnswer:
+        """A part that has the name of the cluster is what stays in it."""
+        own = request.cluster.casefold()
+        moving = tuple(part for part in self.normalized().parts if part.name.casefold() != own)
+        return DecisionAnswer.check_request(replace(self, parts=moving), request)
+
     def redacted(self, redact: RedactText) -> ClusterSplitAnswer:
         return ClusterSplitAnswer(tuple(replace(part, name=redact(part.name).text) for part in self.parts))
 
@@ -76,7 +82,7 @@ class ClusterSplitAnswer(DecisionAnswer):
         named = [id_ for part in self.parts for id_ in part.memories]
         yield from self.id_complaints(named, request)
         # By their numbers: a complaint goes into a prompt and a report, where no name that somebody made up belongs.
-        names = Counter(part.name.casefold() for part in self.parts) + Counter([request.cluster.casefold()])
+        names = Counter(part.name.casefold() for part in self.parts)
         ids = {name for memory in request.memories for name in (memory.id, memory.short_id)}
         for number, part in enumerate(self.parts, start=1):
             if part.name in ids:
@@ -85,7 +91,7 @@ class ClusterSplitAnswer(DecisionAnswer):
             if len(set(part.memories)) < MIN_PART_MEMORIES:
                 yield f"Part {number} has fewer than {MIN_PART_MEMORIES} memories: add some, or leave it out."
             if part.name and names[part.name.casefold()] > 1:
-                yield f"The name of part {number} is taken: give each part one of its own, other than the cluster's."
+                yield f"The name of part {number} is taken: give each part one of its own."
         if self.parts and len(request.memories) - len(set(named)) < MIN_PART_MEMORIES:
             least = f"At least {MIN_PART_MEMORIES} of the memories shown"
             yield f"{least} must stay in no part: take some out, or a whole part."
@@ -142,7 +148,7 @@ class SplitCluster(DecisionType[ClusterSplitAnswer]):
         clusters = await reads.clusters([ClusterId(key)])
         if not clusters:
             return []
-        active = [state.id for state in await reads.cluster_members(ClusterId(key)) if state.status == "active"]
+        active = [state.id for state in await reads.cluster_members(ClusterId(key)) if state.shapes_cluster]
         return split_requests(clusters[0], await reads.memories(active), self.limits)
 
     async def apply(

@@ -161,6 +161,12 @@ class FakePatrolTransaction:
     async def session_memories(self, session_id: str) -> list[Memory]:
         return [m for m in self._own() if _of_a_session(m) and m.provenance.session_id == session_id]
 
+    async def faded_episodes(self, *, max_chars: int, limit: int) -> list[Memory]:
+        faded = [
+            m for m in self._own() if _of_a_session(m) and m.status == "dying" and len(m.scene.action) <= max_chars
+        ]
+        return [m for m in faded if not m.lesson and m.may_supersede is None][:limit]
+
     async def unreadable_notes(self) -> list[Note]:
         return [n for n in self._state.notes.values() if n.being_id == self._being and n.state == "parse_failed"]
 

@@ -73,12 +73,17 @@ def difference_in_facts(text: str, other: str) -> str:
         "number": (_without_leading_zeros(mine), _without_leading_zeros(theirs)),
         "day": (frozenset(mine.listed("days", "months")), frozenset(theirs.listed("days", "months"))),
         "name": (mine.names, theirs.names),
-        "value": (frozenset(mine.listed("opposites")), frozenset(theirs.listed("opposites"))),
+        "value": (_strong_opposites(mine), _strong_opposites(theirs)),
     }
     for kind, (own, others) in kinds.items():
         if own - others and others - own:
             return f"tells another {kind} ({_shown(own - others)}, not {_shown(others - own)})"
     return "denies what the other says, or says what it denies" if mine.denies != theirs.denies else ""
+
+
+def _strong_opposites(reading: Reading) -> frozenset[str]:
+    """Without those that come and go when a sentence is put in other words (up, in, over)."""
+    return frozenset(reading.listed("opposites")) - frozenset(reading.listed("weak_opposites"))
 
 
 def _without_leading_zeros(reading: Reading) -> frozenset[str]:

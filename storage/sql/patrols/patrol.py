@@ -34,6 +34,7 @@ from madeleine.memory.patrol_records import (
     UnsummarisedSession,
 )
 from madeleine.memory.rules.dynamics.importance import (
+    CYCLES_TO_DECIDE_DYING,
     IMPORTANCE_DECAY_CYCLES,
     MAX_DYING_IMPORTANCE,
     status_after_flagging,
@@ -147,6 +148,24 @@ _SELECT_SUMMARISABLE_MEMORIES = (
     .order_by(dialect.without_index_use(_m.happened_at), _m.seq)
 )
 
+# Of a session and a day, two or more: one alone cannot be joined with anything.
+_MICROSECONDS_A_DAY = 86_400_000_000
+_cycle = memory_rows.cycle_of_being(_BEING)
+_faded = (
+    select(_m.seq, func.count().over(partition_by=(_m.session_id, _m.happened_at // _MICROSECONDS_A_DAY)).label("like"))
+    .where(_IS_OWN, _m.status == "dying", _m.pinned.is_(False), _m.category == "episodic", _m.compressed.is_(False))
+    .where(_m.truth == "current", _m.valid_from.is_(None), _m.may_supersede.is_(None), _m.lesson == "")
+    .where(_m.stopped_at <= _cycle - CYCLES_TO_DECIDE_DYING, func.length(_m.action) <= bindparam("max_chars"))
+    .subquery("faded")
+)
+_SELECT_FADED_EPISODES = (
+    select(*memory_rows.MEMORY_COLUMNS)
+    .join(_faded, _m.seq == _faded.c.seq)
+    .where(_faded.c.like > 1)
+    .order_by(_m.happened_at, _m.seq)
+    .limit(bindparam("limit"))
+)
+
 _older = memories.alias("older")
 _SELECT_PROPOSED_SUPERSESSIONS = (
     select(_m.id)
@@ -155,7 +174,6 @@ _SELECT_PROPOSED_SUPERSESSIONS = (
     .where(_m.status != "dead", _m.truth != "retracted", _m.compressed.is_(False), _older.c.truth == "current")
     .order_by(dialect.without_index_use(_m.happened_at), _m.seq)
 )
-_cycle = memory_rows.cycle_of_being(_BEING)
 _STATE_COLUMNS = ("importance", "status", "fresh", "cluster_id", "absorbed_into", "reactivation_count", "may_supersede")
 _STATE_FIELDS = (*_STATE_COLUMNS, "session_count")
 _UPDATE_STATE = update_row_of_being(memories, *_STATE_COLUMNS).values(
@@ -259,6 +277,9 @@ class PatrolReader:
 
     async def session_memories(self, session_id: str) -> list[Memory]:
         return await self._rows(_SELECT_SUMMARISABLE_MEMORIES, memory_rows.memory_from_row, session=session_id)
+
+    async def faded_episodes(self, *, max_chars: int, limit: int) -> list[Memory]:
+        return await self._rows(_SELECT_FADED_EPISODES, memory_rows.memory_from_row, max_chars=max_chars, limit=limit)
 
     async def unreadable_notes(self) -> list[Note]:
         return await context.read_notes(self._reads, self._scope, SCENE_NOTE_TYPE, "parse_failed")

@@ -12,6 +12,7 @@ import pytest
 from madeleine.memory.errors import StorageFull
 from madeleine.memory.language_model import Prompt
 from madeleine.memory.model import MemoryId
+from madeleine.memory.rules.dynamics.importance import CYCLES_TO_DECIDE_DYING
 from madeleine.patrol.deciding.answers import Decision
 from madeleine.patrol.deciding.requests import DecisionRequest
 from madeleine.patrol.report import PatrolReport
@@ -118,6 +119,47 @@ async def test_sessions_that_nobody_summarises_are_extracted(home: Household) ->
     assert not (await home.now(told[3][0])).compressed
     await home.undo(report.run_id)
     assert not (await home.now(told[0][0])).compressed
+
+
+async def test_what_has_faded_without_a_decision_is_joined_word_for_word(home: Household) -> None:
+    """spec L3, ruling 26: nobody decides, and a year of talk would lie there for ever; a mind has a fortnight."""
+    ann, ben = await home.store("Ann paid 9 euros", "Ben rowed 3 miles", session_id="s", importance=0.06)
+    [lesson] = await home.store("Ann lost her keys", session_id="s", importance=0.06, lesson="Keep a spare key.")
+    joined: dict[int, int] = {}
+    for night in range(30):
+        home.clock.advance(timedelta(days=1))
+        report = await home.run_patrol()
+        if summaries := {step.name: step.counts for step in report.steps}["compress"].get("summaries"):
+            joined[night] = summaries
+    assert list(joined.values()) == [1]
+    assert min(joined) >= CYCLES_TO_DECIDE_DYING
+    [passage] = [memory for memory in await home.all() if memory.compression_source]
+    assert passage.scene.action == "Ann paid 9 euros\nBen rowed 3 miles"
+    assert [(await home.now(one)).compressed for one in (ann, ben, lesson)] == [True, True, False]
+
+
+async def test_a_day_whose_diary_was_declined_is_not_offered_again(home: Household) -> None:
+    """ruling 20: the offer's id alone was refused, and the diary came back in each answer."""
+    await home.store("Ann sang")
+    offer = the(await home.run_patrol(), "diary")
+    report = await home.patrol.decide(ADA, [Decision(offer=offer.id)])
+    assert (report.decided[0].counts, report.decided[0].refused) == ({"declined": 1}, "")
+    assert not [one for one in (await home.run_patrol()).pending if one.kind == "diary"]
+
+
+async def test_how_to_decide_is_told_once_an_exchange(home: Household) -> None:
+    """ruling 23"""
+    for at in range(2):
+        await home.store(f"Ann sang {at} songs in the hall")
+    report = await home.run_patrol()
+    offer = the(report, "diary")
+    assert "diary" in report.as_brief_json()["guidance"]
+    home.clock.advance(MOMENT)
+    await home.store("Ben proposed to Ann")
+    home.clock.advance(MOMENT)
+    after = await home.patrol.decide(ADA, [Decision(offer=offer.id, **DIARY)])
+    assert the(after, "diary").memories
+    assert "guidance" not in after.as_brief_json()
 
 
 # --- P8 ---------------------------------------------------------------------------------------------------------

@@ -83,7 +83,7 @@ def test_memories_are_numbered_from_one() -> None:
     assert [json.loads(line)["n"] for line in lines[2:-1]] == list(range(1, 13))
     assert json.loads(lines[4]) == {
         "n": 3, "when": "2026-03-01", "text": "scene 2", "importance": 0.5, "status": "dying",
-        "stored": "2026-03-01", "last_asked": "never", "fresh": True,
+        "last_asked": "never", "fresh": True,
     }  # fmt: skip
 
 

@@ -239,7 +239,6 @@ def test_that_all_is_one_topic_is_an_answer() -> None:
         (split(("x" * 61, "AB")), "name of part 1 has 61 characters"),
         (split(("a\x00b", "AB")), "cannot be stored"),
         (split(("Ramen", "AB"), ("ramen", "CD")), "name of part 2 is taken"),
-        (split(("DINNERS", "AB")), "name of part 1 is taken"),
     ],
 )
 def test_a_split_that_breaks_a_rule_is_refused(answer: ClusterSplitAnswer, reason: str) -> None:
@@ -251,6 +250,12 @@ def test_a_part_without_a_name_is_refused() -> None:
     """It was made, and named by the id of its first memory."""
     unnamed = ClusterSplitAnswer((ClusterSplitPart("A", ids("BC")),))
     assert "has no name" in refusal(unnamed, request_of("split", FOUR))
+
+
+def test_a_part_with_the_name_of_the_cluster_is_what_stays_in_it() -> None:
+    """It was refused, and with it the other parts."""
+    answer = split(("DINNERS", "AB"), ("Ramen", "CD"))
+    assert kept(answer, request_of("split", TWELVE), current_of(TWELVE)) == CheckedAnswer(split(("Ramen", "CD")))
 
 
 def test_two_memories_may_remain() -> None:

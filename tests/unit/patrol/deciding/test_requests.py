@@ -81,10 +81,21 @@ def test_a_memory_without_a_date_is_shown_on_the_day_it_happened() -> None:
 
 def test_a_single_memory_that_is_not_dying_has_no_choice() -> None:
     """Nothing can be merged with it, and only dying ones may be made dead (spec P6 ❹)."""
-    one, two = numbered(2)
-    assert not request_of("consolidate", [one]).has_choice
-    assert request_of("consolidate", [one, two]).has_choice
-    assert request_of("consolidate", [replace(one, status="dying")]).has_choice
+    for memory, has_choice in ((numbered(1)[0], False), (numbered(1, status="dying")[0], True)):
+        (offer,) = consolidation_requests(DINNERS, [memory], {})
+        assert offer.has_choice is has_choice
+
+
+def test_what_nothing_resembles_needs_no_decision() -> None:
+    """ruling 23: a day of unrelated scenes costs the agent nothing; what a store has linked is always asked about."""
+    alone, like, linked, retold = numbered(4)
+    linked = replace(linked, resembles=retold.id)
+    vectors: dict[MemoryId, Vector] = {m.id: unit(np.eye(4)[i]) for i, m in enumerate((alone, like, linked, retold))}
+    near = a_memory("like it", fresh=False, cluster_id=HOME)
+    vectors[near.id] = unit(np.eye(4)[1] + 0.1)
+    asked, settled = consolidation_requests(DINNERS, [alone, like, linked, retold, near], vectors)
+    assert (asked.has_choice, settled.has_choice) == (True, False)
+    assert ({*ids(asked)}, ids(settled)) == ({like.id, near.id, linked.id, retold.id}, [alone.id])
 
 
 # --- ❹ ----------------------------------------------------------------------------------------------------------
@@ -102,7 +113,7 @@ def test_fresh_and_dying_memories_come_first_then_the_nearest_settled_ones() -> 
         fresh.id: unit([1, 0, 0]), dying.id: unit([0.9, 0.1, 0]), near.id: unit([0.8, 0.2, 0]), far.id: unit([0, 0, 1])
     }  # fmt: skip
     (offer,) = consolidation_requests(DINNERS, [far, near, fresh, dying], vectors)
-    assert [sorted(ids(offer)[:2]), ids(offer)[2:]] == [["dying", "fresh"], ["near", "far"]]
+    assert [sorted(ids(offer)[:2]), ids(offer)[2:]] == [["dying", "fresh"], ["near"]]
     assert (offer.cluster_id, offer.cluster, offer.kind) == (HOME, "Dinners", "consolidate")
 
 
@@ -160,8 +171,9 @@ def test_every_fresh_or_dying_memory_is_in_exactly_one_offer_within_the_bounds(
 
 
 def test_there_is_room_for_partners_however_much_is_fresh() -> None:
-    settled = numbered(30, text="settled", fresh=False)
-    for offer in consolidation_requests(DINNERS, numbered(100) + settled, {}):
+    settled, fresh = numbered(30, text="settled", fresh=False), numbered(100)
+    vectors: dict[MemoryId, Vector] = {memory.id: unit([1, 0, 0]) for memory in (*settled, *fresh)}
+    for offer in consolidation_requests(DINNERS, [*fresh, *settled], vectors):
         assert sum(not memory.fresh for memory in offer.memories) >= 20
 
 

@@ -1,0 +1,109 @@
+"""Which memories of a cluster may say the same, and batches of them that fit into a request (spec P6 ❹)."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+
+import numpy as np
+from numpy.typing import NDArray
+
+from madeleine.memory.model import Memory, MemoryId, Vector
+from madeleine.memory.rules.dynamics.clustering import MIN_CLUSTERING_COSINE
+from madeleine.memory.rules.ranking.budget import positions_within_token_budget
+from madeleine.patrol.deciding.requests import MAX_OFFERED_MEMORIES, MODEL_LIMITS, RequestLimits, offered_memory
+
+MIN_DUPLICATE_COSINE = 0.8
+"""Cosine of two memories, without what their language shares, from which they are asked about although no store has
+linked them: scene notes are not linked. A store links 97 % of all paraphrases (`benchmarks/duplicates`)."""
+NEIGHBOUR_BLOCK_ROWS = 512
+"""Rows compared with all others at a time."""
+LIMITS = MODEL_LIMITS["consolidate"]
+"""Of a request with partners, fresh and dying memories may fill two thirds."""
+
+
+def ids_of_possible_duplicates(
+    memories: Sequence[Memory], others: Sequence[Memory], vectors: Mapping[MemoryId, Vector]
+) -> set[MemoryId]:
+    """Ids of the memories that may say the same as one of the others: the store has linked them, or they are near."""
+    ids, other_ids = ({memory.id for memory in group} for group in (memories, others))
+    links = [(memory.id, memory.resembles) for memory in (*memories, *others) if memory.resembles]
+    linked = {one for link in links for one, other in (link, link[::-1]) if one in ids and other in other_ids}
+    rows, other_rows = _vector_rows(memories, vectors), _vector_rows(others, vectors)
+    position = {memory.id: at for at, memory in enumerate(others)}
+    for start in range(0, len(memories) if others else 0, NEIGHBOUR_BLOCK_ROWS):
+        block = memories[start : start + NEIGHBOUR_BLOCK_ROWS]
+        cosines = rows[start : start + NEIGHBOUR_BLOCK_ROWS] @ other_rows.T
+        for memory, row in zip(block, cosines, strict=True):
+            if memory.id in position:
+                row[position[memory.id]] = 0
+            if row.max() >= MIN_DUPLICATE_COSINE:
+                linked.add(memory.id)
+    return linked
+
+
+def batches_of_similar_memories(
+    memories: Sequence[Memory],
+    vectors: Mapping[MemoryId, Vector],
+    limits: RequestLimits = LIMITS,
+    *,
+    room_for_partners: bool,
+) -> list[list[Memory]]:
+    """Each group of similar memories goes, whole, into the first batch where it fits."""
+    max_memories, max_characters = limits.memories, limits.size
+    if room_for_partners:
+        max_memories, max_characters = max_memories * 2 // 3, max_characters * 2 // 3
+    sizes = {memory.id: offered_memory(memory, "consolidate", limits).size for memory in memories}
+    batches: list[list[Memory]] = []
+    used: list[int] = []
+    for group in _similar_groups(memories, vectors, sizes, max_memories, max_characters):
+        needed = sum(sizes[memory.id] for memory in group)
+        for i, batch in enumerate(batches):
+            if len(batch) + len(group) <= max_memories and used[i] + needed <= max_characters:
+                batch.extend(group)
+                used[i] += needed
+                break
+        else:
+            batches.append(list(group))
+            used.append(needed)
+    return batches
+
+
+def _similar_groups(
+    memories: Sequence[Memory],
+    vectors: Mapping[MemoryId, Vector],
+    sizes: Mapping[MemoryId, int],
+    max_memories: int,
+    max_characters: int,
+) -> Iterator[list[Memory]]:
+    """Disjoint groups within the limits: the first that remains, and the nearest of those similar to it."""
+    rows = _vector_rows(memories, vectors)
+    remaining = np.arange(len(memories))
+    while len(remaining):
+        cosines = (rows @ rows[remaining[0]])[remaining]
+        cosines[0] = np.inf
+        order = np.argsort(-cosines, kind="stable")
+        similar = remaining[order[cosines[order] >= MIN_CLUSTERING_COSINE]]
+        fitting = positions_within_token_budget(
+            [sizes[memories[i].id] for i in similar], limit=max_memories, budget=max_characters
+        )
+        yield [memories[i] for i in similar[fitting]]
+        remaining = remaining[~np.isin(remaining, similar[fitting])]
+
+
+def memories_most_similar_to(
+    memories: Sequence[Memory], others: Sequence[Memory], vectors: Mapping[MemoryId, Vector]
+) -> list[Memory]:
+    """Those most similar to the nearest of the others, at most as many as a request holds."""
+    cosines = _vector_rows(memories, vectors) @ _vector_rows(others, vectors).T
+    order = np.argsort(-cosines.max(axis=1), kind="stable") if len(memories) else ()
+    return [memories[i] for i in order][:MAX_OFFERED_MEMORIES]
+
+
+def _vector_rows(memories: Sequence[Memory], vectors: Mapping[MemoryId, Vector]) -> NDArray[np.float32]:
+    """float32, (n, dim); zeros for a memory without a vector."""
+    dim = next((len(vector) for vector in vectors.values()), 1)
+    rows = np.zeros((len(memories), dim), np.float32)
+    for row, memory in zip(rows, memories, strict=True):
+        if memory.id in vectors:
+            row[:] = vectors[memory.id]
+    return rows
