@@ -30,7 +30,9 @@ from madeleine.server.wiring.open_memory import OpenedMemory, open_memory
 HERE = Path(__file__).parent
 LANGUAGES = {path.stem: tomllib.loads(path.read_text("utf-8")) for path in sorted(HERE.glob("*.toml"))}
 MIXED_STORES = {"de+en": ("de", "en"), "en+ja": ("en", "ja"), "all": tuple(LANGUAGES)}
-NATURAL = {f"natural {path.stem}": tomllib.loads(path.read_text("utf-8")) for path in sorted(HERE.glob("natural/*.toml"))}
+NATURAL = {
+    f"natural {path.stem}": tomllib.loads(path.read_text("utf-8")) for path in sorted(HERE.glob("natural/*.toml"))
+}
 KINDS = ("related", "loosely_related", "unrelated", "unknown_attribute", "unknown_word")
 
 
@@ -111,8 +113,8 @@ async def measure_store(
 
 async def run(stores: Sequence[str], *, show: Sequence[str]) -> None:
     console = Console(width=140)
-    table = Table("store", "related found %", "loosely", "first %", "unrelated empty %", "nor near %", "unknown attribute empty %",
-                  "unknown word near %", "near or found %", "mean best score, related / wrong")  # fmt: skip
+    table = Table("store", "related found %", "loosely", "first %", "unrelated empty %", "nor near %",
+                  "unknown attribute empty %", "unknown word near %", "near or found %", "mean best score, related / wrong")  # fmt: skip
     with tempfile.TemporaryDirectory(prefix="madeleine-") as folder:
         async with open_memory(Settings(data_dir=Path(folder))) as memory:
             total: dict[str, list[tuple[Question, Answer]]] = {kind: [] for kind in KINDS}

@@ -68,9 +68,7 @@ class CandidateMatcher:
         if query.categories or query.since or query.until or set(query.themes) - self.configured_themes:
             return np.arange(len(pool.ids)), np.zeros(0, np.intp)
         thresholds, named = self.thresholds, ThingsNamedInQuery.of(query.text, pool)
-        gate = partial(
-            score_candidate_likeness, named, legible=legible, thresholds=thresholds, memories=pool.memories
-        )
+        gate = partial(score_candidate_likeness, named, legible=legible, thresholds=thresholds, memories=pool.memories)
         cosine = pool.cosine
         likenesses = gate(cosine)
         if vector is not None and legible:
@@ -84,7 +82,7 @@ class CandidateMatcher:
                     rest = await self._cosines_without_unknown(query.text, pool, centred)
                     likenesses = gate(cosine, without_unknown=rest)
         matches = matching_candidates(likenesses, thresholds)
-        # Without the mean a cosine tells best what matches; as it is it orders some paraphrases better, in small stores.
+        # Without the mean a cosine tells best what matches; as it is it orders some paraphrases better.
         meaning = np.asarray(legible * (0.75 * cosine + 0.25 * pool.cosine), np.float32)
         near = near_unmatched_candidates(named, likenesses, meaning, thresholds)
         procedural = procedural_candidate_mask(pool)

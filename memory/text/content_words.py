@@ -1,9 +1,9 @@
 """The words of a question that name something (ruling 19): what is left without the words that ask and those that join.
 
 "Where does Tom live now?" names Tom. A lexicon's `question_words` and `function_words` are left out: where words stand
-apart, whole words of the language that most of them are from; where they do not, wherever they stand. `function_signs` part words
-there, `common_words` are left out as whole words, and a Korean word stands without its `particle`. Of Japanese text
-what is not hiragana is kept.
+apart, whole words of the language that most of them are from; where they do not, wherever they stand. There
+`function_signs` part words, `common_words` are left out as whole words, and a Korean word stands without its
+`particle`. Of Japanese text what is not hiragana is kept.
 """
 
 from __future__ import annotations

@@ -113,9 +113,7 @@ def test_in_a_script_without_capitals_two_things_held_together_tell_what_is_aske
     def matches(held: Sequence[Sequence[int]]) -> bool:
         candidates = replace(pool(held, unknown), words=words)
         named = ThingsNamedInQuery.of(question, candidates)
-        likeness = score_candidate_likeness(
-            named, np.zeros(len(held), np.float32), legible=0.0, thresholds=THRESHOLDS
-        )
+        likeness = score_candidate_likeness(named, np.zeros(len(held), np.float32), legible=0.0, thresholds=THRESHOLDS)
         return bool(matching_candidates(likeness, THRESHOLDS).any())
 
     assert matches([[1, 1, 0, 0]])
