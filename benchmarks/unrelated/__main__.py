@@ -114,7 +114,8 @@ async def measure_store(
 async def run(stores: Sequence[str], *, show: Sequence[str]) -> None:
     console = Console(width=140)
     table = Table("store", "related found %", "loosely", "first %", "unrelated empty %", "nor near %",
-                  "unknown attribute empty %", "unknown word near %", "near or found %", "mean best score, related / wrong")  # fmt: skip
+                  "unknown attribute empty %", "unknown word near %",
+                  "near or found %", "mean best score, related / wrong")  # fmt: skip
     with tempfile.TemporaryDirectory(prefix="madeleine-") as folder:
         async with open_memory(Settings(data_dir=Path(folder))) as memory:
             total: dict[str, list[tuple[Question, Answer]]] = {kind: [] for kind in KINDS}
