@@ -112,7 +112,7 @@ class CandidatePool:
     memories, absent terms included. BM25 is `weights @ idf`. `numbers`: bool, (terms,), true for numbers and dates.
     `words`: the query's content words that have terms; `holds`: bool, (n, words), those that each candidate holds;
     `unknown`: bool, (words,), those that none of the being's memories holds; `rarity`: float32, (words,), in [0, 1], of
-    their IDF by the greatest there is.
+    their IDF by the greatest there is. `memories`: how many the being has that have words.
     """
 
     ids: tuple[MemoryId, ...]
@@ -125,6 +125,7 @@ class CandidatePool:
     holds: NDArray[np.bool_]
     unknown: NDArray[np.bool_]
     rarity: NDArray[np.float32]
+    memories: int = 0
 
     @property
     def unknown_words(self) -> tuple[str, ...]:

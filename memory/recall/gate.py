@@ -68,21 +68,23 @@ class CandidateMatcher:
         if query.categories or query.since or query.until or set(query.themes) - self.configured_themes:
             return np.arange(len(pool.ids)), np.zeros(0, np.intp)
         thresholds, named = self.thresholds, ThingsNamedInQuery.of(query.text, pool)
-        gate = partial(score_candidate_likeness, named, legible=legible, thresholds=thresholds)
+        gate = partial(score_candidate_likeness, named, legible=legible, thresholds=thresholds, memories=pool.memories)
         cosine = pool.cosine
         likenesses = gate(cosine)
         if vector is not None and legible:
             centred = await self._centring(pool, vector)
             cosine = centred(cosine, vector)
             likenesses = gate(cosine)
-            if unknown_words_prevent_any_match(likenesses, thresholds):
-                if await self._are_foreign(pool, vector, likenesses.without_unknown):
+            if unknown_words_prevent_any_match(likenesses):
+                if await self._are_foreign(pool, vector, likenesses):
                     likenesses = gate(cosine, thresholds=replace(thresholds, unknown_words=0.0))
                 else:
                     rest = await self._cosines_without_unknown(query.text, pool, centred)
                     likenesses = gate(cosine, without_unknown=rest)
-        matches = matching_candidates(likenesses.value, thresholds)
-        near = near_unmatched_candidates(named, likenesses, thresholds)
+        matches = matching_candidates(likenesses, thresholds)
+        # Without the mean a cosine tells best what matches; as it is it orders some paraphrases better.
+        meaning = np.asarray(legible * (0.75 * cosine + 0.25 * pool.cosine), np.float32)
+        near = near_unmatched_candidates(named, likenesses, meaning, thresholds)
         procedural = procedural_candidate_mask(pool)
         if procedural.any():
             situation = await self._likeness_to_situation(query, pool, cosine, legible)
@@ -123,12 +125,13 @@ class CandidateMatcher:
             return np.zeros(len(pool.ids), np.float32)
         return (await self._centring(pool, vector))(await self.index.cosines(pool.ids, vector), vector)
 
-    async def _are_foreign(self, pool: CandidatePool, vector: Vector, alike: NDArray[np.float32]) -> bool:
+    async def _are_foreign(self, pool: CandidatePool, vector: Vector, likeness: CandidateLikeness) -> bool:
         """Whether the candidates that would match if nothing were unknown are in another language than the query: of
         its words only names and numbers can be known then."""
         space = self.embedder.space
+        alike = likeness.without_unknown
         best = [int(at) for at in np.argsort(-alike)[:MAX_LANGUAGE_CHECKED_CANDIDATES]]
-        ids = [pool.ids[at] for at in best if matching_candidates(alike, self.thresholds)[at]]
+        ids = [pool.ids[at] for at in best if alike[at] >= self.thresholds.likeness - self.thresholds.companions]
         products = [await self.index.cosines(ids, mean, recurring=True) * np.linalg.norm(mean) for mean in space.means]
         return bool(products) and space.all_foreign(vector, np.stack(products, axis=1))
 

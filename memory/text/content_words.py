@@ -1,8 +1,9 @@
 """The words of a question that name something (ruling 19): what is left without the words that ask and those that join.
 
 "Where does Tom live now?" names Tom. A lexicon's `question_words` and `function_words` are left out: where words stand
-apart, whole words of the language that most of them are from; where they do not, wherever they stand. Of Japanese
-text what is not hiragana is kept.
+apart, whole words of the language that most of them are from; where they do not, wherever they stand. There
+`function_signs` part words, `common_words` are left out as whole words, and a Korean word stands without its
+`particle`. Of Japanese text what is not hiragana is kept.
 """
 
 from __future__ import annotations
@@ -12,20 +13,25 @@ from collections.abc import Collection, Sequence
 from functools import cache
 from math import sqrt
 
-from madeleine.memory.text.lexicon import Lexicon, lexicons_by_script
+from madeleine.memory.text.lexicon import Lexicon, lexicons_by_script, listed_words, without_pattern
 from madeleine.memory.text.scripts import (
-    HAN_AND_KANA_CHAR_CLASS,
+    HAN_RUN,
     HAN_SIGN,
+    HANGUL_CHAR_CLASS,
     HIRAGANA_RUN,
     SOUTHEAST_ASIAN_CHAR_CLASS,
+    UNSPACED_SIGN,
 )
 from madeleine.memory.text.terms import normalize_words
 
-_WORD = re.compile(r"\d{4}-\d{2}-\d{2}(?!\d)|[^\W_]+(?:[.@][^\W_]+)*")
-_PIECE = re.compile(r"[^\W_]+")
+_SIGN = rf"(?:[^\W_]|[{SOUTHEAST_ASIAN_CHAR_CLASS}])"
+"""With the vowels that Thai puts above and below its consonants, which are no letters by themselves."""
+_WORD = re.compile(rf"\d{{4}}-\d{{2}}-\d{{2}}(?!\d)|{_SIGN}+(?:[.@]{_SIGN}+)*")
+_PIECE = re.compile(rf"{_SIGN}+")
+MIN_SYLLABLES_BEFORE_PARTICLE = 2
 _JOINTS = ("-", "_", ".", "/")
+_HANGUL_WORD = re.compile(f"[{HANGUL_CHAR_CLASS}]+")
 _LONE_HAN = re.compile(rf"(?<!\w){HAN_SIGN.pattern}(?!\w)")
-_UNSPACED_SIGN = re.compile(f"[{HAN_AND_KANA_CHAR_CLASS}{SOUTHEAST_ASIAN_CHAR_CLASS}]")
 _APOSTROPHES = re.compile("['\u2018\u2019\u02bc]")
 _LISTS = ("question_words", "function_words", "stop_words")
 
@@ -38,12 +44,16 @@ def content_words(question: str) -> tuple[str, ...]:
         if not lexicon.entries.get("spaced", True) and (phrases := _phrases(lexicon)):
             text = _unless_nothing_is_left(phrases.sub(" ", text), text)
     # A single Han sign is a word in Japanese; in Chinese the index knows it within longer words only.
+    signs = HAN_RUN.sub(lambda run: without_pattern(run[0], "function_signs", lexicons), text)
+    text = _unless_nothing_is_left(signs, text)
     text = _unless_nothing_is_left((HIRAGANA_RUN if HIRAGANA_RUN.search(text) else _LONE_HAN).sub(" ", text), text)
-    words = dict.fromkeys(_WORD.findall(text))
+    words = dict.fromkeys(_without_particle(word, lexicons) for word in _WORD.findall(text))
     spaced = [_words(lexicon) for lexicon in lexicons if lexicon.entries.get("spaced", True)]
     counts = [sum(word in listed for word in words) for listed in spaced]
     most = max(counts, default=0)
-    left_out = frozenset[str]().union(*(listed for listed, count in zip(spaced, counts, strict=True) if count == most))
+    left_out = listed_words(lexicons, "common_words").union(
+        *(listed for listed, count in zip(spaced, counts, strict=True) if count == most)
+    )
     return tuple(word for word in words if word not in left_out) or tuple(words)
 
 
@@ -68,24 +78,33 @@ def name_number_of_each_word(question: str, words: Sequence[str]) -> tuple[int, 
 
 def words_in_small_letters(question: str, words: Sequence[str]) -> tuple[bool, ...]:
     """Whether each content word is probably no name: written small, wherever it stands, in a question that has
-    capitals."""
-    pieces = _PIECE.findall(_APOSTROPHES.sub(" ", question))
+    capitals. In a script without capitals nothing tells names: no word counts as one."""
+    caseless = [word.lower() == word.upper() and not word.isdigit() for word in words]
     if question == question.lower():
-        return (False,) * len(words)
+        return tuple(caseless)
+    pieces = _PIECE.findall(_APOSTROPHES.sub(" ", question))
     others = {normalize_words(piece).lower() for piece in pieces if not piece[0].islower()}
     small = {normalize_words(piece).lower() for piece in pieces} - others
-    return tuple(word in small for word in words)
+    return tuple(word in small or has_no_case for word, has_no_case in zip(words, caseless, strict=True))
 
 
 def information_in_each_word(words: Sequence[str]) -> tuple[float, ...]:
     """1 where words stand apart. Where they do not, a run of signs is several words that nothing separates: the root of
     its pairs of signs, as which the index holds it."""
-    return tuple(sqrt(max(1, len(_UNSPACED_SIGN.findall(word)) - 1)) for word in words)
+    return tuple(sqrt(max(1, len(UNSPACED_SIGN.findall(word)) - 1)) for word in words)
 
 
 def question_without_words(question: str, words: Collection[str]) -> str:
     """The question without these of its content words."""
     return _PIECE.sub(lambda piece: "" if normalize_words(piece[0]).lower() in words else piece[0], question).strip()
+
+
+def _without_particle(word: str, lexicons: Sequence[Lexicon]) -> str:
+    """A Korean word as it stands without its particle; one of two syllables is seldom joined to any."""
+    if not _HANGUL_WORD.fullmatch(word):
+        return word
+    bare = without_pattern(word, "particle", lexicons, by="")
+    return bare if len(bare) >= MIN_SYLLABLES_BEFORE_PARTICLE else word
 
 
 def _unless_nothing_is_left(shortened: str, text: str) -> str:

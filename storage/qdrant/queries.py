@@ -29,7 +29,7 @@ from madeleine.memory.index import AwaitQueryVector, CandidatePool, CandidateQue
 from madeleine.memory.model import LIVING_STATUSES, BeingId, Category, MemoryId, MemoryStatus, Scope, Vector
 from madeleine.memory.text.content_words import content_words
 from madeleine.memory.text.normalization import fold_text
-from madeleine.memory.text.scripts import HAN_RUN
+from madeleine.memory.text.scripts import HAN_RUN, UNSPACED_SIGN
 from madeleine.memory.text.terms import LESSON_MARK_TERM, words_asking_for_lessons
 from madeleine.storage.qdrant import bm25, schema
 from madeleine.storage.qdrant.point_contents import PointContent, weights_of_terms
@@ -186,8 +186,9 @@ class HybridIndex(ABC):
         asked = list(dict.fromkeys((*terms, *(term for ids in words.values() for term in ids))))
         known = self._known_idf(scope)
         hits, cosines = await self._search(scope, query, vector, _QueryTerms(terms, asked), known)
+        absent = _absent_idf(await self._count_documents(scope))
         words = {
-            piece: _telling_terms(of_piece, known)
+            piece: _telling_terms(piece, of_piece, known, absent)
             for word, ids in words.items()
             for piece, of_piece in _known_and_unknown_pieces(word, ids, known)
         }
@@ -218,6 +219,7 @@ class HybridIndex(ABC):
                 [2 * sum(known[term] is None for term in ids) > len(ids) for ids in words.values()], np.bool_
             ),
             rarity=await self._rarity(known, scope, words.values()),
+            memories=await self._count_documents(scope),
         )
 
     async def cosines_with_pieces(
@@ -331,10 +333,13 @@ def _absent_idf(documents: int) -> float:
     return math.log(1 + (documents + 0.5) / 0.5)
 
 
-def _telling_terms(terms: list[int], known: IdfByTerm) -> list[int]:
-    """Of a word that is cut into several terms those that few memories hold: the Arabic article is one of its own."""
+def _telling_terms(word: str, terms: list[int], known: IdfByTerm, absent: float) -> list[int]:
+    """Of a word that is cut into several terms those that few memories hold: the Arabic article is one of its own, and
+    in a store of several languages few memories may hold it. `absent`: the IDF of a term that none has."""
     idfs = {term: known[term] for term in terms}
-    return [term for term, idf in idfs.items() if idf is None or idf >= MAX_COMMON_TERM_IDF] or terms
+    has_unknown_part = None in idfs.values() and not UNSPACED_SIGN.search(word)
+    least = absent / 2 if has_unknown_part else MAX_COMMON_TERM_IDF
+    return [term for term, idf in idfs.items() if idf is None or idf >= least] or terms
 
 
 def _known_and_unknown_pieces(word: str, terms: list[int], known: IdfByTerm) -> Iterator[tuple[str, list[int]]]:

@@ -394,6 +394,7 @@ class IndexContract:
         assert pool.words == ("maria", "blood", "group")
         assert pool.unknown.tolist() == [False, True, True]
         assert pool.holds.tolist() == [[True, False, False]]
+        assert pool.memories == 2
 
     async def test_what_is_known_of_a_run_of_han_signs_is_a_word_of_its_own(self, index: Index) -> None:
         """ruling 19: coffee, and its brand; words run together."""

@@ -54,8 +54,7 @@ def found(
 def matched(
     candidates: CandidatePool, cosines: Sequence[float], legible: float = 1.0, without: Sequence[float] | None = None
 ) -> list[int]:
-    value = found(candidates, cosines, legible, without).value
-    return np.flatnonzero(matching_candidates(value, THRESHOLDS)).tolist()
+    return np.flatnonzero(matching_candidates(found(candidates, cosines, legible, without), THRESHOLDS)).tolist()
 
 
 def test_the_long_word_of_a_question_without_spaces_is_most_of_it() -> None:
@@ -68,7 +67,8 @@ def test_the_long_word_of_a_question_without_spaces_is_most_of_it() -> None:
 def near(candidates: CandidatePool, cosines: Sequence[float] = ()) -> list[int]:
     likenesses = found(candidates, cosines or [0.0] * len(candidates.ids))
     named = ThingsNamedInQuery.of(" ".join(candidates.words), candidates)
-    positions: list[int] = near_unmatched_candidates(named, likenesses, THRESHOLDS).tolist()
+    meaning = np.asarray(cosines or [0.0] * len(candidates.ids), np.float32)
+    positions: list[int] = near_unmatched_candidates(named, likenesses, meaning, THRESHOLDS).tolist()
     return positions
 
 
@@ -98,17 +98,43 @@ def test_two_known_things_that_are_no_names_tell_what_is_asked() -> None:
         candidates = replace(pool([[1, 1, 0]], [0, 0, 1]), words=words)
         named = ThingsNamedInQuery.of(question, candidates)
         found = score_candidate_likeness(named, np.full(1, 0.2, np.float32), legible=1.0, thresholds=THRESHOLDS)
-        return bool(matching_candidates(found.value, THRESHOLDS).any())
+        return bool(matching_candidates(found, THRESHOLDS).any())
 
     assert matches("Which evening must stay free?", "evening", "stay", "free")
     assert not matches("What breed is Maria's dog?", "maria", "dog", "breed")
     assert not matches("what breed is maria's dog", "maria", "dog", "breed")
 
 
+def test_in_a_script_without_capitals_two_things_held_together_tell_what_is_asked() -> None:
+    """ruling 19: a question of natural length has words that no memory holds; one thing alone may be a name."""
+    words, question = ("妈妈", "生日", "送", "比较好"), "妈妈的生日是哪天，送她什么吃的比较好？"
+    unknown = [0, 0, 1, 1]
+
+    def matches(held: Sequence[Sequence[int]]) -> bool:
+        candidates = replace(pool(held, unknown), words=words)
+        named = ThingsNamedInQuery.of(question, candidates)
+        likeness = score_candidate_likeness(named, np.zeros(len(held), np.float32), legible=0.0, thresholds=THRESHOLDS)
+        return bool(matching_candidates(likeness, THRESHOLDS).any())
+
+    assert matches([[1, 1, 0, 0]])
+    assert not matches([[1, 0, 0, 0], [0, 1, 0, 0]]), "held apart"
+
+
+@pytest.mark.parametrize(("memories", "matches"), [(40, True), (300, True), (600, False), (100_000, False)])
+def test_among_many_memories_the_best_must_be_more_alike(memories: int, matches: bool) -> None:
+    """rulings 8 and 16: the more there are, the more alike is the best of them to an unrelated question."""
+    candidates = pool([[], []])
+    named = ThingsNamedInQuery.of("", candidates)
+    cosines = np.asarray([0.45, 0.2], np.float32)
+    likeness = score_candidate_likeness(named, cosines, legible=1.0, thresholds=THRESHOLDS, memories=memories)
+    assert matching_candidates(likeness, THRESHOLDS).tolist() == [matches, matches]
+
+
 def test_an_unknown_word_that_draws_to_a_memory_is_a_synonym_there() -> None:
     """ruling 19: without "allergic" the question is far from "gets hives"; "blood type" draws to nothing of Maria."""
     question = pool([[1, 0], [1, 0]], [0, 1])
-    assert matched(question, [0.4, 0.3], without=[0.15, 0.3]) == [0]
+    assert matched(question, [0.4, 0.3], without=[0.15, 0.3]) == [0, 1], "beside a match unknown words count no more"
+    assert matched(question, [0.3, 0.3], without=[0.3, 0.3]) == []
     assert matched(pool([[0], [0]], [1]), [0.5, 0.3], without=[0.1, 0.0]) == [0, 1]
     assert matched(pool([[0]], [1]), [0.36], without=[0.0]) == [], "of unknown words alone"
 
