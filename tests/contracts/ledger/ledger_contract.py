@@ -409,7 +409,7 @@ class LedgerContract:
         ledger.activations.add(ADA, [MemoryReactivation(one.id, 1, MOMENT)])
         async with asyncio.timeout(WAIT_S):
             while (await stored_memory(ledger, one)).reactivation_count == 0:
-                pass  # each look lets the writer have a turn
+                await asyncio.sleep(0)  # the writer has a turn
 
     async def test_activations_from_many_at_once_are_counted_each_once(self, ledger: StoringLedger) -> None:
         one = memory()
