@@ -64,10 +64,12 @@ async def put_newer_memories_first(
     is_read = any(match.cosine for match in matches.values())
     asked = Statement(question)
     later: defaultdict[MemoryId, list[Memory]] = defaultdict(list)
-    for link in links:
-        if link.has_superseded_text and {link.newer, link.older} <= memories.keys():
-            later[link.older].append(memories[link.newer])
+    told_again = {(one.older, one.newer) for one in links if one.has_superseded_text and one.newer in memories}
+    for again, current in told_again:
+        later[again].append(memories[current])
     for pair, rarest in zip(pairs, rarities, strict=True):
+        if (pair.newer.id, pair.older.id) in told_again:
+            continue
         newer, older = matches[pair.newer.id], matches[pair.older.id]
         if pair.newer.id not in scores or pair.is_declared:  # the store has compared them, or whoever stored it knows
             is_newer_version = not only_older_answers_question(asked, newer.statement, older.statement)
