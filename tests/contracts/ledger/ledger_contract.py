@@ -408,8 +408,8 @@ class LedgerContract:
         await ledger.memories.commit(ADA, batch(one))
         ledger.activations.add(ADA, [MemoryReactivation(one.id, 1, MOMENT)])
         async with asyncio.timeout(WAIT_S):
-            while (await stored_memory(ledger, one)).reactivation_count == 0:
-                await asyncio.sleep(0)  # the writer has a turn
+            while (await stored_memory(ledger, one)).reactivation_count == 0:  # noqa: ASYNC110 - the writer has a turn
+                await asyncio.sleep(0)
 
     async def test_activations_from_many_at_once_are_counted_each_once(self, ledger: StoringLedger) -> None:
         one = memory()
