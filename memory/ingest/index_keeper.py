@@ -143,7 +143,7 @@ class IndexKeeper:
             if not page:
                 break
             after = page[-1].id
-        await self.catch_up()
+        await self.catch_up(to_now=True)
 
     async def require_complete(self) -> None:
         """Raises `IndexNeedsRebuild` if the index does not hold as many memories as the ledger."""

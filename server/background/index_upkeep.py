@@ -109,7 +109,7 @@ class IndexUpkeep:
             )
 
     async def _catch_up(self) -> None:
-        self._changes += await self.keeper.catch_up()
+        self._changes += await self.keeper.catch_up(to_now=True)  # others wait for the keeper, however much comes in
         if self._remember_origin:
             await self._remember_origin()
         if self._changes >= MIN_NEW_MEMORIES_TO_OPTIMIZE:

@@ -25,7 +25,7 @@ from madeleine.inference import PACKAGED_MODEL
 from madeleine.memory.embedding import Embedder, embed_with_cache
 from madeleine.memory.errors import EmbeddingUnavailable, InvalidInput, MadeleineError
 from madeleine.memory.index import Index
-from madeleine.memory.ingest.index_keeper import EmbeddedIndex, IndexKeeper
+from madeleine.memory.ingest.index_keeper import BACKGROUND_EMBED_BATCH_TEXTS, EmbeddedIndex, IndexKeeper
 from madeleine.memory.model import (
     ALL_MEMORY_STATUSES,
     EmbeddingModelName,
@@ -166,9 +166,11 @@ class ModelSwitch:
             await asyncio.sleep(PAUSE_SHARE * (time.monotonic() - started))
 
     async def _embed_rest(self, embedder: Embedder) -> None:
-        """What was stored since, for the index that is being kept up."""
-        while await self.keeper.embed_for(embedder):
+        """What was stored since, for the index that is being kept up, but for less than a batch: as long as others
+        store there is always some, and the change-over embeds it."""
+        while await self.keeper.embed_for(embedder) == BACKGROUND_EMBED_BATCH_TEXTS:
             await self.keeper.catch_up(to_now=True)
+        await self.keeper.catch_up(to_now=True)
 
     @asynccontextmanager
     async def _built_index(
