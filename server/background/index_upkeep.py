@@ -6,9 +6,9 @@ from __future__ import annotations
 import asyncio
 import gc
 import logging
-from collections.abc import AsyncIterator, Awaitable, Callable, Sequence
-from contextlib import asynccontextmanager, suppress
-from typing import Protocol
+from collections.abc import AsyncIterator, Awaitable, Callable, Coroutine, Sequence
+from contextlib import AbstractAsyncContextManager, asynccontextmanager, suppress
+from typing import Any, Protocol
 
 from madeleine.memory.embedding import Embedder
 from madeleine.memory.errors import (
@@ -86,16 +86,9 @@ class IndexUpkeep:
         self.scrubber.request()
         await self.keeper.remove_memories(ids)
 
-    @asynccontextmanager
-    async def background_task(self) -> AsyncIterator[None]:
+    def background_task(self) -> AbstractAsyncContextManager[None]:
         """Run in the background meanwhile."""
-        task = asyncio.create_task(self.run(), name="background")
-        try:
-            yield
-        finally:
-            task.cancel()
-            with suppress(asyncio.CancelledError):
-                await task
+        return running_task(self.run(), "background")
 
     async def run(self) -> None:
         async with asyncio.TaskGroup() as tasks:
@@ -139,6 +132,18 @@ class IndexUpkeep:
         await self.keeper.embed_missing()
         await self._vectors_wanted.wait()
         await asyncio.sleep(EMBED_RETRY_SECONDS)
+
+
+@asynccontextmanager
+async def running_task(work: Coroutine[Any, Any, None], name: str) -> AsyncIterator[None]:
+    """Run it in a task of that name meanwhile, and cancel it at the end."""
+    task = asyncio.create_task(work, name=name)
+    try:
+        yield
+    finally:
+        task.cancel()
+        with suppress(asyncio.CancelledError):
+            await task
 
 
 async def _repeat_work(

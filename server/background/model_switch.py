@@ -16,7 +16,7 @@ import asyncio
 import logging
 import time
 from collections.abc import AsyncIterator, Callable, Sequence
-from contextlib import asynccontextmanager, suppress
+from contextlib import AbstractAsyncContextManager, asynccontextmanager
 from dataclasses import dataclass, field
 
 import numpy as np
@@ -42,7 +42,7 @@ from madeleine.server.background.index_place import (
     IndexPlace,
     live_and_spare_place,
 )
-from madeleine.server.background.index_upkeep import LazyEmbedder
+from madeleine.server.background.index_upkeep import LazyEmbedder, running_task
 from madeleine.server.background.model_records import (
     CALIBRATIONS_SETTING,
     REFUSED_MODEL_SETTING,
@@ -96,15 +96,8 @@ class ModelSwitch:
     def __post_init__(self) -> None:
         self._records = ModelRecords(self.ledger.index_source)
 
-    @asynccontextmanager
-    async def background_task(self) -> AsyncIterator[None]:
-        task = asyncio.create_task(self.run(), name="model switch")
-        try:
-            yield
-        finally:
-            task.cancel()
-            with suppress(asyncio.CancelledError):
-                await task
+    def background_task(self) -> AbstractAsyncContextManager[None]:
+        return running_task(self.run(), "model switch")
 
     async def run(self) -> None:
         while True:
