@@ -70,14 +70,14 @@ class IndexKeeper:
         async with self._lock:
             yield
 
-    async def catch_up(self, *, to_now: bool = False) -> int:
-        """Index all marked memories, make them durable, clear the marks. Returns the number of memories. `to_now`:
-        without those that are marked meanwhile, which may be without end."""
+    async def catch_up(self) -> int:
+        """Index all memories that are marked by now, make them durable, clear the marks. Returns the number of
+        memories. Those that are marked meanwhile may be without end, and others wait for the keeper."""
         async with self._lock:
             done = 0
-            last = await self.source.last_mark() if to_now else None
+            last = await self.source.last_mark()
             while marks := await self.source.pending_marks(limit=MEMORIES_INDEXED_AT_ONCE):
-                if last is not None and marks[0][0] > last:
+                if marks[0][0] > last:
                     break
                 self._mark_readings += 1
                 mark_counts = Counter(id_ for _, id_ in marks)
@@ -143,7 +143,7 @@ class IndexKeeper:
             if not page:
                 break
             after = page[-1].id
-        await self.catch_up(to_now=True)
+        await self.catch_up()
 
     async def require_complete(self) -> None:
         """Raises `IndexNeedsRebuild` if the index does not hold as many memories as the ledger."""
@@ -279,7 +279,7 @@ class ErasedBytesScrubber:
             return 0
         await self.keeper.remove_memories(list(dict.fromkeys(id_ for _, id_ in pending)))
         # Memories that were changed by the erasure are marked, too: their old points are replaced first.
-        await self.keeper.catch_up(to_now=True)
+        await self.keeper.catch_up()
         await self.ledger.scrub()
         for index in (self.index, *([self.keeper.successor.index] if self.keeper.successor else [])):
             await index.scrub()

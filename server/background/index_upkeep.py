@@ -102,7 +102,7 @@ class IndexUpkeep:
             )
 
     async def _catch_up(self) -> None:
-        self._changes += await self.keeper.catch_up(to_now=True)  # others wait for the keeper, however much comes in
+        self._changes += await self.keeper.catch_up()
         if self._remember_origin:
             await self._remember_origin()
         if self._changes >= MIN_NEW_MEMORIES_TO_OPTIMIZE:

@@ -162,8 +162,8 @@ class ModelSwitch:
         """What was stored since, for the index that is being kept up, but for less than a batch: as long as others
         store there is always some, and the change-over embeds it."""
         while await self.keeper.embed_for(embedder) == BACKGROUND_EMBED_BATCH_TEXTS:
-            await self.keeper.catch_up(to_now=True)
-        await self.keeper.catch_up(to_now=True)
+            await self.keeper.catch_up()
+        await self.keeper.catch_up()
 
     @asynccontextmanager
     async def _built_index(
@@ -228,7 +228,7 @@ class ModelSwitch:
         async with self.write_lock:
             while await self.keeper.embed_for(pair.embedder):
                 pass
-            await self.keeper.catch_up(to_now=True)
+            await self.keeper.catch_up()
             if await self._records.wanted() != wanted:
                 raise SwitchRefused("Another switch was asked for meanwhile.")
             async with self.keeper.at_rest():

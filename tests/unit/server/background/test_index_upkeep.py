@@ -38,11 +38,11 @@ class WatchedKeeper(IndexKeeper):
         self.goes_on = asyncio.Event()
         self.goes_on.set()
 
-    async def catch_up(self, *, to_now: bool = False) -> int:
+    async def catch_up(self) -> int:
         if self.fails_to_catch_up:
             self.turns.put_nowait("failed")
             raise self.fails_to_catch_up.pop()
-        done = await super().catch_up(to_now=to_now)
+        done = await super().catch_up()
         self.turns.put_nowait(done)
         await self.goes_on.wait()
         return done
