@@ -11,13 +11,11 @@ from typing import Any
 import httpx2
 from pydantic import TypeAdapter
 
-from madeleine.memory.errors import AuthenticationFailed, ConnectionLost, InvalidInput, ServerError, ServerUnavailable
-from madeleine.server import __version__
+from madeleine.memory.errors import ConnectionLost, ServerError, ServerUnavailable
 from madeleine.server.attach.client import ToolClient, ToolProgressCallback, deliver_progress_notification
+from madeleine.server.attach.http_messages import error_of_http_status, mcp_http_headers, mcp_http_request
 from madeleine.server.attach.tool_calls import json_rpc_result
-from madeleine.server.settings.http import is_secure_url
 
-HTTP_CLIENT_MCP_VERSION = "2026-07-28"
 JSON_OBJECT_ADAPTER = TypeAdapter(dict[str, Any])
 TOOL_CALL_HTTP_TIMEOUT = httpx2.Timeout(30, read=300)
 """Seconds. A patrol reports progress more often than it may be silent."""
@@ -35,15 +33,9 @@ class HttpToolClient(ToolClient):
     async def request(
         self, method: str, params: Mapping[str, Any], on_progress: ToolProgressCallback | None = None
     ) -> dict[str, Any]:
-        id_ = next(self._ids)
-        prefix = "io.modelcontextprotocol/"
-        meta = {
-            f"{prefix}protocolVersion": HTTP_CLIENT_MCP_VERSION,
-            f"{prefix}clientCapabilities": {},
-            f"{prefix}clientInfo": {"name": self._name, "version": __version__},
-        } | ({"progressToken": id_} if on_progress else {})
-        message = {"jsonrpc": "2.0", "id": id_, "method": method, "params": {**params, "_meta": meta}}
-        headers = {"mcp-method": method} | ({"mcp-name": params["name"]} if "name" in params else {})
+        message, headers = mcp_http_request(
+            next(self._ids), method, params, self._name, progress=on_progress is not None
+        )
         try:
             async with self._http.stream("POST", self._url, json=message, headers=headers) as response:
                 await _check_http_status(response)
@@ -63,17 +55,8 @@ class HttpToolClient(ToolClient):
 
 
 async def _check_http_status(response: httpx2.Response) -> None:
-    if response.status_code in (401, 403):
-        raise AuthenticationFailed(
-            f"{response.url} does not accept the token, or needs one: `madeleine token create` makes one on the server."
-        )
     if response.is_error or response.is_redirect:
-        await response.aread()
-        try:
-            message = str(response.json()["error"]["message"])
-        except (ValueError, KeyError, TypeError):
-            message = f"{response.url} answered with HTTP status {response.status_code}. Check the address."
-        raise ServerUnavailable(message) if response.status_code in (429, 503) else ServerError(message)
+        raise error_of_http_status(str(response.url), response.status_code, await response.aread())
 
 
 async def _response_messages(response: httpx2.Response) -> AsyncIterator[dict[str, Any]]:
@@ -96,10 +79,7 @@ def _parse_json_object(data: str | bytes, response: httpx2.Response) -> dict[str
 async def open_http_tool_client(url: str, token: str, name: str) -> AsyncIterator[ToolClient]:
     """Raises `InvalidInput` for a token that would go over the network unencrypted, `AuthenticationFailed`,
     `ServerUnavailable`."""
-    if token and not is_secure_url(url):
-        raise InvalidInput("The token would go unencrypted: write https://, or an address of this machine.")
-    headers = {"accept": "application/json, text/event-stream", "mcp-protocol-version": HTTP_CLIENT_MCP_VERSION}
-    headers |= {"authorization": f"Bearer {token}"} if token else {}
+    headers = mcp_http_headers(url, token)
     async with httpx2.AsyncClient(headers=headers, timeout=TOOL_CALL_HTTP_TIMEOUT) as http:
         client = HttpToolClient(http, url, name)
         await client.request("server/discover", {})

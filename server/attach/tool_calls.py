@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 import socket
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import closing, contextmanager
 from pathlib import Path
 from typing import Any
@@ -15,6 +15,8 @@ from madeleine.server.attach.connector import HostHandshakeRequest, connect_or_s
 
 MCP_VERSION_WITH_HANDSHAKE = "2025-11-25"
 """Version of MCP with the handshake that every host knows."""
+BlockingToolCall = Callable[[str, Mapping[str, Any]], dict[str, Any]]
+"""Takes a tool and its arguments; returns the structured answer, or raises the `MadeleineError` of the tool."""
 
 
 def mcp_initialize_params(name: str) -> dict[str, Any]:

@@ -13,6 +13,7 @@ import sys
 import threading
 import time
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -28,9 +29,10 @@ from madeleine.memory.watch.transcripts import (
     text_without_program_additions,
 )
 from madeleine.server import EXIT_FAILURE
-from madeleine.server.attach.tool_calls import BlockingHostClient, open_blocking_host_client
+from madeleine.server.attach.tool_calls import BlockingToolCall, open_blocking_host_client
 from madeleine.server.settings.environment import (
     MAX_TEXT_CHARS,
+    TOKEN_VARIABLE,
     read_environment_variables,
     read_settings_file,
     resolve_data_directory,
@@ -102,14 +104,7 @@ def observe_conversation(arguments: argparse.Namespace, deadline: float) -> Obse
     request = parse_observe_input(arguments, text)
     if request is None:
         return ObserveCommandOutput()
-    variables = read_environment_variables()
-    settings = setting_values_from_variables(variables)
-    data_dir = resolve_data_directory(settings.pop("data_dir", None))
-    limit = read_max_text_chars(settings, data_dir)
-    # The tools used here need not be among those that a client has chosen for its model.
-    chosen = {name: value for name, value in settings.items() if name not in ("tools", "exclude_tools")}
-    settings = chosen | {"toolsets": "all"}
-    with open_blocking_host_client(data_dir, variables, settings, name=OBSERVE_CLIENT_NAME, until=deadline) as call:
+    with open_memory_client(arguments.url, deadline) as (call, limit):
         complaint = ""
         try:
             record_messages(call, request, limit)
@@ -119,6 +114,26 @@ def observe_conversation(arguments: argparse.Namespace, deadline: float) -> Obse
             complaint = str(error)
         recalled = recall_for_hook(call, request) if arguments.recall else ""
     return ObserveCommandOutput(recalled, complaint)
+
+
+@contextmanager
+def open_memory_client(url: str | None, deadline: float) -> Iterator[tuple[BlockingToolCall, int]]:
+    """Tool calls to the server at `url`, by default to the host of this machine; and how long a text may be there."""
+    variables = read_environment_variables()
+    settings = setting_values_from_variables(variables)
+    if url:
+        from madeleine.server.attach.blocking_http import BlockingHttpClient
+
+        token = variables.get(TOKEN_VARIABLE, "")
+        yield BlockingHttpClient(url, token, name=OBSERVE_CLIENT_NAME, until=deadline), MAX_TEXT_CHARS
+        return
+    data_dir = resolve_data_directory(settings.pop("data_dir", None))
+    limit = read_max_text_chars(settings, data_dir)
+    # The tools used here need not be among those that a client has chosen for its model.
+    chosen = {name: value for name, value in settings.items() if name not in ("tools", "exclude_tools")}
+    settings = chosen | {"toolsets": "all"}
+    with open_blocking_host_client(data_dir, variables, settings, name=OBSERVE_CLIENT_NAME, until=deadline) as call:
+        yield call, limit
 
 
 # --- input --------------------------------------------------------------------------------------------------------
@@ -207,7 +222,7 @@ def _session_id_argument(arguments: argparse.Namespace) -> str:
 # --- calls --------------------------------------------------------------------------------------------------------
 
 
-def record_messages(call: BlockingHostClient, request: ObserveRequest, limit: int) -> None:
+def record_messages(call: BlockingToolCall, request: ObserveRequest, limit: int) -> None:
     """In order: the key of the last message tells where to continue. A refused message prevents no other from being
     recorded, unless a whole call is refused. Raises the first refusal at the end."""
     transcript: list[Any] = []
@@ -227,7 +242,7 @@ def record_messages(call: BlockingHostClient, request: ObserveRequest, limit: in
         raise refusals[0]
 
 
-def _send_batch(call: BlockingHostClient, arguments: Mapping[str, Any], batch: Sequence[Any]) -> list[MadeleineError]:
+def _send_batch(call: BlockingToolCall, arguments: Mapping[str, Any], batch: Sequence[Any]) -> list[MadeleineError]:
     """The refusals. A call is refused whole for one of its messages, so they are then sent one by one. Raises the first
     refusal if all of several were refused, and `ConnectionLost`."""
     try:
@@ -286,7 +301,7 @@ def _message_batches(messages: Sequence[Any]) -> Iterator[list[Any]]:
         yield batch
 
 
-def recall_for_hook(call: BlockingHostClient, request: ObserveRequest) -> str:
+def recall_for_hook(call: BlockingToolCall, request: ObserveRequest) -> str:
     """The start of a conversation that begins (ruling 18); for a prompt the `<memory>` block of what matches; or ""."""
     if not (request.prompt or request.begins):
         return ""

@@ -18,7 +18,8 @@ from madeleine.memory.model import CALLER_ROLES
 from madeleine.server.http.authentication import AccessTokenWithCaller
 from madeleine.server.http.tokens import parse_being_id
 from madeleine.server.mcp.server import Caller
-from madeleine.server.settings.http import HttpSettings, is_secure_url
+from madeleine.server.addresses import is_secure_url
+from madeleine.server.settings.http import HttpSettings
 
 logger = logging.getLogger(__name__)
 

@@ -34,7 +34,8 @@ from madeleine.server.http.authentication import BearerTokenVerifier, request_ca
 from madeleine.server.http.oauth_issuer import ISSUER_TIMEOUT_SECONDS, JwtIssuer
 from madeleine.server.http.request_checks import language_model_key_of_request
 from madeleine.server.mcp.server import Caller, McpRequestHandlers, call_on_stop_signals, toolset_from_settings
-from madeleine.server.settings.http import HttpSettings, bracket_ipv6_host, is_loopback
+from madeleine.server.addresses import is_loopback
+from madeleine.server.settings.http import HttpSettings, bracket_ipv6_host
 from madeleine.server.settings.settings import Settings
 from madeleine.server.wiring.data_directory import open_bearer_token_ledger
 from madeleine.server.wiring.language_models import LanguageModelPool

@@ -10,6 +10,11 @@ from pathlib import Path
 from typing import Any
 
 VARIABLE_PREFIX = "MADELEINE_"
+PLUGIN_OPTION_PREFIX = "CLAUDE_PLUGIN_OPTION_"
+"""Of what a person has configured for the plugin: Claude Code gives it to hooks under these names, and `plugin.json` to
+the server."""
+TOKEN_VARIABLE = "MADELEINE_TOKEN"
+"""The bearer token for a server over HTTP. No setting of a server."""
 SETTINGS_FILE = "madeleine.toml"
 """In the data directory; the environment wins."""
 PROVIDER_KEY_VARIABLES = {"anthropic": "ANTHROPIC_API_KEY", "openai": "OPENAI_API_KEY"}
@@ -19,7 +24,14 @@ MAX_TEXT_CHARS = 32_000
 
 
 def read_environment_variables() -> dict[str, str]:
-    return dict(os.environ)
+    """The environment. An option of the plugin, as `CLAUDE_PLUGIN_OPTION_MADELEINE_BEING`, wins over the variable that
+    it is named for, unless it is empty."""
+    chosen = {
+        name.removeprefix(PLUGIN_OPTION_PREFIX): value
+        for name, value in os.environ.items()
+        if name.startswith(f"{PLUGIN_OPTION_PREFIX}{VARIABLE_PREFIX}") and value
+    }
+    return dict(os.environ) | chosen
 
 
 def setting_values_from_variables(variables: Mapping[str, str]) -> dict[str, str]:
@@ -28,7 +40,7 @@ def setting_values_from_variables(variables: Mapping[str, str]) -> dict[str, str
     named = {
         name.removeprefix(VARIABLE_PREFIX).lower(): value
         for name, value in variables.items()
-        if name.startswith(VARIABLE_PREFIX) and value
+        if name.startswith(VARIABLE_PREFIX) and value and name != TOKEN_VARIABLE
     }
     provider_asked = named.get("llm", "").lower()
     ambient = {

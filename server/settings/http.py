@@ -2,40 +2,18 @@
 
 from __future__ import annotations
 
-import ipaddress
 from typing import Annotated
-from urllib.parse import urlsplit
 
 from pydantic import BaseModel, Field
 
+from madeleine.server.addresses import is_http_url, is_secure_url
 from madeleine.server.settings.fields import NameList, require_valid_if_set
 
 LOOPBACK_HOSTS = ("127.0.0.1", "localhost", "[::1]")
 
 
-def is_http_url(url: str) -> bool:
-    parts = urlsplit(url)
-    return parts.scheme in ("http", "https") and bool(parts.hostname)
-
-
-def is_secure_url(url: str) -> bool:
-    """https, or http to this machine."""
-    parts = urlsplit(url)
-    return is_http_url(url) and (parts.scheme == "https" or is_loopback(parts.hostname or ""))
-
-
 def are_http_origins(origins: tuple[str, ...]) -> bool:
     return all(origin.startswith(("http://", "https://")) and origin.count("/") == 2 for origin in origins)
-
-
-def is_loopback(host: str) -> bool:
-    """Whether a name or address, without a port, is this machine for sure."""
-    if host == "localhost":
-        return True
-    try:
-        return ipaddress.ip_address(host.strip("[]")).is_loopback
-    except ValueError:
-        return False
 
 
 def bracket_ipv6_host(host: str) -> str:

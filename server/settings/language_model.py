@@ -15,7 +15,7 @@ from madeleine.server.settings.fields import (
     parse_setting_if_text,
     require_valid_if_set,
 )
-from madeleine.server.settings.http import is_http_url, is_secure_url
+from madeleine.server.addresses import is_http_url, is_secure_url
 
 DEFAULT_SMALL_ANTHROPIC_MODEL = "claude-haiku-5-5"
 DEFAULT_LARGE_ANTHROPIC_MODEL = "claude-sonnet-5-5"

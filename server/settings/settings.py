@@ -43,7 +43,8 @@ from madeleine.server.settings.fields import (
     parse_setting_if_text,
     require_valid_if_set,
 )
-from madeleine.server.settings.http import HttpSettings, is_http_url
+from madeleine.server.addresses import is_http_url
+from madeleine.server.settings.http import HttpSettings
 from madeleine.server.settings.language_model import LlmSettings
 
 _RECALL_DEFAULTS, _PATROL_DEFAULTS = RecallConfig(), PatrolConfig()
