@@ -21,6 +21,7 @@ from madeleine.memory.text.normalization import storable_text
 _SPEAKER_TYPE = re.compile(rb'"type"\s*:\s*"(?:user|assistant)"')
 """Most lines are of another type, and long: they are not parsed."""
 _SKIPPED_FLAGS = ("isMeta", "isSidechain", "isCompactSummary", "isVisibleInTranscriptOnly", "isApiErrorMessage")
+_COMPACT_SUMMARY = re.compile(rb'"isCompactSummary"\s*:\s*true')
 _REMINDER = re.compile(r"<system-reminder>(?:[^<]|<(?!/?system-reminder>))*+</system-reminder>")
 _PROGRAM_TEXT = load_language_neutral_pattern("program_text")
 _SLASH_COMMAND = re.compile(r"/[\w:.-]+(?:\s|$)")
@@ -52,6 +53,11 @@ def read_transcript(lines: Iterable[bytes]) -> list[TranscriptMessage]:
             prompt_counts[prefix] += 1
         messages.append(replace(message, key=key))
     return messages
+
+
+def is_compact_summary(line: bytes) -> bool:
+    """Whether a line is what the program made of all that was said before: the model does not see that any more."""
+    return bool(_COMPACT_SUMMARY.search(line))
 
 
 def prompt_as_in_transcript(text: str) -> str:

@@ -30,6 +30,14 @@ from madeleine.memory.text.structure import visible_line
 from madeleine.server import __version__
 from madeleine.server.background.serving import open_served_memory
 from madeleine.server.mcp.lines import IncomingMcpMessageStream, OutgoingMcpMessageStream, open_mcp_stdio_transport
+from madeleine.server.mcp.skills import (
+    SKILLS_EXTENSION,
+    GetSkillParams,
+    find_skill_file,
+    get_skill,
+    list_skills,
+    skill_resources,
+)
 from madeleine.server.settings.settings import Settings
 from madeleine.tools.arguments import sendable_excerpt
 from madeleine.tools.context import CONTEXT_MCP_PROMPT, find_being_resource, get_context_prompt, resources_of_being
@@ -57,7 +65,7 @@ STORED_DATA_WARNING = (
 )
 
 CONTEXT_TOOL = "context"
-"""Prompts and resources are offered to connections that have this tool."""
+"""The prompt and the resources of a being are offered to connections that have this tool."""
 
 RequestContext = ServerRequestContext[Any, object]
 PageRequest = types.PaginatedRequestParams
@@ -79,7 +87,8 @@ OpenLanguageModelOfRequest = Callable[[RequestContext], AbstractAsyncContextMana
 
 @dataclass(frozen=True)
 class McpRequestHandlers:
-    """Answers the requests of MCP: tools, and for connections with the tool `context` prompts and resources.
+    """Answers the requests of MCP: tools, skills, and for connections with the tool `context` a prompt and resources of
+    the being.
 
     `use_cases` is awaited at each call: the memory may still be opening behind the first answers.
 
@@ -100,12 +109,15 @@ class McpRequestHandlers:
             on_list_tools=self.list_tools,
             on_call_tool=self.call_tool,
         )
+        server.extensions[SKILLS_EXTENSION] = {}
+        server.add_request_handler("skills/list", PageRequest, self.list_skills)
+        server.add_request_handler("skills/get", GetSkillParams, self.get_skill)
+        server.add_request_handler("resources/list", PageRequest, self.list_resources)
+        server.add_request_handler("resources/templates/list", PageRequest, self.list_templates)
+        server.add_request_handler("resources/read", types.ReadResourceRequestParams, self.read_resource)
         if CONTEXT_TOOL in self.toolset:
             server.add_request_handler("prompts/list", PageRequest, self.list_prompts)
             server.add_request_handler("prompts/get", types.GetPromptRequestParams, self.get_prompt)
-            server.add_request_handler("resources/list", PageRequest, self.list_resources)
-            server.add_request_handler("resources/templates/list", PageRequest, self.list_templates)
-            server.add_request_handler("resources/read", types.ReadResourceRequestParams, self.read_resource)
         return server
 
     async def serve(self, incoming: IncomingMcpMessageStream, outgoing: OutgoingMcpMessageStream) -> None:
@@ -155,8 +167,15 @@ class McpRequestHandlers:
             max_chars = self.toolset.max_text_chars
             return await get_context_prompt(call, params.arguments or {}, max_text_chars=max_chars)
 
+    async def list_skills(self, context: RequestContext, params: PageRequest) -> dict[str, Any]:
+        return list_skills()
+
+    async def get_skill(self, context: RequestContext, params: GetSkillParams) -> dict[str, Any]:
+        return get_skill(params.uri)
+
     async def list_resources(self, context: RequestContext, params: PageRequest) -> types.ListResourcesResult:
-        return types.ListResourcesResult(resources=resources_of_being(self.caller_of(context).being_id))
+        of_being = resources_of_being(self.caller_of(context).being_id) if CONTEXT_TOOL in self.toolset else []
+        return types.ListResourcesResult(resources=[*of_being, *skill_resources()])
 
     async def list_templates(self, context: RequestContext, params: PageRequest) -> types.ListResourceTemplatesResult:
         """None: every resource is listed."""
@@ -165,7 +184,11 @@ class McpRequestHandlers:
     async def read_resource(
         self, context: RequestContext, params: types.ReadResourceRequestParams
     ) -> types.ReadResourceResult:
-        resource = find_being_resource(params.uri, self.caller_of(context).being_id)
+        being_id = self.caller_of(context).being_id
+        if (file := find_skill_file(params.uri)) is not None:
+            skill_text = types.TextResourceContents(uri=params.uri, mime_type=file.mime_type, text=file.text)
+            return types.ReadResourceResult(contents=[skill_text])
+        resource = find_being_resource(params.uri, being_id) if CONTEXT_TOOL in self.toolset else None
         if resource is None:
             raise MCPError(types.INVALID_PARAMS, "Resource not found", {"uri": sendable_excerpt(params.uri)})
         async with self._context_call(f"resource {resource.name}", context) as call:

@@ -1,0 +1,123 @@
+"""Skills over MCP (SEP-2640, extension `io.modelcontextprotocol/skills`): how to use this server, served by itself.
+
+A skill is a folder with a `SKILL.md`, and each of its files a resource. They come with the installation, hold nothing of
+any being, and are read once.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import mimetypes
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from functools import cache
+from pathlib import Path
+from typing import Any
+
+import mcp_types as types
+from mcp.shared.exceptions import MCPError
+
+from madeleine.tools.arguments import sendable_excerpt
+
+SKILLS_EXTENSION = "io.modelcontextprotocol/skills"
+SKILLS_FOLDER = Path(__file__).parents[2] / "plugin" / "skills"
+"""Of the plugin, which the package holds as well."""
+SKILL_FILE = "SKILL.md"
+SKILLS_TTL_MS = 3_600_000
+"""How long a client may take a skill as unchanged: it changes with the installation."""
+
+
+class GetSkillParams(types.RequestParams):
+    uri: str
+
+
+@dataclass(frozen=True, slots=True)
+class SkillFile:
+    uri: str
+    text: str
+    mime_type: str
+
+    @property
+    def entry(self) -> dict[str, Any]:
+        """As a skill's list of files has it."""
+        content = self.text.encode()
+        return {"uri": self.uri, "digest": f"sha256:{hashlib.sha256(content).hexdigest()}", "size": len(content)}
+
+
+@dataclass(frozen=True, slots=True)
+class Skill:
+    """`files`: all of the folder, `SKILL.md` first."""
+
+    frontmatter: Mapping[str, str]
+    files: tuple[SkillFile, ...]
+
+    @property
+    def uri(self) -> str:
+        return self.files[0].uri
+
+    @property
+    def entry(self) -> dict[str, Any]:
+        """As `skills/list` and `skills/get` show it."""
+        resources = [file.entry for file in self.files]
+        return {"uri": self.uri, "frontmatter": dict(self.frontmatter), "resources": resources}
+
+
+@cache
+def installed_skills() -> tuple[Skill, ...]:
+    return tuple(_read_skill(folder) for folder in sorted(SKILLS_FOLDER.iterdir()) if (folder / SKILL_FILE).is_file())
+
+
+def _read_skill(folder: Path) -> Skill:
+    def files() -> Iterator[SkillFile]:
+        paths = (path for path in folder.rglob("*") if path.is_file())
+        for path in sorted(paths, key=lambda path: (path.name != SKILL_FILE, path)):
+            uri = f"skill://{folder.name}/{path.relative_to(folder).as_posix()}"
+            mime_type = "text/markdown" if path.suffix == ".md" else mimetypes.guess_type(path)[0] or "text/plain"
+            # Decoded here, not by `read_text`: ends of lines are part of the digest.
+            yield SkillFile(uri, path.read_bytes().decode(), mime_type)
+
+    found = tuple(files())
+    return Skill(parse_frontmatter(found[0].text), found)
+
+
+def parse_frontmatter(text: str) -> dict[str, str]:
+    """The YAML between the first two lines `---`, of which our skills use the simplest form: a key and a plain text a
+    line."""
+    lines = iter(text.splitlines()[1:])
+    pairs = (line.partition(": ") for line in iter(lambda: next(lines, "---"), "---"))
+    return {key: value for key, _, value in pairs}
+
+
+def list_skills() -> dict[str, Any]:
+    """The result of `skills/list`."""
+    return _cacheable({"skills": [skill.entry for skill in installed_skills()]})
+
+
+def get_skill(uri: str) -> dict[str, Any]:
+    """The result of `skills/get`. Raises `MCPError` if there is no such skill."""
+    for skill in installed_skills():
+        if skill.uri == uri:
+            return _cacheable({"skill": skill.entry})
+    raise MCPError(types.INVALID_PARAMS, "There is no such skill", {"uri": sendable_excerpt(uri)})
+
+
+def _cacheable(result: dict[str, Any]) -> dict[str, Any]:
+    return {"resultType": "complete", **result, "ttlMs": SKILLS_TTL_MS, "cacheScope": "public"}
+
+
+def skill_resources() -> list[types.Resource]:
+    """Each `SKILL.md`, as `resources/list` shows it; the other files are named by the skill."""
+    return [
+        types.Resource(
+            uri=skill.uri,
+            name=skill.frontmatter["name"],
+            description=skill.frontmatter["description"],
+            mime_type=skill.files[0].mime_type,
+            size=skill.files[0].entry["size"],
+        )
+        for skill in installed_skills()
+    ]
+
+
+def find_skill_file(uri: str) -> SkillFile | None:
+    return next((file for skill in installed_skills() for file in skill.files if file.uri == uri), None)
