@@ -68,7 +68,7 @@ def build_command_line_parser() -> CommandLineParser:
     _add_export(commands)
     _add_profile(commands, json)
     _add_models(commands, json)
-    commands.add_parser("config", help="print the configuration for an MCP client, with this installation's path")
+    _add_init(commands)
     return grammar
 
 
@@ -163,6 +163,24 @@ def _add_observe(commands: Subparsers) -> None:
     add("--strict", action="store_true", help="exit with 1 if it was not recorded")
     text = "of a server over HTTP, instead of this machine's memory; its token comes from MADELEINE_TOKEN"
     add("--url", metavar="URL", help=text)
+
+
+def _add_init(commands: Subparsers) -> None:
+    text = "put this server into the configuration of the MCP clients on this machine"
+    add = commands.add_parser(
+        "init",
+        help=text,
+        description="Finds Claude Code, Claude Desktop, Codex, Cursor, Gemini CLI, VS Code, Windsurf and Zed, shows "
+        "the change to each one's files, asks, keeps a backup beside the file, and writes. Comments and other keys "
+        "stay.",
+    ).add_argument
+    add("--client", metavar="NAME", action="append", help="only this one, found or not; may be repeated")
+    add("--dry-run", action="store_true", help="only show the changes")
+    add("--yes", action="store_true", help="do not ask")
+    add("--undo", action="store_true", help="take out again what was put in")
+    text = "print the configuration for an MCP client, with this installation's path"
+    config = commands.add_parser("config", help=text)
+    config.add_argument("--client", metavar="NAME", help="in the form of this client, as `madeleine init` names it")
 
 
 def _add_models(commands: Subparsers, json: CommandLineParser) -> None:

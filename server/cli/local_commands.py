@@ -1,4 +1,4 @@
-"""Commands that this process carries out itself: `config`, `reindex`, `note`, `audit` and `token`.
+"""Commands that this process carries out itself: `reindex`, `note`, `audit` and `token`.
 
 The last three open the ledger alone: they are safe beside a running host, which notices new tokens at once.
 """
@@ -13,7 +13,6 @@ import sys
 from collections import Counter
 from dataclasses import asdict
 from datetime import datetime, timedelta
-from pathlib import Path
 from typing import get_args
 
 from pydantic import AnyHttpUrl, ValidationError
@@ -29,7 +28,6 @@ from madeleine.memory.text.structure import visible_line
 from madeleine.server.background.index_origin import put_memory_aside
 from madeleine.server.cli.output import (
     console,
-    print_json,
     read_text_file_or_stdin,
     redacted_secrets_sentence,
 )
@@ -46,14 +44,6 @@ from madeleine.server.wiring.open_memory import redaction_from_settings
 MAX_BEARER_TOKEN_NAME_CHARS = 100
 MAX_IDS_PER_AUDIT_LINE = 3
 """Ids of memories in a line of the audit; JSON has all."""
-
-
-async def config_command(settings: Settings, arguments: argparse.Namespace) -> None:
-    """Print the configuration that an MCP client needs."""
-    script = Path(sys.executable).with_name("madeleine")
-    module = {"command": sys.executable, "args": ["-P", "-m", "madeleine"]}
-    server = {"command": str(script)} if script.exists() else module
-    print_json({"mcpServers": {"madeleine": server | {"env": {"MADELEINE_BEING": settings.being}}}})
 
 
 async def reindex_command(settings: Settings, arguments: argparse.Namespace) -> None:

@@ -106,10 +106,9 @@ def run_command_with_settings(arguments: argparse.Namespace) -> int:
     from importlib import import_module
 
     name = f"{arguments.command}_command"
-    own_modules = {"backup", "export", "import", "ingest", "models", "patrol", "profile", "serve"}
+    own_modules = {"backup", "export", "import", "ingest", "init", "models", "patrol", "profile", "serve"}
     module = name if arguments.command in own_modules else "local_commands"
-    if arguments.command == "restore":
-        module = "backup_command"
+    module = {"restore": "backup_command", "config": "init_command"}.get(arguments.command, module)
     with garbage_collection_paused():
         from madeleine.server.logs import start_logging
         from madeleine.server.settings.settings import read_settings

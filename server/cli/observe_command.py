@@ -202,7 +202,9 @@ def parse_claude_code_hook(hook: Mapping[str, Any]) -> ObserveRequest | None:
     if event == "UserPromptSubmit" and isinstance(hook.get("prompt"), str):
         prompt = "" if hook.get("source") == "system" else prompt_as_in_transcript(hook["prompt"])
         message = new_prompt_message(spoken or (), prompt, str(prompt_id or "")) if prompt else None
-        return ObserveRequest(arguments, transcript, [_message_argument(message)] if message else [], prompt, compacted=compacted)
+        return ObserveRequest(
+            arguments, transcript, [_message_argument(message)] if message else [], prompt, compacted=compacted
+        )
     if spoken is None and event == "Stop" and isinstance(last := hook.get("last_assistant_message"), str):
         key = {"key": f"answer-{prompt_id}"} if isinstance(prompt_id, str) else {}
         answer = text_without_program_additions(last)

@@ -15,10 +15,10 @@ from mcp.client.auth.utils import build_oauth_authorization_server_metadata_disc
 
 from madeleine.memory.errors import MadeleineError
 from madeleine.memory.model import CALLER_ROLES
+from madeleine.server.addresses import is_secure_url
 from madeleine.server.http.authentication import AccessTokenWithCaller
 from madeleine.server.http.tokens import parse_being_id
 from madeleine.server.mcp.server import Caller
-from madeleine.server.addresses import is_secure_url
 from madeleine.server.settings.http import HttpSettings
 
 logger = logging.getLogger(__name__)

@@ -26,10 +26,10 @@ from starlette.responses import JSONResponse
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 from madeleine.memory.errors import MadeleineError
+from madeleine.server.addresses import is_loopback
 from madeleine.server.connections import BoundedLog
 from madeleine.server.http.authentication import access_token_of_request
 from madeleine.server.mcp.server import RequestContext
-from madeleine.server.addresses import is_loopback
 from madeleine.server.settings.http import LOOPBACK_HOSTS, HttpSettings, bracket_ipv6_host
 from madeleine.server.settings.language_model import is_valid_api_key
 

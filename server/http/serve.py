@@ -17,6 +17,7 @@ import httpx
 
 from madeleine.memory.errors import InvalidInput, StorageBusy, StorageError
 from madeleine.memory.model import BeingId
+from madeleine.server.addresses import is_loopback
 from madeleine.server.attach.connector import HostRefused, HostUnavailable, query_host, stop_host
 from madeleine.server.attach.endpoint import (
     HOST_LOCK_FILE,
@@ -34,7 +35,6 @@ from madeleine.server.http.authentication import BearerTokenVerifier, request_ca
 from madeleine.server.http.oauth_issuer import ISSUER_TIMEOUT_SECONDS, JwtIssuer
 from madeleine.server.http.request_checks import language_model_key_of_request
 from madeleine.server.mcp.server import Caller, McpRequestHandlers, call_on_stop_signals, toolset_from_settings
-from madeleine.server.addresses import is_loopback
 from madeleine.server.settings.http import HttpSettings, bracket_ipv6_host
 from madeleine.server.settings.settings import Settings
 from madeleine.server.wiring.data_directory import open_bearer_token_ledger

@@ -1,7 +1,7 @@
 """Skills over MCP (SEP-2640, extension `io.modelcontextprotocol/skills`): how to use this server, served by itself.
 
-A skill is a folder with a `SKILL.md`, and each of its files a resource. They come with the installation, hold nothing of
-any being, and are read once.
+A skill is a folder with a `SKILL.md`, and each of its files a resource. Skills come with the installation, hold nothing
+of any being, and are read once.
 """
 
 from __future__ import annotations

@@ -9,13 +9,13 @@ from pydantic import BaseModel, Field, SecretStr
 
 from madeleine.inference.language.config import DEFAULT_LLM_RETRIES, DEFAULT_LLM_TIMEOUT_SECONDS, LanguageModelConfig
 from madeleine.memory.errors import InvalidInput
+from madeleine.server.addresses import is_http_url, is_secure_url
 from madeleine.server.settings.fields import (
     LowercaseValidator,
     parse_json_text,
     parse_setting_if_text,
     require_valid_if_set,
 )
-from madeleine.server.addresses import is_http_url, is_secure_url
 
 DEFAULT_SMALL_ANTHROPIC_MODEL = "claude-haiku-5-5"
 DEFAULT_LARGE_ANTHROPIC_MODEL = "claude-sonnet-5-5"

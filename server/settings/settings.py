@@ -24,6 +24,7 @@ from madeleine.memory.rules.storing.likeness import DuplicateThresholds
 from madeleine.memory.watch.thread import MemoryThreadConfig
 from madeleine.patrol.context import PatrolConfig
 from madeleine.patrol.triggers import PatrolTriggerConfig
+from madeleine.server.addresses import is_http_url
 from madeleine.server.settings.environment import (
     MAX_TEXT_CHARS,
     SETTINGS_FILE,
@@ -43,7 +44,6 @@ from madeleine.server.settings.fields import (
     parse_setting_if_text,
     require_valid_if_set,
 )
-from madeleine.server.addresses import is_http_url
 from madeleine.server.settings.http import HttpSettings
 from madeleine.server.settings.language_model import LlmSettings
 

@@ -1,0 +1,184 @@
+"""The clients that `madeleine init` knows, and what an entry looks like in each."""
+
+from __future__ import annotations
+
+import json
+import re
+import shlex
+import shutil
+import sys
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from madeleine.server.clients.jsonc import (
+    append_item,
+    parse_json_with_comments,
+    remove_items,
+    remove_member,
+    set_member,
+)
+from madeleine.server.clients.places import UserPlaces
+from madeleine.server.clients.toml_text import parse_toml, remove_table, set_table
+
+SERVER_NAME = "madeleine"
+HOOKS_FILE = Path(__file__).parents[2] / "plugin" / "hooks" / "hooks.json"
+"""Of the plugin, which the package holds as well."""
+_OWN_HOOK = re.compile(r"madeleine(?:-memory)?(?:\.exe)?['\"]? observe\b")
+
+
+@dataclass(frozen=True, slots=True)
+class ServerEntry:
+    """What a client starts."""
+
+    command: Sequence[str]
+    variables: Mapping[str, str]
+
+    def as_json(self, *, with_type: bool = False) -> dict[str, Any]:
+        program, *arguments = self.command
+        kind = {"type": "stdio"} if with_type else {}
+        return {**kind, "command": program, "args": arguments, "env": dict(self.variables)}
+
+
+def server_command() -> list[str]:
+    """How this installation is started, from anywhere: a client sees no shell's `PATH`."""
+    if "archive-v0" in Path(sys.prefix).parts:  # made by uvx, and gone with its cache
+        return [shutil.which("uvx") or "uvx", "madeleine-memory"]
+    script = Path(sys.executable).with_name("madeleine.exe" if sys.platform == "win32" else "madeleine")
+    return [str(script)] if script.exists() else [sys.executable, "-P", "-m", "madeleine"]
+
+
+@dataclass(frozen=True, slots=True)
+class ConfigurationFile:
+    """A file of a client's, and what is ours in it. `put` and `take` change its text; `put` replaces what is ours
+    already. `read` raises `UnreadableConfiguration`."""
+
+    path: Path
+    put: Callable[[str], str]
+    take: Callable[[str], str]
+    read: Callable[[str], Any]
+    is_ours_in: Callable[[Any], bool]
+    empty: str = "{}\n"
+    """The text of a new one."""
+
+
+@dataclass(frozen=True, slots=True)
+class McpClient:
+    """`marks`: one of these exists where the client is installed."""
+
+    name: str
+    title: str
+    marks: Sequence[Path]
+    files: Sequence[ConfigurationFile]
+    next_step: str = "Restart it."
+
+
+def known_clients(places: UserPlaces, entry: ServerEntry) -> list[McpClient]:
+    """In alphabetical order."""
+    settings, home = places.application_settings, places.home
+    plain = {SERVER_NAME: entry.as_json()}
+    typed = {SERVER_NAME: entry.as_json(with_type=True)}
+    claude_desktop, code = settings / "Claude", settings / "Code" / "User"
+    hooks = places.claude_code / "settings.json"
+    return [
+        McpClient(
+            "claude-code",
+            "Claude Code",
+            [places.claude_code, places.claude_code_servers],
+            [_json_servers(places.claude_code_servers, "mcpServers", typed), _claude_code_hooks(hooks, entry.command)],
+            "Begin another session.",
+        ),
+        _client("claude-desktop", "Claude Desktop", claude_desktop / "claude_desktop_config.json", "mcpServers", plain),
+        McpClient("codex", "Codex", [places.codex], [_codex_servers(places.codex / "config.toml", entry)]),
+        _client("cursor", "Cursor", home / ".cursor" / "mcp.json", "mcpServers", plain),
+        _client("gemini-cli", "Gemini CLI", home / ".gemini" / "settings.json", "mcpServers", plain),
+        _client("vscode", "VS Code", code / "mcp.json", "servers", typed),
+        _client("windsurf", "Windsurf", home / ".codeium" / "windsurf" / "mcp_config.json", "mcpServers", plain),
+        _client("zed", "Zed", places.zed / "settings.json", "context_servers", plain),
+    ]
+
+
+def _client(name: str, title: str, file: Path, key: str, servers: Mapping[str, Any]) -> McpClient:
+    return McpClient(name, title, [file.parent], [_json_servers(file, key, servers)])
+
+
+def _json_servers(path: Path, key: str, servers: Mapping[str, Any]) -> ConfigurationFile:
+    [(name, entry)] = servers.items()
+    return ConfigurationFile(
+        path,
+        put=lambda text: set_member(text, [key, name], entry),
+        take=lambda text: remove_member(text, [key, name]),
+        read=parse_json_with_comments,
+        is_ours_in=lambda data: isinstance(data, dict) and name in (data.get(key) or {}),
+    )
+
+
+def _codex_servers(path: Path, entry: ServerEntry) -> ConfigurationFile:
+    table = ("mcp_servers", SERVER_NAME)
+    return ConfigurationFile(
+        path,
+        put=lambda text: set_table(text, table, entry.as_json()),
+        take=lambda text: remove_table(text, table),
+        read=parse_toml,
+        is_ours_in=lambda data: SERVER_NAME in data.get("mcp_servers", {}),
+        empty="",
+    )
+
+
+# --- hooks of Claude Code -----------------------------------------------------------------------------------------
+
+
+def _claude_code_hooks(path: Path, command: Sequence[str]) -> ConfigurationFile:
+    hooks = claude_code_hooks(command)
+
+    def take(text: str) -> str:
+        for event in hooks:
+            had = event in _events_in(parse_json_with_comments(text))
+            text = remove_items(text, ["hooks", event], _is_own_group)
+            if had and not _events_in(parse_json_with_comments(text)).get(event):
+                text = remove_member(text, ["hooks", event])
+        return text
+
+    def put(text: str) -> str:
+        text = take(text)
+        for event, groups in hooks.items():
+            for group in groups:
+                text = append_item(text, ["hooks", event], group)
+        return text
+
+    def is_ours_in(data: Any) -> bool:
+        events = _events_in(data).values()
+        return any(_is_own_group(group) for groups in events if isinstance(groups, list) for group in groups)
+
+    return ConfigurationFile(path, put, take, parse_json_with_comments, is_ours_in)
+
+
+def claude_code_hooks(command: Sequence[str]) -> dict[str, list[Any]]:
+    """The plugin's hooks, with the command of this installation."""
+    hooks: dict[str, list[Any]] = json.loads(HOOKS_FILE.read_text(encoding="utf-8"))["hooks"]
+    for groups in hooks.values():
+        for hook in (hook for group in groups for hook in group["hooks"]):
+            hook["command"] = f"{shlex.join(command)} {hook['command'].partition(' ')[2]}"
+    return hooks
+
+
+def has_claude_code_plugin(settings_text: str) -> bool:
+    """Whether the plugin, which has server and hooks, is enabled in this `settings.json`."""
+    data = parse_json_with_comments(settings_text)
+    plugins = data.get("enabledPlugins") if isinstance(data, dict) else None
+    return isinstance(plugins, dict) and any(
+        name.partition("@")[0] == SERVER_NAME and enabled for name, enabled in plugins.items()
+    )
+
+
+def _events_in(data: Any) -> Mapping[str, Any]:
+    events = data.get("hooks") if isinstance(data, dict) else None
+    return events if isinstance(events, dict) else {}
+
+
+def _is_own_group(group: Any) -> bool:
+    hooks = group.get("hooks") if isinstance(group, dict) else None
+    return bool(hooks) and all(
+        isinstance(hook, dict) and _OWN_HOOK.search(str(hook.get("command", ""))) for hook in hooks
+    )
