@@ -70,7 +70,9 @@ async def read(client: Client, uri: str) -> str:
 
 
 async def resources(client: Client) -> dict[str, str]:
-    return {one.name: one.uri for one in (await client.list_resources()).resources}
+    """Those of a being: a skill is everybody's."""
+    listed = (await client.list_resources()).resources
+    return {one.name: one.uri for one in listed if not one.uri.startswith("skill://")}
 
 
 async def prompt(client: Client, **arguments: str) -> list[tuple[str, str]]:
@@ -172,12 +174,13 @@ async def test_a_server_that_only_reads_gives_a_context_and_leaves_no_trace(tmp_
         assert json.loads(await read(client, "memory://ada/recent")) == {"recent_nodes": []}
 
 
-async def test_a_connection_without_the_tool_has_neither_prompt_nor_resources(tmp_path: Path) -> None:
+async def test_a_connection_without_the_tool_has_neither_prompt_nor_a_being_s_resources(tmp_path: Path) -> None:
     async with serving(tmp_path, toolsets=["memory"]) as server, server.connected() as client:
         with pytest.raises(MCPError):
             await client.list_prompts()
         with pytest.raises(MCPError):
             await client.read_resource("memory://ada/snapshot")
+        assert await resources(client) == {}
     async with serving(tmp_path, toolsets=["context"]) as server, server.connected() as client:
         assert [tool.name for tool in (await client.list_tools()).tools] == ["context", "profile"]
 
