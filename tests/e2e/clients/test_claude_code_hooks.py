@@ -1,10 +1,10 @@
-"""The hook set in `hooks/`: its times are sound, and Claude Code itself runs it, over a model of the tests' own."""
+"""The plugin: the times of its hooks are sound, and Claude Code itself installs and runs it, over a model of the tests'
+own."""
 
 from __future__ import annotations
 
 import json
 import shlex
-import sys
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -15,11 +15,11 @@ from madeleine.server.cli.arguments import build_command_line_parser
 from tests.e2e.clients.npm import npx, output_of
 from tests.e2e.clients.test_claude_code import CLAUDE
 from tests.e2e.hosting import hosted, no_host_left
-from tests.e2e.serving import ROOT, call_tool, environment
+from tests.e2e.serving import ROOT, call_tool
 from tests.household import rows
 from tests.language.stub import ModelRequest, StubAnswer, language_server, raw_body
 
-FILE = ROOT / "hooks" / "claude-code.json"
+FILE = ROOT / "plugin" / "hooks" / "hooks.json"
 ANSWER = "Xanthippe is at the quay."
 
 
@@ -34,7 +34,7 @@ def hooks() -> Iterator[tuple[str, dict[str, Any]]]:
 def test_each_hook_gives_up_before_it_is_killed_and_only_a_start_s_and_a_prompt_s_recall() -> None:
     """Who is killed cannot say why, and what is behind a prompt is waited for by a person."""
     found = dict(hooks())
-    assert list(found) == ["SessionStart", "UserPromptSubmit", "Stop", "SessionEnd"]
+    assert list(found) == ["SessionStart", "UserPromptSubmit", "PreCompact", "Stop", "SessionEnd"]
     for event, hook in found.items():
         program, *words = shlex.split(hook["command"])
         arguments = build_command_line_parser().parse_args(words)
@@ -75,18 +75,18 @@ async def test_claude_code_feeds_the_memory_and_is_fed_by_it(tmp_path: Path) -> 
     with no_host_left(data_dir), language_server(answered) as model:
         async with hosted(data_dir) as client:
             await call_tool(client, "store", text="The harbour master of Marseille is called Xanthippe.")
-        settings: dict[str, Any] = json.loads(FILE.read_text())
-        for event in settings["hooks"].values():
-            for hook in event[0]["hooks"]:
-                hook["command"] = hook["command"].replace("madeleine", f"{sys.executable} -P -m madeleine", 1)
-        settings["env"] = {
-            name: value for name, value in environment(data_dir).items() if name.startswith("MADELEINE_")
-        }
-        settings["env"] |= {"ANTHROPIC_BASE_URL": model.anthropic_url, "ANTHROPIC_API_KEY": "sk-ant-none"}
-        settings["env"]["CLAUDE_CODE_DISABLE_NONESSENTIAL_TRAFFIC"] = "1"
-        (tmp_path / ".claude").mkdir()
-        (tmp_path / ".claude" / "settings.json").write_text(json.dumps(settings))
         project.mkdir()
+        chosen = ("--config", f"madeleine_data_dir={data_dir}", "--config", "madeleine_being=ada")
+        install = npx(CLAUDE, "plugin", "install", "madeleine", "--marketplace", str(ROOT), *chosen)
+        code, said = await output_of(install, home=tmp_path, cwd=project)
+        assert code == 0, said
+        code, said = await output_of(npx(CLAUDE, "mcp", "list"), home=tmp_path, cwd=project)
+        assert "plugin:madeleine:madeleine: madeleine  - ✔ Connected" in said
+        named = {"MADELEINE_PATROL_AUTO": "false", "MADELEINE_THREAD": "off"}
+        named |= {"ANTHROPIC_BASE_URL": model.anthropic_url, "ANTHROPIC_API_KEY": "sk-ant-none"}
+        named["CLAUDE_CODE_DISABLE_NONESSENTIAL_TRAFFIC"] = "1"
+        settings = tmp_path / ".claude" / "settings.json"
+        settings.write_text(json.dumps(json.loads(settings.read_text()) | {"env": named}))
         prompts = ["Who is the harbour master of Marseille?", "And where is the harbour master?"]
         for more, prompt in (([], prompts[0]), (["--continue"], prompts[1])):
             code, said = await output_of(npx(CLAUDE, *more, "-p", prompt), home=tmp_path, cwd=project)
