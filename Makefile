@@ -17,7 +17,7 @@ PACKAGES := memory storage inference patrol tools server
 
 .DEFAULT_GOAL := help
 .PHONY: help demo test slow bench latency profile dynamics life patrol-bench duplicates truth unrelated small preferences emotions ingest-bench startup attack \
-  check types lint imports dependencies dead-code duplicate-code format lock clean
+  check types lint imports dependencies dead-code duplicate-code format lock mcpb clean
 .DELETE_ON_ERROR:
 
 help: ## list the targets
@@ -113,6 +113,10 @@ lock: $(VENV)/.lock ## pin all dependencies, with hashes, in requirements/ (LOCK
 	    $(LOCK_ARGS) pyproject.toml $$groups -o requirements/$$name.txt || exit 1; \
 	  echo "requirements/$$name.txt: $$(grep -c '^[a-z]' requirements/$$name.txt) packages"; \
 	done
+
+mcpb: $(VENV)/.dev ## pack the bundle for Claude Desktop into dist/, with npm's mcpb
+	@mkdir -p dist && PATH="$$PWD/$(VENV)/bin:$$PATH" npx -y @anthropic-ai/mcpb@2.1.2 pack packaging/mcpb \
+	  dist/madeleine-$$($(PY) -c 'from madeleine.server import __version__; print(__version__)').mcpb
 
 clean: ## remove the environment, build results and caches
 	rm -rf $(VENV) inference/all-MiniLM-L6-v2 build dist *.egg-info .mypy_cache .ruff_cache .pytest_cache .hypothesis .import_linter_cache
