@@ -341,9 +341,8 @@ def recall_for_compacted_conversation(call: BlockingToolCall, request: ObserveRe
     alone leaves out what is in the conversation's history and in no memory."""
     if not (request.prompt or request.begins):
         return ""
-    blocks, limit = COMPACTED_PROMPT_BLOCKS, MAX_COMPACTED_HITS
-    if request.begins:
-        blocks, limit = COMPACTED_START_BLOCKS, MAX_COMPACTED_MESSAGES
+    blocks = COMPACTED_START_BLOCKS if request.begins else COMPACTED_PROMPT_BLOCKS
+    limit = MAX_COMPACTED_MESSAGES if request.begins else MAX_COMPACTED_HITS
     query = {"message": request.prompt[:MAX_HOOK_RECALL_QUERY_CHARS], "session_id": request.arguments["session_id"]}
     limits = {"token_limit": HOOK_RECALL_BUDGET_TOKENS, "context_verbosity": limit}
     try:

@@ -179,6 +179,8 @@ def _events_in(data: Any) -> Mapping[str, Any]:
 
 def _is_own_group(group: Any) -> bool:
     hooks = group.get("hooks") if isinstance(group, dict) else None
-    return bool(hooks) and all(
-        isinstance(hook, dict) and _OWN_HOOK.search(str(hook.get("command", ""))) for hook in hooks
+    return (
+        isinstance(hooks, list)
+        and bool(hooks)
+        and all(isinstance(hook, dict) and _OWN_HOOK.search(str(hook.get("command", ""))) for hook in hooks)
     )

@@ -11,12 +11,12 @@ import re
 from collections.abc import Callable, Sequence
 from copy import deepcopy
 from dataclasses import dataclass, field
-from json.decoder import scanstring
 from typing import Any
 
 KeyPath = Sequence[str]
 _TRIVIA = re.compile(r"(?:\s|//[^\n]*|/\*.*?\*/)*+", re.DOTALL)
 _SCALAR = re.compile(r"[^\s,\]}/]+")
+_DECODER = json.JSONDecoder()
 MAX_DEPTH = 200
 
 
@@ -137,7 +137,7 @@ def _parse_value(text: str, at: int, depth: int) -> tuple[_Node, int]:
     if opening in "{[":
         node = _parse_container(text, at, depth, closing="}" if opening == "{" else "]")
     elif opening == '"':
-        value, end = scanstring(text, at + 1, True)
+        value, end = _DECODER.raw_decode(text, at)
         node = _Node(at, end, value)
     elif scalar := _SCALAR.match(text, at):
         node = _Node(at, scalar.end(), json.loads(scalar[0]))
@@ -156,7 +156,7 @@ def _parse_container(text: str, at: int, depth: int, *, closing: str) -> _Node:
         if closing == "}":
             if text[end] != '"':
                 raise ValueError(f"no key at character {end}")
-            key, end = scanstring(text, end + 1, True)
+            key, end = _DECODER.raw_decode(text, end)
             end = _after_trivia(text, end)
             if text[end] != ":":
                 raise ValueError(f"no colon at character {end}")

@@ -7,8 +7,6 @@ import re
 import tomllib
 from typing import Any
 
-import yaml
-
 from madeleine.server import __version__
 from madeleine.server.mcp.skills import SKILLS_FOLDER, installed_skills
 from tests.packaging.conftest import ROOT
@@ -82,10 +80,12 @@ def test_options_reach_the_server_under_the_names_that_hooks_have() -> None:
     }
 
 
-def test_skills_are_served_with_the_frontmatter_that_a_yaml_parser_reads() -> None:
+def test_skills_are_served_whole_and_their_frontmatter_is_plain_enough_to_be_read_without_yaml() -> None:
+    """The SDK's client compares it as YAML (`test_validators.py`)."""
     assert [skill.frontmatter["name"] for skill in installed_skills()] == ["using-madeleine"]
     for skill in installed_skills():
         _, frontmatter, _ = skill.files[0].text.split("---\n", 2)
-        assert yaml.safe_load(frontmatter) == dict(skill.frontmatter)
+        assert frontmatter == "".join(f"{key}: {value}\n" for key, value in skill.frontmatter.items())
+        assert all(re.fullmatch(r"[A-Za-z](?:(?!: | #).)*", value) for value in skill.frontmatter.values())
         folder = SKILLS_FOLDER / skill.frontmatter["name"]
         assert sum(path.is_file() for path in folder.rglob("*")) == len(skill.files)

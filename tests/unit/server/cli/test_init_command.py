@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import stat
+import sys
 import tomllib
 from collections.abc import Callable, Mapping
 from pathlib import Path
@@ -11,7 +12,6 @@ from pathlib import Path
 import pytest
 
 from madeleine.server.cli.main import main
-from madeleine.server.clients import places as places_module
 from madeleine.server.clients.catalogue import ServerEntry, claude_code_hooks, known_clients, server_command
 from madeleine.server.clients.changes import FileChange, write_change
 from madeleine.server.clients.jsonc import UnreadableConfiguration
@@ -32,7 +32,7 @@ def home(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     monkeypatch.setenv("USERPROFILE", str(home))
     monkeypatch.setenv("MADELEINE_DATA_DIR", str(tmp_path / "data"))
     monkeypatch.setenv("MADELEINE_BEING", "ada")
-    monkeypatch.setattr(places_module.sys, "platform", "linux")
+    monkeypatch.setattr(sys, "platform", "linux")
     return home
 
 
