@@ -161,6 +161,8 @@ def _add_observe(commands: Subparsers) -> None:
     text = "give up after S seconds (default 8)"
     add("--timeout", metavar="S", type=_timeout_seconds, default=DEFAULT_OBSERVE_TIMEOUT_SECONDS, help=text)
     add("--strict", action="store_true", help="exit with 1 if it was not recorded")
+    add("--being", metavar="B", help="whose memory (default: the setting)")
+    add("--data-dir", metavar="D", help="its folder (default: the setting)")
     text = "of a server over HTTP, instead of this machine's memory; its token comes from MADELEINE_TOKEN"
     add("--url", metavar="URL", help=text)
 

@@ -109,7 +109,7 @@ def observe_conversation(arguments: argparse.Namespace, deadline: float) -> Obse
     request = parse_observe_input(arguments, text)
     if request is None:
         return ObserveCommandOutput()
-    with open_memory_client(arguments.url, deadline) as (call, limit):
+    with open_memory_client(arguments, deadline) as (call, limit):
         complaint = recalled = ""
         if arguments.recall and request.compacted and not request.begins:
             # Before the prompt is among the messages that are searched.
@@ -126,15 +126,18 @@ def observe_conversation(arguments: argparse.Namespace, deadline: float) -> Obse
 
 
 @contextmanager
-def open_memory_client(url: str | None, deadline: float) -> Iterator[tuple[BlockingToolCall, int]]:
-    """Tool calls to the server at `url`, by default to the host of this machine; and how long a text may be there."""
+def open_memory_client(arguments: argparse.Namespace, deadline: float) -> Iterator[tuple[BlockingToolCall, int]]:
+    """Tool calls to the server at `--url`, else to the host of this machine; and how long a text may be there."""
     variables = read_environment_variables()
-    settings = setting_values_from_variables(variables)
-    if url:
+    named = {"being": arguments.being, "data_dir": arguments.data_dir}
+    settings = setting_values_from_variables(variables) | {name: value for name, value in named.items() if value}
+    if arguments.url:
+        if any(named.values()):
+            raise InvalidInput("--url: leave out --being and --data-dir; the token says whose memory it is.")
         from madeleine.server.attach.blocking_http import BlockingHttpClient
 
         token = variables.get(TOKEN_VARIABLE, "")
-        yield BlockingHttpClient(url, token, name=OBSERVE_CLIENT_NAME, until=deadline), MAX_TEXT_CHARS
+        yield BlockingHttpClient(arguments.url, token, name=OBSERVE_CLIENT_NAME, until=deadline), MAX_TEXT_CHARS
         return
     data_dir = resolve_data_directory(settings.pop("data_dir", None))
     limit = read_max_text_chars(settings, data_dir)

@@ -86,7 +86,7 @@ def known_clients(places: UserPlaces, entry: ServerEntry) -> list[McpClient]:
             "claude-code",
             "Claude Code",
             [places.claude_code, places.claude_code_servers],
-            [_json_servers(places.claude_code_servers, "mcpServers", typed), _claude_code_hooks(hooks, entry.command)],
+            [_json_servers(places.claude_code_servers, "mcpServers", typed), _claude_code_hooks(hooks, entry)],
             "Begin another session.",
         ),
         _client("claude-desktop", "Claude Desktop", claude_desktop / "claude_desktop_config.json", "mcpServers", plain),
@@ -129,8 +129,8 @@ def _codex_servers(path: Path, entry: ServerEntry) -> ConfigurationFile:
 # --- hooks of Claude Code -----------------------------------------------------------------------------------------
 
 
-def _claude_code_hooks(path: Path, command: Sequence[str]) -> ConfigurationFile:
-    hooks = claude_code_hooks(command)
+def _claude_code_hooks(path: Path, entry: ServerEntry) -> ConfigurationFile:
+    hooks = claude_code_hooks(entry)
 
     def take(text: str) -> str:
         for event in hooks:
@@ -154,12 +154,19 @@ def _claude_code_hooks(path: Path, command: Sequence[str]) -> ConfigurationFile:
     return ConfigurationFile(path, put, take, parse_json_with_comments, is_ours_in)
 
 
-def claude_code_hooks(command: Sequence[str]) -> dict[str, list[Any]]:
-    """The plugin's hooks, with the command of this installation."""
+def claude_code_hooks(entry: ServerEntry) -> dict[str, list[Any]]:
+    """The plugin's hooks, with the command, the being and the folder of this entry: a hook has no variables of its
+    own."""
+    options = [
+        word
+        for option, name in (("--being", "MADELEINE_BEING"), ("--data-dir", "MADELEINE_DATA_DIR"))
+        if (value := entry.variables.get(name))
+        for word in (option, value)
+    ]
     hooks: dict[str, list[Any]] = json.loads(HOOKS_FILE.read_text(encoding="utf-8"))["hooks"]
     for groups in hooks.values():
         for hook in (hook for group in groups for hook in group["hooks"]):
-            hook["command"] = f"{shlex.join(command)} {hook['command'].partition(' ')[2]}"
+            hook["command"] = shlex.join([*entry.command, *shlex.split(hook["command"])[1:], *options])
     return hooks
 
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 
 import json
 import shlex
+import sys
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -67,7 +68,8 @@ def answered(asked: ModelRequest) -> StubAnswer:
 
 
 @pytest.mark.slow
-async def test_claude_code_feeds_the_memory_and_is_fed_by_it(tmp_path: Path) -> None:
+@pytest.mark.parametrize("way", ["plugin", "init"])
+async def test_claude_code_feeds_the_memory_and_is_fed_by_it(tmp_path: Path, way: str) -> None:
     data_dir, project = tmp_path / "data", tmp_path / "project"
     code, said = await output_of(npx(CLAUDE, "--version"), home=tmp_path, cwd=tmp_path)
     if code:
@@ -76,12 +78,17 @@ async def test_claude_code_feeds_the_memory_and_is_fed_by_it(tmp_path: Path) -> 
         async with hosted(data_dir) as client:
             await call_tool(client, "store", text="The harbour master of Marseille is called Xanthippe.")
         project.mkdir()
-        chosen = ("--config", f"madeleine_data_dir={data_dir}", "--config", "madeleine_being=ada")
-        install = npx(CLAUDE, "plugin", "install", "madeleine", "--marketplace", str(ROOT), *chosen)
-        code, said = await output_of(install, home=tmp_path, cwd=project)
+        if way == "plugin":
+            chosen = ("--config", f"madeleine_data_dir={data_dir}", "--config", "madeleine_being=ada")
+            set_up = npx(CLAUDE, "plugin", "install", "madeleine", "--marketplace", str(ROOT), *chosen)
+        else:
+            own = (f"MADELEINE_DATA_DIR={data_dir}", "MADELEINE_BEING=ada")
+            set_up = ["env", *own, sys.executable, "-m", "madeleine", "init", "--yes", "--client", "claude-code"]
+        code, said = await output_of(set_up, home=tmp_path, cwd=ROOT)
         assert code == 0, said
         code, said = await output_of(npx(CLAUDE, "mcp", "list"), home=tmp_path, cwd=project)
-        assert "plugin:madeleine:madeleine: madeleine  - ✔ Connected" in said
+        [line] = [line for line in said.splitlines() if "madeleine: " in line]
+        assert line.endswith("✔ Connected"), said
         named = {"MADELEINE_PATROL_AUTO": "false", "MADELEINE_THREAD": "off"}
         named |= {"ANTHROPIC_BASE_URL": model.anthropic_url, "ANTHROPIC_API_KEY": "sk-ant-none"}
         named["CLAUDE_CODE_DISABLE_NONESSENTIAL_TRAFFIC"] = "1"

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import shlex
 import stat
 import sys
 import tomllib
@@ -11,6 +12,7 @@ from pathlib import Path
 
 import pytest
 
+from madeleine.server.cli.arguments import build_command_line_parser
 from madeleine.server.cli.main import main
 from madeleine.server.clients.catalogue import ServerEntry, claude_code_hooks, known_clients, server_command
 from madeleine.server.clients.changes import FileChange, write_change
@@ -197,10 +199,16 @@ def test_variables_move_the_folders_of_claude_code_and_codex() -> None:
     ]  # fmt: skip
 
 
-def test_hooks_are_the_plugin_s_with_the_path_of_this_installation() -> None:
+def test_hooks_are_the_plugin_s_with_the_path_being_and_folder_of_this_installation() -> None:
     plugin = json.loads((ROOT / "plugin" / "hooks" / "hooks.json").read_text())["hooks"]
-    written = json.dumps(claude_code_hooks(["/opt/a b/madeleine"]))
-    assert written == json.dumps(plugin).replace('"madeleine observe', "\"'/opt/a b/madeleine' observe")
+    entry = ServerEntry(["/opt/a b/madeleine"], {"MADELEINE_BEING": "Zoé", "MADELEINE_DATA_DIR": "/d"})
+    own = claude_code_hooks(entry)
+    assert list(own) == list(plugin)
+    for event, groups in own.items():
+        [theirs], [ours] = ([hook["command"] for hook in group[0]["hooks"]] for group in (plugin[event], groups))
+        words = shlex.split(ours)
+        assert words == ["/opt/a b/madeleine", *shlex.split(theirs)[1:], "--being", "Zoé", "--data-dir", "/d"]
+        assert build_command_line_parser().parse_args(words[1:]).being == "Zoé"
 
 
 def test_every_client_has_its_paste_in_the_documents(home: Path, capsys: pytest.CaptureFixture[str]) -> None:
