@@ -45,6 +45,8 @@ class IndexPoint:
     vector: Vector | None
     tokens: int
     """Tokens of all text that a recall may return of the memory (spec L2)."""
+    pieces: Sequence[Vector] = ()
+    """Of the pieces of its text (`memory.text.pieces`); none while they are not embedded."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -67,7 +69,7 @@ class CandidateQuery:
     candidates."""
     sparse_limit: int = 100
     dense_limit: int = 50
-    """Candidates from each channel."""
+    """Candidates from each channel; `dense_limit` of the vectors of whole texts, and as many of those of pieces."""
 
 
 VersionChainPosition = Literal["only", "earlier", "last"]
@@ -165,6 +167,11 @@ class RecallIndex(WordIdfSource, Protocol):
     async def cosines(self, ids: Sequence[MemoryId], vector: Vector, *, recurring: bool = False) -> NDArray[np.float32]:
         """float32, (n,): of each memory to `vector`, of any length; 0 for a memory without a vector. `recurring`: the
         same vector comes with other queries too, so that an index may remember."""
+
+    async def cosines_with_pieces(
+        self, ids: Sequence[MemoryId], vector: Vector
+    ) -> tuple[NDArray[np.float32], NDArray[np.float32]]:
+        """float32, (n,) each: `cosines`, and the greatest cosine of the pieces of each memory, its own without any."""
 
 
 class Index(WritableIndex, RecallIndex, Protocol):

@@ -58,6 +58,11 @@ def full_precision(model: EmbeddingModelName) -> EmbeddingModelName:
     return EmbeddingModelName(model.removesuffix("@int8"))
 
 
+def model_of_pieces(model: EmbeddingModelName) -> EmbeddingModelName:
+    """The name under which the vectors of a text's pieces are cached, one behind the other, by the hash of the text."""
+    return EmbeddingModelName(f"{model}+pieces")
+
+
 def interchangeable_models(model: EmbeddingModelName) -> tuple[EmbeddingModelName, ...]:
     """The model, then its other precision: while a store is embedded anew, vectors of the other stand in."""
     full = full_precision(model)

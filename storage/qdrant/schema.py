@@ -13,10 +13,12 @@ from madeleine.memory.rules.ranking.blended import read_wording_signals
 from madeleine.memory.text.normalization import fold_text
 from madeleine.storage.qdrant.bm25 import BM25_TERMS_VERSION, weighted_document_term_ids
 
-INDEX_SCHEMA_VERSION = 9
+INDEX_SCHEMA_VERSION = 10
 """Raise it when vectors, payload or their indexes change: an index of another version is rebuilt."""
 
 DENSE_VECTOR = "dense"
+PIECES_VECTOR = "pieces"
+"""The vectors of the pieces of a text, of which the nearest one counts; absent where there are none."""
 BM25_VECTOR = "bm25"
 
 BEING_FIELD = "being"
@@ -93,6 +95,8 @@ class IndexFingerprint:
 def named_vectors(point: IndexPoint, sparse_vector: Callable[..., Any]) -> dict[str, Any]:
     """`sparse_vector`: the engine's class, made of `indices` and `values`."""
     vectors: dict[str, Any] = {} if point.vector is None else {DENSE_VECTOR: point.vector.tolist()}
+    if point.pieces:
+        vectors[PIECES_VECTOR] = [piece.tolist() for piece in point.pieces]
     indices, values = weighted_document_term_ids(point.words)
     # An empty sparse vector would count as a document in one kind of segment and not in the other.
     if indices:

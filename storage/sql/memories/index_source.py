@@ -175,7 +175,8 @@ class IndexSourceRepository(VectorRepository):
             missing = {hash_: vector for hash_, vector in vectors.items() if hash_ in known}
             await cache_vectors(transaction, model, missing)
             if mark:
-                await transaction.run(_MARK_MEMORIES_WITH_TEXTS, [{"hashes": json_list_bind_value(missing)}])
+                told = [hash_ for hash_, vector in missing.items() if vector.size]
+                await transaction.run(_MARK_MEMORIES_WITH_TEXTS, [{"hashes": json_list_bind_value(told)}])
 
     async def memories_without_vector(self, model: EmbeddingModelName, *, limit: int) -> list[Memory]:
         return await self._database.rows(_SELECT_MEMORIES_WITHOUT_VECTOR, memory_from_row, model=model, limit=limit)

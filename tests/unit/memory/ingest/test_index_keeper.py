@@ -260,6 +260,23 @@ async def test_memories_stored_without_the_model_are_found_by_meaning_once_it_is
     assert await home.keeper.embed_missing() == 0
 
 
+async def test_a_text_of_several_sentences_is_found_by_each_once_its_pieces_are_embedded(home: Home) -> None:
+    """ADR 0054: in the background, once; what has no pieces is not indexed again."""
+    both = a_memory("The violin hangs in the hall. Saffron grows behind the orchard wall.")
+    await home.commit(both, a_memory(ACTIONS[0]))
+    await home.keeper.catch_up()
+    question = home.embedder.vector("Saffron grows behind the orchard wall.")
+    whole, pieces = await home.index.cosines_with_pieces([both.id], question)
+    assert pieces.tolist() == whole.tolist()
+    assert await home.keeper.embed_missing_pieces() == 1
+    assert set(await home.marked()) == {both.id}
+    await home.keeper.catch_up()
+    whole, pieces = await home.index.cosines_with_pieces([both.id], question)
+    assert whole[0] < 0.9
+    assert pieces[0] == pytest.approx(1.0, abs=1e-3)
+    assert await home.keeper.embed_missing_pieces() == 0
+
+
 async def test_filling_in_vectors_without_the_model_says_so_and_changes_nothing(home: Home) -> None:
     """ruling 6"""
     await home.commit(a_memory(ACTIONS[0]), embedded=False)
