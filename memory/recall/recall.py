@@ -59,7 +59,7 @@ MIN_CANDIDATES_PER_RESULT = 4
 MAX_NAMED_UNKNOWN_WORDS = 8
 PIECES_SHARE = 0.4
 """Of the cosine that ranks: that of the nearest piece of a text; the whole has the rest. From 0.3 to 0.5 the gains on
-LoCoMo, BEAM and LongMemEval differ by at most 0.3 points of nDCG@10 (ADR 54)."""
+LoCoMo, BEAM and LongMemEval differ by at most 0.3 points of nDCG@10 (ADR 64)."""
 EMBEDDING_HEAD_START_SECONDS = 0.001
 """For the model before the index: the least that an event loop can wait, a fifth of what an embedding takes."""
 
@@ -68,10 +68,9 @@ EMBEDDING_HEAD_START_SECONDS = 0.001
 class RecallConfig:
     """The frozen configuration of recall; the defaults are the measured ones."""
 
-    sparse_limit: int = 50
+    sparse_limit: int = 100
     dense_limit: int = 50
-    """Candidates by words, by the vectors of whole texts, and again by those of pieces. With 100 by words LoCoMo gains
-    0.2 points of nDCG@10, at a third more candidates; with 75 by vectors BEAM gains 0.5 ± 0.5 (ADR 54)."""
+    """Candidates from each of the two channels."""
     thresholds: MatchThresholds = MatchThresholds()
     weights: BlendedRankingWeights = BlendedRankingWeights()
     ranking: RankingProfile = "blended"
@@ -312,13 +311,16 @@ class Recall:
 
     async def _with_subject(self, text: str, pool: CandidatePool, vector: Vector | None) -> CandidatePool:
         """The pool with the cosines to the mean of the query and of what it is about (ADR 41), of whole texts and of
-        their pieces (ADR 54)."""
+        their pieces (ADR 64)."""
         if vector is None:
             return pool
+        whole, mean = pool.cosine, vector
         subject = subject_of_query(text, pool.features)
-        other = (await try_to_embed_query(self.embedder, subject))[0] if subject else None
-        mean = vector if other is None else np.asarray((vector + other) / np.linalg.norm(vector + other), np.float32)
-        whole, pieces = await self.index.cosines_with_pieces(pool.ids, mean)
+        if subject and (other := (await try_to_embed_query(self.embedder, subject))[0]) is not None:
+            length = np.linalg.norm(vector + other)
+            mean = np.asarray((vector + other) / length, np.float32)
+            whole = (whole + await self.index.cosines(pool.ids, other)) / length
+        pieces = pool.nearest_piece_cosines(mean, whole)
         return replace(pool, cosine=np.asarray((1 - PIECES_SHARE) * whole + PIECES_SHARE * pieces, np.float32))
 
     @cached_property

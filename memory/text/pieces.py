@@ -1,4 +1,4 @@
-"""A text in pieces, each with a vector of its own: its sentences, or of a long text several together (ADR 0054)."""
+"""A text in pieces, each with a vector of its own: its sentences, or of a long text several together (ADR 0064)."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from madeleine.memory.text.sentences import split_sentences
 
 MAX_EVEN_PIECES = 3
 """Of a text up to three times `MAX_PIECE_CHARS`. Two, three, four or all sentences gain alike; of eight pieces one is
-always near, so that the longest texts come first (ADR 54)."""
+always near, so that the longest texts come first (ADR 64)."""
 MAX_PIECE_CHARS = 1_000
 """About the 256 word pieces that the default model reads of a text."""
 MIN_PIECE_WORDS = 3

@@ -144,11 +144,6 @@ class ServedIndex:
     async def cosines(self, ids: Sequence[MemoryId], vector: Vector, *, recurring: bool = False) -> NDArray[np.float32]:
         return await self._pick().index.cosines(ids, vector, recurring=recurring)
 
-    async def cosines_with_pieces(
-        self, ids: Sequence[MemoryId], vector: Vector
-    ) -> tuple[NDArray[np.float32], NDArray[np.float32]]:
-        return await self._pick().index.cosines_with_pieces(ids, vector)
-
     async def idf(self, scope: Scope, words: Sequence[str]) -> list[float]:
         return await self._pick().index.idf(scope, words)
 

@@ -61,15 +61,7 @@ def create_empty_shard(path: Path, dim: int, kilobytes: int) -> qe.EdgeShard:
     """An empty one. `kilobytes` of vectors are searched without a graph."""
     path.mkdir(mode=0o700)
     config = qe.EdgeConfig(
-        vectors={
-            schema.DENSE_VECTOR: qe.EdgeVectorParams(dim, qe.Distance.Cosine),
-            schema.PIECES_VECTOR: qe.EdgeVectorParams(
-                dim,
-                qe.Distance.Cosine,
-                multivector_config=qe.MultiVectorConfig(qe.MultiVectorComparator.MaxSim),
-                datatype=qe.VectorStorageDatatype.Float16,
-            ),
-        },
+        vectors={schema.DENSE_VECTOR: qe.EdgeVectorParams(dim, qe.Distance.Cosine)},
         sparse_vectors={schema.BM25_VECTOR: qe.EdgeSparseVectorParams(modifier=qe.Modifier.Idf)},
         hnsw_config=qe.HnswIndexConfig(
             m=schema.HNSW_GRAPH_EDGES,

@@ -33,13 +33,7 @@ from madeleine.memory.text.scripts import HAN_RUN, UNSPACED_SIGN
 from madeleine.memory.text.terms import LESSON_MARK_TERM, words_asking_for_lessons
 from madeleine.storage.qdrant import bm25, schema
 from madeleine.storage.qdrant.point_contents import PointContent, weights_of_terms
-from madeleine.storage.qdrant.schema import (
-    BM25_VECTOR,
-    DENSE_VECTOR,
-    PIECES_VECTOR,
-    RRF_RANK_CONSTANT,
-    RRF_WEIGHTS,
-)
+from madeleine.storage.qdrant.schema import BM25_VECTOR, DENSE_VECTOR, RRF_RANK_CONSTANT, RRF_WEIGHTS
 
 _NEAREST_HNSW_EF = 128
 MAX_COMMON_TERM_IDF = 0.7
@@ -100,8 +94,6 @@ class PointQuery:
     where: PointFilter
     limit: int
     vector: Vector | None = None
-    to_pieces: bool = False
-    """The vector is compared with those of the pieces of each text; points without any are no hits."""
     terms: Sequence[int] = ()
     idf_corpus: PointFilter | None = None
     """The points over which IDF is taken."""
@@ -115,8 +107,7 @@ class PointQuery:
     def target_and_vector_name(self, sparse_vector: Callable[..., Any]) -> tuple[Any, str]:
         """(what the hits are near to, name of the vector that is compared). `sparse_vector`: the engine's class."""
         if self.vector is not None:
-            vector = self.vector.tolist()
-            return ([vector], PIECES_VECTOR) if self.to_pieces else (vector, DENSE_VECTOR)
+            return self.vector.tolist(), DENSE_VECTOR
         return sparse_vector(indices=list(self.terms), values=[1.0] * len(self.terms)), BM25_VECTOR
 
 
@@ -220,16 +211,8 @@ class HybridIndex(ABC):
             ),
             rarity=await self._rarity(known, scope, words.values()),
             memories=await self._count_documents(scope),
+            pieces=tuple(content.pieces for content in contents),
         )
-
-    async def cosines_with_pieces(
-        self, ids: Sequence[MemoryId], vector: Vector
-    ) -> tuple[NDArray[np.float32], NDArray[np.float32]]:
-        point_ids = [self._point_id(id_) for id_ in ids]
-        of_texts = _cosines_query(point_ids, vector)
-        whole, pieces = await self._run([of_texts, replace(of_texts, to_pieces=True)]) if ids else ([], [])
-        cosines = _scores_of_points(whole, point_ids, np.zeros(len(ids), np.float32))
-        return cosines, _scores_of_points(pieces, point_ids, cosines)
 
     async def cosines(self, ids: Sequence[MemoryId], vector: Vector, *, recurring: bool = False) -> NDArray[np.float32]:
         known = self._known_cosines(vector) if recurring else {}
@@ -272,15 +255,10 @@ class HybridIndex(ABC):
         by_vector = replace(by_words, vector=query_vector, limit=query.dense_limit, ef=2 * query.dense_limit)
         queries = [replace(by_vector, known_keys=frozenset(hit.key for hit in sparse_hits))]
         if sparse_hits:
-            queries.append(_cosines_query([hit.point_id for hit in sparse_hits], query_vector))
-        nearest_pieces = replace(by_vector, to_pieces=True, with_content=False)
-        *answers, hits_of_pieces = await self._run([*queries, nearest_pieces])
-        cosines = {hit.key: hit.score for hits in answers for hit in hits}
-        dense_hits = answers[0]
-        if more := [hit.point_id for hit in hits_of_pieces if hit.key not in cosines]:
-            [of_pieces] = await self._run([replace(by_vector, where=PointFilter(point_ids=more), exact=True)])
-            cosines |= {hit.key: hit.score for hit in of_pieces}
-            dense_hits = [*dense_hits, *of_pieces]
+            of_sparse = PointFilter(point_ids=[hit.point_id for hit in sparse_hits])
+            queries.append(PointQuery(where=of_sparse, limit=len(sparse_hits), vector=query_vector, exact=True))
+        dense_hits, *more = await self._run(queries)
+        cosines = {hit.key: hit.score for hits in (dense_hits, *more) for hit in hits}
         return _fused_by_rrf(dense_hits, sparse_hits), cosines
 
     async def _run_and_learn(
@@ -314,18 +292,6 @@ class HybridIndex(ABC):
         greatest = _absent_idf(await self._count_documents(scope))
         idfs = [max(await self._idf_of(known, scope, terms), default=greatest) for terms in words]
         return np.asarray([min(1.0, idf / greatest) for idf in idfs], np.float32)
-
-
-def _cosines_query(point_ids: Collection[UUID], vector: Vector) -> PointQuery:
-    return PointQuery(where=PointFilter(point_ids=point_ids), limit=len(point_ids), vector=vector, exact=True)
-
-
-def _scores_of_points(
-    hits: Sequence[PointHit], point_ids: Sequence[UUID], absent: NDArray[np.float32]
-) -> NDArray[np.float32]:
-    """float32, (points,): of the hit of each point, else the value in `absent`."""
-    scores = {hit.key: hit.score for hit in hits}
-    return np.asarray([scores.get(id_.int, value) for id_, value in zip(point_ids, absent, strict=True)], np.float32)
 
 
 def _absent_idf(documents: int) -> float:

@@ -106,15 +106,7 @@ class QdrantServerIndex(HybridIndex):
     async def _create(self, fingerprint: schema.IndexFingerprint) -> None:
         await self._client.create_collection(
             self._collection,
-            vectors_config={
-                schema.DENSE_VECTOR: qm.VectorParams(size=fingerprint.dim, distance=qm.Distance.COSINE),
-                schema.PIECES_VECTOR: qm.VectorParams(
-                    size=fingerprint.dim,
-                    distance=qm.Distance.COSINE,
-                    multivector_config=qm.MultiVectorConfig(comparator=qm.MultiVectorComparator.MAX_SIM),
-                    datatype=qm.Datatype.FLOAT16,
-                ),
-            },
+            vectors_config={schema.DENSE_VECTOR: qm.VectorParams(size=fingerprint.dim, distance=qm.Distance.COSINE)},
             sparse_vectors_config={schema.BM25_VECTOR: qm.SparseVectorParams(modifier=qm.Modifier.IDF)},
             hnsw_config=qm.HnswConfigDiff(
                 m=schema.HNSW_GRAPH_EDGES,

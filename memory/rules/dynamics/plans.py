@@ -1,4 +1,4 @@
-"""What is still to come (ruling 14, ADR 57): a version that is true only from a day on, and the moved day of an event.
+"""What is still to come (ruling 14, ADR 54): a version that is true only from a day on, and the moved day of an event.
 
 The date of a memory says when an event happens, or since when something is true. What is to take the place of another
 one and has a day to come is a plan: the other one is true until then. But where both tell of a day to come, that is the

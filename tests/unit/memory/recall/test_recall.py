@@ -75,11 +75,6 @@ class RecordingIndex:
     async def idf(self, scope: Scope, words: Sequence[str]) -> list[float]:
         return await self._index.idf(scope, words)
 
-    async def cosines_with_pieces(
-        self, ids: Sequence[MemoryId], vector: Vector
-    ) -> tuple[NDArray[np.float32], NDArray[np.float32]]:
-        return await self._index.cosines_with_pieces(ids, vector)
-
 
 class AwayIndex:
     """`RecallIndex` of a server that is down."""
@@ -91,11 +86,6 @@ class AwayIndex:
         raise IndexUnavailable("the server is down")
 
     async def idf(self, scope: Scope, words: Sequence[str]) -> list[float]:
-        raise IndexUnavailable("the server is down")
-
-    async def cosines_with_pieces(
-        self, ids: Sequence[MemoryId], vector: Vector
-    ) -> tuple[NDArray[np.float32], NDArray[np.float32]]:
         raise IndexUnavailable("the server is down")
 
 

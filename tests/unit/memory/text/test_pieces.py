@@ -1,4 +1,4 @@
-"""ADR 0054: a text in pieces, each with a vector of its own."""
+"""ADR 0064: a text in pieces, each with a vector of its own."""
 
 from __future__ import annotations
 

@@ -85,12 +85,6 @@ class NearIndex(NearbyIndex):
         vectors = [self._points[id_].vector for id_ in ids]
         return np.array([0.0 if of is None else float(of @ vector) for of in vectors], np.float32)
 
-    async def cosines_with_pieces(
-        self, ids: Sequence[MemoryId], vector: Vector
-    ) -> tuple[NDArray[np.float32], NDArray[np.float32]]:
-        cosines = await self.cosines(ids, vector)
-        return cosines, cosines
-
 
 class Talks:
     def __init__(self, path: Path, ledger: Ledger, index: Any, config: MemoryThreadConfig) -> None:
