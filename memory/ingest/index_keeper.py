@@ -126,28 +126,33 @@ class IndexKeeper:
     async def embed_missing_pieces(self) -> int:
         """Embed the pieces of memories whose pieces are not embedded yet. An index has them after `catch_up`. Returns
         the number of memories that have any. Raises `EmbeddingUnavailable`."""
-        done = 0
+        done, size = 0, MEMORIES_IN_PIECES_AT_ONCE
         model = model_of_pieces(self.embedder.model)
-        while memories := await self.source.memories_without_vector(model, limit=MEMORIES_IN_PIECES_AT_ONCE):
-            hashes = [memory.content_hash for memory in memories]
-            whole = await vectors_of_any_precision(self.source, self.embedder.model, hashes)
-            pieces = {
-                memory.content_hash: split_into_pieces(memory.scene.action)
-                if self._is_legible(whole.get(memory.content_hash))
-                else []
-                for memory in memories
-            }
-            texts = list(dict.fromkeys(text for of_memory in pieces.values() for text in of_memory))
-            rows = dict(zip(texts, await self.embedder.embed(texts), strict=True)) if texts else {}
-            vectors = {
-                hash_: np.concatenate([rows[text] for text in of_memory]) if of_memory else np.zeros(0, np.float32)
-                for hash_, of_memory in pieces.items()
-            }
-            if model != model_of_pieces(self.embedder.model):  # switched meanwhile: these may be vectors of either
-                break
-            await self.source.add_missing_vectors(model, vectors)
-            done += sum(bool(pieces[hash_]) for hash_ in hashes)
+        while memories := await self.source.memories_without_vector(model, limit=MEMORIES_INDEXED_AT_ONCE):
+            for batch in (memories[start : start + size] for start in range(0, len(memories), size)):
+                vectors = await self._vectors_of_pieces(batch)
+                if model != model_of_pieces(self.embedder.model):  # switched meanwhile: these may be vectors of either
+                    return done
+                await self.source.add_missing_vectors(model, vectors)
+                done += sum(vectors[memory.content_hash].size > 0 for memory in batch)
         return done
+
+    async def _vectors_of_pieces(self, memories: Sequence[Memory]) -> dict[ContentHash, Vector]:
+        """Of each text those of its pieces, one behind the other; empty for one that the model cannot read."""
+        whole = await vectors_of_any_precision(
+            self.source, self.embedder.model, [memory.content_hash for memory in memories]
+        )
+        pieces = {
+            hash_: split_into_pieces(memory.scene.action) if self._is_legible(whole.get(hash_)) else []
+            for memory in memories
+            for hash_ in [memory.content_hash]
+        }
+        texts = list(dict.fromkeys(text for of_memory in pieces.values() for text in of_memory))
+        rows = dict(zip(texts, await self.embedder.embed(texts), strict=True)) if texts else {}
+        return {
+            hash_: np.concatenate([rows[text] for text in of_memory]) if of_memory else np.zeros(0, np.float32)
+            for hash_, of_memory in pieces.items()
+        }
 
     def _is_legible(self, vector: Vector | None) -> bool:
         return vector is None or self.embedder.space.legible(vector) >= MIN_LEGIBILITY
