@@ -33,7 +33,7 @@ logger = logging.getLogger(__name__)
 MEMORIES_INDEXED_AT_ONCE = 500
 BACKGROUND_EMBED_BATCH_TEXTS = 32
 """Texts that the background embeds at once: a recall that comes meanwhile waits for at most one batch."""
-MEMORIES_IN_PIECES_AT_ONCE = 16
+TEXTS_IN_PIECES_AT_ONCE = 16
 
 IndexingReport = Callable[[Iterable[MemoryId]], None]
 ReportRebuildProgress = Callable[[int, int], Awaitable[None]]
@@ -126,33 +126,37 @@ class IndexKeeper:
     async def embed_missing_pieces(self) -> int:
         """Embed the pieces of memories whose pieces are not embedded yet. An index has them after `catch_up`. Returns
         the number of memories that have any. Raises `EmbeddingUnavailable`."""
-        done, size = 0, MEMORIES_IN_PIECES_AT_ONCE
+        done, size = 0, TEXTS_IN_PIECES_AT_ONCE
         model = model_of_pieces(self.embedder.model)
         while memories := await self.source.memories_without_vector(model, limit=MEMORIES_INDEXED_AT_ONCE):
-            for batch in (memories[start : start + size] for start in range(0, len(memories), size)):
-                vectors = await self._vectors_of_pieces(batch)
+            pieces = await self._pieces(memories)
+            whole = {hash_: np.zeros(0, np.float32) for hash_, texts in pieces.items() if not texts}
+            await self.source.add_missing_vectors(model, whole)
+            several = [hash_ for hash_ in pieces if hash_ not in whole]
+            for start in range(0, len(several), size):
+                vectors = await self._vectors_of_pieces(
+                    {hash_: pieces[hash_] for hash_ in several[start : start + size]}
+                )
                 if model != model_of_pieces(self.embedder.model):  # switched meanwhile: these may be vectors of either
                     return done
                 await self.source.add_missing_vectors(model, vectors)
-                done += sum(vectors[memory.content_hash].size > 0 for memory in batch)
+            done += sum(memory.content_hash not in whole for memory in memories)
         return done
 
-    async def _vectors_of_pieces(self, memories: Sequence[Memory]) -> dict[ContentHash, Vector]:
-        """Of each text those of its pieces, one behind the other; empty for one that the model cannot read."""
-        whole = await vectors_of_any_precision(
-            self.source, self.embedder.model, [memory.content_hash for memory in memories]
-        )
-        pieces = {
-            hash_: split_into_pieces(memory.scene.action) if self._is_legible(whole.get(hash_)) else []
-            for memory in memories
-            for hash_ in [memory.content_hash]
-        }
-        texts = list(dict.fromkeys(text for of_memory in pieces.values() for text in of_memory))
-        rows = dict(zip(texts, await self.embedder.embed(texts), strict=True)) if texts else {}
+    async def _pieces(self, memories: Sequence[Memory]) -> dict[ContentHash, list[str]]:
+        """Of each text, none for one that the model cannot read."""
+        hashes = [memory.content_hash for memory in memories]
+        whole = await vectors_of_any_precision(self.source, self.embedder.model, hashes)
         return {
-            hash_: np.concatenate([rows[text] for text in of_memory]) if of_memory else np.zeros(0, np.float32)
-            for hash_, of_memory in pieces.items()
+            hash_: split_into_pieces(memory.scene.action) if self._is_legible(whole.get(hash_)) else []
+            for hash_, memory in zip(hashes, memories, strict=True)
         }
+
+    async def _vectors_of_pieces(self, pieces: Mapping[ContentHash, Sequence[str]]) -> dict[ContentHash, Vector]:
+        """Of each text those of its pieces, one behind the other."""
+        texts = list(dict.fromkeys(text for of_memory in pieces.values() for text in of_memory))
+        rows = dict(zip(texts, await self.embedder.embed(texts), strict=True))
+        return {hash_: np.concatenate([rows[text] for text in of_memory]) for hash_, of_memory in pieces.items()}
 
     def _is_legible(self, vector: Vector | None) -> bool:
         return vector is None or self.embedder.space.legible(vector) >= MIN_LEGIBILITY
