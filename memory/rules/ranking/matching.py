@@ -76,8 +76,8 @@ class MatchThresholds:
     """… of which at least this share is known. Where something is near, the rest that is alike at all follows it: a
     paraphrase that shares no word is seldom the most alike …"""
     near_in_words: float = 0.7
-    """… and words tell less of what is near than of what matches. From 0.5 to 0.7 the small stores' paraphrases come first
-    as often as by plain cosines."""
+    """… and words tell less of what is near than of what matches. From 0.5 to 0.7 the small stores' paraphrases come
+    first as often as by plain cosines."""
 
 
 def everyday_names(query: str, pool: CandidatePool, thresholds: MatchThresholds) -> frozenset[str]:
