@@ -33,6 +33,22 @@ def test_the_wheel_holds_every_module_migration_and_type(distribution: Distribut
     assert not [name for name in names if "__pycache__" in name]
 
 
+def test_the_wheel_holds_the_plugin_and_besides_code_nothing_that_is_not_read(distribution: Distribution) -> None:
+    """`madeleine init` takes its hooks from there, the server its skill."""
+    names = {name for name in contents(distribution.wheel) if name.startswith("madeleine/")}
+    plugin = {f"madeleine/{path.relative_to(ROOT)}" for path in (ROOT / "plugin").rglob("*") if path.is_file()}
+    assert plugin <= names
+    kinds = {name.rpartition(".")[2] for name in names - plugin}
+    assert kinds == {"py", "typed", "toml", "mako", "json", "onnx", "npz", "txt"}, kinds
+    with tarfile.open(distribution.sdist) as archive:
+        top = {name.split("/")[1] for name in archive.getnames() if "/" in name}
+    assert top == {
+        "madeleine", "tests", "benchmarks", "examples", "docs", "requirements", "hatch_build.py", "Makefile",
+        "pyproject.toml",
+        "CHANGELOG.md", "CONTRIBUTING.md", "LICENSE", "NOTICE", "README.md", "SECURITY.md", "PKG-INFO", ".gitignore",
+    }  # fmt: skip
+
+
 def test_the_wheel_holds_the_embedding_model_and_the_sdist_its_recipe(distribution: Distribution) -> None:
     """ADR 0040: users need no source of the model; a builder is led to it by its hash."""
     held = contents(distribution.wheel)

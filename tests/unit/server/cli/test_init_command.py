@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import shlex
+import shutil
 import stat
 import sys
 import tomllib
@@ -209,6 +210,13 @@ def test_hooks_are_the_plugin_s_with_the_path_being_and_folder_of_this_installat
         words = shlex.split(ours)
         assert words == ["/opt/a b/madeleine", *shlex.split(theirs)[1:], "--being", "Zoé", "--data-dir", "/d"]
         assert build_command_line_parser().parse_args(words[1:]).being == "Zoé"
+
+
+def test_what_uvx_has_made_is_started_by_uvx_again(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Its environment is gone with the cache."""
+    monkeypatch.setattr(sys, "prefix", "/root/.cache/uv/archive-v0/Xq3/")
+    monkeypatch.setattr(shutil, "which", lambda name: f"/opt/{name}")
+    assert server_command() == ["/opt/uvx", "madeleine-memory"]
 
 
 def test_every_client_has_its_paste_in_the_documents(home: Path, capsys: pytest.CaptureFixture[str]) -> None:
