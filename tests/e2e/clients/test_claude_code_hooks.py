@@ -100,8 +100,15 @@ async def test_claude_code_feeds_the_memory_and_is_fed_by_it(tmp_path: Path, way
             assert (code, said.strip().splitlines()[-1]) == (0, ANSWER), said
         told = [asked.body for asked in model.asked if prompts[0] in json.dumps(asked.body)]
         assert "called Xanthippe" in json.dumps(told[0])
+        code, said = await output_of(npx(CLAUDE, "--continue", "-p", "/compact"), home=tmp_path, cwd=project)
+        assert code == 0, said
+        prompts.append("What did I ask at first?")
+        code, said = await output_of(npx(CLAUDE, "--continue", "-p", prompts[2]), home=tmp_path, cwd=project)
+        assert code == 0, said
+        last = json.dumps(model.asked[-1].body)
+        assert last.count("user: Who is the harbour master") == 1, "said before the summary, and not in it"
         kept = rows(data_dir / "memory.db", "SELECT role, text, session_id FROM messages ORDER BY seq")
     assert [(role, text) for role, text, _ in kept] == [
-        ("user", prompts[0]), ("assistant", ANSWER), ("user", prompts[1]), ("assistant", ANSWER),
-    ]  # fmt: skip
+        (role, text) for prompt in prompts for role, text in (("user", prompt), ("assistant", ANSWER))
+    ]
     assert len({session for *_, session in kept}) == 1
