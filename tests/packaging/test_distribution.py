@@ -43,7 +43,7 @@ def test_the_wheel_holds_the_plugin_and_besides_code_nothing_that_is_not_read(di
     with tarfile.open(distribution.sdist) as archive:
         top = {name.split("/")[1] for name in archive.getnames() if "/" in name}
     assert top == {
-        "madeleine", "tests", "benchmarks", "examples", "docs", "requirements", "hatch_build.py", "Makefile",
+        "madeleine", "tests", "benchmarks", "examples", "website", "docs", "requirements", "hatch_build.py", "Makefile",
         "pyproject.toml",
         "CHANGELOG.md", "CONTRIBUTING.md", "LICENSE", "NOTICE", "README.md", "SECURITY.md", "PKG-INFO", ".gitignore",
     }  # fmt: skip
