@@ -130,7 +130,7 @@ class DecisionRequestState:
             return "was forgotten"
         if memory.status not in LIVING_STATUSES:
             return "is dead by now"
-        if memory.cluster_id != self.request.cluster_id:
+        if self.request.cluster_id is not None and memory.cluster_id != self.request.cluster_id:
             return "is in another cluster by now"
         offered_texts = (offered.text for offered in self.request.memories if offered.id == id_)
         unchanged = all(says_what_was_offered(memory, text, self.request.kind) for text in offered_texts)

@@ -22,6 +22,7 @@ from pydantic import TypeAdapter
 
 from madeleine.memory.language_model import Prompt
 from madeleine.memory.model import (
+    DEFAULT_IMPORTANCE,
     Category,
     ClusterId,
     DatedAction,
@@ -58,7 +59,7 @@ MODEL_LIMITS: Mapping[DecisionKind, RequestLimits] = {
 }  # fmt: skip
 """Some 6,000 tokens of English. A summary stands for the whole memory, so it is made of more of it."""
 AGENT_LIMITS: Mapping[DecisionKind, RequestLimits] = {
-    "consolidate": RequestLimits(12, 1_300, 500), "split": RequestLimits(14, 1_200, 120),
+    "consolidate": RequestLimits(20, 2_000, 300), "split": RequestLimits(14, 1_000, 80),
     "supersede": RequestLimits(2, 1_200, 500), "diary": RequestLimits(14, 1_300, 300),
     "repair": RequestLimits(text_chars=1_200), "compress": RequestLimits(20, 1_600, 1_200),
 }  # fmt: skip
@@ -269,8 +270,12 @@ def request_for_agent(request: DecisionRequest, already_shown: Container[MemoryI
         "earlier": _quoted_lines(request.earlier),
         "think": [escape_tags_on_one_line(point) for point in request.think],
     }
+    statuses = {memory.status for memory in request.memories}
+    if request.kind == "consolidate" and statuses == {"dying"}:
+        fields["status"] = "dying"
     fields["memories"] = [
-        {"id": memory.short_id} | ({} if memory.id in already_shown else _memory_fields(memory, request.kind))
+        {"id": memory.short_id}
+        | ({} if memory.id in already_shown else _brief_memory_fields(memory, request.kind, fields))
         for memory in request.memories
     ]
     filled_fields = {name: value for name, value in fields.items() if value}
@@ -338,6 +343,21 @@ def _memory_fields(memory: OfferedMemory, kind: DecisionKind) -> dict[str, Any]:
         fields |= {"truth": memory.truth} if memory.truth != "current" else {}
         fields |= {name: True for name in ("fresh", "pinned") if getattr(memory, name)}
     return fields
+
+
+def _brief_memory_fields(
+    memory: OfferedMemory, kind: DecisionKind, of_request: Mapping[str, Any]
+) -> dict[str, Any]:
+    """Without what goes without saying: the importance that a memory has unless it is told otherwise, that it was never
+    asked for, an actor whom the text names first, and what the request says of all."""
+    fields = _memory_fields(memory, kind)
+    usual = {"importance": DEFAULT_IMPORTANCE, "last_asked": "never", "status": of_request.get("status")}
+    named = [actor for actor in memory.actors if not memory.text.startswith(f"{actor}:")]
+    return {
+        name: value
+        for name, value in fields.items()
+        if value != usual.get(name) and not (name == "actors" and not named)
+    }
 
 
 def _escaped(value: str | Sequence[str]) -> str | list[str]:

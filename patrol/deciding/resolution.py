@@ -164,7 +164,7 @@ async def _join(context: PatrolRunContext, episodes: Sequence[Memory]) -> None:
     for request, passage in passage_requests(episodes):
         if context.out_of_time:
             break
-        applied = await apply_answer(context, request, SessionSummaryAnswer(passage))
+        applied = await apply_answer(context, request, SessionSummaryAnswer(passage, is_passage=True))
         if isinstance(applied, AgentDecisionResult):
             context.counts.update(applied.counts)
 
@@ -237,8 +237,7 @@ async def _requests_to_offer(
     context: PatrolRunContext, max_bytes: int
 ) -> tuple[list[DecisionRequest], list[DecisionRequest], int, list[DecisionRequest]]:
     """The stored requests; those to offer, which may be among them; how many more there may be; and those on the way
-    that need no decision. Each kind first has its share, one request; what room is left goes to further ones in the
-    order of the kinds (ruling 20)."""
+    that need no decision. The kinds take turns, so that each has its share (ruling 20)."""
     stored = [DecisionRequest.from_json(record.body) for record in await context.reads.open_requests()]
     kinds = {kind: DECISION_TYPES[kind](context, AGENT_LIMITS) for kind in DECISION_OFFER_ORDER}
     keys = {kind: deque(await decision_type.pending_keys()) for kind, decision_type in kinds.items()}
@@ -249,8 +248,10 @@ async def _requests_to_offer(
     without_choice: list[DecisionRequest] = []
     shown: set[MemoryId] = set()
     room = max_bytes
-    for max_requests in (1, MAX_REQUESTS_OF_KIND):
+    for max_requests in range(1, MAX_REQUESTS_OF_KIND + 1):
         for kind, decision_type in kinds.items():
+            if kind == "split" and offers[kind]:
+                continue  # nothing is lost while a large cluster waits
             while room > 0 and len(offers[kind]) < max_requests and (parts[kind] or keys[kind]):
                 if not parts[kind]:
                     for new in await decision_type.requests(keys[kind].popleft()):

@@ -174,6 +174,7 @@ async def revive_recalled_memories(work: UnitOfWork) -> dict[str, int]:
         )
         if session_count is not None:
             work.put_state(replace(state, status="active", session_count=session_count, absorbed_into=None))
+            work.compressed[state.id] = None  # it was asked for itself, whatever holds its words
             revived += 1
             touched.add(state.cluster_id)
     await work.recompute_vectors(touched)

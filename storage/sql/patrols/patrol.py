@@ -166,6 +166,13 @@ _SELECT_FADED_EPISODES = (
     .limit(bindparam("limit"))
 )
 
+_SELECT_DYING = (
+    select(*memory_rows.MEMORY_COLUMNS)
+    .where(_IS_OWN, _m.status == "dying", _m.compressed.is_(False))
+    .order_by(dialect.without_index_use(_m.happened_at), _m.seq)
+    .limit(bindparam("limit"))
+)
+
 _older = memories.alias("older")
 _SELECT_PROPOSED_SUPERSESSIONS = (
     select(_m.id)
@@ -280,6 +287,9 @@ class PatrolReader:
 
     async def faded_episodes(self, *, max_chars: int, limit: int) -> list[Memory]:
         return await self._rows(_SELECT_FADED_EPISODES, memory_rows.memory_from_row, max_chars=max_chars, limit=limit)
+
+    async def dying_memories(self, *, limit: int) -> list[Memory]:
+        return await self._rows(_SELECT_DYING, memory_rows.memory_from_row, limit=limit)
 
     async def unreadable_notes(self) -> list[Note]:
         return await context.read_notes(self._reads, self._scope, SCENE_NOTE_TYPE, "parse_failed")
