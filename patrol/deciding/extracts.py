@@ -17,10 +17,11 @@ MAX_FADED_EPISODES = 500
 """Faded episodes joined in one patrol."""
 MAX_PASSAGES, MAX_OVERDUE_SESSIONS_READ = 100, 100
 """Of sessions beyond the threshold, in one patrol."""
-MAX_PASSAGE_CHARS, MAX_PASSAGE_MEMORIES = 2_000, 8
-"""Eight turns of talk have some 1,000 characters."""
+MAX_PASSAGE_BYTES, MAX_PASSAGE_MEMORIES = 1_100, 8
+"""In UTF-8 some 256 tokens in every script, as many as the default model reads: what comes later in a passage would
+have no part in its vector."""
 MAX_JOINED_CHARS = 900
-"""Of a scene that is joined: any two fit into a passage. A longer one tells enough by itself."""
+"""Of a scene that is joined. A longer one tells enough by itself."""
 
 
 def passage_requests(episodes: Sequence[Memory]) -> Iterator[tuple[DecisionRequest, str]]:
@@ -62,11 +63,11 @@ def _parts(memories: Sequence[Memory]) -> Iterator[list[Memory]]:
     part: list[Memory] = []
     size = 0
     for memory, line in zip(memories, _lines(memories), strict=True):
-        if part and (size + len(line) >= MAX_PASSAGE_CHARS or len(part) == MAX_PASSAGE_MEMORIES):
+        if part and (size + len(line.encode()) >= MAX_PASSAGE_BYTES or len(part) == MAX_PASSAGE_MEMORIES):
             yield part
             part, size = [], 0
         part.append(memory)
-        size += len(line) + 1
+        size += len(line.encode()) + 1
     if part:
         yield part
 

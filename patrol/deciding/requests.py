@@ -345,9 +345,7 @@ def _memory_fields(memory: OfferedMemory, kind: DecisionKind) -> dict[str, Any]:
     return fields
 
 
-def _brief_memory_fields(
-    memory: OfferedMemory, kind: DecisionKind, of_request: Mapping[str, Any]
-) -> dict[str, Any]:
+def _brief_memory_fields(memory: OfferedMemory, kind: DecisionKind, of_request: Mapping[str, Any]) -> dict[str, Any]:
     """Without what goes without saying: the importance that a memory has unless it is told otherwise, that it was never
     asked for, an actor whom the text names first, and what the request says of all."""
     fields = _memory_fields(memory, kind)

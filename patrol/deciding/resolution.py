@@ -59,6 +59,9 @@ MAX_OFFERED_REQUESTS_BYTES = 24_000
 MAX_BRIEF_REQUESTS_BYTES = 6_500
 """With guidance and what a patrol did less than 3,000 tokens (ruling 23)."""
 MAX_REQUESTS_OF_KIND = 20
+MAX_SETTLED_CLUSTERS = 50
+"""Clusters, besides those that are offered, whose fresh memories are looked through in one patrol: most need no
+decision, and do not wait for one."""
 
 
 # --- a language model -------------------------------------------------------------------------------------------
@@ -266,6 +269,9 @@ async def _requests_to_offer(
                 offers[kind].append(request)
                 shown |= {memory.id for memory in request.memories}
                 room -= size
+    for _ in range(min(MAX_SETTLED_CLUSTERS, len(keys["consolidate"]))):
+        for new in await kinds["consolidate"].requests(keys["consolidate"].popleft()):
+            (parts["consolidate"] if new.has_choice else without_choice).append(new)
     waiting = sum(map(len, keys.values())) + sum(map(len, parts.values()))
     offered = [request for requests in offers.values() for request in requests]
     return stored, offered, waiting, without_choice
