@@ -307,9 +307,8 @@ def _prompt_text(request: DecisionRequest) -> str:
                 {"n": number} | _memory_fields(memory, request.kind)
                 for number, memory in enumerate(request.memories, start=1)
             ]
-            return enclose_in_memory_tag(
-                *map(quoted_json, [{"cluster": escape_tags_on_one_line(request.cluster)}, *numbered])
-            )
+            cluster = [{"cluster": escape_tags_on_one_line(request.cluster)}] if request.cluster else []
+            return enclose_in_memory_tag(*map(quoted_json, [*cluster, *numbered]))
 
 
 def enclose_in_memory_tag(*lines: str) -> str:
