@@ -32,7 +32,7 @@ async def measure_coming_back(lived: LivedStore) -> dict[str, Any]:
     )
     hit = set()
     for memory in sample:
-        terms = split_search_terms(" ".join(longest_words(memory.scene.action)))
+        terms = split_search_terms(" ".join(longest_words(memory.scene.action)) or memory.scene.action)
         page = await search(SCOPE, KeywordQuery(terms=terms, mode="and", include_dead=True))
         hit |= {memory.id} & {found.id for found in page.hits}
     await lived.run_night(len(lived.record.nights), NOBODY)

@@ -276,7 +276,8 @@ def consolidation_requests(
 
     for batch in batches_of_similar_memories(to_decide, vectors, limits, room_for_partners=bool(partners)):
         counterparts = ids_of_possible_duplicates(partners, batch, vectors)
-        nearest = memories_most_similar_to([one for one in partners if one.id in counterparts], batch, vectors)
+        like = memories_most_similar_to([one for one in partners if one.id in counterparts], batch, vectors)
+        nearest = like[: limits.partners]
         offered = offered_memories_within_limits([*batch, *nearest], "consolidate", limits)
         add(offered, has_choice=len(offered) > 1 or offered[0].status == "dying")
     others = [memory for memory in fresh if memory.id not in resembled]

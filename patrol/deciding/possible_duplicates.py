@@ -49,7 +49,7 @@ def ids_of_possible_duplicates(
         for memory, row in zip(block, cosines, strict=True):
             if memory.id in position:
                 row[position[memory.id]] = 0
-            near = (others[at] for at in np.flatnonzero(row >= MIN_DUPLICATE_COSINE))
+            near = (others[int(at)] for at in np.flatnonzero(row >= MIN_DUPLICATE_COSINE))
             if memory.id not in linked and any(_can_say_the_same(memory, other) for other in near):
                 linked.add(memory.id)
     return linked

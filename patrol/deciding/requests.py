@@ -46,11 +46,13 @@ MAX_OFFERED_MEMORIES = 60
 
 @dataclass(frozen=True, slots=True)
 class RequestLimits:
-    """Of one request: number of memories, their `OfferedMemory.size` together, characters of a memory's text."""
+    """Of one request: number of memories, their `OfferedMemory.size` together, characters of a memory's text, and
+    consolidated memories shown with fresh ones."""
 
     memories: int = MAX_OFFERED_MEMORIES
     size: int = 24_000
     text_chars: int = 1_000
+    partners: int = MAX_OFFERED_MEMORIES
 
 
 MODEL_LIMITS: Mapping[DecisionKind, RequestLimits] = {
@@ -59,9 +61,9 @@ MODEL_LIMITS: Mapping[DecisionKind, RequestLimits] = {
 }  # fmt: skip
 """Some 6,000 tokens of English. A summary stands for the whole memory, so it is made of more of it."""
 AGENT_LIMITS: Mapping[DecisionKind, RequestLimits] = {
-    "consolidate": RequestLimits(20, 2_000, 300), "split": RequestLimits(14, 1_000, 80),
+    "consolidate": RequestLimits(20, 2_000, 300, 4), "split": RequestLimits(14, 1_000, 80),
     "supersede": RequestLimits(2, 1_200, 500), "diary": RequestLimits(14, 1_300, 300),
-    "repair": RequestLimits(text_chars=1_200), "compress": RequestLimits(20, 1_600, 1_200),
+    "repair": RequestLimits(text_chars=1_200), "compress": RequestLimits(24, 2_200, 1_200),
 }  # fmt: skip
 """One request of each kind fits into one answer (`resolution.MAX_BRIEF_OFFER_BYTES`)."""
 MAX_LINE_CHARS, MAX_DIALOGUE_LINES = 120, 3
@@ -273,11 +275,15 @@ def request_for_agent(request: DecisionRequest, already_shown: Container[MemoryI
     statuses = {memory.status for memory in request.memories}
     if request.kind == "consolidate" and statuses == {"dying"}:
         fields["status"] = "dying"
-    fields["memories"] = [
-        {"id": memory.short_id}
-        | ({} if memory.id in already_shown else _brief_memory_fields(memory, request.kind, fields))
-        for memory in request.memories
-    ]
+    memories: list[dict[str, Any]] = []
+    when = ""
+    for memory in request.memories:
+        shown = {} if memory.id in already_shown else _brief_memory_fields(memory, request.kind, fields)
+        memories.append(
+            {"id": memory.short_id} | {name: value for name, value in shown.items() if (name, value) != ("when", when)}
+        )
+        when = shown.get("when", "")
+    fields["memories"] = memories
     filled_fields = {name: value for name, value in fields.items() if value}
     return {"offer": short_id_of_non_memory(request.id), "kind": request.kind, **filled_fields}
 

@@ -244,6 +244,8 @@ async def _requests_to_offer(
     stored = [DecisionRequest.from_json(record.body) for record in await context.reads.open_requests()]
     kinds = {kind: DECISION_TYPES[kind](context, AGENT_LIMITS) for kind in DECISION_OFFER_ORDER}
     keys = {kind: deque(await decision_type.pending_keys()) for kind, decision_type in kinds.items()}
+    # Nothing is lost while a large cluster waits: one at a time, the largest.
+    keys["split"] = deque([*keys["split"]][:1])
     offers: dict[DecisionKind, list[DecisionRequest]] = {kind: [] for kind in kinds}
     if context.dry_run:
         return stored, [], sum(map(len, keys.values())), []
@@ -253,8 +255,6 @@ async def _requests_to_offer(
     room = max_bytes
     for max_requests in range(1, MAX_REQUESTS_OF_KIND + 1):
         for kind, decision_type in kinds.items():
-            if kind == "split" and offers[kind]:
-                continue  # nothing is lost while a large cluster waits
             while room > 0 and len(offers[kind]) < max_requests and (parts[kind] or keys[kind]):
                 if not parts[kind]:
                     for new in await decision_type.requests(keys[kind].popleft()):
