@@ -293,6 +293,7 @@ class DecisionType(ABC, Generic[AnswerT]):
     def __init__(self, context: PatrolRunContext, limits: Mapping[DecisionKind, RequestLimits] = MODEL_LIMITS) -> None:
         self.context = context
         self.limits = limits[self.answer_type.kind]
+        self.asks_agent = limits is not MODEL_LIMITS
 
     @abstractmethod
     async def pending_keys(self) -> list[str]:

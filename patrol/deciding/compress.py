@@ -54,11 +54,13 @@ class CompressSessions(DecisionType[SessionSummaryAnswer]):
     embeds_texts = True
 
     async def pending_keys(self) -> list[str]:
-        """Above the threshold the oldest half of it (spec L3, 3.1)."""
+        """Above the threshold the oldest half of it (spec L3, 3.1); to an agent, whom each answer asks anew, as many as
+        are above it."""
         threshold = self.context.services.config.compression_threshold
         sessions = await self.context.reads.unsummarised_sessions()
-        oldest = sessions[: max(1, threshold // 2)] if len(sessions) > threshold else []
-        return [session.session_id for session in oldest]
+        above = max(0, len(sessions) - threshold)
+        count = above if self.asks_agent else max(1, threshold // 2) * (above > 0)
+        return [session.session_id for session in sessions[:count]]
 
     async def overdue_keys(self) -> list[str]:
         """Those beyond one and a half times the threshold: nobody has summarised them."""
