@@ -140,6 +140,7 @@ class Provenance:
     session_id: str = ""
 
 
+DEFAULT_IMPORTANCE = 0.5
 MAX_SUPERSEDED_TEXT_CHARS = 200
 """Of the text that a memory superseded, enough to tell what has changed."""
 
@@ -172,7 +173,7 @@ class Memory:
     created_at: datetime
     happened_at: datetime
     feeling: str = ""
-    importance: float = 0.5
+    importance: float = DEFAULT_IMPORTANCE
     category: Category = "episodic"
     themes: tuple[str, ...] = ()
     emotions: tuple[Emotion, ...] = ()

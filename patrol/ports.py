@@ -57,6 +57,9 @@ class PatrolReads(VectorCache, Protocol):
         two or more of a session and a day, in the order in which they happened; without pinned and summarised ones,
         those with a lesson, and what is part of a chain or may become so."""
 
+    async def dying_memories(self, *, limit: int) -> list[Memory]:
+        """Those that no summary stands for, in the order in which they happened."""
+
     async def unreadable_notes(self) -> list[Note]:
         """Scene notes whose content could not be read, oldest first."""
 

@@ -20,8 +20,8 @@ PATROL_STEP_SYMBOLS: Mapping[StepName, str] = dict(zip(PATROL_STEPS, "❶❷❸�
 
 SKIPPED_WITHOUT_KEY = "[graph] BYOK key not set: skipping ❹❻ diary/think_md (mechanical processing only)"
 """The words of spec P7."""
-DECIDE_YOURSELF = "No language model is set up here, so these decisions are yours: answer what stands in `pending`."
-MORE_PENDING_GUIDANCE = "More decisions wait: the answer to these brings the next, and so does each later patrol."
+DECIDE_YOURSELF = "No language model is set up: decide what stands in `pending` yourself."
+MORE_PENDING_GUIDANCE = "More wait: the answer to these brings the next, and so does each later patrol."
 
 
 @dataclass(frozen=True, slots=True)

@@ -26,6 +26,7 @@ from rich.console import Console
 from rich.progress import Progress
 
 from benchmarks.cached_embedder import CachedEmbedder
+from benchmarks.life.coming_back import measure_coming_back
 from benchmarks.life.lives import KINDS, Life, read_life
 from benchmarks.life.living import SCOPE, WAYS, LivedStore, Way
 from benchmarks.life.measures import measure_day, nights
@@ -54,6 +55,7 @@ async def live(life: Life, way: Way, settings: Settings, embedder: CachedEmbedde
         return {
             "days": measured,
             "nights": nights(lived.record),
+            "coming back": await measure_coming_back(lived) if way.decides else {},
             "did": dict(sorted(lived.record.counts.items())),
             "seconds": round(time.monotonic() - began),
         }

@@ -16,17 +16,18 @@ import numpy as np
 from benchmarks import metrics
 from benchmarks.life.lives import Life
 from benchmarks.life.living import SCOPE, UNCOUNTED, LifeRecord, LivedStore, Night
+from benchmarks.life.obedient_mind import still_holds
 from madeleine.memory.model import Memory, MemoryId
 from madeleine.memory.recall.selection import RecallQuery
 from madeleine.server.wiring.data_directory import LEDGER_FILE
 
-TOP = 10
+TOP, TOP_FOR_NOISE = 10, 5
 SHOWN_NAMES = 10
 DECIDED_WITHIN_DAYS = 7
 
 
 async def measure_day(lived: LivedStore, life: Life, day: int, data_dir: Path) -> dict[str, Any]:
-    memories = await _all_memories(lived)
+    memories = await all_memories(lived)
     topics = {
         memory: session.topic
         for session in life.sessions
@@ -56,7 +57,7 @@ async def measure_day(lived: LivedStore, life: Life, day: int, data_dir: Path) -
     }
 
 
-async def _all_memories(lived: LivedStore) -> dict[MemoryId, Memory]:
+async def all_memories(lived: LivedStore) -> dict[MemoryId, Memory]:
     memories: dict[MemoryId, Memory] = {}
     after: MemoryId | None = None
     while page := await lived.memory.ledger.index_source.all_memories(after=after, limit=500):
@@ -77,9 +78,14 @@ def _ledger_bytes(data_dir: Path) -> int:
 async def _retrieval(
     lived: LivedStore, life: Life, day: int, memories: Mapping[MemoryId, Memory]
 ) -> dict[str, float | int]:
-    """Over the questions whose evidence was told: the share of it among the first ten memories, and nDCG. A turn is
-    found by a memory that it became, by the one that absorbed it, or by a summary that holds the memory's text."""
-    shares, gains = [], []
+    """Over the questions whose evidence was told: the share of it among the first ten memories, and nDCG; the share
+    again of those whose evidence is all of it more than small talk; and how much of the first five memories is small
+    talk, as the mind of rules judges it. A turn is found by a memory that it became, by the one that absorbed it, or by
+    a summary that holds the memory's text."""
+    shares, gains, noise = [], [], []
+    holding: list[float] = []
+    sources = _sources_of_passages(memories)
+    held = {turn.id for session in life.sessions for turn in session.turns if still_holds(turn.text)}
     for question in life.answerable_on(day):
         ranked = await lived.recall.rank(UNCOUNTED, RecallQuery(text=question.text))
         best = [memories[id_] for id_ in ranked.ids[:TOP]]
@@ -87,9 +93,29 @@ async def _retrieval(
             rank for turn in question.gold if (rank := _rank_of_turn(lived.memories_of.get(turn, ()), memories, best))
         )
         shares.append(len(ranks) / len(question.gold))
+        if held.issuperset(question.gold):
+            holding.append(shares[-1])
+        noise += [_noise(memory, sources) for memory in best[:TOP_FOR_NOISE]]
         gains.append(metrics.ndcg(ranks, len(question.gold), at=TOP))
     found = {"R@10": metrics.mean_percent(shares), "nDCG@10": metrics.mean_percent(gains)} if shares else {}
+    if holding:
+        found["R@10, what still holds"] = metrics.mean_percent(holding)
+    if noise:
+        found["noise among the first five %"] = metrics.mean_percent(noise)
     return {"questions": len(shares)} | {name: round(value, 2) for name, value in found.items()}
+
+
+def _sources_of_passages(memories: Mapping[MemoryId, Memory]) -> dict[MemoryId, list[Memory]]:
+    sources: dict[MemoryId, list[Memory]] = defaultdict(list)
+    for memory in memories.values():
+        if memory.compressed_into and not memory.compression_source:
+            sources[memory.compressed_into].append(memory)
+    return sources
+
+
+def _noise(memory: Memory, sources: Mapping[MemoryId, Sequence[Memory]]) -> float:
+    """The share of small talk in a memory, of a passage among its scenes."""
+    return fmean(not still_holds(one.scene.action) for one in sources.get(memory.id) or [memory])
 
 
 def _survivors(ids: Sequence[MemoryId], memories: Mapping[MemoryId, Memory]) -> set[MemoryId]:

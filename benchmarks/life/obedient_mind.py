@@ -9,11 +9,13 @@ from __future__ import annotations
 
 from collections import defaultdict
 from collections.abc import Sequence
+from functools import lru_cache
 
 from benchmarks.dynamics.rule_based_agent import repeated, words, write_diary
 from madeleine.memory.model import MemoryId
 from madeleine.memory.rules.storing.chunk_scoring import chunk_salience
 from madeleine.memory.text.reading import Reading
+from madeleine.memory.text.sentences import split_sentences
 from madeleine.patrol.deciding.answers import Decision
 from madeleine.patrol.deciding.requests import DecisionRequest, OfferedMemory
 
@@ -58,13 +60,18 @@ def _consolidate(request: DecisionRequest) -> Decision:
 
 
 def may_still_hold(memory: OfferedMemory) -> bool:
-    """A lesson, a preference, a number, a name, what was rated important, or a statement of some length."""
+    """A lesson, a preference, what was rated important, or what `still_holds`."""
     if memory.pinned or memory.lesson or memory.category == "procedural" or memory.importance >= MIN_KEPT_IMPORTANCE:
         return True
-    reading = Reading(memory.text)
-    if reading.is_question:
-        return False
-    return reading.tells_number or reading.names_something or len(words(memory.text)) >= MIN_TELLING_WORDS
+    return still_holds(memory.text)
+
+
+@lru_cache(maxsize=20_000)
+def still_holds(text: str) -> bool:
+    """Whether it states, besides its questions, a number, a name, or something of some length."""
+    stated = " ".join(sentence for sentence in split_sentences(text) if not Reading(sentence).is_question)
+    reading = Reading(stated)
+    return reading.tells_number or reading.names_something or len(words(stated)) >= MIN_TELLING_WORDS
 
 
 def extract_summary(memories: Sequence[OfferedMemory]) -> str:

@@ -10,8 +10,9 @@ from rich.console import Console
 from rich.table import Table
 
 ROWS = (
-    "questions", "R@10", "nDCG@10", "memories", "active", "dying", "dead", "absorbed", "compressed", "recalled from",
-    "summaries", "preferences", "preferences of the assistant", "ledger bytes",
+    "questions", "R@10", "nDCG@10", "R@10, what still holds", "noise among the first five %", "memories", "active",
+    "dying", "dead", "absorbed", "compressed", "recalled from", "summaries", "preferences",
+    "preferences of the assistant", "ledger bytes",
 )  # fmt: skip
 CLUSTER_ROWS = ("count", "in no cluster %", "largest %", "adjusted Rand")
 COLOURS = ("#8c8c8c", "#e0a030", "#2a7f62")
@@ -38,6 +39,16 @@ def tables(figures: Mapping[str, Any]) -> Iterator[tuple[str, list[str], Rows]]:
         if of_way["nights"]
     }
     labels = [label for label in next(iter(nights.values())) if label != "refused"]
+    yield (
+        "What was let go of",
+        ["life", "let go of", "found by one search %", "of these back after a patrol %"],
+        [
+            [name, *map(_cell, back.values())]
+            for name, life in figures["lives"].items()
+            for of_way in life["ways"].values()
+            if (back := of_way["coming back"])
+        ],
+    )
     yield (
         "Nights",
         ["life", "way", *labels],

@@ -130,7 +130,7 @@ class DecisionRequestState:
             return "was forgotten"
         if memory.status not in LIVING_STATUSES:
             return "is dead by now"
-        if memory.cluster_id != self.request.cluster_id:
+        if self.request.cluster_id is not None and memory.cluster_id != self.request.cluster_id:
             return "is in another cluster by now"
         offered_texts = (offered.text for offered in self.request.memories if offered.id == id_)
         unchanged = all(says_what_was_offered(memory, text, self.request.kind) for text in offered_texts)
@@ -293,6 +293,7 @@ class DecisionType(ABC, Generic[AnswerT]):
     def __init__(self, context: PatrolRunContext, limits: Mapping[DecisionKind, RequestLimits] = MODEL_LIMITS) -> None:
         self.context = context
         self.limits = limits[self.answer_type.kind]
+        self.asks_agent = limits is not MODEL_LIMITS
 
     @abstractmethod
     async def pending_keys(self) -> list[str]:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import uuid
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import datetime
 
 from madeleine.memory.model import LIVING_STATUSES, Memory, MemoryId, Provenance, Scene
@@ -15,6 +15,7 @@ from madeleine.patrol.deciding.answers import (
     DecisionRequestState,
     DecisionType,
 )
+from madeleine.patrol.deciding.extracts import passages
 from madeleine.patrol.deciding.requests import (
     MODEL_LIMITS,
     SORT_KEY_BY_EVENT_TIME,
@@ -35,12 +36,14 @@ class SessionSummaryAnswer(DecisionAnswer):
     schema = SessionSummarySchema
 
     summary: str
+    is_passage: bool = False
+    """It holds its sources word for word."""
 
     def normalized(self) -> SessionSummaryAnswer:
-        return SessionSummaryAnswer(self.summary.strip())
+        return replace(self, summary=self.summary.strip())
 
     def redacted(self, redact: RedactText) -> SessionSummaryAnswer:
-        return SessionSummaryAnswer(redact(self.summary).text)
+        return replace(self, summary=redact(self.summary).text)
 
     def complaints(self, request: DecisionRequest) -> Iterator[str]:
         return self.text_complaints("summary", self.summary)
@@ -51,11 +54,13 @@ class CompressSessions(DecisionType[SessionSummaryAnswer]):
     embeds_texts = True
 
     async def pending_keys(self) -> list[str]:
-        """Above the threshold the oldest half of it (spec L3, 3.1)."""
+        """Above the threshold the oldest half of it (spec L3, 3.1); to an agent, whom each answer asks anew, as many as
+        are above it."""
         threshold = self.context.services.config.compression_threshold
         sessions = await self.context.reads.unsummarised_sessions()
-        oldest = sessions[: max(1, threshold // 2)] if len(sessions) > threshold else []
-        return [session.session_id for session in oldest]
+        above = max(0, len(sessions) - threshold)
+        count = above if self.asks_agent else max(1, threshold // 2) * (above > 0)
+        return [session.session_id for session in sessions[:count]]
 
     async def overdue_keys(self) -> list[str]:
         """Those beyond one and a half times the threshold: nobody has summarised them."""
@@ -67,21 +72,37 @@ class CompressSessions(DecisionType[SessionSummaryAnswer]):
         return session_compression_requests(key, await self.context.reads.session_memories(key), self.limits)
 
     def texts_to_embed(self, answer: SessionSummaryAnswer, current: DecisionRequestState) -> list[str]:
-        return [session_summary_as_memory(answer.summary, current, self.context.services.now()).embedded_text]
+        made = memories_for_session(answer, current, self.context.services.now())
+        return [memory.embedded_text for memory, _ in made]
 
     async def apply(
         self, work: UnitOfWork, answer: SessionSummaryAnswer, current: DecisionRequestState
     ) -> dict[str, int]:
-        summary = session_summary_as_memory(answer.summary, current, self.context.services.now())
-        work.add_memory(summary)
+        for made, sources in memories_for_session(answer, current, self.context.services.now()):
+            work.add_memory(made)
+            work.compressed |= dict.fromkeys((source.id for source in sources), made.id)
         work.new_vectors |= work.prepared.vectors
-        work.compressed |= {memory.id: summary.id for memory in current.request.memories}
         return {"summaries": 1, "compressed": len(current.request.memories)}
 
 
-def session_summary_as_memory(text: str, current: DecisionRequestState, now: datetime) -> Memory:
-    """A semantic memory of the session's beginning, as important as the most important of its sources."""
+def memories_for_session(
+    answer: SessionSummaryAnswer, current: DecisionRequestState, now: datetime
+) -> list[tuple[Memory, Sequence[Memory]]]:
+    """The memories that stand for a session, each with those that it hides: the summary, and passages that hold word
+    for word what it leaves out."""
     sources = [current.memories[memory.id] for memory in current.request.memories]
+    summary = summary_as_memory(answer.summary, sources, now)
+    if answer.is_passage:
+        return [(summary, sources)]
+    parts = list(passages(sources))
+    joined = {source.id for part, _ in parts for source in part}
+    left = [source for source in sources if source.id not in joined]
+    return [(summary, left), *((summary_as_memory(text, part, now, summary.id), part) for part, text in parts)]
+
+
+def summary_as_memory(text: str, sources: Sequence[Memory], now: datetime, told_in: MemoryId | None = None) -> Memory:
+    """A semantic memory of the beginning of its sources, as important as the most important of them. `told_in`: a
+    summary that tells of them as well."""
     first = min(sources, key=lambda memory: memory.happened_at)
     return Memory(
         id=MemoryId(str(uuid.uuid4())),
@@ -91,13 +112,14 @@ def session_summary_as_memory(text: str, current: DecisionRequestState, now: dat
             actors=tuple(dict.fromkeys(actor for memory in sources for actor in memory.scene.actors)),
             when=(first.happened_at.date().isoformat(),),
         ),
-        provenance=Provenance(tool="run_patrol", session_id=current.request.session_id),
+        provenance=Provenance(tool="run_patrol", session_id=first.provenance.session_id),
         created_at=now,
         happened_at=first.happened_at,
         importance=max(memory.importance for memory in sources),
         category="semantic",
         themes=tuple(dict.fromkeys(theme for memory in sources for theme in memory.themes))[:5],
         compression_source=True,
+        compressed_into=told_in,
     )
 
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
+from datetime import datetime
 
 import numpy as np
 
@@ -35,6 +36,8 @@ from madeleine.patrol.deciding.answers import (
     DecisionRequestState,
     DecisionType,
 )
+from madeleine.patrol.deciding.compress import summary_as_memory
+from madeleine.patrol.deciding.extracts import passages
 from madeleine.patrol.deciding.possible_duplicates import (
     LIMITS,
     batches_of_similar_memories,
@@ -58,6 +61,9 @@ CATEGORY_WEIGHTS: Sequence[Category] = ("working", "episodic", "semantic", "soci
 """The later weighs more: a preference stays one whatever it is merged with."""
 MIN_KEPT_IMPORTANCE = 0.15
 """0.15 × exp(−30 / 30) is above the floor of 0.05: a kept memory is not asked about again within 30 days."""
+DYING_KEY = ""
+MAX_DYING_READ = 500
+"""Dying memories that are asked about in one patrol at most, the oldest."""
 MAX_TIMELINE_ACTION_CHARS = 2_000
 """Of an action in a timeline."""
 
@@ -165,12 +171,17 @@ class ConsolidateCluster(DecisionType[ConsolidationAnswer]):
     embeds_texts = True
 
     async def pending_keys(self) -> list[str]:
+        """What is dying, in all clusters together, then the clusters with fresh memories."""
         counts = [count for count in await self.context.reads.cluster_counts() if count.unconsolidated]
-        counts.sort(key=lambda count: (-count.unconsolidated, count.cluster_id))
-        return [count.cluster_id for count in counts]
+        fresh = [count for count in counts if count.unconsolidated > count.dying]
+        fresh.sort(key=lambda count: (-count.unconsolidated, count.cluster_id))
+        dying = [DYING_KEY] if any(count.dying for count in counts) else []
+        return [*dying, *(count.cluster_id for count in fresh)]
 
     async def requests(self, key: str) -> list[DecisionRequest]:
         reads = self.context.reads
+        if key == DYING_KEY:
+            return requests_about_dying(await reads.dying_memories(limit=MAX_DYING_READ), self.limits)
         clusters = await reads.clusters([ClusterId(key)])
         if not clusters:
             return []
@@ -187,11 +198,9 @@ class ConsolidateCluster(DecisionType[ConsolidationAnswer]):
         return await asyncio.to_thread(consolidation_requests, clusters[0], memories, vectors, self.limits)
 
     def texts_to_embed(self, answer: ConsolidationAnswer, current: DecisionRequestState) -> list[str]:
-        return [
-            memory.embedded_text
-            for memory in memories_after_consolidation(answer, current)
-            if _is_rewritten(memory, current)
-        ]
+        rewritten = (one for one in memories_after_consolidation(answer, current) if _is_rewritten(one, current))
+        made = passages_of_let_go(answer, current, self.context.services.now())
+        return [memory.embedded_text for memory in (*rewritten, *(passage for passage, _ in made))]
 
     async def apply(
         self, work: UnitOfWork, answer: ConsolidationAnswer, current: DecisionRequestState
@@ -200,17 +209,35 @@ class ConsolidateCluster(DecisionType[ConsolidationAnswer]):
         for memory in changed:
             work.put_state(state_of_memory(memory))
         work.rewritten_memories += [memory for memory in changed if _is_rewritten(memory, current)]
-        hashes = {memory.content_hash for memory in work.rewritten_memories}
+        # A summary that has died stands for nothing: its sources are recalled again, unless they had faded before it.
+        released = await work.transaction.summarised_memories(answer.make_dead)
+        work.compressed |= dict.fromkeys(released)
+        for state in await work.states(released):
+            if state.status == "dying":
+                work.put_state(replace(state, status="dead", reactivation_count=0))
+        made = passages_of_let_go(answer, current, self.context.services.now())
+        for passage, sources in made:
+            work.add_memory(passage)
+            work.compressed |= dict.fromkeys((source.id for source in sources), passage.id)
+        hashes = {memory.content_hash for memory in (*work.rewritten_memories, *(passage for passage, _ in made))}
         work.new_vectors |= {hash_: vector for hash_, vector in work.prepared.vectors.items() if hash_ in hashes}
-        # A summary that has died stands for nothing: its sources are recalled again.
-        work.compressed |= dict.fromkeys(await work.transaction.summarised_memories(answer.make_dead))
         await work.recompute_vectors(memory.cluster_id for memory in changed)
         return {
             "merged": len(answer.merges),
             "absorbed": sum(len(merge.absorbed) for merge in answer.merges),
             "made_dead": len(answer.make_dead),
+            "joined_to_passages": sum(len(sources) for _, sources in made),
             "kept": len(answer.keep),
         }
+
+
+def passages_of_let_go(
+    answer: ConsolidationAnswer, current: DecisionRequestState, now: datetime
+) -> list[tuple[Memory, Sequence[Memory]]]:
+    """Passages that hold what was let go of, word for word by session and day, each with its scenes: these are dead,
+    and what they told is found as long as somebody asks for it, at the cost of one memory."""
+    let_go = [current.memories[id_] for id_ in answer.make_dead]
+    return [(summary_as_memory(text, part, now), part) for part, text in passages(let_go)]
 
 
 MERGED_FIELDS = ("scene", "feeling", "emotions", "emotion", "lesson", "category")
@@ -224,17 +251,16 @@ def _is_rewritten(memory: Memory, current: DecisionRequestState) -> bool:
 def consolidation_requests(
     cluster: Cluster, members: Sequence[Memory], vectors: Mapping[MemoryId, Vector], limits: RequestLimits = LIMITS
 ) -> list[DecisionRequest]:
-    """Every fresh or dying living member is in exactly one request (spec P6 ❹), with those similar to it; after them
-    the consolidated living members that may say the same, which may be in several. Fresh ones that nothing resembles
-    have a request of their own, without a choice. `vectors`: of the members that have one, without what their language
-    shares."""
+    """Every fresh living member is in exactly one request (spec P6 ❹), with those similar to it; after them the
+    consolidated ones that may say the same, which may be in several. Fresh ones that nothing resembles have a request
+    of their own, without a choice. `vectors`: of the members that have one, without what their language shares."""
     living = sorted((memory for memory in members if memory.status in LIVING_STATUSES), key=SORT_KEY_BY_STORING_TIME)
-    unconsolidated = [memory for memory in living if _is_unconsolidated(memory)]
+    fresh = [memory for memory in living if memory.fresh and memory.status == "active"]
     # What a summary stands for is not recalled: a memory merged into it would not be either.
-    mergeable = [memory for memory in living if _can_be_merged(memory)]
-    resembled = ids_of_possible_duplicates(unconsolidated, mergeable, vectors)
-    to_decide = [memory for memory in unconsolidated if memory.status == "dying" or memory.id in resembled]
-    partners = [memory for memory in mergeable if not _is_unconsolidated(memory)]
+    mergeable = [memory for memory in living if not memory.compressed and memory.truth == "current"]
+    resembled = ids_of_possible_duplicates(fresh, mergeable, vectors)
+    to_decide = [memory for memory in fresh if memory.id in resembled]
+    partners = [memory for memory in mergeable if not memory.fresh]
     requests: list[DecisionRequest] = []
 
     def add(memories: Sequence[OfferedMemory], *, has_choice: bool = True) -> None:
@@ -249,23 +275,24 @@ def consolidation_requests(
         )
 
     for batch in batches_of_similar_memories(to_decide, vectors, limits, room_for_partners=bool(partners)):
-        # What is dying was compared with its counterparts when it was fresh.
-        counterparts = ids_of_possible_duplicates(partners, [one for one in batch if one.fresh], vectors)
-        nearest = memories_most_similar_to([one for one in partners if one.id in counterparts], batch, vectors)
+        counterparts = ids_of_possible_duplicates(partners, batch, vectors)
+        like = memories_most_similar_to([one for one in partners if one.id in counterparts], batch, vectors)
+        nearest = like[: limits.partners]
         offered = offered_memories_within_limits([*batch, *nearest], "consolidate", limits)
         add(offered, has_choice=len(offered) > 1 or offered[0].status == "dying")
-    others = [memory for memory in unconsolidated if memory.status != "dying" and memory.id not in resembled]
+    others = [memory for memory in fresh if memory.id not in resembled]
     for part in offered_memories_in_parts(others, "consolidate"):
         add(part, has_choice=False)
     return requests
 
 
-def _is_unconsolidated(memory: Memory) -> bool:
-    return memory.fresh or memory.status == "dying"
-
-
-def _can_be_merged(memory: Memory) -> bool:
-    return not memory.compressed and memory.truth == "current"
+def requests_about_dying(dying: Sequence[Memory], limits: RequestLimits = LIMITS) -> list[DecisionRequest]:
+    """All of them, of all clusters, those of a session together. What is dying was compared with what resembles it when
+    it was fresh."""
+    sessions = list(dict.fromkeys(memory.provenance.session_id for memory in dying))
+    by_session = sorted(dying, key=lambda memory: sessions.index(memory.provenance.session_id))
+    parts = offered_memories_in_parts(by_session, "consolidate", limits)
+    return [DecisionRequest(kind="consolidate", memories=tuple(part)) for part in parts]
 
 
 # --- what memories become ---------------------------------------------------------------------------------------

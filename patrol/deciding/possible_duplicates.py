@@ -10,11 +10,15 @@ from numpy.typing import NDArray
 from madeleine.memory.model import Memory, MemoryId, Vector
 from madeleine.memory.rules.dynamics.clustering import MIN_CLUSTERING_COSINE
 from madeleine.memory.rules.ranking.budget import positions_within_token_budget
+from madeleine.memory.rules.storing.likeness import difference_in_facts
 from madeleine.patrol.deciding.requests import MAX_OFFERED_MEMORIES, MODEL_LIMITS, RequestLimits, offered_memory
 
 MIN_DUPLICATE_COSINE = 0.8
 """Cosine of two memories, without what their language shares, from which they are asked about although no store has
 linked them: scene notes are not linked. A store links 97 % of all paraphrases (`benchmarks/duplicates`)."""
+MIN_LINKED_COSINE = 0.6
+"""The same of two that a store has linked: 95 % of sentences told again in other forms have it, half of paraphrases
+(`benchmarks/duplicates/sentences`), and few of the turns of a talk that are linked."""
 NEIGHBOUR_BLOCK_ROWS = 512
 """Rows compared with all others at a time."""
 LIMITS = MODEL_LIMITS["consolidate"]
@@ -24,10 +28,19 @@ LIMITS = MODEL_LIMITS["consolidate"]
 def ids_of_possible_duplicates(
     memories: Sequence[Memory], others: Sequence[Memory], vectors: Mapping[MemoryId, Vector]
 ) -> set[MemoryId]:
-    """Ids of the memories that may say the same as one of the others: the store has linked them, or they are near."""
-    ids, other_ids = ({memory.id for memory in group} for group in (memories, others))
+    """Ids of the memories that may say the same as one of the others: the store has linked them, or they are near, and
+    they differ in no fact. Two that do are never merged, whatever is decided."""
+    own, by_id = ({memory.id: memory for memory in group} for group in (memories, others))
     links = [(memory.id, memory.resembles) for memory in (*memories, *others) if memory.resembles]
-    linked = {one for link in links for one, other in (link, link[::-1]) if one in ids and other in other_ids}
+    pairs = (pair for link in links for pair in (link, link[::-1]))
+    linked = {
+        one
+        for one, other in pairs
+        if one in own
+        and other in by_id
+        and _cosine(vectors, one, other) >= MIN_LINKED_COSINE
+        and _can_say_the_same(own[one], by_id[other])
+    }
     rows, other_rows = _vector_rows(memories, vectors), _vector_rows(others, vectors)
     position = {memory.id: at for at, memory in enumerate(others)}
     for start in range(0, len(memories) if others else 0, NEIGHBOUR_BLOCK_ROWS):
@@ -36,9 +49,19 @@ def ids_of_possible_duplicates(
         for memory, row in zip(block, cosines, strict=True):
             if memory.id in position:
                 row[position[memory.id]] = 0
-            if row.max() >= MIN_DUPLICATE_COSINE:
+            near = (others[int(at)] for at in np.flatnonzero(row >= MIN_DUPLICATE_COSINE))
+            if memory.id not in linked and any(_can_say_the_same(memory, other) for other in near):
                 linked.add(memory.id)
     return linked
+
+
+def _cosine(vectors: Mapping[MemoryId, Vector], one: MemoryId, other: MemoryId) -> float:
+    """1 where it is not known."""
+    return float(vectors[one] @ vectors[other]) if one in vectors and other in vectors else 1.0
+
+
+def _can_say_the_same(memory: Memory, other: Memory) -> bool:
+    return not difference_in_facts(memory.scene.action, other.scene.action)
 
 
 def batches_of_similar_memories(

@@ -22,6 +22,7 @@ from pydantic import TypeAdapter
 
 from madeleine.memory.language_model import Prompt
 from madeleine.memory.model import (
+    DEFAULT_IMPORTANCE,
     Category,
     ClusterId,
     DatedAction,
@@ -45,11 +46,13 @@ MAX_OFFERED_MEMORIES = 60
 
 @dataclass(frozen=True, slots=True)
 class RequestLimits:
-    """Of one request: number of memories, their `OfferedMemory.size` together, characters of a memory's text."""
+    """Of one request: number of memories, their `OfferedMemory.size` together, characters of a memory's text, and
+    consolidated memories shown with fresh ones."""
 
     memories: int = MAX_OFFERED_MEMORIES
     size: int = 24_000
     text_chars: int = 1_000
+    partners: int = MAX_OFFERED_MEMORIES
 
 
 MODEL_LIMITS: Mapping[DecisionKind, RequestLimits] = {
@@ -58,9 +61,9 @@ MODEL_LIMITS: Mapping[DecisionKind, RequestLimits] = {
 }  # fmt: skip
 """Some 6,000 tokens of English. A summary stands for the whole memory, so it is made of more of it."""
 AGENT_LIMITS: Mapping[DecisionKind, RequestLimits] = {
-    "consolidate": RequestLimits(12, 1_300, 500), "split": RequestLimits(14, 1_200, 120),
+    "consolidate": RequestLimits(20, 2_000, 300, 4), "split": RequestLimits(14, 1_000, 80),
     "supersede": RequestLimits(2, 1_200, 500), "diary": RequestLimits(14, 1_300, 300),
-    "repair": RequestLimits(text_chars=1_200), "compress": RequestLimits(20, 1_600, 1_200),
+    "repair": RequestLimits(text_chars=1_200), "compress": RequestLimits(24, 2_200, 1_200),
 }  # fmt: skip
 """One request of each kind fits into one answer (`resolution.MAX_BRIEF_OFFER_BYTES`)."""
 MAX_LINE_CHARS, MAX_DIALOGUE_LINES = 120, 3
@@ -269,10 +272,18 @@ def request_for_agent(request: DecisionRequest, already_shown: Container[MemoryI
         "earlier": _quoted_lines(request.earlier),
         "think": [escape_tags_on_one_line(point) for point in request.think],
     }
-    fields["memories"] = [
-        {"id": memory.short_id} | ({} if memory.id in already_shown else _memory_fields(memory, request.kind))
-        for memory in request.memories
-    ]
+    statuses = {memory.status for memory in request.memories}
+    if request.kind == "consolidate" and statuses == {"dying"}:
+        fields["status"] = "dying"
+    memories: list[dict[str, Any]] = []
+    when = ""
+    for memory in request.memories:
+        shown = {} if memory.id in already_shown else _brief_memory_fields(memory, request.kind, fields)
+        memories.append(
+            {"id": memory.short_id} | {name: value for name, value in shown.items() if (name, value) != ("when", when)}
+        )
+        when = shown.get("when", "")
+    fields["memories"] = memories
     filled_fields = {name: value for name, value in fields.items() if value}
     return {"offer": short_id_of_non_memory(request.id), "kind": request.kind, **filled_fields}
 
@@ -302,9 +313,8 @@ def _prompt_text(request: DecisionRequest) -> str:
                 {"n": number} | _memory_fields(memory, request.kind)
                 for number, memory in enumerate(request.memories, start=1)
             ]
-            return enclose_in_memory_tag(
-                *map(quoted_json, [{"cluster": escape_tags_on_one_line(request.cluster)}, *numbered])
-            )
+            cluster = [{"cluster": escape_tags_on_one_line(request.cluster)}] if request.cluster else []
+            return enclose_in_memory_tag(*map(quoted_json, [*cluster, *numbered]))
 
 
 def enclose_in_memory_tag(*lines: str) -> str:
@@ -338,6 +348,19 @@ def _memory_fields(memory: OfferedMemory, kind: DecisionKind) -> dict[str, Any]:
         fields |= {"truth": memory.truth} if memory.truth != "current" else {}
         fields |= {name: True for name in ("fresh", "pinned") if getattr(memory, name)}
     return fields
+
+
+def _brief_memory_fields(memory: OfferedMemory, kind: DecisionKind, of_request: Mapping[str, Any]) -> dict[str, Any]:
+    """Without what goes without saying: the importance that a memory has unless it is told otherwise, that it was never
+    asked for, an actor whom the text names first, and what the request says of all."""
+    fields = _memory_fields(memory, kind)
+    usual = {"importance": DEFAULT_IMPORTANCE, "last_asked": "never", "status": of_request.get("status")}
+    named = [actor for actor in memory.actors if not memory.text.startswith(f"{actor}:")]
+    return {
+        name: value
+        for name, value in fields.items()
+        if value != usual.get(name) and not (name == "actors" and not named)
+    }
 
 
 def _escaped(value: str | Sequence[str]) -> str | list[str]:

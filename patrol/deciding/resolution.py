@@ -59,6 +59,9 @@ MAX_OFFERED_REQUESTS_BYTES = 24_000
 MAX_BRIEF_REQUESTS_BYTES = 6_500
 """With guidance and what a patrol did less than 3,000 tokens (ruling 23)."""
 MAX_REQUESTS_OF_KIND = 20
+MAX_SETTLED_CLUSTERS = 50
+"""Clusters, besides those that are offered, whose fresh memories are looked through in one patrol: most need no
+decision, and do not wait for one."""
 
 
 # --- a language model -------------------------------------------------------------------------------------------
@@ -164,7 +167,7 @@ async def _join(context: PatrolRunContext, episodes: Sequence[Memory]) -> None:
     for request, passage in passage_requests(episodes):
         if context.out_of_time:
             break
-        applied = await apply_answer(context, request, SessionSummaryAnswer(passage))
+        applied = await apply_answer(context, request, SessionSummaryAnswer(passage, is_passage=True))
         if isinstance(applied, AgentDecisionResult):
             context.counts.update(applied.counts)
 
@@ -237,11 +240,12 @@ async def _requests_to_offer(
     context: PatrolRunContext, max_bytes: int
 ) -> tuple[list[DecisionRequest], list[DecisionRequest], int, list[DecisionRequest]]:
     """The stored requests; those to offer, which may be among them; how many more there may be; and those on the way
-    that need no decision. Each kind first has its share, one request; what room is left goes to further ones in the
-    order of the kinds (ruling 20)."""
+    that need no decision. The kinds take turns, so that each has its share (ruling 20)."""
     stored = [DecisionRequest.from_json(record.body) for record in await context.reads.open_requests()]
     kinds = {kind: DECISION_TYPES[kind](context, AGENT_LIMITS) for kind in DECISION_OFFER_ORDER}
     keys = {kind: deque(await decision_type.pending_keys()) for kind, decision_type in kinds.items()}
+    # Nothing is lost while a large cluster waits: one at a time, the largest.
+    keys["split"] = deque([*keys["split"]][:1])
     offers: dict[DecisionKind, list[DecisionRequest]] = {kind: [] for kind in kinds}
     if context.dry_run:
         return stored, [], sum(map(len, keys.values())), []
@@ -249,7 +253,7 @@ async def _requests_to_offer(
     without_choice: list[DecisionRequest] = []
     shown: set[MemoryId] = set()
     room = max_bytes
-    for max_requests in (1, MAX_REQUESTS_OF_KIND):
+    for max_requests in range(1, MAX_REQUESTS_OF_KIND + 1):
         for kind, decision_type in kinds.items():
             while room > 0 and len(offers[kind]) < max_requests and (parts[kind] or keys[kind]):
                 if not parts[kind]:
@@ -265,6 +269,9 @@ async def _requests_to_offer(
                 offers[kind].append(request)
                 shown |= {memory.id for memory in request.memories}
                 room -= size
+    for _ in range(min(MAX_SETTLED_CLUSTERS, len(keys["consolidate"]))):
+        for new in await kinds["consolidate"].requests(keys["consolidate"].popleft()):
+            (parts["consolidate"] if new.has_choice else without_choice).append(new)
     waiting = sum(map(len, keys.values())) + sum(map(len, parts.values()))
     offered = [request for requests in offers.values() for request in requests]
     return stored, offered, waiting, without_choice

@@ -30,8 +30,9 @@ from madeleine.patrol.unit_of_work import UnitOfWork
 
 MAX_UNSPLIT_CLUSTER_MEMORIES = 10
 """Active memories above which a sub-cluster is to be split."""
-MIN_CHANGE_MEMORIES = 3
-"""Memories, or a fifth, by which a cluster must have changed to be offered again after its split was declined."""
+MIN_CHANGE_MEMORIES = 5
+"""Memories, or a half, by which a cluster must have changed to be offered again after its split was declined, or after
+it was divided: what a mind has just looked through is one topic to it."""
 MIN_PART_MEMORIES = 2
 """Memories of a new sub-cluster, and of what remains."""
 
@@ -136,7 +137,7 @@ class SplitCluster(DecisionType[ClusterSplitAnswer]):
             count
             for count in await reads.cluster_counts()
             if count.active > MAX_UNSPLIT_CLUSTER_MEMORIES
-            and has_changed_since_decline(count.active, declined.get(f"split:{count.cluster_id}"))
+            and has_changed_since_decline(count.active, declined.get(_topic(count.cluster_id)))
         ]
         clusters = await reads.clusters([count.cluster_id for count in counts])
         roots = {cluster.id for cluster in clusters if cluster.is_root}
@@ -155,7 +156,7 @@ class SplitCluster(DecisionType[ClusterSplitAnswer]):
         self, work: UnitOfWork, answer: ClusterSplitAnswer, current: DecisionRequestState
     ) -> dict[str, int]:
         cluster_id = current.request.cluster_id
-        new_clusters = []
+        new_clusters: list[ClusterId] = []
         if answer.parts and cluster_id:
             parent = work.clusters[cluster_id].parent_id
             for part in answer.parts:
@@ -163,18 +164,22 @@ class SplitCluster(DecisionType[ClusterSplitAnswer]):
                 work.move_to_cluster(await work.states(part.memories), cluster.id)
                 new_clusters.append(cluster.id)
             await work.recompute_vectors([cluster_id, *new_clusters])
-        elif cluster_id:
-            work.declined = {current.request.topic: current.active_count}
+        if cluster_id:
+            work.declined = {_topic(id_): work.active_count(id_) for id_ in (cluster_id, *new_clusters)}
         self.context.split_cluster_ids.update(new_clusters)
         return {"new_clusters": len(new_clusters), "moved": sum(len(part.memories) for part in answer.parts)}
 
 
+def _topic(id_: ClusterId) -> str:
+    return f"split:{id_}"
+
+
 def has_changed_since_decline(active_count: int, declined_count: int | None) -> bool:
-    """Whether a cluster of so many active memories has changed enough to be offered again: a declined one had
-    `declined_count` (ruling 20). One memory more a day would bring the same question every day."""
+    """Whether a cluster of so many active memories has changed enough to be offered again: `declined_count` is what it
+    had when it was declined, or divided (ruling 20). One memory more a day would bring the same question every day."""
     if declined_count is None:
         return True
-    return abs(active_count - declined_count) >= max(MIN_CHANGE_MEMORIES, declined_count // 5)
+    return abs(active_count - declined_count) >= max(MIN_CHANGE_MEMORIES, declined_count // 2)
 
 
 def split_requests(

@@ -165,7 +165,7 @@ async def revive_recalled_memories(work: UnitOfWork) -> dict[str, int]:
     dead = work.working_states(await work.transaction.recalled_dead_states())
     depths = {state.id: len(await survivor_chain_of_memory(work, state)) for state in dead}
     touched: set[ClusterId | None] = set()
-    revived = 0
+    revived: list[MemoryState] = []
     for state in sorted(dead, key=lambda state: depths[state.id]):
         if any(survivor.status != "dead" for survivor in await survivor_chain_of_memory(work, state)):
             continue
@@ -174,10 +174,12 @@ async def revive_recalled_memories(work: UnitOfWork) -> dict[str, int]:
         )
         if session_count is not None:
             work.put_state(replace(state, status="active", session_count=session_count, absorbed_into=None))
-            revived += 1
+            revived.append(state)
             touched.add(state.cluster_id)
+    # They were asked for themselves, whatever passage holds their words.
+    work.compressed |= {memory.id: None for memory in await work.memories(revived) if memory.compressed}
     await work.recompute_vectors(touched)
-    return {"revived": revived}
+    return {"revived": len(revived)}
 
 
 async def survivor_chain_of_memory(work: UnitOfWork, state: MemoryState) -> list[MemoryState]:

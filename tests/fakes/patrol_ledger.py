@@ -167,6 +167,10 @@ class FakePatrolTransaction:
         ]
         return [m for m in faded if not m.lesson and m.may_supersede is None][:limit]
 
+    async def dying_memories(self, *, limit: int) -> list[Memory]:
+        dying = [m for m in self._own() if m.status == "dying" and not m.compressed]
+        return sorted(dying, key=lambda m: m.happened_at)[:limit]
+
     async def unreadable_notes(self) -> list[Note]:
         return [n for n in self._state.notes.values() if n.being_id == self._being and n.state == "parse_failed"]
 

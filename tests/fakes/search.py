@@ -86,7 +86,7 @@ def _memory_matches(memory: Memory, query: KeywordQuery) -> bool:
         and {*map(fold_text, query.themes)} <= {*map(fold_text, memory.themes)}
         and (not query.categories or memory.category in query.categories)
         and (query.include_dead or memory.status != "dead")
-        and (query.include_compressed or not memory.compressed)
+        and (query.include_compressed or not memory.compressed or memory.status == "dead")
     )
 
 

@@ -350,7 +350,8 @@ TORN = {
     "what is absorbed is dead": f"{_M} WHERE m.absorbed_into IS NOT NULL AND m.status != 'dead'",
     "a summary exists": f"""{_M} LEFT JOIN memories s ON s.id = m.compressed_into AND s.being_id = m.being_id
         AND s.compression_source WHERE m.compressed AND s.id IS NULL""",
-    "what has a summary is compressed": f"{_M} WHERE m.compressed_into IS NOT NULL AND NOT m.compressed",
+    "what has a summary is compressed, unless it is a passage beside it": f"""{_M}
+        WHERE m.compressed_into IS NOT NULL AND NOT m.compressed AND NOT m.compression_source""",
     "importance is in [0, 1] and counts are not negative": f"""{_M} LEFT JOIN beings b ON b.being_id = m.being_id
         WHERE m.importance NOT BETWEEN 0 AND 1 OR m.reactivation_count < 0 OR m.access_count < 0
         OR coalesce(m.stopped_at, b.cycle, 0) - m.since < 0""",

@@ -230,12 +230,17 @@ async def erase_memories(transaction: Transaction, scope: Scope, memories: Seque
 
 async def _summaries_that_quote(transaction: Transaction, scope: Scope, erased: Sequence[Memory]) -> list[Memory]:
     """Summaries that hold the words of an erased memory: they are erased with it, and what else they stand for is
-    recalled again until it is summarised anew (ruling 25)."""
-    ids = {memory.compressed_into for memory in erased if memory.compressed_into} - {memory.id for memory in erased}
+    recalled again until it is summarised anew (ruling 25). A passage names the summary that tells of it as well."""
+    known = {memory.id for memory in erased}
     revisions = await revisions_of(transaction, scope, [memory.id for memory in erased])
     texts = [memory.scene.action for memory in erased] + [revision.before.text or "" for revision in revisions]
-    summaries = await memories_by_ids(transaction, scope, sorted(ids))
-    return [summary for summary in summaries if mentions.quotes_any(summary.scene.action, texts)]
+    quoting: list[Memory] = []
+    memories: Sequence[Memory] = erased
+    while ids := {memory.compressed_into for memory in memories if memory.compressed_into} - known:
+        known |= ids
+        memories = await memories_by_ids(transaction, scope, sorted(ids))
+        quoting += [summary for summary in memories if mentions.quotes_any(summary.scene.action, texts)]
+    return quoting
 
 
 def _first_remaining(id_: MemoryId | None, survivors: dict[MemoryId, MemoryId | None]) -> MemoryId | None:

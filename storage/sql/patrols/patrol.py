@@ -8,7 +8,7 @@ from collections.abc import Callable, Sequence
 from datetime import datetime
 from typing import Any, TypeVar
 
-from sqlalchemy import ClauseElement, bindparam, case, func, literal_column, or_, select
+from sqlalchemy import ClauseElement, bindparam, case, exists, func, literal_column, or_, select
 
 from madeleine.memory.ingest.notes import SCENE_NOTE_TYPE
 from madeleine.memory.model import (
@@ -166,6 +166,13 @@ _SELECT_FADED_EPISODES = (
     .limit(bindparam("limit"))
 )
 
+_SELECT_DYING = (
+    select(*memory_rows.MEMORY_COLUMNS)
+    .where(_IS_OWN, _m.status == "dying", _m.compressed.is_(False))
+    .order_by(dialect.without_index_use(_m.happened_at), _m.seq)
+    .limit(bindparam("limit"))
+)
+
 _older = memories.alias("older")
 _SELECT_PROPOSED_SUPERSESSIONS = (
     select(_m.id)
@@ -194,7 +201,13 @@ DECISION_REQUEST_ROW_MAP = RowMap(StoredDecisionRequest, decision_requests_table
 _own_requests = select(*DECISION_REQUEST_ROW_MAP.columns).where(_o.being_id == _BEING)
 _SELECT_REQUESTS = _own_requests.where(dialect.is_in_bound_list(_o.id, "ids"))
 _SELECT_OPEN_REQUESTS = _own_requests.where(_o.settled_by.is_(None)).order_by(_o.made_at, _o.id)
-_SELECT_DECLINED = select(_o.topic, _o.body).where(_o.being_id == _BEING, _o.id == "declined:" + _o.topic)
+# Not where the run that declined, or divided, was undone.
+_SELECT_DECLINED = select(_o.topic, _o.body).where(
+    *(_o.being_id == _BEING, _o.id == "declined:" + _o.topic),
+    ~exists().where(
+        patrol_runs.c.id == _o.settled_by, dialect.equals_any(patrol_runs.c.state, "undone", "rolled_back")
+    ),
+)
 _UPSERT_DECLINED = dialect.upsert_statement(decision_requests_table, "body", "settled_by")
 _MARK_REQUEST_DECIDED = update_row_of_being(decision_requests_table, "settled_by", "body")
 _SELECT_LAST_ERASURE = select(dialect.sql_last_sequence_number(literal_column("'forgotten'"), literal_column("'mark'")))
@@ -280,6 +293,9 @@ class PatrolReader:
 
     async def faded_episodes(self, *, max_chars: int, limit: int) -> list[Memory]:
         return await self._rows(_SELECT_FADED_EPISODES, memory_rows.memory_from_row, max_chars=max_chars, limit=limit)
+
+    async def dying_memories(self, *, limit: int) -> list[Memory]:
+        return await self._rows(_SELECT_DYING, memory_rows.memory_from_row, limit=limit)
 
     async def unreadable_notes(self) -> list[Note]:
         return await context.read_notes(self._reads, self._scope, SCENE_NOTE_TYPE, "parse_failed")

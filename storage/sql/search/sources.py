@@ -146,7 +146,8 @@ SEARCHED_TABLES = {
         conditions=(
             or_(bindparam("categories") == json_list_bind_value(()), is_in_bound_list(_m.category, "categories")),
             or_(bindparam("include_dead", type_=Boolean), _m.status != "dead"),
-            or_(bindparam("include_compressed", type_=Boolean), _m.compressed.is_(False)),
+            # What is dead is shown on request, whatever passage holds its words.
+            or_(bindparam("include_compressed", type_=Boolean), _m.compressed.is_(False), _m.status == "dead"),
             or_(bindparam("include_retracted", type_=Boolean), _m.truth != "retracted"),
             or_(bindparam("include_superseded", type_=Boolean), _m.truth != "superseded"),
             or_(bindparam("as_of").is_(None), _WAS_TRUE),

@@ -125,19 +125,20 @@ class KeywordContract:
         themed = memory("tea", happened_at=MOMENT - day, themes=("Food", "Trips"), category="social")
         dead = memory("tea", happened_at=MOMENT - 2 * day, status="dead")
         packed = memory("tea", happened_at=MOMENT - 3 * day, compressed=True)
-        await ledger.memories.commit(ADA, batch(plain, themed, dead, packed))
+        let_go = memory("tea", happened_at=MOMENT - 4 * day, status="dead", compressed=True)
+        await ledger.memories.commit(ADA, batch(plain, themed, dead, packed, let_go))
 
         async def found(**filters: Any) -> list[str]:
             return ids(await ledger.search.search(ADA, keyword_query("tea", **filters)))
 
-        assert await found() == [plain.id, themed.id, dead.id]
+        assert await found() == [plain.id, themed.id, dead.id, let_go.id]
         assert await found(include_dead=False) == [plain.id, themed.id]
-        assert await found(include_compressed=True) == [plain.id, themed.id, dead.id, packed.id]
+        assert await found(include_compressed=True) == [plain.id, themed.id, dead.id, packed.id, let_go.id]
         assert await found(themes=("trips", "FOOD")) == [themed.id]
         assert await found(themes=("trips", "other")) == []
         assert await found(categories=("social", "semantic")) == [themed.id]
         assert await found(since=MOMENT - day, until=MOMENT) == [plain.id, themed.id]
-        assert await found(until=MOMENT - timedelta(microseconds=1)) == [themed.id, dead.id]
+        assert await found(until=MOMENT - timedelta(microseconds=1)) == [themed.id, dead.id, let_go.id]
 
     async def test_a_memory_is_found_by_every_time_that_its_dates_overlap(self, ledger: StoringLedger) -> None:
         """Issue 12: a month, a range and a day in another zone were found by their first moment alone."""

@@ -200,6 +200,28 @@ class PatrolContract:
         both = await ledger.erasure.forget(ADA, [two.id, summary.id], at=LATER)
         assert both == ErasedIds((two.id, summary.id))
 
+    async def test_a_summary_that_quotes_what_a_passage_holds_is_forgotten_with_it(self, ledger: AnyLedger) -> None:
+        """ruling 25: a passage stands between a scene and the summary of its session."""
+        one, two = memory("Ann sold the xylophone"), memory("Ben rowed")
+        await stored(ledger, one, two)
+        made: dict[str, Any] = {"compression_source": True, "category": "semantic"}
+        summary = memory("A day: Ann sold the xylophone", **made)
+        passage = memory("Ann sold the xylophone\nBen rowed", compressed_into=summary.id, **made)
+        changes = PatrolChanges(new_memories=(summary, passage), compressed={one.id: passage.id, two.id: passage.id})
+        await run(ledger, FIRST, changes)
+        erased = await ledger.erasure.forget(ADA, [one.id], at=LATER)
+        assert set(erased.erased_ids) == {one.id, passage.id, summary.id}
+        assert await stored_memory(ledger, two) == two
+
+    async def test_what_is_dying_is_read_but_not_what_a_passage_holds(self, ledger: AnyLedger) -> None:
+        dying = memory("Ann sang", status="dying", happened_at=MOMENT)
+        earlier = memory("Ben rowed", status="dying", happened_at=MOMENT - timedelta(days=1))
+        held = memory("Carl slept", status="dying", compressed=True)
+        await stored(ledger, dying, earlier, held, memory("Dora waved"))
+        reads = ledger.patrols.patrol_reads(ADA)
+        assert [one.id for one in await reads.dying_memories(limit=9)] == [earlier.id, dying.id]
+        assert [one.id for one in await reads.dying_memories(limit=1)] == [earlier.id]
+
     async def _summarised(self, ledger: AnyLedger, id_: RunId, *of: Memory) -> Memory:
         summary = memory("A summary", compression_source=True, category="semantic")
         await run(ledger, id_, PatrolChanges(new_memories=(summary,), compressed={one.id: summary.id for one in of}))

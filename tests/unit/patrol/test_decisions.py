@@ -88,8 +88,10 @@ async def test_memories_behind_a_dead_summary_are_recalled_again(home: Household
     told = await home.store("Ann sailed to Elba", "Ann slept on the deck", session_id="s", importance=1.0)
     await home.store("The accountant sent the invoice", session_id="t", importance=1.0)
     await home.run_patrol(ScriptedModel(compress=lambda p: {"summary": "Ann sailed."}), steps=["assign", "compress"])
-    [summary] = [memory for memory in await home.all() if memory.compression_source]
-    assert (await home.now(told[0])).compressed_into == summary.id
+    summary, passage = sorted((one for one in await home.all() if one.compression_source), key=lambda one: one.number)
+    assert passage.scene.action == "Ann sailed to Elba\nAnn slept on the deck"
+    assert (await home.now(told[0])).compressed_into == passage.id
+    assert ((await home.now(passage)).compressed, passage.compressed_into) == (False, summary.id)
     await home.run_patrol(steps=["assign"])
     for _ in range(91):
         await home.run_patrol(steps=["age"])
@@ -100,11 +102,39 @@ async def test_memories_behind_a_dead_summary_are_recalled_again(home: Household
         return {"merges": [], "make_dead": [n for n, line in enumerate(lines, 1) if '"dying"' in line], "keep": []}
 
     report = await home.run_patrol(ScriptedModel(consolidate=let_go), steps=["flag", "consolidate"])
-    assert (await home.now(summary)).status == "dead"
+    assert [(await home.now(one)).status for one in (summary, passage)] == ["dead", "dead"]
     result = await home.now(told[0])
     assert (result.status, result.compressed, result.compressed_into) == ("active", False, None)
     await home.undo(report.run_id)
-    assert (await home.now(told[0])).compressed_into == summary.id
+    assert (await home.now(told[0])).compressed_into == passage.id
+
+
+async def test_what_is_let_go_of_is_found_in_a_passage_and_comes_back_when_it_is_asked_for(home: Household) -> None:
+    """rulings 20 and 26: one session's small talk costs one memory, and a search and a patrol bring a scene of it."""
+    ann, ben, kept = await home.store("Ann sang", "Ben rowed", "Carl is a pilot", session_id="s", importance=0.06)
+    home.clock.advance(timedelta(days=1))
+    [alone] = await home.store("Dora waved", session_id="s", importance=0.06)
+    for _ in range(7):
+        home.clock.advance(timedelta(days=1))
+        await home.run_patrol()
+    offer = the(await home.patrol.decide(ADA, []), "consolidate")
+    assert [memory.text for memory in offer.memories] == ["Ann sang", "Ben rowed", "Carl is a pilot", "Dora waved"]
+    decided = await home.patrol.decide(
+        ADA, [Decision(offer=offer.id, make_dead=[ann.id, ben.id, alone.id], keep=[kept.id])]
+    )
+    assert decided.decided[0].counts == {
+        **{"merged": 0, "absorbed": 0, "made_dead": 3, "joined_to_passages": 2, "kept": 1}
+    }
+    [passage] = [memory for memory in await home.all() if memory.compression_source]
+    assert (passage.scene.action, passage.status) == ("Ann sang\nBen rowed", "active")
+    assert [(await home.now(one)).compressed_into for one in (ann, alone)] == [passage.id, None]
+    await home.recall(ann.id)
+    home.clock.advance(timedelta(days=1))
+    revival = await home.run_patrol()
+    assert ((await home.now(ann)).status, (await home.now(ann)).compressed) == ("active", False)
+    await home.undo(revival.run_id)
+    await home.undo(decided.run_id)
+    assert [(await home.now(one)).status for one in (ann, ben, alone, kept)] == ["dying"] * 4
 
 
 async def test_sessions_that_nobody_summarises_are_extracted(home: Household) -> None:

@@ -334,10 +334,10 @@ async def test_pending_decisions_are_offered_to_the_agent(home: Household) -> No
     root = home.ledger.put_cluster("Private")
     large = home.ledger.put_cluster("Large", root, unit([1] + [0] * 63))
     for i in range(11):
-        home.ledger.put(a_memory(f"memory {i}", cluster_id=large.id, fresh=i < 2), unit([1] + [0] * 63))
+        home.ledger.put(a_memory("a good memory" + "!" * i, cluster_id=large.id, fresh=i < 2), unit([1] + [0] * 63))
     pending = (await home.patrol(ADA, steps=["age"])).pending
     assert [(p.kind, p.cluster, len(p.memories)) for p in pending if p.kind != "diary"] == [
-        ("consolidate", "Large", 11),
+        ("consolidate", "Large", 6),
         ("split", "Large", 11),
     ]
 

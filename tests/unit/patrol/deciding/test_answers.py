@@ -225,9 +225,9 @@ def test_no_action_can_end_the_block_that_it_stands_in(actions: list[str]) -> No
 @pytest.mark.parametrize("kind", KINDS)
 def test_the_example_that_the_agent_is_shown_is_a_decision_that_is_accepted(kind: DecisionKind) -> None:
     """ruling 10"""
-    example = re.search(r"Answer (\{.*\})\. ", AGENT_GUIDANCE[kind])
+    example = re.search(r'(\{"offer".*?\})[.:,] ', AGENT_GUIDANCE[kind])
     assert example
-    text = re.sub("<(survivor|absorbed) id>", "<memory id>", example[1]).replace("<its id>", "offer-1")
+    text = re.sub("<(survivor|absorbed) id>", "<memory id>", example[1]).replace("<id>", "offer-1")
     for id_ in IDS[2:4] if kind == "split" else (IDS[0], IDS[1], IDS[2]):
         text = text.replace("<memory id>", id_, 1)
     offer = request_of(kind, MEMORIES)

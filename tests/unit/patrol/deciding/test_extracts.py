@@ -9,7 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from madeleine.memory.model import Memory, Scene
-from madeleine.patrol.deciding.extracts import MAX_PASSAGE_CHARS, MAX_PASSAGE_MEMORIES, passage_requests
+from madeleine.patrol.deciding.extracts import MAX_PASSAGE_BYTES, MAX_PASSAGE_MEMORIES, passage_requests
 from tests.doubles import NOW, a_memory
 
 
@@ -40,7 +40,7 @@ def test_passages_are_bounded_and_hold_every_scene_word_for_word(sizes: list[int
     for request, passage in passage_requests(told):
         lines = passage.splitlines()
         assert 2 <= len(lines) <= MAX_PASSAGE_MEMORIES
-        assert len(passage) <= MAX_PASSAGE_CHARS
+        assert len(passage.encode()) <= MAX_PASSAGE_BYTES
         assert lines == [memory.text for memory in request.memories]
         held += lines
     assert [text for text in (memory.scene.action for memory in told) if text in held] == held

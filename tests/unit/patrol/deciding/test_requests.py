@@ -12,10 +12,19 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from madeleine.memory.model import DatedAction, EmotionVector, Memory, MemoryId, MemoryStatus, Provenance, Vector
+from madeleine.memory.model import (
+    ClusterId,
+    DatedAction,
+    EmotionVector,
+    Memory,
+    MemoryId,
+    MemoryStatus,
+    Provenance,
+    Vector,
+)
 from madeleine.memory.patrol_records import DecisionRequestId
 from madeleine.patrol.deciding.compress import session_compression_requests
-from madeleine.patrol.deciding.consolidate import consolidation_requests
+from madeleine.patrol.deciding.consolidate import consolidation_requests, requests_about_dying
 from madeleine.patrol.deciding.diary import diary_requests
 from madeleine.patrol.deciding.requests import (
     MODEL_LIMITS,
@@ -81,9 +90,33 @@ def test_a_memory_without_a_date_is_shown_on_the_day_it_happened() -> None:
 
 def test_a_single_memory_that_is_not_dying_has_no_choice() -> None:
     """Nothing can be merged with it, and only dying ones may be made dead (spec P6 ❹)."""
-    for memory, has_choice in ((numbered(1)[0], False), (numbered(1, status="dying")[0], True)):
-        (offer,) = consolidation_requests(DINNERS, [memory], {})
-        assert offer.has_choice is has_choice
+    (fresh,) = consolidation_requests(DINNERS, numbered(1), {})
+    (dying,) = requests_about_dying(numbered(1, status="dying"))
+    assert (fresh.has_choice, dying.has_choice) == (False, True)
+
+
+def test_what_is_dying_is_asked_about_by_session_whatever_its_cluster() -> None:
+    """ruling 23: the clusters of one evening were as many offers."""
+    sessions = ("s", "t", "s")
+    dying = [
+        replace(memory, provenance=Provenance(tool="store", session_id=session), cluster_id=ClusterId(f"c-{at}"))
+        for at, (memory, session) in enumerate(zip(numbered(3, fresh=False, status="dying"), sessions, strict=True))
+    ]
+    (offer,) = requests_about_dying(dying)
+    assert ids(offer) == [dying[0].id, dying[2].id, dying[1].id]
+    shown = request_for_agent(offer)
+    assert (shown["status"], shown["memories"][0]) == (
+        "dying", {"id": offer.memories[0].short_id, "when": NOW.date().isoformat(), "text": "ramen"}
+    )  # fmt: skip
+
+
+def test_two_that_differ_in_a_fact_are_not_asked_about() -> None:
+    """They are never merged, whatever is decided (ruling 13)."""
+    first, second = numbered(2)
+    first = replace(first, scene=replace(first.scene, action="Ann paid 9 euros"))
+    second = replace(second, scene=replace(second.scene, action="Ann paid 8 euros"), resembles=first.id)
+    (offer,) = consolidation_requests(DINNERS, [first, second], {first.id: unit([1, 0]), second.id: unit([1, 0.1])})
+    assert not offer.has_choice
 
 
 def test_what_nothing_resembles_needs_no_decision() -> None:
@@ -91,6 +124,7 @@ def test_what_nothing_resembles_needs_no_decision() -> None:
     alone, like, linked, retold = numbered(4)
     linked = replace(linked, resembles=retold.id)
     vectors: dict[MemoryId, Vector] = {m.id: unit(np.eye(4)[i]) for i, m in enumerate((alone, like, linked, retold))}
+    vectors[retold.id] = unit(np.eye(4)[2] + 0.9 * np.eye(4)[3])
     near = a_memory("like it", fresh=False, cluster_id=HOME)
     vectors[near.id] = unit(np.eye(4)[1] + 0.1)
     asked, settled = consolidation_requests(DINNERS, [alone, like, linked, retold, near], vectors)
@@ -101,11 +135,11 @@ def test_what_nothing_resembles_needs_no_decision() -> None:
 # --- ❹ ----------------------------------------------------------------------------------------------------------
 
 
-def test_fresh_and_dying_memories_come_first_then_the_nearest_settled_ones() -> None:
-    """spec P6 ❹: clusters containing fresh or dying nodes."""
+def test_fresh_memories_come_first_then_the_nearest_settled_and_dying_ones() -> None:
+    """spec P6 ❹: clusters containing fresh nodes."""
     fresh, dying, near, far = (
         a_memory("new", id=MemoryId("fresh"), cluster_id=HOME),
-        a_memory("old", id=MemoryId("dying"), fresh=False, status="dying", cluster_id=HOME),
+        a_memory("like new too", id=MemoryId("dying"), fresh=False, status="dying", cluster_id=HOME),
         a_memory("like new", id=MemoryId("near"), fresh=False, cluster_id=HOME),
         a_memory("else", id=MemoryId("far"), fresh=False, cluster_id=HOME),
     )
@@ -113,7 +147,7 @@ def test_fresh_and_dying_memories_come_first_then_the_nearest_settled_ones() -> 
         fresh.id: unit([1, 0, 0]), dying.id: unit([0.9, 0.1, 0]), near.id: unit([0.8, 0.2, 0]), far.id: unit([0, 0, 1])
     }  # fmt: skip
     (offer,) = consolidation_requests(DINNERS, [far, near, fresh, dying], vectors)
-    assert [sorted(ids(offer)[:2]), ids(offer)[2:]] == [["dying", "fresh"], ["near"]]
+    assert ids(offer) == ["fresh", "dying", "near"]
     assert (offer.cluster_id, offer.cluster, offer.kind) == (HOME, "Dinners", "consolidate")
 
 
@@ -148,7 +182,7 @@ def test_memories_that_are_alike_are_offered_together() -> None:
     dying=st.integers(0, 30),
     chance=st.randoms(use_true_random=False),
 )
-def test_every_fresh_or_dying_memory_is_in_exactly_one_offer_within_the_bounds(
+def test_every_fresh_memory_and_every_dying_one_is_in_one_offer_within_the_bounds(
     fresh: list[int], settled: int, dying: int, chance: Random
 ) -> None:
     memories = [
@@ -160,9 +194,11 @@ def test_every_fresh_or_dying_memory_is_in_exactly_one_offer_within_the_bounds(
     offers = consolidation_requests(DINNERS, memories, vectors)
     shown_ids = [id_ for offer in offers for id_ in ids(offer)]
     for memory in memories:
-        if memory.fresh or memory.status == "dying":
+        if memory.fresh:
             assert shown_ids.count(memory.id) == 1
-    for offer in offers:
+    about_dying = requests_about_dying([memory for memory in memories if memory.status == "dying"])
+    assert sum(len(offer.memories) for offer in about_dying) == dying
+    for offer in (*offers, *about_dying):
         assert len(offer.memories) <= LIMITS.memories
         assert size_of(offer) <= LIMITS.size
         assert len(set(ids(offer))) == len(offer.memories)
