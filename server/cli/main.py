@@ -110,6 +110,8 @@ def run_command_with_settings(arguments: argparse.Namespace) -> int:
     module = name if arguments.command in own_modules else "local_commands"
     if arguments.command == "restore":
         module = "backup_command"
+    if arguments.command == "move-in":
+        name, module = "move_in_command", "import_command"
     with garbage_collection_paused():
         from madeleine.server.logs import start_logging
         from madeleine.server.settings.settings import read_settings
