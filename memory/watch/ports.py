@@ -22,7 +22,8 @@ class ObservationLedger(Protocol):
         assigned here; a message's own position is ignored. A message with a key that the session has, or had before it
         was forgotten, is skipped, so that reading a transcript again restores nothing. `title` and `interface` are set
         for a session that has none yet. `watched`: the memory thread does not read the messages, unless it has yet to
-        read earlier ones. `import_id`: of the import that they are remembered for. Raises `StorageFull`, `StorageError`."""
+        read earlier ones. `import_id`: of the import that they are remembered for. Raises `StorageFull`,
+        `StorageError`, `CannotUndo` for an import that has ended."""
 
     async def messages(self, scope: Scope, ids: Sequence[MessageId]) -> list[Message]:
         """The messages that exist, each once, in the order of `ids`."""

@@ -87,5 +87,3 @@ def _confirm(being: str) -> bool:
     if not sys.stdin.isatty():
         raise InvalidInput("Nothing was imported: there is no terminal to ask on. --yes imports it.")
     return input(f"Import this for {being!r}? [y/N] ").strip().lower() in ("y", "yes")
-
-

@@ -12,19 +12,18 @@ from typing import Any
 
 from pydantic import TypeAdapter
 
-from madeleine.memory.errors import ConnectionLost, InvalidInput, ServerUnavailable
+from madeleine.memory.errors import ConnectionLost, ServerUnavailable
 from madeleine.memory.model import BeingId, Scope
 from madeleine.memory.moving.import_sources import MAX_NAMED_PROBLEMS, FormatReport, ImportSources, SourceReport
-from madeleine.memory.moving.records import counts_in_words
 from madeleine.memory.moving.sources.registry import SOURCE_FORMATS
-from madeleine.memory.moving.sources.values import SourceFile, Statement
+from madeleine.memory.moving.sources.values import SourceFile, Statement, UnreadableSource
 from madeleine.memory.moving.statements import StatementOutcomes
 from madeleine.memory.text.structure import visible_line
 from madeleine.memory.watch.observe import ObserveConversation
 from madeleine.server import EXIT_FAILURE, EXIT_NOTHING, EXIT_USAGE
 from madeleine.server.attach.client import run_on_host
 from madeleine.server.cli.output import byte_progress, print_json, redacted_secrets_sentence
-from madeleine.server.moving_in.source_files import DiskOrArchiveFile, UnreadableSource, find_source_files
+from madeleine.server.moving_in.source_files import DiskOrArchiveFile, find_source_files
 from madeleine.server.settings.environment import read_environment_variables, setting_values_from_variables
 from madeleine.server.settings.settings import Settings
 from madeleine.server.wiring.clocks import utc_now
@@ -160,7 +159,9 @@ def _taken_in_words(report: FormatReport, *, is_dry_run: bool) -> str:
     new = "would be new" if is_dry_run else "new"
     parts = [
         f"{_count(statements['stored'], 'memory', 'memories')} {new}" if statements["stored"] else "",
-        f"{statements['reinforced']:,} said by a memory already, which is reinforced" if statements["reinforced"] else "",
+        f"{statements['reinforced']:,} said by a memory already, which is reinforced"
+        if statements["reinforced"]
+        else "",
         f"{_count(report.messages, 'message')} of {_count(report.conversations, 'conversation')} {new}"
         if report.messages
         else "",

@@ -21,7 +21,8 @@ READ_BYTES = 256 * 1024
 MAX_ARCHIVE_FILES = 100_000
 SKIPPED_FOLDERS = frozenset({"node_modules", "__pycache__"})
 """Beside hidden ones: they hold what programs have installed."""
-_SELECT_TABLES = "SELECT name FROM sqlite_master WHERE type = 'table'"
+_SELECT_TABLES = "SELECT name FROM sqlite_master WHERE type = 'table' AND sql NOT LIKE 'CREATE VIRTUAL %'"
+"""Virtual tables need modules of the program that made them."""
 
 
 @dataclass(slots=True)
@@ -151,7 +152,7 @@ def _file_or_members(path: Path, name: str) -> Iterator[DiskOrArchiveFile]:
         path=path,
         size=stat.st_size,
         modified=datetime.fromtimestamp(stat.st_mtime, UTC),
-        open_binary=partial(path.open, "rb"),
+        open_binary=lambda: path.open("rb"),
     )
 
 

@@ -122,6 +122,7 @@ def _read_codex(file: SourceFile, max_text_chars: int) -> Iterator[SourceItem]:
             # A forked session repeats the lines of the other one behind its own.
             parts.session_id = parts.session_id or label_in(payload.get("id"))
             parts.title = parts.title or project_of_directory(payload.get("cwd"))
+            parts.at = parts.at or moment_in(payload.get("timestamp"))
             continue
         role, text = _codex_message(line, payload, has_events)
         if role and parts.session_id:
@@ -144,6 +145,7 @@ def _codex_message(line: JsonObject, payload: JsonObject, has_events: bool) -> t
 # --- Gemini CLI ---------------------------------------------------------------------------------------------------
 
 
+_GEMINI_ROLES: dict[str, ChatRole] = {"user": "user", "gemini": "assistant"}
 _GEMINI_NOT_SAID = ("<session_context>", "<hook_context>", "/")
 """What the program adds in the user's name, and commands to it."""
 
@@ -152,62 +154,68 @@ def _is_gemini(shape: Shape) -> bool:
     return {"sessionId", "projectHash"} <= (shape.lines[0].keys() if shape.lines else shape.keys)
 
 
-def _read_gemini(file: SourceFile, max_text_chars: int) -> Iterator[SourceItem]:
+class _GeminiSession:
     """A line adds a message, replaces it by its id, goes back to one, or sets values of the whole. Older sessions are
     one object."""
-    session: JsonObject = {}
-    messages: dict[str, tuple[ChatRole, str, Any]] = {}
-    left_out: dict[str, str] = {}
 
-    def keep(message: JsonObject) -> None:
-        role: ChatRole | None = {"user": "user", "gemini": "assistant"}.get(str(message.get("type")))  # type: ignore[assignment]
+    def __init__(self) -> None:
+        self.values: JsonObject = {}
+        self.messages: dict[str, tuple[ChatRole, str, Any]] = {}
+        self.left_out: dict[str, str] = {}
+        """Reasons by id."""
+
+    def take(self, line: JsonObject) -> None:
+        changes = line.get("$set")
+        if isinstance(target := line.get("$rewindTo"), str):
+            ids = list(self.messages)
+            for id_ in ids[ids.index(target) :] if target in ids else ids:
+                del self.messages[id_]
+        elif isinstance(line.get("id"), str):
+            self._keep(line)
+        else:
+            values = changes if isinstance(changes, dict) else line
+            if values is changes and "messages" in values:
+                self.messages.clear()
+            self.values |= {name: value for name, value in values.items() if name != "messages"}
+            for message in objects_in(values.get("messages")):
+                if isinstance(message.get("id"), str):
+                    self._keep(message)
+
+    def _keep(self, message: JsonObject) -> None:
+        role = _GEMINI_ROLES.get(str(message.get("type")))
         text = texts_of_blocks(message.get("displayContent") or message.get("content"))
         id_ = label_in(message["id"])
         if role and text.strip() and not (role == "user" and text.lstrip().startswith(_GEMINI_NOT_SAID)):
-            messages[id_] = (role, text, message.get("timestamp"))
+            self.messages[id_] = (role, text, message.get("timestamp"))
         else:
-            left_out[id_] = _TOOLS if role else _OTHER_LINES
+            self.left_out[id_] = _TOOLS if role else _OTHER_LINES
 
-    lines = _gemini_lines(file)
-    for found in lines:
+
+def _read_gemini(file: SourceFile, max_text_chars: int) -> Iterator[SourceItem]:
+    session = _GeminiSession()
+    for found in _gemini_lines(file):
         if isinstance(found, Damaged):
             yield found
-            continue
-        if isinstance(target := found.get("$rewindTo"), str):
-            ids = list(messages)
-            for id_ in ids[ids.index(target) :] if target in ids else ids:
-                del messages[id_]
-        elif isinstance(changes := found.get("$set"), dict):
-            if "messages" in changes:
-                messages.clear()
-            session |= {name: value for name, value in changes.items() if name != "messages"}
-            for message in objects_in(changes.get("messages")):
-                if isinstance(message.get("id"), str):
-                    keep(message)
-        elif isinstance(found.get("id"), str):
-            keep(found)
         else:
-            session |= {name: value for name, value in found.items() if name != "messages"}
-            for message in objects_in(found.get("messages")):
-                if isinstance(message.get("id"), str):
-                    keep(message)
-    if session.get("kind") == "subagent":
+            session.take(found)
+    values = session.values
+    if values.get("kind") == "subagent":
         yield NotTaken("conversations of subagents")
         return
-    for reason in left_out.values():
+    for reason in session.left_out.values():
         yield NotTaken(reason)
-    directories = or_empty(list, session.get("directories"))
+    directories = or_empty(list, values.get("directories"))
     project = project_of_directory(directories[0]) if directories else ""
     parts = ConversationParts(
         GEMINI_INTERFACE,
-        session_id=label_in(session.get("sessionId")),
-        title=title_of_session(project, label_in(session.get("summary"))),
+        session_id=label_in(values.get("sessionId")),
+        title=title_of_session(project, label_in(values.get("summary"))),
         max_text_chars=max_text_chars,
     )
-    if messages and not parts.session_id:
+    if session.messages and not parts.session_id:
         yield Damaged("line 1", "it names no session")
         return
-    for id_, (role, text, at) in messages.items():
+    for id_, (role, text, at) in session.messages.items():
         yield from parts.add(role, text, id_, moment_in(at))
     yield from parts.rest()
 
@@ -232,8 +240,7 @@ _BUBBLE_ROLES: dict[Any, ChatRole] = {1: "user", 2: "assistant"}
 
 def _is_cursor_transcript(shape: Shape) -> bool:
     return bool(shape.lines) and all(
-        "role" in line and isinstance(line.get("message"), dict) and "sessionId" not in line
-        for line in shape.lines[:3]
+        "role" in line and isinstance(line.get("message"), dict) and "sessionId" not in line for line in shape.lines[:3]
     )
 
 
@@ -304,7 +311,5 @@ CODING_AGENT_FORMATS = (
     SourceFormat("Codex", _is_codex, _read_codex),
     SourceFormat("Gemini CLI", _is_gemini, _read_gemini),
     SourceFormat("Cursor", _is_cursor_transcript, _read_cursor_transcript),
-    SourceFormat(
-        "Cursor", lambda shape: shape.has_table("cursorDiskKV", "key", "value"), _read_cursor_database
-    ),
+    SourceFormat("Cursor", lambda shape: shape.has_table("cursorDiskKV", "key", "value"), _read_cursor_database),
 )

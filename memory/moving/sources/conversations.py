@@ -22,18 +22,19 @@ class ConversationParts:
         self.session_id = session_id
         self.title = title
         self.message_count = 0
+        self.at: datetime | None = None
+        """Of the last message, or of the beginning, where that is known."""
         self._interface = interface
         self._max_text_chars = max_text_chars
         self._messages: list[NewMessage] = []
         self._chars = 0
-        self._at: datetime | None = None
 
     def add(self, role: ChatRole, text: str, key: str, at: datetime | None) -> Iterator[Observation]:
         """A message without a time is of the time of the one before. Gives a part when there is enough for one."""
-        self._at = at or self._at
+        self.at = at or self.at
         text = storable_text(text).strip()
         for part_key, part in split_keyed_message(text, key[:MAX_LABEL_CHARS], self._max_text_chars):
-            self._messages.append(NewMessage(role=role, text=part, at=self._at, key=part_key))
+            self._messages.append(NewMessage(role=role, text=part, at=self.at, key=part_key))
             self._chars += len(part)
             self.message_count += 1
             if len(self._messages) >= MAX_PART_MESSAGES or self._chars >= MAX_PART_CHARS:

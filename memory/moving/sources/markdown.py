@@ -26,6 +26,7 @@ MAX_JOINED_CHARS = 700
 MAX_NOTE_CHARS = 8 * 1024 * 1024
 _FRONT_MATTER = re.compile(r"\A---[ \t]*\n(.*?)\n---[ \t]*(?:\n|\Z)", re.DOTALL)
 _HEADING = re.compile(r"[ ]{0,3}(#{1,6})[ \t]+(.*?)[ \t#]*")
+_FIRST_HEADING = re.compile(r"\s*# +\S")
 _FENCE = re.compile(r"[ ]{0,3}(`{3,}|~{3,})")
 _ITEM = re.compile(r"[ ]{0,3}(?:[-*+]|\d{1,3}[.)])[ \t]+(.*)")
 _RULE = re.compile(r"[ ]{0,3}(?:[-*_][ \t]*){3,}")
@@ -78,14 +79,15 @@ def read_note(text: str) -> _Note:
 
 
 def statements_of_markdown(
-    text: str, *, title: str, when: str = "", themes: tuple[str, ...] = ()
+    text: str, *, title: str, when: str = "", themes: tuple[str, ...] = (), is_about_title: bool = False
 ) -> Iterator[SourceItem]:
-    """`title`: of the whole text; it stands before what would not be understood without it."""
+    """`title`: of the whole text. The last heading stands before each list item, which would not be understood without
+    it; or the title, if all of the text `is_about_title`."""
     for (headings, is_item), same in groupby(_blocks(text), key=lambda block: (block.headings, block.is_item)):
         blocks = list(same)
         path = tuple(dict.fromkeys(label for label in (title, *headings) if label))
         setting = label_in(" › ".join(path))
-        subject = path[-1] if path else ""
+        subject = title if is_about_title else path[-1] if path else ""
         if not is_item:
             for joined in _joined([block.text for block in blocks], "\n\n"):
                 yield Statement(text=joined, when=when, setting=setting, themes=themes)
@@ -156,6 +158,9 @@ def _blocks(text: str) -> Iterator[_Block]:
             if line.lstrip().startswith(fence):
                 fence = ""
         elif opened := _FENCE.match(line):
+            if is_item and not line[:1].isspace():
+                yield from block()
+                is_item = False
             fence = opened[1]
             lines.append(line)
         elif heading := _HEADING.fullmatch(line):
@@ -198,14 +203,15 @@ def _read_markdown(file: SourceFile, max_text_chars: int) -> Iterator[SourceItem
     text, is_whole = _text_of(file)
     note = read_note(text)
     stem = file.name.rpartition("/")[2].rpartition(".")[0]
-    title = note.text("title", "name") or stem
+    title = note.text("title", "name") or ("" if _FIRST_HEADING.match(note.body) else stem)
     modified = file.modified.isoformat() if file.modified else ""
     when = when_in(note.text("created", "date", "created_at"), stem, note.text("modified", "updated"), modified)
     tags = note.fields.get("tags", ())
     themes = labels_in(list(tags) if isinstance(tags, tuple) else tags)
     if note.text("description") and not note.body.strip():
         yield Statement(text=f"{title}: {note.text('description')}", when=when, themes=themes)
-    yield from statements_of_markdown(note.body, title=title, when=when, themes=themes)
+    is_about_title = "permalink" in note.fields
+    yield from statements_of_markdown(note.body, title=title, when=when, themes=themes, is_about_title=is_about_title)
     if not is_whole:
         yield NotTaken("notes cut after 8 million characters")
 

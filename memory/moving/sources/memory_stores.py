@@ -51,15 +51,21 @@ def _read_graph(file: SourceFile, max_text_chars: int) -> Iterator[SourceItem]:
         if isinstance(entry, Damaged):
             yield entry
         elif "relationType" in entry:
-            ends = [label_in(entry.get(side)) for side in ("from", "to")]
+            ends = [_name_in(entry.get(side)) for side in ("from", "to")]
             if all(ends):
                 yield Statement(text=f"{ends[0]} {label_in(entry['relationType']).replace('_', ' ')} {ends[1]}")
             else:
                 yield Damaged(place, "the relation does not name both of its ends")
-        elif name := label_in(entry.get("name")):
+        elif name := _name_in(entry.get("name")):
             yield from _observations(name, entry)
         else:
             yield Damaged(place, "it is neither an entity nor a relation")
+
+
+def _name_in(value: Any) -> str:
+    """As people write it: "Ada_Lovelace" is Ada Lovelace, and "ada_service" is a name in a program."""
+    name = label_in(value)
+    return name.replace("_", " ") if all(part[:1].isupper() for part in name.split("_")) else name
 
 
 def _first_entries(head: bytes) -> list[JsonObject]:
@@ -98,7 +104,7 @@ SELECT memory_id, new_memory, event, created_at, updated_at, is_deleted FROM his
 
 
 def _is_mem0(shape: Shape) -> bool:
-    return {"id", "memory"} <= shape.keys or shape.keys == {"results"} or {"results", "relations"} == shape.keys
+    return {"id", "memory"} <= shape.keys or shape.keys in ({"results"}, {"results", "relations"})
 
 
 def _read_mem0(file: SourceFile, max_text_chars: int) -> Iterator[SourceItem]:

@@ -30,7 +30,8 @@ class UnreadableSource(MadeleineError):
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Statement:
     """A text that becomes a memory. `id` names it in its source, where that has ids: the same text under another id is
-    another statement. `when`: ISO date or time, "" if the source has none. `category`: None to decide it by the text."""
+    another statement. `when`: ISO date or time, "" if the source has none. `category`: None to decide it by the
+    text."""
 
     text: str
     id: str = ""

@@ -278,7 +278,9 @@ async def _remember_imported(
 ) -> None:
     rows = [imported_row("memory", memory.id, memory_id=memory.id) for memory in batch.new]
     rows += [
-        imported_row("reinforcement", scope.being_id, told.key or "", memory_id=told.memory_id, digest=addition.to_json())
+        imported_row(
+            "reinforcement", scope.being_id, told.key or "", memory_id=told.memory_id, digest=addition.to_json()
+        )
         for told, addition in zip(batch.reinforcements, added, strict=True)
     ]
     await remember_added(transaction, batch.import_id, rows)

@@ -32,5 +32,7 @@ async def remember_added(transaction: Transaction, import_id: str, rows: Sequenc
     """Raises `CannotUndo` if the import was undone meanwhile: what came after could not be undone."""
     states = await transaction.rows(_SELECT_STATE, first_column, **{"import": import_id})
     if states != [UNFINISHED]:
-        raise CannotUndo(f"The import {import_id} was ended meanwhile. Nothing of this part was added: import it again.")
+        raise CannotUndo(
+            f"The import {import_id} was ended meanwhile. Nothing of this part was added: import it again."
+        )
     await transaction.run(_INSERT_ROW, [{**row, "import_id": import_id} for row in rows])

@@ -7,7 +7,7 @@ import uuid
 from collections.abc import Sequence
 from datetime import datetime
 
-from sqlalchemy import bindparam, delete, func, insert, literal_column, or_, select, update
+from sqlalchemy import bindparam, delete, func, insert, literal_column, select, update
 
 from madeleine.memory.model import BeingId, Scope
 from madeleine.memory.moving.sources.values import STATEMENT_KEY_PREFIX
@@ -47,8 +47,10 @@ _SELECT_FORGOTTEN = select(_f.key_hash).where(
     _f.being_id == bindparam("own_being"), is_in_bound_list(_f.key_hash, "hashes")
 )
 _IS_IMPORTED = f"{STATEMENT_KEY_PREFIX}%"
-_SELECT_KEYS_OF_MEMORIES = select(_m.key).where(is_in_bound_list(_m.id, "ids"), _m.key.like(_IS_IMPORTED)).union(
-    select(_told.key).where(is_in_bound_list(_told.memory_id, "ids"), _told.key.like(_IS_IMPORTED))
+_SELECT_KEYS_OF_MEMORIES = (
+    select(_m.key)
+    .where(is_in_bound_list(_m.id, "ids"), _m.key.like(_IS_IMPORTED))
+    .union(select(_told.key).where(is_in_bound_list(_told.memory_id, "ids"), _told.key.like(_IS_IMPORTED)))
 )
 _INSERT_FORGOTTEN_KEY = insert_if_missing_statement(tables.forgotten_keys_table)
 _TYPES = ("memory", "reinforcement", "session", "message")
@@ -56,8 +58,7 @@ _TYPES = ("memory", "reinforcement", "session", "message")
 
 async def last_sequence_numbers(transaction: Transaction) -> dict[str, int]:
     return {
-        name: (await transaction.rows(statement, first_column))[0]
-        for name, statement in _LAST_SEQUENCE_NUMBERS.items()
+        name: (await transaction.rows(statement, first_column))[0] for name, statement in _LAST_SEQUENCE_NUMBERS.items()
     }
 
 
