@@ -158,10 +158,12 @@ def cursor(home: Path) -> Path:
 
 def cursor_database(home: Path) -> Path:
     """Cursor 0.50: conversations with their messages as entries of their own, and older ones with them inside."""
-    newer = {"composerId": "k-1", "name": "The quay", "createdAt": 1_772_366_400_000}
+    newer: dict[str, Any] = {"composerId": "k-1", "name": "The quay", "createdAt": 1_772_366_400_000}
     newer["fullConversationHeadersOnly"] = [{"bubbleId": f"b{n}", "type": 1 + n % 2} for n in range(3)]
-    bubbles = [{"text": "How long is the quay?"}, {"text": "", "toolFormerData": {}}, {"text": "And how wide?"}]
-    older = {"composerId": "k-0", "name": None, "conversation": [{"type": 1, "bubbleId": "o", "text": "Ahoy"}]}
+    asked = ("How long is the quay?", "", "And how wide?")
+    bubbles: list[dict[str, Any]] = [{"text": text, "toolFormerData": {}} for text in asked]
+    conversation = [{"type": 1, "bubbleId": "o", "text": "Ahoy"}]
+    older: dict[str, Any] = {"composerId": "k-0", "name": None, "conversation": conversation}
     entries = {"composerData:k-1": newer, "composerData:k-0": older, "messageRequestContext:k-1": {}} | {
         f"bubbleId:k-1:b{n}": {"_v": 3, "type": 1 + n % 2, "bubbleId": f"b{n}"} | bubble
         for n, bubble in enumerate(bubbles)

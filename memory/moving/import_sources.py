@@ -32,6 +32,8 @@ MAX_BATCH_ITEMS = 5_000
 """Items of a batch, most of which say what is not taken."""
 MAX_STATEMENT_CHARS = 4_000
 """A longer text becomes several memories: no model reads more of one."""
+MAX_THEMES = 20
+"""As many as a store takes."""
 MAX_SAMPLES = 3
 """Statements and conversations of a format that a report shows."""
 MAX_NAMED_PROBLEMS = 20
@@ -175,11 +177,11 @@ class ImportSources:
 
     def _parts(self, statement: Statement) -> Iterator[Statement]:
         redaction = CountingRedactor(self.redact)
-        clean = redaction.fields(statement, "text", "id", "setting", "lesson", "themes", "actors")
+        clean = redaction.fields(statement, "text", "id", "lesson", "themes")
         self.report.redacted.update(redaction.found)
         for text in split_by_length(clean.text, MAX_STATEMENT_CHARS):
             if storable_text(text).strip():
-                yield replace(clean, text=storable_text(text).strip())
+                yield replace(clean, text=storable_text(text).strip(), themes=clean.themes[:MAX_THEMES])
 
     def _without_secrets(self, observation: Observation) -> Observation:
         observation, redacted = redact_observation(observation, self.redact)

@@ -17,6 +17,7 @@ from madeleine.server.cli.export_import import (
     require_writable,
     undo_import,
 )
+from madeleine.server.cli.output import absolute_path
 from madeleine.server.cli.source_import import import_sources
 from madeleine.server.moving_in.known_places import find_known_places
 from madeleine.server.settings.environment import read_environment_variables
@@ -35,7 +36,7 @@ async def import_command(settings: Settings, arguments: argparse.Namespace) -> i
         return await undo_import(settings, arguments.undo, as_json=arguments.json)
     if not arguments.files:
         raise InvalidInput("Give the files or folders to import; `madeleine move-in` finds those of this machine.")
-    files = [Path(file).expanduser() for file in arguments.files]
+    files = [absolute_path(file) for file in arguments.files]
     exports = [file for file in files if await asyncio.to_thread(is_export_file, file)]
     sources = [file for file in files if file not in exports]
     codes = [await import_export(settings, file, arguments) for file in exports]
@@ -47,7 +48,7 @@ async def import_command(settings: Settings, arguments: argparse.Namespace) -> i
 
 async def move_in_command(settings: Settings, arguments: argparse.Namespace) -> int:
     """Show what other programs keep on this machine, ask, and import it."""
-    home = Path(arguments.home).expanduser() if arguments.home else Path.home()
+    home = absolute_path(arguments.home or "~")
     # The variables of the environment belong to the home of who is logged in.
     places = find_known_places({} if arguments.home else read_environment_variables(), home)
     if not places:

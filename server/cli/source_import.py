@@ -159,9 +159,7 @@ def _taken_in_words(report: FormatReport, *, is_dry_run: bool) -> str:
     new = "would be new" if is_dry_run else "new"
     parts = [
         f"{_count(statements['stored'], 'memory', 'memories')} {new}" if statements["stored"] else "",
-        f"{statements['reinforced']:,} said by a memory already, which is reinforced"
-        if statements["reinforced"]
-        else "",
+        f"{statements['reinforced']:,} that reinforce a memory which says the same" if statements["reinforced"] else "",
         f"{_count(report.messages, 'message')} of {_count(report.conversations, 'conversation')} {new}"
         if report.messages
         else "",

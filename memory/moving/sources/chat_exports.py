@@ -18,6 +18,7 @@ from madeleine.memory.moving.sources.values import (
     SourceItem,
     UnreadableSource,
     label_in,
+    labels_in,
     objects_in,
     text_in,
     when_in,
@@ -82,9 +83,9 @@ def _read_claude_projects(file: SourceFile, max_text_chars: int) -> Iterator[Sou
         for field in ("description", "prompt_template"):
             yield from statements_of_markdown(text_in(project.get(field)), title=name, when=when)
         for document in objects_in(project.get("docs")):
-            title = " › ".join(filter(None, (name, label_in(document.get("filename")))))
-            written = when_in(document.get("created_at")) or when
-            yield from statements_of_markdown(text_in(document.get("content")), title=title, when=written)
+            title, written = label_in(document.get("filename")), when_in(document.get("created_at")) or when
+            content = text_in(document.get("content"))
+            yield from statements_of_markdown(content, title=title, when=written, themes=labels_in([name]))
 
 
 def _read_account(file: SourceFile, max_text_chars: int) -> Iterator[SourceItem]:

@@ -99,7 +99,7 @@ _CONTEXT_OF_PROGRAM = re.compile(r"\s*(?:<[a-z]+(?:_[a-z]+)+>|# AGENTS\.md instr
 
 def _is_codex(shape: Shape) -> bool:
     first = shape.lines[0] if shape.lines else {}
-    is_new = first.get("type") in _CODEX_TYPES and isinstance(first.get("payload"), dict)
+    is_new = str(first.get("type")) in _CODEX_TYPES and isinstance(first.get("payload"), dict)
     # Until 2025-09 the first line was the bare meta data.
     return is_new or ({"id", "timestamp", "instructions"} <= first.keys() and "type" not in first)
 

@@ -19,11 +19,15 @@ from madeleine.memory.moving.sources.values import (
     labels_in,
     when_in,
 )
-from madeleine.memory.text.normalization import clean_text
+from madeleine.memory.text.dates import parse_iso_period
+from madeleine.memory.text.normalization import clean_text, fold_text
 
 MAX_JOINED_CHARS = 700
 """Of neighbouring paragraphs, or of a list, that become one memory: what an embedding model reads as a whole."""
+MAX_THEME_CHARS = 60
+"""Of a title that is a theme, too."""
 MAX_NOTE_CHARS = 8 * 1024 * 1024
+_NEW_LINE = "\n"
 _FRONT_MATTER = re.compile(r"\A---[ \t]*\n(.*?)\n---[ \t]*(?:\n|\Z)", re.DOTALL)
 _HEADING = re.compile(r"[ ]{0,3}(#{1,6})[ \t]+(.*?)[ \t#]*")
 _FIRST_HEADING = re.compile(r"\s*# +\S")
@@ -81,46 +85,50 @@ def read_note(text: str) -> _Note:
 def statements_of_markdown(
     text: str, *, title: str, when: str = "", themes: tuple[str, ...] = (), is_about_title: bool = False
 ) -> Iterator[SourceItem]:
-    """`title`: of the whole text. The last heading stands before each list item, which would not be understood without
-    it; or the title, if all of the text `is_about_title`."""
+    """`title`: of the whole text. The last heading stands before what does not name it, which would not be understood
+    without it; or the title, if all of the text `is_about_title`."""
+    if title and len(title) <= MAX_THEME_CHARS and not parse_iso_period(title):
+        themes = tuple(dict.fromkeys((title, *themes)))
     for (headings, is_item), same in groupby(_blocks(text), key=lambda block: (block.headings, block.is_item)):
-        blocks = list(same)
-        path = tuple(dict.fromkeys(label for label in (title, *headings) if label))
-        setting = label_in(" › ".join(path))
-        subject = title if is_about_title else path[-1] if path else ""
+        blocks = [block.text for block in same]
+        last_heading = next((label for label in reversed((title, *headings)) if label), "")
+        subject = title if is_about_title else last_heading
         if not is_item:
-            for joined in _joined([block.text for block in blocks], "\n\n"):
-                yield Statement(text=joined, when=when, setting=setting, themes=themes)
+            for joined in _joined(blocks, "\n\n"):
+                yield Statement(text=_about(subject, joined), when=when, themes=themes)
             continue
         plain: list[str] = []
-        for block in blocks:
-            if special := _statement_of_item(block.text, subject_of_note=title or subject):
-                yield _with(special, when, setting, themes)
-            elif (link := _LINK_ALONE.fullmatch(block.text)) and not link[2]:
+        for item in blocks:
+            if special := _statement_of_item(item, subject_of_note=title or subject):
+                yield _with(special, when, themes)
+            elif (link := _LINK_ALONE.fullmatch(item)) and not link[2]:
                 yield NotTaken("links without a text")
             else:
-                plain.append(block.text)
-        if plain and sum(map(len, plain)) <= MAX_JOINED_CHARS and len(plain) > 1:
+                plain.append(item)
+        if sum(map(len, plain)) <= MAX_JOINED_CHARS and len(plain) > 1:
             plain = ["\n".join(f"- {item}" for item in plain)]
         for item in plain:
-            whole = f"{subject}:\n{item}" if item.startswith("- ") else f"{subject}: {item}"
-            yield Statement(text=whole if subject else item, when=when, setting=setting, themes=themes)
+            yield Statement(text=_about(subject, item), when=when, themes=themes)
 
 
-def _with(special: SourceItem, when: str, setting: str, themes: tuple[str, ...]) -> SourceItem:
+def _about(subject: str, text: str) -> str:
+    if not subject or parse_iso_period(subject) or fold_text(subject) in fold_text(text):
+        return text
+    return f"{subject}:{_NEW_LINE if text.startswith(('- ', '```')) else ' '}{text}"
+
+
+def _with(special: SourceItem, when: str, themes: tuple[str, ...]) -> SourceItem:
     if not isinstance(special, Statement):
         return special
-    all_themes = tuple(dict.fromkeys((*special.themes, *themes)))
-    return Statement(text=special.text, when=when, setting=setting, themes=all_themes)
+    return Statement(text=special.text, when=when, themes=tuple(dict.fromkeys((*special.themes, *themes))))
 
 
 def _statement_of_item(item: str, *, subject_of_note: str) -> SourceItem | None:
     """`- [category] observation #tag` and `- relation [[Target]]`, as basic-memory writes them; None for any other."""
-    about = f"{subject_of_note}: " if subject_of_note else ""
     observation = _OBSERVATION.fullmatch(item)
     if observation and not _CLOCK.fullmatch(observation[1]) and not item.startswith("[["):
         text = observation[2].strip()
-        return Statement(text=about + text, themes=labels_in([observation[1], *_TAG.findall(text)]))
+        return Statement(text=_about(subject_of_note, text), themes=labels_in([observation[1], *_TAG.findall(text)]))
     relation = _RELATION.fullmatch(item)
     if not relation:
         return None
@@ -149,7 +157,7 @@ def _blocks(text: str) -> Iterator[_Block]:
     def block() -> Iterator[_Block]:
         content = _CONTEXT_LINKS.sub(r"[[\2]]", "\n".join(lines)).strip("\n").rstrip()
         lines.clear()
-        if content.strip() and not _RULE.fullmatch(content):
+        if content.strip():
             yield _Block(content, tuple(label for _, label in headings), is_item)
 
     for line in clean_text(_COMMENT.sub("", text)).split("\n"):
@@ -163,6 +171,9 @@ def _blocks(text: str) -> Iterator[_Block]:
                 is_item = False
             fence = opened[1]
             lines.append(line)
+        elif _RULE.fullmatch(line):
+            yield from block()
+            is_item = False
         elif heading := _HEADING.fullmatch(line):
             yield from block()
             is_item = False

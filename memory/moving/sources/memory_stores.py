@@ -190,7 +190,6 @@ def _claude_mem_observation(row: JsonObject) -> SourceItem:
         id=_claude_mem_id("observation", row),
         text=text,
         when=when_in(row.get("created_at_epoch"), row.get("created_at")),
-        setting=label_in(row.get("project")),
         themes=tuple(dict.fromkeys((*labels_in([row.get("project"), row.get("type")]), *concepts))),
         category="episodic",
     )
@@ -207,7 +206,6 @@ def _claude_mem_summary(row: JsonObject) -> SourceItem:
         text="\n".join(filter(None, told)) or learned,
         lesson=learned[:1_000] if any(told) else "",
         when=when_in(row.get("created_at_epoch"), row.get("created_at")),
-        setting=label_in(row.get("project")),
         themes=labels_in([row.get("project")]),
         category="episodic",
     )

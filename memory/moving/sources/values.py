@@ -18,7 +18,7 @@ from madeleine.memory.watch.observe import Observation
 STATEMENT_KEY_PREFIX = "import:"
 """Of the idempotency key of each memory that was imported."""
 MAX_LABEL_CHARS = 200
-"""Of an id, a title, a theme or a setting."""
+"""Of an id, a title or a theme."""
 JsonObject = dict[str, Any]
 JsonType = TypeVar("JsonType")
 
@@ -36,9 +36,7 @@ class Statement:
     text: str
     id: str = ""
     when: str = ""
-    setting: str = ""
     lesson: str = ""
-    actors: tuple[str, ...] = ()
     themes: tuple[str, ...] = ()
     category: Category | None = None
 

@@ -68,8 +68,9 @@ async def begin_source_import(transaction: Transaction, scope: Scope, source: st
     )
     if unfinished:
         return str(unfinished[0])
+    import_id = uuid.uuid4().hex
     row = {
-        "id": uuid.uuid4().hex,
+        "id": import_id,
         "source": source,
         "being_id": scope.being_id,
         "state": UNFINISHED,
@@ -78,7 +79,7 @@ async def begin_source_import(transaction: Transaction, scope: Scope, source: st
         "last_numbers": json.dumps(await last_sequence_numbers(transaction)),
     }
     await transaction.run(_INSERT_IMPORT, [row])
-    return row["id"]
+    return import_id
 
 
 async def end_source_import(transaction: Transaction, scope: Scope, import_id: str, at: datetime) -> dict[str, int]:
