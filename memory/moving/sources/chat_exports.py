@@ -7,6 +7,8 @@ import re
 from collections.abc import Iterator
 from typing import Any
 
+from madeleine.memory.moving.sources.exported_conversations import UnreadableConversation, read_exported_conversations
+from madeleine.memory.moving.sources.json_stream import iterate_json_array
 from madeleine.memory.moving.sources.markdown import statements_of_markdown
 from madeleine.memory.moving.sources.shapes import parse_json
 from madeleine.memory.moving.sources.values import (
@@ -23,7 +25,6 @@ from madeleine.memory.moving.sources.values import (
     text_in,
     when_in,
 )
-from madeleine.memory.watch.exports import UnreadableConversation, iterate_json_array, read_exported_conversations
 
 _ARCHIVE = re.compile(r"[\w.\-]+\.zip", re.IGNORECASE)
 _CONVERSATIONS_FILE = re.compile(r"conversations(?:[-_]\d+)?\.json")
