@@ -348,3 +348,29 @@ def whole_home(home: Path) -> Path:
     mcp_memory_service(home)
     knowledge_graph(home / ".npm/_npx/1f/node_modules/@modelcontextprotocol/server-memory/dist/memory.jsonl")
     return home
+
+
+def many_transcripts(folder: Path, megabytes: int, *, session_bytes: int = 4_000_000) -> int:
+    """Transcripts of Claude Code as they are at work: most of their bytes are results of tools. The number of messages
+    that somebody said."""
+    result = [{"type": "tool_result", "tool_use_id": "t", "content": "line of a file\n" * 400}]
+    spoken = written = number = 0
+    while written < megabytes * 1_000_000:
+        number += 1
+        session = f"{number:08x}-1111-4222-8333-944455556666"
+        path = folder / "-home-ada-harbour" / f"{session}.jsonl"
+        path.parent.mkdir(parents=True, exist_ok=True)
+        with path.open("w", encoding="utf-8") as file:
+            for place in range(session_bytes):
+                said = f"{number}-{place}: the crane at pier {place % 40} lifts {place * number} tonnes. " * 4
+                for line in (
+                    claude_line("user", said, f"u{place}", sessionId=session),
+                    claude_line("assistant", [{"type": "text", "text": said}], f"a{place}", sessionId=session),
+                    claude_line("user", result, f"r{place}", sessionId=session),
+                ):
+                    file.write(f"{json.dumps(line)}\n")
+                spoken += 2
+                if file.tell() > session_bytes:
+                    break
+            written += file.tell()
+    return spoken

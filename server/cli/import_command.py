@@ -55,11 +55,12 @@ async def move_in_command(settings: Settings, arguments: argparse.Namespace) -> 
         print(f"Nothing of another program was found in {home}. `madeleine import PATH` takes files from elsewhere.")
         return EXIT_NOTHING
     for product, path in places:
-        print(visible_line(f"Found: {product}, {path}"))
+        print(visible_line(f"Found: {product}, {path}"), file=sys.stderr if arguments.json else sys.stdout)
     paths = [path for _, path in places]
-    code = await _import_from_elsewhere(settings, paths, arguments, dry_run=True)
-    if arguments.dry_run or code == EXIT_NOTHING:
-        return code
+    if not (arguments.json and arguments.yes and not arguments.dry_run):  # one JSON text is printed
+        code = await _import_from_elsewhere(settings, paths, arguments, dry_run=True)
+        if arguments.dry_run or code == EXIT_NOTHING:
+            return code
     if not arguments.yes and not await asyncio.to_thread(_confirm, settings.being):
         print("Nothing was imported.")
         return EXIT_NOTHING

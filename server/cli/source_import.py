@@ -6,7 +6,6 @@ from __future__ import annotations
 import sys
 from collections.abc import AsyncIterator, Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import asynccontextmanager
-from dataclasses import asdict
 from pathlib import Path
 from typing import Any
 
@@ -202,7 +201,15 @@ def _report_as_json(report: SourceReport, import_id: str) -> dict[str, Any]:
         "import": import_id,
         "new": report.new,
         "formats": {
-            name: {key: value for key, value in asdict(of_format).items() if value}
+            name: {
+                "files": of_format.files,
+                "memories": dict(+of_format.statements),
+                "conversations": of_format.conversations,
+                "messages": of_format.messages,
+                "known_messages": of_format.known_messages,
+                "not_taken": dict(of_format.not_taken),
+                "samples": of_format.samples,
+            }
             for name, of_format in report.formats.items()
         },
         "unrecognised": report.unrecognised_count,

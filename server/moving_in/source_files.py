@@ -160,6 +160,8 @@ def _members(path: Path, name: str) -> Iterator[DiskOrArchiveFile]:
     """Archives that another program compresses in its own way are refused: a dictionary of LZMA may take gigabytes."""
     with zipfile.ZipFile(path) as archive:
         members = [member for member in archive.infolist() if not member.is_dir()]
+        if not members:
+            raise UnreadableSource(f"{name} holds no files.")
         if len(members) > MAX_ARCHIVE_FILES:
             raise UnreadableSource(f"{name} has {len(members):,} files; at most {MAX_ARCHIVE_FILES:,} are read.")
         if any(member.compress_type not in (zipfile.ZIP_STORED, zipfile.ZIP_DEFLATED) for member in members):
