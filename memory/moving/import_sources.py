@@ -8,6 +8,7 @@ from collections.abc import Awaitable, Callable, Iterable, Iterator, Mapping
 from dataclasses import KW_ONLY, dataclass, field, replace
 from typing import Protocol
 
+from madeleine.memory.errors import InvalidInput
 from madeleine.memory.ingest.ports import MemoryAndKeyReader
 from madeleine.memory.model import Scope
 from madeleine.memory.moving.ports import SourceImportLedger
@@ -27,7 +28,7 @@ from madeleine.memory.text.normalization import split_by_length, storable_text
 from madeleine.memory.watch.observe import Observation, ObserveConversation, redact_observation
 
 MAX_BATCH_STATEMENTS = 100
-MAX_BATCH_MESSAGES = 200
+MAX_BATCH_MESSAGES = 1_000
 MAX_BATCH_ITEMS = 5_000
 """Items of a batch, most of which say what is not taken."""
 MAX_STATEMENT_CHARS = 4_000
@@ -155,10 +156,8 @@ class ImportSources:
                     return batch if batch.has_items else None
                 case NotTaken(reason, count):
                     report.not_taken[reason] += count
-                case Damaged(place, reason):
-                    self.report.damaged_count += 1
-                    if len(self.report.damaged) < MAX_NAMED_PROBLEMS:
-                        self.report.damaged.append(f"{file.name}, {place}: {reason}")
+                case Damaged():
+                    self._leave_out(file, item)
                 case Statement():
                     for part in self._parts(item):
                         key = statement_key(format_name, part)
@@ -166,7 +165,11 @@ class ImportSources:
                         batch.statements[key] = part
                         _show(report, part.text, part.when)
                 case Observation():
-                    batch.observations.append(self._without_secrets(item))
+                    try:
+                        batch.observations.append(self._without_secrets(item))
+                    except InvalidInput:
+                        self._leave_out(file, Damaged("a conversation", "its id, or one of a message, is a secret"))
+                        continue
                     messages += len(item.messages)
                     if report.messages + report.known_messages == 0:
                         _show(report, item.messages[0].text, "", title=item.title)
@@ -174,6 +177,11 @@ class ImportSources:
             if len(batch.statements) >= MAX_BATCH_STATEMENTS or messages >= MAX_BATCH_MESSAGES:
                 break
         return batch
+
+    def _leave_out(self, file: SourceFile, damaged: Damaged) -> None:
+        self.report.damaged_count += 1
+        if len(self.report.damaged) < MAX_NAMED_PROBLEMS:
+            self.report.damaged.append(f"{file.name}, {damaged.place}: {damaged.reason}")
 
     def _parts(self, statement: Statement) -> Iterator[Statement]:
         redaction = CountingRedactor(self.redact)

@@ -188,7 +188,7 @@ def print_problems(report: SourceReport) -> None:
         names = ", ".join(name.rpartition("/")[2] for name in report.unrecognised[:5])
         more_names = ", …" if report.unrecognised_count > len(report.unrecognised[:5]) else ""
         known = ", ".join(dict.fromkeys(format_.name for format_ in SOURCE_FORMATS))
-        hint = "" if report.formats else f" Known are: {known}."
+        hint = "" if report.formats else f" Known are: {known}. For texts there is `madeleine ingest`."
         lines.append(
             f"{_count(report.unrecognised_count, 'file')} of no known shape left out: {names}{more_names}.{hint}"
         )

@@ -20,6 +20,7 @@ from madeleine.memory.rules.storing.secrets import redact_secrets
 from madeleine.memory.watch.observe import ObserveConversation
 from madeleine.server.moving_in.source_files import find_source_files
 from tests import other_programs as programs
+from tests.chat_exports import claude
 from tests.doubles import ADA
 from tests.household import Household, household, new_store, rows
 
@@ -185,6 +186,14 @@ async def test_an_import_that_was_undone_takes_nothing_more(home: Household, tmp
     with pytest.raises(CannotUndo):
         await store(ADA, import_id, {"import:1": Statement(text="late")})
     assert await home.all() == []
+
+
+async def test_a_conversation_whose_id_is_a_secret_keeps_no_other_back(home: Household, tmp_path: Path) -> None:
+    secret = claude(("human", "Ahoy"), uuid="ghp_" + "a1B2" * 9)
+    path = programs.json_file(tmp_path / "c.json", [secret, claude(("human", "Hello"))])
+    report, _ = await Importer(home).take(path)
+    assert (report.new, report.damaged_count) == (1, 1)
+    assert secret["uuid"] not in report.damaged[0]
 
 
 async def test_secrets_are_taken_out_and_counted(home: Household, tmp_path: Path) -> None:

@@ -11,7 +11,7 @@ from madeleine.memory.moving.sources.values import MAX_LABEL_CHARS, label_in
 from madeleine.memory.text.normalization import split_keyed_message, storable_text
 from madeleine.memory.watch.observe import Observation
 
-MAX_PART_MESSAGES = 200
+MAX_PART_MESSAGES = 1_000
 MAX_PART_CHARS = 1_000_000
 
 

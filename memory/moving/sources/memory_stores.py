@@ -109,20 +109,26 @@ def _is_mem0(shape: Shape) -> bool:
 
 def _read_mem0(file: SourceFile, max_text_chars: int) -> Iterator[SourceItem]:
     """What `get_all` answers, or the list in it."""
+    for number, entry in enumerate(_mem0_entries(file), start=1):
+        text = text_in(entry.get("memory")) if isinstance(entry, dict) else ""
+        if not text:
+            yield Damaged(f"memory {number:,}", "it has no text")
+            continue
+        details = or_empty(dict, entry.get("metadata"))
+        yield Statement(
+            id=label_in(entry.get("id")),
+            text=text,
+            when=when_in(entry.get("created_at"), entry.get("updated_at")),
+            themes=labels_in([*or_empty(list, entry.get("categories")), details.get("category")]),
+        )
+
+
+def _mem0_entries(file: SourceFile) -> Iterator[Any]:
     for element in read_elements(file):
-        entries = element.get("results") if isinstance(element, dict) and "results" in element else [element]
-        for number, entry in enumerate(or_empty(list, entries), start=1):
-            text = text_in(entry.get("memory")) if isinstance(entry, dict) else ""
-            if not text:
-                yield Damaged(f"memory {number:,}", "it has no text")
-                continue
-            details = or_empty(dict, entry.get("metadata"))
-            yield Statement(
-                id=label_in(entry.get("id")),
-                text=text,
-                when=when_in(entry.get("created_at"), entry.get("updated_at")),
-                themes=labels_in([*or_empty(list, entry.get("categories")), details.get("category")]),
-            )
+        if isinstance(element, dict) and "results" in element:
+            yield from or_empty(list, element["results"])
+        else:
+            yield element
 
 
 def _read_mem0_history(file: SourceFile, max_text_chars: int) -> Iterator[SourceItem]:

@@ -197,7 +197,9 @@ def test_what_a_program_keeps_is_read_by_its_shape(tmp_path: Path, case: Case) -
 def test_every_format_has_a_case() -> None:
     covered = {name for _, name, *_ in CASES}
     beside = {"Claude Code memory", "Claude memories", "Claude projects", "account"}
-    assert {format_.name for format_ in SOURCE_FORMATS} - beside - covered == {"conversations", "Claude manifest"}
+    assert {format_.name for format_ in SOURCE_FORMATS} - beside - covered == {
+        "conversations", "Claude manifest", "Madeleine",
+    }  # fmt: skip
 
 
 def test_the_name_of_a_file_decides_nothing_where_its_shape_does(tmp_path: Path) -> None:
