@@ -106,10 +106,7 @@ class ImportSources:
         """Take over all that is new. `files` is read in a thread. Raises what a store raises; what came before stays,
         and the same call continues."""
         each = iter(files)
-        while (file := await asyncio.to_thread(_next_file, each)) is not None:
-            if isinstance(file, UnreadableSource):
-                self.report.unusable.append(str(file))
-                continue
+        while (file := await asyncio.to_thread(next, each, None)) is not None:
             try:
                 await self._take_file(scope, file)
             except UnreadableSource as error:
@@ -223,13 +220,6 @@ class _Batch:
     observations: list[Observation] = field(default_factory=list)
     has_items: bool = False
     error: UnreadableSource | None = None
-
-
-def _next_file(files: Iterator[SourceFile]) -> SourceFile | UnreadableSource | None:
-    try:
-        return next(files, None)
-    except UnreadableSource as error:
-        return error
 
 
 def _show(report: FormatReport, text: str, when: str, *, title: str = "") -> None:

@@ -99,10 +99,7 @@ async def _open_ledger(settings: Settings, *, dry_run: bool) -> AsyncIterator[Le
 
 def _files(paths: Iterable[Path], *, on_error: Callable[[UnreadableSource], None]) -> Iterator[DiskOrArchiveFile]:
     for path in paths:
-        try:
-            yield from find_source_files(path)
-        except UnreadableSource as error:
-            on_error(error)
+        yield from find_source_files(path, on_error)
 
 
 def _statement_sender(settings: Settings, import_id: str) -> Callable[[Mapping[str, Statement]], Any]:

@@ -122,23 +122,30 @@ def raise_as_unreadable(name: str) -> Iterator[None]:
         raise UnreadableSource(f"{name} cannot be read: {error}.") from error
 
 
-def find_source_files(path: Path) -> Iterator[DiskOrArchiveFile]:
-    """The file; the files in it, if it is an archive; those in it and below, if it is a folder. In order of their
-    names. Raises `UnreadableSource`."""
-    if not path.is_dir():
-        yield from _file_or_members(path, str(path))
-        return
-    with raise_as_unreadable(str(path)):
-        for folder, folders, names in os.walk(path, onerror=_raise):
-            folders[:] = sorted(name for name in folders if not name.startswith(".") and name not in SKIPPED_FOLDERS)
-            for name in sorted(names):
-                file = Path(folder, name)
-                if not name.startswith(".") and file.is_file() and not file.is_symlink():
-                    yield from _file_or_members(file, str(file))
-
-
-def _raise(error: OSError) -> None:
+def _raise(error: Exception) -> None:
     raise error
+
+
+def find_source_files(path: Path, on_error: Callable[[UnreadableSource], None] = _raise) -> Iterator[DiskOrArchiveFile]:
+    """The file; the files in it, if it is an archive; those in it and below, if it is a folder. In order of their
+    names. `on_error` is given what cannot be read; if it does not raise, the next file follows."""
+    for file in _plain_files(path, on_error) if path.is_dir() else (path,):
+        try:
+            yield from _file_or_members(file, str(file))
+        except UnreadableSource as error:
+            on_error(error)
+
+
+def _plain_files(root: Path, on_error: Callable[[UnreadableSource], None]) -> Iterator[Path]:
+    def report(error: OSError) -> None:
+        on_error(UnreadableSource(f"{error.filename} cannot be read: {error.strerror}."))
+
+    for folder, folders, names in os.walk(root, onerror=report):
+        folders[:] = sorted(name for name in folders if not name.startswith(".") and name not in SKIPPED_FOLDERS)
+        for name in sorted(names):
+            file = Path(folder, name)
+            if not name.startswith(".") and file.is_file() and not file.is_symlink():
+                yield file
 
 
 def _file_or_members(path: Path, name: str) -> Iterator[DiskOrArchiveFile]:

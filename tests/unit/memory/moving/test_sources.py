@@ -226,6 +226,17 @@ def test_an_archive_holds_what_its_folder_holds(tmp_path: Path) -> None:
     assert in_archive.statements == in_folder.statements
 
 
+def test_a_file_that_cannot_be_read_keeps_no_other_of_its_folder_back(tmp_path: Path) -> None:
+    programs.markdown(tmp_path)
+    whole = tmp_path / "a.zip"
+    with zipfile.ZipFile(whole, "w") as archive:
+        archive.writestr("inner.zip", b"PK")
+    errors: list[UnreadableSource] = []
+    names = [Path(file.name).name for file in find_source_files(tmp_path, errors.append)]
+    assert names == ["2026-03-02.md", "harbour.md", "photo.png"]
+    assert [str(whole) in str(error) for error in errors] == [True]
+
+
 def test_the_list_of_archives_is_named_with_what_to_do(tmp_path: Path) -> None:
     [damaged] = read(programs.claude_manifest(tmp_path)).damaged
     assert "download them by the links in it" in damaged
