@@ -78,6 +78,7 @@ class FakeChat:
         title: str = "",
         interface: str = "",
         watched: bool = False,
+        import_id: str = "",
     ) -> list[MessageId]:
         place = (scope.being_id, session_id)
         kept = self._sessions.get(place, _Session())

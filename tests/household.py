@@ -196,7 +196,7 @@ class Household:
         self.index = NearbyIndex()
         self.words = FakeWordStatistics()
         write_lock = asyncio.Lock()
-        self._store = StoreScenes(ledger.memories, self.index, self.embedder, now=clock, write_lock=write_lock)
+        self.store_scenes = StoreScenes(ledger.memories, self.index, self.embedder, now=clock, write_lock=write_lock)
         self.update = UpdateMemory(ledger.memories, self.index, self.embedder, write_lock, now=clock)
         journalled: Any = self.mortal
         services = PatrolServices(
@@ -208,7 +208,7 @@ class Household:
         return [one.memory for one in await self.stored(*texts, scope=scope, **fields)]
 
     async def stored(self, *texts: str, scope: Scope = ADA, **fields: Any) -> list[StoredSceneResult]:
-        return await self._store(scope, [NewScene(scene=Scene(action=text), **fields) for text in texts])
+        return await self.store_scenes(scope, [NewScene(scene=Scene(action=text), **fields) for text in texts])
 
     async def note(self, scene: object, scope: Scope = ADA) -> Note:
         text = scene if isinstance(scene, str) else json.dumps(scene)

@@ -25,6 +25,8 @@ class StoreBatch:
     """The messages that memories were drawn from, new ones or reinforced ones."""
     model: EmbeddingModelName
     vectors: Mapping[ContentHash, Vector]
+    import_id: str = ""
+    """Of the import that the memories and reinforcements are remembered for; "" for a store."""
 
 
 @dataclass(frozen=True, slots=True)

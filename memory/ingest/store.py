@@ -153,9 +153,10 @@ class StoreScenes:
         *,
         vectors: Mapping[ContentHash, Vector] | None = None,
         approve: Callable[[MemoryId], None] = lambda _: None,
+        import_id: str = "",
     ) -> list[StoredSceneResult]:
         """Store scenes that the caller has redacted. `vectors`: of texts that are embedded already. `approve` is called
-        with each memory that is to be reinforced; if it raises, nothing is stored."""
+        with each memory that is to be reinforced; if it raises, nothing is stored. `import_id`: as in `StoreBatch`."""
         now = self.now()
         versions = [
             await as_version(self.ledger, scope, memory_from_new_scene(scope, scene, now), scene.supersedes)
@@ -172,10 +173,15 @@ class StoreScenes:
             for scene, point, (_, superseded, since) in zip(scenes, points, versions, strict=True)
         ]
         # A client that goes away does not stop its store half-way between ledger and index.
-        return await asyncio.shield(self._commit(scope, drafts, embedded, approve))
+        return await asyncio.shield(self._commit(scope, drafts, embedded, approve, import_id))
 
     async def _commit(
-        self, scope: Scope, drafts: Sequence[_Draft], embedded: EmbeddingOutcome, approve: Callable[[MemoryId], None]
+        self,
+        scope: Scope,
+        drafts: Sequence[_Draft],
+        embedded: EmbeddingOutcome,
+        approve: Callable[[MemoryId], None],
+        import_id: str,
     ) -> list[StoredSceneResult]:
         async with self.write_lock:
             report_indexed = self.begin_indexing()
@@ -191,6 +197,7 @@ class StoreScenes:
                     sources=plan.sources,
                     model=self.embedder.model,
                     vectors={hash_: vector for hash_, vector in embedded.vectors.items() if hash_ in hashes},
+                    import_id=import_id,
                 )
                 committed = await self.ledger.commit(scope, batch)
                 new = {memory.id: memory for memory in committed.new}

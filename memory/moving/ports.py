@@ -8,7 +8,7 @@ from datetime import datetime
 from typing import Literal, Protocol
 
 from madeleine.memory.ingest.ports import ErasedIds
-from madeleine.memory.model import BeingId, ClusterId, EmbeddingModelName, MemoryId
+from madeleine.memory.model import BeingId, ClusterId, EmbeddingModelName, MemoryId, Scope
 from madeleine.memory.moving.records import AnyRecord, Header
 
 LeftOutReason = Literal["different", "taken", "forgotten"]
@@ -56,7 +56,7 @@ class PastImport:
     id: str
     source: str
     at: datetime
-    state: Literal["imported", "undone"]
+    state: Literal["imported", "undone", "unfinished"]
     counts: Mapping[str, int]
 
 
@@ -78,6 +78,19 @@ class CopyLedger(Protocol):
         """The oldest first."""
 
     async def remove_copies(self, paths: Sequence[str]) -> None: ...
+
+
+class SourceImportLedger(Protocol):
+    """Imports from other programs. What they add is remembered by whoever adds it, as `import_id` of it."""
+
+    async def begin_source_import(self, scope: Scope, source: str, *, at: datetime) -> str:
+        """The id of a new import, or of the one from that source that has not ended."""
+
+    async def end_source_import(self, scope: Scope, import_id: str, *, at: datetime) -> dict[str, int]:
+        """The number of records that the import has added, by type. One that has added nothing is not kept."""
+
+    async def forgotten_statement_keys(self, scope: Scope, keys: Sequence[str]) -> set[str]:
+        """Of the keys of statements those whose memories were forgotten: they do not come back."""
 
 
 class ImportLedger(Protocol):

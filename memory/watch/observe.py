@@ -33,7 +33,7 @@ class AgentExtractedMemory:
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Observation:
     """Messages of one session, in order. `interface`: where the conversation is held, by default the caller's name.
-    `watched`: the memory thread does not read them."""
+    `watched`: the memory thread does not read them. `import_id`: of the import that brings them."""
 
     session_id: str
     messages: Sequence[NewMessage] = ()
@@ -41,6 +41,7 @@ class Observation:
     title: str = ""
     interface: str = ""
     watched: bool = False
+    import_id: str = ""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -108,6 +109,7 @@ class ObserveConversation:
             interface=observation.interface or scope.client,
             # An agent that brings memories has read the messages itself.
             watched=observation.watched or bool(observation.memories),
+            import_id=observation.import_id,
         )
         if ids:
             self.on_append()

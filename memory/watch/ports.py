@@ -16,13 +16,14 @@ class ObservationLedger(Protocol):
 
     async def append(
         self, scope: Scope, session_id: str, messages: Sequence[Message], *, keys: Sequence[str | None],
-        title: str = "", interface: str = "", watched: bool = False,
+        title: str = "", interface: str = "", watched: bool = False, import_id: str = "",
     ) -> list[MessageId]:  # fmt: skip
         """Append messages in one durable transaction and return the ids of the new ones, in order. Positions are
         assigned here; a message's own position is ignored. A message with a key that the session has, or had before it
         was forgotten, is skipped, so that reading a transcript again restores nothing. `title` and `interface` are set
         for a session that has none yet. `watched`: the memory thread does not read the messages, unless it has yet to
-        read earlier ones. Raises `StorageFull`, `StorageError`."""
+        read earlier ones. `import_id`: of the import that they are remembered for. Raises `StorageFull`,
+        `StorageError`, `CannotUndo` for an import that has ended."""
 
     async def messages(self, scope: Scope, ids: Sequence[MessageId]) -> list[Message]:
         """The messages that exist, each once, in the order of `ids`."""

@@ -31,28 +31,38 @@ _SLASH_COMMAND = re.compile(r"/[\w:.-]+(?:\s|$)")
 @dataclass(frozen=True, slots=True)
 class TranscriptMessage:
     """A message of a conversation, with the key that it has however often it is read. `at`: ISO time, "" for now.
-    `prompt_id`: of the prompt that it is, or came after, where the program gives it one."""
+    `prompt_id`: of the prompt that it is, or came after, where the program gives it one. `directory`: in which the
+    program worked."""
 
     role: Literal["user", "assistant"]
     text: str
     key: str
     at: str = ""
     prompt_id: str = ""
+    session_id: str = ""
+    directory: str = ""
+
+
+class TranscriptReader:
+    """Reads the lines of one transcript, in order."""
+
+    def __init__(self) -> None:
+        self._prompt_counts: Counter[str] = Counter()
+
+    def message(self, line: bytes) -> TranscriptMessage | None:
+        """The words of user or assistant; None for tools and thoughts, reminders, commands, summaries and subagents."""
+        message = _message_of(line)
+        if message is None or message.role == "assistant":
+            return message
+        prefix = prompt_key_prefix(message.text)
+        key = f"{prefix}{self._prompt_counts[prefix]}"
+        self._prompt_counts[prefix] += 1
+        return replace(message, key=key)
 
 
 def read_transcript(lines: Iterable[bytes]) -> list[TranscriptMessage]:
-    """The words of user and assistant in order, without tools and thoughts, reminders, commands, summaries and
-    subagents."""
-    prompt_counts: Counter[str] = Counter()
-    messages: list[TranscriptMessage] = []
-    for message in filter(None, map(_message_of, lines)):
-        key = message.key
-        if message.role == "user":
-            prefix = _prompt_key_prefix(message.text)
-            key = f"{prefix}{prompt_counts[prefix]}"
-            prompt_counts[prefix] += 1
-        messages.append(replace(message, key=key))
-    return messages
+    reader = TranscriptReader()
+    return [message for line in lines if (message := reader.message(line))]
 
 
 def is_compact_summary(line: bytes) -> bool:
@@ -66,7 +76,7 @@ def prompt_as_in_transcript(text: str) -> str:
     return "" if _SLASH_COMMAND.match(spoken) else spoken
 
 
-def _prompt_key_prefix(text: str) -> str:
+def prompt_key_prefix(text: str) -> str:
     """The key of a prompt without its number among equal prompts. A hook sees a prompt before its line is written and
     has its `uuid`. Computed from the redacted text: the hash of the whole text could confirm a guessed secret."""
     return f"prompt-{hashlib.sha256(redact_secrets(text).text.encode()).hexdigest()[:24]}-"
@@ -74,7 +84,7 @@ def _prompt_key_prefix(text: str) -> str:
 
 def new_prompt_message(messages: Sequence[TranscriptMessage], prompt: str, prompt_id: str) -> TranscriptMessage | None:
     """The prompt that is being made, as the message behind `messages`; None if it is one of them already."""
-    prefix = _prompt_key_prefix(prompt)
+    prefix = prompt_key_prefix(prompt)
     equal = [message for message in messages if message.role == "user" and message.key.startswith(prefix)]
     if prompt_id and any(message.prompt_id == prompt_id and message.text == prompt for message in equal):
         return None
@@ -98,13 +108,13 @@ def _message_of(line: bytes) -> TranscriptMessage | None:
     message = entry.get("message") if isinstance(entry, dict) else None
     if not isinstance(message, dict) or any(entry.get(flag) for flag in _SKIPPED_FLAGS):
         return None
-    role, key, at, prompt_id = (entry.get(name) for name in ("type", "uuid", "timestamp", "promptId"))
+    role, key = entry.get("type"), entry.get("uuid")
+    about = [entry.get(name) for name in ("timestamp", "promptId", "sessionId", "cwd")]
     by_program = message.get("model") == "<synthetic>" or entry.get("promptSource") == "system"
     text = text_without_program_additions(_content_text(message.get("content")))
     if by_program or not text or not isinstance(key, str) or role not in ("user", "assistant"):
         return None
-    at, prompt_id = (value if isinstance(value, str) else "" for value in (at, prompt_id))
-    return TranscriptMessage(role, text, key, at, prompt_id)
+    return TranscriptMessage(role, text, key, *(value if isinstance(value, str) else "" for value in about))
 
 
 def _content_text(content: Any) -> str:

@@ -227,17 +227,29 @@ def _add_import(commands: Subparsers, json: CommandLineParser) -> None:
     add = commands.add_parser(
         "import",
         parents=[json],
-        help="import what `madeleine export` wrote, or conversations that Claude or ChatGPT exported",
-        description="An export adds what is not here yet; nothing that is here is overwritten, and nothing that was "
-        "forgotten here comes back. Conversations become chat history, which can be searched. What was imported before "
-        "is skipped.",
+        help="import what `madeleine export` wrote, or what other programs keep: chats, transcripts, memories, notes",
+        description="What a file is, is told from its contents. Memories and notes become memories, conversations "
+        "become chat history, which can be searched. Nothing that is here is overwritten, nothing that was forgotten "
+        "here comes back, and what was imported before is skipped.",
     ).add_argument
-    add("files", metavar="file", nargs="*", help="an export, an exported .zip, or its conversations.json")
+    add("files", metavar="path", nargs="*", help="files, archives and folders")
     add("--being", metavar="B", help="whose it becomes (default: an export's own beings; the setting)")
-    add("--dry-run", action="store_true", help="only report what an export would add")
-    add("--undo", metavar="ID", help="take back what an import of an export has added")
-    add("--list", action="store_true", help="list the imports of exports, the latest first")
-    text = "have the memory thread turn them into memories, with a language model"
+    add("--dry-run", action="store_true", help="only report what would be added, with samples")
+    add("--undo", metavar="ID", help="take back what an import has added")
+    add("--list", action="store_true", help="list the imports, the latest first")
+    text = "have the memory thread turn conversations into memories, with a language model"
+    add("--remember", action="store_true", help=text)
+    add = commands.add_parser(
+        "move-in",
+        parents=[json],
+        help="find what other programs remember on this machine, show it, and import it",
+        description="Looks at the places where coding agents and memory servers keep their files. Nothing is imported "
+        "before you have seen what it is and said yes.",
+    ).add_argument
+    add("--being", metavar="B", help="whose it becomes (default: the setting)")
+    add("--dry-run", action="store_true", help="only show what there is")
+    add("--yes", action="store_true", help="do not ask")
+    add("--home", metavar="FOLDER", help="look in this home directory instead of yours")
     add("--remember", action="store_true", help=text)
 
 

@@ -30,6 +30,8 @@ _LEFT_OUT_REASONS = {
 
 def is_export_file(path: Path) -> bool:
     """Raises `InvalidInput` if it cannot be read."""
+    if path.is_dir():
+        return False
     try:
         with path.open("rb") as file:
             return is_export_header(file.readline(MAX_HEADER_BYTES))
@@ -39,7 +41,7 @@ def is_export_file(path: Path) -> bool:
 
 async def import_export(settings: Settings, file: Path, arguments: argparse.Namespace) -> int:
     """The exit code. Raises `InvalidInput`."""
-    _require_allowed(settings)
+    require_writable(settings)
     command = {"command": "import", "file": str(absolute_path(str(file))), "being": arguments.being or ""}
     command |= {"dry_run": "yes"} if arguments.dry_run else {}
     result = await _run(settings, command, file.name)
@@ -54,7 +56,7 @@ async def import_export(settings: Settings, file: Path, arguments: argparse.Name
 
 
 async def undo_import(settings: Settings, import_id: str, *, as_json: bool) -> int:
-    _require_allowed(settings)
+    require_writable(settings)
     result = await _run(settings, {"command": "undo_import", "import": import_id}, import_id)
     if as_json:
         print_json(result)
@@ -86,7 +88,7 @@ async def print_imports(settings: Settings, *, as_json: bool) -> None:
         at = one.at.astimezone().isoformat(sep=" ", timespec="seconds")
         print(visible_line(f"{at}  {one.id}  {one.state}  {one.source}: {counts_in_words(one.counts)}"))
     if not imports:
-        print("No export was imported yet.")
+        print("Nothing was imported yet.")
 
 
 async def _run(settings: Settings, command: Mapping[str, str], name: str) -> dict[str, Any]:
@@ -100,7 +102,7 @@ async def _run(settings: Settings, command: Mapping[str, str], name: str) -> dic
         return await run_on_host(settings.data_dir, variables, own, command, on_progress)
 
 
-def _require_allowed(settings: Settings) -> None:
+def require_writable(settings: Settings) -> None:
     if settings.read_only:
         raise InvalidInput(
             "An import writes, and the setting read_only does not allow it. To do it this once, run it with "

@@ -108,7 +108,10 @@ def run_command_with_settings(arguments: argparse.Namespace) -> int:
     name = f"{arguments.command}_command"
     own_modules = {"backup", "export", "import", "ingest", "init", "models", "patrol", "profile", "serve"}
     module = name if arguments.command in own_modules else "local_commands"
-    module = {"restore": "backup_command", "config": "init_command"}.get(arguments.command, module)
+    module = {"restore": "backup_command", "config": "init_command", "move-in": "import_command"}.get(
+        arguments.command, module
+    )
+    name = name.replace("-", "_")
     with garbage_collection_paused():
         from madeleine.server.logs import start_logging
         from madeleine.server.settings.settings import read_settings

@@ -11,8 +11,12 @@ from dataclasses import asdict
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from pydantic import TypeAdapter
+
 from madeleine.memory.errors import InvalidInput, MadeleineError, ServerError, error_as_json
+from madeleine.memory.model import BeingId, Scope
 from madeleine.memory.moving.export_file import MAX_LINE_BYTES
+from madeleine.memory.moving.sources.values import Statement
 from madeleine.server.mcp.lines import WriteBytes
 from madeleine.server.settings.settings import Settings
 
@@ -27,6 +31,7 @@ ReportCommandProgress = Callable[[int, int], None]
 """(done, total); may be called in any thread."""
 RunHostCommand = Callable[[Settings, Mapping[str, str], ReportCommandProgress], Awaitable[dict[str, Any]]]
 IMPORT_CLIENT_NAME = "madeleine import"
+_STATEMENTS = TypeAdapter(dict[str, Statement])
 
 
 async def run_and_report(
@@ -72,6 +77,8 @@ async def run_host_command(
     match arguments.get("command"):
         case "import":
             return await _import(open_memory, arguments, report_progress)
+        case "store_statements":
+            return await _store_statements(open_memory, arguments)
         case "undo_import":
             undone = await (await open_memory()).import_export.undo(arguments["import"], client=IMPORT_CLIENT_NAME)
             return {"removed": dict(undone.removed), "kept": dict(undone.kept)}
@@ -79,6 +86,14 @@ async def run_host_command(
             raise InvalidInput(
                 f"This memory's process does not know the command {command!r}: `madeleine stop` ends it."
             )
+
+
+async def _store_statements(open_memory: OpenMemory, arguments: Mapping[str, str]) -> dict[str, Any]:
+    """Of an import from another program, which the command line reads."""
+    statements = _STATEMENTS.validate_json(arguments["statements"])
+    scope = Scope(BeingId(arguments["being"]), IMPORT_CLIENT_NAME)
+    outcomes = await (await open_memory()).store_statements(scope, arguments["import"], statements)
+    return asdict(outcomes)
 
 
 async def _import(

@@ -27,6 +27,7 @@ from madeleine.memory.ingest.proposals import SupersededMemorySearch
 from madeleine.memory.ingest.store import StoreScenes
 from madeleine.memory.ingest.truth import ChangeTruth
 from madeleine.memory.moving.importing import ImportExport
+from madeleine.memory.moving.statements import StoreStatements
 from madeleine.memory.recall.elsewhere import SearchOutsideMemories
 from madeleine.memory.recall.ports import Reranker
 from madeleine.memory.recall.recall import Recall, RecallConfig
@@ -73,6 +74,7 @@ class OpenedMemory:
     pin_model: Callable[[], None]
     """To be called by a task before it uses any of these: it then ends with the model that it has begun with."""
     import_export: ImportExport
+    store_statements: StoreStatements
 
 
 @asynccontextmanager
@@ -138,7 +140,18 @@ async def open_memory(
             redact=redaction_from_settings(settings),
             on_commit=upkeep.wake,
         )
-        yield OpenedMemory(use, ledger, index, embedder, keeper, thread, switch, served.pin, import_export)
+        yield OpenedMemory(
+            use,
+            ledger,
+            index,
+            embedder,
+            keeper,
+            thread,
+            switch,
+            served.pin,
+            import_export,
+            StoreStatements(ledger.imports, use.store),
+        )
 
 
 def _build_use_cases(

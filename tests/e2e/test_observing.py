@@ -225,8 +225,12 @@ def test_exports_are_imported_once_whatever_they_come_in(data_dir: Path, tmp_pat
         archive.writestr("out/conversations-000.json", json.dumps(theirs))
     files = [str(tmp_path / "conversations.json"), str(tmp_path / "export.zip")]
     code, said, errors = run(data_dir, "import", *files)
-    assert said == "4 messages of 2 conversations were imported for 'ada' (1 are empty).\n"
+    assert said.splitlines()[:3] == [
+        "Claude, 1 file: 2 messages of 1 conversation new.", "  Not taken: 1 conversations without a message.",
+        "ChatGPT, 1 file: 2 messages of 1 conversation new.",
+    ]  # fmt: skip
     assert (code, "conversation 2 ('Broken'): its mapping is a number, not an object" in errors) == (1, True)
+    assert "1 file of no known shape left out: user.json" in errors
     assert kept(data_dir) == [
         ("c-1", "user", HARBOUR), ("c-1", "assistant", "How lovely"), ("g-1", "user", "Hi"),
         ("g-1", "assistant", "Hello"),
@@ -236,7 +240,7 @@ def test_exports_are_imported_once_whatever_they_come_in(data_dir: Path, tmp_pat
         ("c-1", "The harbour", "claude.ai", 2), ("g-1", "The harbour", "chatgpt.com", 2),
     ]  # fmt: skip
     code, said, _ = run(data_dir, "import", files[1])
-    assert (code, said) == (0, "0 messages of 0 conversations were imported for 'ada' (1 were here already).\n")
+    assert (code, said) == (3, "ChatGPT, 1 file: 2 messages were here already.\nNothing was new for 'ada'.\n")
     code, said, _ = run(data_dir, "import", files[1], "--remember", being="bob")
     assert (code, kept(data_dir, "bob")) == (0, [("g-1", "user", "Hi"), ("g-1", "assistant", "Hello")])
     assert rows(data_dir / "memory.db", "SELECT watched FROM sessions WHERE being_id = 'bob'") == [(0,)]
@@ -248,11 +252,10 @@ def test_a_later_file_that_is_no_export_hides_nothing_of_the_earlier_ones(data_d
     Path(empty).write_text("[]")
     Path(bad).write_text('{"hello": "world"}')
     code, said, errors = run(data_dir, "import", good, empty, bad)
-    assert (code, said) == (2, "1 messages of 1 conversations were imported for 'ada'.\n")
-    assert "left out good.json: conversation 2 ('Broken')" in errors
-    assert f"{bad} holds no conversations" in errors
-    assert f"{empty} holds" not in errors
-    assert run(data_dir, "import", bad)[1] == ""
+    assert (code, said.splitlines()[0]) == (1, "Claude, 1 file: 1 message of 1 conversation new.")
+    assert f"left out {good}, conversation 2 ('Broken')" in errors
+    assert "2 files of no known shape left out: empty.json, bad.json" in errors
+    assert run(data_dir, "import", bad)[:2] == (2, "")
 
 
 async def test_an_import_beside_a_running_host_is_there_at_once(data_dir: Path, tmp_path: Path) -> None:
@@ -267,11 +270,12 @@ async def test_an_import_beside_a_running_host_is_there_at_once(data_dir: Path, 
     ("content", "said"),
     [
         (None, "cannot be read: [Errno 2]"),
-        (b"", "is not a whole JSON file: it ends too early"),
-        (b'[{"uuid": "u"', "it ends too early after 13 characters"),
-        (b"\xff\xfe\x00", "is not text in UTF-8"),
-        (b'{"hello": "world"}', "holds no conversations of Claude or ChatGPT"),
-        (b"PK\x05\x06" + b"\x00" * 18, "has no conversations.json in it"),
+        (b"", "1 file of no known shape left out: export. Known are: Claude Code, Codex"),
+        (b'[{"chat_messages": "u"', "it ends too early after 22 characters"),
+        (b'{"mapping": "\xff"}', "is not text in UTF-8"),
+        (b'{"hello": "world"}', "of no known shape"),
+        (b"PK\x05\x06" + b"\x00" * 18, "holds no files"),
+        (b"SQLite format 3\x00torn", "is a database that cannot be read"),
     ],
 )
 def test_a_file_that_is_no_export_is_named(common_dir: Path, tmp_path: Path, content: bytes | None, said: str) -> None:
@@ -280,6 +284,6 @@ def test_a_file_that_is_no_export_is_named(common_dir: Path, tmp_path: Path, con
         file.write_bytes(content)
     code, _, errors = run(common_dir, "import", str(file))
     assert code == 2
-    assert errors.startswith("madeleine: ")
-    assert str(file) in errors
+    assert "madeleine: " in errors
+    assert file.name in errors
     assert said in errors

@@ -99,8 +99,8 @@ def test_every_make_target_in_a_document_exists() -> None:
 
 def test_every_command_is_documented() -> None:
     text = (ROOT / "docs/commands.md").read_text(encoding="utf-8")
-    listed = set(re.findall(r"^\| `madeleine (\w+)`", text, flags=re.MULTILINE))
-    known = set(re.findall(r"^    (\w+)\b", build_command_line_parser().format_help(), flags=re.MULTILINE)) - {
+    listed = set(re.findall(r"^\| `madeleine ([\w-]+)`", text, flags=re.MULTILINE))
+    known = set(re.findall(r"^    ([\w-]+)(?!\S)", build_command_line_parser().format_help(), flags=re.MULTILINE)) - {
         "command"
     }
     assert listed == known

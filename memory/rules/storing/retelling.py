@@ -7,6 +7,7 @@ which a standing fact is told again is not kept.
 
 from __future__ import annotations
 
+import json
 from dataclasses import dataclass, replace
 from datetime import datetime
 
@@ -18,6 +19,7 @@ from madeleine.memory.model import (
     MemoryId,
     TimelineEntry,
     date_of_timeline_entry,
+    timeline_to_json,
 )
 from madeleine.memory.rules.feelings import MAX_EMOTIONS
 from madeleine.memory.text.normalization import fold_text
@@ -93,6 +95,49 @@ def memory_after_retelling(memory: Memory, told: Reinforcement) -> Memory:
         emotions=emotions[:MAX_EMOTIONS],
         emotion=memory.emotion or told.emotion,
         retold=(*memory.retold, *_added_entries(memory, told)),
+    )
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class AddedByRetelling:
+    """What one retelling has added to its memory, so that it can be taken back."""
+
+    themes: tuple[str, ...] = ()
+    retold: tuple[TimelineEntry, ...] = ()
+    lesson: str = ""
+
+    def to_json(self) -> str:
+        content = {"themes": self.themes, "retold": timeline_to_json(self.retold), "lesson": self.lesson}
+        return json.dumps(content, ensure_ascii=False)
+
+    @classmethod
+    def from_json(cls, text: str) -> AddedByRetelling:
+        content = json.loads(text)
+        retold = (item if isinstance(item, str) else DatedAction(**item) for item in content["retold"])
+        return cls(themes=tuple(content["themes"]), retold=tuple(retold), lesson=content["lesson"])
+
+
+def added_by_retelling(before: Memory, after: Memory) -> AddedByRetelling:
+    return AddedByRetelling(
+        themes=tuple(theme for theme in after.themes if theme not in before.themes),
+        retold=after.retold[len(before.retold) :],
+        lesson=after.lesson.removeprefix(before.lesson).lstrip("\n"),
+    )
+
+
+def memory_without_retelling(memory: Memory, added: AddedByRetelling) -> Memory:
+    """The memory counted once less, without what the retelling had added, as far as that is still as it was."""
+    retold = list(memory.retold)
+    for entry in added.retold:
+        if entry in retold:
+            retold.remove(entry)
+    lines = [line for line in memory.lesson.split("\n") if not added.lesson or line not in added.lesson.split("\n")]
+    return replace(
+        memory,
+        access_count=max(0, memory.access_count - 1),
+        themes=tuple(theme for theme in memory.themes if theme not in added.themes),
+        retold=tuple(retold),
+        lesson="\n".join(lines),
     )
 
 

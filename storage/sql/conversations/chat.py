@@ -14,7 +14,7 @@ from madeleine.memory.model import Scope
 from madeleine.memory.text.normalization import fold_text
 from madeleine.storage.sql.administration import record_audit
 from madeleine.storage.sql.database import dialect
-from madeleine.storage.sql.database.engine import DatabaseRepository, Row, Transaction
+from madeleine.storage.sql.database.engine import DatabaseRepository, QueryReader, Row
 from madeleine.storage.sql.database.mapping import (
     RowMap,
     first_column,
@@ -22,6 +22,7 @@ from madeleine.storage.sql.database.mapping import (
     records_in_order_of_ids,
 )
 from madeleine.storage.sql.database.tables import forgotten_keys_table, message_memories_table, messages_table, sessions
+from madeleine.storage.sql.moving.added_rows import imported_row, remember_added
 
 _m, _s, _l, _f = messages_table.c, sessions.c, message_memories_table.c, forgotten_keys_table.c
 ERASED_TITLE = "\x7f"
@@ -160,14 +161,14 @@ def message_key_hash(session_id: str, key: str) -> str:
     return hashlib.sha256(f"{len(session_id)} {session_id} {key}".encode()).hexdigest()
 
 
-async def _known_keys(transaction: Transaction, scope: Scope, session_id: str, keys: Iterable[str | None]) -> set[str]:
+async def _known_keys(reads: QueryReader, scope: Scope, session_id: str, keys: Iterable[str | None]) -> set[str]:
     """Of `keys` those that the session has, or had before their messages were forgotten."""
     hashes = {message_key_hash(session_id, key): key for key in keys if key is not None}
     if not hashes:
         return set()
     binds = {"being": scope.being_id, "session": session_id, "keys": dialect.json_list_bind_value(hashes.values())}
-    present = await transaction.rows(_SELECT_KEYED_MESSAGES, first_column, **binds)
-    forgotten = await transaction.rows(
+    present = await reads.rows(_SELECT_KEYED_MESSAGES, first_column, **binds)
+    forgotten = await reads.rows(
         _SELECT_FORGOTTEN_KEYS, first_column, being=scope.being_id, hashes=dialect.json_list_bind_value(hashes)
     )
     return {*present, *(hashes[hash_] for hash_ in forgotten)}
@@ -186,6 +187,7 @@ class ConversationRepository(DatabaseRepository):
         title: str = "",
         interface: str = "",
         watched: bool = False,
+        import_id: str = "",
     ) -> list[MessageId]:
         if any(message.session_id != session_id for message in messages):
             raise InvalidInput("Messages can only be appended to the session that they are of.")
@@ -228,8 +230,16 @@ class ConversationRepository(DatabaseRepository):
             }
             await transaction.run(_UPSERT_SESSION, [session_row])
             ids = [message.id for message, _ in new]
+            if import_id:
+                added = [imported_row("message", id_) for id_ in ids]
+                if not states:
+                    added.append(imported_row("session", scope.being_id, session_id))
+                await remember_added(transaction, import_id, added)
             await record_audit(transaction, scope, "observe", new[-1][0].stored_at, ids=ids)
             return ids
+
+    async def known_keys(self, scope: Scope, session_id: str, keys: Iterable[str]) -> set[str]:
+        return await _known_keys(self._database, scope, session_id, keys)
 
     async def messages(self, scope: Scope, ids: Sequence[MessageId]) -> list[Message]:
         binds = {"being": scope.being_id, "ids": dialect.json_list_bind_value(ids)}

@@ -43,6 +43,7 @@ from madeleine.storage.sql.memories.index_source import delete_orphaned_vectors,
 from madeleine.storage.sql.memories.reading import memories_by_ids, revisions_of
 from madeleine.storage.sql.memories.storing import remove_ingest_digests
 from madeleine.storage.sql.memories.truth import relink_chains
+from madeleine.storage.sql.moving.source_imports import remember_forgotten_statements
 
 _m = memories.c
 _BEING = bindparam("being", type_=_m.being_id.type)
@@ -287,6 +288,7 @@ class ErasureRepository(DatabaseRepository):
             memory_ids = [memory.id for memory in known]
             sources = [*(MessageId(id_) for id_ in ids), *await source_message_ids_of_memories(transaction, memory_ids)]
             messages, drawn = await erase_messages(transaction, scope, sources)
+            await remember_forgotten_statements(transaction, scope.being_id, memory_ids)
             erased = await _MemoryErasure(transaction, scope, known).erase() if known else ErasedIds()
             if not known and not messages:
                 return erased

@@ -24,7 +24,13 @@ from madeleine.memory.model import ContentHash, EmbeddingModelName, Memory, Memo
 from madeleine.memory.profile import ProfileEntry
 from madeleine.memory.rules.dynamics.revision import changes_that_differ, memory_after_changes, revision_with_old_values
 from madeleine.memory.rules.dynamics.truth import TruthActOutcome
-from madeleine.memory.rules.storing.retelling import Reinforcement, memory_after_retelling
+from madeleine.memory.rules.storing.retelling import (
+    AddedByRetelling,
+    Reinforcement,
+    added_by_retelling,
+    memory_after_retelling,
+    memory_without_retelling,
+)
 from madeleine.memory.text.terms import bm25_text_of_memory
 from madeleine.storage.sql.administration import read_setting, record_audit, record_audit_by_tool, write_setting_once
 from madeleine.storage.sql.database import dialect, tables
@@ -43,6 +49,7 @@ from madeleine.storage.sql.memories.clusters import recompute_cluster_vectors
 from madeleine.storage.sql.memories.index_source import cache_vectors, delete_orphaned_vectors, mark_memories_for_index
 from madeleine.storage.sql.memories.reading import MemoryReadRepository, memories_by_ids
 from madeleine.storage.sql.memories.versions import current_versions
+from madeleine.storage.sql.moving.added_rows import imported_row, remember_added
 
 INGEST_DIGEST_SECRET_SETTING = "ingested_secret"
 """In the store's settings: 32 random bytes in hexadecimal digits, made with the first outcome."""
@@ -222,9 +229,13 @@ async def _refuse_forgotten_sources(transaction: Transaction, scope: Scope, batc
         raise SourcesForgotten(forgotten)
 
 
-async def _reinforce_memories(transaction: Transaction, scope: Scope, batch: Sequence[Reinforcement]) -> None:
+async def _reinforce_memories(
+    transaction: Transaction, scope: Scope, batch: Sequence[Reinforcement]
+) -> list[AddedByRetelling]:
+    """What each reinforcement has added to its memory."""
+    added: list[AddedByRetelling] = []
     if not batch:
-        return
+        return added
     known = await memories_by_ids(transaction, scope, [reinforcement.memory_id for reinforcement in batch])
     words_before = {memory.id: bm25_text_of_memory(memory) for memory in known}
     memories_now = {memory.id: memory for memory in known}
@@ -232,7 +243,9 @@ async def _reinforce_memories(transaction: Transaction, scope: Scope, batch: Seq
         id_ = reinforcement.memory_id
         if id_ not in memories_now:
             raise StorageError(f"There is no memory {id_} to reinforce. Nothing was stored: store it anew.")
-        memories_now[id_] = memory_after_retelling(memories_now[id_], reinforcement)
+        before = memories_now[id_]
+        memories_now[id_] = memory_after_retelling(before, reinforcement)
+        added.append(added_by_retelling(before, memories_now[id_]))
     rows = [row_from_memory(memory) for memory in memories_now.values()]
     binds = [row_of_being_binds(scope, row["id"], **{name: row[name] for name in _REINFORCED_COLUMNS}) for row in rows]
     await transaction.run(_UPDATE_REINFORCED_MEMORY, binds)
@@ -243,6 +256,34 @@ async def _reinforce_memories(transaction: Transaction, scope: Scope, batch: Seq
     )
     reinforced = [(record.tool, record.memory_id, record.at) for record in batch]
     await record_audit_by_tool(transaction, scope, "reinforce", reinforced)
+    return added
+
+
+async def take_back_retellings(
+    transaction: Transaction, scope: Scope, memory: Memory, added: Sequence[AddedByRetelling]
+) -> None:
+    """Without the rows of the reinforcements, which the caller deletes."""
+    before = memory
+    for addition in added:
+        memory = memory_without_retelling(memory, addition)
+    row = row_from_memory(memory)
+    binds = row_of_being_binds(scope, memory.id, **{name: row[name] for name in _REINFORCED_COLUMNS})
+    await transaction.run(_UPDATE_REINFORCED_MEMORY, [binds])
+    if bm25_text_of_memory(memory) != bm25_text_of_memory(before):
+        await mark_memories_for_index(transaction, [memory.id])
+
+
+async def _remember_imported(
+    transaction: Transaction, scope: Scope, batch: StoreBatch, added: Sequence[AddedByRetelling]
+) -> None:
+    rows = [imported_row("memory", memory.id, memory_id=memory.id) for memory in batch.new]
+    rows += [
+        imported_row(
+            "reinforcement", scope.being_id, told.key or "", memory_id=told.memory_id, digest=addition.to_json()
+        )
+        for told, addition in zip(batch.reinforcements, added, strict=True)
+    ]
+    await remember_added(transaction, batch.import_id, rows)
 
 
 async def remove_ingest_digests(transaction: Transaction, scope: Scope, erased: Sequence[MemoryId]) -> None:
@@ -282,7 +323,9 @@ class MemoryRepository(MemoryReadRepository):
             await _refuse_taken_keys(transaction, scope, batch)
             await _refuse_forgotten_sources(transaction, scope, batch)
             new = await insert_memories(transaction, scope, batch.new)
-            await _reinforce_memories(transaction, scope, batch.reinforcements)
+            added = await _reinforce_memories(transaction, scope, batch.reinforcements)
+            if batch.import_id:
+                await _remember_imported(transaction, scope, batch, added)
             links = [(memory, message) for memory, messages in batch.sources.items() for message in messages]
             await transaction.run(
                 _INSERT_MESSAGE_LINK,

@@ -13,7 +13,7 @@ from datetime import datetime
 from itertools import groupby, islice
 from typing import Any
 
-from sqlalchemy import bindparam, case, insert, literal_column, select, update
+from sqlalchemy import bindparam, case, insert, select, update
 
 from madeleine.memory.model import BeingId, MemoryId, Scope
 from madeleine.memory.moving.ports import ImportReport
@@ -42,7 +42,6 @@ from madeleine.storage.sql.database.dialect import (
     json_items,
     json_list_bind_value,
     sql_greatest,
-    sql_last_sequence_number,
     sql_least,
     upsert_statement,
 )
@@ -54,10 +53,9 @@ from madeleine.storage.sql.memories.index_source import mark_memories_for_index
 from madeleine.storage.sql.memories.reading import memories_by_ids
 from madeleine.storage.sql.memories.storing import INSERT_MEMORY, read_idempotency_key_outcomes
 from madeleine.storage.sql.moving.import_work import INSERT_ROW, TABLES_BY_TYPE, ImportWork, T
+from madeleine.storage.sql.moving.source_imports import last_sequence_numbers
 
 BATCH_RECORDS = 500
-NUMBERED_TABLES = (tables.reinforcements_table, tables.revisions_table, tables.truth_acts_table, tables.memories)
-"""Whose numbers tell what came after an import."""
 _POINTERS = ("absorbed_into", "compressed_into", "resembles", "superseded_by", "may_supersede")
 _m, _s, _a = tables.memories.c, tables.sessions.c, tables.audit.c
 _BEING = bindparam("being", type_=_m.being_id.type)
@@ -97,10 +95,6 @@ _POINT_TO_KNOWN = [
 ]
 _INSERT_SCRUB_MARK = insert(tables.forgotten_table)
 _INSERT_IMPORT = insert(tables.imports_table)
-LAST_SEQUENCE_NUMBERS = {
-    table.name: select(sql_last_sequence_number(literal_column(f"'{table.name}'"), literal_column("'seq'")))
-    for table in NUMBERED_TABLES
-}
 
 
 class RecordImport(ImportWork):
@@ -160,7 +154,7 @@ class RecordImport(ImportWork):
         kept = [id_ for id_ in self._memories if self._memories[id_]]
         await mark_memories_for_index(self._transaction, kept)
         counts = {type_: self._added[type_] for type_ in TABLES_BY_TYPE if self._added[type_]}
-        last = {name: (await self._rows(statement))[0] for name, statement in LAST_SEQUENCE_NUMBERS.items()}
+        last = await last_sequence_numbers(self._transaction)
         await self._transaction.run(
             _INSERT_IMPORT,
             [

@@ -16,6 +16,7 @@ from madeleine.storage.sql.database.dialect import is_in_bound_list, json_list_b
 from madeleine.storage.sql.database.engine import DatabaseRepository
 from madeleine.storage.sql.database.mapping import RowMap, first_column
 from madeleine.storage.sql.memories.clusters import recompute_cluster_vectors
+from madeleine.storage.sql.moving import source_imports
 from madeleine.storage.sql.moving.importing import RecordImport
 from madeleine.storage.sql.moving.undo_import import ImportUndo
 
@@ -68,6 +69,17 @@ class ImportRepository(DatabaseRepository):
     async def undo_import(self, import_id: str, *, client: str, at: datetime) -> ImportUndone:
         async with self._database.transaction() as transaction:
             return await ImportUndo(transaction, import_id, client=client, at=at).undo()
+
+    async def begin_source_import(self, scope: Scope, source: str, *, at: datetime) -> str:
+        async with self._database.transaction() as transaction:
+            return await source_imports.begin_source_import(transaction, scope, source, at)
+
+    async def end_source_import(self, scope: Scope, import_id: str, *, at: datetime) -> dict[str, int]:
+        async with self._database.transaction() as transaction:
+            return await source_imports.end_source_import(transaction, scope, import_id, at)
+
+    async def forgotten_statement_keys(self, scope: Scope, keys: Sequence[str]) -> set[str]:
+        return await source_imports.forgotten_statement_keys(self._database, scope, keys)
 
     async def imports(self) -> list[PastImport]:
         return await self._database.rows(_SELECT_IMPORTS, _PAST_IMPORT.from_row)

@@ -14,6 +14,7 @@ from madeleine.memory.errors import CannotUndo
 from madeleine.memory.ingest.ports import ErasedIds
 from madeleine.memory.model import BeingId, MemoryId, Scope
 from madeleine.memory.moving.ports import ImportUndone
+from madeleine.memory.rules.storing.retelling import AddedByRetelling
 from madeleine.storage.sql.administration import record_audit
 from madeleine.storage.sql.database import tables
 from madeleine.storage.sql.database.dialect import is_in_bound_list, json_items, json_list_bind_value
@@ -21,6 +22,8 @@ from madeleine.storage.sql.database.engine import Transaction
 from madeleine.storage.sql.database.mapping import first_column
 from madeleine.storage.sql.erasing.memories import erase_memories
 from madeleine.storage.sql.memories.reading import memories_by_ids
+from madeleine.storage.sql.memories.storing import take_back_retellings
+from madeleine.storage.sql.moving.added_rows import UNFINISHED
 from madeleine.storage.sql.moving.exported_tables import ExportedTable
 from madeleine.storage.sql.moving.import_work import SELECT_EXISTING, TABLES_BY_TYPE, record_digest
 
@@ -68,6 +71,13 @@ _DELETE_CLOCK = delete(tables.beings).where(
 )
 _SET_STATE = update(tables.imports_table).where(_i.id == bindparam("import")).values(state="undone")
 _DELETE_ROWS = delete(tables.imported_rows_table).where(_r.import_id == bindparam("import"))
+_SELECT_REINFORCEMENTS = select(_r.key, _r.memory_id, _r.digest).where(
+    _r.import_id == bindparam("import"), _r.type == "reinforcement"
+)
+_told = tables.reinforcements_table.c
+_DELETE_REINFORCEMENTS = delete(tables.reinforcements_table).where(
+    _told.being_id == bindparam("own_being"), is_in_bound_list(_told.key, "keys")
+)
 _MARK_FOR_SCRUB = insert(tables.forgotten_table)
 _UNCHANGED_ONLY = ("note", "profile", "diary", "patrol_run")
 
@@ -91,6 +101,7 @@ class ImportUndo:
         digests = {(type_, key): digest for type_, key, digest in rows}
         for type_, key, _ in rows:
             keys[type_].append(tuple(json.loads(key)))
+        await self._take_back_reinforcements()
         # What lists memories goes before them, while it can be told from what was written since.
         for type_ in _UNCHANGED_ONLY:
             await self._remove_unchanged(TABLES_BY_TYPE[type_], keys[type_], digests)
@@ -120,7 +131,7 @@ class ImportUndo:
                 f"There is no import {self._import_id!r}. Nothing was changed: `madeleine import --list` shows all."
             )
         _, state, last_numbers = found[0]
-        if state != "imported":
+        if state not in ("imported", UNFINISHED):
             raise CannotUndo(f"The import {self._import_id} was undone before. Nothing was changed.")
         return dict(json.loads(last_numbers))
 
@@ -141,6 +152,23 @@ class ImportUndo:
         await self._transaction.run(_MARK_FOR_SCRUB, [{"memory_id": id_} for id_ in erased])
         self._removed["memory"] = len(erased)
         return ErasedIds(erased_ids=tuple(erased))
+
+    async def _take_back_reinforcements(self) -> None:
+        """Retellings that the import has added, of memories that were here and of its own."""
+        rows = await self._rows(_SELECT_REINFORCEMENTS, tuple, **{"import": self._import_id})
+        added: defaultdict[str, list[AddedByRetelling]] = defaultdict(list)
+        keys: defaultdict[str, list[str]] = defaultdict(list)
+        for key, memory_id, digest in rows:
+            being, own_key = json.loads(key)
+            added[memory_id].append(AddedByRetelling.from_json(digest))
+            keys[being].append(own_key)
+        for being, own_keys in keys.items():
+            scope = Scope(BeingId(being), self._client)
+            for memory in await memories_by_ids(self._transaction, scope, [MemoryId(id_) for id_ in added]):
+                await take_back_retellings(self._transaction, scope, memory, added[memory.id])
+            binds = {"own_being": being, "keys": json_list_bind_value(own_keys)}
+            await self._transaction.run(_DELETE_REINFORCEMENTS, [binds])
+            self._removed["reinforcement"] += len(own_keys)
 
     async def _changed_since(self, ids: list[str], last_numbers: dict[str, int]) -> set[str]:
         """Those that were told again, corrected, superseded or retracted, merged, summarised or written of since; and

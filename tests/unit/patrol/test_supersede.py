@@ -30,7 +30,7 @@ class _LastStored:
 
 
 async def proposed(home: Household, *texts: str) -> list[Memory]:
-    home._store = replace(home._store, search_superseded=_LastStored())  # type: ignore[arg-type]
+    home.store_scenes = replace(home.store_scenes, search_superseded=_LastStored())  # type: ignore[arg-type]
     memories = []
     for text in texts:
         home.clock.advance(MOMENT)

@@ -35,7 +35,7 @@ class Forgetting:
 
 def profile_of(home: Household) -> EditProfile:
     forget = cast(ForgetMemories, Forgetting(home))
-    return EditProfile(home.ledger.context, home._store, home.update, forget, now=home.clock)
+    return EditProfile(home.ledger.context, home.store_scenes, home.update, forget, now=home.clock)
 
 
 @pytest.fixture

@@ -46,9 +46,11 @@ def test_a_turn_is_what_the_user_asked_and_what_was_answered() -> None:
         ]
     )
     assert found == [
-        TranscriptMessage("user", "Where is the harbour?", prompt_key("Where is the harbour?", 0), AT, "p1"),
-        TranscriptMessage("assistant", "I look.", "u3", AT),
-        TranscriptMessage("assistant", "South.\n\nTen minutes.", "u5", AT),
+        TranscriptMessage(
+            "user", "Where is the harbour?", prompt_key("Where is the harbour?", 0), AT, "p1", "s", "/project"
+        ),
+        TranscriptMessage("assistant", "I look.", "u3", AT, "", "s", "/project"),
+        TranscriptMessage("assistant", "South.\n\nTen minutes.", "u5", AT, "", "s", "/project"),
     ]
 
 

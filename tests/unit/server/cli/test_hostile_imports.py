@@ -49,12 +49,12 @@ def write_empty_conversations_and_strangers(archive: zipfile.ZipFile, of_each: i
     archive.writestr("conversations.json", f"[{json.dumps(ONE)}{(',' + empty) * of_each}{',{}' * of_each}]")
 
 
-HUGE_REASON = "one conversation has more than 16,777,216 characters"
+HUGE_REASON = "one entry has more than 16,777,216 characters"
 HOSTILE = {
     "an element of 400 MB": (partial(write_huge_element, megabytes=400), HUGE_REASON),
     "an element of 3 GB": (partial(write_huge_element, megabytes=3_000), HUGE_REASON),
-    "strangers": (partial(write_empty_conversations_and_strangers, of_each=50_000), "49,980 more conversations"),
-    "a million": (partial(write_empty_conversations_and_strangers, of_each=1_000_000), "999,980 more conversations"),
+    "strangers": (partial(write_empty_conversations_and_strangers, of_each=50_000), "49,980 more entries"),
+    "a million": (partial(write_empty_conversations_and_strangers, of_each=1_000_000), "999,980 more entries"),
 }  # fmt: skip
 SLOW = ("an element of 3 GB", "a million")
 
@@ -91,6 +91,6 @@ def test_an_archive_that_is_no_export_is_refused_with_the_way_out(
     nested = zipped(tmp_path / "a.zip", lambda it: it.writestr("export.zip", b"PK"))
     binary = zipped(tmp_path / "b.zip", lambda it: it.writestr("conversations.json", b"PK\x03\x04\xff\xfe"))
     lzma = zipped(tmp_path / "d.zip", lambda it: it.writestr("conversations.json", "[]"), zipfile.ZIP_LZMA)
-    assert "Unpack the archive in it ('export.zip')" in refusal(nested)
+    assert "has an archive in it ('export.zip')" in refusal(nested)
     assert "not text in UTF-8" in refusal(binary)
     assert "compressed in a way that no export is" in refusal(lzma)

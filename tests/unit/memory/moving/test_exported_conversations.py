@@ -9,7 +9,7 @@ from typing import Any
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from madeleine.memory.watch.exports import (
+from madeleine.memory.moving.sources.exported_conversations import (
     CHATGPT_INTERFACE,
     CLAUDE_INTERFACE,
     UnreadableConversation,

@@ -1,0 +1,230 @@
+"""The use case: what other programs keep is taken over, file by file, and nothing twice however often it is run."""
+
+from __future__ import annotations
+
+import asyncio
+from collections import Counter
+from collections.abc import Awaitable, Callable, Iterable, Iterator, Mapping
+from dataclasses import KW_ONLY, dataclass, field, replace
+from typing import Protocol
+
+from madeleine.memory.errors import InvalidInput
+from madeleine.memory.ingest.ports import MemoryAndKeyReader
+from madeleine.memory.model import Scope
+from madeleine.memory.moving.ports import SourceImportLedger
+from madeleine.memory.moving.sources.registry import format_of
+from madeleine.memory.moving.sources.values import (
+    Damaged,
+    NotTaken,
+    SourceFile,
+    SourceItem,
+    Statement,
+    UnreadableSource,
+    statement_key,
+)
+from madeleine.memory.moving.statements import StatementOutcomes, new_statement_keys
+from madeleine.memory.rules.storing.secrets import CountingRedactor, RedactText
+from madeleine.memory.text.normalization import split_by_length, storable_text
+from madeleine.memory.watch.observe import Observation, ObserveConversation, redact_observation
+
+MAX_BATCH_STATEMENTS = 100
+MAX_BATCH_MESSAGES = 1_000
+MAX_BATCH_ITEMS = 5_000
+"""Items of a batch, most of which say what is not taken."""
+MAX_STATEMENT_CHARS = 4_000
+"""A longer text becomes several memories: no model reads more of one."""
+MAX_THEMES = 20
+"""As many as a store takes."""
+MAX_SAMPLES = 3
+"""Statements and conversations of a format that a report shows."""
+MAX_NAMED_PROBLEMS = 20
+SendStatements = Callable[[Mapping[str, Statement]], Awaitable[StatementOutcomes]]
+"""Have statements stored, by their keys (`StoreStatements`)."""
+ReportFile = Callable[[SourceFile, str], None]
+"""(file that is being read, state)."""
+
+
+class MessageKeyReader(Protocol):
+    async def known_keys(self, scope: Scope, session_id: str, keys: Iterable[str]) -> set[str]:
+        """Those that the session has, or had before their messages were forgotten."""
+
+
+@dataclass(slots=True)
+class FormatReport:
+    """What came of the files of one format. `statements`: by outcome, the fields of `StatementOutcomes`."""
+
+    files: int = 0
+    statements: Counter[str] = field(default_factory=Counter)
+    conversations: int = 0
+    messages: int = 0
+    known_messages: int = 0
+    not_taken: Counter[str] = field(default_factory=Counter)
+    samples: list[str] = field(default_factory=list)
+
+    @property
+    def new(self) -> int:
+        return self.statements["stored"] + self.statements["reinforced"] + self.messages
+
+
+@dataclass(slots=True)
+class SourceReport:
+    """`unusable`: files that could not be read to their end, with the reason. `damaged`: the first
+    `MAX_NAMED_PROBLEMS` entries that could not be read."""
+
+    formats: dict[str, FormatReport] = field(default_factory=dict)
+    unrecognised: list[str] = field(default_factory=list)
+    unrecognised_count: int = 0
+    unusable: list[str] = field(default_factory=list)
+    damaged: list[str] = field(default_factory=list)
+    damaged_count: int = 0
+    redacted: Counter[str] = field(default_factory=Counter)
+
+    @property
+    def new(self) -> int:
+        return sum(report.new for report in self.formats.values())
+
+
+@dataclass(frozen=True, eq=False)
+class ImportSources:
+    """The use case. Without `send` nothing is stored: what would come is counted."""
+
+    imports: SourceImportLedger
+    memories: MemoryAndKeyReader
+    conversations: MessageKeyReader
+    observe: ObserveConversation
+    send: SendStatements | None
+    _: KW_ONLY
+    redact: RedactText
+    max_text_chars: int
+    remember: bool = False
+    """The memory thread reads the conversations."""
+    import_id: str = ""
+    on_file: ReportFile = lambda file, state: None
+    report: SourceReport = field(default_factory=SourceReport)
+
+    async def __call__(self, scope: Scope, files: Iterable[SourceFile]) -> SourceReport:
+        """Take over all that is new. `files` is read in a thread. Raises what a store raises; what came before stays,
+        and the same call continues."""
+        each = iter(files)
+        while (file := await asyncio.to_thread(next, each, None)) is not None:
+            try:
+                await self._take_file(scope, file)
+            except UnreadableSource as error:
+                self.report.unusable.append(str(error))
+        return self.report
+
+    async def _take_file(self, scope: Scope, file: SourceFile) -> None:
+        format_ = await asyncio.to_thread(format_of, file)
+        if format_ is None:
+            self.report.unrecognised_count += 1
+            if len(self.report.unrecognised) < MAX_NAMED_PROBLEMS:
+                self.report.unrecognised.append(file.name)
+            return
+        report = self.report.formats.setdefault(format_.name, FormatReport())
+        report.files += 1
+        items = format_.read(file, self.max_text_chars)
+        last_session = ""
+        while batch := await asyncio.to_thread(self._next_batch, format_.name, file, items, report):
+            if batch.statements:
+                await self._take_statements(scope, batch.statements, report)
+            for observation in batch.observations:
+                new = await self._take_messages(scope, observation, report)
+                if new and observation.session_id != last_session:
+                    report.conversations += 1
+                    last_session = observation.session_id
+            self.on_file(file, f"{report.messages:,} messages, {report.statements['stored']:,} memories")
+            if batch.error:
+                raise batch.error
+
+    def _next_batch(
+        self, format_name: str, file: SourceFile, items: Iterator[SourceItem], report: FormatReport
+    ) -> _Batch | None:
+        """Read on, until there is enough to store; redacted. None at the end."""
+        batch = _Batch()
+        messages = 0
+        for _ in range(MAX_BATCH_ITEMS):
+            try:
+                item = next(items, None)
+            except UnreadableSource as error:
+                batch.error = error
+                return batch
+            match item:
+                case None:
+                    return batch if batch.has_items else None
+                case NotTaken(reason, count):
+                    report.not_taken[reason] += count
+                case Damaged():
+                    self._leave_out(file, item)
+                case Statement():
+                    for part in self._parts(item):
+                        key = statement_key(format_name, part)
+                        report.statements["known"] += key in batch.statements
+                        batch.statements[key] = part
+                        _show(report, part.text, part.when)
+                case Observation():
+                    try:
+                        batch.observations.append(self._without_secrets(item))
+                    except InvalidInput:
+                        self._leave_out(file, Damaged("a conversation", "its id, or one of a message, is a secret"))
+                        continue
+                    messages += len(item.messages)
+                    if report.messages + report.known_messages == 0:
+                        _show(report, item.messages[0].text, "", title=item.title)
+            batch.has_items = True
+            if len(batch.statements) >= MAX_BATCH_STATEMENTS or messages >= MAX_BATCH_MESSAGES:
+                break
+        return batch
+
+    def _leave_out(self, file: SourceFile, damaged: Damaged) -> None:
+        self.report.damaged_count += 1
+        if len(self.report.damaged) < MAX_NAMED_PROBLEMS:
+            self.report.damaged.append(f"{file.name}, {damaged.place}: {damaged.reason}")
+
+    def _parts(self, statement: Statement) -> Iterator[Statement]:
+        redaction = CountingRedactor(self.redact)
+        clean = redaction.fields(statement, "text", "id", "lesson", "themes")
+        self.report.redacted.update(redaction.found)
+        for text in split_by_length(clean.text, MAX_STATEMENT_CHARS):
+            if storable_text(text).strip():
+                yield replace(clean, text=storable_text(text).strip(), themes=clean.themes[:MAX_THEMES])
+
+    def _without_secrets(self, observation: Observation) -> Observation:
+        observation, redacted = redact_observation(observation, self.redact)
+        self.report.redacted.update(redacted)
+        return replace(observation, watched=not self.remember, import_id=self.import_id)
+
+    async def _take_statements(self, scope: Scope, statements: Mapping[str, Statement], report: FormatReport) -> None:
+        if self.send:
+            outcomes = await self.send(statements)
+        else:
+            new, others = await new_statement_keys(self.memories, self.imports, scope, list(statements))
+            outcomes = replace(others, stored=len(new))
+        for name in ("stored", "reinforced", "known", "forgotten", "may_supersede"):
+            report.statements[name] += getattr(outcomes, name)
+
+    async def _take_messages(self, scope: Scope, observation: Observation, report: FormatReport) -> int:
+        count = len(observation.messages)
+        if self.send:
+            new = len((await self.observe(scope, observation)).new_messages)
+        else:
+            keys = [message.key for message in observation.messages if message.key is not None]
+            new = count - len(await self.conversations.known_keys(scope, observation.session_id, keys))
+        report.messages += new
+        report.known_messages += count - new
+        return new
+
+
+@dataclass(slots=True)
+class _Batch:
+    statements: dict[str, Statement] = field(default_factory=dict)
+    observations: list[Observation] = field(default_factory=list)
+    has_items: bool = False
+    error: UnreadableSource | None = None
+
+
+def _show(report: FormatReport, text: str, when: str, *, title: str = "") -> None:
+    if len(report.samples) < MAX_SAMPLES:
+        line = " ".join(text.split())
+        about = ": ".join(part for part in (when[:10], title) if part)
+        shown = f"{line[:119]}…" if len(line) > 120 else line
+        report.samples.append(f"{about} — {shown}" if about else shown)

@@ -1,0 +1,126 @@
+"""What ChatGPT and Claude send on request. Conversations become chat history; what Claude has noted of its user, and
+the instructions and documents of its projects, become memories."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+from typing import Any
+
+from madeleine.memory.moving.sources.exported_conversations import UnreadableConversation, read_exported_conversations
+from madeleine.memory.moving.sources.json_stream import iterate_json_array
+from madeleine.memory.moving.sources.markdown import statements_of_markdown
+from madeleine.memory.moving.sources.shapes import parse_json
+from madeleine.memory.moving.sources.values import (
+    Damaged,
+    NotTaken,
+    Shape,
+    SourceFile,
+    SourceFormat,
+    SourceItem,
+    UnreadableSource,
+    label_in,
+    labels_in,
+    objects_in,
+    text_in,
+    when_in,
+)
+
+_ARCHIVE = re.compile(r"[\w.\-]+\.zip", re.IGNORECASE)
+_CONVERSATIONS_FILE = re.compile(r"conversations(?:[-_]\d+)?\.json")
+"""ChatGPT splits a large export into several."""
+_ACCOUNT_KEYS = ({"full_name", "email_address"}, {"email", "chatgpt_plus_user"}, {"phone_number", "email"})
+
+
+def read_elements(file: SourceFile) -> Iterator[Any]:
+    """The elements of the array in a JSON file, or the one object that it is. Raises `UnreadableSource`."""
+    try:
+        yield from iterate_json_array(file.text_chunks())
+    except ValueError as error:
+        raise UnreadableSource(f"{file.name} is not a whole JSON file: {error}") from error
+
+
+def _read_conversations(file: SourceFile, max_text_chars: int) -> Iterator[SourceItem]:
+    try:
+        for found in read_exported_conversations(file.text_chunks(), max_text_chars=max_text_chars):
+            if isinstance(found, UnreadableConversation):
+                title = f" ({found.title[:80]!r})" if found.title else ""
+                yield Damaged(f"conversation {found.number:,}{title}", found.reason)
+            elif found.messages:
+                yield found
+            else:
+                yield NotTaken("conversations without a message")
+    except ValueError as error:
+        raise UnreadableSource(f"{file.name} is not a whole JSON file: {error}") from error
+
+
+def _has_the_name_of_conversations(shape: Shape) -> bool:
+    """An empty export has no keys, and in a damaged one they may be anything."""
+    return bool(_CONVERSATIONS_FILE.fullmatch(shape.name.rpartition("/")[2]))
+
+
+def _read_claude_memories(file: SourceFile, max_text_chars: int) -> Iterator[SourceItem]:
+    for element in read_elements(file):
+        if not isinstance(element, dict):
+            yield Damaged("memories", "they are no object")
+            continue
+        yield from statements_of_markdown(text_in(element.get("conversations_memory")), title="")
+        projects = element.get("project_memories")
+        texts = projects.values() if isinstance(projects, dict) else []
+        for text in texts:
+            yield from statements_of_markdown(text_in(text), title="")
+        for kept in objects_in(element.get("memory_files")):
+            name = label_in(kept.get("path") or kept.get("name") or kept.get("file_name"))
+            content = text_in(kept.get("content") or kept.get("text"))
+            yield from statements_of_markdown(content, title=name, when=when_in(kept.get("updated_at")))
+
+
+def _read_claude_projects(file: SourceFile, max_text_chars: int) -> Iterator[SourceItem]:
+    for number, project in enumerate(read_elements(file), start=1):
+        if not isinstance(project, dict):
+            yield Damaged(f"project {number:,}", "it is no object")
+            continue
+        name, when = label_in(project.get("name")), when_in(project.get("updated_at"), project.get("created_at"))
+        for field in ("description", "prompt_template"):
+            yield from statements_of_markdown(text_in(project.get(field)), title=name, when=when)
+        for document in objects_in(project.get("docs")):
+            title, written = label_in(document.get("filename")), when_in(document.get("created_at")) or when
+            content = text_in(document.get("content"))
+            yield from statements_of_markdown(content, title=title, when=written, themes=labels_in([name]))
+
+
+def _read_account(file: SourceFile, max_text_chars: int) -> Iterator[SourceItem]:
+    yield NotTaken("files about the account")
+
+
+def _is_manifest(shape: Shape) -> bool:
+    is_small_object = shape.head.lstrip().startswith(b"{") and parse_json(shape.head) is not None
+    return is_small_object and shape.suffix == ".json" and bool(_ARCHIVE.search(shape.head.decode("utf-8", "replace")))
+
+
+def _read_manifest(file: SourceFile, max_text_chars: int) -> Iterator[SourceItem]:
+    names = sorted(set(_ARCHIVE.findall(file.head().decode("utf-8", "replace"))))
+    yield Damaged(
+        "the list of archives",
+        f"it only names the {len(names)} archives of the export: download them by the links in it, and import them: "
+        + ", ".join(names[:20]),
+    )
+
+
+CHAT_EXPORT_FORMATS = (
+    SourceFormat(
+        "Claude memories",
+        lambda shape: bool(shape.keys & {"conversations_memory", "project_memories"}),
+        _read_claude_memories,
+    ),
+    SourceFormat(
+        "Claude projects",
+        lambda shape: {"uuid", "name"} <= shape.keys and bool(shape.keys & {"prompt_template", "docs"}),
+        _read_claude_projects,
+    ),
+    SourceFormat("account", lambda shape: any(keys <= shape.keys for keys in _ACCOUNT_KEYS), _read_account),
+    SourceFormat("ChatGPT", lambda shape: "mapping" in shape.keys, _read_conversations),
+    SourceFormat("Claude", lambda shape: "chat_messages" in shape.keys, _read_conversations),
+    SourceFormat("conversations", _has_the_name_of_conversations, _read_conversations),
+    SourceFormat("Claude manifest", _is_manifest, _read_manifest),
+)

@@ -1,0 +1,315 @@
+"""Transcripts of Claude Code, Codex, Gemini CLI and Cursor: what was said, without tools, thoughts and subagents.
+
+Shapes: Claude Code 2.1, Codex 0.4 to 0.65, @google/gemini-cli-core 0.61, Cursor 0.50 to 2.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+from typing import Any
+
+from madeleine.memory.chat import ChatRole
+from madeleine.memory.moving.sources.conversations import (
+    ConversationParts,
+    project_of_directory,
+    texts_of_blocks,
+    title_of_session,
+)
+from madeleine.memory.moving.sources.shapes import json_lines, parse_json
+from madeleine.memory.moving.sources.values import (
+    MAX_LINE_BYTES,
+    Damaged,
+    JsonObject,
+    NotTaken,
+    Shape,
+    SourceFile,
+    SourceFormat,
+    SourceItem,
+    label_in,
+    moment_in,
+    objects_in,
+    or_empty,
+    text_in,
+)
+from madeleine.memory.watch.transcripts import TranscriptReader, text_without_program_additions
+
+CLAUDE_CODE_INTERFACE, CODEX_INTERFACE = "claude-code", "codex"
+GEMINI_INTERFACE, CURSOR_INTERFACE = "gemini-cli", "cursor"
+_TOOLS = "tool calls, their results and thoughts"
+_OTHER_LINES = "lines that nobody said"
+_SUBAGENTS = "messages of subagents"
+
+# --- Claude Code --------------------------------------------------------------------------------------------------
+
+_SIDECHAIN = re.compile(rb'"isSidechain"\s*:\s*true')
+_SPOKEN = re.compile(rb'"type"\s*:\s*"(?:user|assistant)"')
+_UUID = re.compile(r"[0-9a-f]{8}(?:-[0-9a-f]{4}){3}-[0-9a-f]{12}")
+
+
+def _is_claude_code(shape: Shape) -> bool:
+    return any(
+        {"sessionId", "type", "uuid"} <= line.keys() or (line.get("type") == "summary" and "leafUuid" in line)
+        for line in shape.lines
+    )
+
+
+def _read_claude_code(file: SourceFile, max_text_chars: int) -> Iterator[SourceItem]:
+    """The file is named after its session, as hooks name it."""
+    stem = file.name.rpartition("/")[2].removesuffix(".jsonl")
+    parts = ConversationParts(
+        CLAUDE_CODE_INTERFACE, session_id=stem if _UUID.fullmatch(stem) else "", max_text_chars=max_text_chars
+    )
+    reader = TranscriptReader()
+    title = project = ""
+    for number, line in file.lines():
+        if line is None:
+            yield Damaged(f"line {number:,}", f"it has more than {MAX_LINE_BYTES // 1024 // 1024} MB")
+            continue
+        message = reader.message(line)
+        if message is None:
+            if _SIDECHAIN.search(line):
+                yield NotTaken(_SUBAGENTS)
+            elif _SPOKEN.search(line) and parse_json(line) is not None:
+                yield NotTaken(_TOOLS)
+            elif not line.strip():
+                continue
+            elif not isinstance(entry := parse_json(line), dict):
+                yield Damaged(f"line {number:,}", "it is no JSON object")
+            else:
+                names = (entry.get("customTitle"), entry.get("aiTitle"), entry.get("summary"))
+                title = title or next((label for name in names if (label := label_in(name))), "")
+                yield NotTaken(_OTHER_LINES)
+            continue
+        project = project or project_of_directory(message.directory)
+        parts.session_id = parts.session_id or message.session_id or stem
+        parts.title = title_of_session(project, title)
+        yield from parts.add(message.role, message.text, message.key, moment_in(message.at))
+    yield from parts.rest()
+
+
+# --- Codex --------------------------------------------------------------------------------------------------------
+
+_CODEX_TYPES = {"session_meta", "response_item", "event_msg", "turn_context", "compacted"}
+_CODEX_EVENTS: dict[str, ChatRole] = {"user_message": "user", "agent_message": "assistant"}
+_PROMPT_EVENT = re.compile(rb'"type"\s*:\s*"user_message"')
+_CONTEXT_OF_PROGRAM = re.compile(r"\s*(?:<[a-z]+(?:_[a-z]+)+>|# AGENTS\.md instructions)")
+"""What Codex tells the model in the user's name: an element with an underscore in its name."""
+
+
+def _is_codex(shape: Shape) -> bool:
+    first = shape.lines[0] if shape.lines else {}
+    is_new = str(first.get("type")) in _CODEX_TYPES and isinstance(first.get("payload"), dict)
+    # Until 2025-09 the first line was the bare meta data.
+    return is_new or ({"id", "timestamp", "instructions"} <= first.keys() and "type" not in first)
+
+
+def _read_codex(file: SourceFile, max_text_chars: int) -> Iterator[SourceItem]:
+    """What the user and the agent said is there twice: as an event, in words alone, and as an item for the model. The
+    first is taken where there is any."""
+    has_events = any(line is not None and _PROMPT_EVENT.search(line) for _, line in file.lines())
+    parts = ConversationParts(CODEX_INTERFACE, max_text_chars=max_text_chars)
+    for found in json_lines(file):
+        if isinstance(found, Damaged):
+            yield found
+            continue
+        number, line = found
+        payload = line["payload"] if isinstance(line.get("payload"), dict) else line
+        if line.get("type") == "session_meta" or ("instructions" in line and not parts.session_id):
+            if "subagent" in or_empty(dict, payload.get("source")):
+                yield NotTaken("conversations of subagents")
+                return
+            # A forked session repeats the lines of the other one behind its own.
+            parts.session_id = parts.session_id or label_in(payload.get("id"))
+            parts.title = parts.title or project_of_directory(payload.get("cwd"))
+            parts.at = parts.at or moment_in(payload.get("timestamp"))
+            continue
+        role, text = _codex_message(line, payload, has_events)
+        if role and parts.session_id:
+            yield from parts.add(role, text, f"line-{number}", moment_in(line.get("timestamp")))
+        elif not (has_events and payload.get("type") == "message"):
+            yield NotTaken(_TOOLS if line.get("type") in ("response_item", "event_msg") else _OTHER_LINES)
+    yield from parts.rest()
+
+
+def _codex_message(line: JsonObject, payload: JsonObject, has_events: bool) -> tuple[ChatRole | None, str]:
+    if has_events:
+        role = _CODEX_EVENTS.get(str(payload.get("type"))) if line.get("type") == "event_msg" else None
+        return role, text_in(payload.get("message"))
+    if payload.get("type") != "message" or payload.get("role") not in ("user", "assistant"):
+        return None, ""
+    text = texts_of_blocks(payload.get("content"), ("input_text", "output_text", "text"))
+    return (None, "") if _CONTEXT_OF_PROGRAM.match(text) else (payload["role"], text)
+
+
+# --- Gemini CLI ---------------------------------------------------------------------------------------------------
+
+
+_GEMINI_ROLES: dict[str, ChatRole] = {"user": "user", "gemini": "assistant"}
+_GEMINI_NOT_SAID = ("<session_context>", "<hook_context>", "/")
+"""What the program adds in the user's name, and commands to it."""
+
+
+def _is_gemini(shape: Shape) -> bool:
+    return {"sessionId", "projectHash"} <= (shape.lines[0].keys() if shape.lines else shape.keys)
+
+
+class _GeminiSession:
+    """A line adds a message, replaces it by its id, goes back to one, or sets values of the whole. Older sessions are
+    one object."""
+
+    def __init__(self) -> None:
+        self.values: JsonObject = {}
+        self.messages: dict[str, tuple[ChatRole, str, Any]] = {}
+        self.left_out: dict[str, str] = {}
+        """Reasons by id."""
+
+    def take(self, line: JsonObject) -> None:
+        changes = line.get("$set")
+        if isinstance(target := line.get("$rewindTo"), str):
+            ids = list(self.messages)
+            for id_ in ids[ids.index(target) :] if target in ids else ids:
+                del self.messages[id_]
+        elif isinstance(line.get("id"), str):
+            self._keep(line)
+        else:
+            values = changes if isinstance(changes, dict) else line
+            if values is changes and "messages" in values:
+                self.messages.clear()
+            self.values |= {name: value for name, value in values.items() if name != "messages"}
+            for message in objects_in(values.get("messages")):
+                if isinstance(message.get("id"), str):
+                    self._keep(message)
+
+    def _keep(self, message: JsonObject) -> None:
+        role = _GEMINI_ROLES.get(str(message.get("type")))
+        text = texts_of_blocks(message.get("displayContent") or message.get("content"))
+        id_ = label_in(message["id"])
+        if role and text.strip() and not (role == "user" and text.lstrip().startswith(_GEMINI_NOT_SAID)):
+            self.messages[id_] = (role, text, message.get("timestamp"))
+        else:
+            self.left_out[id_] = _TOOLS if role else _OTHER_LINES
+
+
+def _read_gemini(file: SourceFile, max_text_chars: int) -> Iterator[SourceItem]:
+    session = _GeminiSession()
+    for found in _gemini_lines(file):
+        if isinstance(found, Damaged):
+            yield found
+        else:
+            session.take(found)
+    values = session.values
+    if values.get("kind") == "subagent":
+        yield NotTaken("conversations of subagents")
+        return
+    for reason in session.left_out.values():
+        yield NotTaken(reason)
+    directories = or_empty(list, values.get("directories"))
+    project = project_of_directory(directories[0]) if directories else ""
+    parts = ConversationParts(
+        GEMINI_INTERFACE,
+        session_id=label_in(values.get("sessionId")),
+        title=title_of_session(project, label_in(values.get("summary"))),
+        max_text_chars=max_text_chars,
+    )
+    if session.messages and not parts.session_id:
+        yield Damaged("line 1", "it names no session")
+        return
+    for id_, (role, text, at) in session.messages.items():
+        yield from parts.add(role, text, id_, moment_in(at))
+    yield from parts.rest()
+
+
+def _gemini_lines(file: SourceFile) -> Iterator[JsonObject | Damaged]:
+    if file.name.endswith(".json"):
+        text = "".join(file.text_chunks())[: MAX_LINE_BYTES + 1]
+        whole = parse_json(text) if len(text) <= MAX_LINE_BYTES else None
+        yield whole if isinstance(whole, dict) else Damaged("the file", "it is no whole JSON object of up to 16 MB")
+        return
+    for found in json_lines(file):
+        yield found if isinstance(found, Damaged) else found[1]
+
+
+# --- Cursor -------------------------------------------------------------------------------------------------------
+
+_USER_QUERY = re.compile(r"<user_query>\s*(.*?)\s*</user_query>", re.DOTALL)
+_SELECT_COMPOSERS = "SELECT key, value FROM cursorDiskKV WHERE key LIKE 'composerData:%' ORDER BY key"
+_SELECT_BUBBLE = "SELECT value FROM cursorDiskKV WHERE key = ?"
+_BUBBLE_ROLES: dict[Any, ChatRole] = {1: "user", 2: "assistant"}
+
+
+def _is_cursor_transcript(shape: Shape) -> bool:
+    return bool(shape.lines) and all(
+        "role" in line and isinstance(line.get("message"), dict) and "sessionId" not in line for line in shape.lines[:3]
+    )
+
+
+def _read_cursor_transcript(file: SourceFile, max_text_chars: int) -> Iterator[SourceItem]:
+    """Its lines have no time: that of the file is the nearest there is."""
+    folders = file.name.split("/")
+    project = folders[folders.index("agent-transcripts") - 1] if "agent-transcripts" in folders[1:] else ""
+    if "subagents" in folders:
+        yield NotTaken("conversations of subagents")
+        return
+    session_id = folders[-1].rpartition(".")[0]
+    parts = ConversationParts(
+        CURSOR_INTERFACE, session_id=session_id, title=label_in(project), max_text_chars=max_text_chars
+    )
+    for found in json_lines(file):
+        if isinstance(found, Damaged):
+            yield found
+            continue
+        number, line = found
+        text = texts_of_blocks(or_empty(dict, line.get("message")).get("content"))
+        if line.get("role") == "user":
+            text = "\n\n".join(_USER_QUERY.findall(text)) or text
+        text = text_without_program_additions(text)
+        if line.get("role") in ("user", "assistant") and text:
+            yield from parts.add(line["role"], text, f"line-{number}", file.modified)
+        else:
+            yield NotTaken(_TOOLS)
+    yield from parts.rest()
+
+
+def _read_cursor_database(file: SourceFile, max_text_chars: int) -> Iterator[SourceItem]:
+    for key, value in file.rows(_SELECT_COMPOSERS):
+        composer = parse_json(value or "")
+        composer_id = label_in(str(key).partition(":")[2])
+        if not isinstance(composer, dict) or not composer_id:
+            yield Damaged(f"the entry {str(key)[:80]}", "it is no JSON object")
+            continue
+        parts = ConversationParts(
+            CURSOR_INTERFACE,
+            session_id=composer_id,
+            title=label_in(composer.get("name")),
+            max_text_chars=max_text_chars,
+        )
+        started = moment_in(composer.get("createdAt"))
+        for bubble in _cursor_bubbles(file, composer_id, composer):
+            role, text = _BUBBLE_ROLES.get(bubble.get("type")), text_in(bubble.get("text"))
+            if role and text and (bubble_id := label_in(bubble.get("bubbleId"))):
+                at = moment_in(bubble.get("createdAt")) or started or file.modified
+                yield from parts.add(role, text, bubble_id, at)
+            else:
+                yield NotTaken(_TOOLS)
+        yield from parts.rest()
+        if not parts.message_count:
+            yield NotTaken("conversations without a message")
+
+
+def _cursor_bubbles(file: SourceFile, composer_id: str, composer: JsonObject) -> Iterator[JsonObject]:
+    """Newer ones are entries of their own, older ones stand in the conversation."""
+    for header in objects_in(composer.get("fullConversationHeadersOnly")):
+        bubble_id = str(header.get("bubbleId"))
+        for (value,) in file.rows(_SELECT_BUBBLE, f"bubbleId:{composer_id}:{bubble_id}"):
+            yield {"bubbleId": bubble_id, "type": header.get("type")} | or_empty(dict, parse_json(value or ""))
+    yield from objects_in(composer.get("conversation"))
+
+
+CODING_AGENT_FORMATS = (
+    SourceFormat("Claude Code", _is_claude_code, _read_claude_code),
+    SourceFormat("Codex", _is_codex, _read_codex),
+    SourceFormat("Gemini CLI", _is_gemini, _read_gemini),
+    SourceFormat("Cursor", _is_cursor_transcript, _read_cursor_transcript),
+    SourceFormat("Cursor", lambda shape: shape.has_table("cursorDiskKV", "key", "value"), _read_cursor_database),
+)

@@ -1,0 +1,255 @@
+"""Notes in Markdown: plain folders, basic-memory's with its observations and relations, and what Claude Code has noted
+for itself. A list item, or neighbouring paragraphs of a section, become one memory."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, field
+from itertools import groupby
+
+from madeleine.memory.moving.sources.values import (
+    NotTaken,
+    Shape,
+    SourceFile,
+    SourceFormat,
+    SourceItem,
+    Statement,
+    label_in,
+    labels_in,
+    when_in,
+)
+from madeleine.memory.text.dates import parse_iso_period
+from madeleine.memory.text.normalization import clean_text, fold_text
+
+MAX_JOINED_CHARS = 700
+"""Of neighbouring paragraphs, or of a list, that become one memory: what an embedding model reads as a whole."""
+MAX_THEME_CHARS = 60
+"""Of a title that is a theme, too."""
+MAX_NOTE_CHARS = 8 * 1024 * 1024
+_NEW_LINE = "\n"
+_FRONT_MATTER = re.compile(r"\A---[ \t]*\n(.*?)\n---[ \t]*(?:\n|\Z)", re.DOTALL)
+_HEADING = re.compile(r"[ ]{0,3}(#{1,6})[ \t]+(.*?)[ \t#]*")
+_FIRST_HEADING = re.compile(r"\s*# +\S")
+_FENCE = re.compile(r"[ ]{0,3}(`{3,}|~{3,})")
+_ITEM = re.compile(r"[ ]{0,3}(?:[-*+]|\d{1,3}[.)])[ \t]+(.*)")
+_RULE = re.compile(r"[ ]{0,3}(?:[-*_][ \t]*){3,}")
+_COMMENT = re.compile(r"<!--.*?-->", re.DOTALL)
+_OBSERVATION = re.compile(r"\[([^\[\]()]{2,100})\][ \t]+(\S.*)", re.DOTALL)
+_CLOCK = re.compile(r"[\d:.,\s-]+")
+_RELATION = re.compile(r"(?:(\S[^\[\]]*?)[ \t]+)?\[\[([^\[\]]+)\]\](?:[ \t]*\([^()]*\))?")
+_LINK_ALONE = re.compile(r"!?\[[^\[\]]*\]\(([^()]*)\)(?:[ \t]*[—–:-][ \t]*(.*))?", re.DOTALL)
+_TAG = re.compile(r"(?<!\S)#([^\s#]+)")
+_CONTEXT_LINKS = re.compile(r"\[\[([^\[\]|]+\|)?([^\[\]]+)\]\]")
+
+
+@dataclass(frozen=True, slots=True)
+class _Block:
+    """A paragraph, a list item or a block of code. `headings`: those that it stands below."""
+
+    text: str
+    headings: tuple[str, ...]
+    is_item: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class _Note:
+    body: str
+    fields: Mapping[str, str | tuple[str, ...]] = field(default_factory=dict)
+
+    def text(self, *names: str) -> str:
+        return next((label_in(value) for name in names if (value := self.fields.get(name))), "")
+
+
+def read_note(text: str) -> _Note:
+    """Split off the front matter, of which plain values and lists are read."""
+    text = text.replace("\r\n", "\n")
+    match = _FRONT_MATTER.match(text)
+    if not match:
+        return _Note(text)
+    fields: dict[str, str | tuple[str, ...]] = {}
+    name = ""
+    for line in match[1].split("\n"):
+        key, colon, value = line.partition(":")
+        if colon and not line[:1].isspace() and not line.startswith("-"):
+            name, value = key.strip().lower(), value.strip()
+            bare = value.strip("\"'")
+            fields[name] = labels_in(value.strip("[]").replace('"', "")) if value.startswith("[") else bare
+        elif line.lstrip().startswith("- ") and name:
+            earlier = fields.get(name)
+            items = earlier if isinstance(earlier, tuple) else ()
+            fields[name] = (*items, *labels_in([line.lstrip()[2:].strip("\"'")]))
+    return _Note(text[match.end() :], fields)
+
+
+def statements_of_markdown(
+    text: str, *, title: str, when: str = "", themes: tuple[str, ...] = (), is_about_title: bool = False
+) -> Iterator[SourceItem]:
+    """`title`: of the whole text. The last heading stands before what does not name it, which would not be understood
+    without it; or the title, if all of the text `is_about_title`."""
+    if title and len(title) <= MAX_THEME_CHARS and not parse_iso_period(title):
+        themes = tuple(dict.fromkeys((title, *themes)))
+    for (headings, is_item), same in groupby(_blocks(text), key=lambda block: (block.headings, block.is_item)):
+        blocks = [block.text for block in same]
+        last_heading = next((label for label in reversed((title, *headings)) if label), "")
+        subject = title if is_about_title else last_heading
+        if not is_item:
+            for joined in _joined(blocks, "\n\n"):
+                yield Statement(text=_about(subject, joined), when=when, themes=themes)
+            continue
+        plain: list[str] = []
+        for item in blocks:
+            if special := _statement_of_item(item, subject_of_note=title or subject):
+                yield _with(special, when, themes)
+            elif (link := _LINK_ALONE.fullmatch(item)) and not link[2]:
+                yield NotTaken("links without a text")
+            else:
+                plain.append(item)
+        if sum(map(len, plain)) <= MAX_JOINED_CHARS and len(plain) > 1:
+            plain = ["\n".join(f"- {item}" for item in plain)]
+        for item in plain:
+            yield Statement(text=_about(subject, item), when=when, themes=themes)
+
+
+def _about(subject: str, text: str) -> str:
+    if not subject or parse_iso_period(subject) or fold_text(subject) in fold_text(text):
+        return text
+    return f"{subject}:{_NEW_LINE if text.startswith(('- ', '```')) else ' '}{text}"
+
+
+def _with(special: SourceItem, when: str, themes: tuple[str, ...]) -> SourceItem:
+    if not isinstance(special, Statement):
+        return special
+    return Statement(text=special.text, when=when, themes=tuple(dict.fromkeys((*special.themes, *themes))))
+
+
+def _statement_of_item(item: str, *, subject_of_note: str) -> SourceItem | None:
+    """`- [category] observation #tag` and `- relation [[Target]]`, as basic-memory writes them; None for any other."""
+    observation = _OBSERVATION.fullmatch(item)
+    if observation and not _CLOCK.fullmatch(observation[1]) and not item.startswith("[["):
+        text = observation[2].strip()
+        return Statement(text=_about(subject_of_note, text), themes=labels_in([observation[1], *_TAG.findall(text)]))
+    relation = _RELATION.fullmatch(item)
+    if not relation:
+        return None
+    if not relation[1] or not subject_of_note:
+        return NotTaken("links without a text")
+    return Statement(text=f"{subject_of_note} {relation[1].replace('_', ' ')} {relation[2]}")
+
+
+def _joined(texts: list[str], separator: str) -> Iterator[str]:
+    joined = ""
+    for text in texts:
+        if joined and len(joined) + len(text) > MAX_JOINED_CHARS:
+            yield joined
+            joined = ""
+        joined = f"{joined}{separator}{text}" if joined else text
+    if joined:
+        yield joined
+
+
+def _blocks(text: str) -> Iterator[_Block]:
+    headings: list[tuple[int, str]] = []
+    lines: list[str] = []
+    fence = ""
+    is_item = False
+
+    def block() -> Iterator[_Block]:
+        content = _CONTEXT_LINKS.sub(r"[[\2]]", "\n".join(lines)).strip("\n").rstrip()
+        lines.clear()
+        if content.strip():
+            yield _Block(content, tuple(label for _, label in headings), is_item)
+
+    for line in clean_text(_COMMENT.sub("", text)).split("\n"):
+        if fence:
+            lines.append(line)
+            if line.lstrip().startswith(fence):
+                fence = ""
+        elif opened := _FENCE.match(line):
+            if is_item and not line[:1].isspace():
+                yield from block()
+                is_item = False
+            fence = opened[1]
+            lines.append(line)
+        elif _RULE.fullmatch(line):
+            yield from block()
+            is_item = False
+        elif heading := _HEADING.fullmatch(line):
+            yield from block()
+            is_item = False
+            level = len(heading[1])
+            headings = [pair for pair in headings if pair[0] < level] + [(level, label_in(heading[2]))]
+        elif item := _ITEM.fullmatch(line):
+            yield from block()
+            is_item = True
+            lines.append(item[1])
+        elif not line.strip():
+            if not is_item:
+                yield from block()
+        elif is_item and not line[:1].isspace() and lines and not lines[-1].strip():
+            yield from block()
+            is_item = False
+            lines.append(line)
+        else:
+            lines.append(line)
+    yield from block()
+
+
+# --- files --------------------------------------------------------------------------------------------------------
+
+
+def _text_of(file: SourceFile) -> tuple[str, bool]:
+    """The text, at most `MAX_NOTE_CHARS` of it, and whether that is all."""
+    parts: list[str] = []
+    length = 0
+    for chunk in file.text_chunks():
+        parts.append(chunk)
+        length += len(chunk)
+        if length > MAX_NOTE_CHARS:
+            return "".join(parts)[:MAX_NOTE_CHARS], False
+    return "".join(parts), True
+
+
+def _read_markdown(file: SourceFile, max_text_chars: int) -> Iterator[SourceItem]:
+    text, is_whole = _text_of(file)
+    note = read_note(text)
+    stem = file.name.rpartition("/")[2].rpartition(".")[0]
+    title = note.text("title", "name") or ("" if _FIRST_HEADING.match(note.body) else stem)
+    modified = file.modified.isoformat() if file.modified else ""
+    when = when_in(note.text("created", "date", "created_at"), stem, note.text("modified", "updated"), modified)
+    tags = note.fields.get("tags", ())
+    themes = labels_in(list(tags) if isinstance(tags, tuple) else tags)
+    if note.text("description") and not note.body.strip():
+        yield Statement(text=f"{title}: {note.text('description')}", when=when, themes=themes)
+    is_about_title = "permalink" in note.fields
+    yield from statements_of_markdown(note.body, title=title, when=when, themes=themes, is_about_title=is_about_title)
+    if not is_whole:
+        yield NotTaken("notes cut after 8 million characters")
+
+
+def _read_claude_code_memory(file: SourceFile, max_text_chars: int) -> Iterator[SourceItem]:
+    """`MEMORY.md` mostly lists the other files of its folder, which are read themselves."""
+    for item in _read_markdown(file, max_text_chars):
+        if isinstance(item, Statement) and file.name.endswith("/MEMORY.md") and _LINK_LINE.search(item.text):
+            yield NotTaken("entries of an index of notes")
+        else:
+            yield item
+
+
+_LINK_LINE = re.compile(r"\]\([^()\s]+\.md\)")
+_CLAUDE_CODE_FOLDER = re.compile(r"(?:^|/)memory/[^/]+\.md$")
+_MARKDOWN_SUFFIXES = (".md", ".markdown", ".mdown")
+
+
+def _is_basic_memory(shape: Shape) -> bool:
+    fields = read_note(shape.head.decode("utf-8", "replace")).fields
+    return shape.suffix in _MARKDOWN_SUFFIXES and {"permalink", "type"} <= fields.keys()
+
+
+MARKDOWN_FORMATS = (
+    SourceFormat(
+        "Claude Code memory", lambda shape: bool(_CLAUDE_CODE_FOLDER.search(shape.name)), _read_claude_code_memory
+    ),
+    SourceFormat("basic-memory", _is_basic_memory, _read_markdown),
+    SourceFormat("Markdown", lambda shape: shape.suffix in _MARKDOWN_SUFFIXES, _read_markdown),
+)

@@ -1,0 +1,288 @@
+"""Other programs' memories: the knowledge graph of the official MCP server, mem0, claude-mem, mcp-memory-service.
+
+Shapes: @modelcontextprotocol/server-memory 2026.8, mem0ai 2.2, claude-mem 13.25, mcp-memory-service 12.4.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterator
+from typing import Any
+
+from madeleine.memory.moving.sources.chat_exports import read_elements
+from madeleine.memory.moving.sources.coding_agents import CLAUDE_CODE_INTERFACE
+from madeleine.memory.moving.sources.conversations import ConversationParts
+from madeleine.memory.moving.sources.shapes import json_lines, parse_json
+from madeleine.memory.moving.sources.values import (
+    Damaged,
+    JsonObject,
+    NotTaken,
+    Shape,
+    SourceFile,
+    SourceFormat,
+    SourceItem,
+    Statement,
+    label_in,
+    labels_in,
+    moment_in,
+    objects_in,
+    or_empty,
+    text_in,
+    when_in,
+)
+from madeleine.memory.watch.transcripts import prompt_as_in_transcript, prompt_key_prefix
+
+# --- the official server's knowledge graph ------------------------------------------------------------------------
+
+
+def _is_graph_entry(entry: JsonObject) -> bool:
+    return {"name", "entityType", "observations"} <= entry.keys() or {"from", "to", "relationType"} <= entry.keys()
+
+
+def _is_graph(shape: Shape) -> bool:
+    return any(map(_is_graph_entry, shape.lines[:3])) or {"entities", "relations"} <= shape.keys
+
+
+def _read_graph(file: SourceFile, max_text_chars: int) -> Iterator[SourceItem]:
+    """Lines as the server stores them, or the one object that it answers with. It keeps no times."""
+    head = file.head().lstrip()
+    is_answer = not any(_is_graph_entry(entry) for entry in _first_entries(head))
+    for place, entry in _answered_graph(file) if is_answer else _graph_lines(file):
+        if isinstance(entry, Damaged):
+            yield entry
+        elif "relationType" in entry:
+            ends = [_name_in(entry.get(side)) for side in ("from", "to")]
+            if all(ends):
+                yield Statement(text=f"{ends[0]} {label_in(entry['relationType']).replace('_', ' ')} {ends[1]}")
+            else:
+                yield Damaged(place, "the relation does not name both of its ends")
+        elif name := _name_in(entry.get("name")):
+            yield from _observations(name, entry)
+        else:
+            yield Damaged(place, "it is neither an entity nor a relation")
+
+
+def _name_in(value: Any) -> str:
+    """As people write it: "Ada_Lovelace" is Ada Lovelace, and "ada_service" is a name in a program."""
+    name = label_in(value)
+    return name.replace("_", " ") if all(part[:1].isupper() for part in name.split("_")) else name
+
+
+def _first_entries(head: bytes) -> list[JsonObject]:
+    first = parse_json(head.split(b"\n", 1)[0])
+    return [first] if isinstance(first, dict) else []
+
+
+def _observations(name: str, entity: JsonObject) -> Iterator[SourceItem]:
+    observations = [text for value in or_empty(list, entity.get("observations")) if (text := text_in(value))]
+    for observation in observations:
+        yield Statement(text=f"{name}: {observation}", themes=labels_in([entity.get("entityType")]))
+    if not observations:
+        yield NotTaken("entities of which nothing was observed")
+
+
+def _graph_lines(file: SourceFile) -> Iterator[tuple[str, JsonObject | Damaged]]:
+    for found in json_lines(file):
+        if isinstance(found, Damaged):
+            yield found.place, found
+        else:
+            yield f"line {found[0]:,}", found[1]
+
+
+def _answered_graph(file: SourceFile) -> Iterator[tuple[str, JsonObject | Damaged]]:
+    for graph in read_elements(file):
+        for name in ("entities", "relations"):
+            for number, entry in enumerate(objects_in(or_empty(dict, graph).get(name)), start=1):
+                yield f"{name}, number {number:,}", entry
+
+
+# --- mem0 ---------------------------------------------------------------------------------------------------------
+
+_SELECT_HISTORY = """
+SELECT memory_id, new_memory, event, created_at, updated_at, is_deleted FROM history ORDER BY memory_id, rowid
+"""
+
+
+def _is_mem0(shape: Shape) -> bool:
+    return {"id", "memory"} <= shape.keys or shape.keys in ({"results"}, {"results", "relations"})
+
+
+def _read_mem0(file: SourceFile, max_text_chars: int) -> Iterator[SourceItem]:
+    """What `get_all` answers, or the list in it."""
+    for number, entry in enumerate(_mem0_entries(file), start=1):
+        text = text_in(entry.get("memory")) if isinstance(entry, dict) else ""
+        if not text:
+            yield Damaged(f"memory {number:,}", "it has no text")
+            continue
+        details = or_empty(dict, entry.get("metadata"))
+        yield Statement(
+            id=label_in(entry.get("id")),
+            text=text,
+            when=when_in(entry.get("created_at"), entry.get("updated_at")),
+            themes=labels_in([*or_empty(list, entry.get("categories")), details.get("category")]),
+        )
+
+
+def _mem0_entries(file: SourceFile) -> Iterator[Any]:
+    for element in read_elements(file):
+        if isinstance(element, dict) and "results" in element:
+            yield from or_empty(list, element["results"])
+        else:
+            yield element
+
+
+def _read_mem0_history(file: SourceFile, max_text_chars: int) -> Iterator[SourceItem]:
+    """The last event of each memory tells what it is now."""
+    last: tuple[Any, ...] | None = None
+    first_at: Any = None
+    for row in file.rows(_SELECT_HISTORY):
+        if last is not None and row[0] != last[0]:
+            yield _mem0_memory(last, first_at)
+            last = None
+        if last is not None:
+            yield NotTaken("earlier versions")
+        first_at = row[3] if last is None else first_at
+        last = row
+    if last is not None:
+        yield _mem0_memory(last, first_at)
+
+
+def _mem0_memory(row: tuple[Any, ...], first_at: Any) -> SourceItem:
+    id_, text, event, created_at, updated_at, is_deleted = row
+    if is_deleted or str(event).upper() == "DELETE" or not text_in(text):
+        return NotTaken("deleted memories")
+    when = when_in(updated_at if str(event).upper() == "UPDATE" else None, created_at, first_at)
+    return Statement(id=label_in(id_), text=text_in(text), when=when)
+
+
+# --- claude-mem ---------------------------------------------------------------------------------------------------
+
+_OPTIONAL_OBSERVATION = ("text", "title", "subtitle", "narrative", "facts", "concepts", "type", "project")
+_SELECT_PROMPTS = """
+SELECT content_session_id, prompt_text, created_at_epoch FROM user_prompts
+ORDER BY content_session_id, prompt_number, id
+"""
+
+
+def _read_claude_mem(file: SourceFile, max_text_chars: int) -> Iterator[SourceItem]:
+    tables = file.tables()
+    for row in _rows_as_objects(file, "observations", _OPTIONAL_OBSERVATION):
+        yield _claude_mem_observation(row)
+    if "session_summaries" in tables:
+        fields = ("project", "request", "investigated", "learned", "completed", "next_steps", "notes")
+        for row in _rows_as_objects(file, "session_summaries", fields):
+            yield _claude_mem_summary(row)
+    if {"content_session_id", "prompt_text"} <= tables.get("user_prompts", frozenset()):
+        yield from _claude_mem_prompts(file, max_text_chars)
+
+
+def _rows_as_objects(file: SourceFile, table: str, optional: tuple[str, ...]) -> Iterator[JsonObject]:
+    """Rows in the order of their making, with those of the optional columns that the table has."""
+    present = file.tables()[table]
+    names = [name for name in (*optional, "id", "created_at_epoch", "created_at") if name in present]
+    for values in file.rows(f"SELECT {', '.join(names)} FROM {table} ORDER BY rowid"):
+        yield dict(zip(names, values, strict=True))
+
+
+def _claude_mem_observation(row: JsonObject) -> SourceItem:
+    title, subtitle = text_in(row.get("title")), text_in(row.get("subtitle"))
+    facts = [text for fact in or_empty(list, parse_json(row.get("facts") or "")) if (text := text_in(fact))]
+    body = text_in(row.get("narrative")) or text_in(row.get("text")) or " ".join(facts) or subtitle
+    text = ". ".join(dict.fromkeys(part.rstrip(".") if part == title else part for part in (title, body) if part))
+    if not text:
+        return NotTaken("observations without a text")
+    concepts = labels_in(or_empty(list, parse_json(row.get("concepts") or "")))
+    return Statement(
+        id=_claude_mem_id("observation", row),
+        text=text,
+        when=when_in(row.get("created_at_epoch"), row.get("created_at")),
+        themes=tuple(dict.fromkeys((*labels_in([row.get("project"), row.get("type")]), *concepts))),
+        category="episodic",
+    )
+
+
+def _claude_mem_summary(row: JsonObject) -> SourceItem:
+    parts = [text_in(row.get(name)) for name in ("request", "completed", "notes", "next_steps")]
+    told = [part for part in parts if part] or [text_in(row.get("investigated"))]
+    learned = text_in(row.get("learned"))
+    if not any(told) and not learned:
+        return NotTaken("summaries without a text")
+    return Statement(
+        id=_claude_mem_id("summary", row),
+        text="\n".join(filter(None, told)) or learned,
+        lesson=learned[:1_000] if any(told) else "",
+        when=when_in(row.get("created_at_epoch"), row.get("created_at")),
+        themes=labels_in([row.get("project")]),
+        category="episodic",
+    )
+
+
+def _claude_mem_id(kind: str, row: JsonObject) -> str:
+    """Row numbers are those of one machine: the time tells them apart from another's."""
+    return f"{kind} {row.get('id')} {row.get('created_at_epoch')}"
+
+
+def _claude_mem_prompts(file: SourceFile, max_text_chars: int) -> Iterator[SourceItem]:
+    """Prompts of Claude Code, under the keys that its transcripts give them: what is there already is not doubled."""
+    parts = ConversationParts(CLAUDE_CODE_INTERFACE, max_text_chars=max_text_chars)
+    earlier: Counter[str] = Counter()
+    for session_id, prompt, at in file.rows(_SELECT_PROMPTS):
+        if label_in(session_id) != parts.session_id:
+            yield from parts.rest()
+            parts.session_id = label_in(session_id)
+            earlier.clear()
+        text = prompt_as_in_transcript(text_in(prompt))
+        if not text or not parts.session_id:
+            yield NotTaken("prompts to the program")
+            continue
+        prefix = prompt_key_prefix(text)
+        yield from parts.add("user", text, f"{prefix}{earlier[prefix]}", moment_in(at))
+        earlier[prefix] += 1
+    yield from parts.rest()
+
+
+# --- mcp-memory-service -------------------------------------------------------------------------------------------
+
+
+def _read_mcp_memory_service(file: SourceFile, max_text_chars: int) -> Iterator[SourceItem]:
+    names = ("content_hash", "content", "tags", "memory_type", "created_at", "deleted_at", "superseded_by")
+    present = [name for name in names if name in file.tables()["memories"]]
+    for values in file.rows(f"SELECT {', '.join(present)} FROM memories ORDER BY id"):
+        row = dict(zip(present, values, strict=True))
+        text = text_in(row.get("content"))
+        if row.get("deleted_at") is not None:
+            yield NotTaken("deleted memories")
+        elif row.get("superseded_by"):
+            yield NotTaken("earlier versions")
+        elif not text:
+            yield NotTaken("memories without a text")
+        else:
+            yield Statement(
+                id=label_in(row.get("content_hash")),
+                text=text,
+                when=when_in(row.get("created_at")),
+                themes=tuple(dict.fromkeys((*labels_in(row.get("tags")), *labels_in([row.get("memory_type")])))),
+            )
+
+
+MEMORY_STORE_FORMATS = (
+    SourceFormat("MCP knowledge graph", _is_graph, _read_graph),
+    SourceFormat("mem0", _is_mem0, _read_mem0),
+    SourceFormat(
+        "mem0",
+        lambda shape: shape.has_table(
+            "history", "memory_id", "old_memory", "new_memory", "event", "created_at", "updated_at", "is_deleted"
+        ),
+        _read_mem0_history,
+    ),
+    SourceFormat(
+        "claude-mem",
+        lambda shape: shape.has_table("sdk_sessions") and shape.has_table("observations", "id"),
+        _read_claude_mem,
+    ),
+    SourceFormat(
+        "mcp-memory-service",
+        lambda shape: shape.has_table("memories", "id", "content_hash", "content", "tags", "memory_type"),
+        _read_mcp_memory_service,
+    ),
+)

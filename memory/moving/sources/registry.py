@@ -1,0 +1,35 @@
+"""All formats that an import recognises, in the order in which they are tried."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from madeleine.memory.moving.records import FORMAT_NAME
+from madeleine.memory.moving.sources.chat_exports import CHAT_EXPORT_FORMATS
+from madeleine.memory.moving.sources.coding_agents import CODING_AGENT_FORMATS
+from madeleine.memory.moving.sources.markdown import MARKDOWN_FORMATS
+from madeleine.memory.moving.sources.memory_stores import MEMORY_STORE_FORMATS
+from madeleine.memory.moving.sources.shapes import shape_of
+from madeleine.memory.moving.sources.values import Damaged, SourceFile, SourceFormat, SourceItem
+
+
+def _read_own_export(file: SourceFile, max_text_chars: int) -> Iterator[SourceItem]:
+    yield Damaged("the file", "it is an export of Madeleine: give it to `madeleine import` by its own name")
+
+
+_OWN_EXPORT = SourceFormat(
+    "Madeleine", lambda shape: bool(shape.lines) and shape.lines[0].get("format") == FORMAT_NAME, _read_own_export
+)
+SOURCE_FORMATS: tuple[SourceFormat, ...] = (
+    _OWN_EXPORT,
+    *CODING_AGENT_FORMATS,
+    *MEMORY_STORE_FORMATS,
+    *CHAT_EXPORT_FORMATS,
+    *MARKDOWN_FORMATS,
+)
+
+
+def format_of(file: SourceFile) -> SourceFormat | None:
+    """Raises `UnreadableSource`."""
+    shape = shape_of(file)
+    return next((format_ for format_ in SOURCE_FORMATS if format_.recognises(shape)), None)

@@ -1,0 +1,86 @@
+"""The use case: statements of other programs become memories, by the rules of a store (rulings 13 and 14)."""
+
+from __future__ import annotations
+
+import asyncio
+from collections import Counter
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+
+from madeleine.memory.ingest.ports import MemoryAndKeyReader
+from madeleine.memory.ingest.store import NewScene, StoreScenes
+from madeleine.memory.model import Category, Scene, Scope
+from madeleine.memory.moving.ports import SourceImportLedger
+from madeleine.memory.moving.sources.values import Statement
+from madeleine.memory.rules.storing.chunk_scoring import chunk_category
+from madeleine.memory.text.reading import Reading
+
+IMPORT_TOOL_NAME = "import"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class StatementOutcomes:
+    """Numbers of statements. `reinforced`: an earlier memory says the same. `known`: imported before. `forgotten`: was
+    imported before, and its memory is forgotten. `may_supersede`: of the stored those that may be a newer version of
+    what is true now."""
+
+    stored: int = 0
+    reinforced: int = 0
+    known: int = 0
+    forgotten: int = 0
+    may_supersede: int = 0
+
+
+async def new_statement_keys(
+    memories: MemoryAndKeyReader, imports: SourceImportLedger, scope: Scope, keys: Sequence[str]
+) -> tuple[list[str], StatementOutcomes]:
+    """Those that were never imported, and how many of the others there are."""
+    known = await memories.key_outcomes(scope, keys)
+    forgotten = await imports.forgotten_statement_keys(scope, keys)
+    new = [key for key in keys if key not in known and key not in forgotten]
+    return new, StatementOutcomes(known=len(known), forgotten=len(keys) - len(known) - len(new))
+
+
+@dataclass(frozen=True, eq=False)
+class StoreStatements:
+    """The use case."""
+
+    imports: SourceImportLedger
+    store: StoreScenes
+
+    async def __call__(self, scope: Scope, import_id: str, statements: Mapping[str, Statement]) -> StatementOutcomes:
+        """Store those whose keys are new, all or none. `statements`: redacted, by their keys.
+
+        Raises `CannotUndo` if the import was ended meanwhile, `StorageFull`, `StorageError`.
+        """
+        new, others = await new_statement_keys(self.store.ledger, self.imports, scope, list(statements))
+        scenes = await asyncio.to_thread(lambda: [_scene(key, statements[key]) for key in new])
+        answers = await self.store.store_redacted(scope, scenes, import_id=import_id) if scenes else []
+        counts = Counter(answer.status for answer in answers)
+        return StatementOutcomes(
+            stored=counts["stored"],
+            reinforced=counts["reinforced"],
+            known=others.known,
+            forgotten=others.forgotten,
+            may_supersede=sum(answer.may_supersede is not None for answer in answers),
+        )
+
+
+def _scene(key: str, statement: Statement) -> NewScene:
+    return NewScene(
+        scene=Scene(
+            action=statement.text,
+            when=(statement.when,) if statement.when else (),
+        ),
+        category=statement.category or _category(statement.text),
+        lesson=statement.lesson,
+        themes=statement.themes,
+        key=key,
+        tool=IMPORT_TOOL_NAME,
+    )
+
+
+def _category(text: str) -> Category:
+    """What was the present when it was written is the past now."""
+    category = chunk_category(Reading(text))
+    return "episodic" if category == "working" else category

@@ -1,0 +1,216 @@
+"""Imports from other programs: their files are read here, the memories are stored by the host, and the conversations
+beside it."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import AsyncIterator, Callable, Iterable, Iterator, Mapping, Sequence
+from contextlib import asynccontextmanager
+from pathlib import Path
+from typing import Any
+
+from pydantic import TypeAdapter
+
+from madeleine.memory.errors import ConnectionLost, ServerUnavailable
+from madeleine.memory.model import BeingId, Scope
+from madeleine.memory.moving.import_sources import MAX_NAMED_PROBLEMS, FormatReport, ImportSources, SourceReport
+from madeleine.memory.moving.sources.registry import SOURCE_FORMATS
+from madeleine.memory.moving.sources.values import SourceFile, Statement, UnreadableSource
+from madeleine.memory.moving.statements import StatementOutcomes
+from madeleine.memory.text.structure import visible_line
+from madeleine.memory.watch.observe import ObserveConversation
+from madeleine.server import EXIT_FAILURE, EXIT_NOTHING, EXIT_USAGE
+from madeleine.server.attach.client import run_on_host
+from madeleine.server.cli.output import byte_progress, print_json, redacted_secrets_sentence
+from madeleine.server.moving_in.source_files import DiskOrArchiveFile, find_source_files
+from madeleine.server.settings.environment import read_environment_variables, setting_values_from_variables
+from madeleine.server.settings.settings import Settings
+from madeleine.server.wiring.clocks import utc_now
+from madeleine.server.wiring.data_directory import ledger_path, open_ledger_without_index
+from madeleine.server.wiring.open_memory import redaction_from_settings
+from madeleine.storage.sql.ledger import Ledger
+
+IMPORT_CLIENT_NAME = "madeleine import"
+_STATEMENTS = TypeAdapter(dict[str, Statement])
+MAX_SOURCE_CHARS = 500
+
+
+async def import_sources(
+    settings: Settings, paths: Sequence[Path], *, dry_run: bool, remember: bool, as_json: bool, source: str = ""
+) -> int:
+    """The exit code: 0 if something was new, 1 if something was damaged, 2 if a file cannot be used, 3 if nothing was
+    new. `source`: what the import is called in the list, by default its files."""
+    source = source or ", ".join(str(path.absolute()) for path in paths)[:MAX_SOURCE_CHARS]
+    scope = Scope(BeingId(settings.being), IMPORT_CLIENT_NAME)
+    import_id, counts = "", {}
+    async with _open_ledger(settings, dry_run=dry_run) as ledger:
+        if not dry_run:
+            import_id = await ledger.imports.begin_source_import(scope, source, at=utc_now())
+        report = SourceReport()
+        try:
+            with byte_progress(sum(file.size for file in _files(paths, on_error=lambda _: None))) as show:
+                await ImportSources(
+                    imports=ledger.imports,
+                    memories=ledger.memories,
+                    conversations=ledger.conversations,
+                    observe=ObserveConversation(
+                        ledger.conversations, now=utc_now, redact=redaction_from_settings(settings)
+                    ),
+                    send=None if dry_run else _statement_sender(settings, import_id),
+                    redact=redaction_from_settings(settings),
+                    max_text_chars=settings.max_text_chars,
+                    remember=remember,
+                    import_id=import_id,
+                    on_file=_progress_of_files(show),
+                    report=report,
+                )(scope, _files(paths, on_error=lambda error: report.unusable.append(str(error))))
+            if import_id:
+                counts = await ledger.imports.end_source_import(scope, import_id, at=utc_now())
+        except (ServerUnavailable, ConnectionLost) as error:
+            print(f"madeleine: {visible_line(error)} Run the same command again: it continues.", file=sys.stderr)
+            return EXIT_FAILURE
+    import_id = import_id if counts else ""
+    if as_json:
+        print_json(_report_as_json(report, import_id))
+    else:
+        print_source_report(report, being=settings.being, is_dry_run=dry_run, import_id=import_id)
+    print_problems(report)
+    if report.unusable or (report.unrecognised_count and not report.formats):
+        return EXIT_USAGE
+    if report.damaged_count:
+        return EXIT_FAILURE
+    return 0 if report.new else EXIT_NOTHING
+
+
+@asynccontextmanager
+async def _open_ledger(settings: Settings, *, dry_run: bool) -> AsyncIterator[Ledger]:
+    """A dry run before there is a memory looks at an empty one, and makes none."""
+    if not dry_run or ledger_path(settings).exists():
+        async with open_ledger_without_index(settings) as ledger:
+            yield ledger
+        return
+    import tempfile
+
+    with tempfile.TemporaryDirectory(prefix="madeleine-") as folder:
+        empty = settings.model_copy(update={"data_dir": Path(folder)})
+        async with open_ledger_without_index(empty) as ledger:
+            yield ledger
+
+
+def _files(paths: Iterable[Path], *, on_error: Callable[[UnreadableSource], None]) -> Iterator[DiskOrArchiveFile]:
+    for path in paths:
+        yield from find_source_files(path, on_error)
+
+
+def _statement_sender(settings: Settings, import_id: str) -> Callable[[Mapping[str, Statement]], Any]:
+    variables = read_environment_variables()
+    own = {key: value for key, value in setting_values_from_variables(variables).items() if key != "data_dir"}
+
+    async def send(statements: Mapping[str, Statement]) -> StatementOutcomes:
+        command = {"command": "store_statements", "import": import_id, "being": settings.being}
+        command["statements"] = _STATEMENTS.dump_json(dict(statements)).decode()
+        result = await run_on_host(settings.data_dir, variables, own, command, lambda done, total: None)
+        return StatementOutcomes(**result)
+
+    return send
+
+
+def _progress_of_files(show: Callable[[str, int, str], None]) -> Callable[[SourceFile, str], None]:
+    shown: dict[str, int] = {}
+
+    def on_file(file: SourceFile, state: str) -> None:
+        position = file.position if isinstance(file, DiskOrArchiveFile) else 0
+        before = shown.get(file.name, 0)
+        if file.name not in shown:
+            shown.clear()
+        shown[file.name] = max(position, before)
+        show(file.name.rpartition("/")[2], max(0, position - before), state)
+
+    return on_file
+
+
+# --- the report ---------------------------------------------------------------------------------------------------
+
+
+def print_source_report(report: SourceReport, *, being: str, is_dry_run: bool, import_id: str) -> None:
+    for name, of_format in report.formats.items():
+        print(f"{name}, {_count(of_format.files, 'file')}: {_taken_in_words(of_format, is_dry_run=is_dry_run)}.")
+        if is_dry_run:
+            for sample in of_format.samples:
+                print(f"  for example: {visible_line(sample)}")
+        if left_out := _counts_in_words(of_format.not_taken):
+            print(f"  Not taken: {left_out}.")
+        if newer := of_format.statements["may_supersede"]:
+            print(f"  {newer:,} may be newer than what is true here; the next patrol offers them to be decided.")
+    if report.redacted:
+        print(redacted_secrets_sentence(report.redacted))
+    if not report.new and report.formats:
+        print(f"Nothing {'would be' if is_dry_run else 'was'} new for {being!r}.")
+    if import_id:
+        print(f"To undo it: madeleine import --undo {import_id}")
+
+
+def _taken_in_words(report: FormatReport, *, is_dry_run: bool) -> str:
+    statements = report.statements
+    new = "would be new" if is_dry_run else "new"
+    parts = [
+        f"{_count(statements['stored'], 'memory', 'memories')} {new}" if statements["stored"] else "",
+        f"{statements['reinforced']:,} that reinforce a memory which says the same" if statements["reinforced"] else "",
+        f"{_count(report.messages, 'message')} of {_count(report.conversations, 'conversation')} {new}"
+        if report.messages
+        else "",
+        f"{statements['known']:,} memories were here already" if statements["known"] else "",
+        f"{report.known_messages:,} messages were here already" if report.known_messages else "",
+        f"{statements['forgotten']:,} were forgotten here and do not come back" if statements["forgotten"] else "",
+    ]
+    return ", ".join(filter(None, parts)) or "nothing to take"
+
+
+def _count(number: int, singular: str, plural: str = "") -> str:
+    return f"{number:,} {singular if number == 1 else plural or singular + 's'}"
+
+
+def _counts_in_words(counts: Mapping[str, int]) -> str:
+    return ", ".join(f"{count:,} {reason}" for reason, count in counts.items())
+
+
+def print_problems(report: SourceReport) -> None:
+    lines = [f"left out {problem}" for problem in report.damaged]
+    if (more := report.damaged_count - len(report.damaged)) > 0:
+        lines.append(f"left out {more:,} more entries")
+    lines += [f"{problem} What came before is taken." for problem in report.unusable[:MAX_NAMED_PROBLEMS]]
+    if (more := len(report.unusable) - MAX_NAMED_PROBLEMS) > 0:
+        lines.append(f"{more:,} more files cannot be read")
+    if report.unrecognised_count:
+        names = ", ".join(name.rpartition("/")[2] for name in report.unrecognised[:5])
+        more_names = ", …" if report.unrecognised_count > len(report.unrecognised[:5]) else ""
+        known = ", ".join(dict.fromkeys(format_.name for format_ in SOURCE_FORMATS))
+        hint = "" if report.formats else f" Known are: {known}. For texts there is `madeleine ingest`."
+        lines.append(
+            f"{_count(report.unrecognised_count, 'file')} of no known shape left out: {names}{more_names}.{hint}"
+        )
+    for line in lines:
+        print(f"madeleine: {visible_line(line)}", file=sys.stderr)
+
+
+def _report_as_json(report: SourceReport, import_id: str) -> dict[str, Any]:
+    return {
+        "import": import_id,
+        "new": report.new,
+        "formats": {
+            name: {
+                "files": of_format.files,
+                "memories": dict(+of_format.statements),
+                "conversations": of_format.conversations,
+                "messages": of_format.messages,
+                "known_messages": of_format.known_messages,
+                "not_taken": dict(of_format.not_taken),
+                "samples": of_format.samples,
+            }
+            for name, of_format in report.formats.items()
+        },
+        "unrecognised": report.unrecognised_count,
+        "damaged": report.damaged_count,
+        "unusable": report.unusable[:MAX_NAMED_PROBLEMS],
+        "redacted": dict(report.redacted),
+    }

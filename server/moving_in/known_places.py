@@ -1,0 +1,96 @@
+"""Where other programs keep what they remember, on this machine."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from pathlib import Path
+
+_APPLICATION_DATA = ("~/.config", "~/Library/Application Support", "$APPDATA")
+
+
+@dataclass(frozen=True, slots=True)
+class KnownPlace:
+    """`patterns`: files or folders, of which the first that there are count; "*" stands for any name. A variable of
+    the environment stands for the place that the program itself takes from it."""
+
+    product: str
+    patterns: tuple[str, ...]
+
+
+KNOWN_PLACES = (
+    KnownPlace("Claude Code", ("$CLAUDE_CONFIG_DIR/projects", "~/.claude/projects", "~/.config/claude/projects")),
+    KnownPlace("Codex", ("$CODEX_HOME/sessions", "~/.codex/sessions")),
+    KnownPlace("Codex archive", ("$CODEX_HOME/archived_sessions", "~/.codex/archived_sessions")),
+    KnownPlace("Gemini CLI", ("$GEMINI_CLI_HOME/.gemini/tmp/*/chats", "~/.gemini/tmp/*/chats")),
+    KnownPlace("Cursor", ("~/.cursor/projects/*/agent-transcripts",)),
+    KnownPlace("Cursor", tuple(f"{base}/Cursor/User/globalStorage/state.vscdb" for base in _APPLICATION_DATA)),
+    KnownPlace(
+        "MCP knowledge graph",
+        (
+            "$MEMORY_FILE_PATH",
+            "~/.npm/_npx/*/node_modules/@modelcontextprotocol/server-memory/dist/memory.json*",
+            "~/.npm-global/lib/node_modules/@modelcontextprotocol/server-memory/dist/memory.json*",
+        ),
+    ),
+    KnownPlace("mem0", ("$MEM0_DIR/history.db", "~/.mem0/history.db")),
+    KnownPlace("basic-memory", ("$BASIC_MEMORY_HOME", "~/basic-memory")),
+    KnownPlace("claude-mem", ("$CLAUDE_MEM_DATA_DIR/claude-mem.db", "~/.claude-mem/claude-mem.db")),
+    KnownPlace(
+        "mcp-memory-service",
+        (
+            "$MCP_MEMORY_SQLITE_PATH",
+            "~/.local/share/mcp-memory/sqlite_vec.db",
+            "~/Library/Application Support/mcp-memory/sqlite_vec.db",
+            "$LOCALAPPDATA/mcp-memory/sqlite_vec.db",
+        ),
+    ),
+)
+_CLIENT_CONFIGURATIONS = (
+    "~/.claude.json",
+    "~/.cursor/mcp.json",
+    *(f"{base}/Claude/claude_desktop_config.json" for base in _APPLICATION_DATA),
+)
+
+
+def find_known_places(environment: Mapping[str, str], home: Path) -> list[tuple[str, Path]]:
+    """(product, file or folder) of those that there are."""
+    found: dict[Path, str] = {}
+    for place in KNOWN_PLACES:
+        for pattern in place.patterns:
+            paths = list(_matching(pattern, environment, home))
+            for path in paths:
+                found.setdefault(path, place.product)
+            if paths:
+                break
+    for path in _graphs_of_clients(environment, home):
+        found.setdefault(path, "MCP knowledge graph")
+    return [(product, path) for path, product in found.items()]
+
+
+def _matching(pattern: str, environment: Mapping[str, str], home: Path) -> Iterator[Path]:
+    first, _, rest = pattern.partition("/")
+    base = str(home) if first == "~" else environment.get(first.removeprefix("$"), "")
+    if not base:
+        return
+    root = Path(base).expanduser()
+    if not rest:
+        matching = [root]
+    elif "*" in rest:
+        matching = sorted(root.glob(rest))
+    else:
+        matching = [root / rest]
+    yield from (path for path in matching if path.exists())
+
+
+def _graphs_of_clients(environment: Mapping[str, str], home: Path) -> Iterator[Path]:
+    """Files that clients have set for the official server."""
+    for pattern in _CLIENT_CONFIGURATIONS:
+        for path in _matching(pattern, environment, home):
+            try:
+                servers = json.loads(path.read_text(encoding="utf-8")).get("mcpServers", {})
+                files = [server.get("env", {}).get("MEMORY_FILE_PATH") for server in servers.values()]
+            except (OSError, ValueError, AttributeError):
+                continue
+            yield from (Path(file).expanduser() for file in files if isinstance(file, str) and Path(file).is_file())

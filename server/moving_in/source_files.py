@@ -1,0 +1,195 @@
+"""Files to import from: plain ones, those in folders and archives, and SQLite databases, which are only read."""
+
+from __future__ import annotations
+
+import codecs
+import os
+import sqlite3
+import zipfile
+import zlib
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import closing, contextmanager, suppress
+from dataclasses import dataclass, field
+from datetime import UTC, datetime
+from functools import partial
+from pathlib import Path
+from typing import IO, Any
+
+from madeleine.memory.moving.sources.values import HEAD_BYTES, MAX_LINE_BYTES, UnreadableSource
+
+READ_BYTES = 256 * 1024
+MAX_ARCHIVE_FILES = 100_000
+SKIPPED_FOLDERS = frozenset({"node_modules", "__pycache__"})
+"""Beside hidden ones: they hold what programs have installed."""
+_SELECT_TABLES = "SELECT name FROM sqlite_master WHERE type = 'table' AND sql NOT LIKE 'CREATE VIRTUAL %'"
+"""Virtual tables need modules of the program that made them."""
+
+
+@dataclass(slots=True)
+class DiskOrArchiveFile:
+    """`SourceFile`. `path`: of the file on the disk, or of its archive. `position`: bytes that were read of it."""
+
+    name: str
+    path: Path
+    size: int
+    modified: datetime | None
+    open_binary: Callable[[], IO[bytes]]
+    is_in_archive: bool = False
+    position: int = 0
+    _tables: dict[str, frozenset[str]] | None = field(default=None, repr=False)
+
+    def head(self) -> bytes:
+        with raise_as_unreadable(self.name), self.open_binary() as binary:
+            return binary.read(HEAD_BYTES)
+
+    def lines(self) -> Iterator[tuple[int, bytes | None]]:
+        self.position = 0
+        number = 0
+        with raise_as_unreadable(self.name), self.open_binary() as binary:
+            while line := binary.readline(MAX_LINE_BYTES + 1):
+                number += 1
+                self.position += len(line)
+                is_too_long = len(line) > MAX_LINE_BYTES and not line.endswith(b"\n")
+                while is_too_long and (rest := binary.readline(MAX_LINE_BYTES)):
+                    self.position += len(rest)
+                    if rest.endswith(b"\n"):
+                        break
+                yield number, None if is_too_long else line
+
+    def text_chunks(self) -> Iterator[str]:
+        self.position = 0
+        decoder = codecs.getincrementaldecoder("utf-8-sig")()
+        with raise_as_unreadable(self.name), self.open_binary() as binary:
+            while block := binary.read(READ_BYTES):
+                self.position += len(block)
+                yield decoder.decode(block)
+            yield decoder.decode(b"", final=True)
+
+    def tables(self) -> Mapping[str, frozenset[str]]:
+        if self._tables is None:
+            with raise_as_unreadable(self.name), closing(self._connect()) as connection:
+                names = [str(row[0]) for row in connection.execute(_SELECT_TABLES)]
+                columns = "SELECT name FROM pragma_table_info(?)"
+                self._tables = {
+                    name: frozenset(str(row[0]) for row in connection.execute(columns, (name,))) for name in names
+                }
+        return self._tables
+
+    def rows(self, sql: str, *values: object) -> Iterator[tuple[Any, ...]]:
+        with raise_as_unreadable(self.name), closing(self._connect()) as connection:
+            yield from connection.execute(sql, values)
+
+    def _connect(self) -> sqlite3.Connection:
+        """Read-only; a program may be writing to it. Without the right to make the files that a reader shares with
+        writers, the database is read as it lies there."""
+        if self.is_in_archive:
+            raise UnreadableSource(f"{self.name} is a database in an archive. Unpack the archive, and give its folder.")
+        uri = self.path.absolute().as_uri()
+        with suppress(sqlite3.OperationalError):
+            connection = _open_database(f"{uri}?mode=ro")
+            try:
+                connection.execute(_SELECT_TABLES).fetchone()
+            except sqlite3.OperationalError:
+                connection.close()
+                raise
+            return connection
+        return _open_database(f"{uri}?mode=ro&immutable=1")
+
+
+def _open_database(uri: str) -> sqlite3.Connection:
+    connection = sqlite3.connect(uri, uri=True, check_same_thread=False, timeout=5)
+    for pragma in ("query_only = ON", "trusted_schema = OFF", "cell_size_check = ON"):
+        connection.execute(f"PRAGMA {pragma}")
+    connection.text_factory = _text
+    return connection
+
+
+def _text(value: bytes) -> str:
+    return value.decode("utf-8", "replace")
+
+
+@contextmanager
+def raise_as_unreadable(name: str) -> Iterator[None]:
+    """Raise errors of files, archives and databases as `UnreadableSource`."""
+    try:
+        yield
+    except UnicodeDecodeError as error:
+        raise UnreadableSource(f"{name} is not text in UTF-8 ({error.reason}). Give it as it was written.") from error
+    except sqlite3.Error as error:
+        raise UnreadableSource(f"{name} is a database that cannot be read: {error}.") from error
+    except (OSError, EOFError, zipfile.BadZipFile, zlib.error, RuntimeError, NotImplementedError) as error:
+        # RuntimeError: it asks for a password.
+        raise UnreadableSource(f"{name} cannot be read: {error}.") from error
+
+
+def _raise(error: Exception) -> None:
+    raise error
+
+
+def find_source_files(path: Path, on_error: Callable[[UnreadableSource], None] = _raise) -> Iterator[DiskOrArchiveFile]:
+    """The file; the files in it, if it is an archive; those in it and below, if it is a folder. In order of their
+    names. `on_error` is given what cannot be read; if it does not raise, the next file follows."""
+    for file in _plain_files(path, on_error) if path.is_dir() else (path,):
+        try:
+            yield from _file_or_members(file, str(file))
+        except UnreadableSource as error:
+            on_error(error)
+
+
+def _plain_files(root: Path, on_error: Callable[[UnreadableSource], None]) -> Iterator[Path]:
+    def report(error: OSError) -> None:
+        on_error(UnreadableSource(f"{error.filename} cannot be read: {error.strerror}."))
+
+    for folder, folders, names in os.walk(root, onerror=report):
+        folders[:] = sorted(name for name in folders if not name.startswith(".") and name not in SKIPPED_FOLDERS)
+        for name in sorted(names):
+            file = Path(folder, name)
+            if not name.startswith(".") and file.is_file() and not file.is_symlink():
+                yield file
+
+
+def _file_or_members(path: Path, name: str) -> Iterator[DiskOrArchiveFile]:
+    with raise_as_unreadable(name):
+        if zipfile.is_zipfile(path):
+            yield from _members(path, name)
+            return
+        stat = path.stat()
+    yield DiskOrArchiveFile(
+        name=name.replace(os.sep, "/"),
+        path=path,
+        size=stat.st_size,
+        modified=datetime.fromtimestamp(stat.st_mtime, UTC),
+        open_binary=lambda: path.open("rb"),
+    )
+
+
+def _members(path: Path, name: str) -> Iterator[DiskOrArchiveFile]:
+    """Archives that another program compresses in its own way are refused: a dictionary of LZMA may take gigabytes."""
+    with zipfile.ZipFile(path) as archive:
+        members = [member for member in archive.infolist() if not member.is_dir()]
+        if not members:
+            raise UnreadableSource(f"{name} holds no files.")
+        if len(members) > MAX_ARCHIVE_FILES:
+            raise UnreadableSource(f"{name} has {len(members):,} files; at most {MAX_ARCHIVE_FILES:,} are read.")
+        if any(member.compress_type not in (zipfile.ZIP_STORED, zipfile.ZIP_DEFLATED) for member in members):
+            raise UnreadableSource(f"{name} is compressed in a way that no export is. Unpack it and give its folder.")
+        for member in sorted(members, key=lambda each: each.filename):
+            if member.filename.lower().endswith(".zip"):
+                raise UnreadableSource(
+                    f"{name} has an archive in it ({member.filename[:80]!r}). Unpack it and give its folder."
+                )
+            yield DiskOrArchiveFile(
+                name=f"{name}/{member.filename}".replace(os.sep, "/"),
+                path=path,
+                size=member.file_size,
+                modified=_member_time(member),
+                open_binary=partial(archive.open, member),
+                is_in_archive=True,
+            )
+
+
+def _member_time(member: zipfile.ZipInfo) -> datetime | None:
+    try:
+        return datetime(*member.date_time, tzinfo=UTC)
+    except ValueError:
+        return None

@@ -1,0 +1,38 @@
+"""What an import adds as it goes, remembered in the transaction that adds it: so that it is undone by one call."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping, Sequence
+
+from sqlalchemy import bindparam, select
+
+from madeleine.memory.errors import CannotUndo
+from madeleine.storage.sql.database import tables
+from madeleine.storage.sql.database.dialect import insert_if_missing_statement
+from madeleine.storage.sql.database.engine import Transaction
+from madeleine.storage.sql.database.mapping import first_column
+
+_SELECT_STATE = select(tables.imports_table.c.state).where(tables.imports_table.c.id == bindparam("import"))
+_INSERT_ROW = insert_if_missing_statement(tables.imported_rows_table)
+UNFINISHED = "unfinished"
+
+
+def imported_row(type_: str, *key: str, memory_id: str | None = None, digest: str = "") -> dict[str, str | None]:
+    """`digest`: for a reinforcement what it has added, else of the record as it was added."""
+    return {
+        "type": type_,
+        "key": json.dumps(key, ensure_ascii=False),
+        "memory_id": memory_id,
+        "digest": digest,
+    }
+
+
+async def remember_added(transaction: Transaction, import_id: str, rows: Sequence[Mapping[str, str | None]]) -> None:
+    """Raises `CannotUndo` if the import was undone meanwhile: what came after could not be undone."""
+    states = await transaction.rows(_SELECT_STATE, first_column, **{"import": import_id})
+    if states != [UNFINISHED]:
+        raise CannotUndo(
+            f"The import {import_id} was ended meanwhile. Nothing of this part was added: import it again."
+        )
+    await transaction.run(_INSERT_ROW, [{**row, "import_id": import_id} for row in rows])

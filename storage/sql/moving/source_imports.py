@@ -1,0 +1,112 @@
+"""Imports from other programs, which take many transactions: begun, continued after a kill, and ended."""
+
+from __future__ import annotations
+
+import json
+import uuid
+from collections.abc import Sequence
+from datetime import datetime
+
+from sqlalchemy import bindparam, delete, func, insert, literal_column, select, update
+
+from madeleine.memory.model import BeingId, Scope
+from madeleine.memory.moving.sources.values import STATEMENT_KEY_PREFIX
+from madeleine.storage.sql.administration import record_audit
+from madeleine.storage.sql.conversations.chat import message_key_hash
+from madeleine.storage.sql.database import tables
+from madeleine.storage.sql.database.dialect import (
+    insert_if_missing_statement,
+    is_in_bound_list,
+    json_list_bind_value,
+    sql_last_sequence_number,
+)
+from madeleine.storage.sql.database.engine import QueryReader, Transaction
+from madeleine.storage.sql.database.mapping import first_column, microseconds_from_moment
+from madeleine.storage.sql.moving.added_rows import UNFINISHED
+
+_i, _r, _f = tables.imports_table.c, tables.imported_rows_table.c, tables.forgotten_keys_table.c
+_m, _told = tables.memories.c, tables.reinforcements_table.c
+NUMBERED_TABLES = (tables.reinforcements_table, tables.revisions_table, tables.truth_acts_table, tables.memories)
+"""Whose numbers tell what came after an import."""
+_LAST_SEQUENCE_NUMBERS = {
+    table.name: select(sql_last_sequence_number(literal_column(f"'{table.name}'"), literal_column("'seq'")))
+    for table in NUMBERED_TABLES
+}
+_SELECT_UNFINISHED = select(_i.id).where(
+    _i.source == bindparam("from"), _i.being_id == bindparam("own_being"), _i.state == UNFINISHED
+)
+_INSERT_IMPORT = insert(tables.imports_table)
+_SELECT_COUNTS = select(_r.type, func.count()).where(_r.import_id == bindparam("import")).group_by(_r.type)
+_END_IMPORT = (
+    update(tables.imports_table)
+    .where(_i.id == bindparam("import"), _i.state == UNFINISHED)
+    .values(state="imported", counts=bindparam("new_counts"))
+)
+_DELETE_IMPORT = delete(tables.imports_table).where(_i.id == bindparam("import"))
+_SELECT_FORGOTTEN = select(_f.key_hash).where(
+    _f.being_id == bindparam("own_being"), is_in_bound_list(_f.key_hash, "hashes")
+)
+_IS_IMPORTED = f"{STATEMENT_KEY_PREFIX}%"
+_SELECT_KEYS_OF_MEMORIES = (
+    select(_m.key)
+    .where(is_in_bound_list(_m.id, "ids"), _m.key.like(_IS_IMPORTED))
+    .union(select(_told.key).where(is_in_bound_list(_told.memory_id, "ids"), _told.key.like(_IS_IMPORTED)))
+)
+_INSERT_FORGOTTEN_KEY = insert_if_missing_statement(tables.forgotten_keys_table)
+_TYPES = ("memory", "reinforcement", "session", "message")
+
+
+async def last_sequence_numbers(transaction: Transaction) -> dict[str, int]:
+    return {
+        name: (await transaction.rows(statement, first_column))[0] for name, statement in _LAST_SEQUENCE_NUMBERS.items()
+    }
+
+
+async def begin_source_import(transaction: Transaction, scope: Scope, source: str, at: datetime) -> str:
+    unfinished = await transaction.rows(
+        _SELECT_UNFINISHED, first_column, **{"from": source, "own_being": scope.being_id}
+    )
+    if unfinished:
+        return str(unfinished[0])
+    import_id = uuid.uuid4().hex
+    row = {
+        "id": import_id,
+        "source": source,
+        "being_id": scope.being_id,
+        "state": UNFINISHED,
+        "at": microseconds_from_moment(at),
+        "counts": "{}",
+        "last_numbers": json.dumps(await last_sequence_numbers(transaction)),
+    }
+    await transaction.run(_INSERT_IMPORT, [row])
+    return import_id
+
+
+async def end_source_import(transaction: Transaction, scope: Scope, import_id: str, at: datetime) -> dict[str, int]:
+    binds = {"import": import_id}
+    found = dict(await transaction.rows(_SELECT_COUNTS, tuple, **binds))
+    counts = {type_: found[type_] for type_ in _TYPES if found.get(type_)}
+    if not counts:
+        await transaction.run(_DELETE_IMPORT, [binds])
+        return counts
+    await transaction.run(_END_IMPORT, [binds | {"new_counts": json.dumps(counts)}])
+    await record_audit(transaction, scope, "import", at, tool="madeleine import", ids=[import_id])
+    return counts
+
+
+async def forgotten_statement_keys(reads: QueryReader, scope: Scope, keys: Sequence[str]) -> set[str]:
+    hashes = {_statement_key_hash(key): key for key in keys}
+    binds = {"own_being": scope.being_id, "hashes": json_list_bind_value(hashes)}
+    return {hashes[hash_] for hash_ in await reads.rows(_SELECT_FORGOTTEN, first_column, **binds)}
+
+
+async def remember_forgotten_statements(transaction: Transaction, being: BeingId, memory_ids: Sequence[str]) -> None:
+    """Keep hashes of the keys of imported statements that are being forgotten: another import does not bring them
+    back."""
+    keys = await transaction.rows(_SELECT_KEYS_OF_MEMORIES, first_column, ids=json_list_bind_value(memory_ids))
+    rows = [{"being_id": being, "key_hash": _statement_key_hash(key)} for key in keys]
+    await transaction.run(_INSERT_FORGOTTEN_KEY, rows)
+
+
+def _statement_key_hash(key: str) -> str:
+    return message_key_hash("", key)
