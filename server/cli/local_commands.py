@@ -11,12 +11,14 @@ import json
 import re
 import sys
 from collections import Counter
+from collections.abc import Sequence
 from dataclasses import asdict
 from datetime import datetime, timedelta
 from pathlib import Path
-from typing import get_args
+from typing import Any, get_args
 
 from pydantic import AnyHttpUrl, ValidationError
+from rich.table import Table
 
 from madeleine.memory.audit import AuditEntry, AuditEventKind, AuditQuery
 from madeleine.memory.bearer_tokens import BearerTokenId, BearerTokenRecord
@@ -62,10 +64,12 @@ async def reindex_command(settings: Settings, arguments: argparse.Namespace) -> 
 
     from madeleine.server.wiring.open_memory import open_memory
 
+    kept = None
     if arguments.start_anew:
         with lock_data_directory(settings.data_dir):
             kept = put_memory_aside(settings.data_dir, f"{utc_now():%Y-%m-%d}")
-        print(f"What was there is kept in {kept}.")
+        if not arguments.json:
+            print(f"What was there is kept in {kept}.")
     with Progress(console=console(sys.stderr)) as bar:
         task = bar.add_task("reindex", total=None)
 
@@ -76,7 +80,10 @@ async def reindex_command(settings: Settings, arguments: argparse.Namespace) -> 
             memory.use_cases.audit(Scope(BeingId(""), "madeleine reindex"), "reindex")
             await memory.index.optimize()
             count = await memory.index.count()
-    print(f"The index was rebuilt: {count} memories.")
+    if arguments.json:
+        print_json({"memories": count} | ({"kept": str(kept)} if kept else {}))
+    else:
+        print(f"The index was rebuilt: {count} memories.")
 
 
 async def note_command(settings: Settings, arguments: argparse.Namespace) -> None:
@@ -90,6 +97,9 @@ async def note_command(settings: Settings, arguments: argparse.Namespace) -> Non
         for line in lines:
             note = await add_note(ledger.context, scope, line, now=utc_now(), redact=redaction_from_settings(settings))
             redacted.update(note.redacted)
+    if arguments.json:
+        print_json({"being": settings.being, "notes": len(lines), "redacted": dict(redacted)})
+        return
     print(f"{len(lines)} notes wait for the next patrol of {settings.being!r}.")
     if redacted:
         print(redacted_secrets_sentence(redacted))
@@ -150,10 +160,18 @@ async def token_command(settings: Settings, arguments: argparse.Namespace) -> No
         return
     async with open_bearer_token_ledger(settings) as ledger:
         if arguments.verb == "list":
-            lines = [_token_line(token, now=now) for token in await ledger.all()]
-            print("\n".join(lines) or "There are no tokens.")
+            tokens = await ledger.all()
+            if arguments.json:
+                print_json([_token_as_json(token, now=now) for token in tokens])
+            elif tokens:
+                console().print(_table_of_tokens(tokens, now=now))
+            else:
+                print("There are no tokens.")
         elif await ledger.revoke(BearerTokenId(arguments.id), at=now):
-            print(f"The token {arguments.id} is refused from now on.")
+            if arguments.json:
+                print_json({"id": arguments.id, "revoked_at": now.isoformat()})
+            else:
+                print(f"The token {arguments.id} is refused from now on.")
         else:
             raise InvalidInput(f"There is no token {arguments.id!r}. `madeleine token list` shows all.")
 
@@ -184,6 +202,9 @@ async def _create_token(settings: Settings, arguments: argparse.Namespace, now: 
     )
     async with open_bearer_token_ledger(settings) as ledger:
         await ledger.add(token)
+    if arguments.json:
+        print_json(_token_as_json(token, now=now) | {"token": bearer})
+        return
     print(f"Token {token.id} for {token.resource}; it is shown this once:", file=sys.stderr)
     print(bearer)
 
@@ -206,13 +227,27 @@ def parse_token_expiry(text: str | None, *, now: datetime) -> datetime | None:
     return expires
 
 
-def _token_line(token: BearerTokenRecord, *, now: datetime) -> str:
+def _token_state(token: BearerTokenRecord, *, now: datetime) -> str:
     if token.revoked_at:
-        state = f"revoked {token.revoked_at:%Y-%m-%d}"
-    elif not token.is_valid_at(now):
-        state = f"expired {token.expires_at:%Y-%m-%d}"
-    else:
-        state = f"valid to {token.expires_at:%Y-%m-%d %H:%M} UTC" if token.expires_at else "valid"
-    rights = f"{token.role}, {'read-only' if token.read_only else 'read and write'}"
-    parts = [token.id, token.name, f"being {token.being_id!r}", rights, token.resource, state]
-    return "  ".join(part for part in parts if part)
+        return f"revoked {token.revoked_at:%Y-%m-%d}"
+    if not token.is_valid_at(now):
+        return f"expired {token.expires_at:%Y-%m-%d}"
+    return f"valid to {token.expires_at:%Y-%m-%d %H:%M} UTC" if token.expires_at else "valid"
+
+
+def _token_as_json(token: BearerTokenRecord, *, now: datetime) -> dict[str, Any]:
+    """All but the hash of its secret."""
+    shown = {name: value for name, value in asdict(token).items() if name != "secret_hash"}
+    moments = {name: value.isoformat() for name, value in shown.items() if isinstance(value, datetime)}
+    return shown | moments | {"valid": token.is_valid_at(now)}
+
+
+def _table_of_tokens(tokens: Sequence[BearerTokenRecord], *, now: datetime) -> Table:
+    table = Table(box=None, pad_edge=False)
+    for heading in ("id", "name", "being", "role", "access", "for", "state"):
+        table.add_column(heading, overflow="fold", no_wrap=heading == "id")
+    for token in tokens:
+        access = "read-only" if token.read_only else "read and write"
+        cells = (token.id, token.name, token.being_id, token.role, access, token.resource)
+        table.add_row(*map(visible_line, cells), _token_state(token, now=now))
+    return table

@@ -14,10 +14,10 @@ from pathlib import Path
 from typing import Any
 
 from madeleine.memory.errors import MadeleineError, ServerUnavailable
-from madeleine.memory.text.structure import visible_text
-from madeleine.server import EXIT_FAILURE, EXIT_USAGE, garbage_collection_paused
+from madeleine.server import EXIT_FAILURE, EXIT_INTERRUPTED, EXIT_USAGE, garbage_collection_paused
 from madeleine.server.attach.connector import HostUnavailable, hung_host_message, is_host_running, query_host, stop_host
 from madeleine.server.cli.arguments import parse_command_line
+from madeleine.server.cli.last_resort import flush_output, prepare_output_streams, print_error, report_unexpected_error
 from madeleine.server.settings.environment import (
     read_environment_variables,
     resolve_data_directory,
@@ -26,6 +26,7 @@ from madeleine.server.settings.environment import (
 
 
 def main(argv: Sequence[str] | None = None) -> int:
+    prepare_output_streams()
     try:
         arguments = parse_command_line(argv)
     except SystemExit as error:
@@ -34,13 +35,21 @@ def main(argv: Sequence[str] | None = None) -> int:
             return EXIT_FAILURE
         raise
     try:
-        return run_command(arguments)
+        code = run_command(arguments)
+        flush_output()
+        return code
     except MadeleineError as error:
-        print(f"madeleine: {visible_text(str(error))}", file=sys.stderr)
+        print_error(str(error))
         is_failure = isinstance(error, ServerUnavailable) and not getattr(error, "usage", False)
         return EXIT_FAILURE if is_failure else EXIT_USAGE
     except KeyboardInterrupt:
-        return 130
+        return EXIT_INTERRUPTED
+    except Exception as error:  # the one place where an unexpected error of a command is caught
+        return report_unexpected_error(error, debug=is_debugging())
+
+
+def is_debugging() -> bool:
+    return setting_values_from_variables(read_environment_variables()).get("log_level", "").lower() == "debug"
 
 
 def run_command(arguments: argparse.Namespace) -> int:
@@ -49,6 +58,12 @@ def run_command(arguments: argparse.Namespace) -> int:
         from madeleine.server.cli.observe_command import observe_command
 
         return observe_command(arguments)
+    if arguments.command in ("completion", "doctor", "help"):  # whatever is wrong with the settings
+        from importlib import import_module
+
+        module = "doctor_command" if arguments.command == "doctor" else "help_command"
+        command = getattr(import_module(f"madeleine.server.cli.{module}"), f"{arguments.command}_command")
+        return command(arguments) or 0
     if arguments.command == "serve" and not (arguments.in_process or arguments.http):
         return run_forwarder(arguments)
     if arguments.command not in ("status", "stop"):
@@ -58,7 +73,10 @@ def run_command(arguments: argparse.Namespace) -> int:
         print_host_status(data_dir, as_json=arguments.json)
     else:
         stopped = stop_host(data_dir)
-        print("Ended." if stopped else f"No process serves the memory in {data_dir}.")
+        if arguments.json:
+            print(json.dumps({"stopped": stopped, "data_dir": str(data_dir)}))
+        else:
+            print("Ended." if stopped else f"No process serves the memory in {data_dir}.")
     return 0
 
 
@@ -106,7 +124,7 @@ def run_command_with_settings(arguments: argparse.Namespace) -> int:
     from importlib import import_module
 
     name = f"{arguments.command}_command"
-    own_modules = {"backup", "export", "import", "ingest", "models", "patrol", "profile", "serve"}
+    own_modules = {"backup", "export", "import", "ingest", "models", "patrol", "profile", "serve", "why"}
     module = name if arguments.command in own_modules else "local_commands"
     if arguments.command == "restore":
         module = "backup_command"

@@ -39,23 +39,20 @@ def explained(result: RecallResult) -> dict[MemoryId, MemoryExplanation]:
     return {one.id: one for one in result.explanation.memories}
 
 
-@settings(max_examples=25, suppress_health_check=[HealthCheck.too_slow], deadline=None)
-@given(
-    stored=st.lists(memories, min_size=1, max_size=25),
-    question=texts,
-    profile=st.sampled_from(PROFILES),
+queries = st.builds(
+    RecallQuery,
+    text=texts,
     limit=st.integers(1, 5),
+    ranking=st.sampled_from(PROFILES),
     emotions=st.sampled_from([(), ("joy",)]),
 )
+
+
+@settings(max_examples=25, suppress_health_check=[HealthCheck.too_slow], deadline=None)
+@given(stored=st.lists(memories, min_size=1, max_size=25), query=queries)
 async def test_parts_add_up_to_the_score_of_the_answer(
-    tmp_path_factory: pytest.TempPathFactory,
-    stored: list[Memory],
-    question: str,
-    profile: RankingProfile,
-    limit: int,
-    emotions: tuple[()] | tuple[str],
+    tmp_path_factory: pytest.TempPathFactory, stored: list[Memory], query: RecallQuery
 ) -> None:
-    query = RecallQuery(text=question, limit=limit, ranking=profile, emotions=emotions)  # type: ignore[arg-type]
     async with opened(tmp_path_factory.mktemp("home"), WordEmbedder(DIM)) as home:
         await home.put(*stored)
         asked = [memory.id for memory in stored]
@@ -73,12 +70,9 @@ async def test_parts_add_up_to_the_score_of_the_answer(
             assert one.likeness is None or one.likeness.value < one.likeness.needed
 
 
-async def reason_of(home: Home, memory: Memory, text: str = "harbor", **query: object) -> MemoryExplanation:
-    result = await home.recall(config=RecallConfig(sparse_limit=3, dense_limit=3))(
-        ADA,
-        RecallQuery(text=text, **query),
-        explain=[memory.id],  # type: ignore[arg-type]
-    )
+async def reason_of(home: Home, memory: Memory, *, limit: int = 3, themes: tuple[str, ...] = ()) -> MemoryExplanation:
+    recall = home.recall(config=RecallConfig(sparse_limit=3, dense_limit=3))
+    result = await recall(ADA, RecallQuery(text="harbor", limit=limit, themes=themes), explain=[memory.id])
     return explained(result)[memory.id]
 
 
