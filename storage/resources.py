@@ -32,13 +32,17 @@ _M_ARENA_MAX = -8
 _libc = ctypes.CDLL(None) if sys.platform.startswith("linux") else None
 
 
+def free_disk_bytes(directory: Path) -> int:
+    return disk_usage(directory).free
+
+
 def has_disk_space(directory: Path, needed_bytes: int) -> bool:
-    return disk_usage(directory).free >= needed_bytes
+    return free_disk_bytes(directory) >= needed_bytes
 
 
 def require_disk_space(directory: Path, reserve_bytes: int, error: type[MadeleineError] = StorageFull) -> None:
     """Raises `error` if less than `reserve_bytes` are free."""
-    free = disk_usage(directory).free
+    free = free_disk_bytes(directory)
     if free < reserve_bytes:
         raise error(
             f"The disk is full: {free // MEGABYTE} MB are left of the {reserve_bytes // MEGABYTE} MB that are kept "

@@ -1,5 +1,5 @@
-"""`madeleine why`: why memories come to a query, or do not. The host is asked as by a client that may only read: nothing
-counts as recalled."""
+"""`madeleine why`: why memories come to a query, or do not. The host is asked as by a client that may only read, so
+that nothing counts as recalled."""
 
 from __future__ import annotations
 

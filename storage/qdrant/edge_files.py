@@ -27,6 +27,8 @@ from madeleine.memory.errors import IndexNeedsRebuild
 from madeleine.storage.resources import has_disk_space
 
 _MANIFEST_FILE = "index.json"
+OPENING_MARKER = "opening"
+FLUSHING_MARKER = "flushing"
 _MAX_CHECKSUMMED_BYTES = 64 * 1024
 _MEMORY_FOLDER = Path("/dev/shm")
 
@@ -85,6 +87,20 @@ class IndexManifest(BaseModel, frozen=True):
         expected = [size for path, (size, _) in self.files.items() if _is_wal_segment(path)]
         whole = [size for path, size in present.items() if _is_wal_segment(path) and size >= min(expected, default=0)]
         return "the write-ahead log is incomplete" if len(whole) < len(expected) else None
+
+
+def damage_of_index_files(directory: Path) -> str | None:
+    """What keeps the index in this directory, which no process has open, from being opened, if anything. Nothing is
+    opened for it, and nothing written."""
+    if (directory / OPENING_MARKER).exists():
+        return "a process died while it opened the index"
+    try:
+        manifest = IndexManifest.read(directory)
+        return manifest.find_damage(directory, died_flushing=(directory / FLUSHING_MARKER).exists())
+    except IndexNeedsRebuild as error:
+        return str(error)
+    except OSError as error:
+        return f"its files cannot be read: {error}"
 
 
 def _file_sizes(root: Path) -> dict[str, int]:

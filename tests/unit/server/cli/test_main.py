@@ -73,7 +73,7 @@ async def test_a_note_is_a_line_of_the_file_whatever_characters_it_holds(tmp_pat
     file = tmp_path / "notes.jsonl"
     file.write_bytes(f"{notes[0]}\n\n{notes[1]}\r\n".encode())
     settings = Settings(data_dir=tmp_path / "data", being="ada")
-    await note_command(settings, Namespace(file=str(file)))
+    await note_command(settings, Namespace(file=str(file), json=False))
     async with open_ledger(settings.data_dir / LEDGER_FILE) as ledger:
         waiting = await ledger.patrols.unread_notes(Scope(BeingId("ada"), "test"), type="scene")
     assert sorted(note.content for note in waiting) == sorted(notes)
