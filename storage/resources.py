@@ -13,10 +13,10 @@ which the GIL lets few ask at once. And what is free in the midst of a heap it k
 from __future__ import annotations
 
 import ctypes
-import sys
 from pathlib import Path
 from shutil import disk_usage
 
+from madeleine import operating_system
 from madeleine.memory.errors import MadeleineError, StorageFull
 
 MEGABYTE = 1024 * 1024
@@ -29,7 +29,7 @@ _M_ARENA_MAX = -8
 """As glibc's malloc.h has it."""
 
 # A C library of another make has neither `mallopt` nor `malloc_trim`.
-_libc = ctypes.CDLL(None) if sys.platform.startswith("linux") else None
+_libc = ctypes.CDLL(None) if operating_system.has_glibc_allocator() else None
 
 
 def free_disk_bytes(directory: Path) -> int:

@@ -8,7 +8,6 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
-from itertools import islice
 from typing import Literal
 
 import numpy as np
@@ -86,7 +85,8 @@ class RecallExplainer:
     near: Sequence[MemoryId]
 
     async def explain(self, asked: Sequence[MemoryId]) -> RecallExplanation:
-        ids = list(dict.fromkeys((*islice(self._best(), MAX_EXPLAINED_CANDIDATES), *asked)))
+        best = [id_ for id_ in self._best()[:MAX_EXPLAINED_CANDIDATES] if id_ not in asked]
+        ids = [*best, *dict.fromkeys(asked)]
         memories = {memory.id: memory for memory in await self.ledger.memories(self.scope, ids)}
         explained = [await self._explain(id_, memories.get(id_)) for id_ in ids if id_ in memories or id_ in asked]
         return RecallExplanation(self.profile, tuple(explained))

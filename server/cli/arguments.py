@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any, NoReturn
 from madeleine.memory.model import CALLER_ROLES
 from madeleine.memory.text.structure import visible_text
 from madeleine.server import __version__
-from madeleine.server.cli.help_text import EXAMPLES_HEADING, examples_of, grouped_commands, suggestion, with_suggestion
+from madeleine.server.cli.help.text import EXAMPLES_HEADING, examples_of, grouped_commands, suggestion, with_suggestion
 
 PROFILE_KINDS_HELP = "soul, partner_rules, preferences, relationships, tools, map, knowledge or notes"
 DEFAULT_OBSERVE_TIMEOUT_SECONDS = 8.0

@@ -20,6 +20,7 @@ from typing import Any, get_args
 from pydantic import AnyHttpUrl, ValidationError
 from rich.table import Table
 
+from madeleine import operating_system
 from madeleine.memory.audit import AuditEntry, AuditEventKind, AuditQuery
 from madeleine.memory.bearer_tokens import BearerTokenId, BearerTokenRecord
 from madeleine.memory.errors import InvalidInput
@@ -52,7 +53,7 @@ MAX_IDS_PER_AUDIT_LINE = 3
 
 async def config_command(settings: Settings, arguments: argparse.Namespace) -> None:
     """Print the configuration that an MCP client needs."""
-    script = Path(sys.executable).with_name("madeleine")
+    script = Path(sys.executable).with_name(operating_system.script_name("madeleine"))
     module = {"command": sys.executable, "args": ["-P", "-m", "madeleine"]}
     server = {"command": str(script)} if script.exists() else module
     print_json({"mcpServers": {"madeleine": server | {"env": {"MADELEINE_BEING": settings.being}}}})

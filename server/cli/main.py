@@ -17,7 +17,7 @@ from madeleine.memory.errors import MadeleineError, ServerUnavailable
 from madeleine.server import EXIT_FAILURE, EXIT_INTERRUPTED, EXIT_USAGE, garbage_collection_paused
 from madeleine.server.attach.connector import HostUnavailable, hung_host_message, is_host_running, query_host, stop_host
 from madeleine.server.cli.arguments import parse_command_line
-from madeleine.server.cli.last_resort import flush_output, prepare_output_streams, print_error, report_unexpected_error
+from madeleine.server.last_resort import flush_output, prepare_output_streams, print_error, report_unexpected_error
 from madeleine.server.settings.environment import (
     read_environment_variables,
     resolve_data_directory,
@@ -61,8 +61,8 @@ def run_command(arguments: argparse.Namespace) -> int:
     if arguments.command in ("completion", "doctor", "help"):  # whatever is wrong with the settings
         from importlib import import_module
 
-        module = "doctor_command" if arguments.command == "doctor" else "help_command"
-        command = getattr(import_module(f"madeleine.server.cli.{module}"), f"{arguments.command}_command")
+        module = "doctor" if arguments.command == "doctor" else "cli.help"
+        command = getattr(import_module(f"madeleine.server.{module}.command"), f"{arguments.command}_command")
         return command(arguments) or 0
     if arguments.command == "serve" and not (arguments.in_process or arguments.http):
         return run_forwarder(arguments)

@@ -83,4 +83,5 @@ def parts_in_words(parts: Mapping[str, float]) -> str:
     """The greatest first: "0.3012 meaning + 0.1100 words"."""
     named = {name: part for name, part in parts.items() if name not in ("sum", "needed")}
     ordered = sorted(named.items(), key=lambda part: -abs(part[1]))
-    return " + ".join(f"{part:.4f} {name.replace('_', ' ')}" for name, part in ordered).replace("+ -", "− ")
+    text = " + ".join(f"{part:.4f} {name.replace('_', ' ')}" for name, part in ordered)
+    return text.replace("+ -", "− ") or "0"

@@ -9,6 +9,7 @@ import sys
 from collections.abc import Iterable, Iterator
 from pathlib import Path
 
+from madeleine import operating_system
 from madeleine.inference import PACKAGED_MODEL, int8_model
 from madeleine.inference.available import identity_of_model
 from madeleine.inference.packaged import REINSTALL_REMEDY
@@ -88,7 +89,7 @@ def check_data_directory(data_dir: Path) -> Iterator[Finding]:
 
 def check_permissions(data_dir: Path) -> Iterator[Finding]:
     """Only where the system has such permissions."""
-    if os.name == "nt" or not data_dir.is_dir():
+    if not operating_system.has_permission_bits() or not data_dir.is_dir():
         return
     open_to_others = sorted(path.name for path in _own_files(data_dir) if _is_open_to_others(path))
     if open_to_others:

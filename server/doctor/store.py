@@ -32,19 +32,19 @@ MAX_NAMED_MEMORIES = 5
 REVIEW_FINDINGS: Mapping[ReviewReason, tuple[FindingLevel, str, str]] = {
     "secret": (
         "problem",
-        "{} memories hold what looks like a secret",
+        "What looks like a secret",
         "Correct them with update_memory, or erase them with forget; MADELEINE_REDACT=on takes secrets out of new ones",
     ),
-    "duplicate": ("note", "{} memories say in the same words what another one says", "`madeleine patrol` merges them"),
-    "junk": ("note", "{} memories hold nothing but greetings, thanks, yes or no", "forget erases them"),
+    "duplicate": ("note", "The same words as in another memory", "`madeleine patrol` merges them"),
+    "junk": ("note", "Nothing but greetings, thanks, yes or no", "forget erases them"),
     "undecided": (
         "note",
-        "{} memories may have made an earlier one untrue, and nobody has decided for a month",
+        "May have made an earlier one untrue, and nobody has decided for a month",
         "`madeleine patrol` shows what is pending; update_memory or a language model decides",
     ),
     "never recalled": (
         "note",
-        "{} memories were never recalled in three months",
+        "Never recalled in three months",
         "Nothing need be done: they fade with the patrols, and search_memory still finds them",
     ),
 }
@@ -144,7 +144,7 @@ def check_memories(data_dir: Path) -> Iterator[Finding]:
             yield Finding(
                 "memories",
                 level,
-                f"{text.format(f'{len(memories):,}')}: {named}.",
+                f"{text}: {len(memories):,} {'memory' if len(memories) == 1 else 'memories'} ({named}).",
                 f"{advice}.",
                 {"reason": reason, "count": len(memories), "ids": [memory.id for memory in memories]},
             )

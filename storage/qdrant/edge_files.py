@@ -23,6 +23,7 @@ from typing import Any
 
 from pydantic import BaseModel
 
+from madeleine import operating_system
 from madeleine.memory.errors import IndexNeedsRebuild
 from madeleine.storage.resources import has_disk_space
 
@@ -62,7 +63,7 @@ class IndexManifest(BaseModel, frozen=True):
             file.flush()
             os.fsync(file.fileno())
         temporary.replace(directory / _MANIFEST_FILE)
-        _sync_directory(directory)
+        operating_system.sync_folder(directory)
 
     def find_damage(self, directory: Path, *, died_flushing: bool) -> str | None:
         """What is wrong with the files on disk, if anything; `died_flushing` if the process died in a flush."""
@@ -127,16 +128,6 @@ def _is_json(path: Path) -> bool:
     except (OSError, ValueError):
         return False
     return True
-
-
-def _sync_directory(directory: Path) -> None:
-    if os.name == "nt":  # a directory cannot be opened there
-        return
-    descriptor = os.open(directory, os.O_RDONLY)
-    try:
-        os.fsync(descriptor)
-    finally:
-        os.close(descriptor)
 
 
 def copy_sparse_tree(source: Path, target: Path) -> None:

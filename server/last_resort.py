@@ -7,6 +7,7 @@ import sys
 from pathlib import Path
 from typing import TextIO
 
+from madeleine import operating_system
 from madeleine.memory.text.structure import visible_text
 from madeleine.server import EXIT_FAILURE
 
@@ -21,7 +22,8 @@ def prepare_output_streams() -> None:
         if stream is None:
             setattr(sys, name, _null_stream())
         elif hasattr(stream, "reconfigure"):
-            stream.reconfigure(errors="backslashreplace")
+            encoding = None if stream.isatty() else operating_system.encoding_of_pipes()
+            stream.reconfigure(errors="backslashreplace", encoding=encoding)
 
 
 def flush_output() -> None:

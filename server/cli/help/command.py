@@ -10,7 +10,7 @@ from pathlib import Path
 from madeleine.memory.errors import InvalidInput
 from madeleine.memory.text.structure import visible_line
 from madeleine.server.cli.arguments import build_command_line_parser
-from madeleine.server.cli.help_text import suggestion
+from madeleine.server.cli.help.text import suggestion
 from madeleine.server.cli.output import console
 
 OVERVIEW_PAGE = "README"
@@ -40,7 +40,7 @@ def help_command(arguments: argparse.Namespace) -> None:
 
 def documentation_pages() -> Mapping[str, Path]:
     """Name → file: of the installed package, or of the checkout."""
-    package = Path(__file__).parents[2]
+    package = Path(__file__).parents[3]
     folder = next((one for one in (package / "docs", package.parent / "docs") if one.is_dir()), package)
     return {path.stem: path for path in sorted(folder.glob("*.md"))}
 
