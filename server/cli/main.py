@@ -13,7 +13,7 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
-from madeleine.memory.errors import MadeleineError, ServerUnavailable
+from madeleine.memory.errors import InvalidInput, MadeleineError, ServerUnavailable
 from madeleine.server import EXIT_FAILURE, EXIT_INTERRUPTED, EXIT_USAGE, garbage_collection_paused
 from madeleine.server.attach.connector import HostUnavailable, hung_host_message, is_host_running, query_host, stop_host
 from madeleine.server.cli.arguments import parse_command_line
@@ -69,6 +69,8 @@ def run_command(arguments: argparse.Namespace) -> int:
     if arguments.command not in ("status", "stop"):
         return run_command_with_settings(arguments)
     data_dir = resolve_data_directory(setting_values_from_variables(read_environment_variables()).get("data_dir"))
+    if data_dir.exists() and not data_dir.is_dir():
+        raise InvalidInput(f"{data_dir} is no directory. Set MADELEINE_DATA_DIR to the memory's.")
     if arguments.command == "status":
         print_host_status(data_dir, as_json=arguments.json)
     else:

@@ -23,6 +23,7 @@ from madeleine.server.attach.connector import (
     hung_host_message,
     is_host_running,
 )
+from madeleine.server.attach.endpoint import HOST_LOCK_FILE
 from madeleine.server.doctor.findings import Finding
 from madeleine.server.settings.settings import Settings
 from madeleine.server.wiring.data_directory import (
@@ -127,7 +128,7 @@ def check_host(data_dir: Path) -> Iterator[Finding]:
         yield Finding("host", "problem", str(refusal), "Update the older installation, or run `madeleine stop`.")
         return
     except HostUnavailable:
-        if is_host_running(data_dir):
+        if host_holds_lock(data_dir):
             yield Finding("host", "problem", hung_host_message(data_dir), "Kill the process and connect again.")
         else:
             yield Finding("host", "ok", "No process serves the memory now; the next client starts one.")
@@ -141,6 +142,11 @@ def check_host(data_dir: Path) -> Iterator[Finding]:
     if others := sorted({str(one["version"]) for one in clients} - {__version__}):
         text = f"Clients have other versions: {', '.join(others)}."
         yield Finding("host", "note", text, "Update them, or restart the programs that have started them.")
+
+
+def host_holds_lock(data_dir: Path) -> bool:
+    """As `is_host_running`, which would make the file of the lock."""
+    return (data_dir / HOST_LOCK_FILE).exists() and is_host_running(data_dir)
 
 
 def check_log(data_dir: Path) -> Iterator[Finding]:

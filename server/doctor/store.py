@@ -10,10 +10,10 @@ from madeleine.memory.model import short_id_of_memory_number
 from madeleine.memory.rules.review import ReviewedMemory, ReviewReason, review_memories
 from madeleine.memory.rules.storing.secrets import redact_secrets
 from madeleine.memory.text.structure import visible_line
-from madeleine.server.attach.connector import is_host_running
 from madeleine.server.background.index_origin import INDEX_FOLDERS, IndexOrigin, require_ledger_of_index
 from madeleine.server.background.index_place import BUILT_INDEX_LOCATION_SETTING, SECOND_INDEX_SETTING
 from madeleine.server.doctor.findings import Finding, FindingLevel
+from madeleine.server.doctor.installation import host_holds_lock
 from madeleine.server.settings.settings import Settings
 from madeleine.server.wiring.clocks import utc_now
 from madeleine.server.wiring.data_directory import LEDGER_FILE
@@ -116,7 +116,7 @@ def check_index(settings: Settings) -> Iterator[Finding]:
         built = ledger.setting(BUILT_INDEX_LOCATION_SETTING)
         pending, memories = ledger.count_not_indexed(), sum(ledger.count_memories().values())
     details = {"pending": pending, "memories": memories, "path": str(folder)}
-    if is_host_running(settings.data_dir):
+    if host_holds_lock(settings.data_dir):
         text = f"The index is open; {pending} changes wait to be taken in."
         yield Finding("index", "ok", text, details=details)
     elif not built or not folder.is_dir():
@@ -167,7 +167,7 @@ def check_language_model(settings: Settings) -> Iterator[Finding]:
     """Which model, whether there is a key, and what of the budgets is spent. No request is sent, no key shown."""
     config = settings.llm_config()
     key = bool(settings.resolved_llm_key())
-    if config is None or not settings.configures_llm():
+    if config is None or not (settings.llm or settings.configures_llm()):
         advice = "None is needed. MADELEINE_LLM and MADELEINE_LLM_API_KEY choose one."
         yield Finding("language model", "ok", "There is no language model.", advice)
         return
