@@ -98,7 +98,7 @@ def test_a_hostile_environment_gets_a_sentence(
     with (Path("/dev/full") if output == FULL_OUTPUT else tmp_path / "out").open("w") as stdout:
         run = subprocess.run(
             command,
-            env=variables | environment,
+            env={**variables, **environment},
             stdin=subprocess.DEVNULL,
             stdout=stdout,
             stderr=subprocess.PIPE,
