@@ -63,7 +63,7 @@ def test_any_arguments_where_no_memory_can_be_give_a_sentence(
             code: object = main(line)
         except SystemExit as exit_:
             code = exit_.code
-    said = "".join(stream.detach().getvalue().decode() for stream in (out, err))  # type: ignore[attr-defined]
+    said = "".join(stream.detach().getvalue().decode() for stream in (out, err))
     assert "Traceback" not in said
     assert isinstance(code, int)
     assert said.strip() or code in (0, 1)
