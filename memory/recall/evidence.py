@@ -24,5 +24,3 @@ class RankingEvidence:
     positions: NDArray[np.intp] = field(default_factory=lambda: np.zeros(0, np.intp))
     shown_for: Mapping[MemoryId, MemoryId | None] = field(default_factory=dict)
     lifted: Mapping[MemoryId, MemoryId] = field(default_factory=dict)
-    query: str = ""
-    """As it was ranked, typing errors corrected."""
