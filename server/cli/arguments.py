@@ -233,7 +233,9 @@ def _add_models(commands: Subparsers, json: CommandLineParser) -> None:
     evaluate("--queries", metavar="FILE", help='JSON lines: {"query": "…", "relevant": ["m12"], "category": "…"}')
     evaluate("--data", metavar="FOLDER", help="sets: NAME.docs.jsonl and NAME.queries.jsonl, plain or .xz")
     evaluate("--sets", metavar="names", help="with --data: only these, with commas between")
-    switch = verbs.add_parser("switch", help="change over to another model while the memory is in use").add_argument
+    switch = verbs.add_parser(
+        "switch", parents=[json], help="change over to another model while the memory is in use"
+    ).add_argument
     switch("model", metavar="model", nargs="?", help="a name or a directory")
     switch("--back", action="store_true", help="to the model that served before")
     switch("--no-wait", action="store_true", help="return at once; `madeleine models list` shows the progress")
@@ -307,18 +309,18 @@ def _add_profile(commands: Subparsers, json: CommandLineParser) -> None:
     show.add_argument("kind", nargs="?", help=PROFILE_KINDS_HELP)
     show.add_argument("name", nargs="?", help="only this entry")
     text = "write an entry, in place of the one of that name; or leave a note"
-    add = verbs.add_parser("set", help=text).add_argument
+    add = verbs.add_parser("set", parents=[json], help=text).add_argument
     add("kind", help=PROFILE_KINDS_HELP)
     add("name", help="the entry's name; for a note its type, as todo")
     add("value", nargs="?", help="its text")
     add("--file", metavar="F", help="read the text from a file; - for standard input")
     for verb, text in (("enable", "switch a partner rule or a preference on"), ("disable", "switch it off")):
-        add = verbs.add_parser(verb, help=text).add_argument
+        add = verbs.add_parser(verb, parents=[json], help=text).add_argument
         add("kind", help="partner_rules or preferences")
         add("name", help="the entry's name")
     text = "remove an entry; a preference with its memory, which is forgotten"
-    add = verbs.add_parser("remove", help=text).add_argument
+    add = verbs.add_parser("remove", parents=[json], help=text).add_argument
     add("kind", help=PROFILE_KINDS_HELP)
     add("name", help="the entry's name; for a note its id")
-    done = verbs.add_parser("done", help="mark a note as done")
+    done = verbs.add_parser("done", parents=[json], help="mark a note as done")
     done.add_argument("name", help="the note's id, as `madeleine profile show` shows it")

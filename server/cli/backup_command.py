@@ -16,7 +16,7 @@ from madeleine.server.attach.connector import stop_host
 from madeleine.server.background.backups import make_backup, path_of_backup
 from madeleine.server.background.index_origin import INDEX_FOLDERS, new_folder_beside
 from madeleine.server.background.index_place import BUILT_INDEX_LOCATION_SETTING
-from madeleine.server.cli.output import absolute_path, print_json
+from madeleine.server.cli.output import absolute_path, print_json, working_on
 from madeleine.server.settings.settings import Settings
 from madeleine.server.wiring.clocks import utc_now
 from madeleine.server.wiring.data_directory import (
@@ -51,7 +51,8 @@ async def backup_command(settings: Settings, arguments: argparse.Namespace) -> N
             if target.samefile(ledger_path(settings)):
                 raise InvalidInput(f"{target} is the memory itself. Give another name.")
             await asyncio.to_thread(verify_ledger_file, target)  # what is no backup is not overwritten
-        counts = await make_backup(ledger_path(settings), target, ledger.copies, at=at)
+        with working_on("backing up"):
+            counts = await make_backup(ledger_path(settings), target, ledger.copies, at=at)
     if arguments.json:
         print_json({"file": str(target), "counts": counts})
     else:
@@ -82,7 +83,8 @@ async def restore_command(settings: Settings, arguments: argparse.Namespace) -> 
         remove_ledger_file(draft)
     if not arguments.json:
         print(f"Restored from {source}: {total_of(counts)}." + (f" What was there is kept in {kept}." if kept else ""))
-    indexed = await _rebuild_index(settings)
+    with working_on("rebuilding the index"):
+        indexed = await _rebuild_index(settings)
     if arguments.json:
         print_json({"file": str(source), "counts": counts, "kept": str(kept or ""), "indexed": indexed})
     elif indexed is None:

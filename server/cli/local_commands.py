@@ -124,8 +124,12 @@ async def audit_command(settings: Settings, arguments: argparse.Namespace) -> No
     )
     async with open_ledger_without_index(settings, create=False) as ledger:
         entries, missing = await ledger.audit.audit(query), await ledger.audit.count_missing_entries()
-    for entry in entries:
-        print(_audit_json(entry) if arguments.json else _audit_line(entry))
+    out = console()
+    if out.is_terminal and not arguments.json:
+        out.print(_table_of_audit(entries))
+    else:
+        for entry in entries:
+            print(_audit_json(entry) if arguments.json else _audit_line(entry))
     if missing:
         print(f"{missing} entries were removed from the audit by another program.", file=sys.stderr)
 
@@ -135,10 +139,25 @@ def _audit_json(entry: AuditEntry) -> str:
 
 
 def _audit_line(entry: AuditEntry) -> str:
-    caller = "/".join(part for part in (entry.being_id, entry.client, entry.role) if part)
     ids = " ".join(entry.ids[:MAX_IDS_PER_AUDIT_LINE]) + (" …" if len(entry.ids) > MAX_IDS_PER_AUDIT_LINE else "")
     at = entry.at.isoformat(timespec="seconds")
-    return visible_line(f"{entry.seq} {at} {entry.event} {caller} {entry.tool} ({len(entry.ids)}) {ids}")
+    return visible_line(f"{entry.seq} {at} {entry.event} {_caller(entry)} {entry.tool} ({len(entry.ids)}) {ids}")
+
+
+def _table_of_audit(entries: Sequence[AuditEntry]) -> Table:
+    """The ids fold, so that all of them can be read."""
+    table = Table(box=None, pad_edge=False)
+    for heading in ("number", "time", "event", "caller", "tool", "ids"):
+        table.add_column(heading, overflow="fold", no_wrap=heading in ("number", "time", "event"))
+    for entry in entries:
+        at = entry.at.isoformat(timespec="seconds")
+        cells = (str(entry.seq), at, entry.event, _caller(entry), entry.tool, " ".join(entry.ids))
+        table.add_row(*map(visible_line, cells))
+    return table
+
+
+def _caller(entry: AuditEntry) -> str:
+    return "/".join(part for part in (entry.being_id, entry.client, entry.role) if part)
 
 
 def _parse_moment_option(option: str, text: str | None, *, to_end: bool = False) -> datetime | None:

@@ -136,7 +136,7 @@ def run_command_with_settings(arguments: argparse.Namespace) -> int:
 
         command = getattr(import_module(f"madeleine.server.cli.{module}"), name)
     settings = read_settings(overrides=setting_overrides_from_arguments(arguments))
-    start_logging(settings.log_level)
+    start_logging(settings.log_level, tracebacks=arguments.command == "serve")
     os.umask(0o077)  # for all files that libraries create as well
     return asyncio.run(command(settings, arguments)) or 0
 

@@ -14,7 +14,7 @@ from rich.text import Text
 from madeleine.memory.errors import InvalidInput
 from madeleine.memory.text.structure import visible_line
 from madeleine.server import EXIT_FAILURE
-from madeleine.server.cli.output import console, print_json
+from madeleine.server.cli.output import console, print_json, working_on
 from madeleine.server.doctor.clients import check_clients, check_hooks
 from madeleine.server.doctor.findings import Check, Finding, FindingLevel, findings_of
 from madeleine.server.doctor.installation import (
@@ -38,7 +38,8 @@ LEVEL_STYLES: Mapping[FindingLevel, str] = {"ok": "green", "note": "yellow", "pr
 
 def doctor_command(arguments: argparse.Namespace) -> int:
     """The exit code: 1 if there are problems."""
-    findings = list(look_at_everything(quick=arguments.quick))
+    with working_on("looking at everything"):
+        findings = list(look_at_everything(quick=arguments.quick))
     problems = sum(finding.level == "problem" for finding in findings)
     if arguments.json:
         print_json({"problems": problems, "findings": [asdict(finding) for finding in findings]})
