@@ -7,6 +7,7 @@ from typing import Any
 
 from madeleine.memory.model import MemoryId
 from madeleine.memory.recall.explaining import LikenessToQuery, MemoryExplanation, RecallExplanation
+from madeleine.memory.recall.recall import RecallResult
 from madeleine.tools.replies import without_empty_fields
 from madeleine.tools.tool import ToolCall
 
@@ -18,6 +19,11 @@ async def explained_ids(call: ToolCall, explain: bool | str) -> dict[MemoryId, s
     if isinstance(explain, bool):
         return {} if explain else None
     return {full: given for given, full in (await call.use.ids.memories(call.scope, [explain])).items()}
+
+
+def explained_memories(result: RecallResult) -> list[MemoryId]:
+    """Those that an explanation shows: for the audit."""
+    return [one.id for one in result.explanation.memories if one.memory] if result.explanation else []
 
 
 async def explanation_as_json(

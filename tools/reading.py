@@ -28,7 +28,7 @@ from madeleine.memory.rules.ranking.profiles import RankingProfile
 from madeleine.tools.arguments import DetailsFlag, LongText, ShortText, ToolArguments, unique
 from madeleine.tools.context import conversation_start_prompt
 from madeleine.tools.dates import parse_period_argument, parse_time_window
-from madeleine.tools.explaining import explained_ids, explanation_as_json
+from madeleine.tools.explaining import explained_ids, explained_memories, explanation_as_json
 from madeleine.tools.feelings import BRIEF_LABELS_SCHEMA, EmotionLabels
 from madeleine.tools.profile import profile_entry_as_json
 from madeleine.tools.replies import (
@@ -103,7 +103,8 @@ def recall_tool(rng: RandomSource) -> Tool:
         )
         memories = [memory for memory, _ in (*result.preferences, *result.memories)]
         elsewhere = NOTHING_KNOWN_ELSEWHERE if result.memories else await call.use.search_elsewhere(call.scope, query)
-        call.audit_recall("recall", [*(memory.id for memory in (*memories, *result.near)), *elsewhere.ids])
+        shown = dict.fromkeys((*(memory.id for memory in (*memories, *result.near)), *explained_memories(result)))
+        call.audit_recall("recall", [*shown, *elsewhere.ids])
         answer = recall_result_as_json(result, arguments.format, elsewhere)
         if result.explanation is not None:
             answer["explain"] = await explanation_as_json(call, result.explanation, explain or {})

@@ -25,7 +25,7 @@ from madeleine.memory.audit import AuditEntry, AuditEventKind, AuditQuery
 from madeleine.memory.bearer_tokens import BearerTokenId, BearerTokenRecord
 from madeleine.memory.errors import InvalidInput
 from madeleine.memory.ingest.notes import add_note
-from madeleine.memory.model import BeingId, Scope
+from madeleine.memory.model import SHORT_ID_CHARS, BeingId, Scope
 from madeleine.memory.rules.storing.secrets import redact_secrets, refuse_secret_argument
 from madeleine.memory.text.dates import parse_iso_period
 from madeleine.memory.text.structure import visible_line
@@ -145,15 +145,21 @@ def _audit_line(entry: AuditEntry) -> str:
 
 
 def _table_of_audit(entries: Sequence[AuditEntry]) -> Table:
-    """The ids fold, so that all of them can be read."""
+    """Of each id the first signs, which every call takes."""
     table = Table(box=None, pad_edge=False)
     for heading in ("number", "time", "event", "caller", "tool", "ids"):
         table.add_column(heading, overflow="fold", no_wrap=heading in ("number", "time", "event"))
     for entry in entries:
         at = entry.at.isoformat(timespec="seconds")
-        cells = (str(entry.seq), at, entry.event, _caller(entry), entry.tool, " ".join(entry.ids))
+        cells = (str(entry.seq), at, entry.event, _caller(entry), entry.tool, _first_signs(entry))
         table.add_row(*map(visible_line, cells))
     return table
+
+
+def _first_signs(entry: AuditEntry) -> str:
+    ids = [id_[:SHORT_ID_CHARS] for id_ in entry.ids[:MAX_IDS_PER_AUDIT_LINE]]
+    more = len(entry.ids) - len(ids)
+    return " ".join(ids) + (f" and {more} more" if more else "")
 
 
 def _caller(entry: AuditEntry) -> str:

@@ -27,7 +27,7 @@ RESTORE_ADVICE = (
 REBUILD_ADVICE = "Nothing is lost: the next start of the host builds it anew, as `madeleine reindex` does."
 MAX_BACKUP_AGE = timedelta(days=30)
 MAX_REVIEWED_MEMORIES = 20_000
-"""The newest; so many take some ten seconds."""
+"""The newest; so many take 3 s of a processor."""
 MAX_NAMED_MEMORIES = 5
 REVIEW_FINDINGS: Mapping[ReviewReason, tuple[FindingLevel, str, str]] = {
     "secret": (

@@ -1,4 +1,4 @@
-"""`madeleine why`, and `explain` over the library: over a real host, which counts nothing for it."""
+"""`madeleine why`, `explain` over the library, and the doctor: beside a real host, which counts nothing for them."""
 
 from __future__ import annotations
 
@@ -35,6 +35,11 @@ async def test_why_a_memory_comes_is_told_by_command_and_library_alike(tmp_path:
             unknown = explanation(madeleine(data, "why", QUESTION, bobs["id"], "--json").stdout)
             assert unknown.memories[-1].outcome == "unknown"
             assert "Bob" not in unknown.model_dump_json()
+            beside_host = madeleine(data, "doctor", "--json")
+            areas = {one["area"]: one for one in json.loads(beside_host.stdout)["findings"]}
+            assert "serves 2 clients" in areas["host"]["text"]
+            assert areas["index"]["text"].startswith("The index is open")
+            assert beside_host.returncode == 0
             [record] = (await call_tool(client, "recall_memory", ids=[harbour["id"]]))["memories"]
             # Opening it is the one reactivation.
             assert record["reactivation_count"] <= 1
