@@ -30,6 +30,7 @@ import re
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from functools import lru_cache
+from itertools import chain
 from typing import Literal
 
 import numpy as np
@@ -200,14 +201,20 @@ def make_query_prior_scorer(
     oneself, when, advice = asks_about_oneself(reading), asks_when(reading), asks_for_advice(reading)
 
     def priors(candidate: RankingFeatures) -> tuple[float, ...]:
-        signals, speaker = candidate.signals, first_name_of_speaker(candidate)
-        by_user = weights.user * (speaker in _USER_NAMES)
+        signals = candidate.signals
+        by_oneself = preferred = 0.0
+        if oneself and candidate.actors:
+            by_oneself = weights.user if first_name_of_speaker(candidate) in _USER_NAMES else 0.0
+        elif oneself:
+            by_oneself = weights.first_person * signals.first_person
+        if advice and signals.prefers and first_name_of_speaker(candidate) not in _MACHINE_NAMES:
+            preferred = weights.preference
         return (
             weights.length * min(candidate.words, weights.length_words) / weights.length_words,
-            weights.actor * (not named.isdisjoint(map(first_name, candidate.actors))),
-            oneself * (by_user if candidate.actors else weights.first_person * signals.first_person),
-            weights.preference * (advice and signals.prefers and speaker not in _MACHINE_NAMES),
-            weights.when * (when and signals.tells_when),
+            weights.actor if not named.isdisjoint(map(first_name, candidate.actors)) else 0.0,
+            by_oneself,
+            preferred,
+            weights.when if when and signals.tells_when else 0.0,
         )
 
     return priors
@@ -232,7 +239,8 @@ def blended_scores(
     of_assistant = asks_what_assistant_said(analyse_query(query))
     turns = neighbouring_turn_scores(f, features, weights, dense_trust, of_assistant=of_assistant)
     score_priors = make_query_prior_scorer(query, weights)
-    priors = np.asarray([score_priors(candidate) for candidate in features], np.float64).reshape(-1, len(QUERY_PRIORS))
+    values = chain.from_iterable(map(score_priors, features))
+    priors = np.fromiter(values, np.float64, len(features) * len(QUERY_PRIORS)).reshape(-1, len(QUERY_PRIORS))
     parts = {
         "words": words,
         "meaning": meaning,
