@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import replace
+from datetime import timedelta
 from pathlib import Path
 
 import pytest
@@ -30,7 +31,33 @@ memories = st.builds(
     category=st.sampled_from(["episodic", "semantic", "procedural"]),
     emotions=st.sampled_from([(), ("joy",), ("grief", "joy")]),
     importance=st.sampled_from([0.1, 0.5, 0.9]),
+    status=st.sampled_from(["active", "active", "dying", "dead"]),
+    compressed=st.sampled_from([False, False, False, True]),
 )
+
+
+@st.composite
+def stores(draw: st.DrawFn) -> list[Memory]:
+    """Memories, the later of which may supersede earlier ones, have superseded them, or were never true."""
+    stored: list[Memory] = []
+    for number, memory in enumerate(draw(st.lists(memories, min_size=1, max_size=25))):
+        at = NOW + timedelta(days=number)
+        earlier = draw(st.sampled_from([None, *range(number)])) if number else None
+        act = draw(st.sampled_from(["nothing", "propose", "supersede", "retract"]))
+        later = replace(memory, created_at=at, happened_at=at)
+        if act == "retract":
+            later = replace(later, truth="retracted", retraction_reason="a joke")
+        elif earlier is not None and stored[earlier].truth == "current" and act == "propose":
+            later = replace(later, may_supersede=stored[earlier].id)
+        elif earlier is not None and stored[earlier].truth == "current" and act == "supersede":
+            later = replace(later, valid_from=at)
+            stored[earlier] = replace(
+                stored[earlier], truth="superseded", superseded_by=later.id, valid_until=at, may_supersede=None
+            )
+        stored.append(later)
+    return stored
+
+
 PROFILES: Sequence[RankingProfile] = ("blended", "rrf", "linear", "associative")
 
 
@@ -48,8 +75,8 @@ queries = st.builds(
 )
 
 
-@settings(max_examples=25, suppress_health_check=[HealthCheck.too_slow], deadline=None)
-@given(stored=st.lists(memories, min_size=1, max_size=25), query=queries)
+@settings(max_examples=20, suppress_health_check=[HealthCheck.too_slow], deadline=None)
+@given(stored=stores(), query=queries)
 async def test_parts_add_up_to_the_score_of_the_answer(
     tmp_path_factory: pytest.TempPathFactory, stored: list[Memory], query: RecallQuery
 ) -> None:
