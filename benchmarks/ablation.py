@@ -45,7 +45,7 @@ def rankings(text: str, ranked: RankedCandidates, *, trust: float) -> dict[str, 
     matching = np.asarray([at for at, id_ in enumerate(pool.ids) if id_ in matches], np.intp)
     orders: dict[str, Sequence[MemoryId]] = {}
     for name, weights in WITHOUT.items():
-        scores = blended_scores(text, pool, matching, dense_trust=trust, weights=weights)
+        scores = blended_scores(text, pool, matching, dense_trust=trust, weights=weights).scores
         orders[name] = [pool.ids[at] for at in matching[np.argsort(-scores, kind="stable")]]
     return orders
 

@@ -88,6 +88,8 @@ class RecallArguments(TypedDict, total=False):
     """What was true then, instead of what is true now."""
     details: bool
     """All fields, with provenance; the default here."""
+    explain: bool | str
+    """True: `RecallResult.explain` says why the best candidates came or not; an id: of that memory, too."""
 
 
 class SearchArguments(TypedDict, total=False):

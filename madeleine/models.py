@@ -143,6 +143,32 @@ class NearRecord(MemoryRecord):
     name: str = ""
 
 
+class MemoryExplanation(LibraryAnswer):
+    """Why a memory came, or did not. `outcome` is "recalled", "near", or where it fell out: "past the limit", "too
+    long", "below the gate", "no candidate", "superseded", "retracted", "merged", "summarised", "faded", "filtered",
+    "switched off", "unknown". `reason`: a sentence, if the numbers do not say it all."""
+
+    id: str
+    text: str = ""
+    """Its beginning."""
+    outcome: str
+    reason: str = ""
+    rank: int = 0
+    """Among the memories, or the preferences, that match; 0 for one that does not."""
+    score: float = 0.0
+    parts: Mapping[str, float] = Field(default_factory=dict)
+    """They add up to `score`."""
+    likeness: Mapping[str, float] = Field(default_factory=dict)
+    """What decides whether it matches: the parts of its likeness to the query, their `sum`, and what was `needed`."""
+
+
+class RecallExplanation(LibraryAnswer):
+    """`ranking`: the profile. `memories`: the best candidates, then the one that was asked for."""
+
+    ranking: str
+    memories: tuple[MemoryExplanation, ...] = ()
+
+
 class RecallResult(LibraryAnswer):
     """`memories` for the format "memories", else `fragments` or `prompt` with its `sources`, which have no text.
     Without a query `start`."""
@@ -164,6 +190,7 @@ class RecallResult(LibraryAnswer):
     sources: tuple[MemoryRecord, ...] = ()
     reformulated: tuple[str, ...] = ()
     """Further queries that were asked."""
+    explain: RecallExplanation | None = None
     notice: str = ""
 
 

@@ -12,6 +12,8 @@ EXIT_USAGE = 2
 """Exit code of a command that the caller has to change."""
 EXIT_NOTHING = 3
 """Exit code of an export or an import that found nothing to do."""
+EXIT_INTERRUPTED = 130
+"""Exit code of a command that Ctrl-C has ended."""
 
 
 @contextmanager

@@ -5,11 +5,11 @@ from __future__ import annotations
 import asyncio
 import logging
 import socket
-import sys
 from collections.abc import Callable, Iterable
-from contextlib import suppress
 from dataclasses import dataclass
 from typing import Any, Protocol
+
+from madeleine import operating_system
 
 logger = logging.getLogger(__name__)
 
@@ -27,18 +27,8 @@ ACCEPT_ERROR_LOG_SECONDS = 60.0
 
 
 def raise_open_file_limit() -> int:
-    """Raise the soft limit to the hard one, and return it. Windows has none."""
-    if sys.platform == "win32":
-        return MAX_OPEN_FILES
-    import resource
-
-    soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
-    wanted = MAX_OPEN_FILES if hard == resource.RLIM_INFINITY else hard
-    if soft == resource.RLIM_INFINITY or soft >= wanted:
-        return min(wanted, MAX_OPEN_FILES)
-    with suppress(ValueError, OSError):  # macOS refuses more than its kernel allows, whatever the hard limit says
-        resource.setrlimit(resource.RLIMIT_NOFILE, (wanted, hard))
-    return resource.getrlimit(resource.RLIMIT_NOFILE)[0]
+    """Raise the soft limit to the hard one, and return it."""
+    return operating_system.raise_open_file_limit(MAX_OPEN_FILES)
 
 
 @dataclass(frozen=True, slots=True)

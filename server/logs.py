@@ -6,6 +6,7 @@ import logging
 import sqlite3
 import sys
 import traceback
+from pathlib import Path
 from types import TracebackType
 
 from madeleine.memory.errors import InvalidInput, KeyConflict, MadeleineError
@@ -23,11 +24,12 @@ _SAFE_ERRORS = (MadeleineError, OSError, sqlite3.Error, ImportError, AttributeEr
 _ExceptionInfo = tuple[type[BaseException], BaseException, TracebackType | None] | tuple[None, None, None]
 
 
-def start_logging(level: str, handler: logging.Handler | None = None) -> None:
+def start_logging(level: str, handler: logging.Handler | None = None, *, tracebacks: bool = True) -> None:
     """`handler`: standard error by default. `debug` applies to our own package: at that level the database driver logs
-    every value."""
+    every value. Without `tracebacks` an error is told by its type and place, but at `debug`."""
     handler = handler or logging.StreamHandler(sys.stderr)
-    handler.setFormatter(TracebackRedactingFormatter(LOG_FORMAT))
+    in_full = tracebacks or level.lower() == "debug"
+    handler.setFormatter((TracebackRedactingFormatter if in_full else ErrorPlaceFormatter)(LOG_FORMAT))
     handler.addFilter(_is_loggable)
     number = logging.getLevelNamesMapping()[level.upper()]
     logging.basicConfig(handlers=[handler], level=max(number, logging.INFO))
@@ -51,6 +53,18 @@ class TracebackRedactingFormatter(logging.Formatter):
 
     def formatException(self, ei: _ExceptionInfo) -> str:
         return "".join(_redacted_traceback(ei[1])).rstrip("\n") if ei[1] else ""
+
+
+class ErrorPlaceFormatter(TracebackRedactingFormatter):
+    """Type and place of an error in one line."""
+
+    def formatException(self, ei: _ExceptionInfo) -> str:
+        error = ei[1]
+        if error is None:
+            return ""
+        frames = traceback.extract_tb(error.__traceback__)
+        place = f" at {Path(frames[-1].filename).name}:{frames[-1].lineno}" if frames else ""
+        return f"({type(error).__name__}{place})"
 
 
 def _redacted_traceback(error: BaseException) -> list[str]:

@@ -13,10 +13,10 @@ which the GIL lets few ask at once. And what is free in the midst of a heap it k
 from __future__ import annotations
 
 import ctypes
-import sys
 from pathlib import Path
 from shutil import disk_usage
 
+from madeleine import operating_system
 from madeleine.memory.errors import MadeleineError, StorageFull
 
 MEGABYTE = 1024 * 1024
@@ -29,16 +29,20 @@ _M_ARENA_MAX = -8
 """As glibc's malloc.h has it."""
 
 # A C library of another make has neither `mallopt` nor `malloc_trim`.
-_libc = ctypes.CDLL(None) if sys.platform.startswith("linux") else None
+_libc = ctypes.CDLL(None) if operating_system.has_glibc_allocator() else None
+
+
+def free_disk_bytes(directory: Path) -> int:
+    return disk_usage(directory).free
 
 
 def has_disk_space(directory: Path, needed_bytes: int) -> bool:
-    return disk_usage(directory).free >= needed_bytes
+    return free_disk_bytes(directory) >= needed_bytes
 
 
 def require_disk_space(directory: Path, reserve_bytes: int, error: type[MadeleineError] = StorageFull) -> None:
     """Raises `error` if less than `reserve_bytes` are free."""
-    free = disk_usage(directory).free
+    free = free_disk_bytes(directory)
     if free < reserve_bytes:
         raise error(
             f"The disk is full: {free // MEGABYTE} MB are left of the {reserve_bytes // MEGABYTE} MB that are kept "

@@ -5,12 +5,13 @@ from __future__ import annotations
 import gc
 import os
 import random
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Mapping
 from pathlib import Path
 
 import pytest
 from hypothesis import settings
 
+from madeleine import operating_system
 from tests.household import Household, household, new_store
 
 # A busy machine is slow, not wrong: no deadline for a single example.
@@ -21,6 +22,15 @@ MEMORY_DISK = Path("/dev/shm")
 MIN_MEMORY_DISK_BYTES = 4_000_000_000
 LONGEST_MODULE = "test_long_run.py"
 """Begun first: all else is done while it runs."""
+
+
+LEFT_OUT_FOLDERS: Mapping[str, tuple[str, ...]] = {"linux": (), "macos": ("faults",), "windows": ("faults", "e2e")}
+"""Tests that find processes by `/proc` and end them by signals."""
+
+
+def pytest_ignore_collect(collection_path: Path) -> bool | None:
+    folder = collection_path.relative_to(Path(__file__).parent).parts[:1]
+    return True if folder and folder[0] in LEFT_OUT_FOLDERS[operating_system.SYSTEM] else None
 
 
 def pytest_configure() -> None:

@@ -28,6 +28,7 @@ from madeleine.memory.rules.ranking.profiles import RankingProfile
 from madeleine.tools.arguments import DetailsFlag, LongText, ShortText, ToolArguments, unique
 from madeleine.tools.context import conversation_start_prompt
 from madeleine.tools.dates import parse_period_argument, parse_time_window
+from madeleine.tools.explaining import explained_ids, explained_memories, explanation_as_json
 from madeleine.tools.feelings import BRIEF_LABELS_SCHEMA, EmotionLabels
 from madeleine.tools.profile import profile_entry_as_json
 from madeleine.tools.replies import (
@@ -53,24 +54,23 @@ RecallFormat = Literal["fragments", "memories", "prompt"]
 
 
 class RecallArguments(ToolArguments):
-    query: Annotated[LongText, Field(description="The current message or topic.")] = ""
-    limit: Annotated[
-        int | None, Field(ge=1, le=50, description="Memories at most. Default: 3 fragments; else what matches well.")
-    ] = None
+    query: Annotated[LongText, Field(description="Message or topic.")] = ""
+    limit: Annotated[int | None, Field(ge=1, le=50, description="Default: 3 fragments; else what matches well.")] = None
     categories: Annotated[list[Category], Field(max_length=5)] = []
     themes: Annotated[list[ShortText], Field(max_length=20, description="All of these.")] = []
     emotions: Annotated[EmotionLabels, BRIEF_LABELS_SCHEMA, Field(description="Felt now; labels as in store.")] = []
-    since: Annotated[ShortText, Field(description="By event: ISO date, month, year.")] = ""
+    since: Annotated[ShortText, Field(description="Event: ISO date, month, year.")] = ""
     until: Annotated[ShortText, Field(description="Inclusive.")] = ""
     include_compressed: Annotated[bool, Field(description="Summarised too.")] = False
     ranking: RankingProfile | None = None
     token_budget: Annotated[int, Field(ge=1, le=100_000, description="For the texts.")] = 2000
     format: Annotated[
         RecallFormat,
-        Field(description="memories: facts with dates and ids; fragments: a mood; prompt: a <memory> block."),
+        Field(description="memories: facts, dates, ids; fragments: a mood; prompt: a <memory> block."),
     ] = "fragments"
     as_of: Annotated[ShortText, Field(description="Date: what was true then.")] = ""
     details: DetailsFlag = False
+    explain: Annotated[bool | ShortText, Field(description="Why; an id: why not.")] = False
 
 
 def recall_tool(rng: RandomSource) -> Tool:
@@ -88,7 +88,7 @@ def recall_tool(rng: RandomSource) -> Tool:
         """Recall the few memories that matter for a message; without a query the start: pinned, preferences, notes,
         diary, changes. Call it first, and whenever the past may matter. memories: what matches;
         preferences: how to behave; near: related, no answer; omitted: more matches. Empty
-        does not mean unknown: ask in other words, or use search_memory, which also lists by date or theme."""
+        does not mean unknown: ask in other words, or use search_memory."""
         if not arguments.query.strip():
             return await _start(call, arguments)
         times = parse_time_window(arguments.since, arguments.until)
@@ -96,11 +96,18 @@ def recall_tool(rng: RandomSource) -> Tool:
         limit = arguments.limit or DEFAULT_FRAGMENT_MEMORIES
         most = 0 if arguments.limit or arguments.format == "fragments" else MAX_UNASKED_MEMORIES
         query = arguments.to_value(RecallQuery, text=arguments.query, limit=limit, most=most, as_of=as_of, **times)
-        result = await call.use.recall(call.scope, query, formats[arguments.format], language=call.language_model)
+        explain = await explained_ids(call, arguments.explain)
+        format_ = formats[arguments.format]
+        result = await call.use.recall(
+            call.scope, query, format_, language=call.language_model, explain=None if explain is None else [*explain]
+        )
         memories = [memory for memory, _ in (*result.preferences, *result.memories)]
         elsewhere = NOTHING_KNOWN_ELSEWHERE if result.memories else await call.use.search_elsewhere(call.scope, query)
-        call.audit_recall("recall", [*(memory.id for memory in (*memories, *result.near)), *elsewhere.ids])
+        shown = dict.fromkeys((*(memory.id for memory in (*memories, *result.near)), *explained_memories(result)))
+        call.audit_recall("recall", [*shown, *elsewhere.ids])
         answer = recall_result_as_json(result, arguments.format, elsewhere)
+        if result.explanation is not None:
+            answer["explain"] = await explanation_as_json(call, result.explanation, explain or {})
         if not arguments.details:
             return answer
         short_ids = await short_ids_of_references(call, memories)
@@ -249,7 +256,7 @@ class SearchArguments(ToolArguments):
     ] = "or"
     themes: Annotated[list[ShortText], Field(max_length=20, description="All of these.")] = []
     categories: Annotated[list[Category], Field(max_length=5)] = []
-    since: Annotated[ShortText, Field(description="By event: ISO date, month, year.")] = ""
+    since: Annotated[ShortText, Field(description="Event: ISO date, month, year.")] = ""
     until: Annotated[ShortText, Field(description="Inclusive.")] = ""
     sources: Annotated[list[SearchSource], Field(min_length=1, max_length=4)] = ["memories", "diary", "chat", "notes"]
     include_dead: Annotated[bool, Field(description="Faded too.")] = True

@@ -17,6 +17,7 @@ from madeleine.memory.recall.selection import RecallQuery
 from madeleine.memory.rules.ranking.blended import share_of_emotions
 from madeleine.memory.rules.ranking.matching import (
     CandidateLikeness,
+    GateOutcome,
     MatchThresholds,
     ThingsNamedInQuery,
     everyday_names,
@@ -62,11 +63,11 @@ class CandidateMatcher:
 
     async def __call__(
         self, query: RecallQuery, pool: CandidatePool, vector: Vector | None, legible: float
-    ) -> tuple[NDArray[np.intp], NDArray[np.intp]]:
-        """Positions of the matches and of what is near, best first. `legible`: how much of the query the model reads,
-        0 to 1. What the caller's filter names is a match (ruling 19)."""
+    ) -> GateOutcome:
+        """`legible`: how much of the query the model reads, 0 to 1. What the caller's filter names is a match
+        (ruling 19)."""
         if query.categories or query.since or query.until or set(query.themes) - self.configured_themes:
-            return np.arange(len(pool.ids)), np.zeros(0, np.intp)
+            return GateOutcome(np.arange(len(pool.ids)), np.zeros(0, np.intp))
         thresholds, named = self.thresholds, ThingsNamedInQuery.of(query.text, pool)
         gate = partial(score_candidate_likeness, named, legible=legible, thresholds=thresholds, memories=pool.memories)
         cosine = pool.cosine
@@ -85,11 +86,11 @@ class CandidateMatcher:
         # Without the mean a cosine tells best what matches; as it is it orders some paraphrases better.
         meaning = np.asarray(legible * (0.75 * cosine + 0.25 * pool.cosine), np.float32)
         near = near_unmatched_candidates(named, likenesses, meaning, thresholds)
-        procedural = procedural_candidate_mask(pool)
+        procedural, situation = procedural_candidate_mask(pool), None
         if procedural.any():
             situation = await self._likeness_to_situation(query, pool, cosine, legible)
             matches = np.where(procedural, matching_preference_mask(likenesses.value, situation, thresholds), matches)
-        return np.flatnonzero(matches), near[~matches[near]]
+        return GateOutcome(np.flatnonzero(matches), near[~matches[near]], likenesses, situation)
 
     async def _centring(self, pool: CandidatePool, vector: Vector) -> CentredCosineFunction:
         """Takes off the mean of the query's language."""

@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 from collections import defaultdict
 from collections.abc import Collection, Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from datetime import datetime
 
 from madeleine.memory.index import TERM_IN_NO_MEMORY, CandidatePool, RecallIndex
@@ -35,6 +35,16 @@ IDF_BELOW_GREATEST_OF_TWO_HOLDERS = math.log(5)
 """Of a word that two memories hold: ln((n + 1) / 2.5), and ln(2 (n + 1)) of a word that none holds."""
 
 
+@dataclass(frozen=True, slots=True)
+class NewerFirst:
+    """`scores`: best first. `read`: the memories that were read for it. `lifted`: each memory that stands before an
+    older one, with its score, and that one."""
+
+    scores: Mapping[MemoryId, float]
+    read: Mapping[MemoryId, Memory] = field(default_factory=dict)
+    lifted: Mapping[MemoryId, MemoryId] = field(default_factory=dict)
+
+
 async def put_newer_memories_first(
     ledger: RecallLedger,
     index: RecallIndex,
@@ -45,15 +55,15 @@ async def put_newer_memories_first(
     pool: CandidatePool,
     only_matches: bool,
     now: datetime,
-) -> tuple[Mapping[MemoryId, float], dict[MemoryId, Memory]]:
+) -> NewerFirst:
     """`scores`, best first: before one of the best stands what probably tells what became of it, if that is one of the
-    best, too, and what was proposed to supersede it, whether that matches or not; and the memories that were read.
+    best, too, and what was proposed to supersede it, whether that matches or not.
 
     A question for the past is left as it is. Until its day a plan comes behind what is true until then, unless the
     question names what it alone tells of."""
     best = list(scores)[:MAX_MATCHES_CHECKED_FOR_NEWER]
     if not best or asks_for_past(analyse_query(question)):
-        return scores, {}
+        return NewerFirst(scores)
     links = await ledger.told_later(scope, best)
     proposed = [link.newer for link in links if link.newer in scores or not only_matches]
     ids = list(dict.fromkeys((*best, *proposed)))
@@ -85,7 +95,13 @@ async def put_newer_memories_first(
         for older, told_later in later.items()
     }
     ordered = order_newer_before_older(scores, newest_first, max_corrected=MAX_MATCHES_CHECKED_FOR_NEWER)
-    return ordered, memories
+    lifted = {
+        newer: older
+        for older, told_later in newest_first.items()
+        for newer in told_later
+        if ordered.get(newer) == ordered.get(older) and ordered.get(newer) != scores.get(newer)
+    }
+    return NewerFirst(ordered, memories, lifted)
 
 
 @dataclass(frozen=True, slots=True)

@@ -11,15 +11,16 @@ from datetime import datetime
 from functools import cached_property, partial
 
 import numpy as np
-from numpy.typing import NDArray
 
 from madeleine.memory.embedding import Embedder
 from madeleine.memory.errors import IndexUnavailable
 from madeleine.memory.index import CandidatePool, CandidateQuery, RecallIndex
 from madeleine.memory.language_model import LanguageModel, ModelCostRecorder
 from madeleine.memory.model import ALL_MEMORY_STATUSES, LIVING_STATUSES, Memory, MemoryId, Scope, Vector
+from madeleine.memory.recall.evidence import RankingEvidence
+from madeleine.memory.recall.explaining import RecallExplainer, RecallExplanation
 from madeleine.memory.recall.gate import CandidateMatcher, try_to_embed_query
-from madeleine.memory.recall.newer import put_newer_memories_first
+from madeleine.memory.recall.newer import NewerFirst, put_newer_memories_first
 from madeleine.memory.recall.ports import MemoryReactivation, ReactivationRecorder, RecallLedger, Reranker
 from madeleine.memory.recall.query_reading import end_of_message, pool_for_words, subject_of_query
 from madeleine.memory.recall.reformulation import (
@@ -28,6 +29,7 @@ from madeleine.memory.recall.reformulation import (
     metered_for_recall,
     reformulate_until_sufficient,
 )
+from madeleine.memory.recall.scoring import score_matches
 from madeleine.memory.recall.selection import (
     RankedCandidates,
     RecallQuery,
@@ -39,16 +41,9 @@ from madeleine.memory.recall.selection import (
 )
 from madeleine.memory.rules.dynamics.truth import was_true_at
 from madeleine.memory.rules.prompting import LIST_FORMAT, RecallTextFormat
-from madeleine.memory.rules.ranking.blended import BlendedRankingWeights, blended_scores, share_of_emotions
-from madeleine.memory.rules.ranking.matching import MatchThresholds
-from madeleine.memory.rules.ranking.profiles import (
-    RankingProfile,
-    RankingProfileWeights,
-    associative_ranking_scores,
-    candidate_similarity,
-    evenly_falling_scores,
-    linear_scores,
-)
+from madeleine.memory.rules.ranking.blended import BlendedRankingWeights
+from madeleine.memory.rules.ranking.matching import GateOutcome, MatchThresholds, matching_and_near_candidates
+from madeleine.memory.rules.ranking.profiles import RankingProfile, RankingProfileWeights
 from madeleine.memory.rules.storing.secrets import RedactText, redact_secrets
 from madeleine.memory.text.content_words import content_words
 from madeleine.memory.text.normalization import fold_text
@@ -112,6 +107,7 @@ class RecallResult:
     """Where fewer than `limit` matched, up to that number: memories that hold the rest of the query, or are nearly
     alike, best first. Where nothing matched, but preferences by meaning: the words of the query that no memory holds
     (ruling 19). What is near is not activated."""
+    explanation: RecallExplanation | None = None
 
 
 _WORD = re.compile(r"\w+")
@@ -144,8 +140,10 @@ class Recall:
         answer_format: RecallTextFormat = LIST_FORMAT,
         *,
         language: LanguageModel | None = None,
+        explain: Sequence[MemoryId] | None = None,
     ) -> RecallResult:
-        """`answer_format`: how the memories are rendered. `language` rewords the query, where that is configured."""
+        """`answer_format`: how the memories are rendered. `language` rewords the query, where that is configured.
+        `explain`: why the best candidates came or not, and these memories."""
         query = replace(query, themes=tuple(dict.fromkeys((*query.themes, *self.config.themes))))
         rank = partial(self._ranked, scope)
 
@@ -161,7 +159,23 @@ class Recall:
             attempt = await reformulate_until_sufficient(
                 query, attempt, model, config, rank=rank, select=select, redact=self.redact
             )
-        return await self._result(scope, query, attempt)
+        result = await self._result(scope, query, attempt)
+        if explain is None:
+            return result
+        explainer = RecallExplainer(
+            self.ledger,
+            self.index,
+            self.embedder,
+            self.config.thresholds,
+            scope,
+            query,
+            query.ranking or self.config.ranking,
+            self.config.min_importance,
+            attempt.ranked,
+            attempt.selection,
+            near=[memory.id for memory in result.near],
+        )
+        return replace(result, explanation=await explainer.explain(explain))
 
     async def _result(self, scope: Scope, query: RecallQuery, attempt: RecallAttempt) -> RecallResult:
         ranked, selection = attempt.ranked, attempt.selection
@@ -210,8 +224,8 @@ class Recall:
             return 0
         if not pool.ids:
             return 0
-        matching, _ = await self._gate(query, pool, None, 0.0)
-        memories = await self.ledger.memories(scope, [pool.ids[i] for i in matching])
+        gate = await self._gate(query, pool, None, 0.0)
+        memories = await self.ledger.memories(scope, [pool.ids[i] for i in gate.matching])
         return sum(one.status == "dead" and one.absorbed_into is None and one.truth == "current" for one in memories)
 
     async def _ranked(self, scope: Scope, query: RecallQuery) -> RankedCandidates:
@@ -257,16 +271,30 @@ class Recall:
         finally:
             embedding.cancel()
         trust = self.embedder.space.legible(vector) if vector is not None else 0.0
-        matching, near = await self._matches(query, pool, vector, trust)
+        gates = await self._gates(query, pool, vector, trust)
+        matching, near = matching_and_near_candidates(gates)
         near_ids = [pool.ids[i] for i in near]
         if not len(matching):
             true = await self._true_versions(scope, query, pool, near_ids)
-            nearest, _ = await self._newer_first(
+            nearest = await self._newer_first(
                 scope, query, dict.fromkeys(distinct_current_versions(near_ids, true), 0.0), pool
             )
-            return RankedCandidates({}, {}, pool, meaning_off, near=tuple(nearest))
+            evidence = RankingEvidence(gates=gates, shown_for=true)
+            return RankedCandidates({}, {}, pool, meaning_off, near=tuple(nearest.scores), evidence=evidence)
         pool = await self._with_subject(query.text, pool, vector)
-        matching, scores = await self._scores(scope, query, pool=pool, matching=matching, trust=trust)
+        matching, scored = await score_matches(
+            self.ledger,
+            scope,
+            query,
+            profile=query.ranking or self.config.ranking,
+            weights=self.config.weights,
+            profiles=self.config.profiles,
+            pool=pool,
+            matching=matching,
+            trust=trust,
+            now=self.now(),
+        )
+        scores = scored.scores
         order = np.argsort(-scores, kind="stable")  # equals keep the engine's order
         best_first = [
             (pool.ids[i], round(float(score), 4)) for i, score in zip(matching[order], scores[order], strict=True)
@@ -276,7 +304,8 @@ class Recall:
         for id_, score in best_first:
             if (version := true.get(id_, id_)) is not None:
                 shown.setdefault(version, score)
-        ordered, read = await self._newer_first(scope, query, shown, pool)
+        newer = await self._newer_first(scope, query, shown, pool)
+        ordered, read = newer.scores, newer.read
         brought = (id_ for id_ in ordered if id_ not in shown and read[id_].category == "procedural")
         procedural = (pool.ids[i] for i in matching if pool.features[i].category == "procedural")
         versions = (*(true.get(id_, id_) for id_ in procedural), *brought)
@@ -288,26 +317,26 @@ class Recall:
             near=tuple(id_ for id_ in distinct_current_versions(near_ids, true) if id_ not in ordered),
             procedural=frozenset(filter(None, versions)),
             read=read,
+            evidence=RankingEvidence(
+                gates=gates, scored=scored, positions=matching, shown_for=true, lifted=newer.lifted
+            ),
         )
 
     def _words(self, text: str, query: RecallQuery) -> str:
         """For the search by words: dates in one form, those that are told from today as days."""
         return dates_in_iso(dates_from_today(text, (query.as_of or self.now()).date()))
 
-    async def _matches(
+    async def _gates(
         self, query: RecallQuery, pool: CandidatePool, vector: Vector | None, trust: float
-    ) -> tuple[NDArray[np.intp], NDArray[np.intp]]:
-        """Positions of the matches and of what is near: of the query as asked, and of the end of a longer message."""
-        matching, near = await self._gate(query, pool, vector, trust)
+    ) -> tuple[GateOutcome, ...]:
+        """Of the query as asked, and of the end of a longer message."""
+        whole = await self._gate(query, pool, vector, trust)
         if not (end := end_of_message(query.text)):
-            return matching, near
+            return (whole,)
         of_end, _ = await try_to_embed_query(self.embedder, end)
         cosine = pool.cosine if of_end is None else await self.index.cosines(pool.ids, of_end)
         of_words = pool_for_words(pool, content_words(self._words(end, query)), cosine)
-        more, nearer = await self._gate(replace(query, text=end), of_words, of_end, trust)
-        near = np.asarray([*nearer, *near[~np.isin(near, nearer)]], np.intp)
-        matching = np.union1d(matching, more)
-        return matching, near[~np.isin(near, matching)]
+        return whole, await self._gate(replace(query, text=end), of_words, of_end, trust)
 
     async def _with_subject(self, text: str, pool: CandidatePool, vector: Vector | None) -> CandidatePool:
         """The pool with the cosines to the mean of the query and of what it is about (ADR 41), of whole texts and of
@@ -329,10 +358,9 @@ class Recall:
 
     async def _newer_first(
         self, scope: Scope, query: RecallQuery, scores: Mapping[MemoryId, float], pool: CandidatePool
-    ) -> tuple[Mapping[MemoryId, float], Mapping[MemoryId, Memory]]:
-        """The scores, best first, and the memories that were read for them."""
+    ) -> NewerFirst:
         if not self.config.newer_among_near_equals or query.as_of is not None:
-            return scores, {}
+            return NewerFirst(scores)
         only_matches = bool(query.since or query.until)  # when it happened is not looked at again
         return await put_newer_memories_first(
             self.ledger,
@@ -359,31 +387,6 @@ class Recall:
             return {**await self.ledger.current_versions(scope, versions)}
         chains = await self.ledger.all_versions(scope, versions)
         return {id_: next((m.id for m in chain if was_true_at(m, as_of)), None) for id_, chain in chains.items()}
-
-    async def _scores(
-        self, scope: Scope, query: RecallQuery, *, pool: CandidatePool, matching: NDArray[np.intp], trust: float
-    ) -> tuple[NDArray[np.intp], NDArray[np.float32]]:
-        """Positions of the candidates to rank, and their scores by the profile."""
-        profile, emotions = query.ranking or self.config.ranking, frozenset(query.emotions)
-        if profile == "blended":
-            asked, weights = end_of_message(query.text) or query.text, self.config.weights
-            return matching, blended_scores(
-                asked, pool, matching, dense_trust=trust, emotions=emotions, weights=weights
-            )
-        if profile == "rrf":
-            return matching, evenly_falling_scores(len(matching))
-        states = await self.ledger.ranking_states(scope, [pool.ids[i] for i in matching])
-        # Memories forgotten since they were indexed have no state.
-        matching = matching[[pool.ids[i] in states for i in matching]]
-        matching_states = [states[pool.ids[i]] for i in matching]
-        near = candidate_similarity(pool, dense_trust=trust)[matching]
-        profiles, now = self.config.profiles, self.now()
-        if profile == "linear":
-            scores = linear_scores(near, matching_states, now=now, weights=profiles)
-            enough = scores >= profiles.linear.minimum
-            return matching[enough], scores[enough]
-        shared = share_of_emotions([pool.features[i] for i in matching], emotions)
-        return matching, associative_ranking_scores(near, matching_states, shared, now=now, weights=profiles)
 
 
 async def _no_vector() -> Vector | None:

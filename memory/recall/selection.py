@@ -13,6 +13,7 @@ from madeleine.memory.embedding import Embedder
 from madeleine.memory.errors import RerankerUnavailable
 from madeleine.memory.index import CandidatePool
 from madeleine.memory.model import LIVING_STATUSES, Category, Emotion, Memory, MemoryId, Scene, Scope
+from madeleine.memory.recall.evidence import RankingEvidence
 from madeleine.memory.recall.ports import RecallLedger, Reranker
 from madeleine.memory.rules.dynamics.truth import was_true_at
 from madeleine.memory.rules.prompting import LIST_FORMAT, RecallTextFormat
@@ -60,6 +61,9 @@ class RankedCandidates:
     near: tuple[MemoryId, ...] = ()
     procedural: frozenset[MemoryId] = frozenset()
     read: Mapping[MemoryId, Memory] = field(default_factory=dict)
+    evidence: RankingEvidence | None = None
+    rescored_by: str = ""
+    """What has replaced the scores since: "reranker" or "fusion"."""
 
     @property
     def ids(self) -> tuple[MemoryId, ...]:
@@ -85,7 +89,8 @@ async def rerank(
         return replace(ranked, notices=(*ranked.notices, f"Not re-ranked. {error}"))
     floor = min(new.values())
     order = sorted(ranked.ids, key=lambda id_: (id_ not in new, -new.get(id_, 0.0)))
-    return replace(ranked, scores={id_: round(new.get(id_, floor * ranked.scores[id_]), 4) for id_ in order})
+    scores = {id_: round(new.get(id_, floor * ranked.scores[id_]), 4) for id_ in order}
+    return replace(ranked, scores=scores, rescored_by="reranker")
 
 
 def merge_rankings(first: RankedCandidates, second: RankedCandidates) -> RankedCandidates:
@@ -100,6 +105,7 @@ def merge_rankings(first: RankedCandidates, second: RankedCandidates) -> RankedC
         meaning_off=first.meaning_off or second.meaning_off,
         notices=notices,
         procedural=first.procedural | second.procedural,
+        rescored_by="fusion",
     )
 
 

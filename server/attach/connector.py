@@ -18,6 +18,7 @@ from dataclasses import asdict, dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
+from madeleine import operating_system
 from madeleine.memory.errors import ServerUnavailable
 from madeleine.server import EXIT_USAGE, __version__
 from madeleine.server.attach.endpoint import UntrustedDirectory, connect_socket, host_address, host_pid, is_host_locked
@@ -234,9 +235,6 @@ def _warn_of_other_version(reply: Mapping[str, Any]) -> None:
 
 def _start_host_process(data_dir: Path, environment: Mapping[str, str]) -> subprocess.Popen[bytes]:
     """Start the process in a session of its own, so that closing the client's terminal does not end it."""
-    detached: dict[str, Any] = {"start_new_session": True}
-    if sys.platform == "win32":
-        detached = {"creationflags": subprocess.DETACHED_PROCESS | subprocess.CREATE_NEW_PROCESS_GROUP}
     return subprocess.Popen(
         # -P: the working directory is nobody's to run code from.
         [sys.executable, "-P", "-m", "madeleine.server.host", str(data_dir)],
@@ -245,7 +243,7 @@ def _start_host_process(data_dir: Path, environment: Mapping[str, str]) -> subpr
         stdin=subprocess.DEVNULL,
         stdout=subprocess.PIPE,
         stderr=subprocess.STDOUT,
-        **detached,
+        **operating_system.options_of_detached_process(),
     )
 
 

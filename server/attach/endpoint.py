@@ -11,13 +11,13 @@ import os
 import secrets
 import socket
 import stat
-import sys
 import tempfile
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from pathlib import Path
 
+from madeleine import operating_system
 from madeleine.server import __version__
 
 HOST_LOCK_FILE = "host.lock"
@@ -38,18 +38,6 @@ class UntrustedDirectory(Exception):
 
 # --- lock ---------------------------------------------------------------------------------------------------------
 
-if sys.platform == "win32":
-    import msvcrt
-
-    def _lock_file(fd: int) -> None:
-        msvcrt.locking(fd, msvcrt.LK_NBLCK, 1)
-
-else:
-    import fcntl
-
-    def _lock_file(fd: int) -> None:
-        fcntl.flock(fd, fcntl.LOCK_EX | fcntl.LOCK_NB)
-
 
 @contextmanager
 def try_to_hold_file_lock(path: Path) -> Iterator[bool]:
@@ -59,7 +47,7 @@ def try_to_hold_file_lock(path: Path) -> Iterator[bool]:
     fd = os.open(path, os.O_RDWR | os.O_CREAT | getattr(os, "O_CLOEXEC", 0), 0o600)
     try:
         try:
-            _lock_file(fd)
+            operating_system.lock_file(fd)
         except (BlockingIOError, PermissionError):
             yield False
         else:
@@ -90,10 +78,6 @@ class HostAddress:
     token: str = ""
 
 
-def has_unix_sockets() -> bool:
-    return sys.platform != "win32" and hasattr(socket, "AF_UNIX")
-
-
 def host_socket_path(data_dir: Path) -> Path:
     """A path in the data directory; if that is too long for a socket, in the user's folder of the temporary directory.
 
@@ -102,11 +86,11 @@ def host_socket_path(data_dir: Path) -> Path:
     path = data_dir / HOST_SOCKET_FILE
     if len(os.fsencode(path)) <= MAX_SOCKET_PATH_BYTES:
         return path
-    folder = Path(tempfile.gettempdir()) / f"madeleine-{os.getuid()}"
+    folder = Path(tempfile.gettempdir()) / f"madeleine-{operating_system.user_id()}"
     with suppress(FileExistsError):
         folder.mkdir(mode=0o700)
     status = folder.lstat()
-    if not stat.S_ISDIR(status.st_mode) or status.st_uid != os.getuid() or status.st_mode & 0o077:
+    if not stat.S_ISDIR(status.st_mode) or status.st_uid != operating_system.user_id() or status.st_mode & 0o077:
         raise UntrustedDirectory(
             f"{folder} is not a directory that only you can use. Remove it, or take a shorter data directory."
         )
@@ -154,7 +138,9 @@ def host_address(data_dir: Path) -> HostAddress:
         return HostAddress(port=int(content["port"]), token=str(content["token"]))
     except _UNREADABLE_INFO:
         # A full disk may have kept the host from writing it.
-        return HostAddress(path=str(host_socket_path(data_dir))) if has_unix_sockets() else HostAddress()
+        return (
+            HostAddress(path=str(host_socket_path(data_dir))) if operating_system.has_unix_sockets() else HostAddress()
+        )
 
 
 # --- socket -------------------------------------------------------------------------------------------------------
@@ -186,7 +172,7 @@ def open_host_listener(data_dir: Path, transport: str = "") -> Iterator[tuple[so
     `transport`: "unix", "tcp", or "" for the system's own. The caller holds the lock, so a file that is there is a
     leftover. Raises `OSError`, `UntrustedDirectory`."""
     (data_dir / HOST_INFO_FILE).unlink(missing_ok=True)
-    if transport == "tcp" or not (transport or has_unix_sockets()):
+    if transport == "tcp" or not (transport or operating_system.has_unix_sockets()):
         listener = socket.create_server((LOOPBACK_ADDRESS, 0), backlog=SOCKET_BACKLOG)
         address = HostAddress(port=listener.getsockname()[1], token=secrets.token_urlsafe(32))
     else:

@@ -6,10 +6,11 @@ import math
 import os
 import select
 import socket
-import sys
 import threading
 from collections.abc import AsyncIterator, Awaitable, Callable
 from contextlib import suppress
+
+from madeleine import operating_system
 
 MAX_LINE_BYTES = 16 * 1024 * 1024
 """Limit of a JSON-RPC message; a longer line is skipped and answered with an error."""
@@ -67,7 +68,7 @@ class SelectableInput:
     def __init__(self, fd: int) -> None:
         self._fd = fd
         self._relay: socket.socket | None = None
-        if sys.platform == "win32":
+        if not operating_system.can_watch_pipes():
             self._relay, writer = socket.socketpair()
             threading.Thread(target=_copy_to_socket, args=(fd, writer), name="stdin", daemon=True).start()
 
@@ -105,10 +106,10 @@ class NonblockingOutput:
 
     def flush(self) -> None:
         # On Windows, where nobody can tell whether a pipe takes more, writing waits.
-        while self.unsent and (sys.platform == "win32" or is_fd_writable(self._fd)):
+        while self.unsent and (not operating_system.can_watch_pipes() or is_fd_writable(self._fd)):
             del self.unsent[: os.write(self._fd, self.unsent[:PIPE_WRITE_BYTES])]
 
 
 def is_fd_writable(fd: int) -> bool:
     """Return whether a write would not block. False on Windows, where nobody can tell."""
-    return sys.platform != "win32" and bool(select.select([], [fd], [], 0)[1])
+    return operating_system.can_watch_pipes() and bool(select.select([], [fd], [], 0)[1])

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any, NoReturn
 from madeleine.memory.model import CALLER_ROLES
 from madeleine.memory.text.structure import visible_text
 from madeleine.server import __version__
+from madeleine.server.cli.help.text import EXAMPLES_HEADING, examples_of, grouped_commands, suggestion, with_suggestion
 
 PROFILE_KINDS_HELP = "soul, partner_rules, preferences, relationships, tools, map, knowledge or notes"
 DEFAULT_OBSERVE_TIMEOUT_SECONDS = 8.0
@@ -20,17 +21,54 @@ if TYPE_CHECKING:
     Subparsers = argparse._SubParsersAction["CommandLineParser"]
 
 
+class ExamplesFormatter(argparse.HelpFormatter):
+    """Leaves the lines of examples as they are."""
+
+    def _fill_text(self, text: str, width: int, indent: str) -> str:
+        if text.startswith(EXAMPLES_HEADING):
+            return text + "\n"
+        return super()._fill_text(text, width, indent)
+
+
 class CommandLineParser(argparse.ArgumentParser):
     """Its errors quote arguments, which may come from anywhere: no control character of theirs reaches a terminal."""
 
+    def __init__(self, **options: Any) -> None:
+        command = str(options.get("prog", "")).partition(" ")[2]
+        super().__init__(**{"epilog": examples_of(command), "formatter_class": ExamplesFormatter, **options})
+
     def error(self, message: str) -> NoReturn:
-        super().error(visible_text(message))
+        super().error(visible_text(with_suggestion(message)))
+
+    def format_help(self) -> str:
+        """With the commands in groups, in the help of the command itself."""
+        text = super().format_help()
+        commands = next((one for one in self._actions if isinstance(one, argparse._SubParsersAction)), None)
+        if commands is None or commands.dest != "command":
+            return text
+        helps = {choice.dest: choice.help or "" for choice in commands._choices_actions}
+        beginning, _, options = text.partition("positional arguments:\n")
+        return f"{beginning}{grouped_commands(helps)}\n{options[options.index('options:') :]}"
+
+    def all_options(self, names: Sequence[str]) -> set[str]:
+        """The long options of this command, and of the command and verb of these names."""
+        options = {option for option in self._option_string_actions if option.startswith("--")}
+        for action in self._actions:
+            if isinstance(action, argparse._SubParsersAction) and names and names[0] in action.choices:
+                options |= action.choices[names[0]].all_options(names[1:])
+        return options
 
 
 def parse_command_line(argv: Sequence[str] | None) -> argparse.Namespace:
     """`command` is always set. Raises `SystemExit`."""
     grammar = build_command_line_parser()
-    arguments = grammar.parse_args(argv)
+    arguments, unknown = grammar.parse_known_args(argv)
+    if unknown:
+        names = [name for name in (arguments.command, getattr(arguments, "verb", None)) if name]
+        option = unknown[0].partition("=")[0]
+        meant = suggestion(option, grammar.all_options(names)) if option.startswith("--") else ""
+        kind = "option" if option.startswith("-") else "argument"
+        grammar.error(f"There is no {kind} {option!r} here.{meant}")
     arguments.command = arguments.command or "serve"
     if not arguments.http and (arguments.sse or hasattr(arguments, "http_host") or hasattr(arguments, "http_port")):
         grammar.error("--host, --port and --sse need --http.")
@@ -53,23 +91,43 @@ def build_command_line_parser() -> CommandLineParser:
     commands = grammar.add_subparsers(dest="command", metavar="command")
     _add_serve(commands, serving)
     commands.add_parser("status", parents=[json], help="show the process that owns the memory, and its clients")
-    commands.add_parser("stop", help="end that process, after its calls in progress")
-    reindex = commands.add_parser("reindex", help="rebuild the index from the ledger")
+    commands.add_parser("stop", parents=[json], help="end that process, after its calls in progress")
+    reindex = commands.add_parser("reindex", parents=[json], help="rebuild the index from the ledger")
     text = "begin with an empty memory; the files of the old one are kept in a folder beside"
     reindex.add_argument("--start-anew", action="store_true", help=text)
-    note = commands.add_parser("note", help="put scene notes into the inbox, for the next patrol")
+    note = commands.add_parser("note", parents=[json], help="put scene notes into the inbox, for the next patrol")
     note.add_argument("file", help="a file with one scene as JSON per line; - for standard input")
     _add_ingest(commands, json)
     _add_audit(commands, json)
     _add_patrol(commands, json)
-    _add_token(commands)
+    _add_token(commands, json)
     _add_observe(commands)
     _add_import(commands, json)
-    _add_export(commands)
+    _add_export(commands, json)
     _add_profile(commands, json)
     _add_models(commands, json)
     _add_init(commands)
+    _add_why_and_doctor(commands, json)
+    _add_help(commands)
     return grammar
+
+
+def _add_why_and_doctor(commands: Subparsers, json: CommandLineParser) -> None:
+    text = "show what a query finds, and why; or why one memory comes or does not"
+    add = commands.add_parser("why", parents=[json], help=text).add_argument
+    add("query", help="what a client would ask")
+    add("id", nargs="?", help="a memory, as m12")
+    add("--limit", metavar="N", type=_positive_count, help="memories that the recall returns (default: what matches)")
+    text = "look for what is wrong with this installation and its memory; nothing is changed"
+    add = commands.add_parser("doctor", parents=[json], help=text).add_argument
+    add("--quick", action="store_true", help="without the checks that read the whole memory")
+
+
+def _add_help(commands: Subparsers) -> None:
+    add = commands.add_parser("help", help="show a page of the documentation, or the list of pages").add_argument
+    add("topic", nargs="?", help="as recall, truth, hooks")
+    text = "print the completion of this command for a shell"
+    commands.add_parser("completion", help=text).add_argument("shell", choices=("bash", "zsh", "fish"))
 
 
 def _serving_options() -> CommandLineParser:
@@ -130,18 +188,18 @@ def _add_patrol(commands: Subparsers, json: CommandLineParser) -> None:
     undo.add_argument("run", metavar="run", help="as `madeleine patrol runs` shows it")
 
 
-def _add_token(commands: Subparsers) -> None:
+def _add_token(commands: Subparsers, json: CommandLineParser) -> None:
     token = commands.add_parser("token", help="make, list and revoke bearer tokens for HTTP")
     verbs = token.add_subparsers(dest="verb", metavar="verb", required=True)
-    add = verbs.add_parser("create", help="make a token and print it, once").add_argument
+    add = verbs.add_parser("create", parents=[json], help="make a token and print it, once").add_argument
     add("--being", help="whose memory it opens (default: the setting)")
     add("--role", choices=CALLER_ROLES, default="agent", help="the role of its holder (default: agent)")
     add("--read-only", action="store_true", help="only tools that change nothing")
     add("--name", default="", help="its purpose, shown in the list")
     add("--expires", help="a date (2027-01-31), a moment with its time, or a number of days (90d)")
     add("--resource", help="the server's URL, as clients write it (default: the setting public_url)")
-    verbs.add_parser("list", help="show all tokens, without their secrets")
-    revoke = verbs.add_parser("revoke", help="refuse a token from now on")
+    verbs.add_parser("list", parents=[json], help="show all tokens, without their secrets")
+    revoke = verbs.add_parser("revoke", parents=[json], help="refuse a token from now on")
     revoke.add_argument("id", help="as `madeleine token list` shows it")
 
 
@@ -195,7 +253,9 @@ def _add_models(commands: Subparsers, json: CommandLineParser) -> None:
     evaluate("--queries", metavar="FILE", help='JSON lines: {"query": "…", "relevant": ["m12"], "category": "…"}')
     evaluate("--data", metavar="FOLDER", help="sets: NAME.docs.jsonl and NAME.queries.jsonl, plain or .xz")
     evaluate("--sets", metavar="names", help="with --data: only these, with commas between")
-    switch = verbs.add_parser("switch", help="change over to another model while the memory is in use").add_argument
+    switch = verbs.add_parser(
+        "switch", parents=[json], help="change over to another model while the memory is in use"
+    ).add_argument
     switch("model", metavar="model", nargs="?", help="a name or a directory")
     switch("--back", action="store_true", help="to the model that served before")
     switch("--no-wait", action="store_true", help="return at once; `madeleine models list` shows the progress")
@@ -253,9 +313,9 @@ def _add_import(commands: Subparsers, json: CommandLineParser) -> None:
     add("--remember", action="store_true", help=text)
 
 
-def _add_export(commands: Subparsers) -> None:
+def _add_export(commands: Subparsers, json: CommandLineParser) -> None:
     add = commands.add_parser(
-        "export", help="write all that is kept into one file, also while clients use it"
+        "export", parents=[json], help="write all that is kept into one file, also while clients use it"
     ).add_argument
     add(
         "target", metavar="file", help="a new file, an earlier export, or - for standard output; with markdown a folder"
@@ -265,11 +325,11 @@ def _add_export(commands: Subparsers) -> None:
     add("--format", choices=("jsonl", "markdown"), default="jsonl", help=text)
     add("--journal", action="store_true", help="also what patrols changed")
     add = commands.add_parser(
-        "backup", help="copy the whole memory into one file, also while clients use it"
+        "backup", parents=[json], help="copy the whole memory into one file, also while clients use it"
     ).add_argument
     add("file", nargs="?", help="default: a new file in the folder of backups")
     text = "put a backup in the place of the memory, which is kept beside"
-    add = commands.add_parser("restore", help=text).add_argument
+    add = commands.add_parser("restore", parents=[json], help=text).add_argument
     add("file", help="as `madeleine backup` wrote it")
     add("--yes", action="store_true", help="do not ask")
 
@@ -281,18 +341,18 @@ def _add_profile(commands: Subparsers, json: CommandLineParser) -> None:
     show.add_argument("kind", nargs="?", help=PROFILE_KINDS_HELP)
     show.add_argument("name", nargs="?", help="only this entry")
     text = "write an entry, in place of the one of that name; or leave a note"
-    add = verbs.add_parser("set", help=text).add_argument
+    add = verbs.add_parser("set", parents=[json], help=text).add_argument
     add("kind", help=PROFILE_KINDS_HELP)
     add("name", help="the entry's name; for a note its type, as todo")
     add("value", nargs="?", help="its text")
     add("--file", metavar="F", help="read the text from a file; - for standard input")
     for verb, text in (("enable", "switch a partner rule or a preference on"), ("disable", "switch it off")):
-        add = verbs.add_parser(verb, help=text).add_argument
+        add = verbs.add_parser(verb, parents=[json], help=text).add_argument
         add("kind", help="partner_rules or preferences")
         add("name", help="the entry's name")
     text = "remove an entry; a preference with its memory, which is forgotten"
-    add = verbs.add_parser("remove", help=text).add_argument
+    add = verbs.add_parser("remove", parents=[json], help=text).add_argument
     add("kind", help=PROFILE_KINDS_HELP)
     add("name", help="the entry's name; for a note its id")
-    done = verbs.add_parser("done", help="mark a note as done")
+    done = verbs.add_parser("done", parents=[json], help="mark a note as done")
     done.add_argument("name", help="the note's id, as `madeleine profile show` shows it")

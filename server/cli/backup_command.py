@@ -16,7 +16,7 @@ from madeleine.server.attach.connector import stop_host
 from madeleine.server.background.backups import make_backup, path_of_backup
 from madeleine.server.background.index_origin import INDEX_FOLDERS, new_folder_beside
 from madeleine.server.background.index_place import BUILT_INDEX_LOCATION_SETTING
-from madeleine.server.cli.output import absolute_path
+from madeleine.server.cli.output import absolute_path, print_json, working_on
 from madeleine.server.settings.settings import Settings
 from madeleine.server.wiring.clocks import utc_now
 from madeleine.server.wiring.data_directory import (
@@ -51,8 +51,12 @@ async def backup_command(settings: Settings, arguments: argparse.Namespace) -> N
             if target.samefile(ledger_path(settings)):
                 raise InvalidInput(f"{target} is the memory itself. Give another name.")
             await asyncio.to_thread(verify_ledger_file, target)  # what is no backup is not overwritten
-        counts = await make_backup(ledger_path(settings), target, ledger.copies, at=at)
-    print(f"Backed up to {target}, and verified: {total_of(counts)}.")
+        with working_on("backing up"):
+            counts = await make_backup(ledger_path(settings), target, ledger.copies, at=at)
+    if arguments.json:
+        print_json({"file": str(target), "counts": counts})
+    else:
+        print(f"Backed up to {target}, and verified: {total_of(counts)}.")
 
 
 async def restore_command(settings: Settings, arguments: argparse.Namespace) -> int:
@@ -77,8 +81,16 @@ async def restore_command(settings: Settings, arguments: argparse.Namespace) -> 
             kept, counts = await _restore(data_dir, draft)
     finally:
         remove_ledger_file(draft)
-    print(f"Restored from {source}: {total_of(counts)}." + (f" What was there is kept in {kept}." if kept else ""))
-    await _rebuild_index(settings)
+    if not arguments.json:
+        print(f"Restored from {source}: {total_of(counts)}." + (f" What was there is kept in {kept}." if kept else ""))
+    with working_on("rebuilding the index"):
+        indexed = await _rebuild_index(settings)
+    if arguments.json:
+        print_json({"file": str(source), "counts": counts, "kept": str(kept or ""), "indexed": indexed})
+    elif indexed is None:
+        print("The process that has the memory open rebuilds the index.")
+    else:
+        print(f"The index was rebuilt: {indexed} memories.")
     return 0
 
 
@@ -162,11 +174,12 @@ def _is_confirmed() -> bool:
     return input(question).strip().lower() in ("y", "yes")
 
 
-async def _rebuild_index(settings: Settings) -> None:
+async def _rebuild_index(settings: Settings) -> int | None:
+    """The number of memories in it; None where another process has the memory open, and rebuilds it."""
     from madeleine.server.wiring.open_memory import open_memory
 
     try:
         async with open_memory(settings, rebuild=True, background=False) as memory:
-            print(f"The index was rebuilt: {await memory.index.count()} memories.")
+            return await memory.index.count()
     except StorageBusy:
-        print("The process that has the memory open rebuilds the index.")
+        return None

@@ -16,7 +16,7 @@ from madeleine.memory.moving.ports import CopyLedger, LedgerCopy
 from madeleine.memory.moving.records import counts_in_words
 from madeleine.memory.text.structure import visible_line
 from madeleine.server import EXIT_NOTHING
-from madeleine.server.cli.output import absolute_path
+from madeleine.server.cli.output import absolute_path, print_json
 from madeleine.server.settings.settings import Settings
 from madeleine.server.wiring.clocks import utc_now
 from madeleine.server.wiring.data_directory import ledger_path, open_ledger_without_index
@@ -54,7 +54,10 @@ def _export(ledger: Path, target: Path, arguments: argparse.Namespace, *, is_pip
             return EXIT_NOTHING
         if arguments.format == "markdown":
             count = _write_markdown(export, target)
-            print(f"{count:,} files were written to {target}.")
+            if arguments.json:
+                print_json({"folder": str(target), "files": count})
+            else:
+                print(f"{count:,} files were written to {target}.")
             return 0
         if is_piped:
             for line in export.lines():
@@ -62,7 +65,10 @@ def _export(ledger: Path, target: Path, arguments: argparse.Namespace, *, is_pip
             sys.stdout.buffer.flush()
             return 0
         write_export_file(target, export.lines())
-        print(f"Exported to {target}: {counts_in_words(header.counts)}.")
+        if arguments.json:
+            print_json({"file": str(target), "counts": dict(header.counts)})
+        else:
+            print(f"Exported to {target}: {counts_in_words(header.counts)}.")
         return 0
 
 

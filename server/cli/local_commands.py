@@ -11,23 +11,26 @@ import json
 import re
 import sys
 from collections import Counter
+from collections.abc import Sequence
 from dataclasses import asdict
 from datetime import datetime, timedelta
-from typing import get_args
+from typing import Any, get_args
 
 from pydantic import AnyHttpUrl, ValidationError
+from rich.table import Table
 
 from madeleine.memory.audit import AuditEntry, AuditEventKind, AuditQuery
 from madeleine.memory.bearer_tokens import BearerTokenId, BearerTokenRecord
 from madeleine.memory.errors import InvalidInput
 from madeleine.memory.ingest.notes import add_note
-from madeleine.memory.model import BeingId, Scope
+from madeleine.memory.model import SHORT_ID_CHARS, BeingId, Scope
 from madeleine.memory.rules.storing.secrets import redact_secrets, refuse_secret_argument
 from madeleine.memory.text.dates import parse_iso_period
 from madeleine.memory.text.structure import visible_line
 from madeleine.server.background.index_origin import put_memory_aside
 from madeleine.server.cli.output import (
     console,
+    print_json,
     read_text_file_or_stdin,
     redacted_secrets_sentence,
 )
@@ -52,10 +55,12 @@ async def reindex_command(settings: Settings, arguments: argparse.Namespace) -> 
 
     from madeleine.server.wiring.open_memory import open_memory
 
+    kept = None
     if arguments.start_anew:
         with lock_data_directory(settings.data_dir):
             kept = put_memory_aside(settings.data_dir, f"{utc_now():%Y-%m-%d}")
-        print(f"What was there is kept in {kept}.")
+        if not arguments.json:
+            print(f"What was there is kept in {kept}.")
     with Progress(console=console(sys.stderr)) as bar:
         task = bar.add_task("reindex", total=None)
 
@@ -66,7 +71,10 @@ async def reindex_command(settings: Settings, arguments: argparse.Namespace) -> 
             memory.use_cases.audit(Scope(BeingId(""), "madeleine reindex"), "reindex")
             await memory.index.optimize()
             count = await memory.index.count()
-    print(f"The index was rebuilt: {count} memories.")
+    if arguments.json:
+        print_json({"memories": count} | ({"kept": str(kept)} if kept else {}))
+    else:
+        print(f"The index was rebuilt: {count} memories.")
 
 
 async def note_command(settings: Settings, arguments: argparse.Namespace) -> None:
@@ -80,6 +88,9 @@ async def note_command(settings: Settings, arguments: argparse.Namespace) -> Non
         for line in lines:
             note = await add_note(ledger.context, scope, line, now=utc_now(), redact=redaction_from_settings(settings))
             redacted.update(note.redacted)
+    if arguments.json:
+        print_json({"being": settings.being, "notes": len(lines), "redacted": dict(redacted)})
+        return
     print(f"{len(lines)} notes wait for the next patrol of {settings.being!r}.")
     if redacted:
         print(redacted_secrets_sentence(redacted))
@@ -103,8 +114,12 @@ async def audit_command(settings: Settings, arguments: argparse.Namespace) -> No
     )
     async with open_ledger_without_index(settings, create=False) as ledger:
         entries, missing = await ledger.audit.audit(query), await ledger.audit.count_missing_entries()
-    for entry in entries:
-        print(_audit_json(entry) if arguments.json else _audit_line(entry))
+    out = console()
+    if out.is_terminal and not arguments.json:
+        out.print(_table_of_audit(entries))
+    else:
+        for entry in entries:
+            print(_audit_json(entry) if arguments.json else _audit_line(entry))
     if missing:
         print(f"{missing} entries were removed from the audit by another program.", file=sys.stderr)
 
@@ -114,10 +129,31 @@ def _audit_json(entry: AuditEntry) -> str:
 
 
 def _audit_line(entry: AuditEntry) -> str:
-    caller = "/".join(part for part in (entry.being_id, entry.client, entry.role) if part)
     ids = " ".join(entry.ids[:MAX_IDS_PER_AUDIT_LINE]) + (" …" if len(entry.ids) > MAX_IDS_PER_AUDIT_LINE else "")
     at = entry.at.isoformat(timespec="seconds")
-    return visible_line(f"{entry.seq} {at} {entry.event} {caller} {entry.tool} ({len(entry.ids)}) {ids}")
+    return visible_line(f"{entry.seq} {at} {entry.event} {_caller(entry)} {entry.tool} ({len(entry.ids)}) {ids}")
+
+
+def _table_of_audit(entries: Sequence[AuditEntry]) -> Table:
+    """Of each id the first signs, which every call takes."""
+    table = Table(box=None, pad_edge=False)
+    for heading in ("number", "time", "event", "caller", "tool", "ids"):
+        table.add_column(heading, overflow="fold", no_wrap=heading in ("number", "time", "event"))
+    for entry in entries:
+        at = entry.at.isoformat(timespec="seconds")
+        cells = (str(entry.seq), at, entry.event, _caller(entry), entry.tool, _first_signs(entry))
+        table.add_row(*map(visible_line, cells))
+    return table
+
+
+def _first_signs(entry: AuditEntry) -> str:
+    ids = [id_[:SHORT_ID_CHARS] for id_ in entry.ids[:MAX_IDS_PER_AUDIT_LINE]]
+    more = len(entry.ids) - len(ids)
+    return " ".join(ids) + (f" and {more} more" if more else "")
+
+
+def _caller(entry: AuditEntry) -> str:
+    return "/".join(part for part in (entry.being_id, entry.client, entry.role) if part)
 
 
 def _parse_moment_option(option: str, text: str | None, *, to_end: bool = False) -> datetime | None:
@@ -140,10 +176,18 @@ async def token_command(settings: Settings, arguments: argparse.Namespace) -> No
         return
     async with open_bearer_token_ledger(settings) as ledger:
         if arguments.verb == "list":
-            lines = [_token_line(token, now=now) for token in await ledger.all()]
-            print("\n".join(lines) or "There are no tokens.")
+            tokens = await ledger.all()
+            if arguments.json:
+                print_json([_token_as_json(token, now=now) for token in tokens])
+            elif tokens:
+                console().print(_table_of_tokens(tokens, now=now))
+            else:
+                print("There are no tokens.")
         elif await ledger.revoke(BearerTokenId(arguments.id), at=now):
-            print(f"The token {arguments.id} is refused from now on.")
+            if arguments.json:
+                print_json({"id": arguments.id, "revoked_at": now.isoformat()})
+            else:
+                print(f"The token {arguments.id} is refused from now on.")
         else:
             raise InvalidInput(f"There is no token {arguments.id!r}. `madeleine token list` shows all.")
 
@@ -174,6 +218,9 @@ async def _create_token(settings: Settings, arguments: argparse.Namespace, now: 
     )
     async with open_bearer_token_ledger(settings) as ledger:
         await ledger.add(token)
+    if arguments.json:
+        print_json(_token_as_json(token, now=now) | {"token": bearer})
+        return
     print(f"Token {token.id} for {token.resource}; it is shown this once:", file=sys.stderr)
     print(bearer)
 
@@ -196,13 +243,27 @@ def parse_token_expiry(text: str | None, *, now: datetime) -> datetime | None:
     return expires
 
 
-def _token_line(token: BearerTokenRecord, *, now: datetime) -> str:
+def _token_state(token: BearerTokenRecord, *, now: datetime) -> str:
     if token.revoked_at:
-        state = f"revoked {token.revoked_at:%Y-%m-%d}"
-    elif not token.is_valid_at(now):
-        state = f"expired {token.expires_at:%Y-%m-%d}"
-    else:
-        state = f"valid to {token.expires_at:%Y-%m-%d %H:%M} UTC" if token.expires_at else "valid"
-    rights = f"{token.role}, {'read-only' if token.read_only else 'read and write'}"
-    parts = [token.id, token.name, f"being {token.being_id!r}", rights, token.resource, state]
-    return "  ".join(part for part in parts if part)
+        return f"revoked {token.revoked_at:%Y-%m-%d}"
+    if not token.is_valid_at(now):
+        return f"expired {token.expires_at:%Y-%m-%d}"
+    return f"valid to {token.expires_at:%Y-%m-%d %H:%M} UTC" if token.expires_at else "valid"
+
+
+def _token_as_json(token: BearerTokenRecord, *, now: datetime) -> dict[str, Any]:
+    """All but the hash of its secret."""
+    shown = {name: value for name, value in asdict(token).items() if name != "secret_hash"}
+    moments = {name: value.isoformat() for name, value in shown.items() if isinstance(value, datetime)}
+    return shown | moments | {"valid": token.is_valid_at(now)}
+
+
+def _table_of_tokens(tokens: Sequence[BearerTokenRecord], *, now: datetime) -> Table:
+    table = Table(box=None, pad_edge=False)
+    for heading in ("id", "name", "being", "role", "access", "for", "state"):
+        table.add_column(heading, overflow="fold", no_wrap=heading == "id")
+    for token in tokens:
+        access = "read-only" if token.read_only else "read and write"
+        cells = (token.id, token.name, token.being_id, token.role, access, token.resource)
+        table.add_row(*map(visible_line, cells), _token_state(token, now=now))
+    return table

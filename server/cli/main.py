@@ -13,11 +13,11 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
-from madeleine.memory.errors import MadeleineError, ServerUnavailable
-from madeleine.memory.text.structure import visible_text
-from madeleine.server import EXIT_FAILURE, EXIT_USAGE, garbage_collection_paused
+from madeleine.memory.errors import InvalidInput, MadeleineError, ServerUnavailable
+from madeleine.server import EXIT_FAILURE, EXIT_INTERRUPTED, EXIT_USAGE, garbage_collection_paused
 from madeleine.server.attach.connector import HostUnavailable, hung_host_message, is_host_running, query_host, stop_host
 from madeleine.server.cli.arguments import parse_command_line
+from madeleine.server.last_resort import flush_output, prepare_output_streams, print_error, report_unexpected_error
 from madeleine.server.settings.environment import (
     read_environment_variables,
     resolve_data_directory,
@@ -26,6 +26,7 @@ from madeleine.server.settings.environment import (
 
 
 def main(argv: Sequence[str] | None = None) -> int:
+    prepare_output_streams()
     try:
         arguments = parse_command_line(argv)
     except SystemExit as error:
@@ -34,13 +35,21 @@ def main(argv: Sequence[str] | None = None) -> int:
             return EXIT_FAILURE
         raise
     try:
-        return run_command(arguments)
+        code = run_command(arguments)
+        flush_output()
+        return code
     except MadeleineError as error:
-        print(f"madeleine: {visible_text(str(error))}", file=sys.stderr)
+        print_error(str(error))
         is_failure = isinstance(error, ServerUnavailable) and not getattr(error, "usage", False)
         return EXIT_FAILURE if is_failure else EXIT_USAGE
     except KeyboardInterrupt:
-        return 130
+        return EXIT_INTERRUPTED
+    except Exception as error:  # the one place where an unexpected error of a command is caught
+        return report_unexpected_error(error, debug=is_debugging())
+
+
+def is_debugging() -> bool:
+    return setting_values_from_variables(read_environment_variables()).get("log_level", "").lower() == "debug"
 
 
 def run_command(arguments: argparse.Namespace) -> int:
@@ -49,16 +58,27 @@ def run_command(arguments: argparse.Namespace) -> int:
         from madeleine.server.cli.observe_command import observe_command
 
         return observe_command(arguments)
+    if arguments.command in ("completion", "doctor", "help"):  # whatever is wrong with the settings
+        from importlib import import_module
+
+        module = "doctor" if arguments.command == "doctor" else "cli.help"
+        command = getattr(import_module(f"madeleine.server.{module}.command"), f"{arguments.command}_command")
+        return command(arguments) or 0
     if arguments.command == "serve" and not (arguments.in_process or arguments.http):
         return run_forwarder(arguments)
     if arguments.command not in ("status", "stop"):
         return run_command_with_settings(arguments)
     data_dir = resolve_data_directory(setting_values_from_variables(read_environment_variables()).get("data_dir"))
+    if data_dir.exists() and not data_dir.is_dir():
+        raise InvalidInput(f"{data_dir} is no directory. Set MADELEINE_DATA_DIR to the memory's.")
     if arguments.command == "status":
         print_host_status(data_dir, as_json=arguments.json)
     else:
         stopped = stop_host(data_dir)
-        print("Ended." if stopped else f"No process serves the memory in {data_dir}.")
+        if arguments.json:
+            print(json.dumps({"stopped": stopped, "data_dir": str(data_dir)}))
+        else:
+            print("Ended." if stopped else f"No process serves the memory in {data_dir}.")
     return 0
 
 
@@ -106,7 +126,7 @@ def run_command_with_settings(arguments: argparse.Namespace) -> int:
     from importlib import import_module
 
     name = f"{arguments.command}_command"
-    own_modules = {"backup", "export", "import", "ingest", "init", "models", "patrol", "profile", "serve"}
+    own_modules = {"backup", "export", "import", "ingest", "init", "models", "patrol", "profile", "serve", "why"}
     module = name if arguments.command in own_modules else "local_commands"
     module = {"restore": "backup_command", "config": "init_command", "move-in": "import_command"}.get(
         arguments.command, module
@@ -118,7 +138,7 @@ def run_command_with_settings(arguments: argparse.Namespace) -> int:
 
         command = getattr(import_module(f"madeleine.server.cli.{module}"), name)
     settings = read_settings(overrides=setting_overrides_from_arguments(arguments))
-    start_logging(settings.log_level)
+    start_logging(settings.log_level, tracebacks=arguments.command == "serve")
     os.umask(0o077)  # for all files that libraries create as well
     return asyncio.run(command(settings, arguments)) or 0
 

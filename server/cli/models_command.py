@@ -135,6 +135,8 @@ async def _switch(settings: Settings, arguments: argparse.Namespace, ledger: Led
             raise InvalidInput("No model was switched yet, so there is none to go back to.")
         if _is_missing_directory(last.model):
             await _go_back_at_next_start(records, last)
+            text = f"{last.model} is gone. {last.previous} serves from the next start."
+            _print_switch(arguments, last.previous, "from the next start", text)
             return
     model = available.absolute_model_name(arguments.model) if arguments.model else (last.previous if last else "")
     await asyncio.to_thread(embedding_dimension, model)  # refuses an unknown one
@@ -142,13 +144,15 @@ async def _switch(settings: Settings, arguments: argparse.Namespace, ledger: Led
     environment = read_environment_variables()
     await ensure_host_running(settings.data_dir, environment)
     if arguments.no_wait:
-        print(f"The memory is being embedded with {visible_line(model)}. `madeleine models list` shows how far it is.")
+        text = f"The memory is being embedded with {model}. `madeleine models list` shows how far it is."
+        _print_switch(arguments, model, "asked for", text)
         return
     identity, shown = available.identity_of_model(model), ""
     while True:
         switched = await records.last_switch()
         if switched and switched.request == wanted.request:
-            print(f"{visible_line(model)} serves now. `madeleine models switch --back` goes back.")
+            text = f"{model} serves now. `madeleine models switch --back` goes back."
+            _print_switch(arguments, model, "serves", text)
             return
         if reason := await records.refused(wanted.request):
             raise InvalidInput(f"The model was not switched, and the old one serves: {reason}")
@@ -163,6 +167,13 @@ async def _switch(settings: Settings, arguments: argparse.Namespace, ledger: Led
         await ensure_host_running(settings.data_dir, environment)  # it may have been killed
 
 
+def _print_switch(arguments: argparse.Namespace, model: str, state: str, text: str) -> None:
+    if arguments.json:
+        print_json({"model": model, "state": state})
+    else:
+        print(visible_line(text))
+
+
 def _is_missing_directory(model: str) -> bool:
     return Path(model).is_absolute() and not Path(model).is_dir()
 
@@ -171,7 +182,6 @@ async def _go_back_at_next_start(records: ModelRecords, last: ServingModel) -> N
     """Without its files the model that serves cannot be loaded, so that no process can switch it."""
     await records.set_serving(last.model_copy(update={"model": last.previous, "previous": last.model}))
     await records.withdraw()
-    print(f"{visible_line(last.model)} is gone. {visible_line(last.previous)} serves from the next start.")
 
 
 # --- evaluate -----------------------------------------------------------------------------------------------------

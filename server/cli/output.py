@@ -57,6 +57,17 @@ def console(file: IO[str] | None = None) -> Console:
 
 
 @contextmanager
+def working_on(text: str) -> Iterator[None]:
+    """A spinner on standard error while something takes its time; nothing where there is no terminal."""
+    out = console(sys.stderr)
+    if not out.is_terminal:
+        yield
+        return
+    with out.status(text):
+        yield
+
+
+@contextmanager
 def byte_progress(total: int) -> Iterator[ShowByteProgress]:
     """Progress of reading files, on standard error: a bar, or a line now and then where there is no terminal. `total`:
     bytes of all files, 0 if not known."""

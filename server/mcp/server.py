@@ -7,8 +7,6 @@ import hashlib
 import json
 import logging
 import random
-import signal
-import sys
 from collections.abc import AsyncIterator, Awaitable, Callable, Iterator, Mapping
 from contextlib import AbstractAsyncContextManager, asynccontextmanager, contextmanager, nullcontext
 from dataclasses import dataclass
@@ -22,6 +20,7 @@ from mcp.server.lowlevel import Server
 from mcp.shared.exceptions import MCPError
 from mcp.shared.jsonrpc_dispatcher import progress_token_from_params
 
+from madeleine import operating_system
 from madeleine.memory.errors import InvalidInput, MadeleineError, NotPermitted
 from madeleine.memory.language_model import LanguageModel
 from madeleine.memory.model import CALLER_ROLES, BeingId, Role, Scope
@@ -292,7 +291,7 @@ async def serve_mcp_on_stdio(settings: Settings) -> None:
 def call_on_stop_signals(end: Callable[[], None]) -> Iterator[None]:
     """Call `end` on SIGTERM and SIGINT; not on Windows, whose event loop takes no signals."""
     loop = asyncio.get_running_loop()
-    signals = () if sys.platform == "win32" else (signal.SIGTERM, signal.SIGINT)
+    signals = operating_system.stop_signals()
     for number in signals:
         loop.add_signal_handler(number, end)
     try:

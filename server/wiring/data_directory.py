@@ -13,6 +13,7 @@ from collections.abc import AsyncIterator, Iterator
 from contextlib import ExitStack, asynccontextmanager, contextmanager, suppress
 from pathlib import Path
 
+from madeleine import operating_system
 from madeleine.memory.errors import InvalidInput, StorageBusy, StorageError
 from madeleine.server import __version__
 from madeleine.server.attach.endpoint import try_to_hold_file_lock
@@ -75,7 +76,7 @@ def make_data_directory_private(data_dir: Path) -> None:
     Only Madeleine's files, by their names. The directory itself only if it holds nothing else, which others may have to
     read.
     """
-    if os.name == "nt":  # permissions are inherited there, and these bits mean nothing
+    if not operating_system.has_permission_bits():
         return
     ours = {path for pattern in (*PRIVATE_FILE_PATTERNS, *PRIVATE_DIRECTORIES) for path in data_dir.glob(pattern)}
     for directory in (path for name in PRIVATE_DIRECTORIES for path in data_dir.glob(name)):

@@ -32,7 +32,14 @@ from madeleine.memory.errors import IndexDiskFull, IndexNeedsRebuild, IndexUnava
 from madeleine.memory.index import IndexPoint
 from madeleine.memory.model import BeingId, MemoryId, Scope, Vector
 from madeleine.storage.qdrant import edge_engine as engine
-from madeleine.storage.qdrant.edge_files import IndexManifest, copy_sparse_tree, copy_to_lodging, remove_lodgings
+from madeleine.storage.qdrant.edge_files import (
+    FLUSHING_MARKER,
+    OPENING_MARKER,
+    IndexManifest,
+    copy_sparse_tree,
+    copy_to_lodging,
+    remove_lodgings,
+)
 from madeleine.storage.qdrant.point_contents import PointContentCache
 from madeleine.storage.qdrant.queries import (
     HybridIndex,
@@ -55,8 +62,6 @@ _POINTS_PER_UPDATE = 64
 """Points an update: 2 to 3 ms."""
 _STALE_WRITES_SHARE = 0.01
 _GENERATION_PREFIX = "generation-"
-_OPENING_MARKER = "opening"
-_FLUSHING_MARKER = "flushing"
 
 
 @dataclass(slots=True)
@@ -114,10 +119,10 @@ class EdgeIndex(HybridIndex):
         manifest = IndexManifest.read(directory)
         if manifest.fingerprint != fingerprint.to_json():
             raise IndexNeedsRebuild("The index was made with another model or schema.")
-        marker = directory / _OPENING_MARKER
+        marker = directory / OPENING_MARKER
         if marker.exists():
             raise IndexNeedsRebuild("The process died while it opened the index.")
-        if damage := manifest.find_damage(directory, died_flushing=(directory / _FLUSHING_MARKER).exists()):
+        if damage := manifest.find_damage(directory, died_flushing=(directory / FLUSHING_MARKER).exists()):
             raise IndexNeedsRebuild(f"The index's files are damaged: {damage}.")
         remove_lodgings(directory)  # of a process that was killed
         if not has_disk_space(directory, INDEX_DISK_RESERVE_BYTES):  # loading writes
@@ -280,7 +285,7 @@ class EdgeIndex(HybridIndex):
 
     def _flush_with_manifest(self, shard: qe.EdgeShard, generation: str) -> None:
         """Everything to disk, and the manifest after it; the manifest makes `generation` the index."""
-        marker = self._directory / _FLUSHING_MARKER
+        marker = self._directory / FLUSHING_MARKER
         _require_index_reserve(self._directory)
         with engine.engine_errors_translated(IndexUnavailable):
             marker.touch()

@@ -9,7 +9,6 @@ from __future__ import annotations
 
 import asyncio
 import json
-import os
 import shutil
 import sys
 from collections.abc import Callable, Iterable, Iterator, Sequence
@@ -20,6 +19,7 @@ from uuid import UUID
 
 import qdrant_edge as qe
 
+from madeleine import operating_system
 from madeleine.memory.errors import IndexNeedsRebuild, IndexUnavailable
 from madeleine.memory.index import IndexPoint
 from madeleine.storage.qdrant import schema
@@ -223,8 +223,7 @@ def is_shard_worth_optimizing(generation: Path, dim: int) -> bool:
 
 def optimize_shard_files(path: str) -> int:
     """Build the graphs of the shard at `path`, at low priority."""
-    if hasattr(os, "nice"):
-        os.nice(10)
+    operating_system.lower_priority()
     shard = qe.EdgeShard.load(path)
     changed = shard.optimize()
     shard.close()

@@ -23,10 +23,13 @@ from typing import Any
 
 from pydantic import BaseModel
 
+from madeleine import operating_system
 from madeleine.memory.errors import IndexNeedsRebuild
 from madeleine.storage.resources import has_disk_space
 
 _MANIFEST_FILE = "index.json"
+OPENING_MARKER = "opening"
+FLUSHING_MARKER = "flushing"
 _MAX_CHECKSUMMED_BYTES = 64 * 1024
 _MEMORY_FOLDER = Path("/dev/shm")
 
@@ -60,7 +63,7 @@ class IndexManifest(BaseModel, frozen=True):
             file.flush()
             os.fsync(file.fileno())
         temporary.replace(directory / _MANIFEST_FILE)
-        _sync_directory(directory)
+        operating_system.sync_folder(directory)
 
     def find_damage(self, directory: Path, *, died_flushing: bool) -> str | None:
         """What is wrong with the files on disk, if anything; `died_flushing` if the process died in a flush."""
@@ -87,6 +90,20 @@ class IndexManifest(BaseModel, frozen=True):
         return "the write-ahead log is incomplete" if len(whole) < len(expected) else None
 
 
+def damage_of_index_files(directory: Path) -> str | None:
+    """What keeps the index in this directory, which no process has open, from being opened, if anything. Nothing is
+    opened for it, and nothing written."""
+    if (directory / OPENING_MARKER).exists():
+        return "a process died while it opened the index"
+    try:
+        manifest = IndexManifest.read(directory)
+        return manifest.find_damage(directory, died_flushing=(directory / FLUSHING_MARKER).exists())
+    except IndexNeedsRebuild as error:
+        return str(error)
+    except OSError as error:
+        return f"its files cannot be read: {error}"
+
+
 def _file_sizes(root: Path) -> dict[str, int]:
     return {path.relative_to(root).as_posix(): path.stat().st_size for path in root.rglob("*") if path.is_file()}
 
@@ -111,16 +128,6 @@ def _is_json(path: Path) -> bool:
     except (OSError, ValueError):
         return False
     return True
-
-
-def _sync_directory(directory: Path) -> None:
-    if os.name == "nt":  # a directory cannot be opened there
-        return
-    descriptor = os.open(directory, os.O_RDONLY)
-    try:
-        os.fsync(descriptor)
-    finally:
-        os.close(descriptor)
 
 
 def copy_sparse_tree(source: Path, target: Path) -> None:

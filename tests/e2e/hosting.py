@@ -44,6 +44,12 @@ def status(data_dir: Path) -> dict[str, Any]:
 def hosts_of(data_dir: Path) -> list[int]:
     """Process ids of all hosts of this directory, asked or not; zombies are none."""
     found: list[int] = []
+    if not Path("/proc").is_dir():
+        listed = subprocess.run(["ps", "-axo", "pid=,command="], capture_output=True, text=True, check=True).stdout
+        processes = [line.split(maxsplit=1) for line in listed.splitlines()]
+        return sorted(
+            int(pid) for pid, words in processes if "madeleine.server.host" in words and str(data_dir) in words
+        )
     for folder in Path("/proc").glob("[0-9]*"):
         with contextlib.suppress(OSError):
             words = (folder / "cmdline").read_bytes().split(b"\0")

@@ -31,6 +31,8 @@ def test_the_wheel_holds_every_module_migration_and_type(distribution: Distribut
     assert code <= names
     assert {"madeleine/py.typed", "madeleine/storage/sql/migrations/script.py.mako"} <= names
     assert not [name for name in names if "__pycache__" in name]
+    pages = {f"madeleine/docs/{page.name}" for page in ROOT.glob("docs/*.md")}
+    assert {name for name in names if name.startswith("madeleine/docs/")} == pages
 
 
 def test_the_wheel_holds_the_plugin_and_besides_code_nothing_that_is_not_read(distribution: Distribution) -> None:

@@ -30,6 +30,7 @@ import re
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from functools import lru_cache
+from itertools import chain
 from typing import Literal
 
 import numpy as np
@@ -37,9 +38,8 @@ from numpy.typing import NDArray
 
 from madeleine.memory.index import CandidatePool, RankingFeatures, WordingSignals
 from madeleine.memory.rules.feelings import nearness_of_feelings, vector_of_emotions
+from madeleine.memory.rules.ranking.score_parts import Floats, ScoredCandidates
 from madeleine.memory.text.reading import Reading
-
-Floats = NDArray[np.float64]
 
 
 @dataclass(frozen=True, slots=True)
@@ -95,18 +95,21 @@ def first_name_of_speaker(features: RankingFeatures) -> str:
     return first_name(features.actors[0]) if features.actors else ""
 
 
-def blended_similarity(pool: CandidatePool, *, dense_trust: float, words: float) -> NDArray[np.float32]:
-    """float32, (n,): f above. BM25 is scaled by the best of the pool, or by part of what a memory with all words
-    of the query would have: one common word in a paraphrase tells little. Cosine is taken as it is."""
+def similarity_parts(
+    pool: CandidatePool, *, dense_trust: float, words: float
+) -> tuple[NDArray[np.float32], NDArray[np.float32]]:
+    """float32, (n,) each: the parts of f above by words and by meaning. BM25 is scaled by the best of the pool, or by
+    part of what a memory with all words of the query would have: one common word in a paraphrase tells little. Cosine
+    is taken as it is."""
     bm25 = pool.bm25
     expected = float(np.sort(pool.idf)[-MAX_EXPECTED_TERMS:].sum())
     best = float(bm25.max(initial=0.0))
     share = 1 - (1 - words) * dense_trust
     scaled = bm25 / max(best, MIN_SHARE_OF_WORDS * dense_trust * expected) if best > 0 else bm25
-    return np.asarray(share * scaled + (1 - share) * pool.cosine, np.float32)
+    return np.asarray(share * scaled, np.float32), np.asarray((1 - share) * pool.cosine, np.float32)
 
 
-def add_neighbouring_turn_scores(
+def neighbouring_turn_scores(
     f: Floats,
     features: Sequence[RankingFeatures],
     weights: BlendedRankingWeights,
@@ -114,21 +117,21 @@ def add_neighbouring_turn_scores(
     *,
     of_assistant: bool = False,
 ) -> Floats:
-    """float64, (n,): g above. `of_assistant`: the query asks what an assistant said."""
+    """float64, (n,): g - f above. `of_assistant`: the query asks what an assistant said."""
     positions = {(turn.session_id, turn.turn): n for n, turn in enumerate(features) if turn.session_id}
     baseline = max(0.0, f.min()) if len(f) >= MIN_BASELINE_CANDIDATES else 0.0
-    g, excess = f.copy(), f - baseline
+    added, excess = np.zeros(len(f)), f - baseline
     for position, turn in enumerate(features if positions else ()):
         after = positions.get((turn.session_id, turn.turn + 1))
         before = positions.get((turn.session_id, turn.turn - 1))
         if after is not None:
-            g[position] += trust * weights.next_turn * excess[after]
+            added[position] += trust * weights.next_turn * excess[after]
         if before is not None and (
             is_answer_to_turn_before(turn, features[before])
             or (of_assistant and first_name_of_speaker(turn) in _MACHINE_NAMES)
         ):
-            g[position] += trust * weights.question * excess[before]
-    return g
+            added[position] += trust * weights.question * excess[before]
+    return added
 
 
 def is_answer_to_turn_before(turn: RankingFeatures, before: RankingFeatures) -> bool:
@@ -185,27 +188,36 @@ def relevant_emotion_shares(
     return shares if feeling == "asked" else shares * np.clip(1 - (f.max() - f) / MAX_EMOTION_SCORE_GAP, 0, 1)
 
 
-def make_query_prior_scorer(query: str, weights: BlendedRankingWeights) -> Callable[[RankingFeatures], float]:
-    """Return the function that gives a candidate's score for this query, whatever its subject."""
+QUERY_PRIORS = ("length", "actor", "speaker", "advice", "when")
+"""Parts of a score that depend on the query's wording, whatever its subject."""
+
+
+def make_query_prior_scorer(
+    query: str, weights: BlendedRankingWeights
+) -> Callable[[RankingFeatures], tuple[float, ...]]:
+    """Return the function that gives a candidate's `QUERY_PRIORS` for this query."""
     named = frozenset(_WORD.findall(query.casefold().replace("'", "").replace("’", ""))) - _USER_NAMES
     reading = analyse_query(query)
     oneself, when, advice = asks_about_oneself(reading), asks_when(reading), asks_for_advice(reading)
 
-    def prior(candidate: RankingFeatures) -> float:
+    def priors(candidate: RankingFeatures) -> tuple[float, ...]:
         signals = candidate.signals
-        worth = weights.length * min(candidate.words, weights.length_words) / weights.length_words
-        if not named.isdisjoint(map(first_name, candidate.actors)):
-            worth += weights.actor
-        if oneself:
-            by_user = weights.user * (first_name_of_speaker(candidate) in _USER_NAMES)
-            worth += by_user if candidate.actors else weights.first_person * signals.first_person
+        by_oneself = preferred = 0.0
+        if oneself and candidate.actors:
+            by_oneself = weights.user if first_name_of_speaker(candidate) in _USER_NAMES else 0.0
+        elif oneself:
+            by_oneself = weights.first_person * signals.first_person
         if advice and signals.prefers and first_name_of_speaker(candidate) not in _MACHINE_NAMES:
-            worth += weights.preference
-        if when and signals.tells_when:
-            worth += weights.when
-        return worth
+            preferred = weights.preference
+        return (
+            weights.length * min(candidate.words, weights.length_words) / weights.length_words,
+            weights.actor if not named.isdisjoint(map(first_name, candidate.actors)) else 0.0,
+            by_oneself,
+            preferred,
+            weights.when if when and signals.tells_when else 0.0,
+        )
 
-    return prior
+    return priors
 
 
 def blended_scores(
@@ -216,25 +228,28 @@ def blended_scores(
     dense_trust: float,
     emotions: frozenset[str] = frozenset(),
     weights: BlendedRankingWeights,
-) -> NDArray[np.float32]:
-    """float32, (m,): the score of each matching candidate, in [0, 1].
-
-    `matching`: positions in the pool, (m,).
-    """
-    if not len(matching):
-        return np.zeros(0, np.float32)
-    f = np.asarray(blended_similarity(pool, dense_trust=dense_trust, words=weights.words)[matching], np.float64)
+) -> ScoredCandidates:
+    """The score of each matching candidate, in [0, 1], and its parts. `matching`: positions in the pool, (m,)."""
     features = [pool.features[position] for position in matching]
-    of_assistant = asks_what_assistant_said(analyse_query(query))
-    g = add_neighbouring_turn_scores(f, features, weights, dense_trust, of_assistant=of_assistant)
-    prior = make_query_prior_scorer(query, weights)
-    sums = (
-        weights.emotion * relevant_emotion_shares(query, f, features, emotions)
-        + g
-        + session_weights(features, weights) * best_score_in_session(g, features)
-        + np.asarray([prior(candidate) for candidate in features])
+    words, meaning = (
+        part[matching].astype(np.float64)
+        for part in similarity_parts(pool, dense_trust=dense_trust, words=weights.words)
     )
-    return np.asarray(np.clip(sums / weights.greatest, 0, 1), np.float32)
+    f = words + meaning
+    of_assistant = asks_what_assistant_said(analyse_query(query))
+    turns = neighbouring_turn_scores(f, features, weights, dense_trust, of_assistant=of_assistant)
+    score_priors = make_query_prior_scorer(query, weights)
+    values = chain.from_iterable(map(score_priors, features))
+    priors = np.fromiter(values, np.float64, len(features) * len(QUERY_PRIORS)).reshape(-1, len(QUERY_PRIORS))
+    parts = {
+        "words": words,
+        "meaning": meaning,
+        "turns": turns,
+        "session": session_weights(features, weights) * best_score_in_session(f + turns, features),
+        **dict(zip(QUERY_PRIORS, priors.T, strict=True)),
+        "emotions": weights.emotion * relevant_emotion_shares(query, f, features, emotions),
+    }
+    return ScoredCandidates.of(parts, greatest=weights.greatest)
 
 
 MAX_READ_QUERY_CHARS = 2_000

@@ -19,6 +19,7 @@ twelve languages (`make unrelated`), small stores (`make small`) and LoCoMo: ben
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from math import log
 
@@ -126,6 +127,26 @@ class CandidateLikeness:
     @property
     def without_unknown(self) -> NDArray[np.float32]:
         return self.value + self.penalty
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class GateOutcome:
+    """`matching` and `near`: positions of candidates, the near ones best first. `likeness`: of each candidate, None
+    where a filter decides; `situation`: to what counts for a preference, None without one among the candidates."""
+
+    matching: NDArray[np.intp]
+    near: NDArray[np.intp]
+    likeness: CandidateLikeness | None = None
+    situation: CandidateLikeness | None = None
+
+
+def matching_and_near_candidates(gates: Sequence[GateOutcome]) -> tuple[NDArray[np.intp], NDArray[np.intp]]:
+    """Positions of the matches, and of what is near, the nearest to the end of a message first."""
+    matching, near = gates[0].matching, gates[0].near
+    for of_end in gates[1:]:
+        near = np.asarray([*of_end.near, *near[~np.isin(near, of_end.near)]], np.intp)
+        matching = np.union1d(matching, of_end.matching)
+    return matching, near[~np.isin(near, matching)]
 
 
 def score_candidate_likeness(

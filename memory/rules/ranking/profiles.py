@@ -25,6 +25,7 @@ from numpy.typing import NDArray
 from pydantic import Field
 
 from madeleine.memory.index import CandidatePool, MemoryRankingState
+from madeleine.memory.rules.ranking.score_parts import ScoredCandidates
 
 RankingProfile = Literal["blended", "rrf", "linear", "associative"]
 
@@ -81,9 +82,9 @@ def saturating_reinforcement_share(times: int) -> float:
     return times / (times + REINFORCEMENTS_FOR_HALF_SHARE)
 
 
-def evenly_falling_scores(count: int) -> NDArray[np.float32]:
-    """float32, (n,): 1 for the first, falling evenly, above 0 for the last."""
-    return np.asarray(1 - np.arange(count) / max(1, count), np.float32)
+def evenly_falling_scores(count: int) -> ScoredCandidates:
+    """1 for the first, falling evenly, above 0 for the last."""
+    return ScoredCandidates.of({"place": 1 - np.arange(count) / max(1, count)})
 
 
 def linear_scores(
@@ -92,13 +93,15 @@ def linear_scores(
     *,
     now: datetime,
     weights: RankingProfileWeights,
-) -> NDArray[np.float32]:
-    """float32, (m,), in [0, 1], of candidates of that similarity."""
+) -> ScoredCandidates:
+    """In [0, 1], of candidates of that similarity."""
     w = weights.linear
-    relevance = np.minimum(similarity + w.personal_boost, 1)
     since = [recency_score(now - state.happened_at, decay_per_hour=weights.decay_per_hour) for state in states]
-    combined = w.relevance * relevance + w.recency * np.asarray(since)
-    return _scaled_scores(combined, w.relevance + w.recency)
+    parts = {
+        "similarity": w.relevance * np.minimum(similarity + w.personal_boost, 1),
+        "recency": w.recency * np.asarray(since),
+    }
+    return ScoredCandidates.of(parts, greatest=max(1.0, w.relevance + w.recency))
 
 
 def associative_ranking_scores(
@@ -108,23 +111,21 @@ def associative_ranking_scores(
     *,
     now: datetime,
     weights: RankingProfileWeights,
-) -> NDArray[np.float32]:
-    """float32, (m,), in [0, 1]. `shared_emotions`: of each candidate the share of the asked labels that it has."""
+) -> ScoredCandidates:
+    """In [0, 1]. `shared_emotions`: of each candidate the share of the asked labels that it has. Weights that add up
+    to more than 1 are scaled; those of less are taken as they are."""
     w = weights.associative
     since = [recency_score(now - state.last_active, decay_per_hour=weights.decay_per_hour) for state in states]
-    combined = (
-        w.similarity * similarity
-        + w.importance * np.asarray([state.importance for state in states])
-        + w.recency * np.asarray(since)
-        + w.reinforcement * np.asarray([saturating_reinforcement_share(state.access_count) for state in states])
-        + w.emotion * np.asarray(shared_emotions)
-    )
-    return _scaled_scores(combined, w.similarity + w.importance + w.recency + w.reinforcement + w.emotion)
-
-
-def _scaled_scores(combined: NDArray[np.float64], greatest: float) -> NDArray[np.float32]:
-    """Weights that add up to more than 1 are scaled; those of less are taken as they are."""
-    return np.asarray(np.clip(combined / max(1.0, greatest), 0, 1), np.float32)
+    parts = {
+        "similarity": w.similarity * np.asarray(similarity, np.float64),
+        "importance": w.importance * np.asarray([state.importance for state in states]),
+        "recency": w.recency * np.asarray(since),
+        "reinforcement": w.reinforcement
+        * np.asarray([saturating_reinforcement_share(state.access_count) for state in states]),
+        "emotions": w.emotion * np.asarray(shared_emotions),
+    }
+    greatest = w.similarity + w.importance + w.recency + w.reinforcement + w.emotion
+    return ScoredCandidates.of(parts, greatest=max(1.0, greatest))
 
 
 def query_word_coverage(pool: CandidatePool) -> NDArray[np.float32]:

@@ -9,6 +9,7 @@ from collections.abc import Mapping
 from contextlib import closing, suppress
 from pathlib import Path
 
+from madeleine import operating_system
 from madeleine.memory.errors import InvalidInput, StorageBusy, StorageError
 from madeleine.storage.resources import LEDGER_DISK_RESERVE_BYTES, require_disk_space
 from madeleine.storage.sql.database.schema import schema_revision, translating_driver_errors
@@ -118,11 +119,7 @@ def sync_file(path: Path) -> None:
 def sync_folder(path: Path) -> None:
     """So that a new name is there after a power cut; a system that cannot is not asked."""
     with suppress(OSError):
-        fd = os.open(path, os.O_RDONLY)
-        try:
-            os.fsync(fd)
-        finally:
-            os.close(fd)
+        operating_system.sync_folder(path)
 
 
 def _quoted(path: Path) -> str:

@@ -82,7 +82,7 @@ FLAGS: list[Argument] = [
 ]  # fmt: skip
 TESTED_ELSEWHERE: set[Argument] = {
     ("run_patrol", "decisions"), ("observe", "messages"), ("observe", "memories"), ("store", "scenes"),
-    ("store", "emotions"), ("store", "emotion_vector"), ("recall", "emotions"),
+    ("store", "emotions"), ("store", "emotion_vector"), ("recall", "emotions"), ("recall", "explain"),
 }  # fmt: skip
 FORGIVING = {"scenes", "emotions", "emotion_vector", "decisions"}
 """More is read than the schema says: what is unknown is named in the answer, and a wrong decision is rejected there."""

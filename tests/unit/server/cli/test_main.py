@@ -4,17 +4,22 @@ from __future__ import annotations
 
 import asyncio
 import json
+import re
+import shlex
 import subprocess
 import sys
-from argparse import Namespace
+from argparse import ArgumentParser, Namespace, _SubParsersAction
+from collections.abc import Iterator
 from dataclasses import replace
 from pathlib import Path
 
 import pytest
 
+from madeleine import server
 from madeleine.memory.language_model import ModelCallCost
 from madeleine.memory.model import BeingId, Note, NoteId, RunId, Scope
 from madeleine.server.cli.arguments import build_command_line_parser, parse_command_line
+from madeleine.server.cli.help.text import COMMAND_GROUPS, EXAMPLES
 from madeleine.server.cli.local_commands import note_command
 from madeleine.server.cli.main import main, setting_overrides_from_arguments
 from madeleine.server.settings.settings import Settings
@@ -73,11 +78,23 @@ async def test_a_note_is_a_line_of_the_file_whatever_characters_it_holds(tmp_pat
     file = tmp_path / "notes.jsonl"
     file.write_bytes(f"{notes[0]}\n\n{notes[1]}\r\n".encode())
     settings = Settings(data_dir=tmp_path / "data", being="ada")
-    await note_command(settings, Namespace(file=str(file)))
+    await note_command(settings, Namespace(file=str(file), json=False))
     async with open_ledger(settings.data_dir / LEDGER_FILE) as ledger:
         waiting = await ledger.patrols.unread_notes(Scope(BeingId("ada"), "test"), type="scene")
     assert sorted(note.content for note in waiting) == sorted(notes)
 
+
+COMPLETION = [sys.executable, "-m", "madeleine", "completion", "bash"]
+COMPLETE = """
+source <({completion})
+complete_words() {{
+    COMP_WORDS=("$@"); COMP_CWORD=$(($# - 1)); COMPREPLY=()
+    _shtab_madeleine; echo "${{COMPREPLY[@]}}"
+}}
+complete_words madeleine st
+complete_words madeleine patrol ""
+complete_words madeleine audit --e
+"""
 
 FAST_START = """
 import sys
@@ -137,3 +154,49 @@ def test_the_status_names_the_notes_that_could_not_be_read(
     assert "Notes: 2 could not be read." in capsys.readouterr().out
     assert main(["status", "--json"]) == 0
     assert json.loads(capsys.readouterr().out)["unreadable_notes"] == 2
+
+
+def leaf_commands(grammar: ArgumentParser, *names: str) -> Iterator[tuple[str, ArgumentParser]]:
+    below = [action for action in grammar._actions if isinstance(action, _SubParsersAction)]
+    if not below:
+        yield " ".join(names), grammar
+    for action in below:
+        for name, command in action.choices.items():
+            yield from leaf_commands(command, *names, name)
+
+
+def test_every_command_that_prints_data_prints_json_and_has_examples() -> None:
+    print_no_data = {"serve", "observe", "help", "completion"}
+    grammar = build_command_line_parser()
+    without = {name for name, one in leaf_commands(grammar) if "--json" not in one._option_string_actions}
+    assert without == print_no_data
+    named = {command for commands in COMMAND_GROUPS.values() for command in commands}
+    assert named == {name.split()[0] for name, _ in leaf_commands(grammar)}, "a command belongs into a group"
+    for command, examples in EXAMPLES.items():
+        for line in examples:
+            assert line.partition(" | ")[2 * ("| madeleine" in line)].startswith("madeleine"), line
+        assert not command or command in named
+
+
+@pytest.mark.parametrize("shell", ["bash", "zsh", "fish"])
+def test_the_completion_names_every_command(shell: str, capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["completion", shell]) == 0
+    script = capsys.readouterr().out
+    assert {name for name, _ in leaf_commands(build_command_line_parser()) if name.split()[0] not in script} == set()
+
+
+def test_bash_completes_commands_verbs_and_options(tmp_path: Path) -> None:
+    completed = subprocess.run(
+        ["bash", "--norc", "-c", COMPLETE.format(completion=shlex.join(COMPLETION))],
+        capture_output=True,
+        text=True,
+        check=True,
+        cwd=Path(__file__).parents[4],
+    )
+    assert completed.stdout.splitlines() == ["status stop", "runs undo", "--event"]
+
+
+def test_the_exit_codes_are_documented() -> None:
+    text = (Path(__file__).parents[4] / "docs/commands.md").read_text(encoding="utf-8")
+    documented = {int(code) for code in re.findall(r"^\| (\d+) \|", text, flags=re.MULTILINE)}
+    assert documented == {0, *(value for name, value in vars(server).items() if name.startswith("EXIT_"))}

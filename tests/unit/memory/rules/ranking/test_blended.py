@@ -8,15 +8,18 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import replace
+from typing import Any
 
 import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from numpy.typing import NDArray
 
 from madeleine.memory.index import CandidatePool, RankingFeatures, WordingSignals
 from madeleine.memory.model import Emotion, MemoryId
-from madeleine.memory.rules.ranking.blended import BlendedRankingWeights, blended_scores, blended_similarity, first_name
+from madeleine.memory.rules.ranking import blended
+from madeleine.memory.rules.ranking.blended import BlendedRankingWeights, first_name, similarity_parts
 from tests.rows import for_each_row
 
 WEIGHTS = BlendedRankingWeights()
@@ -24,6 +27,15 @@ GREATEST = 3.22
 ALL = np.arange(20)
 """Positions: every candidate of a pool matches."""
 PLAIN = RankingFeatures("", 0, (), (), 0, 0)
+
+
+def blended_scores(*arguments: Any, **more: Any) -> NDArray[np.float32]:
+    return blended.blended_scores(*arguments, **more).scores
+
+
+def blended_similarity(candidates: CandidatePool, **more: float) -> NDArray[np.float32]:
+    words, meaning = similarity_parts(candidates, **more)
+    return words + meaning
 
 
 def pool(

@@ -47,13 +47,13 @@ def near(*values: float) -> NDArray[np.float32]:
 
 
 def linear_of(cosine: float, one: MemoryRankingState, weights: RankingProfileWeights = WEIGHTS) -> float:
-    return float(linear_scores(near(cosine), [one], now=NOW, weights=weights)[0])
+    return float(linear_scores(near(cosine), [one], now=NOW, weights=weights).scores[0])
 
 
 def associative_of(
     cosine: float, one: MemoryRankingState, shared: float = 0.0, weights: RankingProfileWeights = WEIGHTS
 ) -> float:
-    return float(associative_ranking_scores(near(cosine), [one], [shared], now=NOW, weights=weights)[0])
+    return float(associative_ranking_scores(near(cosine), [one], [shared], now=NOW, weights=weights).scores[0])
 
 
 # --- factors
@@ -95,9 +95,9 @@ def test_similarity_is_the_cosine_as_far_as_it_can_be_trusted(
 
 
 def test_the_engines_order_is_kept_with_scores_that_fall_evenly() -> None:
-    assert evenly_falling_scores(4).tolist() == [1.0, 0.75, 0.5, 0.25]
-    assert evenly_falling_scores(1).tolist() == [1.0]
-    assert evenly_falling_scores(0).tolist() == []
+    assert evenly_falling_scores(4).scores.tolist() == [1.0, 0.75, 0.5, 0.25]
+    assert evenly_falling_scores(1).scores.tolist() == [1.0]
+    assert evenly_falling_scores(0).scores.tolist() == []
 
 
 # --- linear
@@ -183,8 +183,8 @@ def both(
 ) -> list[NDArray[np.float32]]:
     cosines, given, shared = zip(*candidates, strict=True)
     return [
-        linear_scores(near(*cosines), given, now=NOW, weights=weights),
-        associative_ranking_scores(near(*cosines), given, shared, now=NOW, weights=weights),
+        linear_scores(near(*cosines), given, now=NOW, weights=weights).scores,
+        associative_ranking_scores(near(*cosines), given, shared, now=NOW, weights=weights).scores,
     ]
 
 

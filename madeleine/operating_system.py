@@ -1,0 +1,130 @@
+"""What differs between operating systems: locks, sockets, pipes, signals, processes, permissions, files.
+
+The one place that asks which system this is. Standard library only: what a client starts imports it. Tests set `SYSTEM`
+to another system, and run what can be run of it here.
+"""
+
+from __future__ import annotations
+
+import os
+import signal
+import sys
+from contextlib import suppress
+from pathlib import Path
+from typing import Any, Literal
+
+OperatingSystem = Literal["linux", "macos", "windows"]
+SYSTEM: OperatingSystem = "windows" if sys.platform == "win32" else "macos" if sys.platform == "darwin" else "linux"
+"""Any other Unix is taken for Linux."""
+_DETACHED_PROCESS, _CREATE_NEW_PROCESS_GROUP = 0x00000008, 0x00000200
+"""Of Windows."""
+
+
+def is_windows() -> bool:
+    return SYSTEM == "windows"
+
+
+# --- locks ----------------------------------------------------------------------------------------------------------
+
+if sys.platform == "win32":
+    import msvcrt
+
+    def lock_file(fd: int) -> None:
+        """Raises `BlockingIOError` or `PermissionError` if another process holds the lock of the file."""
+        msvcrt.locking(fd, msvcrt.LK_NBLCK, 1)
+
+else:
+    import fcntl
+
+    def lock_file(fd: int) -> None:
+        """Raises `BlockingIOError` or `PermissionError` if another process holds the lock of the file."""
+        fcntl.flock(fd, fcntl.LOCK_EX | fcntl.LOCK_NB)
+
+
+# --- sockets and pipes ----------------------------------------------------------------------------------------------
+
+
+def has_unix_sockets() -> bool:
+    """Python has none on Windows."""
+    return not is_windows()
+
+
+def can_watch_pipes() -> bool:
+    """Whether `select` takes pipes; on Windows it takes sockets alone."""
+    return not is_windows()
+
+
+def raise_open_file_limit(most: int) -> int:
+    """Raise this process's limit of open files to at most `most`, and return it. Windows has none."""
+    if sys.platform == "win32" or is_windows():
+        return most
+    import resource
+
+    soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
+    wanted = most if hard == resource.RLIM_INFINITY else hard
+    if soft == resource.RLIM_INFINITY or soft >= wanted:
+        return min(wanted, most)
+    with suppress(ValueError, OSError):  # macOS refuses more than its kernel allows, whatever the hard limit says
+        resource.setrlimit(resource.RLIMIT_NOFILE, (wanted, hard))
+    return resource.getrlimit(resource.RLIMIT_NOFILE)[0]
+
+
+# --- signals and processes ------------------------------------------------------------------------------------------
+
+
+def stop_signals() -> tuple[signal.Signals, ...]:
+    """Signals that end a process in order; none on Windows, whose event loop takes none."""
+    return () if is_windows() else (signal.SIGTERM, signal.SIGINT)
+
+
+def options_of_detached_process() -> dict[str, Any]:
+    """For `subprocess.Popen`: closing the client's terminal does not end the process."""
+    if is_windows():
+        return {"creationflags": _DETACHED_PROCESS | _CREATE_NEW_PROCESS_GROUP} if sys.platform == "win32" else {}
+    return {"start_new_session": True}
+
+
+def lower_priority() -> None:
+    """Of this process, for the rest of its life. On Windows it stays."""
+    if hasattr(os, "nice"):
+        os.nice(10)
+
+
+def script_name(name: str) -> str:
+    """The file name of an installed command."""
+    return f"{name}.exe" if is_windows() else name
+
+
+def has_glibc_allocator() -> bool:
+    """Whether `mallopt` may be there."""
+    return SYSTEM == "linux"
+
+
+# --- files ----------------------------------------------------------------------------------------------------------
+
+
+def has_permission_bits() -> bool:
+    """Whether the mode of a file says who may read it. On Windows permissions are inherited from the folder."""
+    return not is_windows()
+
+
+def user_id() -> int:
+    """0 on Windows, which has none."""
+    return 0 if sys.platform == "win32" else os.getuid()
+
+
+def sync_folder(folder: Path) -> None:
+    """Return when new names in it are on disk, where a folder can be opened for that. Raises `OSError`."""
+    if is_windows():
+        return
+    descriptor = os.open(folder, os.O_RDONLY)
+    try:
+        os.fsync(descriptor)
+    finally:
+        os.close(descriptor)
+
+
+def encoding_of_pipes() -> str | None:
+    """The encoding that standard output needs where it is no terminal; None for its own. On Windows it is that of the
+    country, in which other programs expect no JSON."""
+    return "utf-8" if is_windows() else None

@@ -1,0 +1,58 @@
+"""Scores of the matches of a query, by a ranking profile."""
+
+from __future__ import annotations
+
+from datetime import datetime
+
+import numpy as np
+from numpy.typing import NDArray
+
+from madeleine.memory.index import CandidatePool
+from madeleine.memory.model import Scope
+from madeleine.memory.recall.ports import RecallLedger
+from madeleine.memory.recall.query_reading import end_of_message
+from madeleine.memory.recall.selection import RecallQuery
+from madeleine.memory.rules.ranking.blended import BlendedRankingWeights, blended_scores, share_of_emotions
+from madeleine.memory.rules.ranking.profiles import (
+    RankingProfile,
+    RankingProfileWeights,
+    associative_ranking_scores,
+    candidate_similarity,
+    evenly_falling_scores,
+    linear_scores,
+)
+from madeleine.memory.rules.ranking.score_parts import ScoredCandidates
+
+
+async def score_matches(
+    ledger: RecallLedger,
+    scope: Scope,
+    query: RecallQuery,
+    *,
+    profile: RankingProfile,
+    weights: BlendedRankingWeights,
+    profiles: RankingProfileWeights,
+    pool: CandidatePool,
+    matching: NDArray[np.intp],
+    trust: float,
+    now: datetime,
+) -> tuple[NDArray[np.intp], ScoredCandidates]:
+    """Positions of the candidates to rank, and their scores."""
+    emotions = frozenset(query.emotions)
+    if profile == "blended":
+        asked = end_of_message(query.text) or query.text
+        return matching, blended_scores(asked, pool, matching, dense_trust=trust, emotions=emotions, weights=weights)
+    if profile == "rrf":
+        return matching, evenly_falling_scores(len(matching))
+    states = await ledger.ranking_states(scope, [pool.ids[i] for i in matching])
+    # Memories forgotten since they were indexed have no state.
+    matching = matching[[pool.ids[i] in states for i in matching]]
+    matching_states = [states[pool.ids[i]] for i in matching]
+    near = candidate_similarity(pool, dense_trust=trust)[matching]
+    if profile == "linear":
+        enough, scored = linear_scores(near, matching_states, now=now, weights=profiles).at_least(
+            profiles.linear.minimum
+        )
+        return matching[enough], scored
+    shared = share_of_emotions([pool.features[i] for i in matching], emotions)
+    return matching, associative_ranking_scores(near, matching_states, shared, now=now, weights=profiles)

@@ -1,0 +1,1 @@
+"""The help of the command line: texts, examples, pages, completion."""

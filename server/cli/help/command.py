@@ -1,0 +1,51 @@
+"""`madeleine help` and `madeleine completion`: the pages of the documentation, and the completion for a shell. Neither
+reads a setting, so that both work whatever is wrong."""
+
+from __future__ import annotations
+
+import argparse
+from collections.abc import Mapping
+from pathlib import Path
+
+from madeleine.memory.errors import InvalidInput
+from madeleine.memory.text.structure import visible_line
+from madeleine.server.cli.arguments import build_command_line_parser
+from madeleine.server.cli.help.text import suggestion
+from madeleine.server.cli.output import console
+
+OVERVIEW_PAGE = "README"
+
+
+def help_command(arguments: argparse.Namespace) -> None:
+    """Rendered on a terminal, else as it is. Raises `InvalidInput` for a page that does not exist."""
+    pages = documentation_pages()
+    topic = (arguments.topic or "").lower().removesuffix(".md")
+    if not topic:
+        print(build_command_line_parser().format_help())
+        print(f"pages (madeleine help PAGE):\n  {', '.join(name for name in sorted(pages) if name != OVERVIEW_PAGE)}")
+        return
+    if topic not in pages:
+        meant = suggestion(topic, set(pages) - {OVERVIEW_PAGE})
+        raise InvalidInput(f"There is no page {visible_line(topic)!r}.{meant}")
+    text = pages[topic].read_text(encoding="utf-8")
+    out = console()
+    if not out.is_terminal:
+        print(text)
+        return
+    from rich.markdown import Markdown
+
+    with out.pager(styles=True):
+        out.print(Markdown(text))
+
+
+def documentation_pages() -> Mapping[str, Path]:
+    """Name → file: of the installed package, or of the checkout."""
+    package = Path(__file__).parents[3]
+    folder = next((one for one in (package / "docs", package.parent / "docs") if one.is_dir()), package)
+    return {path.stem: path for path in sorted(folder.glob("*.md"))}
+
+
+def completion_command(arguments: argparse.Namespace) -> None:
+    import shtab
+
+    print(shtab.complete(build_command_line_parser(), shell=arguments.shell))

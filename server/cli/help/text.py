@@ -1,0 +1,83 @@
+"""The help of the command `madeleine`: commands in groups, examples, and the nearest name to one that is mistyped."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable, Mapping
+
+COMMAND_GROUPS: Mapping[str, tuple[str, ...]] = {
+    "Connect clients": ("serve", "config", "status", "stop", "token"),
+    "Remember": ("observe", "note", "ingest", "profile"),
+    "Look": ("why", "audit", "doctor"),
+    "Maintain": ("patrol", "models", "reindex"),
+    "Move and keep": ("export", "import", "backup", "restore"),
+    "Help": ("help", "completion"),
+}
+OTHER_COMMANDS = "More"
+EXAMPLES_HEADING = "examples:"
+EXAMPLES: Mapping[str, tuple[str, ...]] = {
+    "": (
+        "madeleine config                                the entry for an MCP client",
+        "madeleine why 'Where do we live?'               what a recall finds, and why",
+        "madeleine doctor                                what is wrong, and what to do",
+        "madeleine help recall                           the page on recall",
+    ),
+    "audit": ("madeleine audit --event recall --since 2026-03-01", "madeleine audit --json --limit 1000"),
+    "backup": ("madeleine backup", "madeleine backup /mnt/disk/memory.db"),
+    "completion": (
+        "madeleine completion bash > ~/.local/share/bash-completion/completions/madeleine",
+        'madeleine completion zsh > "${fpath[1]}/_madeleine"',
+        "madeleine completion fish > ~/.config/fish/completions/madeleine.fish",
+    ),
+    "doctor": ("madeleine doctor", "madeleine doctor --json | jq '.findings[] | select(.level == \"problem\")'"),
+    "export": ("madeleine export memory.jsonl", "madeleine export --being ada --format markdown notes/"),
+    "help": ("madeleine help", "madeleine help truth"),
+    "import": ("madeleine import memory.jsonl --dry-run", "madeleine import conversations.json"),
+    "ingest": ("madeleine ingest notes.md book.txt", "some-program | madeleine ingest -"),
+    "models": ("madeleine models list", "madeleine models switch all-MiniLM-L6-v2"),
+    "note": ("""echo '{"action": "We moved to the harbour."}' | madeleine note -""",),
+    "observe": ('echo "I live by the harbour" | madeleine observe --session talk-7 --role user',),
+    "patrol": ("madeleine patrol --dry-run", "madeleine patrol runs", "madeleine patrol undo RUN"),
+    "profile": ("madeleine profile set soul voice 'calm and kind'", "madeleine profile show"),
+    "restore": ("madeleine restore /mnt/disk/memory.db",),
+    "serve": ("madeleine", "madeleine serve --http --port 8765"),
+    "status": ("madeleine status", "madeleine status --json"),
+    "token": ("madeleine token create --being ada --name laptop --expires 90d", "madeleine token list"),
+    "why": ("madeleine why 'Where do we live?'", "madeleine why 'Where do we live?' m12"),
+}
+_INVALID_CHOICE = re.compile(r"argument (?P<where>\S+): invalid choice: '(?P<given>.*?)' \(choose from (?P<known>.*)\)")
+
+
+def examples_of(command: str) -> str:
+    """The part of a help text with examples; "" where there are none."""
+    return "\n".join((EXAMPLES_HEADING, *(f"  {line}" for line in EXAMPLES[command]))) if command in EXAMPLES else ""
+
+
+def grouped_commands(help_by_command: Mapping[str, str]) -> str:
+    """A line a command, in groups; one that is in no group stands at the end."""
+    grouped = {command for commands in COMMAND_GROUPS.values() for command in commands}
+    others = tuple(command for command in help_by_command if command not in grouped)
+    width = max(map(len, help_by_command), default=0) + 2
+    lines: list[str] = []
+    for group, commands in {**COMMAND_GROUPS, OTHER_COMMANDS: others}.items():
+        if known := [command for command in commands if command in help_by_command]:
+            lines += [f"{group}:", *(f"    {command:<{width}}{help_by_command[command]}" for command in known), ""]
+    return "\n".join(lines)
+
+
+def with_suggestion(message: str) -> str:
+    """An error of argparse for a wrong command or verb, with the nearest name instead of all of them."""
+    match = _INVALID_CHOICE.search(message)
+    if match is None or match["where"] not in ("command", "verb"):
+        return message
+    known = re.findall(r"[\w-]+", match["known"])
+    return f"There is no {match['where']} {match['given']!r}.{suggestion(match['given'], known)}"
+
+
+def suggestion(given: str, known: Iterable[str]) -> str:
+    """ " Is X meant?", or all that there are where nothing is near."""
+    from difflib import get_close_matches  # otherwise not needed by a forwarder, which is to start fast
+
+    names = sorted(known)
+    near = get_close_matches(given, names, n=1, cutoff=0.6)
+    return f" Is {near[0]!r} meant?" if near else f" Known are {', '.join(names)}." if names else ""

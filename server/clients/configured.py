@@ -1,0 +1,121 @@
+"""The clients on this machine whose configuration has this server, and their hooks: read only."""
+
+from __future__ import annotations
+
+import json
+import re
+import tomllib
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from madeleine.server.clients.places import UserPlaces
+
+MAX_CONFIGURATION_BYTES = 20_000_000
+HOOK_EVENTS = ("SessionStart", "UserPromptSubmit", "Stop", "SessionEnd")
+"""Of Claude Code, as in `docs/hooks.md`."""
+_IS_MADELEINE = re.compile(r"madeleine", re.I)
+_OWN_HOOK = re.compile(r"madeleine\S*\s+observe\b")
+_COMMENT_OR_TEXT = re.compile(r'("(?:\\.|[^"\\])*")|//[^\n]*|/\*.*?\*/', re.S)
+_TRAILING_COMMA = re.compile(r'("(?:\\.|[^"\\])*")|,(?=\s*[}\]])', re.S)
+
+
+@dataclass(frozen=True, slots=True)
+class ConfiguredServer:
+    """An entry for this server. `command`: "" for one that is reached by `url`."""
+
+    client: str
+    file: Path
+    name: str
+    command: str = ""
+    arguments: tuple[str, ...] = ()
+    variables: Mapping[str, str] | None = None
+    url: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class UnreadableConfigurationFile:
+    client: str
+    file: Path
+    reason: str
+
+
+def server_files(places: UserPlaces, project: Path) -> Iterator[tuple[str, Path, str]]:
+    """(client, file, key of the servers) of this user and of a project."""
+    settings, home = places.application_settings, places.home
+    yield "Claude Code", places.claude_code_servers, "mcpServers"
+    yield "Claude Code, project", project / ".mcp.json", "mcpServers"
+    yield "Claude Desktop", settings / "Claude" / "claude_desktop_config.json", "mcpServers"
+    yield "Codex", places.codex / "config.toml", "mcp_servers"
+    yield "Cursor", home / ".cursor" / "mcp.json", "mcpServers"
+    yield "Cursor, project", project / ".cursor" / "mcp.json", "mcpServers"
+    yield "Gemini CLI", home / ".gemini" / "settings.json", "mcpServers"
+    yield "VS Code", settings / "Code" / "User" / "mcp.json", "servers"
+    yield "VS Code, project", project / ".vscode" / "mcp.json", "servers"
+    yield "Windsurf", home / ".codeium" / "windsurf" / "mcp_config.json", "mcpServers"
+    yield "Zed", places.zed / "settings.json", "context_servers"
+
+
+def configured_servers(places: UserPlaces, project: Path) -> Iterator[ConfiguredServer | UnreadableConfigurationFile]:
+    """The entries for this server in all files that are there."""
+    for client, file, key in server_files(places, project):
+        try:
+            content = read_configuration_file(file)
+        except (OSError, ValueError, RecursionError) as error:
+            yield UnreadableConfigurationFile(client, file, str(error))
+            continue
+        servers = content.get(key) if isinstance(content, dict) else None
+        for name, entry in servers.items() if isinstance(servers, dict) else ():
+            if isinstance(entry, dict) and _is_own_entry(str(name), entry):
+                yield _configured_server(client, file, str(name), entry)
+
+
+def _is_own_entry(name: str, entry: Mapping[str, Any]) -> bool:
+    words = [name, str(entry.get("command", "")), *map(str, _list(entry.get("args")))]
+    return any(map(_IS_MADELEINE.search, words))
+
+
+def _configured_server(client: str, file: Path, name: str, entry: Mapping[str, Any]) -> ConfiguredServer:
+    variables = entry.get("env")
+    return ConfiguredServer(
+        client=client,
+        file=file,
+        name=name,
+        command=str(entry.get("command", "")),
+        arguments=tuple(map(str, _list(entry.get("args")))),
+        variables={str(key): str(value) for key, value in variables.items()} if isinstance(variables, dict) else {},
+        url=str(entry.get("url") or entry.get("serverUrl") or entry.get("httpUrl") or ""),
+    )
+
+
+def _list(value: Any) -> list[Any]:
+    return value if isinstance(value, list) else []
+
+
+def hooks_of_claude_code(places: UserPlaces, project: Path) -> Mapping[Path, frozenset[str]]:
+    """Settings file → the events at which it runs `madeleine observe`. Raises `ValueError`, `OSError`."""
+    files = [places.claude_code / "settings.json"]
+    files += [project / ".claude" / name for name in ("settings.json", "settings.local.json")]
+    found: dict[Path, frozenset[str]] = {}
+    for file in files:
+        content = read_configuration_file(file)
+        hooks = content.get("hooks") if isinstance(content, dict) else None
+        events = hooks.items() if isinstance(hooks, dict) else ()
+        if own := frozenset(str(event) for event, groups in events if _OWN_HOOK.search(json.dumps(groups))):
+            found[file] = own
+    return found
+
+
+def read_configuration_file(file: Path) -> Any:
+    """The content of a JSON file, with comments and trailing commas as editors allow them, or of a TOML file; None
+    where there is none. Raises `ValueError`, `OSError`."""
+    if not file.is_file():
+        return None
+    if file.stat().st_size > MAX_CONFIGURATION_BYTES:
+        raise ValueError("it is larger than any configuration")
+    text = file.read_text(encoding="utf-8-sig")
+    if file.suffix == ".toml":
+        return tomllib.loads(text)
+    without_comments = _COMMENT_OR_TEXT.sub(lambda match: match[1] or " ", text)
+    return json.loads(_TRAILING_COMMA.sub(lambda match: match[1] or "", without_comments) or "null")

@@ -1,0 +1,84 @@
+"""Checks of the MCP clients and the hooks on this machine."""
+
+from __future__ import annotations
+
+import os
+import shutil
+from collections.abc import Iterator, Mapping
+from pathlib import Path
+
+from madeleine.server.clients.configured import (
+    HOOK_EVENTS,
+    ConfiguredServer,
+    UnreadableConfigurationFile,
+    configured_servers,
+    hooks_of_claude_code,
+)
+from madeleine.server.clients.places import UserPlaces, this_operating_system
+from madeleine.server.doctor.findings import Finding
+from madeleine.server.settings.environment import resolve_data_directory, setting_values_from_variables
+
+
+def check_clients(variables: Mapping[str, str], data_dir: Path) -> Iterator[Finding]:
+    places = UserPlaces(Path.home(), this_operating_system(), variables)
+    count = 0
+    for found in configured_servers(places, Path.cwd()):
+        if isinstance(found, UnreadableConfigurationFile):
+            text = f"{found.client}: {found.file} cannot be read: {found.reason}."
+            yield Finding("clients", "note", text, "Correct the file; the client itself may refuse it, too.")
+        else:
+            count += 1
+            yield _client_finding(found, data_dir)
+    if not count:
+        advice = "`madeleine config` prints the entry; `madeleine help clients` says where it belongs."
+        yield Finding("clients", "note", "No MCP client on this machine is configured for Madeleine.", advice)
+
+
+def _client_finding(server: ConfiguredServer, data_dir: Path) -> Finding:
+    entry = f"{server.client}: the entry {server.name!r} in {server.file}"
+    settings = setting_values_from_variables(server.variables or {})
+    being = settings.get("being", "default")
+    details = {"client": server.client, "file": str(server.file), "being": being, "url": server.url}
+    if server.url:
+        return Finding("clients", "ok", f"{entry} reaches {server.url}.", details=details)
+    command = _resolved_command(server.command)
+    details["command"] = server.command
+    if command is None:
+        text = f"{entry} starts {server.command!r}, which is not there."
+        return Finding("clients", "problem", text, "Put the command in that `madeleine config` prints.", details)
+    directory = resolve_data_directory(settings["data_dir"]) if "data_dir" in settings else None
+    if directory and directory != data_dir:
+        text = f"{entry} uses another memory: {directory}, being {being!r}."
+        return Finding("clients", "note", text, "Nothing need be done if that is meant.", details)
+    if not Path(server.command).is_absolute():
+        text = f"{entry} starts {server.command!r}, which the client may not find: few see the PATH of a shell."
+        return Finding("clients", "note", text, f"Give the whole path: {command}.", details)
+    return Finding("clients", "ok", f"{entry}: being {being!r}.", details=details)
+
+
+def _resolved_command(command: str) -> str | None:
+    if Path(command).is_absolute():
+        return command if os.access(command, os.X_OK) else None
+    return shutil.which(command)
+
+
+def check_hooks(variables: Mapping[str, str]) -> Iterator[Finding]:
+    places = UserPlaces(Path.home(), this_operating_system(), variables)
+    if not places.claude_code.is_dir():
+        return
+    try:
+        found = hooks_of_claude_code(places, Path.cwd())
+    except ValueError as error:
+        yield Finding("hooks", "note", f"The settings of Claude Code cannot be read: {error}.", "Correct the file.")
+        return
+    advice = "`madeleine help hooks` says how to add them."
+    if not found:
+        yield Finding("hooks", "note", "Claude Code has no hooks of Madeleine: it remembers what it is told.", advice)
+    for file, events in found.items():
+        missing = [event for event in HOOK_EVENTS if event not in events]
+        details = {"file": str(file), "events": sorted(events)}
+        if missing:
+            text = f"The hooks in {file} lack {', '.join(missing)}."
+            yield Finding("hooks", "note", text, advice, details)
+        else:
+            yield Finding("hooks", "ok", f"The hooks of Claude Code are in {file}.", details=details)

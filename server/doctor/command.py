@@ -1,0 +1,106 @@
+"""`madeleine doctor`: what is wrong with this installation and its memory, and what to do. Nothing is changed, and no
+process is started or ended."""
+
+from __future__ import annotations
+
+import argparse
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import asdict
+from functools import partial
+
+from rich.table import Table
+from rich.text import Text
+
+from madeleine.memory.errors import InvalidInput
+from madeleine.memory.text.structure import visible_line
+from madeleine.server import EXIT_FAILURE
+from madeleine.server.cli.output import console, print_json, working_on
+from madeleine.server.doctor.clients import check_clients, check_hooks
+from madeleine.server.doctor.findings import Check, Finding, FindingLevel, findings_of
+from madeleine.server.doctor.installation import (
+    check_data_directory,
+    check_host,
+    check_log,
+    check_model,
+    check_permissions,
+    check_versions,
+)
+from madeleine.server.doctor.store import check_index, check_language_model, check_ledger, check_memories
+from madeleine.server.settings.environment import (
+    read_environment_variables,
+    resolve_data_directory,
+    setting_values_from_variables,
+)
+from madeleine.server.settings.settings import Settings, read_settings
+
+LEVEL_STYLES: Mapping[FindingLevel, str] = {"ok": "green", "note": "yellow", "problem": "bold red"}
+
+
+def doctor_command(arguments: argparse.Namespace) -> int:
+    """The exit code: 1 if there are problems."""
+    with working_on("looking at everything"):
+        findings = list(look_at_everything(quick=arguments.quick))
+    problems = sum(finding.level == "problem" for finding in findings)
+    if arguments.json:
+        print_json({"problems": problems, "findings": [asdict(finding) for finding in findings]})
+    else:
+        print_findings(findings)
+        notes = sum(finding.level == "note" for finding in findings)
+        print(f"{problems} problems, {notes} notes." if problems or notes else "All is well.")
+    return EXIT_FAILURE if problems else 0
+
+
+def look_at_everything(*, quick: bool) -> Iterator[Finding]:
+    """`quick`: without what reads the whole memory. Settings that cannot be used are a finding; what does not depend on
+    them is looked at all the same."""
+    variables = read_environment_variables()
+    data_dir = resolve_data_directory(setting_values_from_variables(variables).get("data_dir"))
+    checks: dict[str, Check] = {"versions": check_versions, "settings": partial(_check_settings, variables)}
+    settings = _settings_if_usable(variables)
+    if settings:
+        checks["model"] = partial(check_model, settings)
+    checks |= {
+        "data directory": partial(check_data_directory, data_dir),
+        "permissions": partial(check_permissions, data_dir),
+        "host": partial(check_host, data_dir),
+        "log": partial(check_log, data_dir),
+        "ledger": partial(check_ledger, data_dir, thorough=not quick),
+    }
+    if settings:
+        checks |= {
+            "index": partial(check_index, settings),
+            "language model": partial(check_language_model, settings),
+        }
+    checks |= {"clients": partial(check_clients, variables, data_dir), "hooks": partial(check_hooks, variables)}
+    if not quick:
+        checks["memories"] = partial(check_memories, data_dir)
+    return findings_of(checks)
+
+
+def _settings_if_usable(variables: Mapping[str, str]) -> Settings | None:
+    try:
+        return read_settings(variables)
+    except InvalidInput:
+        return None
+
+
+def _check_settings(variables: Mapping[str, str]) -> Iterable[Finding]:
+    try:
+        settings = read_settings(variables)
+    except InvalidInput as error:
+        yield Finding("settings", "problem", str(error), "`madeleine help settings` lists them all.")
+        return
+    changed = settings.model_fields_set - {"data_dir"}
+    text = f"The being is {settings.being!r}."
+    yield Finding("settings", "ok", text, details={"being": settings.being, "set": sorted(changed)})
+
+
+def print_findings(findings: Sequence[Finding]) -> None:
+    table = Table(box=None, pad_edge=False, show_header=False)
+    for no_wrap in (True, True, False):
+        table.add_column(no_wrap=no_wrap, overflow="fold")
+    for finding in findings:
+        lines = [finding.text, *([f"→ {finding.advice}"] if finding.advice and finding.level != "ok" else [])]
+        text = Text("\n".join(map(visible_line, lines)))
+        table.add_row(Text(finding.level, style=LEVEL_STYLES[finding.level]), finding.area, text)
+    console().print(table)

@@ -1,0 +1,55 @@
+"""The argument `explain` of `recall`, and what an answer says for it."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+from madeleine.memory.model import MemoryId
+from madeleine.memory.recall.explaining import LikenessToQuery, MemoryExplanation, RecallExplanation
+from madeleine.memory.recall.recall import RecallResult
+from madeleine.tools.replies import without_empty_fields
+from madeleine.tools.tool import ToolCall
+
+MAX_EXPLAINED_TEXT_CHARS = 80
+
+
+async def explained_ids(call: ToolCall, explain: bool | str) -> dict[MemoryId, str] | None:
+    """The memory that is asked for beside the best ones, with its id as it was given; None for no explanation."""
+    if isinstance(explain, bool):
+        return {} if explain else None
+    return {full: given for given, full in (await call.use.ids.memories(call.scope, [explain])).items()}
+
+
+def explained_memories(result: RecallResult) -> list[MemoryId]:
+    """Those that an explanation shows: for the audit."""
+    return [one.id for one in result.explanation.memories if one.memory] if result.explanation else []
+
+
+async def explanation_as_json(
+    call: ToolCall, explanation: RecallExplanation, given_ids: Mapping[MemoryId, str]
+) -> dict[str, Any]:
+    """What is 0 or empty is left out. The parts of a score add up to it, and those of a likeness."""
+    memories = []
+    for explained in explanation.memories:
+        reason = await call.with_short_ids(explained.reason)
+        memories.append(_memory_explanation_as_json(explained, reason, given_ids.get(explained.id, explained.id)))
+    return {"ranking": explanation.profile, "memories": memories}
+
+
+def _memory_explanation_as_json(explained: MemoryExplanation, reason: str, id_: str) -> dict[str, Any]:
+    memory = explained.memory
+    return without_empty_fields(
+        id=memory.short_id if memory else id_,
+        text=memory.scene.action[:MAX_EXPLAINED_TEXT_CHARS] if memory else None,
+        outcome=explained.outcome,
+        rank=explained.rank or None,
+        score=explained.score or None,
+        parts=dict(explained.parts),
+        likeness=_likeness_as_json(explained.likeness) if explained.likeness else None,
+        reason=reason,
+    )
+
+
+def _likeness_as_json(likeness: LikenessToQuery) -> dict[str, float]:
+    return {**likeness.parts, "sum": likeness.value, "needed": likeness.needed}
