@@ -80,12 +80,12 @@ const DONE = {
   import: "imported", recall: "recalled",
 };
 
-/** A line of the audit. */
+/** An entry of the audit: what was done, by whom, when, and to which memories. */
 export function auditLine(entry) {
   const others = entry.count - (entry.memories?.length ?? 0);
   return h("li", {},
-    h("span", { class: "event" }, DONE[entry.event] ?? entry.event), " ",
-    (entry.memories ?? []).map((memory) => [link(stored(memory.text), `memory/${memory.id}`), " "]),
-    others > 0 && entry.memories?.length ? h("span", { class: "faint" }, `and ${number(others)} more `) : null,
-    h("span", { class: "faint" }, [entry.client, entry.tool].filter(Boolean).join(" · "), " · ", ago(entry.at)));
+    h("div", {}, h("span", { class: "event" }, DONE[entry.event] ?? entry.event), " ",
+      h("span", { class: "faint" }, ago(entry.at), entry.client ? [" · ", stored(entry.client)] : "", entry.tool && entry.tool !== entry.event ? ` · ${entry.tool}` : "")),
+    (entry.memories ?? []).map((memory) => h("div", { class: "line" }, link(stored(memory.text), `memory/${memory.id}`))),
+    others > 0 && entry.memories?.length ? h("div", { class: "faint" }, `and ${number(others)} more`) : null);
 }
