@@ -249,9 +249,7 @@ class Host:
             running = run_and_report(self.run_command, settings, request.arguments, write)
             await _until_first_ends(running, reader.read(1))
 
-    async def _serve_page(
-        self, request: HostHandshakeRequest, reader: asyncio.StreamReader, write: WriteBytes
-    ) -> None:
+    async def _serve_page(self, request: HostHandshakeRequest, reader: asyncio.StreamReader, write: WriteBytes) -> None:
         """Write the link of the page, or the error, as one line of JSON; serve it until the client disconnects."""
         assert self.open_page is not None
         settings = self._client_settings(request)

@@ -5,12 +5,13 @@ from __future__ import annotations
 import hashlib
 import json
 import mimetypes
+import random
 from collections.abc import AsyncIterator, Awaitable, Callable
-from contextlib import AbstractAsyncContextManager, nullcontext
+from contextlib import AbstractAsyncContextManager
 from dataclasses import dataclass, field
 from functools import partial
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from starlette.requests import Request
 from starlette.responses import JSONResponse, RedirectResponse, Response, StreamingResponse
@@ -21,7 +22,10 @@ from madeleine.memory.errors import InvalidInput, MadeleineError
 from madeleine.memory.language_model import LanguageModel
 from madeleine.memory.model import RunId
 from madeleine.memory.text.structure import json_without_structure
+from madeleine.server.background.loops import PatrolEventBroadcast
 from madeleine.server.http.authentication import CALLER_ASGI_SCOPE_KEY
+from madeleine.server.http.endpoint import AsgiEndpoint
+from madeleine.server.settings.settings import Settings
 from madeleine.server.ui.guard import (
     PAGE_PATH,
     cookie_name,
@@ -31,20 +35,22 @@ from madeleine.server.ui.guard import (
     set_session_cookie,
     with_security_headers,
 )
-from madeleine.server.ui.live import PatrolEvents, live_events
+from madeleine.server.ui.live import live_events
 from madeleine.server.ui.reading import PageReader
 from madeleine.server.ui.sessions import SESSION_SECONDS, PageSession, PageSessions
 from madeleine.server.wiring.clocks import utc_now
-from madeleine.server.wiring.open_memory import OpenedMemory
+from madeleine.server.wiring.language_models import LanguageModelPool
 from madeleine.tools.replies import tool_result_of_crash
 from madeleine.tools.tool import ToolCall
-from madeleine.tools.toolset import Toolset
+from madeleine.tools.toolset import Toolset, choose_tools, make_all_tools
+
+if TYPE_CHECKING:
+    from madeleine.server.wiring.open_memory import OpenedMemory
 
 API_PATH = f"{PAGE_PATH}api"
 STATIC_FOLDER = Path(__file__).parent / "static"
 MAX_RUNS_SHOWN = 200
 MAX_AUDIT_PAGE = 500
-MAX_BODY_BYTES = 1024 * 1024
 Guard = Callable[[ASGIApp], ASGIApp]
 """Passes a request on with its caller in the ASGI scope, or refuses it."""
 Answer = Callable[[PageReader, Request], Awaitable[dict[str, Any]]]
@@ -57,10 +63,33 @@ class Page:
     sessions: PageSessions
     opened: Callable[[], Awaitable[OpenedMemory]]
     toolset: Toolset
-    patrol_events: PatrolEvents
-    is_closing: Callable[[], bool] = lambda: False
-    language_model: Callable[[], AbstractAsyncContextManager[LanguageModel | None]] = nullcontext
+    patrol_events: PatrolEventBroadcast
+    is_closing: Callable[[], bool]
+    language_model: Callable[[], AbstractAsyncContextManager[LanguageModel | None]]
     files: dict[str, StaticFile] = field(default_factory=lambda: static_files(STATIC_FOLDER))
+
+
+def page_of_memory(
+    settings: Settings,
+    opened: Callable[[], Awaitable[OpenedMemory]],
+    models: LanguageModelPool,
+    patrol_events: PatrolEventBroadcast,
+    *,
+    sessions: PageSessions | None = None,
+    is_closing: Callable[[], bool] = lambda: False,
+) -> Page:
+    """With all tools but those that the settings exclude: the page needs them, listed or not."""
+    tools = choose_tools(
+        make_all_tools(random.SystemRandom()), exclude=settings.exclude_tools, read_only=settings.read_only
+    )
+    return Page(
+        sessions or PageSessions(),
+        opened,
+        Toolset(tools, max_text_chars=settings.max_text_chars),
+        patrol_events,
+        is_closing,
+        lambda: models.model_for_client(settings),
+    )
 
 
 def page_routes(page: Page, guard: Guard, stream_guard: Guard, login: ASGIApp) -> list[BaseRoute]:
@@ -206,6 +235,8 @@ def login_by_token(sessions: PageSessions) -> ASGIApp:
 
     async def log_in(request: Request) -> Response:
         bearer = request.headers.get("authorization", "").partition(" ")[2].strip()
+        if not bearer:
+            return refusal(401, "A token opens this page.", login="token")
         return _session_response(request, sessions.open(PageSession(bearer=bearer)))
 
     return _as_asgi(log_in)
@@ -254,16 +285,6 @@ async def _send_file(files: dict[str, StaticFile], request: Request) -> Response
     if request.headers.get("if-none-match") == file.etag:
         return Response(status_code=304, headers=headers)
     return Response(file.content, media_type=file.media_type, headers=headers)
-
-
-@dataclass(frozen=True, slots=True)
-class AsgiEndpoint:
-    """An application as an object: Starlette takes a function in a route for an endpoint."""
-
-    app: ASGIApp
-
-    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
-        await self.app(scope, receive, send)
 
 
 def _as_asgi(endpoint: Callable[[Request], Awaitable[Response]]) -> ASGIApp:

@@ -95,16 +95,16 @@ def require_session(app: ASGIApp, sessions: PageSessions) -> ASGIApp:
 
 
 def with_token_of_session(app: ASGIApp, sessions: PageSessions) -> ASGIApp:
-    """The token that the session was opened with takes the place of the cookie: all that holds for tokens holds here."""
+    """The token that the session was opened with stands in for the cookie: all that holds for tokens holds here."""
 
     async def serve(scope: Scope, receive: Receive, send: Send) -> None:
-        headers = MutableHeaders(scope=scope)
-        if "authorization" not in headers:
+        if "authorization" not in Headers(scope=scope):
             session = sessions.find(secret_of_request(scope))
             if session is None or not session.bearer:
                 await refusal(401, "A token opens this page.", login="token")(scope, receive, send)
                 return
-            headers["authorization"] = f"Bearer {session.bearer}"
+            # Whatever reads headers makes the scope's list anew: this is the last one.
+            MutableHeaders(scope=scope)["authorization"] = f"Bearer {session.bearer}"
         await app(scope, receive, send)
 
     return serve

@@ -10,7 +10,6 @@ from madeleine.patrol.run import PatrolEvent
 from madeleine.server.background.loops import PatrolEventBroadcast, patrol_event_as_json
 from madeleine.server.ui.reading import PageReader
 
-PatrolEvents = PatrolEventBroadcast
 POLL_SECONDS = 1.0
 """The audit is written within a second of a recall; other processes write to it too."""
 HEARTBEAT_POLLS = 15
@@ -18,7 +17,7 @@ HEARTBEAT_POLLS = 15
 
 
 async def live_events(
-    reader: PageReader, patrols: PatrolEvents, is_closing: Callable[[], bool]
+    reader: PageReader, patrols: PatrolEventBroadcast, is_closing: Callable[[], bool]
 ) -> AsyncIterator[dict[str, Any] | None]:
     """Events from now on; None for a sign of life."""
     overview = reader.memory.ledger.overview

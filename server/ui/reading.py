@@ -6,7 +6,7 @@ import asyncio
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import asdict, dataclass
 from datetime import datetime, timedelta
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from madeleine.memory.audit import AuditEntry
 from madeleine.memory.chat import Message
@@ -20,11 +20,12 @@ from madeleine.memory.rules.dynamics.importance import (
 )
 from madeleine.server import __version__
 from madeleine.server.mcp.server import Caller
-from madeleine.server.ui.projection import project_to_plane
-from madeleine.server.wiring.open_memory import OpenedMemory
-from madeleine.storage.sql.overview import JournalledChange, MemoryOutline
 from madeleine.tools.profile import note_as_json
 from madeleine.tools.replies import cluster_as_json, iso_time, memory_item_as_json, without_empty_fields
+
+if TYPE_CHECKING:  # a server imports them with the memory, behind its first answers
+    from madeleine.server.wiring.open_memory import OpenedMemory
+    from madeleine.storage.sql.overview import JournalledChange, MemoryOutline
 
 PAGE_CLIENT_NAME = "madeleine ui"
 CHANGE_EVENTS = (
@@ -35,6 +36,8 @@ MAX_RECENT_CHANGES = 40
 FORESEEN_PATROLS = 30
 MAX_FADING_MEMORIES = 500
 COST_DAYS = 90
+MAX_SEQ = 2**62
+"""Greater than the number of any entry."""
 MESSAGES_PER_PAGE = 200
 
 
@@ -187,7 +190,7 @@ class PageReader:
 
     async def audit(self, *, before: int, limit: int, event: str) -> dict[str, Any]:
         entries = await self.memory.ledger.overview.audit_page(
-            self.scope, limit=limit, events=[event] if event else (), **({"before": before} if before else {})
+            self.scope, limit=limit, events=[event] if event else (), before=before or MAX_SEQ
         )
         return {"entries": await self._audit_as_json(entries)}
 
@@ -248,6 +251,8 @@ def _milliseconds(moment: datetime | None) -> int | None:
 
 
 def _plane_of(rows: Sequence[tuple[int, Any]]) -> dict[str, Any]:
+    from madeleine.server.ui.projection import project_to_plane
+
     plane = project_to_plane([vector for _, vector in rows])
     return {"seq": [seq for seq, _ in rows], "x": plane[:, 0].tolist(), "y": plane[:, 1].tolist()}
 

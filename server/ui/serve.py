@@ -3,39 +3,43 @@
 from __future__ import annotations
 
 import asyncio
-import random
 from collections.abc import AsyncIterator, Awaitable, Callable
 from contextlib import asynccontextmanager
 from functools import partial
+from typing import TYPE_CHECKING
 
 import anyio
 from starlette.applications import Starlette
+from starlette.exceptions import HTTPException
 from starlette.middleware import Middleware
+from starlette.types import ASGIApp
 
 from madeleine.memory.model import BeingId
 from madeleine.server.background.loops import PatrolEventBroadcast
-from madeleine.server.http.app import GracefulHttpShutdown, bind_http_listener, run_uvicorn
+from madeleine.server.connections import SharedPlaces
+from madeleine.server.http.app import (
+    MAX_BODY_ARRIVAL_SECONDS,
+    GracefulHttpShutdown,
+    answer_http_error,
+    answer_internal_error,
+    bind_http_listener,
+    run_uvicorn,
+)
+from madeleine.server.http.bodies import buffer_json_body
 from madeleine.server.http.request_checks import AllowedSources, check_and_log_http_requests
 from madeleine.server.mcp.server import Caller
 from madeleine.server.settings.http import LOOPBACK_HOSTS
 from madeleine.server.settings.settings import Settings
-from madeleine.server.ui.app import Page, login_by_link, page_routes
+from madeleine.server.ui.app import login_by_link, page_of_memory, page_routes
 from madeleine.server.ui.guard import PAGE_PATH, require_session
 from madeleine.server.ui.sessions import PageSessions
 from madeleine.server.wiring.language_models import LanguageModelPool
-from madeleine.server.wiring.open_memory import OpenedMemory
-from madeleine.tools.toolset import Toolset, choose_tools, make_all_tools
+
+if TYPE_CHECKING:
+    from madeleine.server.wiring.open_memory import OpenedMemory
 
 PAGE_HOST = "127.0.0.1"
 MAX_PAGE_CONNECTIONS = 64
-
-
-def page_toolset(settings: Settings) -> Toolset:
-    """All tools but those that the settings exclude: the page needs them, listed or not."""
-    tools = choose_tools(
-        make_all_tools(random.SystemRandom()), exclude=settings.exclude_tools, read_only=settings.read_only
-    )
-    return Toolset(tools, max_text_chars=settings.max_text_chars)
 
 
 @asynccontextmanager
@@ -54,19 +58,22 @@ async def serve_page(
     stop, sessions = anyio.Event(), PageSessions()
     with bind_http_listener(PAGE_HOST, port) as listener:
         port = listener.getsockname()[1]
-        page = Page(
-            sessions,
-            opened,
-            page_toolset(settings),
-            patrol_events,
-            is_closing=stop.is_set,
-            language_model=lambda: models.model_for_client(settings),
+        page = page_of_memory(settings, opened, models, patrol_events, sessions=sessions, is_closing=stop.is_set)
+        buffered = partial(
+            buffer_json_body,
+            places=SharedPlaces(MAX_PAGE_CONNECTIONS, MAX_PAGE_CONNECTIONS),
+            max_bytes=settings.http_max_body_bytes,
+            max_seconds=MAX_BODY_ARRIVAL_SECONDS,
         )
-        guard = partial(require_session, sessions=sessions)
+
+        def guard(app: ASGIApp) -> ASGIApp:
+            return require_session(buffered(app), sessions)
+
         names = [f"{host}:{port}" for host in LOOPBACK_HOSTS]
         allowed = AllowedSources(frozenset(names), frozenset(f"http://{name}" for name in names))
         app = Starlette(
-            routes=page_routes(page, guard, guard, login_by_link(sessions)),
+            routes=page_routes(page, guard, guard, buffered(login_by_link(sessions))),
+            exception_handlers={HTTPException: answer_http_error, Exception: answer_internal_error},
             middleware=[Middleware(check_and_log_http_requests, allowed=allowed)],
         )
         app.router.redirect_slashes = False

@@ -15,6 +15,7 @@ from madeleine.memory.chat import Message
 from madeleine.memory.model import ClusterId, Memory, MemoryId, MemoryStatus, RunId, Scope, TruthStatus, Vector
 from madeleine.memory.patrol_records import PatrolRun
 from madeleine.storage.sql.database import dialect
+from madeleine.storage.sql.database.dialect import MAX_INT
 from madeleine.storage.sql.database.engine import DatabaseRepository, Row
 from madeleine.storage.sql.database.mapping import (
     RowMap,
@@ -160,7 +161,6 @@ _SELECT_SOURCE_MESSAGES = (
     .where(_l.memory_id == bindparam("id"), _t.being_id == _BEING)
     .order_by(_t.at, _t.position)
 )
-MAX_SEQ = 2**62
 
 
 class OverviewRepository(DatabaseRepository):
@@ -195,7 +195,7 @@ class OverviewRepository(DatabaseRepository):
         scope: Scope,
         *,
         limit: int,
-        before: int = MAX_SEQ,
+        before: int = MAX_INT,
         after: int = 0,
         events: Sequence[str] = (),
         not_client: str = "",

@@ -49,7 +49,8 @@ async function show({ keepFocus = false } = {}) {
 
 function askForLogin(error) {
   document.body.classList.add("closed");
-  if (error.login === "token") {
+  // A token that is not valid any more is refused before the page is asked.
+  if (error.login === "token" || (error.status === 401 && !error.login)) {
     const token = h("input", { type: "password", autocomplete: "off", required: true, id: "token" });
     replace(main, h("h1", {}, "Open the memory"),
       h("form", { class: "login", on: { submit: async (event) => {
