@@ -36,6 +36,7 @@ from madeleine.server.ui.guard import (
     with_security_headers,
 )
 from madeleine.server.ui.live import live_events
+from madeleine.server.ui.projection import Planes
 from madeleine.server.ui.reading import PageReader
 from madeleine.server.ui.sessions import SESSION_SECONDS, PageSession, PageSessions
 from madeleine.server.wiring.clocks import utc_now
@@ -66,6 +67,7 @@ class Page:
     patrol_events: PatrolEventBroadcast
     is_closing: Callable[[], bool]
     language_model: Callable[[], AbstractAsyncContextManager[LanguageModel | None]]
+    planes: Planes = field(default_factory=Planes)
     files: dict[str, StaticFile] = field(default_factory=lambda: static_files(STATIC_FOLDER))
 
 
@@ -164,7 +166,7 @@ READING: dict[str, Answer] = {
 
 
 async def _reader(page: Page, request: Request) -> PageReader:
-    return PageReader(await page.opened(), request.scope[CALLER_ASGI_SCOPE_KEY])
+    return PageReader(await page.opened(), request.scope[CALLER_ASGI_SCOPE_KEY], page.planes)
 
 
 async def _answer_reading(page: Page, answer: Answer, request: Request) -> Response:

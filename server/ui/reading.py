@@ -20,6 +20,7 @@ from madeleine.memory.rules.dynamics.importance import (
 )
 from madeleine.server import __version__
 from madeleine.server.mcp.server import Caller
+from madeleine.server.ui.projection import Planes
 from madeleine.tools.profile import note_as_json
 from madeleine.tools.replies import cluster_as_json, iso_time, memory_item_as_json, without_empty_fields
 
@@ -47,6 +48,7 @@ class PageReader:
 
     memory: OpenedMemory
     caller: Caller
+    planes: Planes
 
     @property
     def scope(self) -> Scope:
@@ -92,12 +94,14 @@ class PageReader:
         found = await self.memory.ledger.recall.memories(scope, [id_])
         entries = await overview.audit_of_memory(scope, id_) if found else []
         runs = await self.memory.ledger.patrols.runs(scope, limit=1_000)
+        clusters = await self.memory.ledger.recall.cluster_summaries(scope)
+        names = {cluster.id: cluster.name for cluster in clusters}
         return {
             "audit": [_entry_as_json(entry) for entry in entries],
             "absorbed": [memory_item_as_json(memory) for memory in await overview.absorbed_by(scope, id_)],
             "messages": [_message_as_json(message) for message in await overview.messages_of_memory(scope, id_)],
             "aged": [iso_time(run.started) for run in runs if _has_aged(run)][::-1],
-            "activated": iso_time(found[0].last_activated) if found else None,
+            "cluster": names.get(found[0].cluster_id, "") if found and found[0].cluster_id else "",
         }
 
     async def runs(self, limit: int) -> dict[str, Any]:
@@ -156,7 +160,7 @@ class PageReader:
         rows = await self.memory.ledger.overview.vectors(self.scope, model)
         if not rows:
             return {"seq": [], "x": [], "y": []}
-        return await asyncio.to_thread(_plane_of, rows)
+        return await asyncio.to_thread(_plane_as_json, self.planes, rows)
 
     async def conversations(self) -> dict[str, Any]:
         sessions = await self.memory.ledger.conversations.sessions(self.scope, limit=500)
@@ -250,10 +254,9 @@ def _milliseconds(moment: datetime | None) -> int | None:
     return None if moment is None else round(moment.timestamp() * 1_000)
 
 
-def _plane_of(rows: Sequence[tuple[int, Any]]) -> dict[str, Any]:
-    from madeleine.server.ui.projection import project_to_plane
-
-    plane = project_to_plane([vector for _, vector in rows])
+def _plane_as_json(planes: Planes, rows: Sequence[tuple[int, Any]]) -> dict[str, Any]:
+    """Rounded: a screen has some thousand places across."""
+    plane = planes.plane_of([vector for _, vector in rows]).astype(float).round(4)
     return {"seq": [seq for seq, _ in rows], "x": plane[:, 0].tolist(), "y": plane[:, 1].tolist()}
 
 

@@ -63,7 +63,7 @@ const FORMS = {
     const diary = h("textarea", { dir: "auto", required: true, maxlength: 2000 });
     const points = h("textarea", { dir: "auto", required: true });
     return {
-      body: [request.earlier && h("blockquote", {}, stored(request.earlier)), listOf(memories), field("Entry", diary), field("For the next session", points, "3 to 7 points, one a line")],
+      body: [request.earlier && h("blockquote", {}, stored(request.earlier)), listOf(memories), field("Entry", diary, "3 to 5 lines in the first person"), field("For the next session", points, "3 to 7 points, one a line")],
       answer: () => ({ diary: diary.value.trim(), think_md: points.value.split("\n").map((point) => point.trim()).filter(Boolean) }),
     };
   },

@@ -26,7 +26,7 @@ export const badge = (text, kind = "") => h("span", { class: `badge ${kind}` }, 
 
 export function meter(value, label) {
   return h("span", { class: "meter", role: "img", "aria-label": `${label}: ${share(value)}`, title: `${label}: ${share(value)}` },
-    h("span", { style: { inlineSize: `${Math.max(0, Math.min(1, value)) * 100}%` } }));
+    h("span", { style: { "inline-size": `${Math.max(0, Math.min(1, value)) * 100}%` } }));
 }
 
 /** Why a hit came: its parts as [name, 0 to 1]. One place to fill in what the pipeline tells of itself. */
@@ -66,6 +66,8 @@ export function memoryCard(memory, ...more) {
     memory.before && h("p", { class: "before" }, "Before: ", stored(memory.before)),
     more);
 }
+
+export const plural = (count, one, many) => `${number(count)} ${count === 1 ? one : many}`;
 
 export const empty = (text) => h("p", { class: "empty" }, text);
 

@@ -77,7 +77,11 @@ async def test_every_view_is_whole_and_accessible(tmp_path: Path, look: str, opt
         run_id = await live_a_little(data_dir)
         async with chromium() as browser, visiting(browser, link, **options) as visitor:
             faults, wide = {}, {}
-            views = VIEWS | {f"patrol/{run_id}": "Patrol of", "conversation/talk": "Conversation", "memory/m8": "script"}
+            views = VIEWS | {
+                f"patrol/{run_id}": "Patrol of",
+                "conversation/talk": "Conversation",
+                "memory/m8": "script",
+            }
             for view, heading in views.items():
                 await visitor.see(view, heading=heading)
                 await visitor.shoot(f"{re.split('[/?]', view)[0]}-{view[-2:]}-{look}")
@@ -160,7 +164,7 @@ async def test_a_patrol_is_watched_undone_and_decided_by_hand(tmp_path: Path) ->
             await page.get_by_role("button", name="Run a patrol now").click()
             await expect(page.locator(".runs li")).to_have_count(1)
             diary = page.locator("form.decision[data-kind=diary]")
-            await diary.get_by_label("Entry").fill("A day of many small things.")
+            await diary.get_by_label("Entry").fill("A day of many small things.\nTom tuned.\nIt rained.")
             await diary.get_by_label("For the next session").fill("Ask for the bicycle\nAsk for the flat\nTune it")
             await diary.get_by_role("button", name="Decide").click()
             await expect(page.locator(".runs li")).to_have_count(2)

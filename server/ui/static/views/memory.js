@@ -87,7 +87,7 @@ function links(memory, extras) {
   const named = Object.entries(LINKS).filter(([name]) => memory[name]);
   if (!named.length && !extras.absorbed.length && !memory.cluster_id) return null;
   return section("Hangs together with", h("ul", { class: "log" },
-    memory.cluster_id && h("li", {}, "topic ", link(memory.cluster_id, `search?cluster=${memory.cluster_id}`)),
+    memory.cluster_id && h("li", {}, "topic ", link(stored(extras.cluster || memory.cluster_id), `search?cluster=${memory.cluster_id}`)),
     named.map(([name, words]) => h("li", {}, words, " ", link(memory[name], `memory/${memory[name]}`))),
     extras.absorbed.map((other) => h("li", {}, "took in ", link(stored(other.text), `memory/${other.id}`)))));
 }
