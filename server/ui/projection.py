@@ -22,7 +22,7 @@ EXAGGERATED_ITERATIONS, EXAGGERATION = 100, 6.0
 NEAREST_LANDMARKS = 6
 ROWS_AT_ONCE = 4_096
 SHARPNESS = 24.0
-"""Of the weights of the nearest landmarks, by cosine: a point lies with those that are much like it, not between all."""
+"""Of the weights of the nearest landmarks, by cosine: a point lies with those it is most like, not between all."""
 
 MAX_KEPT_PLANES = 4
 
@@ -37,7 +37,7 @@ class Planes:
 
     def plane_of(self, vectors: Sequence[Any]) -> Matrix:
         matrix = np.ascontiguousarray(vectors, np.float32)
-        digest = hashlib.blake2b(matrix, digest_size=16).digest()
+        digest = hashlib.blake2b(matrix.tobytes(), digest_size=16).digest()
         plane = self._by_digest.pop(digest, None)
         self._by_digest[digest] = project_to_plane(matrix) if plane is None else plane
         while len(self._by_digest) > MAX_KEPT_PLANES:
@@ -45,12 +45,11 @@ class Planes:
         return self._by_digest[digest]
 
 
-def project_to_plane(vectors: Sequence[Any]) -> Matrix:
-    """`vectors`: unit rows. float32, (n, 2), in [-1, 1]."""
-    matrix = np.asarray(vectors, np.float32)
+def project_to_plane(matrix: Matrix) -> Matrix:
+    """`matrix`: float32, (n, dim), unit rows. The places: float32, (n, 2), in [-1, 1]."""
     count = len(matrix)
     if count < 3:
-        return np.linspace(-0.5, 0.5, 2 * count, dtype=np.float32).reshape(2, count).T if count else np.empty((0, 2))
+        return np.linspace(-0.5, 0.5, 2 * count, dtype=np.float32).reshape(2, count).T
     rng = np.random.default_rng(0)
     chosen = np.sort(rng.choice(count, min(count, MAX_LANDMARKS), replace=False))
     landmarks = matrix[chosen]

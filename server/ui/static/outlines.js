@@ -38,13 +38,14 @@ export function clusterColours(all) {
 export function looks(all, indices) {
   const colours = palette(), clusters = clusterColours(all), asOf = asOfMoment(), decay = state.about.decay_cycles;
   const color = new Uint8Array(indices.length * 4), size = new Float32Array(indices.length);
+  const grow = indices.length < 2000 ? 1.8 : indices.length < 10000 ? 1.3 : 1;
   indices.forEach((index, place) => {
     const importance = all.importance[index];
     const strength = all.pinned[index] ? 1 : Math.exp(-all.cycles[index] / decay);
     const alive = all.status[index] === "dead" ? 0.18 : all.truth[index] === "current" || asOf !== null ? 0.35 + 0.65 * strength : 0.2;
     color.set(colours[clusters.get(all.cluster[index])?.place ?? 9], place * 4);
     color[place * 4 + 3] = isShown(all, index, asOf) ? Math.round(255 * alive) : 0;
-    size[place] = 3 + 6 * importance;
+    size[place] = grow * (3 + 6 * importance);
   });
   return { color, size };
 }
