@@ -101,6 +101,7 @@ export class Plot {
         flat.fillRect(x - size / 2, y - size / 2, size, size);
       }
     }
+    if (!this.painted) { this.painted = true; performance.mark("plot painted"); }
     this.onView?.(this.range());
   }
 
