@@ -151,7 +151,7 @@ LineText = Annotated[NonEmptyText, Field(max_length=MAX_SCENE_LINE_CHARS)]
 LongText = Annotated[
     NonEmptyText, AfterValidator(_within_max_text_chars), Field(json_schema_extra={LONG_TEXT_SCHEMA_KEY: True})
 ]
-DetailsFlag = Annotated[bool, Field(description="All fields, with provenance.")]
+DetailsFlag = Annotated[bool, Field(description="All fields.")]
 ZeroToOne = Annotated[float, Field(ge=0, le=1)]
 ArgumentsT = TypeVar("ArgumentsT", bound=ToolArguments)
 

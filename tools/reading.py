@@ -54,9 +54,7 @@ RecallFormat = Literal["fragments", "memories", "prompt"]
 
 class RecallArguments(ToolArguments):
     query: Annotated[LongText, Field(description="The current message or topic.")] = ""
-    limit: Annotated[
-        int | None, Field(ge=1, le=50, description="Memories at most. Default: 3 fragments; else what matches well.")
-    ] = None
+    limit: Annotated[int | None, Field(ge=1, le=50, description="Default: 3 fragments; else what matches well.")] = None
     categories: Annotated[list[Category], Field(max_length=5)] = []
     themes: Annotated[list[ShortText], Field(max_length=20, description="All of these.")] = []
     emotions: Annotated[EmotionLabels, BRIEF_LABELS_SCHEMA, Field(description="Felt now; labels as in store.")] = []
@@ -78,9 +76,7 @@ def recall_tool(rng: RandomSource) -> Tool:
 
     @tool(
         RecallArguments,
-        object_schema(
-            "", string="fragments prompt start notice", array="memories preferences near unknown_words sources"
-        ),
+        object_schema("", string="fragments prompt start notice", array="memories preferences near"),
         counts_recalls=True,
         permission="read",
     )
@@ -188,7 +184,7 @@ class RecallMemoryArguments(ToolArguments):
     ids: Annotated[list[ShortText], Field(min_length=1, max_length=50)] | None = None
     cluster_id: ShortText = ""
     limit: Annotated[int, Field(ge=1, le=100, description="Per page.")] = 20
-    cursor: Annotated[ShortText, Field(description="next_cursor of the last page.")] = ""
+    cursor: Annotated[ShortText, Field(description="The last next_cursor.")] = ""
     details: Annotated[bool | None, Field(description="All fields; default with ids.")] = None
 
 
@@ -256,7 +252,7 @@ class SearchArguments(ToolArguments):
     include_compressed: Annotated[bool, Field(description="Summarised too.")] = False
     as_of: Annotated[ShortText, Field(description="Date: what was true then.")] = ""
     limit: Annotated[int, Field(ge=1, le=100, description="Per page.")] = 10
-    cursor: Annotated[ShortText, Field(description="next_cursor of the last page.")] = ""
+    cursor: Annotated[ShortText, Field(description="The last next_cursor.")] = ""
     details: DetailsFlag = False
 
 

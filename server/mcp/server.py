@@ -32,6 +32,7 @@ from madeleine.server.background.serving import open_served_memory
 from madeleine.server.mcp.lines import IncomingMcpMessageStream, OutgoingMcpMessageStream, open_mcp_stdio_transport
 from madeleine.server.settings.settings import Settings
 from madeleine.tools.arguments import sendable_excerpt
+from madeleine.tools.chat_app import TOOLS_WITH_APP, read_app
 from madeleine.tools.context import CONTEXT_MCP_PROMPT, find_being_resource, get_context_prompt, resources_of_being
 from madeleine.tools.replies import tool_result_of_crash, tool_result_of_error
 from madeleine.tools.tool import ReportProgress, ToolCall, ToolUseCases
@@ -105,6 +106,7 @@ class McpRequestHandlers:
             server.add_request_handler("prompts/get", types.GetPromptRequestParams, self.get_prompt)
             server.add_request_handler("resources/list", PageRequest, self.list_resources)
             server.add_request_handler("resources/templates/list", PageRequest, self.list_templates)
+        if CONTEXT_TOOL in self.toolset or any(tool in self.toolset for tool in TOOLS_WITH_APP):
             server.add_request_handler("resources/read", types.ReadResourceRequestParams, self.read_resource)
         return server
 
@@ -165,7 +167,11 @@ class McpRequestHandlers:
     async def read_resource(
         self, context: RequestContext, params: types.ReadResourceRequestParams
     ) -> types.ReadResourceResult:
-        resource = find_being_resource(params.uri, self.caller_of(context).being_id)
+        if app := read_app(params.uri):
+            return app
+        resource = None
+        if CONTEXT_TOOL in self.toolset:
+            resource = find_being_resource(params.uri, self.caller_of(context).being_id)
         if resource is None:
             raise MCPError(types.INVALID_PARAMS, "Resource not found", {"uri": sendable_excerpt(params.uri)})
         async with self._context_call(f"resource {resource.name}", context) as call:

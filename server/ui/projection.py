@@ -15,7 +15,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-MAX_LANDMARKS = 500
+MAX_LANDMARKS = 700
 PERPLEXITY = 15.0
 ITERATIONS = 300
 EXAGGERATED_ITERATIONS, EXAGGERATION = 100, 6.0
