@@ -71,13 +71,12 @@ class PageReader:
         ledger, scope = self.memory.ledger, self.scope
         overview = ledger.overview
         changes = await overview.audit_page(scope, limit=MAX_RECENT_CHANGES, events=CHANGE_EVENTS)
-        outlines = await overview.outlines(scope)
         runs = await ledger.patrols.runs(scope, limit=1)
         clusters = await self.memory.use_cases.browse.clusters(scope)
         thoughts = await ledger.context.thoughts(scope)
         return {
             "changes": await self._audit_as_json(changes),
-            "counts": _counts(outlines),
+            "counts": _counts(await overview.counts(scope)),
             "clusters": [cluster_as_json(cluster, mood) for cluster, mood in clusters],
             "last_patrol": run_as_json(runs[0]) if runs else None,
             "think": list(thoughts.points),
@@ -220,14 +219,14 @@ class PageReader:
         ]
 
 
-def _counts(outlines: Sequence[MemoryOutline]) -> dict[str, int]:
+def _counts(counted: Sequence[tuple[str, str, bool, int]]) -> dict[str, int]:
     counts = dict.fromkeys(("memories", "active", "dying", "dead", "pinned", "superseded", "retracted"), 0)
-    counts["memories"] = len(outlines)
-    for outline in outlines:
-        counts[outline.status] += 1
-        counts["pinned"] += outline.pinned
-        if outline.truth != "current":
-            counts[outline.truth] += 1
+    for status, truth, pinned, count in counted:
+        counts["memories"] += count
+        counts[status] += count
+        counts["pinned"] += count if pinned else 0
+        if truth != "current":
+            counts[truth] += count
     return counts
 
 

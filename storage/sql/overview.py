@@ -96,6 +96,11 @@ _OUTLINE = RowMap(
     session_count=CYCLES_SINCE_REACTIVATION,
 )
 _SELECT_OUTLINES = select(*_OUTLINE.columns).where(_m.being_id == _BEING).order_by(_m.seq)
+_SELECT_COUNTS = (
+    select(_m.status, _m.truth, _m.pinned, func.count())
+    .where(_m.being_id == _BEING)
+    .group_by(_m.status, _m.truth, _m.pinned)
+)
 _SELECT_VECTORS = (
     select(_m.seq, _e.vector)
     .join(embeddings, _e.content_hash == _m.content_hash)
@@ -170,6 +175,10 @@ class OverviewRepository(DatabaseRepository):
         """All memories, in the order in which they were stored."""
         return await self._database.rows(_SELECT_OUTLINES, _OUTLINE.from_row, being=scope.being_id)
 
+    async def counts(self, scope: Scope) -> list[tuple[MemoryStatus, TruthStatus, bool, int]]:
+        """Memories by status, truth and whether they are pinned."""
+        return await self._database.rows(_SELECT_COUNTS, _to_counts, being=scope.being_id)
+
     async def vectors(self, scope: Scope, model: str) -> list[tuple[int, Vector]]:
         """(seq, vector) of the memories that have one by this model."""
         return await self._database.rows(_SELECT_VECTORS, _to_seq_and_vector, being=scope.being_id, model=model)
@@ -223,6 +232,11 @@ class OverviewRepository(DatabaseRepository):
     async def messages_of_memory(self, scope: Scope, id_: MemoryId) -> list[Message]:
         """The messages that it was drawn from."""
         return await self._database.rows(_SELECT_SOURCE_MESSAGES, _MESSAGE.from_row, being=scope.being_id, id=id_)
+
+
+def _to_counts(row: Row) -> tuple[MemoryStatus, TruthStatus, bool, int]:
+    status, truth, pinned, count = row
+    return status, truth, bool(pinned), count
 
 
 def _to_seq_and_vector(row: Row) -> tuple[int, Vector]:

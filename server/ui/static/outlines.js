@@ -38,7 +38,7 @@ export function clusterColours(all) {
 export function looks(all, indices) {
   const colours = palette(), clusters = clusterColours(all), asOf = asOfMoment(), decay = state.about.decay_cycles;
   const color = new Uint8Array(indices.length * 4), size = new Float32Array(indices.length);
-  const grow = indices.length < 2000 ? 1.8 : indices.length < 10000 ? 1.3 : 1;
+  const grow = indices.length < 2000 ? 1.8 : indices.length < 10000 ? 1.2 : indices.length < 25000 ? 0.8 : 0.55;
   indices.forEach((index, place) => {
     const importance = all.importance[index];
     const strength = all.pinned[index] ? 1 : Math.exp(-all.cycles[index] / decay);

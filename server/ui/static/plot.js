@@ -81,7 +81,7 @@ export class Plot {
     if (!width || !height) return;
     if (canvas.width !== width || canvas.height !== height) { canvas.width = width; canvas.height = height; }
     const [sx, sy] = this.#scales();
-    const grow = density * Math.min(3, Math.sqrt(view.zoom));
+    const grow = density * Math.min(3, view.zoom ** 0.4);
     if (gl) {
       gl.viewport(0, 0, width, height);
       gl.clearColor(0, 0, 0, 0);

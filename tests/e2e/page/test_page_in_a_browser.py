@@ -44,7 +44,7 @@ LIFE: list[dict[str, Any]] = [
     *({"text": f"Tom repaired the violin of Marie, string {n}", "when": f"2026-07-{n:02d}"} for n in range(1, 9)),
 ]
 VIEWS = {
-    "start": "The memory of", "search?q=where%20do%20we%20live": "Search", "memory/m1": "Grace", "memory/m2": "We moved",
+    "start": "The memory of", "search?q=where%20do%20we%20live": "Search", "memory/m1": "Grace", "memory/m2": "We",
     "time": "Time", "map": "Map", "forgetting": "Forgetting", "patrols": "Patrols", "conversations": "Conversations",
     "written": "Diary", "costs": "Costs", "audit": "Audit",
 }  # fmt: skip
