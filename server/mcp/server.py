@@ -104,9 +104,9 @@ class McpRequestHandlers:
         if CONTEXT_TOOL in self.toolset:
             server.add_request_handler("prompts/list", PageRequest, self.list_prompts)
             server.add_request_handler("prompts/get", types.GetPromptRequestParams, self.get_prompt)
+        if CONTEXT_TOOL in self.toolset or any(tool in self.toolset for tool in TOOLS_WITH_APP):
             server.add_request_handler("resources/list", PageRequest, self.list_resources)
             server.add_request_handler("resources/templates/list", PageRequest, self.list_templates)
-        if CONTEXT_TOOL in self.toolset or any(tool in self.toolset for tool in TOOLS_WITH_APP):
             server.add_request_handler("resources/read", types.ReadResourceRequestParams, self.read_resource)
         return server
 
@@ -158,7 +158,9 @@ class McpRequestHandlers:
             return await get_context_prompt(call, params.arguments or {}, max_text_chars=max_chars)
 
     async def list_resources(self, context: RequestContext, params: PageRequest) -> types.ListResourcesResult:
-        return types.ListResourcesResult(resources=resources_of_being(self.caller_of(context).being_id))
+        """Those of the being; the app is named by its tools."""
+        listed = resources_of_being(self.caller_of(context).being_id) if CONTEXT_TOOL in self.toolset else []
+        return types.ListResourcesResult(resources=listed)
 
     async def list_templates(self, context: RequestContext, params: PageRequest) -> types.ListResourceTemplatesResult:
         """None: every resource is listed."""
