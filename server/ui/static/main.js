@@ -13,6 +13,7 @@ const MODULES = { memory: "memory", patrol: "patrols", conversation: "conversati
 const main = document.getElementById("main");
 let shown = null;
 let pass = 0;
+let stage = null;
 
 function route() {
   const [path, query = ""] = location.hash.replace(/^#\/?/, "").split("?");
@@ -20,7 +21,7 @@ function route() {
   return { name: name || "start", argument: decodeURIComponent(rest.join("/")), query: new URLSearchParams(query) };
 }
 
-async function show({ keepFocus = false } = {}) {
+async function show({ keepFocus = false, sameStage = false } = {}) {
   const at = route();
   const turn = ++pass;
   for (const anchor of document.querySelectorAll("#nav a")) {
@@ -33,8 +34,12 @@ async function show({ keepFocus = false } = {}) {
   try {
     const view = await import(`./views/${known ? (MODULES[at.name] ?? at.name) : "start"}.js`);
     if (turn !== pass) return;
-    if (!keepFocus) replace(main, h("p", { class: "loading" }, "Loading …"));
-    const next = await view.show(main, at);
+    // Each view has an element of its own: what one draws that was left meanwhile is seen by nobody.
+    if (!(sameStage && stage?.isConnected)) {
+      stage = h("div", {}, h("p", { class: "loading" }, "Loading …"));
+      replace(main, stage);
+    }
+    const next = await view.show(stage, at);
     if (turn !== pass) { next?.leave?.(); return; }
     shown = next ?? {};
     const title = main.querySelector("h1")?.textContent ?? "Madeleine";
@@ -116,7 +121,10 @@ async function open() {
 }
 
 document.getElementById("skip").addEventListener("click", (event) => { event.preventDefault(); main.focus(); });
-addEventListener("hashchange", () => { if (state.about) show({ keepFocus: route().name === "search" && main.querySelector("#search") !== null }); });
+addEventListener("hashchange", () => {
+  const typing = route().name === "search" && main.querySelector("#search") !== null;
+  if (state.about) show({ keepFocus: typing, sameStage: typing });
+});
 addEventListener("keydown", (event) => {
   if (event.key === "/" && !event.target.closest("input, textarea, select, [contenteditable]")) {
     event.preventDefault();

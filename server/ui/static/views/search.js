@@ -36,12 +36,19 @@ async function search(results, words) {
   results.dataset.words = words;
   const began = performance.now();
   try {
-    const [meaning, texts] = await Promise.all([
-      tool("recall", { query: words, format: "memories", limit: 20, as_of: state.asOf, details: true, token_budget: 20000 }, signal),
-      tool("search_memory", { query: words, limit: 20, as_of: state.asOf, include_compressed: true }, signal).catch((error) => ({ hits: [], notice: error.message })),
-    ]);
+    const byWords = tool("search_memory", { query: words, limit: 20, as_of: state.asOf, include_compressed: true }, signal)
+      .catch((error) => ({ hits: [], notice: error.name === "AbortError" ? "" : error.message }));
+    const meaning = await tool("recall", { query: words, format: "memories", limit: 20, as_of: state.asOf, details: true, token_budget: 20000 }, signal);
     if (signal.aborted) return;
-    draw(results, meaning, texts, performance.now() - began);
+    const said = h("p", { class: "faint", role: "status" });
+    const took = Math.round(performance.now() - began);
+    drawMeaning(results, said, meaning);
+    const texts = await byWords;
+    if (signal.aborted) return;
+    const known = new Set(meaning.memories.map((memory) => memory.id));
+    const others = texts.hits.filter((hit) => !known.has(hit.id));
+    said.textContent = `${meaning.memories.length} by meaning, ${others.length} more by words, in ${took} ms${state.asOf ? `, as of ${state.asOf}` : ""}`;
+    if (others.length || texts.notice) results.append(section("By words", texts.notice ? h("p", { class: "notice" }, texts.notice) : null, h("div", { class: "cards" }, others.map(hitCard))));
   } catch (error) {
     if (error.name === "AbortError") return;
     replace(results, h("p", { class: "error", role: "alert" }, error.message));
@@ -50,20 +57,15 @@ async function search(results, words) {
   }
 }
 
-function draw(results, meaning, texts, took) {
+function drawMeaning(results, said, meaning) {
   const best = Math.max(0.0001, ...meaning.memories.map((memory) => memory.score ?? 0));
-  const known = new Set(meaning.memories.map((memory) => memory.id));
-  const others = texts.hits.filter((hit) => !known.has(hit.id));
-  replace(results,
-    h("p", { class: "faint", role: "status" }, `${meaning.memories.length} by meaning, ${others.length} more by words, in ${Math.round(took)} ms`,
-      state.asOf ? `, as of ${state.asOf}` : ""),
+  replace(results, said,
     meaning.notice ? h("p", { class: "notice" }, meaning.notice) : null,
     meaning.preferences?.length ? section("How to behave", h("ul", {}, meaning.preferences.map((memory) => h("li", {}, link(stored(memory.text), `memory/${memory.id}`))))) : null,
     section("By meaning", meaning.memories.length
       ? h("div", { class: "cards" }, meaning.memories.map((memory, place) => memoryCard(memory, why(memory, place + 1, best))))
       : empty("Nothing matches well enough. Empty does not mean unknown: try other words.")),
-    meaning.near?.length ? section("Near, but no answer", h("div", { class: "cards" }, meaning.near.map((memory) => (memory.id?.startsWith("m") ? memoryCard(memory) : hitCard(memory))))) : null,
-    others.length || texts.notice ? section("By words", texts.notice ? h("p", { class: "notice" }, texts.notice) : null, h("div", { class: "cards" }, others.map(hitCard))) : null);
+    meaning.near?.length ? section("Near, but no answer", h("div", { class: "cards" }, meaning.near.map((memory) => (memory.id?.startsWith("m") ? memoryCard(memory) : hitCard(memory))))) : null);
 }
 
 function hitCard(hit) {
