@@ -16,7 +16,7 @@ BENCH_ARGS ?=
 PACKAGES := memory storage inference patrol tools server
 
 .DEFAULT_GOAL := help
-.PHONY: help demo test slow bench latency profile dynamics life patrol-bench duplicates truth unrelated small preferences emotions ingest-bench startup attack docs \
+.PHONY: help demo test slow bench page latency profile dynamics life patrol-bench duplicates truth unrelated small preferences emotions ingest-bench startup attack docs \
   check types lint imports dependencies dead-code duplicate-code format lock mcpb clean
 .DELETE_ON_ERROR:
 
@@ -36,6 +36,9 @@ slow: $(VENV)/.dev ## run only the slow tests (PYTEST_ARGS="-k host" WORKERS=4)
 bench: $(VENV)/.dev ## measure retrieval quality on the data sets in a folder (DATA=folder BENCH_ARGS="--sets locomo")
 	@if [ -z "$(DATA)" ]; then echo "DATA is missing. Use: make bench DATA=/path/to/folder" >&2; exit 2; fi
 	@$(PY) -m benchmarks.retrieval "$(DATA)" $(BENCH_ARGS)
+
+page: $(VENV)/.dev ## measure the page with 50,000 memories in headless Chromium (BENCH_ARGS="--memories 5000")
+	@$(PY) -m benchmarks.page $(BENCH_ARGS)
 
 latency: $(VENV)/.dev ## measure the response time of each tool over stdio (BENCH_ARGS="--sizes 1000")
 	@$(PY) -m benchmarks.latency $(BENCH_ARGS)

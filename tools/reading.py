@@ -78,9 +78,7 @@ def recall_tool(rng: RandomSource) -> Tool:
 
     @tool(
         RecallArguments,
-        object_schema(
-            "", string="fragments prompt start notice", array="memories preferences near unknown_words sources"
-        ),
+        object_schema("", string="fragments prompt start notice", array="memories preferences near"),
         counts_recalls=True,
         permission="read",
     )
@@ -195,7 +193,7 @@ class RecallMemoryArguments(ToolArguments):
     ids: Annotated[list[ShortText], Field(min_length=1, max_length=50)] | None = None
     cluster_id: ShortText = ""
     limit: Annotated[int, Field(ge=1, le=100, description="Per page.")] = 20
-    cursor: Annotated[ShortText, Field(description="next_cursor of the last page.")] = ""
+    cursor: Annotated[ShortText, Field(description="The last next_cursor.")] = ""
     details: Annotated[bool | None, Field(description="All fields; default with ids.")] = None
 
 
@@ -263,7 +261,7 @@ class SearchArguments(ToolArguments):
     include_compressed: Annotated[bool, Field(description="Summarised too.")] = False
     as_of: Annotated[ShortText, Field(description="Date: what was true then.")] = ""
     limit: Annotated[int, Field(ge=1, le=100, description="Per page.")] = 10
-    cursor: Annotated[ShortText, Field(description="next_cursor of the last page.")] = ""
+    cursor: Annotated[ShortText, Field(description="The last next_cursor.")] = ""
     details: DetailsFlag = False
 
 

@@ -14,6 +14,7 @@ from madeleine.memory.model import Role
 from madeleine.memory.permissions import permissions_of_role
 from madeleine.memory.rules.prompting import RandomSource
 from madeleine.tools.arguments import sendable_excerpt, tool_input_schema, unique, validate_tool_arguments
+from madeleine.tools.chat_app import TOOLS_WITH_APP, app_meta
 from madeleine.tools.context import context
 from madeleine.tools.conversation import ingest, observe
 from madeleine.tools.profile import profile
@@ -153,6 +154,7 @@ def mcp_tool(tool: Tool, max_text_chars: int) -> types.Tool:
             idempotent_hint=tool.idempotent,
             open_world_hint=False,
         ),
+        **({"meta": app_meta()} if tool.name in TOOLS_WITH_APP else {}),
     )
 
 

@@ -123,9 +123,7 @@ class StoreArguments(SceneArguments):
 
 @tool(
     StoreArguments,
-    object_schema(
-        "", string="id status reinforced not_kept notice", array="scenes may_supersede", object="resembles superseded"
-    ),
+    object_schema("", string="id status notice", array="scenes may_supersede", object="superseded"),
 )
 async def store(call: ToolCall, arguments: StoreArguments) -> dict[str, Any]:
     """Store what later conversations should know, one scene a memory: an event, decision, fact, preference, feeling or
@@ -279,7 +277,7 @@ class UpdateMemoryArguments(ToolArguments):
         ShortText, Field(description="Since when text is true, or the event's new day. Alone: its date.")
     ] = ""
     retracted: Annotated[LineText, Field(description="Why it was never true.")] = ""
-    undo: Annotated[bool, Field(description="Take back its last supersession or retraction.")] = False
+    undo: Annotated[bool, Field(description="Take back the last change of truth.")] = False
     importance: Annotated[ZeroToOne | None, Field(description="0 noise, 1 critical.")] = None
     themes: Annotated[list[ShortText] | None, Field(max_length=20, description="In place of the old ones.")] = None
     pinned: Annotated[bool | None, Field(description="Never fades.")] = None

@@ -192,6 +192,23 @@ async def run_on_host(
 
 
 @asynccontextmanager
+async def open_page(
+    data_dir: Path, environment: Mapping[str, str], settings: Mapping[str, str], *, port: int
+) -> AsyncIterator[tuple[str, Callable[[], Awaitable[object]]]]:
+    """The link of the page, which the host serves meanwhile, and a wait for the host's end. Starts a host if there is
+    none. Raises `ServerUnavailable`, and the error of the host."""
+    request = HostHandshakeRequest(want="page", settings=settings, arguments={"port": str(port)})
+    reader, writer = await asyncio.open_connection(sock=await _connect_in_thread(data_dir, environment, request))
+    with closing(writer):
+        message = json.loads(await reader.readline() or b"{}")
+        if "error" in message:
+            raise error_from_json(message["error"], str(message["message"]))
+        if "url" not in message:
+            raise ConnectionLost("The memory's process went away before it served the page. Run the command again.")
+        yield str(message["url"]), reader.read
+
+
+@asynccontextmanager
 async def watch_events(data_dir: Path, settings: Mapping[str, str]) -> AsyncIterator[AsyncIterator[dict[str, Any]]]:
     """Events of the patrols of the being in `settings`, from now on until the host ends.
 

@@ -63,8 +63,9 @@ class HostHandshakeRequest:
     the key of a language model among them. `session`: the same at each connection of one forwarder.
 
     `want`: "serve" tools, "status" or "stop", which every host knows, "watch" the being's patrols, whose events the
-    host sends as one JSON object a line behind its reply, or "run" a command with `arguments`, whose progress and
-    result it sends likewise. A host refuses what it does not know.
+    host sends as one JSON object a line behind its reply, "run" a command with `arguments`, whose progress and
+    result it sends likewise, or the "page", whose link it sends likewise and which it serves until the client leaves.
+    A host refuses what it does not know.
     """
 
     want: str = "serve"

@@ -100,6 +100,7 @@ def build_command_line_parser() -> CommandLineParser:
     _add_ingest(commands, json)
     _add_audit(commands, json)
     _add_patrol(commands, json)
+    _add_ui(commands)
     _add_token(commands, json)
     _add_observe(commands)
     _add_import(commands, json)
@@ -186,6 +187,13 @@ def _add_patrol(commands: Subparsers, json: CommandLineParser) -> None:
     runs.add_argument("--limit", metavar="N", type=_positive_count, default=20, help="the last N (default 20)")
     undo = verbs.add_parser("undo", parents=[json], help="put back what a patrol changed")
     undo.add_argument("run", metavar="run", help="as `madeleine patrol runs` shows it")
+
+
+def _add_ui(commands: Subparsers) -> None:
+    text = "open the page, to look at the memory and correct it in a browser of this machine; Ctrl-C ends it"
+    add = commands.add_parser("ui", help=text).add_argument
+    add("--port", type=int, default=0, help="the port that it is served at (default: any free one)")
+    add("--no-browser", action="store_true", help="print the link and open no browser")
 
 
 def _add_token(commands: Subparsers, json: CommandLineParser) -> None:

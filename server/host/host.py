@@ -10,8 +10,8 @@ import os
 import socket
 import sys
 import time
-from collections.abc import AsyncIterator, Awaitable, Callable
-from contextlib import suppress
+from collections.abc import AsyncIterator, Awaitable, Callable, Coroutine, Iterator
+from contextlib import AbstractAsyncContextManager, contextmanager, suppress
 from dataclasses import dataclass, field
 from functools import partial
 from logging.handlers import RotatingFileHandler
@@ -20,7 +20,7 @@ from typing import Any, cast
 
 import anyio
 
-from madeleine.memory.errors import InvalidInput
+from madeleine.memory.errors import InvalidInput, MadeleineError, error_as_json
 from madeleine.memory.model import BeingId
 from madeleine.patrol.run import PatrolEvent
 from madeleine.server import EXIT_USAGE, __version__
@@ -35,7 +35,7 @@ from madeleine.server.attach.connector import (
 )
 from madeleine.server.attach.endpoint import HostAddress
 from madeleine.server.background.loops import PatrolEventBroadcast, patrol_event_as_json
-from madeleine.server.background.serving import open_served_memory
+from madeleine.server.background.serving import LazilyOpenedMemory, open_served_memory
 from madeleine.server.connections import ConnectionLimits, SharedPlaces, accept_connections, raise_open_file_limit
 from madeleine.server.host.commands import RunHostCommand, run_and_report, run_host_command
 from madeleine.server.logs import start_logging
@@ -53,6 +53,8 @@ PER_CLIENT_SETTINGS = frozenset({"being", "role", "toolsets", "tools", "exclude_
     HttpSettings.model_fields, LlmSettings.model_fields
 )
 """Settings that are each client's own, or have no effect on it; all others are the host's, from whoever started it."""
+OpenPage = Callable[[Settings, int], AbstractAsyncContextManager[str]]
+"""Serves the page of a client's being on a port, any free one for 0; the link that opens it."""
 MAX_LOG_BYTES = 1_000_000
 ROTATED_LOG_FILES = 3
 """Kept beside the current one."""
@@ -83,6 +85,7 @@ class Host:
     patrol_events: PatrolEventBroadcast = field(default_factory=PatrolEventBroadcast)
     run_command: RunHostCommand | None = None
     """Carries out what a command of this machine's user asks of the memory."""
+    open_page: OpenPage | None = None
     stays_without_clients: bool = False
     """Does not end without clients."""
     wait_until_idle: Callable[[], Awaitable[None]] | None = None
@@ -179,9 +182,12 @@ class Host:
         elif request.protocol != HOST_PROTOCOL:
             await write(encode_host_handshake_reply(error=_protocol_mismatch_message(request)))
         elif (
-            serve := {"serve": self._serve_tools, "watch": self._watch_patrols, "run": self._run_command}.get(
-                request.want
-            )
+            serve := {
+                "serve": self._serve_tools,
+                "watch": self._watch_patrols,
+                "run": self._run_command,
+                "page": self._serve_page,
+            }.get(request.want)
         ) is None:
             await write(encode_host_handshake_reply(error=_unknown_request_message(request)))
         else:
@@ -212,16 +218,12 @@ class Host:
         self._log_settings_differences(settings)
         await write(encode_host_handshake_reply(ok=True))
         caller = Caller(BeingId(settings.being), settings.role)
-        task = cast("asyncio.Task[None]", asyncio.current_task())
-        self._clients[task] = {"being": caller.being_id, "version": request.version, "since": round(time.time(), 3)}
         handlers = McpRequestHandlers(
             toolset, lambda _: caller, self.use_cases, lambda _: self.models.model_for_client(settings), request.session
         )
-        try:
+        with self._counted_as_client(request, settings):
             async with open_mcp_line_transport(reader.read, write, self.stop_event) as (incoming, outgoing):
                 await handlers.serve(incoming, outgoing)
-        finally:
-            del self._clients[task]
 
     async def _watch_patrols(
         self, request: HostHandshakeRequest, reader: asyncio.StreamReader, write: WriteBytes
@@ -243,16 +245,31 @@ class Host:
         assert self.run_command is not None
         settings = self._client_settings(request)
         await write(encode_host_handshake_reply(ok=True))
+        with self._counted_as_client(request, settings):
+            running = run_and_report(self.run_command, settings, request.arguments, write)
+            await _until_first_ends(running, reader.read(1))
+
+    async def _serve_page(self, request: HostHandshakeRequest, reader: asyncio.StreamReader, write: WriteBytes) -> None:
+        """Write the link of the page, or the error, as one line of JSON; serve it until the client disconnects."""
+        assert self.open_page is not None
+        settings = self._client_settings(request)
+        port = int(request.arguments.get("port", "0"))
+        await write(encode_host_handshake_reply(ok=True))
+        with self._counted_as_client(request, settings):
+            try:
+                async with self.open_page(settings, port) as url:
+                    await write(json.dumps({"url": url}).encode() + b"\n")
+                    await _until_first_ends(reader.read(1), self.stop_event.wait())
+            except MadeleineError as error:
+                await write(json.dumps({"error": error_as_json(error), "message": str(error)}).encode() + b"\n")
+
+    @contextmanager
+    def _counted_as_client(self, request: HostHandshakeRequest, settings: Settings) -> Iterator[None]:
         task = cast("asyncio.Task[None]", asyncio.current_task())
         self._clients[task] = {"being": settings.being, "version": request.version, "since": round(time.time(), 3)}
-        running = asyncio.create_task(run_and_report(self.run_command, settings, request.arguments, write))
-        leaving = asyncio.create_task(reader.read(1))
         try:
-            await asyncio.wait({running, leaving}, return_when=asyncio.FIRST_COMPLETED)
+            yield
         finally:
-            for pending in (running, leaving):
-                pending.cancel()
-            await asyncio.gather(running, leaving, return_exceptions=True)
             del self._clients[task]
 
     def _log_settings_differences(self, client: Settings) -> None:
@@ -272,6 +289,17 @@ class Host:
             "http": self.http_url,
             "clients": list(self._clients.values()),
         }
+
+
+async def _until_first_ends(*work: Coroutine[Any, Any, object]) -> None:
+    """Cancels the others then."""
+    tasks = [asyncio.ensure_future(each) for each in work]
+    try:
+        await asyncio.wait(tasks, return_when=asyncio.FIRST_COMPLETED)
+    finally:
+        for task in tasks:
+            task.cancel()
+        await asyncio.gather(*tasks, return_exceptions=True)
 
 
 def _protocol_mismatch_message(request: HostHandshakeRequest) -> str:
@@ -314,6 +342,7 @@ async def serve_as_host(settings: Settings, listener: socket.socket, address: Ho
         memory = served.memory
         host = Host(settings, memory.use_cases, served.models, address.token, memory.patrol_events)
         host.run_command = partial(run_host_command, memory.opened)
+        host.open_page = page_opener(memory, served.models)
         host.wait_until_idle = served.wait_until_idle
         memory.on_files_lost = host.end
         with call_on_stop_signals(host.end):
@@ -321,6 +350,17 @@ async def serve_as_host(settings: Settings, listener: socket.socket, address: Ho
             redirect_output_to_devnull()
             await host.serve(listener)
             logger.info("process %d ends", os.getpid())
+
+
+def page_opener(memory: LazilyOpenedMemory, models: LanguageModelPool) -> OpenPage:
+    """Imports the web server when the page is first opened: most hosts never need it."""
+
+    def open_page(settings: Settings, port: int) -> AbstractAsyncContextManager[str]:
+        from madeleine.server.ui.serve import serve_page
+
+        return serve_page(settings, memory.opened, models, memory.patrol_events, port=port)
+
+    return open_page
 
 
 def log_to_file(path: Path, settings: Settings) -> None:

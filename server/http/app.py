@@ -6,7 +6,6 @@ import asyncio
 import socket
 from collections.abc import Coroutine, Generator, Iterator
 from contextlib import contextmanager
-from dataclasses import dataclass
 from typing import Any
 
 import anyio
@@ -25,7 +24,7 @@ from starlette.middleware import Middleware
 from starlette.middleware.cors import CORSMiddleware
 from starlette.requests import Request
 from starlette.responses import JSONResponse, Response
-from starlette.routing import Route
+from starlette.routing import BaseRoute, Route
 from starlette.types import ASGIApp, Receive, Scope, Send
 
 from madeleine.memory.errors import MadeleineError
@@ -34,6 +33,7 @@ from madeleine.server.http.admission import SessionLimits, authenticate, limit_c
 from madeleine.server.http.authentication import BearerTokenVerifier, require_caller
 from madeleine.server.http.bodies import buffer_json_body
 from madeleine.server.http.connection import HttpConnection
+from madeleine.server.http.endpoint import AsgiEndpoint
 from madeleine.server.http.request_checks import (
     RETRY_AFTER_HEADERS,
     RateLimit,
@@ -48,6 +48,8 @@ from madeleine.server.http.streams import serve_streams
 from madeleine.server.mcp.lines import OPEN_CALLS_GRACE_SECONDS, OpenRequestCounter
 from madeleine.server.mcp.server import Caller
 from madeleine.server.settings.http import HttpSettings, bracket_ipv6_host
+from madeleine.server.ui.app import Page, login_by_token, page_routes
+from madeleine.server.ui.guard import with_token_of_session
 
 MCP_PATH = "/mcp"
 HEALTH_PATH = "/health"
@@ -70,6 +72,7 @@ def build_http_app(
     shutdown: GracefulHttpShutdown,
     *,
     anonymous: Caller | None,
+    page: Page | None = None,
     max_connections: int = MAX_HTTP_CONNECTIONS,
     sse: bool = False,
 ) -> Starlette:
@@ -102,7 +105,7 @@ def build_http_app(
         server, max_request_body_size=settings.http_max_body_bytes, max_sessions=2 * MAX_SESSIONS
     )
     streamable = SessionLimits(StreamableHTTPASGIApp(sessions), SharedPlaces(MAX_SESSIONS, MAX_SESSIONS_PER_CALLER))
-    routes = [
+    routes: list[BaseRoute] = [
         Route(HEALTH_PATH, JSONResponse({"status": "ok"}), methods=["GET"]),
         *oauth_resource_metadata_routes(settings, resource),
         # A stream is open for hours and a call for milliseconds: each kind has a limit of its own.
@@ -121,6 +124,14 @@ def build_http_app(
             Route(SSE_PATH, streaming(serve_stream), methods=["GET"]),
             Route(SSE_MESSAGES_PATH, calling(transport.handle_post_message), methods=["POST"]),
         ]
+    if page:
+        # Never without a token, also where programs need none: any page that a browser shows could ask.
+        routes += page_routes(
+            page,
+            lambda app: with_token_of_session(calling(app), page.sessions),
+            lambda app: with_token_of_session(streaming(app), page.sessions),
+            calling(login_by_token(page.sessions)),
+        )
     # Pages of other origins cannot read an answer.
     cors = Middleware(
         CORSMiddleware,
@@ -143,16 +154,6 @@ def build_http_app(
     asgi.router.redirect_slashes = False
     asgi.router.default = limit_rate(asgi.router.not_found, rate)
     return asgi
-
-
-@dataclass(frozen=True, slots=True)
-class AsgiEndpoint:
-    """An application as an object: Starlette takes a function in a route for an endpoint."""
-
-    app: ASGIApp
-
-    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
-        await self.app(scope, receive, send)
 
 
 def oauth_resource_metadata_routes(settings: HttpSettings, resource: AnyHttpUrl) -> list[Route]:

@@ -29,7 +29,7 @@ from madeleine.server.attach.endpoint import (
 from madeleine.server.background.serving import open_served_memory
 from madeleine.server.connections import ConnectionLimits, raise_open_file_limit
 from madeleine.server.host.commands import run_host_command
-from madeleine.server.host.host import Host
+from madeleine.server.host.host import Host, page_opener
 from madeleine.server.http.app import GracefulHttpShutdown, bind_http_listener, build_http_app, run_uvicorn
 from madeleine.server.http.authentication import BearerTokenVerifier, request_caller
 from madeleine.server.http.oauth_issuer import ISSUER_TIMEOUT_SECONDS, JwtIssuer
@@ -37,6 +37,7 @@ from madeleine.server.http.request_checks import language_model_key_of_request
 from madeleine.server.mcp.server import Caller, McpRequestHandlers, call_on_stop_signals, toolset_from_settings
 from madeleine.server.settings.http import HttpSettings, bracket_ipv6_host
 from madeleine.server.settings.settings import Settings
+from madeleine.server.ui.app import Page, page_of_memory
 from madeleine.server.wiring.data_directory import open_bearer_token_ledger
 from madeleine.server.wiring.language_models import LanguageModelPool
 from madeleine.tools.tool import ToolUseCases
@@ -63,6 +64,7 @@ async def serve_http_as_host(settings: Settings, *, sse: bool) -> None:
         memory, models = served.memory, served.models
         host = Host(settings, memory.use_cases, models, address.token, memory.patrol_events, stays_without_clients=True)
         host.run_command = partial(run_host_command, memory.opened)
+        host.open_page = page_opener(memory, models)
         memory.on_files_lost = host.end
 
         def announce(url: str) -> None:
@@ -73,7 +75,13 @@ async def serve_http_as_host(settings: Settings, *, sse: bool) -> None:
             serving = asyncio.create_task(host.serve(listener), name="host")
             try:
                 await serve_http(
-                    settings, memory.use_cases, models, stop_event=host.stop_event, sse=sse, on_listening=announce
+                    settings,
+                    memory.use_cases,
+                    models,
+                    stop_event=host.stop_event,
+                    sse=sse,
+                    page=page_of_memory(settings, memory.opened, models, memory.patrol_events),
+                    on_listening=announce,
                 )
             finally:
                 host.end()
@@ -121,12 +129,13 @@ async def serve_http(
     *,
     stop_event: anyio.Event,
     sse: bool = False,
+    page: Page | None = None,
     on_listening: Callable[[str], None] = lambda url: None,
 ) -> None:
     """Serve until `stop_event` is set, then answer open calls for `OPEN_CALLS_GRACE_SECONDS`. Handles no signals.
 
-    `on_listening` gets the server's URL when clients can connect. Raises `InvalidInput` for an exposed address
-    without authentication, `CannotListen`, `StorageError`.
+    `page` is served at `/ui/` to who has a token. `on_listening` gets the server's URL when clients can connect.
+    Raises `InvalidInput` for an exposed address without authentication, `CannotListen`, `StorageError`.
     """
     async with open_bearer_token_ledger(settings) as tokens:
         has_tokens = await tokens.has_tokens()
@@ -154,6 +163,7 @@ async def serve_http(
                     verifier,
                     shutdown,
                     anonymous=anonymous,
+                    page=page,
                     max_connections=max_connections,
                     sse=sse,
                 )

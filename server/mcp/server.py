@@ -39,6 +39,7 @@ from madeleine.server.mcp.skills import (
 )
 from madeleine.server.settings.settings import Settings
 from madeleine.tools.arguments import sendable_excerpt
+from madeleine.tools.chat_app import read_app
 from madeleine.tools.context import CONTEXT_MCP_PROMPT, find_being_resource, get_context_prompt, resources_of_being
 from madeleine.tools.replies import tool_result_of_crash, tool_result_of_error
 from madeleine.tools.tool import ReportProgress, ToolCall, ToolUseCases
@@ -173,6 +174,7 @@ class McpRequestHandlers:
         return get_skill(params.uri)
 
     async def list_resources(self, context: RequestContext, params: PageRequest) -> types.ListResourcesResult:
+        """Those of the being, and the skills; the app is named by its tools."""
         of_being = resources_of_being(self.caller_of(context).being_id) if CONTEXT_TOOL in self.toolset else []
         return types.ListResourcesResult(resources=[*of_being, *skill_resources()])
 
@@ -183,6 +185,8 @@ class McpRequestHandlers:
     async def read_resource(
         self, context: RequestContext, params: types.ReadResourceRequestParams
     ) -> types.ReadResourceResult:
+        if app := read_app(params.uri):
+            return app
         being_id = self.caller_of(context).being_id
         if (file := find_skill_file(params.uri)) is not None:
             skill_text = types.TextResourceContents(uri=params.uri, mime_type=file.mime_type, text=file.text)

@@ -17,6 +17,7 @@ from madeleine.storage.sql.memories.reading import RecallRepository
 from madeleine.storage.sql.memories.short_ids import ShortIdRepository
 from madeleine.storage.sql.memories.storing import MemoryRepository
 from madeleine.storage.sql.moving.repository import CopyRepository, ImportRepository
+from madeleine.storage.sql.overview import OverviewRepository
 from madeleine.storage.sql.patrols.repository import PatrolRepository
 from madeleine.storage.sql.search.repository import SearchRepository
 
@@ -39,6 +40,7 @@ class Ledger:
         self.audit = AuditRepository(database)
         self.imports = ImportRepository(database)
         self.copies = CopyRepository(database)
+        self.overview = OverviewRepository(database)
 
 
 @asynccontextmanager

@@ -41,3 +41,11 @@ def session_count_after_revival(*, importance: float, session_count: int, reacti
     if effective_importance(importance, session_count / (1 + reactivation_count)) <= MAX_DYING_IMPORTANCE:
         return None
     return session_count // (1 + reactivation_count)
+
+
+def patrols_until_dying(importance: float, session_count: int) -> int:
+    """Patrols after which a memory that nobody recalls is dying; 0 for one that has faded so far already."""
+    if importance <= MAX_DYING_IMPORTANCE:
+        return 0
+    cycles = math.ceil(IMPORTANCE_DECAY_CYCLES * math.log(importance / MAX_DYING_IMPORTANCE))
+    return max(0, cycles - session_count)

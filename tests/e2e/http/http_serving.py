@@ -20,13 +20,15 @@ from mcp.client.streamable_http import streamable_http_client
 
 from madeleine.memory.bearer_tokens import BearerTokenId, BearerTokenRecord
 from madeleine.memory.model import BeingId, Role
+from madeleine.server.background.loops import PatrolEventBroadcast
 from madeleine.server.http.serve import serve_http
 from madeleine.server.http.tokens import generate_bearer
 from madeleine.server.settings.settings import Settings
+from madeleine.server.ui.app import page_of_memory
 from madeleine.server.wiring.clocks import utc_now
 from madeleine.server.wiring.data_directory import open_bearer_token_ledger
 from madeleine.server.wiring.language_models import LanguageModelPool
-from madeleine.server.wiring.open_memory import open_memory
+from madeleine.server.wiring.open_memory import OpenedMemory, open_memory
 from madeleine.tools.tool import ToolUseCases
 from tests.doubles import WordEmbedder
 from tests.e2e.serving import TIMEOUT_SECONDS, Era
@@ -147,9 +149,20 @@ async def serving(
         async def use_cases() -> ToolUseCases:
             return use or memory.use_cases
 
+        async def opened() -> OpenedMemory:
+            return memory
+
         # A plain task: a fixture is set up in one task and torn down in another.
         task = asyncio.create_task(
-            serve_http(wanted, use_cases, models, stop_event=end, sse=sse, on_listening=listening.set_result),
+            serve_http(
+                wanted,
+                use_cases,
+                models,
+                stop_event=end,
+                sse=sse,
+                page=page_of_memory(wanted, opened, models, PatrolEventBroadcast()),
+                on_listening=listening.set_result,
+            ),
             name="server",
         )
         try:

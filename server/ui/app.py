@@ -1,0 +1,296 @@
+"""The routes of the page: its files, its data, the tools by which it changes something, and live events."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import mimetypes
+import random
+from collections.abc import AsyncIterator, Awaitable, Callable
+from contextlib import AbstractAsyncContextManager
+from dataclasses import dataclass, field
+from functools import partial
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from starlette.requests import Request
+from starlette.responses import JSONResponse, RedirectResponse, Response, StreamingResponse
+from starlette.routing import BaseRoute, Route
+from starlette.types import ASGIApp, Receive, Scope, Send
+
+from madeleine.memory.errors import InvalidInput, MadeleineError
+from madeleine.memory.language_model import LanguageModel
+from madeleine.memory.model import RunId
+from madeleine.memory.text.structure import json_without_structure
+from madeleine.server.background.loops import PatrolEventBroadcast
+from madeleine.server.http.authentication import CALLER_ASGI_SCOPE_KEY
+from madeleine.server.http.endpoint import AsgiEndpoint
+from madeleine.server.settings.settings import Settings
+from madeleine.server.ui.guard import (
+    PAGE_PATH,
+    cookie_name,
+    refusal,
+    require_same_origin,
+    secret_of_request,
+    set_session_cookie,
+    with_security_headers,
+)
+from madeleine.server.ui.live import live_events
+from madeleine.server.ui.projection import Planes
+from madeleine.server.ui.reading import PageReader
+from madeleine.server.ui.sessions import SESSION_SECONDS, PageSession, PageSessions
+from madeleine.server.wiring.clocks import utc_now
+from madeleine.server.wiring.language_models import LanguageModelPool
+from madeleine.tools.replies import tool_result_of_crash
+from madeleine.tools.tool import ToolCall
+from madeleine.tools.toolset import Toolset, choose_tools, make_all_tools
+
+if TYPE_CHECKING:
+    from madeleine.server.wiring.open_memory import OpenedMemory
+
+API_PATH = f"{PAGE_PATH}api"
+STATIC_FOLDER = Path(__file__).parent / "static"
+MAX_RUNS_SHOWN = 200
+MAX_AUDIT_PAGE = 500
+Guard = Callable[[ASGIApp], ASGIApp]
+"""Passes a request on with its caller in the ASGI scope, or refuses it."""
+Answer = Callable[[PageReader, Request], Awaitable[dict[str, Any]]]
+
+
+@dataclass(frozen=True)
+class Page:
+    """What all requests share. `language_model` is for patrols that are run from the page."""
+
+    sessions: PageSessions
+    opened: Callable[[], Awaitable[OpenedMemory]]
+    toolset: Toolset
+    patrol_events: PatrolEventBroadcast
+    is_closing: Callable[[], bool]
+    language_model: Callable[[], AbstractAsyncContextManager[LanguageModel | None]]
+    planes: Planes = field(default_factory=Planes)
+    files: dict[str, StaticFile] = field(default_factory=lambda: static_files(STATIC_FOLDER))
+
+
+def page_of_memory(
+    settings: Settings,
+    opened: Callable[[], Awaitable[OpenedMemory]],
+    models: LanguageModelPool,
+    patrol_events: PatrolEventBroadcast,
+    *,
+    sessions: PageSessions | None = None,
+    is_closing: Callable[[], bool] = lambda: False,
+) -> Page:
+    """With all tools but those that the settings exclude: the page needs them, listed or not."""
+    tools = choose_tools(
+        make_all_tools(random.SystemRandom()), exclude=settings.exclude_tools, read_only=settings.read_only
+    )
+    return Page(
+        sessions or PageSessions(),
+        opened,
+        Toolset(tools, max_text_chars=settings.max_text_chars),
+        patrol_events,
+        is_closing,
+        lambda: models.model_for_client(settings),
+    )
+
+
+def page_routes(page: Page, guard: Guard, stream_guard: Guard, login: ASGIApp) -> list[BaseRoute]:
+    """`login` answers the request that opens a session; `stream_guard` guards what stays open."""
+
+    def protected(endpoint: Callable[[Request], Awaitable[Response]], guard: Guard = guard) -> ASGIApp:
+        return AsgiEndpoint(with_security_headers(require_same_origin(guard(_as_asgi(endpoint)))))
+
+    def reading(answer: Answer) -> ASGIApp:
+        return protected(partial(_answer_reading, page, answer))
+
+    return [
+        Route(PAGE_PATH.rstrip("/"), RedirectResponse(PAGE_PATH), methods=["GET"]),
+        Route(f"{API_PATH}/login", AsgiEndpoint(with_security_headers(require_same_origin(login))), methods=["POST"]),
+        Route(f"{API_PATH}/logout", protected(partial(_log_out, page)), methods=["POST"]),
+        Route(f"{API_PATH}/tools/{{name}}", protected(partial(_call_tool, page)), methods=["POST"]),
+        Route(f"{API_PATH}/events", protected(partial(_stream_events, page), stream_guard), methods=["GET"]),
+        *(Route(f"{API_PATH}/{path}", reading(answer), methods=["GET"]) for path, answer in READING.items()),
+        Route(
+            f"{PAGE_PATH}{{path:path}}",
+            AsgiEndpoint(with_security_headers(_as_asgi(partial(_send_file, page.files)))),
+            methods=["GET"],
+        ),
+    ]
+
+
+# --- data ---------------------------------------------------------------------------------------------------------
+
+
+def _number(request: Request, name: str, default: int, most: int) -> int:
+    text = request.query_params.get(name, "")
+    if text and not (text.isascii() and text.isdigit()):
+        raise InvalidInput(f"{name}: {text[:20]!r} is not a number.")
+    return min(int(text), most) if text else default
+
+
+async def _about(reader: PageReader, request: Request) -> dict[str, Any]:
+    return reader.about()
+
+
+async def _memory(reader: PageReader, request: Request) -> dict[str, Any]:
+    shown = request.path_params["id"]
+    return await reader.memory_extras((await reader.memory.use_cases.ids.memories(reader.scope, [shown]))[shown])
+
+
+async def _run(reader: PageReader, request: Request) -> dict[str, Any]:
+    run = await reader.memory.use_cases.ids.full_id(reader.scope, "run", request.path_params["id"])
+    return await reader.run(RunId(run))
+
+
+READING: dict[str, Answer] = {
+    "about": _about,
+    "start": lambda reader, _: reader.start(),
+    "memories": lambda reader, _: reader.outlines(),
+    "memory/{id}": _memory,
+    "runs": lambda reader, request: reader.runs(_number(request, "limit", 50, MAX_RUNS_SHOWN)),
+    "run/{id}": _run,
+    "fading": lambda reader, _: reader.fading(),
+    "map": lambda reader, _: reader.plane(),
+    "conversations": lambda reader, _: reader.conversations(),
+    "conversation": lambda reader, request: reader.conversation(
+        request.query_params.get("session", ""), _number(request, "start", 0, 2**31)
+    ),
+    "written": lambda reader, _: reader.written(),
+    "costs": lambda reader, _: reader.costs(utc_now()),
+    "audit": lambda reader, request: reader.audit(
+        before=_number(request, "before", 0, 2**62),
+        limit=_number(request, "limit", 100, MAX_AUDIT_PAGE),
+        event=request.query_params.get("event", ""),
+    ),
+}
+
+
+async def _reader(page: Page, request: Request) -> PageReader:
+    return PageReader(await page.opened(), request.scope[CALLER_ASGI_SCOPE_KEY], page.planes)
+
+
+async def _answer_reading(page: Page, answer: Answer, request: Request) -> Response:
+    try:
+        content = await answer(await _reader(page, request), request)
+    except MadeleineError as error:
+        return refusal(400 if isinstance(error, InvalidInput) else 503, str(error))
+    return JSONResponse(content)
+
+
+async def _call_tool(page: Page, request: Request) -> Response:
+    """The tool itself, as any client calls it, with the rights of the caller."""
+    name = request.path_params["name"]
+    reader = await _reader(page, request)
+    tools = page.toolset.for_caller(reader.caller.role, read_only=reader.caller.read_only)
+    if name not in tools:
+        return refusal(403, f"{name[:100]}: there is no such tool for you.")
+    try:
+        arguments = json.loads(await request.body())
+    except (ValueError, RecursionError):
+        arguments = None
+    if not isinstance(arguments, dict):
+        return refusal(400, "The arguments have to be a JSON object.")
+    try:
+        async with page.language_model() as language:
+            call = ToolCall(reader.scope, reader.memory.use_cases, language_model=language)
+            result = await tools.call(name, arguments, call)
+    except MadeleineError as error:
+        return refusal(503, str(error))
+    except Exception as error:  # as in Toolset.call: the log has the traceback
+        result = tool_result_of_crash(name, error)
+    if result.is_error:
+        return refusal(400, "".join(getattr(part, "text", "") for part in result.content))
+    return JSONResponse(result.structured_content)
+
+
+async def _stream_events(page: Page, request: Request) -> Response:
+    reader = await _reader(page, request)
+
+    async def lines() -> AsyncIterator[str]:
+        async for event in live_events(reader, page.patrol_events, page.is_closing):
+            yield f"data: {json.dumps(json_without_structure(event), ensure_ascii=False)}\n\n" if event else ":\n\n"
+
+    return StreamingResponse(lines(), media_type="text/event-stream")
+
+
+# --- sessions -----------------------------------------------------------------------------------------------------
+
+
+def login_by_link(sessions: PageSessions) -> ASGIApp:
+    """Opens a session for the token of a link, once."""
+
+    async def log_in(request: Request) -> Response:
+        try:
+            token = json.loads((await request.body())[:1_000])["token"]
+        except (ValueError, KeyError, TypeError, RecursionError):
+            token = None
+        secret = sessions.redeem(token) if isinstance(token, str) else None
+        if secret is None:
+            return refusal(401, "This link was used already, or is too old. Run `madeleine ui` again.", login="link")
+        return _session_response(request, secret)
+
+    return _as_asgi(log_in)
+
+
+def login_by_token(sessions: PageSessions) -> ASGIApp:
+    """Opens a session for a bearer token that was let in before."""
+
+    async def log_in(request: Request) -> Response:
+        bearer = request.headers.get("authorization", "").partition(" ")[2].strip()
+        if not bearer:
+            return refusal(401, "A token opens this page.", login="token")
+        return _session_response(request, sessions.open(PageSession(bearer=bearer)))
+
+    return _as_asgi(log_in)
+
+
+def _session_response(request: Request, secret: str) -> Response:
+    response = JSONResponse({})
+    set_session_cookie(response, request.scope, secret, max_age=int(SESSION_SECONDS))
+    return response
+
+
+async def _log_out(page: Page, request: Request) -> Response:
+    page.sessions.close(secret_of_request(request.scope))
+    response = JSONResponse({})
+    response.delete_cookie(cookie_name(request.scope), path=PAGE_PATH)
+    return response
+
+
+# --- files --------------------------------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True, slots=True)
+class StaticFile:
+    content: bytes
+    media_type: str
+    etag: str
+
+
+def static_files(folder: Path) -> dict[str, StaticFile]:
+    """All files below the folder, by their path in it: nothing else is ever sent."""
+    files = {}
+    for path in folder.rglob("*"):
+        if path.is_file():
+            content = path.read_bytes()
+            media_type = mimetypes.guess_type(path.name)[0] or "application/octet-stream"
+            etag = f'"{hashlib.sha256(content).hexdigest()[:32]}"'
+            files[path.relative_to(folder).as_posix()] = StaticFile(content, media_type, etag)
+    return files
+
+
+async def _send_file(files: dict[str, StaticFile], request: Request) -> Response:
+    file = files.get(request.path_params["path"] or "index.html")
+    if file is None:
+        return refusal(404, "There is no such page.")
+    headers = {"ETag": file.etag, "Cache-Control": "no-cache"}
+    if request.headers.get("if-none-match") == file.etag:
+        return Response(status_code=304, headers=headers)
+    return Response(file.content, media_type=file.media_type, headers=headers)
+
+
+def _as_asgi(endpoint: Callable[[Request], Awaitable[Response]]) -> ASGIApp:
+    async def serve(scope: Scope, receive: Receive, send: Send) -> None:
+        await (await endpoint(Request(scope, receive)))(scope, receive, send)
+
+    return serve

@@ -1,0 +1,49 @@
+"""What happens to a memory while somebody looks at it: changes, as the audit tells of them, and patrols as they run."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import AsyncIterator, Callable
+from typing import Any
+
+from madeleine.patrol.run import PatrolEvent
+from madeleine.server.background.loops import PatrolEventBroadcast, patrol_event_as_json
+from madeleine.server.ui.reading import PageReader
+
+POLL_SECONDS = 1.0
+"""The audit is written within a second of a recall; other processes write to it too."""
+HEARTBEAT_POLLS = 15
+"""Polls without an event after which a sign of life is sent, which also tells whether the browser is still there."""
+
+
+async def live_events(
+    reader: PageReader, patrols: PatrolEventBroadcast, is_closing: Callable[[], bool]
+) -> AsyncIterator[dict[str, Any] | None]:
+    """Events from now on; None for a sign of life."""
+    overview = reader.memory.ledger.overview
+    after = await overview.last_audit_number()
+    yield None
+    silent_polls = 0
+    with patrols.subscribe(reader.caller.being_id) as events:
+        waiting = asyncio.ensure_future(anext(events))
+        try:
+            while not is_closing():
+                done, _ = await asyncio.wait({waiting}, timeout=POLL_SECONDS)
+                if done:
+                    yield _patrol_event(waiting.result())
+                    waiting = asyncio.ensure_future(anext(events))
+                    continue
+                last = await overview.last_audit_number()
+                changes = await reader.audit_after(after) if last > after else []
+                after = last
+                silent_polls = 0 if changes else silent_polls + 1
+                if changes:
+                    yield {"type": "changes", "changes": changes}
+                elif silent_polls % HEARTBEAT_POLLS == 0:
+                    yield None
+        finally:
+            waiting.cancel()
+
+
+def _patrol_event(event: PatrolEvent) -> dict[str, Any]:
+    return {"type": "patrol"} | patrol_event_as_json(event)

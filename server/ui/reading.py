@@ -1,0 +1,328 @@
+"""What the views of the page show besides the answers of the tools."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import asdict, dataclass
+from datetime import datetime, timedelta
+from typing import TYPE_CHECKING, Any
+
+from madeleine.memory.audit import AuditEntry
+from madeleine.memory.chat import Message
+from madeleine.memory.model import MemoryId, RunId, Scope, short_id_of_memory_number, short_id_of_non_memory
+from madeleine.memory.patrol_records import PatrolRun
+from madeleine.memory.permissions import permissions_of_role
+from madeleine.memory.rules.dynamics.importance import (
+    IMPORTANCE_DECAY_CYCLES,
+    MAX_DYING_IMPORTANCE,
+    patrols_until_dying,
+)
+from madeleine.server import __version__
+from madeleine.server.mcp.server import Caller
+from madeleine.server.ui.projection import Planes
+from madeleine.tools.profile import note_as_json
+from madeleine.tools.replies import cluster_as_json, iso_time, memory_item_as_json, without_empty_fields
+
+if TYPE_CHECKING:  # a server imports them with the memory, behind its first answers
+    from madeleine.server.wiring.open_memory import OpenedMemory
+    from madeleine.storage.sql.overview import JournalledChange, MemoryOutline
+
+PAGE_CLIENT_NAME = "madeleine ui"
+CHANGE_EVENTS = (
+    *("store", "reinforce", "update", "forget", "observe", "note", "patrol", "profile"),
+    *("supersede", "retract", "restore", "import"),
+)
+MAX_RECENT_CHANGES = 40
+FORESEEN_PATROLS = 30
+MAX_FADING_MEMORIES = 500
+COST_DAYS = 90
+MAX_SEQ = 2**62
+"""Greater than the number of any entry."""
+MESSAGES_PER_PAGE = 200
+
+
+@dataclass(frozen=True, slots=True)
+class PageReader:
+    """Reads for one request. `scope` counts no recalls: to look at a memory is not to use it."""
+
+    memory: OpenedMemory
+    caller: Caller
+    planes: Planes
+
+    @property
+    def scope(self) -> Scope:
+        return Scope(self.caller.being_id, PAGE_CLIENT_NAME, self.caller.role, count_activations=False)
+
+    def about(self) -> dict[str, Any]:
+        """Who looks, what they may do, and the constants of fading."""
+        rights = permissions_of_role(self.caller.role)
+        return {
+            "being": self.caller.being_id,
+            "role": self.caller.role,
+            "rights": ["read"] if self.caller.read_only else sorted(rights),
+            "version": __version__,
+            "decay_cycles": IMPORTANCE_DECAY_CYCLES,
+            "dying_importance": MAX_DYING_IMPORTANCE,
+        }
+
+    async def start(self) -> dict[str, Any]:
+        """What changed lately, what waits for a decision, who the being is, and how much there is."""
+        ledger, scope = self.memory.ledger, self.scope
+        overview = ledger.overview
+        changes = await overview.audit_page(scope, limit=MAX_RECENT_CHANGES, events=CHANGE_EVENTS)
+        runs = await ledger.patrols.runs(scope, limit=1)
+        clusters = await self.memory.use_cases.browse.clusters(scope)
+        thoughts = await ledger.context.thoughts(scope)
+        return {
+            "changes": await self._audit_as_json(changes),
+            "counts": _counts(await overview.counts(scope)),
+            "clusters": [cluster_as_json(cluster, mood) for cluster, mood in clusters],
+            "last_patrol": run_as_json(runs[0]) if runs else None,
+            "think": list(thoughts.points),
+        }
+
+    async def outlines(self) -> dict[str, list[Any]]:
+        """All memories, a column a field: it is read in one go, whatever their number."""
+        outlines = await self.memory.ledger.overview.outlines(self.scope)
+        return await asyncio.to_thread(_columns, outlines)
+
+    async def memory_extras(self, id_: MemoryId) -> dict[str, Any]:
+        """What `recall_memory` does not tell of a memory: who wrote and recalled it, and what it was made of."""
+        overview, scope = self.memory.ledger.overview, self.scope
+        found = await self.memory.ledger.recall.memories(scope, [id_])
+        entries = await overview.audit_of_memory(scope, id_) if found else []
+        runs = await self.memory.ledger.patrols.runs(scope, limit=1_000)
+        clusters = await self.memory.ledger.recall.cluster_summaries(scope)
+        names = {cluster.id: cluster.name for cluster in clusters}
+        return {
+            "audit": [_entry_as_json(entry) for entry in entries],
+            "absorbed": [memory_item_as_json(memory) for memory in await overview.absorbed_by(scope, id_)],
+            "messages": [_message_as_json(message) for message in await overview.messages_of_memory(scope, id_)],
+            "aged": [iso_time(run.started) for run in runs if _has_aged(run)][::-1],
+            "cluster": names.get(found[0].cluster_id, "") if found and found[0].cluster_id else "",
+        }
+
+    async def runs(self, limit: int) -> dict[str, Any]:
+        return {"runs": [run_as_json(run) for run in await self.memory.ledger.patrols.runs(self.scope, limit=limit)]}
+
+    async def run(self, id_: RunId) -> dict[str, Any]:
+        """A run with its changes, field by field; memories with the beginning of what they say."""
+        overview = self.memory.ledger.overview
+        run = await overview.run(self.scope, id_)
+        changes = await overview.changes_of_run(self.scope, id_)
+        names = await self._names(changes)
+        return {
+            "run": run_as_json(run) if run else None,
+            "changes": [
+                {"step": change.step, "kind": change.kind, "target": names.get(change.target, {"id": change.target})}
+                | {"fields": _changed_fields(change, names)}
+                for change in changes
+            ],
+        }
+
+    async def _names(self, changes: Sequence[JournalledChange]) -> dict[str, dict[str, str]]:
+        """Short ids and names of what changes are about, and of what their fields name."""
+        ids = [MemoryId(id_) for change in changes for id_ in _named_ids(change)]
+        memories = await self.memory.ledger.recall.memories(self.scope, list(dict.fromkeys(ids)))
+        clusters = await self.memory.ledger.recall.cluster_summaries(self.scope)
+        gone = {
+            change.target: str((change.before or change.after or {}).get("name", ""))
+            for change in changes
+            if change.kind == "cluster"
+        }
+        named = {id_: {"id": short_id_of_non_memory(id_), "name": name} for id_, name in gone.items()}
+        named |= {cluster.id: {"id": short_id_of_non_memory(cluster.id), "name": cluster.name} for cluster in clusters}
+        return named | {memory.id: {"id": memory.short_id, "text": memory.scene.action[:200]} for memory in memories}
+
+    async def fading(self) -> dict[str, Any]:
+        """What will be dying after the next patrols, if nobody recalls it; the soonest first."""
+        outlines = await self.memory.ledger.overview.outlines(self.scope)
+        soon = [
+            (left, outline)
+            for outline in outlines
+            if outline.status == "active" and outline.truth == "current" and not outline.pinned
+            if (left := patrols_until_dying(outline.importance, outline.session_count)) <= FORESEEN_PATROLS
+        ]
+        soon.sort(key=lambda each: (each[0], each[1].seq))
+        dying = [outline for outline in outlines if outline.status == "dying"]
+        return {
+            "soon": [_fading_as_json(outline, left) for left, outline in soon[:MAX_FADING_MEMORIES]],
+            "dying": [_fading_as_json(outline, 0) for outline in dying[:MAX_FADING_MEMORIES]],
+            "total": len(soon),
+            "patrols": FORESEEN_PATROLS,
+        }
+
+    async def plane(self) -> dict[str, Any]:
+        """Memories on a plane, near each other where they mean much the same."""
+        model = self.memory.embedder.model
+        rows = await self.memory.ledger.overview.vectors(self.scope, model)
+        if not rows:
+            return {"seq": [], "x": [], "y": []}
+        return await asyncio.to_thread(_plane_as_json, self.planes, rows)
+
+    async def conversations(self) -> dict[str, Any]:
+        sessions = await self.memory.ledger.conversations.sessions(self.scope, limit=500)
+        return {
+            "sessions": [
+                asdict(session) | {"first_at": iso_time(session.first_at), "last_at": iso_time(session.last_at)}
+                for session in sessions
+            ]
+        }
+
+    async def conversation(self, session_id: str, start: int) -> dict[str, Any]:
+        messages = await self.memory.ledger.conversations.messages_of(
+            self.scope, session_id, start=start, end=start + MESSAGES_PER_PAGE
+        )
+        return {"messages": [_message_as_json(message) for message in messages], "per_page": MESSAGES_PER_PAGE}
+
+    async def written(self) -> dict[str, Any]:
+        """Diary, points for the next session, open notes."""
+        context, scope = self.memory.ledger.context, self.scope
+        entries = await context.diary_since(scope, "", limit=1_000)
+        notes = await context.open_notes(scope, limit=500)
+        return {
+            "diary": [{"date": entry.date, "text": entry.text} for entry in reversed(entries)],
+            "think": list((await context.thoughts(scope)).points),
+            "notes": [note_as_json(note) for note in notes],
+        }
+
+    async def costs(self, now: datetime) -> dict[str, Any]:
+        costs = await self.memory.ledger.overview.costs_since(self.scope, now - timedelta(days=COST_DAYS))
+        return {"costs": [asdict(cost) for cost in costs], "days": COST_DAYS}
+
+    async def audit(self, *, before: int, limit: int, event: str) -> dict[str, Any]:
+        entries = await self.memory.ledger.overview.audit_page(
+            self.scope, limit=limit, events=[event] if event else (), before=before or MAX_SEQ
+        )
+        return {"entries": await self._audit_as_json(entries)}
+
+    async def audit_after(self, after: int) -> list[dict[str, Any]]:
+        """Entries since then, the oldest first; without the page's own reads."""
+        entries = await self.memory.ledger.overview.audit_page(self.scope, limit=50, after=after)
+        shown = [entry for entry in entries if (entry.client, entry.event) != (PAGE_CLIENT_NAME, "recall")]
+        return (await self._audit_as_json(shown))[::-1]
+
+    async def _audit_as_json(self, entries: Sequence[AuditEntry]) -> list[dict[str, Any]]:
+        ids = [MemoryId(id_) for entry in entries for id_ in entry.ids[:3]]
+        known = {memory.id: memory for memory in await self.memory.ledger.recall.memories(self.scope, ids)}
+        return [
+            _entry_as_json(entry)
+            | {
+                "memories": [
+                    {"id": known[id_].short_id, "text": known[id_].scene.action[:200]}
+                    for id_ in map(MemoryId, entry.ids[:3])
+                    if id_ in known
+                ]
+            }
+            for entry in entries
+        ]
+
+
+def _counts(counted: Sequence[tuple[str, str, bool, int]]) -> dict[str, int]:
+    counts = dict.fromkeys(("memories", "active", "dying", "dead", "pinned", "superseded", "retracted"), 0)
+    for status, truth, pinned, count in counted:
+        counts["memories"] += count
+        counts[status] += count
+        counts["pinned"] += count if pinned else 0
+        if truth != "current":
+            counts[truth] += count
+    return counts
+
+
+def _columns(outlines: Sequence[MemoryOutline]) -> dict[str, list[Any]]:
+    return {
+        "seq": [outline.seq for outline in outlines],
+        "id": [short_id_of_memory_number(outline.number) for outline in outlines],
+        "text": [outline.text for outline in outlines],
+        "happened": [_milliseconds(outline.happened_at) for outline in outlines],
+        "created": [_milliseconds(outline.created_at) for outline in outlines],
+        "importance": [round(outline.importance, 3) for outline in outlines],
+        "cycles": [outline.session_count for outline in outlines],
+        "status": [outline.status for outline in outlines],
+        "truth": [outline.truth for outline in outlines],
+        "category": [outline.category for outline in outlines],
+        "cluster": [short_id_of_non_memory(outline.cluster_id or "") for outline in outlines],
+        "pinned": [outline.pinned for outline in outlines],
+        "from": [_milliseconds(outline.valid_from) for outline in outlines],
+        "until": [_milliseconds(outline.valid_until) for outline in outlines],
+    }
+
+
+def _milliseconds(moment: datetime | None) -> int | None:
+    return None if moment is None else round(moment.timestamp() * 1_000)
+
+
+def _plane_as_json(planes: Planes, rows: Sequence[tuple[int, Any]]) -> dict[str, Any]:
+    """Rounded: a screen has some thousand places across."""
+    plane = planes.plane_of([vector for _, vector in rows]).astype(float).round(4)
+    return {"seq": [seq for seq, _ in rows], "x": plane[:, 0].tolist(), "y": plane[:, 1].tolist()}
+
+
+def _fading_as_json(outline: MemoryOutline, patrols_left: int) -> dict[str, Any]:
+    return {
+        "id": short_id_of_memory_number(outline.number),
+        "text": outline.text,
+        "importance": round(outline.importance, 3),
+        "cycles": outline.session_count,
+        "left": patrols_left,
+    }
+
+
+def _message_as_json(message: Message) -> dict[str, Any]:
+    fields = {"id": short_id_of_non_memory(message.id), "when": iso_time(message.at), "role": message.role}
+    return fields | {
+        "text": message.text,
+        "speaker": message.speaker,
+        "session": message.session_id,
+        "position": message.position,
+    }
+
+
+def _has_aged(run: PatrolRun) -> bool:
+    steps = run.report.get("steps", ())
+    return run.state != "undone" and any(step.get("name") == "age" and not step.get("skipped") for step in steps)
+
+
+def run_as_json(run: PatrolRun) -> dict[str, Any]:
+    ended = None if run.state == "running" else iso_time(run.finished)
+    return {
+        "id": short_id_of_non_memory(run.id),
+        "state": run.state,
+        "started": iso_time(run.started),
+        "finished": ended,
+        "report": dict(run.report),
+    }
+
+
+def _entry_as_json(entry: AuditEntry) -> dict[str, Any]:
+    return {"seq": entry.seq, "at": iso_time(entry.at), "event": entry.event, "count": len(entry.ids)} | (
+        without_empty_fields(client=entry.client, role=entry.role, tool=entry.tool)
+    )
+
+
+_REFERENCES = ("cluster_id", "absorbed_into", "compressed_into", "superseded_by", "may_supersede", "parent_id")
+"""Journalled fields that name a memory or a cluster."""
+_UNREADABLE = frozenset({"vector", "content_hash", "model", "since", "stopped_at", "fresh", "is_root"})
+"""Journalled fields that say nothing to a person."""
+
+
+def _named_ids(change: JournalledChange) -> Iterable[str]:
+    yield change.target
+    for fields in (change.before, change.after):
+        yield from (fields[name] for name in _REFERENCES if fields and fields.get(name))
+
+
+def _changed_fields(change: JournalledChange, names: Mapping[str, Mapping[str, str]]) -> list[dict[str, Any]]:
+    """Fields whose value changed, with the value before and after; names in place of ids."""
+    before, after = change.before or {}, change.after or {}
+
+    def shown(name: str, value: Any) -> Any:
+        known = names.get(value) if name in _REFERENCES and isinstance(value, str) else None
+        return known.get("name") or known.get("id") if known else value
+
+    return [
+        {"name": name, "before": shown(name, before.get(name)), "after": shown(name, after.get(name))}
+        for name in dict.fromkeys((*before, *after))
+        if name not in _UNREADABLE and before.get(name) != after.get(name)
+    ]

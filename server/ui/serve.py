@@ -1,0 +1,89 @@
+"""The page of `madeleine ui`: on a free port of the loopback, as long as the command runs."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import AsyncIterator, Awaitable, Callable
+from contextlib import asynccontextmanager
+from functools import partial
+from typing import TYPE_CHECKING
+
+import anyio
+from starlette.applications import Starlette
+from starlette.exceptions import HTTPException
+from starlette.middleware import Middleware
+from starlette.types import ASGIApp
+
+from madeleine.memory.model import BeingId
+from madeleine.server.background.loops import PatrolEventBroadcast
+from madeleine.server.connections import SharedPlaces
+from madeleine.server.http.app import (
+    MAX_BODY_ARRIVAL_SECONDS,
+    GracefulHttpShutdown,
+    answer_http_error,
+    answer_internal_error,
+    bind_http_listener,
+    run_uvicorn,
+)
+from madeleine.server.http.bodies import buffer_json_body
+from madeleine.server.http.request_checks import AllowedSources, check_and_log_http_requests
+from madeleine.server.mcp.server import Caller
+from madeleine.server.settings.http import LOOPBACK_HOSTS
+from madeleine.server.settings.settings import Settings
+from madeleine.server.ui.app import login_by_link, page_of_memory, page_routes
+from madeleine.server.ui.guard import PAGE_PATH, require_session
+from madeleine.server.ui.sessions import PageSessions
+from madeleine.server.wiring.language_models import LanguageModelPool
+
+if TYPE_CHECKING:
+    from madeleine.server.wiring.open_memory import OpenedMemory
+
+PAGE_HOST = "127.0.0.1"
+MAX_PAGE_CONNECTIONS = 64
+
+
+@asynccontextmanager
+async def serve_page(
+    settings: Settings,
+    opened: Callable[[], Awaitable[OpenedMemory]],
+    models: LanguageModelPool,
+    patrol_events: PatrolEventBroadcast,
+    *,
+    port: int = 0,
+) -> AsyncIterator[str]:
+    """Serve the memory of `settings.being` while inside; the link that opens it, once. `port` 0: any free one.
+
+    Whoever runs the command owns the files of the memory, so they may do what a person may. Raises `CannotListen`.
+    """
+    stop, sessions = anyio.Event(), PageSessions()
+    with bind_http_listener(PAGE_HOST, port) as listener:
+        port = listener.getsockname()[1]
+        page = page_of_memory(settings, opened, models, patrol_events, sessions=sessions, is_closing=stop.is_set)
+        buffered = partial(
+            buffer_json_body,
+            places=SharedPlaces(MAX_PAGE_CONNECTIONS, MAX_PAGE_CONNECTIONS),
+            max_bytes=settings.http_max_body_bytes,
+            max_seconds=MAX_BODY_ARRIVAL_SECONDS,
+        )
+
+        def guard(app: ASGIApp) -> ASGIApp:
+            return require_session(buffered(app), sessions)
+
+        names = [f"{host}:{port}" for host in LOOPBACK_HOSTS]
+        allowed = AllowedSources(frozenset(names), frozenset(f"http://{name}" for name in names))
+        app = Starlette(
+            routes=page_routes(page, guard, guard, buffered(login_by_link(sessions))),
+            exception_handlers={HTTPException: answer_http_error, Exception: answer_internal_error},
+            middleware=[Middleware(check_and_log_http_requests, allowed=allowed)],
+        )
+        app.router.redirect_slashes = False
+        shutdown = GracefulHttpShutdown()
+        serving = asyncio.create_task(
+            run_uvicorn(app, listener, shutdown, stop_event=stop, max_connections=MAX_PAGE_CONNECTIONS), name="page"
+        )
+        try:
+            token = sessions.new_link_token(Caller(BeingId(settings.being), "human", settings.read_only))
+            yield f"http://{PAGE_HOST}:{port}{PAGE_PATH}#{token}"
+        finally:
+            stop.set()
+            await serving

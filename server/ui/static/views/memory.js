@@ -1,0 +1,175 @@
+// One memory: what it says, how it felt, since when it is true, what it hangs together with, who wrote and recalled it.
+
+import { get, tool } from "../api.js";
+import { ask, button, field, h, link, message, replace, stored } from "../dom.js";
+import { auditLine, badges, dayOf, empty, may, meter, momentOf, section, share } from "../parts.js";
+import { forgettingCurve, hexagon } from "../charts.js";
+
+export async function show(main, { argument: id }) {
+  await draw(main, id);
+  return {
+    live: (event) => {
+      const concerns = event.type === "changes" && event.changes.some((entry) => entry.memories?.some((memory) => memory.id === id));
+      if (concerns && !document.querySelector("dialog")) draw(main, id).catch(() => gone(main, id));
+    },
+  };
+}
+
+async function draw(main, id) {
+  const found = await tool("recall_memory", { ids: [id], details: true });
+  const [memory] = found.memories;
+  if (!memory) return gone(main, id);
+  const extras = await get(`memory/${encodeURIComponent(id)}`);
+  const again = () => draw(main, id);
+  const recalls = extras.audit.filter((entry) => entry.event === "recall" && entry.client !== "madeleine ui");
+  replace(main,
+    h("h1", { class: "memory-text" }, stored(memory.text)),
+    h("p", { class: "meta" }, h("span", { class: "id" }, memory.id), h("span", {}, memory.when), badges(memory), (memory.themes ?? []).map((theme) => stored(theme, "span", { class: "theme" })),
+      h("span", {}, "importance ", meter(memory.importance, "importance"), " ", share(memory.importance))),
+    actions(memory, extras, again, main),
+    h("div", { class: "columns" },
+      h("div", {}, scene(memory), truth(memory), history(memory),
+        section("Forgetting", forgettingCurve(memory, extras.aged.filter((at) => Date.parse(at) > Date.parse(memory.provenance.stored_at)), recalls.map((entry) => entry.at)))),
+      h("div", {}, feeling(memory), links(memory, extras), origin(memory, extras),
+        section("Who recalled it", recalls.length ? h("ul", { class: "log" }, recalls.slice(0, 30).map(auditLine)) : empty("Nobody yet.")))));
+}
+
+function gone(main, id) {
+  replace(main, h("h1", {}, "There is no such memory"), h("p", {}, `${id} was erased, or never was.`), h("p", {}, link("To the start", "start")));
+}
+
+function scene(memory) {
+  const rows = [["who", memory.actors], ["where", memory.setting], ["said", memory.dialogue], ["sensed", memory.sensory], ["lesson", memory.lesson],
+    ["told again", (memory.told_again ?? []).map(entry)], ["timeline", (memory.timeline ?? []).map(entry)]]
+    .filter(([, value]) => value && value.length);
+  if (!rows.length) return null;
+  return section("Scene", h("dl", { class: "facts" }, rows.map(([name, value]) => h("div", {}, h("dt", {}, name),
+    h("dd", {}, Array.isArray(value) ? h("ul", {}, value.map((line) => stored(line, "li"))) : stored(value))))));
+}
+
+const entry = (item) => (typeof item === "string" ? item : `${item.date}: ${item.action}`);
+
+function feeling(memory) {
+  if (!memory.emotion_vector && !memory.feeling && !memory.emotions) return null;
+  return section("Feeling", memory.feeling && stored(memory.feeling, "p", { class: "feeling" }),
+    memory.emotions && h("p", { class: "meta" }, memory.emotions.map((label) => h("span", { class: "theme" }, label))),
+    memory.emotion_vector && hexagon(memory.emotion_vector));
+}
+
+function truth(memory) {
+  const versions = memory.versions ?? [{ id: memory.id, text: memory.text, truth: memory.truth, valid_from: memory.valid_from, valid_until: memory.valid_until }];
+  if (versions.length < 2 && memory.truth === "current" && !memory.valid_until) return null;
+  const times = versions.flatMap((version) => [version.valid_from, version.valid_until]).filter(Boolean).map(Date.parse);
+  const now = Date.now();
+  const [first, last] = [Math.min(...times, now), Math.max(...times, now)];
+  const place = (at) => `${(100 * (at - first)) / (last - first || 1)}%`;
+  return section("What is true, and was", h("ol", { class: "versions" }, versions.map((version) => {
+    const from = version.valid_from ? Date.parse(version.valid_from) : first, until = version.valid_until ? Date.parse(version.valid_until) : now;
+    return h("li", { class: version.truth, "aria-current": version.id === memory.id },
+      version.id === memory.id ? stored(version.text) : link(stored(version.text), `memory/${version.id}`),
+      h("span", { class: "span-bar", "aria-hidden": "true" }, h("span", { style: { "inset-inline-start": place(from), "inline-size": `max(4px, ${(100 * (Math.max(until, from) - from)) / (last - first || 1)}%)` } })),
+      h("span", { class: "faint" }, version.truth, version.valid_from ? ` · since ${dayOf(version.valid_from)}` : "", version.valid_until ? ` · until ${dayOf(version.valid_until)}` : ""));
+  })), memory.retraction_reason && h("p", {}, "Retracted: ", stored(memory.retraction_reason)));
+}
+
+function history(memory) {
+  if (!memory.history?.length) return null;
+  return section("History", h("ol", { class: "log" }, memory.history.map((revision) => {
+    const { until, changed_by: by, ...before } = revision;
+    return h("li", {}, Object.entries(before).map(([name, value]) => h("div", {}, h("span", { class: "event" }, name), " ", h("del", {}, stored(Array.isArray(value) ? value.join(", ") : String(value))))),
+      h("span", { class: "faint" }, `until ${momentOf(until)}`, by ? ` · changed by ${by}` : ""));
+  })));
+}
+
+const LINKS = { absorbed_into: "was merged into", compressed_into: "is summarised by", resembles: "resembles", superseded_by: "was superseded by", may_supersede: "may supersede" };
+
+function links(memory, extras) {
+  const named = Object.entries(LINKS).filter(([name]) => memory[name]);
+  if (!named.length && !extras.absorbed.length && !memory.cluster_id) return null;
+  return section("Hangs together with", h("ul", { class: "log" },
+    memory.cluster_id && h("li", {}, "topic ", link(stored(extras.cluster || memory.cluster_id), `search?cluster=${memory.cluster_id}`)),
+    named.map(([name, words]) => h("li", {}, words, " ", link(memory[name], `memory/${memory[name]}`))),
+    extras.absorbed.map((other) => h("li", {}, "took in ", link(stored(other.text), `memory/${other.id}`)))));
+}
+
+function origin(memory, extras) {
+  const made = memory.provenance;
+  return section("Where it comes from",
+    h("p", {}, "Stored ", momentOf(made.stored_at), made.client ? [" by ", stored(made.client)] : "", " with ", h("code", {}, made.tool)),
+    made.session_id && h("p", {}, "Session ", link(stored(made.session_id), `conversation/${encodeURIComponent(made.session_id)}`)),
+    extras.messages.map((heard) => h("blockquote", {}, stored(heard.text), h("footer", { class: "faint" }, heard.speaker || heard.role, " · ", momentOf(heard.when)))),
+    h("ul", { class: "log" }, extras.audit.filter((line) => line.event !== "recall").slice(0, 20).map(auditLine)));
+}
+
+// --- changes
+
+function actions(memory, extras, again, main) {
+  if (!may("write")) return h("p", { class: "faint" }, "You may only read.");
+  const change = async (values, done) => {
+    try { await tool("update_memory", { id: memory.id, ...values }); message(done); await again(); }
+    catch (error) { message(error.message, "error"); }
+  };
+  const isTrue = memory.truth === "current";
+  return h("div", { class: "actions", role: "group", "aria-label": "Change this memory" },
+    button("Correct", () => correct(memory, change)),
+    isTrue && button("Something else is true now", () => supersede(memory, change)),
+    isTrue && button("It was never true", () => retract(memory, change)),
+    (!isTrue || memory.versions) && button("Take that back", () => change({ undo: true }, "The last change of what is true is taken back.")),
+    button(memory.pinned ? "Unpin" : "Pin", () => change({ pinned: !memory.pinned }, memory.pinned ? "It fades again." : "It never fades.")),
+    may("erase") && button("Forget …", () => forget(memory, extras, main), { class: "danger" }));
+}
+
+async function correct(memory, change) {
+  const text = h("textarea", { value: memory.text, dir: "auto", required: true });
+  const themes = h("input", { value: (memory.themes ?? []).join(", "), dir: "auto" });
+  const importance = h("input", { type: "range", min: 0, max: 1, step: 0.05, value: memory.importance });
+  const body = [field("What it says", text, "For an error. What it said stays in its history."), field("Themes, with commas between", themes), field("Importance", importance)];
+  if (await ask("Correct this memory", body, [{ label: "Cancel", value: "" }, { label: "Save", value: "save", class: "primary" }]) !== "save") return;
+  const values = {};
+  if (text.value.trim() !== memory.text) values.text = text.value.trim();
+  const listed = themes.value.split(",").map((theme) => theme.trim()).filter(Boolean);
+  if (listed.join() !== (memory.themes ?? []).join()) values.themes = listed;
+  if (Math.abs(importance.value - memory.importance) > 0.01) values.importance = Number(importance.value);
+  if (Object.keys(values).length) await change(values, "Corrected.");
+}
+
+async function supersede(memory, change) {
+  const text = h("textarea", { value: memory.text, dir: "auto", required: true });
+  const when = h("input", { type: "date", required: true, value: new Date().toISOString().slice(0, 10) });
+  const body = [field("What is true instead", text, "This memory stays, as what was true before."), field("Since", when)];
+  if (await ask("Something else is true now", body, [{ label: "Cancel", value: "" }, { label: "Save", value: "save", class: "primary" }]) !== "save") return;
+  await change({ text: text.value.trim(), when: when.value }, "The new version comes first from now on.");
+}
+
+async function retract(memory, change) {
+  const reason = h("textarea", { required: true, dir: "auto", maxlength: 400 });
+  if (await ask("It was never true", field("Why", reason, "It is not recalled any more. It can be taken back."), [{ label: "Cancel", value: "" }, { label: "Retract", value: "save", class: "primary" }]) !== "save") return;
+  await change({ retracted: reason.value.trim() }, "Retracted.");
+}
+
+async function forget(memory, extras, main) {
+  const count = (size, one, many) => (size ? h("li", {}, `${size} ${size === 1 ? one : many}`) : null);
+  const body = [
+    h("p", {}, "This cannot be undone. Erased for good, from every answer and from the bytes on disk:"),
+    h("ul", {}, h("li", {}, stored(memory.text)),
+      count(memory.history?.length ?? 0, "earlier wording", "earlier wordings"),
+      count(extras.messages.length, "message it was drawn from", "messages it was drawn from")),
+    (memory.versions?.length ?? 0) > 1 ? h("p", {}, "Other versions of this fact stay.") : null,
+    h("p", { class: "faint" }, "To correct an error, or where something else is true now, there are other ways."),
+  ];
+  if (await ask("Forget this memory?", body, [{ label: "Keep it", value: "" }, { label: "Erase for good", value: "erase", class: "danger" }]) !== "erase") return;
+  try {
+    const done = await tool("forget", { ids: [memory.id] });
+    const look = await tool("recall_memory", { ids: [memory.id] });
+    const isGone = (look.missing ?? []).includes(memory.id) && !look.memories.length;
+    replace(main, h("h1", {}, "Forgotten"),
+      section("Proof", h("ul", {},
+        h("li", {}, `Erased: ${done.erased.join(", ") || "nothing"}${done.messages ? `, with ${done.messages} messages` : ""}${done.diary_entries ? ` and ${done.diary_entries} diary entries` : ""}.`),
+        h("li", {}, isGone ? `Looked for again: there is no ${memory.id} any more.` : `${memory.id} is still there.`),
+        h("li", {}, done.notice ?? "The remaining bytes on disk are overwritten.")),
+      done.copies?.length ? [h("p", {}, "Copies that were made before, and may still hold it; only you can delete them:"), h("ul", {}, done.copies.map((copy) => stored(typeof copy === "string" ? copy : copy.path ?? JSON.stringify(copy), "li")))] : null,
+      done.current_again?.length ? [h("p", {}, "True again, since what superseded it is gone:"), h("ul", {}, done.current_again.map((other) => h("li", {}, link(stored(other.text), `memory/${other.id}`))))] : null,
+      done.related?.length ? [h("p", {}, "Linked memories, which stay and may say the same:"), h("ul", {}, done.related.map((other) => h("li", {}, link(other, `memory/${other}`))))] : null),
+      h("p", {}, link("To the start", "start")));
+  } catch (error) { message(error.message, "error"); }
+}

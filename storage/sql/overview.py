@@ -1,0 +1,243 @@
+"""What a person who looks over a being's memory reads of it, past any recall: outlines of all memories, what patrols
+changed, costs, the audit of one memory. Nothing here counts as a recall."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from datetime import datetime
+from typing import Any
+
+from sqlalchemy import bindparam, func, or_, select
+
+from madeleine.memory.audit import AuditEntry
+from madeleine.memory.chat import Message
+from madeleine.memory.model import ClusterId, Memory, MemoryId, MemoryStatus, RunId, Scope, TruthStatus, Vector
+from madeleine.memory.patrol_records import PatrolRun
+from madeleine.storage.sql.database import dialect
+from madeleine.storage.sql.database.dialect import MAX_INT
+from madeleine.storage.sql.database.engine import DatabaseRepository, Row
+from madeleine.storage.sql.database.mapping import (
+    RowMap,
+    first_column,
+    microseconds_from_moment,
+    vector_from_bytes,
+)
+from madeleine.storage.sql.database.memory_rows import CYCLES_SINCE_REACTIVATION, MEMORY_COLUMNS, memory_from_row
+from madeleine.storage.sql.database.tables import (
+    audit,
+    cost_records_table,
+    embeddings,
+    memories,
+    message_memories_table,
+    messages_table,
+    patrol_changes_table,
+    patrol_runs,
+)
+
+OUTLINE_TEXT_CHARS = 120
+MAX_CHANGES_OF_A_RUN = 2_000
+MAX_AUDIT_ENTRIES_OF_A_MEMORY = 500
+MAX_MEMORIES_IN_ONE = 50
+"""Of those that were absorbed into one, or compressed into it."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class MemoryOutline:
+    """A memory as a point of a map or a timeline. `text`: the beginning of its action."""
+
+    seq: int
+    number: int
+    text: str
+    happened_at: datetime
+    created_at: datetime
+    importance: float
+    session_count: int
+    status: MemoryStatus
+    truth: TruthStatus
+    category: str
+    cluster_id: ClusterId | None
+    pinned: bool
+    valid_from: datetime | None
+    valid_until: datetime | None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class JournalledChange:
+    """A row that a patrol changed. `before` is None for one that it made, `after` for one that it removed."""
+
+    step: str
+    kind: str
+    target: str
+    before: dict[str, Any] | None
+    after: dict[str, Any] | None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class DailyCost:
+    """`day`: ISO, in UTC. `usd`: of the calls whose price is known; None if none is."""
+
+    day: str
+    purpose: str
+    model: str
+    calls: int
+    input_tokens: int
+    output_tokens: int
+    usd: float | None
+
+
+_a, _c, _e, _j, _l = audit.c, cost_records_table.c, embeddings.c, patrol_changes_table.c, message_memories_table.c
+_m, _r, _t = memories.c, patrol_runs.c, messages_table.c
+_BEING = bindparam("being", type_=_m.being_id.type)
+_OUTLINE = RowMap(
+    MemoryOutline,
+    memories,
+    text=func.substr(_m.action, 1, OUTLINE_TEXT_CHARS),
+    session_count=CYCLES_SINCE_REACTIVATION,
+)
+_SELECT_OUTLINES = select(*_OUTLINE.columns).where(_m.being_id == _BEING).order_by(_m.seq)
+_SELECT_COUNTS = (
+    select(_m.status, _m.truth, _m.pinned, func.count())
+    .where(_m.being_id == _BEING)
+    .group_by(_m.status, _m.truth, _m.pinned)
+)
+_SELECT_VECTORS = (
+    select(_m.seq, _e.vector)
+    .join(embeddings, _e.content_hash == _m.content_hash)
+    .where(_m.being_id == _BEING, _e.model == bindparam("model"))
+    .order_by(_m.seq)
+)
+_CHANGE = RowMap(JournalledChange, patrol_changes_table)
+_SELECT_CHANGES = (
+    select(*_CHANGE.columns)
+    # Every memory grows older by a tick of the clock, which is one row and nothing to look at.
+    .where(_j.run_id == bindparam("run"), dialect.without_index_use(_j.being_id) == _BEING, _j.kind != "clock")
+    .order_by(_j.seq)
+    .limit(MAX_CHANGES_OF_A_RUN)
+)
+_RUN = RowMap(PatrolRun, patrol_runs)
+_SELECT_RUN = select(*_RUN.columns).where(_r.id == bindparam("run"), _r.being_id == _BEING)
+_DAY = func.strftime("%Y-%m-%d", _c.at / 1_000_000, "unixepoch")
+_COST = RowMap(
+    DailyCost,
+    cost_records_table,
+    day=_DAY,
+    calls=func.count(),
+    input_tokens=func.sum(_c.input_tokens),
+    output_tokens=func.sum(_c.output_tokens),
+    usd=func.sum(_c.usd),
+)
+_SELECT_COSTS = (
+    select(*_COST.columns)
+    .where(_c.being_id == _BEING, _c.at >= bindparam("since"))
+    .group_by(_DAY, _c.purpose, _c.model)
+    .order_by(_DAY, _c.purpose, _c.model)
+)
+_AUDIT_ENTRY = RowMap(AuditEntry, audit)
+_SELECT_AUDIT_OF_MEMORY = (
+    select(*_AUDIT_ENTRY.columns)
+    .where(_a.being_id == _BEING, _a.ids.contains(bindparam("quoted_id"), autoescape=False))
+    .order_by(_a.seq.desc())
+    .limit(MAX_AUDIT_ENTRIES_OF_A_MEMORY)
+)
+_SELECT_AUDIT_PAGE = (
+    select(*_AUDIT_ENTRY.columns)
+    .where(
+        _a.being_id == _BEING,
+        _a.seq < bindparam("before"),
+        _a.seq > bindparam("after"),
+        or_(bindparam("events") == "[]", dialect.is_in_bound_list(_a.event, "events")),
+        _a.client != bindparam("not_client"),
+    )
+    .order_by(_a.seq.desc())
+    .limit(bindparam("limit"))
+)
+_SELECT_LAST_AUDIT_NUMBER = select(func.coalesce(func.max(_a.seq), 0))
+_SELECT_ABSORBED = (
+    select(*MEMORY_COLUMNS)
+    .where(_m.being_id == _BEING, or_(_m.absorbed_into == bindparam("id"), _m.compressed_into == bindparam("id")))
+    .order_by(_m.seq)
+    .limit(MAX_MEMORIES_IN_ONE)
+)
+_MESSAGE = RowMap(Message, messages_table)
+_SELECT_SOURCE_MESSAGES = (
+    select(*_MESSAGE.columns)
+    .join(message_memories_table, _l.message_id == _t.id)
+    .where(_l.memory_id == bindparam("id"), _t.being_id == _BEING)
+    .order_by(_t.at, _t.position)
+)
+
+
+class OverviewRepository(DatabaseRepository):
+    """Reads for the page."""
+
+    async def outlines(self, scope: Scope) -> list[MemoryOutline]:
+        """All memories, in the order in which they were stored."""
+        return await self._database.rows(_SELECT_OUTLINES, _OUTLINE.from_row, being=scope.being_id)
+
+    async def counts(self, scope: Scope) -> list[tuple[MemoryStatus, TruthStatus, bool, int]]:
+        """Memories by status, truth and whether they are pinned."""
+        return await self._database.rows(_SELECT_COUNTS, _to_counts, being=scope.being_id)
+
+    async def vectors(self, scope: Scope, model: str) -> list[tuple[int, Vector]]:
+        """(seq, vector) of the memories that have one by this model."""
+        return await self._database.rows(_SELECT_VECTORS, _to_seq_and_vector, being=scope.being_id, model=model)
+
+    async def run(self, scope: Scope, run: RunId) -> PatrolRun | None:
+        return next(iter(await self._database.rows(_SELECT_RUN, _RUN.from_row, being=scope.being_id, run=run)), None)
+
+    async def changes_of_run(self, scope: Scope, run: RunId) -> list[JournalledChange]:
+        """In their order, at most `MAX_CHANGES_OF_A_RUN`; none once the journal was pruned or the run was undone."""
+        return await self._database.rows(_SELECT_CHANGES, _CHANGE.from_row, being=scope.being_id, run=run)
+
+    async def costs_since(self, scope: Scope, since: datetime) -> list[DailyCost]:
+        binds = {"being": scope.being_id, "since": microseconds_from_moment(since)}
+        return await self._database.rows(_SELECT_COSTS, _COST.from_row, **binds)
+
+    async def audit_of_memory(self, scope: Scope, id_: MemoryId) -> list[AuditEntry]:
+        """The latest first."""
+        binds = {"being": scope.being_id, "quoted_id": f'"{id_}"'}
+        return await self._database.rows(_SELECT_AUDIT_OF_MEMORY, _AUDIT_ENTRY.from_row, **binds)
+
+    async def audit_page(
+        self,
+        scope: Scope,
+        *,
+        limit: int,
+        before: int = MAX_INT,
+        after: int = 0,
+        events: Sequence[str] = (),
+        not_client: str = "",
+    ) -> list[AuditEntry]:
+        """The latest first, of numbers between `after` and `before`. `events`: only these kinds, all if empty.
+        `not_client`: whose entries are left out."""
+        return await self._database.rows(
+            _SELECT_AUDIT_PAGE,
+            _AUDIT_ENTRY.from_row,
+            being=scope.being_id,
+            limit=limit,
+            before=before,
+            after=after,
+            events=dialect.json_list_bind_value(events),
+            not_client=not_client or "\0",
+        )
+
+    async def last_audit_number(self) -> int:
+        return int((await self._database.rows(_SELECT_LAST_AUDIT_NUMBER, first_column))[0])
+
+    async def absorbed_by(self, scope: Scope, id_: MemoryId) -> list[Memory]:
+        """Memories that live on in this one: merged into it, or told by it as a summary."""
+        return await self._database.rows(_SELECT_ABSORBED, memory_from_row, being=scope.being_id, id=id_)
+
+    async def messages_of_memory(self, scope: Scope, id_: MemoryId) -> list[Message]:
+        """The messages that it was drawn from."""
+        return await self._database.rows(_SELECT_SOURCE_MESSAGES, _MESSAGE.from_row, being=scope.being_id, id=id_)
+
+
+def _to_counts(row: Row) -> tuple[MemoryStatus, TruthStatus, bool, int]:
+    status, truth, pinned, count = row
+    return status, truth, bool(pinned), count
+
+
+def _to_seq_and_vector(row: Row) -> tuple[int, Vector]:
+    return row[0], vector_from_bytes(row[1])
