@@ -17,6 +17,7 @@ from madeleine.memory.ingest.store import StoreScenes
 from madeleine.memory.ingest.truth import ChangeTruth
 from madeleine.memory.language_model import LanguageModel
 from madeleine.memory.model import Scope
+from madeleine.memory.organisation.knowledge import OrganisationKnowledge
 from madeleine.memory.permissions import Permission
 from madeleine.memory.recall.elsewhere import SearchOutsideMemories
 from madeleine.memory.recall.recall import Recall
@@ -47,6 +48,7 @@ class ToolUseCases:
     observe: ObserveConversation
     context: BuildContext
     profile: EditProfile
+    organisation: OrganisationKnowledge
     ids: ShortIdTranslator
 
 

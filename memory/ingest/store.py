@@ -30,6 +30,7 @@ from madeleine.memory.model import (
     ContentHash,
     Emotion,
     EmotionVector,
+    KnowledgeKind,
     Memory,
     MemoryId,
     Provenance,
@@ -68,6 +69,8 @@ class NewScene:
     supersedes: MemoryId | None = None
     is_update: bool = False
     sources: tuple[MessageId, ...] = ()
+    knowledge: KnowledgeKind | None = None
+    """Of what all share."""
     distinct: bool = False
     """It says something else than any memory, however alike: store it beside them."""
 
@@ -362,7 +365,14 @@ def memory_from_new_scene(scope: Scope, new: NewScene, now: datetime) -> Memory:
         lesson=new.lesson,
         key=new.key,
         pinned=new.pinned,
-        provenance=Provenance(tool=new.tool, client=scope.client, session_id=new.session_id),
+        knowledge=new.knowledge,
+        provenance=Provenance(
+            tool=new.tool,
+            client=scope.client,
+            session_id=new.session_id,
+            author=scope.author,
+            author_role=scope.role if scope.author is not None else None,
+        ),
         created_at=now,
         happened_at=first_timeline_moment(new.scene.when, now),
     )

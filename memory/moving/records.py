@@ -14,7 +14,7 @@ from typing import Annotated, Any, ClassVar, Literal, TypeAlias, get_args
 from pydantic import AwareDatetime, BaseModel, ConfigDict, Field, PlainSerializer, TypeAdapter
 
 from madeleine.memory.chat import ChatRole
-from madeleine.memory.model import Category, Emotion, MemoryStatus, NoteState, TruthStatus
+from madeleine.memory.model import Category, Emotion, KnowledgeKind, MemoryStatus, NoteState, Role, TruthStatus
 from madeleine.memory.profile import ProfileKind
 
 FORMAT_NAME = "madeleine-export"
@@ -148,6 +148,9 @@ class MemoryRecord(ExportRecord):
     superseded_by: Id | None = None
     retraction_reason: str
     may_supersede: Id | None = None
+    knowledge: KnowledgeKind | None = None
+    author: Id | None = None
+    author_role: Role | None = None
     session_count: int
     access_count: Count
     reactivation_count: Count

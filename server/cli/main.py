@@ -106,7 +106,7 @@ def run_command_with_settings(arguments: argparse.Namespace) -> int:
     from importlib import import_module
 
     name = f"{arguments.command}_command"
-    own_modules = {"backup", "export", "import", "ingest", "models", "patrol", "profile", "serve"}
+    own_modules = {"backup", "export", "import", "ingest", "models", "org", "patrol", "profile", "serve"}
     module = name if arguments.command in own_modules else "local_commands"
     if arguments.command == "restore":
         module = "backup_command"

@@ -27,6 +27,7 @@ from madeleine.memory.ingest.proposals import SupersededMemorySearch
 from madeleine.memory.ingest.store import StoreScenes
 from madeleine.memory.ingest.truth import ChangeTruth
 from madeleine.memory.moving.importing import ImportExport
+from madeleine.memory.organisation.knowledge import OrganisationConfig, OrganisationKnowledge
 from madeleine.memory.recall.elsewhere import SearchOutsideMemories
 from madeleine.memory.recall.ports import Reranker
 from madeleine.memory.recall.recall import Recall, RecallConfig
@@ -137,6 +138,7 @@ async def open_memory(
             now=utc_now,
             redact=redaction_from_settings(settings),
             on_commit=upkeep.wake,
+            write_access=settings.organisation_write_access,
         )
         yield OpenedMemory(use, ledger, index, embedder, keeper, thread, switch, served.pin, import_export)
 
@@ -209,6 +211,8 @@ def _build_use_cases(
         redact=redact,
         respell=partial(find_respellings, ledger.search, sources=("memories",)),
     )
+    truth = ChangeTruth(ledger.memories, store)
+    audit = RecordAuditEvent(ledger.activations, now=utc_now)
     use = ToolUseCases(
         store=store,
         ingest=IngestText(
@@ -222,7 +226,7 @@ def _build_use_cases(
             threshold=settings.ingest_threshold,
         ),
         update=update,
-        change_truth=ChangeTruth(ledger.memories, store),
+        change_truth=truth,
         forget=forget,
         recall=recall,
         search=SearchStoredTexts(ledger.search, ledger.activations, search_by_tags=by_message, now=utc_now),
@@ -235,7 +239,7 @@ def _build_use_cases(
             on_memories_removed=upkeep.remove_memories,
             on_event=on_patrol_event,
         ),
-        audit=RecordAuditEvent(ledger.activations, now=utc_now),
+        audit=audit,
         observe=ObserveConversation(
             ledger.conversations, remember.agent_memory, now=utc_now, redact=redact, on_append=thread.wake
         ),
@@ -251,6 +255,9 @@ def _build_use_cases(
             token_limit=settings.context_token_limit,
         ),
         profile=EditProfile(ledger.context, store, update, forget, now=utc_now, redact=redact),
+        organisation=OrganisationKnowledge(
+            ledger.knowledge, truth, forget, recall, audit, config=organisation_config_from_settings(settings)
+        ),
         ids=ShortIdTranslator(ledger.short_ids),
     )
     return use, thread
@@ -274,6 +281,14 @@ def recall_config_from_settings(settings: Settings) -> RecallConfig:
         reformulation=ReformulationConfig(
             max_rounds=int(settings.recall_reformulation), seconds=settings.recall_reformulation_seconds
         ),
+    )
+
+
+def organisation_config_from_settings(settings: Settings) -> OrganisationConfig:
+    return OrganisationConfig(
+        write_access=settings.organisation_write_access,
+        max_policies=settings.organisation_policies,
+        max_retrieved=settings.organisation_retrieved,
     )
 
 

@@ -39,7 +39,10 @@ from madeleine.storage.sql.database.tables import (
     profile,
     revisions_table,
 )
+from madeleine.storage.sql.memories.knowledge import read_knowledge
 
+MAX_READ_POLICIES = 50
+"""The most that the setting allows."""
 MAX_PREFERENCES_WITHOUT_ENTRY = 200
 """Procedural memories without an entry of their own that a profile shows: the latest."""
 
@@ -214,6 +217,9 @@ def _profile_entry_binds(scope: Scope, entry: ProfileEntry) -> dict[str, Any]:
 
 class ContextRepository(ConversationRepository):
     """`ContextLedger`, `ProfileLedger` and `NoteLedger`."""
+
+    async def policies(self) -> list[Memory]:
+        return (await read_knowledge(self._database, ["policy"], current=True, limit=MAX_READ_POLICIES))[::-1]
 
     async def profile(self, scope: Scope) -> list[ProfileEntry]:
         entries = await self._database.rows(_SELECT_PROFILE_ENTRIES, _to_profile_entry, being=scope.being_id)
