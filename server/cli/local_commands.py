@@ -124,7 +124,7 @@ def _audit_json(entry: AuditEntry) -> str:
 
 
 def _audit_line(entry: AuditEntry) -> str:
-    caller = "/".join(part for part in (entry.being_id, entry.client, entry.role) if part)
+    caller = "/".join(part for part in (entry.being_id, entry.author, entry.client, entry.role) if part)
     ids = " ".join(entry.ids[:MAX_IDS_PER_AUDIT_LINE]) + (" …" if len(entry.ids) > MAX_IDS_PER_AUDIT_LINE else "")
     at = entry.at.isoformat(timespec="seconds")
     return visible_line(f"{entry.seq} {at} {entry.event} {caller} {entry.tool} ({len(entry.ids)}) {ids}")
