@@ -141,7 +141,9 @@ async def _versions(call: ToolCall, id_: str) -> dict[str, Any]:
 def knowledge_as_json(memory: Memory, score: float | None = None) -> dict[str, Any]:
     """A hit; of what is shared also its kind and its author."""
     source = memory.provenance
-    shared = without_empty_fields(kind=memory.knowledge, author=source.author, author_role=source.author_role)
+    shared = without_empty_fields(
+        kind=memory.knowledge, author=source.author, author_role=source.author_role, themes=list(memory.themes)
+    )
     return memory_item_as_json(memory, score) | (shared if memory.being_id == ORGANISATION else {})
 
 

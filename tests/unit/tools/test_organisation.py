@@ -67,10 +67,9 @@ async def test_own_and_shared_stand_in_one_list_and_own_ones_are_boosted(company
     found = (await company.call("bo/agent", "search_shared", query="staging server reset"))["memories"]
     assert [one["id"] for one in found] == ["m1", "s1"]
     assert found[0]["score"] - found[1]["score"] == pytest.approx(0.1, abs=0.02)
-    assert await company.texts("ada/agent", query="staging server reset") == ["The staging server is reset on Mondays"]
-    assert await company.texts(query="staging server reset", scope="shared") == [
-        "The staging server is reset on Mondays"
-    ]
+    shared = ["The staging server is reset on Mondays"]
+    assert await company.texts("ada/agent", query="staging server reset") == shared
+    assert await company.texts(query="staging server reset", scope="shared") == shared
 
 
 async def test_policies_stand_in_every_prompt_and_at_the_start(company: Company) -> None:
