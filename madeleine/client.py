@@ -354,7 +354,8 @@ async def connect(
     `MADELEINE_DATA_DIR` say, else "default" and the platform's directory for a user's data; `role` what
     `MADELEINE_ROLE` says, else "senior".
 
-    With `url`: to a server (`madeleine serve --http`), as in "https://example.org/mcp"; the `token` says which being and role.
+    With `url`: to a server (`madeleine serve --http`), as in "https://example.org/mcp"; the `token` says which being
+    and role.
 
     Raises `InvalidInput` for arguments that do not go together, `AuthenticationFailed` if the server does not accept
     the token, `ServerUnavailable` if there is no server, or the host cannot be started.

@@ -31,7 +31,7 @@ from madeleine.memory.errors import InvalidInput, MadeleineError, NotCurrent
 from madeleine.memory.model import CATEGORIES, Category, Role
 
 if TYPE_CHECKING:
-    from madeleine.client import Memory
+    from madeleine.client import Memory, StoreArguments
 
 READER = "reader"
 """The being that reads what is shared, where no agent asks; it stores nothing."""
@@ -139,13 +139,11 @@ class MadeleineBackend:
     # --- each agent's own
 
     async def store(self, agent_id: str, request: MemoryStoreRequest) -> str:
+        given: StoreArguments = {"category": request.category, "themes": request.metadata.tags}
+        if request.metadata.source:
+            given["session_id"] = request.metadata.source
         with raised_as(MemoryStoreError):
-            stored = await (await self._memory(agent_id)).store(
-                request.content,
-                category=request.category,
-                themes=request.metadata.tags,
-                **({"session_id": request.metadata.source} if request.metadata.source else {}),
-            )
+            stored = await (await self._memory(agent_id)).store(request.content, **given)
         return stored.id
 
     async def retrieve(self, agent_id: str, query: MemoryQuery) -> tuple[MemoryEntry, ...]:
