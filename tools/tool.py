@@ -16,6 +16,7 @@ from madeleine.memory.ingest.ingest import IngestText
 from madeleine.memory.ingest.store import StoreScenes
 from madeleine.memory.ingest.truth import ChangeTruth
 from madeleine.memory.language_model import LanguageModel
+from madeleine.memory.lessons.lessons import LearnLessons
 from madeleine.memory.model import Scope
 from madeleine.memory.organisation.knowledge import OrganisationKnowledge
 from madeleine.memory.permissions import Permission
@@ -49,6 +50,7 @@ class ToolUseCases:
     context: BuildContext
     profile: EditProfile
     organisation: OrganisationKnowledge
+    lessons: LearnLessons
     ids: ShortIdTranslator
 
 

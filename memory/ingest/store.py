@@ -25,6 +25,7 @@ from madeleine.memory.ingest.index_keeper import IndexingReport, index_committed
 from madeleine.memory.ingest.ports import IdempotencyKeyOutcome, StoreBatch, StoreScenesLedger
 from madeleine.memory.ingest.proposals import SupersededMemorySearch
 from madeleine.memory.ingest.store_plan import StoreOutcome, StorePlan, ToldAgain, have_same_words
+from madeleine.memory.lessons.values import Lesson
 from madeleine.memory.model import (
     Category,
     ContentHash,
@@ -71,6 +72,7 @@ class NewScene:
     sources: tuple[MessageId, ...] = ()
     knowledge: KnowledgeKind | None = None
     """Of what all share."""
+    learnt: Lesson | None = None
     distinct: bool = False
     """It says something else than any memory, however alike: store it beside them."""
 
@@ -192,6 +194,7 @@ class StoreScenes:
                     reinforcements=tuple(plan.reinforcements),
                     supersessions=tuple(plan.supersessions),
                     sources=plan.sources,
+                    lessons=plan.lessons,
                     model=self.embedder.model,
                     vectors={hash_: vector for hash_, vector in embedded.vectors.items() if hash_ in hashes},
                 )
@@ -259,8 +262,7 @@ class StoreScenes:
                 outcome = IdempotencyKeyOutcome(memory.id, text, "stored")
             if scene.supersedes is not None and draft.since is not None:
                 plan.supersessions.append(_supersession(scene, outcome, point.memory, draft.since))
-            if scene.sources:
-                plan.sources.setdefault(outcome.memory_id, []).extend(scene.sources)
+            plan.attach(outcome.memory_id, scene.sources, scene.learnt)
             plan.outcomes.append((outcome, False))
             if key is not None:
                 by_key[key] = outcome

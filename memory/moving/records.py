@@ -203,6 +203,20 @@ class TruthActRecord(PartOfMemory):
     after: Mapping[str, str | int | None]
 
 
+class LessonRecord(PartOfMemory):
+    """What a failure taught, of the memory that is found (spec O11)."""
+
+    type: Literal["lesson"] = "lesson"
+    discovery: str
+    condition: str
+    action: str
+    rationale: str
+    steps: Texts
+    confidence: Share
+    helped: Count
+    failed: Count
+
+
 class SessionRecord(ExportRecord):
     """`messages`: the position that the next message gets; those before `watched` were read by the memory thread."""
 
@@ -319,6 +333,7 @@ AnyRecord: TypeAlias = (
     | ReinforcementRecord
     | RevisionRecord
     | TruthActRecord
+    | LessonRecord
     | SessionRecord
     | MessageRecord
     | MessageMemoryRecord

@@ -104,6 +104,7 @@ REDACTED_FIELDS: Mapping[str, tuple[str, ...]] = {
     "memory": ("action", "setting", "feeling", "lesson", "actors", "dialogue", "sensory"),
     "reinforcement": ("text",),
     "revision": ("text",),
+    "lesson": ("discovery", "condition", "action", "rationale", "steps"),
     "message": ("text",),
     "note": ("content",),
     "profile": ("value",),

@@ -79,7 +79,7 @@ def _serving_options() -> CommandLineParser:
         "--in-process", **FLAG_OPTIONS_WITHOUT_DEFAULT, help="serve in this process, as in a container"
     )
     options.add_argument("--read-only", **FLAG_OPTIONS_WITHOUT_DEFAULT, help="only tools that change nothing")
-    families = "memory, patrol, conversation, context, organisation; or all"
+    families = "memory, patrol, conversation, context, organisation, lessons; or all"
     for option, text in {
         "--toolsets": f"only these families of tools, separated by commas ({families})",
         "--tools": "only these tools, or these beside those of --toolsets",

@@ -16,6 +16,7 @@ from madeleine.inference import PACKAGED_MODEL
 from madeleine.memory.context.context import DEFAULT_MAX_CONTEXT_TOKENS
 from madeleine.memory.context.values import ContextFlags
 from madeleine.memory.errors import InvalidInput
+from madeleine.memory.lessons.lessons import LessonConfig
 from madeleine.memory.model import Role, is_own_being
 from madeleine.memory.organisation.knowledge import OrganisationConfig
 from madeleine.memory.permissions import KnowledgeWriteAccess
@@ -51,7 +52,7 @@ from madeleine.server.settings.language_model import LlmSettings
 _RECALL_DEFAULTS, _PATROL_DEFAULTS = RecallConfig(), PatrolConfig()
 _DUPLICATE_DEFAULTS = DuplicateThresholds()
 _QDRANT_HINT = "as in http://localhost:6333; leave it out for the index in the data directory"
-_ORGANISATION_DEFAULTS = OrganisationConfig()
+_ORGANISATION_DEFAULTS, _LESSON_DEFAULTS = OrganisationConfig(), LessonConfig()
 _SCHEDULE_DEFAULTS, _THREAD_DEFAULTS = PatrolTriggerConfig(), MemoryThreadConfig()
 
 
@@ -154,6 +155,11 @@ class Settings(HttpSettings, LlmSettings, ContextFlags):
     """The last ones in their folder; older ones are deleted when the process has made another."""
     backup_dir: Annotated[Path | None, parse_setting_if_text(_path_or_none)] = None
     """Default: `backups` in the data directory."""
+
+    lesson_min_confidence: Share = _LESSON_DEFAULTS.min_confidence
+    """A proposed lesson of less is discarded."""
+    skill_directory: Annotated[Path | None, parse_setting_if_text(_path_or_none)] = None
+    """Where lessons are written as skills, a folder with a SKILL.md each; None: nowhere."""
 
     organisation_write_access: Annotated[KnowledgeWriteAccess, parse_json_text('{"policy": ["human", "lead"]}')] = (
         _ORGANISATION_DEFAULTS.write_access

@@ -26,7 +26,11 @@ from madeleine.memory.ingest.ingest import IngestText
 from madeleine.memory.ingest.proposals import SupersededMemorySearch
 from madeleine.memory.ingest.store import StoreScenes
 from madeleine.memory.ingest.truth import ChangeTruth
+from madeleine.memory.lessons.lessons import LearnLessons, LessonConfig
+from madeleine.memory.lessons.ports import WriteSkill
+from madeleine.memory.model import Scope
 from madeleine.memory.moving.importing import ImportExport
+from madeleine.memory.moving.ports import LedgerCopy
 from madeleine.memory.organisation.knowledge import OrganisationConfig, OrganisationKnowledge
 from madeleine.memory.recall.elsewhere import SearchOutsideMemories
 from madeleine.memory.recall.ports import Reranker
@@ -56,6 +60,7 @@ from madeleine.server.background.served_model import ServedModel, ServedPair
 from madeleine.server.settings.settings import Settings
 from madeleine.server.wiring.clocks import local_date_today, local_day, utc_now
 from madeleine.server.wiring.data_directory import ledger_path, lock_data_directory, path_exists
+from madeleine.storage.skill_files import write_skill_file
 from madeleine.storage.sql.ledger import Ledger, open_ledger
 from madeleine.tools.tool import ToolUseCases
 
@@ -258,6 +263,16 @@ def _build_use_cases(
         organisation=OrganisationKnowledge(
             ledger.knowledge, truth, forget, recall, audit, config=organisation_config_from_settings(settings)
         ),
+        lessons=LearnLessons(
+            ledger.lessons,
+            store,
+            update,
+            embedder,
+            now=utc_now,
+            config=LessonConfig(min_confidence=settings.lesson_min_confidence),
+            write_skill=make_skill_writer(settings, ledger),
+            costs=ledger.patrols,
+        ),
         ids=ShortIdTranslator(ledger.short_ids),
     )
     return use, thread
@@ -282,6 +297,20 @@ def recall_config_from_settings(settings: Settings) -> RecallConfig:
             max_rounds=int(settings.recall_reformulation), seconds=settings.recall_reformulation_seconds
         ),
     )
+
+
+def make_skill_writer(settings: Settings, ledger: Ledger) -> WriteSkill | None:
+    """Each file is named among the copies of the memory: who forgets the lesson is told of it (ruling 25)."""
+    directory = settings.skill_directory
+    if directory is None:
+        return None
+
+    async def write(scope: Scope, name: str, text: str) -> None:
+        path = await asyncio.to_thread(write_skill_file, directory, name, text)
+        copy = LedgerCopy(path=str(path), kind="export", being_id=scope.being_id, made_at=utc_now())
+        await ledger.copies.add_copy(copy)
+
+    return write
 
 
 def organisation_config_from_settings(settings: Settings) -> OrganisationConfig:

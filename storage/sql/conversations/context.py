@@ -12,6 +12,7 @@ from sqlalchemy import Select, bindparam, delete, exists, func, insert, literal,
 from madeleine.memory.context.ports import StartMemories
 from madeleine.memory.errors import InvalidInput
 from madeleine.memory.ingest.notes import SCENE_NOTE_TYPE
+from madeleine.memory.lessons.values import LESSON_TOOL_NAME
 from madeleine.memory.model import Emotion, Memory, MemoryId, Note, NoteId, NoteState, Scope
 from madeleine.memory.patrol_records import DiaryEntry, PointsForNextSession
 from madeleine.memory.profile import ProfileEntry, duplicate_preference_error
@@ -78,6 +79,7 @@ _SELECT_UNNAMED_PREFERENCES = (
         equals_any(_m.status, literal_column("'active'"), literal_column("'dying'")),
         _m.compressed.is_(False),
         _m.truth == "current",
+        _m.tool != literal_column(f"'{LESSON_TOOL_NAME}'"),
         ~exists().where(_p.memory_id == _m.id),
     )
     .order_by(_m.seq.desc())

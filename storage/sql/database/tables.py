@@ -7,6 +7,7 @@ from sqlalchemy.schema import UniqueConstraint
 
 from madeleine.storage.sql.database import declaring
 from madeleine.storage.sql.database.dialect import HashBytes, JsonText, TextList, UtcMicros, in_words, index_filter
+from madeleine.storage.sql.database.lesson_table import lessons_table  # noqa: F401 - one of the tables
 from madeleine.storage.sql.database.lifecycle import (
     ClearReferenceToForgotten,
     DeleteRows,
