@@ -16,6 +16,7 @@ from madeleine.memory.lessons.lessons import (
     LessonProposal,
 )
 from madeleine.memory.lessons.values import Failure, LearntLesson
+from madeleine.memory.permissions import Permission
 from madeleine.tools.arguments import LineText, NonEmptyText, ShortText, ToolArguments, ZeroToOne
 from madeleine.tools.replies import notice_field, without_empty_fields
 from madeleine.tools.tool import ToolCall, object_schema, tool
@@ -87,7 +88,17 @@ class LessonsArguments(ToolArguments):
     limit: Annotated[int, Field(ge=1, le=20)] = LESSON_LIMIT
 
 
-@tool(LessonsArguments, object_schema("lessons", array="lessons"), listed=False)
+def _permission_of(arguments: LessonsArguments) -> Permission:
+    return "write" if arguments.outcome else "read"
+
+
+@tool(
+    LessonsArguments,
+    object_schema("lessons", array="lessons"),
+    listed=False,
+    permission="read",
+    permission_of=_permission_of,
+)
 async def lessons(call: ToolCall, arguments: LessonsArguments) -> dict[str, Any]:
     """Find the lessons of earlier failures that apply to a task; none if it is like none of them. With an id: how to
     carry one out, and with outcome say whether it helped, so that good ones stay and bad ones go."""

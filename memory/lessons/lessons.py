@@ -87,7 +87,7 @@ class LessonConfig:
     lesson applies; `benchmarks/lessons`."""
 
     min_confidence: float = 0.5
-    likeness: float = 0.26
+    likeness: float = 0.3
     limit: int = 3
 
 

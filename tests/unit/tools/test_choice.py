@@ -69,7 +69,11 @@ def test_a_selection_keeps_the_order_of_the_tools(wish: dict[str, Any], left: li
 @pytest.mark.parametrize(
     ("wish", "named", "known"),
     [
-        ({"toolsets": ["memories"]}, "toolset 'memories'", "all, context, conversation, memory, organisation, patrol"),
+        (
+            {"toolsets": ["memories"]},
+            "toolset 'memories'",
+            "all, context, conversation, lessons, memory, organisation, patrol",
+        ),
         ({"names": ["remember"]}, "tool 'remember'", "recall, recall_memory"),
         ({"exclude": ["Store"]}, "tool 'Store'", "store, update_memory"),
         ({"toolsets": ["\ud800" * 1000]}, "toolset", "organisation, patrol"),

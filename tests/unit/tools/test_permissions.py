@@ -34,6 +34,8 @@ CALLS: dict[str, tuple[dict[str, Any], str]] = {
     "share": ({"text": "The lamp is broken"}, "write"),
     "search_shared": ({"query": "lamp"}, "read"),
     "retract": ({"id": "s1", "erase": True}, "erase"),
+    "report_failure": ({"task": "Deploy", "error": "It broke"}, "write"),
+    "lessons": ({"task": "Deploy"}, "read"),
 }
 
 
