@@ -43,6 +43,9 @@ latency: $(VENV)/.dev ## measure the response time of each tool over stdio (BENC
 profile: $(VENV)/.dev ## measure where a recall and a store spend their time (BENCH_ARGS="--memories 10000")
 	@$(PY) -m benchmarks.profile $(BENCH_ARGS)
 
+scale: $(VENV)/.dev ## measure what grows with the number of memories (BENCH_ARGS="--sizes 10000,100000")
+	@$(PY) -m benchmarks.scale $(BENCH_ARGS)
+
 dynamics: $(VENV)/.dev ## simulate a year of use and measure fading and revival (BENCH_ARGS="--days 90")
 	@$(PY) -m benchmarks.dynamics $(BENCH_ARGS)
 

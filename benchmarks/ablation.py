@@ -17,7 +17,7 @@ WITHOUT: Mapping[str, BlendedRankingWeights] = {
     "meaning (BM25 only in the blend)": replace(COMPLETE, words=1.0),
     "the next turn": replace(COMPLETE, next_turn=0.0),
     "the question that it answers": replace(COMPLETE, question=0.0),
-    "the best of its session": replace(COMPLETE, session=0.0),
+    "the best of its session": replace(COMPLETE, session=0.0, session_of_people=0.0),
     "the actor in the query": replace(COMPLETE, actor=0.0),
     "the speaker": replace(COMPLETE, user=0.0),
     "first person": replace(COMPLETE, first_person=0.0),
@@ -25,7 +25,16 @@ WITHOUT: Mapping[str, BlendedRankingWeights] = {
     "a time for when": replace(COMPLETE, when=0.0),
     "length": replace(COMPLETE, length=0.0),
     "all priors": BlendedRankingWeights(
-        next_turn=0, question=0, session=0, actor=0, user=0, first_person=0, preference=0, when=0, length=0
+        next_turn=0,
+        question=0,
+        session=0,
+        session_of_people=0,
+        actor=0,
+        user=0,
+        first_person=0,
+        preference=0,
+        when=0,
+        length=0,
     ),
 }
 

@@ -62,8 +62,8 @@ STAGES: dict[str, tuple[tuple[str, type, str], ...]] = {
     "store": (
         ("tool call", McpRequestHandlers, "call_tool"),
         ("plan", store.StoreScenes, "_plan"),
-        ("  similar memories", store.StoreScenes, "_near"),
-        ("  the most similar", store.StoreScenes, "_most_similar"),
+        ("  told before", store.StoreScenes, "_told_before"),
+        ("  links", store.StoreScenes, "_linked"),
         ("  may supersede", store.StoreScenes, "_proposed"),
         ("commit", MemoryRepository, "commit"),
         ("indexing", EdgeIndex, "upsert"),

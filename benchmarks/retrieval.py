@@ -198,6 +198,7 @@ async def measure(
     for unit in units:
         memories_by_unit[unit.name] = await load(memory, name, unit)
         bar.advance(task, len(unit.documents))
+    await memory.index_keeper.embed_missing_pieces()
     await memory.index_keeper.catch_up()
     await memory.index.optimize()
     for unit in units:

@@ -45,6 +45,8 @@ class IndexPoint:
     vector: Vector | None
     tokens: int
     """Tokens of all text that a recall may return of the memory (spec L2)."""
+    pieces: Sequence[Vector] = ()
+    """Of the pieces of its text (`memory.text.pieces`); none while they are not embedded."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -110,7 +112,8 @@ class CandidatePool:
     memories, absent terms included. BM25 is `weights @ idf`. `numbers`: bool, (terms,), true for numbers and dates.
     `words`: the query's content words that have terms; `holds`: bool, (n, words), those that each candidate holds;
     `unknown`: bool, (words,), those that none of the being's memories holds; `rarity`: float32, (words,), in [0, 1], of
-    their IDF by the greatest there is. `memories`: how many the being has that have words.
+    their IDF by the greatest there is. `memories`: how many the being has that have words. `pieces`: of each candidate
+    int8, (pieces, dim), the vectors of the pieces of its text in whatever length; none where its text is one piece.
     """
 
     ids: tuple[MemoryId, ...]
@@ -124,6 +127,20 @@ class CandidatePool:
     unknown: NDArray[np.bool_]
     rarity: NDArray[np.float32]
     memories: int = 0
+    pieces: tuple[NDArray[np.int8], ...] = ()
+
+    def nearest_piece_cosines(self, vector: Vector, whole: NDArray[np.float32]) -> NDArray[np.float32]:
+        """float32, (n,): the greatest cosine to `vector`, of length 1, of the pieces of each candidate; its `whole`
+        where it has no pieces."""
+        at = [position for position, pieces in enumerate(self.pieces) if len(pieces)]
+        if not at:
+            return whole
+        rows = np.concatenate([self.pieces[position] for position in at]).astype(np.float32)
+        cosines = rows @ vector / np.linalg.norm(rows, axis=1)
+        begins = np.cumsum([0, *(len(self.pieces[position]) for position in at[:-1])])
+        nearest = whole.copy()
+        nearest[at] = np.maximum.reduceat(cosines, begins)
+        return nearest
 
     @property
     def unknown_words(self) -> tuple[str, ...]:

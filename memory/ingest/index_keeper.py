@@ -7,14 +7,24 @@ import logging
 from collections import Counter
 from collections.abc import AsyncIterator, Awaitable, Callable, Iterable, Mapping, Sequence, Set
 from contextlib import asynccontextmanager
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
+
+import numpy as np
 
 from madeleine.memory.embedding import Embedder, embed_with_cache, vectors_of_any_precision
 from madeleine.memory.errors import IndexNeedsRebuild, IndexUnavailable
 from madeleine.memory.index import Index, IndexPoint, WritableIndex
 from madeleine.memory.ingest.ports import ErasedBytesLedger, IndexingLedger
-from madeleine.memory.model import ContentHash, Memory, MemoryId, Vector, interchangeable_models
+from madeleine.memory.model import (
+    ContentHash,
+    Memory,
+    MemoryId,
+    Vector,
+    interchangeable_models,
+    model_of_pieces,
+)
 from madeleine.memory.rules.prompting import recallable_text_of_memory
+from madeleine.memory.text.pieces import split_into_pieces
 from madeleine.memory.text.terms import bm25_text_of_memory
 from madeleine.memory.vector_space import MIN_LEGIBILITY
 
@@ -23,6 +33,7 @@ logger = logging.getLogger(__name__)
 MEMORIES_INDEXED_AT_ONCE = 500
 BACKGROUND_EMBED_BATCH_TEXTS = 32
 """Texts that the background embeds at once: a recall that comes meanwhile waits for at most one batch."""
+TEXTS_IN_PIECES_AT_ONCE = 16
 
 IndexingReport = Callable[[Iterable[MemoryId]], None]
 ReportRebuildProgress = Callable[[int, int], Awaitable[None]]
@@ -107,10 +118,48 @@ class IndexKeeper:
             done += count
             await self.catch_up()
         model, *replaced = interchangeable_models(self.embedder.model)
-        for old in replaced:
+        for old in (*replaced, *map(model_of_pieces, replaced)):
             while count := await self.source.retire_model(old, successor=model, limit=MEMORIES_INDEXED_AT_ONCE):
                 logger.info("%d texts are embedded with %s; their vectors of %s are dropped", count, model, old)
         return done
+
+    async def embed_missing_pieces(self) -> int:
+        """Embed the pieces of memories whose pieces are not embedded yet. An index has them after `catch_up`. Returns
+        the number of memories that have any. Raises `EmbeddingUnavailable`."""
+        done, size = 0, TEXTS_IN_PIECES_AT_ONCE
+        model = model_of_pieces(self.embedder.model)
+        while memories := await self.source.memories_without_vector(model, limit=MEMORIES_INDEXED_AT_ONCE):
+            pieces = await self._pieces(memories)
+            whole = {hash_: np.zeros(0, np.float32) for hash_, texts in pieces.items() if not texts}
+            await self.source.add_missing_vectors(model, whole)
+            several = [hash_ for hash_ in pieces if hash_ not in whole]
+            for start in range(0, len(several), size):
+                vectors = await self._vectors_of_pieces(
+                    {hash_: pieces[hash_] for hash_ in several[start : start + size]}
+                )
+                if model != model_of_pieces(self.embedder.model):  # switched meanwhile: these may be vectors of either
+                    return done
+                await self.source.add_missing_vectors(model, vectors)
+            done += sum(memory.content_hash not in whole for memory in memories)
+        return done
+
+    async def _pieces(self, memories: Sequence[Memory]) -> dict[ContentHash, list[str]]:
+        """Of each text, none for one that the model cannot read."""
+        hashes = [memory.content_hash for memory in memories]
+        whole = await vectors_of_any_precision(self.source, self.embedder.model, hashes)
+        return {
+            hash_: split_into_pieces(memory.scene.action) if self._is_legible(whole.get(hash_)) else []
+            for hash_, memory in zip(hashes, memories, strict=True)
+        }
+
+    async def _vectors_of_pieces(self, pieces: Mapping[ContentHash, Sequence[str]]) -> dict[ContentHash, Vector]:
+        """Of each text those of its pieces, one behind the other."""
+        texts = list(dict.fromkeys(text for of_memory in pieces.values() for text in of_memory))
+        rows = dict(zip(texts, await self.embedder.embed(texts), strict=True))
+        return {hash_: np.concatenate([rows[text] for text in of_memory]) for hash_, of_memory in pieces.items()}
+
+    def _is_legible(self, vector: Vector | None) -> bool:
+        return vector is None or self.embedder.space.legible(vector) >= MIN_LEGIBILITY
 
     async def embed_for(self, embedder: Embedder) -> int:
         """Embed the next texts that another model has not embedded, for an index that does not serve yet: marked, once
@@ -185,7 +234,16 @@ class IndexKeeper:
     async def _index_in(self, target: EmbeddedIndex, memories: Sequence[Memory]) -> None:
         hashes = [memory.content_hash for memory in memories]
         vectors = await vectors_of_any_precision(self.source, target.embedder.model, hashes)
-        await target.index.upsert(await index_points_from_memories(memories, vectors, target.embedder))
+        pieces = await self.source.vectors(model_of_pieces(target.embedder.model), hashes)
+        points = await index_points_from_memories(memories, vectors, target.embedder)
+        await target.index.upsert(
+            [
+                replace(point, pieces=_pieces_in(flat, point.vector))
+                if point.vector is not None and (flat := pieces.get(point.memory.content_hash)) is not None
+                else point
+                for point in points
+            ]
+        )
 
     async def _delete(self, ids: Sequence[MemoryId]) -> None:
         for index in self._indexes:
@@ -194,6 +252,10 @@ class IndexKeeper:
     @property
     def _indexes(self) -> list[Index]:
         return [self.index, *([self.successor.index] if self.successor else [])]
+
+
+def _pieces_in(flat: Vector, whole: Vector) -> Sequence[Vector]:
+    return list(flat.reshape(-1, len(whole)))
 
 
 async def index_points_from_memories(

@@ -176,7 +176,7 @@ class IndexingLedger(VectorCache, Protocol):
     async def add_missing_vectors(
         self, model: EmbeddingModelName, vectors: Mapping[ContentHash, Vector], *, mark: bool = True
     ) -> None:
-        """Those of texts that a memory has; with `mark` leaves a mark for each such memory."""
+        """Those of texts that a memory has; with `mark` leaves a mark for each such memory but for an empty vector."""
 
     async def memories_without_vector(self, model: EmbeddingModelName, *, limit: int) -> list[Memory]:
         """Memories whose text has no cached vector of this model."""

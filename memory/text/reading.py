@@ -135,6 +135,12 @@ class Reading:
             for lexicon in self.lexicons
         )
 
+    def words_matched_by(self, pattern: str) -> frozenset[str]:
+        """Its words, in lower case, where a pattern of its languages is found in it."""
+        patterns = (lexicon.pattern(pattern) for lexicon in self.lexicons)
+        parts = (match[0] for one in patterns if one for match in one.finditer(self.low))
+        return frozenset(word for part in parts for word in _WORD.findall(part))
+
     # --- numbers and dates --------------------------------------------------------------------------------------
 
     @cached_property

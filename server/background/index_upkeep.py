@@ -130,6 +130,8 @@ class IndexUpkeep:
             self._modules_frozen = True
             gc.freeze()  # loaded modules stay; visiting them takes 0.1 s in each full collection
         await self.keeper.embed_missing()
+        if await self.keeper.embed_missing_pieces():
+            self._written.set()
         await self._vectors_wanted.wait()
         await asyncio.sleep(EMBED_RETRY_SECONDS)
 

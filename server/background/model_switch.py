@@ -33,6 +33,7 @@ from madeleine.memory.model import (
     Scope,
     full_precision,
     interchangeable_models,
+    model_of_pieces,
 )
 from madeleine.memory.vector_space import MIN_LEGIBILITY, CosineCalibration, calibrate_cosines
 from madeleine.server.background.index_origin import INDEX_FOLDERS, IndexOrigin
@@ -149,6 +150,7 @@ class ModelSwitch:
         await self.keeper.embed_missing()
         await live.remove()
         kept = (*interchangeable_models(embedder.model), *interchangeable_models(old.embedder.model))
+        kept = (*kept, *map(model_of_pieces, kept))
         await self.ledger.index_source.drop_vectors_except(kept, at_once=VECTORS_DROPPED_AT_ONCE)
 
     async def _embed_all(self, embedder: Embedder) -> None:

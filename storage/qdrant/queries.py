@@ -211,6 +211,7 @@ class HybridIndex(ABC):
             ),
             rarity=await self._rarity(known, scope, words.values()),
             memories=await self._count_documents(scope),
+            pieces=tuple(content.pieces for content in contents),
         )
 
     async def cosines(self, ids: Sequence[MemoryId], vector: Vector, *, recurring: bool = False) -> NDArray[np.float32]:

@@ -3,17 +3,28 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Mapping
+from base64 import b64decode, b64encode
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import asdict, astuple, dataclass, replace
-from typing import Any
+from typing import Any, Final
+
+import numpy as np
+from numpy.typing import NDArray
 
 from madeleine.memory.index import IndexPoint, RankingFeatures, WordingSignals
-from madeleine.memory.model import LIVING_STATUSES, EmbeddingModelName, EmotionVector, Memory, time_span_of_memory
+from madeleine.memory.model import (
+    LIVING_STATUSES,
+    EmbeddingModelName,
+    EmotionVector,
+    Memory,
+    Vector,
+    time_span_of_memory,
+)
 from madeleine.memory.rules.ranking.blended import read_wording_signals
 from madeleine.memory.text.normalization import fold_text
 from madeleine.storage.qdrant.bm25 import BM25_TERMS_VERSION, weighted_document_term_ids
 
-INDEX_SCHEMA_VERSION = 9
+INDEX_SCHEMA_VERSION = 10
 """Raise it when vectors, payload or their indexes change: an index of another version is rebuilt."""
 
 DENSE_VECTOR = "dense"
@@ -46,12 +57,15 @@ TOKEN_COUNT_FIELD = "tokens"
 WORDING_SIGNALS_FIELD = "signals"
 """Of the action's wording (`pack_wording_signals`)."""
 PROPOSED_SUPERSEDED_ID_FIELD = "may_supersede"
+PIECES_FIELD = "pieces"
+"""The vectors of the pieces of the text (`pack_pieces`); absent without any. The engine's storage of several vectors a
+point has files with holes, and to read one on a full disk ends the process (ADR 64)."""
 FEATURE_FIELDS = (
     SESSION_FIELD, TURN_FIELD, ACTORS_FIELD, EMOTIONS_FIELD, WORD_COUNT_FIELD, TOKEN_COUNT_FIELD,
     WORDING_SIGNALS_FIELD, CATEGORY_FIELD, EMOTION_VECTOR_FIELD, PROPOSED_SUPERSEDED_ID_FIELD,
-    VERSION_CHAIN_POSITION_FIELD,
+    VERSION_CHAIN_POSITION_FIELD, PIECES_FIELD,
 )  # fmt: skip
-"""What `features_from_payload` reads."""
+"""What `features_from_payload` and `unpack_pieces` read."""
 KEYWORD_FIELDS = (
     BEING_FIELD,
     LIVING_MEMORY_BEING_FIELD,
@@ -62,6 +76,8 @@ KEYWORD_FIELDS = (
     THEMES_FIELD,
 )
 TIME_FIELDS = (PERIOD_START_SECONDS_FIELD, PERIOD_END_SECONDS_FIELD, TRUE_FROM_SECONDS_FIELD)
+
+NO_PIECES: Final[NDArray[np.int8]] = np.zeros((0, 0), np.int8)
 
 RRF_RANK_CONSTANT = 2
 RRF_WEIGHTS = (1.0, 2.0)
@@ -132,7 +148,22 @@ def point_payload(point: IndexPoint) -> dict[str, Any]:
         fields[TRUE_FROM_SECONDS_FIELD] = math.floor(min(memory.happened_at, memory.created_at).timestamp())
     if memory.cluster_id is not None:
         fields[CLUSTER_FIELD] = memory.cluster_id
+    if point.pieces:
+        fields[PIECES_FIELD] = pack_pieces(point.pieces)
     return fields
+
+
+def pack_pieces(pieces: Sequence[Vector]) -> list[str]:
+    """Each as base64 of int8: its direction, to about half a degree."""
+    steps = (np.rint(piece * (127 / np.abs(piece).max())).astype(np.int8) for piece in pieces)
+    return [b64encode(piece.tobytes()).decode() for piece in steps]
+
+
+def unpack_pieces(payload: Mapping[str, Any]) -> NDArray[np.int8]:
+    """(pieces, dim); (0, 0) without any."""
+    packed = payload.get(PIECES_FIELD, ())
+    rows = [np.frombuffer(b64decode(piece), np.int8) for piece in packed]
+    return np.stack(rows) if rows else NO_PIECES
 
 
 def _wording_signals(memory: Memory) -> WordingSignals:

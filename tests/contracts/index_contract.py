@@ -414,6 +414,20 @@ class IndexContract:
         assert found.tolist() == pytest.approx([0.7071, 0, 1], abs=1e-3)
         assert (await index.cosines([], unit(1))).shape == (0,)
 
+    async def test_the_nearest_piece_counts_and_the_whole_where_there_is_none(self, index: Index) -> None:
+        """ADR 0064"""
+        long = replace(point(1, "a", unit(1)), pieces=[unit(1, 1), unit(0, 1)])
+        await index.upsert([long, point(2, "b", unit(1, 1)), point(3, "c")])
+
+        async def nearest_pieces() -> list[float]:
+            pool = await candidates(index, ADA, index_query("a b c", vector=unit(1, 1)))
+            cosines = dict(zip(pool.ids, pool.nearest_piece_cosines(unit(0, 1), pool.cosine), strict=True))
+            return [float(cosines[memory_id(number)]) for number in (1, 2, 3)]
+
+        assert await nearest_pieces() == pytest.approx([1, 1, 0], abs=1e-2)
+        await index.upsert([point(1, "a", unit(1))])  # its text has changed
+        assert await nearest_pieces() == pytest.approx([0.7071, 1, 0], abs=1e-2)
+
     async def test_what_was_found_and_is_written_again_is_found_as_it_is_now(self, index: Index) -> None:
         """An index may remember what it has read of a point."""
         mean, ids = 0.3 * unit(1), [memory_id(1), memory_id(2)]

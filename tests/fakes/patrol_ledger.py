@@ -332,7 +332,8 @@ class FakePatrolLedger:
     async def add_vectors(self, model: EmbeddingModelName, vectors: Mapping[ContentHash, Vector]) -> None:
         for hash_, vector in vectors.items():
             self.cached.setdefault((model, hash_), vector)
-        self.mark(one.id for one in self.state.memories.values() if one.content_hash in vectors)
+        told = {hash_ for hash_, vector in vectors.items() if vector.size}
+        self.mark(one.id for one in self.state.memories.values() if one.content_hash in told)
 
     async def vectors(self, model: EmbeddingModelName, hashes: Sequence[ContentHash]) -> dict[ContentHash, Vector]:
         return {hash_: self.cached[model, hash_] for hash_ in hashes if (model, hash_) in self.cached}

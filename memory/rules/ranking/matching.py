@@ -74,7 +74,10 @@ class MatchThresholds:
     """… or the share of the known things that it holds, for a query with unknown ones …"""
     near_known: float = 0.3
     """… of which at least this share is known. Where something is near, the rest that is alike at all follows it: a
-    paraphrase that shares no word is seldom the most alike."""
+    paraphrase that shares no word is seldom the most alike …"""
+    near_in_words: float = 0.7
+    """… and words tell less of what is near than of what matches. From 0.5 to 0.7 the small stores' paraphrases come
+    first as often as by plain cosines."""
 
 
 def everyday_names(query: str, pool: CandidatePool, thresholds: MatchThresholds) -> frozenset[str]:
@@ -213,5 +216,5 @@ def near_unmatched_candidates(
     if not best.any() and alike.max(initial=0) < t.near:
         return np.zeros(0, np.intp)
     near = (best | (alike > 0)) & ~matching_candidates(likeness, t)
-    order = np.argsort(-(likeness.in_words + meaning), kind="stable")
+    order = np.argsort(-(t.near_in_words * likeness.in_words + meaning), kind="stable")
     return np.asarray(order[near[order]], np.intp)

@@ -61,6 +61,17 @@ class Statement:
         return {_stem(word): word for word in self.content_words}
 
     @cached_property
+    def change_words(self) -> Set[str]:
+        """Those that tell of a change."""
+        return self.reading.words_matched_by("change")
+
+    @cached_property
+    def tells_event_of_change(self) -> bool:
+        """In a verb or by a negation; not by "now" alone."""
+        verbs_and_negations = {*self.content.values(), *self.reading.listed("negations")}
+        return not verbs_and_negations.isdisjoint(self.change_words)
+
+    @cached_property
     def asks(self) -> bool:
         return _QUESTION_MARK.search(self.text) is not None
 
@@ -120,6 +131,22 @@ def differ_in_one_value(new: Statement, old: Statement) -> bool:
         values_of = [[is_value(word) for word in words] for words in replaced[0]]
         return all(any(found) and found.count(False) <= MAX_WORDS_BESIDE_A_VALUE for found in values_of)
     return any(difference.gone and difference.come for difference in of_content)  # the new one has all of its words
+
+
+def tells_change_in_one_place(new: Statement, old: Statement) -> bool:
+    """Whether two of one wording begin with the same and differ in one place, beside words that tell of a change ("has
+    been changed to", "no longer"): the value of one thing, in whatever words. Where the old one is an event of that
+    kind itself, the new one is another ("stopped smoking", "stopped eating sugar")."""
+    marks = new.change_words
+    if not marks or new.asks or old.asks or same_wording(new, old) <= MAX_SHARED_WORD_RATIO:
+        return False
+    if not old.content or next(iter(old.content)) not in new.content or old.tells_event_of_change:
+        return False
+    for before, after in ((old.content_words, new.content_words), (old.words, new.words)):
+        replaced = _replacements(_differences(before, after), old.content_words, new.content_words)
+        if sum(not come <= marks for _, come in replaced) > 1:
+            return False
+    return True
 
 
 def tells_change_of(new: Statement, old: Statement) -> bool:

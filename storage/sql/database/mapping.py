@@ -60,6 +60,22 @@ def vector_from_bytes(stored: bytes) -> Vector:
     return np.frombuffer(stored, dtype="<f4")
 
 
+def compact_bytes_from_vector(vector: Vector) -> bytes:
+    """A quarter of the size: the step, float32, and each value in steps, int8. Nothing for an empty vector."""
+    if not vector.size:
+        return b""
+    step = float(np.abs(vector).max()) / 127 or 1.0
+    steps: bytes = np.rint(vector / step).astype(np.int8).tobytes()
+    return bytes_from_vector(np.array([step], np.float32)) + steps
+
+
+def vector_from_compact_bytes(stored: bytes) -> Vector:
+    if not stored:
+        return np.zeros(0, np.float32)
+    step = float(vector_from_bytes(stored[:4])[0])
+    return np.asarray(np.frombuffer(stored, np.int8, offset=4) * step, np.float32)
+
+
 _DECODERS: Mapping[type, Callable[[Any], Any]] = {
     UtcMicros: moment_from_microseconds,
     TextList: decode_json_list,

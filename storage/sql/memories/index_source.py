@@ -10,7 +10,7 @@ from typing import Any
 
 from sqlalchemy import bindparam, delete, exists, func, insert, literal_column, select, update
 
-from madeleine.memory.model import ContentHash, EmbeddingModelName, Memory, MemoryId, Vector
+from madeleine.memory.model import ContentHash, EmbeddingModelName, Memory, MemoryId, Vector, is_model_of_pieces
 from madeleine.storage.sql.administration import (
     read_setting,
     write_setting_once,
@@ -27,16 +27,17 @@ from madeleine.storage.sql.database.engine import (
     Database,
     DatabaseRepository,
     QueryReader,
-    Row,
     Transaction,
     brief_read,
 )
 from madeleine.storage.sql.database.mapping import (
     bytes_from_vector,
+    compact_bytes_from_vector,
     first_column,
     first_two_columns,
     records_in_order_of_ids,
     vector_from_bytes,
+    vector_from_compact_bytes,
 )
 from madeleine.storage.sql.database.memory_rows import MEMORY_COLUMNS, memory_from_row
 from madeleine.storage.sql.database.tables import clusters_table, embeddings, index_pending_table, memories
@@ -92,20 +93,17 @@ async def cached_vectors(
 ) -> dict[ContentHash, Vector]:
     if not hashes:
         return {}
-    return dict(
-        await reads.rows(_SELECT_VECTORS, _to_hash_and_vector, model=model, hashes=json_list_bind_value(hashes))
-    )
-
-
-def _to_hash_and_vector(row: Row) -> tuple[ContentHash, Vector]:
-    return row[0], vector_from_bytes(row[1])
+    decode = vector_from_compact_bytes if is_model_of_pieces(model) else vector_from_bytes
+    rows = await reads.rows(_SELECT_VECTORS, first_two_columns, model=model, hashes=json_list_bind_value(hashes))
+    return {hash_: decode(stored) for hash_, stored in rows}
 
 
 async def cache_vectors(
     transaction: Transaction, model: EmbeddingModelName, vectors: Mapping[ContentHash, Vector]
 ) -> None:
     fixed = {"model": model, "created_at": time.time_ns() // 1000}
-    rows = [fixed | {"content_hash": hash_, "vector": bytes_from_vector(vector)} for hash_, vector in vectors.items()]
+    encode = compact_bytes_from_vector if is_model_of_pieces(model) else bytes_from_vector
+    rows = [fixed | {"content_hash": hash_, "vector": encode(vector)} for hash_, vector in vectors.items()]
     await transaction.run(_INSERT_VECTOR, rows)
 
 
@@ -175,7 +173,8 @@ class IndexSourceRepository(VectorRepository):
             missing = {hash_: vector for hash_, vector in vectors.items() if hash_ in known}
             await cache_vectors(transaction, model, missing)
             if mark:
-                await transaction.run(_MARK_MEMORIES_WITH_TEXTS, [{"hashes": json_list_bind_value(missing)}])
+                told = [hash_ for hash_, vector in missing.items() if vector.size]
+                await transaction.run(_MARK_MEMORIES_WITH_TEXTS, [{"hashes": json_list_bind_value(told)}])
 
     async def memories_without_vector(self, model: EmbeddingModelName, *, limit: int) -> list[Memory]:
         return await self._database.rows(_SELECT_MEMORIES_WITHOUT_VECTOR, memory_from_row, model=model, limit=limit)

@@ -260,6 +260,31 @@ async def test_memories_stored_without_the_model_are_found_by_meaning_once_it_is
     assert await home.keeper.embed_missing() == 0
 
 
+async def test_a_text_of_several_sentences_is_found_by_each_once_its_pieces_are_embedded(home: Home) -> None:
+    """ADR 0064: in the background, once; what has no pieces is not indexed again."""
+    both = a_memory("The violin hangs in the hall. Saffron grows behind the orchard wall.")
+    await home.commit(both, a_memory(ACTIONS[0]))
+    await home.keeper.catch_up()
+    sentence = "Saffron grows behind the orchard wall."
+
+    async def nearest() -> tuple[float, float]:
+        """Cosine of the whole, and of the nearest piece."""
+        vector = home.embedder.vector(sentence)
+        pool = await candidates(home.index, ADA, index_query(sentence, vector=vector))
+        at = pool.ids.index(both.id)
+        return float(pool.cosine[at]), float(pool.nearest_piece_cosines(vector, pool.cosine)[at])
+
+    whole, piece = await nearest()
+    assert whole == piece
+    assert await home.keeper.embed_missing_pieces() == 1
+    assert set(await home.marked()) == {both.id}
+    await home.keeper.catch_up()
+    whole, piece = await nearest()
+    assert whole < 0.9
+    assert piece == pytest.approx(1.0, abs=1e-2)
+    assert await home.keeper.embed_missing_pieces() == 0
+
+
 async def test_filling_in_vectors_without_the_model_says_so_and_changes_nothing(home: Home) -> None:
     """ruling 6"""
     await home.commit(a_memory(ACTIONS[0]), embedded=False)

@@ -1,7 +1,7 @@
 """spec T7, ruling 9: each prior moves a score by its weight and by nothing else.
 
 Scores are compared before they are divided by the greatest sum there can be,
-(1 + 0.15 + 0.3) × (1 + 0.25) + 0.2 + 0.2 + 0.15 + 0.1 + 0.1 + 0.1 = 2.6625.
+(1 + 0.15 + 0.4) × (1 + 0.4) + 0.2 + 0.2 + 0.25 + 0.2 + 0.1 + 0.1 = 3.22.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ from madeleine.memory.rules.ranking.blended import BlendedRankingWeights, blende
 from tests.rows import for_each_row
 
 WEIGHTS = BlendedRankingWeights()
-GREATEST = 2.6625
+GREATEST = 3.22
 ALL = np.arange(20)
 """Positions: every candidate of a pool matches."""
 PLAIN = RankingFeatures("", 0, (), (), 0, 0)
@@ -139,6 +139,17 @@ def test_the_best_of_a_session_lifts_the_others_of_it() -> None:
     assert (scores * GREATEST).tolist() == pytest.approx([0.6 + 0.15, 0.06 + 0.15, 0.06 + 0.015])
 
 
+def test_the_best_of_a_session_lifts_what_people_say_there_more() -> None:
+    """0.4 × 0.6 instead of 0.25 × 0.6; without a session nobody has an advantage."""
+    ann = replace(PLAIN, actors=("Ann",))
+    weights = replace(WEIGHTS, next_turn=0)
+    greatest = weights.greatest
+    features = [replace(ann, session_id="s", turn=at) for at in (0, 1)]
+    scores = blended_scores("ramen", pool([1.0, 0.1], features=features), ALL[:2], dense_trust=1.0, weights=weights)
+    assert (scores * greatest).tolist() == pytest.approx([0.6 + 0.24, 0.06 + 0.24], abs=2e-6)
+    assert score(ann) == pytest.approx(BASE, abs=2e-6)
+
+
 def test_memories_without_a_session_do_not_share_one() -> None:
     """ruling 9"""
     scores = blended_scores("ramen", pool([1.0, 0.1]), ALL[:2], dense_trust=1.0, weights=WEIGHTS)
@@ -250,19 +261,38 @@ def test_only_the_very_next_turn_counts() -> None:
 @for_each_row(
     ("asker", "answerer", "asks", "added"),
     [
-        ("Ann", "Bo", True, 0.18),
+        ("Ann", "Bo", True, 0.24),
         ("Ann", "Bo", False, 0.0),
         ("Ann", "Ann", True, 0.0),
         ("user", "assistant", True, 0.0),
         ("assistant", "user", True, 0.0),
-        ("assistant", "Bo", True, 0.18),
+        ("assistant", "Bo", True, 0.24),
         ("", "Bo", True, 0.0),
         ("Ann", "", True, 0.0),
     ],
 )
 def test_what_a_person_answers_is_about_what_was_asked(asker: str, answerer: str, asks: bool, added: float) -> None:
-    """0.3 × f of the question, 0.6 × 1."""
+    """0.4 × f of the question, 0.6 × 1."""
     assert talk((asker, 1.0, asks), (answerer, 0.0, False))[1] == pytest.approx(added, abs=2e-6)
+
+
+@for_each_row(
+    ("query", "speaker", "added"),
+    [
+        ("What did you recommend for ramen?", "assistant", 0.24),
+        ("What did you recommend for ramen?", "user", 0.0),
+        ("Which ramen is the best?", "assistant", 0.0),
+    ],
+)
+def test_what_an_assistant_said_is_about_the_turn_before_it(query: str, speaker: str, added: float) -> None:
+    """0.4 × f of that turn, 0.6 × 1, where it is asked for: a long answer says little of its question."""
+    features = [
+        replace(PLAIN, session_id="s", turn=0, actors=("user",)),
+        replace(PLAIN, session_id="s", turn=1, actors=(speaker,)),
+    ]
+    weights = replace(WEIGHTS, session=0, user=0)
+    scores = blended_scores(query, pool([1.0, 0.0], features=features), ALL[:2], dense_trust=1.0, weights=weights)
+    assert float(scores[1]) * weights.greatest == pytest.approx(added, abs=2e-6)
 
 
 def test_without_trust_in_the_vectors_turns_count_by_themselves() -> None:
@@ -278,10 +308,10 @@ def test_without_trust_in_the_vectors_turns_count_by_themselves() -> None:
         ("where are my keys", replace(PLAIN, signals=WordingSignals(first_person=0.6)), 0.09),
         ("where are the keys", replace(PLAIN, signals=WordingSignals(first_person=0.6)), 0.0),
         ("where are my keys", replace(PLAIN, actors=("Ann",), signals=WordingSignals(first_person=0.6)), 0.0),
-        ("any tips for Rome?", replace(PLAIN, signals=WordingSignals(prefers=True)), 0.15),
+        ("any tips for Rome?", replace(PLAIN, signals=WordingSignals(prefers=True)), 0.25),
         ("any tips for Rome?", replace(PLAIN, actors=("assistant",), signals=WordingSignals(prefers=True)), 0.0),
         ("where is Rome?", replace(PLAIN, signals=WordingSignals(prefers=True)), 0.0),
-        ("when was Rome built?", replace(PLAIN, signals=WordingSignals(tells_when=True)), 0.1),
+        ("when was Rome built?", replace(PLAIN, signals=WordingSignals(tells_when=True)), 0.2),
         ("was Rome built?", replace(PLAIN, signals=WordingSignals(tells_when=True)), 0.0),
     ],
 )
@@ -306,7 +336,7 @@ CANDIDATES = st.lists(st.tuples(st.floats(0, 1, width=32), st.floats(0, 9, width
 
 def test_a_candidate_that_has_all_that_goes_together_is_near_one() -> None:
     """Best of both channels and of its session, followed by as good a one, of the user and with the actor, long, with
-    every emotion, a preference and a time: (1.15 × 1.25 + 0.75) / 2.5625. The user does not answer questions."""
+    every emotion, a preference and a time: (1.15 × 1.25 + 1.05) / 3.22. The user does not answer questions."""
     signs = WordingSignals(prefers=True, tells_when=True)
     best = RankingFeatures("s", 0, ("user", "Hashi"), ("joy",), 15, 0, signs)
     after = RankingFeatures("s", 1, (), (), 0, 0)
@@ -314,7 +344,7 @@ def test_a_candidate_that_has_all_that_goes_together_is_near_one() -> None:
     scores = blended_scores(
         query, pool([1, 1], [3, 3], [best, after]), ALL[:2], dense_trust=1.0, emotions=joy, weights=WEIGHTS
     )
-    assert float(scores[0]) == pytest.approx(2.2875 / 2.6625)
+    assert float(scores[0]) == pytest.approx(2.4875 / 3.22)
 
 
 @given(CANDIDATES, st.floats(-1, 1, width=32), st.floats(0, 1))

@@ -7,7 +7,7 @@ from collections.abc import Sequence
 
 import pytest
 
-from madeleine.memory.rules.storing.statements import Statement, differ_in_one_value
+from madeleine.memory.rules.storing.statements import Statement, differ_in_one_value, tells_change_in_one_place
 from madeleine.memory.rules.storing.supersession import WordRarity, supersession_score, word_rarity
 
 RARE = 0.8
@@ -77,6 +77,43 @@ def test_look_alikes_questions_and_strangers_may_not(old: str, new: str) -> None
 )
 def test_two_of_one_wording_that_may_both_be_true_are_no_change(old: str, new: str) -> None:
     assert not differ_in_one_value(Statement(new), Statement(old))
+
+
+@pytest.mark.parametrize(
+    ("old", "new"),
+    [
+        ("Nadia is allergic to peanuts.", "Nadia is no longer allergic to peanuts."),
+        ("The wifi key is bluebird42.", "The wifi key has been changed to heron77."),
+        ("The invoice service runs on Java 17.", "The invoice service has been upgraded to Java 21."),
+        ("Paula reports to Henrik.", "Paula reports to Amina as of this month."),
+        ("Omar takes his coffee black now.", "Omar now takes his coffee with oat milk."),
+        ("Der Müll wird dienstags abgeholt.", "Der Müll wird neuerdings donnerstags abgeholt."),
+        ("Le code de la porte est 4512.", "Le code de la porte est maintenant 7789."),
+        ("O João trabalha no banco.", "O João já não trabalha no banco."),
+        ("Кот спит на диване.", "Кот теперь спит на кровати."),
+        ("门禁密码是3321。", "门禁密码改成了8876。"),
+        ("猫の名前はタマです。", "猫の名前はミケに変わった。"),
+        ("지수는 서울에 산다.", "지수는 이제 부산에 산다."),
+    ],
+)
+def test_one_place_and_a_word_of_change_tell_that_it_may_supersede(old: str, new: str) -> None:
+    assert tells_change_in_one_place(Statement(new), Statement(old))
+
+
+@pytest.mark.parametrize(
+    ("old", "new"),
+    [
+        ("Anna works at the bakery.", "Ben works at the bakery now."),
+        ("The phone of Anna is 030 4412.", "The phone of Ben is now 030 9981."),
+        ("Sara has stopped smoking.", "Sara has stopped eating sugar."),
+        ("I no longer drink alcohol.", "I no longer use Twitter."),
+        ("Ella plays the piano.", "Ella plays the flute."),
+        ("Der Vertrag mit Meier wurde verlängert.", "Der Vertrag mit Huber wurde gekündigt."),
+        ("田中さんは営業部に異動した。", "佐藤さんは人事部に異動した。"),
+    ],
+)
+def test_other_subjects_and_other_events_of_a_kind_may_not(old: str, new: str) -> None:
+    assert not tells_change_in_one_place(Statement(new), Statement(old))
 
 
 def test_what_a_whole_store_has_in_common_tells_nothing() -> None:
