@@ -35,7 +35,7 @@ def unrelated_tasks() -> list[str]:
 
 async def learn_all(lessons: LearnLessons) -> list[str]:
     """The ids of the lessons, in order."""
-    ids = []
+    ids: list[str] = []
     for row in failures():
         lesson = {name: row[name] for name in ("discovery", "condition", "action")}
         failure = Failure(task=row["condition"], error=row["discovery"])

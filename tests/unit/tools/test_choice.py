@@ -53,7 +53,7 @@ def test_every_tool_is_in_one_toolset() -> None:
         ({"toolsets": ["patrol"], "names": ["recall"]}, ["recall", "run_patrol"]),
         (
             {"toolsets": ["all"], "exclude": ["forget", "update_memory", "run_patrol", "observe", "ingest", "context"]},
-            ["recall", "recall_memory", "search_memory", "store", "profile", "share", "search_shared", "retract"],
+            ["recall", "recall_memory", "search_memory", "store", "profile", *names(ALL)[11:]],
         ),
         ({"toolsets": ["conversation"]}, ["observe", "ingest"]),
         ({"toolsets": ["context"]}, ["context", "profile"]),
