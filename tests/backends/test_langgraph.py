@@ -48,14 +48,12 @@ async def use(store: BaseStore) -> list[Any]:
         (("users", "ada"), "tea"),
         (("users", "Ada"), "tea"),
         (("docs",), "a/b"),
-        (("users",), "tea"),
     ):
         item = await store.aget(namespace, key)
         seen.append(item and shown([item]))
     seen.append(shown(await store.asearch(("users",))))
     seen.append(shown(await store.asearch(("users", "ada"), filter={"title": {"$eq": "Engineer"}})))
     seen.append(shown(await store.asearch(("users", "ada"), filter={"title": "Baker"})))
-    seen.append(shown([item for item in [await store.aget(("docs",), "a/b")] if item]))
     seen.append(shown(await store.asearch((), limit=2, offset=9)))
     seen.append(sorted(await store.alist_namespaces()))
     seen.append(await store.alist_namespaces(prefix=("users", "*"), max_depth=1))
