@@ -68,6 +68,9 @@ duplicates: $(VENV)/.dev ## measure how exactly repeated scenes are recognised (
 small: $(VENV)/.dev ## measure recall in small stores beside a plain dense search (BENCH_ARGS=--failures)
 	@$(PY) -m benchmarks.small $(BENCH_ARGS)
 
+lessons: $(VENV)/.dev ## measure whether the lessons of failures are found again (BENCH_ARGS="--likeness 0.25")
+	@$(PY) -m benchmarks.lessons $(BENCH_ARGS)
+
 preferences: $(VENV)/.dev ## measure which sentences are labelled preferences (BENCH_ARGS="--verbose")
 	@$(PY) -m benchmarks.preferences $(BENCH_ARGS)
 

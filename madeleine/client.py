@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any, Literal, TypedDict, TypeVar, Unpack
 from madeleine import models
 from madeleine.memory.errors import InvalidInput
 from madeleine.memory.keyword_search import SearchSource
-from madeleine.memory.model import Category, Emotion
+from madeleine.memory.model import Category, Emotion, KnowledgeKind, Role
 from madeleine.server.settings.environment import (
     read_environment_variables,
     resolve_data_directory,
@@ -163,6 +163,38 @@ class PatrolArguments(TypedDict, total=False):
     """True by default: all counts, and as many pending decisions as one answer holds."""
 
 
+class ShareArguments(TypedDict, total=False):
+    """Optional arguments of `Memory.share`."""
+
+    memory: str
+    """Id of a memory of this being's, in place of a text."""
+    kind: KnowledgeKind
+    """"knowledge" by default."""
+    when: Moment
+    """Since when it is true."""
+    supersedes: str
+    """Id of what it takes the place of, of the same kind."""
+    themes: Sequence[str]
+    key: str
+    """An idempotency key: a repeated call shares once."""
+
+
+class SearchSharedArguments(TypedDict, total=False):
+    """Optional arguments of `Memory.search_shared`."""
+
+    kinds: Sequence[KnowledgeKind]
+    """Only of these kinds; own memories have none."""
+    scope: Literal["all", "shared"]
+    """"all" by default: own memories, too."""
+    limit: int
+    """1 to 50, 10 by default."""
+    token_budget: int
+    as_of: Moment
+    """What was true then, instead of what is true now."""
+    id: str
+    """Only this, with all its versions; without a query."""
+
+
 class ContextArguments(TypedDict, total=False):
     """Optional arguments of `Memory.context`. The switches have the settings' values by default."""
 
@@ -225,9 +257,11 @@ class Memory:
             **{"format": "memories", "details": True, **optional},
         )
 
-    async def search(self, query: str, **optional: Unpack[SearchArguments]) -> models.SearchPage:
-        """Find memories, diary entries, chat messages and notes by words or "a phrase", newest first."""
-        return await self._ask(models.SearchPage, "search_memory", query=query, **{"details": True, **optional})
+    async def search(self, query: str = "", **optional: Unpack[SearchArguments]) -> models.SearchPage:
+        """Find memories, diary entries, chat messages and notes by words or "a phrase", newest first; without a query
+        list the memories."""
+        asked = {"query": query} if query else {}
+        return await self._ask(models.SearchPage, "search_memory", **asked, **{"details": True, **optional})
 
     async def memories(
         self, ids: Sequence[str] | None = None, **of_cluster: Unpack[MemoriesArguments]
@@ -270,6 +304,30 @@ class Memory:
         """Return a context for the answer to a message: as blocks, and as one prompt."""
         return await self._ask(models.Context, "context", **optional)
 
+    async def share(self, text: str = "", **optional: Unpack[ShareArguments]) -> models.SharedResult:
+        """Share what every being of this store should know, under this being's name.
+
+        Raises `NotPermitted` for a kind that the role of this connection may not write, `NotCurrent`, `KeyConflict`.
+        """
+        return await self._ask(models.SharedResult, "share", **({"text": text} if text else {}), **optional)
+
+    async def search_shared(
+        self, query: str = "", **optional: Unpack[SearchSharedArguments]
+    ) -> tuple[models.SharedRecord, ...]:
+        """Return what matches among what all share and this being's own memories, best first; without a query, what is
+        shared, policies first."""
+        asked = {"query": query} if query else {}
+        return (await self._ask(models.SharedPage, "search_shared", **asked, **optional)).memories
+
+    async def retract(
+        self, shared_id: str, reason: str = "", *, undo: bool = False, erase: bool = False
+    ) -> models.RetractedResult:
+        """Take back what was shared: it was wrong for a `reason`, or is to be erased for good. `undo` takes back its
+        last supersession or retraction. Raises `NotPermitted`, `NotCurrent`."""
+        given = {"reason": reason, "undo": undo, "erase": erase}
+        chosen = {name: value for name, value in given.items() if value}
+        return await self._ask(models.RetractedResult, "retract", id=shared_id, **chosen)
+
     async def _ask(
         self, answer: type[AnswerModel], tool: str, on_progress: ToolProgressCallback | None = None, /, **arguments: Any
     ) -> AnswerModel:
@@ -285,15 +343,22 @@ def iso_text(value: Any) -> Any:
 
 @asynccontextmanager
 async def connect(
-    *, being: str | None = None, data_dir: str | PathLike[str] | None = None, url: str | None = None, token: str = ""
+    *,
+    being: str | None = None,
+    data_dir: str | PathLike[str] | None = None,
+    role: Role | None = None,
+    url: str | None = None,
+    token: str = "",
 ) -> AsyncIterator[Memory]:
     """Connect to the memory of a being.
 
     Without `url`: to the process that owns `data_dir`, which is started if there is none and shared with all other
     clients (MCP clients, commands, other programs). `being` and `data_dir` are by default what `MADELEINE_BEING` and
-    `MADELEINE_DATA_DIR` say, else "default" and the platform's directory for a user's data.
+    `MADELEINE_DATA_DIR` say, else "default" and the platform's directory for a user's data; `role` what
+    `MADELEINE_ROLE` says, else "senior".
 
-    With `url`: to a server (`madeleine serve --http`), as in "https://example.org/mcp"; the `token` says which being.
+    With `url`: to a server (`madeleine serve --http`), as in "https://example.org/mcp"; the `token` says which being
+    and role.
 
     Raises `InvalidInput` for arguments that do not go together, `AuthenticationFailed` if the server does not accept
     the token, `ServerUnavailable` if there is no server, or the host cannot be started.
@@ -301,9 +366,9 @@ async def connect(
     if url is None:
         if token:
             raise InvalidInput("token goes with url: a data directory needs none.")
-        connection = _host_connection(being, data_dir)
-    elif being is not None or data_dir is not None:
-        raise InvalidInput("being and data_dir do not go with url: the token says whose memory it is.")
+        connection = host_connection(being, data_dir, {} if role is None else {"role": role})
+    elif being is not None or data_dir is not None or role is not None:
+        raise InvalidInput("being, role and data_dir do not go with url: the token says whose memory it is.")
     else:
         from madeleine.server.attach.http_client import open_http_tool_client
 
@@ -312,9 +377,10 @@ async def connect(
         yield Memory(call)
 
 
-def _host_connection(
-    being: str | None, data_dir: str | PathLike[str] | None
+def host_connection(
+    being: str | None, data_dir: str | PathLike[str] | None, own: Mapping[str, str]
 ) -> AbstractAsyncContextManager[ToolClient]:
+    """`own`: settings in place of those of the environment."""
     from madeleine.server.attach.client import open_host_client
 
     variables = read_environment_variables()
@@ -324,7 +390,7 @@ def _host_connection(
         for name, value in setting_values_from_variables(variables).items()
         if name not in ("tools", "exclude_tools")
     }
-    settings["toolsets"] = "all"
+    settings |= {"toolsets": "all", **own}
     own_dir = settings.pop("data_dir", None)
     if being is not None:
         settings["being"] = being

@@ -376,3 +376,37 @@ class Context(LibraryAnswer):
     tokens: Mapping[str, int] = Field(default_factory=dict)
     """By block; `limit` is the token limit."""
     notice: str = ""
+
+
+class SharedResult(LibraryAnswer):
+    """`status`: "shared", or "known" if it was shared before, word for word or under this key."""
+
+    id: str
+    kind: str = ""
+    status: str
+    superseded: MemoryVersion | None = None
+    redacted: Mapping[str, int] = Field(default_factory=dict)
+    notice: str = ""
+
+
+class SharedRecord(MemoryRecord):
+    """What is shared has a kind and an author; a memory of the being's own has none."""
+
+    kind: str = ""
+    author: str = ""
+    author_role: str = ""
+
+
+class SharedPage(LibraryAnswer):
+    memories: tuple[SharedRecord, ...]
+    notice: str = ""
+
+
+class RetractedResult(LibraryAnswer):
+    """`status`: its state now, or "erased". `changed`: others that the act has changed, as they are."""
+
+    id: str
+    status: str
+    changed: tuple[MemoryVersion, ...] = ()
+    copies: tuple[str, ...] = ()
+    notice: str = ""

@@ -18,6 +18,7 @@ def build_audit_entry(
         event=event,
         at=at,
         being_id=scope.being_id,
+        author=scope.author or "",
         client=scope.client,
         role=scope.role,
         tool=tool,
@@ -48,14 +49,15 @@ AuditEventKind = Literal[
 class AuditEntry:
     """One event (spec O4, O10), without any text or query.
 
-    `being_id` is "" for events of all beings; `role` is "" for connections without one. `ids`: the memories, notes,
-    messages and days of the diary that were written, shown or erased, the run of a patrol, the token. `seq` numbers the
-    entries without a gap; 0 before it is written.
+    `being_id` is "" for events of all beings; `author` the being that acted on what all share, else "". `role` is ""
+    for connections without one. `ids`: the memories, notes, messages and days of the diary that were written, shown or
+    erased, the run of a patrol, the token. `seq` numbers the entries without a gap; 0 before it is written.
     """
 
     event: AuditEventKind
     at: datetime
     being_id: BeingId
+    author: BeingId | Literal[""] = ""
     client: str = ""
     role: str = ""
     tool: str = ""
@@ -72,7 +74,7 @@ class AuditLog(Protocol):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class AuditQuery:
-    """The last `limit` of all beings, unless one is named; `since` and `until` inclusive."""
+    """The last `limit` of all beings, unless one is named, as owner or author; `since` and `until` inclusive."""
 
     being_id: BeingId | None = None
     event: AuditEventKind | None = None

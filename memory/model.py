@@ -48,9 +48,15 @@ Emotion = Literal[
 """The fixed taxonomy of spec T8: the 27 labels of GoEmotions (doi:10.18653/v1/2020.acl-main.372)."""
 
 
-Role = Literal["human", "senior", "agent"]
-"""The kind of caller that speaks for a being: a person, an agent that is trusted with decisions, any other agent (spec
-O4)."""
+Role = Literal["human", "c_suite", "lead", "senior", "agent"]
+"""The kind of caller that speaks for a being: a person, an agent that is trusted with decisions (three ranks), any
+other agent (spec O4)."""
+KnowledgeKind = Literal["policy", "decision", "procedure", "convention", "knowledge"]
+"""Of what an organisation knows (spec O4, O5): core policies; decision records, procedures and conventions; what an
+agent has shared."""
+KNOWLEDGE_KINDS: tuple[KnowledgeKind, ...] = get_args(KnowledgeKind)
+ORGANISATION = BeingId("@organisation")
+"""The being whose memory is what all beings of this store share. No connection can be its (`is_own_being`)."""
 CALLER_ROLES: tuple[Role, ...] = get_args(Role)
 
 
@@ -76,16 +82,22 @@ def interchangeable_models(model: EmbeddingModelName) -> tuple[EmbeddingModelNam
     return (model, EmbeddingModelName(f"{full}@int8") if model == full else full)
 
 
+def is_own_being(being: str) -> bool:
+    """Whether a connection can be this being's."""
+    return being != ORGANISATION
+
+
 @dataclass(frozen=True, slots=True)
 class Scope:
     """The being that is served, and the caller (spec P1, ruling 12). It comes from the connection, never from a tool
     argument. A caller sees and changes the memories of this being and of no other. Without `count_activations`
-    reactivations are not counted."""
+    reactivations are not counted. `author`: the being that acts, where it is another: on what all share."""
 
     being_id: BeingId
     client: str = ""
     role: Role = "agent"
     count_activations: bool = True
+    author: BeingId | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -133,11 +145,14 @@ class Scene:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Provenance:
-    """Origin of a memory: the tool, the client and the session."""
+    """Origin of a memory: the tool, the client and the session; of what all share also the being that shared it, and
+    the role that it had."""
 
     tool: str
     client: str = ""
     session_id: str = ""
+    author: BeingId | None = None
+    author_role: Role | None = None
 
 
 DEFAULT_IMPORTANCE = 0.5
@@ -203,12 +218,14 @@ class Memory:
     retraction_reason: str = ""
     before: str = ""
     may_supersede: MemoryId | None = None
+    knowledge: KnowledgeKind | None = None
+    """Of what all share; else None."""
     number: int = field(default=0, compare=False)
     corrected_at: datetime | None = field(default=None, compare=False)
 
     @property
     def short_id(self) -> str:
-        return short_id_of_memory_number(self.number) if self.number else self.id
+        return short_id_of_memory_number(self.number, self.being_id) if self.number else self.id
 
     @property
     def is_undecided(self) -> bool:
@@ -286,9 +303,9 @@ class Note:
 MAX_UNREADABLE_CHARS = 300
 
 
-def short_id_of_memory_number(number: int) -> str:
-    """The id of a memory as answers show it (ruling 23)."""
-    return f"m{number}"
+def short_id_of_memory_number(number: int, being: str = "") -> str:
+    """The id of a memory as answers show it (ruling 23); what all share has a letter of its own."""
+    return f"s{number}" if being == ORGANISATION else f"m{number}"
 
 
 def short_id_of_non_memory(id_: str) -> str:

@@ -1,10 +1,13 @@
-"""What a caller may do with the memory of its being, by its role (spec O4)."""
+"""What a caller may do, by its role: with the memory of its being, and with what an organisation knows (spec O4)."""
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from typing import Literal
 
-from madeleine.memory.model import Role
+from pydantic import BaseModel, ConfigDict
+
+from madeleine.memory.model import KnowledgeKind, Role
 
 Permission = Literal["read", "write", "maintain", "erase"]
 """To recall; to store, and to change what a journal or a version can bring back; to run patrols and decide in them; to
@@ -13,6 +16,8 @@ erase for good."""
 PERMISSIONS: dict[Role, frozenset[Permission]] = {
     "agent": frozenset({"read", "write", "maintain"}),
     "senior": frozenset({"read", "write", "maintain", "erase"}),
+    "lead": frozenset({"read", "write", "maintain", "erase"}),
+    "c_suite": frozenset({"read", "write", "maintain", "erase"}),
     "human": frozenset({"read", "write", "maintain", "erase"}),
 }
 """The one table of rights. A read-only caller has only tools that read, whatever its role."""
@@ -20,3 +25,36 @@ PERMISSIONS: dict[Role, frozenset[Permission]] = {
 
 def permissions_of_role(role: Role) -> frozenset[Permission]:
     return PERMISSIONS[role]
+
+
+_TRUSTED: frozenset[Role] = frozenset({"human", "senior", "lead", "c_suite"})
+
+
+class KnowledgeWriteAccess(BaseModel):
+    """The roles that may write each kind of what an organisation knows; the defaults are those of spec O4. Whoever may
+    write a kind may supersede and retract of it what it has shared; of others only a role above `agent`."""
+
+    model_config = ConfigDict(frozen=True, extra="forbid")
+
+    policy: frozenset[Role] = frozenset({"human"})
+    decision: frozenset[Role] = _TRUSTED
+    procedure: frozenset[Role] = _TRUSTED
+    convention: frozenset[Role] = _TRUSTED
+    knowledge: frozenset[Role] = _TRUSTED | {"agent"}
+
+    @property
+    def by_kind(self) -> Mapping[KnowledgeKind, frozenset[Role]]:
+        return {
+            "policy": self.policy,
+            "decision": self.decision,
+            "procedure": self.procedure,
+            "convention": self.convention,
+            "knowledge": self.knowledge,
+        }
+
+    def may_write(self, role: Role, kind: KnowledgeKind) -> bool:
+        return role in self.by_kind[kind]
+
+    def may_change(self, role: Role, kind: KnowledgeKind, *, is_author: bool) -> bool:
+        """Supersede or retract; where `is_author`, what the caller's being has shared."""
+        return self.may_write(role, kind) and (is_author or role in _TRUSTED)

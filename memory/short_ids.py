@@ -12,7 +12,7 @@ from madeleine.memory.model import SHORT_ID_CHARS, MemoryId, Scope, short_id_of_
 
 IdKind = Literal["memory", "message", "note", "cluster", "run", "decision"]
 
-_NUMBERED = re.compile(r"[mM]([1-9][0-9]{0,14})")
+_NUMBERED = re.compile(r"([mMsS])([1-9][0-9]{0,14})")
 _UUID = re.compile(r"\b[0-9a-f]{8}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{12}\b")
 _BEGINNING_OF_UUID = re.compile(rf"[0-9a-f]{{{SHORT_ID_CHARS}}}")
 
@@ -55,11 +55,16 @@ class ShortIdTranslator:
     async def memories(self, scope: Scope, ids: Iterable[str]) -> dict[str, MemoryId]:
         """As `full`, for memories: by number, by the beginning of the full id, or in full."""
         full = {id_: MemoryId(id_) for id_ in ids}
-        numbers = {id_: int(match[1]) for id_ in full if (match := _NUMBERED.fullmatch(id_))}
+        numbered = {id_: match for id_ in full if (match := _NUMBERED.fullmatch(id_))}
+        numbers = {
+            id_: number
+            for id_, match in numbered.items()
+            if short_id_of_memory_number(number := int(match[2]), scope.being_id) == id_.lower()
+        }
         if numbers:
             known = await self.ledger.ids_of_numbers(scope, list(numbers.values()))
             full |= {id_: known[number] for id_, number in numbers.items() if number in known}
-        others = await self.full(scope, "memory", [id_ for id_ in full if id_ not in numbers])
+        others = await self.full(scope, "memory", [id_ for id_ in full if id_ not in numbered])
         return full | {id_: MemoryId(other) for id_, other in others.items()}
 
     async def text_with_short_ids(self, scope: Scope, text: str) -> str:
@@ -71,4 +76,6 @@ class ShortIdTranslator:
         """The short id of each memory; of one that is gone, its full id."""
         named = list(dict.fromkeys(ids))
         numbers = await self.ledger.numbers_of_ids(scope, named) if named else {}
-        return {id_: short_id_of_memory_number(numbers[id_]) if id_ in numbers else id_ for id_ in named}
+        return {
+            id_: short_id_of_memory_number(numbers[id_], scope.being_id) if id_ in numbers else id_ for id_ in named
+        }

@@ -10,7 +10,7 @@ from typing import Any
 
 from hypothesis import strategies as st
 
-from madeleine.memory.model import ALL_MEMORY_STATUSES, CATEGORIES
+from madeleine.memory.model import ALL_MEMORY_STATUSES, CALLER_ROLES, CATEGORIES, KNOWLEDGE_KINDS
 from madeleine.memory.moving import records as r
 from madeleine.memory.moving.export_file import ExportReader, counts_in_order, export_lines
 from madeleine.memory.moving.ports import ImportReport
@@ -58,6 +58,8 @@ def whole_exports(draw: st.DrawFn, being: str = BEING, first: int = 1) -> list[r
         "compressed_into": some_id, "compression_source": st.booleans(), "resembles": some_id, "retold": timelines,
         "truth": st.sampled_from(["current", "superseded", "retracted"]), "valid_from": maybe(moments),
         "valid_until": maybe(moments), "superseded_by": some_id, "retraction_reason": texts, "may_supersede": some_id,
+        "knowledge": maybe(st.sampled_from(KNOWLEDGE_KINDS)), "author": maybe(names),
+        "author_role": maybe(st.sampled_from(CALLER_ROLES)),
         "session_count": counts, "access_count": counts, "reactivation_count": counts,
         "last_activated": maybe(moments), "last_accessed": maybe(moments),
     }  # fmt: skip
@@ -118,6 +120,14 @@ def whole_exports(draw: st.DrawFn, being: str = BEING, first: int = 1) -> list[r
         being=being, date="2026-03-01", text=draw(texts),
         sources=draw(st.lists(st.sampled_from(ids), max_size=2).map(tuple)), written_at=draw(moments),
     )  # fmt: skip
+    lessons = [
+        r.LessonRecord(
+            being=being, memory_id=id_, discovery=draw(texts), condition=draw(texts), action=draw(texts),
+            rationale=draw(texts), steps=draw(lists), confidence=draw(shares), helped=draw(counts), failed=draw(counts),
+        )
+        for id_ in ids
+        if draw(st.booleans())
+    ]  # fmt: skip
     run = uuid_of(first + 4000)
     return [
         r.BeingRecord(
@@ -135,6 +145,7 @@ def whole_exports(draw: st.DrawFn, being: str = BEING, first: int = 1) -> list[r
             r.TruthActRecord, act_id=st.uuids().map(str), kind=texts, tool=texts, run_id=texts, before=acts, after=acts,
             **of_memory,
         ),
+        *lessons,
         *sessions,
         *messages,
         *links,

@@ -16,7 +16,9 @@ from madeleine.memory.ingest.ingest import IngestText
 from madeleine.memory.ingest.store import StoreScenes
 from madeleine.memory.ingest.truth import ChangeTruth
 from madeleine.memory.language_model import LanguageModel
+from madeleine.memory.lessons.lessons import LearnLessons
 from madeleine.memory.model import Scope
+from madeleine.memory.organisation.knowledge import OrganisationKnowledge
 from madeleine.memory.permissions import Permission
 from madeleine.memory.recall.elsewhere import SearchOutsideMemories
 from madeleine.memory.recall.recall import Recall
@@ -47,6 +49,8 @@ class ToolUseCases:
     observe: ObserveConversation
     context: BuildContext
     profile: EditProfile
+    organisation: OrganisationKnowledge
+    lessons: LearnLessons
     ids: ShortIdTranslator
 
 

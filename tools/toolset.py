@@ -17,6 +17,8 @@ from madeleine.tools.arguments import sendable_excerpt, tool_input_schema, uniqu
 from madeleine.tools.chat_app import TOOLS_WITH_APP, app_meta
 from madeleine.tools.context import context
 from madeleine.tools.conversation import ingest, observe
+from madeleine.tools.lessons import lessons, report_failure
+from madeleine.tools.organisation import retract, search_shared, share
 from madeleine.tools.profile import profile
 from madeleine.tools.reading import recall_memory, recall_tool, search_memory
 from madeleine.tools.replies import notice_field, tool_result_of_content, tool_result_of_crash, tool_result_of_error
@@ -29,6 +31,8 @@ TOOL_NAMES_BY_TOOLSET: Mapping[str, tuple[str, ...]] = {
     "patrol": ("run_patrol",),
     "conversation": ("observe", "ingest"),
     "context": ("context", "profile"),
+    "organisation": ("share", "search_shared", "retract"),
+    "lessons": ("report_failure", "lessons"),
 }
 ALL_TOOLS_TOOLSET = "all"
 """The toolset of every tool."""
@@ -162,5 +166,5 @@ def make_all_tools(rng: RandomSource) -> list[Tool]:
     """Every tool; `choose_tools` selects among them."""
     return [
         recall_tool(rng), recall_memory, search_memory, store, update_memory, forget, run_patrol, observe, ingest,
-        context, profile,
+        context, profile, share, search_shared, retract, report_failure, lessons,
     ]  # fmt: skip

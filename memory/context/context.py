@@ -55,7 +55,7 @@ MEMORY_BLOCK_TOKENS = 2000
 DEFAULT_MAX_CONTEXT_TOKENS = 8000
 MAX_EXAMINED_SESSIONS = 100
 """The latest sessions, among which those of one interface are looked for."""
-_MEMORY_PARTS: frozenset[PromptPartName] = frozenset({"preferences", "notes", *TURN_PARTS})
+_MEMORY_PARTS: frozenset[PromptPartName] = frozenset({"policies", "preferences", "notes", *TURN_PARTS})
 """Parts whose entries are audited by their own ids."""
 
 Item = TypeVar("Item")
@@ -108,6 +108,7 @@ class BuildContext:
         other_chats = await self._other_chats(scope, query) if "history_recent" in parts and limit else []
         shown = frozenset(message.id for message in (*current_chat, *other_chats))
         return ContextMaterial(
+            policies=await ledger.policies() if "policies" in parts else (),
             profile=profile_entries_in_display_order(await ledger.profile(scope)) if parts & profile_parts else (),
             thoughts=(await ledger.thoughts(scope)).points if "thoughts" in parts else (),
             notes=await ledger.open_notes(scope, limit=MAX_CONTEXT_NOTES) if "notes" in parts else (),

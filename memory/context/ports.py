@@ -90,6 +90,9 @@ class StartMemories:
 class ContextLedger(ChatReader, Protocol):
     """What a context reads."""
 
+    async def policies(self) -> list[Memory]:
+        """Current core policies of the organisation, oldest first (spec O4)."""
+
     async def profile(self, scope: Scope) -> list[ProfileEntry]: ...
 
     async def open_notes(self, scope: Scope, *, limit: int) -> list[Note]: ...

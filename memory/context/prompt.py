@@ -57,9 +57,11 @@ class PromptEntry:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ContextMaterial:
-    """What ledger, recall and search returned, before any token limit. Profile, notes, diary and chats: oldest first;
+    """What ledger, recall and search returned, before any token limit. Policies, profile, notes, diary
+    and chats: oldest first;
     `recent_nodes` and `hits`: latest first; `recalled`: best first."""
 
+    policies: Sequence[Memory] = ()
     profile: Sequence[ProfileEntry] = ()
     thoughts: Sequence[str] = ()
     notes: Sequence[Note] = ()
@@ -90,6 +92,7 @@ def prompt_entries_from_material(material: ContextMaterial, flags: ContextFlags)
 
     soul = [entry for entry in enabled if entry.kind == "soul"]
     return [
+        *_entries_best_first("policies", ((rule.id, list_item(rule.scene.action)) for rule in material.policies)),
         *_entries_best_first("soul", ((entry.name, render_soul_section(entry.name, entry.value)) for entry in soul)),
         *_entries_best_first("thoughts", ((str(n), list_item(text)) for n, text in enumerate(material.thoughts))),
         *named("partner_rules"),
@@ -175,8 +178,8 @@ class RenderedPrompt:
 
 
 PROMPT_PART_PRIORITY: tuple[PromptPartName | None, ...] = (
-    "soul", "partner_rules", "preferences", "pinned", "memory_block", "due", "notes", "important", "changes",
-    "thoughts", "relationships", "tools", "map", "knowledge", "diary", "recent_nodes", "memories", None,
+    "policies", "soul", "partner_rules", "preferences", "pinned", "memory_block", "due", "notes", "important",
+    "changes", "thoughts", "relationships", "tools", "map", "knowledge", "diary", "recent_nodes", "memories", None,
     "history_current_chat", "history_recent",
 )  # fmt: skip
 """The most valuable part first. None: the full text of diary entries."""

@@ -9,6 +9,7 @@ from typing import Any, Literal, Protocol
 
 from madeleine.memory.chat import MessageId
 from madeleine.memory.embedding import VectorCache
+from madeleine.memory.lessons.values import Lesson
 from madeleine.memory.model import ContentHash, EmbeddingModelName, Memory, MemoryChanges, MemoryId, Note, Scope, Vector
 from madeleine.memory.rules.dynamics.truth import Supersession, TruthActOutcome
 from madeleine.memory.rules.storing.retelling import Reinforcement
@@ -23,6 +24,8 @@ class StoreBatch:
     supersessions: tuple[Supersession, ...] = ()
     sources: Mapping[MemoryId, Sequence[MessageId]] = field(default_factory=dict)
     """The messages that memories were drawn from, new ones or reinforced ones."""
+    lessons: Mapping[MemoryId, Lesson] = field(default_factory=dict)
+    """By memory, new ones or reinforced ones; a memory that has one keeps it."""
     model: EmbeddingModelName
     vectors: Mapping[ContentHash, Vector]
     import_id: str = ""

@@ -25,11 +25,13 @@ from madeleine.memory.ingest.index_keeper import IndexingReport, index_committed
 from madeleine.memory.ingest.ports import IdempotencyKeyOutcome, StoreBatch, StoreScenesLedger
 from madeleine.memory.ingest.proposals import SupersededMemorySearch
 from madeleine.memory.ingest.store_plan import StoreOutcome, StorePlan, ToldAgain, have_same_words
+from madeleine.memory.lessons.values import Lesson
 from madeleine.memory.model import (
     Category,
     ContentHash,
     Emotion,
     EmotionVector,
+    KnowledgeKind,
     Memory,
     MemoryId,
     Provenance,
@@ -68,6 +70,9 @@ class NewScene:
     supersedes: MemoryId | None = None
     is_update: bool = False
     sources: tuple[MessageId, ...] = ()
+    knowledge: KnowledgeKind | None = None
+    """Of what all share."""
+    learnt: Lesson | None = None
     distinct: bool = False
     """It says something else than any memory, however alike: store it beside them."""
 
@@ -195,6 +200,7 @@ class StoreScenes:
                     reinforcements=tuple(plan.reinforcements),
                     supersessions=tuple(plan.supersessions),
                     sources=plan.sources,
+                    lessons=plan.lessons,
                     model=self.embedder.model,
                     vectors={hash_: vector for hash_, vector in embedded.vectors.items() if hash_ in hashes},
                     import_id=import_id,
@@ -263,8 +269,7 @@ class StoreScenes:
                 outcome = IdempotencyKeyOutcome(memory.id, text, "stored")
             if scene.supersedes is not None and draft.since is not None:
                 plan.supersessions.append(_supersession(scene, outcome, point.memory, draft.since))
-            if scene.sources:
-                plan.sources.setdefault(outcome.memory_id, []).extend(scene.sources)
+            plan.attach(outcome.memory_id, scene.sources, scene.learnt)
             plan.outcomes.append((outcome, False))
             if key is not None:
                 by_key[key] = outcome
@@ -369,7 +374,14 @@ def memory_from_new_scene(scope: Scope, new: NewScene, now: datetime) -> Memory:
         lesson=new.lesson,
         key=new.key,
         pinned=new.pinned,
-        provenance=Provenance(tool=new.tool, client=scope.client, session_id=new.session_id),
+        knowledge=new.knowledge,
+        provenance=Provenance(
+            tool=new.tool,
+            client=scope.client,
+            session_id=new.session_id,
+            author=scope.author,
+            author_role=scope.role if scope.author is not None else None,
+        ),
         created_at=now,
         happened_at=first_timeline_moment(new.scene.when, now),
     )

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import lru_cache
 
@@ -13,6 +14,7 @@ from madeleine.memory.chat import MessageId
 from madeleine.memory.embedding import VectorByContentHash
 from madeleine.memory.index import IndexPoint
 from madeleine.memory.ingest.ports import IdempotencyKeyOutcome
+from madeleine.memory.lessons.values import Lesson
 from madeleine.memory.model import Memory, MemoryId
 from madeleine.memory.rules.dynamics.truth import Supersession
 from madeleine.memory.rules.storing.retelling import Reinforcement, memory_after_retelling
@@ -44,6 +46,7 @@ class StorePlan:
         self.reinforcements: list[Reinforcement] = []
         self.supersessions: list[Supersession] = []
         self.sources: dict[MemoryId, list[MessageId]] = {}
+        self.lessons: dict[MemoryId, Lesson] = {}
         self.outcomes: list[StoreOutcome] = []
         self.proposed: dict[MemoryId, Memory] = {}
         """By the id of a memory: the one that it may supersede."""
@@ -56,6 +59,13 @@ class StorePlan:
         self._by_words: dict[str, Memory] = {}
         self._vectors: NDArray[np.float32] | None = None
         """(capacity, dim), in the order of `points`; zeros for a point without a vector."""
+
+    def attach(self, memory_id: MemoryId, sources: Sequence[MessageId], learnt: Lesson | None) -> None:
+        """What the memory rests on, and the lesson that it is of."""
+        if sources:
+            self.sources.setdefault(memory_id, []).extend(sources)
+        if learnt is not None:
+            self.lessons[memory_id] = learnt
 
     def reinforce(self, memory: Memory, reinforcement: Reinforcement) -> None:
         self.reinforcements.append(reinforcement)

@@ -6,16 +6,18 @@ import asyncio
 from collections import Counter
 from collections.abc import Callable, Iterator
 from contextlib import suppress
-from dataclasses import KW_ONLY, dataclass, replace
+from dataclasses import KW_ONLY, dataclass, field, replace
 from datetime import datetime
 
 from madeleine.memory.embedding import Embedder
-from madeleine.memory.errors import EmbeddingUnavailable, IndexUnavailable, InvalidInput
+from madeleine.memory.errors import EmbeddingUnavailable, IndexUnavailable, InvalidInput, NotPermitted
 from madeleine.memory.ingest.index_keeper import ErasedBytesScrubber, IndexKeeper
+from madeleine.memory.model import ORGANISATION, Role, is_own_being
 from madeleine.memory.moving.export_file import ExportReader
 from madeleine.memory.moving.ports import ImportLedger, ImportReport, ImportUndone
 from madeleine.memory.moving.records import AnyRecord
 from madeleine.memory.moving.values import record_for_being, record_with_texts
+from madeleine.memory.permissions import KnowledgeWriteAccess
 from madeleine.memory.rules.storing.secrets import RedactText
 
 PROGRESS_RECORDS = 500
@@ -37,6 +39,7 @@ class ImportExport:
     now: Callable[[], datetime]
     redact: RedactText
     on_commit: Callable[[], None]
+    write_access: KnowledgeWriteAccess = field(default_factory=KnowledgeWriteAccess)
 
     async def __call__(
         self,
@@ -44,6 +47,7 @@ class ImportExport:
         lines: Iterator[bytes],
         *,
         client: str,
+        role: Role,
         being: str = "",
         dry_run: bool = False,
         report_progress: ReportImportProgress = lambda done, total: None,
@@ -51,8 +55,11 @@ class ImportExport:
         """Add what the file `name` holds and the ledger lacks; recallable, by words at least, when this returns.
 
         `being`: whose it becomes; "" for the beings that the file names. Raises `InvalidInput` for a file that is no
-        export, torn, or of several beings where one is to have it; nothing is changed then.
+        export, torn, or of several beings where one is to have it, `NotPermitted` for one with shared knowledge if the
+        role may not write policies; nothing is changed then.
         """
+        if not is_own_being(being):
+            raise InvalidInput("--being: no export can become what all beings share. Nothing was imported.")
         reader = await asyncio.to_thread(ExportReader, name, lines)
         header = reader.header
         if being:
@@ -63,6 +70,9 @@ class ImportExport:
                 )
             header = header.model_copy(update={"beings": (being,)})
         redacted: Counter[str] = Counter()
+        may_share = self.write_access.may_write(role, "policy")
+        if not may_share and ORGANISATION in header.beings:
+            raise NotPermitted("import", permission="write what all beings share", role=role)
         records = self._prepared(reader, being, redacted, report_progress)
         async with self.write_lock:
             report = await self.ledger.import_records(
@@ -97,9 +107,12 @@ class ImportExport:
             await self.keeper.embed_missing()
         await self.ledger.recompute_clusters(report.cluster_ids, model=self.embedder.model)
 
-    async def undo(self, import_id: str, *, client: str) -> ImportUndone:
-        """Raises `CannotUndo`."""
+    async def undo(self, import_id: str, *, client: str, role: Role) -> ImportUndone:
+        """Raises `CannotUndo`, and `NotPermitted` as an import does."""
+        may_share = self.write_access.may_write(role, "policy")
         async with self.write_lock:
+            if not may_share and await self.ledger.has_shared_knowledge(import_id):
+                raise NotPermitted("import --undo", permission="write what all beings share", role=role)
             undone = await self.ledger.undo_import(import_id, client=client, at=self.now())
             with suppress(IndexUnavailable):
                 await self.keeper.remove_memories(undone.erased.erased_ids)

@@ -134,7 +134,7 @@ class _BeingView:
         state = "" if memory.truth == "current" else f" *({memory.truth})*"
         state += "" if memory.status == "active" else f" *({memory.status})*"
         pinned = " *(pinned)*" if memory.pinned else ""
-        block = f" ^{short_id_of_memory_number(memory.number)}"
+        block = f" ^{short_id_of_memory_number(memory.number, memory.being)}"
         yield f"- **{escaped(date)}** {escaped(memory.action)}{state}{pinned}{block}"
         told = {
             "Where": memory.setting,
@@ -168,7 +168,7 @@ class _BeingView:
         memory = self._memories.get(id_)
         if memory is None:
             return "a memory that is not here"
-        short = short_id_of_memory_number(memory.number)
+        short = short_id_of_memory_number(memory.number, memory.being)
         return f"[[{self._file_of(memory)}#^{short}|{short}]]"
 
     def _diary(self) -> Iterator[tuple[str, str]]:

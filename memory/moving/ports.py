@@ -106,6 +106,9 @@ class ImportLedger(Protocol):
     async def undo_import(self, import_id: str, *, client: str, at: datetime) -> ImportUndone:
         """Take back what the import added, unless it was changed or built upon since. Raises `CannotUndo`."""
 
+    async def has_shared_knowledge(self, import_id: str) -> bool:
+        """Whether the import added anything to what all beings share."""
+
     async def imports(self) -> list[PastImport]:
         """The latest first."""
 

@@ -14,7 +14,7 @@ from typing import Annotated, Any, ClassVar, Literal, TypeAlias, get_args
 from pydantic import AwareDatetime, BaseModel, ConfigDict, Field, PlainSerializer, TypeAdapter
 
 from madeleine.memory.chat import ChatRole
-from madeleine.memory.model import Category, Emotion, MemoryStatus, NoteState, TruthStatus
+from madeleine.memory.model import Category, Emotion, KnowledgeKind, MemoryStatus, NoteState, Role, TruthStatus
 from madeleine.memory.profile import ProfileKind
 
 FORMAT_NAME = "madeleine-export"
@@ -148,6 +148,9 @@ class MemoryRecord(ExportRecord):
     superseded_by: Id | None = None
     retraction_reason: str
     may_supersede: Id | None = None
+    knowledge: KnowledgeKind | None = None
+    author: Id | None = None
+    author_role: Role | None = None
     session_count: int
     access_count: Count
     reactivation_count: Count
@@ -198,6 +201,20 @@ class TruthActRecord(PartOfMemory):
     run_id: str
     before: Mapping[str, str | int | None]
     after: Mapping[str, str | int | None]
+
+
+class LessonRecord(PartOfMemory):
+    """What a failure taught, of the memory that is found (spec O11)."""
+
+    type: Literal["lesson"] = "lesson"
+    discovery: str
+    condition: str
+    action: str
+    rationale: str
+    steps: Texts
+    confidence: Share
+    helped: Count
+    failed: Count
 
 
 class SessionRecord(ExportRecord):
@@ -316,6 +333,7 @@ AnyRecord: TypeAlias = (
     | ReinforcementRecord
     | RevisionRecord
     | TruthActRecord
+    | LessonRecord
     | SessionRecord
     | MessageRecord
     | MessageMemoryRecord

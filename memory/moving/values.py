@@ -39,7 +39,8 @@ SAID_FIELDS: Mapping[type[ExportRecord], tuple[str, ...]] = {
 """What somebody has told. The other fields are how it fares: they differ between two stores by living."""
 _NAMESPACE = uuid.UUID("6d61646c-656e-5f65-8978-706f72740001")
 _SCENE_FIELDS = ("action", "actors", "setting", "dialogue", "sensory")
-_OWN_FIELDS = ("being", "type", "tool", "client", "session_id", "when", "retold", "emotion", "number", *_SCENE_FIELDS)
+_PROVENANCE_FIELDS = ("tool", "client", "session_id", "author", "author_role")
+_OWN_FIELDS = ("being", "type", "when", "retold", "emotion", "number", *_PROVENANCE_FIELDS, *_SCENE_FIELDS)
 
 
 def is_contrary(here: ExportRecord, told: ExportRecord) -> bool:
@@ -56,7 +57,13 @@ def memory_from_record(record: MemoryRecord) -> Memory:
     return Memory(
         being_id=BeingId(record.being),
         scene=scene,
-        provenance=Provenance(tool=record.tool, client=record.client, session_id=record.session_id),
+        provenance=Provenance(
+            tool=record.tool,
+            client=record.client,
+            session_id=record.session_id,
+            author=BeingId(record.author) if record.author else None,
+            author_role=record.author_role,
+        ),
         emotion=EmotionVector(*record.emotion) if record.emotion else None,
         retold=_timeline(record.retold),
         number=record.number,
@@ -73,6 +80,8 @@ def record_for_being(record: AnyRecord, being: str) -> AnyRecord:
     if record.being == being:
         return record
     values: dict[str, Any] = {"being": being}
+    if isinstance(record, MemoryRecord):  # of what all share it becomes the being's own
+        values |= dict.fromkeys(("knowledge", "author", "author_role"))
 
     def own(id_: Any) -> Any:
         return str(uuid.uuid5(_NAMESPACE, f"{being}\n{id_}")) if id_ else id_
@@ -95,6 +104,7 @@ REDACTED_FIELDS: Mapping[str, tuple[str, ...]] = {
     "memory": ("action", "setting", "feeling", "lesson", "actors", "dialogue", "sensory"),
     "reinforcement": ("text",),
     "revision": ("text",),
+    "lesson": ("discovery", "condition", "action", "rationale", "steps"),
     "message": ("text",),
     "note": ("content",),
     "profile": ("value",),

@@ -178,18 +178,18 @@ def make_fragments_format(rng: RandomSource) -> RecallTextFormat:
 
 
 PromptPartName = Literal[
-    "soul", "thoughts", "partner_rules", "preferences", "relationships", "tools", "map",
+    "policies", "soul", "thoughts", "partner_rules", "preferences", "relationships", "tools", "map",
     "notes", "knowledge", "diary",
     "pinned", "due", "important", "changes", "recent_nodes", "memories", "memory_block",
     "history_recent", "history_current_chat",
 ]  # fmt: skip
 PROMPT_PART_NAMES: tuple[PromptPartName, ...] = get_args(PromptPartName)
-SYSTEM_PROMPT_PARTS, SNAPSHOT_PARTS, TURN_PARTS = PROMPT_PART_NAMES[:7], PROMPT_PART_NAMES[7:10], PROMPT_PART_NAMES[10:]
+SYSTEM_PROMPT_PARTS, SNAPSHOT_PARTS, TURN_PARTS = PROMPT_PART_NAMES[:8], PROMPT_PART_NAMES[8:11], PROMPT_PART_NAMES[11:]
 """Block 1-A, which changes when somebody edits it or a patrol reflects; block 1-B, which changes with notes, knowledge
 and days; and the parts that change with each message. In display order."""
 
 START_PARTS: tuple[PromptPartName, ...] = (
-    "thoughts", "preferences", "notes", "diary", "pinned", "due", "important", "changes"
+    "policies", "thoughts", "preferences", "notes", "diary", "pinned", "due", "important", "changes"
 )  # fmt: skip
 """The start of a conversation (ruling 18), with the points that a patrol wrote for it (spec P8)."""
 
@@ -208,6 +208,7 @@ MAX_NUMBERED_LINE_CHARS = 200
 """Of a memory at the start of a conversation: its id opens the rest."""
 
 _DELIMITERS: Mapping[PromptPartName, tuple[str, str]] = {
+    "policies": ("# Policies of the organisation", ""),
     "soul": ("", ""),
     "thoughts": ('<context name="reflections">', "</context>"),
     "partner_rules": ("# Rules", ""),

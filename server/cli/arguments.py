@@ -6,7 +6,7 @@ import argparse
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any, NoReturn
 
-from madeleine.memory.model import CALLER_ROLES
+from madeleine.memory.model import CALLER_ROLES, KNOWLEDGE_KINDS
 from madeleine.memory.text.structure import visible_text
 from madeleine.server import __version__
 from madeleine.server.cli.help.text import EXAMPLES_HEADING, examples_of, grouped_commands, suggestion, with_suggestion
@@ -107,6 +107,7 @@ def build_command_line_parser() -> CommandLineParser:
     _add_export(commands, json)
     _add_profile(commands, json)
     _add_models(commands, json)
+    _add_org(commands, json)
     _add_init(commands)
     _add_why_and_doctor(commands, json)
     _add_help(commands)
@@ -137,7 +138,7 @@ def _serving_options() -> CommandLineParser:
         "--in-process", **FLAG_OPTIONS_WITHOUT_DEFAULT, help="serve in this process, as in a container"
     )
     options.add_argument("--read-only", **FLAG_OPTIONS_WITHOUT_DEFAULT, help="only tools that change nothing")
-    families = "memory, patrol, conversation, context; or all"
+    families = "memory, patrol, conversation, context, organisation, lessons; or all"
     for option, text in {
         "--toolsets": f"only these families of tools, separated by commas ({families})",
         "--tools": "only these tools, or these beside those of --toolsets",
@@ -364,3 +365,28 @@ def _add_profile(commands: Subparsers, json: CommandLineParser) -> None:
     add("name", help="the entry's name; for a note its id")
     done = verbs.add_parser("done", parents=[json], help="mark a note as done")
     done.add_argument("name", help="the note's id, as `madeleine profile show` shows it")
+
+
+def _add_org(commands: Subparsers, json: CommandLineParser) -> None:
+    text = "share, find and retract what all beings know: policies, decisions, procedures, conventions"
+    verbs = commands.add_parser("org", help=text).add_subparsers(dest="verb", metavar="verb", required=True)
+    add = verbs.add_parser("share", parents=[json], help="share a fact, or a version in place of one").add_argument
+    add("text", nargs="?", help="the fact; - for standard input")
+    add("--memory", metavar="ID", help="share this memory of yours in place of a text")
+    add("--kind", choices=KNOWLEDGE_KINDS, default="knowledge", help="default: knowledge")
+    add("--when", metavar="DATE", help="since when it is true")
+    add("--supersedes", metavar="ID", help="what it takes the place of, of the same kind")
+    add = verbs.add_parser("search", parents=[json], help="search what is shared, with your own memories").add_argument
+    add("query")
+    add("--limit", metavar="N", type=_positive_count, default=10, help="default: 10")
+    show = verbs.add_parser("list", parents=[json], help="list what is shared, policies first").add_argument
+    show("--kind", choices=KNOWLEDGE_KINDS, action="append", help="only this kind; may be repeated")
+    show("--as-of", metavar="DATE", help="what was true then")
+    show("--limit", metavar="N", type=_positive_count, default=50, help="default: 50")
+    history = verbs.add_parser("history", parents=[json], help="show all versions of a fact, with their authors")
+    history.add_argument("id", help="as `madeleine org list` shows it")
+    add = verbs.add_parser("retract", parents=[json], help="take back what was wrong; its history is kept").add_argument
+    add("id", help="as `madeleine org list` shows it")
+    add("reason", nargs="?", help="why it was never true")
+    add("--undo", action="store_true", help="take back its last supersession or retraction")
+    add("--erase", action="store_true", help="erase it for good")

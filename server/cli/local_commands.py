@@ -153,7 +153,7 @@ def _first_signs(entry: AuditEntry) -> str:
 
 
 def _caller(entry: AuditEntry) -> str:
-    return "/".join(part for part in (entry.being_id, entry.client, entry.role) if part)
+    return "/".join(part for part in (entry.being_id, entry.author, entry.client, entry.role) if part)
 
 
 def _parse_moment_option(option: str, text: str | None, *, to_end: bool = False) -> datetime | None:

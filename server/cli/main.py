@@ -126,7 +126,9 @@ def run_command_with_settings(arguments: argparse.Namespace) -> int:
     from importlib import import_module
 
     name = f"{arguments.command}_command"
-    own_modules = {"backup", "export", "import", "ingest", "init", "models", "patrol", "profile", "serve", "ui", "why"}
+    own_modules = {
+        "backup", "export", "import", "ingest", "init", "models", "org", "patrol", "profile", "serve", "ui", "why"
+    }  # fmt: skip
     module = name if arguments.command in own_modules else "local_commands"
     module = {"restore": "backup_command", "config": "init_command", "move-in": "import_command"}.get(
         arguments.command, module

@@ -76,11 +76,13 @@ async def run_host_command(
     """Raises `InvalidInput` for a command of a later version, and what the command raises."""
     match arguments.get("command"):
         case "import":
-            return await _import(open_memory, arguments, report_progress)
+            return await _import(open_memory, settings, arguments, report_progress)
         case "store_statements":
             return await _store_statements(open_memory, arguments)
         case "undo_import":
-            undone = await (await open_memory()).import_export.undo(arguments["import"], client=IMPORT_CLIENT_NAME)
+            undone = await (await open_memory()).import_export.undo(
+                arguments["import"], client=IMPORT_CLIENT_NAME, role=settings.role
+            )
             return {"removed": dict(undone.removed), "kept": dict(undone.kept)}
         case command:
             raise InvalidInput(
@@ -97,7 +99,7 @@ async def _store_statements(open_memory: OpenMemory, arguments: Mapping[str, str
 
 
 async def _import(
-    open_memory: OpenMemory, arguments: Mapping[str, str], report_progress: ReportCommandProgress
+    open_memory: OpenMemory, settings: Settings, arguments: Mapping[str, str], report_progress: ReportCommandProgress
 ) -> dict[str, Any]:
     path = Path(arguments["file"])
     with ExitStack() as stack:
@@ -110,6 +112,7 @@ async def _import(
             path.name,
             lines,
             client=IMPORT_CLIENT_NAME,
+            role=settings.role,
             being=arguments.get("being", ""),
             dry_run=arguments.get("dry_run") == "yes",
             report_progress=report_progress,

@@ -16,7 +16,10 @@ from madeleine.inference import PACKAGED_MODEL
 from madeleine.memory.context.context import DEFAULT_MAX_CONTEXT_TOKENS
 from madeleine.memory.context.values import ContextFlags
 from madeleine.memory.errors import InvalidInput
-from madeleine.memory.model import Role
+from madeleine.memory.lessons.lessons import LessonConfig
+from madeleine.memory.model import Role, is_own_being
+from madeleine.memory.organisation.knowledge import OrganisationConfig
+from madeleine.memory.permissions import KnowledgeWriteAccess
 from madeleine.memory.recall.recall import RecallConfig
 from madeleine.memory.rules.ranking.profiles import AssociativeRankingWeights, RankingProfile
 from madeleine.memory.rules.storing.chunk_scoring import MIN_STORED_CHUNK_IMPORTANCE
@@ -50,6 +53,7 @@ from madeleine.server.settings.language_model import LlmSettings
 _RECALL_DEFAULTS, _PATROL_DEFAULTS = RecallConfig(), PatrolConfig()
 _DUPLICATE_DEFAULTS = DuplicateThresholds()
 _QDRANT_HINT = "as in http://localhost:6333; leave it out for the index in the data directory"
+_ORGANISATION_DEFAULTS, _LESSON_DEFAULTS = OrganisationConfig(), LessonConfig()
 _SCHEDULE_DEFAULTS, _THREAD_DEFAULTS = PatrolTriggerConfig(), MemoryThreadConfig()
 
 
@@ -69,7 +73,11 @@ class Settings(HttpSettings, LlmSettings, ContextFlags):
     data_dir: Annotated[Path, AfterValidator(lambda path: path.expanduser().absolute())] = Field(
         default_factory=resolve_data_directory
     )
-    being: Annotated[str, Field(min_length=1, max_length=200, pattern=r"^[^\x00-\x1f]+$")] = "default"
+    being: Annotated[
+        str,
+        Field(min_length=1, max_length=200, pattern=r"^[^\x00-\x1f]+$"),
+        require_valid_if_set(is_own_being, "this name is kept for what all beings share"),
+    ] = "default"
     role: Role = "senior"
     """Of callers without a token: clients on stdio, commands, and over HTTP while there is no token."""
     embedding_model: Annotated[str, Field(min_length=1)] = PACKAGED_MODEL
@@ -148,6 +156,20 @@ class Settings(HttpSettings, LlmSettings, ContextFlags):
     """The last ones in their folder; older ones are deleted when the process has made another."""
     backup_dir: Annotated[Path | None, parse_setting_if_text(_path_or_none)] = None
     """Default: `backups` in the data directory."""
+
+    lesson_min_confidence: Share = _LESSON_DEFAULTS.min_confidence
+    """A proposed lesson of less is discarded."""
+    skill_directory: Annotated[Path | None, parse_setting_if_text(_path_or_none)] = None
+    """Where lessons are written as skills, a folder with a SKILL.md each; None: nowhere."""
+
+    organisation_write_access: Annotated[KnowledgeWriteAccess, parse_json_text('{"policy": ["human", "lead"]}')] = (
+        _ORGANISATION_DEFAULTS.write_access
+    )
+    """The roles that may write each kind of shared knowledge; a kind that is left out keeps its default."""
+    organisation_policies: Annotated[int, Field(ge=0, le=50)] = _ORGANISATION_DEFAULTS.max_policies
+    """Core policies at most: all of them are in every prompt."""
+    organisation_retrieved: Annotated[int, Field(ge=1, le=50)] = _ORGANISATION_DEFAULTS.max_retrieved
+    """Shared facts that one search brings."""
 
     context_token_limit: Annotated[int, Field(ge=1, le=1_000_000)] = DEFAULT_MAX_CONTEXT_TOKENS
 

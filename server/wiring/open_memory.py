@@ -26,8 +26,13 @@ from madeleine.memory.ingest.ingest import IngestText
 from madeleine.memory.ingest.proposals import SupersededMemorySearch
 from madeleine.memory.ingest.store import StoreScenes
 from madeleine.memory.ingest.truth import ChangeTruth
+from madeleine.memory.lessons.lessons import LearnLessons, LessonConfig
+from madeleine.memory.lessons.ports import WriteSkill
+from madeleine.memory.model import Scope
 from madeleine.memory.moving.importing import ImportExport
 from madeleine.memory.moving.statements import StoreStatements
+from madeleine.memory.moving.ports import LedgerCopy
+from madeleine.memory.organisation.knowledge import OrganisationConfig, OrganisationKnowledge
 from madeleine.memory.recall.elsewhere import SearchOutsideMemories
 from madeleine.memory.recall.ports import Reranker
 from madeleine.memory.recall.recall import Recall, RecallConfig
@@ -56,6 +61,7 @@ from madeleine.server.background.served_model import ServedModel, ServedPair
 from madeleine.server.settings.settings import Settings
 from madeleine.server.wiring.clocks import local_date_today, local_day, utc_now
 from madeleine.server.wiring.data_directory import ledger_path, lock_data_directory, path_exists
+from madeleine.storage.skill_files import write_skill_file
 from madeleine.storage.sql.ledger import Ledger, open_ledger
 from madeleine.tools.tool import ToolUseCases
 
@@ -139,6 +145,7 @@ async def open_memory(
             now=utc_now,
             redact=redaction_from_settings(settings),
             on_commit=upkeep.wake,
+            write_access=settings.organisation_write_access,
         )
         yield OpenedMemory(
             use,
@@ -222,6 +229,8 @@ def _build_use_cases(
         redact=redact,
         respell=partial(find_respellings, ledger.search, sources=("memories",)),
     )
+    truth = ChangeTruth(ledger.memories, store)
+    audit = RecordAuditEvent(ledger.activations, now=utc_now)
     use = ToolUseCases(
         store=store,
         ingest=IngestText(
@@ -235,7 +244,7 @@ def _build_use_cases(
             threshold=settings.ingest_threshold,
         ),
         update=update,
-        change_truth=ChangeTruth(ledger.memories, store),
+        change_truth=truth,
         forget=forget,
         recall=recall,
         search=SearchStoredTexts(ledger.search, ledger.activations, search_by_tags=by_message, now=utc_now),
@@ -248,7 +257,7 @@ def _build_use_cases(
             on_memories_removed=upkeep.remove_memories,
             on_event=on_patrol_event,
         ),
-        audit=RecordAuditEvent(ledger.activations, now=utc_now),
+        audit=audit,
         observe=ObserveConversation(
             ledger.conversations, remember.agent_memory, now=utc_now, redact=redact, on_append=thread.wake
         ),
@@ -264,6 +273,19 @@ def _build_use_cases(
             token_limit=settings.context_token_limit,
         ),
         profile=EditProfile(ledger.context, store, update, forget, now=utc_now, redact=redact),
+        organisation=OrganisationKnowledge(
+            ledger.knowledge, truth, forget, recall, audit, config=organisation_config_from_settings(settings)
+        ),
+        lessons=LearnLessons(
+            ledger.lessons,
+            store,
+            update,
+            embedder,
+            now=utc_now,
+            config=LessonConfig(min_confidence=settings.lesson_min_confidence),
+            write_skill=make_skill_writer(settings, ledger),
+            costs=ledger.patrols,
+        ),
         ids=ShortIdTranslator(ledger.short_ids),
     )
     return use, thread
@@ -287,6 +309,28 @@ def recall_config_from_settings(settings: Settings) -> RecallConfig:
         reformulation=ReformulationConfig(
             max_rounds=int(settings.recall_reformulation), seconds=settings.recall_reformulation_seconds
         ),
+    )
+
+
+def make_skill_writer(settings: Settings, ledger: Ledger) -> WriteSkill | None:
+    """Each file is named among the copies of the memory: who forgets the lesson is told of it (ruling 25)."""
+    directory = settings.skill_directory
+    if directory is None:
+        return None
+
+    async def write(scope: Scope, name: str, text: str) -> None:
+        path = await asyncio.to_thread(write_skill_file, directory, name, text)
+        copy = LedgerCopy(path=str(path), kind="export", being_id=scope.being_id, made_at=utc_now())
+        await ledger.copies.add_copy(copy)
+
+    return write
+
+
+def organisation_config_from_settings(settings: Settings) -> OrganisationConfig:
+    return OrganisationConfig(
+        write_access=settings.organisation_write_access,
+        max_policies=settings.organisation_policies,
+        max_retrieved=settings.organisation_retrieved,
     )
 
 

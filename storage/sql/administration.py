@@ -34,7 +34,7 @@ _INSERT_AUDIT_ENTRY = insert(audit)
 _SELECT_AUDIT_ENTRIES = (
     select(*_AUDIT_ENTRY.columns)
     .where(
-        or_(bindparam("being").is_(None), _a.being_id == bindparam("being")),
+        or_(bindparam("being").is_(None), _a.being_id == bindparam("being"), _a.author == bindparam("being")),
         or_(bindparam("event").is_(None), _a.event == bindparam("event")),
         _a.at >= bindparam("since"),
         _a.at <= bindparam("until"),

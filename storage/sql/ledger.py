@@ -13,6 +13,8 @@ from madeleine.storage.sql.database.engine import Database, open_database
 from madeleine.storage.sql.erasing.memories import ErasureRepository
 from madeleine.storage.sql.memories.activations import ReactivationAndAuditWriter
 from madeleine.storage.sql.memories.index_source import IndexSourceRepository
+from madeleine.storage.sql.memories.knowledge import KnowledgeRepository
+from madeleine.storage.sql.memories.lessons import LessonRepository
 from madeleine.storage.sql.memories.reading import RecallRepository
 from madeleine.storage.sql.memories.short_ids import ShortIdRepository
 from madeleine.storage.sql.memories.storing import MemoryRepository
@@ -30,6 +32,8 @@ class Ledger:
         self.activations = activations
         self.memories = MemoryRepository(database)
         self.recall = RecallRepository(database)
+        self.knowledge = KnowledgeRepository(database)
+        self.lessons = LessonRepository(database)
         self.short_ids = ShortIdRepository(database)
         self.index_source = IndexSourceRepository(database)
         self.erasure = ErasureRepository(database)

@@ -9,6 +9,7 @@ from pydantic import BaseModel
 
 from madeleine import client, models
 from madeleine.tools.context import context
+from madeleine.tools.organisation import retract, search_shared, share
 from madeleine.tools.reading import RecallArguments, recall_memory, search_memory
 from madeleine.tools.run_patrol import run_patrol
 from madeleine.tools.tool import Tool
@@ -25,6 +26,8 @@ from madeleine.tools.writing import forget, store, update_memory
         (client.UpdateArguments, {"id"}, update_memory.arguments),
         (client.PatrolArguments, set(), run_patrol.arguments),
         (client.ContextArguments, set(), context.arguments),
+        (client.ShareArguments, {"text"}, share.arguments),
+        (client.SearchSharedArguments, {"query"}, search_shared.arguments),
     ],
 )
 def test_every_argument_of_a_tool_can_be_given(optional: Any, required: set[str], arguments: type[BaseModel]) -> None:
@@ -40,6 +43,9 @@ def test_every_argument_of_a_tool_can_be_given(optional: Any, required: set[str]
         (forget, models.ForgetResult),
         (run_patrol, models.PatrolReport),
         (context, models.Context),
+        (share, models.SharedResult),
+        (search_shared, models.SharedPage),
+        (retract, models.RetractedResult),
     ],
 )
 def test_every_key_of_an_answer_is_a_field(tool: Tool, answer: type[BaseModel]) -> None:

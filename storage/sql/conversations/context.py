@@ -12,6 +12,7 @@ from sqlalchemy import Select, bindparam, delete, exists, func, insert, literal,
 from madeleine.memory.context.ports import StartMemories
 from madeleine.memory.errors import InvalidInput
 from madeleine.memory.ingest.notes import SCENE_NOTE_TYPE
+from madeleine.memory.lessons.values import LESSON_TOOL_NAME
 from madeleine.memory.model import Emotion, Memory, MemoryId, Note, NoteId, NoteState, Scope
 from madeleine.memory.patrol_records import DiaryEntry, PointsForNextSession
 from madeleine.memory.profile import ProfileEntry, duplicate_preference_error
@@ -39,7 +40,10 @@ from madeleine.storage.sql.database.tables import (
     profile,
     revisions_table,
 )
+from madeleine.storage.sql.memories.knowledge import read_knowledge
 
+MAX_READ_POLICIES = 50
+"""The most that the setting allows."""
 MAX_PREFERENCES_WITHOUT_ENTRY = 200
 """Procedural memories without an entry of their own that a profile shows: the latest."""
 
@@ -75,6 +79,7 @@ _SELECT_UNNAMED_PREFERENCES = (
         equals_any(_m.status, literal_column("'active'"), literal_column("'dying'")),
         _m.compressed.is_(False),
         _m.truth == "current",
+        _m.tool != literal_column(f"'{LESSON_TOOL_NAME}'"),
         ~exists().where(_p.memory_id == _m.id),
     )
     .order_by(_m.seq.desc())
@@ -214,6 +219,9 @@ def _profile_entry_binds(scope: Scope, entry: ProfileEntry) -> dict[str, Any]:
 
 class ContextRepository(ConversationRepository):
     """`ContextLedger`, `ProfileLedger` and `NoteLedger`."""
+
+    async def policies(self) -> list[Memory]:
+        return (await read_knowledge(self._database, ["policy"], current=True, limit=MAX_READ_POLICIES))[::-1]
 
     async def profile(self, scope: Scope) -> list[ProfileEntry]:
         entries = await self._database.rows(_SELECT_PROFILE_ENTRIES, _to_profile_entry, being=scope.being_id)

@@ -7,6 +7,7 @@ from sqlalchemy.schema import UniqueConstraint
 
 from madeleine.storage.sql.database import declaring
 from madeleine.storage.sql.database.dialect import HashBytes, JsonText, TextList, UtcMicros, in_words, index_filter
+from madeleine.storage.sql.database.lesson_table import lessons_table  # noqa: F401 - one of the tables
 from madeleine.storage.sql.database.lifecycle import (
     ClearReferenceToForgotten,
     DeleteRows,
@@ -53,6 +54,8 @@ memories = _table(
     *_required(UtcMicros, "created_at", "happened_at", "span_start", "span_end"),
     *_optional(UtcMicros, "last_activated", "last_accessed"),
     *_required(Text, "tool", "client", "session_id"),
+    # Of what all beings share: what kind it is, who shared it and as what (spec O4).
+    *_optional(Text, "knowledge", "author", "author_role"),
     Column("turn", Integer, nullable=False, server_default="0"),
     # For keyword search: see `storage.sql.database.memory_rows`.
     *_required(Text, "content_hash", "folded", "folded_themes"),
@@ -75,6 +78,7 @@ memories = _table(
     Index("ix_memories_turn", "being_id", "session_id", "turn", **index_filter("session_id != ''")),
     Index("ix_memories_procedural", "being_id", "status", **index_filter("category = 'procedural'")),
     Index("ix_memories_content_hash", "content_hash"),
+    Index("ix_memories_knowledge", "knowledge", "truth", "number", **index_filter("knowledge IS NOT NULL")),
     lifecycle=[
         DeleteRows("id"),
         *map(ClearReferenceToForgotten, ("resembles", "may_supersede")),
@@ -175,6 +179,7 @@ audit = _table(
     *_required(UtcMicros, "at"),
     *_required(Text, "event", "being_id", "client", "role", "tool"),
     *_required(TextList, "ids"),
+    Column("author", Text, nullable=False, server_default=""),
     lifecycle=[KeepWhenForgetting("ids only, append-only"), LeftByUndo("append-only")],
 )
 

@@ -7,6 +7,7 @@ from collections.abc import Sequence
 from sqlalchemy import and_, bindparam, exists, func, literal_column, or_, select, type_coerce
 
 from madeleine.memory.index import MemoryRankingState
+from madeleine.memory.lessons.values import LESSON_TOOL_NAME
 from madeleine.memory.model import (
     ClusterId,
     EmbeddingModelName,
@@ -73,7 +74,7 @@ _SELECT_MATCHING_PREFERENCES = (
 )
 _SELECT_STANDING_PREFERENCES = (
     select(*MEMORY_COLUMNS)
-    .where(_m.being_id == _BEING, *_IS_PREFERENCE)
+    .where(_m.being_id == _BEING, *_IS_PREFERENCE, _m.tool != literal_column(f"'{LESSON_TOOL_NAME}'"))
     .order_by(_m.importance.desc(), _m.created_at.desc(), _m.seq.desc())
     .limit(bindparam("most"))
 )

@@ -20,6 +20,7 @@ from sqlalchemy import bindparam, case, func, insert, literal, literal_column, o
 
 from madeleine.memory.errors import InvalidInput, KeyConflict, SourcesForgotten, StorageError
 from madeleine.memory.ingest.ports import CommittedMemories, IdempotencyKeyOutcome, StoreBatch
+from madeleine.memory.lessons.values import is_preference
 from madeleine.memory.model import ContentHash, EmbeddingModelName, Memory, MemoryChanges, MemoryId, Scope, Vector
 from madeleine.memory.profile import ProfileEntry
 from madeleine.memory.rules.dynamics.revision import changes_that_differ, memory_after_changes, revision_with_old_values
@@ -47,6 +48,7 @@ from madeleine.storage.sql.database.memory_rows import cycle_of_being, row_from_
 from madeleine.storage.sql.memories import truth
 from madeleine.storage.sql.memories.clusters import recompute_cluster_vectors
 from madeleine.storage.sql.memories.index_source import cache_vectors, delete_orphaned_vectors, mark_memories_for_index
+from madeleine.storage.sql.memories.lessons import insert_lessons
 from madeleine.storage.sql.memories.reading import MemoryReadRepository, memories_by_ids
 from madeleine.storage.sql.memories.versions import current_versions
 from madeleine.storage.sql.moving.added_rows import imported_row, remember_added
@@ -186,7 +188,7 @@ async def insert_memories(transaction: Transaction, scope: Scope, new: Sequence[
         INSERT_MEMORY, [{f"new_{name}": value for name, value in row_from_memory(memory).items()} for memory in new]
     )
     await mark_memories_for_index(transaction, [memory.id for memory in new])
-    preferences = [_preference(memory) for memory in new if memory.category == "procedural"]
+    preferences = [_preference(memory) for memory in new if is_preference(memory)]
     await transaction.run(
         _INSERT_PREFERENCE, [_PREFERENCE.to_row(entry, being_id=scope.being_id) for entry in preferences]
     )
@@ -326,6 +328,7 @@ class MemoryRepository(MemoryReadRepository):
             added = await _reinforce_memories(transaction, scope, batch.reinforcements)
             if batch.import_id:
                 await _remember_imported(transaction, scope, batch, added)
+            await insert_lessons(transaction, scope, batch.lessons)
             links = [(memory, message) for memory, messages in batch.sources.items() for message in messages]
             await transaction.run(
                 _INSERT_MESSAGE_LINK,

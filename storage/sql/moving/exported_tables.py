@@ -27,6 +27,7 @@ from madeleine.storage.sql.conversations.chat import NO_FIRST_AT
 from madeleine.storage.sql.database import tables
 from madeleine.storage.sql.database.dialect import JsonText, TextList, UtcMicros
 from madeleine.storage.sql.database.engine import Row
+from madeleine.storage.sql.database.lesson_table import lessons_table
 from madeleine.storage.sql.database.mapping import encode_column_value, moment_from_microseconds
 from madeleine.storage.sql.database.memory_rows import CYCLES_SINCE_REACTIVATION
 
@@ -115,6 +116,7 @@ _being_of_message = (
 _revisions, _acts, _told = tables.revisions_table.c, tables.truth_acts_table.c, tables.reinforcements_table.c
 _changes, _runs, _notes = tables.patrol_changes_table.c, tables.patrol_runs.c, tables.notes_table.c
 _profile, _diary, _keys = tables.profile.c, tables.diary_entries_table.c, tables.forgotten_keys_table.c
+_lessons = lessons_table.c
 _clusters, _beings = tables.clusters_table.c, tables.beings.c
 _known_beings = union(
     *(select(table.c.being_id) for table in (tables.last_memory_numbers_table, tables.beings, tables.sessions,
@@ -172,6 +174,7 @@ EXPORTED_TABLES: tuple[ExportedTable, ...] = (
         (_acts.at, _acts.act_id, _acts.seq),
         derived=frozenset({"seq"}),
     ),
+    ExportedTable(records.LessonRecord, lessons_table, (_lessons.memory_id,)),
     ExportedTable(
         records.SessionRecord, tables.sessions, (_s.session_id,), only=_s.first_at != literal_column(str(NO_FIRST_AT))
     ),

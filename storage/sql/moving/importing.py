@@ -132,6 +132,7 @@ class RecordImport(ImportWork):
             "reinforcement": self._take_reinforcement,
             "revision": self._take_part,
             "truth_act": self._take_part,
+            "lesson": self._take_part,
             "message": self._take_message,
             "message_memory": self._take_message_memory,
             "forgotten_key": self._take_forgotten_key,

@@ -8,7 +8,7 @@ from datetime import datetime
 
 from sqlalchemy import bindparam, delete, select, update
 
-from madeleine.memory.model import BeingId, ClusterId, EmbeddingModelName, Scope
+from madeleine.memory.model import ORGANISATION, BeingId, ClusterId, EmbeddingModelName, Scope
 from madeleine.memory.moving.ports import ImportReport, ImportUndone, LedgerCopy, PastImport
 from madeleine.memory.moving.records import AnyRecord, Header
 from madeleine.storage.sql.database import tables
@@ -27,6 +27,13 @@ _SET_MODEL = (
     update(tables.clusters_table)
     .where(is_in_bound_list(_c.id, "ids"), _c.model.is_(None))
     .values(model=bindparam("new_model"))
+)
+_r, _m = tables.imported_rows_table.c, tables.memories.c
+_SELECT_SHARED_ROW = (
+    select(_m.id)
+    .join_from(tables.imported_rows_table, tables.memories, _m.id == _r.memory_id)
+    .where(_r.import_id == bindparam("import"), _m.being_id == bindparam("organisation"))
+    .limit(1)
 )
 _SELECT_CLUSTER_BEINGS = select(_c.being_id).where(is_in_bound_list(_c.id, "ids")).distinct()
 
@@ -80,6 +87,10 @@ class ImportRepository(DatabaseRepository):
 
     async def forgotten_statement_keys(self, scope: Scope, keys: Sequence[str]) -> set[str]:
         return await source_imports.forgotten_statement_keys(self._database, scope, keys)
+
+    async def has_shared_knowledge(self, import_id: str) -> bool:
+        binds = {"import": import_id, "organisation": ORGANISATION}
+        return bool(await self._database.rows(_SELECT_SHARED_ROW, first_column, **binds))
 
     async def imports(self) -> list[PastImport]:
         return await self._database.rows(_SELECT_IMPORTS, _PAST_IMPORT.from_row)

@@ -17,6 +17,7 @@ from sqlalchemy import (
     func,
     insert,
     literal,
+    literal_column,
     or_,
     select,
     type_coerce,
@@ -26,7 +27,7 @@ from sqlalchemy import (
 
 from madeleine.memory.ingest.notes import SCENE_NOTE_TYPE
 from madeleine.memory.language_model import ModelCallCost
-from madeleine.memory.model import ContentHash, EmbeddingModelName, Note, RunId, Scope, Vector
+from madeleine.memory.model import ORGANISATION, ContentHash, EmbeddingModelName, Note, RunId, Scope, Vector
 from madeleine.memory.patrol_records import PatrolRun, RecentActivity, RunState, StoredDecisionRequest, UndoResult
 from madeleine.storage.sql.administration import record_audit
 from madeleine.storage.sql.conversations.context import read_notes
@@ -135,10 +136,17 @@ def _last_run_started(being: Any) -> ColumnElement[int]:
     return func.coalesce(started, -1)
 
 
+# Not what all beings share, which nobody may change but by an act of its own (spec O4).
 _beings = union(_select_beings_of(memories), _select_beings_of(notes_table)).cte("known_beings")
-_since_last_run = select(
-    _beings.c.being, cycle_of_being(_beings.c.being).label("cycle"), _last_run_started(_beings.c.being).label("until")
-).cte("since_last_run")
+_since_last_run = (
+    select(
+        _beings.c.being,
+        cycle_of_being(_beings.c.being).label("cycle"),
+        _last_run_started(_beings.c.being).label("until"),
+    )
+    .where(_beings.c.being != literal_column(f"'{ORGANISATION}'"))
+    .cte("since_last_run")
+)
 _is_stored = (_m.created_at > _since_last_run.c.until) & ~equals_any(_m.tool, *TOOLS_OF_PATROL_MEMORIES)
 _is_recalled = _m.last_activated > _since_last_run.c.until
 _memory_activity = (

@@ -35,6 +35,11 @@ REQUIRED: dict[str, dict[str, Any]] = {
     "ingest": {"text": "We shared ramen."},
     "context": {},
     "profile": {},
+    "share": {"text": "We deploy on Tuesdays."},
+    "search_shared": {},
+    "retract": {"id": "s1"},
+    "report_failure": {"task": "Deploy", "error": "It broke"},
+    "lessons": {"task": "Deploy"},
 }
 Argument = tuple[str, str]
 ARGUMENTS: list[Argument] = [(tool.name, name) for tool in TOOLS.values() for name in tool.arguments.model_fields]
@@ -51,38 +56,47 @@ MAX_LENGTH: dict[Argument, int] = {
     ("store", "setting"): 2_000, ("store", "feeling"): 2_000, ("store", "lesson"): 2_000,
     ("recall", "query"): MAX_TEXT, ("search_memory", "query"): MAX_TEXT, ("store", "text"): MAX_TEXT,
     ("update_memory", "text"): MAX_TEXT, ("context", "message"): MAX_TEXT, ("ingest", "text"): MAX_TEXT,
-    ("profile", "text"): 8_000,
+    ("profile", "text"): 8_000, ("share", "text"): MAX_TEXT, ("search_shared", "query"): MAX_TEXT,
+    ("share", "memory"): 200, ("share", "when"): 200, ("share", "supersedes"): 200, ("share", "key"): 200,
+    ("report_failure", "session_id"): 200, ("report_failure", "task"): 2_000, ("report_failure", "error"): 2_000,
+    ("lessons", "task"): 2_000, ("lessons", "id"): 200,
+    ("search_shared", "as_of"): 200, ("search_shared", "id"): 200, ("retract", "id"): 200, ("retract", "reason"): 2_000,
 }  # fmt: skip
 """Characters of each text."""
 MAX_ITEMS: dict[Argument, int] = {
     ("recall_memory", "ids"): 50, ("search_memory", "themes"): 20, ("store", "actors"): 50,
     ("store", "dialogue"): 50, ("store", "sensory"): 50, ("store", "themes"): 20, ("store", "when"): 50,
     ("update_memory", "themes"): 20, ("forget", "ids"): 50, ("ingest", "actors"): 50, ("recall", "themes"): 20,
+    ("share", "themes"): 20, ("report_failure", "tool_calls"): 50,
 }  # fmt: skip
 """Items of each list of texts."""
 RANGES: dict[Argument, tuple[int, int]] = {
     ("recall", "limit"): (1, 50), ("recall", "token_budget"): (1, 100_000), ("recall_memory", "limit"): (1, 100),
     ("search_memory", "limit"): (1, 100), ("store", "importance"): (0, 1), ("update_memory", "importance"): (0, 1),
     ("context", "token_limit"): (1, 1_000_000), ("context", "context_verbosity"): (0, 50),
+    ("report_failure", "retries"): (0, 1_000), ("report_failure", "turns"): (0, 10_000), ("lessons", "limit"): (1, 20),
+    ("search_shared", "limit"): (1, 50), ("search_shared", "token_budget"): (1, 100_000),
 }  # fmt: skip
 CHOICES: list[Argument] = [
     ("recall", "format"), ("recall", "ranking"), ("search_memory", "mode"), ("store", "category"),
-    ("ingest", "category"), ("profile", "action"), ("profile", "kind"),
+    ("ingest", "category"), ("profile", "action"), ("profile", "kind"), ("share", "kind"),
+    ("lessons", "outcome"), ("search_shared", "scope"),
 ]  # fmt: skip
 CHOICE_LISTS: list[Argument] = [
     ("recall", "categories"), ("search_memory", "categories"), ("search_memory", "sources"), ("run_patrol", "steps"),
-    ("context", "blocks"),
+    ("context", "blocks"), ("search_shared", "kinds"),
 ]  # fmt: skip
 FLAGS: list[Argument] = [
     ("search_memory", "include_dead"), ("search_memory", "include_compressed"), ("store", "pinned"),
     ("store", "distinct"), ("run_patrol", "dry_run"), ("run_patrol", "details"), ("update_memory", "pinned"),
     ("update_memory", "undo"), ("recall", "details"), ("recall_memory", "details"),
-    ("search_memory", "details"), ("recall", "include_compressed"),
+    ("search_memory", "details"), ("recall", "include_compressed"), ("retract", "undo"), ("retract", "erase"),
     *(("context", name) for name in ContextFlags.model_fields if name != "context_verbosity"),
 ]  # fmt: skip
 TESTED_ELSEWHERE: set[Argument] = {
     ("run_patrol", "decisions"), ("observe", "messages"), ("observe", "memories"), ("store", "scenes"),
     ("store", "emotions"), ("store", "emotion_vector"), ("recall", "emotions"), ("recall", "explain"),
+    ("report_failure", "lesson"),
 }  # fmt: skip
 FORGIVING = {"scenes", "emotions", "emotion_vector", "decisions"}
 """More is read than the schema says: what is unknown is named in the answer, and a wrong decision is rejected there."""

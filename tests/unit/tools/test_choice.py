@@ -52,13 +52,13 @@ def test_every_tool_is_in_one_toolset() -> None:
         ({"names": ["store", "recall"]}, ["recall", "store"]),
         ({"toolsets": ["patrol"], "names": ["recall"]}, ["recall", "run_patrol"]),
         (
-            {"exclude": ["forget", "update_memory", "run_patrol", "observe", "ingest", "context", "profile"]},
-            ["recall", "recall_memory", "search_memory", "store"],
+            {"toolsets": ["all"], "exclude": ["forget", "update_memory", "run_patrol", "observe", "ingest", "context"]},
+            ["recall", "recall_memory", "search_memory", "store", "profile", *names(ALL)[11:]],
         ),
         ({"toolsets": ["conversation"]}, ["observe", "ingest"]),
         ({"toolsets": ["context"]}, ["context", "profile"]),
         ({"names": ["store", "forget"], "exclude": ["forget"]}, ["store"]),
-        ({"read_only": True}, ["recall", "recall_memory", "search_memory", "context"]),
+        ({"read_only": True}, ["recall", "recall_memory", "search_memory", "context", "search_shared"]),
         ({"read_only": True, "names": ["recall", "forget"]}, ["recall"]),
     ],
 )  # fmt: skip
@@ -69,10 +69,14 @@ def test_a_selection_keeps_the_order_of_the_tools(wish: dict[str, Any], left: li
 @pytest.mark.parametrize(
     ("wish", "named", "known"),
     [
-        ({"toolsets": ["memories"]}, "toolset 'memories'", "all, context, conversation, memory, patrol"),
+        (
+            {"toolsets": ["memories"]},
+            "toolset 'memories'",
+            "all, context, conversation, lessons, memory, organisation, patrol",
+        ),
         ({"names": ["remember"]}, "tool 'remember'", "recall, recall_memory"),
         ({"exclude": ["Store"]}, "tool 'Store'", "store, update_memory"),
-        ({"toolsets": ["\ud800" * 1000]}, "toolset", "memory, patrol"),
+        ({"toolsets": ["\ud800" * 1000]}, "toolset", "organisation, patrol"),
     ],
 )
 def test_an_unknown_name_is_refused_and_the_known_ones_are_told(wish: dict[str, Any], named: str, known: str) -> None:

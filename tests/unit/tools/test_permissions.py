@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import random
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -30,6 +31,11 @@ CALLS: dict[str, tuple[dict[str, Any], str]] = {
     "run_patrol": ({}, "maintain"),
     "forget": ({"ids": ["m1"]}, "erase"),
     "profile": ({"action": "remove", "kind": "soul", "name": "voice"}, "erase"),
+    "share": ({"text": "The lamp is broken"}, "write"),
+    "search_shared": ({"query": "lamp"}, "read"),
+    "retract": ({"id": "s1", "erase": True}, "erase"),
+    "report_failure": ({"task": "Deploy", "error": "It broke"}, "write"),
+    "lessons": ({"task": "Deploy"}, "read"),
 }
 
 
@@ -48,10 +54,9 @@ async def test_a_role_can_do_what_the_table_says_by_any_tool_and_argument(
     assert CALLS.keys() == {tool.name for tool in make_all_tools(random.Random(1))}
     nothing = frozenset[permissions.Permission]()
     async with open_memory(Settings(data_dir=tmp_path), embedder=WordEmbedder()) as memory:
-        call = ToolCall(ADA, memory.use_cases)
         for role, allowed in [*PERMISSIONS.items(), *((role, nothing) for role in CALLER_ROLES)]:
             monkeypatch.setattr(permissions, "PERMISSIONS", PERMISSIONS | {role: allowed})
-            tools = toolset(role)
+            tools, call = toolset(role), ToolCall(replace(ADA, role=role), memory.use_cases)
             for name, (arguments, permission) in CALLS.items():
                 told = refusal(await tools.call(name, arguments, call))
                 assert bool(told) == (permission not in allowed), (role, name, told)

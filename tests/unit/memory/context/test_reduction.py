@@ -25,12 +25,12 @@ def test_every_part_has_its_worth() -> None:
     assert sorted(part for part in PROMPT_PART_PRIORITY if part) == sorted(PROMPT_PART_NAMES)
 
 
-def test_other_chats_are_dropped_first_oldest_first_and_the_soul_last() -> None:
+def test_other_chats_are_dropped_first_oldest_first_and_the_policies_last() -> None:
     """One piece of ten tokens of each part, two of other chats: each ten tokens less take one more away."""
     pieces = [piece("history_recent", "older", 1), *(piece(part, part) for part in PROMPT_PART_NAMES)]
     going = ["older", "history_recent", "history_current_chat", "memories", "recent_nodes", "diary", "knowledge",
              "map", "tools", "relationships", "thoughts", "changes", "important", "notes", "due", "memory_block",
-             "pinned", "preferences", "partner_rules", "soul"]  # fmt: skip
+             "pinned", "preferences", "partner_rules", "soul", "policies"]  # fmt: skip
     for gone in range(len(pieces) + 1):
         limit = 10 * (len(pieces) - gone)
         assert set(left(pieces, [10] * len(pieces), limit)) == {one.id for one in pieces} - set(going[:gone])

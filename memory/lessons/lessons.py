@@ -1,0 +1,250 @@
+"""Learn from failures (spec O11): report one, have a lesson proposed and checked, find it when its condition comes up
+again, and count whether it helped."""
+
+from __future__ import annotations
+
+import json
+import logging
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import KW_ONLY, asdict, dataclass, field, replace
+from datetime import datetime
+from importlib import resources
+from typing import Annotated
+
+import numpy as np
+from numpy.typing import NDArray
+from pydantic import BaseModel, ConfigDict, Field
+
+from madeleine.memory.embedding import Embedder, vectors_of_any_precision
+from madeleine.memory.errors import EmbeddingUnavailable, InvalidInput, MadeleineError
+from madeleine.memory.ingest.change import UpdateMemory
+from madeleine.memory.ingest.store import NewScene, StoredSceneResult, StoreScenes
+from madeleine.memory.language_model import (
+    LanguageModel,
+    MeteredModel,
+    ModelCallCost,
+    ModelCostRecorder,
+    Prompt,
+    RejectedAnswer,
+)
+from madeleine.memory.lessons.ports import LessonLedger, WriteSkill
+from madeleine.memory.lessons.skill import render_skill, skill_name
+from madeleine.memory.lessons.values import (
+    LESSON_TOOL_NAME,
+    Failure,
+    LearntLesson,
+    Lesson,
+    reason_against_lesson,
+    require_no_conversation,
+)
+from madeleine.memory.model import MemoryChanges, MemoryId, RunId, Scene, Scope, Vector
+from madeleine.memory.recall.selection import NON_INFERABLE_THEME
+from madeleine.memory.rules.storing.secrets import CountingRedactor
+from madeleine.memory.text.content_words import content_words
+from madeleine.memory.vector_space import centred_cosines
+
+logger = logging.getLogger(__name__)
+
+MAX_DISCOVERY_CHARS = 500
+"""Some 100 tokens (spec O11)."""
+MAX_LESSON_PART_CHARS, MAX_STEPS = 1_000, 10
+MAX_LESSONS_COMPARED = 2_000
+"""Of a being, the latest: all of them are compared, which takes a millisecond."""
+MAX_PROPOSAL_TOKENS = 1_500
+LESSON_COST_RUN_ID = RunId("lesson")
+IMPORTANCE_CHANGE = 0.1
+"""Of a lesson's memory, for each outcome."""
+MIN_LESSON_IMPORTANCE = 0.1
+PROPOSAL_INSTRUCTIONS = (
+    resources.files(__package__)
+    .joinpath("proposal_prompt.txt")
+    .read_text(encoding="utf-8")
+    .format(max_discovery_chars=MAX_DISCOVERY_CHARS, max_steps=MAX_STEPS)
+)
+
+LessonPart = Annotated[str, Field(min_length=1, max_length=MAX_LESSON_PART_CHARS)]
+
+
+class LessonProposal(BaseModel):
+    """As a proposer writes it, a language model or an agent."""
+
+    model_config = ConfigDict(frozen=True, extra="forbid", allow_inf_nan=False)
+
+    discovery: Annotated[str, Field(min_length=1, max_length=MAX_DISCOVERY_CHARS)]
+    condition: LessonPart
+    action: LessonPart
+    rationale: Annotated[str, Field(max_length=MAX_LESSON_PART_CHARS)] = ""
+    steps: Annotated[tuple[LessonPart, ...], Field(max_length=MAX_STEPS)] = ()
+    confidence: Annotated[float, Field(ge=0, le=1)] = 0.5
+
+    def to_lesson(self) -> Lesson:
+        return Lesson(**self.model_dump())
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class LessonConfig:
+    """`min_confidence`: a proposal below it is discarded (spec O11). `likeness`: centred cosine to a task from which a
+    lesson applies; `benchmarks/lessons`."""
+
+    min_confidence: float = 0.5
+    likeness: float = 0.3
+    limit: int = 3
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class FailureOutcome:
+    """`learnt` with `stored`, or `discarded` with the reason, or neither: then `failure` waits for a proposal.
+    `notice`: why a model made none, or a skill was not written."""
+
+    failure: Failure
+    learnt: LearntLesson | None = None
+    stored: StoredSceneResult | None = None
+    discarded: str = ""
+    notice: str = ""
+    redacted: Mapping[str, int] = field(default_factory=dict)
+
+
+@dataclass(frozen=True, eq=False)
+class LearnLessons:
+    """The use case. `write_skill`: None where no directory is set."""
+
+    ledger: LessonLedger
+    store: StoreScenes
+    update: UpdateMemory
+    embedder: Embedder
+    _: KW_ONLY
+    now: Callable[[], datetime]
+    config: LessonConfig = field(default_factory=LessonConfig)
+    write_skill: WriteSkill | None = None
+    costs: ModelCostRecorder | None = None
+
+    async def report(
+        self,
+        scope: Scope,
+        failure: Failure,
+        proposal: LessonProposal | None = None,
+        *,
+        session_id: str = "",
+        language: LanguageModel | None = None,
+    ) -> FailureOutcome:
+        """Keep the lesson of a failure: as the caller proposes it, else as `language` does; without either the outcome
+        waits for a proposal. Raises `InvalidInput` for a conversation or a lesson that cannot be kept, `StorageError`.
+        """
+        redactor = CountingRedactor(self.store.redact)
+        failure = redactor.fields(failure, "task", "error")
+        require_no_conversation(failure)
+        notice = ""
+        if proposal is not None:
+            lesson = proposal.to_lesson()
+            if reason := reason_against_lesson(lesson, failure):
+                raise InvalidInput(f"lesson: cannot be kept. {reason} Nothing was stored.")
+        elif language is None:
+            return FailureOutcome(failure=failure, redacted=redactor.found)
+        else:
+            try:
+                lesson = await self._proposed_by(language, scope, failure)
+            except MadeleineError as error:  # what failed must not fail again here
+                logger.warning("proposing a lesson failed: %s", error)
+                return FailureOutcome(failure=failure, notice=str(error), redacted=redactor.found)
+        if lesson.confidence < self.config.min_confidence:
+            least = self.config.min_confidence
+            reason = f"Its confidence is {lesson.confidence:g}; a lesson needs {least:g}."
+            return FailureOutcome(failure=failure, discarded=reason, redacted=redactor.found)
+        learnt, stored = await self._kept(scope, redactor.fields(lesson, *_LESSON_TEXTS), session_id)
+        if self.write_skill is not None and stored.status == "stored":
+            try:
+                await self.write_skill(scope, skill_name(learnt), render_skill(learnt))
+            except OSError as error:
+                logger.warning("writing a SKILL.md failed: %s", error)
+                notice = f"The lesson is kept; its SKILL.md could not be written: {error.strerror}."
+        return FailureOutcome(failure=failure, learnt=learnt, stored=stored, notice=notice, redacted=redactor.found)
+
+    async def _proposed_by(self, language: LanguageModel, scope: Scope, failure: Failure) -> Lesson:
+        async def record(spent: ModelCallCost) -> None:
+            if self.costs is not None:
+                await self.costs.record_cost(scope, LESSON_COST_RUN_ID, spent, at=self.now())
+
+        def check(answer: LessonProposal) -> Lesson | RejectedAnswer:
+            lesson = answer.to_lesson()
+            reason = reason_against_lesson(lesson, failure)
+            return RejectedAnswer(reason) if reason else lesson
+
+        prompt = Prompt(
+            purpose="lesson",
+            system=PROPOSAL_INSTRUCTIONS,
+            text=json.dumps(asdict(failure), ensure_ascii=False),
+            size="large",
+            max_tokens=MAX_PROPOSAL_TOKENS,
+        )
+        return await MeteredModel(language, record).ask(prompt, LessonProposal, check)
+
+    async def _kept(self, scope: Scope, lesson: Lesson, session_id: str) -> tuple[LearntLesson, StoredSceneResult]:
+        scene = NewScene(
+            scene=Scene(action=lesson.text),
+            category="procedural",
+            lesson=lesson.advice,
+            themes=(NON_INFERABLE_THEME,),
+            session_id=session_id,
+            tool=LESSON_TOOL_NAME,
+            learnt=lesson,
+        )
+        [stored] = await self.store(scope, [scene])
+        known = await self.ledger.lessons_by_ids(scope, [stored.memory.id])
+        return (known[0] if known else LearntLesson(memory=stored.memory, lesson=lesson)), stored
+
+    async def find(self, scope: Scope, task: str, *, limit: int | None = None) -> list[tuple[LearntLesson, float]]:
+        """The lessons whose condition the task meets, best first; none for a task that is like none. Nothing is
+        counted. Raises `StorageError`."""
+        known = await self.ledger.lessons(scope, limit=MAX_LESSONS_COMPARED)
+        if not known:
+            return []
+        likeness = await self._likeness(task, known)
+        scores = likeness * np.array([(1 + one.trust) / 2 for one in known])
+        order = np.argsort(-scores, kind="stable")
+        applying = [(known[at], round(float(scores[at]), 4)) for at in order if scores[at] >= self.config.likeness]
+        return applying[: self.config.limit if limit is None else limit]
+
+    async def _likeness(self, task: str, known: Sequence[LearntLesson]) -> NDArray[np.float64]:
+        """(n,), in [0, 1]: the centred cosine as far as the model reads the task, else the share of its words that the
+        lesson has."""
+        asked = set(content_words(task))
+        shared = [len(asked.intersection(content_words(one.lesson.text))) for one in known]
+        words = np.array(shared) / max(1, len(asked))
+        try:
+            [query] = await self.embedder.embed([task])
+        except EmbeddingUnavailable:
+            return words
+        hashes = [one.memory.content_hash for one in known]
+        cached = await vectors_of_any_precision(self.ledger, self.embedder.model, hashes)
+        rows = np.stack([cached.get(hash_, np.zeros_like(query)) for hash_ in hashes])
+        cosines = self._centred(rows, query)
+        legible = self.embedder.space.legible(query)
+        return np.asarray(np.clip(legible * cosines + (1 - legible) * words, 0, 1), np.float64)
+
+    def _centred(self, rows: NDArray[np.float32], query: Vector) -> NDArray[np.float32]:
+        space = self.embedder.space
+        cosines = np.asarray(rows @ query, np.float32)
+        if (mean := space.mean_near(query)) is None:
+            return space.calibrated(cosines)
+        to_mean = np.asarray(rows @ mean / max(float(np.linalg.norm(mean)), 1e-6), np.float32)
+        return space.calibrated(centred_cosines(cosines, to_mean, query, mean))
+
+    async def open(self, scope: Scope, memory_id: MemoryId) -> LearntLesson:
+        """Raises `InvalidInput` if it is no lesson."""
+        known = await self.ledger.lessons_by_ids(scope, [memory_id])
+        if not known:
+            raise InvalidInput(f"{memory_id!r} is no lesson. Take an id that lessons returned.")
+        return known[0]
+
+    async def count_outcome(self, scope: Scope, memory_id: MemoryId, *, helped: bool) -> LearntLesson:
+        """Reinforce a lesson that helped, weaken one that did not: it is found less easily, and fades sooner. Raises
+        `InvalidInput` if it is no lesson, `StorageError`."""
+        learnt = await self.open(scope, memory_id)
+        await self.ledger.count_outcome(scope, memory_id, helped=helped, at=self.now())
+        change = IMPORTANCE_CHANGE if helped else -IMPORTANCE_CHANGE
+        importance = round(min(1.0, max(MIN_LESSON_IMPORTANCE, learnt.memory.importance + change)), 4)
+        await self.update(scope, memory_id, MemoryChanges(importance=importance))
+        return replace(learnt, helped=learnt.helped + helped, failed=learnt.failed + (not helped))
+
+
+_LESSON_TEXTS = ("discovery", "condition", "action", "rationale", "steps")

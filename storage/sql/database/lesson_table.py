@@ -1,0 +1,22 @@
+"""The table of lessons: what a failure taught, beside the memory that is found (spec O11)."""
+
+from __future__ import annotations
+
+from sqlalchemy import Column, Float, ForeignKey, Integer, Text
+
+from madeleine.storage.sql.database import declaring
+from madeleine.storage.sql.database.dialect import TextList
+from madeleine.storage.sql.database.lifecycle import DeleteRows, LeftByUndo
+
+lessons_table = declaring.table(
+    "lessons",
+    Column("memory_id", Text, ForeignKey("memories.id"), primary_key=True),
+    Column("being_id", Text, nullable=False, index=True),
+    *declaring.required(Text, "discovery", "condition", "action", "rationale"),
+    *declaring.required(TextList, "steps"),
+    *declaring.required(Float, "confidence"),
+    # How often following it helped and failed.
+    Column("helped", Integer, nullable=False, server_default="0"),
+    Column("failed", Integer, nullable=False, server_default="0"),
+    lifecycle=[DeleteRows(), LeftByUndo("no patrol changes it")],
+)

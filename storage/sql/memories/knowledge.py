@@ -1,0 +1,42 @@
+"""What all beings share (spec O4, O5)."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from sqlalchemy import bindparam, or_, select
+
+from madeleine.memory.model import ORGANISATION, KnowledgeKind, Memory
+from madeleine.storage.sql.database import dialect
+from madeleine.storage.sql.database.engine import QueryReader
+from madeleine.storage.sql.database.memory_rows import MEMORY_COLUMNS, memory_from_row
+from madeleine.storage.sql.database.tables import memories
+from madeleine.storage.sql.memories.reading import RecallRepository
+
+_m = memories.c
+_SELECT_KNOWLEDGE = (
+    select(*MEMORY_COLUMNS)
+    .where(
+        _m.knowledge.is_not(None),
+        dialect.is_in_bound_list(_m.knowledge, "kinds"),
+        or_(bindparam("current").is_(False), _m.truth == "current"),
+        dialect.without_index_use(_m.being_id) == bindparam("being", type_=_m.being_id.type),
+    )
+    .order_by(_m.number.desc())
+    .limit(bindparam("limit"))
+)
+
+
+async def read_knowledge(
+    reads: QueryReader, kinds: Sequence[KnowledgeKind], *, current: bool, limit: int
+) -> list[Memory]:
+    """As `KnowledgeLedger.knowledge`."""
+    binds = {"kinds": dialect.json_list_bind_value(kinds), "current": current, "being": ORGANISATION}
+    return await reads.rows(_SELECT_KNOWLEDGE, memory_from_row, limit=limit, **binds)
+
+
+class KnowledgeRepository(RecallRepository):
+    """`KnowledgeLedger`."""
+
+    async def knowledge(self, kinds: Sequence[KnowledgeKind], *, current: bool, limit: int) -> list[Memory]:
+        return await read_knowledge(self._database, kinds, current=current, limit=limit)

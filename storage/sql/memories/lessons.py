@@ -1,0 +1,78 @@
+"""Lessons (spec O11): stored with their memory, in its transaction."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from datetime import datetime
+
+from sqlalchemy import bindparam, case, select, update
+
+from madeleine.memory.lessons.values import LearntLesson, Lesson
+from madeleine.memory.model import MemoryId, Scope
+from madeleine.storage.sql.administration import record_audit
+from madeleine.storage.sql.database import dialect
+from madeleine.storage.sql.database.engine import Row, Transaction
+from madeleine.storage.sql.database.lesson_table import lessons_table
+from madeleine.storage.sql.database.mapping import RowMap, first_column
+from madeleine.storage.sql.database.memory_rows import MEMORY_COLUMNS, memory_from_row
+from madeleine.storage.sql.database.tables import memories
+from madeleine.storage.sql.memories.reading import MemoryReadRepository
+
+_l, _m = lessons_table.c, memories.c
+_BEING = bindparam("being", type_=_m.being_id.type)
+_LESSON = RowMap(Lesson, lessons_table)
+_SELECT_OWN_LESSONS = (
+    select(*_LESSON.columns, _l.helped, _l.failed, *MEMORY_COLUMNS)
+    .join_from(lessons_table, memories, _m.id == _l.memory_id)
+    .where(_l.being_id == _BEING)
+)
+_SELECT_LESSONS = (
+    _SELECT_OWN_LESSONS.where(_m.truth == "current")
+    .order_by(_m.created_at.desc(), _m.seq.desc())
+    .limit(bindparam("limit"))
+)
+_SELECT_LESSONS_BY_ID = _SELECT_OWN_LESSONS.where(dialect.is_in_bound_list(_l.memory_id, "ids"))
+_INSERT_LESSON = dialect.insert_if_missing_statement(lessons_table)
+_is_own = (_l.memory_id == bindparam("target"), _l.being_id == _BEING)
+_SELECT_OWN = select(_l.memory_id).where(*_is_own)
+_COUNT_OUTCOME = (
+    update(lessons_table)
+    .where(*_is_own)
+    .values(
+        helped=_l.helped + case((bindparam("good") == 1, 1), else_=0),
+        failed=_l.failed + case((bindparam("good") == 1, 0), else_=1),
+    )
+)
+_LESSON_END = len(_LESSON.columns)
+
+
+def _learnt_from_row(row: Row) -> LearntLesson:
+    helped, failed = row[_LESSON_END : _LESSON_END + 2]
+    lesson, memory = _LESSON.from_row(row[:_LESSON_END]), memory_from_row(row[_LESSON_END + 2 :])
+    return LearntLesson(memory=memory, lesson=lesson, helped=helped, failed=failed)
+
+
+async def insert_lessons(transaction: Transaction, scope: Scope, learnt: Mapping[MemoryId, Lesson]) -> None:
+    """A memory that has a lesson keeps it."""
+    rows = [_LESSON.to_row(lesson, memory_id=id_, being_id=scope.being_id) for id_, lesson in learnt.items()]
+    await transaction.run(_INSERT_LESSON, rows)
+
+
+class LessonRepository(MemoryReadRepository):
+    """`LessonLedger`."""
+
+    async def lessons(self, scope: Scope, *, limit: int) -> list[LearntLesson]:
+        return await self._database.rows(_SELECT_LESSONS, _learnt_from_row, being=scope.being_id, limit=limit)
+
+    async def lessons_by_ids(self, scope: Scope, ids: Sequence[MemoryId]) -> list[LearntLesson]:
+        binds = {"being": scope.being_id, "ids": dialect.json_list_bind_value(ids)}
+        return await self._database.rows(_SELECT_LESSONS_BY_ID, _learnt_from_row, **binds)
+
+    async def count_outcome(self, scope: Scope, memory_id: MemoryId, *, helped: bool, at: datetime) -> bool:
+        binds = {"target": memory_id, "being": scope.being_id}
+        async with self._database.transaction() as transaction:
+            if not await transaction.rows(_SELECT_OWN, first_column, **binds):
+                return False
+            await transaction.run(_COUNT_OUTCOME, [binds | {"good": int(helped)}])
+            await record_audit(transaction, scope, "update", at, tool="lessons", ids=[memory_id])
+            return True

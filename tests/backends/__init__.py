@@ -1,0 +1,1 @@
+"""The protocols of a company's memory: one suite each, run by every backend."""

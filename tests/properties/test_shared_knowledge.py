@@ -1,0 +1,120 @@
+"""A role that may not write a kind of shared knowledge cannot, by any tool, argument or replay (spec O4, ruling 12)."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Mapping
+from contextlib import AsyncExitStack
+from pathlib import Path
+from random import Random
+from typing import Any
+
+import pytest
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
+from sqlalchemy import select
+
+from madeleine.memory.model import KNOWLEDGE_KINDS, ORGANISATION, BeingId, KnowledgeKind, Role, Scope
+from madeleine.memory.permissions import KnowledgeWriteAccess
+from madeleine.server.settings.settings import Settings
+from madeleine.server.wiring.open_memory import OpenedMemory, open_memory
+from madeleine.storage.sql.database.tables import memories
+from madeleine.tools.tool import ToolCall
+from madeleine.tools.toolset import Toolset, make_all_tools, mcp_tool
+from tests.doubles import WordEmbedder
+from tests.properties.test_any_call import fitting
+
+TOOLS = Toolset(make_all_tools(Random(1)), max_text_chars=1_000)
+SCHEMAS: Mapping[str, Mapping[str, Any]] = {
+    tool.name: mcp_tool(tool, 1_000).input_schema for tool in make_all_tools(Random(1))
+}
+SHARED = {f"s{number}": kind for number, kind in enumerate(KNOWLEDGE_KINDS, start=1)}
+NAMES = ("id", "ids", "supersedes", "memory", "cluster_id", "text", "key", "kind", "name", "reason", "retracted")
+"""Arguments that are given the ids, texts and keys of what is shared."""
+VALUES = (*SHARED, *(f"Shared {kind}" for kind in KNOWLEDGE_KINDS), *KNOWLEDGE_KINDS, "m1", "key", ORGANISATION)
+
+
+def aimed(arguments: dict[str, Any], schema: Mapping[str, Any], chance: Random) -> dict[str, Any]:
+    """The arguments with some of `NAMES`, if the tool has them, naming what is shared."""
+    for name in NAMES:
+        of_name = schema["properties"].get(name)
+        if of_name and chance.random() < 0.6:
+            value = chance.choice(VALUES)
+            arguments[name] = [value] if of_name.get("type") == "array" else value
+    return arguments
+
+
+def calls() -> st.SearchStrategy[tuple[str, dict[str, Any]]]:
+    return st.one_of(
+        *(
+            st.builds(lambda name, given, chance, schema=schema: (name, aimed(given, schema, chance)), st.just(name),
+                      fitting(schema, schema), st.randoms(use_true_random=False))
+            for name, schema in SCHEMAS.items()
+        )
+    )  # fmt: skip
+
+
+async def rows_by_kind(memory: OpenedMemory) -> dict[str, list[tuple[Any, ...]]]:
+    """Every column of what is shared, by kind."""
+    columns = [column for column in memories.c if column.name != "knowledge"]
+    statement = (
+        select(memories.c.knowledge, *columns).where(memories.c.being_id == ORGANISATION).order_by(memories.c.seq)
+    )
+    found: dict[str, list[tuple[Any, ...]]] = {}
+    for kind, *row in await memory.ledger.database.rows(statement, tuple):
+        found.setdefault(kind, []).append(tuple(row))
+    return found
+
+
+async def furnish(memory: OpenedMemory) -> None:
+    for kind in KNOWLEDGE_KINDS:
+        call = ToolCall(Scope(BeingId("hana"), "test", "human"), memory.use_cases)
+        shared = {"text": f"Shared {kind}", "kind": kind, "key": "key" if kind == "policy" else f"key {kind}"}
+        assert not (await TOOLS.call("share", shared, call)).is_error
+
+
+@pytest.mark.parametrize("count", [40, pytest.param(1_500, marks=pytest.mark.slow)])
+def test_what_a_role_may_not_write_stays_as_it_is_whatever_it_calls(tmp_path: Path, count: int) -> None:
+    access = KnowledgeWriteAccess()
+    done = 0
+    with asyncio.Runner() as runner:
+        stack = AsyncExitStack()
+        opening = open_memory(Settings(data_dir=tmp_path), embedder=WordEmbedder(), background=False)
+        memory = runner.run(stack.enter_async_context(opening))
+        runner.run(furnish(memory))
+        before = runner.run(rows_by_kind(memory))
+
+        async def call_all(role: Role, some: list[tuple[str, dict[str, Any]]]) -> None:
+            nonlocal done
+            tools = TOOLS.for_caller(role)
+            for name, arguments in some:
+                for _ in range(2):  # a replay is a call like the first
+                    scope = Scope(BeingId("ada"), "test", role)
+                    answer = await tools.call(
+                        name, arguments, ToolCall(scope, memory.use_cases, request_key=lambda: "key")
+                    )
+                    done += not answer.is_error
+            now = await rows_by_kind(memory)
+            protected: list[KnowledgeKind] = [kind for kind in KNOWLEDGE_KINDS if not access.may_write(role, kind)]
+            for kind in protected:
+                assert now[kind] == before[kind], (role, kind)
+            if role == "agent":  # of its own kind it adds, and changes nothing of others
+                assert now["knowledge"][: len(before["knowledge"])] == before["knowledge"]
+
+        @settings(max_examples=count, deadline=None, suppress_health_check=list(HealthCheck), database=None)
+        @given(st.lists(calls(), min_size=5, max_size=10))
+        def check(some: list[tuple[str, dict[str, Any]]]) -> None:
+            runner.run(call_all("agent", some))
+
+        check()
+        agents_calls = done
+        for role in ("senior", "lead", "c_suite"):
+            for id_ in SHARED:
+                some: list[tuple[str, dict[str, Any]]] = [
+                    ("retract", {"id": id_, "reason": "Wrong"}),
+                    ("retract", {"id": id_, "undo": True}),
+                    ("share", {"text": f"Other {id_} {role}", "kind": "policy", "supersedes": id_}),
+                ]
+                runner.run(call_all(role, some))
+        runner.run(stack.aclose())
+    assert agents_calls > count * 4, "most were carried out"
