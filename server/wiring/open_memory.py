@@ -30,8 +30,8 @@ from madeleine.memory.lessons.lessons import LearnLessons, LessonConfig
 from madeleine.memory.lessons.ports import WriteSkill
 from madeleine.memory.model import Scope
 from madeleine.memory.moving.importing import ImportExport
-from madeleine.memory.moving.statements import StoreStatements
 from madeleine.memory.moving.ports import LedgerCopy
+from madeleine.memory.moving.statements import StoreStatements
 from madeleine.memory.organisation.knowledge import OrganisationConfig, OrganisationKnowledge
 from madeleine.memory.recall.elsewhere import SearchOutsideMemories
 from madeleine.memory.recall.ports import Reranker
