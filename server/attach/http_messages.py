@@ -34,7 +34,8 @@ def mcp_http_request(
         f"{prefix}clientInfo": {"name": client, "version": __version__},
     } | ({"progressToken": request_id} if progress else {})
     message = {"jsonrpc": "2.0", "id": request_id, "method": method, "params": {**params, "_meta": meta}}
-    return message, {"mcp-method": method} | ({"mcp-name": params["name"]} if "name" in params else {})
+    named = params.get("uri" if method == "resources/read" else "name")
+    return message, {"mcp-method": method} | ({"mcp-name": str(named)} if named else {})
 
 
 def error_of_http_status(url: str, status: int, body: bytes) -> MadeleineError:

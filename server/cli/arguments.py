@@ -138,6 +138,8 @@ def _serving_options() -> CommandLineParser:
         "--in-process", **FLAG_OPTIONS_WITHOUT_DEFAULT, help="serve in this process, as in a container"
     )
     options.add_argument("--read-only", **FLAG_OPTIONS_WITHOUT_DEFAULT, help="only tools that change nothing")
+    text = "carried out by a server over HTTP (default: MADELEINE_URL); its token comes from MADELEINE_TOKEN"
+    options.add_argument("--url", metavar="URL", default=argparse.SUPPRESS, help=text)
     families = "memory, patrol, conversation, context, organisation, lessons; or all"
     for option, text in {
         "--toolsets": f"only these families of tools, separated by commas ({families})",
@@ -230,7 +232,7 @@ def _add_observe(commands: Subparsers) -> None:
     add("--strict", action="store_true", help="exit with 1 if it was not recorded")
     add("--being", metavar="B", help="whose memory (default: the setting)")
     add("--data-dir", metavar="D", help="its folder (default: the setting)")
-    text = "of a server over HTTP, instead of this machine's memory; its token comes from MADELEINE_TOKEN"
+    text = "to a server over HTTP (default: MADELEINE_URL); its token comes from MADELEINE_TOKEN"
     add("--url", metavar="URL", help=text)
 
 

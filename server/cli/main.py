@@ -19,6 +19,8 @@ from madeleine.server.attach.connector import HostUnavailable, hung_host_message
 from madeleine.server.cli.arguments import parse_command_line
 from madeleine.server.last_resort import flush_output, prepare_output_streams, print_error, report_unexpected_error
 from madeleine.server.settings.environment import (
+    TOKEN_VARIABLE,
+    URL_VARIABLE,
     read_environment_variables,
     resolve_data_directory,
     setting_values_from_variables,
@@ -65,7 +67,7 @@ def run_command(arguments: argparse.Namespace) -> int:
         command = getattr(import_module(f"madeleine.server.{module}.command"), f"{arguments.command}_command")
         return command(arguments) or 0
     if arguments.command == "serve" and not (arguments.in_process or arguments.http):
-        return run_forwarder(arguments)
+        return run_client_of_url(url) if (url := url_of_server(arguments)) else run_forwarder(arguments)
     if arguments.command not in ("status", "stop"):
         return run_command_with_settings(arguments)
     data_dir = resolve_data_directory(setting_values_from_variables(read_environment_variables()).get("data_dir"))
@@ -79,6 +81,21 @@ def run_command(arguments: argparse.Namespace) -> int:
             print(json.dumps({"stopped": stopped, "data_dir": str(data_dir)}))
         else:
             print("Ended." if stopped else f"No process serves the memory in {data_dir}.")
+    return 0
+
+
+def url_of_server(arguments: argparse.Namespace) -> str:
+    """Of the server over HTTP to be used instead of this machine's memory, "" for none."""
+    return str(getattr(arguments, "url", None) or read_environment_variables().get(URL_VARIABLE, ""))
+
+
+def run_client_of_url(url: str) -> int:
+    """Serve standard input and output by the server at `url`. Raises `MadeleineError`."""
+    import asyncio
+
+    with garbage_collection_paused():
+        from madeleine.server.mcp.remote import serve_remote_on_stdio
+    asyncio.run(serve_remote_on_stdio(url, read_environment_variables().get(TOKEN_VARIABLE, "")))
     return 0
 
 

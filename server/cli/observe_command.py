@@ -34,6 +34,7 @@ from madeleine.server.attach.tool_calls import BlockingToolCall, open_blocking_h
 from madeleine.server.settings.environment import (
     MAX_TEXT_CHARS,
     TOKEN_VARIABLE,
+    URL_VARIABLE,
     read_environment_variables,
     read_settings_file,
     resolve_data_directory,
@@ -127,17 +128,17 @@ def observe_conversation(arguments: argparse.Namespace, deadline: float) -> Obse
 
 @contextmanager
 def open_memory_client(arguments: argparse.Namespace, deadline: float) -> Iterator[tuple[BlockingToolCall, int]]:
-    """Tool calls to the server at `--url`, else to the host of this machine; and how long a text may be there."""
+    """Tool calls to the server whose URL is named, else to the host of this machine; and how long a text may be."""
     variables = read_environment_variables()
     named = {"being": arguments.being, "data_dir": arguments.data_dir}
     settings = setting_values_from_variables(variables) | {name: value for name, value in named.items() if value}
-    if arguments.url:
+    if url := arguments.url or variables.get(URL_VARIABLE):
         if any(named.values()):
             raise InvalidInput("--url: leave out --being and --data-dir; the token says whose memory it is.")
         from madeleine.server.attach.blocking_http import BlockingHttpClient
 
         token = variables.get(TOKEN_VARIABLE, "")
-        yield BlockingHttpClient(arguments.url, token, name=OBSERVE_CLIENT_NAME, until=deadline), MAX_TEXT_CHARS
+        yield BlockingHttpClient(url, token, name=OBSERVE_CLIENT_NAME, until=deadline), MAX_TEXT_CHARS
         return
     data_dir = resolve_data_directory(settings.pop("data_dir", None))
     limit = read_max_text_chars(settings, data_dir)

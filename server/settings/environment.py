@@ -13,8 +13,8 @@ VARIABLE_PREFIX = "MADELEINE_"
 PLUGIN_OPTION_PREFIX = "CLAUDE_PLUGIN_OPTION_"
 """Of what a person has configured for the plugin: Claude Code gives it to hooks under these names, and `plugin.json` to
 the server."""
-TOKEN_VARIABLE = "MADELEINE_TOKEN"
-"""The bearer token for a server over HTTP. No setting of a server."""
+URL_VARIABLE, TOKEN_VARIABLE = "MADELEINE_URL", "MADELEINE_TOKEN"
+"""Of a server over HTTP that clients and hooks are to use instead of this machine's memory. No settings of a server."""
 SETTINGS_FILE = "madeleine.toml"
 """In the data directory; the environment wins."""
 PROVIDER_KEY_VARIABLES = {"anthropic": "ANTHROPIC_API_KEY", "openai": "OPENAI_API_KEY"}
@@ -40,7 +40,7 @@ def setting_values_from_variables(variables: Mapping[str, str]) -> dict[str, str
     named = {
         name.removeprefix(VARIABLE_PREFIX).lower(): value
         for name, value in variables.items()
-        if name.startswith(VARIABLE_PREFIX) and value and name != TOKEN_VARIABLE
+        if name.startswith(VARIABLE_PREFIX) and value and name not in (URL_VARIABLE, TOKEN_VARIABLE)
     }
     provider_asked = named.get("llm", "").lower()
     ambient = {

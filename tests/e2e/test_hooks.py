@@ -102,9 +102,13 @@ async def test_the_same_hooks_reach_a_server_over_http_by_its_token_alone(tmp_pa
     conversation = Conversation(tmp_path / "t.jsonl")
     async with serving(tmp_path / "data", being="cyd") as server:
         token = await server.token("ada")
-        variables = environment(tmp_path / "elsewhere", being="bob") | {"MADELEINE_TOKEN": token}
-        async with hooks_of(conversation, variables, url=f"{server.url}/mcp") as run:
+        variables = environment(tmp_path / "elsewhere", being="bob")
+        options = {"URL": f"{server.url}/mcp", "TOKEN": token}
+        chosen = {f"CLAUDE_PLUGIN_OPTION_MADELEINE_{name}": value for name, value in options.items()}
+        async with hooks_of(conversation, variables | chosen) as run:
             await assert_a_compacted_conversation_knows_what_it_knew(conversation, run)
+        async with hooks_of(conversation, variables | {"MADELEINE_TOKEN": token}, url=options["URL"]) as run:
+            assert CRANE in await run("UserPromptSubmit", prompt="What is the crane of Lille called?", prompt_id="p4")
     kept = rows(tmp_path / "data" / "memory.db", "SELECT DISTINCT being_id FROM messages")
     assert kept == [("ada",)]
     assert not (tmp_path / "elsewhere").exists()
