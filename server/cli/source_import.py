@@ -184,7 +184,7 @@ def print_problems(report: SourceReport) -> None:
     if report.unrecognised_count:
         names = ", ".join(name.rpartition("/")[2] for name in report.unrecognised[:5])
         more_names = ", …" if report.unrecognised_count > len(report.unrecognised[:5]) else ""
-        known = ", ".join(dict.fromkeys(format_.name for format_ in SOURCE_FORMATS))
+        known = ", ".join(dict.fromkeys(format_.name for format_ in SOURCE_FORMATS if not format_.is_part))
         hint = "" if report.formats else f" Known are: {known}. For texts there is `madeleine ingest`."
         lines.append(
             f"{_count(report.unrecognised_count, 'file')} of no known shape left out: {names}{more_names}.{hint}"
