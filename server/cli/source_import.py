@@ -11,7 +11,7 @@ from typing import Any
 
 from pydantic import TypeAdapter
 
-from madeleine.memory.errors import ConnectionLost, ServerUnavailable
+from madeleine.memory.errors import MadeleineError
 from madeleine.memory.model import BeingId, Scope
 from madeleine.memory.moving.import_sources import MAX_NAMED_PROBLEMS, FormatReport, ImportSources, SourceReport
 from madeleine.memory.moving.sources.registry import SOURCE_FORMATS
@@ -66,7 +66,7 @@ async def import_sources(
                 )(scope, _files(paths, on_error=lambda error: report.unusable.append(str(error))))
             if import_id:
                 counts = await ledger.imports.end_source_import(scope, import_id, at=utc_now())
-        except (ServerUnavailable, ConnectionLost) as error:
+        except MadeleineError as error:
             print(f"madeleine: {visible_line(error)} Run the same command again: it continues.", file=sys.stderr)
             return EXIT_FAILURE
     import_id = import_id if counts else ""
