@@ -11,7 +11,7 @@ from typing import Any
 
 from pydantic import TypeAdapter
 
-from madeleine.memory.errors import ConnectionLost, ServerUnavailable
+from madeleine.memory.errors import MadeleineError
 from madeleine.memory.model import BeingId, Scope
 from madeleine.memory.moving.import_sources import MAX_NAMED_PROBLEMS, FormatReport, ImportSources, SourceReport
 from madeleine.memory.moving.sources.registry import SOURCE_FORMATS
@@ -66,7 +66,7 @@ async def import_sources(
                 )(scope, _files(paths, on_error=lambda error: report.unusable.append(str(error))))
             if import_id:
                 counts = await ledger.imports.end_source_import(scope, import_id, at=utc_now())
-        except (ServerUnavailable, ConnectionLost) as error:
+        except MadeleineError as error:
             print(f"madeleine: {visible_line(error)} Run the same command again: it continues.", file=sys.stderr)
             return EXIT_FAILURE
     import_id = import_id if counts else ""
@@ -184,7 +184,7 @@ def print_problems(report: SourceReport) -> None:
     if report.unrecognised_count:
         names = ", ".join(name.rpartition("/")[2] for name in report.unrecognised[:5])
         more_names = ", …" if report.unrecognised_count > len(report.unrecognised[:5]) else ""
-        known = ", ".join(dict.fromkeys(format_.name for format_ in SOURCE_FORMATS))
+        known = ", ".join(dict.fromkeys(format_.name for format_ in SOURCE_FORMATS if not format_.is_part))
         hint = "" if report.formats else f" Known are: {known}. For texts there is `madeleine ingest`."
         lines.append(
             f"{_count(report.unrecognised_count, 'file')} of no known shape left out: {names}{more_names}.{hint}"

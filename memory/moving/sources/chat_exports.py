@@ -112,15 +112,19 @@ CHAT_EXPORT_FORMATS = (
         "Claude memories",
         lambda shape: bool(shape.keys & {"conversations_memory", "project_memories"}),
         _read_claude_memories,
+        is_part=True,
     ),
     SourceFormat(
         "Claude projects",
         lambda shape: {"uuid", "name"} <= shape.keys and bool(shape.keys & {"prompt_template", "docs"}),
         _read_claude_projects,
+        is_part=True,
     ),
-    SourceFormat("account", lambda shape: any(keys <= shape.keys for keys in _ACCOUNT_KEYS), _read_account),
+    SourceFormat(
+        "account", lambda shape: any(keys <= shape.keys for keys in _ACCOUNT_KEYS), _read_account, is_part=True
+    ),
     SourceFormat("ChatGPT", lambda shape: "mapping" in shape.keys, _read_conversations),
     SourceFormat("Claude", lambda shape: "chat_messages" in shape.keys, _read_conversations),
-    SourceFormat("conversations", _has_the_name_of_conversations, _read_conversations),
-    SourceFormat("Claude manifest", _is_manifest, _read_manifest),
+    SourceFormat("conversations", _has_the_name_of_conversations, _read_conversations, is_part=True),
+    SourceFormat("Claude manifest", _is_manifest, _read_manifest, is_part=True),
 )

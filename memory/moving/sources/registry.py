@@ -18,7 +18,10 @@ def _read_own_export(file: SourceFile, max_text_chars: int) -> Iterator[SourceIt
 
 
 _OWN_EXPORT = SourceFormat(
-    "Madeleine", lambda shape: bool(shape.lines) and shape.lines[0].get("format") == FORMAT_NAME, _read_own_export
+    "Madeleine",
+    lambda shape: bool(shape.lines) and shape.lines[0].get("format") == FORMAT_NAME,
+    _read_own_export,
+    is_part=True,
 )
 SOURCE_FORMATS: tuple[SourceFormat, ...] = (
     _OWN_EXPORT,

@@ -93,11 +93,13 @@ MAX_LINE_BYTES = 16 * 1024 * 1024
 
 @dataclass(frozen=True, slots=True)
 class SourceFormat:
-    """`read` gives the items of a file that `recognises` its shape; `max_text_chars` is that of a message."""
+    """`read` gives the items of a file that `recognises` its shape, with the most characters that a message may have.
+    `is_part`: it belongs to another format, or says only what to do; a list of the formats leaves it out."""
 
     name: str
     recognises: Callable[[Shape], bool]
     read: Callable[[SourceFile, int], Iterator[SourceItem]]
+    is_part: bool = False
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
