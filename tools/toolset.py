@@ -147,7 +147,7 @@ async def _run_without_counting(run: RunTool, call: ToolCall, arguments: Any) ->
 
 def mcp_tool(tool: Tool, max_text_chars: int) -> types.Tool:
     """The tool as `tools/list` shows it."""
-    return types.Tool(
+    shown = types.Tool(
         name=tool.name,
         description=tool.description,
         input_schema=tool_input_schema(tool.arguments, max_text_chars=max_text_chars),
@@ -158,8 +158,8 @@ def mcp_tool(tool: Tool, max_text_chars: int) -> types.Tool:
             idempotent_hint=tool.idempotent,
             open_world_hint=False,
         ),
-        **({"meta": app_meta()} if tool.name in TOOLS_WITH_APP else {}),
     )
+    return shown.model_copy(update={"meta": app_meta()}) if tool.name in TOOLS_WITH_APP else shown
 
 
 def make_all_tools(rng: RandomSource) -> list[Tool]:

@@ -14,13 +14,15 @@ import httpx
 import pytest
 
 from madeleine.memory.ingest.store import NewScene
-from madeleine.memory.model import BeingId, Memory, Scene, Scope
+from madeleine.memory.language_model import ModelCallCost
+from madeleine.memory.model import BeingId, Memory, RunId, Scene, Scope
 from madeleine.server.background.loops import PatrolEventBroadcast
 from madeleine.server.mcp.server import Caller
 from madeleine.server.settings.settings import Settings
 from madeleine.server.ui.app import READING
 from madeleine.server.ui.serve import serve_page
 from madeleine.server.ui.sessions import LINK_SECONDS, PageSessions
+from madeleine.server.wiring.clocks import utc_now
 from madeleine.server.wiring.language_models import LanguageModelPool
 from madeleine.server.wiring.open_memory import OpenedMemory, open_memory
 from tests.doubles import WordEmbedder
@@ -232,6 +234,18 @@ async def test_what_fades_next_is_foreseen_by_the_rule_of_fading(page: OpenPage)
         fading = (await ada.get("api/fading")).json()
     # 30 × ln(0.06 / 0.05) = 5.5
     assert [(memory["id"], memory["left"]) for memory in fading["soon"]] == [("m1", 6)]
+
+
+async def test_costs_are_told_by_day_and_purpose(page: OpenPage) -> None:
+    for scope, tokens in ((ADA, 100), (ADA, 50), (BOB, 7_000)):
+        cost = ModelCallCost(purpose="diary", model="some model", input_tokens=tokens, output_tokens=1, usd=None)
+        await page.memory.ledger.patrols.record_cost(scope, RunId("a run"), cost, at=utc_now())
+    async with page.browser() as ada:
+        [cost_of_day] = (await ada.get("api/costs")).json()["costs"]
+    assert cost_of_day == {
+        **{"day": utc_now().date().isoformat(), "purpose": "diary", "model": "some model"},
+        **{"calls": 2, "input_tokens": 150, "output_tokens": 2, "usd": None},
+    }
 
 
 async def test_what_an_agent_does_appears_while_one_looks(page: OpenPage) -> None:
