@@ -58,7 +58,7 @@ def whole_exports(draw: st.DrawFn, being: str = BEING, first: int = 1) -> list[r
         "compressed_into": some_id, "compression_source": st.booleans(), "resembles": some_id, "retold": timelines,
         "truth": st.sampled_from(["current", "superseded", "retracted"]), "valid_from": maybe(moments),
         "valid_until": maybe(moments), "superseded_by": some_id, "retraction_reason": texts, "may_supersede": some_id,
-        "knowledge": maybe(st.sampled_from(KNOWLEDGE_KINDS)), "author": maybe(names),
+        "knowledge": maybe(st.sampled_from(KNOWLEDGE_KINDS)), "author": maybe(st.sampled_from(["ada", "bo"])),
         "author_role": maybe(st.sampled_from(CALLER_ROLES)),
         "session_count": counts, "access_count": counts, "reactivation_count": counts,
         "last_activated": maybe(moments), "last_accessed": maybe(moments),
