@@ -16,7 +16,7 @@ BENCH_ARGS ?=
 PACKAGES := memory storage inference patrol tools server
 
 .DEFAULT_GOAL := help
-.PHONY: help demo test slow bench latency profile dynamics life patrol-bench duplicates truth unrelated small preferences emotions ingest-bench startup attack \
+.PHONY: help demo test slow bench latency profile dynamics life patrol-bench duplicates truth unrelated small preferences emotions ingest-bench startup attack docs \
   check types lint imports dependencies dead-code duplicate-code format lock clean
 .DELETE_ON_ERROR:
 
@@ -83,6 +83,9 @@ attack: $(VENV)/.dev ## measure what attacks on the HTTP server cost others (BEN
 startup: $(VENV)/.dev ## measure the time from start to the list of tools
 	@$(PY) -m benchmarks.startup $(BENCH_ARGS)
 
+docs: $(VENV)/.dev ## build the documentation as a site in build/site; a dead link ends it with an error
+	@$(PY) -m website.build build/site && echo "build/site/index.html"
+
 check: types lint imports dependencies dead-code duplicate-code ## check types, lint, import contracts, declared dependencies, dead and duplicate code
 
 types: $(VENV)/.dev
@@ -96,7 +99,7 @@ imports: $(VENV)/.dev
 
 dependencies: $(VENV)/.dev
 	@echo "dependencies"; $(PY) -m deptry --no-ansi $(PACKAGES) madeleine
-	@$(PY) -m deptry --no-ansi tests benchmarks examples --exclude '\.venv' --ignore DEP002,DEP004
+	@$(PY) -m deptry --no-ansi tests benchmarks examples website --exclude '\.venv' --ignore DEP002,DEP004
 
 dead-code: $(VENV)/.dev
 	@echo "dead code"; $(PY) -m vulture

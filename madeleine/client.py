@@ -271,7 +271,8 @@ class Memory:
     async def _ask(
         self, answer: type[AnswerModel], tool: str, on_progress: ToolProgressCallback | None = None, /, **arguments: Any
     ) -> AnswerModel:
-        dated = {name: iso_text(value) for name, value in arguments.items()}
+        # In Python None stands for an argument that is left out; the tools refuse null.
+        dated = {name: iso_text(value) for name, value in arguments.items() if value is not None}
         return answer.model_validate(await self._call(tool, dated, on_progress=on_progress))
 
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 from datetime import date
 from functools import partial
+from typing import Any
 
 import pytest
 
@@ -38,6 +39,14 @@ async def test_a_memory_is_updated_shown_whole_and_forgotten(connections: Connec
         assert page.missing == ("nobody",)
         assert (await memory.forget([stored.id])).erased == (stored.id,)
         assert (await memory.memories([stored.id])).missing == (stored.id,)
+
+
+async def test_none_stands_for_an_argument_that_is_left_out(connections: Connections) -> None:
+    """Which callers pass on; `null` is refused by the tools."""
+    left_out: Any = {"when": None, "as_of": None}
+    async with connections.connect() as memory:
+        await memory.store("The lamp is broken", when=left_out["when"])
+        assert (await memory.recall("Which lamp is broken?", as_of=left_out["as_of"])).memories
 
 
 async def test_several_scenes_are_kept_by_one_call(connections: Connections) -> None:
