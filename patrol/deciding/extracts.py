@@ -17,9 +17,9 @@ MAX_FADED_EPISODES = 500
 """Faded episodes joined in one patrol."""
 MAX_PASSAGES, MAX_OVERDUE_SESSIONS_READ = 100, 100
 """Of sessions beyond the threshold, in one patrol."""
-MAX_PASSAGE_BYTES, MAX_PASSAGE_MEMORIES = 1_100, 8
-"""In UTF-8 some 256 tokens in every script, as many as the default model reads: what comes later in a passage would
-have no part in its vector."""
+MAX_PASSAGE_BYTES, MAX_PASSAGE_MEMORIES = 850, 8
+"""In UTF-8, of technical text some 256 tokens, as many as the default model reads: what comes later would have no part
+in the passage's vector. At 1,100 bytes 42 % of BEAM's passages were longer, and 8 % of LoCoMo's."""
 MAX_JOINED_CHARS = 900
 """Of a scene that is joined. A longer one tells enough by itself."""
 
