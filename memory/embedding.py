@@ -17,6 +17,18 @@ VectorByContentHash = dict[ContentHash, Vector]
 """By the content hash of the text."""
 
 
+_OF_PIECES = "+pieces"
+
+
+def model_of_pieces(model: EmbeddingModelName) -> EmbeddingModelName:
+    """The name under which the vectors of a text's pieces are cached, one behind the other, by the hash of the text."""
+    return EmbeddingModelName(f"{model}{_OF_PIECES}")
+
+
+def is_model_of_pieces(model: EmbeddingModelName) -> bool:
+    return model.endswith(_OF_PIECES)
+
+
 class Embedder(Protocol):
     """Text to vectors, and to tokens. One call is one batch; work is done in a worker thread."""
 

@@ -64,18 +64,6 @@ def full_precision(model: EmbeddingModelName) -> EmbeddingModelName:
     return EmbeddingModelName(model.removesuffix("@int8"))
 
 
-_OF_PIECES = "+pieces"
-
-
-def model_of_pieces(model: EmbeddingModelName) -> EmbeddingModelName:
-    """The name under which the vectors of a text's pieces are cached, one behind the other, by the hash of the text."""
-    return EmbeddingModelName(f"{model}{_OF_PIECES}")
-
-
-def is_model_of_pieces(model: EmbeddingModelName) -> bool:
-    return model.endswith(_OF_PIECES)
-
-
 def interchangeable_models(model: EmbeddingModelName) -> tuple[EmbeddingModelName, ...]:
     """The model, then its other precision: while a store is embedded anew, vectors of the other stand in."""
     full = full_precision(model)

@@ -35,7 +35,7 @@ class RunPatrolArguments(ToolArguments):
 )
 async def run_patrol(call: ToolCall, arguments: RunPatrolArguments) -> dict[str, Any]:
     """Maintain the memory: sort new memories into clusters, let unused ones fade, revive recalled ones, merge and
-    split. Use it after many new memories or at a day's end; it can be undone. `pending` lists decisions:
+    split. Use it after many new memories or at a day's end; can be undone. `pending` lists decisions:
     follow `guidance` and call again with `decisions`."""
     named_arguments = arguments.model_fields_set - {"details"}
     if named_arguments & {"decisions", "undo"} and len(named_arguments) > 1:

@@ -287,7 +287,7 @@ class UpdateMemoryArguments(ToolArguments):
 async def update_memory(call: ToolCall, arguments: UpdateMemoryArguments) -> dict[str, Any]:
     """Correct a memory that was wrong, or pin or weigh it; what is left out stays. A changed fact: text and when
     do what store does with supersedes, and keep actors, themes and lesson. Something never true: give retracted.
-    recall_memory shows versions. For something new use store, to erase use forget."""
+    recall_memory shows versions. New: store; to erase: forget."""
     [memory_id] = (await call.use.ids.memories(call.scope, [arguments.id])).values()
     if arguments.undo or arguments.retracted:
         return await _change_truth(call, memory_id, arguments)
@@ -346,7 +346,7 @@ class ForgetArguments(ToolArguments):
     permission="erase",
 )
 async def forget(call: ToolCall, arguments: ForgetArguments) -> dict[str, Any]:
-    """Erase memories with the messages they came from, or single messages by id, permanently and from disk too. Only on
+    """Erase memories with the messages they came from, or single messages by id, permanently, from disk too. Only on
     request: to correct use update_memory; unused memories fade by themselves. related: linked memories that stay and
     may say the same."""
     full_ids = await call.use.ids.memories(call.scope, arguments.ids)

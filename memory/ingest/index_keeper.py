@@ -11,7 +11,7 @@ from dataclasses import dataclass, field, replace
 
 import numpy as np
 
-from madeleine.memory.embedding import Embedder, embed_with_cache, vectors_of_any_precision
+from madeleine.memory.embedding import Embedder, embed_with_cache, model_of_pieces, vectors_of_any_precision
 from madeleine.memory.errors import IndexNeedsRebuild, IndexUnavailable
 from madeleine.memory.index import Index, IndexPoint, WritableIndex
 from madeleine.memory.ingest.ports import ErasedBytesLedger, IndexingLedger
@@ -21,7 +21,6 @@ from madeleine.memory.model import (
     MemoryId,
     Vector,
     interchangeable_models,
-    model_of_pieces,
 )
 from madeleine.memory.rules.prompting import recallable_text_of_memory
 from madeleine.memory.text.pieces import split_into_pieces

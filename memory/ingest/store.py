@@ -331,21 +331,16 @@ class StoreScenes:
         answers: list[StoredSceneResult] = []
         for outcome, repeated in outcomes:
             if outcome.status == "stored" and not repeated:
-                answers.append(
-                    StoredSceneResult(memory=new[outcome.memory_id], status="stored", embedding_error=embedding_error)
-                )
+                memory = new[outcome.memory_id]
+                answers.append(StoredSceneResult(memory=memory, status="stored", embedding_error=embedding_error))
                 continue
             memory = known[outcome.memory_id]
             not_kept = outcome.text if not repeated and differ_in_words(outcome.text, memory.scene.action) else ""
-            answers.append(
-                StoredSceneResult(memory=memory, status=outcome.status, repeated=repeated, not_kept=not_kept)
-            )
+            answer = StoredSceneResult(memory=memory, status=outcome.status, repeated=repeated, not_kept=not_kept)
+            answers.append(answer)
         named = [answer.resembles for answer in answers if answer.resembles]
         resembled = {memory.id: memory for memory in await self.ledger.memories(scope, named)} if named else {}
-        return [
-            replace(answer, resembled=resembled.get(answer.resembles)) if answer.resembles else answer
-            for answer in answers
-        ]
+        return [replace(answer, resembled=resembled.get(answer.resembles or MemoryId(""))) for answer in answers]
 
 
 def redact_scene(new: NewScene, redact: RedactText) -> tuple[NewScene, Mapping[str, int]]:

@@ -22,7 +22,7 @@ from dataclasses import dataclass, field
 import numpy as np
 
 from madeleine.inference import PACKAGED_MODEL
-from madeleine.memory.embedding import Embedder, embed_with_cache
+from madeleine.memory.embedding import Embedder, embed_with_cache, model_of_pieces
 from madeleine.memory.errors import EmbeddingUnavailable, InvalidInput, MadeleineError
 from madeleine.memory.index import Index
 from madeleine.memory.ingest.index_keeper import BACKGROUND_EMBED_BATCH_TEXTS, EmbeddedIndex, IndexKeeper
@@ -33,7 +33,6 @@ from madeleine.memory.model import (
     Scope,
     full_precision,
     interchangeable_models,
-    model_of_pieces,
 )
 from madeleine.memory.vector_space import MIN_LEGIBILITY, CosineCalibration, calibrate_cosines
 from madeleine.server.background.index_origin import INDEX_FOLDERS, IndexOrigin

@@ -10,15 +10,15 @@ from pathlib import Path
 from madeleine.memory.errors import InvalidInput
 from madeleine.memory.text.structure import visible_line
 from madeleine.server import EXIT_NOTHING
-from madeleine.server.cli.export_import import (
+from madeleine.server.cli.moving.export_import import (
     import_export,
     is_export_file,
     print_imports,
     require_writable,
     undo_import,
 )
+from madeleine.server.cli.moving.source_import import import_sources
 from madeleine.server.cli.output import absolute_path
-from madeleine.server.cli.source_import import import_sources
 from madeleine.server.moving_in.known_places import find_known_places
 from madeleine.server.settings.environment import read_environment_variables
 from madeleine.server.settings.settings import Settings

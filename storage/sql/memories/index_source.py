@@ -10,7 +10,8 @@ from typing import Any
 
 from sqlalchemy import bindparam, delete, exists, func, insert, literal_column, select, update
 
-from madeleine.memory.model import ContentHash, EmbeddingModelName, Memory, MemoryId, Vector, is_model_of_pieces
+from madeleine.memory.embedding import is_model_of_pieces
+from madeleine.memory.model import ContentHash, EmbeddingModelName, Memory, MemoryId, Vector
 from madeleine.storage.sql.administration import (
     read_setting,
     write_setting_once,

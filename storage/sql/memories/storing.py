@@ -51,7 +51,7 @@ from madeleine.storage.sql.memories.index_source import cache_vectors, delete_or
 from madeleine.storage.sql.memories.lessons import insert_lessons
 from madeleine.storage.sql.memories.reading import MemoryReadRepository, memories_by_ids
 from madeleine.storage.sql.memories.versions import current_versions
-from madeleine.storage.sql.moving.added_rows import imported_row, remember_added
+from madeleine.storage.sql.moving.added_rows import remember_stored
 
 INGEST_DIGEST_SECRET_SETTING = "ingested_secret"
 """In the store's settings: 32 random bytes in hexadecimal digits, made with the first outcome."""
@@ -275,19 +275,6 @@ async def take_back_retellings(
         await mark_memories_for_index(transaction, [memory.id])
 
 
-async def _remember_imported(
-    transaction: Transaction, scope: Scope, batch: StoreBatch, added: Sequence[AddedByRetelling]
-) -> None:
-    rows = [imported_row("memory", memory.id, memory_id=memory.id) for memory in batch.new]
-    rows += [
-        imported_row(
-            "reinforcement", scope.being_id, told.key or "", memory_id=told.memory_id, digest=addition.to_json()
-        )
-        for told, addition in zip(batch.reinforcements, added, strict=True)
-    ]
-    await remember_added(transaction, batch.import_id, rows)
-
-
 async def remove_ingest_digests(transaction: Transaction, scope: Scope, erased: Sequence[MemoryId]) -> None:
     """Remove the digests of the texts that erased memories came from. Their keys stay: they are not ingested again."""
     await transaction.run(
@@ -327,7 +314,7 @@ class MemoryRepository(MemoryReadRepository):
             new = await insert_memories(transaction, scope, batch.new)
             added = await _reinforce_memories(transaction, scope, batch.reinforcements)
             if batch.import_id:
-                await _remember_imported(transaction, scope, batch, added)
+                await remember_stored(transaction, scope, batch, added)
             await insert_lessons(transaction, scope, batch.lessons)
             links = [(memory, message) for memory, messages in batch.sources.items() for message in messages]
             await transaction.run(

@@ -8,6 +8,9 @@ from collections.abc import Mapping, Sequence
 from sqlalchemy import bindparam, select
 
 from madeleine.memory.errors import CannotUndo
+from madeleine.memory.ingest.ports import StoreBatch
+from madeleine.memory.model import Scope
+from madeleine.memory.rules.storing.retelling import AddedByRetelling
 from madeleine.storage.sql.database import tables
 from madeleine.storage.sql.database.dialect import insert_if_missing_statement
 from madeleine.storage.sql.database.engine import Transaction
@@ -36,3 +39,17 @@ async def remember_added(transaction: Transaction, import_id: str, rows: Sequenc
             f"The import {import_id} was ended meanwhile. Nothing of this part was added: import it again."
         )
     await transaction.run(_INSERT_ROW, [{**row, "import_id": import_id} for row in rows])
+
+
+async def remember_stored(
+    transaction: Transaction, scope: Scope, batch: StoreBatch, added: Sequence[AddedByRetelling]
+) -> None:
+    """`added`: by each reinforcement of the batch."""
+    rows = [imported_row("memory", memory.id, memory_id=memory.id) for memory in batch.new]
+    rows += [
+        imported_row(
+            "reinforcement", scope.being_id, told.key or "", memory_id=told.memory_id, digest=addition.to_json()
+        )
+        for told, addition in zip(batch.reinforcements, added, strict=True)
+    ]
+    await remember_added(transaction, batch.import_id, rows)

@@ -1,0 +1,1 @@
+"""What the commands that export and import share."""
