@@ -205,8 +205,8 @@ class RecallMemoryArguments(ToolArguments):
 )
 async def recall_memory(call: ToolCall, arguments: RecallMemoryArguments) -> dict[str, Any]:
     """Read whole memories, with their history and where they come from, faded ones too (status dead): by ids such as
-    m12, or all of a cluster_id, newest first. Without arguments: the list of clusters. To find memories by meaning use
-    recall, by words search_memory."""
+    m12, or all of a cluster_id, newest first. Without arguments: the list of clusters. By meaning use recall, by words
+    search_memory."""
     ids, cluster, cursor = arguments.ids, arguments.cluster_id, arguments.cursor
     browse = call.use.browse
     if ids and cluster:

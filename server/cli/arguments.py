@@ -108,7 +108,7 @@ def build_command_line_parser() -> CommandLineParser:
     _add_profile(commands, json)
     _add_models(commands, json)
     _add_org(commands, json)
-    _add_init(commands)
+    _add_init(commands, json)
     _add_why_and_doctor(commands, json)
     _add_help(commands)
     return grammar
@@ -236,7 +236,7 @@ def _add_observe(commands: Subparsers) -> None:
     add("--url", metavar="URL", help=text)
 
 
-def _add_init(commands: Subparsers) -> None:
+def _add_init(commands: Subparsers, json: CommandLineParser) -> None:
     text = "put this server into the configuration of the MCP clients on this machine"
     add = commands.add_parser(
         "init",
@@ -250,7 +250,7 @@ def _add_init(commands: Subparsers) -> None:
     add("--yes", action="store_true", help="do not ask")
     add("--undo", action="store_true", help="take out again what was put in")
     text = "print the configuration for an MCP client, with this installation's path"
-    config = commands.add_parser("config", help=text)
+    config = commands.add_parser("config", parents=[json], help=text)
     config.add_argument("--client", metavar="NAME", help="in the form of this client, as `madeleine init` names it")
 
 

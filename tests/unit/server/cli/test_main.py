@@ -166,7 +166,7 @@ def leaf_commands(grammar: ArgumentParser, *names: str) -> Iterator[tuple[str, A
 
 
 def test_every_command_that_prints_data_prints_json_and_has_examples() -> None:
-    print_no_data = {"serve", "observe", "help", "completion"}
+    print_no_data = {"serve", "observe", "help", "completion", "init", "ui"}
     grammar = build_command_line_parser()
     without = {name for name, one in leaf_commands(grammar) if "--json" not in one._option_string_actions}
     assert without == print_no_data
