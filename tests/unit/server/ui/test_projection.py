@@ -31,8 +31,8 @@ def test_the_neighbours_of_a_point_are_of_its_group(monkeypatch: pytest.MonkeyPa
 def test_a_map_is_drawn_once_and_is_the_same_each_time() -> None:
     vectors = grouped_vectors(3, 10)
     planes = Planes()
-    assert planes.plane_of(list(vectors)) is planes.plane_of(vectors)
-    assert np.array_equal(planes.plane_of(vectors), Planes().plane_of(vectors))
+    assert planes.plane_of(list(vectors)) is planes.plane_of(list(vectors))
+    assert np.array_equal(planes.plane_of(list(vectors)), Planes().plane_of(list(vectors)))
 
 
 @pytest.mark.parametrize("count", [1, 2, 3, 4])
