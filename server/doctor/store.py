@@ -18,8 +18,8 @@ from madeleine.server.settings.settings import Settings
 from madeleine.server.wiring.clocks import utc_now
 from madeleine.server.wiring.data_directory import LEDGER_FILE
 from madeleine.storage.qdrant.edge_files import damage_of_index_files
+from madeleine.storage.sql.database.inspection import LedgerFile, open_ledger_file
 from madeleine.storage.sql.database.schema import SCHEMA_REVISION
-from madeleine.storage.sql.inspection import LedgerFile, open_ledger_file
 
 RESTORE_ADVICE = (
     "`madeleine stop`, then `madeleine restore FILE` with a backup; `madeleine export` saves what can still be read."
