@@ -6,18 +6,19 @@ import re
 from collections.abc import Iterable, Mapping
 
 COMMAND_GROUPS: Mapping[str, tuple[str, ...]] = {
-    "Connect clients": ("serve", "config", "status", "stop", "token"),
-    "Remember": ("observe", "note", "ingest", "profile"),
-    "Look": ("why", "audit", "doctor"),
+    "Connect clients": ("init", "serve", "config", "status", "stop", "token"),
+    "Remember": ("observe", "note", "ingest", "profile", "org"),
+    "Look": ("ui", "why", "audit", "doctor"),
     "Maintain": ("patrol", "models", "reindex"),
-    "Move and keep": ("export", "import", "backup", "restore"),
+    "Move and keep": ("move-in", "export", "import", "backup", "restore"),
     "Help": ("help", "completion"),
 }
 OTHER_COMMANDS = "More"
 EXAMPLES_HEADING = "examples:"
 EXAMPLES: Mapping[str, tuple[str, ...]] = {
     "": (
-        "madeleine config                                the entry for an MCP client",
+        "madeleine init                                  put it into the MCP clients on this machine",
+        "madeleine ui                                    look at the memory in a browser",
         "madeleine why 'Where do we live?'               what a recall finds, and why",
         "madeleine doctor                                what is wrong, and what to do",
         "madeleine help recall                           the page on recall",
@@ -33,6 +34,9 @@ EXAMPLES: Mapping[str, tuple[str, ...]] = {
     "export": ("madeleine export memory.jsonl", "madeleine export --being ada --format markdown notes/"),
     "help": ("madeleine help", "madeleine help truth"),
     "import": ("madeleine import memory.jsonl --dry-run", "madeleine import conversations.json"),
+    "init": ("madeleine init", "madeleine init --client cursor --dry-run", "madeleine init --undo"),
+    "move-in": ("madeleine move-in",),
+    "org": ("madeleine org share 'We deploy on Tuesdays' --kind convention", "madeleine org list"),
     "ingest": ("madeleine ingest notes.md book.txt", "some-program | madeleine ingest -"),
     "models": ("madeleine models list", "madeleine models switch all-MiniLM-L6-v2"),
     "note": ("""echo '{"action": "We moved to the harbour."}' | madeleine note -""",),
