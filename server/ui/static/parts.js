@@ -29,12 +29,9 @@ export function meter(value, label) {
     h("span", { style: { "inline-size": `${Math.max(0, Math.min(1, value)) * 100}%` } }));
 }
 
-/** Why a hit came: its parts as [name, 0 to 1]. One place to fill in what the pipeline tells of itself. */
+/** Why a hit came: the parts of its score as [name, 0 to 1], the greatest first; the score alone where none are told. */
 export function whyParts(hit, best) {
-  const parts = hit.why?.parts ?? hit.why;
-  if (parts && typeof parts === "object") {
-    return Object.entries(parts).filter(([, value]) => typeof value === "number");
-  }
+  if (hit.why) return Object.entries(hit.why).sort(([, one], [, other]) => other - one);
   return typeof hit.score === "number" ? [["score", best ? hit.score / best : hit.score]] : [];
 }
 

@@ -38,7 +38,7 @@ async function search(results, words) {
   try {
     const byWords = tool("search_memory", { query: words, limit: 20, as_of: state.asOf, include_compressed: true }, signal)
       .catch((error) => ({ hits: [], notice: error.name === "AbortError" ? "" : error.message }));
-    const meaning = await tool("recall", { query: words, format: "memories", limit: 20, as_of: state.asOf, details: true, token_budget: 20000 }, signal);
+    const meaning = await tool("recall", { query: words, format: "memories", limit: 20, as_of: state.asOf, details: true, explain: true, token_budget: 20000 }, signal);
     if (signal.aborted) return;
     const said = h("p", { class: "faint", role: "status" });
     const took = Math.round(performance.now() - began);
@@ -59,6 +59,8 @@ async function search(results, words) {
 
 function drawMeaning(results, said, meaning) {
   const best = Math.max(0.0001, ...meaning.memories.map((memory) => memory.score ?? 0));
+  const parts = new Map((meaning.explain?.memories ?? []).map((explained) => [explained.id, explained.parts]));
+  for (const memory of meaning.memories) memory.why = parts.get(memory.id);
   replace(results, said,
     meaning.notice ? h("p", { class: "notice" }, meaning.notice) : null,
     meaning.preferences?.length ? section("How to behave", h("ul", {}, meaning.preferences.map((memory) => h("li", {}, link(stored(memory.text), `memory/${memory.id}`))))) : null,
