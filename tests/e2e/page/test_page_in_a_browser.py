@@ -195,6 +195,7 @@ async def test_everything_is_reached_by_the_keyboard(tmp_path: Path) -> None:
             await keyboard.press("/")
             await keyboard.type("Grace coffee")
             await expect(visitor.page.locator("#search article").first).to_contain_text("Grace prefers coffee")
+            await expect(visitor.page.locator("#search article .why").first).to_contain_text("meaning")
             for _ in range(40):
                 await keyboard.press("Tab")
                 if (await focused(visitor)).startswith("Grace prefers coffee"):
