@@ -12,6 +12,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+from madeleine.operating_system import script_name
 from madeleine.server.clients.jsonc import (
     append_item,
     parse_json_with_comments,
@@ -45,7 +46,7 @@ def server_command() -> list[str]:
     """How this installation is started, from anywhere: a client sees no shell's `PATH`."""
     if "archive-v0" in Path(sys.prefix).parts:  # made by uvx, and gone with its cache
         return [shutil.which("uvx") or "uvx", "madeleine-memory"]
-    script = Path(sys.executable).with_name("madeleine.exe" if sys.platform == "win32" else "madeleine")
+    script = Path(sys.executable).with_name(script_name("madeleine"))
     return [str(script)] if script.exists() else [sys.executable, "-P", "-m", "madeleine"]
 
 
