@@ -45,7 +45,7 @@ from madeleine.storage.sql.database.engine import Database
 from madeleine.storage.sql.memories.storing import MemoryRepository
 
 WARM_UP = 30
-STAGES: dict[str, tuple[tuple[str, type, str], ...]] = {
+STAGES: dict[str, tuple[tuple[str, type | types.ModuleType, str], ...]] = {
     "recall": (
         ("tool call", McpRequestHandlers, "call_tool"),
         ("  recall", recall.Recall, "__call__"),
@@ -53,7 +53,7 @@ STAGES: dict[str, tuple[tuple[str, type, str], ...]] = {
         ("      index queries", EdgeIndex, "_run"),
         ("    gate", gate.CandidateMatcher, "__call__"),
         ("    subject of the query", recall.Recall, "_with_subject"),
-        ("    scores", recall.Recall, "_scores"),
+        ("    scores", recall, "score_matches"),
         ("    newer first", recall.Recall, "_newer_first"),
         ("    selection", selection.RecallSelector, "select"),
         ("    ledger reads", Database, "rows"),
@@ -83,7 +83,7 @@ class StageTime:
 
 
 @contextmanager
-def timed_methods(stages: Sequence[tuple[str, type, str]]) -> Iterator[dict[str, StageTime]]:
+def timed_methods(stages: Sequence[tuple[str, type | types.ModuleType, str]]) -> Iterator[dict[str, StageTime]]:
     """Measure these methods meanwhile."""
     times = {name: StageTime() for name, _, _ in stages}
     originals = [getattr(owner, method) for _, owner, method in stages]

@@ -222,7 +222,7 @@ async def test_what_patrols_have_made_of_it_is_gone_too(tmp_path: Path) -> None:
         first = await use.patrol(ADA, language=merging("day alpha"))
         await use.store(ADA, [NewScene(scene=Scene(action=f"{buried}, day omega"))])
         second = await use.patrol(ADA, language=merging("day omega"), offer_pending=False)
-        await use.store(ADA, [NewScene(scene=Scene(action="Zoé dug under the old tree, day psi"))])
+        await use.store(ADA, [NewScene(scene=Scene(action=f"{buried}, day psi"))])
         last = await use.patrol(ADA)
         assert {offer.kind for offer in last.pending} >= {"consolidate", "diary"}
         [survivor] = [

@@ -41,7 +41,8 @@ def test_the_wheel_holds_the_plugin_and_besides_code_nothing_that_is_not_read(di
     plugin = {f"madeleine/{path.relative_to(ROOT)}" for path in (ROOT / "plugin").rglob("*") if path.is_file()}
     assert plugin <= names
     kinds = {name.rpartition(".")[2] for name in names - plugin}
-    assert kinds == {"py", "typed", "toml", "mako", "json", "onnx", "npz", "txt"}, kinds
+    of_pages = {"md", "html", "css", "js", "svg"}  # `madeleine help`, `madeleine ui`, the app in the chat
+    assert kinds == {"py", "typed", "toml", "mako", "json", "onnx", "npz", "txt", *of_pages}, kinds
     with tarfile.open(distribution.sdist) as archive:
         top = {name.split("/")[1] for name in archive.getnames() if "/" in name}
     assert top == {
