@@ -32,10 +32,11 @@ class SmallDisk:
         """Until `leave` bytes are free, or as good as."""
         with self._ballast.open("ab") as ballast:
             for _ in range(100):
-                free = os.statvfs(self.outside).f_bavail * os.statvfs(self.outside).f_frsize
-                with suppress(OSError):  # others write, too
-                    os.posix_fallocate(ballast.fileno(), 0, ballast.tell() + max(1, free - leave))
+                disk = os.statvfs(self.outside)
+                if (more := disk.f_bavail * disk.f_frsize - leave) < disk.f_frsize:
                     return
+                with suppress(OSError):  # others write and delete, too
+                    os.posix_fallocate(ballast.fileno(), 0, os.fstat(ballast.fileno()).st_size + more)
 
     def make_room(self) -> None:
         self._ballast.unlink()
