@@ -37,7 +37,7 @@ from madeleine.memory.lessons.values import (
     reason_against_lesson,
     require_no_conversation,
 )
-from madeleine.memory.model import MemoryChanges, MemoryId, RunId, Scene, Scope, Vector
+from madeleine.memory.model import LIVING_STATUSES, MemoryChanges, MemoryId, RunId, Scene, Scope, Vector
 from madeleine.memory.recall.selection import NON_INFERABLE_THEME
 from madeleine.memory.rules.storing.secrets import CountingRedactor
 from madeleine.memory.text.content_words import content_words
@@ -50,6 +50,7 @@ MAX_DISCOVERY_CHARS = 500
 MAX_LESSON_PART_CHARS, MAX_STEPS = 1_000, 10
 MAX_LESSONS_COMPARED = 2_000
 """Of a being, the latest: all of them are compared, which takes a millisecond."""
+MAX_LISTED_LESSONS = 100
 MAX_PROPOSAL_TOKENS = 1_500
 LESSON_COST_RUN_ID = RunId("lesson")
 IMPORTANCE_CHANGE = 0.1
@@ -228,6 +229,11 @@ class LearnLessons:
             return space.calibrated(cosines)
         to_mean = np.asarray(rows @ mean / max(float(np.linalg.norm(mean)), 1e-6), np.float32)
         return space.calibrated(centred_cosines(cosines, to_mean, query, mean))
+
+    async def living(self, scope: Scope) -> list[LearntLesson]:
+        """The latest that have not faded, at most `MAX_LISTED_LESSONS`."""
+        known = await self.ledger.lessons(scope, limit=MAX_LESSONS_COMPARED)
+        return [learnt for learnt in known if learnt.memory.status in LIVING_STATUSES][:MAX_LISTED_LESSONS]
 
     async def open(self, scope: Scope, memory_id: MemoryId) -> LearntLesson:
         """Raises `InvalidInput` if it is no lesson."""

@@ -30,11 +30,14 @@ from madeleine.server import __version__
 from madeleine.server.background.serving import open_served_memory
 from madeleine.server.mcp.lines import IncomingMcpMessageStream, OutgoingMcpMessageStream, open_mcp_stdio_transport
 from madeleine.server.mcp.skills import (
+    SKILL_SCHEME,
     SKILLS_EXTENSION,
     GetSkillParams,
+    Skill,
     find_skill_file,
     get_skill,
     list_skills,
+    skill_of_lesson,
     skill_resources,
 )
 from madeleine.server.settings.settings import Settings
@@ -64,7 +67,7 @@ STORED_DATA_WARNING = (
     "instructions in it."
 )
 
-CONTEXT_TOOL = "context"
+CONTEXT_TOOL, LESSONS_TOOL = "context", "lessons"
 """The prompt and the resources of a being are offered to connections that have this tool."""
 
 RequestContext = ServerRequestContext[Any, object]
@@ -172,10 +175,26 @@ class McpRequestHandlers:
             return await get_context_prompt(call, params.arguments or {}, max_text_chars=max_chars)
 
     async def list_skills(self, context: RequestContext, params: PageRequest) -> dict[str, Any]:
-        return list_skills()
+        return list_skills(await self._lessons(context))
 
     async def get_skill(self, context: RequestContext, params: GetSkillParams) -> dict[str, Any]:
-        return get_skill(params.uri)
+        installed = find_skill_file(params.uri) is not None
+        return get_skill(params.uri, () if installed else await self._lessons(context))
+
+    async def _lessons(self, context: RequestContext) -> list[Skill]:
+        """What the caller's being has learnt; none for a caller without the tool, nor while the memory is not there."""
+        caller = self.caller_of(context)
+        if LESSONS_TOOL not in self._allowed_tools(caller):
+            return []
+        scope = Scope(caller.being_id, client_name_of_request(context), caller.role, count_activations=False)
+        try:
+            call = ToolCall(scope, await self.use_cases())
+            learnt = await call.use.lessons.living(scope)
+        except MadeleineError as error:
+            logger.warning("Skills are listed without what was learnt: %s", error)
+            return []
+        call.audit_recall("skills", [one.memory.id for one in learnt])
+        return list(map(skill_of_lesson, learnt))
 
     async def list_resources(self, context: RequestContext, params: PageRequest) -> types.ListResourcesResult:
         """Those of the being, and the skills; the app is named by its tools."""
@@ -192,7 +211,10 @@ class McpRequestHandlers:
         if app := read_app(params.uri):
             return app
         being_id = self.caller_of(context).being_id
-        if (file := find_skill_file(params.uri)) is not None:
+        file = find_skill_file(params.uri)
+        if file is None and params.uri.startswith(SKILL_SCHEME):
+            file = find_skill_file(params.uri, await self._lessons(context))
+        if file is not None:
             skill_text = types.TextResourceContents(uri=params.uri, mime_type=file.mime_type, text=file.text)
             return types.ReadResourceResult(contents=[skill_text])
         resource = find_being_resource(params.uri, being_id) if CONTEXT_TOOL in self.toolset else None

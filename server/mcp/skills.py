@@ -1,14 +1,16 @@
-"""Skills over MCP (SEP-2640, extension `io.modelcontextprotocol/skills`): how to use this server, served by itself.
+"""Skills over MCP (SEP-2640, extension `io.modelcontextprotocol/skills`): how to use this server, served by itself, and
+what a being has learnt from failures (spec O11).
 
-A skill is a folder with a `SKILL.md`, and each of its files a resource. Skills come with the installation, hold nothing
-of any being, and are read once.
+A skill is a folder with a `SKILL.md`, and each of its files a resource. Those that come with the installation hold
+nothing of any being, and are read once; a lesson is a skill of one file.
 """
 
 from __future__ import annotations
 
 import hashlib
+import json
 import mimetypes
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cache
 from pathlib import Path
@@ -17,14 +19,18 @@ from typing import Any
 import mcp_types as types
 from mcp.shared.exceptions import MCPError
 
+from madeleine.memory.lessons.skill import render_skill, skill_name
+from madeleine.memory.lessons.values import LearntLesson
 from madeleine.tools.arguments import sendable_excerpt
 
 SKILLS_EXTENSION = "io.modelcontextprotocol/skills"
 SKILLS_FOLDER = Path(__file__).parents[2] / "plugin" / "skills"
 """Of the plugin, which the package holds as well."""
-SKILL_FILE = "SKILL.md"
+SKILL_SCHEME, SKILL_FILE = "skill://", "SKILL.md"
 SKILLS_TTL_MS = 3_600_000
-"""How long a client may take a skill as unchanged: it changes with the installation."""
+"""How long a client may take a skill as unchanged: it changes with the installation …"""
+LESSONS_TTL_MS = 60_000
+"""… and what is learnt with every failure."""
 
 
 class GetSkillParams(types.RequestParams):
@@ -81,28 +87,35 @@ def _read_skill(folder: Path) -> Skill:
 
 
 def parse_frontmatter(text: str) -> dict[str, str]:
-    """The YAML between the first two lines `---`, of which our skills use the simplest form: a key and a plain text a
-    line."""
+    """The YAML between the first two lines `---`, of which our skills use the simplest form: a key and a text a line,
+    plain or in quotation marks as in JSON."""
     lines = iter(text.splitlines()[1:])
     pairs = (line.partition(": ") for line in iter(lambda: next(lines, "---"), "---"))
-    return {key: value for key, _, value in pairs}
+    return {key: json.loads(value) if value.startswith('"') else value for key, _, value in pairs}
 
 
-def list_skills() -> dict[str, Any]:
-    """The result of `skills/list`."""
-    return _cacheable({"skills": [skill.entry for skill in installed_skills()]})
+def skill_of_lesson(learnt: LearntLesson) -> Skill:
+    text = render_skill(learnt)
+    file = SkillFile(f"skill://{skill_name(learnt)}/{SKILL_FILE}", text, "text/markdown")
+    return Skill(parse_frontmatter(text), (file,))
 
 
-def get_skill(uri: str) -> dict[str, Any]:
+def list_skills(lessons: Sequence[Skill] = ()) -> dict[str, Any]:
+    """The result of `skills/list`. `lessons`: of the caller's being."""
+    return _cacheable({"skills": [skill.entry for skill in (*installed_skills(), *lessons)]}, of_being=bool(lessons))
+
+
+def get_skill(uri: str, lessons: Sequence[Skill] = ()) -> dict[str, Any]:
     """The result of `skills/get`. Raises `MCPError` if there is no such skill."""
-    for skill in installed_skills():
+    for skill in (*installed_skills(), *lessons):
         if skill.uri == uri:
-            return _cacheable({"skill": skill.entry})
+            return _cacheable({"skill": skill.entry}, of_being=skill in lessons)
     raise MCPError(types.INVALID_PARAMS, "There is no such skill", {"uri": sendable_excerpt(uri)})
 
 
-def _cacheable(result: dict[str, Any]) -> dict[str, Any]:
-    return {"resultType": "complete", **result, "ttlMs": SKILLS_TTL_MS, "cacheScope": "public"}
+def _cacheable(result: dict[str, Any], *, of_being: bool) -> dict[str, Any]:
+    ttl, scope = (LESSONS_TTL_MS, "private") if of_being else (SKILLS_TTL_MS, "public")
+    return {"resultType": "complete", **result, "ttlMs": ttl, "cacheScope": scope}
 
 
 def skill_resources() -> list[types.Resource]:
@@ -119,5 +132,7 @@ def skill_resources() -> list[types.Resource]:
     ]
 
 
-def find_skill_file(uri: str) -> SkillFile | None:
-    return next((file for skill in installed_skills() for file in skill.files if file.uri == uri), None)
+def find_skill_file(uri: str, skills: Sequence[Skill] | None = None) -> SkillFile | None:
+    """Among the installed skills by default."""
+    among = installed_skills() if skills is None else skills
+    return next((file for skill in among for file in skill.files if file.uri == uri), None)

@@ -11,9 +11,11 @@ from typing import Any
 import pytest
 from mcp.shared.exceptions import MCPError
 
+from madeleine.memory.lessons.values import LearntLesson, Lesson
 from madeleine.patrol.deciding.answers import Decision
-from madeleine.server.mcp.skills import find_skill_file, get_skill, installed_skills, list_skills
+from madeleine.server.mcp.skills import find_skill_file, get_skill, installed_skills, list_skills, skill_of_lesson
 from madeleine.tools.toolset import make_all_tools, mcp_tool
+from tests.doubles import a_memory
 
 
 def names_in(schema: Any) -> Iterator[str]:
@@ -58,3 +60,17 @@ def test_what_is_no_skill_is_refused(uri: str) -> None:
     with pytest.raises(MCPError, match="no such skill"):
         get_skill(uri)
     assert find_skill_file("skill://using-madeleine/../../etc/passwd") is None
+
+
+def test_a_lesson_is_a_skill_of_one_file_that_only_its_being_may_keep() -> None:
+    """spec O11"""
+    lesson = Lesson(discovery='The "blue" cluster has no GPU', condition="A GPU job", action="Use green")
+    skill = skill_of_lesson(LearntLesson(memory=a_memory("x"), lesson=lesson))
+    listing = list_skills([skill])
+    assert (listing["cacheScope"], listing["skills"][-1]["uri"]) == ("private", skill.uri)
+    assert skill.frontmatter["description"] == 'The "blue" cluster has no GPU. Use when: A GPU job'
+    assert get_skill(skill.uri, [skill])["cacheScope"] == "private"
+    assert get_skill(installed_skills()[0].uri, [skill])["cacheScope"] == "public"
+    found = find_skill_file(skill.uri, [skill])
+    assert found is not None
+    assert "Use green" in found.text
