@@ -12,7 +12,7 @@ import sys
 import tempfile
 import time
 from collections import Counter
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Literal
@@ -54,6 +54,9 @@ QUESTIONS = (
 )
 UNRELATED_QUERY = "the boiling point of tungsten"
 KEYWORD = "Rigadoon"
+MIN_DIARY_LINES = 3
+CHANGE = ("Beatriz teaches the cello on Thursdays.", "Beatriz now teaches the cello on Tuesdays.")
+CHANGE_QUESTION = "On which day does Beatriz teach the cello?"
 SAME_EVENT = ("京都で一緒に桜", "the blossom in Kyoto")
 """Words of two turns that tell of one event, in two languages."""
 
@@ -79,6 +82,7 @@ class Demo:
             await self.recall(question)
         await self.recall_nothing()
         await self.search()
+        stored += await self.tell_change()
         report = await self.patrol()
         await self.undo(await self.decide(report))
         await self.show_clusters(stored)
@@ -160,6 +164,21 @@ class Demo:
         expect(bool(hits), f"no hit for {KEYWORD!r}")
         expect(all(KEYWORD in str(hit.get("text")) for hit in hits), f"a hit without the word {KEYWORD!r}")
 
+    async def tell_change(self) -> int:
+        """Store a fact and what became of it. Returns the number of memories."""
+        self.heading("store, of what has changed: the answer names what it may take the place of")
+        answers = [await self.call("store", {"text": text}) for text in CHANGE]
+        for text, answer in zip(CHANGE, answers, strict=True):
+            self.out.print(f"  {answer['status']} {answer['id']}: {text}", markup=False)
+        named = [str(memory["text"]) for memory in answers[-1].get("may_supersede", [])]
+        expect(named == [CHANGE[0]], f"the change was not recognised: {named}")
+        self.out.print(f"  may supersede: {named[0]}", markup=False)
+        found = (await self.call("recall", {"query": CHANGE_QUESTION, "format": "memories"})).get("memories") or []
+        self.heading(f"recall: {CHANGE_QUESTION}")
+        self.print_memories(found)
+        expect(bool(found) and found[0]["text"] == CHANGE[1], "what is true now does not come first")
+        return len(CHANGE)
+
     async def patrol(self) -> Answer:
         self.heading("run_patrol: cluster new memories, let unused ones fade, revive recalled ones")
         with Progress(console=self.out, transient=True) as bar:
@@ -187,7 +206,7 @@ class Demo:
             answer = await self.call("run_patrol", {"decisions": decisions})
             for offer, decision, outcome in zip(pending, decisions, answer["decided"], strict=True):
                 expect("refused" not in outcome, f"a decision was refused: {outcome}")
-                subject = offer.get("cluster") or offer.get("when")
+                subject = offer.get("cluster") or offer.get("when") or "what has changed"
                 counts = ", ".join(f"{value} {key}" for key, value in outcome.items() if key != "offer" and value)
                 self.out.print(f"  {offer['kind']:<12}{subject}: {counts or 'unchanged'}", markup=False)
                 for line in str(decision.get("diary", "")).splitlines():
@@ -249,15 +268,20 @@ class Demo:
 
 
 def decision_on(offer: Answer, known: dict[str, Answer]) -> Answer:
-    """A possible answer of an agent: a diary of the most important moments, and a merge of the turns that tell of one
-    event. An offer's id alone changes nothing. `known`: the memories of all offers by id."""
+    """A possible answer of an agent: a diary of the most important moments, a merge of the turns that tell of one
+    event, and that what has changed is no longer true. An offer's id alone changes nothing; so is a diary declined of
+    a day with too little to tell. `known`: the memories of all offers by id."""
     memories: list[Answer] = [known[memory["id"]] for memory in offer["memories"]]
     decision: Answer = {"offer": offer["offer"]}
     if offer["kind"] == "diary":
         lines = [
             str(memory["text"]) for memory in sorted(memories, key=lambda memory: -float(memory.get("importance", 0)))
         ]
+        if len(lines) < MIN_DIARY_LINES:
+            return decision
         return decision | {"diary": "\n".join(lines[:3]), "think_md": [f"Ask about this: {line}" for line in lines[:3]]}
+    if offer["kind"] == "supersede":
+        return decision | {"superseded": True}
     same = [memory["id"] for memory in memories if any(words in str(memory["text"]) for words in SAME_EVENT)]
     return decision | {"merges": [same]} if len(same) > 1 else decision
 
@@ -279,6 +303,14 @@ async def run_demo(out: Console, folder: Path, log: Path) -> None:
             await Demo(client, out).run()
 
 
+def leaves(group: BaseExceptionGroup[BaseException]) -> Iterator[BaseException]:
+    for error in group.exceptions:
+        if isinstance(error, BaseExceptionGroup):
+            yield from leaves(error)
+        else:
+            yield error
+
+
 def main() -> int:
     out = Console(highlight=False, width=None if sys.stdout.isatty() else PIPED_WIDTH)
     began = time.perf_counter()
@@ -290,7 +322,7 @@ def main() -> int:
         try:
             asyncio.run(run_demo(out, folder, log))
         except* (UnexpectedAnswer, MCPError, OSError) as group:
-            failures = list(group.exceptions)
+            failures = list(leaves(group))
         for failure in failures:
             out.print(f"The demo failed: {failure}", style="bold red", markup=False)
         if failures and log.exists():
