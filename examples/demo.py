@@ -26,6 +26,7 @@ from rich.rule import Rule
 from rich.table import Table
 
 from examples.conversation import read_conversation, store_arguments
+from madeleine.server.clients.catalogue import server_command
 
 TIMEOUT_SECONDS = 300.0
 """The first call waits until the embedding model is loaded; a patrol may take long."""
@@ -247,7 +248,7 @@ class Demo:
         expect(bool(memories), f"the cluster {subclusters[0]['name']} is empty")
 
     def show_how_to_connect(self) -> None:
-        command = installed_command()
+        command = server_command()
         entry = {"command": command[0], "args": command[1:]}
         self.heading("Connect a client")
         for client, text in (
@@ -284,12 +285,6 @@ def decision_on(offer: Answer, known: dict[str, Answer]) -> Answer:
         return decision | {"superseded": True}
     same = [memory["id"] for memory in memories if any(words in str(memory["text"]) for words in SAME_EVENT)]
     return decision | {"merges": [same]} if len(same) > 1 else decision
-
-
-def installed_command() -> list[str]:
-    """The absolute command of this installation: clients start servers without the shell's PATH."""
-    script = Path(sys.executable).with_name("madeleine.exe" if sys.platform == "win32" else "madeleine")
-    return [str(script)] if script.exists() else [sys.executable, "-m", "madeleine"]
 
 
 async def run_demo(out: Console, folder: Path, log: Path) -> None:

@@ -34,8 +34,8 @@ class RunPatrolArguments(ToolArguments):
     permission="maintain",
 )
 async def run_patrol(call: ToolCall, arguments: RunPatrolArguments) -> dict[str, Any]:
-    """Maintain the memory: sort new memories into clusters, let unused ones fade, revive recalled ones, merge and
-    split. Use it after many new memories or at a day's end; can be undone. `pending` lists decisions:
+    """Maintain memory: sort new memories into clusters, let unused ones fade, revive recalled ones, merge and
+    split. Use after many new memories or at day's end; it can be undone. `pending` lists decisions:
     follow `guidance` and call again with `decisions`."""
     named_arguments = arguments.model_fields_set - {"details"}
     if named_arguments & {"decisions", "undo"} and len(named_arguments) > 1:

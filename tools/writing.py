@@ -127,7 +127,7 @@ class StoreArguments(SceneArguments):
 )
 async def store(call: ToolCall, arguments: StoreArguments) -> dict[str, Any]:
     """Store what later conversations should know, one scene a memory: an event, decision, fact, preference, feeling or
-    lesson; several by scenes, as at the end of a session. If something known has changed or moved, name the old memory
+    lesson; several by scenes, as at a session's end. If something known has changed or moved, name the old memory
     in supersedes. What says the same as an earlier memory reinforces it, which keeps its wording; what differs in a
     fact is stored beside it."""
     scenes = arguments.scenes_or_errors
@@ -287,7 +287,7 @@ class UpdateMemoryArguments(ToolArguments):
 async def update_memory(call: ToolCall, arguments: UpdateMemoryArguments) -> dict[str, Any]:
     """Correct a memory that was wrong, or pin or weigh it; what is left out stays. A changed fact: text and when
     do what store does with supersedes, and keep actors, themes and lesson. Something never true: give retracted.
-    recall_memory shows versions. New: store; to erase: forget."""
+    recall_memory shows versions. For new ones use store, to erase forget."""
     [memory_id] = (await call.use.ids.memories(call.scope, [arguments.id])).values()
     if arguments.undo or arguments.retracted:
         return await _change_truth(call, memory_id, arguments)

@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable
 from dataclasses import dataclass, replace
 from datetime import UTC, datetime
 
+from madeleine.backends.base import CompanyBackend
 from madeleine.backends.config import CompanyMemoryConfig
-from madeleine.backends.errors import MemoryCapabilityError, MemoryStoreError, require_connected
+from madeleine.backends.errors import MemoryStoreError, require_connected
 from madeleine.backends.values import (
     MemoryEntry,
     MemoryMetadata,
@@ -19,7 +20,7 @@ from madeleine.backends.values import (
     OrgFactWriteRequest,
     OrgMemoryQuery,
 )
-from madeleine.memory.model import CATEGORIES, Category
+from madeleine.memory.model import Category
 
 _WORD = re.compile(r"\w+")
 
@@ -48,11 +49,11 @@ class _Fact:
         return not self.is_retracted and self.since <= moment and (self.until is None or moment < self.until)
 
 
-class InMemoryBackend:
+class InMemoryBackend(CompanyBackend):
     """`MemoryBackend`, `MemoryCapabilities`, `SharedKnowledgeStore` and `OrgMemoryBackend`, by words alone."""
 
     def __init__(self, config: CompanyMemoryConfig) -> None:
-        self._config = config
+        super().__init__(config)
         self._entries: dict[str, dict[str, MemoryEntry]] = {}
         self._facts: dict[str, _Fact] = {}
         self._last_id = 0
@@ -62,9 +63,7 @@ class InMemoryBackend:
         if self._is_connected:
             return
         self._is_connected = True
-        owner = OrgFactAuthor(agent_id=self._config.org_memory.policy_author, role="human")
-        for policy in self._config.org_memory.core_policies:
-            await self.write(OrgFactWriteRequest(category="policy", content=policy), author=owner)
+        await self._write_core_policies()
 
     async def disconnect(self) -> None:
         self._is_connected = False
@@ -81,28 +80,8 @@ class InMemoryBackend:
         return "in_memory"
 
     @property
-    def supported_categories(self) -> frozenset[Category]:
-        return frozenset(CATEGORIES)
-
-    @property
-    def supports_graph(self) -> bool:
-        return False
-
-    @property
-    def supports_temporal(self) -> bool:
-        return True
-
-    @property
     def supports_vector_search(self) -> bool:
         return False
-
-    @property
-    def supports_shared_access(self) -> bool:
-        return self._config.options.shared_knowledge_base
-
-    @property
-    def max_memories_per_agent(self) -> int | None:
-        return None
 
     # --- each agent's own
 
@@ -171,11 +150,6 @@ class InMemoryBackend:
         self._facts[memory_id] = replace(one, is_retracted=True)
         return True
 
-    def _require_sharing(self) -> None:
-        require_connected(self._is_connected)
-        if not self.supports_shared_access:
-            raise MemoryCapabilityError("Sharing is switched off: options.shared_knowledge_base.")
-
     # --- what the organisation knows
 
     async def query(self, query: OrgMemoryQuery) -> tuple[OrgFact, ...]:
@@ -213,9 +187,6 @@ class InMemoryBackend:
         is_author = fact.author.agent_id == author.agent_id
         if not self._config.org_memory.write_access.may_change(author.role, fact.category, is_author=is_author):
             raise MemoryStoreError(f"{author.agent_id} may not change what {fact.author.agent_id} has written.")
-
-    async def list_policies(self) -> Sequence[OrgFact]:
-        return (await self.query(OrgMemoryQuery(categories=("policy",), limit=50)))[::-1]
 
 
 def _says(one: _Fact, request: OrgFactWriteRequest) -> bool:

@@ -9,9 +9,9 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from madeleine import models
+from madeleine.backends.base import CompanyBackend
 from madeleine.backends.config import CompanyMemoryConfig, EmbedderConfig
 from madeleine.backends.errors import (
-    MemoryCapabilityError,
     MemoryRetrievalError,
     MemoryStoreError,
     raised_as,
@@ -28,7 +28,7 @@ from madeleine.backends.values import (
     OrgMemoryQuery,
 )
 from madeleine.memory.errors import InvalidInput, MadeleineError, NotCurrent
-from madeleine.memory.model import CATEGORIES, Category, Role
+from madeleine.memory.model import Category, Role
 
 if TYPE_CHECKING:
     from madeleine.client import Memory, StoreArguments
@@ -38,7 +38,7 @@ READER = "reader"
 PAGE = 100
 
 
-class MadeleineBackend:
+class MadeleineBackend(CompanyBackend):
     """`MemoryBackend`, `MemoryCapabilities`, `SharedKnowledgeStore` and `OrgMemoryBackend`.
 
     Every agent is a being with a connection of its own. Agents have the role `agent`, but may erase what is their own
@@ -46,7 +46,7 @@ class MadeleineBackend:
     """
 
     def __init__(self, config: CompanyMemoryConfig, data_dir: Path, *, embedder: EmbedderConfig | None = None) -> None:
-        self._config = config
+        super().__init__(config)
         self._data_dir = data_dir
         self._embedder = embedder
         self._stack: AsyncExitStack | None = None
@@ -62,9 +62,7 @@ class MadeleineBackend:
         try:
             with raised_as(MemoryStoreError):
                 await self._memory(READER)
-                owner = OrgFactAuthor(agent_id=self._config.org_memory.policy_author, role="human")
-                for policy in self._config.org_memory.core_policies:
-                    await self.write(OrgFactWriteRequest(category="policy", content=policy), author=owner)
+                await self._write_core_policies()
         except BaseException:
             await self.disconnect()
             raise
@@ -113,28 +111,8 @@ class MadeleineBackend:
     # --- capabilities
 
     @property
-    def supported_categories(self) -> frozenset[Category]:
-        return frozenset(CATEGORIES)
-
-    @property
-    def supports_graph(self) -> bool:
-        return False
-
-    @property
-    def supports_temporal(self) -> bool:
-        return True
-
-    @property
     def supports_vector_search(self) -> bool:
         return True
-
-    @property
-    def supports_shared_access(self) -> bool:
-        return self._config.options.shared_knowledge_base
-
-    @property
-    def max_memories_per_agent(self) -> int | None:
-        return None
 
     # --- each agent's own
 
@@ -216,11 +194,6 @@ class MadeleineBackend:
                 return False
         return True
 
-    def _require_sharing(self) -> None:
-        require_connected(self.is_connected)
-        if not self.supports_shared_access:
-            raise MemoryCapabilityError("Sharing is switched off: options.shared_knowledge_base.")
-
     # --- what the organisation knows
 
     async def query(self, query: OrgMemoryQuery) -> tuple[OrgFact, ...]:
@@ -237,9 +210,6 @@ class MadeleineBackend:
         with raised_as(MemoryStoreError):
             memory = await self._memory(author.agent_id, author.role)
             return (await memory.share(request.content, kind=request.category, **given)).id
-
-    async def list_policies(self) -> tuple[OrgFact, ...]:
-        return (await self.query(OrgMemoryQuery(categories=("policy",), limit=50)))[::-1]
 
 
 async def _recalled(memory: Memory, query: MemoryQuery) -> tuple[models.MemoryRecord, ...]:

@@ -12,12 +12,7 @@ from madeleine.memory.model import LIVING_STATUSES, Memory, Scope
 from madeleine.memory.rules.dynamics.plans import have_other_days_to_come
 from madeleine.memory.rules.dynamics.truth import true_since
 from madeleine.memory.rules.storing.similar_wording import resemblances_to_texts
-from madeleine.memory.rules.storing.statements import (
-    Statement,
-    differ_in_one_value,
-    tells_change_in_one_place,
-    tells_change_of,
-)
+from madeleine.memory.rules.storing.statements import Statement, tells_another_value, tells_change_of
 from madeleine.memory.rules.storing.supersession import (
     MAX_PROPOSAL_CANDIDATES,
     MAX_SUPERSESSION_CANDIDATES,
@@ -64,9 +59,7 @@ class SupersededMemorySearch:
         but_for_a_value = [
             other
             for other, _, old in candidates
-            if differ_in_one_value(new, old)
-            or tells_change_in_one_place(new, old)
-            or (have_other_days_to_come(memory, other) and tells_change_of(new, old))
+            if tells_another_value(new, old) or (have_other_days_to_come(memory, other) and tells_change_of(new, old))
         ]
         if but_for_a_value:  # several are a series: the runs of each day, the phones of a family
             return but_for_a_value[0] if len(but_for_a_value) == 1 else None

@@ -7,6 +7,7 @@ import sys
 from collections.abc import Sequence
 from pathlib import Path
 
+from madeleine import operating_system
 from madeleine.memory.errors import InvalidInput
 from madeleine.memory.rules.storing.secrets import redact_secrets
 from madeleine.memory.text.structure import visible_text
@@ -22,7 +23,7 @@ from madeleine.server.clients.catalogue import (
 )
 from madeleine.server.clients.changes import FileChange, planned, read_configuration, write_change
 from madeleine.server.clients.jsonc import UnreadableConfiguration
-from madeleine.server.clients.places import UserPlaces, this_operating_system
+from madeleine.server.clients.places import UserPlaces
 from madeleine.server.settings.environment import VARIABLE_PREFIX, read_environment_variables
 from madeleine.server.settings.settings import Settings
 
@@ -30,7 +31,7 @@ from madeleine.server.settings.settings import Settings
 async def init_command(settings: Settings, arguments: argparse.Namespace) -> int:
     """Show and write the change of each client. 1 if one could not be made, 3 if there was nothing to do."""
     variables = read_environment_variables()
-    places = UserPlaces(Path.home(), this_operating_system(), variables)
+    places = UserPlaces(Path.home(), operating_system.SYSTEM, variables)
     entry = server_entry(settings, variables)
     clients = chosen_clients(known_clients(places, entry), arguments.client)
     if not (arguments.yes or arguments.dry_run or sys.stdin.isatty()):
@@ -49,7 +50,7 @@ async def config_command(settings: Settings, arguments: argparse.Namespace) -> N
     if arguments.client is None:
         print_json({"mcpServers": {SERVER_NAME: entry.as_json()}})
         return
-    places = UserPlaces(Path.home(), this_operating_system(), variables)
+    places = UserPlaces(Path.home(), operating_system.SYSTEM, variables)
     for client in chosen_clients(known_clients(places, entry), [arguments.client]):
         print(paste_for(client))
 

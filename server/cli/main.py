@@ -137,19 +137,21 @@ def print_host_status(data_dir: Path, *, as_json: bool) -> None:
         print(line)
 
 
+_MODULES_OF_SEVERAL_COMMANDS = {
+    **dict.fromkeys(("reindex", "note", "audit", "token"), "local_commands"),
+    "restore": "backup_command",
+    "config": "init_command",
+    "move-in": "import_command",
+}
+
+
 def run_command_with_settings(arguments: argparse.Namespace) -> int:
     """Run the function `<command>_command`. Without an exit code of its own, it has succeeded."""
     import asyncio
     from importlib import import_module
 
     name = f"{arguments.command}_command"
-    own_modules = {
-        "backup", "export", "import", "ingest", "init", "models", "org", "patrol", "profile", "serve", "ui", "why"
-    }  # fmt: skip
-    module = name if arguments.command in own_modules else "local_commands"
-    module = {"restore": "backup_command", "config": "init_command", "move-in": "import_command"}.get(
-        arguments.command, module
-    )
+    module = _MODULES_OF_SEVERAL_COMMANDS.get(arguments.command, name)
     name = name.replace("-", "_")
     with garbage_collection_paused():
         from madeleine.server.logs import start_logging

@@ -4,21 +4,20 @@ from __future__ import annotations
 
 import json
 import re
-import tomllib
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+from madeleine.server.clients.changes import read_configuration
+from madeleine.server.clients.jsonc import UnreadableConfiguration, parse_json_with_comments
 from madeleine.server.clients.places import UserPlaces
+from madeleine.server.clients.toml_text import parse_toml
 
-MAX_CONFIGURATION_BYTES = 20_000_000
 HOOK_EVENTS = ("SessionStart", "UserPromptSubmit", "Stop", "SessionEnd")
 """Of Claude Code, as in `docs/hooks.md`."""
 _IS_MADELEINE = re.compile(r"madeleine", re.I)
 _OWN_HOOK = re.compile(r"madeleine\S*\s+observe\b")
-_COMMENT_OR_TEXT = re.compile(r'("(?:\\.|[^"\\])*")|//[^\n]*|/\*.*?\*/', re.S)
-_TRAILING_COMMA = re.compile(r'("(?:\\.|[^"\\])*")|,(?=\s*[}\]])', re.S)
 
 
 @dataclass(frozen=True, slots=True)
@@ -62,7 +61,7 @@ def configured_servers(places: UserPlaces, project: Path) -> Iterator[Configured
     for client, file, key in server_files(places, project):
         try:
             content = read_configuration_file(file)
-        except (OSError, ValueError, RecursionError) as error:
+        except UnreadableConfiguration as error:
             yield UnreadableConfigurationFile(client, file, str(error))
             continue
         servers = content.get(key) if isinstance(content, dict) else None
@@ -94,7 +93,7 @@ def _list(value: Any) -> list[Any]:
 
 
 def hooks_of_claude_code(places: UserPlaces, project: Path) -> Mapping[Path, frozenset[str]]:
-    """Settings file → the events at which it runs `madeleine observe`. Raises `ValueError`, `OSError`."""
+    """Settings file → the events at which it runs `madeleine observe`. Raises `UnreadableConfiguration`."""
     files = [places.claude_code / "settings.json"]
     files += [project / ".claude" / name for name in ("settings.json", "settings.local.json")]
     found: dict[Path, frozenset[str]] = {}
@@ -109,13 +108,8 @@ def hooks_of_claude_code(places: UserPlaces, project: Path) -> Mapping[Path, fro
 
 def read_configuration_file(file: Path) -> Any:
     """The content of a JSON file, with comments and trailing commas as editors allow them, or of a TOML file; None
-    where there is none. Raises `ValueError`, `OSError`."""
-    if not file.is_file():
+    where there is none. Raises `UnreadableConfiguration`."""
+    text = read_configuration(file)
+    if text is None or not text.strip():
         return None
-    if file.stat().st_size > MAX_CONFIGURATION_BYTES:
-        raise ValueError("it is larger than any configuration")
-    text = file.read_text(encoding="utf-8-sig")
-    if file.suffix == ".toml":
-        return tomllib.loads(text)
-    without_comments = _COMMENT_OR_TEXT.sub(lambda match: match[1] or " ", text)
-    return json.loads(_TRAILING_COMMA.sub(lambda match: match[1] or "", without_comments) or "null")
+    return parse_toml(text) if file.suffix == ".toml" else parse_json_with_comments(text)

@@ -2,18 +2,11 @@
 
 from __future__ import annotations
 
-import sys
 from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Literal
 
-OperatingSystem = Literal["linux", "macos", "windows"]
-
-
-def this_operating_system() -> OperatingSystem:
-    """Any other Unix keeps its files as Linux does."""
-    return "windows" if sys.platform == "win32" else "macos" if sys.platform == "darwin" else "linux"
+from madeleine.operating_system import OperatingSystem
 
 
 @dataclass(frozen=True, slots=True)

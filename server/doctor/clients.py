@@ -7,6 +7,7 @@ import shutil
 from collections.abc import Iterator, Mapping
 from pathlib import Path
 
+from madeleine import operating_system
 from madeleine.server.clients.configured import (
     HOOK_EVENTS,
     ConfiguredServer,
@@ -14,13 +15,14 @@ from madeleine.server.clients.configured import (
     configured_servers,
     hooks_of_claude_code,
 )
-from madeleine.server.clients.places import UserPlaces, this_operating_system
+from madeleine.server.clients.jsonc import UnreadableConfiguration
+from madeleine.server.clients.places import UserPlaces
 from madeleine.server.doctor.findings import Finding
 from madeleine.server.settings.environment import resolve_data_directory, setting_values_from_variables
 
 
 def check_clients(variables: Mapping[str, str], data_dir: Path) -> Iterator[Finding]:
-    places = UserPlaces(Path.home(), this_operating_system(), variables)
+    places = UserPlaces(Path.home(), operating_system.SYSTEM, variables)
     count = 0
     for found in configured_servers(places, Path.cwd()):
         if isinstance(found, UnreadableConfigurationFile):
@@ -63,12 +65,12 @@ def _resolved_command(command: str) -> str | None:
 
 
 def check_hooks(variables: Mapping[str, str]) -> Iterator[Finding]:
-    places = UserPlaces(Path.home(), this_operating_system(), variables)
+    places = UserPlaces(Path.home(), operating_system.SYSTEM, variables)
     if not places.claude_code.is_dir():
         return
     try:
         found = hooks_of_claude_code(places, Path.cwd())
-    except ValueError as error:
+    except UnreadableConfiguration as error:
         yield Finding("hooks", "note", f"The settings of Claude Code cannot be read: {error}.", "Correct the file.")
         return
     advice = "`madeleine help hooks` says how to add them."

@@ -179,10 +179,11 @@ class McpRequestHandlers:
 
     async def get_skill(self, context: RequestContext, params: GetSkillParams) -> dict[str, Any]:
         installed = find_skill_file(params.uri) is not None
-        return get_skill(params.uri, () if installed else await self._lessons(context))
+        return get_skill(params.uri, () if installed else await self._lessons(context, params.uri))
 
-    async def _lessons(self, context: RequestContext) -> list[Skill]:
-        """What the caller's being has learnt; none for a caller without the tool, nor while the memory is not there."""
+    async def _lessons(self, context: RequestContext, uri: str = "") -> list[Skill]:
+        """What the caller's being has learnt, or only the skill of this URI; none for a caller without the tool, nor
+        while the memory is not there."""
         caller = self.caller_of(context)
         if LESSONS_TOOL not in self._allowed_tools(caller):
             return []
@@ -193,8 +194,9 @@ class McpRequestHandlers:
         except MadeleineError as error:
             logger.warning("Skills are listed without what was learnt: %s", error)
             return []
-        call.audit_recall("skills", [one.memory.id for one in learnt])
-        return list(map(skill_of_lesson, learnt))
+        skills = [(one.memory.id, skill) for one in learnt if (skill := skill_of_lesson(one)).uri == uri or not uri]
+        call.audit_recall("skills", [id_ for id_, _ in skills])
+        return [skill for _, skill in skills]
 
     async def list_resources(self, context: RequestContext, params: PageRequest) -> types.ListResourcesResult:
         """Those of the being, and the skills; the app is named by its tools."""
@@ -213,7 +215,7 @@ class McpRequestHandlers:
         being_id = self.caller_of(context).being_id
         file = find_skill_file(params.uri)
         if file is None and params.uri.startswith(SKILL_SCHEME):
-            file = find_skill_file(params.uri, await self._lessons(context))
+            file = find_skill_file(params.uri, await self._lessons(context, params.uri))
         if file is not None:
             skill_text = types.TextResourceContents(uri=params.uri, mime_type=file.mime_type, text=file.text)
             return types.ReadResourceResult(contents=[skill_text])

@@ -10,9 +10,6 @@ import pytest
 from madeleine import operating_system
 from tests.unit.test_house import ROOT, SOURCES
 
-PLACES = {"server/clients/places.py"}
-"""Where a user's programs keep their configuration, which is a table of systems by itself."""
-
 
 def asks_for_system(source: str) -> bool:
     return any(
@@ -25,7 +22,7 @@ def asks_for_system(source: str) -> bool:
 
 def test_no_other_module_asks_which_system_this_is() -> None:
     askers = {path for path in SOURCES if asks_for_system((ROOT / path).read_text(encoding="utf-8"))}
-    assert askers - PLACES == set()
+    assert askers == set()
 
 
 def test_windows_has_no_sockets_pipes_signals_and_permission_bits(

@@ -24,12 +24,7 @@ from dataclasses import dataclass
 from itertools import islice
 
 from madeleine.memory.model import MemoryId
-from madeleine.memory.rules.storing.statements import (
-    Statement,
-    differ_in_one_value,
-    same_wording,
-    tells_change_in_one_place,
-)
+from madeleine.memory.rules.storing.statements import Statement, same_wording, tells_another_value
 from madeleine.memory.text.reading import Reading
 
 MAX_SHARED_WORD_RATIO_OF_CHANGE = 1 / 3
@@ -51,8 +46,7 @@ def only_older_answers_question(question: Statement, newer: Statement, older: St
     named = named_by_one_alone(question, older, newer)
     if not named or same_wording(newer, older) <= MAX_SHARED_WORD_RATIO_OF_CHANGE:
         return False
-    is_change = differ_in_one_value(newer, older) or tells_change_in_one_place(newer, older)
-    return not is_change or any(map(older.is_name, named))
+    return not tells_another_value(newer, older) or any(map(older.is_name, named))
 
 
 @dataclass(frozen=True, slots=True)

@@ -133,6 +133,12 @@ def differ_in_one_value(new: Statement, old: Statement) -> bool:
     return any(difference.gone and difference.come for difference in of_content)  # the new one has all of its words
 
 
+def tells_another_value(new: Statement, old: Statement) -> bool:
+    """Whether two of one wording differ in the value of one thing: in a word that is one anywhere, or in whatever words
+    beside one that tells of a change."""
+    return differ_in_one_value(new, old) or tells_change_in_one_place(new, old)
+
+
 def tells_change_in_one_place(new: Statement, old: Statement) -> bool:
     """Whether two of one wording begin with the same and differ in one place, beside words that tell of a change ("has
     been changed to", "no longer"): the value of one thing, in whatever words. Where the old one is an event of that

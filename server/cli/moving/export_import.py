@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import argparse
 import sys
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import Any
 
@@ -92,14 +92,22 @@ async def print_imports(settings: Settings, *, as_json: bool) -> None:
 
 
 async def _run(settings: Settings, command: Mapping[str, str], name: str) -> dict[str, Any]:
-    variables = read_environment_variables()
-    own = {key: value for key, value in setting_values_from_variables(variables).items() if key != "data_dir"}
     with byte_progress(0) as show:
 
         def on_progress(done: int, total: int) -> None:
             show(name, 0, f"{done:,} of {total:,} records")
 
-        return await run_on_host(settings.data_dir, variables, own, command, on_progress)
+        return await run_import_on_host(settings, command, on_progress)
+
+
+async def run_import_on_host(
+    settings: Settings, command: Mapping[str, str], on_progress: Callable[[int, int], None] = lambda done, total: None
+) -> dict[str, Any]:
+    """Have the host of the data directory, which is started if there is none, carry out a command. `on_progress`:
+    (done, total)."""
+    variables = read_environment_variables()
+    own = {key: value for key, value in setting_values_from_variables(variables).items() if key != "data_dir"}
+    return await run_on_host(settings.data_dir, variables, own, command, on_progress)
 
 
 def require_writable(settings: Settings) -> None:

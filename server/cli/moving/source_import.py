@@ -20,10 +20,9 @@ from madeleine.memory.moving.statements import StatementOutcomes
 from madeleine.memory.text.structure import visible_line
 from madeleine.memory.watch.observe import ObserveConversation
 from madeleine.server import EXIT_FAILURE, EXIT_NOTHING, EXIT_USAGE
-from madeleine.server.attach.client import run_on_host
+from madeleine.server.cli.moving.export_import import run_import_on_host
 from madeleine.server.cli.output import byte_progress, print_json, redacted_secrets_sentence
 from madeleine.server.moving_in.source_files import DiskOrArchiveFile, find_source_files
-from madeleine.server.settings.environment import read_environment_variables, setting_values_from_variables
 from madeleine.server.settings.settings import Settings
 from madeleine.server.wiring.clocks import utc_now
 from madeleine.server.wiring.data_directory import ledger_path, open_ledger_without_index
@@ -103,14 +102,10 @@ def _files(paths: Iterable[Path], *, on_error: Callable[[UnreadableSource], None
 
 
 def _statement_sender(settings: Settings, import_id: str) -> Callable[[Mapping[str, Statement]], Any]:
-    variables = read_environment_variables()
-    own = {key: value for key, value in setting_values_from_variables(variables).items() if key != "data_dir"}
-
     async def send(statements: Mapping[str, Statement]) -> StatementOutcomes:
         command = {"command": "store_statements", "import": import_id, "being": settings.being}
         command["statements"] = _STATEMENTS.dump_json(dict(statements)).decode()
-        result = await run_on_host(settings.data_dir, variables, own, command, lambda done, total: None)
-        return StatementOutcomes(**result)
+        return StatementOutcomes(**await run_import_on_host(settings, command))
 
     return send
 
