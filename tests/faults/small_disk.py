@@ -9,6 +9,7 @@ import subprocess
 from collections.abc import AsyncIterator, Iterator, Sequence
 from contextlib import asynccontextmanager, contextmanager, suppress
 from pathlib import Path
+from unittest.mock import patch
 
 from mcp.client.client import Client
 from mcp.client.stdio import StdioServerParameters, stdio_client
@@ -47,11 +48,15 @@ class SmallDisk:
 
     @asynccontextmanager
     async def connected(self) -> AsyncIterator[Client]:
-        """A real client of a real server whose data directory is on the disk."""
+        """A real client of a real server whose data directory is on the disk, and which has the time to end.
+
+        What a killed server leaves is deleted by the next one, which makes room on a disk without a byte left.
+        """
         executable, *arguments = self.command()
         env = environment(self.path / "data") | {"PYTHONPATH": str(ROOT)}
         server = StdioServerParameters(command=executable, args=arguments, env=env, cwd=ROOT)
-        with self.log.open("a", encoding="utf-8") as log:
+        patience = patch("mcp.client.stdio.PROCESS_TERMINATION_TIMEOUT", TIMEOUT_SECONDS)
+        with patience, self.log.open("a", encoding="utf-8") as log:
             async with Client(stdio_client(server, errlog=log), read_timeout_seconds=TIMEOUT_SECONDS) as client:
                 yield client
 
