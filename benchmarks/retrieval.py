@@ -23,7 +23,7 @@ import random
 import tempfile
 import time
 import tomllib
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Collection, Sequence
 from contextlib import ExitStack
 from dataclasses import asdict, dataclass, field, replace
 from functools import partial
@@ -62,7 +62,7 @@ class Outcome:
     ranks: dict[str, list[int]] = field(default_factory=dict)
     relevant: dict[str, int] = field(default_factory=dict)
 
-    def add(self, query: str, ids: Sequence[MemoryId], gold: set[MemoryId]) -> None:
+    def add(self, query: str, ids: Sequence[str], gold: Collection[str]) -> None:
         self.ranks[query] = [rank for rank, id_ in enumerate(ids, 1) if id_ in gold]
         self.relevant[query] = len(gold)
 
@@ -78,6 +78,15 @@ class Outcome:
             "R@10": metrics.mean_percent([metrics.recall(r, self.relevant[q], at=10) for q, r in self.ranks.items()]),
         }
         return {name: round(value, 2) for name, value in figures.items()}
+
+    def complete(self) -> dict[str, float]:
+        """The share of queries, in %, of which any or all evidence is among the first five or ten."""
+        shares = {}
+        for at in (5, 10):
+            among = {query: sum(rank <= at for rank in ranks) for query, ranks in self.ranks.items()}
+            shares[f"any@{at}"] = metrics.mean_percent([found > 0 for found in among.values()])
+            shares[f"all@{at}"] = metrics.mean_percent([found == self.relevant[q] for q, found in among.items()])
+        return {name: round(value, 2) for name, value in shares.items()}
 
 
 @dataclass
@@ -103,6 +112,8 @@ class SetResult:
     queries: int = 0
     outcomes: dict[str, Outcome] = field(default_factory=lambda: {channel: Outcome() for channel in CHANNELS})
     without: dict[str, Outcome] = field(default_factory=lambda: {part: Outcome() for part in ablation.WITHOUT})
+    sessions: Outcome = field(default_factory=Outcome)
+    """The same ranking with each session at the place of its first memory."""
     answers: dict[str, AnswerContent] = field(default_factory=dict)
     unrelated_asked: int = 0
     unrelated_empty: int = 0
@@ -203,13 +214,16 @@ async def measure(
     await memory.index.optimize()
     for unit in units:
         scope = scope_of(name, unit)
+        memories = memories_by_unit[unit.name]
+        session_of = {memories[document.id]: document.session for document in unit.documents}
         for query in unit.queries:
-            memories = memories_by_unit[unit.name]
             gold = {memories[id_] for id_ in query.gold if id_ in memories}
             rankings = await ask(memory, open_gate, scope, as_asked(query.text))
             for outcomes, orders in ((result.outcomes, rankings.channels), (result.without, rankings.without)):
                 for order, ids in orders.items():
                     outcomes[order].add(query.id, ids, gold)
+            sessions = list(dict.fromkeys(session_of[id_] for id_ in rankings.channels[RECALL]))
+            result.sessions.add(query.id, sessions, {session_of[id_] for id_ in gold})
             if answers:
                 await result.add_answers(memory.use_cases.recall, scope, as_asked(query.text), gold)
             bar.advance(task)
@@ -231,6 +245,7 @@ def summarise(results: dict[str, SetResult], memory: OpenedMemory, seconds: floa
                 "documents": result.documents,
                 "queries": result.queries,
                 "figures": {channel: outcome.figures() for channel, outcome in result.outcomes.items()},
+                "complete": {"memories": result.outcomes[RECALL].complete(), "sessions": result.sessions.complete()},
                 "lost without": result.losses(),
                 "answers": {label: content.figures() for label, content in result.answers.items()},
                 "unrelated": {
@@ -251,6 +266,11 @@ def show(console: Console, summary: dict[str, Any]) -> None:
             label = f"{name} ({of_set['queries']})" if channel == RECALL else ""
             table.add_row(label, channel, *(f"{value:.1f}" for value in figures.values()), empty)
     console.print(table)
+    complete = Table("set", "of", "any@5", "all@5", "any@10", "all@10", title="Questions with evidence found, %")
+    for name, of_set in summary["sets"].items():
+        for what, figures in of_set["complete"].items():
+            complete.add_row(name, what, *(f"{value:.1f}" for value in figures.values()))
+    console.print(complete)
     answers = Table("set", "answer", "evidence %", "tokens", "evidence per 100 tokens", title="Answers")
     for name, of_set in summary["sets"].items():
         for label, figures in of_set["answers"].items():
