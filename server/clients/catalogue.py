@@ -77,26 +77,24 @@ class McpClient:
 
 def known_clients(places: UserPlaces, entry: ServerEntry) -> list[McpClient]:
     """In alphabetical order."""
-    settings, home = places.application_settings, places.home
     plain = {SERVER_NAME: entry.as_json()}
     typed = {SERVER_NAME: entry.as_json(with_type=True)}
-    claude_desktop, code = settings / "Claude", settings / "Code" / "User"
-    hooks = places.claude_code / "settings.json"
+    hooks = _claude_code_hooks(places.claude_code_settings, entry)
     return [
         McpClient(
             "claude-code",
             "Claude Code",
             [places.claude_code, places.claude_code_servers],
-            [_json_servers(places.claude_code_servers, "mcpServers", typed), _claude_code_hooks(hooks, entry)],
+            [_json_servers(places.claude_code_servers, "mcpServers", typed), hooks],
             "Begin another session.",
         ),
-        _client("claude-desktop", "Claude Desktop", claude_desktop / "claude_desktop_config.json", "mcpServers", plain),
-        McpClient("codex", "Codex", [places.codex], [_codex_servers(places.codex / "config.toml", entry)]),
-        _client("cursor", "Cursor", home / ".cursor" / "mcp.json", "mcpServers", plain),
-        _client("gemini-cli", "Gemini CLI", home / ".gemini" / "settings.json", "mcpServers", plain),
-        _client("vscode", "VS Code", code / "mcp.json", "servers", typed),
-        _client("windsurf", "Windsurf", home / ".codeium" / "windsurf" / "mcp_config.json", "mcpServers", plain),
-        _client("zed", "Zed", places.zed / "settings.json", "context_servers", plain),
+        _client("claude-desktop", "Claude Desktop", places.claude_desktop_servers, "mcpServers", plain),
+        McpClient("codex", "Codex", [places.codex], [_codex_servers(places.codex_settings, entry)]),
+        _client("cursor", "Cursor", places.cursor_servers, "mcpServers", plain),
+        _client("gemini-cli", "Gemini CLI", places.gemini_settings, "mcpServers", plain),
+        _client("vscode", "VS Code", places.vscode_servers, "servers", typed),
+        _client("windsurf", "Windsurf", places.windsurf_servers, "mcpServers", plain),
+        _client("zed", "Zed", places.zed_settings, "context_servers", plain),
     ]
 
 
@@ -164,10 +162,20 @@ def claude_code_hooks(entry: ServerEntry) -> dict[str, list[Any]]:
         if (value := entry.variables.get(name))
         for word in (option, value)
     ]
-    hooks: dict[str, list[Any]] = json.loads(HOOKS_FILE.read_text(encoding="utf-8"))["hooks"]
+    hooks = _plugin_hooks()
     for groups in hooks.values():
         for hook in (hook for group in groups for hook in group["hooks"]):
             hook["command"] = shlex.join([*entry.command, *shlex.split(hook["command"])[1:], *options])
+    return hooks
+
+
+def hook_events() -> tuple[str, ...]:
+    """The events of Claude Code at which something is done, as in `docs/hooks.md`."""
+    return tuple(_plugin_hooks())
+
+
+def _plugin_hooks() -> dict[str, list[Any]]:
+    hooks: dict[str, list[Any]] = json.loads(HOOKS_FILE.read_text(encoding="utf-8"))["hooks"]
     return hooks
 
 

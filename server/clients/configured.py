@@ -14,8 +14,6 @@ from madeleine.server.clients.jsonc import UnreadableConfiguration, parse_json_w
 from madeleine.server.clients.places import UserPlaces
 from madeleine.server.clients.toml_text import parse_toml
 
-HOOK_EVENTS = ("SessionStart", "UserPromptSubmit", "Stop", "SessionEnd")
-"""Of Claude Code, as in `docs/hooks.md`."""
 _IS_MADELEINE = re.compile(r"madeleine", re.I)
 _OWN_HOOK = re.compile(r"madeleine\S*\s+observe\b")
 
@@ -42,18 +40,17 @@ class UnreadableConfigurationFile:
 
 def server_files(places: UserPlaces, project: Path) -> Iterator[tuple[str, Path, str]]:
     """(client, file, key of the servers) of this user and of a project."""
-    settings, home = places.application_settings, places.home
     yield "Claude Code", places.claude_code_servers, "mcpServers"
     yield "Claude Code, project", project / ".mcp.json", "mcpServers"
-    yield "Claude Desktop", settings / "Claude" / "claude_desktop_config.json", "mcpServers"
-    yield "Codex", places.codex / "config.toml", "mcp_servers"
-    yield "Cursor", home / ".cursor" / "mcp.json", "mcpServers"
+    yield "Claude Desktop", places.claude_desktop_servers, "mcpServers"
+    yield "Codex", places.codex_settings, "mcp_servers"
+    yield "Cursor", places.cursor_servers, "mcpServers"
     yield "Cursor, project", project / ".cursor" / "mcp.json", "mcpServers"
-    yield "Gemini CLI", home / ".gemini" / "settings.json", "mcpServers"
-    yield "VS Code", settings / "Code" / "User" / "mcp.json", "servers"
+    yield "Gemini CLI", places.gemini_settings, "mcpServers"
+    yield "VS Code", places.vscode_servers, "servers"
     yield "VS Code, project", project / ".vscode" / "mcp.json", "servers"
-    yield "Windsurf", home / ".codeium" / "windsurf" / "mcp_config.json", "mcpServers"
-    yield "Zed", places.zed / "settings.json", "context_servers"
+    yield "Windsurf", places.windsurf_servers, "mcpServers"
+    yield "Zed", places.zed_settings, "context_servers"
 
 
 def configured_servers(places: UserPlaces, project: Path) -> Iterator[ConfiguredServer | UnreadableConfigurationFile]:
@@ -94,7 +91,7 @@ def _list(value: Any) -> list[Any]:
 
 def hooks_of_claude_code(places: UserPlaces, project: Path) -> Mapping[Path, frozenset[str]]:
     """Settings file → the events at which it runs `madeleine observe`. Raises `UnreadableConfiguration`."""
-    files = [places.claude_code / "settings.json"]
+    files = [places.claude_code_settings]
     files += [project / ".claude" / name for name in ("settings.json", "settings.local.json")]
     found: dict[Path, frozenset[str]] = {}
     for file in files:

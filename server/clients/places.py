@@ -40,12 +40,41 @@ class UserPlaces:
         return self._folder("CLAUDE_CONFIG_DIR", self.home) / ".claude.json"
 
     @property
+    def claude_code_settings(self) -> Path:
+        """With its hooks."""
+        return self.claude_code / "settings.json"
+
+    @property
+    def claude_desktop_servers(self) -> Path:
+        return self.application_settings / "Claude" / "claude_desktop_config.json"
+
+    @property
     def codex(self) -> Path:
         return self._folder("CODEX_HOME", self.home / ".codex")
 
     @property
-    def zed(self) -> Path:
+    def codex_settings(self) -> Path:
+        return self.codex / "config.toml"
+
+    @property
+    def cursor_servers(self) -> Path:
+        return self.home / ".cursor" / "mcp.json"
+
+    @property
+    def gemini_settings(self) -> Path:
+        return self.home / ".gemini" / "settings.json"
+
+    @property
+    def vscode_servers(self) -> Path:
+        return self.application_settings / "Code" / "User" / "mcp.json"
+
+    @property
+    def windsurf_servers(self) -> Path:
+        return self.home / ".codeium" / "windsurf" / "mcp_config.json"
+
+    @property
+    def zed_settings(self) -> Path:
         if self.system == "windows":
-            return self.application_settings / "Zed"
+            return self.application_settings / "Zed" / "settings.json"
         base = self.home / ".config" if self.system == "macos" else self.application_settings
-        return base / "zed"
+        return base / "zed" / "settings.json"

@@ -8,8 +8,8 @@ from collections.abc import Iterator, Mapping
 from pathlib import Path
 
 from madeleine import operating_system
+from madeleine.server.clients.catalogue import hook_events
 from madeleine.server.clients.configured import (
-    HOOK_EVENTS,
     ConfiguredServer,
     UnreadableConfigurationFile,
     configured_servers,
@@ -32,7 +32,7 @@ def check_clients(variables: Mapping[str, str], data_dir: Path) -> Iterator[Find
             count += 1
             yield _client_finding(found, data_dir)
     if not count:
-        advice = "`madeleine config` prints the entry; `madeleine help clients` says where it belongs."
+        advice = "`madeleine init` connects those that it finds; `madeleine config` prints the entry for any other."
         yield Finding("clients", "note", "No MCP client on this machine is configured for Madeleine.", advice)
 
 
@@ -73,11 +73,11 @@ def check_hooks(variables: Mapping[str, str]) -> Iterator[Finding]:
     except UnreadableConfiguration as error:
         yield Finding("hooks", "note", f"The settings of Claude Code cannot be read: {error}.", "Correct the file.")
         return
-    advice = "`madeleine help hooks` says how to add them."
+    advice = "`madeleine init` adds them; `madeleine help hooks` says how to do it by hand."
     if not found:
         yield Finding("hooks", "note", "Claude Code has no hooks of Madeleine: it remembers what it is told.", advice)
     for file, events in found.items():
-        missing = [event for event in HOOK_EVENTS if event not in events]
+        missing = [event for event in hook_events() if event not in events]
         details = {"file": str(file), "events": sorted(events)}
         if missing:
             text = f"The hooks in {file} lack {', '.join(missing)}."

@@ -54,7 +54,9 @@ def check_ledger(data_dir: Path, *, thorough: bool) -> Iterator[Finding]:
     path = data_dir / LEDGER_FILE
     require_ledger_of_index(path)
     if not path.exists():
-        yield Finding("ledger", "note", "Nothing is stored yet.", "`madeleine config` shows how to connect a client.")
+        yield Finding(
+            "ledger", "note", "Nothing is stored yet.", "`madeleine init` connects the clients on this machine."
+        )
         return
     with open_ledger_file(path) as ledger:
         if damage := ledger.damage(thorough=thorough):

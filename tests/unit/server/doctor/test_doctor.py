@@ -194,7 +194,7 @@ def test_clients_and_hooks_are_read_in_their_own_formats(report: Report, data_di
     }  # fmt: skip
     assert by_client["Claude Code"]["details"]["being"] == "ada"
     [hooks] = found["hooks"]
-    assert "lack UserPromptSubmit, SessionEnd" in hooks["text"]
+    assert "lack UserPromptSubmit, PreCompact, SessionEnd" in hooks["text"]
 
 
 def test_a_language_model_without_its_key_is_a_problem(report: Report, monkeypatch: pytest.MonkeyPatch) -> None:
