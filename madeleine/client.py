@@ -218,6 +218,16 @@ class ContextArguments(TypedDict, total=False):
     enable_tags_placeholder: bool
 
 
+class ObserveArguments(TypedDict, total=False):
+    """Optional arguments of `Memory.observe`."""
+
+    title: str
+    interface: str
+    """Where it is held; by default this client's name."""
+    memories: Sequence[Mapping[str, Any]]
+    """Memories that were drawn from the messages already, as the tool `observe` takes them."""
+
+
 class Memory:
     """One being's memory. Calls may run at the same time.
 
@@ -303,6 +313,15 @@ class Memory:
     async def context(self, **optional: Unpack[ContextArguments]) -> models.Context:
         """Return a context for the answer to a message: as blocks, and as one prompt."""
         return await self._ask(models.Context, "context", **optional)
+
+    async def observe(
+        self, session_id: str, messages: Sequence[Mapping[str, Any]], **optional: Unpack[ObserveArguments]
+    ) -> models.ObservedMessages:
+        """Append messages (at most 100, in order) to the history of a conversation, word for word; what is worth
+        remembering of them becomes memories. Each is a mapping with "role" ("user", "assistant", "system" or "tool"),
+        "text" and, if known, "speaker", "when" and "key", an id within the session: a repeated one is kept once."""
+        told = [{name: iso_text(value) for name, value in message.items()} for message in messages]
+        return await self._ask(models.ObservedMessages, "observe", session_id=session_id, messages=told, **optional)
 
     async def share(self, text: str = "", **optional: Unpack[ShareArguments]) -> models.SharedResult:
         """Share what every being of this store should know, under this being's name.

@@ -262,6 +262,20 @@ class UpdateResult(LibraryAnswer):
     notice: str = ""
 
 
+class ObservedMessages(LibraryAnswer):
+    """`new`: how many were not there yet, with their `ids`; `position`: of the first of them in its session; `known`:
+    how many were there. `last_key`: of the session's last message with a key."""
+
+    new: int
+    ids: tuple[str, ...] = ()
+    position: int | None = None
+    known: int = 0
+    last_key: str = ""
+    memories: tuple[Mapping[str, str], ...] = ()
+    """Id and status of each that was given."""
+    redacted: Mapping[str, int] = Field(default_factory=dict)
+
+
 class ForgetResult(LibraryAnswer):
     """`related`: memories tied to what was erased, which stay and may tell the same."""
 
