@@ -36,6 +36,7 @@ RESULTS = HERE.parent / "results"
 WITHIN = 10
 STORED_AT_ONCE = 40
 CALLS_TIMED = 100
+ERASED_WITHIN_SECONDS = 120
 CHARS_PER_TOKEN = 4
 _SIGNS = re.compile(r"[\W_]+")
 Figures = dict[str, float | str | None]
@@ -129,11 +130,20 @@ async def measure_forget(server: MemoryServer, place: Path) -> Figures:
     async with server.connected(place) as client:
         await server.store(client, "other", "A ladder leans on the wall.")
         await server.store(client, "secret", secret)
-        erased = await server.forget(client, "secret", secret)
-    files = [path for path in place.parent.glob(f"{place.name}*") if path.suffix != ".log"]
-    within = [path for one in files for path in ([one] if one.is_file() else one.rglob("*")) if path.is_file()]
-    left = any(b"Heliotrope47" in path.read_bytes() for path in within)
-    return {"erased memory": "no tool" if not erased else "bytes left" if left else "gone from the bytes"}
+        if not await server.forget(client, "secret", secret):
+            return {"erased memory": "no tool"}
+        before = time.perf_counter()
+        while _are_on_disk(b"Heliotrope47", place):
+            if time.perf_counter() - before > ERASED_WITHIN_SECONDS:
+                return {"erased memory": "bytes left"}
+            await asyncio.sleep(1)
+    return {"erased memory": "gone from the bytes"}
+
+
+def _are_on_disk(sought: bytes, place: Path) -> bool:
+    own = [path for path in place.parent.glob(f"{place.name}*") if path.suffix != ".log"]
+    files = (path for one in own for path in (one, *one.rglob("*")) if path.is_file())
+    return any(sought in path.read_bytes() for path in files)
 
 
 async def measure_times(servers: Sequence[MemoryServer], folder: Path) -> dict[str, Figures]:

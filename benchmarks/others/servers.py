@@ -91,7 +91,7 @@ class Madeleine(MemoryServer):
 
     async def forget(self, client: Client, name: str, text: str) -> bool:
         found = json.loads(await self.recall(client, text))["memories"]
-        await call(client, "forget", {"ids": [found[0]["id"]], "wait": True})
+        await call(client, "forget", {"ids": [found[0]["id"]]})
         return True
 
 
@@ -135,9 +135,9 @@ async def servers(folder: Path) -> list[MemoryServer]:
     found: list[MemoryServer] = [
         Madeleine(
             "Madeleine",
-            [sys.executable, "-m", "madeleine", "--in-process"],
+            [sys.executable, "-m", "madeleine"],
             "MADELEINE_DATA_DIR",
-            {"MADELEINE_PATROL_AUTO": "false"},
+            {"MADELEINE_PATROL_AUTO": "false", "MADELEINE_IDLE_SECONDS": "1"},
         )
     ]
     python = await asyncio.to_thread(_venv_with, folder / "qdrant", QDRANT_SERVER)
