@@ -9,6 +9,7 @@ import random
 from collections.abc import AsyncIterator, Awaitable, Callable
 from contextlib import AbstractAsyncContextManager
 from dataclasses import dataclass, field
+from datetime import datetime
 from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -166,14 +167,14 @@ READING: dict[str, Answer] = {
 }
 
 
-async def _reader(page: Page, request: Request) -> PageReader:
-    as_of = parse_as_of(request.query_params.get("as_of", ""))
+async def _reader(page: Page, request: Request, as_of: datetime | None = None) -> PageReader:
     return PageReader(await page.opened(), request.scope[CALLER_ASGI_SCOPE_KEY], page.planes, as_of)
 
 
 async def _answer_reading(page: Page, answer: Answer, request: Request) -> Response:
     try:
-        content = await answer(await _reader(page, request), request)
+        as_of = parse_as_of(request.query_params.get("as_of", ""))
+        content = await answer(await _reader(page, request, as_of), request)
     except MadeleineError as error:
         return refusal(400 if isinstance(error, InvalidInput) else 503, str(error))
     return JSONResponse(content)

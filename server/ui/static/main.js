@@ -26,7 +26,11 @@ async function show({ keepFocus = false, sameStage = false } = {}) {
   const turn = ++pass;
   for (const anchor of document.querySelectorAll("#nav a")) {
     const active = anchor.hash === `#/${at.name}` || (MODULES[at.name] && anchor.hash === `#/${MODULES[at.name]}`);
-    if (active) anchor.setAttribute("aria-current", "page"); else anchor.removeAttribute("aria-current");
+    if (active) {
+      anchor.setAttribute("aria-current", "page");
+      const bar = document.getElementById("nav"); // on a phone it is wider than the screen
+      bar.scrollLeft = anchor.offsetLeft - (bar.clientWidth - anchor.offsetWidth) / 2;
+    } else anchor.removeAttribute("aria-current");
   }
   shown?.leave?.();
   shown = null;
@@ -59,7 +63,7 @@ function tellPast(view) {
   banner.hidden = state.asOf === "";
   if (banner.hidden) return;
   const date = h("strong", {}, `${view.past ? "As of" : "Today, not"} ${dayOf(`${state.asOf}T12:00`)}.`);
-  replace(banner, date, " ", view.past ?? "Of the past nothing is kept for this view: it shows today.", " ", button("Back to today", () => lookAt("")));
+  replace(banner, h("span", {}, date, " ", view.past ?? "Of the past nothing is kept for this view: it shows today."), button("Back to today", () => lookAt("")));
 }
 
 /** Show everything as of a date; "" for now. */

@@ -94,7 +94,7 @@ class MemoryMap {
       canvas.classList.toggle("drawing", this.lasso.isOn);
     }, { "aria-pressed": "false", title: "Draw a loop around memories; Shift and a drag do the same" });
     canvas.addEventListener("keydown", (event) => {
-      if (event.key === "Enter") { event.preventDefault(); this.lasso.selectView(); this.panel.focus(); }
+      if (event.key === "Enter") { event.preventDefault(); this.lasso.selectView(); if (this.selected) this.panel.focus(); }
       if (event.key === "Escape") this.select([]);
     });
     replace(this.main, h("h1", {}, "Map"),

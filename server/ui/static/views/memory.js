@@ -22,7 +22,9 @@ async function draw(main, id) {
   const found = await tool("recall_memory", { ids: [id], details: true });
   const memory = asItWas(found.memories[0]);
   if (!memory) return gone(main, id);
-  const extras = await get(`memory/${encodeURIComponent(id)}`);
+  const named = Object.keys(LINKS).map((name) => memory[name]).filter(Boolean);
+  const [extras, linked] = await Promise.all([get(`memory/${encodeURIComponent(id)}`), named.length ? tool("recall_memory", { ids: [...new Set(named)] }) : { memories: [] }]);
+  extras.linked = new Map(linked.memories.map((other) => [other.id, other.text]));
   const again = () => draw(main, id);
   const recalls = extras.audit.filter((entry) => entry.event === "recall" && entry.client !== "madeleine ui");
   replace(main,
@@ -46,9 +48,14 @@ function asItWas(memory) {
   const later = (memory.history ?? []).filter((revision) => Date.parse(revision.until) > asOf).sort((one, other) => Date.parse(one.until) - Date.parse(other.until));
   for (const name of ["text", "themes", "importance"]) then[name] = later.find((revision) => revision[name] !== undefined)?.[name] ?? memory[name];
   then.history = (memory.history ?? []).filter((revision) => Date.parse(revision.until) <= asOf);
-  const { valid_from: from, valid_until: until } = (memory.versions ?? []).find((version) => version.id === memory.id) ?? memory;
-  if (memory.truth !== "retracted") then.truth = until && Date.parse(until) <= asOf ? "superseded" : from && Date.parse(from) > asOf ? "to come" : "current";
+  then.versions = memory.versions?.map((version) => ({ ...version, truth: truthThen(version, asOf) }));
+  then.truth = then.versions?.find((version) => version.id === memory.id)?.truth ?? truthThen(memory, asOf);
   return then;
+}
+
+function truthThen({ truth, valid_from: from, valid_until: until }, asOf) {
+  if (truth === "retracted") return truth;
+  return until && Date.parse(until) <= asOf ? "superseded" : from && Date.parse(from) > asOf ? "to come" : "current";
 }
 
 function gone(main, id) {
@@ -75,7 +82,9 @@ function feeling(memory) {
 
 /** Its life along time: when it was true, when it was stored, corrected, told again and recalled; and its versions in words. */
 function life(memory, extras, recalls) {
-  const versions = (memory.versions ?? [memory]).map((version) => ({ ...version, isThis: version.id === memory.id }));
+  // One that is no version of anything is true since it was told, or since what it tells of happened.
+  const begin = [memory.when, memory.provenance.stored_at].filter((moment) => !Number.isNaN(Date.parse(moment))).sort((one, other) => Date.parse(one) - Date.parse(other))[0];
+  const versions = (memory.versions ?? [{ ...memory, valid_from: memory.valid_from ?? begin }]).map((version) => ({ ...version, isThis: version.id === memory.id }));
   const here = versions.findIndex((version) => version.isThis);
   versions.forEach((version, place) => { version.isLater = place > here; });
   const begun = versions.filter((version) => version.isThis || asOfMoment() === null || !version.valid_from || Date.parse(version.valid_from) <= asOfMoment());
@@ -108,7 +117,7 @@ function links(memory, extras) {
   if (!named.length && !extras.absorbed.length && !memory.cluster_id) return null;
   return section("Hangs together with", h("ul", { class: "log" },
     memory.cluster_id && h("li", {}, "topic ", link(stored(extras.cluster || memory.cluster_id), `search?cluster=${memory.cluster_id}`)),
-    named.map(([name, words]) => h("li", {}, words, " ", link(memory[name], `memory/${memory[name]}`))),
+    named.map(([name, words]) => h("li", {}, words, " ", link(stored(extras.linked.get(memory[name]) ?? memory[name]), `memory/${memory[name]}`))),
     extras.absorbed.map((other) => h("li", {}, "took in ", link(stored(other.text), `memory/${other.id}`)))));
 }
 
