@@ -25,7 +25,7 @@ def past_start_as_json(
     return {
         "counts": {
             "true": len(true_then),
-            "stored": sum(outline.created_at <= as_of for outline in true_then),
+            "stored": sum(outline.created_at <= as_of for outline in outlines),
             "superseded": sum(bool(outline.valid_until and outline.valid_until <= as_of) for outline in outlines),
             "later": sum(outline.truth != "retracted" and is_later(outline, as_of) for outline in outlines),
         },

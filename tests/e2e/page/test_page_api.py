@@ -224,7 +224,8 @@ async def test_the_past_is_what_was_true_then_and_what_had_been_recorded(page: O
         today, yesterday = utc_now().date().isoformat(), (utc_now() - timedelta(days=1)).date().isoformat()
 
         async def seen(path: str, as_of: str) -> dict[str, Any]:
-            return (await ada.get(f"api/{path}", params={"as_of": as_of})).json()
+            content: dict[str, Any] = (await ada.get(f"api/{path}", params={"as_of": as_of})).json()
+            return content
 
         counts = [(await seen("start", date))["counts"] for date in ("2019", "2020-06", today)]
         assert [(count["true"], count["stored"], count["superseded"], count["later"]) for count in counts] == [

@@ -69,6 +69,7 @@ class MemoryMap {
   looks() { return looks(this.all, this.indices, { total: this.total, selected: this.selected }); }
 
   draw() {
+    performance.mark("map data");
     const { all, names } = this;
     const asOf = asOfMoment();
     const shown = asOf === null ? this.total : all.seq.filter((_, index) => isShown(all, index, asOf)).length;
