@@ -83,7 +83,8 @@ function feeling(memory) {
 /** Its life along time: when it was true, when it was stored, corrected, told again and recalled; and its versions in words. */
 function life(memory, extras, recalls) {
   // One that is no version of anything is true since it was told, or since what it tells of happened.
-  const begin = [memory.when, memory.provenance.stored_at].filter((moment) => !Number.isNaN(Date.parse(moment))).sort((one, other) => Date.parse(one) - Date.parse(other))[0];
+  const stored_at = memory.provenance.stored_at;
+  const begin = Date.parse(memory.when) < Date.parse(stored_at) - 864e5 ? memory.when : stored_at;
   const versions = (memory.versions ?? [{ ...memory, valid_from: memory.valid_from ?? begin }]).map((version) => ({ ...version, isThis: version.id === memory.id }));
   const here = versions.findIndex((version) => version.isThis);
   versions.forEach((version, place) => { version.isLater = place > here; });
