@@ -16,15 +16,15 @@ BENCH_ARGS ?=
 PACKAGES := memory storage inference patrol tools server
 
 .DEFAULT_GOAL := help
-.PHONY: help demo test slow bench page latency profile dynamics life patrol-bench duplicates truth unrelated small preferences emotions ingest-bench startup attack docs \
+.PHONY: help demo test slow bench page latency profile dynamics life patrol-bench duplicates truth unrelated small preferences emotions ingest-bench startup attack docs pictures \
   check types lint imports dependencies dead-code duplicate-code format lock mcpb clean
 .DELETE_ON_ERROR:
 
 help: ## list the targets
 	@sed -n 's/^\([a-z-]*\):.*## \(.*\)/  make \1|\2/p' $(MAKEFILE_LIST) | awk -F'|' '{ printf "%-20s %s\n", $$1, $$2 }'
 
-demo: $(VENV)/.project ## start the server, store and recall a conversation, run a patrol, and show how to connect a client
-	@$(PY) -m examples.demo
+demo: $(VENV)/.project ## start the server, store and recall a conversation, run a patrol, show how to connect a client (UI=1 opens the page)
+	@$(PY) -m examples.demo $(if $(UI),--ui)
 
 test: $(VENV)/.dev ## run the tests except the slow ones (PYTEST_ARGS="-k recall" WORKERS=4)
 	@$(PYTEST) -n $(WORKERS) --dist worksteal $(PYTEST_ARGS)
@@ -88,6 +88,9 @@ attack: $(VENV)/.dev ## measure what attacks on the HTTP server cost others (BEN
 
 startup: $(VENV)/.dev ## measure the time from start to the list of tools
 	@$(PY) -m benchmarks.startup $(BENCH_ARGS)
+
+pictures: $(VENV)/.dev ## draw the pictures of the documentation, by the rules and by the page in headless Chromium
+	@$(PY) -m website.pictures && $(PY) -m website.screenshot
 
 docs: $(VENV)/.dev ## build the documentation as a site in build/site; a dead link ends it with an error
 	@$(PY) -m website.build build/site && echo "build/site/index.html"

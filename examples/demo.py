@@ -1,13 +1,17 @@
 """`make demo`: the real server, over stdio, with the real MCP client, on the sample conversation.
 
-Each step prints what it does and checks the answer; an unexpected answer ends the demo with exit code 1.
+Each step prints what it does and checks the answer; an unexpected answer ends the demo with exit code 1. `--ui` ends it
+with the page (`make demo UI=1`), which shows the memory until Ctrl-C.
 """
 
 from __future__ import annotations
 
+import argparse
 import asyncio
 import json
+import os
 import shlex
+import subprocess
 import sys
 import tempfile
 import time
@@ -38,20 +42,23 @@ Answer = dict[str, Any]
 
 @dataclass(frozen=True, slots=True)
 class Question:
-    """The answer must contain at least one of `expected`."""
+    """The first that is recalled must contain `expected`, and `before` as what was true until then; in fragments, which
+    are shuffled, one of them. `misplaced` must not occur: a wish or a rule that has nothing to do with the question."""
 
     text: str
     format: Literal["fragments", "memories", "prompt"]
-    expected: tuple[str, ...]
+    expected: str
     limit: int = 3
+    before: str = ""
+    misplaced: str = "[PROCEDURAL]"
 
 
 QUESTIONS = (
-    Question("How is Bolota, the sick cat?", "fragments", ("Bolota",)),
-    Question("Is Ines going to take the job in Rotterdam?", "memories", ("declined", "turned Rotterdam down"), limit=5),
-    Question("What is the Sunday dinner tradition at Avó Lurdes's?", "memories", ("Avó", "Sunday")),
-    Question("誰が京都で桜を見ようと言った?", "memories", ("京都",)),
-    Question("What did the bakery agree with the flour mill?", "prompt", ("Moinho da Pedra",)),
+    Question("How is Bolota, the sick cat?", "fragments", "Bolota"),
+    Question("Is Ines going to take the job in Rotterdam?", "memories", "declined", before="I am going to say yes"),
+    Question("What is the Sunday dinner tradition at Avó Lurdes's?", "memories", "Second Sunday of the month"),
+    Question("誰が京都で桜を見ようと言った?", "memories", "京都"),
+    Question("What did the bakery agree with the flour mill?", "prompt", "Moinho da Pedra agreed"),
 )
 UNRELATED_QUERY = "the boiling point of tungsten"
 KEYWORD = "Rigadoon"
@@ -115,6 +122,8 @@ class Demo:
     def print_memories(self, memories: list[Answer]) -> None:
         for memory in memories:
             self.out.print(f"  {str(memory.get('when', ''))[:10]}  {memory['text']}", markup=False)
+            if before := memory.get("before"):
+                self.out.print(f"              until {memory['since']}: {before}", markup=False, style="dim")
 
     async def show_tools(self) -> None:
         self.heading("The tools")
@@ -127,9 +136,14 @@ class Demo:
         turns = list(read_conversation())
         self.heading(f"store: a conversation of {len(turns)} turns")
         counts: Counter[str] = Counter()
+        ids: dict[str, str] = {}
         began = time.perf_counter()
         for turn in track(turns, "  storing", console=self.out):
-            counts[str((await self.call("store", store_arguments(turn))).get("status"))] += 1
+            # As an agent tells it that knows what has changed.
+            change = {"supersedes": ids[turn["supersedes"]]} if "supersedes" in turn else {}
+            answer = await self.call("store", store_arguments(turn) | change)
+            ids[turn["when"]] = answer["id"]
+            counts[str(answer.get("status"))] += 1
         seconds = time.perf_counter() - began
         summary = ", ".join(f"{count} {status}" for status, count in counts.items())
         self.out.print(f"  {summary} in {seconds:.1f} s, each on disk before it was answered")
@@ -145,11 +159,14 @@ class Demo:
             self.print_memories(recalled)
         else:
             self.out.print(f"  {recalled or ''}", markup=False)
-        text = json.dumps(recalled, ensure_ascii=False)
-        expect(
-            any(words in text for words in question.expected),
-            f"the answer to {question.text!r} does not mention {' or '.join(question.expected)}",
-        )
+        first = recalled[:1] if isinstance(recalled, list) else str(recalled)
+        if question.format == "prompt":
+            first = str(recalled).splitlines()[1]
+        shown = json.dumps(first, ensure_ascii=False)
+        expect(question.expected in shown, f"{question.expected!r} does not come first: {question.text}")
+        expect(question.before in shown, f"the change of mind is not told: {question.text}")
+        told = json.dumps(answer, ensure_ascii=False)
+        expect(question.misplaced not in told, f"a preference that does not belong there: {question.text}")
 
     async def recall_nothing(self) -> None:
         self.heading(f"recall, of an unrelated query: {UNRELATED_QUERY}")
@@ -188,9 +205,14 @@ class Demo:
             expect(bar.tasks[0].completed > 0, "the patrol sent no progress")
         steps: list[Answer] = report.get("steps") or []
         expect(bool(report.get("run_id")) and bool(steps), "the patrol's report has no steps")
+        waiting = [str(step.get("name")) for step in steps if step.get("skipped")]
         for step in steps:
-            counts = ", ".join(f"{key}: {value}" for key, value in step.items() if key not in ("step", "name"))
-            self.out.print(f"  {step.get('step', ''):<3}{step.get('name', ''):<14}{counts}", markup=False)
+            counts = ", ".join(
+                f"{value} {key.replace('_', ' ')}" for key, value in step.items() if isinstance(value, int)
+            )
+            if not step.get("skipped"):
+                self.out.print(f"  {step.get('step', ''):<3}{step.get('name', ''):<14}{counts}", markup=False)
+        self.out.print(f"  for a model to decide: {', '.join(waiting)}", markup=False)
         return report
 
     async def decide(self, report: Answer) -> list[str]:
@@ -287,15 +309,28 @@ def decision_on(offer: Answer, known: dict[str, Answer]) -> Answer:
     return decision | {"merges": [same]} if len(same) > 1 else decision
 
 
+def variables(folder: Path) -> dict[str, str]:
+    return {"MADELEINE_DATA_DIR": str(folder / "data"), "MADELEINE_BEING": "demo"}
+
+
 async def run_demo(out: Console, folder: Path, log: Path) -> None:
     server = StdioServerParameters(
-        command=sys.executable,
-        args=["-m", "madeleine", "--in-process"],
-        env={"MADELEINE_DATA_DIR": str(folder / "data"), "MADELEINE_BEING": "demo"},
+        command=sys.executable, args=["-m", "madeleine", "--in-process"], env=variables(folder)
     )
     with log.open("w", encoding="utf-8") as errors:
         async with Client(stdio_client(server, errlog=errors)) as client:
             await Demo(client, out).run()
+
+
+def show_page(out: Console, folder: Path, options: list[str]) -> None:
+    """The page with the demo's memory, until Ctrl-C; then the process that owns the memory ends."""
+    out.print(Rule("The page: the memory to look at", align="left", style="bold cyan"))
+    madeleine, environment = [sys.executable, "-m", "madeleine"], os.environ | variables(folder)
+    try:
+        subprocess.run([*madeleine, "ui", *options], env=environment, check=False)
+    except KeyboardInterrupt:
+        out.print()
+    subprocess.run([*madeleine, "stop"], env=environment, check=False, stdout=subprocess.DEVNULL)
 
 
 def leaves(group: BaseExceptionGroup[BaseException]) -> Iterator[BaseException]:
@@ -307,6 +342,10 @@ def leaves(group: BaseExceptionGroup[BaseException]) -> Iterator[BaseException]:
 
 
 def main() -> int:
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--ui", action="store_true", help="end with the page open")
+    parser.add_argument("--no-browser", action="store_true", help="with --ui: print its link only")
+    arguments = parser.parse_args()
     out = Console(highlight=False, width=None if sys.stdout.isatty() else PIPED_WIDTH)
     began = time.perf_counter()
     failures: list[BaseException] = []
@@ -323,10 +362,15 @@ def main() -> int:
         if failures and log.exists():
             lines = log.read_text(encoding="utf-8", errors="replace").splitlines()
             out.print("\n".join(["The end of the server's log:", *lines[-LOG_TAIL_LINES:]]), style="dim", markup=False)
-    if failures:
-        return 1
-    seconds = time.perf_counter() - began
-    out.print(f"[bold green]Done in {seconds:.0f} s. The memory in {folder} is removed.[/bold green]")
+        if failures:
+            return 1
+        seconds = time.perf_counter() - began
+        out.print(f"[bold green]Done in {seconds:.0f} s.[/bold green]")
+        if arguments.ui:
+            show_page(out, folder, ["--no-browser"] if arguments.no_browser else [])
+        else:
+            out.print("To look at this memory in a browser: [bold]make demo UI=1[/bold]")
+    out.print(f"The memory in {folder} is removed.")
     return 0
 
 

@@ -9,6 +9,7 @@ import random
 from collections.abc import AsyncIterator, Awaitable, Callable
 from contextlib import AbstractAsyncContextManager
 from dataclasses import dataclass, field
+from datetime import datetime
 from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -36,11 +37,12 @@ from madeleine.server.ui.guard import (
     with_security_headers,
 )
 from madeleine.server.ui.live import live_events
-from madeleine.server.ui.projection import Planes
+from madeleine.server.ui.plane import Planes
 from madeleine.server.ui.reading import PageReader
 from madeleine.server.ui.sessions import SESSION_SECONDS, PageSession, PageSessions
 from madeleine.server.wiring.clocks import utc_now
 from madeleine.server.wiring.language_models import LanguageModelPool
+from madeleine.tools.reading import parse_as_of
 from madeleine.tools.replies import tool_result_of_crash
 from madeleine.tools.tool import ToolCall
 from madeleine.tools.toolset import Toolset, choose_tools, make_all_tools
@@ -109,6 +111,7 @@ def page_routes(page: Page, guard: Guard, stream_guard: Guard, login: ASGIApp) -
         Route(f"{API_PATH}/logout", protected(partial(_log_out, page)), methods=["POST"]),
         Route(f"{API_PATH}/tools/{{name}}", protected(partial(_call_tool, page)), methods=["POST"]),
         Route(f"{API_PATH}/events", protected(partial(_stream_events, page), stream_guard), methods=["GET"]),
+        Route(f"{API_PATH}/map", protected(partial(_stream_map, page)), methods=["GET"]),
         *(Route(f"{API_PATH}/{path}", reading(answer), methods=["GET"]) for path, answer in READING.items()),
         Route(
             f"{PAGE_PATH}{{path:path}}",
@@ -150,7 +153,6 @@ READING: dict[str, Answer] = {
     "runs": lambda reader, request: reader.runs(_number(request, "limit", 50, MAX_RUNS_SHOWN)),
     "run/{id}": _run,
     "fading": lambda reader, _: reader.fading(),
-    "map": lambda reader, _: reader.plane(),
     "conversations": lambda reader, _: reader.conversations(),
     "conversation": lambda reader, request: reader.conversation(
         request.query_params.get("session", ""), _number(request, "start", 0, 2**31)
@@ -165,13 +167,14 @@ READING: dict[str, Answer] = {
 }
 
 
-async def _reader(page: Page, request: Request) -> PageReader:
-    return PageReader(await page.opened(), request.scope[CALLER_ASGI_SCOPE_KEY], page.planes)
+async def _reader(page: Page, request: Request, as_of: datetime | None = None) -> PageReader:
+    return PageReader(await page.opened(), request.scope[CALLER_ASGI_SCOPE_KEY], page.planes, as_of)
 
 
 async def _answer_reading(page: Page, answer: Answer, request: Request) -> Response:
     try:
-        content = await answer(await _reader(page, request), request)
+        as_of = parse_as_of(request.query_params.get("as_of", ""))
+        content = await answer(await _reader(page, request, as_of), request)
     except MadeleineError as error:
         return refusal(400 if isinstance(error, InvalidInput) else 503, str(error))
     return JSONResponse(content)
@@ -201,6 +204,16 @@ async def _call_tool(page: Page, request: Request) -> Response:
     if result.is_error:
         return refusal(400, "".join(getattr(part, "text", "") for part in result.content))
     return JSONResponse(result.structured_content)
+
+
+async def _stream_map(page: Page, request: Request) -> Response:
+    reader = await _reader(page, request)
+
+    async def lines() -> AsyncIterator[str]:
+        async for block in reader.plane():
+            yield f"{json.dumps(block)}\n"
+
+    return StreamingResponse(lines(), media_type="application/x-ndjson")
 
 
 async def _stream_events(page: Page, request: Request) -> Response:

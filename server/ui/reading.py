@@ -3,14 +3,22 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import AsyncIterator, Callable, Iterable, Mapping, Sequence
 from dataclasses import asdict, dataclass
 from datetime import datetime, timedelta
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, TypeVar
 
 from madeleine.memory.audit import AuditEntry
 from madeleine.memory.chat import Message
-from madeleine.memory.model import MemoryId, RunId, Scope, short_id_of_memory_number, short_id_of_non_memory
+from madeleine.memory.model import (
+    KNOWLEDGE_KINDS,
+    KnowledgeKind,
+    MemoryId,
+    RunId,
+    Scope,
+    short_id_of_memory_number,
+    short_id_of_non_memory,
+)
 from madeleine.memory.patrol_records import PatrolRun
 from madeleine.memory.permissions import permissions_of_role
 from madeleine.memory.rules.dynamics.importance import (
@@ -18,15 +26,20 @@ from madeleine.memory.rules.dynamics.importance import (
     MAX_DYING_IMPORTANCE,
     patrols_until_dying,
 )
+from madeleine.memory.rules.dynamics.truth import beginning_of_validity
 from madeleine.server import __version__
 from madeleine.server.mcp.server import Caller
-from madeleine.server.ui.projection import Planes
+from madeleine.server.ui.past import past_start_as_json
+from madeleine.server.ui.plane import Planes
+from madeleine.tools.lessons import lesson_as_json
 from madeleine.tools.profile import note_as_json
 from madeleine.tools.replies import cluster_as_json, iso_time, memory_item_as_json, without_empty_fields
 
 if TYPE_CHECKING:  # a server imports them with the memory, behind its first answers
     from madeleine.server.wiring.open_memory import OpenedMemory
     from madeleine.storage.sql.overview import JournalledChange, MemoryOutline
+
+Record = TypeVar("Record")
 
 PAGE_CLIENT_NAME = "madeleine ui"
 CHANGE_EVENTS = (
@@ -37,6 +50,8 @@ MAX_RECENT_CHANGES = 40
 FORESEEN_PATROLS = 30
 MAX_FADING_MEMORIES = 500
 COST_DAYS = 90
+MAX_RUNS_READ = 1_000
+MAX_LESSONS = 200
 MAX_SEQ = 2**62
 """Greater than the number of any entry."""
 MESSAGES_PER_PAGE = 200
@@ -44,11 +59,14 @@ MESSAGES_PER_PAGE = 200
 
 @dataclass(frozen=True, slots=True)
 class PageReader:
-    """Reads for one request. `scope` counts no recalls: to look at a memory is not to use it."""
+    """Reads for one request. `scope` counts no recalls: to look at a memory is not to use it. `as_of`: the moment that
+    is looked back at. What was true is told by all that is known today, as `as_of` of `recall` does; what was recorded
+    (changes, patrols, conversations, diary, costs, the audit) as far as it had been recorded then."""
 
     memory: OpenedMemory
     caller: Caller
     planes: Planes
+    as_of: datetime | None = None
 
     @property
     def scope(self) -> Scope:
@@ -64,22 +82,34 @@ class PageReader:
             "version": __version__,
             "decay_cycles": IMPORTANCE_DECAY_CYCLES,
             "dying_importance": MAX_DYING_IMPORTANCE,
+            "shares": self._kinds_that_may_be_shared(),
         }
+
+    def _kinds_that_may_be_shared(self) -> list[KnowledgeKind]:
+        access = self.memory.use_cases.organisation.config.write_access
+        kinds = [kind for kind in KNOWLEDGE_KINDS if access.may_write(self.caller.role, kind)]
+        return [] if self.caller.read_only else kinds
 
     async def start(self) -> dict[str, Any]:
         """What changed lately, what waits for a decision, who the being is, and how much there is."""
         ledger, scope = self.memory.ledger, self.scope
         overview = ledger.overview
-        changes = await overview.audit_page(scope, limit=MAX_RECENT_CHANGES, events=CHANGE_EVENTS)
-        runs = await ledger.patrols.runs(scope, limit=1)
-        clusters = await self.memory.use_cases.browse.clusters(scope)
-        thoughts = await ledger.context.thoughts(scope)
-        return {
+        changes = await overview.audit_page(scope, limit=MAX_RECENT_CHANGES, events=CHANGE_EVENTS, until=self.as_of)
+        runs = await self._runs(limit=1)
+        start = {
             "changes": await self._audit_as_json(changes),
-            "counts": _counts(await overview.counts(scope)),
-            "clusters": [cluster_as_json(cluster, mood) for cluster, mood in clusters],
             "last_patrol": run_as_json(runs[0]) if runs else None,
-            "think": list(thoughts.points),
+        }
+        if self.as_of is not None:
+            outlines, summaries = await overview.outlines(scope), await ledger.recall.cluster_summaries(scope)
+            return start | past_start_as_json(outlines, summaries, self.as_of)
+        clusters = await self.memory.use_cases.browse.clusters(scope)
+        return start | {
+            "counts": _counts(await overview.counts(scope)),
+            "clusters": [
+                cluster_as_json(cluster, mood) | {"count": cluster.active + cluster.dying} for cluster, mood in clusters
+            ],
+            "think": list((await ledger.context.thoughts(scope)).points),
         }
 
     async def outlines(self) -> dict[str, list[Any]]:
@@ -91,20 +121,34 @@ class PageReader:
         """What `recall_memory` does not tell of a memory: who wrote and recalled it, and what it was made of."""
         overview, scope = self.memory.ledger.overview, self.scope
         found = await self.memory.ledger.recall.memories(scope, [id_])
-        entries = await overview.audit_of_memory(scope, id_) if found else []
-        runs = await self.memory.ledger.patrols.runs(scope, limit=1_000)
+        entries = self._until(await overview.audit_of_memory(scope, id_) if found else [], lambda entry: entry.at)
+        runs = await self._runs(limit=MAX_RUNS_READ)
         clusters = await self.memory.ledger.recall.cluster_summaries(scope)
         names = {cluster.id: cluster.name for cluster in clusters}
         return {
             "audit": [_entry_as_json(entry) for entry in entries],
             "absorbed": [memory_item_as_json(memory) for memory in await overview.absorbed_by(scope, id_)],
-            "messages": [_message_as_json(message) for message in await overview.messages_of_memory(scope, id_)],
+            "messages": [
+                _message_as_json(message)
+                for message in self._until(await overview.messages_of_memory(scope, id_), lambda message: message.at)
+            ],
             "aged": [iso_time(run.started) for run in runs if _has_aged(run)][::-1],
             "cluster": names.get(found[0].cluster_id, "") if found and found[0].cluster_id else "",
         }
 
     async def runs(self, limit: int) -> dict[str, Any]:
-        return {"runs": [run_as_json(run) for run in await self.memory.ledger.patrols.runs(self.scope, limit=limit)]}
+        return {"runs": [run_as_json(run) for run in await self._runs(limit=limit)]}
+
+    async def _runs(self, *, limit: int) -> list[PatrolRun]:
+        """The latest first."""
+        read = limit if self.as_of is None else MAX_RUNS_READ
+        return self._until(await self.memory.ledger.patrols.runs(self.scope, limit=read), lambda run: run.started)[
+            :limit
+        ]
+
+    def _until(self, records: Iterable[Record], at: Callable[[Record], datetime]) -> list[Record]:
+        """Those that had been recorded by then."""
+        return [record for record in records if self.as_of is None or at(record) <= self.as_of]
 
     async def run(self, id_: RunId) -> dict[str, Any]:
         """A run with its changes, field by field; memories with the beginning of what they say."""
@@ -153,20 +197,16 @@ class PageReader:
             "patrols": FORESEEN_PATROLS,
         }
 
-    async def plane(self) -> dict[str, Any]:
-        """Memories on a plane, near each other where they mean much the same."""
-        model = self.memory.embedder.model
-        rows = await self.memory.ledger.overview.vectors(self.scope, model)
-        if not rows:
-            return {"seq": [], "x": [], "y": []}
-        return await asyncio.to_thread(_plane_as_json, self.planes, rows)
+    def plane(self) -> AsyncIterator[dict[str, Any]]:
+        """Memories on a plane, near each other where they mean much the same: `Planes.blocks`."""
+        return self.planes.blocks(self.memory, self.scope)
 
     async def conversations(self) -> dict[str, Any]:
         sessions = await self.memory.ledger.conversations.sessions(self.scope, limit=500)
         return {
             "sessions": [
                 asdict(session) | {"first_at": iso_time(session.first_at), "last_at": iso_time(session.last_at)}
-                for session in sessions
+                for session in self._until(sessions, lambda session: session.first_at)
             ]
         }
 
@@ -174,26 +214,36 @@ class PageReader:
         messages = await self.memory.ledger.conversations.messages_of(
             self.scope, session_id, start=start, end=start + MESSAGES_PER_PAGE
         )
-        return {"messages": [_message_as_json(message) for message in messages], "per_page": MESSAGES_PER_PAGE}
+        heard = self._until(messages, lambda message: message.at)
+        is_last = len(messages) < MESSAGES_PER_PAGE or len(heard) < len(messages)
+        shown = [_message_as_json(message) for message in heard]
+        return {"messages": shown, "next": None if is_last else start + MESSAGES_PER_PAGE}
 
     async def written(self) -> dict[str, Any]:
-        """Diary, points for the next session, open notes."""
-        context, scope = self.memory.ledger.context, self.scope
+        """Diary, points for the next session, open notes, lessons. Points and which notes were open are of today."""
+        context, scope, as_of = self.memory.ledger.context, self.scope, self.as_of
+        last_day = "9" if as_of is None else as_of.date().isoformat()
         entries = await context.diary_since(scope, "", limit=1_000)
         notes = await context.open_notes(scope, limit=500)
+        lessons = await self.memory.ledger.lessons.lessons(scope, limit=MAX_LESSONS)
         return {
-            "diary": [{"date": entry.date, "text": entry.text} for entry in reversed(entries)],
-            "think": list((await context.thoughts(scope)).points),
-            "notes": [note_as_json(note) for note in notes],
+            "diary": [{"date": day.date, "text": day.text} for day in reversed(entries) if day.date <= last_day],
+            "think": list((await context.thoughts(scope)).points) if as_of is None else [],
+            "notes": [note_as_json(note) for note in self._until(notes, lambda note: note.created_at)],
+            "lessons": [
+                lesson_as_json(learnt, in_full=True) | {"status": learnt.memory.status}
+                for learnt in self._until(lessons, lambda learnt: learnt.memory.created_at)
+            ],
         }
 
     async def costs(self, now: datetime) -> dict[str, Any]:
-        costs = await self.memory.ledger.overview.costs_since(self.scope, now - timedelta(days=COST_DAYS))
+        until = self.as_of or now
+        costs = await self.memory.ledger.overview.costs_between(self.scope, until - timedelta(days=COST_DAYS), until)
         return {"costs": [asdict(cost) for cost in costs], "days": COST_DAYS}
 
     async def audit(self, *, before: int, limit: int, event: str) -> dict[str, Any]:
         entries = await self.memory.ledger.overview.audit_page(
-            self.scope, limit=limit, events=[event] if event else (), before=before or MAX_SEQ
+            self.scope, limit=limit, events=[event] if event else (), before=before or MAX_SEQ, until=self.as_of
         )
         return {"entries": await self._audit_as_json(entries)}
 
@@ -244,19 +294,13 @@ def _columns(outlines: Sequence[MemoryOutline]) -> dict[str, list[Any]]:
         "category": [outline.category for outline in outlines],
         "cluster": [short_id_of_non_memory(outline.cluster_id or "") for outline in outlines],
         "pinned": [outline.pinned for outline in outlines],
-        "from": [_milliseconds(outline.valid_from) for outline in outlines],
+        "from": [_milliseconds(beginning_of_validity(outline)) for outline in outlines],
         "until": [_milliseconds(outline.valid_until) for outline in outlines],
     }
 
 
 def _milliseconds(moment: datetime | None) -> int | None:
     return None if moment is None else round(moment.timestamp() * 1_000)
-
-
-def _plane_as_json(planes: Planes, rows: Sequence[tuple[int, Any]]) -> dict[str, Any]:
-    """Rounded: a screen has some thousand places across."""
-    plane = planes.plane_of([vector for _, vector in rows]).astype(float).round(4)
-    return {"seq": [seq for seq, _ in rows], "x": plane[:, 0].tolist(), "y": plane[:, 1].tolist()}
 
 
 def _fading_as_json(outline: MemoryOutline, patrols_left: int) -> dict[str, Any]:

@@ -20,6 +20,7 @@ from madeleine.storage.sql.database.engine import DatabaseRepository, Row
 from madeleine.storage.sql.database.mapping import (
     RowMap,
     first_column,
+    first_two_columns,
     microseconds_from_moment,
     vector_from_bytes,
 )
@@ -101,12 +102,9 @@ _SELECT_COUNTS = (
     .where(_m.being_id == _BEING)
     .group_by(_m.status, _m.truth, _m.pinned)
 )
-_SELECT_VECTORS = (
-    select(_m.seq, _e.vector)
-    .join(embeddings, _e.content_hash == _m.content_hash)
-    .where(_m.being_id == _BEING, _e.model == bindparam("model"))
-    .order_by(_m.seq)
-)
+_HAS_VECTOR = (_m.being_id == _BEING, _e.content_hash == _m.content_hash, _e.model == bindparam("model"))
+_SELECT_WITH_VECTOR = select(_m.seq, _m.id).where(*_HAS_VECTOR).order_by(_m.seq)
+_SELECT_VECTORS = select(_m.seq, _e.vector).where(*_HAS_VECTOR, dialect.is_in_bound_list(_m.id, "ids"))
 _CHANGE = RowMap(JournalledChange, patrol_changes_table)
 _SELECT_CHANGES = (
     select(*_CHANGE.columns)
@@ -129,7 +127,7 @@ _COST = RowMap(
 )
 _SELECT_COSTS = (
     select(*_COST.columns)
-    .where(_c.being_id == _BEING, _c.at >= bindparam("since"))
+    .where(_c.being_id == _BEING, _c.at >= bindparam("since"), _c.at <= bindparam("until"))
     .group_by(_DAY, _c.purpose, _c.model)
     .order_by(_DAY, _c.purpose, _c.model)
 )
@@ -146,6 +144,7 @@ _SELECT_AUDIT_PAGE = (
         _a.being_id == _BEING,
         _a.seq < bindparam("before"),
         _a.seq > bindparam("after"),
+        _a.at <= bindparam("until"),
         or_(bindparam("events") == "[]", dialect.is_in_bound_list(_a.event, "events")),
         _a.client != bindparam("not_client"),
     )
@@ -179,9 +178,14 @@ class OverviewRepository(DatabaseRepository):
         """Memories by status, truth and whether they are pinned."""
         return await self._database.rows(_SELECT_COUNTS, _to_counts, being=scope.being_id)
 
-    async def vectors(self, scope: Scope, model: str) -> list[tuple[int, Vector]]:
-        """(seq, vector) of the memories that have one by this model."""
-        return await self._database.rows(_SELECT_VECTORS, _to_seq_and_vector, being=scope.being_id, model=model)
+    async def ids_with_vector(self, scope: Scope, model: str) -> list[tuple[int, MemoryId]]:
+        """(seq, id) of the memories that have a vector by this model, in order."""
+        return await self._database.rows(_SELECT_WITH_VECTOR, first_two_columns, being=scope.being_id, model=model)
+
+    async def vectors(self, scope: Scope, model: str, ids: Sequence[MemoryId]) -> list[tuple[int, Vector]]:
+        """(seq, vector) of those of these memories that have one by this model, in no order."""
+        binds = {"being": scope.being_id, "model": model, "ids": dialect.json_list_bind_value(ids)}
+        return await self._database.rows(_SELECT_VECTORS, _to_seq_and_vector, **binds)
 
     async def run(self, scope: Scope, run: RunId) -> PatrolRun | None:
         return next(iter(await self._database.rows(_SELECT_RUN, _RUN.from_row, being=scope.being_id, run=run)), None)
@@ -190,8 +194,10 @@ class OverviewRepository(DatabaseRepository):
         """In their order, at most `MAX_CHANGES_OF_A_RUN`; none once the journal was pruned or the run was undone."""
         return await self._database.rows(_SELECT_CHANGES, _CHANGE.from_row, being=scope.being_id, run=run)
 
-    async def costs_since(self, scope: Scope, since: datetime) -> list[DailyCost]:
-        binds = {"being": scope.being_id, "since": microseconds_from_moment(since)}
+    async def costs_between(self, scope: Scope, since: datetime, until: datetime) -> list[DailyCost]:
+        binds = {"being": scope.being_id} | {
+            name: microseconds_from_moment(moment) for name, moment in (("since", since), ("until", until))
+        }
         return await self._database.rows(_SELECT_COSTS, _COST.from_row, **binds)
 
     async def audit_of_memory(self, scope: Scope, id_: MemoryId) -> list[AuditEntry]:
@@ -208,9 +214,10 @@ class OverviewRepository(DatabaseRepository):
         after: int = 0,
         events: Sequence[str] = (),
         not_client: str = "",
+        until: datetime | None = None,
     ) -> list[AuditEntry]:
         """The latest first, of numbers between `after` and `before`. `events`: only these kinds, all if empty.
-        `not_client`: whose entries are left out."""
+        `not_client`: whose entries are left out. `until`: the time of the last one."""
         return await self._database.rows(
             _SELECT_AUDIT_PAGE,
             _AUDIT_ENTRY.from_row,
@@ -220,6 +227,7 @@ class OverviewRepository(DatabaseRepository):
             after=after,
             events=dialect.json_list_bind_value(events),
             not_client=not_client or "\0",
+            until=MAX_INT if until is None else microseconds_from_moment(until),
         )
 
     async def last_audit_number(self) -> int:

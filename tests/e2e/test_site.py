@@ -8,7 +8,13 @@ from pathlib import Path
 import pytest
 from mkdocs.exceptions import MkDocsException
 
-from website import build
+from website import build, pictures
+
+
+def test_the_pictures_are_those_that_the_rules_draw() -> None:
+    """`make pictures` draws them."""
+    drawn = {name: draw() for name, draw in pictures.PICTURES.items()}
+    assert {name: (pictures.FOLDER / name).read_text(encoding="utf-8") for name in drawn} == drawn
 
 
 @pytest.mark.slow

@@ -9,10 +9,17 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from datetime import UTC, datetime, time
-from typing import Any, Literal, NoReturn
+from typing import Any, Literal, NoReturn, Protocol
 
 from madeleine.memory.errors import InvalidInput, NotCurrent
-from madeleine.memory.model import Memory, MemoryId, first_timeline_period, memory_date, parse_iso_moment
+from madeleine.memory.model import (
+    Memory,
+    MemoryId,
+    TruthStatus,
+    first_timeline_period,
+    memory_date,
+    parse_iso_moment,
+)
 from madeleine.memory.text.dates import IsoPeriod
 
 TRUTH_FIELDS = ("truth", "valid_from", "valid_until", "superseded_by", "retraction_reason")
@@ -44,14 +51,29 @@ class TruthActOutcome:
     changed: tuple[Memory, ...]
 
 
-def beginning_of_validity(memory: Memory) -> datetime | None:
+class DatedStatement(Protocol):
+    """What says when a memory holds: the memory itself, or its outline."""
+
+    @property
+    def truth(self) -> TruthStatus: ...
+    @property
+    def valid_from(self) -> datetime | None: ...
+    @property
+    def valid_until(self) -> datetime | None: ...
+    @property
+    def happened_at(self) -> datetime: ...
+    @property
+    def created_at(self) -> datetime: ...
+
+
+def beginning_of_validity(memory: DatedStatement) -> datetime | None:
     """When a memory became true as far as is known: `valid_from`, else when it happened or was told, the earlier one: a
     plan holds before its day. None if that is after its end: it was told late, and its beginning is not known."""
     begin = memory.valid_from or min(memory.happened_at, memory.created_at)
     return None if memory.valid_until is not None and begin > memory.valid_until else begin
 
 
-def was_true_at(memory: Memory, moment: datetime) -> bool:
+def was_true_at(memory: DatedStatement, moment: datetime) -> bool:
     """By all that is known today (valid time, not recorded time). Before its beginning a memory counts as unknown."""
     begin = beginning_of_validity(memory)
     has_begun = begin is None or begin <= moment

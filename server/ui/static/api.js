@@ -1,5 +1,7 @@
 // The page's data, and the tools by which it changes something.
 
+import { state } from "./parts.js";
+
 export class Refused extends Error {
   constructor(message, status, login) { super(message); this.status = status; this.login = login; }
 }
@@ -14,9 +16,28 @@ async function answer(response) {
   return content;
 }
 
+/** Data of a view, as of the date that is looked at. */
 export async function get(path, parameters = {}, signal) {
-  const query = new URLSearchParams(Object.entries(parameters).filter(([, value]) => value !== "" && value !== null));
-  return answer(await fetch(`api/${path}${query.size ? `?${query}` : ""}`, { signal, credentials: "same-origin" }));
+  return answer(await ask(path, parameters, signal));
+}
+
+function ask(path, parameters, signal) {
+  const values = Object.entries({ as_of: state.asOf, ...parameters }).filter(([, value]) => value !== "" && value !== null);
+  const query = new URLSearchParams(values).toString();
+  return fetch(`api/${path}${query ? `?${query}` : ""}`, { signal, credentials: "same-origin" });
+}
+
+/** Data that come in parts: `receive` is called with each as it arrives. */
+export async function getParts(path, receive, signal) {
+  const response = await ask(path, {}, signal);
+  if (!response.ok) return answer(response);
+  const reader = response.body.pipeThrough(new TextDecoderStream()).getReader();
+  let rest = "";
+  for (let part = await reader.read(); !part.done; part = await reader.read()) {
+    const lines = (rest + part.value).split("\n");
+    rest = lines.pop();
+    for (const line of lines) receive(JSON.parse(line));
+  }
 }
 
 async function post(path, content, headers = {}, signal) {

@@ -1,7 +1,10 @@
 // Small drawings as SVG: feelings, the curve of forgetting, columns.
 
 import { h, svg } from "./dom.js";
-import { number, share, state } from "./parts.js";
+import { asOfMoment, dayOf, momentOf, number, share, state } from "./parts.js";
+
+/** Of a drawing: narrower on a narrow screen, so that its words stay readable. */
+const drawingWidth = () => (matchMedia("(max-width: 600px)").matches ? 360 : 640);
 
 const AXES = ["valence", "arousal", "dominance", "safety", "novelty", "trust"];
 
@@ -40,7 +43,7 @@ export function forgettingCurve(memory, aged, recalls) {
   const now = x;
   const ahead = Math.max(30, Math.min(120, Math.ceil(decay * Math.log(Math.max(memory.importance, floor) / floor)) - memory.session_count + 10));
   const future = Array.from({ length: ahead + 1 }, (_, step) => [now + step, memory.session_count + step]);
-  const [width, height, left, bottom] = [640, 220, 36, 28];
+  const [width, height, left, bottom] = [drawingWidth(), 220, 36, 28];
   const end = now + ahead;
   const at = ([patrol, cycles]) => [
     left + ((width - left - 8) * patrol) / end,
@@ -67,9 +70,40 @@ export function forgettingCurve(memory, aged, recalls) {
     h("figcaption", {}, said, used.length ? " Dots: when it was recalled." : ""));
 }
 
+/** A memory's life: when each version was true, and what happened, a line a kind. `versions`: { text, truth, valid_from, valid_until, isThis }; `happened`: [[name, moments]]. */
+export function lifeline(versions, happened) {
+  const now = asOfMoment() ?? Date.now();
+  const lines = happened.map(([name, moments]) => [name, moments.map(Date.parse)]).filter(([, moments]) => moments.length);
+  const times = [...versions.flatMap((version) => [version.valid_from, version.valid_until]).filter(Boolean).map(Date.parse), ...lines.flatMap(([, moments]) => moments)];
+  const [first, last] = [Math.min(...times, now - 36e5), Math.max(...times, now)];
+  const [width, left, row, top] = [drawingWidth(), 92, 26, 6];
+  const height = top + row * (versions.length + lines.length) + 26;
+  const across = (at) => left + 8 + ((width - left - 24) * (at - first)) / (last - first);
+  const middle = (place) => top + row * place + row / 2;
+  const label = (place, text) => svg("text", { x: left - 6, y: middle(place) + 4, "text-anchor": "end" }, text);
+  const said = [...versions.map((version) => `${version.truth}${version.valid_from ? ` since ${dayOf(version.valid_from)}` : ""}${version.valid_until ? ` until ${dayOf(version.valid_until)}` : ""}`), ...lines.map(([name, moments]) => `${name}: ${number(moments.length)}`)].join("; ");
+  const isShort = last - first < 3 * 864e5;
+  const shown = (at) => (isShort ? momentOf(at) : dayOf(at));
+  return svg("svg", { viewBox: `0 0 ${width} ${height}`, class: "lifeline", role: "img", "aria-label": `Its life. ${said}` },
+    versions.map((version, place) => {
+      const from = across(version.valid_from ? Date.parse(version.valid_from) : first);
+      const until = across(version.valid_until ? Date.parse(version.valid_until) : Math.max(now, first));
+      return [label(place, version.isThis ? "true" : version.isLater ? "then" : "before"),
+        svg("rect", { x: Math.min(from, until), y: middle(place) - 6, width: Math.max(4, until - from), height: 12, rx: 6, class: `truth ${version.truth}` }, svg("title", {}, version.text))];
+    }),
+    lines.map(([name, moments], place) => {
+      const y = middle(versions.length + place);
+      return [svg("line", { x1: left + 8, x2: width - 16, y1: y, y2: y, class: "ring" }), label(versions.length + place, name),
+        moments.slice(-200).map((at) => svg("circle", { cx: across(at), cy: y, r: 4.5, class: "event-mark" }, svg("title", {}, momentOf(at))))];
+    }),
+    svg("line", { x1: across(now), x2: across(now), y1: top, y2: height - 22, class: "now" }),
+    svg("text", { x: left + 8, y: height - 6 }, shown(first)),
+    svg("text", { x: width - 8, y: height - 6, "text-anchor": "end" }, last > now ? shown(last) : state.asOf ? dayOf(now) : "now"));
+}
+
 /** Columns with a title each: [label, parts as [name, value, class]]. */
 export function columns(title, bars, unit = "") {
-  const [width, height, bottom] = [640, 180, 22];
+  const [width, height, bottom] = [drawingWidth(), 180, 22];
   const most = Math.max(1e-9, ...bars.map(([, parts]) => parts.reduce((sum, [, value]) => sum + value, 0)));
   const step = width / Math.max(1, bars.length);
   const total = bars.reduce((sum, [, parts]) => sum + parts.reduce((inner, [, value]) => inner + value, 0), 0);

@@ -2,12 +2,12 @@
 
 import { get, listen, loginByLink, loginByToken, logout, Refused } from "./api.js";
 import { button, h, link, message, replace } from "./dom.js";
-import { state } from "./parts.js";
+import { dayOf, state } from "./parts.js";
 
 const VIEWS = [
   ["start", "Start"], ["search", "Search"], ["time", "Time"], ["map", "Map"], ["forgetting", "Forgetting"],
-  ["patrols", "Patrols"], ["conversations", "Conversations"], ["written", "Diary and notes"], ["costs", "Costs"],
-  ["audit", "Audit"],
+  ["patrols", "Patrols"], ["conversations", "Conversations"], ["written", "Diary and notes"], ["shared", "Shared facts"],
+  ["costs", "Costs"], ["audit", "Audit"],
 ];
 const MODULES = { memory: "memory", patrol: "patrols", conversation: "conversations" };
 const main = document.getElementById("main");
@@ -26,7 +26,11 @@ async function show({ keepFocus = false, sameStage = false } = {}) {
   const turn = ++pass;
   for (const anchor of document.querySelectorAll("#nav a")) {
     const active = anchor.hash === `#/${at.name}` || (MODULES[at.name] && anchor.hash === `#/${MODULES[at.name]}`);
-    if (active) anchor.setAttribute("aria-current", "page"); else anchor.removeAttribute("aria-current");
+    if (active) {
+      anchor.setAttribute("aria-current", "page");
+      const bar = document.getElementById("nav"); // on a phone it is wider than the screen
+      bar.scrollLeft = anchor.offsetLeft - (bar.clientWidth - anchor.offsetWidth) / 2;
+    } else anchor.removeAttribute("aria-current");
   }
   shown?.leave?.();
   shown = null;
@@ -39,6 +43,7 @@ async function show({ keepFocus = false, sameStage = false } = {}) {
       stage = h("div", {}, h("p", { class: "loading" }, "Loading …"));
       replace(main, stage);
     }
+    tellPast(view);
     const next = await view.show(stage, at);
     if (turn !== pass) { next?.leave?.(); return; }
     shown = next ?? {};
@@ -50,6 +55,23 @@ async function show({ keepFocus = false, sameStage = false } = {}) {
     replace(main, h("h1", {}, "This could not be shown"), h("p", { class: "error" }, error.message),
       button("Try again", () => show()));
   }
+}
+
+/** Of a past date: what this view shows of it. A view that tells nothing shows today. */
+function tellPast(view) {
+  const banner = document.getElementById("past");
+  banner.hidden = state.asOf === "";
+  if (banner.hidden) return;
+  const date = h("strong", {}, `${view.past ? "As of" : "Today, not"} ${dayOf(`${state.asOf}T12:00`)}.`);
+  replace(banner, h("span", {}, date, " ", view.past ?? "Of the past nothing is kept for this view: it shows today."), button("Back to today", () => lookAt("")));
+}
+
+/** Show everything as of a date; "" for now. */
+function lookAt(date) {
+  state.asOf = date;
+  document.getElementById("as-of").value = date;
+  document.body.classList.toggle("past", date !== "");
+  show({ keepFocus: true });
 }
 
 function askForLogin(error) {
@@ -77,11 +99,7 @@ function frame() {
       input: () => { location.hash = `#/search?q=${encodeURIComponent(words.value)}`; },
       keydown: (event) => { if (event.key === "Enter") event.preventDefault(); },
     } });
-  const asOf = h("input", { type: "date", id: "as-of", value: state.asOf, on: { change: () => {
-    state.asOf = asOf.value;
-    document.body.classList.toggle("past", state.asOf !== "");
-    show({ keepFocus: true });
-  } } });
+  const asOf = h("input", { type: "date", id: "as-of", value: state.asOf, on: { change: () => lookAt(asOf.value) } });
   const theme = button("◐", () => {
     const dark = document.documentElement.dataset.theme
       ? document.documentElement.dataset.theme === "dark" : matchMedia("(prefers-color-scheme: dark)").matches;

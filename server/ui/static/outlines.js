@@ -1,20 +1,24 @@
 // All memories as columns, once for the views that draw them, and how they look as points.
 
 import { get } from "./api.js";
-import { state } from "./parts.js";
+import { asOfMoment, state } from "./parts.js";
 
 export async function outlines() {
-  state.outlines ??= get("memories").catch((error) => { state.outlines = null; throw error; });
+  state.outlines ??= get("memories", { as_of: "" }).catch((error) => { state.outlines = null; throw error; });
   return state.outlines;
 }
 
-/** Whether a memory was there, and true, on the date that is looked at; always if none is. */
+/** Whether a memory was true on the date that is looked at, by all that is known today; always if none is. */
 export function isShown(all, index, asOf) {
   if (asOf === null) return true;
-  return all.created[index] <= asOf && (all.from[index] ?? 0) <= asOf && (all.until[index] ?? Infinity) > asOf && all.truth[index] !== "retracted";
+  return (all.from[index] ?? -Infinity) <= asOf && (all.until[index] ?? Infinity) > asOf && all.truth[index] !== "retracted";
 }
 
-export const asOfMoment = () => (state.asOf ? Date.parse(`${state.asOf}T23:59:59`) : null);
+/** A memory as a card shows it. How faded it was on a date of the past is not kept. */
+export function cardOf(all, index) {
+  const now = state.asOf === "";
+  return { id: all.id[index], text: all.text[index], truth: now ? all.truth[index] : "current", status: now ? all.status[index] : "active", pinned: now && all.pinned[index] };
+}
 
 export function palette() {
   const style = getComputedStyle(document.documentElement);
@@ -34,15 +38,17 @@ export function clusterColours(all) {
   return new Map(ranked.map(([id, count], place) => [id, { place: Math.min(place, 9), count }]));
 }
 
-/** Colour by cluster, size by importance, faded by decay; hidden where it is not shown. */
-export function looks(all, indices) {
+/** Colour by cluster, size by importance, faded by decay; hidden where it is not shown, pale beside what is `selected`.
+ * In the past nothing is faded: how much it was then is not kept. */
+export function looks(all, indices, { total = indices.length, selected = null } = {}) {
   const colours = palette(), clusters = clusterColours(all), asOf = asOfMoment(), decay = state.about.decay_cycles;
   const color = new Uint8Array(indices.length * 4), size = new Float32Array(indices.length);
-  const grow = indices.length < 2000 ? 1.8 : indices.length < 10000 ? 1.2 : indices.length < 25000 ? 0.8 : 0.55;
+  const grow = total < 2000 ? 1.8 : total < 10000 ? 1.2 : total < 25000 ? 0.8 : 0.55;
   indices.forEach((index, place) => {
     const importance = all.importance[index];
-    const strength = all.pinned[index] ? 1 : Math.exp(-all.cycles[index] / decay);
-    const alive = all.status[index] === "dead" ? 0.18 : all.truth[index] === "current" || asOf !== null ? 0.35 + 0.65 * strength : 0.2;
+    const strength = all.pinned[index] || asOf !== null ? 1 : Math.exp(-all.cycles[index] / decay);
+    let alive = asOf !== null ? 0.9 : all.status[index] === "dead" ? 0.18 : all.truth[index] === "current" ? 0.35 + 0.65 * strength : 0.2;
+    if (selected && !selected.has(index)) alive *= 0.25;
     color.set(colours[clusters.get(all.cluster[index])?.place ?? 9], place * 4);
     color[place * 4 + 3] = isShown(all, index, asOf) ? Math.round(255 * alive) : 0;
     size[place] = grow * (3 + 6 * importance);

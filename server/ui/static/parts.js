@@ -4,7 +4,8 @@ import { h, link, stored } from "./dom.js";
 
 export const state = { about: null, asOf: "", outlines: null };
 
-export const may = (right) => state.about.rights.includes(right);
+/** Whether who looks may do this, now. The past is only looked at. */
+export const may = (right) => !state.asOf && state.about.rights.includes(right);
 
 const day = new Intl.DateTimeFormat(undefined, { dateStyle: "medium" });
 const moment = new Intl.DateTimeFormat(undefined, { dateStyle: "medium", timeStyle: "short" });
@@ -65,6 +66,9 @@ export function memoryCard(memory, ...more) {
 }
 
 export const plural = (count, one, many) => `${number(count)} ${count === 1 ? one : many}`;
+
+/** The end of the date that is looked at, as the tools take it; null for now. */
+export const asOfMoment = () => (state.asOf ? Date.parse(`${state.asOf}T23:59:59.999Z`) : null);
 
 export const empty = (text) => h("p", { class: "empty" }, text);
 

@@ -16,9 +16,10 @@ export class Plot {
     this.sizes = new ResizeObserver(() => this.draw());
     this.sizes.observe(canvas);
     canvas.addEventListener("wheel", (event) => { event.preventDefault(); this.zoomAt(event.offsetX, event.offsetY, Math.exp(-event.deltaY * 0.0016)); }, { passive: false });
-    canvas.addEventListener("pointerdown", (event) => { canvas.setPointerCapture(event.pointerId); this.pointers.set(event.pointerId, event); this.moved = 0; });
-    canvas.addEventListener("pointermove", (event) => this.#move(event));
+    canvas.addEventListener("pointerdown", (event) => { if (this.drawer?.begins(event)) return; canvas.setPointerCapture(event.pointerId); this.pointers.set(event.pointerId, event); this.moved = 0; });
+    canvas.addEventListener("pointermove", (event) => { if (!this.drawer?.moves(event)) this.#move(event); });
     for (const end of ["pointerup", "pointercancel"]) canvas.addEventListener(end, (event) => {
+      if (this.drawer?.ends(event)) return;
       if (end === "pointerup" && this.pointers.size === 1 && this.moved < 4) { const index = this.nearest(event.offsetX, event.offsetY); if (index >= 0) this.onPick?.(index); }
       this.pointers.delete(event.pointerId);
     });
@@ -111,15 +112,15 @@ export class Plot {
     return { left: this.view.x - 1 / sx, right: this.view.x + 1 / sx, bottom: this.view.y - 1 / sy, top: this.view.y + 1 / sy };
   }
 
-  #toData(offsetX, offsetY) {
+  toData(offsetX, offsetY) {
     const [sx, sy] = this.#scales();
     return [((offsetX / this.canvas.clientWidth) * 2 - 1) / sx + this.view.x, (1 - (offsetY / this.canvas.clientHeight) * 2) / sy + this.view.y];
   }
 
   zoomAt(offsetX, offsetY, factor) {
-    const before = this.#toData(offsetX, offsetY);
+    const before = this.toData(offsetX, offsetY);
     this.view.zoom = Math.max(1, Math.min(400, this.view.zoom * factor));
-    const after = this.#toData(offsetX, offsetY);
+    const after = this.toData(offsetX, offsetY);
     this.pan(before[0] - after[0], this.zoomY ? before[1] - after[1] : 0);
   }
 
@@ -163,7 +164,7 @@ export class Plot {
   /** The point nearest to a place, within 14 pixels; -1 if there is none. */
   nearest(offsetX, offsetY) {
     const { points, canvas } = this;
-    const [x, y] = this.#toData(offsetX, offsetY);
+    const [x, y] = this.toData(offsetX, offsetY);
     const [sx, sy] = this.#scales();
     const [wide, high] = [(sx * canvas.clientWidth) / 2, (sy * canvas.clientHeight) / 2];
     let best = -1, least = 14 ** 2;

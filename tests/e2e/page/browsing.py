@@ -97,6 +97,11 @@ class Visitor:
         await self.page.locator("main .loading").wait_for(state="detached")
         await self.page.wait_for_timeout(400)  # the canvas is drawn, and what stands below it
 
+    async def look_at(self, date: str) -> None:
+        """Show everything as of a date: ISO."""
+        await self.page.get_by_label("As of").fill(date)
+        await self.page.locator("#past").wait_for()
+
     async def shoot(self, name: str) -> None:
         SCREENSHOTS.mkdir(parents=True, exist_ok=True)
         await self.page.screenshot(path=SCREENSHOTS / f"{name}.png", full_page=True)

@@ -7,6 +7,7 @@ import json
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from dataclasses import dataclass
+from datetime import timedelta
 from pathlib import Path
 from typing import Any
 
@@ -19,6 +20,7 @@ from madeleine.memory.model import BeingId, Memory, RunId, Scene, Scope
 from madeleine.server.background.loops import PatrolEventBroadcast
 from madeleine.server.mcp.server import Caller
 from madeleine.server.settings.settings import Settings
+from madeleine.server.ui import plane, projection
 from madeleine.server.ui.app import READING
 from madeleine.server.ui.serve import serve_page
 from madeleine.server.ui.sessions import LINK_SECONDS, PageSessions
@@ -30,7 +32,7 @@ from tests.e2e.http.http_serving import bearer, serving
 
 JSON = {"content-type": "application/json"}
 ADA, BOB = Scope(BeingId("ada"), "an agent"), Scope(BeingId("bob"), "an agent")
-PATHS = [path.replace("{id}", "m1") for path in READING]
+PATHS = [path.replace("{id}", "m1") for path in (*READING, "map")]
 
 
 @dataclass(frozen=True, slots=True)
@@ -162,7 +164,11 @@ async def test_no_being_sees_anothers_memory(page: OpenPage) -> None:
     use = page.memory.use_cases
     report = await use.patrol(BOB)
     async with page.browser() as ada:
-        answers = [await ada.get(f"api/{path.replace('{id}', each)}") for path in READING for each in (secret.id, "m2")]
+        answers = [
+            await ada.get(f"api/{path.replace('{id}', each)}")
+            for path in (*READING, "map")
+            for each in (secret.id, "m2")
+        ]
         answers += [await ada.get(f"api/run/{report.run_id}"), await ada.get("api/audit?event=store")]
         for tool, arguments in {
             "recall": {"query": "the silver key", "format": "memories"},
@@ -177,6 +183,66 @@ async def test_no_being_sees_anothers_memory(page: OpenPage) -> None:
     assert not [answer.request.url for answer in answers if "hid the silver" in answer.text or "is safe" in answer.text]
     [kept] = await page.memory.ledger.recall.memories(BOB, [secret.id])
     assert kept == secret or kept.scene == secret.scene
+
+
+async def blocks_of_map(client: httpx.AsyncClient) -> list[dict[str, Any]]:
+    return [json.loads(line) for line in (await client.get("api/map")).text.splitlines()]
+
+
+async def test_the_map_comes_in_parts_and_stays_where_it_lay(page: OpenPage, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(projection, "MAX_LANDMARKS", 12)
+    monkeypatch.setattr(plane, "ROWS_AT_ONCE", 10)
+    async with page.browser() as ada:
+        assert await blocks_of_map(ada) == [{"total": 0}]
+        for number in range(30):
+            await page.store(ADA, f"Grace painted boat {number} of the harbour {number % 3}")
+        total, *blocks = await blocks_of_map(ada)
+        assert (total, [len(block["seq"]) for block in blocks]) == ({"total": 30}, [12, 10, 8])
+        places = {
+            seq: place for block in blocks for seq, *place in zip(block["seq"], block["x"], block["y"], strict=True)
+        }
+        assert len(places) == 30
+        assert all(-1 <= coordinate <= 1 for place in places.values() for coordinate in place)
+        await page.store(ADA, "Tom tuned a piano")
+        [_, landmarks, *_] = await blocks_of_map(ada)
+        again = zip(landmarks["seq"], landmarks["x"], landmarks["y"], strict=True)
+        assert all(places[seq] == place for seq, *place in again)
+
+
+async def test_the_past_is_what_was_true_then_and_what_had_been_recorded(page: OpenPage) -> None:
+    use = page.memory.use_cases
+    await page.memory.ledger.patrols.record_cost(
+        ADA,
+        RunId("a run"),
+        ModelCallCost(purpose="diary", model="m", input_tokens=1, output_tokens=1, usd=None),
+        at=utc_now(),
+    )
+    async with page.browser() as ada:
+        await call(ada, "store", text="Grace drinks coffee", when="2020-01-01")
+        await call(ada, "update_memory", id="m1", text="Grace drinks tea", when="2021-01-05")
+        await use.patrol(ADA)
+        today, yesterday = utc_now().date().isoformat(), (utc_now() - timedelta(days=1)).date().isoformat()
+
+        async def seen(path: str, as_of: str) -> dict[str, Any]:
+            content: dict[str, Any] = (await ada.get(f"api/{path}", params={"as_of": as_of})).json()
+            return content
+
+        counts = [(await seen("start", date))["counts"] for date in ("2019", "2020-06", today)]
+        assert [(count["true"], count["stored"], count["superseded"], count["later"]) for count in counts] == [
+            (0, 0, 0, 2),
+            (1, 0, 0, 1),
+            (1, 2, 1, 0),
+        ]
+        for path, records in {
+            "start": "changes",
+            "audit": "entries",
+            "runs": "runs",
+            "costs": "costs",
+            "memory/m1": "audit",
+        }.items():
+            assert (await seen(path, yesterday))[records] == [], path
+            assert (await seen(path, today))[records] != [], path
+        assert (await ada.get("api/audit?as_of=soon")).status_code == 400
 
 
 async def test_to_look_at_a_memory_does_not_use_it(page: OpenPage) -> None:

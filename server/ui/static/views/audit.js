@@ -2,7 +2,9 @@
 
 import { get } from "../api.js";
 import { button, h, link, replace, stored } from "../dom.js";
-import { momentOf } from "../parts.js";
+import { momentOf, state } from "../parts.js";
+
+export const past = "What had been recorded by then.";
 
 const EVENTS = ["store", "reinforce", "update", "forget", "observe", "note", "patrol", "recall", "profile", "supersede", "retract", "restore", "import"];
 
@@ -20,7 +22,7 @@ export async function show(main) {
   replace(main, h("h1", {}, "Audit"), h("p", {}, h("label", { for: "audit-event" }, "Show "), event),
     h("div", { class: "scroll panel", tabindex: 0, role: "region", "aria-label": "The audit" }, h("table", {}, h("thead", {}, h("tr", {}, ["when", "what", "by", "with", "memories"].map((name) => h("th", { scope: "col" }, name)))), rows)), more);
   await load();
-  return { live: (happened) => { if (happened.type === "changes") for (const entry of happened.changes) if (!event.value || event.value === entry.event) rows.prepend(row(entry)); } };
+  return { live: (happened) => { if (happened.type === "changes" && !state.asOf) for (const entry of happened.changes) if (!event.value || event.value === entry.event) rows.prepend(row(entry)); } };
 }
 
 function row(entry) {

@@ -4,6 +4,8 @@ import { get } from "../api.js";
 import { button, h, link, replace, stored } from "../dom.js";
 import { ago, empty, momentOf, number } from "../parts.js";
 
+export const past = "Conversations that had begun by then, up to that day; without what was forgotten since.";
+
 export async function show(main, { name, argument }) {
   if (name === "conversation") return showOne(main, argument);
   const { sessions } = await get("conversations");
@@ -19,12 +21,12 @@ async function showOne(main, id) {
   const more = button("Later messages", () => load());
   let start = 0;
   async function load() {
-    const { messages, per_page: size } = await get("conversation", { session: id, start });
+    const { messages, next } = await get("conversation", { session: id, start });
     for (const message of messages) {
       log.append(h("li", { class: message.role }, h("p", { class: "meta" }, stored(message.speaker || message.role), h("span", {}, momentOf(message.when))), stored(message.text, "div")));
     }
-    start += size;
-    more.hidden = messages.length < size;
+    start = next;
+    more.hidden = next === null;
   }
   await load();
   replace(main, h("h1", {}, "Conversation ", stored(id)), log.children.length ? log : empty("There are no messages in it."), more);

@@ -5,6 +5,8 @@ import { h, replace } from "../dom.js";
 import { empty, number, section } from "../parts.js";
 import { columns } from "../charts.js";
 
+export const past = "The 90 days up to then.";
+
 export async function show(main) {
   const { costs, days } = await get("costs");
   if (!costs.length) {

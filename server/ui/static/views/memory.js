@@ -2,8 +2,11 @@
 
 import { get, tool } from "../api.js";
 import { ask, button, field, h, link, message, replace, stored } from "../dom.js";
-import { auditLine, badges, dayOf, empty, may, meter, momentOf, section, share } from "../parts.js";
-import { forgettingCurve, hexagon } from "../charts.js";
+import { asOfMoment, auditLine, badges, dayOf, empty, may, meter, momentOf, plural, section, share, state } from "../parts.js";
+import { forgettingCurve, hexagon, lifeline } from "../charts.js";
+import { forget } from "../erasing.js";
+
+export const past = "Its words of that day, whether it was true then, by all that is known today, and what had been recorded. How faded it was, its topic and its links are those of today.";
 
 export async function show(main, { argument: id }) {
   await draw(main, id);
@@ -17,21 +20,42 @@ export async function show(main, { argument: id }) {
 
 async function draw(main, id) {
   const found = await tool("recall_memory", { ids: [id], details: true });
-  const [memory] = found.memories;
+  const memory = asItWas(found.memories[0]);
   if (!memory) return gone(main, id);
-  const extras = await get(`memory/${encodeURIComponent(id)}`);
+  const named = Object.keys(LINKS).map((name) => memory[name]).filter(Boolean);
+  const [extras, linked] = await Promise.all([get(`memory/${encodeURIComponent(id)}`), named.length ? tool("recall_memory", { ids: [...new Set(named)] }) : { memories: [] }]);
+  extras.linked = new Map(linked.memories.map((other) => [other.id, other.text]));
   const again = () => draw(main, id);
   const recalls = extras.audit.filter((entry) => entry.event === "recall" && entry.client !== "madeleine ui");
   replace(main,
     h("h1", { class: "memory-text" }, stored(memory.text)),
     h("p", { class: "meta" }, h("span", { class: "id" }, memory.id), h("span", {}, memory.when), badges(memory), (memory.themes ?? []).map((theme) => stored(theme, "span", { class: "theme" })),
       h("span", {}, "importance ", meter(memory.importance, "importance"), " ", share(memory.importance))),
+    asOfMoment() !== null && Date.parse(memory.provenance.stored_at) > asOfMoment() && h("p", { class: "notice" }, `It was stored later, on ${dayOf(memory.provenance.stored_at)}.`),
     actions(memory, extras, again, main),
     h("div", { class: "columns" },
-      h("div", {}, scene(memory), truth(memory), history(memory),
-        section("Forgetting", forgettingCurve(memory, extras.aged.filter((at) => Date.parse(at) > Date.parse(memory.provenance.stored_at)), recalls.map((entry) => entry.at)))),
+      h("div", {}, scene(memory), life(memory, extras, recalls), history(memory),
+        state.asOf ? null : section("Forgetting", forgettingCurve(memory, extras.aged.filter((at) => Date.parse(at) > Date.parse(memory.provenance.stored_at)), recalls.map((entry) => entry.at)))),
       h("div", {}, feeling(memory), links(memory, extras), origin(memory, extras),
         section("Who recalled it", recalls.length ? h("ul", { class: "log" }, recalls.slice(0, 30).map(auditLine)) : empty("Nobody yet.")))));
+}
+
+/** With the words, themes and importance that it had on the date that is looked at, and the state of its truth then. */
+function asItWas(memory) {
+  const asOf = asOfMoment();
+  if (!memory || asOf === null) return memory;
+  const then = { ...memory, pinned: false, status: "active" };
+  const later = (memory.history ?? []).filter((revision) => Date.parse(revision.until) > asOf).sort((one, other) => Date.parse(one.until) - Date.parse(other.until));
+  for (const name of ["text", "themes", "importance"]) then[name] = later.find((revision) => revision[name] !== undefined)?.[name] ?? memory[name];
+  then.history = (memory.history ?? []).filter((revision) => Date.parse(revision.until) <= asOf);
+  then.versions = memory.versions?.map((version) => ({ ...version, truth: truthThen(version, asOf) }));
+  then.truth = then.versions?.find((version) => version.id === memory.id)?.truth ?? truthThen(memory, asOf);
+  return then;
+}
+
+function truthThen({ truth, valid_from: from, valid_until: until }, asOf) {
+  if (truth === "retracted") return truth;
+  return until && Date.parse(until) <= asOf ? "superseded" : from && Date.parse(from) > asOf ? "to come" : "current";
 }
 
 function gone(main, id) {
@@ -56,20 +80,26 @@ function feeling(memory) {
     memory.emotion_vector && hexagon(memory.emotion_vector));
 }
 
-function truth(memory) {
-  const versions = memory.versions ?? [{ id: memory.id, text: memory.text, truth: memory.truth, valid_from: memory.valid_from, valid_until: memory.valid_until }];
-  if (versions.length < 2 && memory.truth === "current" && !memory.valid_until) return null;
-  const times = versions.flatMap((version) => [version.valid_from, version.valid_until]).filter(Boolean).map(Date.parse);
-  const now = Date.now();
-  const [first, last] = [Math.min(...times, now), Math.max(...times, now)];
-  const place = (at) => `${(100 * (at - first)) / (last - first || 1)}%`;
-  return section("What is true, and was", h("ol", { class: "versions" }, versions.map((version) => {
-    const from = version.valid_from ? Date.parse(version.valid_from) : first, until = version.valid_until ? Date.parse(version.valid_until) : now;
-    return h("li", { class: version.truth, "aria-current": version.id === memory.id },
-      version.id === memory.id ? stored(version.text) : link(stored(version.text), `memory/${version.id}`),
-      h("span", { class: "span-bar", "aria-hidden": "true" }, h("span", { style: { "inset-inline-start": place(from), "inline-size": `max(4px, ${(100 * (Math.max(until, from) - from)) / (last - first || 1)}%)` } })),
-      h("span", { class: "faint" }, version.truth, version.valid_from ? ` · since ${dayOf(version.valid_from)}` : "", version.valid_until ? ` · until ${dayOf(version.valid_until)}` : ""));
-  })), memory.retraction_reason && h("p", {}, "Retracted: ", stored(memory.retraction_reason)));
+/** Its life along time: when it was true, when it was stored, corrected, told again and recalled; and its versions in words. */
+function life(memory, extras, recalls) {
+  // One that is no version of anything is true since it was told, or since what it tells of happened.
+  const stored_at = memory.provenance.stored_at;
+  const begin = Date.parse(memory.when) < Date.parse(stored_at) - 864e5 ? memory.when : stored_at;
+  const versions = (memory.versions ?? [{ ...memory, valid_from: memory.valid_from ?? begin }]).map((version) => ({ ...version, isThis: version.id === memory.id }));
+  const here = versions.findIndex((version) => version.isThis);
+  versions.forEach((version, place) => { version.isLater = place > here; });
+  const begun = versions.filter((version) => version.isThis || asOfMoment() === null || !version.valid_from || Date.parse(version.valid_from) <= asOfMoment());
+  const at = (...events) => extras.audit.filter((line) => events.includes(line.event)).map((line) => line.at);
+  const happened = [
+    ["stored", [memory.provenance.stored_at].filter((moment) => asOfMoment() === null || Date.parse(moment) <= asOfMoment())],
+    ["changed", at("update", "supersede", "retract", "restore")], ["told again", at("reinforce")],
+    ["recalled", recalls.map((line) => line.at)],
+  ];
+  return section("Its life", lifeline(begun, happened),
+    begun.length > 1 ? h("ol", { class: "versions" }, begun.map((version) => h("li", { class: version.truth, "aria-current": version.isThis },
+      version.isThis ? stored(version.text) : link(stored(version.text), `memory/${version.id}`),
+      h("span", { class: "faint" }, version.truth, version.valid_from ? ` · since ${dayOf(version.valid_from)}` : "", version.valid_until ? ` · until ${dayOf(version.valid_until)}` : "")))) : null,
+    memory.retraction_reason && h("p", {}, "Retracted: ", stored(memory.retraction_reason)));
 }
 
 function history(memory) {
@@ -88,7 +118,7 @@ function links(memory, extras) {
   if (!named.length && !extras.absorbed.length && !memory.cluster_id) return null;
   return section("Hangs together with", h("ul", { class: "log" },
     memory.cluster_id && h("li", {}, "topic ", link(stored(extras.cluster || memory.cluster_id), `search?cluster=${memory.cluster_id}`)),
-    named.map(([name, words]) => h("li", {}, words, " ", link(memory[name], `memory/${memory[name]}`))),
+    named.map(([name, words]) => h("li", {}, words, " ", link(stored(extras.linked.get(memory[name]) ?? memory[name]), `memory/${memory[name]}`))),
     extras.absorbed.map((other) => h("li", {}, "took in ", link(stored(other.text), `memory/${other.id}`)))));
 }
 
@@ -104,6 +134,7 @@ function origin(memory, extras) {
 // --- changes
 
 function actions(memory, extras, again, main) {
+  if (state.asOf) return null;
   if (!may("write")) return h("p", { class: "faint" }, "You may only read.");
   const change = async (values, done) => {
     try { await tool("update_memory", { id: memory.id, ...values }); message(done); await again(); }
@@ -116,7 +147,8 @@ function actions(memory, extras, again, main) {
     isTrue && button("It was never true", () => retract(memory, change)),
     (!isTrue || memory.versions) && button("Take that back", () => change({ undo: true }, "The last change of what is true is taken back.")),
     button(memory.pinned ? "Unpin" : "Pin", () => change({ pinned: !memory.pinned }, memory.pinned ? "It fades again." : "It never fades.")),
-    may("erase") && button("Forget …", () => forget(memory, extras, main), { class: "danger" }));
+    isTrue && state.about.shares.length > 0 && button("Share", () => shareThis(memory)),
+    may("erase") && button("Forget …", () => forgetThis(memory, extras, main), { class: "danger" }));
 }
 
 async function correct(memory, change) {
@@ -147,29 +179,20 @@ async function retract(memory, change) {
   await change({ retracted: reason.value.trim() }, "Retracted.");
 }
 
-async function forget(memory, extras, main) {
-  const count = (size, one, many) => (size ? h("li", {}, `${size} ${size === 1 ? one : many}`) : null);
-  const body = [
-    h("p", {}, "This cannot be undone. Erased for good, from every answer and from the bytes on disk:"),
-    h("ul", {}, h("li", {}, stored(memory.text)),
-      count(memory.history?.length ?? 0, "earlier wording", "earlier wordings"),
-      count(extras.messages.length, "message it was drawn from", "messages it was drawn from")),
+async function forgetThis(memory, extras, main) {
+  const count = (size, one, many) => (size ? h("li", {}, plural(size, one, many)) : null);
+  await forget([memory], [
+    h("ul", {}, count(memory.history?.length ?? 0, "earlier wording", "earlier wordings"), count(extras.messages.length, "message it was drawn from", "messages it was drawn from")),
     (memory.versions?.length ?? 0) > 1 ? h("p", {}, "Other versions of this fact stay.") : null,
-    h("p", { class: "faint" }, "To correct an error, or where something else is true now, there are other ways."),
-  ];
-  if (await ask("Forget this memory?", body, [{ label: "Keep it", value: "" }, { label: "Erase for good", value: "erase", class: "danger" }]) !== "erase") return;
+  ], main);
+}
+
+async function shareThis(memory) {
+  const kind = h("select", {}, state.about.shares.map((name) => h("option", { value: name, selected: name === "knowledge" }, name)));
+  const body = [h("p", {}, stored(memory.text)), field("Kind", kind, "All agents of this store can read it then, under your name: its text, date and lesson, not what was felt or said.")];
+  if (await ask("Share this with all agents", body, [{ label: "Cancel", value: "" }, { label: "Share", value: "save", class: "primary" }]) !== "save") return;
   try {
-    const done = await tool("forget", { ids: [memory.id] });
-    const look = await tool("recall_memory", { ids: [memory.id] });
-    const isGone = (look.missing ?? []).includes(memory.id) && !look.memories.length;
-    replace(main, h("h1", {}, "Forgotten"),
-      section("Proof", h("ul", {},
-        h("li", {}, `Erased: ${done.erased.join(", ") || "nothing"}${done.messages ? `, with ${done.messages} messages` : ""}${done.diary_entries ? ` and ${done.diary_entries} diary entries` : ""}.`),
-        h("li", {}, isGone ? `Looked for again: there is no ${memory.id} any more.` : `${memory.id} is still there.`),
-        h("li", {}, done.notice ?? "The remaining bytes on disk are overwritten.")),
-      done.copies?.length ? [h("p", {}, "Copies that were made before, and may still hold it; only you can delete them:"), h("ul", {}, done.copies.map((copy) => stored(typeof copy === "string" ? copy : copy.path ?? JSON.stringify(copy), "li")))] : null,
-      done.current_again?.length ? [h("p", {}, "True again, since what superseded it is gone:"), h("ul", {}, done.current_again.map((other) => h("li", {}, link(stored(other.text), `memory/${other.id}`))))] : null,
-      done.related?.length ? [h("p", {}, "Linked memories, which stay and may say the same:"), h("ul", {}, done.related.map((other) => h("li", {}, link(other, `memory/${other}`))))] : null),
-      h("p", {}, link("To the start", "start")));
+    const done = await tool("share", { memory: memory.id, kind: kind.value });
+    message(done.notice ?? `Shared as ${done.id}.`);
   } catch (error) { message(error.message, "error"); }
 }

@@ -2,8 +2,10 @@
 
 import { get, tool } from "../api.js";
 import { button, h, link, message, replace, stored } from "../dom.js";
-import { ago, badge, empty, may, momentOf, number, section } from "../parts.js";
+import { ago, badge, empty, may, momentOf, number, section, state } from "../parts.js";
 import { decisionForm } from "../decisions.js";
+
+export const past = "Patrols that had run by then, with what each changed. Which decisions were open is not kept.";
 
 const STATES = { finished: "good", undone: "faint", rolled_back: "warn", running: "warn", pruned: "faint", unjournalled: "faint" };
 
@@ -35,7 +37,7 @@ async function draw(main) {
     may("maintain") ? h("div", { class: "actions" }, button("Run a patrol now", () => patrol({}), { class: "primary" }), button("What would one do?", () => patrol({ dry_run: true }))) : null,
     h("p", { id: "patrol-progress", hidden: true, role: "status" }, h("progress", { max: 1, value: 0, "aria-label": "The running patrol" }), " ", h("span", {})),
     h("div", { id: "preview" }),
-    section("Waiting for a decision",
+    state.asOf ? null : section("Waiting for a decision",
       pending.pending.length
         ? [h("p", { class: "faint" }, `${number(pending.pending.length)} are shown${pending.waiting ? `, ${number(pending.waiting)} more wait` : ""}. What you decide is a run of its own, and can be undone.`),
           pending.pending.map((request) => decisionForm(request, pending.pending, async (decision) => {
@@ -48,7 +50,7 @@ async function draw(main) {
         : empty("Nothing waits.")),
     section("Runs", runs.length ? h("ul", { class: "log runs" }, runs.map((run) => h("li", {},
       link([momentOf(run.started), " "], `patrol/${run.id}`), badge(run.state.replace("_", " "), STATES[run.state] ?? ""), " ", h("span", {}, summary(run.report)))))
-      : empty("No patrol has run yet.")));
+      : empty(state.asOf ? "No patrol had run by then." : "No patrol has run yet.")));
 }
 
 function showPreview(main, report) {

@@ -4,6 +4,8 @@ import { tool } from "../api.js";
 import { h, link, replace, stored } from "../dom.js";
 import { badge, empty, memoryCard, section, state, why } from "../parts.js";
 
+export const past = "What was true then, by all that is known today; diary, conversations and notes by their dates.";
+
 const WAIT = 160;
 let asking = null;
 let timer = 0;

@@ -1,9 +1,11 @@
 // Scenes along time, to zoom: when they happened, and how much they matter.
 
 import { h, button, replace, stored } from "../dom.js";
-import { dayOf, empty, memoryCard, number } from "../parts.js";
-import { asOfMoment, isShown, looks, outlines } from "../outlines.js";
+import { asOfMoment, dayOf, empty, memoryCard, number } from "../parts.js";
+import { cardOf, isShown, looks, outlines } from "../outlines.js";
 import { Plot } from "../plot.js";
+
+export const past = "Scenes that were true then, by all that is known today. How faded they were is not kept.";
 
 const MONTH = new Intl.DateTimeFormat(undefined, { month: "short", year: "numeric" });
 const DAY = new Intl.DateTimeFormat(undefined, { day: "numeric", month: "short", year: "numeric" });
@@ -63,5 +65,5 @@ function list(all, from, until, inView, about) {
   const shown = [...all.seq.keys()].filter((index) => all.happened[index] >= from && all.happened[index] <= until && isShown(all, index, asOf));
   shown.sort((a, b) => all.happened[b] - all.happened[a]);
   about.textContent = `${number(shown.length)} scenes in view, the latest first. Higher: more important.`;
-  replace(inView, shown.slice(0, 40).map((index) => memoryCard({ id: all.id[index], text: all.text[index], when: dayOf(all.happened[index]), truth: all.truth[index], status: all.status[index], pinned: all.pinned[index] })));
+  replace(inView, shown.slice(0, 40).map((index) => memoryCard({ ...cardOf(all, index), when: dayOf(all.happened[index]) })));
 }

@@ -1,4 +1,4 @@
-"""The map: what means much the same lies near each other, and the same memories lie where they lay."""
+"""The map: what means much the same lies near each other, and what was drawn once stays where it lay."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from madeleine.server.ui import projection
-from madeleine.server.ui.projection import Planes, project_to_plane
+from madeleine.server.ui.projection import Landmarks, choose_landmarks, lay_out
 
 
 def grouped_vectors(groups: int, each: int) -> projection.Matrix:
@@ -15,11 +15,21 @@ def grouped_vectors(groups: int, each: int) -> projection.Matrix:
     return np.asarray(rows / np.linalg.norm(rows, axis=1, keepdims=True), np.float32)
 
 
+def drawn(vectors: projection.Matrix) -> projection.Matrix:
+    """All memories on the plane, as the page draws them."""
+    numbers = list(range(len(vectors)))
+    chosen = choose_landmarks(numbers)
+    landmarks = lay_out(chosen, vectors[chosen], len(numbers))
+    plane = landmarks.place(numbers, vectors, {number: vectors[number] for number in chosen})
+    plane[chosen] = [landmarks.places[number] for number in chosen]
+    return plane
+
+
 @pytest.mark.parametrize("landmarks", [projection.MAX_LANDMARKS, 60])
 def test_the_neighbours_of_a_point_are_of_its_group(monkeypatch: pytest.MonkeyPatch, landmarks: int) -> None:
     monkeypatch.setattr(projection, "MAX_LANDMARKS", landmarks)
     groups, each = 6, 25
-    plane = project_to_plane(grouped_vectors(groups, each))
+    plane = drawn(grouped_vectors(groups, each))
     group = np.repeat(np.arange(groups), each)
     distances = np.linalg.norm(plane[:, None] - plane, axis=2)
     np.fill_diagonal(distances, np.inf)
@@ -28,17 +38,28 @@ def test_the_neighbours_of_a_point_are_of_its_group(monkeypatch: pytest.MonkeyPa
     assert np.abs(plane).max() == pytest.approx(1.0)
 
 
-def test_a_map_is_drawn_once_and_is_the_same_each_time() -> None:
+def test_the_same_memories_lie_where_they_lay() -> None:
     vectors = grouped_vectors(3, 10)
-    planes = Planes()
-    assert planes.plane_of(list(vectors)) is planes.plane_of(list(vectors))
-    assert np.array_equal(planes.plane_of(list(vectors)), Planes().plane_of(list(vectors)))
+    assert np.array_equal(drawn(vectors), drawn(vectors))
+
+
+def test_a_map_is_laid_out_anew_once_a_quarter_has_changed() -> None:
+    landmarks = Landmarks(dict.fromkeys(range(10), (0.0, 0.0)), count=100)
+    expected = {
+        range(100): True,
+        range(125): True,
+        range(126): False,
+        range(74): False,
+        range(2, 100): True,
+        range(3, 100): False,
+        range(0): False,
+    }
+    assert {numbers: landmarks.still_fit(numbers) for numbers in expected} == expected
 
 
 @pytest.mark.parametrize("count", [1, 2, 3, 4])
 def test_a_few_memories_have_places_too(count: int) -> None:
-    plane = project_to_plane(grouped_vectors(count, 1))
-    assert plane.shape == (count, 2)
-    assert np.isfinite(plane).all()
-    same = project_to_plane(np.repeat(grouped_vectors(1, 1), count, axis=0))
-    assert np.isfinite(same).all()
+    for vectors in (grouped_vectors(count, 1), np.repeat(grouped_vectors(1, 1), count, axis=0)):
+        plane = drawn(vectors)
+        assert plane.shape == (count, 2)
+        assert np.isfinite(plane).all()
