@@ -1,0 +1,145 @@
+"""Draw entities and relations from what a memory says, by its structure and its capitals alone (spec O14)."""
+
+from __future__ import annotations
+
+import re
+from collections import defaultdict
+from collections.abc import Collection, Iterable, Iterator, Sequence
+
+from madeleine.memory.graph.values import (
+    MAX_ENTITY_CHARS,
+    MAX_RELATION_CHARS,
+    DrawnMemory,
+    EntityKind,
+    Mention,
+    Relation,
+    entity_key,
+)
+from madeleine.memory.model import Memory, TimelineEntry
+from madeleine.memory.text.dates import parse_iso_period
+from madeleine.memory.text.lexicon import listed_words
+from madeleine.memory.text.reading import Reading
+
+DRAWING_VERSION = 1
+"""Raise it with a change of what is drawn: all memories are then read again."""
+MAX_READ_CHARS = 4_000
+"""Of a text; what is longer names more than can be followed."""
+MAX_ENTITIES, MAX_RELATIONS = 24, 24
+"""Of a memory."""
+MAX_WORDS_BETWEEN = 5
+"""Of a relation: more between two names is a story, and no relation of theirs."""
+_BETWEEN = re.compile(r"(?:'s)? ([^\W\d_][\w' -]*) ")
+_SPEAKER = re.compile(r"[^\W\d_][\w .'-]{0,30}: ")
+
+
+def draw_memory(memory: Memory, known: Collection[str] = ()) -> DrawnMemory:
+    """Pure. Actors, place, themes and days as the scene tells them; names as far as capitals tell (none in scripts
+    without), and words with a capital that are a name elsewhere, by their keys in `known`; a relation where one to five
+    words without punctuation stand between two names of one sentence, at least one of them of some content, as in "Ada
+    works for Lindt" and "Ada's sister Mia"."""
+    readings = _readings(memory)
+    names = _Names(memory.scene.actors, known)
+    relations = dict.fromkeys(relation for reading in readings for relation in _relations(reading, names))
+    found = _distinct(_named(memory, readings, names))
+    return DrawnMemory(
+        memory,
+        tuple(Mention(memory.id, name, kind) for name, kind in found),
+        tuple(Relation(memory.id, *parts) for parts in tuple(relations)[:MAX_RELATIONS]),
+    )
+
+
+def possible_name_keys(memory: Memory) -> set[str]:
+    """Keys of the words with a capital, of which some may be known as names."""
+    return {entity_key(word.stem) for reading in _readings(memory) for word in reading.words if word.capitalised}
+
+
+def _readings(memory: Memory) -> list[Reading]:
+    scene = memory.scene
+    return [_without_speaker(text[:MAX_READ_CHARS]) for text in (scene.action, *scene.dialogue)]
+
+
+class _Names:
+    """The names that a text may have. A part of one actor's name stands for that actor."""
+
+    def __init__(self, actors: Iterable[str], known: Collection[str]) -> None:
+        by_word: defaultdict[str, set[str]] = defaultdict(set)
+        for actor in actors:
+            for word in entity_key(actor).split():
+                by_word[word].add(actor)
+        self._actors = by_word
+        self._known = known
+
+    def phrases(self, reading: Reading) -> list[tuple[int, int, str]]:
+        """Beginning, end and name of each, in order."""
+        spans = list(reading.name_phrases)
+        inside = {at for start, end in spans for at in range(start, end)}
+        for word in reading.words:
+            key = entity_key(word.stem)
+            if word.capitalised and word.start not in inside and (key in self._actors or key in self._known):
+                spans.append((word.start, word.start + len(word.text.split("'", 1)[0])))
+        return [(start, end, self._name(reading.plain[start:end])) for start, end in sorted(spans)]
+
+    def _name(self, text: str) -> str:
+        actors = self._actors.get(entity_key(text), set())
+        return next(iter(actors)) if len(actors) == 1 else text
+
+
+def _without_speaker(text: str) -> Reading:
+    """The speaker of a line is an actor already, and the line is in their voice."""
+    return Reading(_SPEAKER.sub("", text, count=1) if _SPEAKER.match(text) else text)
+
+
+def _named(memory: Memory, readings: Sequence[Reading], names: _Names) -> Iterator[tuple[str, EntityKind]]:
+    scene = memory.scene
+    yield from ((actor, "actor") for actor in scene.actors)
+    yield from ((scene.setting, "place"),) if scene.setting else ()
+    yield from ((theme, "theme") for theme in memory.themes)
+    yield from ((date, "date") for item in scene.when if (date := _day(item)))
+    for reading in readings:
+        yield from ((name, "name") for _, _, name in names.phrases(reading))
+
+
+def _distinct(named: Iterable[tuple[str, EntityKind]]) -> list[tuple[str, EntityKind]]:
+    """Each entity once, as it is named first. What is too long is a sentence, and names nothing."""
+    by_key: dict[str, tuple[str, EntityKind]] = {}
+    for name, kind in named:
+        name = " ".join(name.split())
+        if 1 < len(name) <= MAX_ENTITY_CHARS:
+            by_key.setdefault(entity_key(name), (name, kind))
+    return list(by_key.values())[:MAX_ENTITIES]
+
+
+def _day(item: TimelineEntry) -> str:
+    """A day, a month or a year as it is told; "" for a span, and for what is no date."""
+    period = parse_iso_period(item if isinstance(item, str) else item.date)
+    return period.text[:10] if period is not None and "/" not in period.text else ""
+
+
+def _relations(reading: Reading, names: _Names) -> Iterator[tuple[str, str, str]]:
+    for sentence in reading.sentences:
+        part = Reading(sentence, reading.text)
+        phrases = names.phrases(part)
+        if len(phrases) < 2 or part.asks:
+            continue
+        subject = phrases[0][2]
+        for (_, end, name), (start, _, object_) in zip(phrases, phrases[1:], strict=False):
+            between, continues = _words_between(part, end, start)
+            # "Ben lives in Bern and works for Lindt": Ben does both.
+            subject = subject if continues else name
+            if between and entity_key(subject) != entity_key(object_):
+                yield subject, between, object_
+
+
+def _words_between(part: Reading, start: int, end: int) -> tuple[str, bool]:
+    """The words between two names, "" if they relate nothing; and whether they go on about the subject before."""
+    between = _BETWEEN.fullmatch(part.plain[start:end])
+    if between is None:
+        return "", False
+    words = between[1].split()
+    reading = Reading(between[1], part.text)
+    continues = words[0].casefold() in listed_words(reading.lexicons, "conjunctions")
+    text = " ".join(words[continues:])
+    empty = listed_words(reading.lexicons, "stop_words", "function_words")
+    has_content = any(word.stem not in empty for word in reading.words)
+    relates = has_content and len(words) <= MAX_WORDS_BETWEEN and len(text) <= MAX_RELATION_CHARS and not reading.denies
+    return (text if relates else ""), continues

@@ -1,0 +1,207 @@
+"""The entity graph, followed and added to (spec O14)."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from datetime import datetime
+from typing import Any
+
+from sqlalchemy import Select, Table, bindparam, delete, func, literal_column, or_, select, union_all
+
+from madeleine.memory.graph.values import EntityKind, Mention, NamedEntity, Relation
+from madeleine.memory.model import Memory, MemoryId, Scope
+from madeleine.storage.sql.administration import record_audit
+from madeleine.storage.sql.database.dialect import (
+    contains_text,
+    insert_if_missing_statement,
+    is_in_bound_list,
+    json_list_bind_value,
+)
+from madeleine.storage.sql.database.engine import Row, Transaction
+from madeleine.storage.sql.database.graph_tables import drawn_relations_table, mentions_table, stated_relations_table
+from madeleine.storage.sql.database.mapping import first_two_columns
+from madeleine.storage.sql.database.memory_rows import MEMORY_COLUMNS, memory_from_row
+from madeleine.storage.sql.database.tables import memories
+from madeleine.storage.sql.memories.drawing import relation_row
+from madeleine.storage.sql.memories.reading import MemoryReadRepository, memories_by_ids
+
+_m, _n, _s = memories.c, mentions_table.c, stated_relations_table.c
+_BEING = bindparam("being", type_=_m.being_id.type)
+_stated_kind = literal_column("'name'").label("kind")
+_named = union_all(
+    select(_n.being_id, _n.memory_id, _n.entity, _n.name, _n.kind),
+    select(_s.being_id, _s.memory_id, _s.subject_key, _s.subject, _stated_kind),
+    select(_s.being_id, _s.memory_id, _s.object_key, _s.object, _stated_kind),
+).subquery("named")
+"""What memories name, by their text or by what is stated of them; some of it twice."""
+_IS_TOLD = (_m.absorbed_into.is_(None), _m.truth != literal_column("'retracted'"))
+
+_NAMED_BY = func.count(_named.c.memory_id.distinct())
+_OWN_NAMED = (_named.c.being_id == _BEING, *_IS_TOLD)
+_SELECT_KEYS = (
+    select(_named.c.entity, _NAMED_BY)
+    .join_from(_named, memories, _m.id == _named.c.memory_id)
+    .where(*_OWN_NAMED)
+    .group_by(_named.c.entity)
+    .order_by(_NAMED_BY.desc(), _named.c.entity)
+    .limit(bindparam("limit"))
+)
+_SELECT_ONE_KEY = _SELECT_KEYS.where(_named.c.entity == bindparam("key"))
+_SELECT_LIKE_KEYS = _SELECT_KEYS.where(contains_text(_named.c.entity, bindparam("key")))
+_SELECT_NAMES = (
+    select(_named.c.entity, _named.c.name, _named.c.kind)
+    .join_from(_named, memories, _m.id == _named.c.memory_id)
+    .where(*_OWN_NAMED, is_in_bound_list(_named.c.entity, "keys"))
+    .group_by(_named.c.entity, _named.c.name, _named.c.kind)
+    .order_by(_named.c.entity, _NAMED_BY.desc(), _named.c.name, _named.c.kind)
+)
+_SELECT_NAMING = (
+    select(*MEMORY_COLUMNS)
+    .where(
+        _m.id.in_(
+            select(_named.c.memory_id).where(_named.c.being_id == _BEING, is_in_bound_list(_named.c.entity, "keys"))
+        ),
+        *_IS_TOLD,
+    )
+    .order_by(_m.happened_at.desc(), _m.id)
+    .limit(bindparam("limit"))
+)
+_SELECT_MENTIONS = (
+    select(_named.c.memory_id, _named.c.name, _named.c.kind, _named.c.entity)
+    .where(_named.c.being_id == _BEING, is_in_bound_list(_named.c.memory_id, "ids"))
+    .order_by(_named.c.memory_id, _named.c.entity, _named.c.name)
+)
+
+
+def _select_relations(table: Table, *, stated: bool) -> Select[Any]:
+    _r = table.c
+    return (
+        select(
+            _r.memory_id,
+            _r.subject,
+            _r.relation,
+            _r.object,
+            literal_column("1" if stated else "0").label("stated"),
+            _m.happened_at.label("happened"),
+        )
+        .join_from(table, memories, _m.id == _r.memory_id)
+        .where(
+            _r.being_id == _BEING,
+            or_(is_in_bound_list(_r.subject_key, "keys"), is_in_bound_list(_r.object_key, "keys")),
+            *_IS_TOLD,
+        )
+    )
+
+
+_all_relations = union_all(
+    _select_relations(stated_relations_table, stated=True), _select_relations(drawn_relations_table, stated=False)
+).subquery("relations")
+_SELECT_RELATIONS = (
+    select(*(_all_relations.c[name] for name in ("memory_id", "subject", "relation", "object", "stated")))
+    .order_by(
+        _all_relations.c.stated.desc(),
+        _all_relations.c.happened.desc(),
+        *(_all_relations.c[name] for name in ("memory_id", "subject", "relation", "object")),
+    )
+    .limit(bindparam("limit"))
+)
+_INSERT_STATED = insert_if_missing_statement(stated_relations_table)
+_DELETE_STATED = delete(stated_relations_table).where(
+    *(_s[name] == bindparam(f"own_{name}") for name in ("memory_id", "subject_key", "relation", "object_key"))
+)
+_SELECT_STATED = select(_s.memory_id, _s.subject, _s.relation, _s.object).where(
+    _s.being_id == _BEING, is_in_bound_list(_s.memory_id, "ids")
+)
+
+
+def _relation_from_row(row: Row) -> Relation:
+    return Relation(*row[:4], stated=bool(row[4]))
+
+
+def _identity(relation: Relation) -> tuple[str, ...]:
+    return (relation.memory_id, *relation.keys, relation.relation)
+
+
+class GraphRepository(MemoryReadRepository):
+    """`GraphLedger`."""
+
+    async def entity(self, scope: Scope, key: str) -> NamedEntity | None:
+        found = await self._entities(scope, _SELECT_ONE_KEY, key=key, limit=1)
+        return found[0] if found else None
+
+    async def entities_like(self, scope: Scope, key: str, *, limit: int) -> list[NamedEntity]:
+        statement, binds = (_SELECT_LIKE_KEYS, {"key": key}) if key else (_SELECT_KEYS, {})
+        return await self._entities(scope, statement, limit=limit, **binds)
+
+    async def _entities(self, scope: Scope, statement: Select[Any], **binds: Any) -> list[NamedEntity]:
+        """With the name that most memories have for each."""
+        counted = await self._database.rows(statement, first_two_columns, being=scope.being_id, **binds)
+        keys = {"keys": json_list_bind_value(key for key, _ in counted)}
+        names: dict[str, tuple[str, EntityKind]] = {}
+        for key, name, kind in await self._database.rows(_SELECT_NAMES, tuple, being=scope.being_id, **keys):
+            names.setdefault(key, (name, kind))
+        return [NamedEntity(key, *names[key], count) for key, count in counted if key in names]
+
+    async def memories_naming(self, scope: Scope, keys: Sequence[str], *, limit: int) -> list[Memory]:
+        binds = {"being": scope.being_id, "keys": json_list_bind_value(keys), "limit": limit}
+        return await self._database.rows(_SELECT_NAMING, memory_from_row, **binds)
+
+    async def mentions(self, scope: Scope, ids: Sequence[MemoryId]) -> list[Mention]:
+        binds = {"being": scope.being_id, "ids": json_list_bind_value(ids)}
+        found: dict[tuple[str, str], Mention] = {}
+        for memory_id, name, kind, entity in await self._database.rows(_SELECT_MENTIONS, tuple, **binds):
+            found.setdefault((memory_id, entity), Mention(memory_id, name, kind))
+        return list(found.values())
+
+    async def relations(self, scope: Scope, keys: Sequence[str], *, limit: int) -> list[Relation]:
+        binds = {"being": scope.being_id, "keys": json_list_bind_value(keys), "limit": limit}
+        found = await self._database.rows(_SELECT_RELATIONS, _relation_from_row, **binds)
+        distinct: dict[tuple[str, ...], Relation] = {}
+        for relation in found:
+            distinct.setdefault(_identity(relation), relation)
+        return list(distinct.values())
+
+    async def state_relations(self, scope: Scope, relations: Sequence[Relation], *, at: datetime) -> int:
+        async with self._database.transaction() as transaction:
+            own = await self._own_memories(transaction, scope, relations)
+            stated = await self._stated(transaction, scope, own)
+            new = {_identity(one): one for one in relations if one.memory_id in own and _identity(one) not in stated}
+            rows = [
+                relation_row(
+                    stated_relations_table,
+                    scope.being_id,
+                    one,
+                    client=scope.client,
+                    at=at,
+                )
+                for one in new.values()
+            ]
+            if new:
+                await transaction.run(_INSERT_STATED, rows)
+                await record_audit(
+                    transaction, scope, "update", at, tool="relate", ids=[one.memory_id for one in new.values()]
+                )
+            return len(new)
+
+    async def remove_stated(self, scope: Scope, relations: Sequence[Relation], *, at: datetime) -> int:
+        async with self._database.transaction() as transaction:
+            own = await self._own_memories(transaction, scope, relations)
+            stated = await self._stated(transaction, scope, own)
+            gone = {_identity(one): one for one in relations if _identity(one) in stated}
+            if gone:
+                names = ("memory_id", "subject_key", "object_key", "relation")
+                rows = [{f"own_{name}": part for name, part in zip(names, id_, strict=True)} for id_ in gone]
+                await transaction.run(_DELETE_STATED, rows)
+                ids = [one.memory_id for one in gone.values()]
+                await record_audit(transaction, scope, "update", at, tool="relate", ids=ids)
+            return len(gone)
+
+    async def _own_memories(
+        self, transaction: Transaction, scope: Scope, relations: Iterable[Relation]
+    ) -> set[MemoryId]:
+        ids = list(dict.fromkeys(one.memory_id for one in relations))
+        return {memory.id for memory in await memories_by_ids(transaction, scope, ids)}
+
+    async def _stated(self, transaction: Transaction, scope: Scope, ids: Iterable[MemoryId]) -> set[tuple[str, ...]]:
+        binds = {"being": scope.being_id, "ids": json_list_bind_value(ids)}
+        return {_identity(Relation(*row)) for row in await transaction.rows(_SELECT_STATED, tuple, **binds)}
