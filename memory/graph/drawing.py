@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 from collections import defaultdict
 from collections.abc import Collection, Iterable, Iterator, Sequence
+from typing import NamedTuple
 
 from madeleine.memory.graph.values import (
     MAX_ENTITY_CHARS,
@@ -18,7 +19,7 @@ from madeleine.memory.graph.values import (
 from madeleine.memory.model import Memory, TimelineEntry
 from madeleine.memory.text.dates import parse_iso_period
 from madeleine.memory.text.lexicon import listed_words
-from madeleine.memory.text.reading import Reading
+from madeleine.memory.text.reading import Reading, WordInText
 
 DRAWING_VERSION = 1
 """Raise it with a change of what is drawn: all memories are then read again."""
@@ -28,6 +29,8 @@ MAX_ENTITIES, MAX_RELATIONS = 24, 24
 """Of a memory."""
 MAX_WORDS_BETWEEN = 5
 """Of a relation: more between two names is a story, and no relation of theirs."""
+MAX_CAPITALS_SHARE = 0.5
+"""Of a text's words, and two more: where more have a capital, as in a heading, that tells no name."""
 _BETWEEN = re.compile(r"(?:'s)? ([^\W\d_][\w' -]*) ")
 _SPEAKER = re.compile(r"[^\W\d_][\w .'-]{0,30}: ")
 
@@ -54,39 +57,83 @@ def possible_name_keys(memory: Memory) -> set[str]:
 
 
 def _readings(memory: Memory) -> list[Reading]:
-    scene = memory.scene
-    return [_without_speaker(text[:MAX_READ_CHARS]) for text in (scene.action, *scene.dialogue)]
+    """Of the texts in their plain form, so that places in it are places in its sentences. The speaker of a line is left
+    out: an actor already, and the line is in their voice."""
+    texts = (text[:MAX_READ_CHARS] for text in (memory.scene.action, *memory.scene.dialogue))
+    return [Reading(_SPEAKER.sub("", Reading(text).plain, count=1)) for text in texts]
+
+
+class _Phrase(NamedTuple):
+    start: int
+    end: int
+    name: str
 
 
 class _Names:
     """The names that a text may have. A part of one actor's name stands for that actor."""
 
     def __init__(self, actors: Iterable[str], known: Collection[str]) -> None:
-        by_word: defaultdict[str, set[str]] = defaultdict(set)
+        self._actors: defaultdict[str, set[str]] = defaultdict(set)
         for actor in actors:
             for word in entity_key(actor).split():
-                by_word[word].add(actor)
-        self._actors = by_word
+                self._actors[word].add(actor)
         self._known = known
 
-    def phrases(self, reading: Reading) -> list[tuple[int, int, str]]:
-        """Beginning, end and name of each, in order."""
-        spans = list(reading.name_phrases)
-        inside = {at for start, end in spans for at in range(start, end)}
-        for word in reading.words:
-            key = entity_key(word.stem)
-            if word.capitalised and word.start not in inside and (key in self._actors or key in self._known):
-                spans.append((word.start, word.start + len(word.text.split("'", 1)[0])))
-        return [(start, end, self._name(reading.plain[start:end])) for start, end in sorted(spans)]
+    def phrases(self, reading: Reading) -> list[_Phrase]:
+        """Runs of names with one space between, without the `'s` behind them."""
+        words = reading.words
+        is_name = self._which_are_names(reading)
+        spans: list[tuple[int, int]] = []
+        for at, word in enumerate(words):
+            if not is_name[at]:
+                continue
+            end = word.start + len(word.text.split("'s", 1)[0]) if word.low.endswith("'s") else word.end
+            goes_on = bool(spans) and reading.plain[spans[-1][1] : word.start] == " "
+            if goes_on:
+                spans[-1] = (spans[-1][0], end)
+            else:
+                spans.append((word.start, end))
+        return [_Phrase(start, end, self._name(reading.plain[start:end])) for start, end in spans]
+
+    def _which_are_names(self, reading: Reading) -> list[bool]:
+        """More than the reading is sure of: a capital inside a sentence tells a name, whatever that word is in another
+        language; one at its beginning does where a name follows."""
+        lexicons = reading.lexicons
+        empty_lists = [lexicon.words("function_words", "stop_words") for lexicon in lexicons]
+        others = listed_words(lexicons, "not_names", "days", "months", "first_person", "roles")
+        capitals_tell = not all(lexicon.entries.get("nouns_capitalised") for lexicon in lexicons)
+        capitals = sum(word.capitalised for word in reading.words)
+        capitals_tell = capitals_tell and capitals <= MAX_CAPITALS_SHARE * len(reading.words) + 2
+        sure = {at for start, end in reading.name_phrases for at in range(start, end)}
+
+        def may_be_name(word: WordInText) -> bool:
+            return word.capitalised and len(word.text) > 1 and word.stem not in others
+
+        def is_empty(word: WordInText) -> bool:
+            return bool(empty_lists) and all(word.stem in empty for empty in empty_lists)
+
+        words = reading.words
+        names = [
+            word.start in sure
+            or (word.capitalised and self._is_known(word))
+            or (capitals_tell and not word.opens and may_be_name(word))
+            for word in words
+        ]
+        for at in range(len(words) - 2, -1, -1):
+            word = words[at]
+            begins = word.opens and may_be_name(word) and not is_empty(word)
+            names[at] = names[at] or (
+                begins and names[at + 1] and reading.plain[word.end : words[at + 1].start] == " "
+            )
+        return names
+
+    def _is_known(self, word: WordInText) -> bool:
+        key = entity_key(word.stem)
+        return key in self._actors or key in self._known
 
     def _name(self, text: str) -> str:
         actors = self._actors.get(entity_key(text), set())
         return next(iter(actors)) if len(actors) == 1 else text
-
-
-def _without_speaker(text: str) -> Reading:
-    """The speaker of a line is an actor already, and the line is in their voice."""
-    return Reading(_SPEAKER.sub("", text, count=1) if _SPEAKER.match(text) else text)
 
 
 def _named(memory: Memory, readings: Sequence[Reading], names: _Names) -> Iterator[tuple[str, EntityKind]]:
@@ -96,7 +143,7 @@ def _named(memory: Memory, readings: Sequence[Reading], names: _Names) -> Iterat
     yield from ((theme, "theme") for theme in memory.themes)
     yield from ((date, "date") for item in scene.when if (date := _day(item)))
     for reading in readings:
-        yield from ((name, "name") for _, _, name in names.phrases(reading))
+        yield from ((phrase.name, "name") for phrase in names.phrases(reading))
 
 
 def _distinct(named: Iterable[tuple[str, EntityKind]]) -> list[tuple[str, EntityKind]]:
@@ -116,18 +163,21 @@ def _day(item: TimelineEntry) -> str:
 
 
 def _relations(reading: Reading, names: _Names) -> Iterator[tuple[str, str, str]]:
+    phrases = names.phrases(reading)
+    start = 0
     for sentence in reading.sentences:
-        part = Reading(sentence, reading.text)
-        phrases = names.phrases(part)
-        if len(phrases) < 2 or part.asks:
+        end = start + len(sentence)
+        own = [phrase for phrase in phrases if start <= phrase.start < end]
+        start = end
+        if len(own) < 2 or Reading(sentence).asks:
             continue
-        subject = phrases[0][2]
-        for (_, end, name), (start, _, object_) in zip(phrases, phrases[1:], strict=False):
-            between, continues = _words_between(part, end, start)
+        subject = ""
+        for phrase, following in zip(own, own[1:], strict=False):
+            between, continues = _words_between(reading, phrase.end, following.start)
             # "Ben lives in Bern and works for Lindt": Ben does both.
-            subject = subject if continues else name
-            if between and entity_key(subject) != entity_key(object_):
-                yield subject, between, object_
+            subject = subject if continues else phrase.name
+            if between and subject and entity_key(subject) != entity_key(following.name):
+                yield subject, between, following.name
 
 
 def _words_between(part: Reading, start: int, end: int) -> tuple[str, bool]:
