@@ -48,9 +48,9 @@ async def core_memory(call: ToolCall, arguments: CoreMemoryArguments) -> dict[st
 
 class EditCoreMemoryArguments(ToolArguments):
     name: Annotated[ShortText, Field(max_length=MAX_BLOCK_NAME_CHARS, description="As human, persona, task.")]
-    version: Annotated[int, Field(ge=0, description="The one you have read; 0 for a new block.")] = 0
+    version: Annotated[int, Field(ge=0, le=1_000_000, description="The one you have read; 0 for a new block.")] = 0
     text: Annotated[BlockText, Field(description="The whole block, or what is put in place of old, or added.")] = ""
-    old: Annotated[BlockText, Field(description="A part that stands there once: text takes its place.")] = ""
+    old: Annotated[BlockText, Field(description="A part that stands there once: text takes its place, or nothing.")] = ""
     append: Annotated[bool, Field(description="Add text as new lines.")] = False
     description: Annotated[ShortText | None, Field(description="What the block is for.")] = None
     max_chars: Annotated[
@@ -83,7 +83,10 @@ async def edit_core_memory(call: ToolCall, arguments: EditCoreMemoryArguments) -
         return {"erased": arguments.name}
     if arguments.old and arguments.append:
         raise InvalidInput("Nothing was changed. Give old or append, not both.")
-    kind: EditKind = "replace" if arguments.old else "append" if arguments.append else "write"
+    is_write = bool(arguments.text) and not (arguments.old or arguments.append)
+    kind: EditKind = "replace" if arguments.old else "append" if arguments.append else "write" if is_write else "keep"
+    if not (arguments.text or arguments.old) and (arguments.description, arguments.max_chars) == (None, None):
+        raise InvalidInput("Nothing was changed. Give text; or old without text, to take that part out.")
     edit = arguments.to_value(BlockEdit, kind=kind)
     edited = await call.use.core_blocks.edit(call.scope, edit)
     return {"block": core_block_as_json(edited.block)} | without_empty_fields(redacted=dict(edited.redacted))

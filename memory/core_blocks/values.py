@@ -14,7 +14,7 @@ MAX_CORE_BLOCKS = 20
 """Of a being: each is part of every prompt."""
 MAX_BLOCK_CHARS, DEFAULT_BLOCK_CHARS = 8_000, 2_000
 MAX_BLOCK_NAME_CHARS = 60
-EditKind = Literal["write", "replace", "append"]
+EditKind = Literal["write", "replace", "append", "keep"]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -43,7 +43,8 @@ def core_block_id(name: str) -> str:
 @dataclass(frozen=True, slots=True, kw_only=True)
 class BlockEdit:
     """`version`: the one that was read, 0 for a new block. `text`: the whole text, what is appended, or what takes the
-    place of `old`, which must stand there once. `description`, `max_chars`: None where they stay."""
+    place of `old`, which must stand there once; "keep" changes only the rest. `description`, `max_chars`: None where they
+    stay."""
 
     name: str
     version: int
@@ -57,6 +58,8 @@ class BlockEdit:
 def text_after_edit(before: str, edit: BlockEdit) -> str:
     """Raises `InvalidInput` where `old` is not there exactly once."""
     match edit.kind:
+        case "keep":
+            return before
         case "write":
             return edit.text
         case "append":
