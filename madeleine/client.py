@@ -369,8 +369,8 @@ class Memory:
         max_chars: int | None = None,
         erase: bool = False,
     ) -> models.EditedCoreBlock:
-        """Write a core block whole, in place of `old`, or behind what stands there; or erase it. `version`: the one that
-        was read, 0 for a new block. Raises `BlockChanged` if it is not the current one any more."""
+        """Write a core block whole, in place of `old`, or behind what stands there; or erase it. `version`: the one
+        that was read, 0 for a new block. Raises `BlockChanged` if it is not the current one any more."""
         given: dict[str, Any] = {"text": text or None, "old": old, "description": description, "max_chars": max_chars}
         flags = {"append": append, "erase": erase, "version": version}
         return await self._ask(models.EditedCoreBlock, "edit_core_memory", name=name, **given, **flags)

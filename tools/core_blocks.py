@@ -16,11 +16,11 @@ from madeleine.memory.core_blocks.values import (
 )
 from madeleine.memory.errors import InvalidInput
 from madeleine.memory.permissions import Permission
-from madeleine.tools.arguments import ShortText, ToolArguments
+from madeleine.tools.arguments import NonEmptyText, ShortText, ToolArguments
 from madeleine.tools.replies import iso_time, without_empty_fields
 from madeleine.tools.tool import ToolCall, object_schema, tool
 
-BlockText = Annotated[str, Field(max_length=MAX_BLOCK_CHARS)]
+BlockText = Annotated[NonEmptyText, Field(max_length=MAX_BLOCK_CHARS)]
 
 
 class CoreMemoryArguments(ToolArguments):
@@ -50,7 +50,9 @@ class EditCoreMemoryArguments(ToolArguments):
     name: Annotated[ShortText, Field(max_length=MAX_BLOCK_NAME_CHARS, description="As human, persona, task.")]
     version: Annotated[int, Field(ge=0, le=1_000_000, description="The one you have read; 0 for a new block.")] = 0
     text: Annotated[BlockText, Field(description="The whole block, or what is put in place of old, or added.")] = ""
-    old: Annotated[BlockText, Field(description="A part that stands there once: text takes its place, or nothing.")] = ""
+    old: Annotated[BlockText, Field(description="A part that stands there once: text takes its place, or nothing.")] = (
+        ""
+    )
     append: Annotated[bool, Field(description="Add text as new lines.")] = False
     description: Annotated[ShortText | None, Field(description="What the block is for.")] = None
     max_chars: Annotated[

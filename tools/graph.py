@@ -27,7 +27,9 @@ MAX_STATED_AT_ONCE = 20
 
 
 class RelatedArguments(ToolArguments):
-    entity: Annotated[ShortText, Field(description="A person, thing, place, theme or day. Left out: the commonest.")] = ""
+    entity: Annotated[
+        ShortText, Field(description="A person, thing, place, theme or day. Left out: the commonest.")
+    ] = ""
     hops: Annotated[int, Field(ge=1, le=2, description="2: also what its neighbours are related to.")] = 1
     as_of: Annotated[ShortText, Field(description="Date: what was true then.")] = ""
     limit: Annotated[int, Field(ge=1, le=50, description="Of relations, of neighbours a hop, of the timeline.")] = 10
@@ -50,9 +52,7 @@ async def related(call: ToolCall, arguments: RelatedArguments) -> dict[str, Any]
     if not arguments.entity.strip():
         found = await graph.entities(call.scope, limit=arguments.limit)
         return {"entities": [entity_as_json(one) for one in found]}
-    result = await graph.related(
-        call.scope, arguments.entity, hops=arguments.hops, limit=arguments.limit, as_of=as_of
-    )
+    result = await graph.related(call.scope, arguments.entity, hops=arguments.hops, limit=arguments.limit, as_of=as_of)
     call.audit_recall("related", dict.fromkeys(memory.id for memory in _shown_memories(result)))
     if result.entity is None:
         return {"entities": [entity_as_json(one) for one in result.named_like]} | notice_field(
@@ -91,7 +91,9 @@ def relation_as_json(dated: DatedRelation) -> dict[str, Any]:
 
 def neighbour_as_json(neighbour: Neighbour) -> dict[str, Any]:
     return {"name": neighbour.name, "kind": neighbour.kind} | without_empty_fields(
-        via=neighbour.via, weight=round(neighbour.weight, 2), memories=[memory.short_id for memory in neighbour.memories]
+        via=neighbour.via,
+        weight=round(neighbour.weight, 2),
+        memories=[memory.short_id for memory in neighbour.memories],
     )
 
 
@@ -124,7 +126,11 @@ class RelateArguments(ToolArguments):
     remove: Annotated[bool, Field(description="Take back what was stated.")] = False
 
 
-@tool(RelateArguments, object_schema("memory", string="memory notice", integer="stated removed", object="redacted"), listed=False)
+@tool(
+    RelateArguments,
+    object_schema("memory", string="memory notice", integer="stated removed", object="redacted"),
+    listed=False,
+)
 async def relate(call: ToolCall, arguments: RelateArguments) -> dict[str, Any]:
     """State how persons, things, places and themes are related, as a memory says it: what no rule can read out of its
     text, such as who "she" is. It holds as long as the memory does, and ends when that is superseded."""

@@ -186,9 +186,9 @@ class RenderedPrompt:
 
 
 PROMPT_PART_PRIORITY: tuple[PromptPartName | None, ...] = (
-    "policies", "soul", "core_blocks", "partner_rules", "preferences", "pinned", "memory_block", "due", "notes", "important",
-    "changes", "thoughts", "relationships", "tools", "map", "knowledge", "diary", "recent_nodes", "memories", None,
-    "history_current_chat", "history_recent",
+    "policies", "soul", "core_blocks", "partner_rules", "preferences", "pinned", "memory_block", "due", "notes",
+    "important", "changes", "thoughts", "relationships", "tools", "map", "knowledge", "diary", "recent_nodes",
+    "memories", None, "history_current_chat", "history_recent",
 )  # fmt: skip
 """The most valuable part first. None: the full text of diary entries."""
 _FULL_TEXT_PRIORITY = PROMPT_PART_PRIORITY.index(None)

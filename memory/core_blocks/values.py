@@ -43,8 +43,8 @@ def core_block_id(name: str) -> str:
 @dataclass(frozen=True, slots=True, kw_only=True)
 class BlockEdit:
     """`version`: the one that was read, 0 for a new block. `text`: the whole text, what is appended, or what takes the
-    place of `old`, which must stand there once; "keep" changes only the rest. `description`, `max_chars`: None where they
-    stay."""
+    place of `old`, which must stand there once; "keep" changes only the rest. `description`, `max_chars`: None where
+    they stay."""
 
     name: str
     version: int

@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 from collections import defaultdict
 from collections.abc import Collection, Iterable, Iterator, Sequence
+from itertools import pairwise
 from typing import NamedTuple
 
 from madeleine.memory.graph.values import (
@@ -101,6 +102,7 @@ class _Names:
         lexicons = reading.lexicons
         empty_lists = [lexicon.words("function_words", "stop_words") for lexicon in lexicons]
         others = listed_words(lexicons, "not_names", "days", "months", "first_person", "roles")
+        openers = listed_words(lexicons, "openers", "time_words")
         capitals_tell = not all(lexicon.entries.get("nouns_capitalised") for lexicon in lexicons)
         capitals = sum(word.capitalised for word in reading.words)
         capitals_tell = capitals_tell and capitals <= MAX_CAPITALS_SHARE * len(reading.words) + 2
@@ -114,17 +116,16 @@ class _Names:
 
         words = reading.words
         names = [
-            word.start in sure
+            (word.start in sure and not (word.opens and word.stem in openers))
             or (word.capitalised and self._is_known(word))
             or (capitals_tell and not word.opens and may_be_name(word))
             for word in words
         ]
         for at in range(len(words) - 2, -1, -1):
             word = words[at]
-            begins = word.opens and may_be_name(word) and not is_empty(word)
-            names[at] = names[at] or (
-                begins and names[at + 1] and reading.plain[word.end : words[at + 1].start] == " "
-            )
+            begins = word.opens and may_be_name(word) and not is_empty(word) and word.stem not in openers
+            beside = reading.plain[word.end : words[at + 1].start] == " "
+            names[at] = names[at] or (begins and names[at + 1] and beside)
         return names
 
     def _is_known(self, word: WordInText) -> bool:
@@ -149,8 +150,8 @@ def _named(memory: Memory, readings: Sequence[Reading], names: _Names) -> Iterat
 def _distinct(named: Iterable[tuple[str, EntityKind]]) -> list[tuple[str, EntityKind]]:
     """Each entity once, as it is named first. What is too long is a sentence, and names nothing."""
     by_key: dict[str, tuple[str, EntityKind]] = {}
-    for name, kind in named:
-        name = " ".join(name.split())
+    for text, kind in named:
+        name = " ".join(text.split())
         if 1 < len(name) <= MAX_ENTITY_CHARS:
             by_key.setdefault(entity_key(name), (name, kind))
     return list(by_key.values())[:MAX_ENTITIES]
@@ -172,7 +173,7 @@ def _relations(reading: Reading, names: _Names) -> Iterator[tuple[str, str, str]
         if len(own) < 2 or Reading(sentence).asks:
             continue
         subject = ""
-        for phrase, following in zip(own, own[1:], strict=False):
+        for phrase, following in pairwise(own):
             between, continues = _words_between(reading, phrase.end, following.start)
             # "Ben lives in Bern and works for Lindt": Ben does both.
             subject = subject if continues else phrase.name

@@ -99,7 +99,13 @@ class FollowRelations:
     redact: RedactText = redact_secrets
 
     async def related(
-        self, scope: Scope, name: str, *, hops: int = 1, limit: int = DEFAULT_RELATED_LIMIT, as_of: datetime | None = None
+        self,
+        scope: Scope,
+        name: str,
+        *,
+        hops: int = 1,
+        limit: int = DEFAULT_RELATED_LIMIT,
+        as_of: datetime | None = None,
     ) -> RelatedEntities:
         """What memories tell around an entity: relations and neighbours true now, or `as_of`, and its timeline. At most
         `limit` of each, neighbours `limit` a hop. Raises `StorageError`."""

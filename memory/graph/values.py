@@ -58,6 +58,7 @@ class DrawnMemory:
     mentions: Sequence[Mention]
     relations: Sequence[Relation]
 
+
 @dataclass(frozen=True, slots=True)
 class NamedEntity:
     """An entity with its commonest name and the number of memories that name it."""
@@ -79,8 +80,8 @@ class DatedRelation:
 @dataclass(frozen=True, slots=True)
 class Neighbour:
     """An entity that memories name together with another. `hops`: 1 or 2; `via`: the entity between, "" for one hop.
-    `weight`: number of memories that name both, each by one over the number of entities that it names, so that a list of
-    many names relates each pair less. `memories`: a few of them, the latest first."""
+    `weight`: number of memories that name both, each by one over the number of entities that it names, so that a list
+    of many names relates each pair less. `memories`: a few of them, the latest first."""
 
     key: str
     name: str

@@ -376,25 +376,6 @@ RECORD_CLASSES: Mapping[str, type[ExportRecord]] = {
     kind.model_fields["type"].default: kind for kind in get_args(AnyRecord)
 }
 """By type, in the order in which a file has them: what others refer to comes first."""
-PLURALS: Mapping[str, str] = {
-    "memory": "memories",
-    "message_memory": "links to messages",
-    "profile": "profile entries",
-    "diary": "diary entries",
-}
-"""Of types, where another than with an s."""
-
-
-def counts_in_words(counts: Mapping[str, int]) -> str:
-    """As "1 being, 2 memories"."""
-    parts = (
-        f"{count:,} {type_ if count == 1 else PLURALS.get(type_, type_ + 's')}".replace("_", " ")
-        for type_, count in counts.items()
-        if count
-    )
-    return ", ".join(parts) or "nothing"
-
-
 JOURNAL_TYPES = ("patrol_run", "patrol_change")
 _LINE: TypeAdapter[AnyRecord | End] = TypeAdapter(Annotated[AnyRecord | End, Field(discriminator="type")])
 

@@ -62,6 +62,7 @@ class IndexUpkeep:
         warm_up: Callable[[], Awaitable[None]],
         scrubber: ErasedBytesScrubber,
         remember_origin: Callable[[], Awaitable[None]] | None = None,
+        *,
         draw_graph: DrawGraph | None = None,
     ) -> None:
         """`remember_origin` is called after the index was brought up to the ledger, `draw_graph` a while after memories

@@ -173,7 +173,9 @@ async def test_core_blocks_are_edited_by_tools_and_stand_in_the_messages(filled:
     assert "Not shown, for they are long: task." in message.content
     assert message.content.count("</memory>") == 1
     for budget in range(0, 300, 9):
-        assert all(estimated_tokens(one.content) <= budget for one in await strategy.prepare_messages("ada", "x", budget))
+        assert all(
+            estimated_tokens(one.content) <= budget for one in await strategy.prepare_messages("ada", "x", budget)
+        )
     [none_yet] = await strategy.prepare_messages("bo", "anything", 100)
     assert "<memory>" not in none_yet.content
     assert "slow" in await strategy.handle_tool_call("ada", "search_memory", {"query": "slow"})

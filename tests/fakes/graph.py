@@ -8,7 +8,7 @@ from datetime import datetime
 
 from madeleine.memory.core_blocks.values import CoreBlock
 from madeleine.memory.graph.drawing import DRAWING_VERSION
-from madeleine.memory.graph.values import NAME_KINDS, DrawnMemory, Mention, NamedEntity, Relation, entity_key
+from madeleine.memory.graph.values import NAME_KINDS, DrawnMemory, Mention, NamedEntity, Relation
 from madeleine.memory.model import Memory, MemoryId, Scope
 from tests.fakes.ledger import InMemoryMemories
 from tests.fakes.store import Store

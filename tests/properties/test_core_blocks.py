@@ -58,11 +58,12 @@ def test_no_edit_is_lost_and_none_is_made_from_what_was_not_read(steps: list[Any
             made = BlockEdit(name=name, version=known.version if known else 0, max_chars=LIMIT, **edit)
             try:
                 done = (await edit_blocks.edit(ADA, made)).block
-            except BlockChanged as error:
+            except BlockChanged as refusal:
+                diff = refusal.diff.splitlines()
                 assert known != before
                 assert before is not None
                 removed, added = ([], []) if known is None else (known.text.splitlines(), before.text.splitlines())
-                assert all(f"+{line}" in error.diff.splitlines() for line in set(added) - set(removed))
+                assert all(f"+{line}" in diff for line in set(added) - set(removed))
                 assert {block.name: block for block in await edit_blocks.blocks(ADA)} == current
                 continue
             except InvalidInput:

@@ -68,7 +68,5 @@ class CoreBlockRepository(DatabaseRepository):
                 await transaction.run(_DELETE, [binds])
                 # Of no memory: it has the files rewritten (ADR 12).
                 await transaction.run(_MARK_FOR_SCRUB, [{"memory_id": str(uuid.uuid4())}])
-                await record_audit(
-                    transaction, scope, "forget", at, tool="edit_core_memory", ids=[versions[-1].id]
-                )
+                await record_audit(transaction, scope, "forget", at, tool="edit_core_memory", ids=[versions[-1].id])
             return len(versions)

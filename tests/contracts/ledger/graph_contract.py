@@ -80,7 +80,10 @@ class GraphContract:
         await ledger.memories.commit(ADA, batch(older, newer))
         await ledger.memories.commit(BOB, batch(other))
         await DrawGraph(ledger.drawing)()
-        stated = [relation(older, "Ben Okri", "works for", "Carla Rossi"), relation(older, "Carla Rossi", "likes", "Zoe")]
+        stated = [
+            relation(older, "Ben Okri", "works for", "Carla Rossi"),
+            relation(older, "Carla Rossi", "likes", "Zoe"),
+        ]
         assert await ledger.graph.state_relations(ADA, [*stated, stated[0]], at=MOMENT) == 2
         assert await ledger.graph.state_relations(ADA, [stated[0], relation(other, "a", "b", "c")], at=MOMENT) == 0
         found = await ledger.graph.relations(ADA, ["carla rossi"], limit=9)

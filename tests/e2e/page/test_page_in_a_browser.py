@@ -45,8 +45,8 @@ LIFE: list[dict[str, Any]] = [
 ]
 VIEWS = {
     "start": "The memory of", "search?q=where%20do%20we%20live": "Search", "memory/m1": "Grace", "memory/m2": "We",
-    "time": "Time", "map": "Map", "graph": "Graph", "graph/Grace": "Graph: Grace", "forgetting": "Forgetting", "patrols": "Patrols", "conversations": "Conversations",
-    "written": "Diary", "costs": "Costs", "audit": "Audit",
+    "time": "Time", "map": "Map", "graph": "Graph", "graph/Grace": "Graph: Grace", "forgetting": "Forgetting",
+    "patrols": "Patrols", "conversations": "Conversations", "written": "Diary", "costs": "Costs", "audit": "Audit",
 }  # fmt: skip
 
 
