@@ -48,16 +48,16 @@ class DrawGraph:
     async def __call__(self, *, most: int | None = None, pause_seconds: float = 0.0) -> bool:
         """Draw at most `most` memories, all by default; whether all are drawn. Pauses between pages leave the processor
         to others. Raises `StorageError`."""
-        done = 0
+        done, last = 0, None
         while most is None or done < most:
-            page = await self.ledger.undrawn(limit=DRAWN_AT_ONCE)
+            page = await self.ledger.undrawn(limit=DRAWN_AT_ONCE, after=last)
             if not page:
                 return True
             drawn: list[DrawnMemory] = []
             for being in dict.fromkeys(memory.being_id for memory in page):
                 drawn += await self._drawn(Scope(being), [memory for memory in page if memory.being_id == being])
             await self.ledger.write_drawn(drawn)
-            done += len(page)
+            done, last = done + len(page), page[-1].id
             await asyncio.sleep(pause_seconds)
         return not await self.ledger.undrawn(limit=1)
 
@@ -112,7 +112,7 @@ class FollowRelations:
         undrawn = not await self.draw(most=MAX_DRAWN_PER_CALL)
         entity, like = await self._entity(scope, entity_key(name), limit)
         if entity is None:
-            return RelatedEntities(entity=None, named_like=like, undrawn=undrawn, as_of=as_of)
+            return RelatedEntities(entity=None, named_like=like, undrawn=undrawn)
         naming = await self.ledger.memories_naming(scope, [entity.key], limit=MAX_FOLLOWED_MEMORIES)
         direct = await self._neighbours(scope, self._true(naming, as_of), [entity.key], known={entity.key}, hops=1)
         followed = [one.key for one in direct if one.kind != "date"][:FOLLOWED_NEIGHBOURS] if hops > 1 else []
@@ -131,7 +131,6 @@ class FollowRelations:
             named_like=[one for one in like if one.key != entity.key],
             omitted=max(0, len(timeline) - limit),
             undrawn=undrawn,
-            as_of=as_of,
         )
 
     async def _entity(self, scope: Scope, key: str, limit: int) -> tuple[NamedEntity | None, list[NamedEntity]]:

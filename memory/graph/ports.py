@@ -13,9 +13,9 @@ from madeleine.memory.model import Memory, MemoryId, Scope
 class DrawingLedger(Protocol):
     """What is drawn from memories: derived, and at any time drawn anew."""
 
-    async def undrawn(self, *, limit: int) -> list[Memory]:
+    async def undrawn(self, *, limit: int, after: MemoryId | None = None) -> list[Memory]:
         """Memories of any being that were not drawn by the present `DRAWING_VERSION`, or whose text or themes have
-        changed since; those stored first come first."""
+        changed since; those stored first come first. Only those stored after this one, while it is there."""
 
     async def known_names(self, scope: Scope, keys: Collection[str]) -> set[str]:
         """Those of these keys by which memories of the being name an actor or have a name in their text."""

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from datetime import datetime
 from typing import Literal
 
 from madeleine.memory.model import Memory, MemoryId
@@ -106,4 +105,3 @@ class RelatedEntities:
     named_like: Sequence[NamedEntity] = ()
     omitted: int = 0
     undrawn: bool = False
-    as_of: datetime | None = None

@@ -32,8 +32,10 @@ class InMemoryGraph(InMemoryMemories):
         read, version = self._drawn.get(memory.id, (None, 0))
         return read is not None and version == DRAWING_VERSION and _says_the_same(read, memory)
 
-    async def undrawn(self, *, limit: int) -> list[Memory]:
-        return [memory for memory in self._store.memories.values() if not self._is_drawn(memory)][:limit]
+    async def undrawn(self, *, limit: int, after: MemoryId | None = None) -> list[Memory]:
+        ids = [*self._store.memories]
+        later = ids[ids.index(after) + 1 :] if after in ids else ids
+        return [one for id_ in later if not self._is_drawn(one := self._store.memories[id_])][:limit]
 
     async def known_names(self, scope: Scope, keys: Collection[str]) -> set[str]:
         mentions = (mention for memory in self._store.own(scope) for mention in self._mentions[memory.id])

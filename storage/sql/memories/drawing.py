@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Collection, Iterable, Sequence
 
-from sqlalchemy import Table, bindparam, delete, insert, or_, select
+from sqlalchemy import Table, bindparam, delete, func, insert, or_, select
 
 from madeleine.memory.graph.drawing import DRAWING_VERSION
 from madeleine.memory.graph.values import NAME_KINDS, DrawnMemory, Mention, Relation
@@ -22,13 +22,18 @@ from madeleine.storage.sql.database.memory_rows import MEMORY_COLUMNS, memory_fr
 from madeleine.storage.sql.database.tables import memories
 
 _d, _m = drawn_memories_table.c, memories.c
+_last = memories.alias("last").c
 _SELECT_UNDRAWN = (
     select(*MEMORY_COLUMNS)
     .where(
         _m.seq.in_(
             select(_m.seq)
             .join_from(memories, drawn_memories_table, _d.memory_id == _m.id, isouter=True)
-            .where(or_(_d.memory_id.is_(None), _d.content_hash != _m.content_hash, _d.version != DRAWING_VERSION))
+            .where(
+                # A page goes on where the last one ended, instead of finding again what is drawn.
+                _m.seq > func.coalesce(select(_last.seq).where(_last.id == bindparam("last")).scalar_subquery(), 0),
+                or_(_d.memory_id.is_(None), _d.content_hash != _m.content_hash, _d.version != DRAWING_VERSION),
+            )
             .order_by(_m.seq)
             .limit(bindparam("limit"))
         )
@@ -70,8 +75,8 @@ async def draw_again(transaction: Transaction, ids: Iterable[MemoryId]) -> None:
 class DrawingRepository(DatabaseRepository):
     """`DrawingLedger`."""
 
-    async def undrawn(self, *, limit: int) -> list[Memory]:
-        return await self._database.rows(_SELECT_UNDRAWN, memory_from_row, limit=limit)
+    async def undrawn(self, *, limit: int, after: MemoryId | None = None) -> list[Memory]:
+        return await self._database.rows(_SELECT_UNDRAWN, memory_from_row, limit=limit, last=after)
 
     async def known_names(self, scope: Scope, keys: Collection[str]) -> set[str]:
         binds = {"being": scope.being_id, "keys": json_list_bind_value(keys)}

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Protocol
 
 from madeleine.memory.graph.graph import DrawGraph
 from madeleine.memory.graph.ports import DrawingLedger, GraphLedger
@@ -11,9 +10,6 @@ from madeleine.memory.graph.values import DrawnMemory, Mention, Relation
 from madeleine.memory.model import Memory, MemoryChanges, Scene
 from tests.contracts.ledger.any_ledger import MemoryPorts
 from tests.contracts.ledger.ledger_values import ADA, BOB, MODEL, MOMENT, batch, memory
-
-
-class GraphPorts(DrawingLedger, GraphLedger, Protocol): ...
 
 
 @dataclass(frozen=True)
@@ -34,6 +30,8 @@ class GraphContract:
         await ledger.memories.commit(ADA, batch(one))
         await ledger.memories.commit(BOB, batch(other))
         assert [found.id for found in await ledger.drawing.undrawn(limit=9)] == [one.id, other.id]
+        assert [found.id for found in await ledger.drawing.undrawn(limit=9, after=one.id)] == [other.id]
+        assert len(await ledger.drawing.undrawn(limit=1, after=memory().id)) == 1
         assert await DrawGraph(ledger.drawing)()
         assert await ledger.drawing.undrawn(limit=9) == []
         for changes in (MemoryChanges(text="Ada met Dora Maar."), MemoryChanges(themes=("friends",))):
