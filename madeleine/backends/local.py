@@ -166,11 +166,10 @@ class MadeleineBackend(CompanyBackend):
         return tuple(map(_core_block, found.blocks))
 
     async def edit_core_block(self, agent_id: str, edit: CoreBlockEdit) -> CoreBlock:
-        given = {"old": edit.old} if edit.old else {}
         with raised_as(MemoryStoreError):
             memory = await self._memory(agent_id)
             edited = await memory.edit_core_memory(
-                edit.name, edit.text, version=edit.version, append=edit.append, **given
+                edit.name, edit.text, version=edit.version, append=edit.append, old=edit.old or None
             )
         assert edited.block is not None
         return _core_block(edited.block)

@@ -48,7 +48,8 @@ class DrawGraph:
     async def __call__(self, *, most: int | None = None, pause_seconds: float = 0.0) -> bool:
         """Draw at most `most` memories, all by default; whether all are drawn. Pauses between pages leave the processor
         to others. Raises `StorageError`."""
-        done, last = 0, None
+        done = 0
+        last: MemoryId | None = None
         while most is None or done < most:
             page = await self.ledger.undrawn(limit=DRAWN_AT_ONCE, after=last)
             if not page:
@@ -65,7 +66,7 @@ class DrawGraph:
         """A word with a capital at the beginning of a sentence is a name if it is one elsewhere: in memories that were
         drawn before, or in these."""
         possible = await asyncio.to_thread(lambda: [possible_name_keys(memory) for memory in memories])
-        known = await self.ledger.known_names(scope, set().union(*possible))
+        known = await self.ledger.known_names(scope, set[str]().union(*possible))
 
         def draw() -> list[DrawnMemory]:
             first = [draw_memory(memory, known) for memory in memories]

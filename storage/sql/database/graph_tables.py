@@ -3,7 +3,9 @@ what callers have stated of them."""
 
 from __future__ import annotations
 
-from sqlalchemy import Column, ForeignKey, Index, Integer, Text
+from typing import Any
+
+from sqlalchemy import Column, ForeignKey, Index, Integer, Table, Text
 
 from madeleine.storage.sql.database import declaring
 from madeleine.storage.sql.database.dialect import UtcMicros
@@ -35,7 +37,7 @@ mentions_table = declaring.table(
 )
 
 
-def _relations(name: str, *others: Column[str]) -> declaring.Table:
+def _relations(name: str, *others: Column[Any]) -> Table:
     """`subject_key` and `object_key`: of the entities, by which they are found."""
     return declaring.table(
         name,
