@@ -9,9 +9,14 @@ from sqlalchemy import Column, ForeignKey, Index, Integer, Table, Text
 
 from madeleine.storage.sql.database import declaring
 from madeleine.storage.sql.database.dialect import UtcMicros
-from madeleine.storage.sql.database.lifecycle import DeleteRows, UndoneWithMemory
+from madeleine.storage.sql.database.lifecycle import (
+    DeleteRows,
+    ErasureDeclaration,
+    RestorationDeclaration,
+    UndoneWithMemory,
+)
 
-_GOES_WITH_ITS_MEMORY = [DeleteRows(), UndoneWithMemory()]
+_GOES_WITH_ITS_MEMORY: list[ErasureDeclaration | RestorationDeclaration] = [DeleteRows(), UndoneWithMemory()]
 
 
 def _memory_key() -> Column[str]:
@@ -24,7 +29,7 @@ drawn_memories_table = declaring.table(
     _memory_key(),
     *declaring.required(Text, "content_hash"),
     *declaring.required(Integer, "version"),
-    lifecycle=[*_GOES_WITH_ITS_MEMORY],
+    lifecycle=_GOES_WITH_ITS_MEMORY,
 )
 
 mentions_table = declaring.table(
@@ -33,7 +38,7 @@ mentions_table = declaring.table(
     Column("entity", Text, primary_key=True),
     *declaring.required(Text, "being_id", "name", "kind"),
     Index("ix_mentions_entity", "being_id", "entity"),
-    lifecycle=[*_GOES_WITH_ITS_MEMORY],
+    lifecycle=_GOES_WITH_ITS_MEMORY,
 )
 
 
@@ -47,7 +52,7 @@ def _relations(name: str, *others: Column[Any]) -> Table:
         *others,
         Index(f"ix_{name}_subject", "being_id", "subject_key"),
         Index(f"ix_{name}_object", "being_id", "object_key"),
-        lifecycle=[*_GOES_WITH_ITS_MEMORY],
+        lifecycle=_GOES_WITH_ITS_MEMORY,
     )
 
 

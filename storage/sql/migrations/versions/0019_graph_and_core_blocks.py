@@ -5,6 +5,8 @@ Revision 0019.
 
 from __future__ import annotations
 
+from typing import Any
+
 import sqlalchemy as sa
 from alembic import op
 
@@ -28,7 +30,9 @@ def upgrade() -> None:
     )
     op.create_index("ix_mentions_entity", "mentions", ["being_id", "entity"])
     for name in ("drawn_relations", "stated_relations"):
-        stated = (*_texts("client"), sa.Column("at", _moment(), nullable=False)) if name == "stated_relations" else ()
+        stated: list[sa.Column[Any]] = []
+        if name == "stated_relations":
+            stated = [*_texts("client"), sa.Column("at", _moment(), nullable=False)]
         op.create_table(
             name,
             *_texts("memory_id", "subject_key", "relation", "object_key", "being_id", "subject", "object"),
