@@ -2,11 +2,24 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from datetime import datetime
 from typing import Any
 
-from sqlalchemy import Select, Table, bindparam, delete, func, literal_column, or_, select, union_all
+from sqlalchemy import (
+    ColumnElement,
+    Select,
+    Subquery,
+    Table,
+    bindparam,
+    delete,
+    func,
+    literal_column,
+    or_,
+    select,
+    true,
+    union_all,
+)
 
 from madeleine.memory.graph.values import EntityKind, Mention, NamedEntity, Relation
 from madeleine.memory.model import Memory, MemoryId, Scope
@@ -16,6 +29,7 @@ from madeleine.storage.sql.database.dialect import (
     insert_if_missing_statement,
     is_in_bound_list,
     json_list_bind_value,
+    without_index_use,
 )
 from madeleine.storage.sql.database.engine import Row, Transaction
 from madeleine.storage.sql.database.graph_tables import drawn_relations_table, mentions_table, stated_relations_table
@@ -27,50 +41,67 @@ from madeleine.storage.sql.memories.reading import MemoryReadRepository, memorie
 
 _m, _n, _s = memories.c, mentions_table.c, stated_relations_table.c
 _BEING = bindparam("being", type_=_m.being_id.type)
-_stated_kind = literal_column("'name'").label("kind")
-_named = union_all(
-    select(_n.being_id, _n.memory_id, _n.entity, _n.name, _n.kind),
-    select(_s.being_id, _s.memory_id, _s.subject_key, _s.subject, _stated_kind),
-    select(_s.being_id, _s.memory_id, _s.object_key, _s.object, _stated_kind),
-).subquery("named")
-"""What memories name, by their text or by what is stated of them; some of it twice."""
-_IS_TOLD = (_m.absorbed_into.is_(None), _m.truth != literal_column("'retracted'"))
-
-_NAMED_BY = func.count(_named.c.memory_id.distinct())
-_OWN_NAMED = (_named.c.being_id == _BEING, *_IS_TOLD)
-_SELECT_KEYS = (
-    select(_named.c.entity, _NAMED_BY)
-    .join_from(_named, memories, _m.id == _named.c.memory_id)
-    .where(*_OWN_NAMED)
-    .group_by(_named.c.entity)
-    .order_by(_NAMED_BY.desc(), _named.c.entity)
-    .limit(bindparam("limit"))
+# Without the index on absorbed memories, by which SQLite would read all that are not.
+_IS_TOLD = (without_index_use(_m.absorbed_into).is_(None), _m.truth != literal_column("'retracted'"))
+_NAMED_PARTS = (
+    (_n.being_id, _n.memory_id, _n.entity, _n.name, _n.kind),
+    *(
+        (_s.being_id, _s.memory_id, key.label("entity"), name.label("name"), literal_column("'name'").label("kind"))
+        for key, name in ((_s.subject_key, _s.subject), (_s.object_key, _s.object))
+    ),
 )
-_SELECT_ONE_KEY = _SELECT_KEYS.where(_named.c.entity == bindparam("key"))
-_SELECT_LIKE_KEYS = _SELECT_KEYS.where(contains_text(_named.c.entity, bindparam("key")))
+"""Being, memory, key, name, kind: what memories name by their text, and by what is stated of them; some of it twice."""
+
+
+Condition = Callable[[ColumnElement[Any], ColumnElement[Any]], ColumnElement[bool]]
+"""On the memory's id and the entity's key."""
+
+
+def _named(condition: Condition, *, by_memory: bool = False) -> Subquery:
+    """Of the being. The condition is looked up in each part, by the index on entities unless `by_memory`."""
+    return union_all(
+        *(
+            select(*part).where(
+                (without_index_use(part[0]) if by_memory else part[0]) == _BEING, condition(part[1], part[2])
+            )
+            for part in _NAMED_PARTS
+        )
+    ).subquery("named")
+
+
+def _select_keys(named: Subquery) -> Select[Any]:
+    count = func.count(named.c.memory_id.distinct())
+    return (
+        select(named.c.entity, count)
+        .join_from(named, memories, _m.id == named.c.memory_id)
+        .where(*_IS_TOLD)
+        .group_by(named.c.entity)
+        .order_by(count.desc(), named.c.entity)
+        .limit(bindparam("limit"))
+    )
+
+
+_SELECT_KEYS = _select_keys(_named(lambda memory, key: true()))
+_SELECT_ONE_KEY = _select_keys(_named(lambda memory, key: key == bindparam("key")))
+_SELECT_LIKE_KEYS = _select_keys(_named(lambda memory, key: contains_text(key, bindparam("key"))))
+_wanted = _named(lambda memory, key: is_in_bound_list(key, "keys"))
 _SELECT_NAMES = (
-    select(_named.c.entity, _named.c.name, _named.c.kind)
-    .join_from(_named, memories, _m.id == _named.c.memory_id)
-    .where(*_OWN_NAMED, is_in_bound_list(_named.c.entity, "keys"))
-    .group_by(_named.c.entity, _named.c.name, _named.c.kind)
-    .order_by(_named.c.entity, _NAMED_BY.desc(), _named.c.name, _named.c.kind)
+    select(_wanted.c.entity, _wanted.c.name, _wanted.c.kind)
+    .join_from(_wanted, memories, _m.id == _wanted.c.memory_id)
+    .where(*_IS_TOLD)
+    .group_by(_wanted.c.entity, _wanted.c.name, _wanted.c.kind)
+    .order_by(_wanted.c.entity, func.count(_wanted.c.memory_id.distinct()).desc(), _wanted.c.name, _wanted.c.kind)
 )
 _SELECT_NAMING = (
     select(*MEMORY_COLUMNS)
-    .where(
-        _m.id.in_(
-            select(_named.c.memory_id).where(_named.c.being_id == _BEING, is_in_bound_list(_named.c.entity, "keys"))
-        ),
-        *_IS_TOLD,
-    )
+    .where(_m.id.in_(select(_wanted.c.memory_id)), *_IS_TOLD)
     .order_by(_m.happened_at.desc(), _m.id)
     .limit(bindparam("limit"))
 )
-_SELECT_MENTIONS = (
-    select(_named.c.memory_id, _named.c.name, _named.c.kind, _named.c.entity)
-    .where(_named.c.being_id == _BEING, is_in_bound_list(_named.c.memory_id, "ids"))
-    .order_by(_named.c.memory_id, _named.c.entity, _named.c.name)
-)
+_of_memories = _named(lambda memory, key: is_in_bound_list(memory, "ids"), by_memory=True)
+_SELECT_MENTIONS = select(
+    _of_memories.c.memory_id, _of_memories.c.name, _of_memories.c.kind, _of_memories.c.entity
+).order_by(_of_memories.c.memory_id, _of_memories.c.entity, _of_memories.c.name)
 
 
 def _select_relations(table: Table, *, stated: bool) -> Select[Any]:
@@ -115,7 +146,8 @@ _SELECT_STATED = select(_s.memory_id, _s.subject, _s.relation, _s.object).where(
 
 
 def _relation_from_row(row: Row) -> Relation:
-    return Relation(*row[:4], stated=bool(row[4]))
+    memory_id, subject, words, object_, stated = row
+    return Relation(memory_id, subject, words, object_, stated=bool(stated))
 
 
 def _identity(relation: Relation) -> tuple[str, ...]:

@@ -11,7 +11,13 @@ from tests.contracts.ledger.ledger_values import ADA, BOB, MOMENT
 
 
 def block(name: str = "human", version: int = 1, **fields: Any) -> CoreBlock:
-    given = {"text": f"version {version}", "description": "", "max_chars": 99, "written_at": MOMENT, "client": "test"}
+    given: dict[str, Any] = {
+        "text": f"version {version}",
+        "description": "",
+        "max_chars": 99,
+        "written_at": MOMENT,
+        "client": "test",
+    }
     return CoreBlock(name=name, version=version, **(given | fields))
 
 

@@ -36,11 +36,10 @@ class GraphContract:
         assert await ledger.drawing.undrawn(limit=9) == []
         for changes in (MemoryChanges(text="Ada met Dora Maar."), MemoryChanges(themes=("friends",))):
             await ledger.memories.change(ADA, one.id, changes, at=MOMENT, model=MODEL, vectors={})
-            [read] = await ledger.drawing.undrawn(limit=9)
+            assert len(await ledger.drawing.undrawn(limit=9)) == 1
             await ledger.drawing.write_drawn([DrawnMemory(one, [Mention(one.id, "Late", "name")], [])])
             assert [found.id for found in await ledger.drawing.undrawn(limit=9)] == [one.id]
             await DrawGraph(ledger.drawing)()
-        assert read.themes == ("friends",)
         assert [mention.name for mention in await ledger.graph.mentions(ADA, [one.id])] == ["Dora Maar", "friends"]
         await ledger.drawing.write_drawn([DrawnMemory(memory("It is gone."), [], [])])
         assert await ledger.graph.mentions(BOB, [one.id]) == []
