@@ -347,6 +347,34 @@ class Memory:
         chosen = {name: value for name, value in given.items() if value}
         return await self._ask(models.RetractedResult, "retract", id=shared_id, **chosen)
 
+    async def related(
+        self, entity: str = "", *, hops: Literal[1, 2] = 1, as_of: Moment | None = None, limit: int = 10
+    ) -> models.Related:
+        """Follow what memories tell around an entity: relations, neighbours, timeline. Without one: the commonest."""
+        return await self._ask(models.Related, "related", entity=entity or None, hops=hops, as_of=as_of, limit=limit)
+
+    async def core_memory(self, name: str = "") -> models.CoreBlocks:
+        """All core blocks; with a name all versions of this one, the oldest first."""
+        return await self._ask(models.CoreBlocks, "core_memory", name=name or None)
+
+    async def edit_core_memory(
+        self,
+        name: str,
+        text: str | None = None,
+        *,
+        version: int = 0,
+        old: str | None = None,
+        append: bool = False,
+        description: str | None = None,
+        max_chars: int | None = None,
+        erase: bool = False,
+    ) -> models.EditedCoreBlock:
+        """Write a core block whole, in place of `old`, or behind what stands there; or erase it. `version`: the one
+        that was read, 0 for a new block. Raises `BlockChanged` if it is not the current one any more."""
+        given: dict[str, Any] = {"text": text or None, "old": old, "description": description, "max_chars": max_chars}
+        flags = {"append": append, "erase": erase, "version": version}
+        return await self._ask(models.EditedCoreBlock, "edit_core_memory", name=name, **given, **flags)
+
     async def _ask(
         self, answer: type[AnswerModel], tool: str, on_progress: ToolProgressCallback | None = None, /, **arguments: Any
     ) -> AnswerModel:

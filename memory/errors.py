@@ -31,6 +31,15 @@ class SourcesForgotten(MadeleineError):
         self.ids = frozenset(ids)
 
 
+class BlockChanged(InvalidInput):
+    """A core block is not at the version that was edited. `diff`: what was changed since, as a unified diff."""
+
+    def __init__(self, message: str, *, name: str, diff: str) -> None:
+        super().__init__(message)
+        self.name = name
+        self.diff = diff
+
+
 class NotCurrent(InvalidInput):
     """A memory to supersede or to retract is not current any more. `current`: id of its current version, or ""."""
 

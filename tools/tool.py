@@ -10,7 +10,9 @@ from typing import Any, TypeVar
 from madeleine.memory.audit import RecordAuditEvent
 from madeleine.memory.context.context import BuildContext
 from madeleine.memory.context.profile import EditProfile
+from madeleine.memory.core_blocks.core_blocks import EditCoreBlocks
 from madeleine.memory.errors import StorageError
+from madeleine.memory.graph.graph import FollowRelations
 from madeleine.memory.ingest.change import ForgetMemories, UpdateMemory
 from madeleine.memory.ingest.ingest import IngestText
 from madeleine.memory.ingest.store import StoreScenes
@@ -51,6 +53,8 @@ class ToolUseCases:
     profile: EditProfile
     organisation: OrganisationKnowledge
     lessons: LearnLessons
+    graph: FollowRelations
+    core_blocks: EditCoreBlocks
     ids: ShortIdTranslator
 
 

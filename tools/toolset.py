@@ -17,6 +17,8 @@ from madeleine.tools.arguments import sendable_excerpt, tool_input_schema, uniqu
 from madeleine.tools.chat_app import TOOLS_WITH_APP, app_meta
 from madeleine.tools.context import context
 from madeleine.tools.conversation import ingest, observe
+from madeleine.tools.core_blocks import core_memory, edit_core_memory
+from madeleine.tools.graph import relate, related
 from madeleine.tools.lessons import lessons, report_failure
 from madeleine.tools.organisation import retract, search_shared, share
 from madeleine.tools.profile import profile
@@ -33,6 +35,8 @@ TOOL_NAMES_BY_TOOLSET: Mapping[str, tuple[str, ...]] = {
     "context": ("context", "profile"),
     "organisation": ("share", "search_shared", "retract"),
     "lessons": ("report_failure", "lessons"),
+    "graph": ("related", "relate"),
+    "self_editing": ("core_memory", "edit_core_memory"),
 }
 ALL_TOOLS_TOOLSET = "all"
 """The toolset of every tool."""
@@ -167,4 +171,5 @@ def make_all_tools(rng: RandomSource) -> list[Tool]:
     return [
         recall_tool(rng), recall_memory, search_memory, store, update_memory, forget, run_patrol, observe, ingest,
         context, profile, share, search_shared, retract, report_failure, lessons,
+        related, relate, core_memory, edit_core_memory,
     ]  # fmt: skip

@@ -27,9 +27,14 @@ from madeleine.backends.errors import (
 )
 from madeleine.backends.factory import connected, create_memory_backend
 from madeleine.backends.in_memory import InMemoryBackend
-from madeleine.backends.injection import ContextInjectionStrategy, ToolBasedInjectionStrategy
+from madeleine.backends.injection import (
+    ContextInjectionStrategy,
+    SelfEditingInjectionStrategy,
+    ToolBasedInjectionStrategy,
+)
 from madeleine.backends.local import MadeleineBackend
 from madeleine.backends.protocols import (
+    CoreBlockStore,
     MemoryBackend,
     MemoryCapabilities,
     MemoryInjectionStrategy,
@@ -38,6 +43,8 @@ from madeleine.backends.protocols import (
 )
 from madeleine.backends.values import (
     ChatMessage,
+    CoreBlock,
+    CoreBlockEdit,
     MemoryEntry,
     MemoryMetadata,
     MemoryQuery,
@@ -53,6 +60,9 @@ __all__ = [
     "ChatMessage",
     "CompanyMemoryConfig",
     "ContextInjectionStrategy",
+    "CoreBlock",
+    "CoreBlockEdit",
+    "CoreBlockStore",
     "EmbedderConfig",
     "InMemoryBackend",
     "MadeleineBackend",
@@ -78,6 +88,7 @@ __all__ = [
     "OrgMemoryBackend",
     "OrgMemoryConfig",
     "OrgMemoryQuery",
+    "SelfEditingInjectionStrategy",
     "SharedKnowledgeStore",
     "ToolBasedInjectionStrategy",
     "ToolDefinition",

@@ -11,6 +11,8 @@ from madeleine.backends.base import CompanyBackend
 from madeleine.backends.config import CompanyMemoryConfig
 from madeleine.backends.errors import MemoryStoreError, require_connected
 from madeleine.backends.values import (
+    CoreBlock,
+    CoreBlockEdit,
     MemoryEntry,
     MemoryMetadata,
     MemoryQuery,
@@ -20,6 +22,7 @@ from madeleine.backends.values import (
     OrgFactWriteRequest,
     OrgMemoryQuery,
 )
+from madeleine.memory.core_blocks.values import DEFAULT_BLOCK_CHARS
 from madeleine.memory.model import Category
 
 _WORD = re.compile(r"\w+")
@@ -50,12 +53,14 @@ class _Fact:
 
 
 class InMemoryBackend(CompanyBackend):
-    """`MemoryBackend`, `MemoryCapabilities`, `SharedKnowledgeStore` and `OrgMemoryBackend`, by words alone."""
+    """`MemoryBackend`, `MemoryCapabilities`, `SharedKnowledgeStore`, `OrgMemoryBackend` and `CoreBlockStore`, by words
+    alone."""
 
     def __init__(self, config: CompanyMemoryConfig) -> None:
         super().__init__(config)
         self._entries: dict[str, dict[str, MemoryEntry]] = {}
         self._facts: dict[str, _Fact] = {}
+        self._blocks: dict[str, dict[str, CoreBlock]] = {}
         self._last_id = 0
         self._is_connected = False
 
@@ -117,6 +122,30 @@ class InMemoryBackend(CompanyBackend):
     def _new_id(self, letter: str) -> str:
         self._last_id += 1
         return f"{letter}{self._last_id}"
+
+    # --- what each agent keeps in its prompt
+
+    async def core_blocks(self, agent_id: str) -> tuple[CoreBlock, ...]:
+        require_connected(self._is_connected)
+        blocks = self._blocks.get(agent_id, {})
+        return tuple(blocks[name] for name in sorted(blocks))
+
+    async def edit_core_block(self, agent_id: str, edit: CoreBlockEdit) -> CoreBlock:
+        require_connected(self._is_connected)
+        blocks = self._blocks.setdefault(agent_id, {})
+        current = blocks.get(edit.name)
+        text, version = (current.text, current.version) if current else ("", 0)
+        if version != edit.version:
+            raise MemoryStoreError(f"The block {edit.name!r} is at version {version}, and says: {text}")
+        if edit.old and text.count(edit.old) != 1:
+            raise MemoryStoreError(f"{edit.old!r} does not stand once in the block {edit.name!r}.")
+        changed = text.replace(edit.old, edit.text) if edit.old else edit.text
+        changed = "\n".join(filter(None, (text, edit.text))) if edit.append else changed
+        if len(changed) > DEFAULT_BLOCK_CHARS:
+            raise MemoryStoreError(f"The block {edit.name!r} has room for {DEFAULT_BLOCK_CHARS} characters.")
+        block = CoreBlock(name=edit.name, version=version + 1, text=changed, max_chars=DEFAULT_BLOCK_CHARS)
+        blocks[edit.name] = block
+        return block
 
     # --- what agents share
 

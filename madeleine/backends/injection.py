@@ -9,10 +9,17 @@ from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from typing import Any
 
-from madeleine.backends.errors import MemoryCapabilityError, MemoryRetrievalError
-from madeleine.backends.protocols import MemoryBackend, OrgMemoryBackend, SharedKnowledgeStore
-from madeleine.backends.values import ChatMessage, MemoryEntry, MemoryQuery, ToolDefinition
-from madeleine.memory.rules.prompting import escape_tags_on_one_line
+from madeleine.backends.errors import MemoryCapabilityError, MemoryRetrievalError, MemoryStoreError
+from madeleine.backends.protocols import CoreBlockStore, MemoryBackend, OrgMemoryBackend, SharedKnowledgeStore
+from madeleine.backends.values import (
+    ChatMessage,
+    CoreBlock,
+    CoreBlockEdit,
+    MemoryEntry,
+    MemoryQuery,
+    ToolDefinition,
+)
+from madeleine.memory.rules.prompting import escape_tags_on_one_line, render_core_block
 from madeleine.memory.rules.ranking.profiles import LinearRankingWeights, RankingProfileWeights, recency_score
 
 CHARS_PER_TOKEN = 4
@@ -152,3 +159,79 @@ class ToolBasedInjectionStrategy:
             raise MemoryRetrievalError(f"{name}: {error}") from error
         shown = [entry.model_dump(mode="json", include={"id", "content", "category", "created_at"}) for entry in found]
         return json.dumps({"memories": shown}, ensure_ascii=False)
+
+
+CORE_MEMORY_TOOL = ToolDefinition(
+    name="core_memory",
+    description="Read your core memory: the blocks that stand in your prompt, with their versions.",
+    parameters={"type": "object", "properties": {}, "additionalProperties": False},
+)
+EDIT_CORE_MEMORY_TOOL = ToolDefinition(
+    name="edit_core_memory",
+    description="Edit a block of your core memory: write it whole, replace a part (old), or append. Name the version "
+    "that you have read, 0 for a new block; if it has changed since, nothing is done and you are told what is new.",
+    parameters={
+        "type": "object",
+        "properties": {
+            "name": {"type": "string", "minLength": 1},
+            "version": {"type": "integer", "minimum": 0},
+            "text": {"type": "string"},
+            "old": {"type": "string"},
+            "append": {"type": "boolean"},
+        },
+        "required": ["name", "version", "text"],
+        "additionalProperties": False,
+    },
+)
+
+
+@dataclass(frozen=True)
+class SelfEditingInjectionStrategy:
+    """Core blocks stand before the task and are edited by the model's tools; all else is searched by the tools that
+    search ever. Blocks that do not fit into the budget are left out, and named: the model can read them."""
+
+    backend: MemoryBackend
+    blocks: CoreBlockStore
+    count_tokens: Callable[[str], int] = estimated_tokens
+
+    @property
+    def strategy_name(self) -> str:
+        return "self_editing"
+
+    def get_tool_definitions(self) -> tuple[ToolDefinition, ...]:
+        return (CORE_MEMORY_TOOL, EDIT_CORE_MEMORY_TOOL, SEARCH_TOOL, RECALL_TOOL)
+
+    async def prepare_messages(self, agent_id: str, query_text: str, token_budget: int) -> tuple[ChatMessage, ...]:
+        """Raises `MemoryRetrievalError`, `MemoryConnectionError`."""
+        blocks = await self.blocks.core_blocks(agent_id)
+        shown: list[CoreBlock] = []
+        for block in blocks:
+            if self.count_tokens(_core_memory_text([*shown, block], blocks)) <= token_budget:
+                shown.append(block)
+        text = _core_memory_text(shown, blocks)
+        return (ChatMessage(role="user", content=text),) if self.count_tokens(text) <= token_budget else ()
+
+    async def handle_tool_call(self, agent_id: str, name: str, arguments: Mapping[str, Any]) -> str:
+        """The tool's answer as JSON. Raises `MemoryCapabilityError` for another tool, `MemoryStoreError` for an edit
+        that is refused, `MemoryRetrievalError`."""
+        if name == CORE_MEMORY_TOOL.name:
+            found = await self.blocks.core_blocks(agent_id)
+            return json.dumps({"blocks": [block.model_dump() for block in found]}, ensure_ascii=False)
+        if name == EDIT_CORE_MEMORY_TOOL.name:
+            try:
+                edit = CoreBlockEdit.model_validate(arguments)
+            except ValueError as error:
+                raise MemoryStoreError(f"{name}: {error}") from error
+            edited = await self.blocks.edit_core_block(agent_id, edit)
+            return json.dumps({"block": edited.model_dump()}, ensure_ascii=False)
+        return await ToolBasedInjectionStrategy(self.backend).handle_tool_call(agent_id, name, arguments)
+
+
+def _core_memory_text(shown: list[CoreBlock], blocks: tuple[CoreBlock, ...]) -> str:
+    others = [escape_tags_on_one_line(block.name) for block in blocks if block not in shown]
+    lines = [
+        "You have a core memory, which edit_core_memory changes; search_memory finds what else you know.",
+        *([f"Not shown, for they are long: {', '.join(others)}. core_memory reads them."] if others else []),
+    ]
+    rendered = [render_core_block(block.name, block.version, block.text, block.max_chars) for block in shown]
+    return "\n".join([*lines, *(["<memory>", DATA_NOTICE, *rendered, "</memory>"] if rendered else [])])

@@ -18,6 +18,8 @@ from madeleine.backends.errors import (
     require_connected,
 )
 from madeleine.backends.values import (
+    CoreBlock,
+    CoreBlockEdit,
     MemoryEntry,
     MemoryMetadata,
     MemoryQuery,
@@ -39,7 +41,7 @@ PAGE = 100
 
 
 class MadeleineBackend(CompanyBackend):
-    """`MemoryBackend`, `MemoryCapabilities`, `SharedKnowledgeStore` and `OrgMemoryBackend`.
+    """`MemoryBackend`, `MemoryCapabilities`, `SharedKnowledgeStore`, `OrgMemoryBackend` and `CoreBlockStore`.
 
     Every agent is a being with a connection of its own. Agents have the role `agent`, but may erase what is their own
     (`delete`); the role of whoever writes what the organisation knows is the author's.
@@ -156,6 +158,22 @@ class MadeleineBackend(CompanyBackend):
                 page = await memory.search(**arguments, cursor=page.next_cursor)
         return total + len(page.hits)
 
+    # --- what each agent keeps in its prompt
+
+    async def core_blocks(self, agent_id: str) -> tuple[CoreBlock, ...]:
+        with raised_as(MemoryRetrievalError):
+            found = await (await self._memory(agent_id)).core_memory()
+        return tuple(map(_core_block, found.blocks))
+
+    async def edit_core_block(self, agent_id: str, edit: CoreBlockEdit) -> CoreBlock:
+        with raised_as(MemoryStoreError):
+            memory = await self._memory(agent_id)
+            edited = await memory.edit_core_memory(
+                edit.name, edit.text, version=edit.version, append=edit.append, old=edit.old or None
+            )
+        assert edited.block is not None
+        return _core_block(edited.block)
+
     # --- what agents share
 
     async def publish(self, agent_id: str, request: MemoryStoreRequest) -> str:
@@ -225,6 +243,10 @@ async def _latest(memory: Memory, query: MemoryQuery) -> tuple[models.MemoryReco
 def _filters(query: MemoryQuery) -> Any:
     given = {"categories": query.categories, "themes": query.tags, "since": query.since, "until": query.until}
     return {"limit": query.limit} | {name: value for name, value in given.items() if value}
+
+
+def _core_block(block: models.CoreBlock) -> CoreBlock:
+    return CoreBlock(name=block.name, version=block.version, text=block.text, max_chars=block.max_chars)
 
 
 def _entry(agent_id: str, record: models.MemoryRecord) -> MemoryEntry:

@@ -10,6 +10,8 @@ from typing import Protocol, runtime_checkable
 
 from madeleine.backends.values import (
     ChatMessage,
+    CoreBlock,
+    CoreBlockEdit,
     MemoryEntry,
     MemoryQuery,
     MemoryStoreRequest,
@@ -113,6 +115,18 @@ class OrgMemoryBackend(BackendLifecycle, Protocol):
 
     async def list_policies(self) -> Sequence[OrgFact]:
         """The core policies that are true now, oldest first: part of every system prompt."""
+
+
+@runtime_checkable
+class CoreBlockStore(Protocol):
+    """Texts that each agent keeps in its prompt and edits itself; no other agent sees them (spec O12)."""
+
+    async def core_blocks(self, agent_id: str) -> tuple[CoreBlock, ...]:
+        """The current versions, by name. Raises `MemoryRetrievalError`."""
+
+    async def edit_core_block(self, agent_id: str, edit: CoreBlockEdit) -> CoreBlock:
+        """Write the next version. Raises `MemoryStoreError` for an edit of another version than the current one, with
+        the difference, and for a text that is too long."""
 
 
 @runtime_checkable

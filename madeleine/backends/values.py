@@ -100,3 +100,23 @@ class ToolDefinition(BackendModel):
     name: NotBlankStr
     description: str
     parameters: Mapping[str, Any]
+
+
+class CoreBlock(BackendModel):
+    """A text that stands in every prompt of the agent. Versions count from 1."""
+
+    name: NotBlankStr
+    version: int
+    text: str
+    max_chars: int
+
+
+class CoreBlockEdit(BackendModel):
+    """`version`: the one that was read, 0 for a new block. `text` is the whole block, or takes the place of `old`, or
+    is added behind what stands there."""
+
+    name: NotBlankStr
+    version: Annotated[int, Field(ge=0)] = 0
+    text: str = ""
+    old: str = ""
+    append: bool = False

@@ -8,6 +8,7 @@ from datetime import datetime
 from typing import Protocol
 
 from madeleine.memory.chat import ChatSession, Message
+from madeleine.memory.core_blocks.ports import CoreBlockReader
 from madeleine.memory.model import Emotion, Memory, MemoryId, Note, NoteId, Scope
 from madeleine.memory.patrol_records import DiaryEntry, PointsForNextSession
 from madeleine.memory.profile import ProfileEntry
@@ -87,7 +88,7 @@ class StartMemories:
         return groups
 
 
-class ContextLedger(ChatReader, Protocol):
+class ContextLedger(ChatReader, CoreBlockReader, Protocol):
     """What a context reads."""
 
     async def policies(self) -> list[Memory]:

@@ -10,6 +10,7 @@ from dataclasses import dataclass, field, replace
 from madeleine.memory.chat import Message
 from madeleine.memory.context.ports import StartMemories
 from madeleine.memory.context.values import ContextFlags, DroppedPromptEntries
+from madeleine.memory.core_blocks.values import CoreBlock
 from madeleine.memory.embedding import Embedder
 from madeleine.memory.keyword_search import SearchHit
 from madeleine.memory.model import Memory, Note
@@ -28,6 +29,7 @@ from madeleine.memory.rules.prompting import (
     list_item,
     memories_in_prompt_order,
     prompt_part_delimiters,
+    render_core_block,
     render_dated_item,
     render_memory_lines,
     render_message_item,
@@ -63,6 +65,7 @@ class ContextMaterial:
 
     policies: Sequence[Memory] = ()
     profile: Sequence[ProfileEntry] = ()
+    core_blocks: Sequence[CoreBlock] = ()
     thoughts: Sequence[str] = ()
     notes: Sequence[Note] = ()
     diary: Sequence[DiaryEntry] = ()
@@ -94,6 +97,7 @@ def prompt_entries_from_material(material: ContextMaterial, flags: ContextFlags)
     return [
         *_entries_best_first("policies", ((rule.id, list_item(rule.scene.action)) for rule in material.policies)),
         *_entries_best_first("soul", ((entry.name, render_soul_section(entry.name, entry.value)) for entry in soul)),
+        *_entries_best_first("core_blocks", ((block.id, _core_block_text(block)) for block in material.core_blocks)),
         *_entries_best_first("thoughts", ((str(n), list_item(text)) for n, text in enumerate(material.thoughts))),
         *named("partner_rules"),
         *_entries_best_first("preferences", _preference_texts(enabled)),
@@ -119,6 +123,10 @@ def prompt_entries_from_material(material: ContextMaterial, flags: ContextFlags)
         *_entries_latest_best("history_recent", _message_texts(material.other_chats)),
         *_entries_latest_best("history_current_chat", _message_texts(material.current_chat)),
     ]
+
+
+def _core_block_text(block: CoreBlock) -> str:
+    return render_core_block(block.name, block.version, block.text, block.max_chars)
 
 
 def _hit_entry(hit: SearchHit) -> str:
@@ -178,9 +186,9 @@ class RenderedPrompt:
 
 
 PROMPT_PART_PRIORITY: tuple[PromptPartName | None, ...] = (
-    "policies", "soul", "partner_rules", "preferences", "pinned", "memory_block", "due", "notes", "important",
-    "changes", "thoughts", "relationships", "tools", "map", "knowledge", "diary", "recent_nodes", "memories", None,
-    "history_current_chat", "history_recent",
+    "policies", "soul", "core_blocks", "partner_rules", "preferences", "pinned", "memory_block", "due", "notes",
+    "important", "changes", "thoughts", "relationships", "tools", "map", "knowledge", "diary", "recent_nodes",
+    "memories", None, "history_current_chat", "history_recent",
 )  # fmt: skip
 """The most valuable part first. None: the full text of diary entries."""
 _FULL_TEXT_PRIORITY = PROMPT_PART_PRIORITY.index(None)

@@ -217,6 +217,17 @@ class LessonRecord(PartOfMemory):
     failed: Count
 
 
+class StatedRelationRecord(PartOfMemory):
+    """A relation that a caller has stated of a memory; what is drawn from texts is drawn anew (spec O14)."""
+
+    type: Literal["stated_relation"] = "stated_relation"
+    subject: str
+    relation: str
+    object: str
+    client: str
+    at: Moment
+
+
 class SessionRecord(ExportRecord):
     """`messages`: the position that the next message gets; those before `watched` were read by the memory thread."""
 
@@ -284,6 +295,21 @@ class ProfileRecord(ExportRecord):
     memory_id: Id | None = None
 
 
+class CoreBlockRecord(ExportRecord):
+    """A version of a core block; the last one is current (spec O12)."""
+
+    key_fields = ("being", "name", "version")
+    id_fields = ()
+    type: Literal["core_block"] = "core_block"
+    name: str
+    version: Count
+    text: str
+    description: str
+    max_chars: Count
+    written_at: Moment
+    client: str
+
+
 class DiaryRecord(ExportRecord):
     key_fields = ("being", "date")
     id_fields = ("sources",)
@@ -334,11 +360,13 @@ AnyRecord: TypeAlias = (
     | RevisionRecord
     | TruthActRecord
     | LessonRecord
+    | StatedRelationRecord
     | SessionRecord
     | MessageRecord
     | MessageMemoryRecord
     | NoteRecord
     | ProfileRecord
+    | CoreBlockRecord
     | DiaryRecord
     | ForgottenKeyRecord
     | PatrolRunRecord
@@ -348,25 +376,6 @@ RECORD_CLASSES: Mapping[str, type[ExportRecord]] = {
     kind.model_fields["type"].default: kind for kind in get_args(AnyRecord)
 }
 """By type, in the order in which a file has them: what others refer to comes first."""
-PLURALS: Mapping[str, str] = {
-    "memory": "memories",
-    "message_memory": "links to messages",
-    "profile": "profile entries",
-    "diary": "diary entries",
-}
-"""Of types, where another than with an s."""
-
-
-def counts_in_words(counts: Mapping[str, int]) -> str:
-    """As "1 being, 2 memories"."""
-    parts = (
-        f"{count:,} {type_ if count == 1 else PLURALS.get(type_, type_ + 's')}".replace("_", " ")
-        for type_, count in counts.items()
-        if count
-    )
-    return ", ".join(parts) or "nothing"
-
-
 JOURNAL_TYPES = ("patrol_run", "patrol_change")
 _LINE: TypeAdapter[AnyRecord | End] = TypeAdapter(Annotated[AnyRecord | End, Field(discriminator="type")])
 

@@ -19,6 +19,7 @@ from madeleine.memory.model import (
 )
 from madeleine.memory.moving.records import (
     AnyRecord,
+    CoreBlockRecord,
     DiaryRecord,
     ExportRecord,
     MemoryRecord,
@@ -35,6 +36,7 @@ SAID_FIELDS: Mapping[type[ExportRecord], tuple[str, ...]] = {
     NoteRecord: ("content",),
     ProfileRecord: ("value",),
     DiaryRecord: ("text",),
+    CoreBlockRecord: ("text", "description"),
 }
 """What somebody has told. The other fields are how it fares: they differ between two stores by living."""
 _NAMESPACE = uuid.UUID("6d61646c-656e-5f65-8978-706f72740001")
@@ -109,6 +111,8 @@ REDACTED_FIELDS: Mapping[str, tuple[str, ...]] = {
     "note": ("content",),
     "profile": ("value",),
     "diary": ("text",),
+    "core_block": ("text", "description"),
+    "stated_relation": ("subject", "relation", "object"),
 }
 
 

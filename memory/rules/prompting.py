@@ -178,18 +178,18 @@ def make_fragments_format(rng: RandomSource) -> RecallTextFormat:
 
 
 PromptPartName = Literal[
-    "policies", "soul", "thoughts", "partner_rules", "preferences", "relationships", "tools", "map",
+    "policies", "soul", "core_blocks", "thoughts", "partner_rules", "preferences", "relationships", "tools", "map",
     "notes", "knowledge", "diary",
     "pinned", "due", "important", "changes", "recent_nodes", "memories", "memory_block",
     "history_recent", "history_current_chat",
 ]  # fmt: skip
 PROMPT_PART_NAMES: tuple[PromptPartName, ...] = get_args(PromptPartName)
-SYSTEM_PROMPT_PARTS, SNAPSHOT_PARTS, TURN_PARTS = PROMPT_PART_NAMES[:8], PROMPT_PART_NAMES[8:11], PROMPT_PART_NAMES[11:]
+SYSTEM_PROMPT_PARTS, SNAPSHOT_PARTS, TURN_PARTS = PROMPT_PART_NAMES[:9], PROMPT_PART_NAMES[9:12], PROMPT_PART_NAMES[12:]
 """Block 1-A, which changes when somebody edits it or a patrol reflects; block 1-B, which changes with notes, knowledge
 and days; and the parts that change with each message. In display order."""
 
 START_PARTS: tuple[PromptPartName, ...] = (
-    "policies", "thoughts", "preferences", "notes", "diary", "pinned", "due", "important", "changes"
+    "policies", "core_blocks", "thoughts", "preferences", "notes", "diary", "pinned", "due", "important", "changes"
 )  # fmt: skip
 """The start of a conversation (ruling 18), with the points that a patrol wrote for it (spec P8)."""
 
@@ -210,6 +210,7 @@ MAX_NUMBERED_LINE_CHARS = 200
 _DELIMITERS: Mapping[PromptPartName, tuple[str, str]] = {
     "policies": ("# Policies of the organisation", ""),
     "soul": ("", ""),
+    "core_blocks": ('<context name="core blocks">', "</context>"),
     "thoughts": ('<context name="reflections">', "</context>"),
     "partner_rules": ("# Rules", ""),
     "due": ('<context name="coming up">', "</context>"),
@@ -252,6 +253,13 @@ def render_soul_section(name: str, value: str) -> str:
     lines = "\n".join(line.rstrip() for line in text_within_tags(value).splitlines()).strip("\n")
     body = _HEADING.sub(r"\\\g<0>", re.sub(r"\n{3,}", "\n\n", lines))
     return f"# {name.replace('_', ' ').capitalize()}\n{body}"
+
+
+def render_core_block(name: str, version: int, text: str, max_chars: int) -> str:
+    """A heading with what an edit needs to know, and the lines as written."""
+    lines = text_within_tags(text).splitlines()
+    head = f"[{escape_tags_on_one_line(name)}: version {version}, {len(text)} of {max_chars} characters]"
+    return "\n".join((head, *(line.rstrip() for line in lines)))
 
 
 def list_item(text: str) -> str:

@@ -222,6 +222,21 @@ class Reading:
         """Stems of the words that are surely names, as far as capitals tell."""
         return frozenset(word.stem for at, word in enumerate(self.words) if self._is_name(at))
 
+    @cached_property
+    def name_phrases(self) -> tuple[tuple[int, int], ...]:
+        """Beginning and end, in `plain`, of each run of words that are surely names with one space between, without the
+        `'s` behind it."""
+        phrases: list[tuple[int, int]] = []
+        for at, word in enumerate(self.words):
+            if not self._is_name(at):
+                continue
+            end = word.start + len(word.text.split("'s", 1)[0]) if word.low.endswith("'s") else word.end
+            if phrases and self.plain[phrases[-1][1] : word.start] == " ":
+                phrases[-1] = (phrases[-1][0], end)
+            else:
+                phrases.append((word.start, end))
+        return tuple(phrases)
+
     def _is_name(self, at: int) -> bool:
         word = self.words[at]
         if not word.capitalised:

@@ -18,6 +18,7 @@ from madeleine.memory.errors import (
     IndexUnavailable,
     StorageFull,
 )
+from madeleine.memory.graph.graph import DrawGraph
 from madeleine.memory.index import Index
 from madeleine.memory.ingest.index_keeper import ErasedBytesScrubber, IndexKeeper, ReportRebuildProgress
 from madeleine.memory.model import MemoryId, full_precision
@@ -32,6 +33,8 @@ logger = logging.getLogger(__name__)
 INDEX_CATCH_UP_DELAY_SECONDS = 2.0
 """After a store: time in which more stores may follow, before the index is made durable and the marks are cleared."""
 EMBED_RETRY_SECONDS = 60.0
+DRAWING_DELAY_SECONDS, DRAWING_PAUSE_SECONDS = 30.0, 0.2
+"""After a write, and between two pages of some 10 ms: one part in twenty of a core."""
 FILE_ERASURE_RETRY_SECONDS = 60.0
 MIN_NEW_MEMORIES_TO_OPTIMIZE = 2_000
 """New memories in the index from which an optimisation pays; fewer are searched by brute force in less than a
@@ -59,13 +62,19 @@ class IndexUpkeep:
         warm_up: Callable[[], Awaitable[None]],
         scrubber: ErasedBytesScrubber,
         remember_origin: Callable[[], Awaitable[None]] | None = None,
+        *,
+        draw_graph: DrawGraph | None = None,
     ) -> None:
-        """`remember_origin` is called after the index was brought up to the ledger."""
+        """`remember_origin` is called after the index was brought up to the ledger, `draw_graph` a while after memories
+        have changed."""
         self.keeper = keeper
         self.scrubber = scrubber
         self._index = index
         self._warm_up = warm_up
         self._remember_origin = remember_origin
+        self._draw_graph = draw_graph
+        self._graph_wanted = asyncio.Event()
+        self._graph_wanted.set()
         self._written = asyncio.Event()
         self._vectors_wanted = asyncio.Event()
         self._modules_frozen = False
@@ -75,6 +84,7 @@ class IndexUpkeep:
     def wake(self) -> None:
         self._written.set()
         self._vectors_wanted.set()
+        self._graph_wanted.set()
 
     async def catch_up(self) -> None:
         """Bring the index up to the ledger now. Should it fail, the background tries again."""
@@ -97,6 +107,8 @@ class IndexUpkeep:
                 _repeat_work(self._catch_up, "updating the index", INDEX_CATCH_UP_DELAY_SECONDS, unavailable)
             )
             tasks.create_task(_repeat_work(self._fill_in_vectors, "adding missing vectors", EMBED_RETRY_SECONDS))
+            if self._draw_graph:
+                tasks.create_task(_repeat_work(self._draw, "drawing the entity graph", DRAWING_DELAY_SECONDS))
             tasks.create_task(
                 _repeat_work(self._scrub, "erasing forgotten memories from the files", FILE_ERASURE_RETRY_SECONDS)
             )
@@ -111,6 +123,14 @@ class IndexUpkeep:
         await self._written.wait()
         await asyncio.sleep(INDEX_CATCH_UP_DELAY_SECONDS)
         self._written.clear()
+
+    async def _draw(self) -> None:
+        """A while after writes, when more may have come: a question that needs it before draws it itself."""
+        await self._graph_wanted.wait()
+        await asyncio.sleep(DRAWING_DELAY_SECONDS)
+        self._graph_wanted.clear()
+        assert self._draw_graph
+        await self._draw_graph(pause_seconds=DRAWING_PAUSE_SECONDS)
 
     async def _scrub(self) -> None:
         await self.scrubber.requested()

@@ -11,9 +11,9 @@ from pathlib import Path
 
 from madeleine.memory.errors import InvalidInput
 from madeleine.memory.model import BeingId
+from madeleine.memory.moving.counts import counts_in_words
 from madeleine.memory.moving.export_file import is_export_header
 from madeleine.memory.moving.ports import CopyLedger, LedgerCopy
-from madeleine.memory.moving.records import counts_in_words
 from madeleine.memory.text.structure import visible_line
 from madeleine.server import EXIT_NOTHING
 from madeleine.server.cli.output import absolute_path, print_json

@@ -137,11 +137,12 @@ def print_host_status(data_dir: Path, *, as_json: bool) -> None:
         print(line)
 
 
-_MODULES_OF_SEVERAL_COMMANDS = {
+_MODULES_OF_OTHER_NAMES = {
     **dict.fromkeys(("reindex", "note", "audit", "token"), "local_commands"),
     "restore": "backup_command",
     "config": "init_command",
     "move-in": "import_command",
+    "graph": "looking.graph_command",
 }
 
 
@@ -151,7 +152,7 @@ def run_command_with_settings(arguments: argparse.Namespace) -> int:
     from importlib import import_module
 
     name = f"{arguments.command}_command"
-    module = _MODULES_OF_SEVERAL_COMMANDS.get(arguments.command, name)
+    module = _MODULES_OF_OTHER_NAMES.get(arguments.command, name)
     name = name.replace("-", "_")
     with garbage_collection_paused():
         from madeleine.server.logs import start_logging

@@ -17,7 +17,9 @@ from madeleine.memory.audit import RecordAuditEvent
 from madeleine.memory.context.context import BuildContext
 from madeleine.memory.context.profile import EditProfile
 from madeleine.memory.context.values import ContextFlags
+from madeleine.memory.core_blocks.core_blocks import EditCoreBlocks
 from madeleine.memory.embedding import Embedder
+from madeleine.memory.graph.graph import DrawGraph, FollowRelations
 from madeleine.memory.index import Index
 from madeleine.memory.ingest.being_statistics import BeingCentroids, TextRarityScorer
 from madeleine.memory.ingest.change import ForgetMemories, UpdateMemory
@@ -119,7 +121,14 @@ async def open_memory(
         if reranker := reranker_from_settings(settings, settings.data_dir / MODELS_FOLDER):
             stack.push_async_callback(reranker.close)
         scrubber = ErasedBytesScrubber(ledger.erasure, keeper, served.current_index)
-        upkeep = IndexUpkeep(keeper, served.current_index, served.current_embedder.warm_up, scrubber, remember_origin)
+        upkeep = IndexUpkeep(
+            keeper,
+            served.current_index,
+            served.current_embedder.warm_up,
+            scrubber,
+            remember_origin,
+            draw_graph=DrawGraph(ledger.drawing),
+        )
         write_lock = asyncio.Lock()
         switch = ModelSwitch(settings, ledger, served, keeper, make_embedder, write_lock, upkeep.wake)
         if background:
@@ -286,6 +295,8 @@ def _build_use_cases(
             write_skill=make_skill_writer(settings, ledger),
             costs=ledger.patrols,
         ),
+        graph=FollowRelations(ledger.graph, DrawGraph(ledger.drawing), now=utc_now, redact=redact),
+        core_blocks=EditCoreBlocks(ledger.core_blocks, upkeep.scrubber.request, now=utc_now, redact=redact),
         ids=ShortIdTranslator(ledger.short_ids),
     )
     return use, thread

@@ -9,9 +9,12 @@ from pathlib import Path
 from madeleine.storage.sql.administration import AuditRepository
 from madeleine.storage.sql.conversations.chat import ConversationRepository
 from madeleine.storage.sql.conversations.context import ContextRepository
+from madeleine.storage.sql.conversations.core_blocks import CoreBlockRepository
 from madeleine.storage.sql.database.engine import Database, open_database
 from madeleine.storage.sql.erasing.memories import ErasureRepository
 from madeleine.storage.sql.memories.activations import ReactivationAndAuditWriter
+from madeleine.storage.sql.memories.drawing import DrawingRepository
+from madeleine.storage.sql.memories.graph import GraphRepository
 from madeleine.storage.sql.memories.index_source import IndexSourceRepository
 from madeleine.storage.sql.memories.knowledge import KnowledgeRepository
 from madeleine.storage.sql.memories.lessons import LessonRepository
@@ -34,6 +37,9 @@ class Ledger:
         self.recall = RecallRepository(database)
         self.knowledge = KnowledgeRepository(database)
         self.lessons = LessonRepository(database)
+        self.drawing = DrawingRepository(database)
+        self.graph = GraphRepository(database)
+        self.core_blocks = CoreBlockRepository(database)
         self.short_ids = ShortIdRepository(database)
         self.index_source = IndexSourceRepository(database)
         self.erasure = ErasureRepository(database)

@@ -10,6 +10,8 @@ from datetime import UTC, datetime
 import pytest
 
 from madeleine.backends import (
+    CoreBlockEdit,
+    CoreBlockStore,
     InMemoryBackend,
     MadeleineBackend,
     MemoryBackend,
@@ -44,7 +46,7 @@ def fact(content: str, kind: KnowledgeKind, supersedes: str | None = None) -> Or
 
 class BackendContract:
     async def test_it_is_all_it_says_at_run_time(self, backend: Backend) -> None:
-        for protocol in (MemoryBackend, MemoryCapabilities, SharedKnowledgeStore, OrgMemoryBackend):
+        for protocol in (MemoryBackend, MemoryCapabilities, SharedKnowledgeStore, OrgMemoryBackend, CoreBlockStore):
             assert isinstance(backend, protocol)
         assert backend.is_connected
         assert await backend.health_check()
@@ -69,6 +71,26 @@ class BackendContract:
         assert not await backend.delete("ada", lamp)
         assert await backend.get("ada", lamp) is None
         assert [one.id for one in await backend.retrieve("ada", MemoryQuery())] == [door]
+
+    async def test_a_core_block_is_edited_from_its_current_version_alone_and_seen_by_its_agent(
+        self, backend: Backend
+    ) -> None:
+        """spec O12"""
+        await backend.edit_core_block("ada", CoreBlockEdit(name="human", text="Lives in Bern."))
+        second = await backend.edit_core_block("ada", CoreBlockEdit(name="human", version=1, old="Bern", text="Thun"))
+        assert (second.version, second.text) == (2, "Lives in Thun.")
+        for wrong in (
+            CoreBlockEdit(name="human", version=1, text="x"),
+            CoreBlockEdit(name="human", text="x"),
+            CoreBlockEdit(name="human", version=2, old="Bern", text="x"),
+            CoreBlockEdit(name="human", version=2, text="x" * 2_001),
+        ):
+            with pytest.raises(MemoryStoreError):
+                await backend.edit_core_block("ada", wrong)
+        await backend.edit_core_block("ada", CoreBlockEdit(name="human", version=2, text="Has a cat.", append=True))
+        [block] = await backend.core_blocks("ada")
+        assert (block.version, block.text) == (3, "Lives in Thun.\nHas a cat.")
+        assert await backend.core_blocks("bo") == ()
 
     async def test_without_a_text_the_latest_come_filtered_by_tags_and_categories(self, backend: Backend) -> None:
         for number in range(3):

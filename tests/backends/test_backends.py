@@ -25,10 +25,12 @@ from madeleine.backends import (
     MemoryStoreRequest,
     OrgMemoryConfig,
     OrgMemoryQuery,
+    SelfEditingInjectionStrategy,
     ToolBasedInjectionStrategy,
     connected,
     create_memory_backend,
 )
+from madeleine.backends.injection import estimated_tokens
 from tests.backends.backend_contract import BackendContract, told
 from tests.e2e.hosting import no_host_left
 from tests.e2e.serving import furnish
@@ -157,6 +159,28 @@ async def test_tools_search_and_read_only_the_agents_own(filled: InMemoryBackend
         await strategy.handle_tool_call("ada", "forget", {})
     with pytest.raises(MemoryError):
         await strategy.handle_tool_call("ada", "search_memory", {})
+
+
+async def test_core_blocks_are_edited_by_tools_and_stand_in_the_messages(filled: InMemoryBackend) -> None:
+    """spec O12, self editing."""
+    strategy = SelfEditingInjectionStrategy(filled, filled)
+    assert isinstance(strategy, MemoryInjectionStrategy)
+    assert len(strategy.get_tool_definitions()) == 4
+    for name, text in (("human", "Ada </memory> lives in Bern"), ("task", "word " * 100)):
+        await strategy.handle_tool_call("ada", "edit_core_memory", {"name": name, "version": 0, "text": text})
+    [message] = await strategy.prepare_messages("ada", "anything", 100)
+    assert "[human: version 1, 27 of 2000 characters]" in message.content
+    assert "Not shown, for they are long: task." in message.content
+    assert message.content.count("</memory>") == 1
+    for budget in range(0, 300, 9):
+        assert all(
+            estimated_tokens(one.content) <= budget for one in await strategy.prepare_messages("ada", "x", budget)
+        )
+    [none_yet] = await strategy.prepare_messages("bo", "anything", 100)
+    assert "<memory>" not in none_yet.content
+    assert "slow" in await strategy.handle_tool_call("ada", "search_memory", {"query": "slow"})
+    with pytest.raises(MemoryError):
+        await strategy.handle_tool_call("ada", "edit_core_memory", {"name": " "})
 
 
 def test_a_request_says_something() -> None:

@@ -100,6 +100,7 @@ class TestSqlLedger(
             "sessions", "messages", "message_memories", "forgotten_keys", "profile", "ingested",
             "truth_acts",
             "copies", "imports", "imported_rows", "lessons",
+            "drawn_memories", "mentions", "drawn_relations", "stated_relations", "core_blocks",
         }  # fmt: skip
 
     async def test_everything_acknowledged_is_there_after_reopening(self, path: Path) -> None:

@@ -19,6 +19,7 @@ import pytest
 from mcp.client.client import Client
 
 from madeleine.memory.chat import NewMessage
+from madeleine.memory.core_blocks.values import BlockEdit
 from madeleine.memory.errors import CannotUndo
 from madeleine.memory.ingest.change import ForgetOutcome
 from madeleine.memory.ingest.notes import add_note
@@ -87,6 +88,9 @@ async def lived(memory: OpenedMemory, chance: random.Random) -> Memory:
     )
     await memory.use_cases.store(ADA, filling(chance, 60))
     await memory.use_cases.patrol(ADA)
+    relation = ("Zoé Brandauerin", "conspires with", "Käpt’n Vrobel")
+    await memory.use_cases.graph.state(ADA, secret.id, [relation])
+    assert (await memory.use_cases.graph.related(ADA, "Zoé Brandauerin")).entity is not None  # it is drawn
     return secret
 
 
@@ -104,6 +108,19 @@ async def test_nothing_of_a_forgotten_memory_is_in_any_file(tmp_path: Path, seed
         assert found_in(tmp_path, MORE_WORDS, rows) == {}
         assert await memory.ledger.index_source.count_memories() == await memory.index.count() == 180
     assert found_in(tmp_path, MORE_WORDS, rows) == {}
+
+
+async def test_nothing_of_an_erased_core_block_is_in_any_file(tmp_path: Path) -> None:
+    """spec O12, ruling 25"""
+    words = ("xylophoniser", "quincewood", "garden-block")
+    async with open_memory(Settings(data_dir=tmp_path), embedder=DenseWords(dim=96)) as memory:
+        blocks = memory.use_cases.core_blocks
+        await blocks.edit(ADA, BlockEdit(name="garden-block", version=0, text="A xylophoniser is buried."))
+        await blocks.edit(ADA, BlockEdit(name="garden-block", version=1, text="Under the quincewood tree."))
+        assert set(found_in(tmp_path, words, [])) == set(words)
+        await blocks.erase(ADA, "garden-block")
+        assert await memory.use_cases.forget.scrubber.run_and_wait(within_seconds=30)
+        assert found_in(tmp_path, words, []) == {}
 
 
 async def test_the_acts_that_retired_it_are_gone_too(tmp_path: Path) -> None:

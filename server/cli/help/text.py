@@ -8,7 +8,7 @@ from collections.abc import Iterable, Mapping
 COMMAND_GROUPS: Mapping[str, tuple[str, ...]] = {
     "Connect clients": ("init", "serve", "config", "status", "stop", "token"),
     "Remember": ("observe", "note", "ingest", "profile", "org"),
-    "Look": ("ui", "why", "audit", "doctor"),
+    "Look": ("ui", "why", "graph", "audit", "doctor"),
     "Maintain": ("patrol", "models", "reindex"),
     "Move and keep": ("move-in", "export", "import", "backup", "restore"),
     "Help": ("help", "completion"),
@@ -32,6 +32,7 @@ EXAMPLES: Mapping[str, tuple[str, ...]] = {
     ),
     "doctor": ("madeleine doctor", "madeleine doctor --json | jq '.findings[] | select(.level == \"problem\")'"),
     "export": ("madeleine export memory.jsonl", "madeleine export --being ada --format markdown notes/"),
+    "graph": ("madeleine graph", "madeleine graph 'Mia Berger' --hops 2", "madeleine graph Bern --as-of 2025-06-01"),
     "help": ("madeleine help", "madeleine help truth"),
     "import": ("madeleine import memory.jsonl --dry-run", "madeleine import conversations.json"),
     "init": ("madeleine init", "madeleine init --client cursor --dry-run", "madeleine init --undo"),

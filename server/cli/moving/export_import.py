@@ -9,8 +9,8 @@ from pathlib import Path
 from typing import Any
 
 from madeleine.memory.errors import InvalidInput
+from madeleine.memory.moving.counts import counts_in_words
 from madeleine.memory.moving.export_file import is_export_header
-from madeleine.memory.moving.records import counts_in_words
 from madeleine.memory.text.structure import visible_line
 from madeleine.server import EXIT_FAILURE, EXIT_NOTHING
 from madeleine.server.attach.client import run_on_host

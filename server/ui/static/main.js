@@ -5,7 +5,7 @@ import { button, h, link, message, replace } from "./dom.js";
 import { dayOf, state } from "./parts.js";
 
 const VIEWS = [
-  ["start", "Start"], ["search", "Search"], ["time", "Time"], ["map", "Map"], ["forgetting", "Forgetting"],
+  ["start", "Start"], ["search", "Search"], ["time", "Time"], ["map", "Map"], ["graph", "Graph"], ["forgetting", "Forgetting"],
   ["patrols", "Patrols"], ["conversations", "Conversations"], ["written", "Diary and notes"], ["shared", "Shared facts"],
   ["costs", "Costs"], ["audit", "Audit"],
 ];

@@ -10,6 +10,7 @@ from typing import Any, cast
 from sqlalchemy import Select, bindparam, delete, exists, func, insert, literal, literal_column, or_, select, update
 
 from madeleine.memory.context.ports import StartMemories
+from madeleine.memory.core_blocks.values import CoreBlock
 from madeleine.memory.errors import InvalidInput
 from madeleine.memory.ingest.notes import SCENE_NOTE_TYPE
 from madeleine.memory.lessons.values import LESSON_TOOL_NAME
@@ -19,6 +20,7 @@ from madeleine.memory.profile import ProfileEntry, duplicate_preference_error
 from madeleine.memory.text.normalization import fold_text
 from madeleine.storage.sql.administration import record_audit
 from madeleine.storage.sql.conversations.chat import ConversationRepository
+from madeleine.storage.sql.conversations.core_blocks import read_core_blocks
 from madeleine.storage.sql.database.dialect import equals_any, upsert_statement
 from madeleine.storage.sql.database.engine import QueryReader, Row, Transaction
 from madeleine.storage.sql.database.mapping import (
@@ -222,6 +224,9 @@ class ContextRepository(ConversationRepository):
 
     async def policies(self) -> list[Memory]:
         return (await read_knowledge(self._database, ["policy"], current=True, limit=MAX_READ_POLICIES))[::-1]
+
+    async def core_blocks(self, scope: Scope) -> list[CoreBlock]:
+        return await read_core_blocks(self._database, scope)
 
     async def profile(self, scope: Scope) -> list[ProfileEntry]:
         entries = await self._database.rows(_SELECT_PROFILE_ENTRIES, _to_profile_entry, being=scope.being_id)

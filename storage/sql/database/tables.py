@@ -5,9 +5,8 @@ from __future__ import annotations
 from sqlalchemy import Boolean, Column, Float, ForeignKey, Index, Integer, LargeBinary, Text
 from sqlalchemy.schema import UniqueConstraint
 
-from madeleine.storage.sql.database import declaring
+from madeleine.storage.sql.database import core_block_table, declaring, graph_tables, lesson_table  # noqa: F401
 from madeleine.storage.sql.database.dialect import HashBytes, JsonText, TextList, UtcMicros, in_words, index_filter
-from madeleine.storage.sql.database.lesson_table import lessons_table  # noqa: F401 - one of the tables
 from madeleine.storage.sql.database.lifecycle import (
     ClearReferenceToForgotten,
     DeleteRows,

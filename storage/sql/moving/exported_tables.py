@@ -25,8 +25,10 @@ from madeleine.memory.moving import records
 from madeleine.memory.moving.records import ExportRecord
 from madeleine.storage.sql.conversations.chat import NO_FIRST_AT
 from madeleine.storage.sql.database import tables
+from madeleine.storage.sql.database.core_block_table import core_blocks_table
 from madeleine.storage.sql.database.dialect import JsonText, TextList, UtcMicros
 from madeleine.storage.sql.database.engine import Row
+from madeleine.storage.sql.database.graph_tables import stated_relations_table
 from madeleine.storage.sql.database.lesson_table import lessons_table
 from madeleine.storage.sql.database.mapping import encode_column_value, moment_from_microseconds
 from madeleine.storage.sql.database.memory_rows import CYCLES_SINCE_REACTIVATION
@@ -116,11 +118,11 @@ _being_of_message = (
 _revisions, _acts, _told = tables.revisions_table.c, tables.truth_acts_table.c, tables.reinforcements_table.c
 _changes, _runs, _notes = tables.patrol_changes_table.c, tables.patrol_runs.c, tables.notes_table.c
 _profile, _diary, _keys = tables.profile.c, tables.diary_entries_table.c, tables.forgotten_keys_table.c
-_lessons = lessons_table.c
+_lessons, _stated, _blocks = lessons_table.c, stated_relations_table.c, core_blocks_table.c
 _clusters, _beings = tables.clusters_table.c, tables.beings.c
 _known_beings = union(
     *(select(table.c.being_id) for table in (tables.last_memory_numbers_table, tables.beings, tables.sessions,
-      tables.notes_table, tables.profile, tables.diary_entries_table, tables.forgotten_keys_table))
+      tables.notes_table, tables.profile, core_blocks_table, tables.diary_entries_table, tables.forgotten_keys_table))
 ).subquery("known_beings")  # fmt: skip
 
 
@@ -176,6 +178,12 @@ EXPORTED_TABLES: tuple[ExportedTable, ...] = (
     ),
     ExportedTable(records.LessonRecord, lessons_table, (_lessons.memory_id,)),
     ExportedTable(
+        records.StatedRelationRecord,
+        stated_relations_table,
+        (_stated.memory_id, _stated.subject_key, _stated.relation, _stated.object_key),
+        derived=frozenset({"subject_key", "object_key"}),
+    ),
+    ExportedTable(
         records.SessionRecord, tables.sessions, (_s.session_id,), only=_s.first_at != literal_column(str(NO_FIRST_AT))
     ),
     ExportedTable(
@@ -199,6 +207,7 @@ EXPORTED_TABLES: tuple[ExportedTable, ...] = (
         derived=frozenset({"seq", "folded"}),
     ),
     ExportedTable(records.ProfileRecord, tables.profile, (_profile.kind, _profile.name)),
+    ExportedTable(records.CoreBlockRecord, core_blocks_table, (_blocks.name, _blocks.version)),
     ExportedTable(records.DiaryRecord, tables.diary_entries_table, (_diary.date,)),
     ExportedTable(records.ForgottenKeyRecord, tables.forgotten_keys_table, (_keys.key_hash,)),
     ExportedTable(records.PatrolRunRecord, tables.patrol_runs, (_runs.started, _runs.id)),
@@ -207,6 +216,9 @@ EXPORTED_TABLES: tuple[ExportedTable, ...] = (
 TABLES_LEFT_OUT: Mapping[str, str] = {
     "memory_numbers": "in the record of the being",
     "embeddings": "vectors are made anew",
+    "drawn_memories": "drawn anew from the memories",
+    "mentions": "drawn anew from the memories",
+    "drawn_relations": "drawn anew from the memories",
     "index_pending": "about this store's index",
     "settings": "about this store",
     "audit": "append-only, about this store",

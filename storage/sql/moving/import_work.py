@@ -12,8 +12,9 @@ from typing import Any, TypeVar
 
 from sqlalchemy import Select, insert, select
 
+from madeleine.memory.graph.values import entity_key
 from madeleine.memory.moving.ports import MAX_NAMED, LeftOut, LeftOutReason
-from madeleine.memory.moving.records import ExportRecord, MessageRecord, NoteRecord
+from madeleine.memory.moving.records import ExportRecord, MessageRecord, NoteRecord, StatedRelationRecord
 from madeleine.memory.moving.values import is_contrary
 from madeleine.memory.text.normalization import fold_text
 from madeleine.storage.sql.database import tables
@@ -41,7 +42,7 @@ def _select_existing(exported: ExportedTable) -> Select[Any]:
 
 SELECT_EXISTING = {type_: _select_existing(table) for type_, table in TABLES_BY_TYPE.items() if table.record.key_fields}
 # A name that holds a NUL is not found by a list in JSON.
-_INSERTED_IF_MISSING = ("message_memory", "forgotten_key", "session", "profile", "diary")
+_INSERTED_IF_MISSING = ("message_memory", "forgotten_key", "session", "profile", "core_block", "diary")
 INSERT_ROW = {
     type_: (insert_if_missing_statement if type_ in _INSERTED_IF_MISSING else insert)(table.table)
     for type_, table in TABLES_BY_TYPE.items()
@@ -145,4 +146,6 @@ def derived_columns(record: ExportRecord) -> dict[str, Any]:
             return {"folded": fold_text(f"{record.speaker} {record.text}")}
         case NoteRecord():
             return {"folded": fold_text(record.content)}
+        case StatedRelationRecord():
+            return {"subject_key": entity_key(record.subject), "object_key": entity_key(record.object)}
     return {}

@@ -15,12 +15,14 @@ from typing import Any
 
 from sqlalchemy import bindparam, case, insert, select, update
 
+from madeleine.memory.core_blocks.values import core_block_id
 from madeleine.memory.model import BeingId, MemoryId, Scope
 from madeleine.memory.moving.ports import ImportReport
 from madeleine.memory.moving.records import (
     AnyRecord,
     BeingRecord,
     ClusterRecord,
+    CoreBlockRecord,
     DiaryRecord,
     ExportRecord,
     Header,
@@ -37,6 +39,7 @@ from madeleine.memory.moving.values import memory_from_record
 from madeleine.storage.sql.administration import record_audit
 from madeleine.storage.sql.conversations.chat import message_key_hash
 from madeleine.storage.sql.database import tables
+from madeleine.storage.sql.database.core_block_table import core_blocks_table
 from madeleine.storage.sql.database.dialect import (
     is_in_bound_list,
     json_items,
@@ -52,7 +55,7 @@ from madeleine.storage.sql.erasing.memories import erase_memories
 from madeleine.storage.sql.memories.index_source import mark_memories_for_index
 from madeleine.storage.sql.memories.reading import memories_by_ids
 from madeleine.storage.sql.memories.storing import INSERT_MEMORY, read_idempotency_key_outcomes
-from madeleine.storage.sql.moving.import_work import INSERT_ROW, TABLES_BY_TYPE, ImportWork, T
+from madeleine.storage.sql.moving.import_work import INSERT_ROW, TABLES_BY_TYPE, ImportWork, T, derived_columns
 from madeleine.storage.sql.moving.source_imports import last_sequence_numbers
 
 BATCH_RECORDS = 500
@@ -88,6 +91,7 @@ _EXTEND_SESSION = (
 _SELECT_FORGOTTEN_KEYS = select(tables.forgotten_keys_table.c.key_hash).where(
     tables.forgotten_keys_table.c.being_id == _BEING, is_in_bound_list(tables.forgotten_keys_table.c.key_hash, "hashes")
 )
+_SELECT_BLOCK_NAMES = select(core_blocks_table.c.name).where(core_blocks_table.c.being_id == _BEING).distinct()
 _SELECT_BEINGS_WITH_RUNS = select(tables.patrol_runs.c.being_id).distinct()
 _POINT_TO_KNOWN = [
     update(tables.memories).where(_m[name] == bindparam("old"), _m.being_id == _BEING).values({name: bindparam("new")})
@@ -113,6 +117,7 @@ class RecordImport(ImportWork):
         self._clusters: list[str] = []
         self._runs: set[str] = set()
         self._beings_with_runs: set[str] = set()
+        self._blocks_here: set[tuple[str, str]] = set()
         self._aliases: dict[str, str] = {}
         """Ids of memories that are here under another id."""
 
@@ -123,6 +128,7 @@ class RecordImport(ImportWork):
             lasts = await self._rows(_SELECT_LAST_NUMBER, being=being)
             self._is_fresh[being] = not lasts
             self._number_floor[being] = max([0, *lasts])
+            self._blocks_here |= {(being, name) for name in await self._rows(_SELECT_BLOCK_NAMES, being=being)}
 
     async def take_all(self, records: Iterator[AnyRecord]) -> None:
         batches = _batches(records)
@@ -133,6 +139,8 @@ class RecordImport(ImportWork):
             "revision": self._take_part,
             "truth_act": self._take_part,
             "lesson": self._take_part,
+            "stated_relation": self._take_part,
+            "core_block": self._take_core_block,
             "message": self._take_message,
             "message_memory": self._take_message_memory,
             "forgotten_key": self._take_forgotten_key,
@@ -202,7 +210,7 @@ class RecordImport(ImportWork):
         """Records that nothing but their key ties to what is here."""
         new: list[ExportRecord] = []
         for record in await self._new(batch):
-            if not self._forgotten.isdisjoint(_named_memories(record)):
+            if not self._forgotten.isdisjoint(_ids_to_forget(record)):
                 self._leave_out("forgotten", record)
             elif isinstance(record, ProfileRecord | NoteRecord) and record.memory_id in self._aliases:
                 new.append(record.model_copy(update={"memory_id": self._aliases[record.memory_id]}))
@@ -215,9 +223,8 @@ class RecordImport(ImportWork):
         for record in batch:
             if self._is_fresh[record.being]:
                 self._number_floor[record.being] = record.last_number
-            if await self._rows(_SELECT_CLOCK, being=record.being):
-                self._known["being"] += 1
-            elif record.cycle or record.think:
+            has_clock = await self._rows(_SELECT_CLOCK, being=record.being)
+            if not has_clock and (record.cycle or record.think):
                 row: dict[str, Any] = {"being_id": record.being, "cycle": record.cycle}
                 row |= {name: encode_json_list(getattr(record, name)) for name in ("think", "think_sources")}
                 await self._transaction.run(insert(tables.beings), [row])
@@ -270,10 +277,17 @@ class RecordImport(ImportWork):
             return
         own = [record for record in batch if record.memory_id in self._memories]
         self._known[batch[0].type] += len(batch) - len(own)
-        await self._transaction.run(
-            INSERT_ROW[batch[0].type], [TABLES_BY_TYPE[batch[0].type].to_row(record) for record in own]
-        )
+        rows = [TABLES_BY_TYPE[record.type].to_row(record) | derived_columns(record) for record in own]
+        await self._transaction.run(INSERT_ROW[batch[0].type], rows)
         self._added[batch[0].type] += len(own)
+
+    async def _take_core_block(self, batch: Sequence[CoreBlockRecord]) -> None:
+        """A block with all its versions, where there is none of its name: versions of two stores make no history."""
+        here = [record for record in batch if (record.being, record.name) in self._blocks_here]
+        for record in await self._new(here) if here else ():
+            self._leave_out("different", record)
+        if new := [record for record in batch if (record.being, record.name) not in self._blocks_here]:
+            await self._take(new)
 
     async def _take_reinforcement(self, batch: Sequence[ReinforcementRecord]) -> None:
         kept: list[ReinforcementRecord] = []
@@ -362,12 +376,14 @@ class RecordImport(ImportWork):
         self._added["patrol_change"] += len(own)
 
 
-def _named_memories(record: ExportRecord) -> tuple[str, ...]:
+def _ids_to_forget(record: ExportRecord) -> tuple[str, ...]:
     match record:
         case NoteRecord() | ProfileRecord():
             return (record.memory_id,) if record.memory_id else ()
         case DiaryRecord():
             return record.sources
+        case CoreBlockRecord():
+            return (core_block_id(record.name),)
     return ()
 
 

@@ -7,9 +7,11 @@ from datetime import datetime
 
 from sqlalchemy import select
 
+from madeleine.memory.core_blocks.values import core_block_id
 from madeleine.memory.model import BeingId, MemoryId, Scope
 from madeleine.storage.sql.administration import record_audit
 from madeleine.storage.sql.database import tables
+from madeleine.storage.sql.database.core_block_table import core_blocks_table
 from madeleine.storage.sql.database.dialect import insert_if_missing_statement, json_items, upsert_statement
 from madeleine.storage.sql.ledger import Ledger
 
@@ -19,6 +21,7 @@ _forgotten = json_items(_a.ids)
 _SELECT_FORGOTTEN = select(_a.being_id, _forgotten.c.value).where(_a.event == "forget").distinct()
 _HELD_TABLES = ((_m.id, _m.being_id), (_g.id, _g.being_id))
 _SELECT_HELD = [select(id_, being) for id_, being in _HELD_TABLES]
+_SELECT_BLOCKS = select(core_blocks_table.c.being_id, core_blocks_table.c.name).distinct()
 _KEPT_TABLES = (tables.forgotten_keys_table, tables.copies_table)
 _tokens = tables.bearer_tokens_table
 _UPSERT_TOKEN = upsert_statement(_tokens, "expires_at", "revoked_at")
@@ -32,19 +35,29 @@ class LedgerHandover:
         self._restored = restored
 
     async def forgotten_since(self) -> dict[BeingId, list[MemoryId]]:
-        """Ids of memories and messages that were forgotten there and are here."""
+        """Ids of memories, messages and core blocks that were forgotten there and are here."""
         forgotten = {id_ for _, id_ in await self._replaced.database.rows(_SELECT_FORGOTTEN, tuple)}
         held: dict[BeingId, list[MemoryId]] = {}
         for statement in _SELECT_HELD:
             for id_, being in await self._restored.database.rows(statement, tuple):
                 if id_ in forgotten:
                     held.setdefault(BeingId(being), []).append(MemoryId(id_))
+        for being, name in await self._blocks_forgotten_since():
+            held.setdefault(being, []).append(MemoryId(core_block_id(name)))
         return held
+
+    async def _blocks_forgotten_since(self) -> list[tuple[BeingId, str]]:
+        """Beings and names of core blocks that were erased there and are here."""
+        forgotten = set(await self._replaced.database.rows(_SELECT_FORGOTTEN, tuple))
+        blocks = await self._restored.database.rows(_SELECT_BLOCKS, tuple)
+        return [(BeingId(being), name) for being, name in blocks if (being, core_block_id(name)) in forgotten]
 
     async def forget(self, held: Mapping[BeingId, Sequence[MemoryId]], *, at: datetime) -> None:
         """Erase them, and their bytes."""
         for being, ids in held.items():
             await self._restored.erasure.forget(Scope(being, RESTORE_TOOL), ids, at=at)
+        for being, name in await self._blocks_forgotten_since():
+            await self._restored.core_blocks.erase_core_block(Scope(being, RESTORE_TOOL), name, at=at)
         marks = await self._restored.erasure.pending_scrubs()
         await self._restored.erasure.scrub()
         await self._restored.erasure.clear_scrubs([mark for mark, _ in marks])

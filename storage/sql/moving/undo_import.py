@@ -79,7 +79,7 @@ _DELETE_REINFORCEMENTS = delete(tables.reinforcements_table).where(
     _told.being_id == bindparam("own_being"), is_in_bound_list(_told.key, "keys")
 )
 _MARK_FOR_SCRUB = insert(tables.forgotten_table)
-_UNCHANGED_ONLY = ("note", "profile", "diary", "patrol_run")
+_UNCHANGED_ONLY = ("note", "profile", "core_block", "diary", "patrol_run")
 
 
 class ImportUndo:

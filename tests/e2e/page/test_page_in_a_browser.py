@@ -56,8 +56,9 @@ FAILURE = {
 }
 VIEWS = {
     "start": "The memory of", "search?q=where%20do%20we%20live": "Search", "memory/m1": "Grace", "memory/m2": "We",
-    "time": "Time", "map": "Map", "forgetting": "Forgetting", "patrols": "Patrols", "conversations": "Conversations",
-    "written": "Diary", "shared": "Shared facts", "shared/s2": "We deploy", "costs": "Costs", "audit": "Audit",
+    "time": "Time", "map": "Map", "graph": "Graph", "graph/Grace": "Graph: Grace", "forgetting": "Forgetting",
+    "patrols": "Patrols", "conversations": "Conversations", "written": "Diary", "shared": "Shared facts",
+    "shared/s2": "We deploy", "costs": "Costs", "audit": "Audit",
 }  # fmt: skip
 
 

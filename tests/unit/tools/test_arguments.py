@@ -40,6 +40,10 @@ REQUIRED: dict[str, dict[str, Any]] = {
     "retract": {"id": "s1"},
     "report_failure": {"task": "Deploy", "error": "It broke"},
     "lessons": {"task": "Deploy"},
+    "related": {"entity": "Ada"},
+    "relate": {"memory": "m1", "relations": [{"subject": "Ada", "relation": "knows", "object": "Ben"}]},
+    "core_memory": {},
+    "edit_core_memory": {"name": "human", "text": "Ada"},
 }
 Argument = tuple[str, str]
 ARGUMENTS: list[Argument] = [(tool.name, name) for tool in TOOLS.values() for name in tool.arguments.model_fields]
@@ -61,6 +65,9 @@ MAX_LENGTH: dict[Argument, int] = {
     ("report_failure", "session_id"): 200, ("report_failure", "task"): 2_000, ("report_failure", "error"): 2_000,
     ("lessons", "task"): 2_000, ("lessons", "id"): 200,
     ("search_shared", "as_of"): 200, ("search_shared", "id"): 200, ("retract", "id"): 200, ("retract", "reason"): 2_000,
+    ("related", "entity"): 200, ("related", "as_of"): 200, ("relate", "memory"): 200, ("core_memory", "name"): 200,
+    ("edit_core_memory", "name"): 60, ("edit_core_memory", "text"): 8_000, ("edit_core_memory", "old"): 8_000,
+    ("edit_core_memory", "description"): 200,
 }  # fmt: skip
 """Characters of each text."""
 MAX_ITEMS: dict[Argument, int] = {
@@ -76,6 +83,8 @@ RANGES: dict[Argument, tuple[int, int]] = {
     ("context", "token_limit"): (1, 1_000_000), ("context", "context_verbosity"): (0, 50),
     ("report_failure", "retries"): (0, 1_000), ("report_failure", "turns"): (0, 10_000), ("lessons", "limit"): (1, 20),
     ("search_shared", "limit"): (1, 50), ("search_shared", "token_budget"): (1, 100_000),
+    ("related", "limit"): (1, 50), ("related", "hops"): (1, 2), ("edit_core_memory", "version"): (0, 1_000_000),
+    ("edit_core_memory", "max_chars"): (1, 8_000),
 }  # fmt: skip
 CHOICES: list[Argument] = [
     ("recall", "format"), ("recall", "ranking"), ("search_memory", "mode"), ("store", "category"),
@@ -91,12 +100,13 @@ FLAGS: list[Argument] = [
     ("store", "distinct"), ("run_patrol", "dry_run"), ("run_patrol", "details"), ("update_memory", "pinned"),
     ("update_memory", "undo"), ("recall", "details"), ("recall_memory", "details"),
     ("search_memory", "details"), ("recall", "include_compressed"), ("retract", "undo"), ("retract", "erase"),
+    ("relate", "remove"), ("edit_core_memory", "append"), ("edit_core_memory", "erase"),
     *(("context", name) for name in ContextFlags.model_fields if name != "context_verbosity"),
 ]  # fmt: skip
 TESTED_ELSEWHERE: set[Argument] = {
     ("run_patrol", "decisions"), ("observe", "messages"), ("observe", "memories"), ("store", "scenes"),
     ("store", "emotions"), ("store", "emotion_vector"), ("recall", "emotions"), ("recall", "explain"),
-    ("report_failure", "lesson"),
+    ("report_failure", "lesson"), ("relate", "relations"),
 }  # fmt: skip
 FORGIVING = {"scenes", "emotions", "emotion_vector", "decisions"}
 """More is read than the schema says: what is unknown is named in the answer, and a wrong decision is rejected there."""

@@ -58,7 +58,9 @@ def test_every_tool_is_in_one_toolset() -> None:
         ({"toolsets": ["conversation"]}, ["observe", "ingest"]),
         ({"toolsets": ["context"]}, ["context", "profile"]),
         ({"names": ["store", "forget"], "exclude": ["forget"]}, ["store"]),
-        ({"read_only": True}, ["recall", "recall_memory", "search_memory", "context", "search_shared"]),
+        ({"read_only": True}, [
+            "recall", "recall_memory", "search_memory", "context", "search_shared", "related", "core_memory",
+        ]),
         ({"read_only": True, "names": ["recall", "forget"]}, ["recall"]),
     ],
 )  # fmt: skip
@@ -72,7 +74,7 @@ def test_a_selection_keeps_the_order_of_the_tools(wish: dict[str, Any], left: li
         (
             {"toolsets": ["memories"]},
             "toolset 'memories'",
-            "all, context, conversation, lessons, memory, organisation, patrol",
+            "all, context, conversation, graph, lessons, memory, organisation, patrol, self_editing",
         ),
         ({"names": ["remember"]}, "tool 'remember'", "recall, recall_memory"),
         ({"exclude": ["Store"]}, "tool 'Store'", "store, update_memory"),

@@ -36,6 +36,10 @@ CALLS: dict[str, tuple[dict[str, Any], str]] = {
     "retract": ({"id": "s1", "erase": True}, "erase"),
     "report_failure": ({"task": "Deploy", "error": "It broke"}, "write"),
     "lessons": ({"task": "Deploy"}, "read"),
+    "related": ({"entity": "Ada"}, "read"),
+    "relate": ({"memory": "m1", "relations": [{"subject": "a", "relation": "b", "object": "c"}]}, "write"),
+    "core_memory": ({}, "read"),
+    "edit_core_memory": ({"name": "human", "erase": True}, "erase"),
 }
 
 

@@ -1,0 +1,216 @@
+"""Follow what memories name and how it is related (spec O14), and state relations that no rule can read."""
+
+from __future__ import annotations
+
+import asyncio
+from collections import defaultdict
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
+from dataclasses import KW_ONLY, dataclass, replace
+from datetime import datetime
+
+from madeleine.memory.errors import InvalidInput
+from madeleine.memory.graph.drawing import draw_memory, possible_name_keys
+from madeleine.memory.graph.ports import DrawingLedger, GraphLedger
+from madeleine.memory.graph.values import (
+    NAME_KINDS,
+    DatedRelation,
+    DrawnMemory,
+    Mention,
+    NamedEntity,
+    Neighbour,
+    RelatedEntities,
+    Relation,
+    entity_key,
+)
+from madeleine.memory.model import Memory, MemoryId, Scope
+from madeleine.memory.rules.dynamics.truth import beginning_of_validity, was_true_at
+from madeleine.memory.rules.storing.secrets import CountingRedactor, RedactText, redact_secrets
+
+DRAWN_AT_ONCE = 20
+"""Memories drawn in one go: some 10 ms."""
+MAX_DRAWN_PER_CALL = 400
+"""Memories that a question draws before it is answered; the background draws the rest."""
+MAX_FOLLOWED_MEMORIES = 300
+"""Of an entity, the latest; a name that is in more of them relates little."""
+FOLLOWED_NEIGHBOURS = 8
+"""Neighbours from which the second hop goes on."""
+MEMORIES_PER_NEIGHBOUR = 3
+MAX_RELATIONS_READ = 400
+DEFAULT_RELATED_LIMIT = 10
+
+
+@dataclass(frozen=True, eq=False)
+class DrawGraph:
+    """Draws what is not drawn yet."""
+
+    ledger: DrawingLedger
+
+    async def __call__(self, *, most: int | None = None, pause_seconds: float = 0.0) -> bool:
+        """Draw at most `most` memories, all by default; whether all are drawn. Pauses between pages leave the processor
+        to others. Raises `StorageError`."""
+        done = 0
+        last: MemoryId | None = None
+        while most is None or done < most:
+            page = await self.ledger.undrawn(limit=DRAWN_AT_ONCE, after=last)
+            if not page:
+                return True
+            drawn: list[DrawnMemory] = []
+            for being in dict.fromkeys(memory.being_id for memory in page):
+                drawn += await self._drawn(Scope(being), [memory for memory in page if memory.being_id == being])
+            await self.ledger.write_drawn(drawn)
+            done, last = done + len(page), page[-1].id
+            await asyncio.sleep(pause_seconds)
+        return not await self.ledger.undrawn(limit=1)
+
+    async def _drawn(self, scope: Scope, memories: Sequence[Memory]) -> list[DrawnMemory]:
+        """A word with a capital at the beginning of a sentence is a name if it is one elsewhere: in memories that were
+        drawn before, or in these."""
+        possible = await asyncio.to_thread(lambda: [possible_name_keys(memory) for memory in memories])
+        known = await self.ledger.known_names(scope, set[str]().union(*possible))
+
+        def draw() -> list[DrawnMemory]:
+            first = [draw_memory(memory, known) for memory in memories]
+            new = {mention.key for one in first for mention in one.mentions if mention.kind in NAME_KINDS} - known
+            again = [bool(new & keys) for keys in possible]
+            return [
+                draw_memory(one.memory, known | new) if redraw else one
+                for one, redraw in zip(first, again, strict=True)
+            ]
+
+        return await asyncio.to_thread(draw)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class StatedRelations:
+    """`count`: of relations that were new, or are gone. `redacted`: number of secrets removed, by kind."""
+
+    memory: Memory
+    count: int
+    redacted: Mapping[str, int]
+
+
+@dataclass(frozen=True, eq=False)
+class FollowRelations:
+    """The use case. Nothing that it shows counts as recalled (ruling 18)."""
+
+    ledger: GraphLedger
+    draw: DrawGraph
+    _: KW_ONLY
+    now: Callable[[], datetime]
+    redact: RedactText = redact_secrets
+
+    async def related(
+        self,
+        scope: Scope,
+        name: str,
+        *,
+        hops: int = 1,
+        limit: int = DEFAULT_RELATED_LIMIT,
+        as_of: datetime | None = None,
+    ) -> RelatedEntities:
+        """What memories tell around an entity: relations and neighbours true now, or `as_of`, and its timeline. At most
+        `limit` of each, neighbours `limit` a hop. Raises `StorageError`."""
+        undrawn = not await self.draw(most=MAX_DRAWN_PER_CALL)
+        entity, like = await self._entity(scope, entity_key(name), limit)
+        if entity is None:
+            return RelatedEntities(entity=None, named_like=like, undrawn=undrawn)
+        naming = await self.ledger.memories_naming(scope, [entity.key], limit=MAX_FOLLOWED_MEMORIES)
+        direct = await self._neighbours(scope, self._true(naming, as_of), [entity.key], known={entity.key}, hops=1)
+        followed = [one.key for one in direct if one.kind != "date"][:FOLLOWED_NEIGHBOURS] if hops > 1 else []
+        further: Sequence[Neighbour] = ()
+        if followed:
+            known = {entity.key, *(one.key for one in direct)}
+            others = await self.ledger.memories_naming(scope, followed, limit=MAX_FOLLOWED_MEMORIES)
+            further = await self._neighbours(scope, self._true(others, as_of), followed, known=known, hops=2)
+        relations = await self._relations(scope, entity.key, followed, as_of)
+        timeline = sorted(self._told(naming, as_of), key=lambda memory: (_begins(memory), memory.id))
+        return RelatedEntities(
+            entity=entity,
+            relations=relations[:limit],
+            neighbours=(*direct[:limit], *further[:limit]),
+            timeline=timeline[-limit:],
+            named_like=[one for one in like if one.key != entity.key],
+            omitted=max(0, len(timeline) - limit),
+            undrawn=undrawn,
+        )
+
+    async def _entity(self, scope: Scope, key: str, limit: int) -> tuple[NamedEntity | None, list[NamedEntity]]:
+        """The entity, or the only one whose name holds these words; and others whose names do."""
+        like = await self.ledger.entities_like(scope, key, limit=limit + 1)
+        entity = await self.ledger.entity(scope, key)
+        if entity is None and key and len(like) == 1:
+            return like[0], []
+        return entity, like[:limit]
+
+    def _true(self, memories: Iterable[Memory], as_of: datetime | None) -> list[Memory]:
+        if as_of is None:
+            return [memory for memory in memories if memory.truth == "current" and not memory.compressed]
+        return [memory for memory in memories if was_true_at(memory, as_of)]
+
+    def _told(self, memories: Iterable[Memory], as_of: datetime | None) -> list[Memory]:
+        """What belongs to a timeline: superseded ones too; looking back, nothing that came later."""
+        return [memory for memory in memories if as_of is None or _begins(memory) <= as_of]
+
+    async def _neighbours(
+        self, scope: Scope, memories: Sequence[Memory], origins: Sequence[str], *, known: Collection[str], hops: int
+    ) -> list[Neighbour]:
+        """Entities that these memories name beside the `origins`, the nearest first, without those `known`."""
+        mentions: defaultdict[MemoryId, dict[str, Mention]] = defaultdict(dict)
+        for mention in await self.ledger.mentions(scope, [memory.id for memory in memories]):
+            mentions[mention.memory_id].setdefault(mention.key, mention)
+        found: dict[str, Neighbour] = {}
+        for memory in memories:
+            named = mentions[memory.id]
+            via = next((key for key in origins if key in named), "")
+            for key, mention in named.items():
+                if key in known:
+                    continue
+                weight = 1 / len(named)
+                one = found.get(key) or Neighbour(
+                    key, mention.name, mention.kind, hops, named[via].name if hops > 1 and via else "", 0.0, ()
+                )
+                shown = (*one.memories, memory)[:MEMORIES_PER_NEIGHBOUR]
+                found[key] = replace(one, weight=one.weight + weight, memories=shown)
+        return sorted(found.values(), key=lambda one: (-one.weight, one.key))
+
+    async def _relations(
+        self, scope: Scope, key: str, followed: Sequence[str], as_of: datetime | None
+    ) -> list[DatedRelation]:
+        """Each once, as the latest memory says it; those of the entity itself first, stated ones before others."""
+        found = await self.ledger.relations(scope, [key, *followed], limit=MAX_RELATIONS_READ)
+        memories = await self.ledger.memories(scope, list(dict.fromkeys(one.memory_id for one in found)))
+        true = {memory.id: memory for memory in self._true(memories, as_of)}
+        dated: dict[tuple[str, ...], DatedRelation] = {}
+        for relation in found:
+            if memory := true.get(relation.memory_id):
+                dated.setdefault((*relation.keys, relation.relation.casefold()), DatedRelation(relation, memory))
+        return sorted(dated.values(), key=lambda one: key not in one.relation.keys)
+
+    async def entities(self, scope: Scope, *, limit: int) -> list[NamedEntity]:
+        """Those that most memories name."""
+        await self.draw(most=MAX_DRAWN_PER_CALL)
+        return await self.ledger.entities_like(scope, "", limit=limit)
+
+    async def state(
+        self, scope: Scope, memory_id: MemoryId, relations: Sequence[tuple[str, str, str]], *, remove: bool = False
+    ) -> StatedRelations:
+        """State what a memory says, as (subject, relation, object), or take that back. It holds as long as the memory
+        does. Secrets are redacted. Raises `InvalidInput` for an unknown memory and for a relation of an entity to
+        itself, `StorageError`."""
+        redactor = CountingRedactor(self.redact)
+        stated = []
+        for parts in relations:
+            subject, relation, object_ = (" ".join(redactor.text(part).split()) for part in parts)
+            if entity_key(subject) == entity_key(object_):
+                raise InvalidInput(f"Nothing was written: {subject[:100]!r} cannot be related to itself.")
+            stated.append(Relation(memory_id, subject, relation, object_, stated=True))
+        found = await self.ledger.memories(scope, [memory_id])
+        if not found:
+            raise InvalidInput(f"There is no memory {memory_id!r}. Nothing was written: store what says it first.")
+        change = self.ledger.remove_stated if remove else self.ledger.state_relations
+        count = await change(scope, stated, at=self.now())
+        return StatedRelations(memory=found[0], count=count, redacted=redactor.found)
+
+
+def _begins(memory: Memory) -> datetime:
+    return beginning_of_validity(memory) or memory.happened_at

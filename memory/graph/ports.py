@@ -1,0 +1,54 @@
+"""What the entity graph needs of the ledger."""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Sequence
+from datetime import datetime
+from typing import Protocol
+
+from madeleine.memory.graph.values import DrawnMemory, Mention, NamedEntity, Relation
+from madeleine.memory.model import Memory, MemoryId, Scope
+
+
+class DrawingLedger(Protocol):
+    """What is drawn from memories: derived, and at any time drawn anew."""
+
+    async def undrawn(self, *, limit: int, after: MemoryId | None = None) -> list[Memory]:
+        """Memories of any being that were not drawn by the present `DRAWING_VERSION`, or whose text or themes have
+        changed since; those stored first come first. Only those stored after this one, while it is there."""
+
+    async def known_names(self, scope: Scope, keys: Collection[str]) -> set[str]:
+        """Those of these keys by which memories of the being name an actor or have a name in their text."""
+
+    async def write_drawn(self, drawn: Sequence[DrawnMemory]) -> None:
+        """In place of what was drawn of these memories before. One that was erased or changed since it was read is left
+        out."""
+
+
+class GraphLedger(Protocol):
+    """All of it is of the scope's being. Mentions and relations of absorbed and retracted memories are left out; those
+    of superseded and faded ones are not."""
+
+    async def entity(self, scope: Scope, key: str) -> NamedEntity | None: ...
+
+    async def entities_like(self, scope: Scope, key: str, *, limit: int) -> list[NamedEntity]:
+        """Those whose key holds this one, named by most memories first, then by key; all for ""."""
+
+    async def memories_naming(self, scope: Scope, keys: Sequence[str], *, limit: int) -> list[Memory]:
+        """Memories that name any of these entities, the latest by `happened_at` first."""
+
+    async def mentions(self, scope: Scope, ids: Sequence[MemoryId]) -> list[Mention]:
+        """What these memories name, each entity of a memory once."""
+
+    async def relations(self, scope: Scope, keys: Sequence[str], *, limit: int) -> list[Relation]:
+        """Relations with one of these entities on either side, stated ones first, then those of later memories; drawn
+        ones that are also stated of the same memory once."""
+
+    async def memories(self, scope: Scope, ids: Sequence[MemoryId]) -> list[Memory]: ...
+
+    async def state_relations(self, scope: Scope, relations: Sequence[Relation], *, at: datetime) -> int:
+        """Durably; the number of those that were not stated before. Their memories must be the being's: others are
+        skipped."""
+
+    async def remove_stated(self, scope: Scope, relations: Sequence[Relation], *, at: datetime) -> int:
+        """The number of those that were stated, and are gone."""

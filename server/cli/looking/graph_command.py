@@ -1,0 +1,74 @@
+"""`madeleine graph`: the entity graph (spec O14), asked of the host by the tool of an agent. Nothing counts as
+recalled."""
+
+from __future__ import annotations
+
+import argparse
+from collections.abc import Iterable, Mapping, Sequence
+from typing import Any
+
+from rich.table import Table
+
+from madeleine.memory.text.structure import visible_line
+from madeleine.server.cli.output import console, print_json, tool_client
+from madeleine.server.settings.settings import Settings
+
+
+async def graph_command(settings: Settings, arguments: argparse.Namespace) -> None:
+    """Raises `HostRefused`, and the error that the tool answers with."""
+    names = ("entity", "hops", "as_of", "limit")
+    asked = {name: value for name in names if (value := getattr(arguments, name)) is not None}
+    async with tool_client(settings, "related", command="madeleine graph", lost_hint="Ask again.") as call:
+        answer = await call("related", asked)
+    if arguments.json:
+        print_json(answer)
+        return
+    if "entity" in answer:
+        print_related(answer)
+    elif answer["entities"]:
+        print_rows("", ("entity", "kind", "memories"), map(_entity_row, answer["entities"]))
+    elif not arguments.entity:
+        print("No memory names anything yet.")
+    if notice := answer.get("notice"):
+        print(visible_line(notice))
+
+
+def print_related(answer: Mapping[str, Any]) -> None:
+    entity = answer["entity"]
+    memories = "memory" if entity["memories"] == 1 else "memories"
+    print(visible_line(f"{entity['name']} ({entity['kind']}), named by {entity['memories']} {memories}"))
+    relations = (
+        (one["subject"], one["relation"], one["object"], _period(one), one["memory"])
+        for one in answer.get("relations", ())
+    )
+    print_rows("Relations", ("subject", "relation", "object", "since", "memory"), relations)
+    neighbours = (
+        (one["name"], one["kind"], one.get("via", ""), ", ".join(one["memories"]))
+        for one in answer.get("neighbours", ())
+    )
+    print_rows("Named together with", ("entity", "kind", "through", "memories"), neighbours)
+    timeline = ((one["when"], one["id"], one["text"], one.get("status", "")) for one in answer.get("timeline", ()))
+    print_rows("Timeline", ("when", "id", "text", "state"), timeline)
+    print_rows("Of a similar name", ("entity", "kind", "memories"), map(_entity_row, answer.get("entities", ())))
+
+
+def _period(relation: Mapping[str, Any]) -> str:
+    since, until = relation.get("since", ""), relation.get("until", "")
+    return f"{since} to {until}" if until else since
+
+
+def _entity_row(entity: Mapping[str, Any]) -> Sequence[object]:
+    return entity["name"], entity["kind"], entity["memories"]
+
+
+def print_rows(title: str, headings: Sequence[str], rows: Iterable[Sequence[object]]) -> None:
+    """Nothing where there are none."""
+    table = Table(box=None, pad_edge=False, show_edge=False)
+    for heading in headings:
+        table.add_column(heading, overflow="fold")
+    for row in rows:
+        table.add_row(*(visible_line(cell) for cell in row))
+    if table.row_count:
+        if title:
+            print(f"\n{title}")
+        console().print(table)

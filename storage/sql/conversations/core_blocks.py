@@ -1,0 +1,72 @@
+"""Core blocks (spec O12)."""
+
+from __future__ import annotations
+
+import uuid
+from datetime import datetime
+
+from sqlalchemy import bindparam, delete, func, insert, select
+
+from madeleine.memory.core_blocks.values import CoreBlock
+from madeleine.memory.model import Scope
+from madeleine.storage.sql.administration import record_audit
+from madeleine.storage.sql.database.core_block_table import core_blocks_table
+from madeleine.storage.sql.database.engine import DatabaseRepository, QueryReader
+from madeleine.storage.sql.database.mapping import RowMap, first_column
+from madeleine.storage.sql.database.tables import forgotten_table
+
+_b = core_blocks_table.c
+_BEING, _NAME = bindparam("being", type_=_b.being_id.type), bindparam("block", type_=_b.name.type)
+_BLOCK = RowMap(CoreBlock, core_blocks_table)
+_newer = core_blocks_table.alias("newer")
+_SELECT_CURRENT = (
+    select(*_BLOCK.columns)
+    .where(
+        _b.being_id == _BEING,
+        ~select(_newer.c.version)
+        .where(_newer.c.being_id == _b.being_id, _newer.c.name == _b.name, _newer.c.version > _b.version)
+        .exists(),
+    )
+    .order_by(_b.name)
+)
+_SELECT_VERSIONS = select(*_BLOCK.columns).where(_b.being_id == _BEING, _b.name == _NAME).order_by(_b.version)
+_SELECT_LAST_VERSION = select(func.coalesce(func.max(_b.version), 0)).where(_b.being_id == _BEING, _b.name == _NAME)
+_INSERT = insert(core_blocks_table)
+_DELETE = delete(core_blocks_table).where(_b.being_id == _BEING, _b.name == _NAME)
+_MARK_FOR_SCRUB = insert(forgotten_table)
+
+
+async def read_core_blocks(reads: QueryReader, scope: Scope) -> list[CoreBlock]:
+    """As `CoreBlockReader.core_blocks`."""
+    return await reads.rows(_SELECT_CURRENT, _BLOCK.from_row, being=scope.being_id)
+
+
+class CoreBlockRepository(DatabaseRepository):
+    """`CoreBlockLedger`."""
+
+    async def core_blocks(self, scope: Scope) -> list[CoreBlock]:
+        return await read_core_blocks(self._database, scope)
+
+    async def core_block_versions(self, scope: Scope, name: str) -> list[CoreBlock]:
+        return await self._database.rows(_SELECT_VERSIONS, _BLOCK.from_row, being=scope.being_id, block=name)
+
+    async def write_core_block(self, scope: Scope, block: CoreBlock) -> bool:
+        async with self._database.transaction() as transaction:
+            binds = {"being": scope.being_id, "block": block.name}
+            [last] = await transaction.rows(_SELECT_LAST_VERSION, first_column, **binds)
+            if last != block.version - 1:
+                return False
+            await transaction.run(_INSERT, [_BLOCK.to_row(block, being_id=scope.being_id)])
+            await record_audit(transaction, scope, "profile", block.written_at, tool="edit_core_memory", ids=[block.id])
+            return True
+
+    async def erase_core_block(self, scope: Scope, name: str, *, at: datetime) -> int:
+        async with self._database.transaction() as transaction:
+            binds = {"being": scope.being_id, "block": name}
+            versions = await transaction.rows(_SELECT_VERSIONS, _BLOCK.from_row, **binds)
+            if versions:
+                await transaction.run(_DELETE, [binds])
+                # Of no memory: it has the files rewritten (ADR 12).
+                await transaction.run(_MARK_FOR_SCRUB, [{"memory_id": str(uuid.uuid4())}])
+                await record_audit(transaction, scope, "forget", at, tool="edit_core_memory", ids=[versions[-1].id])
+            return len(versions)

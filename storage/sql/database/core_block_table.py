@@ -1,0 +1,22 @@
+"""The table of core blocks: a row a version, of which the last one is current (spec O12)."""
+
+from __future__ import annotations
+
+from sqlalchemy import Column, Integer, Text
+
+from madeleine.storage.sql.database import declaring
+from madeleine.storage.sql.database.dialect import UtcMicros
+from madeleine.storage.sql.database.lifecycle import KeepWhenForgetting, LeftByUndo
+
+core_blocks_table = declaring.table(
+    "core_blocks",
+    *declaring.keys(Text, "being_id", "name"),
+    Column("version", Integer, primary_key=True, autoincrement=False),
+    *declaring.required(Text, "text", "description", "client"),
+    *declaring.required(Integer, "max_chars"),
+    *declaring.required(UtcMicros, "written_at"),
+    lifecycle=[
+        KeepWhenForgetting("the agent's own words, drawn from no memory; a block is erased by its name"),
+        LeftByUndo("no patrol changes it"),
+    ],
+)

@@ -1,0 +1,62 @@
+"""The tables of the entity graph (spec O14): what was drawn from memories, which can be drawn anew at any time, and
+what callers have stated of them."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from sqlalchemy import Column, ForeignKey, Index, Integer, Table, Text
+
+from madeleine.storage.sql.database import declaring
+from madeleine.storage.sql.database.dialect import UtcMicros
+from madeleine.storage.sql.database.lifecycle import (
+    DeleteRows,
+    ErasureDeclaration,
+    RestorationDeclaration,
+    UndoneWithMemory,
+)
+
+_GOES_WITH_ITS_MEMORY: list[ErasureDeclaration | RestorationDeclaration] = [DeleteRows(), UndoneWithMemory()]
+
+
+def _memory_key() -> Column[str]:
+    return Column("memory_id", Text, ForeignKey("memories.id"), primary_key=True)
+
+
+# The text that each memory had when it was drawn, by its hash, and the version of the rules.
+drawn_memories_table = declaring.table(
+    "drawn_memories",
+    _memory_key(),
+    *declaring.required(Text, "content_hash"),
+    *declaring.required(Integer, "version"),
+    lifecycle=_GOES_WITH_ITS_MEMORY,
+)
+
+mentions_table = declaring.table(
+    "mentions",
+    _memory_key(),
+    Column("entity", Text, primary_key=True),
+    *declaring.required(Text, "being_id", "name", "kind"),
+    Index("ix_mentions_entity", "being_id", "entity"),
+    lifecycle=_GOES_WITH_ITS_MEMORY,
+)
+
+
+def _relations(name: str, *others: Column[Any]) -> Table:
+    """`subject_key` and `object_key`: of the entities, by which they are found."""
+    return declaring.table(
+        name,
+        _memory_key(),
+        *declaring.keys(Text, "subject_key", "relation", "object_key"),
+        *declaring.required(Text, "being_id", "subject", "object"),
+        *others,
+        Index(f"ix_{name}_subject", "being_id", "subject_key"),
+        Index(f"ix_{name}_object", "being_id", "object_key"),
+        lifecycle=_GOES_WITH_ITS_MEMORY,
+    )
+
+
+drawn_relations_table = _relations("drawn_relations")
+stated_relations_table = _relations(
+    "stated_relations", *declaring.required(Text, "client"), *declaring.required(UtcMicros, "at")
+)

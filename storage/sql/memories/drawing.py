@@ -1,0 +1,120 @@
+"""What was drawn from memories into the entity graph (spec O14): derived, and drawn anew where a text has changed."""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Iterable, Sequence
+
+from sqlalchemy import Table, bindparam, delete, func, insert, or_, select
+
+from madeleine.memory.graph.drawing import DRAWING_VERSION
+from madeleine.memory.graph.values import NAME_KINDS, DrawnMemory, Mention, Relation
+from madeleine.memory.model import BeingId, Memory, MemoryId, Scope
+from madeleine.storage.sql.database.dialect import (
+    equals_any,
+    insert_if_missing_statement,
+    is_in_bound_list,
+    json_list_bind_value,
+)
+from madeleine.storage.sql.database.engine import DatabaseRepository, Transaction
+from madeleine.storage.sql.database.graph_tables import drawn_memories_table, drawn_relations_table, mentions_table
+from madeleine.storage.sql.database.mapping import RowMap, decode_json_list, first_column
+from madeleine.storage.sql.database.memory_rows import MEMORY_COLUMNS, memory_from_row
+from madeleine.storage.sql.database.tables import memories
+
+_d, _m = drawn_memories_table.c, memories.c
+_last = memories.alias("last").c
+_SELECT_UNDRAWN = (
+    select(*MEMORY_COLUMNS)
+    .where(
+        _m.seq.in_(
+            select(_m.seq)
+            .join_from(memories, drawn_memories_table, _d.memory_id == _m.id, isouter=True)
+            .where(
+                # A page goes on where the last one ended, instead of finding again what is drawn.
+                _m.seq > func.coalesce(select(_last.seq).where(_last.id == bindparam("last")).scalar_subquery(), 0),
+                or_(_d.memory_id.is_(None), _d.content_hash != _m.content_hash, _d.version != DRAWING_VERSION),
+            )
+            .order_by(_m.seq)
+            .limit(bindparam("limit"))
+        )
+    )
+    .order_by(_m.seq)
+)
+_n = mentions_table.c
+_SELECT_KNOWN_NAMES = (
+    select(_n.entity)
+    .where(
+        _n.being_id == bindparam("being", type_=_n.being_id.type),
+        is_in_bound_list(_n.entity, "keys"),
+        equals_any(_n.kind, *NAME_KINDS),
+    )
+    .distinct()
+)
+_SELECT_AS_READ = select(_m.id, _m.content_hash, _m.themes).where(is_in_bound_list(_m.id, "ids"))
+_DELETE_DRAWN = [
+    delete(table).where(is_in_bound_list(table.c.memory_id, "ids"))
+    for table in (drawn_memories_table, mentions_table, drawn_relations_table)
+]
+_FORGET_DRAWING = _DELETE_DRAWN[0]
+_INSERT_DRAWN = insert(drawn_memories_table)
+_INSERT_MENTION, _INSERT_RELATION = map(insert_if_missing_statement, (mentions_table, drawn_relations_table))
+_MENTION = RowMap(Mention, mentions_table)
+
+
+def relation_row(table: Table, being: BeingId, relation: Relation, **others: object) -> dict[str, object]:
+    subject_key, object_key = relation.keys
+    keys = {"being_id": being, "subject_key": subject_key, "object_key": object_key}
+    return RowMap(Relation, table).to_row(relation, **keys, **others)
+
+
+async def draw_again(transaction: Transaction, ids: Iterable[MemoryId]) -> None:
+    """Have these memories drawn again: something of them has changed that the hash of their text does not tell."""
+    await transaction.run(_FORGET_DRAWING, [{"ids": json_list_bind_value(ids)}])
+
+
+class DrawingRepository(DatabaseRepository):
+    """`DrawingLedger`."""
+
+    async def undrawn(self, *, limit: int, after: MemoryId | None = None) -> list[Memory]:
+        return await self._database.rows(_SELECT_UNDRAWN, memory_from_row, limit=limit, last=after)
+
+    async def known_names(self, scope: Scope, keys: Collection[str]) -> set[str]:
+        binds = {"being": scope.being_id, "keys": json_list_bind_value(keys)}
+        return set(await self._database.rows(_SELECT_KNOWN_NAMES, first_column, **binds))
+
+    async def write_drawn(self, drawn: Sequence[DrawnMemory]) -> None:
+        by_id = {one.memory.id: one for one in drawn}
+        ids = {"ids": json_list_bind_value(by_id)}
+        # It can be done again: no need to sync the disk for it.
+        async with self._database.transaction(durable=False) as transaction:
+            rows = await transaction.rows(_SELECT_AS_READ, tuple, **ids)
+            kept = [
+                by_id[id_]
+                for id_, hash_, themes in rows
+                if (hash_, decode_json_list(themes)) == (by_id[id_].memory.content_hash, by_id[id_].memory.themes)
+            ]
+            for statement in _DELETE_DRAWN:
+                await transaction.run(statement, [ids])
+            await transaction.run(
+                _INSERT_DRAWN,
+                [
+                    {"memory_id": one.memory.id, "content_hash": one.memory.content_hash, "version": DRAWING_VERSION}
+                    for one in kept
+                ],
+            )
+            await transaction.run(
+                _INSERT_MENTION,
+                [
+                    _MENTION.to_row(mention, being_id=one.memory.being_id, entity=mention.key)
+                    for one in kept
+                    for mention in one.mentions
+                ],
+            )
+            await transaction.run(
+                _INSERT_RELATION,
+                [
+                    relation_row(drawn_relations_table, one.memory.being_id, relation)
+                    for one in kept
+                    for relation in one.relations
+                ],
+            )

@@ -1,0 +1,149 @@
+"""The entity graph and core blocks in dictionaries; they pass the suites of the SQL ledger."""
+
+from __future__ import annotations
+
+from collections import Counter, defaultdict
+from collections.abc import Collection, Iterable, Sequence
+from datetime import datetime
+
+from madeleine.memory.core_blocks.values import CoreBlock
+from madeleine.memory.graph.drawing import DRAWING_VERSION
+from madeleine.memory.graph.values import NAME_KINDS, DrawnMemory, Mention, NamedEntity, Relation
+from madeleine.memory.model import Memory, MemoryId, Scope
+from tests.fakes.ledger import InMemoryMemories
+from tests.fakes.store import Store
+
+
+def _identity(relation: Relation) -> tuple[str, ...]:
+    return (relation.memory_id, *relation.keys, relation.relation)
+
+
+class InMemoryGraph(InMemoryMemories):
+    """`DrawingLedger` and `GraphLedger`."""
+
+    def __init__(self, store: Store) -> None:
+        super().__init__(store)
+        self._drawn: dict[MemoryId, tuple[Memory, int]] = {}
+        self._mentions: dict[MemoryId, list[Mention]] = defaultdict(list)
+        self._relations: dict[MemoryId, list[Relation]] = defaultdict(list)
+        self._stated: dict[tuple[str, ...], Relation] = {}
+
+    def _is_drawn(self, memory: Memory) -> bool:
+        read, version = self._drawn.get(memory.id, (None, 0))
+        return read is not None and version == DRAWING_VERSION and _says_the_same(read, memory)
+
+    async def undrawn(self, *, limit: int, after: MemoryId | None = None) -> list[Memory]:
+        ids = [*self._store.memories]
+        later = ids[ids.index(after) + 1 :] if after in ids else ids
+        return [one for id_ in later if not self._is_drawn(one := self._store.memories[id_])][:limit]
+
+    async def known_names(self, scope: Scope, keys: Collection[str]) -> set[str]:
+        mentions = (mention for memory in self._store.own(scope) for mention in self._mentions[memory.id])
+        return {mention.key for mention in mentions if mention.kind in NAME_KINDS and mention.key in keys}
+
+    async def write_drawn(self, drawn: Sequence[DrawnMemory]) -> None:
+        for one in drawn:
+            id_ = one.memory.id
+            if (memory := self._store.memories.get(id_)) is not None and _says_the_same(memory, one.memory):
+                self._drawn[id_] = (memory, DRAWING_VERSION)
+                self._mentions[id_], self._relations[id_] = [*one.mentions], [*one.relations]
+
+    def _told(self, scope: Scope) -> list[Memory]:
+        return [one for one in self._store.own(scope) if one.absorbed_into is None and one.truth != "retracted"]
+
+    def _all_mentions(self, id_: MemoryId) -> list[Mention]:
+        sides = (side for one in self._stated.values() if one.memory_id == id_ for side in (one.subject, one.object))
+        found: dict[str, list[Mention]] = defaultdict(list)
+        for mention in (*self._mentions[id_], *(Mention(id_, side, "name") for side in sides)):
+            found[mention.key].append(mention)
+        return [min(found[key], key=lambda mention: mention.name) for key in sorted(found)]
+
+    async def entity(self, scope: Scope, key: str) -> NamedEntity | None:
+        return next((one for one in await self.entities_like(scope, key, limit=10**6) if one.key == key), None)
+
+    async def entities_like(self, scope: Scope, key: str, *, limit: int) -> list[NamedEntity]:
+        names: dict[str, Counter[tuple[str, str]]] = defaultdict(Counter)
+        for memory in self._told(scope):
+            for mention in self._all_mentions(memory.id):
+                if key in mention.key:
+                    names[mention.key][mention.name, mention.kind] += 1
+        entities = []
+        for entity, counted in names.items():
+            (name, kind), _ = min(counted.items(), key=lambda one: (-one[1], one[0]))
+            entities.append(NamedEntity(entity, name, kind, counted.total()))  # type: ignore[arg-type]
+        return sorted(entities, key=lambda one: (-one.memories, one.key))[:limit]
+
+    async def memories_naming(self, scope: Scope, keys: Sequence[str], *, limit: int) -> list[Memory]:
+        naming = [
+            memory
+            for memory in self._told(scope)
+            if any(mention.key in keys for mention in self._all_mentions(memory.id))
+        ]
+        return sorted(naming, key=lambda one: (-one.happened_at.timestamp(), one.id))[:limit]
+
+    async def mentions(self, scope: Scope, ids: Sequence[MemoryId]) -> list[Mention]:
+        own = sorted({memory.id for memory in self._store.own(scope)}.intersection(ids))
+        return [mention for id_ in own for mention in self._all_mentions(id_)]
+
+    async def relations(self, scope: Scope, keys: Sequence[str], *, limit: int) -> list[Relation]:
+        told = {memory.id: memory for memory in self._told(scope)}
+        drawn = (relation for id_ in told for relation in self._relations[id_])
+        found = [one for one in (*self._stated.values(), *drawn) if one.memory_id in told]
+        found = [one for one in found if not set(keys).isdisjoint(one.keys)]
+        found.sort(
+            key=lambda one: (
+                not one.stated,
+                -told[one.memory_id].happened_at.timestamp(),
+                one.memory_id,
+                one.subject,
+                one.relation,
+                one.object,
+            )
+        )
+        distinct: dict[tuple[str, ...], Relation] = {}
+        for relation in found[:limit]:
+            distinct.setdefault(_identity(relation), relation)
+        return list(distinct.values())
+
+    async def state_relations(self, scope: Scope, relations: Sequence[Relation], *, at: datetime) -> int:
+        own = {memory.id for memory in self._store.own(scope)}
+        new = {_identity(one): one for one in relations if one.memory_id in own and _identity(one) not in self._stated}
+        self._stated |= new
+        return len(new)
+
+    async def remove_stated(self, scope: Scope, relations: Sequence[Relation], *, at: datetime) -> int:
+        own = {memory.id for memory in self._store.own(scope)}
+        gone = {_identity(one) for one in relations if one.memory_id in own} & self._stated.keys()
+        for identity in gone:
+            del self._stated[identity]
+        return len(gone)
+
+
+def _says_the_same(one: Memory, other: Memory) -> bool:
+    return (one.content_hash, one.themes) == (other.content_hash, other.themes)
+
+
+class InMemoryCoreBlocks:
+    """`CoreBlockLedger`."""
+
+    def __init__(self) -> None:
+        self._versions: dict[tuple[str, str], list[CoreBlock]] = {}
+
+    async def core_blocks(self, scope: Scope) -> list[CoreBlock]:
+        return [versions[-1] for versions in self._of(scope)]
+
+    def _of(self, scope: Scope) -> Iterable[list[CoreBlock]]:
+        return (self._versions[key] for key in sorted(self._versions) if key[0] == scope.being_id)
+
+    async def core_block_versions(self, scope: Scope, name: str) -> list[CoreBlock]:
+        return [*self._versions.get((scope.being_id, name), ())]
+
+    async def write_core_block(self, scope: Scope, block: CoreBlock) -> bool:
+        versions = self._versions.get((scope.being_id, block.name), [])
+        if len(versions) != block.version - 1:
+            return False
+        self._versions[scope.being_id, block.name] = [*versions, block]
+        return True
+
+    async def erase_core_block(self, scope: Scope, name: str, *, at: datetime) -> int:
+        return len(self._versions.pop((scope.being_id, name), ()))
