@@ -30,7 +30,7 @@ def test_other_chats_are_dropped_first_oldest_first_and_the_policies_last() -> N
     pieces = [piece("history_recent", "older", 1), *(piece(part, part) for part in PROMPT_PART_NAMES)]
     going = ["older", "history_recent", "history_current_chat", "memories", "recent_nodes", "diary", "knowledge",
              "map", "tools", "relationships", "thoughts", "changes", "important", "notes", "due", "memory_block",
-             "pinned", "preferences", "partner_rules", "soul", "policies"]  # fmt: skip
+             "pinned", "preferences", "partner_rules", "core_blocks", "soul", "policies"]  # fmt: skip
     for gone in range(len(pieces) + 1):
         limit = 10 * (len(pieces) - gone)
         assert set(left(pieces, [10] * len(pieces), limit)) == {one.id for one in pieces} - set(going[:gone])
