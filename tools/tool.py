@@ -23,6 +23,7 @@ from madeleine.memory.permissions import Permission
 from madeleine.memory.recall.elsewhere import SearchOutsideMemories
 from madeleine.memory.recall.recall import Recall
 from madeleine.memory.recall.search import BrowseMemories, SearchStoredTexts
+from madeleine.memory.retention.archive import Archive
 from madeleine.memory.short_ids import ShortIdTranslator
 from madeleine.memory.watch.observe import ObserveConversation
 from madeleine.patrol.run import RunPatrols
@@ -51,6 +52,7 @@ class ToolUseCases:
     profile: EditProfile
     organisation: OrganisationKnowledge
     lessons: LearnLessons
+    archive: Archive
     ids: ShortIdTranslator
 
 

@@ -13,6 +13,7 @@ from madeleine.memory.errors import InvalidInput, MadeleineError, NotPermitted
 from madeleine.memory.model import Role
 from madeleine.memory.permissions import permissions_of_role
 from madeleine.memory.rules.prompting import RandomSource
+from madeleine.tools.archive import archive
 from madeleine.tools.arguments import sendable_excerpt, tool_input_schema, unique, validate_tool_arguments
 from madeleine.tools.chat_app import TOOLS_WITH_APP, app_meta
 from madeleine.tools.context import context
@@ -33,6 +34,7 @@ TOOL_NAMES_BY_TOOLSET: Mapping[str, tuple[str, ...]] = {
     "context": ("context", "profile"),
     "organisation": ("share", "search_shared", "retract"),
     "lessons": ("report_failure", "lessons"),
+    "archive": ("archive",),
 }
 ALL_TOOLS_TOOLSET = "all"
 """The toolset of every tool."""
@@ -166,5 +168,5 @@ def make_all_tools(rng: RandomSource) -> list[Tool]:
     """Every tool; `choose_tools` selects among them."""
     return [
         recall_tool(rng), recall_memory, search_memory, store, update_memory, forget, run_patrol, observe, ingest,
-        context, profile, share, search_shared, retract, report_failure, lessons,
+        context, profile, share, search_shared, retract, report_failure, lessons, archive,
     ]  # fmt: skip

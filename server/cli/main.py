@@ -142,6 +142,7 @@ _MODULES_OF_SEVERAL_COMMANDS = {
     "restore": "backup_command",
     "config": "init_command",
     "move-in": "import_command",
+    **dict.fromkeys(("retention", "archive"), "archive.command"),
 }
 
 

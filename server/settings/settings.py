@@ -21,6 +21,7 @@ from madeleine.memory.model import Role, is_own_being
 from madeleine.memory.organisation.knowledge import OrganisationConfig
 from madeleine.memory.permissions import KnowledgeWriteAccess
 from madeleine.memory.recall.recall import RecallConfig
+from madeleine.memory.rules.archiving.retention import RetentionConfig
 from madeleine.memory.rules.ranking.profiles import AssociativeRankingWeights, RankingProfile
 from madeleine.memory.rules.storing.chunk_scoring import MIN_STORED_CHUNK_IMPORTANCE
 from madeleine.memory.rules.storing.likeness import DuplicateThresholds
@@ -156,6 +157,9 @@ class Settings(HttpSettings, LlmSettings, ContextFlags):
     """The last ones in their folder; older ones are deleted when the process has made another."""
     backup_dir: Annotated[Path | None, parse_setting_if_text(_path_or_none)] = None
     """Default: `backups` in the data directory."""
+
+    retention: Annotated[RetentionConfig, parse_json_text('{"days": 365, "rules": {"working": 7}}')] = RetentionConfig()
+    """How long memories are kept before they go into the archive, by category and being; by default for good."""
 
     lesson_min_confidence: Share = _LESSON_DEFAULTS.min_confidence
     """A proposed lesson of less is discarded."""

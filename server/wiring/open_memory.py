@@ -39,6 +39,7 @@ from madeleine.memory.recall.recall import Recall, RecallConfig
 from madeleine.memory.recall.reformulation import ReformulationConfig
 from madeleine.memory.recall.search import BrowseMemories, SearchByMessageTags, SearchStoredTexts, find_respellings
 from madeleine.memory.recall.selection import NON_INFERABLE_THEME
+from madeleine.memory.retention.archive import Archive
 from madeleine.memory.rules.ranking.matching import MatchThresholds
 from madeleine.memory.rules.ranking.profiles import RankingProfileWeights
 from madeleine.memory.rules.storing.likeness import DuplicateThresholds
@@ -47,7 +48,7 @@ from madeleine.memory.short_ids import ShortIdTranslator
 from madeleine.memory.watch.observe import ObserveConversation
 from madeleine.memory.watch.remember import RememberExtractedMemories, SimilarMemorySearch
 from madeleine.memory.watch.thread import MemoryThread, MemoryThreadConfig
-from madeleine.patrol.context import PatrolConfig, PatrolServices
+from madeleine.patrol.context import PatrolConfig, PatrolServices, RetentionServices
 from madeleine.patrol.run import PatrolEvent, RunPatrols
 from madeleine.server.background.index_upkeep import (
     IndexUpkeep,
@@ -202,6 +203,7 @@ def _build_use_cases(
         local_day=local_day,
         redact=redact,
         write_lock=write_lock,
+        retention=RetentionServices(ledger.archive, settings.retention),
         config=PatrolConfig(
             token_budget=settings.patrol_token_budget,
             step_seconds=settings.patrol_step_seconds,
@@ -285,6 +287,16 @@ def _build_use_cases(
             config=LessonConfig(min_confidence=settings.lesson_min_confidence),
             write_skill=make_skill_writer(settings, ledger),
             costs=ledger.patrols,
+        ),
+        archive=Archive(
+            ledger.archive,
+            ledger.archive,
+            embedder,
+            write_lock,
+            now=utc_now,
+            update_index=upkeep.catch_up,
+            config=settings.retention,
+            redact=redact,
         ),
         ids=ShortIdTranslator(ledger.short_ids),
     )

@@ -99,7 +99,7 @@ class TestSqlLedger(
             "memory_numbers", "beings", "patrol_changes", "patrol_offers", "diary", "cost_records",
             "sessions", "messages", "message_memories", "forgotten_keys", "profile", "ingested",
             "truth_acts",
-            "copies", "imports", "imported_rows", "lessons",
+            "copies", "imports", "imported_rows", "lessons", "archive_groups", "archived_memories",
         }  # fmt: skip
 
     async def test_everything_acknowledged_is_there_after_reopening(self, path: Path) -> None:
