@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Awaitable, Callable, Iterable, Mapping
 from contextlib import suppress
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any, TypeVar
 
 from madeleine.memory.audit import RecordAuditEvent
@@ -71,6 +71,10 @@ class ToolCall:
     """The same key when a client repeats a request after its connection broke; "" where that does not happen."""
     language_model: LanguageModel | None = None
     """By the caller's key, or by the server's; valid during the call. None where there is none."""
+
+    def in_project(self, project: str) -> ToolCall:
+        """The call in a project that its arguments name; "" for that of the connection."""
+        return replace(self, scope=replace(self.scope, project=project)) if project else self
 
     async def with_short_ids(self, message: str) -> str:
         """The message with short ids for full ones; as it is if they cannot be looked up now."""

@@ -10,8 +10,9 @@ from typing import Any
 import mcp_types as types
 
 from madeleine.memory.errors import InvalidInput, MadeleineError, NotPermitted
-from madeleine.memory.model import Role
+from madeleine.memory.model import MemoryLevel, Role
 from madeleine.memory.permissions import permissions_of_role
+from madeleine.memory.retention.levels import LevelForbids
 from madeleine.memory.rules.prompting import RandomSource
 from madeleine.tools.archive import archive
 from madeleine.tools.arguments import sendable_excerpt, tool_input_schema, unique, validate_tool_arguments
@@ -79,7 +80,7 @@ class Toolset:
             given = validate_tool_arguments(
                 tool.arguments, arguments, max_text_chars=self.max_text_chars, notices=notices
             )
-            self._require_permissions(tool, given)
+            self._require_permissions(tool, given, call.scope.level)
             content = await tool.run(call, given)
             if notices:
                 content |= notice_field(content.get("notice", ""), *unique(notices))
@@ -90,9 +91,12 @@ class Toolset:
         except Exception as error:  # the one place where an unexpected error of a tool is caught
             return tool_result_of_crash(name, error)
 
-    def _require_permissions(self, tool: Tool, arguments: Any) -> None:
-        if missing := tool.required_permissions(arguments) - self._permissions:
+    def _require_permissions(self, tool: Tool, arguments: Any, level: MemoryLevel) -> None:
+        required = tool.required_permissions(arguments)
+        if missing := required - self._permissions:
             raise NotPermitted(tool.name, permission=min(missing), role=self._role)
+        if level == "none" and "write" in required:
+            raise LevelForbids
 
 
 def choose_tools(

@@ -53,7 +53,7 @@ async def archive_what_has_had_its_time(context: PatrolRunContext) -> PatrolStep
         async with context.services.write_lock, services.ledger.retention(context.scope) as transaction:
             groups = [_with_summary(group, summaries) for group in await _groups(context, services, transaction)]
             archived = await transaction.archive(groups, run=context.run_id, at=context.services.now())
-            if not archived:
+            if not archived and context.ended is None:
                 await transaction.mark_enforced(context.services.now())
         context.archived_ids += archived
         counts.update(archived=len(archived), summarised=sum(group.is_summary for group in groups))

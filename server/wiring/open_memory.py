@@ -211,7 +211,10 @@ def _build_use_cases(
             undoable_runs=settings.patrol_undoable_runs,
         ),
     )
-    thread = MemoryThread(ledger.conversations, ledger.patrols, remember, now=utc_now, config=thread_config)
+    levels = settings.level_rules
+    thread = MemoryThread(
+        ledger.conversations, ledger.patrols, remember, now=utc_now, config=thread_config, levels=levels
+    )
     update = UpdateMemory(
         ledger.memories, index, embedder, write_lock, now=utc_now, on_commit=upkeep.wake, redact=redact
     )

@@ -173,13 +173,26 @@ def plan_retention(
     rules = _RulesAt(config, being, now)
     over: dict[MemoryId, ArchiveReason] = {age.id: "expired" for age in ages if rules.is_expired(age)}
     over |= _ended(ages, now, ended)
-    going: dict[MemoryId, ArchiveReason] = {}
+    going = _whole(over, links, {}, most=most)
+    going |= _beyond_limit(ages, links, going, rules, most=most)
+    while more := _whole(over, links, going, most=most):  # what hung on them is gone by now
+        going |= more
+    return going
+
+
+def _whole(
+    over: Mapping[MemoryId, ArchiveReason], links: MemoryLinks, going: Collection[MemoryId], *, most: int | None
+) -> dict[MemoryId, ArchiveReason]:
+    """Of those whose time is over, the ones that may go as all that hangs on them goes, too."""
+    whole: dict[MemoryId, ArchiveReason] = {}
     for id_ in over:
-        if most is not None and len(going) >= most:
-            return going
-        if id_ not in going and over.keys() >= set(together := links.going_with(id_)):
-            going |= {one: over[one] for one in together}
-    return going | _beyond_limit(ages, links, going, rules, most=most)
+        if most is not None and len(going) + len(whole) >= most:
+            break
+        if id_ not in going and id_ not in whole:
+            together = [one for one in links.going_with(id_) if one not in going and one not in whole]
+            if over.keys() >= set(together):
+                whole |= {one: over[one] for one in together}
+    return whole
 
 
 @dataclass(frozen=True, slots=True)

@@ -38,12 +38,12 @@ async def archive_command(settings: Settings, arguments: argparse.Namespace) -> 
     """Raises as `retention_command` does."""
     match arguments.verb:
         case "list":
-            values = {"action": "groups" if arguments.groups else "find", "query": arguments.query or ""}
+            values = {"action": "groups" if arguments.groups else "find", "query": arguments.query}
             values |= {"limit": arguments.limit, "position": arguments.position}
         case "restore":
             values = {"action": "restore", "ids": arguments.id}
         case _:
-            values = {"action": "end", "session_id": arguments.session or "", "project": arguments.project or ""}
+            values = {"action": "end", "session_id": arguments.session, "project": arguments.project}
     answer = await _call(settings, "archive", values, "madeleine archive")
     if arguments.json:
         print_json(answer)
@@ -64,7 +64,7 @@ def _archived_sentence(archived: int, run_id: str) -> str:
 
 async def _call(settings: Settings, tool: str, arguments: Mapping[str, Any], command: str) -> dict[str, Any]:
     async with tool_client(settings, tool, command=command, lost_hint=CONNECTION_LOST_HINT) as call:
-        return await call(tool, arguments)
+        return await call(tool, {name: value for name, value in arguments.items() if value is not None})
 
 
 def _print_plan(plan: Mapping[str, Any]) -> None:

@@ -72,7 +72,7 @@ def test_a_selection_keeps_the_order_of_the_tools(wish: dict[str, Any], left: li
         (
             {"toolsets": ["memories"]},
             "toolset 'memories'",
-            "all, context, conversation, lessons, memory, organisation, patrol",
+            "all, archive, context, conversation, lessons, memory, organisation, patrol",
         ),
         ({"names": ["remember"]}, "tool 'remember'", "recall, recall_memory"),
         ({"exclude": ["Store"]}, "tool 'Store'", "store, update_memory"),

@@ -36,6 +36,7 @@ CALLS: dict[str, tuple[dict[str, Any], str]] = {
     "retract": ({"id": "s1", "erase": True}, "erase"),
     "report_failure": ({"task": "Deploy", "error": "It broke"}, "write"),
     "lessons": ({"task": "Deploy"}, "read"),
+    "archive": ({"action": "restore", "ids": ["m1"]}, "write"),
 }
 
 
