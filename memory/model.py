@@ -27,7 +27,6 @@ EmbeddingModelName = NewType("EmbeddingModelName", str)
 """An embedding model: `NAME`, or `NAME@int8`, whose vectors can be compared with those of `NAME` (cosine 0.99)."""
 
 UUID_CHARS, SHORT_ID_CHARS = 36, 8
-
 Vector: TypeAlias = "NDArray[np.float32]"
 """float32, (dim,), unit length."""
 
@@ -36,6 +35,8 @@ CATEGORIES: tuple[Category, ...] = get_args(Category)
 MemoryStatus = Literal["active", "dying", "dead"]
 ALL_MEMORY_STATUSES: tuple[MemoryStatus, ...] = get_args(MemoryStatus)
 LIVING_STATUSES: tuple[MemoryStatus, ...] = ("active", "dying")
+MemoryLevel = Literal["none", "session", "project", "persistent"]
+"""How long what is stored is kept (spec O2): not at all, until its session or its project ends, for good."""
 TruthStatus = Literal["current", "superseded", "retracted"]
 """Superseded: it was true until another memory took its place. Retracted: it was wrong (ruling 14)."""
 
@@ -79,13 +80,16 @@ def is_own_being(being: str) -> bool:
 class Scope:
     """The being that is served, and the caller (spec P1, ruling 12). It comes from the connection, never from a tool
     argument. A caller sees and changes the memories of this being and of no other. Without `count_activations`
-    reactivations are not counted. `author`: the being that acts, where it is another: on what all share."""
+    reactivations are not counted. `author`: the being that acts, where it is another: on what all share. `project`:
+    memories of another project are not found; "" for none. `level`: of what is stored (spec O2)."""
 
     being_id: BeingId
     client: str = ""
     role: Role = "agent"
     count_activations: bool = True
     author: BeingId | None = None
+    project: str = ""
+    level: MemoryLevel = "persistent"
 
 
 @dataclass(frozen=True, slots=True)
@@ -166,7 +170,8 @@ class Memory:
     `created_at`, until `valid_until`, which is exclusive; None while no end is known. A superseded memory names its
     successor in `superseded_by`, and only such a one does. `before`: the beginning of the text that it superseded, at
     most `MAX_SUPERSEDED_TEXT_CHARS`, derived by the ledger. `may_supersede` names an earlier memory that it was
-    proposed to supersede; None too once that was declined.
+    proposed to supersede; None too once that was declined. It is found only in its `project`, None for everywhere;
+    `level`: `session` or `project` for what is kept until that ends, None for good (spec O2).
     """
 
     id: MemoryId
@@ -208,6 +213,8 @@ class Memory:
     may_supersede: MemoryId | None = None
     knowledge: KnowledgeKind | None = None
     """Of what all share; else None."""
+    project: str | None = None
+    level: MemoryLevel | None = None
     number: int = field(default=0, compare=False)
     corrected_at: datetime | None = field(default=None, compare=False)
 

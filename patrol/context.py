@@ -13,7 +13,9 @@ from datetime import date, datetime
 from madeleine.memory.embedding import Embedder, EmbeddingOutcome, embed_with_cache
 from madeleine.memory.index import WordIdfSource
 from madeleine.memory.language_model import LanguageModel, MeteredModel, ModelCallCost
-from madeleine.memory.model import ClusterId, EmbeddingModelName, RunId, Scope
+from madeleine.memory.model import ClusterId, EmbeddingModelName, MemoryId, RunId, Scope
+from madeleine.memory.retention.ports import RetentionLedger
+from madeleine.memory.rules.archiving.retention import EndedScope, RetentionConfig
 from madeleine.memory.rules.storing.secrets import RedactText, redact_secrets
 from madeleine.patrol.ports import PatrolLedger, PatrolReads, PatrolTransaction
 from madeleine.patrol.report import PatrolModelCosts
@@ -32,6 +34,14 @@ class PatrolConfig:
     undoable_runs: int = 100
 
 
+@dataclass(frozen=True, slots=True)
+class RetentionServices:
+    """What the archive needs, and the rules (spec O8)."""
+
+    ledger: RetentionLedger
+    config: RetentionConfig = field(default_factory=RetentionConfig)
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class PatrolServices:
     """Shared by all patrols of a store. `now` is aware, in UTC; `local_day` is the day of a moment where the people
@@ -46,6 +56,8 @@ class PatrolServices:
     redact: RedactText = redact_secrets
     config: PatrolConfig = PatrolConfig()
     write_lock: asyncio.Lock = field(default_factory=asyncio.Lock)
+    retention: RetentionServices | None = None
+    """None: nothing is archived."""
 
     @property
     def embedding_model(self) -> EmbeddingModelName:
@@ -74,6 +86,10 @@ class PatrolRunContext:
     """Clusters that this run has made by splitting."""
     prepared: PreparedStepInputs | None = None
     """For ❶, if prepared before the steps, as for a dry run."""
+    ended: EndedScope | None = None
+    """A session or project that has ended; None: the rules are enforced when it is their time."""
+    has_one_step: bool = False
+    archived_ids: list[MemoryId] = field(default_factory=list)
     report_progress: Callable[[int, int], None] = lambda done, total: None
     """(done, total) of the current step."""
 

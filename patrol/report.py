@@ -11,11 +11,22 @@ from madeleine.memory.patrol_records import DecisionRequestId
 from madeleine.patrol.deciding.requests import AGENT_GUIDANCE, GUIDANCE_INTRODUCTION, DecisionRequest, request_for_agent
 
 StepName = Literal[
-    "assign", "age", "flag", "consolidate", "revive", "split", "merge", "supersede", "repair", "compress", "diary"
+    "assign",
+    "age",
+    "flag",
+    "consolidate",
+    "revive",
+    "split",
+    "merge",
+    "supersede",
+    "repair",
+    "compress",
+    "diary",
+    "retention",
 ]
 PATROL_STEPS: tuple[StepName, ...] = get_args(StepName)
-"""❶ to ❼ of spec P6, then what ruling 14, spec P6 ❶ 2, L3 and P8 add."""
-PATROL_STEP_SYMBOLS: Mapping[StepName, str] = dict(zip(PATROL_STEPS, "❶❷❸❹❺❻❼++++", strict=True))
+"""❶ to ❼ of spec P6, then what ruling 14, spec P6 ❶ 2, L3, P8 and O8 add."""
+PATROL_STEP_SYMBOLS: Mapping[StepName, str] = dict(zip(PATROL_STEPS, "❶❷❸❹❺❻❼+++++", strict=True))
 
 
 SKIPPED_WITHOUT_KEY = "[graph] BYOK key not set: skipping ❹❻ diary/think_md (mechanical processing only)"

@@ -18,6 +18,7 @@ from madeleine.memory.language_model import LanguageModel
 from madeleine.memory.model import BeingId, MemoryId, RunId, Scope
 from madeleine.memory.patrol_records import PatrolRun, UndoResult
 from madeleine.memory.recall.ports import ReactivationRecorder
+from madeleine.memory.rules.archiving.retention import EndedScope
 from madeleine.patrol.context import PatrolRunContext, PatrolServices
 from madeleine.patrol.deciding.answers import Decision, InvalidDecision
 from madeleine.patrol.deciding.requests import DecisionRequest
@@ -43,6 +44,7 @@ from madeleine.patrol.steps.assign import (
     prepare_cluster_assignment,
 )
 from madeleine.patrol.steps.mechanical import MECHANICAL_STEP_FUNCTIONS
+from madeleine.patrol.steps.retain import archive_what_has_had_its_time
 
 logger = logging.getLogger(__name__)
 
@@ -91,23 +93,26 @@ class RunPatrols:
         offer_pending: bool = True,
         pending_bytes: int = MAX_OFFERED_REQUESTS_BYTES,
         on_progress: Callable[[PatrolProgress], None] | None = None,
+        ended: EndedScope | None = None,
     ) -> PatrolReport:
-        """Run the chosen steps, always in the order ❶ to ❼, then compress and diary. A dry run reports what would
-        change and changes nothing. `language` makes the decisions; those that it does not make are offered, if
-        `offer_pending`, as many as fit into `pending_bytes`. `on_progress` must not block."""
+        """Run the chosen steps, always in the order ❶ to ❼, then compress, diary and retention. A dry run reports what
+        would change and changes nothing. `language` makes the decisions; those that it does not make are offered, if
+        `offer_pending`, as many as fit into `pending_bytes`. `on_progress` must not block. `ended`: retention archives
+        what was kept for it only."""
         notify = on_progress or (lambda progress: None)
         async with self._exclusive(scope):
             if dry_run:
                 context = PatrolRunContext(self.services, scope, RunId(str(uuid.uuid4())), language, dry_run=True)
                 return await self._dry_run(context, steps, notify)
             async with self._run(scope) as run_id:
-                context = PatrolRunContext(self.services, scope, run_id, language)
+                context = PatrolRunContext(self.services, scope, run_id, language, ended=ended)
 
                 def progressed(progress: PatrolProgress) -> None:
                     notify(progress)
                     self._emit(scope, run_id, "progress", progress=progress)
 
                 reports = await run_patrol_steps(context, steps, progressed)
+                await self._remove_from_index(context.archived_ids)
                 report = PatrolReport(run_id=run_id, steps=tuple(reports), costs=context.costs)
                 return await self._finish(context, report, pending_bytes if offer_pending else 0)
 
@@ -235,9 +240,12 @@ class RunPatrols:
             logger.exception("the patrol run %s did not come to its end; it is rolled back at the next start", run_id)
 
     async def _after_undo(self, undone: UndoResult) -> None:
-        if undone.removed and self.on_memories_removed:
-            await self.on_memories_removed(undone.removed)
+        await self._remove_from_index(undone.removed)
         await self._bring_index_up_to_date()
+
+    async def _remove_from_index(self, gone: Sequence[MemoryId]) -> None:
+        if gone and self.on_memories_removed:
+            await self.on_memories_removed(gone)
 
     async def _bring_index_up_to_date(self) -> None:
         """Errors are not raised: the run is committed, and after an error it would be asked for again, and everything
@@ -274,6 +282,7 @@ async def run_patrol_steps(
 ) -> list[PatrolStepReport]:
     """Run these steps in their order. A step that fails reports what it had done, and the others follow."""
     names = [name for name in PATROL_STEPS if name in names]
+    context.has_one_step = len(names) == 1
     reports: list[PatrolStepReport] = []
     for done, name in enumerate(names):
         progress = PatrolProgress(name, done, len(names))
@@ -307,6 +316,8 @@ async def _run_step(context: PatrolRunContext, name: StepName) -> PatrolStepRepo
         if context.language_model is None or context.dry_run:
             return PatrolStepReport(name, skipped=SKIPPED_IN_DRY_RUN if context.language_model else SKIPPED_WITHOUT_KEY)
         return await decide_pending_with_model(context, name)
+    if name == "retention":
+        return await archive_what_has_had_its_time(context)
     if name == "age" and await _has_aged_today(context):
         return PatrolStepReport(name, skipped=AGED_TODAY)
     async with context.unit_of_work(name) as work:

@@ -14,6 +14,7 @@ from madeleine.memory.model import ALL_MEMORY_STATUSES, CALLER_ROLES, CATEGORIES
 from madeleine.memory.moving import records as r
 from madeleine.memory.moving.export_file import ExportReader, counts_in_order, export_lines
 from madeleine.memory.moving.ports import ImportReport
+from madeleine.memory.moving.record_base import ExportRecord, Header
 from madeleine.storage.sql.ledger import Ledger, open_ledger
 from madeleine.storage.sql.moving.export import open_ledger_export
 
@@ -37,7 +38,7 @@ def maybe(strategy: st.SearchStrategy[Any]) -> st.SearchStrategy[Any]:
 
 
 @st.composite
-def whole_exports(draw: st.DrawFn, being: str = BEING, first: int = 1) -> list[r.ExportRecord]:
+def whole_exports(draw: st.DrawFn, being: str = BEING, first: int = 1) -> list[ExportRecord]:
     """Records of one being that hang together, in the order of a file. Ids begin with the number `first`."""
     count = draw(st.integers(1, 4))
     ids = [uuid_of(first + number) for number in range(count)]
@@ -164,7 +165,7 @@ def whole_exports(draw: st.DrawFn, being: str = BEING, first: int = 1) -> list[r
     ]  # fmt: skip
 
 
-def file_of(records: Sequence[r.ExportRecord]) -> list[bytes]:
+def file_of(records: Sequence[ExportRecord]) -> list[bytes]:
     """The lines of the export that holds them."""
     found: dict[str, int] = {}
     for record in records:
@@ -172,7 +173,7 @@ def file_of(records: Sequence[r.ExportRecord]) -> list[bytes]:
     beings = tuple(sorted({record.being for record in records}))
     places = {type_: place for place, type_ in enumerate(r.RECORD_CLASSES)}
     in_order = sorted(records, key=lambda record: places[record.type])
-    return list(export_lines(r.Header(beings=beings, counts=counts_in_order(found)), in_order))
+    return list(export_lines(Header(beings=beings, counts=counts_in_order(found)), in_order))
 
 
 def exported(path: Path, being: str | None = None, *, journal: bool = True) -> list[bytes]:
@@ -194,5 +195,5 @@ async def export_after_imports(path: Path, files: Iterable[Sequence[bytes]]) -> 
     return exported(path)
 
 
-def parsed(lines: Iterable[bytes]) -> Iterator[r.ExportRecord]:
+def parsed(lines: Iterable[bytes]) -> Iterator[ExportRecord]:
     yield from ExportReader("e.jsonl", iter(lines)).records()

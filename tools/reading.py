@@ -17,6 +17,7 @@ from madeleine.memory.recall.elsewhere import NOTHING_KNOWN_ELSEWHERE, KnownOuts
 from madeleine.memory.recall.recall import RecallResult
 from madeleine.memory.recall.search import BrowsedMemories, SearchPage, split_search_terms
 from madeleine.memory.recall.selection import RecallQuery
+from madeleine.memory.retention.ports import ArchiveQuery
 from madeleine.memory.rules.prompting import (
     LIST_FORMAT,
     MEMORY_BLOCK_FORMAT,
@@ -25,6 +26,7 @@ from madeleine.memory.rules.prompting import (
     memories_in_prompt_order,
 )
 from madeleine.memory.rules.ranking.profiles import RankingProfile
+from madeleine.tools.archive import archived_as_json
 from madeleine.tools.arguments import DetailsFlag, LongText, ShortText, ToolArguments, unique
 from madeleine.tools.context import conversation_start_prompt
 from madeleine.tools.dates import parse_period_argument, parse_time_window
@@ -50,12 +52,15 @@ DEFAULT_FRAGMENT_MEMORIES = 3
 MAX_UNASKED_MEMORIES = 10
 """Of the other formats, where the caller sets no limit."""
 
+MAX_ARCHIVED_HITS = 5
+ARCHIVED_NOTICE = "What is archived comes back by the tool archive, or `madeleine archive restore` and its id."
+
 RecallFormat = Literal["fragments", "memories", "prompt"]
 
 
 class RecallArguments(ToolArguments):
     query: Annotated[LongText, Field(description="Message or topic.")] = ""
-    limit: Annotated[int | None, Field(ge=1, le=50, description="Default: 3 fragments; else what matches well.")] = None
+    limit: Annotated[int | None, Field(ge=1, le=50, description="Default: 3 fragments, else what matches.")] = None
     categories: Annotated[list[Category], Field(max_length=5)] = []
     themes: Annotated[list[ShortText], Field(max_length=20, description="All of these.")] = []
     emotions: Annotated[EmotionLabels, BRIEF_LABELS_SCHEMA, Field(description="Felt now; labels as in store.")] = []
@@ -69,6 +74,7 @@ class RecallArguments(ToolArguments):
         Field(description="memories: facts, dates, ids; fragments: a mood; prompt: a <memory> block."),
     ] = "fragments"
     as_of: Annotated[ShortText, Field(description="Date: what was true then.")] = ""
+    project: ShortText = ""
     details: DetailsFlag = False
     explain: Annotated[bool | ShortText, Field(description="Why; an id: why not.")] = False
 
@@ -87,6 +93,7 @@ def recall_tool(rng: RandomSource) -> Tool:
         diary, changes. Call it first, and whenever the past may matter. memories: what matches;
         preferences: how to behave; near: related, no answer; omitted: more matches. Empty
         does not mean unknown: ask in other words, or use search_memory."""
+        call = call.in_project(arguments.project)
         if not arguments.query.strip():
             return await _start(call, arguments)
         times = parse_time_window(arguments.since, arguments.until)
@@ -205,7 +212,7 @@ class RecallMemoryArguments(ToolArguments):
 )
 async def recall_memory(call: ToolCall, arguments: RecallMemoryArguments) -> dict[str, Any]:
     """Read whole memories, with their history and where they come from, faded ones too (status dead): by ids such as
-    m12, or all of a cluster_id, newest first. Without arguments: the list of clusters. By meaning use recall, by words
+    m12, or all of a cluster_id, newest first. Without arguments: the clusters. By meaning use recall, by words
     search_memory."""
     ids, cluster, cursor = arguments.ids, arguments.cluster_id, arguments.cursor
     browse = call.use.browse
@@ -227,7 +234,12 @@ async def recall_memory(call: ToolCall, arguments: RecallMemoryArguments) -> dic
     call.audit_recall("recall_memory", [memory.id for memory in page.memories])
     with_details = bool(ids) if arguments.details is None else arguments.details
     short_ids = await short_ids_of_references(call, page.memories) if with_details else None
-    return memory_page_as_json(page, short_ids) | without_empty_fields(missing=missing)
+    archived = await call.use.archive.archival_index(call.scope, page.missing) if page.missing else []
+    return (
+        memory_page_as_json(page, short_ids)
+        | without_empty_fields(missing=missing, archived={entry.short_id: entry.archival_id for entry in archived})
+        | notice_field(ARCHIVED_NOTICE if archived else "")
+    )
 
 
 def memory_page_as_json(page: BrowsedMemories, short_ids: Mapping[MemoryId, str] | None) -> dict[str, Any]:
@@ -260,6 +272,7 @@ class SearchArguments(ToolArguments):
     include_dead: Annotated[bool, Field(description="Faded too.")] = True
     include_compressed: Annotated[bool, Field(description="Summarised too.")] = False
     as_of: Annotated[ShortText, Field(description="Date: what was true then.")] = ""
+    project: ShortText = ""
     limit: Annotated[int, Field(ge=1, le=100, description="Per page.")] = 10
     cursor: Annotated[ShortText, Field(description="The last next_cursor.")] = ""
     details: DetailsFlag = False
@@ -273,17 +286,29 @@ class SearchArguments(ToolArguments):
 )
 async def search_memory(call: ToolCall, arguments: SearchArguments) -> dict[str, Any]:
     """Search memories, diary, chat and notes for exact words, newest first: names, dates, phrases; without query, list
-    memories by date or theme. Use it to look something up, for a time span, or for faded ones (status dead). For
-    similar meaning use recall."""
+    memories by date or theme. For look-ups, a time span, or faded ones (dead). By meaning use recall."""
+    call = call.in_project(arguments.project)
     page = await _search(call, arguments)
     call.audit_recall("search_memory", [hit.id for hit in page.hits])
     hits = [hit_as_json(hit, details=arguments.details) for hit in page.hits]
     respelled = (f"Nothing has {word!r}; this is for {other!r}." for word, other in page.respelled.items())
+    archived = [] if arguments.cursor or arguments.mode == "subject" else await _archived_hits(call, arguments)
     return (
         {"hits": hits}
-        | without_empty_fields(next_cursor=page.next_cursor, omitted=page.omitted or None)
-        | notice_field(*respelled)
+        | without_empty_fields(next_cursor=page.next_cursor, omitted=page.omitted or None, archived=archived)
+        | notice_field(*respelled, ARCHIVED_NOTICE if archived else "")
     )
+
+
+async def _archived_hits(call: ToolCall, arguments: SearchArguments) -> list[dict[str, Any]]:
+    """What the archive has with the words of the query; nothing of it is counted as recalled (spec O8)."""
+    terms = split_search_terms(arguments.query)
+    if not terms or "memories" not in arguments.sources or arguments.as_of:
+        return []
+    mode: Literal["or", "and"] = "and" if arguments.mode == "and" else "or"
+    entries = await call.use.archive.find(call.scope, ArchiveQuery(terms=terms, mode=mode, limit=MAX_ARCHIVED_HITS))
+    call.audit_recall("search_memory", [entry.memory.id for entry in entries])
+    return [archived_as_json(entry) for entry in entries]
 
 
 async def _search(call: ToolCall, arguments: SearchArguments) -> SearchPage:

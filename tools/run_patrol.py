@@ -34,9 +34,9 @@ class RunPatrolArguments(ToolArguments):
     permission="maintain",
 )
 async def run_patrol(call: ToolCall, arguments: RunPatrolArguments) -> dict[str, Any]:
-    """Maintain memory: sort new memories into clusters, let unused ones fade, revive recalled ones, merge and
-    split. Use after many new memories or at day's end; it can be undone. `pending` lists decisions:
-    follow `guidance` and call again with `decisions`."""
+    """Maintain memory: cluster new memories, let unused ones fade, revive recalled ones, merge and split. Use after
+    many new memories or at day's end; undoable. `pending` lists decisions: follow `guidance`, call again with
+    `decisions`."""
     named_arguments = arguments.model_fields_set - {"details"}
     if named_arguments & {"decisions", "undo"} and len(named_arguments) > 1:
         raise InvalidInput("Nothing was done. decisions and undo each stand alone: leave out the other arguments.")

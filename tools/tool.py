@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Awaitable, Callable, Iterable, Mapping
 from contextlib import suppress
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any, TypeVar
 
 from madeleine.memory.audit import RecordAuditEvent
@@ -25,6 +25,7 @@ from madeleine.memory.permissions import Permission
 from madeleine.memory.recall.elsewhere import SearchOutsideMemories
 from madeleine.memory.recall.recall import Recall
 from madeleine.memory.recall.search import BrowseMemories, SearchStoredTexts
+from madeleine.memory.retention.archive import Archive
 from madeleine.memory.short_ids import ShortIdTranslator
 from madeleine.memory.watch.observe import ObserveConversation
 from madeleine.patrol.run import RunPatrols
@@ -55,6 +56,7 @@ class ToolUseCases:
     lessons: LearnLessons
     graph: FollowRelations
     core_blocks: EditCoreBlocks
+    archive: Archive
     ids: ShortIdTranslator
 
 
@@ -73,6 +75,10 @@ class ToolCall:
     """The same key when a client repeats a request after its connection broke; "" where that does not happen."""
     language_model: LanguageModel | None = None
     """By the caller's key, or by the server's; valid during the call. None where there is none."""
+
+    def in_project(self, project: str) -> ToolCall:
+        """The call in a project that its arguments name; "" for that of the connection."""
+        return replace(self, scope=replace(self.scope, project=project)) if project else self
 
     async def with_short_ids(self, message: str) -> str:
         """The message with short ids for full ones; as it is if they cannot be looked up now."""

@@ -10,9 +10,11 @@ from typing import Any
 import mcp_types as types
 
 from madeleine.memory.errors import InvalidInput, MadeleineError, NotPermitted
-from madeleine.memory.model import Role
+from madeleine.memory.model import MemoryLevel, Role
 from madeleine.memory.permissions import permissions_of_role
+from madeleine.memory.retention.levels import LevelForbids
 from madeleine.memory.rules.prompting import RandomSource
+from madeleine.tools.archive import archive
 from madeleine.tools.arguments import sendable_excerpt, tool_input_schema, unique, validate_tool_arguments
 from madeleine.tools.chat_app import TOOLS_WITH_APP, app_meta
 from madeleine.tools.context import context
@@ -37,6 +39,7 @@ TOOL_NAMES_BY_TOOLSET: Mapping[str, tuple[str, ...]] = {
     "lessons": ("report_failure", "lessons"),
     "graph": ("related", "relate"),
     "self_editing": ("core_memory", "edit_core_memory"),
+    "archive": ("archive",),
 }
 ALL_TOOLS_TOOLSET = "all"
 """The toolset of every tool."""
@@ -81,7 +84,7 @@ class Toolset:
             given = validate_tool_arguments(
                 tool.arguments, arguments, max_text_chars=self.max_text_chars, notices=notices
             )
-            self._require_permissions(tool, given)
+            self._require_permissions(tool, given, call.scope.level)
             content = await tool.run(call, given)
             if notices:
                 content |= notice_field(content.get("notice", ""), *unique(notices))
@@ -92,9 +95,12 @@ class Toolset:
         except Exception as error:  # the one place where an unexpected error of a tool is caught
             return tool_result_of_crash(name, error)
 
-    def _require_permissions(self, tool: Tool, arguments: Any) -> None:
-        if missing := tool.required_permissions(arguments) - self._permissions:
+    def _require_permissions(self, tool: Tool, arguments: Any, level: MemoryLevel) -> None:
+        required = tool.required_permissions(arguments)
+        if missing := required - self._permissions:
             raise NotPermitted(tool.name, permission=min(missing), role=self._role)
+        if level == "none" and "write" in required:
+            raise LevelForbids
 
 
 def choose_tools(
@@ -170,6 +176,6 @@ def make_all_tools(rng: RandomSource) -> list[Tool]:
     """Every tool; `choose_tools` selects among them."""
     return [
         recall_tool(rng), recall_memory, search_memory, store, update_memory, forget, run_patrol, observe, ingest,
-        context, profile, share, search_shared, retract, report_failure, lessons,
+        context, profile, share, search_shared, retract, report_failure, lessons, archive,
         related, relate, core_memory, edit_core_memory,
     ]  # fmt: skip

@@ -67,7 +67,7 @@ class SceneArguments(ToolArguments):
     actors: Annotated[list[ShortText], Field(max_length=50, description="Participants, the speaker first.")] = []
     setting: Annotated[LineText, Field(description="Where.")] = ""
     dialogue: Annotated[list[LineText], Field(max_length=50, description="Quotes.")] = []
-    sensory: Annotated[list[LineText], Field(max_length=50, description="What was seen, heard, smelt.")] = []
+    sensory: Annotated[list[LineText], Field(max_length=50, description="Seen, heard, smelt.")] = []
     feeling: Annotated[LineText, Field(description="In the first person.")] = ""
     category: Annotated[
         Category,
@@ -81,7 +81,7 @@ class SceneArguments(ToolArguments):
     emotion_vector: Annotated[
         EmotionVectorArgument | None, Field(description=f"By axis: {', '.join(EMOTION_AXES)}.")
     ] = None
-    lesson: Annotated[LineText, Field(description="What to do differently in future.")] = ""
+    lesson: Annotated[LineText, Field(description="To do differently in future.")] = ""
     themes: Annotated[list[ShortText], Field(max_length=20, description="Topics, to filter by.")] = []
     session_id: Annotated[ShortText, Field(description="Of this conversation.")] = ""
     pinned: Annotated[bool, Field(description="Never fades.")] = False
@@ -96,9 +96,10 @@ SCENE_SCHEMA = {"type": "object", "required": ["text"]}
 
 class StoreArguments(SceneArguments):
     text: Annotated[LongText, Field(description="What happened, in sentences that make sense alone.")] = ""
+    project: Annotated[ShortText, Field(description="Found only there.")] = ""
     scenes: Annotated[
         list[Annotated[SceneArguments, validate_each(SceneArguments), WithJsonSchema(SCENE_SCHEMA)]],
-        Field(max_length=MAX_SCENES, description="Several at once; beside them only session_id."),
+        Field(max_length=MAX_SCENES, description="Several; beside them only session_id, project."),
     ] = []
 
     @property
@@ -108,7 +109,7 @@ class StoreArguments(SceneArguments):
             if not self.text:
                 raise InvalidInput("Nothing was done. text: is required, or scenes for several memories at once.")
             return [self]
-        if beside := sorted(self.model_fields_set - {"scenes", "session_id"}):
+        if beside := sorted(self.model_fields_set - {"scenes", "session_id", "project"}):
             raise InvalidInput(
                 f"Nothing was done. Beside scenes leave out {', '.join(beside)}: give them in each scene."
             )
@@ -128,8 +129,8 @@ class StoreArguments(SceneArguments):
 async def store(call: ToolCall, arguments: StoreArguments) -> dict[str, Any]:
     """Store what later conversations should know, one scene a memory: an event, decision, fact, preference, feeling or
     lesson; several by scenes, as at a session's end. If something known has changed or moved, name the old memory
-    in supersedes. What says the same as an earlier memory reinforces it, which keeps its wording; what differs in a
-    fact is stored beside it."""
+    in supersedes. What says the same as an earlier memory reinforces it, which keeps its wording."""
+    call = call.in_project(arguments.project)
     scenes = arguments.scenes_or_errors
     [first, *others] = outcomes = await _store_each(call, scenes)
     if not arguments.scenes:
@@ -285,9 +286,9 @@ class UpdateMemoryArguments(ToolArguments):
 
 @tool(UpdateMemoryArguments, object_schema("id changed", string="id", array="changed versions", object="superseded"))
 async def update_memory(call: ToolCall, arguments: UpdateMemoryArguments) -> dict[str, Any]:
-    """Correct a memory that was wrong, or pin or weigh it; what is left out stays. A changed fact: text and when
+    """Correct a memory, or pin or weigh it; what is left out stays. A changed fact: text and when
     do what store does with supersedes, and keep actors, themes and lesson. Something never true: give retracted.
-    recall_memory shows versions. For new ones use store, to erase forget."""
+    recall_memory shows versions. New ones: store; to erase: forget."""
     [memory_id] = (await call.use.ids.memories(call.scope, [arguments.id])).values()
     if arguments.undo or arguments.retracted:
         return await _change_truth(call, memory_id, arguments)
@@ -347,8 +348,7 @@ class ForgetArguments(ToolArguments):
 )
 async def forget(call: ToolCall, arguments: ForgetArguments) -> dict[str, Any]:
     """Erase memories with the messages they came from, or single messages by id, permanently, from disk too. Only on
-    request: to correct use update_memory; unused memories fade by themselves. related: linked memories that stay and
-    may say the same."""
+    request: to correct use update_memory. related: linked memories that stay and may say the same."""
     full_ids = await call.use.ids.memories(call.scope, arguments.ids)
     messages = await call.use.ids.full(call.scope, "message", [id_ for id_ in full_ids if full_ids[id_] == id_])
     named: dict[str, str] = {**full_ids, **messages}

@@ -47,6 +47,7 @@ async def find_earlier(
         and not other.compressed
         and other.truth == "current"
         and other.id != supersedes
+        and other.level in (None, point.memory.level)  # else it would go sooner than what is told now
     ]
     return EarlierMemories(near, [(plan.retold.get(other.id, other), cosine) for other, cosine in known])
 

@@ -103,11 +103,12 @@ class IndexKeeper:
             return done
 
     async def remove_memories(self, ids: Sequence[MemoryId]) -> None:
-        """Remove memories that the ledger no longer has. Waits for its turn: memories that are being indexed were read
-        while these existed, and must not be added afterwards."""
+        """Remove memories that the ledger no longer has; those that it has again, restored, stay. Waits for its turn:
+        memories that are being indexed were read while these existed, and must not be added afterwards."""
         async with self._lock:
             self._indexed.difference_update(ids)
-            await self._delete(ids)
+            kept = {memory.id for memory in await self.source.memories_of_any_being(ids)}
+            await self._delete([id_ for id_ in ids if id_ not in kept])
 
     async def embed_missing(self) -> int:
         """Embed memories that were stored while the model was unavailable, or embedded in another precision, whose

@@ -40,6 +40,7 @@ from madeleine.memory.model import (
     Vector,
     first_timeline_moment,
 )
+from madeleine.memory.retention.levels import kept_at_level
 from madeleine.memory.rules.dynamics.truth import Supersession
 from madeleine.memory.rules.storing.likeness import DuplicateThresholds, memories_tell_same_facts
 from madeleine.memory.rules.storing.retelling import Reinforcement, has_room_for_retelling, reinforcement_from_draft
@@ -144,8 +145,7 @@ class StoreScenes:
         """Redact and store all or none, in one transaction; answers in the order of `scenes`.
 
         Raises `KeyConflict` if a key was used for another text, `SourcesForgotten` if a source is gone, `InvalidInput`
-        if a key is a secret, `StorageFull` and
-        `StorageError`.
+        if a key is a secret or the level keeps nothing, `StorageFull` and `StorageError`.
         """
         redacted = [redact_scene(scene, self.redact) for scene in scenes]
         stored = await self.store_redacted(scope, [scene for scene, _ in redacted])
@@ -167,10 +167,10 @@ class StoreScenes:
             await as_version(self.ledger, scope, memory_from_new_scene(scope, scene, now), scene.supersedes)
             for scene in scenes
         ]
+        versions = [(kept_at_level(memory, scope, old), old, since) for memory, old, since in versions]
         memories = [memory for memory, _, _ in versions]
-        embedded = await embed_with_cache(
-            self.embedder, self.ledger, [memory.embedded_text for memory in memories], vectors
-        )
+        texts = [memory.embedded_text for memory in memories]
+        embedded = await embed_with_cache(self.embedder, self.ledger, texts, vectors)
         # Before the lock is taken: the model may be busy, and nobody's store should wait for that.
         points = await index_points_from_memories(memories, embedded.vectors, self.embedder)
         drafts = [

@@ -9,6 +9,7 @@ PLURALS: Mapping[str, str] = {
     "message_memory": "links to messages",
     "profile": "profile entries",
     "diary": "diary entries",
+    "archived_memory": "archived memories",
 }
 """Of types, where another than with an s."""
 

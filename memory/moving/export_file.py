@@ -11,16 +11,8 @@ from typing import Any
 from pydantic import ValidationError
 
 from madeleine.memory.errors import InvalidInput
-from madeleine.memory.moving.records import (
-    FORMAT_NAME,
-    FORMAT_VERSION,
-    RECORD_CLASSES,
-    AnyRecord,
-    End,
-    ExportRecord,
-    Header,
-    parse_line,
-)
+from madeleine.memory.moving.record_base import FORMAT_NAME, FORMAT_VERSION, End, ExportRecord, Header
+from madeleine.memory.moving.records import RECORD_CLASSES, AnyRecord, parse_line
 
 MAX_LINE_BYTES = 64 * 1024 * 1024
 _PLACES = {type_: place for place, type_ in enumerate(RECORD_CLASSES)}

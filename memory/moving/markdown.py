@@ -13,10 +13,10 @@ from collections.abc import Iterator, Mapping
 from typing import Any
 
 from madeleine.memory.model import DatedAction, TimelineEntry, date_of_timeline_entry, short_id_of_memory_number
+from madeleine.memory.moving.record_base import ExportRecord
 from madeleine.memory.moving.records import (
     ClusterRecord,
     DiaryRecord,
-    ExportRecord,
     MemoryRecord,
     MessageRecord,
     NoteRecord,

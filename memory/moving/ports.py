@@ -9,7 +9,8 @@ from typing import Literal, Protocol
 
 from madeleine.memory.ingest.ports import ErasedIds
 from madeleine.memory.model import BeingId, ClusterId, EmbeddingModelName, MemoryId, Scope
-from madeleine.memory.moving.records import AnyRecord, Header
+from madeleine.memory.moving.record_base import Header
+from madeleine.memory.moving.records import AnyRecord
 
 LeftOutReason = Literal["different", "taken", "forgotten"]
 MAX_NAMED = 1_000

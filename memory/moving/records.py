@@ -8,72 +8,36 @@ from __future__ import annotations
 
 import json
 from collections.abc import Mapping
-from datetime import UTC, datetime
 from typing import Annotated, Any, ClassVar, Literal, TypeAlias, get_args
 
-from pydantic import AwareDatetime, BaseModel, ConfigDict, Field, PlainSerializer, TypeAdapter
+from pydantic import Field, TypeAdapter
 
 from madeleine.memory.chat import ChatRole
-from madeleine.memory.model import Category, Emotion, KnowledgeKind, MemoryStatus, NoteState, Role, TruthStatus
+from madeleine.memory.model import (
+    Category,
+    Emotion,
+    KnowledgeKind,
+    MemoryLevel,
+    MemoryStatus,
+    NoteState,
+    Role,
+    TruthStatus,
+)
+from madeleine.memory.moving.archive_records import ArchivedMemoryRecord, ArchiveGroupRecord
+from madeleine.memory.moving.record_base import (
+    Axis,
+    Count,
+    End,
+    ExportModel,
+    ExportRecord,
+    Header,
+    Id,
+    Moment,
+    Share,
+    Texts,
+    Uuid,
+)
 from madeleine.memory.profile import ProfileKind
-
-FORMAT_NAME = "madeleine-export"
-FORMAT_VERSION = 1
-MAX_COUNT = 2**53
-"""Whole numbers that every reader of JSON keeps exactly."""
-
-
-def format_moment(moment: datetime) -> str:
-    """As `2026-03-01T12:00:00.000000Z`."""
-    return moment.astimezone(UTC).replace(tzinfo=None).isoformat(timespec="microseconds") + "Z"
-
-
-Moment = Annotated[AwareDatetime, PlainSerializer(format_moment)]
-Count = Annotated[int, Field(ge=0, le=MAX_COUNT)]
-Id = Annotated[str, Field(min_length=1, max_length=200)]
-Uuid = Annotated[str, Field(pattern=r"^[0-9a-f]{8}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{12}$")]
-Share = Annotated[float, Field(ge=0, le=1)]
-Axis = Annotated[float, Field(ge=-1, le=1)]
-Texts = tuple[str, ...]
-
-
-class ExportModel(BaseModel):
-    model_config = ConfigDict(frozen=True, extra="forbid", allow_inf_nan=False)
-
-    def line(self) -> bytes:
-        """The canonical line: fields in order, no space between them, UTF-8, no field without a value."""
-        content = {name: value for name, value in self.model_dump(mode="json").items() if value is not None}
-        return (json.dumps(content, ensure_ascii=False, separators=(",", ":")) + "\n").encode()
-
-
-class Header(ExportModel):
-    """The first line. `counts`: of records, by type. It names no time, so that the same memory gives the same bytes."""
-
-    format: Literal["madeleine-export"] = "madeleine-export"
-    version: Literal[1] = 1
-    beings: Texts
-    counts: Mapping[str, Count]
-
-
-class End(ExportModel):
-    """The last line: without it, or if it does not fit, the file is torn. `sha256`: of all bytes before this line."""
-
-    type: Literal["end"] = "end"
-    counts: Mapping[str, Count]
-    sha256: Annotated[str, Field(pattern=r"^[0-9a-f]{64}$")]
-
-
-class ExportRecord(ExportModel):
-    key_fields: ClassVar[tuple[str, ...]] = ("id",)
-    """What tells it from others of its type; none for a part of a memory or a run."""
-    id_fields: ClassVar[tuple[str, ...]] = ("id",)
-    """Those that name something by its id."""
-    type: str
-    being: Id
-
-    @property
-    def identity(self) -> tuple[str, ...]:
-        return tuple(getattr(self, name) for name in self.key_fields)
 
 
 class BeingRecord(ExportRecord):
@@ -151,6 +115,8 @@ class MemoryRecord(ExportRecord):
     knowledge: KnowledgeKind | None = None
     author: Id | None = None
     author_role: Role | None = None
+    project: str | None = None
+    level: MemoryLevel | None = None
     session_count: int
     access_count: Count
     reactivation_count: Count
@@ -361,6 +327,8 @@ AnyRecord: TypeAlias = (
     | TruthActRecord
     | LessonRecord
     | StatedRelationRecord
+    | ArchiveGroupRecord
+    | ArchivedMemoryRecord
     | SessionRecord
     | MessageRecord
     | MessageMemoryRecord
@@ -376,8 +344,23 @@ RECORD_CLASSES: Mapping[str, type[ExportRecord]] = {
     kind.model_fields["type"].default: kind for kind in get_args(AnyRecord)
 }
 """By type, in the order in which a file has them: what others refer to comes first."""
+
+
 JOURNAL_TYPES = ("patrol_run", "patrol_change")
 _LINE: TypeAdapter[AnyRecord | End] = TypeAdapter(Annotated[AnyRecord | End, Field(discriminator="type")])
+
+
+_RECORD: TypeAdapter[AnyRecord] = TypeAdapter(Annotated[AnyRecord, Field(discriminator="type")])
+
+
+def parse_record(line: bytes) -> AnyRecord:
+    """As `parse_line`, for a line that is not the end."""
+    return _RECORD.validate_json(line)
+
+
+def record_of(content: Mapping[str, Any]) -> AnyRecord:
+    """A record from the content of a line. Raises `pydantic.ValidationError`."""
+    return _RECORD.validate_json(json.dumps(content))
 
 
 def parse_line(line: bytes) -> AnyRecord | End:

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+import json
 import uuid
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from typing import Any
 
 from madeleine.memory.model import (
@@ -17,17 +18,19 @@ from madeleine.memory.model import (
     Scene,
     TimelineEntry,
 )
+from madeleine.memory.moving.archive_records import ArchivedMemoryRecord
+from madeleine.memory.moving.record_base import ExportRecord
 from madeleine.memory.moving.records import (
     AnyRecord,
     CoreBlockRecord,
     DiaryRecord,
-    ExportRecord,
     MemoryRecord,
     MessageRecord,
     NoteRecord,
     ProfileRecord,
     Timeline,
     TruthActRecord,
+    record_of,
 )
 
 SAID_FIELDS: Mapping[type[ExportRecord], tuple[str, ...]] = {
@@ -73,6 +76,10 @@ def memory_from_record(record: MemoryRecord) -> Memory:
     )
 
 
+def memory_record_of(records: Iterable[ExportRecord]) -> MemoryRecord:
+    return next(record for record in records if isinstance(record, MemoryRecord))
+
+
 def _timeline(entries: Timeline) -> tuple[TimelineEntry, ...]:
     return tuple(item if isinstance(item, str) else DatedAction(item.date, item.action) for item in entries)
 
@@ -97,6 +104,8 @@ def record_for_being(record: AnyRecord, being: str) -> AnyRecord:
             values[side] = fields | {
                 name: own(fields[name]) for name in ("superseded_by", "may_supersede") if name in fields
             }
+    if isinstance(record, ArchivedMemoryRecord):
+        values["records"] = tuple(record_content(record_for_being(record_of(one), being)) for one in record.records)
     if isinstance(record, ProfileRecord) and record.name == record.memory_id:
         values["name"] = values["memory_id"]
     return record.model_copy(update=values)
@@ -113,12 +122,22 @@ REDACTED_FIELDS: Mapping[str, tuple[str, ...]] = {
     "diary": ("text",),
     "core_block": ("text", "description"),
     "stated_relation": ("subject", "relation", "object"),
+    "archive_group": ("digest",),
 }
+
+
+def record_content(record: ExportRecord) -> Mapping[str, Any]:
+    """What its line holds."""
+    content: Mapping[str, Any] = json.loads(record.line())
+    return content
 
 
 def record_with_texts(record: AnyRecord, change: Callable[[str], str]) -> AnyRecord:
     """`change` applied to what was told."""
     changed: dict[str, Any] = {}
+    if isinstance(record, ArchivedMemoryRecord):
+        parts = tuple(record_content(record_with_texts(record_of(one), change)) for one in record.records)
+        changed |= {"records": parts} if parts != record.records else {}
     for name in REDACTED_FIELDS.get(record.type, ()):
         value = getattr(record, name)
         new = tuple(map(change, value)) if isinstance(value, tuple) else change(value) if value else value

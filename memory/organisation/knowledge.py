@@ -79,7 +79,8 @@ class FoundKnowledge:
 
 def organisation_scope(scope: Scope) -> Scope:
     """What the caller does there is its own act: it is the author."""
-    return replace(scope, being_id=ORGANISATION, author=scope.being_id, count_activations=False)
+    shared = replace(scope, being_id=ORGANISATION, author=scope.being_id, count_activations=False)
+    return replace(shared, project="", level="persistent")
 
 
 @dataclass(frozen=True, eq=False)

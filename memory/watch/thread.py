@@ -22,6 +22,7 @@ from madeleine.memory.errors import (
 )
 from madeleine.memory.language_model import LanguageModel, MeteredModel, ModelCallCost
 from madeleine.memory.model import BeingId, RunId, Scope
+from madeleine.memory.retention.levels import LevelRules
 from madeleine.memory.watch.extraction import SnippetMessage, SourcedMemory, extract_memories
 from madeleine.memory.watch.ports import MemoryThreadLedger, TokenSpendingLedger
 from madeleine.memory.watch.remember import RememberExtractedMemories, json_digest, speakers_of
@@ -83,6 +84,7 @@ class MemoryThread:
     _: KW_ONLY
     now: Callable[[], datetime]
     config: MemoryThreadConfig = MemoryThreadConfig()
+    levels: LevelRules = field(default_factory=LevelRules)
     new_messages: asyncio.Event = field(default_factory=asyncio.Event, init=False)
     _counts: Counter[str] = field(default_factory=Counter, init=False)
     """Counts of the current poll."""
@@ -108,7 +110,7 @@ class MemoryThread:
         run = RunId(str(uuid.uuid4()))
         self._counts = result.counts
         for session in await self.ledger.unwatched_sessions(now=now, limit=MAX_SESSIONS_PER_POLL):
-            scope = Scope(session.being_id, THREAD_CLIENT_NAME)
+            scope = self.levels.applied_to_unattended(Scope(session.being_id, THREAD_CLIENT_NAME))
             metered = None if language is None else self._metered(language, scope, run)
             try:
                 result.has_more |= await self._read_session(scope, session, metered)

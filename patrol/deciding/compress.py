@@ -120,6 +120,8 @@ def summary_as_memory(text: str, sources: Sequence[Memory], now: datetime, told_
         themes=tuple(dict.fromkeys(theme for memory in sources for theme in memory.themes))[:5],
         compression_source=True,
         compressed_into=told_in,
+        project=first.project,
+        level=first.level,
     )
 
 
@@ -130,5 +132,11 @@ def session_compression_requests(
     (spec L3); a session too long for one request becomes several, each to be summarised by itself."""
     episodes = [m for m in memories if m.category == "episodic" and m.truth == "current" and m.valid_from is None]
     uncompressed = [m for m in episodes if m.status in LIVING_STATUSES and not m.compressed]
-    parts = offered_memories_in_parts(sorted(uncompressed, key=SORT_KEY_BY_EVENT_TIME), "compress", limits)
-    return [DecisionRequest(kind="compress", memories=tuple(part), session_id=session_id) for part in parts]
+    by_place: dict[tuple[str | None, str | None], list[Memory]] = {}
+    for memory in sorted(uncompressed, key=SORT_KEY_BY_EVENT_TIME):
+        by_place.setdefault((memory.project, memory.level), []).append(memory)
+    return [
+        DecisionRequest(kind="compress", memories=tuple(part), session_id=session_id)
+        for together in by_place.values()
+        for part in offered_memories_in_parts(together, "compress", limits)
+    ]

@@ -153,6 +153,8 @@ def _merge_obstacle(id_: MemoryId, survivor: MemoryId, current: DecisionRequestS
         return "is not true any more, or its survivor is not"
     if memory.pinned:
         return "is pinned by now"
+    if (memory.project, memory.level) != (current.memories[survivor].project, current.memories[survivor].level):
+        return "belongs to another project, or is kept for another time, than its survivor"
     if difference := difference_in_facts(memory.scene.action, current.memories[survivor].scene.action):
         return f"{difference}; {TWO_FACTS_ADVICE}"
     # What a summary stands for is not recalled; what is merged into it would not be either.

@@ -34,8 +34,8 @@ def passage_requests(episodes: Sequence[Memory]) -> Iterator[tuple[DecisionReque
 
 def passages(memories: Sequence[Memory]) -> Iterator[tuple[list[Memory], str]]:
     """The scenes of each passage, two or more, and its text."""
-    joinable = sorted(filter(can_be_joined, memories), key=lambda one: (_session_and_day(one), _event_order(one)))
-    for _, group in itertools.groupby(joinable, key=_session_and_day):
+    joinable = sorted(filter(can_be_joined, memories), key=lambda one: (_kept_together(one), _event_order(one)))
+    for _, group in itertools.groupby(joinable, key=_kept_together):
         for part in _parts(list(group)):
             if len(part) > 1:
                 yield part, "\n".join(_lines(part))
@@ -57,6 +57,11 @@ def _event_order(memory: Memory) -> tuple[datetime, int, datetime]:
 
 def _session_and_day(memory: Memory) -> tuple[str, str]:
     return memory.provenance.session_id, memory.happened_at.date().isoformat()
+
+
+def _kept_together(memory: Memory) -> tuple[str, ...]:
+    """Only what is found in the same places, and kept for as long, becomes one passage (spec O2)."""
+    return (*_session_and_day(memory), memory.project or "", memory.level or "")
 
 
 def _parts(memories: Sequence[Memory]) -> Iterator[list[Memory]]:

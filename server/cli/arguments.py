@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any, NoReturn
 from madeleine.memory.model import CALLER_ROLES, KNOWLEDGE_KINDS
 from madeleine.memory.text.structure import visible_text
 from madeleine.server import __version__
+from madeleine.server.cli.archive.arguments import add_archive
 from madeleine.server.cli.help.text import EXAMPLES_HEADING, examples_of, grouped_commands, suggestion, with_suggestion
 from madeleine.server.cli.looking.grammar import add_graph
 
@@ -109,6 +110,7 @@ def build_command_line_parser() -> CommandLineParser:
     _add_profile(commands, json)
     _add_models(commands, json)
     _add_org(commands, json)
+    add_archive(commands, json)
     _add_init(commands, json)
     _add_why_and_doctor(commands, json)
     add_graph(commands, json)
@@ -142,7 +144,7 @@ def _serving_options() -> CommandLineParser:
     options.add_argument("--read-only", **FLAG_OPTIONS_WITHOUT_DEFAULT, help="only tools that change nothing")
     text = "carried out by a server over HTTP (default: MADELEINE_URL); its token comes from MADELEINE_TOKEN"
     options.add_argument("--url", metavar="URL", default=argparse.SUPPRESS, help=text)
-    families = "memory, patrol, conversation, context, organisation, lessons, graph, self_editing; or all"
+    families = "memory, patrol, conversation, context, organisation, lessons, graph, self_editing, archive; or all"
     for option, text in {
         "--toolsets": f"only these families of tools, separated by commas ({families})",
         "--tools": "only these tools, or these beside those of --toolsets",

@@ -24,6 +24,7 @@ from madeleine.server.settings.environment import (
     read_environment_variables,
     resolve_data_directory,
     setting_values_from_variables,
+    with_project_of_directory,
 )
 
 
@@ -107,6 +108,7 @@ def run_forwarder(arguments: argparse.Namespace) -> int:
     settings = setting_values_from_variables(variables) | {
         name: str(value) for name, value in setting_overrides_from_arguments(arguments).items()
     }
+    settings = with_project_of_directory(settings)
     return forward_stdio_to_host(resolve_data_directory(settings.pop("data_dir", None)), variables, settings)
 
 
@@ -143,6 +145,7 @@ _MODULES_OF_OTHER_NAMES = {
     "config": "init_command",
     "move-in": "import_command",
     "graph": "looking.graph_command",
+    **dict.fromkeys(("retention", "archive"), "archive.command"),
 }
 
 

@@ -14,7 +14,7 @@ import threading
 import time
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
@@ -39,6 +39,7 @@ from madeleine.server.settings.environment import (
     read_settings_file,
     resolve_data_directory,
     setting_values_from_variables,
+    with_project_of_directory,
 )
 
 OBSERVE_CLIENT_NAME = "madeleine observe"
@@ -110,7 +111,7 @@ def observe_conversation(arguments: argparse.Namespace, deadline: float) -> Obse
     request = parse_observe_input(arguments, text)
     if request is None:
         return ObserveCommandOutput()
-    with open_memory_client(arguments, deadline) as (call, limit):
+    with open_memory_client(arguments, deadline, request.directory) as (call, limit):
         complaint = recalled = ""
         if arguments.recall and request.compacted and not request.begins:
             # Before the prompt is among the messages that are searched.
@@ -127,8 +128,11 @@ def observe_conversation(arguments: argparse.Namespace, deadline: float) -> Obse
 
 
 @contextmanager
-def open_memory_client(arguments: argparse.Namespace, deadline: float) -> Iterator[tuple[BlockingToolCall, int]]:
-    """Tool calls to the server whose URL is named, else to the host of this machine; and how long a text may be."""
+def open_memory_client(
+    arguments: argparse.Namespace, deadline: float, directory: Path | None = None
+) -> Iterator[tuple[BlockingToolCall, int]]:
+    """Tool calls to the server whose URL is named, else to the host of this machine; and how long a text may be.
+    `directory`: where the conversation works."""
     variables = read_environment_variables()
     named = {"being": arguments.being, "data_dir": arguments.data_dir}
     settings = setting_values_from_variables(variables) | {name: value for name, value in named.items() if value}
@@ -144,7 +148,7 @@ def open_memory_client(arguments: argparse.Namespace, deadline: float) -> Iterat
     limit = read_max_text_chars(settings, data_dir)
     # The tools used here need not be among those that a client has chosen for its model.
     chosen = {name: value for name, value in settings.items() if name not in ("tools", "exclude_tools")}
-    settings = chosen | {"toolsets": "all"}
+    settings = with_project_of_directory(chosen, directory) | {"toolsets": "all"}
     with open_blocking_host_client(data_dir, variables, settings, name=OBSERVE_CLIENT_NAME, until=deadline) as call:
         yield call, limit
 
@@ -164,6 +168,8 @@ class ObserveRequest:
     prompt: str = ""
     begins: bool = False
     compacted: bool = False
+    directory: Path | None = None
+    """Where the conversation works, if that is known."""
 
 
 def parse_observe_input(arguments: argparse.Namespace, text: str) -> ObserveRequest | None:
@@ -183,7 +189,8 @@ def parse_observe_input(arguments: argparse.Namespace, text: str) -> ObserveRequ
     if not isinstance(content, dict):
         raise InvalidInput("standard input is neither a hook's input nor a list of messages.")
     if "hook_event_name" in content:
-        return parse_claude_code_hook(content)
+        request, directory = parse_claude_code_hook(content), content.get("cwd")
+        return replace(request, directory=Path(directory)) if request and isinstance(directory, str) else request
     session = {} if "session_id" in content else {"session_id": _session_id_argument(arguments)}
     others = {name: value for name, value in content.items() if name != "messages"}
     return ObserveRequest(session | others, messages=content.get("messages") or [])

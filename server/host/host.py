@@ -219,7 +219,13 @@ class Host:
         await write(encode_host_handshake_reply(ok=True))
         caller = Caller(BeingId(settings.being), settings.role)
         handlers = McpRequestHandlers(
-            toolset, lambda _: caller, self.use_cases, lambda _: self.models.model_for_client(settings), request.session
+            toolset,
+            lambda _: caller,
+            self.use_cases,
+            lambda _: self.models.model_for_client(settings),
+            request.session,
+            settings.level_rules,
+            settings.asks_for_project,
         )
         with self._counted_as_client(request, settings):
             async with open_mcp_line_transport(reader.read, write, self.stop_event) as (incoming, outgoing):

@@ -154,6 +154,7 @@ async def serve_http(
                     request_caller,
                     use_cases,
                     lambda context: models.model_for_key(language_model_key_of_request(context)),
+                    levels=settings.level_rules,
                 )
                 verifier = BearerTokenVerifier(tokens, issuer if settings.oauth_issuer else None)
                 max_connections = ConnectionLimits.for_open_files(raise_open_file_limit()).http

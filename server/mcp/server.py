@@ -9,7 +9,7 @@ import logging
 import random
 from collections.abc import AsyncIterator, Awaitable, Callable, Iterator, Mapping
 from contextlib import AbstractAsyncContextManager, asynccontextmanager, contextmanager, nullcontext
-from dataclasses import dataclass
+from dataclasses import dataclass, field, replace
 from functools import cached_property, partial
 from typing import Any
 
@@ -24,11 +24,13 @@ from madeleine import operating_system
 from madeleine.memory.errors import InvalidInput, MadeleineError, NotPermitted
 from madeleine.memory.language_model import LanguageModel
 from madeleine.memory.model import CALLER_ROLES, BeingId, Role, Scope, is_own_being
+from madeleine.memory.retention.levels import LevelRules
 from madeleine.memory.rules.storing.secrets import redact_secrets
 from madeleine.memory.text.structure import visible_line
 from madeleine.server import __version__
 from madeleine.server.background.serving import open_served_memory
 from madeleine.server.mcp.lines import IncomingMcpMessageStream, OutgoingMcpMessageStream, open_mcp_stdio_transport
+from madeleine.server.mcp.roots import project_of_client
 from madeleine.server.mcp.skills import (
     SKILL_SCHEME,
     SKILLS_EXTENSION,
@@ -40,6 +42,7 @@ from madeleine.server.mcp.skills import (
     skill_of_lesson,
     skill_resources,
 )
+from madeleine.server.settings.environment import with_project_of_directory
 from madeleine.server.settings.settings import Settings
 from madeleine.tools.arguments import sendable_excerpt
 from madeleine.tools.chat_app import read_app
@@ -107,6 +110,18 @@ class McpRequestHandlers:
     use_cases: Callable[[], Awaitable[ToolUseCases]]
     language_model_of: OpenLanguageModelOfRequest = lambda _: nullcontext()
     session: str = ""
+    levels: LevelRules = field(default_factory=LevelRules)
+    asks_for_project: bool = False
+    """The project is that of the client's first root. Only where all requests are of one client."""
+    _project: list[str] = field(default_factory=list, init=False)
+    """What the client has answered."""
+
+    async def _scope(self, context: RequestContext, *, counts: bool = True) -> Scope:
+        caller = self.caller_of(context)
+        scope = Scope(caller.being_id, client_name_of_request(context), caller.role, count_activations=counts)
+        if self.asks_for_project and not self._project:
+            self._project.append(await project_of_client(context.session))
+        return self.levels.applied_to(replace(scope, project="".join(self._project)))
 
     def build_server(self) -> Server[Any]:
         server = Server[Any](
@@ -159,7 +174,7 @@ class McpRequestHandlers:
             return tool_result_of_error(error)
         except Exception as error:  # as in Toolset.call: no traceback reaches a client
             return tool_result_of_crash(params.name, error)
-        scope = Scope(caller.being_id, client_name_of_request(context), caller.role)
+        scope = await self._scope(context)
         async with language_model as language, open_progress_reporter(context) as progress:
             call = ToolCall(scope, use, progress, partial(idempotency_key_of_request, self.session, context), language)
             return await tools.call(params.name, params.arguments or {}, call)
@@ -187,7 +202,7 @@ class McpRequestHandlers:
         caller = self.caller_of(context)
         if LESSONS_TOOL not in self._allowed_tools(caller):
             return []
-        scope = Scope(caller.being_id, client_name_of_request(context), caller.role, count_activations=False)
+        scope = await self._scope(context, counts=False)
         try:
             call = ToolCall(scope, await self.use_cases())
             learnt = await call.use.lessons.living(scope)
@@ -232,7 +247,7 @@ class McpRequestHandlers:
         """A call whose errors are translated as a tool's: they say what to do, and no traceback reaches a client."""
         caller = self.caller_of(context)
         counts = self._allowed_tools(caller).counts_recalls(CONTEXT_TOOL)
-        scope = Scope(caller.being_id, client_name_of_request(context), caller.role, count_activations=counts)
+        scope = await self._scope(context, counts=counts)
         try:
             yield ToolCall(scope, await self.use_cases())
         except InvalidInput as error:
@@ -308,13 +323,19 @@ async def open_progress_reporter(context: RequestContext) -> AsyncIterator[Repor
 async def serve_mcp_on_stdio(settings: Settings) -> None:
     """Serve until the client closes either pipe, or SIGTERM or SIGINT. Calls under way are finished, the index is
     flushed. Raises `InvalidInput` for unknown tools."""
+    settings = settings.model_copy(update=with_project_of_directory({"project": settings.project}))
     toolset, caller = toolset_from_settings(settings), Caller(BeingId(settings.being), settings.role)
     end = anyio.Event()
     with call_on_stop_signals(end.set):
         async with open_served_memory(settings) as served, open_mcp_stdio_transport(end) as (incoming, outgoing):
             served.memory.on_files_lost = end.set
             handlers = McpRequestHandlers(
-                toolset, lambda _: caller, served.memory.use_cases, lambda _: served.models.process_model()
+                toolset,
+                lambda _: caller,
+                served.memory.use_cases,
+                lambda _: served.models.process_model(),
+                levels=settings.level_rules,
+                asks_for_project=settings.asks_for_project,
             )
             await handlers.serve(incoming, outgoing)
 

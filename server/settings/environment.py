@@ -51,6 +51,28 @@ def setting_values_from_variables(variables: Mapping[str, str]) -> dict[str, str
     return ambient | named
 
 
+AUTOMATIC_PROJECT = "auto"
+"""The project is the one that the client works in: the directory that it was started in, or its first root."""
+
+
+def project_of_directory(directory: Path) -> str:
+    """The name of the nearest directory above that is a repository, else of the directory itself; "" for a directory
+    that is nobody's project: the home, or one above it."""
+    for place in (directory, *directory.parents):
+        if (place / ".git").exists():
+            return place.name
+    home = Path.home()
+    return "" if directory == home or directory in home.parents else directory.name
+
+
+def with_project_of_directory(settings: Mapping[str, str], directory: Path | None = None) -> dict[str, str]:
+    """The settings that a client brings, with its project in place of `auto` where its directory tells it."""
+    project = settings.get("project", "")
+    if project == AUTOMATIC_PROJECT:
+        project = project_of_directory(directory or Path.cwd()) or project
+    return {**settings, **({"project": project} if project else {})}
+
+
 def resolve_data_directory(named: str | None = None) -> Path:
     """Absolute; the platform's directory for a user's data if none is named."""
     if named:

@@ -17,10 +17,12 @@ from madeleine.memory.context.context import DEFAULT_MAX_CONTEXT_TOKENS
 from madeleine.memory.context.values import ContextFlags
 from madeleine.memory.errors import InvalidInput
 from madeleine.memory.lessons.lessons import LessonConfig
-from madeleine.memory.model import Role, is_own_being
+from madeleine.memory.model import MemoryLevel, Role, is_own_being
 from madeleine.memory.organisation.knowledge import OrganisationConfig
 from madeleine.memory.permissions import KnowledgeWriteAccess
 from madeleine.memory.recall.recall import RecallConfig
+from madeleine.memory.retention.levels import MAX_PROJECT_CHARS, LevelRules
+from madeleine.memory.rules.archiving.retention import RetentionConfig
 from madeleine.memory.rules.ranking.profiles import AssociativeRankingWeights, RankingProfile
 from madeleine.memory.rules.storing.chunk_scoring import MIN_STORED_CHUNK_IMPORTANCE
 from madeleine.memory.rules.storing.likeness import DuplicateThresholds
@@ -29,6 +31,7 @@ from madeleine.patrol.context import PatrolConfig
 from madeleine.patrol.triggers import PatrolTriggerConfig
 from madeleine.server.addresses import is_http_url
 from madeleine.server.settings.environment import (
+    AUTOMATIC_PROJECT,
     MAX_TEXT_CHARS,
     SETTINGS_FILE,
     VARIABLE_PREFIX,
@@ -157,6 +160,16 @@ class Settings(HttpSettings, LlmSettings, ContextFlags):
     backup_dir: Annotated[Path | None, parse_setting_if_text(_path_or_none)] = None
     """Default: `backups` in the data directory."""
 
+    level: Annotated[MemoryLevel, LowercaseValidator] = "persistent"
+    """How long what a connection stores is kept: not at all, until its session or project ends, for good."""
+    levels: Annotated[Mapping[str, MemoryLevel], parse_json_text('{"ada": "session"}')] = Field(default_factory=dict)
+    """Of beings that have another level, also over HTTP."""
+    project: Annotated[str, Field(max_length=MAX_PROJECT_CHARS, pattern=r"^[^\x00-\x1f]*$")] = ""
+    """The project that a connection works in: what belongs to another is not found, what it stores belongs to it.
+    "auto": that of the client's directory, or of its first root."""
+    retention: Annotated[RetentionConfig, parse_json_text('{"days": 365, "rules": {"working": 7}}')] = RetentionConfig()
+    """How long memories are kept before they go into the archive, by category and being; by default for good."""
+
     lesson_min_confidence: Share = _LESSON_DEFAULTS.min_confidence
     """A proposed lesson of less is discarded."""
     skill_directory: Annotated[Path | None, parse_setting_if_text(_path_or_none)] = None
@@ -172,6 +185,15 @@ class Settings(HttpSettings, LlmSettings, ContextFlags):
     """Shared facts that one search brings."""
 
     context_token_limit: Annotated[int, Field(ge=1, le=1_000_000)] = DEFAULT_MAX_CONTEXT_TOKENS
+
+    @property
+    def level_rules(self) -> LevelRules:
+        """Without a project where the client is to be asked for it (`asks_for_project`)."""
+        return LevelRules(self.level, self.levels, "" if self.asks_for_project else self.project)
+
+    @property
+    def asks_for_project(self) -> bool:
+        return self.project == AUTOMATIC_PROJECT
 
 
 def read_settings(

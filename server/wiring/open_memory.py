@@ -41,6 +41,7 @@ from madeleine.memory.recall.recall import Recall, RecallConfig
 from madeleine.memory.recall.reformulation import ReformulationConfig
 from madeleine.memory.recall.search import BrowseMemories, SearchByMessageTags, SearchStoredTexts, find_respellings
 from madeleine.memory.recall.selection import NON_INFERABLE_THEME
+from madeleine.memory.retention.archive import Archive
 from madeleine.memory.rules.ranking.matching import MatchThresholds
 from madeleine.memory.rules.ranking.profiles import RankingProfileWeights
 from madeleine.memory.rules.storing.likeness import DuplicateThresholds
@@ -49,7 +50,7 @@ from madeleine.memory.short_ids import ShortIdTranslator
 from madeleine.memory.watch.observe import ObserveConversation
 from madeleine.memory.watch.remember import RememberExtractedMemories, SimilarMemorySearch
 from madeleine.memory.watch.thread import MemoryThread, MemoryThreadConfig
-from madeleine.patrol.context import PatrolConfig, PatrolServices
+from madeleine.patrol.context import PatrolConfig, PatrolServices, RetentionServices
 from madeleine.patrol.run import PatrolEvent, RunPatrols
 from madeleine.server.background.index_upkeep import (
     IndexUpkeep,
@@ -211,6 +212,7 @@ def _build_use_cases(
         local_day=local_day,
         redact=redact,
         write_lock=write_lock,
+        retention=RetentionServices(ledger.archive, settings.retention),
         config=PatrolConfig(
             token_budget=settings.patrol_token_budget,
             step_seconds=settings.patrol_step_seconds,
@@ -218,7 +220,10 @@ def _build_use_cases(
             undoable_runs=settings.patrol_undoable_runs,
         ),
     )
-    thread = MemoryThread(ledger.conversations, ledger.patrols, remember, now=utc_now, config=thread_config)
+    levels = settings.level_rules
+    thread = MemoryThread(
+        ledger.conversations, ledger.patrols, remember, now=utc_now, config=thread_config, levels=levels
+    )
     update = UpdateMemory(
         ledger.memories, index, embedder, write_lock, now=utc_now, on_commit=upkeep.wake, redact=redact
     )
@@ -297,6 +302,16 @@ def _build_use_cases(
         ),
         graph=FollowRelations(ledger.graph, DrawGraph(ledger.drawing), now=utc_now, redact=redact),
         core_blocks=EditCoreBlocks(ledger.core_blocks, upkeep.scrubber.request, now=utc_now, redact=redact),
+        archive=Archive(
+            ledger.archive,
+            ledger.archive,
+            embedder,
+            write_lock,
+            now=utc_now,
+            update_index=upkeep.catch_up,
+            config=settings.retention,
+            redact=redact,
+        ),
         ids=ShortIdTranslator(ledger.short_ids),
     )
     return use, thread

@@ -85,7 +85,8 @@ class EdgeIndex(HybridIndex):
         self._closed = False
         self._writing = asyncio.Lock()
         self._disk = ThreadPoolExecutor(max_workers=1, thread_name_prefix="index-disk")
-        self._statistics: dict[BeingId, _BeingStatistics] = {}
+        self._statistics: dict[tuple[BeingId, str], _BeingStatistics] = {}
+        """By being and project."""
         self._contents = PointContentCache()
         self._missed: dict[str, qe.Point | None] | None = None
         """Changes of the live index since it was copied; None while there is no copy."""
@@ -220,15 +221,15 @@ class EdgeIndex(HybridIndex):
         return self._contents.point_id(id_)
 
     async def _count_documents(self, scope: Scope) -> int:
-        return self._statistics[scope.being_id].documents
+        return self._statistics[scope.being_id, scope.project].documents
 
     def _known_idf(self, scope: Scope) -> IdfByTerm:
-        statistics = self._statistics.get(scope.being_id)
+        statistics = self._statistics.get((scope.being_id, scope.project))
         if statistics is None or statistics.writes > statistics.documents * _STALE_WRITES_SHARE:
-            where = engine.edge_filter(PointFilter(being=scope.being_id, vector_name=BM25_VECTOR))
+            mine = PointFilter(being=scope.being_id, project=scope.project, vector_name=BM25_VECTOR)
             with engine.engine_errors_translated(IndexUnavailable):
-                documents = self._shard.count(qe.CountRequest(filter=where))
-            statistics = self._statistics[scope.being_id] = _BeingStatistics(documents)
+                documents = self._shard.count(qe.CountRequest(filter=engine.edge_filter(mine)))
+            statistics = self._statistics[scope.being_id, scope.project] = _BeingStatistics(documents)
         return statistics.idf
 
     # --- disk -------------------------------------------------------------------------------------------------

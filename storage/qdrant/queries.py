@@ -50,6 +50,8 @@ class PointFilter:
     point has."""
 
     being: BeingId | None = None
+    project: str = ""
+    """With `being`: its memories of this project and of none."""
     statuses: tuple[MemoryStatus, ...] = ()
     categories: tuple[Category, ...] = ()
     themes: tuple[str, ...] = ()
@@ -73,13 +75,18 @@ class PointFilter:
         """(payload field, values of which the point has one)."""
         living = self.being is not None and set(self.statuses) == set(LIVING_STATUSES) and not self.include_compressed
         if self.being is not None:
-            yield schema.LIVING_MEMORY_BEING_FIELD if living else schema.BEING_FIELD, (self.being,)
+            yield schema.LIVING_MEMORY_BEING_FIELD if living else schema.BEING_FIELD, self._partitions
         if self.statuses and not living:
             yield schema.STATUS_FIELD, self.statuses
         if self.categories:
             yield schema.CATEGORY_FIELD, self.categories
         for theme in self.themes:
             yield schema.THEMES_FIELD, (fold_text(theme),)
+
+    @property
+    def _partitions(self) -> tuple[str, ...]:
+        being = self.being or BeingId("")
+        return (being, schema.partition_of(being, self.project)) if self.project else (being,)
 
     def excluded_value_ranges(self) -> Iterator[tuple[str, dict[str, int]]]:
         """(payload field, bounds): a point whose value is within them is left out; one without a value is not."""
@@ -147,7 +154,7 @@ class HybridIndex(ABC):
     async def nearest(
         self, scope: Scope, vector: Vector, *, limit: int, statuses: Sequence[MemoryStatus]
     ) -> list[tuple[MemoryId, float]]:
-        where = PointFilter(being=scope.being_id, statuses=tuple(statuses))
+        where = PointFilter(being=scope.being_id, project=scope.project, statuses=tuple(statuses))
         [hits] = await self._run([PointQuery(where=where, limit=limit, vector=vector, ef=_NEAREST_HNSW_EF)])
         return [(hit.id, hit.score) for hit in hits]
 
@@ -156,7 +163,7 @@ class HybridIndex(ABC):
     ) -> list[MemoryId]:
         if not (terms := bm25.query_term_ids(words)):
             return []
-        mine = PointFilter(being=scope.being_id)
+        mine = PointFilter(being=scope.being_id, project=scope.project)
         query = PointQuery(where=replace(mine, statuses=tuple(statuses)), limit=limit, terms=terms, idf_corpus=mine)
         [hits] = await self._run([query])
         return [hit.id for hit in hits]
@@ -236,7 +243,7 @@ class HybridIndex(ABC):
     ) -> tuple[list[PointHit], dict[int, float]]:
         """The fused hits of both channels, with the weights of the terms asked for, and the cosine of each that has a
         vector. Adds to `known`."""
-        mine = PointFilter(being=scope.being_id)
+        mine = PointFilter(being=scope.being_id, project=scope.project)
         as_of = None if query.as_of is None else math.floor(query.as_of.timestamp())
         names = ("statuses", "categories", "themes", "since", "until", "include_compressed")
         where = replace(mine, as_of_seconds=as_of, **{name: getattr(query, name) for name in names})
@@ -265,7 +272,7 @@ class HybridIndex(ABC):
         self, known: IdfByTerm, scope: Scope, terms: Sequence[int], *queries: PointQuery
     ) -> list[list[PointHit]]:
         """The hits of `queries`; in the same batch the IDFs of new `terms` are looked up, each by its best document."""
-        mine = PointFilter(being=scope.being_id)
+        mine = PointFilter(being=scope.being_id, project=scope.project)
         lookups = {
             term: PointQuery(where=mine, limit=1, terms=[term], idf_corpus=mine, with_content=True)
             for term in terms

@@ -14,6 +14,7 @@ from numpy.typing import NDArray
 from madeleine.memory.index import IndexPoint, RankingFeatures, WordingSignals
 from madeleine.memory.model import (
     LIVING_STATUSES,
+    BeingId,
     EmbeddingModelName,
     EmotionVector,
     Memory,
@@ -106,6 +107,12 @@ class IndexFingerprint:
         return asdict(self)
 
 
+def partition_of(being: BeingId, project: str | None) -> str:
+    """What a point has in place of its being: a project's memories are found in it alone, and whoever works in none
+    asks for the being, as ever. No name of a being holds the sign between the two."""
+    return f"{being}\0{project}" if project else being
+
+
 def named_vectors(point: IndexPoint, sparse_vector: Callable[..., Any]) -> dict[str, Any]:
     """`sparse_vector`: the engine's class, made of `indices` and `values`."""
     vectors: dict[str, Any] = {} if point.vector is None else {DENSE_VECTOR: point.vector.tolist()}
@@ -120,7 +127,7 @@ def point_payload(point: IndexPoint) -> dict[str, Any]:
     memory = point.memory
     first, last = time_span_of_memory(memory)
     fields: dict[str, Any] = {
-        BEING_FIELD: memory.being_id,
+        BEING_FIELD: partition_of(memory.being_id, memory.project),
         STATUS_FIELD: memory.status,
         CATEGORY_FIELD: memory.category,
         SESSION_FIELD: memory.provenance.session_id,
@@ -135,7 +142,7 @@ def point_payload(point: IndexPoint) -> dict[str, Any]:
         WORDING_SIGNALS_FIELD: pack_wording_signals(_wording_signals(memory)),
     }
     if memory.status in LIVING_STATUSES and not memory.compressed and memory.truth != "retracted":
-        fields[LIVING_MEMORY_BEING_FIELD] = memory.being_id
+        fields[LIVING_MEMORY_BEING_FIELD] = fields[BEING_FIELD]
     if memory.emotion is not None:
         fields[EMOTION_VECTOR_FIELD] = list(astuple(memory.emotion))
     if memory.may_supersede is not None:

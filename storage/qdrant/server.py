@@ -136,8 +136,8 @@ class QdrantServerIndex(HybridIndex):
 
     async def _count_documents(self, scope: Scope) -> int:
         with _client_errors():
-            where = _server_filter(PointFilter(being=scope.being_id, vector_name=schema.BM25_VECTOR))
-            return (await self._client.count(self._collection, count_filter=where, exact=True)).count
+            mine = PointFilter(being=scope.being_id, project=scope.project, vector_name=schema.BM25_VECTOR)
+            return (await self._client.count(self._collection, count_filter=_server_filter(mine), exact=True)).count
 
 
 def _connect_client(location: str) -> AsyncQdrantClient:

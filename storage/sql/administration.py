@@ -114,6 +114,10 @@ async def write_store_settings(database: Database, values: Mapping[str, Any]) ->
         await transaction.run(_UPSERT_SETTING, [_setting_row(name, value) for name, value in values.items()])
 
 
+async def write_setting(transaction: Transaction, name: str, value: Any) -> None:
+    await transaction.run(_UPSERT_SETTING, [_setting_row(name, value)])
+
+
 async def write_setting_once(transaction: Transaction, name: str, value: Any) -> Any:
     """Set it unless it is set already. Returns the value that it has for good."""
     await transaction.run(_INSERT_SETTING, [_setting_row(name, value)])

@@ -7,6 +7,7 @@ from contextlib import asynccontextmanager
 from pathlib import Path
 
 from madeleine.storage.sql.administration import AuditRepository
+from madeleine.storage.sql.archive.repository import ArchiveRepository
 from madeleine.storage.sql.conversations.chat import ConversationRepository
 from madeleine.storage.sql.conversations.context import ContextRepository
 from madeleine.storage.sql.conversations.core_blocks import CoreBlockRepository
@@ -48,6 +49,7 @@ class Ledger:
         self.context = ContextRepository(database)
         self.patrols = PatrolRepository(database)
         self.audit = AuditRepository(database)
+        self.archive = ArchiveRepository(database)
         self.imports = ImportRepository(database)
         self.copies = CopyRepository(database)
         self.overview = OverviewRepository(database)

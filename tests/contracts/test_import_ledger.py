@@ -14,6 +14,7 @@ from madeleine.memory.errors import CannotUndo, InvalidInput
 from madeleine.memory.model import BeingId, MemoryId, Scope
 from madeleine.memory.moving import records as r
 from madeleine.memory.moving.ports import LedgerCopy
+from madeleine.memory.moving.record_base import ExportRecord
 from madeleine.memory.moving.values import record_for_being
 from madeleine.storage.sql.database.tables import metadata
 from madeleine.storage.sql.ledger import Ledger, open_ledger
@@ -236,7 +237,7 @@ async def test_an_unknown_import_cannot_be_undone(ledger: Ledger) -> None:
         await ledger.imports.undo_import("x", client="tests", at=NOW)
 
 
-def memories_of(path: Path) -> list[r.ExportRecord]:
+def memories_of(path: Path) -> list[ExportRecord]:
     return [record for record in parsed(exported(path)) if record.type not in ("being",)]
 
 

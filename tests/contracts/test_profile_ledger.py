@@ -118,7 +118,7 @@ async def test_of_a_being_with_many_memories_only_the_few_that_matter_are_looked
     ledger: Ledger, tmp_path: Path, statement: Any, index: str
 ) -> None:
     compiled = compile_statement(statement)
-    binds: Any = compiled.construct_params({"being": "ada", "limit": 5, "most": 5})
+    binds: Any = compiled.construct_params({"being": "ada", "project": "", "limit": 5, "most": 5})
     with closing(sqlite3.connect(tmp_path / "memory.db")) as connection:
         plan = " ".join(str(row[3]) for row in connection.execute(f"EXPLAIN QUERY PLAN {compiled}", binds))
     assert f"memories USING INDEX {index}" in plan

@@ -101,6 +101,7 @@ class TestSqlLedger(
             "truth_acts",
             "copies", "imports", "imported_rows", "lessons",
             "drawn_memories", "mentions", "drawn_relations", "stated_relations", "core_blocks",
+            "archive_groups", "archived_memories",
         }  # fmt: skip
 
     async def test_everything_acknowledged_is_there_after_reopening(self, path: Path) -> None:

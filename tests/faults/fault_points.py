@@ -16,6 +16,7 @@ import sys
 import traceback
 from collections.abc import Callable
 from contextlib import closing
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -26,6 +27,7 @@ from madeleine.inference import PACKAGED_MODEL
 from madeleine.memory.ingest.store import NewScene
 from madeleine.memory.model import EmbeddingModelName, Scene, interchangeable_models
 from madeleine.memory.recall.selection import RecallQuery
+from madeleine.memory.rules.archiving.retention import EndedScope
 from madeleine.server.background.model_records import ModelRecords
 from madeleine.server.settings.settings import Settings
 from madeleine.server.wiring.open_memory import OpenedMemory, open_memory
@@ -223,11 +225,55 @@ def check_migrated(data_dir: Path) -> None:
         assert raw.execute("PRAGMA foreign_key_check").fetchall() == []
 
 
+SESSION = replace(ADA, level="session")
+KEPT_FOR_SESSION = MEMORIES // 2
+
+
+def prepare_session(data_dir: Path) -> None:
+    async def store(opened: OpenedMemory) -> None:
+        for number in range(MEMORIES):
+            scene = NewScene(scene=Scene(action=_text(number)), session_id="s", key=f"k{number}")
+            await opened.use_cases.store(SESSION if number < KEPT_FOR_SESSION else ADA, [scene])
+
+    asyncio.run(_opened(data_dir, store))
+
+
+def archive_and_restore(data_dir: Path) -> None:
+    """A session ends, half of what it has archived comes back, the rest of the archive is undone with its run."""
+
+    async def work(opened: OpenedMemory) -> None:
+        use, ended = opened.use_cases, EndedScope(session_id="s")
+        report = await use.patrol(ADA, steps=["retention"], ended=ended, offer_pending=False)
+        archived = await use.archive.archival_index(ADA)
+        await use.archive.restore(ADA, [entry.memory_id for entry in archived[::2]])
+        await use.patrol.undo(ADA, report.run_id)
+
+    asyncio.run(_opened(data_dir, work))
+
+
+async def _check_archive(opened: OpenedMemory) -> None:
+    use = opened.use_cases
+    archived = await use.archive.archival_index(ADA)
+    live = await opened.ledger.index_source.all_memories(after=None, limit=1_000)
+    assert await opened.index.count() == len(live) == MEMORIES - len(archived)
+    assert not {entry.memory_id for entry in archived} & {memory.id for memory in live}, "it is in one place"
+    await use.archive.restore(ADA, [entry.memory_id for entry in archived])
+    await opened.index_keeper.embed_missing()  # as the background does after an undo
+    await _check(opened)
+    whole = await opened.ledger.index_source.all_memories(after=None, limit=1_000)
+    assert sorted(memory.key or "" for memory in whole) == sorted(f"k{number}" for number in range(MEMORIES))
+
+
+def check_archive(data_dir: Path) -> None:
+    asyncio.run(_opened(data_dir, _check_archive))
+
+
 WORKS: dict[str, tuple[Callable[[Path], object], Callable[[Path], object], Callable[[Path], object]]] = {
     "migrations": (prepare_old_store, migrate, check_migrated),
     "reindex": (prepare_memories, reindex, check_memories),
     "switch": (prepare_switchable, switch_model, check_switched),
     "embedding": (prepare_memories, embed_anew, check_embedded_anew),
+    "archive": (prepare_session, archive_and_restore, check_archive),
 }
 
 

@@ -1,5 +1,6 @@
-"""A kill at every statement of the migrations, of `reindex` and of a switch of the model: fault points, not
-chance (rulings 1 and 11, ADR 40, ADR 55). Nothing is lost, nothing is there twice, and the next process goes on."""
+"""A kill at every statement of the migrations, of `reindex`, of a switch of the model, and of archiving, restoring and
+undoing that: fault points, not chance (rulings 1, 11 and 26, ADR 40, ADR 55). Nothing is lost, nothing is there
+twice, and the next process goes on."""
 
 from __future__ import annotations
 
@@ -14,14 +15,14 @@ from tests.e2e.serving import ROOT
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize(("work", "least"), [("migrations", 100), ("reindex", 30), ("switch", 30)])
+@pytest.mark.parametrize(("work", "least"), [("migrations", 100), ("reindex", 30), ("switch", 30), ("archive", 40)])
 def test_a_kill_at_every_point_loses_and_doubles_nothing(tmp_path: Path, work: str, least: int) -> None:
     ran = subprocess.run(
         [sys.executable, "-m", "tests.faults.fault_points", str(tmp_path), work],
         cwd=ROOT,
         capture_output=True,
         text=True,
-        timeout=600,
+        timeout=1_200,
         check=False,
     )
     assert ran.returncode == 0, ran.stderr[-3000:]

@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 from jsonschema import Draft202012Validator
 
 from madeleine.memory.moving import records as r
-from madeleine.memory.moving.records import ExportRecord
+from madeleine.memory.moving.record_base import ExportRecord
 from tests.household import new_store
 from tests.moving_values import export_after_imports, exported, file_of, parsed, whole_exports
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from madeleine.memory.moving.records import FORMAT_NAME
+from madeleine.memory.moving.record_base import FORMAT_NAME
 from madeleine.memory.moving.sources.chat_exports import CHAT_EXPORT_FORMATS
 from madeleine.memory.moving.sources.coding_agents import CODING_AGENT_FORMATS
 from madeleine.memory.moving.sources.markdown import MARKDOWN_FORMATS

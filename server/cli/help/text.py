@@ -9,7 +9,7 @@ COMMAND_GROUPS: Mapping[str, tuple[str, ...]] = {
     "Connect clients": ("init", "serve", "config", "status", "stop", "token"),
     "Remember": ("observe", "note", "ingest", "profile", "org"),
     "Look": ("ui", "why", "graph", "audit", "doctor"),
-    "Maintain": ("patrol", "models", "reindex"),
+    "Maintain": ("patrol", "retention", "archive", "models", "reindex"),
     "Move and keep": ("move-in", "export", "import", "backup", "restore"),
     "Help": ("help", "completion"),
 }
@@ -23,6 +23,7 @@ EXAMPLES: Mapping[str, tuple[str, ...]] = {
         "madeleine doctor                                what is wrong, and what to do",
         "madeleine help recall                           the page on recall",
     ),
+    "archive": ("madeleine archive list 'harbour'", "madeleine archive restore m12"),
     "audit": ("madeleine audit --event recall --since 2026-03-01", "madeleine audit --json --limit 1000"),
     "backup": ("madeleine backup", "madeleine backup /mnt/disk/memory.db"),
     "completion": (
@@ -44,6 +45,7 @@ EXAMPLES: Mapping[str, tuple[str, ...]] = {
     "observe": ('echo "I live by the harbour" | madeleine observe --session talk-7 --role user',),
     "patrol": ("madeleine patrol --dry-run", "madeleine patrol runs", "madeleine patrol undo RUN"),
     "profile": ("madeleine profile set soul voice 'calm and kind'", "madeleine profile show"),
+    "retention": ("madeleine retention --dry-run",),
     "restore": ("madeleine restore /mnt/disk/memory.db",),
     "serve": ("madeleine", "madeleine serve --http --port 8765"),
     "status": ("madeleine status", "madeleine status --json"),

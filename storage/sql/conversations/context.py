@@ -33,7 +33,7 @@ from madeleine.storage.sql.database.mapping import (
     row_of_being_binds,
     update_row_of_being,
 )
-from madeleine.storage.sql.database.memory_rows import MEMORY_COLUMNS, memory_from_row
+from madeleine.storage.sql.database.memory_rows import IS_IN_PROJECT, MEMORY_COLUMNS, memory_from_row
 from madeleine.storage.sql.database.tables import (
     beings,
     diary_entries_table,
@@ -65,6 +65,7 @@ _SELECT_PROFILE_ENTRIES = (
         _p.being_id == _BEING,
         # An absorbed memory is told by its survivor, which is in the profile itself.
         or_(_p.memory_id.is_(None), (_m.status != "dead") & (_m.compressed.is_(False)) & (_m.truth == "current")),
+        IS_IN_PROJECT,
     )
     .order_by(_p.kind, func.coalesce(_m.seq, 0), _p.name)
 )
@@ -81,6 +82,7 @@ _SELECT_UNNAMED_PREFERENCES = (
         equals_any(_m.status, literal_column("'active'"), literal_column("'dying'")),
         _m.compressed.is_(False),
         _m.truth == "current",
+        IS_IN_PROJECT,
         _m.tool != literal_column(f"'{LESSON_TOOL_NAME}'"),
         ~exists().where(_p.memory_id == _m.id),
     )
@@ -130,6 +132,7 @@ _SELECT_RECENT_MEMORIES = (
     select(*MEMORY_COLUMNS)
     .where(
         _m.being_id == _BEING,
+        IS_IN_PROJECT,
         _m.last_activated.is_not(None),
         _m.status != "dead",
         _m.compressed.is_(False),
@@ -153,6 +156,7 @@ _start_memories = (
         _m.truth == "current",
         _m.compressed.is_(False),
         _m.category != "procedural",
+        IS_IN_PROJECT,
         func.trim(_m.action) != "",
     )
     .limit(bindparam("limit"))
@@ -229,9 +233,11 @@ class ContextRepository(ConversationRepository):
         return await read_core_blocks(self._database, scope)
 
     async def profile(self, scope: Scope) -> list[ProfileEntry]:
-        entries = await self._database.rows(_SELECT_PROFILE_ENTRIES, _to_profile_entry, being=scope.being_id)
-        binds = {"being": scope.being_id, "most": MAX_PREFERENCES_WITHOUT_ENTRY}
-        unnamed = await self._database.rows(_SELECT_UNNAMED_PREFERENCES, _UNNAMED_PREFERENCE.from_row, **binds)
+        binds = {"being": scope.being_id, "project": scope.project}
+        entries = await self._database.rows(_SELECT_PROFILE_ENTRIES, _to_profile_entry, **binds)
+        unnamed = await self._database.rows(
+            _SELECT_UNNAMED_PREFERENCES, _UNNAMED_PREFERENCE.from_row, most=MAX_PREFERENCES_WITHOUT_ENTRY, **binds
+        )
         return [*entries, *reversed(unnamed)]
 
     async def write_entry(self, scope: Scope, entry: ProfileEntry) -> MemoryId | None:
@@ -290,7 +296,8 @@ class ContextRepository(ConversationRepository):
         return (await self._database.rows(_SELECT_DIARY_SINCE, _DIARY_ENTRY.from_row, **binds))[::-1]
 
     async def recently_activated(self, scope: Scope, *, limit: int) -> list[Memory]:
-        return await self._database.rows(_SELECT_RECENT_MEMORIES, memory_from_row, being=scope.being_id, limit=limit)
+        binds = {"being": scope.being_id, "project": scope.project}
+        return await self._database.rows(_SELECT_RECENT_MEMORIES, memory_from_row, limit=limit, **binds)
 
     async def last_emotions(self, scope: Scope, session_id: str) -> tuple[Emotion, ...]:
         labels = await self._database.rows(
@@ -305,8 +312,8 @@ class ContextRepository(ConversationRepository):
         binds = {name: microseconds_from_moment(at) for name, at in times.items()}
 
         async def select_memories(statement: Select[Any], *names: str) -> list[Memory]:
-            own = {name: binds[name] for name in names}
-            return await self._database.rows(statement, memory_from_row, being=scope.being_id, limit=limit, **own)
+            own = {"being": scope.being_id, "project": scope.project} | {name: binds[name] for name in names}
+            return await self._database.rows(statement, memory_from_row, limit=limit, **own)
 
         changed = {
             memory.id: memory

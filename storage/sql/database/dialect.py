@@ -34,6 +34,10 @@ class HashBytes(LargeBinary):
     """A hash as it is; other binary columns hold vectors."""
 
 
+class PackedRecords(LargeBinary):
+    """Lines of an export, compressed (`archive.packing`)."""
+
+
 class TextList(Text):
     """A JSON list of texts."""
 

@@ -10,13 +10,13 @@ from sqlalchemy import Column, ForeignKey, Index, Integer, Table, Text
 from madeleine.storage.sql.database import declaring
 from madeleine.storage.sql.database.dialect import UtcMicros
 from madeleine.storage.sql.database.lifecycle import (
+    ArchivedWithMemory,
+    Declaration,
     DeleteRows,
-    ErasureDeclaration,
-    RestorationDeclaration,
     UndoneWithMemory,
 )
 
-_GOES_WITH_ITS_MEMORY: list[ErasureDeclaration | RestorationDeclaration] = [DeleteRows(), UndoneWithMemory()]
+_GOES_WITH_ITS_MEMORY: list[Declaration] = [DeleteRows(), UndoneWithMemory(), ArchivedWithMemory()]
 
 
 def _memory_key() -> Column[str]:

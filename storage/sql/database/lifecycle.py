@@ -66,8 +66,15 @@ class LeftByUndo(NamedTuple):
     reason: str
 
 
+class ArchivedWithMemory(NamedTuple):
+    """Rows go into the archive with the memory that `column` names, and come back with it (spec O8)."""
+
+    column: str = "memory_id"
+
+
 ErasureDeclaration = DeleteRows | ClearReferenceToForgotten | EraseListing | RedactWith | KeepWhenForgetting
 RestorationDeclaration = JournalColumnChanges | UndoneWithMemory | LeftByUndo
+Declaration = ErasureDeclaration | RestorationDeclaration | ArchivedWithMemory
 
 
 def tables_with_declaration(metadata: MetaData, kind: type[T]) -> list[tuple[Table, T]]:
@@ -77,6 +84,14 @@ def tables_with_declaration(metadata: MetaData, kind: type[T]) -> list[tuple[Tab
         for table in reversed(metadata.sorted_tables)
         for declaration in table.info["lifecycle"]
         if isinstance(declaration, kind)
+    ]
+
+
+def archival_statements(metadata: MetaData) -> list[Delete]:
+    """Delete the rows that are declared to go into the archive with the memories of `ids`."""
+    return [
+        delete(table).where(is_in_bound_list(table.c[rows.column], "ids"))
+        for table, rows in tables_with_declaration(metadata, ArchivedWithMemory)
     ]
 
 

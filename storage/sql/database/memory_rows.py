@@ -10,7 +10,7 @@ from functools import lru_cache
 from operator import attrgetter
 from typing import Any
 
-from sqlalchemy import ColumnElement, bindparam, case, func, select, type_coerce
+from sqlalchemy import ColumnElement, bindparam, case, func, or_, select, type_coerce
 
 from madeleine.memory.model import (
     MAX_SUPERSEDED_TEXT_CHARS,
@@ -55,6 +55,10 @@ SINCE_CYCLE_AFTER_RECALL = case((_m.status == "dead", _m.since), else_=_last_cou
 """`since` after a recall: a living memory's clock is rewound (ruling 2)."""
 _SELECT_CYCLE = select(cycle_of_being(bindparam("being")))
 _UPSERT_CYCLE = upsert_statement(beings, "cycle")
+
+
+IS_IN_PROJECT = or_(_m.project.is_(None), _m.project == bindparam("project", type_=_m.project.type))
+"""Found by a caller who works in the project `project`, "" for none (spec O2)."""
 
 
 async def read_patrol_cycle(reads: QueryReader, scope: Scope) -> int:

@@ -5,9 +5,16 @@ from __future__ import annotations
 from sqlalchemy import Boolean, Column, Float, ForeignKey, Index, Integer, LargeBinary, Text
 from sqlalchemy.schema import UniqueConstraint
 
-from madeleine.storage.sql.database import core_block_table, declaring, graph_tables, lesson_table  # noqa: F401
+from madeleine.storage.sql.database import (  # noqa: F401
+    archive_tables,
+    core_block_table,
+    declaring,
+    graph_tables,
+    lesson_table,
+)
 from madeleine.storage.sql.database.dialect import HashBytes, JsonText, TextList, UtcMicros, in_words, index_filter
 from madeleine.storage.sql.database.lifecycle import (
+    ArchivedWithMemory,
     ClearReferenceToForgotten,
     DeleteRows,
     EraseListing,
@@ -54,7 +61,7 @@ memories = _table(
     *_optional(UtcMicros, "last_activated", "last_accessed"),
     *_required(Text, "tool", "client", "session_id"),
     # Of what all beings share: what kind it is, who shared it and as what (spec O4).
-    *_optional(Text, "knowledge", "author", "author_role"),
+    *_optional(Text, "knowledge", "author", "author_role", "project", "level"),
     Column("turn", Integer, nullable=False, server_default="0"),
     # For keyword search: see `storage.sql.database.memory_rows`.
     *_required(Text, "content_hash", "folded", "folded_themes"),
@@ -78,20 +85,20 @@ memories = _table(
     Index("ix_memories_procedural", "being_id", "status", **index_filter("category = 'procedural'")),
     Index("ix_memories_content_hash", "content_hash"),
     Index("ix_memories_knowledge", "knowledge", "truth", "number", **index_filter("knowledge IS NOT NULL")),
+    Index("ix_memories_scoped", "being_id", "level", **index_filter("project IS NOT NULL OR level IS NOT NULL")),
     lifecycle=[
         DeleteRows("id"),
         *map(ClearReferenceToForgotten, ("resembles", "may_supersede")),
         RedactWith("erasing.memories._MemoryErasure._release_absorbed"),
         RedactWith("memories.truth.relink_chains"),
         JournalColumnChanges("memory", "id", _JOURNALLED_MEMORY_COLUMNS),
-        UndoneWithMemory("id"),
+        *(UndoneWithMemory("id"), ArchivedWithMemory("id")),
     ],
 )
 _m = memories.c
 Index("ix_memories_timeline", _m.being_id, _m.happened_at.desc(), _m.id, _m.span_start, _m.span_end)
-_old = index_filter("superseded_by IS NOT NULL")
+_old, _activated = map(index_filter, ("superseded_by IS NOT NULL", "last_activated IS NOT NULL"))
 Index("ix_memories_superseded", _m.being_id, _m.superseded_by, _m.valid_until, **_old)
-_activated = index_filter("last_activated IS NOT NULL")
 Index("ix_memories_activated", _m.being_id, _m.last_activated.desc(), _m.id, **_activated)
 IS_RECALLED_DEAD = in_words(
     "memories.status = 'dead' AND memories.reactivation_count > 0", (_m.status == "dead") & (_m.reactivation_count > 0)
@@ -104,8 +111,7 @@ IS_UNSUMMARISED_EPISODE = in_words(
 # The last number that a memory of the being was given; none is given again (ruling 23).
 last_memory_numbers_table = _table(
     "memory_numbers",
-    *_keys(Text, "being_id"),
-    *_required(Integer, "last"),
+    *(*_keys(Text, "being_id"), *_required(Integer, "last")),
     lifecycle=[KeepWhenForgetting("a counter"), LeftByUndo("a number is not given again")],
 )
 
@@ -117,7 +123,10 @@ reinforcements_table = _table(
     *_required(UtcMicros, "at"),
     *_optional(Text, "key"),
     UniqueConstraint("being_id", "key"),
-    lifecycle=[DeleteRows(), LeftByUndo("a reinforcement is not a patrol's; an undo that would lose it is refused")],
+    lifecycle=[
+        *(DeleteRows(), ArchivedWithMemory()),
+        LeftByUndo("a reinforcement is not a patrol's; an undo that would lose it is refused"),
+    ],
 )
 
 clusters_table = _table(
@@ -161,13 +170,12 @@ index_pending_table = _table(
     # Numbered without reuse: a mark made later is greater, also after all have been cleared.
     *_keys(Integer, "mark"),
     Column("memory_id", Text, ForeignKey("memories.id"), nullable=False, index=True),
-    lifecycle=[DeleteRows(), UndoneWithMemory()],
+    lifecycle=[DeleteRows(), UndoneWithMemory(), ArchivedWithMemory()],
 )
 
 settings = _table(
     "settings",
-    *_keys(Text, "name"),
-    *_required(Text, "value"),
+    *(*_keys(Text, "name"), *_required(Text, "value")),
     lifecycle=[KeepWhenForgetting("facts about the store"), LeftByUndo("no patrol changes it")],
 )
 
@@ -205,7 +213,7 @@ revisions_table = _table(
     *_optional(TextList, "themes"),
     *_optional(Boolean, "pinned"),
     *_optional(TextList, "when"),
-    lifecycle=[DeleteRows(), LeftByUndo("no patrol revises a memory")],
+    lifecycle=[DeleteRows(), ArchivedWithMemory(), LeftByUndo("no patrol revises a memory")],
 )
 
 # Acts that changed what is true (ruling 14): one row for each memory that an act concerns, with its fields before and
@@ -220,7 +228,7 @@ truth_acts_table = _table(
     Index("ix_truth_acts_act", "act_id"),
     lifecycle=[
         RedactWith("memories.truth.relink_chains"),
-        UndoneWithMemory(),
+        *(UndoneWithMemory(), ArchivedWithMemory()),
         LeftByUndo("the acts of a patrol are deleted when it is undone"),
     ],
 )
@@ -228,8 +236,7 @@ truth_acts_table = _table(
 # Memories that are gone from the tables, and may have left bytes in the files.
 forgotten_table = _table(
     "forgotten",
-    *_keys(Integer, "mark"),
-    *_required(Text, "memory_id"),
+    *(*_keys(Integer, "mark"), *_required(Text, "memory_id")),
     lifecycle=[KeepWhenForgetting("ids whose bytes may remain"), LeftByUndo("forgetting is final")],
 )
 
@@ -289,7 +296,7 @@ profile = _table(
     *_required(Boolean, "enabled"),
     Column("memory_id", Text, index=True),
     *_required(UtcMicros, "updated_at"),
-    lifecycle=[DeleteRows(), UndoneWithMemory()],
+    lifecycle=[DeleteRows(), UndoneWithMemory(), ArchivedWithMemory()],
 )
 
 # Texts that were ingested to the end, by an HMAC of the key of each, and the outcome.

@@ -16,6 +16,7 @@ from madeleine.memory.ingest.ports import ErasedIds
 from madeleine.memory.model import Cluster, Memory, MemoryId, Scope
 from madeleine.memory.rules.dynamics import mentions
 from madeleine.storage.sql.administration import record_audit
+from madeleine.storage.sql.archive.erasing import bring_back_to_erase, erase_from_archive
 from madeleine.storage.sql.database.dialect import equals_any, is_in_bound_list, json_list_bind_value
 from madeleine.storage.sql.database.engine import DatabaseRepository, Transaction
 from madeleine.storage.sql.database.lifecycle import DeleteRows, removal_statements
@@ -283,6 +284,7 @@ class ErasureRepository(DatabaseRepository):
 
     async def forget(self, scope: Scope, ids: Sequence[MemoryId | MessageId], *, at: datetime) -> ErasedIds:
         async with self._database.transaction() as transaction:
+            brought = await bring_back_to_erase(transaction, scope, ids)
             known = await memories_by_ids(transaction, scope, [MemoryId(id_) for id_ in ids])
             known += await _summaries_that_quote(transaction, scope, known)
             memory_ids = [memory.id for memory in known]
@@ -290,6 +292,8 @@ class ErasureRepository(DatabaseRepository):
             messages, drawn = await erase_messages(transaction, scope, sources)
             await remember_forgotten_statements(transaction, scope.being_id, memory_ids)
             erased = await _MemoryErasure(transaction, scope, known).erase() if known else ErasedIds()
+            if brought:
+                await erase_from_archive(transaction, scope, brought, set(memory_ids))
             if not known and not messages:
                 return erased
             # One of the messages stands for all: their bytes are in the ledger's files alone.

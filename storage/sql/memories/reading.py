@@ -32,7 +32,12 @@ from madeleine.storage.sql.database.mapping import (
     records_in_order_of_ids,
     vector_from_bytes,
 )
-from madeleine.storage.sql.database.memory_rows import MEMORY_COLUMNS, decode_emotion_vector, memory_from_row
+from madeleine.storage.sql.database.memory_rows import (
+    IS_IN_PROJECT,
+    MEMORY_COLUMNS,
+    decode_emotion_vector,
+    memory_from_row,
+)
 from madeleine.storage.sql.database.tables import audit, clusters_table, embeddings, memories, profile, revisions_table
 from madeleine.storage.sql.memories.index_source import VectorRepository
 from madeleine.storage.sql.memories.versions import all_versions, current_versions, told_later
@@ -64,6 +69,7 @@ _IS_PREFERENCE = (
     _m.truth == "current",
     _m.compressed.is_(False),
     ~_IS_DISABLED_PREFERENCE,
+    IS_IN_PROJECT,
 )
 _SELECT_MATCHING_PREFERENCES = (
     select(*MEMORY_COLUMNS)
@@ -127,6 +133,7 @@ _SELECT_CLUSTER_MEMORIES = (
     .where(
         _m.being_id == _BEING,
         _m.cluster_id == bindparam("cluster"),
+        IS_IN_PROJECT,
         # Nothing comes after a memory that is not the being's: no page is shown twice.
         or_(
             bindparam("after").is_(None),
@@ -204,7 +211,7 @@ class RecallRepository(MemoryReadRepository):
     async def preferences(
         self, scope: Scope, *, matching_ids: Sequence[MemoryId], limit: int, include_standing: bool
     ) -> list[Memory]:
-        binds = {"most": limit, "being": scope.being_id}
+        binds = {"most": limit, "being": scope.being_id, "project": scope.project}
         preferences: list[Memory] = []
         if matching_ids:
             preferences = await self._database.rows(
@@ -237,7 +244,8 @@ class RecallRepository(MemoryReadRepository):
         self, scope: Scope, cluster_id: ClusterId, *, limit: int, after: str | None
     ) -> list[Memory] | None:
         binds = {"being": scope.being_id, "cluster": cluster_id}
-        page = await self._database.rows(_SELECT_CLUSTER_MEMORIES, memory_from_row, limit=limit, after=after, **binds)
+        page_binds = binds | {"project": scope.project, "limit": limit, "after": after}
+        page = await self._database.rows(_SELECT_CLUSTER_MEMORIES, memory_from_row, **page_binds)
         if page or await self._database.rows(_SELECT_CLUSTER_ID, first_column, **binds):
             return page
         return None

@@ -4,20 +4,31 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 
-from sqlalchemy import Select, Table, Text, and_, bindparam, select, type_coerce
+from sqlalchemy import Select, Table, Text, and_, bindparam, select, type_coerce, union_all
 
 from madeleine.memory.model import MemoryId, Scope
 from madeleine.memory.short_ids import IdKind
 from madeleine.storage.sql.database import dialect, tables
+from madeleine.storage.sql.database.archive_tables import archived_memories_table
 from madeleine.storage.sql.database.engine import DatabaseRepository
 from madeleine.storage.sql.database.mapping import first_column, first_two_columns
 
 _m = tables.memories.c
 _BEING = bindparam("being", type_=_m.being_id.type)
 _number = dialect.json_items(bindparam("numbers"))
-_SELECT_IDS_OF_NUMBERS = select(_m.number, _m.id).where(_m.being_id == _BEING, _m.number.in_(select(_number.c.value)))
-_SELECT_NUMBERS_OF_IDS = select(_m.id, _m.number).where(
-    dialect.is_in_bound_list(_m.id, "ids"), dialect.without_index_use(_m.being_id) == _BEING
+_a = archived_memories_table.c
+# What is archived keeps its number: it can be named, to be restored or forgotten.
+_SELECT_IDS_OF_NUMBERS = union_all(
+    select(_m.number, _m.id).where(_m.being_id == _BEING, _m.number.in_(select(_number.c.value))),
+    select(_a.number, _a.memory_id).where(_a.being_id == _BEING, _a.number.in_(select(_number.c.value))),
+)
+_SELECT_NUMBERS_OF_IDS = union_all(
+    select(_m.id, _m.number).where(
+        dialect.is_in_bound_list(_m.id, "ids"), dialect.without_index_use(_m.being_id) == _BEING
+    ),
+    select(_a.memory_id, _a.number).where(
+        dialect.is_in_bound_list(_a.memory_id, "ids"), dialect.without_index_use(_a.being_id) == _BEING
+    ),
 )
 _TABLES: Mapping[IdKind, Table] = {
     "memory": tables.memories,

@@ -44,7 +44,7 @@ from madeleine.storage.sql.database.mapping import (
     row_of_being_binds,
     update_row_of_being,
 )
-from madeleine.storage.sql.database.memory_rows import cycle_of_being, row_from_memory
+from madeleine.storage.sql.database.memory_rows import IS_IN_PROJECT, cycle_of_being, row_from_memory
 from madeleine.storage.sql.memories import truth
 from madeleine.storage.sql.memories.clusters import recompute_cluster_vectors
 from madeleine.storage.sql.memories.drawing import draw_again
@@ -65,6 +65,7 @@ _SELECT_IDS_BY_HASH = brief_read(
     .where(
         _m.content_hash == bindparam("hash"),
         dialect.without_index_use(_m.being_id) == _BEING,
+        IS_IN_PROJECT,
         or_(_m.status != "dead", _m.truth != "current", _m.absorbed_into.is_not(None)),
     )
     .order_by(or_(_m.status == "dead", _m.truth != "current"), _m.seq)
@@ -294,7 +295,8 @@ class MemoryRepository(MemoryReadRepository):
         return await read_idempotency_key_outcomes(self._database, scope, keys)
 
     async def ids_with_text(self, scope: Scope, hash_: ContentHash) -> list[MemoryId]:
-        return await self._database.rows(_SELECT_IDS_BY_HASH, first_column, hash=hash_, being=scope.being_id)
+        binds = {"hash": hash_, "being": scope.being_id, "project": scope.project}
+        return await self._database.rows(_SELECT_IDS_BY_HASH, first_column, **binds)
 
     async def current_versions(self, scope: Scope, ids: Sequence[MemoryId]) -> dict[MemoryId, MemoryId]:
         return await current_versions(self._database, scope, ids)

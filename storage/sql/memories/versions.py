@@ -16,7 +16,7 @@ from madeleine.memory.recall.ports import LaterMemory
 from madeleine.storage.sql.database.dialect import json_items, json_list_bind_value, without_index_use
 from madeleine.storage.sql.database.engine import QueryReader, Row, brief_read
 from madeleine.storage.sql.database.mapping import first_two_columns
-from madeleine.storage.sql.database.memory_rows import MEMORY_COLUMNS, memory_from_row
+from madeleine.storage.sql.database.memory_rows import IS_IN_PROJECT, MEMORY_COLUMNS, memory_from_row
 from madeleine.storage.sql.database.tables import memories
 
 _m = memories.c
@@ -44,7 +44,7 @@ _SELECT_VERSIONS = (
     .select_from(_versions.join(memories, _m.id == _versions.c.id))
     .order_by(_m.valid_until.is_(None), _m.valid_until, _m.seq)
 )
-_is_current = (_IS_OWN, _m.status != "dead", _m.truth == "current", _m.compressed.is_(False))
+_is_current = (_IS_OWN, IS_IN_PROJECT, _m.status != "dead", _m.truth == "current", _m.compressed.is_(False))
 _proposed = (
     select(_m.id.label("newer"), _m.may_supersede.label("older"))
     .join(_asked, _m.may_supersede == _asked.c.value)
@@ -112,9 +112,8 @@ async def told_later(reads: QueryReader, scope: Scope, ids: Sequence[MemoryId]) 
     """What `RecallLedger.told_later` says."""
     if not ids:
         return []
-    return list(
-        await reads.rows(_SELECT_TOLD_LATER, _to_later_memory, being=scope.being_id, ids=json_list_bind_value(ids))
-    )
+    binds = {"being": scope.being_id, "project": scope.project, "ids": json_list_bind_value(ids)}
+    return list(await reads.rows(_SELECT_TOLD_LATER, _to_later_memory, **binds))
 
 
 def _to_later_memory(row: Row) -> LaterMemory:

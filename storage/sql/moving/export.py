@@ -11,7 +11,8 @@ from sqlalchemy import func, select
 
 from madeleine.memory.errors import StorageError
 from madeleine.memory.moving.export_file import export_lines
-from madeleine.memory.moving.records import JOURNAL_TYPES, ExportRecord, Header, PatrolChangeRecord
+from madeleine.memory.moving.record_base import ExportRecord, Header
+from madeleine.memory.moving.records import JOURNAL_TYPES, PatrolChangeRecord
 from madeleine.storage.sql.database.schema import DAMAGED_ROW_MESSAGE
 from madeleine.storage.sql.database.snapshot import Snapshot, open_snapshot
 from madeleine.storage.sql.moving.exported_tables import EXPORTED_TABLES, ExportedTable

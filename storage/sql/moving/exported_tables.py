@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import zlib
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any
@@ -22,11 +23,13 @@ from sqlalchemy import (
 )
 
 from madeleine.memory.moving import records
-from madeleine.memory.moving.records import ExportRecord
+from madeleine.memory.moving.archive_records import ArchivedMemoryRecord, ArchiveGroupRecord
+from madeleine.memory.moving.record_base import ExportRecord
 from madeleine.storage.sql.conversations.chat import NO_FIRST_AT
 from madeleine.storage.sql.database import tables
+from madeleine.storage.sql.database.archive_tables import archive_groups_table, archived_memories_table
 from madeleine.storage.sql.database.core_block_table import core_blocks_table
-from madeleine.storage.sql.database.dialect import JsonText, TextList, UtcMicros
+from madeleine.storage.sql.database.dialect import JsonText, PackedRecords, TextList, UtcMicros
 from madeleine.storage.sql.database.engine import Row
 from madeleine.storage.sql.database.graph_tables import stated_relations_table
 from madeleine.storage.sql.database.lesson_table import lessons_table
@@ -34,6 +37,7 @@ from madeleine.storage.sql.database.mapping import encode_column_value, moment_f
 from madeleine.storage.sql.database.memory_rows import CYCLES_SINCE_REACTIVATION
 
 _m, _s = tables.memories.c, tables.sessions.c
+PACKING_LEVEL = 6
 _last_numbers = tables.last_memory_numbers_table.c
 _JSON_COLUMNS = ("when_", "retold", "emotion")
 """Of the memories; JSON without saying so by their type."""
@@ -97,6 +101,8 @@ def _decode(column: ColumnElement[Any], stored: Any) -> Any:
         return moment_from_microseconds(stored)
     if isinstance(column.type, Boolean):
         return bool(stored)
+    if isinstance(column.type, PackedRecords):
+        return [json.loads(line) for line in zlib.decompress(stored).splitlines()]
     if isinstance(column.type, TextList | JsonText) or getattr(column, "name", "") in _JSON_COLUMNS:
         return json.loads(stored)
     return stored
@@ -105,6 +111,9 @@ def _decode(column: ColumnElement[Any], stored: Any) -> Any:
 def _encode(column: ColumnElement[Any], value: Any) -> Any:
     if isinstance(column.type, JsonText) and value is not None:
         return json.dumps(dict(value), ensure_ascii=False)
+    if isinstance(column.type, PackedRecords):
+        lines = (json.dumps(record, ensure_ascii=False, separators=(",", ":")) + "\n" for record in value)
+        return zlib.compress("".join(lines).encode(), PACKING_LEVEL)
     return encode_column_value(value)
 
 
@@ -119,6 +128,7 @@ _revisions, _acts, _told = tables.revisions_table.c, tables.truth_acts_table.c, 
 _changes, _runs, _notes = tables.patrol_changes_table.c, tables.patrol_runs.c, tables.notes_table.c
 _profile, _diary, _keys = tables.profile.c, tables.diary_entries_table.c, tables.forgotten_keys_table.c
 _lessons, _stated, _blocks = lessons_table.c, stated_relations_table.c, core_blocks_table.c
+_groups, _archived = archive_groups_table.c, archived_memories_table.c
 _clusters, _beings = tables.clusters_table.c, tables.beings.c
 _known_beings = union(
     *(select(table.c.being_id) for table in (tables.last_memory_numbers_table, tables.beings, tables.sessions,
@@ -177,6 +187,13 @@ EXPORTED_TABLES: tuple[ExportedTable, ...] = (
         derived=frozenset({"seq"}),
     ),
     ExportedTable(records.LessonRecord, lessons_table, (_lessons.memory_id,)),
+    ExportedTable(ArchiveGroupRecord, archive_groups_table, (_groups.archived_at, _groups.id)),
+    ExportedTable(
+        ArchivedMemoryRecord,
+        archived_memories_table,
+        (_archived.number, _archived.id),
+        derived=frozenset({"folded"}),
+    ),
     ExportedTable(
         records.StatedRelationRecord,
         stated_relations_table,

@@ -5,19 +5,33 @@ from __future__ import annotations
 import hashlib
 import json
 import uuid
-from collections import Counter
-from collections.abc import Sequence
+from collections import Counter, defaultdict
+from collections.abc import Iterator, Sequence
 from datetime import datetime
+from itertools import groupby, islice
 from typing import Any, TypeVar
 
 from sqlalchemy import Select, insert, select
 
+from madeleine.memory.core_blocks.values import core_block_id
 from madeleine.memory.graph.values import entity_key
+from madeleine.memory.moving.archive_records import ArchivedMemoryRecord
 from madeleine.memory.moving.ports import MAX_NAMED, LeftOut, LeftOutReason
-from madeleine.memory.moving.records import ExportRecord, MessageRecord, NoteRecord, StatedRelationRecord
-from madeleine.memory.moving.values import is_contrary
+from madeleine.memory.moving.record_base import ExportRecord
+from madeleine.memory.moving.records import (
+    AnyRecord,
+    CoreBlockRecord,
+    DiaryRecord,
+    MessageRecord,
+    NoteRecord,
+    ProfileRecord,
+    StatedRelationRecord,
+    record_of,
+)
+from madeleine.memory.moving.values import is_contrary, memory_from_record, memory_record_of
 from madeleine.memory.text.normalization import fold_text
 from madeleine.storage.sql.database import tables
+from madeleine.storage.sql.database.archive_tables import archived_memories_table
 from madeleine.storage.sql.database.dialect import (
     insert_if_missing_statement,
     is_in_bound_list,
@@ -25,6 +39,7 @@ from madeleine.storage.sql.database.dialect import (
 )
 from madeleine.storage.sql.database.engine import Transaction
 from madeleine.storage.sql.database.mapping import first_column, first_two_columns
+from madeleine.storage.sql.database.memory_rows import row_from_memory
 from madeleine.storage.sql.moving.exported_tables import EXPORTED_TABLES, ExportedTable
 
 TABLES_BY_TYPE = {exported.type: exported for exported in EXPORTED_TABLES}
@@ -49,6 +64,7 @@ INSERT_ROW = {
     if type_ not in ("being", "memory")
 }
 T = TypeVar("T", bound=ExportRecord)
+BATCH_RECORDS = 500
 
 
 _SELECT_BEINGS = {
@@ -56,6 +72,10 @@ _SELECT_BEINGS = {
     for table in EXPORTED_TABLES
     if table.type in ("memory", "message")
 }
+
+
+_w = archived_memories_table.c
+SELECT_ARCHIVED = select(_w.memory_id, _w.being_id).where(is_in_bound_list(_w.memory_id, "ids"))
 
 
 class ImportWork:
@@ -148,4 +168,31 @@ def derived_columns(record: ExportRecord) -> dict[str, Any]:
             return {"folded": fold_text(record.content)}
         case StatedRelationRecord():
             return {"subject_key": entity_key(record.subject), "object_key": entity_key(record.object)}
+        case ArchivedMemoryRecord():
+            row = row_from_memory(memory_from_record(memory_record_of(map(record_of, record.records))))
+            return {"folded": f"{row['folded']}{row['folded_themes']}"}
     return {}
+
+
+def batches_of_one_type(records: Iterator[AnyRecord]) -> Iterator[list[Any]]:
+    for _, same in groupby(records, key=lambda record: record.type):
+        while batch := list(islice(same, BATCH_RECORDS)):
+            yield batch
+
+
+def records_by_being(records: Sequence[T]) -> list[tuple[str, list[T]]]:
+    beings: defaultdict[str, list[T]] = defaultdict(list)
+    for record in records:
+        beings[record.being].append(record)
+    return list(beings.items())
+
+
+def ids_to_forget(record: ExportRecord) -> tuple[str, ...]:
+    match record:
+        case NoteRecord() | ProfileRecord():
+            return (record.memory_id,) if record.memory_id else ()
+        case DiaryRecord():
+            return record.sources
+        case CoreBlockRecord():
+            return (core_block_id(record.name),)
+    return ()

@@ -10,22 +10,19 @@ import json
 from collections import defaultdict
 from collections.abc import Awaitable, Callable, Iterator, Mapping, Sequence
 from datetime import datetime
-from itertools import groupby, islice
 from typing import Any
 
 from sqlalchemy import bindparam, case, insert, select, update
 
-from madeleine.memory.core_blocks.values import core_block_id
 from madeleine.memory.model import BeingId, MemoryId, Scope
+from madeleine.memory.moving.archive_records import ArchivedMemoryRecord
 from madeleine.memory.moving.ports import ImportReport
+from madeleine.memory.moving.record_base import ExportRecord, Header
 from madeleine.memory.moving.records import (
     AnyRecord,
     BeingRecord,
     ClusterRecord,
     CoreBlockRecord,
-    DiaryRecord,
-    ExportRecord,
-    Header,
     MemoryRecord,
     MessageMemoryRecord,
     MessageRecord,
@@ -37,6 +34,7 @@ from madeleine.memory.moving.records import (
 )
 from madeleine.memory.moving.values import memory_from_record
 from madeleine.storage.sql.administration import record_audit
+from madeleine.storage.sql.archive.erasing import retell_groups
 from madeleine.storage.sql.conversations.chat import message_key_hash
 from madeleine.storage.sql.database import tables
 from madeleine.storage.sql.database.core_block_table import core_blocks_table
@@ -55,10 +53,18 @@ from madeleine.storage.sql.erasing.memories import erase_memories
 from madeleine.storage.sql.memories.index_source import mark_memories_for_index
 from madeleine.storage.sql.memories.reading import memories_by_ids
 from madeleine.storage.sql.memories.storing import INSERT_MEMORY, read_idempotency_key_outcomes
-from madeleine.storage.sql.moving.import_work import INSERT_ROW, TABLES_BY_TYPE, ImportWork, T, derived_columns
+from madeleine.storage.sql.moving.import_work import (
+    INSERT_ROW,
+    SELECT_ARCHIVED,
+    TABLES_BY_TYPE,
+    ImportWork,
+    batches_of_one_type,
+    derived_columns,
+    ids_to_forget,
+    records_by_being,
+)
 from madeleine.storage.sql.moving.source_imports import last_sequence_numbers
 
-BATCH_RECORDS = 500
 _POINTERS = ("absorbed_into", "compressed_into", "resembles", "superseded_by", "may_supersede")
 _m, _s, _a = tables.memories.c, tables.sessions.c, tables.audit.c
 _BEING = bindparam("being", type_=_m.being_id.type)
@@ -115,6 +121,8 @@ class RecordImport(ImportWork):
         """Added ones, and their beings."""
         self._to_erase: defaultdict[str, list[MemoryId]] = defaultdict(list)
         self._clusters: list[str] = []
+        self._stale_groups: set[str] = set()
+        """Of the archive: what is told of them tells of what was forgotten here."""
         self._runs: set[str] = set()
         self._beings_with_runs: set[str] = set()
         self._blocks_here: set[tuple[str, str]] = set()
@@ -131,7 +139,7 @@ class RecordImport(ImportWork):
             self._blocks_here |= {(being, name) for name in await self._rows(_SELECT_BLOCK_NAMES, being=being)}
 
     async def take_all(self, records: Iterator[AnyRecord]) -> None:
-        batches = _batches(records)
+        batches = batches_of_one_type(records)
         by_type: Mapping[str, Callable[[Any], Awaitable[None]]] = {
             "being": self._take_being,
             "memory": self._take_memory,
@@ -144,6 +152,7 @@ class RecordImport(ImportWork):
             "message": self._take_message,
             "message_memory": self._take_message_memory,
             "forgotten_key": self._take_forgotten_key,
+            "archived_memory": self._take_archived_memory,
             "patrol_run": self._take_patrol_run,
             "patrol_change": self._take_patrol_change,
         }
@@ -160,6 +169,7 @@ class RecordImport(ImportWork):
             [{"being_id": being, "last": last} for being, last in self._number_floor.items() if last],
         )
         await self._erase_forgotten()
+        await retell_groups(self._transaction, self._stale_groups)
         kept = [id_ for id_ in self._memories if self._memories[id_]]
         await mark_memories_for_index(self._transaction, kept)
         counts = {type_: self._added[type_] for type_ in TABLES_BY_TYPE if self._added[type_]}
@@ -210,7 +220,7 @@ class RecordImport(ImportWork):
         """Records that nothing but their key ties to what is here."""
         new: list[ExportRecord] = []
         for record in await self._new(batch):
-            if not self._forgotten.isdisjoint(_ids_to_forget(record)):
+            if not self._forgotten.isdisjoint(ids_to_forget(record)):
                 self._leave_out("forgotten", record)
             elif isinstance(record, ProfileRecord | NoteRecord) and record.memory_id in self._aliases:
                 new.append(record.model_copy(update={"memory_id": self._aliases[record.memory_id]}))
@@ -234,7 +244,7 @@ class RecordImport(ImportWork):
 
     async def _take_memory(self, batch: Sequence[MemoryRecord]) -> None:
         new = await self._new(batch)
-        for being, records in _by_being(new):
+        for being, records in records_by_being(new):
             await self._insert_memories(being, records)
 
     async def _insert_memories(self, being: str, records: Sequence[MemoryRecord]) -> None:
@@ -271,6 +281,28 @@ class RecordImport(ImportWork):
         await self._transaction.run(INSERT_MEMORY, rows)
         await self._remember(added)
 
+    async def _take_archived_memory(self, batch: Sequence[ArchivedMemoryRecord]) -> None:
+        new = await self._new(batch)
+        here = await self._beings_of("memory", [record.memory_id for record in new])
+        archived = json_list_bind_value(record.memory_id for record in new)
+        known = {*here, *dict(await self._rows(SELECT_ARCHIVED, tuple, ids=archived))}
+        self._known["archived_memory"] += sum(record.memory_id in known for record in new)
+        for record in new:
+            if record.memory_id in self._forgotten:
+                self._leave_out("forgotten", record)
+                self._stale_groups.add(record.group_id)
+        kept = [record for record in new if record.memory_id not in self._forgotten | known]
+        await self._insert([self._renumbered_entry(record) for record in kept])
+
+    def _renumbered_entry(self, record: ArchivedMemoryRecord) -> ArchivedMemoryRecord:
+        floor = self._number_floor[record.being]
+        if self._is_fresh[record.being] or record.number > floor:
+            return record
+        number = self._number_floor[record.being] = floor + 1
+        self._renumbered += 1
+        memory, *parts = record.records
+        return record.model_copy(update={"number": number, "records": ({**memory, "number": number}, *parts)})
+
     async def _take_part(self, batch: Sequence[PartOfMemory]) -> None:
         """What belongs to a memory comes with it, and not to one that is here."""
         if not batch:
@@ -291,7 +323,7 @@ class RecordImport(ImportWork):
 
     async def _take_reinforcement(self, batch: Sequence[ReinforcementRecord]) -> None:
         kept: list[ReinforcementRecord] = []
-        for being, records in _by_being(batch):
+        for being, records in records_by_being(batch):
             keys = [record.key for record in records if record.key is not None]
             scope = Scope(BeingId(being), self._client)
             taken = await read_idempotency_key_outcomes(self._transaction, scope, keys)
@@ -299,7 +331,7 @@ class RecordImport(ImportWork):
         await self._take_part(kept)
 
     async def _take_message(self, batch: Sequence[MessageRecord]) -> None:
-        for being, records in _by_being(await self._new(batch)):
+        for being, records in records_by_being(await self._new(batch)):
             await self._insert_messages(being, records)
 
     async def _insert_messages(self, being: str, records: Sequence[MessageRecord]) -> None:
@@ -347,7 +379,8 @@ class RecordImport(ImportWork):
             for record in batch
         ]
         messages = await self._beings_of("message", [record.message_id for record in links])
-        memories = await self._beings_of("memory", [record.memory_id for record in links])
+        memories = await self._beings_of("memory", named := [record.memory_id for record in links])
+        memories |= dict(await self._rows(SELECT_ARCHIVED, tuple, ids=json_list_bind_value(named)))
         kept = [
             record
             for record in links
@@ -374,27 +407,3 @@ class RecordImport(ImportWork):
         table = TABLES_BY_TYPE["patrol_change"]
         await self._transaction.run(INSERT_ROW["patrol_change"], [table.to_row(record) for record in own])
         self._added["patrol_change"] += len(own)
-
-
-def _ids_to_forget(record: ExportRecord) -> tuple[str, ...]:
-    match record:
-        case NoteRecord() | ProfileRecord():
-            return (record.memory_id,) if record.memory_id else ()
-        case DiaryRecord():
-            return record.sources
-        case CoreBlockRecord():
-            return (core_block_id(record.name),)
-    return ()
-
-
-def _batches(records: Iterator[AnyRecord]) -> Iterator[list[Any]]:
-    for _, same in groupby(records, key=lambda record: record.type):
-        while batch := list(islice(same, BATCH_RECORDS)):
-            yield batch
-
-
-def _by_being(records: Sequence[T]) -> list[tuple[str, list[T]]]:
-    beings: defaultdict[str, list[T]] = defaultdict(list)
-    for record in records:
-        beings[record.being].append(record)
-    return list(beings.items())

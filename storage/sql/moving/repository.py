@@ -10,7 +10,8 @@ from sqlalchemy import bindparam, delete, select, update
 
 from madeleine.memory.model import ORGANISATION, BeingId, ClusterId, EmbeddingModelName, Scope
 from madeleine.memory.moving.ports import ImportReport, ImportUndone, LedgerCopy, PastImport
-from madeleine.memory.moving.records import AnyRecord, Header
+from madeleine.memory.moving.record_base import Header
+from madeleine.memory.moving.records import AnyRecord
 from madeleine.storage.sql.database import tables
 from madeleine.storage.sql.database.dialect import is_in_bound_list, json_list_bind_value, upsert_statement
 from madeleine.storage.sql.database.engine import DatabaseRepository

@@ -11,6 +11,7 @@ from madeleine.memory.core_blocks.values import core_block_id
 from madeleine.memory.model import BeingId, MemoryId, Scope
 from madeleine.storage.sql.administration import record_audit
 from madeleine.storage.sql.database import tables
+from madeleine.storage.sql.database.archive_tables import archived_memories_table
 from madeleine.storage.sql.database.core_block_table import core_blocks_table
 from madeleine.storage.sql.database.dialect import insert_if_missing_statement, json_items, upsert_statement
 from madeleine.storage.sql.ledger import Ledger
@@ -19,7 +20,8 @@ RESTORE_TOOL = "madeleine restore"
 _a, _m, _g = tables.audit.c, tables.memories.c, tables.messages_table.c
 _forgotten = json_items(_a.ids)
 _SELECT_FORGOTTEN = select(_a.being_id, _forgotten.c.value).where(_a.event == "forget").distinct()
-_HELD_TABLES = ((_m.id, _m.being_id), (_g.id, _g.being_id))
+_w = archived_memories_table.c
+_HELD_TABLES = ((_m.id, _m.being_id), (_g.id, _g.being_id), (_w.memory_id, _w.being_id))
 _SELECT_HELD = [select(id_, being) for id_, being in _HELD_TABLES]
 _SELECT_BLOCKS = select(core_blocks_table.c.being_id, core_blocks_table.c.name).distinct()
 _KEPT_TABLES = (tables.forgotten_keys_table, tables.copies_table)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 from collections import Counter, defaultdict
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping, Sequence
 from datetime import datetime
 from typing import Any
 
@@ -16,7 +16,9 @@ from madeleine.memory.model import BeingId, MemoryId, Scope
 from madeleine.memory.moving.ports import ImportUndone
 from madeleine.memory.rules.storing.retelling import AddedByRetelling
 from madeleine.storage.sql.administration import record_audit
+from madeleine.storage.sql.archive.restoring import restore_memories
 from madeleine.storage.sql.database import tables
+from madeleine.storage.sql.database.archive_tables import archive_groups_table, archived_memories_table
 from madeleine.storage.sql.database.dialect import is_in_bound_list, json_items, json_list_bind_value
 from madeleine.storage.sql.database.engine import Transaction
 from madeleine.storage.sql.database.mapping import first_column
@@ -25,7 +27,7 @@ from madeleine.storage.sql.memories.reading import memories_by_ids
 from madeleine.storage.sql.memories.storing import take_back_retellings
 from madeleine.storage.sql.moving.added_rows import UNFINISHED
 from madeleine.storage.sql.moving.exported_tables import ExportedTable
-from madeleine.storage.sql.moving.import_work import SELECT_EXISTING, TABLES_BY_TYPE, record_digest
+from madeleine.storage.sql.moving.import_work import SELECT_ARCHIVED, SELECT_EXISTING, TABLES_BY_TYPE, record_digest
 
 _i, _r, _m = tables.imports_table.c, tables.imported_rows_table.c, tables.memories.c
 _messages, _links, _s = tables.messages_table.c, tables.message_memories_table.c, tables.sessions.c
@@ -78,6 +80,11 @@ _told = tables.reinforcements_table.c
 _DELETE_REINFORCEMENTS = delete(tables.reinforcements_table).where(
     _told.being_id == bindparam("own_being"), is_in_bound_list(_told.key, "keys")
 )
+_w, _g = archived_memories_table.c, archive_groups_table.c
+_DELETE_ARCHIVED = delete(archived_memories_table).where(is_in_bound_list(_w.id, "ids"))
+_DELETE_EMPTY_GROUPS = delete(archive_groups_table).where(
+    is_in_bound_list(_g.id, "ids"), ~exists().where(_w.group_id == _g.id)
+)
 _MARK_FOR_SCRUB = insert(tables.forgotten_table)
 _UNCHANGED_ONLY = ("note", "profile", "core_block", "diary", "patrol_run")
 
@@ -101,6 +108,7 @@ class ImportUndo:
         digests = {(type_, key): digest for type_, key, digest in rows}
         for type_, key, _ in rows:
             keys[type_].append(tuple(json.loads(key)))
+        await self._remove_archived(keys)
         await self._take_back_reinforcements()
         # What lists memories goes before them, while it can be told from what was written since.
         for type_ in _UNCHANGED_ONLY:
@@ -152,6 +160,20 @@ class ImportUndo:
         await self._transaction.run(_MARK_FOR_SCRUB, [{"memory_id": id_} for id_ in erased])
         self._removed["memory"] = len(erased)
         return ErasedIds(erased_ids=tuple(erased))
+
+    async def _remove_archived(self, keys: Mapping[str, Sequence[tuple[str, ...]]]) -> None:
+        """What came as archived goes; what was archived since it came is looked at as a memory."""
+        ids = json_list_bind_value(key[0] for key in keys["memory"])
+        beings: defaultdict[str, list[str]] = defaultdict(list)
+        for id_, being in await self._rows(SELECT_ARCHIVED, tuple, ids=ids):
+            beings[being].append(id_)
+        for being, own in beings.items():
+            await restore_memories(self._transaction, Scope(BeingId(being), self._client), own)
+        entries = [key[0] for key in keys["archived_memory"]]
+        await self._transaction.run(_DELETE_ARCHIVED, [{"ids": json_list_bind_value(entries)}])
+        groups = json_list_bind_value(key[0] for key in keys["archive_group"])
+        await self._transaction.run(_DELETE_EMPTY_GROUPS, [{"ids": groups}])
+        self._removed["archived_memory"] = len(entries)
 
     async def _take_back_reinforcements(self) -> None:
         """Retellings that the import has added, of memories that were here and of its own."""

@@ -127,6 +127,8 @@ _COUNT_CLUSTERS = _counts.where(dialect.is_in_bound_list(_m.cluster_id, "cluster
 _SELECT_STORED_SINCE = (
     select(*memory_rows.MEMORY_COLUMNS)
     .where(_IS_OWN, _m.created_at > bindparam("after"), _m.compression_source.is_(False), _m.truth == "current")
+    # A diary is read everywhere (spec O2).
+    .where(_m.project.is_(None))
     .order_by(_m.created_at.desc(), _m.seq.desc())
     .limit(bindparam("limit"))
 )

@@ -22,6 +22,7 @@ from madeleine.memory.errors import CannotUndo
 from madeleine.memory.model import Memory, MemoryId, RunId, Scope
 from madeleine.memory.patrol_records import RunState, UndoResult
 from madeleine.storage.sql.administration import record_audit
+from madeleine.storage.sql.archive.restoring import restore_of_run
 from madeleine.storage.sql.database import tables
 from madeleine.storage.sql.database.dialect import (
     contains_text,
@@ -179,6 +180,8 @@ class _Undo:
         """Some refusals can be told only afterwards: all is rolled back then."""
         transaction, scope = self.transaction, self.scope
         changes = await self._rows(_SELECT_CHANGES_NEWEST_FIRST, JOURNAL_CHANGE_ROW_MAP.from_row)
+        targets = [change.target for change in changes if change.kind == "memory"]
+        unarchived = await restore_of_run(transaction, scope, self.run, targets)
         of_memories = [change for change in changes if change.kind == "memory"]
         made = [MemoryId(change.target) for change in of_memories if change.before is None]
         await self._refuse_if_changed_later(changes)
@@ -199,7 +202,7 @@ class _Undo:
         await recompute_cluster_vectors(transaction, scope, plans["cluster"].clusters_without_mean - made_clusters)
         counts = Counter({kind: len(plan.to_write) for kind, plan in plans.items()})
         kept = len(ticks) - restored_ticks + sum(len(plan.kept_fields) for plan in plans.values())
-        counts.update(memory=len(removed), clock=restored_ticks, kept=kept)
+        counts.update(memory=len(removed), clock=restored_ticks, kept=kept, unarchived=unarchived)
         return UndoResult(counts=dict(+counts), removed=tuple(memory.id for memory in removed))
 
     async def _rows(

@@ -26,7 +26,12 @@ from madeleine.storage.sql.database.dialect import (
 )
 from madeleine.storage.sql.database.engine import Row
 from madeleine.storage.sql.database.mapping import RowMap, microseconds_from_moment
-from madeleine.storage.sql.database.memory_rows import MEMORY_COLUMNS, fold_and_delimit_theme, memory_from_row
+from madeleine.storage.sql.database.memory_rows import (
+    IS_IN_PROJECT,
+    MEMORY_COLUMNS,
+    fold_and_delimit_theme,
+    memory_from_row,
+)
 from madeleine.storage.sql.database.tables import memories, messages_table, notes_table
 
 _m, _n = memories.c, notes_table.c
@@ -151,6 +156,7 @@ SEARCHED_TABLES = {
             or_(bindparam("include_retracted", type_=Boolean), _m.truth != "retracted"),
             or_(bindparam("include_superseded", type_=Boolean), _m.truth != "superseded"),
             or_(bindparam("as_of").is_(None), _WAS_TRUE),
+            IS_IN_PROJECT,
         ),
     ),
     "chat": SearchedTable(
@@ -220,6 +226,7 @@ def keyword_query_binds(scope: Scope, query: KeywordQuery) -> dict[str, Any]:
     after_at = max(MIN_INT, min(after_at, MAX_INT))  # a cursor comes from outside, and may hold any number
     binds: dict[str, Any] = {
         "being": scope.being_id,
+        "project": scope.project,
         "since": microseconds_from_moment(query.since) if query.since else MIN_INT,
         "until": microseconds_from_moment(query.until) if query.until else MAX_INT,
         "after_at": after_at,

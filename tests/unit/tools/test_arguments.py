@@ -44,6 +44,7 @@ REQUIRED: dict[str, dict[str, Any]] = {
     "relate": {"memory": "m1", "relations": [{"subject": "Ada", "relation": "knows", "object": "Ben"}]},
     "core_memory": {},
     "edit_core_memory": {"name": "human", "text": "Ada"},
+    "archive": {},
 }
 Argument = tuple[str, str]
 ARGUMENTS: list[Argument] = [(tool.name, name) for tool in TOOLS.values() for name in tool.arguments.model_fields]
@@ -64,6 +65,9 @@ MAX_LENGTH: dict[Argument, int] = {
     ("share", "memory"): 200, ("share", "when"): 200, ("share", "supersedes"): 200, ("share", "key"): 200,
     ("report_failure", "session_id"): 200, ("report_failure", "task"): 2_000, ("report_failure", "error"): 2_000,
     ("lessons", "task"): 2_000, ("lessons", "id"): 200,
+    ("archive", "query"): MAX_TEXT, ("archive", "text"): MAX_TEXT, ("archive", "group"): 200,
+    ("archive", "session_id"): 200, ("archive", "project"): 200,
+    ("recall", "project"): 200, ("search_memory", "project"): 200, ("store", "project"): 200,
     ("search_shared", "as_of"): 200, ("search_shared", "id"): 200, ("retract", "id"): 200, ("retract", "reason"): 2_000,
     ("related", "entity"): 200, ("related", "as_of"): 200, ("relate", "memory"): 200, ("core_memory", "name"): 200,
     ("edit_core_memory", "name"): 60, ("edit_core_memory", "text"): 8_000, ("edit_core_memory", "old"): 8_000,
@@ -74,7 +78,7 @@ MAX_ITEMS: dict[Argument, int] = {
     ("recall_memory", "ids"): 50, ("search_memory", "themes"): 20, ("store", "actors"): 50,
     ("store", "dialogue"): 50, ("store", "sensory"): 50, ("store", "themes"): 20, ("store", "when"): 50,
     ("update_memory", "themes"): 20, ("forget", "ids"): 50, ("ingest", "actors"): 50, ("recall", "themes"): 20,
-    ("share", "themes"): 20, ("report_failure", "tool_calls"): 50,
+    ("share", "themes"): 20, ("report_failure", "tool_calls"): 50, ("archive", "ids"): 200,
 }  # fmt: skip
 """Items of each list of texts."""
 RANGES: dict[Argument, tuple[int, int]] = {
@@ -85,11 +89,12 @@ RANGES: dict[Argument, tuple[int, int]] = {
     ("search_shared", "limit"): (1, 50), ("search_shared", "token_budget"): (1, 100_000),
     ("related", "limit"): (1, 50), ("related", "hops"): (1, 2), ("edit_core_memory", "version"): (0, 1_000_000),
     ("edit_core_memory", "max_chars"): (1, 8_000),
+    ("archive", "limit"): (1, 200), ("archive", "position"): (0, 10**9),
 }  # fmt: skip
 CHOICES: list[Argument] = [
     ("recall", "format"), ("recall", "ranking"), ("search_memory", "mode"), ("store", "category"),
     ("ingest", "category"), ("profile", "action"), ("profile", "kind"), ("share", "kind"),
-    ("lessons", "outcome"), ("search_shared", "scope"),
+    ("lessons", "outcome"), ("search_shared", "scope"), ("archive", "action"),
 ]  # fmt: skip
 CHOICE_LISTS: list[Argument] = [
     ("recall", "categories"), ("search_memory", "categories"), ("search_memory", "sources"), ("run_patrol", "steps"),

@@ -74,7 +74,7 @@ def test_a_selection_keeps_the_order_of_the_tools(wish: dict[str, Any], left: li
         (
             {"toolsets": ["memories"]},
             "toolset 'memories'",
-            "all, context, conversation, graph, lessons, memory, organisation, patrol, self_editing",
+            "all, archive, context, conversation, graph, lessons, memory, organisation, patrol, self_editing",
         ),
         ({"names": ["remember"]}, "tool 'remember'", "recall, recall_memory"),
         ({"exclude": ["Store"]}, "tool 'Store'", "store, update_memory"),

@@ -39,7 +39,7 @@ async def test_a_patrol_answers_briefly_and_tells_of_the_rest(tmp_path: Path) ->
         assert "the answer to these brings the next" in brief["guidance"]["waiting"]
         whole = await patrol(decisions=[])
         assert whole["pending"] == brief["pending"]
-        assert len((await patrol(dry_run=True, details=True))["steps"]) == 11
+        assert len((await patrol(dry_run=True, details=True))["steps"]) == 12
 
 
 async def test_a_decision_of_a_wrong_type_rejects_only_itself(tmp_path: Path) -> None:

@@ -40,6 +40,7 @@ CALLS: dict[str, tuple[dict[str, Any], str]] = {
     "relate": ({"memory": "m1", "relations": [{"subject": "a", "relation": "b", "object": "c"}]}, "write"),
     "core_memory": ({}, "read"),
     "edit_core_memory": ({"name": "human", "erase": True}, "erase"),
+    "archive": ({"action": "restore", "ids": ["m1"]}, "write"),
 }
 
 

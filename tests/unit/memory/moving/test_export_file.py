@@ -10,14 +10,15 @@ import pytest
 from madeleine.memory.errors import InvalidInput
 from madeleine.memory.moving import records as r
 from madeleine.memory.moving.export_file import ExportReader, export_lines, is_export_header
+from madeleine.memory.moving.record_base import ExportRecord, Header
 
 BEING = r.BeingRecord(being="ada", cycle=1, think=("on",), think_sources=(), last_number=0)
 CLUSTER = r.ClusterRecord(being="ada", id="c", name="Tea", parent_id="c", is_root=True)
-HEADER = r.Header(beings=("ada",), counts={"being": 1, "cluster": 1})
+HEADER = Header(beings=("ada",), counts={"being": 1, "cluster": 1})
 LINES = list(export_lines(HEADER, [BEING, CLUSTER]))
 
 
-def read(lines: list[bytes]) -> list[r.ExportRecord]:
+def read(lines: list[bytes]) -> list[ExportRecord]:
     return list(ExportReader("e.jsonl", iter(lines)).records())
 
 

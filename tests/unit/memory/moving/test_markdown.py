@@ -10,6 +10,7 @@ import pytest
 
 from madeleine.memory.moving import records as r
 from madeleine.memory.moving.markdown import MarkdownView, escaped, safe_file_name
+from madeleine.memory.moving.record_base import ExportRecord
 
 NOW = datetime(2026, 3, 1, tzinfo=UTC)
 
@@ -26,7 +27,7 @@ def memory(number: int, action: str, **other: Any) -> r.MemoryRecord:
     return r.MemoryRecord(**(values | other))
 
 
-def files(*records: r.ExportRecord) -> dict[str, str]:
+def files(*records: ExportRecord) -> dict[str, str]:
     view = MarkdownView()
     for record in records:
         view.add(record)

@@ -1,0 +1,96 @@
+"""The use case of the archive: find in it, bring back, say what a group was about (spec O8)."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Awaitable, Callable, Sequence
+from dataclasses import KW_ONLY, dataclass, field
+from datetime import datetime
+
+from madeleine.memory.embedding import Embedder, embed_with_cache
+from madeleine.memory.errors import InvalidInput
+from madeleine.memory.model import ORGANISATION, Memory, MemoryId, Scope
+from madeleine.memory.retention.ports import ArchiveLedger, ArchiveQuery, RetentionLedger
+from madeleine.memory.retention.values import (
+    MAX_SUMMARY_CHARS,
+    ArchivalIndexEntry,
+    ArchivedMemory,
+    ArchiveGroup,
+    ArchiveGroupId,
+    ArchiveGroupSummary,
+    groups_to_archive,
+)
+from madeleine.memory.rules.archiving.retention import NOTHING_ENDED, EndedScope, RetentionConfig, plan_retention
+from madeleine.memory.rules.storing.secrets import RedactText, redact_secrets
+
+MAX_RESTORED_AT_ONCE = 500
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class RestoredMemories:
+    """`memories`: all that came back, those that the named ones depend on as well. `missing`: ids of nothing that is
+    archived."""
+
+    memories: tuple[Memory, ...]
+    missing: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True, eq=False)
+class Archive:
+    """`write_lock` is the one of `StoreScenes`; `on_commit` wakes the background that keeps the index, `update_index`
+    does it at once."""
+
+    ledger: ArchiveLedger
+    retention: RetentionLedger
+    embedder: Embedder
+    write_lock: asyncio.Lock
+    _: KW_ONLY
+    now: Callable[[], datetime]
+    update_index: Callable[[], Awaitable[object]]
+    config: RetentionConfig = field(default_factory=RetentionConfig)
+    redact: RedactText = redact_secrets
+
+    async def plan(self, scope: Scope, ended: EndedScope = NOTHING_ENDED) -> list[ArchiveGroup]:
+        """What the next enforcement of the rules would archive; nothing is changed."""
+        if scope.being_id == ORGANISATION:
+            return []
+        reads = self.retention.retention_reads(scope)
+        going = plan_retention(await reads.memory_ages(), self.config, scope.being_id, self.now(), ended)
+        return groups_to_archive(await reads.memories(list(going)), going)
+
+    async def find(self, scope: Scope, query: ArchiveQuery) -> list[ArchivedMemory]:
+        return await self.ledger.archived(scope, query)
+
+    async def groups(self, scope: Scope, *, limit: int = 20) -> list[ArchiveGroupSummary]:
+        return await self.ledger.groups(scope, limit=limit)
+
+    async def archival_index(self, scope: Scope, ids: Sequence[MemoryId] = ()) -> list[ArchivalIndexEntry]:
+        return await self.ledger.archival_index(scope, ids)
+
+    async def restore(self, scope: Scope, ids: Sequence[str]) -> RestoredMemories:
+        """Bring memories back exactly as they were, recallable at once; not stopped by a caller that goes away. Raises
+        `InvalidInput` for too many, `StorageError`."""
+        if len(ids) > MAX_RESTORED_AT_ONCE:
+            raise InvalidInput(f"At most {MAX_RESTORED_AT_ONCE} memories come back at once. Nothing was restored.")
+        return await asyncio.shield(self._restore(scope, list(dict.fromkeys(ids))))
+
+    async def _restore(self, scope: Scope, ids: Sequence[str]) -> RestoredMemories:
+        entries = await self.ledger.archived_by_ids(scope, ids)
+        known = {id_ for entry in entries for id_ in (entry.id, entry.memory.id)}
+        async with self.write_lock:
+            restored = await self.ledger.restore(scope, ids, at=self.now())
+        embedded = await embed_with_cache(self.embedder, self.ledger, [one.embedded_text for one in restored])
+        # After the commit: a text that no memory has keeps no vector. Without a model the background does it later.
+        await self.ledger.add_vectors(self.embedder.model, embedded.vectors)
+        if restored:
+            await self.update_index()
+        return RestoredMemories(memories=tuple(restored), missing=tuple(id_ for id_ in ids if id_ not in known))
+
+    async def summarise(self, scope: Scope, group: ArchiveGroupId, text: str) -> None:
+        """Put a summary by the calling agent in place of the extracts that the archive tells of a group (ruling 10).
+        Raises `InvalidInput`."""
+        summary = self.redact(text.strip()).text
+        if not summary or len(summary) > MAX_SUMMARY_CHARS:
+            raise InvalidInput(f"A summary has 1 to {MAX_SUMMARY_CHARS} characters. Nothing was changed.")
+        if not await self.ledger.set_digest(scope, group, summary):
+            raise InvalidInput(f"The archive has no group {group!r}. Nothing was changed: list the groups.")

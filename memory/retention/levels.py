@@ -1,0 +1,61 @@
+"""How long what a caller stores is kept, and in which project it works (spec O2)."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field, replace
+
+from madeleine.memory.errors import InvalidInput
+from madeleine.memory.model import Memory, MemoryLevel, Scope
+
+MAX_PROJECT_CHARS = 200
+
+
+class LevelForbids(InvalidInput):
+    """The level of the being keeps nothing."""
+
+    def __init__(self) -> None:
+        super().__init__(
+            "This connection keeps no memory (MADELEINE_LEVEL is none). Nothing was stored; recall works as ever."
+        )
+
+
+@dataclass(frozen=True, slots=True)
+class LevelRules:
+    """`level`: of beings that `beings` does not name. `project`: of calls that name none."""
+
+    level: MemoryLevel = "persistent"
+    beings: Mapping[str, MemoryLevel] = field(default_factory=dict)
+    project: str = ""
+
+    def applied_to(self, scope: Scope) -> Scope:
+        """With level none nothing leaves a trace: recalls are not counted."""
+        level = self.beings.get(scope.being_id, self.level)
+        counts = scope.count_activations and level != "none"
+        return replace(scope, level=level, project=scope.project or self.project, count_activations=counts)
+
+    def applied_to_unattended(self, scope: Scope) -> Scope:
+        """Of what reads conversations by itself: where nothing can be asked, it is kept for the session only."""
+        own = self.applied_to(scope)
+        is_impossible = own.level == "none" or (own.level == "project" and not own.project)
+        return replace(own, level="session") if is_impossible else own
+
+
+def kept_at_level(memory: Memory, scope: Scope, superseded: Memory | None = None) -> Memory:
+    """A new memory as the level and the project of the caller keep it; a version as the one that it supersedes, so that
+    a chain is found as a whole. Raises `InvalidInput` where the level keeps nothing, or asks for a project."""
+    if superseded is not None:
+        return replace(memory, project=superseded.project, level=superseded.level)
+    match scope.level:
+        case "none":
+            raise LevelForbids
+        case "project" if not scope.project:
+            raise InvalidInput(
+                "This connection keeps memories for a project only (MADELEINE_LEVEL is project), and no project is "
+                "known. Nothing was stored: name it in the argument project, or set MADELEINE_PROJECT."
+            )
+        case "persistent":
+            level = None
+        case _:
+            level = scope.level
+    return replace(memory, project=scope.project or None, level=level)

@@ -1,0 +1,83 @@
+"""What retention and the archive need of the ledger (spec O8)."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from contextlib import AbstractAsyncContextManager
+from dataclasses import dataclass
+from datetime import datetime
+from typing import Literal, Protocol
+
+from madeleine.memory.embedding import WritableVectorCache
+from madeleine.memory.model import Memory, MemoryId, RunId, Scope
+from madeleine.memory.retention.values import (
+    ArchivalIndexEntry,
+    ArchivedMemory,
+    ArchiveGroup,
+    ArchiveGroupId,
+    ArchiveGroupSummary,
+)
+from madeleine.memory.rules.archiving.retention import MemoryAge
+
+
+class RetentionReads(Protocol):
+    """One being's memories, by what decides whether their time is over."""
+
+    async def memory_ages(self) -> list[MemoryAge]:
+        """Of all its memories, in the order of their arrival."""
+
+    async def has_levels(self) -> bool:
+        """Whether any memory is kept for a session or a project only."""
+
+    async def memories(self, ids: Sequence[MemoryId]) -> list[Memory]: ...
+
+    async def last_enforced(self) -> datetime | None:
+        """When a patrol last enforced the rules."""
+
+
+class RetentionTransaction(RetentionReads, Protocol):
+    async def archive(self, groups: Sequence[ArchiveGroup], *, run: RunId, at: datetime) -> list[MemoryId]:
+        """Move the memories, with all that is kept of each, to the archive; ids of those that were there. Undone with
+        the run."""
+
+    async def mark_enforced(self, at: datetime) -> None:
+        """Kept also where the run is undone: what somebody brought back does not go again the same day."""
+
+
+class RetentionLedger(Protocol):
+    def retention_reads(self, scope: Scope) -> RetentionReads: ...
+
+    def retention(self, scope: Scope) -> AbstractAsyncContextManager[RetentionTransaction]:
+        """Commits on a normal exit, else rolls back."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ArchiveQuery:
+    """`terms`: folded words and phrases; without any all entries. `position`: number of entries to skip."""
+
+    terms: tuple[str, ...] = ()
+    mode: Literal["or", "and"] = "or"
+    limit: int = 20
+    position: int = 0
+
+
+class ArchiveLedger(WritableVectorCache, Protocol):
+    async def archived(self, scope: Scope, query: ArchiveQuery) -> list[ArchivedMemory]:
+        """Entries that the scope's project may see, the latest event first."""
+
+    async def archived_by_ids(self, scope: Scope, ids: Sequence[str]) -> list[ArchivedMemory]:
+        """By the ids of memories or of entries, in the order of `ids`."""
+
+    async def groups(self, scope: Scope, *, limit: int) -> list[ArchiveGroupSummary]:
+        """The latest first."""
+
+    async def archival_index(self, scope: Scope, ids: Sequence[MemoryId] = ()) -> list[ArchivalIndexEntry]:
+        """Of these memories; without any of all that are archived, by number."""
+
+    async def restore(self, scope: Scope, ids: Sequence[str], *, at: datetime) -> list[Memory]:
+        """Bring back the memories of these ids, of memories or entries, exactly as they were, with those that they
+        depend on: survivors, summaries and the other versions of a chain. Leaves index marks. Durably, in one
+        transaction; ids that are not archived are ignored."""
+
+    async def set_digest(self, scope: Scope, group: ArchiveGroupId, digest: str) -> bool:
+        """Replace what the archive tells of a group by a summary. False if there is no such group."""

@@ -1,0 +1,1 @@
+"""What goes into the archive, and how it is told there (spec O8, O9)."""

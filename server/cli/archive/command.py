@@ -1,0 +1,107 @@
+"""`madeleine retention` and `madeleine archive`: what goes into the archive, what is there, what comes back (spec O8).
+Done by the host, through the tools of an agent."""
+
+from __future__ import annotations
+
+import argparse
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+from rich.table import Table
+
+from madeleine.memory.text.structure import visible_line
+from madeleine.server.cli.output import console, print_json, tool_client
+from madeleine.server.settings.settings import Settings
+
+NOTHING_DUE = "Nothing's time is over. MADELEINE_RETENTION sets how long memories are kept."
+CONNECTION_LOST_HINT = "`madeleine archive list` tells what became of it."
+
+
+async def retention_command(settings: Settings, arguments: argparse.Namespace) -> None:
+    """Raises `HostRefused`, and the error that the tool answers with."""
+    if arguments.dry_run:
+        plan = await _call(settings, "archive", {"action": "plan"}, "madeleine retention")
+        if arguments.json:
+            print_json(plan)
+        else:
+            _print_plan(plan)
+        return
+    report = await _call(settings, "run_patrol", {"steps": ["retention"]}, "madeleine retention")
+    if arguments.json:
+        print_json(report)
+        return
+    archived = sum(step.get("archived", 0) for step in report["steps"])
+    print(_archived_sentence(archived, report["run_id"]) if archived else NOTHING_DUE)
+
+
+async def archive_command(settings: Settings, arguments: argparse.Namespace) -> None:
+    """Raises as `retention_command` does."""
+    match arguments.verb:
+        case "list":
+            values = {"action": "groups" if arguments.groups else "find", "query": arguments.query}
+            values |= {"limit": arguments.limit, "position": arguments.position}
+        case "restore":
+            values = {"action": "restore", "ids": arguments.id}
+        case _:
+            values = {"action": "end", "session_id": arguments.session, "project": arguments.project}
+    answer = await _call(settings, "archive", values, "madeleine archive")
+    if arguments.json:
+        print_json(answer)
+    elif arguments.verb == "list":
+        _print_groups(answer["groups"]) if arguments.groups else _print_entries(answer["memories"])
+    elif arguments.verb == "restore":
+        for memory in answer["memories"]:
+            print(f"{memory['id']} is back: {visible_line(memory['text'])}")
+        if missing := answer.get("missing"):
+            print(f"Not archived: {visible_line(', '.join(missing))}.")
+    else:
+        print(_archived_sentence(answer["archived"], answer["run_id"]))
+
+
+def _archived_sentence(archived: int, run_id: str) -> str:
+    return f"{archived} archived. `madeleine patrol undo {run_id}` takes it back."
+
+
+async def _call(settings: Settings, tool: str, arguments: Mapping[str, Any], command: str) -> dict[str, Any]:
+    async with tool_client(settings, tool, command=command, lost_hint=CONNECTION_LOST_HINT) as call:
+        return await call(tool, {name: value for name, value in arguments.items() if value is not None})
+
+
+def _print_plan(plan: Mapping[str, Any]) -> None:
+    if not plan["archived"]:
+        print(NOTHING_DUE)
+        return
+    reasons = ("expired", "limit", "session_ended", "project_ended")
+    rows = [
+        (group["category"], reason.replace("_", " "), str(len(group[reason])), ", ".join(group[reason]))
+        for group in plan["groups"]
+        for reason in reasons
+        if reason in group
+    ]
+    _print_table(("category", "why", "number", "memories"), rows)
+    print(f"{plan['archived']} would be archived; nothing was changed.")
+
+
+def _print_entries(entries: Sequence[Mapping[str, Any]]) -> None:
+    if not entries:
+        print("Nothing of that is archived.")
+        return
+    rows = [(entry["id"], entry["when"], entry["archived"], entry["reason"], entry["text"]) for entry in entries]
+    _print_table(("id", "when", "archived", "why", "text"), rows)
+
+
+def _print_groups(groups: Sequence[Mapping[str, Any]]) -> None:
+    names = ("group", "category", "archived", "memories", "mode", "told_by", "digest")
+    if not groups:
+        print("Nothing is archived.")
+        return
+    _print_table(names, [tuple(str(group[name]) for name in names) for group in groups])
+
+
+def _print_table(headings: Sequence[str], rows: Sequence[Sequence[str]]) -> None:
+    table = Table(box=None, pad_edge=False, show_edge=False)
+    for heading in headings:
+        table.add_column(heading.replace("_", " "), overflow="fold")
+    for row in rows:
+        table.add_row(*map(visible_line, row))
+    console().print(table, markup=False)

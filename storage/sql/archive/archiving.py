@@ -1,0 +1,108 @@
+"""Memories go into the archive, in one transaction with all that is kept of each (spec O8)."""
+
+from __future__ import annotations
+
+import asyncio
+import uuid
+from collections import defaultdict
+from collections.abc import Mapping, Sequence
+from datetime import datetime
+from typing import Any
+
+from sqlalchemy import insert
+
+from madeleine.memory.model import MemoryId, RunId, Scope
+from madeleine.memory.moving.record_base import ExportRecord
+from madeleine.memory.moving.records import AnyRecord, MemoryRecord
+from madeleine.memory.moving.values import memory_from_record
+from madeleine.memory.retention.values import ArchiveGroup
+from madeleine.storage.sql.archive.packing import PARTS_OF_MEMORY, pack_records
+from madeleine.storage.sql.database.archive_tables import archive_groups_table, archived_memories_table
+from madeleine.storage.sql.database.dialect import is_in_bound_list, json_list_bind_value
+from madeleine.storage.sql.database.engine import Transaction
+from madeleine.storage.sql.database.lifecycle import archival_statements
+from madeleine.storage.sql.database.mapping import encode_json_list, microseconds_from_moment
+from madeleine.storage.sql.database.memory_rows import row_from_memory
+from madeleine.storage.sql.database.tables import forgotten_table, metadata
+from madeleine.storage.sql.memories.clusters import recompute_cluster_vectors
+from madeleine.storage.sql.memories.index_source import delete_orphaned_vectors
+from madeleine.storage.sql.moving.import_work import TABLES_BY_TYPE
+
+_MEMORIES = TABLES_BY_TYPE["memory"]
+_SELECT_MEMORIES = _MEMORIES.select().where(is_in_bound_list(_MEMORIES.table.c.id, "ids"))
+_SELECT_PARTS = {
+    type_: TABLES_BY_TYPE[type_].select().where(is_in_bound_list(TABLES_BY_TYPE[type_].table.c.memory_id, "ids"))
+    for type_ in PARTS_OF_MEMORY
+}
+_REMOVE_FROM_TABLES = archival_statements(metadata)
+_INSERT_GROUP, _INSERT_ENTRY = insert(archive_groups_table), insert(archived_memories_table)
+# The index loses them by these marks also where this process is killed (`IndexKeeper.remove_memories`).
+_MARK_FOR_INDEX = insert(forgotten_table)
+
+
+async def archive_memories(
+    transaction: Transaction, scope: Scope, groups: Sequence[ArchiveGroup], *, run: RunId, at: datetime
+) -> list[MemoryId]:
+    """As `RetentionTransaction.archive`."""
+    wanted = [id_ for group in groups for id_ in group.reasons]
+    records = await read_records(transaction, scope, wanted)
+    fixed = {"being_id": scope.being_id, "run_id": run, "archived_at": microseconds_from_moment(at)}
+    names = ("id", "category", "mode", "digest", "is_summary")
+    told = [group for group in groups if not records.keys().isdisjoint(group.reasons)]
+    await transaction.run(_INSERT_GROUP, [fixed | {name: getattr(group, name) for name in names} for group in told])
+    for group in told:
+        of_group = {id_: records[id_] for id_ in group.reasons if id_ in records}
+        entries = await asyncio.to_thread(_entries, of_group)
+        for entry in entries:
+            entry |= fixed | {"group_id": group.id, "reason": group.reasons[entry["memory_id"]]}  # noqa: PLW2901
+        await transaction.run(_INSERT_ENTRY, entries)
+    await remove_from_tables(transaction, scope, [records[id_][0] for id_ in wanted if id_ in records])
+    return [id_ for id_ in wanted if id_ in records]
+
+
+async def read_records(transaction: Transaction, scope: Scope, ids: Sequence[MemoryId]) -> dict[MemoryId, list[Any]]:
+    """The record of each memory that exists, then those of its parts."""
+    binds = {"being": scope.being_id, "ids": json_list_bind_value(ids)}
+    memories = await transaction.rows(_SELECT_MEMORIES, _MEMORIES.to_record, **binds)
+    records: defaultdict[MemoryId, list[ExportRecord]] = defaultdict(list)
+    for memory in memories:
+        records[MemoryId(str(memory.identity[0]))].append(memory)
+    for type_, statement in _SELECT_PARTS.items():
+        for part in await transaction.rows(statement, TABLES_BY_TYPE[type_].to_record, **binds):
+            records[MemoryId(str(getattr(part, "memory_id")))].append(part)  # noqa: B009 - of several types
+    return dict(records)
+
+
+def _entries(records: Mapping[MemoryId, Sequence[AnyRecord]]) -> list[dict[str, Any]]:
+    return [
+        {"id": str(uuid.uuid4())} | entry_columns(of_memory[0], of_memory)
+        for of_memory in records.values()
+        if isinstance(of_memory[0], MemoryRecord)
+    ]
+
+
+def entry_columns(record: MemoryRecord, records: Sequence[ExportRecord]) -> dict[str, Any]:
+    """Columns of an entry that follow from what it holds."""
+    row = row_from_memory(memory_from_record(record))
+    referred = [id_ for id_ in (record.absorbed_into, record.compressed_into, record.superseded_by) if id_]
+    return {
+        "memory_id": record.id,
+        "number": record.number,
+        "project": record.project,
+        "refers_to": encode_json_list(referred),
+        "superseded_by": record.superseded_by,
+        "happened_at": row["happened_at"],
+        "folded": f"{row['folded']}{row['folded_themes']}",
+        "records": pack_records(records),
+    }
+
+
+async def remove_from_tables(transaction: Transaction, scope: Scope, archived: Sequence[MemoryRecord]) -> None:
+    """What pointed to them keeps its pointer: it holds again when they come back."""
+    memories = [memory_from_record(record) for record in archived]
+    ids = [memory.id for memory in memories]
+    for statement in _REMOVE_FROM_TABLES:
+        await transaction.run(statement, [{"ids": json_list_bind_value(ids)}])
+    await delete_orphaned_vectors(transaction, [memory.content_hash for memory in memories])
+    await recompute_cluster_vectors(transaction, scope, {one.cluster_id for one in memories if one.cluster_id})
+    await transaction.run(_MARK_FOR_INDEX, [{"memory_id": id_} for id_ in ids])

@@ -1,0 +1,74 @@
+"""Forgetting reaches the archive (rulings 11 and 25): what is forgotten comes back first, with what points to it, so
+that all that tells of it is found; what stays of that goes back to its place."""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Sequence
+
+from sqlalchemy import bindparam, delete, exists, insert, select, update
+
+from madeleine.memory.model import MemoryId, Scope
+from madeleine.memory.moving.values import memory_record_of
+from madeleine.memory.rules.archiving.extracts import extract_digest
+from madeleine.storage.sql.archive.archiving import entry_columns, read_records, remove_from_tables
+from madeleine.storage.sql.archive.packing import unpack_records
+from madeleine.storage.sql.archive.restoring import RestoredEntry, dependents_of, restore_memories
+from madeleine.storage.sql.database.archive_tables import archive_groups_table, archived_memories_table
+from madeleine.storage.sql.database.dialect import is_in_bound_list, json_list_bind_value
+from madeleine.storage.sql.database.engine import Transaction
+from madeleine.storage.sql.database.mapping import first_two_columns
+
+_a, _g = archived_memories_table.c, archive_groups_table.c
+_INSERT_ENTRY = insert(archived_memories_table)
+_SELECT_OF_GROUPS = (
+    select(_a.group_id, _a.records).where(is_in_bound_list(_a.group_id, "groups")).order_by(_a.happened_at, _a.number)
+)
+_UPDATE_DIGEST = (
+    update(archive_groups_table)
+    .where(_g.id == bindparam("group"))
+    .values(digest=bindparam("new_digest"), is_summary=False)
+)
+_DELETE_EMPTY_GROUPS = delete(archive_groups_table).where(
+    is_in_bound_list(_g.id, "groups"), ~exists().where(_a.group_id == _g.id)
+)
+
+
+async def bring_back_to_erase(transaction: Transaction, scope: Scope, ids: Sequence[str]) -> list[RestoredEntry]:
+    """The archived ones of these ids, and those that point to any of them."""
+    restored = await restore_memories(transaction, scope, ids, keep_groups=True)
+    known = {*ids, *(entry.memory_id for entry in restored)}
+    while dependents := await dependents_of(transaction, scope, sorted(known)):
+        more = await restore_memories(transaction, scope, dependents, keep_groups=True)
+        known |= {entry.memory_id for entry in more}
+        restored += more
+    return restored
+
+
+async def erase_from_archive(
+    transaction: Transaction, scope: Scope, brought: Sequence[RestoredEntry], erased: Collection[MemoryId]
+) -> None:
+    """After the erasure: what was brought back for it and stays goes back, as it is now. What the archive tells of
+    their groups is made anew, without the erased."""
+    staying = {entry.memory_id: entry for entry in brought if entry.memory_id not in erased}
+    records = await read_records(transaction, scope, list(staying))
+    rows = []
+    for id_, of_memory in records.items():
+        entry = staying[id_]
+        names = ("id", "group_id", "reason", "run_id", "archived_at")
+        kept = {name: getattr(entry, name) for name in names}
+        rows.append(kept | {"being_id": scope.being_id} | entry_columns(of_memory[0], of_memory))
+    await transaction.run(_INSERT_ENTRY, rows)
+    await remove_from_tables(transaction, scope, [of_memory[0] for of_memory in records.values()])
+    await retell_groups(transaction, {entry.group_id for entry in brought if entry.memory_id in erased})
+    await transaction.run(_DELETE_EMPTY_GROUPS, [{"groups": json_list_bind_value(entry.group_id for entry in brought)}])
+
+
+async def retell_groups(transaction: Transaction, groups: Collection[str]) -> None:
+    """Make what the archive tells of these groups anew, from what they hold; empty ones go."""
+    binds = {"groups": json_list_bind_value(groups)}
+    texts: dict[str, list[str]] = {}
+    for group, packed in await transaction.rows(_SELECT_OF_GROUPS, first_two_columns, **binds):
+        texts.setdefault(group, []).append(memory_record_of(unpack_records(packed)).action)
+    digests = [{"group": group, "new_digest": extract_digest(of_group)} for group, of_group in texts.items()]
+    await transaction.run(_UPDATE_DIGEST, digests)
+    await transaction.run(_DELETE_EMPTY_GROUPS, [binds])

@@ -1,0 +1,23 @@
+"""A memory and all that is kept of it as lines of an export, compressed."""
+
+from __future__ import annotations
+
+import zlib
+from collections.abc import Iterable
+
+from madeleine.memory.moving.record_base import ExportRecord
+from madeleine.memory.moving.records import AnyRecord, parse_record
+from madeleine.storage.sql.moving.exported_tables import PACKING_LEVEL
+
+PARTS_OF_MEMORY = ("reinforcement", "revision", "truth_act", "lesson", "stated_relation", "profile")
+"""Types of records that go with a memory, in the order in which they stand behind it."""
+
+
+def pack_records(records: Iterable[ExportRecord]) -> bytes:
+    return zlib.compress(b"".join(record.line() for record in records), PACKING_LEVEL)
+
+
+def unpack_records(packed: bytes) -> list[AnyRecord]:
+    """The memory's record, then its parts."""
+    lines = zlib.decompress(packed).splitlines(keepends=True)
+    return [parse_record(line) for line in lines]

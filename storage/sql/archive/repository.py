@@ -1,0 +1,218 @@
+"""The archive and retention behind their ports (spec O8, O9)."""
+
+from __future__ import annotations
+
+from collections.abc import AsyncIterator, Mapping, Sequence
+from contextlib import asynccontextmanager
+from datetime import datetime
+from typing import Any
+
+from sqlalchemy import and_, bindparam, func, or_, select, update
+
+from madeleine.memory.model import ContentHash, EmbeddingModelName, Memory, MemoryId, RunId, Scope, Vector
+from madeleine.memory.moving.values import memory_from_record, memory_record_of
+from madeleine.memory.retention.ports import ArchiveQuery
+from madeleine.memory.retention.values import (
+    ArchivalIndexEntry,
+    ArchivedMemory,
+    ArchiveGroup,
+    ArchiveGroupId,
+    ArchiveGroupSummary,
+)
+from madeleine.memory.rules.archiving.retention import MemoryAge
+from madeleine.memory.text.normalization import fold_text
+from madeleine.storage.sql.administration import read_setting, record_audit, write_setting
+from madeleine.storage.sql.archive.archiving import archive_memories
+from madeleine.storage.sql.archive.packing import unpack_records
+from madeleine.storage.sql.archive.restoring import restore_memories
+from madeleine.storage.sql.database.archive_tables import archive_groups_table, archived_memories_table
+from madeleine.storage.sql.database.dialect import contains_text, is_in_bound_list, json_list_bind_value, sql_greatest
+from madeleine.storage.sql.database.engine import QueryReader, Row, Transaction
+from madeleine.storage.sql.database.mapping import (
+    RowMap,
+    first_column,
+    microseconds_from_moment,
+    moment_from_microseconds,
+)
+from madeleine.storage.sql.database.memory_rows import CYCLES_SINCE_REACTIVATION
+from madeleine.storage.sql.database.tables import memories
+from madeleine.storage.sql.memories.index_source import cache_vectors_and_mark
+from madeleine.storage.sql.memories.reading import MemoryReadRepository, memories_by_ids
+
+ENFORCED_SETTING = "retention_enforced"
+"""In the store's settings: when the rules were last enforced, by being."""
+
+_a, _g, _m = archived_memories_table.c, archive_groups_table.c, memories.c
+_BEING = bindparam("being", type_=_m.being_id.type)
+_last_used = sql_greatest(
+    _m.created_at, sql_greatest(func.coalesce(_m.last_activated, 0), func.coalesce(_m.last_accessed, 0))
+)
+_AGE_COLUMNS = (
+    _m.id, _m.category, _last_used, _m.importance, CYCLES_SINCE_REACTIVATION, _m.pinned, _m.status, _m.truth, _m.level,
+    _m.session_id, _m.project, _m.absorbed_into, _m.compressed_into, _m.superseded_by,
+)  # fmt: skip
+_SELECT_AGES = select(*_AGE_COLUMNS).where(_m.being_id == _BEING).order_by(_m.seq)
+_SELECT_LEVELLED = (
+    select(_m.id)
+    .where(_m.being_id == _BEING, or_(_m.project.is_not(None), _m.level.is_not(None)), _m.level.is_not(None))
+    .limit(1)
+)
+_IS_OWN = _a.being_id == _BEING
+_IN_PROJECT = or_(_a.project.is_(None), _a.project == bindparam("project"))
+_ENTRY_COLUMNS = (_a.id, _a.group_id, _a.records, _a.reason, _a.archived_at)
+_SELECT_BY_IDS = select(*_ENTRY_COLUMNS).where(
+    _IS_OWN, or_(is_in_bound_list(_a.memory_id, "ids"), is_in_bound_list(_a.id, "ids"))
+)
+_GROUP = RowMap(
+    ArchiveGroupSummary,
+    archive_groups_table,
+    memories=select(func.count()).where(_a.group_id == _g.id).scalar_subquery(),
+)
+_SELECT_GROUPS = (
+    select(*_GROUP.columns)
+    .where(_g.being_id == _BEING)
+    .order_by(_g.archived_at.desc(), _g.id)
+    .limit(bindparam("limit"))
+)
+_SELECT_INDEX = (
+    select(_a.memory_id, _a.number, _a.id, _a.group_id, _g.mode)
+    .join(archive_groups_table, _g.id == _a.group_id)
+    .where(_IS_OWN, or_(bindparam("ids") == "[]", is_in_bound_list(_a.memory_id, "ids")))
+    .order_by(_a.number)
+)
+_UPDATE_DIGEST = (
+    update(archive_groups_table)
+    .where(_g.id == bindparam("group"), _g.being_id == _BEING)
+    .values(digest=bindparam("new_digest"), is_summary=True)
+)
+_SELECT_GROUP = select(_g.id).where(_g.id == bindparam("group"), _g.being_id == _BEING)
+
+
+def _age_from_row(row: Row) -> MemoryAge:
+    id_, category, last_used, importance, cycles, pinned, status, truth, level, session, project, *pointers = row
+    absorbed_into, compressed_into, superseded_by = pointers
+    return MemoryAge(
+        id=id_,
+        category=category,
+        last_used=moment_from_microseconds(last_used),
+        importance=importance,
+        session_count=cycles,
+        pinned=bool(pinned),
+        status=status,
+        truth=truth,
+        level=level or "persistent",
+        session_id=session,
+        project=project or "",
+        part_of=tuple(id_ for id_ in (absorbed_into, compressed_into) if id_),
+        superseded_by=superseded_by,
+    )
+
+
+def _entry_from_row(row: Row) -> ArchivedMemory:
+    id_, group_id, records, reason, archived_at = row
+    return ArchivedMemory(
+        id=id_,
+        group_id=group_id,
+        memory=memory_from_record(memory_record_of(unpack_records(records))),
+        reason=reason,
+        archived_at=moment_from_microseconds(archived_at),
+    )
+
+
+class RetentionReader:
+    """`RetentionReads` of one being."""
+
+    def __init__(self, reads: QueryReader, scope: Scope) -> None:
+        self._reads = reads
+        self._scope = scope
+
+    async def memory_ages(self) -> list[MemoryAge]:
+        return await self._reads.rows(_SELECT_AGES, _age_from_row, being=self._scope.being_id)
+
+    async def has_levels(self) -> bool:
+        return bool(await self._reads.rows(_SELECT_LEVELLED, first_column, being=self._scope.being_id))
+
+    async def memories(self, ids: Sequence[MemoryId]) -> list[Memory]:
+        return await memories_by_ids(self._reads, self._scope, ids)
+
+    async def last_enforced(self) -> datetime | None:
+        enforced = await read_setting(self._reads, ENFORCED_SETTING) or {}
+        at = enforced.get(self._scope.being_id)
+        return None if at is None else moment_from_microseconds(at)
+
+
+class RetentionWriter(RetentionReader):
+    """`RetentionTransaction`."""
+
+    def __init__(self, transaction: Transaction, scope: Scope) -> None:
+        super().__init__(transaction, scope)
+        self._transaction = transaction
+
+    async def archive(self, groups: Sequence[ArchiveGroup], *, run: RunId, at: datetime) -> list[MemoryId]:
+        return await archive_memories(self._transaction, self._scope, groups, run=run, at=at)
+
+    async def mark_enforced(self, at: datetime) -> None:
+        enforced = await read_setting(self._transaction, ENFORCED_SETTING) or {}
+        now = {self._scope.being_id: microseconds_from_moment(at)}
+        await write_setting(self._transaction, ENFORCED_SETTING, enforced | now)
+
+
+class ArchiveRepository(MemoryReadRepository):
+    """`ArchiveLedger` and `RetentionLedger`."""
+
+    def retention_reads(self, scope: Scope) -> RetentionReader:
+        return RetentionReader(self._database, scope)
+
+    @asynccontextmanager
+    async def retention(self, scope: Scope) -> AsyncIterator[RetentionWriter]:
+        async with self._database.transaction() as transaction:
+            yield RetentionWriter(transaction, scope)
+
+    async def archived(self, scope: Scope, query: ArchiveQuery) -> list[ArchivedMemory]:
+        terms = {f"term_{n}": fold_text(term) for n, term in enumerate(query.terms)}
+        held = [contains_text(_a.folded, bindparam(name)) for name in terms]
+        statement = select(*_ENTRY_COLUMNS).where(_IS_OWN, _IN_PROJECT)
+        if held:
+            statement = statement.where(and_(*held) if query.mode == "and" else or_(*held))
+        statement = statement.order_by(_a.happened_at.desc(), _a.id)
+        statement = statement.limit(bindparam("limit")).offset(bindparam("position"))
+        binds: dict[str, Any] = {"being": scope.being_id, "project": scope.project, **terms}
+        return await self._database.rows(
+            statement, _entry_from_row, limit=query.limit, position=query.position, **binds
+        )
+
+    async def archived_by_ids(self, scope: Scope, ids: Sequence[str]) -> list[ArchivedMemory]:
+        binds = {"being": scope.being_id, "ids": json_list_bind_value(ids)}
+        entries = await self._database.rows(_SELECT_BY_IDS, _entry_from_row, **binds)
+        named: dict[str, ArchivedMemory] = {}
+        for entry in entries:
+            named |= {entry.id: entry, entry.memory.id: entry}
+        return list({named[id_].id: named[id_] for id_ in ids if id_ in named}.values())
+
+    async def groups(self, scope: Scope, *, limit: int) -> list[ArchiveGroupSummary]:
+        return await self._database.rows(_SELECT_GROUPS, _GROUP.from_row, being=scope.being_id, limit=limit)
+
+    async def archival_index(self, scope: Scope, ids: Sequence[MemoryId] = ()) -> list[ArchivalIndexEntry]:
+        binds = {"being": scope.being_id, "ids": json_list_bind_value(ids)}
+        rows = await self._database.rows(_SELECT_INDEX, tuple, **binds)
+        return [
+            ArchivalIndexEntry(memory_id=id_, number=number, archival_id=entry, group_id=group, mode=mode)
+            for id_, number, entry, group, mode in rows
+        ]
+
+    async def restore(self, scope: Scope, ids: Sequence[str], *, at: datetime) -> list[Memory]:
+        async with self._database.transaction(needs_index_space=True) as transaction:
+            restored = [entry.memory_id for entry in await restore_memories(transaction, scope, ids)]
+            if restored:
+                await record_audit(transaction, scope, "restore", at, tool="archive", ids=restored)
+            return await memories_by_ids(transaction, scope, restored)
+
+    async def set_digest(self, scope: Scope, group: ArchiveGroupId, digest: str) -> bool:
+        binds = {"group": group, "being": scope.being_id}
+        async with self._database.transaction() as transaction:
+            known = await transaction.rows(_SELECT_GROUP, first_column, **binds)
+            await transaction.run(_UPDATE_DIGEST, [binds | {"new_digest": digest}])
+            return bool(known)
+
+    async def add_vectors(self, model: EmbeddingModelName, vectors: Mapping[ContentHash, Vector]) -> None:
+        await cache_vectors_and_mark(self._database, model, vectors)

@@ -1,0 +1,141 @@
+"""Memories come back from the archive, exactly as they were (spec O8)."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from sqlalchemy import bindparam, delete, exists, or_, select
+
+from madeleine.memory.model import MemoryId, RunId, Scope
+from madeleine.memory.moving.records import AnyRecord, MemoryRecord, ReinforcementRecord
+from madeleine.memory.moving.values import memory_from_record, memory_record_of
+from madeleine.storage.sql.archive.packing import unpack_records
+from madeleine.storage.sql.database.archive_tables import archive_groups_table, archived_memories_table
+from madeleine.storage.sql.database.dialect import is_in_bound_list, json_items, json_list_bind_value
+from madeleine.storage.sql.database.engine import Transaction
+from madeleine.storage.sql.database.mapping import decode_json_list, first_column
+from madeleine.storage.sql.database.memory_rows import row_from_memory
+from madeleine.storage.sql.database.tables import clusters_table, forgotten_table
+from madeleine.storage.sql.memories.clusters import recompute_cluster_vectors
+from madeleine.storage.sql.memories.index_source import mark_memories_for_index
+from madeleine.storage.sql.memories.storing import INSERT_MEMORY, read_idempotency_key_outcomes
+from madeleine.storage.sql.moving.import_work import INSERT_ROW, TABLES_BY_TYPE
+
+_a, _g = archived_memories_table.c, archive_groups_table.c
+_BEING = bindparam("being", type_=_a.being_id.type)
+_ENTRY = select(
+    _a.memory_id, _a.refers_to, _a.superseded_by, _a.records, _a.id, _a.group_id, _a.reason, _a.run_id, _a.archived_at
+)
+_SELECT_ENTRIES = _ENTRY.where(
+    _a.being_id == _BEING, or_(is_in_bound_list(_a.memory_id, "ids"), is_in_bound_list(_a.id, "ids"))
+)
+_SELECT_ENTRIES_OF_RUN = select(_a.memory_id).where(_a.being_id == _BEING, _a.run_id == bindparam("run"))
+# Earlier versions point to later ones: a chain comes back whole.
+_SELECT_EARLIER_VERSIONS = select(_a.memory_id).where(
+    _a.being_id == _BEING, _a.superseded_by.is_not(None), is_in_bound_list(_a.superseded_by, "ids")
+)
+_referred = json_items(_a.refers_to)
+_SELECT_DEPENDENTS = (
+    select(_a.memory_id).where(_a.being_id == _BEING, is_in_bound_list(_referred.c.value, "ids")).distinct()
+)
+_DELETE_ENTRIES = delete(archived_memories_table).where(is_in_bound_list(_a.memory_id, "ids"))
+_DELETE_EMPTY_GROUPS = delete(archive_groups_table).where(
+    is_in_bound_list(_g.id, "groups"), ~exists().where(_a.group_id == _g.id)
+)
+_CLEAR_INDEX_MARKS = delete(forgotten_table).where(is_in_bound_list(forgotten_table.c.memory_id, "ids"))
+_SELECT_CLUSTERS = select(clusters_table.c.id).where(
+    clusters_table.c.being_id == _BEING, is_in_bound_list(clusters_table.c.id, "clusters")
+)
+
+
+@dataclass(frozen=True, slots=True)
+class RestoredEntry:
+    """What an entry was, so that it can go back to its place."""
+
+    memory_id: MemoryId
+    refers_to: tuple[str, ...]
+    superseded_by: str | None
+    records: Sequence[AnyRecord]
+    id: str
+    group_id: str
+    reason: str
+    run_id: str
+    archived_at: int
+
+
+def _entry_from_row(row: Any) -> RestoredEntry:
+    memory_id, refers_to, superseded_by, records, *others = row
+    return RestoredEntry(memory_id, decode_json_list(refers_to), superseded_by, unpack_records(records), *others)
+
+
+async def restore_memories(
+    transaction: Transaction, scope: Scope, ids: Iterable[str], *, keep_groups: bool = False
+) -> list[RestoredEntry]:
+    """As `ArchiveLedger.restore`. `keep_groups`: also those that are empty then."""
+    entries: dict[MemoryId, RestoredEntry] = {}
+    wanted = set(ids)
+    while wanted:
+        binds = {"being": scope.being_id, "ids": json_list_bind_value(wanted)}
+        new = await transaction.rows(_SELECT_ENTRIES, _entry_from_row, **binds)
+        entries |= {entry.memory_id: entry for entry in new if entry.memory_id not in entries}
+        binds["ids"] = json_list_bind_value(entry.memory_id for entry in new)
+        earlier = await transaction.rows(_SELECT_EARLIER_VERSIONS, first_column, **binds) if new else []
+        wanted = {*earlier, *(id_ for entry in new for id_ in entry.refers_to)} - entries.keys()
+    restored = list(entries.values())
+    if restored:
+        await _insert(transaction, scope, restored)
+        gone = json_list_bind_value(entries)
+        await transaction.run(_DELETE_ENTRIES, [{"ids": gone}])
+        await transaction.run(_CLEAR_INDEX_MARKS, [{"ids": gone}])
+        if not keep_groups:
+            groups = json_list_bind_value({entry.group_id for entry in restored})
+            await transaction.run(_DELETE_EMPTY_GROUPS, [{"groups": groups}])
+    return restored
+
+
+async def restore_of_run(transaction: Transaction, scope: Scope, run: RunId, targets: Iterable[str]) -> int:
+    """Before a run is undone: what it has archived comes back, and what it has changed and went since. Returns the
+    number of the former."""
+    of_run = await transaction.rows(_SELECT_ENTRIES_OF_RUN, first_column, being=scope.being_id, run=run)
+    await restore_memories(transaction, scope, [*of_run, *targets])
+    return len(of_run)
+
+
+async def dependents_of(transaction: Transaction, scope: Scope, ids: Sequence[str]) -> list[MemoryId]:
+    """Archived memories that point to these."""
+    binds = {"being": scope.being_id, "ids": json_list_bind_value(ids)}
+    return await transaction.rows(_SELECT_DEPENDENTS, first_column, **binds)
+
+
+async def _insert(transaction: Transaction, scope: Scope, entries: Sequence[RestoredEntry]) -> None:
+    records = [record for entry in entries for record in entry.records]
+    keys = [key for record in records if (key := getattr(record, "key", None)) is not None]
+    taken = await read_idempotency_key_outcomes(transaction, scope, keys)
+    memories = [memory_record_of(entry.records) for entry in entries]
+    named = json_list_bind_value({record.cluster_id for record in memories if record.cluster_id})
+    clusters = set(await transaction.rows(_SELECT_CLUSTERS, first_column, being=scope.being_id, clusters=named))
+    values = [memory_from_record(_that_fits(record, taken.keys(), clusters)) for record in memories]
+    # In the order in which they were numbered, which is that of their arrival.
+    values.sort(key=lambda memory: memory.number)
+    rows = [{f"new_{name}": value for name, value in row_from_memory(memory).items()} for memory in values]
+    await transaction.run(INSERT_MEMORY, rows)
+    for record in records:
+        if isinstance(record, MemoryRecord):
+            continue
+        if isinstance(record, ReinforcementRecord) and record.key in taken:
+            record = record.model_copy(update={"key": None})  # noqa: PLW2901
+        await transaction.run(INSERT_ROW[record.type], [TABLES_BY_TYPE[record.type].to_row(record)])
+    await mark_memories_for_index(transaction, [memory.id for memory in values])
+    await recompute_cluster_vectors(transaction, scope, clusters)
+
+
+def _that_fits(record: MemoryRecord, taken_keys: Iterable[str], clusters: set[str]) -> MemoryRecord:
+    """Without a key that another memory has by now, and without a cluster that is gone."""
+    changes: dict[str, None] = {}
+    if record.key is not None and record.key in taken_keys:
+        changes["key"] = None
+    if record.cluster_id is not None and record.cluster_id not in clusters:
+        changes["cluster_id"] = None
+    return record.model_copy(update=changes) if changes else record

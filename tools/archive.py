@@ -1,0 +1,147 @@
+"""`archive`: what retention has taken out of the memory, found and brought back (spec O8)."""
+
+from __future__ import annotations
+
+from typing import Annotated, Any, Literal
+
+from pydantic import Field
+
+from madeleine.memory.errors import InvalidInput
+from madeleine.memory.model import scene_to_text, short_id_of_non_memory
+from madeleine.memory.permissions import Permission
+from madeleine.memory.recall.search import split_search_terms
+from madeleine.memory.retention.ports import ArchiveQuery
+from madeleine.memory.retention.values import ArchivedMemory, ArchiveGroup, ArchiveGroupId, ArchiveGroupSummary
+from madeleine.memory.rules.archiving.retention import EndedScope
+from madeleine.tools.arguments import LongText, ShortText, ToolArguments
+from madeleine.tools.replies import memory_item_as_json, notice_field, without_empty_fields
+from madeleine.tools.tool import ToolCall, object_schema, tool
+
+REASON_TEXTS = {
+    "expired": "its time was over",
+    "limit": "there were too many memories",
+    "session_ended": "it was kept for a session, which has ended",
+    "project_ended": "it was kept for a project, which has ended",
+}
+ArchiveAction = Literal["find", "groups", "plan", "restore", "summarise", "end"]
+_PERMISSIONS: dict[ArchiveAction, Permission] = {"restore": "write", "summarise": "write", "end": "maintain"}
+
+
+class ArchiveArguments(ToolArguments):
+    action: Annotated[
+        ArchiveAction,
+        Field(
+            description="find: by words, or the latest; groups: what went together; plan: what would go now; restore: "
+            "ids; summarise: group and text, in place of extracts; end: a session_id or project is over."
+        ),
+    ] = "find"
+    query: LongText = ""
+    ids: Annotated[list[ShortText], Field(max_length=200, description="To restore: m12, as shown.")] = []
+    group: ShortText = ""
+    text: LongText = ""
+    session_id: ShortText = ""
+    project: ShortText = ""
+    limit: Annotated[int, Field(ge=1, le=200)] = 20
+    position: Annotated[int, Field(ge=0, le=10**9, description="Entries to skip.")] = 0
+
+
+def _permission_of(arguments: ArchiveArguments) -> Permission:
+    return _PERMISSIONS.get(arguments.action, "read")
+
+
+@tool(
+    ArchiveArguments,
+    object_schema("", array="memories groups missing", string="notice run_id", integer="archived"),
+    listed=False,
+    permission="read",
+    permission_of=_permission_of,
+)
+async def archive(call: ToolCall, arguments: ArchiveArguments) -> dict[str, Any]:
+    """Look into the archive, where memories go whose time is over, and bring them back exactly as they were. Nothing of
+    it is part of a recall; search_memory names what it finds there. Restore what is needed again."""
+    use, scope = call.use.archive, call.scope
+    match arguments.action:
+        case "find":
+            query = ArchiveQuery(
+                terms=split_search_terms(arguments.query), limit=arguments.limit, position=arguments.position
+            )
+            entries = await use.find(scope, query)
+            call.audit_recall("archive", [entry.memory.id for entry in entries])
+            return {"memories": [archived_as_json(entry) for entry in entries]}
+        case "groups":
+            groups = await use.groups(scope, limit=arguments.limit)
+            return {"groups": [group_as_json(group) for group in groups]}
+        case "plan":
+            planned = await use.plan(scope)
+            shown = [await _planned_as_json(call, group) for group in planned]
+            return {"groups": shown, "archived": sum(len(group.reasons) for group in planned)}
+        case "restore":
+            return await _restore(call, arguments)
+        case "summarise":
+            return await _summarise(call, arguments)
+        case "end":
+            return await _end(call, arguments)
+
+
+async def _restore(call: ToolCall, arguments: ArchiveArguments) -> dict[str, Any]:
+    if not arguments.ids:
+        raise InvalidInput("Nothing was restored. ids: name what is to come back, such as m12.")
+    full = await call.use.ids.memories(call.scope, arguments.ids)
+    restored = await call.use.archive.restore(call.scope, list(full.values()))
+    missing = [id_ for id_, full_id in full.items() if full_id in restored.missing]
+    together = len(restored.memories) > len(full) - len(missing)
+    return (
+        {"memories": [memory_item_as_json(memory) for memory in restored.memories]}
+        | without_empty_fields(missing=missing)
+        | notice_field("What it depends on came back with it." if together else "")
+    )
+
+
+async def _summarise(call: ToolCall, arguments: ArchiveArguments) -> dict[str, Any]:
+    groups = await call.use.archive.groups(call.scope, limit=10_000)
+    named = [group.id for group in groups if arguments.group and group.id.startswith(arguments.group)]
+    if len(named) != 1:
+        raise InvalidInput("Nothing was changed. group: give the id of one group, as action groups shows it.")
+    await call.use.archive.summarise(call.scope, ArchiveGroupId(named[0]), arguments.text)
+    return notice_field("The archive tells this of the group now.")
+
+
+async def _end(call: ToolCall, arguments: ArchiveArguments) -> dict[str, Any]:
+    if bool(arguments.session_id) == bool(arguments.project):
+        raise InvalidInput("Nothing was done. Give either the session_id or the project that has ended.")
+    ended = EndedScope(session_id=arguments.session_id, project=arguments.project)
+    report = await call.use.patrol(
+        call.scope, steps=["retention"], language=call.language_model, offer_pending=False, ended=ended
+    )
+    archived = sum(step.counts.get("archived", 0) for step in report.steps)
+    return {"archived": archived, "run_id": short_id_of_non_memory(report.run_id)}
+
+
+async def _planned_as_json(call: ToolCall, group: ArchiveGroup) -> dict[str, Any]:
+    short_ids = await call.use.ids.shortened(call.scope, list(group.reasons))
+    reasons: dict[str, list[str]] = {}
+    for id_, reason in group.reasons.items():
+        reasons.setdefault(reason, []).append(short_ids[id_])
+    return {"category": group.category, "mode": group.mode, "digest": group.digest} | without_empty_fields(**reasons)
+
+
+def archived_as_json(entry: ArchivedMemory) -> dict[str, Any]:
+    memory = entry.memory
+    item = memory_item_as_json(memory) | {"text": scene_to_text(memory.scene, memory.feeling, dated=False)}
+    return item | {
+        "archived": entry.archived_at.date().isoformat(),
+        "reason": REASON_TEXTS[entry.reason],
+        "group": short_id_of_non_memory(entry.group_id),
+    }
+
+
+def group_as_json(group: ArchiveGroupSummary) -> dict[str, Any]:
+    return {
+        "group": short_id_of_non_memory(group.id),
+        "category": group.category,
+        "mode": group.mode,
+        "archived": group.archived_at.date().isoformat(),
+        "memories": group.memories,
+        "digest": group.digest,
+        "told_by": "summary" if group.is_summary else "extracts",
+    }
