@@ -41,6 +41,7 @@ from madeleine.patrol.ports import PatrolTransaction
 from madeleine.patrol.report import PATROL_STEPS, PatrolReport, StepName
 from madeleine.patrol.run import RunPatrols
 from madeleine.storage.sql.database.schema import migrate_to_head
+from madeleine.storage.sql.database.sqlite import SqliteDatabase
 from madeleine.storage.sql.ledger import Ledger, open_ledger
 from madeleine.storage.sql.patrols.repository import PatrolRepository
 from tests.doubles import ADA, Clock, FakeWordStatistics, WordEmbedder
@@ -57,6 +58,11 @@ _STANDING = {
     "beings": "cycle > 0 OR think != '[]'",
     "embeddings": "content_hash IN (SELECT content_hash FROM memories)",
 }
+
+
+def sqlite_of(ledger: Ledger) -> SqliteDatabase:
+    assert isinstance(ledger.database, SqliteDatabase)
+    return ledger.database
 
 
 @cache
@@ -254,7 +260,7 @@ def household(
 async def _household(path: Path, clock: Clock, config: PatrolConfig, durable: bool) -> AsyncIterator[Household]:
     async with open_ledger(path) as ledger:
         if not durable:
-            await ledger.database._writer.sql.exec_driver_sql("PRAGMA synchronous = OFF")
+            await sqlite_of(ledger)._writer.sql.exec_driver_sql("PRAGMA synchronous = OFF")
         yield Household(path, ledger, clock, config)
 
 

@@ -14,6 +14,7 @@ from madeleine.memory.model import ALL_MEMORY_STATUSES, CALLER_ROLES, CATEGORIES
 from madeleine.memory.moving import records as r
 from madeleine.memory.moving.export_file import ExportReader, counts_in_order, export_lines
 from madeleine.memory.moving.ports import ImportReport
+from madeleine.storage.sql.database.opening import LedgerLocation
 from madeleine.storage.sql.ledger import Ledger, open_ledger
 from madeleine.storage.sql.moving.export import open_ledger_export
 
@@ -175,8 +176,8 @@ def file_of(records: Sequence[r.ExportRecord]) -> list[bytes]:
     return list(export_lines(r.Header(beings=beings, counts=counts_in_order(found)), in_order))
 
 
-def exported(path: Path, being: str | None = None, *, journal: bool = True) -> list[bytes]:
-    with open_ledger_export(path, being, journal=journal) as export:
+def exported(ledger: LedgerLocation, being: str | None = None, *, journal: bool = True) -> list[bytes]:
+    with open_ledger_export(ledger, being, journal=journal) as export:
         return list(export.lines())
 
 

@@ -15,7 +15,9 @@ from madeleine.storage.sql.database.mapping import first_column, first_two_colum
 _m = tables.memories.c
 _BEING = bindparam("being", type_=_m.being_id.type)
 _number = dialect.json_items(bindparam("numbers"))
-_SELECT_IDS_OF_NUMBERS = select(_m.number, _m.id).where(_m.being_id == _BEING, _m.number.in_(select(_number.c.value)))
+_SELECT_IDS_OF_NUMBERS = select(_m.number, _m.id).where(
+    _m.being_id == _BEING, _m.number.in_(select(dialect.json_integer(_number.c.value)))
+)
 _SELECT_NUMBERS_OF_IDS = select(_m.id, _m.number).where(
     dialect.is_in_bound_list(_m.id, "ids"), dialect.without_index_use(_m.being_id) == _BEING
 )
