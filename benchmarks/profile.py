@@ -41,7 +41,7 @@ from madeleine.server.mcp.lines import open_mcp_line_transport, write_and_drain
 from madeleine.server.mcp.server import Caller, McpRequestHandlers, toolset_from_settings
 from madeleine.server.settings.settings import Settings
 from madeleine.storage.qdrant.edge import EdgeIndex
-from madeleine.storage.sql.database.engine import Database
+from madeleine.storage.sql.database.sqlite import SqliteDatabase
 from madeleine.storage.sql.memories.storing import MemoryRepository
 
 WARM_UP = 30
@@ -56,7 +56,7 @@ STAGES: dict[str, tuple[tuple[str, type | types.ModuleType, str], ...]] = {
         ("    scores", recall, "score_matches"),
         ("    newer first", recall.Recall, "_newer_first"),
         ("    selection", selection.RecallSelector, "select"),
-        ("    ledger reads", Database, "rows"),
+        ("    ledger reads", SqliteDatabase, "rows"),
         ("embedding, in its thread", Int8Engine, "embed"),
     ),
     "store": (
@@ -67,7 +67,7 @@ STAGES: dict[str, tuple[tuple[str, type | types.ModuleType, str], ...]] = {
         ("  may supersede", store.StoreScenes, "_proposed"),
         ("commit", MemoryRepository, "commit"),
         ("indexing", EdgeIndex, "upsert"),
-        ("ledger reads", Database, "rows"),
+        ("ledger reads", SqliteDatabase, "rows"),
         ("work on index marks", index_keeper.IndexKeeper, "catch_up"),
         ("embedding, in its thread", Int8Engine, "embed"),
     ),

@@ -95,6 +95,10 @@ class PatrolTransaction(PatrolReads, Protocol):
 
 
 class PatrolLedger(WritableVectorCache, ModelCostRecorder, Protocol):
+    def patrol_lock(self, scope: Scope, *, wait: bool = True) -> AbstractAsyncContextManager[bool]:
+        """Keep the patrols of other servers off the being; True while that holds. Without `wait` False if another one
+        holds it. Of a server that died it is free."""
+
     async def unread_notes(self, scope: Scope, *, type: str) -> list[Note]: ...
 
     def patrol(self, scope: Scope) -> AbstractAsyncContextManager[PatrolTransaction]:

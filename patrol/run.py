@@ -116,9 +116,13 @@ class RunPatrols:
                 report = PatrolReport(run_id=run_id, steps=tuple(reports), costs=context.costs)
                 return await self._finish(context, report, pending_bytes if offer_pending else 0)
 
-    def is_running(self, being_id: BeingId) -> bool:
-        """Whether a patrol of this being, or an undo of one, is running: another one would have to wait."""
-        return self._patrol_locks[being_id].locked()
+    async def is_running(self, being_id: BeingId) -> bool:
+        """Whether a patrol of this being, or an undo of one, is running, here or in another server: another one would
+        have to wait."""
+        if self._patrol_locks[being_id].locked():
+            return True
+        async with self._ledger.patrol_lock(Scope(being_id), wait=False) as is_free:
+            return not is_free
 
     async def decide(
         self,
@@ -160,21 +164,32 @@ class RunPatrols:
     async def roll_back_unfinished(self) -> int:
         """Roll back the unfinished runs of dead processes; return their number. Called at start, before any other
         call is served."""
-        unfinished = await self._ledger.unfinished_runs()
-        for run in unfinished:
-            await self._abort(Scope(run.being_id), run.id)
-        return len(unfinished)
+        beings = {run.being_id for run in await self._ledger.unfinished_runs()}
+        rolled_back = 0
+        for being_id in sorted(beings):
+            async with self._ledger.patrol_lock(Scope(being_id), wait=False) as is_free:
+                if is_free:  # else a living server is at work on it
+                    rolled_back += await self._roll_back_dead_runs(being_id)
+        return rolled_back
+
+    async def _roll_back_dead_runs(self, being_id: BeingId) -> int:
+        """Who calls it holds the being's lock: whoever began an unfinished run has died."""
+        dead = [run for run in await self._ledger.unfinished_runs() if run.being_id == being_id]
+        for run in dead:
+            await self._abort(Scope(being_id), run.id)
+        return len(dead)
 
     # --- a run ------------------------------------------------------------------------------------------------------
 
     @asynccontextmanager
     async def _exclusive(self, scope: Scope) -> AsyncIterator[None]:
-        async with self._patrol_locks[scope.being_id]:
+        async with self._patrol_locks[scope.being_id], self._ledger.patrol_lock(scope):
             await self.activation_recorder.flush()
             yield
 
     @asynccontextmanager
     async def _run(self, scope: Scope) -> AsyncIterator[RunId]:
+        await self._roll_back_dead_runs(scope.being_id)  # of another server
         run_id = RunId(str(uuid.uuid4()))
         begun = True  # also if the caller is cancelled meanwhile
         try:

@@ -5,14 +5,16 @@ from __future__ import annotations
 import gc
 import os
 import random
-from collections.abc import AsyncIterator, Mapping
+from collections.abc import AsyncIterator, Iterator, Mapping
 from pathlib import Path
 
 import pytest
 from hypothesis import settings
 
 from madeleine import operating_system
+from madeleine.storage.sql.ledger import Ledger, open_ledger
 from tests.household import Household, household, new_store
+from tests.postgres import PostgresCluster, postgres_cluster, postgres_ledger, server_programs
 
 # A busy machine is slow, not wrong: no deadline for a single example.
 settings.register_profile("madeleine", deadline=None)
@@ -73,6 +75,27 @@ def templates(tmp_path_factory: pytest.TempPathFactory) -> Path:
 def new_db(tmp_path: Path, templates: Path) -> Path:
     """An empty store, `memory.db` in `tmp_path`."""
     return new_store(templates, tmp_path / "memory.db")
+
+
+@pytest.fixture(scope="session")
+def postgres() -> Iterator[PostgresCluster]:
+    """A cluster of its own for each process of the tests, begun when the first test needs it."""
+    programs = server_programs()
+    if programs is None:
+        pytest.skip("PostgreSQL's server programs are not installed (on Debian: apt-get install postgresql)")
+    with postgres_cluster(programs) as cluster:
+        yield cluster
+
+
+@pytest.fixture(params=["sqlite", "postgresql"])
+async def sql_ledger(request: pytest.FixtureRequest) -> AsyncIterator[Ledger]:
+    """An empty ledger, on SQLite and on PostgreSQL."""
+    if request.param == "sqlite":
+        opened = open_ledger(request.getfixturevalue("new_db"))
+    else:
+        opened = postgres_ledger(request.getfixturevalue("postgres"))
+    async with opened as ledger:
+        yield ledger
 
 
 @pytest.fixture

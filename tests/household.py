@@ -40,7 +40,10 @@ from madeleine.patrol.context import PatrolConfig, PatrolServices
 from madeleine.patrol.ports import PatrolTransaction
 from madeleine.patrol.report import PATROL_STEPS, PatrolReport, StepName
 from madeleine.patrol.run import RunPatrols
+from madeleine.storage.sql.database.opening import LedgerLocation
+from madeleine.storage.sql.database.postgresql import PostgresDatabase
 from madeleine.storage.sql.database.schema import migrate_to_head
+from madeleine.storage.sql.database.sqlite import SqliteDatabase
 from madeleine.storage.sql.ledger import Ledger, open_ledger
 from madeleine.storage.sql.patrols.repository import PatrolRepository
 from tests.doubles import ADA, Clock, FakeWordStatistics, WordEmbedder
@@ -57,6 +60,16 @@ _STANDING = {
     "beings": "cycle > 0 OR think != '[]'",
     "embeddings": "content_hash IN (SELECT content_hash FROM memories)",
 }
+
+
+def sqlite_of(ledger: Ledger) -> SqliteDatabase:
+    assert isinstance(ledger.database, SqliteDatabase)
+    return ledger.database
+
+
+def location_of(ledger: Ledger) -> LedgerLocation:
+    database = ledger.database
+    return database.location if isinstance(database, PostgresDatabase) else sqlite_of(ledger)._path
 
 
 @cache
@@ -254,7 +267,7 @@ def household(
 async def _household(path: Path, clock: Clock, config: PatrolConfig, durable: bool) -> AsyncIterator[Household]:
     async with open_ledger(path) as ledger:
         if not durable:
-            await ledger.database._writer.sql.exec_driver_sql("PRAGMA synchronous = OFF")
+            await sqlite_of(ledger)._writer.sql.exec_driver_sql("PRAGMA synchronous = OFF")
         yield Household(path, ledger, clock, config)
 
 

@@ -15,6 +15,7 @@ from madeleine.memory.moving import records as r
 from madeleine.memory.moving.export_file import ExportReader, counts_in_order, export_lines
 from madeleine.memory.moving.ports import ImportReport
 from madeleine.memory.moving.record_base import ExportRecord, Header
+from madeleine.storage.sql.database.opening import LedgerLocation
 from madeleine.storage.sql.ledger import Ledger, open_ledger
 from madeleine.storage.sql.moving.export import open_ledger_export
 
@@ -176,8 +177,8 @@ def file_of(records: Sequence[ExportRecord]) -> list[bytes]:
     return list(export_lines(Header(beings=beings, counts=counts_in_order(found)), in_order))
 
 
-def exported(path: Path, being: str | None = None, *, journal: bool = True) -> list[bytes]:
-    with open_ledger_export(path, being, journal=journal) as export:
+def exported(ledger: LedgerLocation, being: str | None = None, *, journal: bool = True) -> list[bytes]:
+    with open_ledger_export(ledger, being, journal=journal) as export:
         return list(export.lines())
 
 

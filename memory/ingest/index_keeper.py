@@ -196,9 +196,9 @@ class IndexKeeper:
 
     async def require_complete(self) -> None:
         """Raises `IndexNeedsRebuild` if the index does not hold as many memories as the ledger."""
-        indexed, kept = await self.index.count(), await self.source.count_memories()
-        if indexed != kept:
-            raise IndexNeedsRebuild(f"the index holds {indexed} memories, the ledger {kept}")
+        while (indexed := await self.index.count()) != (kept := await self.source.count_memories()):
+            if not await self.catch_up():  # else another server has stored some meanwhile
+                raise IndexNeedsRebuild(f"the index holds {indexed} memories, the ledger {kept}")
 
     async def rebuild(self, progress: ReportRebuildProgress | None = None) -> int:
         """Fill an empty index from the ledger and its cached vectors. Returns the number of memories."""

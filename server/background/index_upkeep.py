@@ -16,6 +16,7 @@ from madeleine.memory.errors import (
     IndexDiskFull,
     IndexNeedsRebuild,
     IndexUnavailable,
+    StorageError,
     StorageFull,
 )
 from madeleine.memory.graph.graph import DrawGraph
@@ -32,6 +33,9 @@ logger = logging.getLogger(__name__)
 
 INDEX_CATCH_UP_DELAY_SECONDS = 2.0
 """After a store: time in which more stores may follow, before the index is made durable and the marks are cleared."""
+FOLLOW_DELAY_SECONDS = 0.2
+"""After a notification: what follows it at once is taken in with it."""
+FOLLOW_SCAN_SECONDS = 30.0
 EMBED_RETRY_SECONDS = 60.0
 DRAWING_DELAY_SECONDS, DRAWING_PAUSE_SECONDS = 30.0, 0.2
 """After a write, and between two pages of some 10 ms: one part in twenty of a core."""
@@ -154,6 +158,31 @@ class IndexUpkeep:
             self._written.set()
         await self._vectors_wanted.wait()
         await asyncio.sleep(EMBED_RETRY_SECONDS)
+
+
+@asynccontextmanager
+async def follow_other_servers(ledger: Ledger, upkeep: IndexUpkeep) -> AsyncIterator[None]:
+    """Bring the index up to what other servers commit, meanwhile: at each of their notifications, and once in
+    `FOLLOW_SCAN_SECONDS` for what was missed. Nothing where the ledger is this process's alone."""
+    changed = asyncio.Event()
+
+    async def take_in() -> None:
+        with suppress(TimeoutError):
+            async with asyncio.timeout(FOLLOW_SCAN_SECONDS):
+                await changed.wait()
+        await asyncio.sleep(FOLLOW_DELAY_SECONDS)
+        changed.clear()
+        upkeep.scrubber.request()
+        await upkeep.catch_up()
+
+    follow = ledger.database.follow_changes(changed.set)
+    if follow is None:
+        yield
+        return
+    unavailable = (StorageError, IndexUnavailable)
+    taking_in = _repeat_work(take_in, "following the other servers", INDEX_CATCH_UP_DELAY_SECONDS, unavailable)
+    async with running_task(follow, "notifications"), running_task(taking_in, "following"):
+        yield
 
 
 @asynccontextmanager

@@ -170,7 +170,7 @@ class RecentActivityReader(Protocol):
 class PatrolRunner(Protocol):
     """`patrol.run.RunPatrols`, as far as it is needed here."""
 
-    def is_running(self, being_id: BeingId) -> bool: ...
+    async def is_running(self, being_id: BeingId) -> bool: ...
 
     async def __call__(
         self, scope: Scope, *, language: LanguageModel | None = None, offer_pending: bool = True
@@ -231,7 +231,7 @@ class AutomaticPatrolLoop(PollingLoop):
         being_id = activity.being_id
         try:
             async with self._language() as language:
-                if patrol.is_running(being_id):
+                if await patrol.is_running(being_id):
                     return
                 self._not_before[being_id] = self._now() + MIN_PATROL_INTERVAL
                 logger.info("an automatic patrol begins (trigger: %s; %d new memories)", trigger, activity.stored)

@@ -19,7 +19,8 @@ from madeleine.server import EXIT_NOTHING
 from madeleine.server.cli.output import absolute_path, print_json
 from madeleine.server.settings.settings import Settings
 from madeleine.server.wiring.clocks import utc_now
-from madeleine.server.wiring.data_directory import ledger_path, open_ledger_without_index
+from madeleine.server.wiring.data_directory import ledger_location, open_ledger_without_index
+from madeleine.storage.sql.database.opening import LedgerLocation
 from madeleine.storage.sql.moving.export import LedgerExport, open_ledger_export
 
 STANDARD_OUTPUT = "-"
@@ -37,7 +38,7 @@ async def export_command(settings: Settings, arguments: argparse.Namespace) -> i
     async with open_ledger_without_index(settings, create=False) as ledger:
         if not is_piped:
             await _remember(ledger.copies, target, arguments.being)
-        return await asyncio.to_thread(_export, ledger_path(settings), target, arguments, is_piped=is_piped)
+        return await asyncio.to_thread(_export, ledger_location(settings), target, arguments, is_piped=is_piped)
 
 
 async def _remember(copies: CopyLedger, target: Path, being: str | None) -> None:
@@ -45,7 +46,7 @@ async def _remember(copies: CopyLedger, target: Path, being: str | None) -> None
     await copies.add_copy(LedgerCopy(path=str(target), kind="export", being_id=BeingId(being or ""), made_at=utc_now()))
 
 
-def _export(ledger: Path, target: Path, arguments: argparse.Namespace, *, is_piped: bool) -> int:
+def _export(ledger: LedgerLocation, target: Path, arguments: argparse.Namespace, *, is_piped: bool) -> int:
     with open_ledger_export(ledger, arguments.being, journal=arguments.journal) as export:
         header = export.header()
         if not header.beings:

@@ -5,6 +5,7 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Iterator
+from contextlib import suppress
 from dataclasses import asdict
 from pathlib import Path
 from typing import Any
@@ -12,8 +13,15 @@ from typing import Any
 from madeleine.memory.watch.extraction import EXTRACTION_PURPOSE
 from madeleine.memory.watch.thread import TOKEN_BUDGET_PERIOD
 from madeleine.server.background.index_origin import require_ledger_of_index
+from madeleine.server.settings.environment import (
+    read_environment_variables,
+    read_settings_file,
+    setting_values_from_variables,
+)
+from madeleine.server.settings.settings import read_settings
 from madeleine.server.wiring.clocks import utc_now
-from madeleine.server.wiring.data_directory import LEDGER_FILE
+from madeleine.server.wiring.data_directory import LEDGER_FILE, ledger_location
+from madeleine.storage.sql.database.opening import LedgerLocation
 from madeleine.storage.sql.ledger import open_ledger
 
 
@@ -21,13 +29,24 @@ def read_ledger_status(data_dir: Path) -> dict[str, Any]:
     """Of all beings. `thread`: messages that are `unread`, `put_off` of these and `abandoned`, and the `tokens` of the
     last 24 hours; `unreadable_notes`: number of notes marked `[PARSE_FAILED]`. Empty without a ledger. Raises
     `StorageError`."""
+    if _is_in_postgres(data_dir):
+        return asyncio.run(_read_ledger_status(ledger_location(read_settings())))
     path = data_dir / LEDGER_FILE
     require_ledger_of_index(path)
     return asyncio.run(_read_ledger_status(path)) if path.exists() else {}
 
 
-async def _read_ledger_status(path: Path) -> dict[str, Any]:
-    async with open_ledger(path) as ledger:
+def _is_in_postgres(data_dir: Path) -> bool:
+    """Without the settings, which take longer to read, and may be unusable."""
+    if "database_url" in setting_values_from_variables(read_environment_variables()):
+        return True
+    with suppress(OSError, ValueError):
+        return bool(read_settings_file(data_dir).get("database_url"))
+    return False
+
+
+async def _read_ledger_status(location: LedgerLocation) -> dict[str, Any]:
+    async with open_ledger(location) as ledger:
         backlog = await ledger.conversations.thread_backlog()
         tokens = await ledger.patrols.tokens_since(EXTRACTION_PURPOSE, utc_now() - TOKEN_BUDGET_PERIOD)
         return {

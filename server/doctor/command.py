@@ -25,6 +25,7 @@ from madeleine.server.doctor.installation import (
     check_permissions,
     check_versions,
 )
+from madeleine.server.doctor.postgres import check_postgres
 from madeleine.server.doctor.store import check_index, check_language_model, check_ledger, check_memories
 from madeleine.server.settings.environment import (
     read_environment_variables,
@@ -64,11 +65,15 @@ def look_at_everything(*, quick: bool) -> Iterator[Finding]:
         "permissions": partial(check_permissions, data_dir),
         "host": partial(check_host, data_dir),
         "log": partial(check_log, data_dir),
-        "ledger": partial(check_ledger, data_dir, thorough=not quick),
     }
+    if settings and settings.database_url:
+        checks["ledger"] = partial(check_postgres, settings)
+    else:
+        checks["ledger"] = partial(check_ledger, data_dir, thorough=not quick)
     if settings:
+        if not settings.database_url:
+            checks["index"] = partial(check_index, settings)
         checks |= {
-            "index": partial(check_index, settings),
             "language model": partial(check_language_model, settings),
         }
     checks |= {"clients": partial(check_clients, variables, data_dir), "hooks": partial(check_hooks, variables)}

@@ -88,6 +88,15 @@ class Settings(HttpSettings, LlmSettings, ContextFlags):
         str, require_valid_if_set(is_http_url, f"it must begin with http:// or https://, {_QDRANT_HINT}")
     ] = ""
     """A Qdrant server instead of the embedded index. Its client takes anything else for a directory, and makes it."""
+    database_url: Annotated[
+        str,
+        Field(repr=False),
+        require_valid_if_set(
+            lambda url: url.startswith(("postgresql://", "postgres://")),
+            "it must begin with postgresql://, as in postgresql://madeleine@db.example/madeleine",
+        ),
+    ] = ""
+    """PostgreSQL instead of a file of SQLite in the data directory. It may hold a password."""
     idle_seconds: Annotated[float, Field(gt=0, le=10**7)] = 600.0
     """Time from the last client's disconnection to the host's end."""
     attach: Literal["", "unix", "tcp"] = ""
@@ -230,6 +239,11 @@ def settings_from_variables(
     if overrides:
         settings = _validated_settings(dict(settings) | dict(overrides), "the command line")
     settings.check_llm()
+    if settings.database_url and settings.backup_hours:
+        raise InvalidInput(
+            "MADELEINE_BACKUP_HOURS copies a file of SQLite, and MADELEINE_DATABASE_URL names PostgreSQL. Leave it "
+            "out, and use pg_dump."
+        )
     return settings
 
 

@@ -9,6 +9,7 @@ import json
 import logging
 import os
 import stat
+import uuid
 from collections.abc import AsyncIterator, Iterator
 from contextlib import ExitStack, asynccontextmanager, contextmanager, suppress
 from pathlib import Path
@@ -20,6 +21,8 @@ from madeleine.server.attach.endpoint import try_to_hold_file_lock
 from madeleine.server.background.index_origin import INDEX_FOLDERS, require_ledger_of_index
 from madeleine.server.settings.settings import Settings
 from madeleine.storage.sql.administration import BearerTokenRepository, open_token_repository
+from madeleine.storage.sql.database.location import PostgresLocation
+from madeleine.storage.sql.database.opening import LedgerLocation
 from madeleine.storage.sql.ledger import Ledger, open_ledger
 
 logger = logging.getLogger(__name__)
@@ -27,7 +30,7 @@ logger = logging.getLogger(__name__)
 OWNER_LOCK_FILE = "owner.lock"
 DATA_DIRECTORY_OWNER_FILE = "owner.json"
 """The owner's process id and version, for information only."""
-PRIVATE_FILE_PATTERNS = ("memory.db*", "owner.*", "host.*", "madeleine.*")
+PRIVATE_FILE_PATTERNS = ("memory.db*", "owner.*", "host.*", "madeleine.*", "server-id")
 PRIVATE_DIRECTORIES = (*INDEX_FOLDERS, "models", "backups", "until-*")
 GROUP_AND_OTHERS_PERMISSION_BITS = stat.S_IRWXG | stat.S_IRWXO
 
@@ -112,8 +115,50 @@ def path_exists(path: str) -> bool:
 LEDGER_FILE = "memory.db"
 
 
+SERVER_ID_FILE = "server-id"
+"""Tells the servers over one PostgreSQL apart: what each one's index has taken in."""
+SHARED_INDEX = "shared"
+"""Instead of a server's id where an index on a Qdrant server is all servers'."""
+
+
+def ledger_location(settings: Settings) -> LedgerLocation:
+    """Raises `LedgerLost` if its file is gone while its index is there, `InvalidInput` if there is a file, too."""
+    if not settings.database_url:
+        return ledger_path(settings)
+    if (settings.data_dir / LEDGER_FILE).exists():
+        raise InvalidInput(
+            f"MADELEINE_DATABASE_URL names PostgreSQL, and {settings.data_dir} holds a memory of its own "
+            f"({LEDGER_FILE}). Set MADELEINE_DATA_DIR to another directory; `madeleine export` without the URL and "
+            "`madeleine import` with it take the memories over."
+        )
+    server = SHARED_INDEX if settings.qdrant_url else server_id(settings.data_dir)
+    return PostgresLocation(settings.database_url, server)
+
+
+def server_id(data_dir: Path) -> str:
+    """Made at the first call. Raises `StorageError`."""
+    path = data_dir / SERVER_ID_FILE
+    try:
+        if not path.exists():
+            draft = path.with_name(f"{path.name}.{os.getpid()}.new")
+            draft.touch(mode=0o600)
+            draft.write_text(uuid.uuid4().hex, encoding="utf-8")
+            with suppress(FileExistsError):
+                path.hardlink_to(draft)  # the first of several processes gives it
+            draft.unlink()
+        return path.read_text(encoding="utf-8")
+    except OSError as error:
+        raise StorageError(f"{path} cannot be written: {error}. Check the directory and its owner.") from error
+
+
 def ledger_path(settings: Settings) -> Path:
-    """Raises `LedgerLost` if it is gone while its index is there."""
+    """The file of the ledger. Raises `LedgerLost` if it is gone while its index is there, `InvalidInput` if the ledger
+    is no file."""
+    if settings.database_url:
+        raise InvalidInput(
+            "The memory is in PostgreSQL (MADELEINE_DATABASE_URL), and this command works on a file of SQLite. Use "
+            "pg_dump and pg_restore; docs/postgresql.md has the commands."
+        )
     path = settings.data_dir / LEDGER_FILE
     require_ledger_of_index(path)
     return path
@@ -122,11 +167,11 @@ def ledger_path(settings: Settings) -> Path:
 @asynccontextmanager
 async def open_ledger_without_index(settings: Settings, *, create: bool = True) -> AsyncIterator[Ledger]:
     """Opened beside a running host. Without `create` raises `InvalidInput` where there is no ledger."""
-    if create:
+    if create or settings.database_url:
         settings.data_dir.mkdir(mode=0o700, parents=True, exist_ok=True)
     elif not ledger_path(settings).exists():
         raise InvalidInput(f"There is no memory in {settings.data_dir} yet. Set MADELEINE_DATA_DIR to where it is.")
-    async with open_ledger(ledger_path(settings)) as ledger:
+    async with open_ledger(ledger_location(settings)) as ledger:
         yield ledger
 
 
@@ -134,5 +179,5 @@ async def open_ledger_without_index(settings: Settings, *, create: bool = True) 
 async def open_bearer_token_ledger(settings: Settings) -> AsyncIterator[BearerTokenRepository]:
     """On connections of its own, beside a running host and before the memory is open."""
     settings.data_dir.mkdir(mode=0o700, parents=True, exist_ok=True)
-    async with open_token_repository(ledger_path(settings)) as tokens:
+    async with open_token_repository(ledger_location(settings)) as tokens:
         yield tokens

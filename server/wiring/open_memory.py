@@ -55,6 +55,7 @@ from madeleine.patrol.run import PatrolEvent, RunPatrols
 from madeleine.server.background.index_upkeep import (
     IndexUpkeep,
     LazyEmbedder,
+    follow_other_servers,
     open_synchronized_index,
     remember_index_origin,
 )
@@ -63,7 +64,7 @@ from madeleine.server.background.model_switch import MakeEmbedder, ModelSwitch
 from madeleine.server.background.served_model import ServedModel, ServedPair
 from madeleine.server.settings.settings import Settings
 from madeleine.server.wiring.clocks import local_date_today, local_day, utc_now
-from madeleine.server.wiring.data_directory import ledger_path, lock_data_directory, path_exists
+from madeleine.server.wiring.data_directory import ledger_location, lock_data_directory, path_exists
 from madeleine.storage.skill_files import write_skill_file
 from madeleine.storage.sql.ledger import Ledger, open_ledger
 from madeleine.tools.tool import ToolUseCases
@@ -104,7 +105,7 @@ async def open_memory(
     """
     async with AsyncExitStack() as stack:
         stack.enter_context(lock_data_directory(settings.data_dir))
-        ledger = await stack.enter_async_context(open_ledger(ledger_path(settings)))
+        ledger = await stack.enter_async_context(open_ledger(ledger_location(settings)))
         make_embedder = make_embedder or partial(_make_dense_embedder, settings.data_dir / MODELS_FOLDER)
         records = ModelRecords(ledger.index_source)
         async with AsyncExitStack() as closed_on_error:
@@ -135,6 +136,7 @@ async def open_memory(
         if background:
             await stack.enter_async_context(upkeep.background_task())
             await stack.enter_async_context(switch.background_task())
+            await stack.enter_async_context(follow_other_servers(ledger, upkeep))
         use, thread = _build_use_cases(
             settings,
             ledger,

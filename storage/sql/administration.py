@@ -7,10 +7,9 @@ from collections import defaultdict
 from collections.abc import AsyncIterator, Iterable, Mapping
 from contextlib import asynccontextmanager
 from datetime import datetime
-from pathlib import Path
 from typing import Any
 
-from sqlalchemy import bindparam, func, insert, literal, literal_column, or_, select, update
+from sqlalchemy import Text, bindparam, func, insert, literal, or_, select, update
 
 from madeleine.memory.audit import AuditEntry, AuditEventKind, AuditQuery, build_audit_entry
 from madeleine.memory.bearer_tokens import BearerTokenId, BearerTokenRecord
@@ -19,11 +18,12 @@ from madeleine.storage.sql.database.dialect import (
     MAX_INT,
     MIN_INT,
     insert_if_missing_statement,
-    sql_last_sequence_number,
+    sql_last_audit_number,
     upsert_statement,
 )
-from madeleine.storage.sql.database.engine import Database, DatabaseRepository, QueryReader, Transaction, open_database
+from madeleine.storage.sql.database.engine import Database, DatabaseRepository, QueryReader, Transaction
 from madeleine.storage.sql.database.mapping import RowMap, first_column, microseconds_from_moment
+from madeleine.storage.sql.database.opening import LedgerLocation, open_database
 from madeleine.storage.sql.database.tables import audit, bearer_tokens_table, settings
 
 # --- audit --------------------------------------------------------------------------------------------------------
@@ -34,17 +34,18 @@ _INSERT_AUDIT_ENTRY = insert(audit)
 _SELECT_AUDIT_ENTRIES = (
     select(*_AUDIT_ENTRY.columns)
     .where(
-        or_(bindparam("being").is_(None), _a.being_id == bindparam("being"), _a.author == bindparam("being")),
-        or_(bindparam("event").is_(None), _a.event == bindparam("event")),
+        or_(
+            bindparam("being", type_=Text).is_(None), _a.being_id == bindparam("being"), _a.author == bindparam("being")
+        ),
+        or_(bindparam("event", type_=Text).is_(None), _a.event == bindparam("event")),
         _a.at >= bindparam("since"),
         _a.at <= bindparam("until"),
     )
     .order_by(_a.seq.desc())
     .limit(bindparam("limit"))
 )
-# SQLite takes a number back when a transaction is rolled back.
-_LAST_NUMBER = sql_last_sequence_number(literal_column("'audit'"), literal_column("'seq'"))
-_COUNT_MISSING_AUDIT_ENTRIES = select(_LAST_NUMBER - func.count()).select_from(audit)
+# A number is taken back when a transaction is rolled back.
+_COUNT_MISSING_AUDIT_ENTRIES = select(sql_last_audit_number() - func.count()).select_from(audit)
 
 
 async def append_audit_entries(transaction: Transaction, entries: Iterable[AuditEntry]) -> None:
@@ -105,10 +106,6 @@ async def read_setting(reads: QueryReader, name: str) -> Any:
     return json.loads(values[0]) if values else None
 
 
-async def write_store_setting(database: Database, name: str, value: Any) -> None:
-    await write_store_settings(database, {name: value})
-
-
 async def write_store_settings(database: Database, values: Mapping[str, Any]) -> None:
     async with database.transaction() as transaction:
         await transaction.run(_UPSERT_SETTING, [_setting_row(name, value) for name, value in values.items()])
@@ -144,10 +141,10 @@ _REVOKE_TOKEN = (
 
 
 @asynccontextmanager
-async def open_token_repository(path: Path) -> AsyncIterator[BearerTokenRepository]:
-    """The ledger file's tokens, safe to open beside a running server. Raises `StorageError` if the file cannot be used,
+async def open_token_repository(location: LedgerLocation) -> AsyncIterator[BearerTokenRepository]:
+    """The ledger's tokens, safe to open beside a running server. Raises `StorageError` if it cannot be used,
     or was written by a newer version."""
-    async with open_database(path) as database:
+    async with open_database(location) as database:
         yield BearerTokenRepository(database)
 
 

@@ -4,14 +4,14 @@ from __future__ import annotations
 
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
-from pathlib import Path
 
 from madeleine.storage.sql.administration import AuditRepository
 from madeleine.storage.sql.archive.repository import ArchiveRepository
 from madeleine.storage.sql.conversations.chat import ConversationRepository
 from madeleine.storage.sql.conversations.context import ContextRepository
 from madeleine.storage.sql.conversations.core_blocks import CoreBlockRepository
-from madeleine.storage.sql.database.engine import Database, open_database
+from madeleine.storage.sql.database.engine import Database
+from madeleine.storage.sql.database.opening import LedgerLocation, open_database
 from madeleine.storage.sql.erasing.memories import ErasureRepository
 from madeleine.storage.sql.memories.activations import ReactivationAndAuditWriter
 from madeleine.storage.sql.memories.drawing import DrawingRepository
@@ -56,7 +56,12 @@ class Ledger:
 
 
 @asynccontextmanager
-async def open_ledger(path: Path) -> AsyncIterator[Ledger]:
-    """Raises `StorageError` if the file cannot be used, or was written by a newer version."""
-    async with open_database(path) as database, ReactivationAndAuditWriter(database) as activations:
-        yield Ledger(database, activations)
+async def open_ledger(location: LedgerLocation) -> AsyncIterator[Ledger]:
+    """Raises `StorageError` if it cannot be used, or was written by a newer version."""
+    async with open_database(location) as database, ReactivationAndAuditWriter(database) as activations:
+        ledger = Ledger(database, activations)
+        if database.dialect == "postgresql":
+            from madeleine.storage.sql.following import follow_other_servers
+
+            follow_other_servers(ledger)
+        yield ledger

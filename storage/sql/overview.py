@@ -93,7 +93,7 @@ _BEING = bindparam("being", type_=_m.being_id.type)
 _OUTLINE = RowMap(
     MemoryOutline,
     memories,
-    text=func.substr(_m.action, 1, OUTLINE_TEXT_CHARS),
+    text=dialect.sql_text_start(_m.action, OUTLINE_TEXT_CHARS),
     session_count=CYCLES_SINCE_REACTIVATION,
 )
 _SELECT_OUTLINES = select(*_OUTLINE.columns).where(_m.being_id == _BEING).order_by(_m.seq)
@@ -115,7 +115,7 @@ _SELECT_CHANGES = (
 )
 _RUN = RowMap(PatrolRun, patrol_runs)
 _SELECT_RUN = select(*_RUN.columns).where(_r.id == bindparam("run"), _r.being_id == _BEING)
-_DAY = func.strftime("%Y-%m-%d", _c.at / 1_000_000, "unixepoch")
+_DAY = dialect.sql_utc_day(_c.at)
 _COST = RowMap(
     DailyCost,
     cost_records_table,
@@ -226,7 +226,7 @@ class OverviewRepository(DatabaseRepository):
             before=before,
             after=after,
             events=dialect.json_list_bind_value(events),
-            not_client=not_client or "\0",
+            not_client=not_client or "\x1f",
             until=MAX_INT if until is None else microseconds_from_moment(until),
         )
 

@@ -4,15 +4,14 @@ from __future__ import annotations
 
 import asyncio
 from collections import Counter
-from collections.abc import AsyncIterator, Awaitable, Callable
+from collections.abc import Awaitable, Callable
 from dataclasses import dataclass, replace
-from pathlib import Path
 
 import pytest
 
 from madeleine.memory.model import MemoryId
 from madeleine.memory.recall.ports import MemoryReactivation, ReactivationRecorder
-from madeleine.storage.sql.ledger import open_ledger
+from madeleine.storage.sql.ledger import Ledger
 from tests.contracts.ledger.any_ledger import StoringLedger
 from tests.contracts.ledger.ledger_values import ADA, MOMENT, batch, memory, stored_memory
 from tests.doubles import FakeActivationLog
@@ -65,9 +64,8 @@ class ActivationLogContract:
 
 class TestSqlLedger(ActivationLogContract):
     @pytest.fixture
-    async def counted(self, new_db: Path) -> AsyncIterator[CountedLog]:
-        async with open_ledger(new_db) as ledger:
-            yield await log_of(ledger)
+    async def counted(self, sql_ledger: Ledger) -> CountedLog:
+        return await log_of(sql_ledger)
 
 
 class TestInMemoryLedger(ActivationLogContract):

@@ -37,7 +37,8 @@ def told(entries: list[AuditEntry]) -> list[tuple[str, str, str, tuple[str, ...]
     return [(entry.event, entry.being_id, entry.tool, entry.ids) for entry in entries]
 
 
-async def test_every_write_is_audited_by_whom_and_of_what_in_its_own_transaction(ledger: Ledger) -> None:
+async def test_every_write_is_audited_by_whom_and_of_what_in_its_own_transaction(sql_ledger: Ledger) -> None:
+    ledger = sql_ledger
     one, two = memory("one"), memory("two", provenance=Provenance(tool="import"))
     await ledger.memories.commit(DESK, batch(one, two))
     await ledger.memories.commit(DESK, batch(again=(reinforcement_of(one), reinforcement_of(one, "yet again"))))
@@ -61,7 +62,8 @@ async def test_every_write_is_audited_by_whom_and_of_what_in_its_own_transaction
     assert entries[-1].at == MOMENT + timedelta(seconds=3)
 
 
-async def test_a_write_that_fails_leaves_no_entry_and_no_gap(ledger: Ledger) -> None:
+async def test_a_write_that_fails_leaves_no_entry_and_no_gap(sql_ledger: Ledger) -> None:
+    ledger = sql_ledger
     await ledger.memories.commit(ADA, batch(memory(key="k")))
     with pytest.raises(KeyConflict):
         await ledger.memories.commit(ADA, batch(memory(key="k")))
@@ -126,7 +128,8 @@ async def test_entries_that_were_removed_with_the_triggers_are_missed(ledger: Le
     assert await ledger.audit.count_missing_entries() == gone > 0
 
 
-async def test_the_last_entries_are_read_by_being_event_and_time(ledger: Ledger) -> None:
+async def test_the_last_entries_are_read_by_being_event_and_time(sql_ledger: Ledger) -> None:
+    ledger = sql_ledger
     for number in range(6):
         scope = BOB if number % 2 else ADA
         at = MOMENT + timedelta(hours=number)
@@ -144,6 +147,7 @@ async def test_the_last_entries_are_read_by_being_event_and_time(ledger: Ledger)
     assert await found(being_id="nobody") == []
 
 
-async def test_nothing_was_done_in_a_new_ledger(ledger: Ledger) -> None:
+async def test_nothing_was_done_in_a_new_ledger(sql_ledger: Ledger) -> None:
+    ledger = sql_ledger
     assert await ledger.audit.audit(EVERYTHING) == []
     assert await ledger.audit.count_missing_entries() == 0

@@ -1,7 +1,6 @@
 from __future__ import annotations
 
-from collections.abc import AsyncIterator, Sequence
-from pathlib import Path
+from collections.abc import Sequence
 
 import pytest
 
@@ -9,7 +8,7 @@ from madeleine.memory.chat import MessageId
 from madeleine.memory.model import Scope
 from madeleine.storage.sql.conversations.chat import ConversationRepository
 from madeleine.storage.sql.erasing.memories import ErasureRepository
-from madeleine.storage.sql.ledger import open_ledger
+from madeleine.storage.sql.ledger import Ledger
 from tests.contracts.ledger.chat_contract import AnyChat, ChatContract
 from tests.doubles import ADA, NOW
 from tests.doubles_chat import FakeChat
@@ -27,9 +26,8 @@ class TestFakeChat(ChatContract):
 
 class TestSqlChat(ChatContract):
     @pytest.fixture
-    async def chat(self, new_db: Path) -> AsyncIterator[AnyChat]:
-        async with open_ledger(new_db) as ledger:
-            yield ledger.conversations
+    def chat(self, sql_ledger: Ledger) -> AnyChat:
+        return sql_ledger.conversations
 
     async def erase(self, chat: AnyChat, ids: Sequence[MessageId], scope: Scope = ADA) -> None:
         assert isinstance(chat, ConversationRepository)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 from collections.abc import AsyncIterator
 from dataclasses import replace
 from datetime import timedelta
@@ -20,13 +21,13 @@ from madeleine.storage.sql.database.tables import metadata
 from madeleine.storage.sql.ledger import Ledger, open_ledger
 from madeleine.storage.sql.moving.exported_tables import EXPORTED_TABLES, TABLES_LEFT_OUT
 from tests.contracts.ledger.ledger_values import ADA, BOB, MOMENT, batch, memory, stored_memory
+from tests.household import location_of
 from tests.moving_values import NOW, exported, file_of, imported, parsed
 
 
 @pytest.fixture
-async def ledger(new_db: Path) -> AsyncIterator[Ledger]:
-    async with open_ledger(new_db) as opened:
-        yield opened
+def ledger(sql_ledger: Ledger) -> Ledger:
+    return sql_ledger
 
 
 @pytest.fixture
@@ -176,13 +177,10 @@ async def test_for_another_being_it_has_ids_of_its_own_and_comes_once(ledger: Le
     for added in ({"memory": 2}, {}):
         report = await imported(ledger, file_of([record_for_being(record, "bob") for record in parsed(lines)]))  # type: ignore[arg-type]
         assert dict(report.added) == added
-    theirs = [record for record in parsed(exported(ledger_path(ledger), "bob")) if isinstance(record, r.MemoryRecord)]
+    lines = await asyncio.to_thread(exported, location_of(ledger), "bob")
+    theirs = [record for record in parsed(lines) if isinstance(record, r.MemoryRecord)]
     assert [record.action for record in theirs] == ["tea", "cake"]
     assert theirs[0].superseded_by == theirs[1].id != cake.id
-
-
-def ledger_path(ledger: Ledger) -> Path:
-    return ledger.database._path
 
 
 async def test_a_living_store_gives_taken_numbers_anew(ledger: Ledger, source: Source) -> None:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import sqlite3
-from collections.abc import AsyncIterator
 from contextlib import closing
 from dataclasses import replace
 from datetime import timedelta
@@ -18,15 +17,14 @@ from madeleine.memory.patrol_records import DiaryEntry, PatrolChanges
 from madeleine.memory.profile import ProfileEntry
 from madeleine.memory.recall.ports import MemoryReactivation
 from madeleine.storage.sql.conversations import context
-from madeleine.storage.sql.database.engine import compile_statement
-from madeleine.storage.sql.ledger import Ledger, open_ledger
+from madeleine.storage.sql.database.sqlite import compile_statement
+from madeleine.storage.sql.ledger import Ledger
 from tests.contracts.ledger.ledger_values import ADA, BOB, MOMENT, batch, memory, note
 
 
 @pytest.fixture
-async def ledger(new_db: Path) -> AsyncIterator[Ledger]:
-    async with open_ledger(new_db) as found:
-        yield found
+def ledger(sql_ledger: Ledger) -> Ledger:
+    return sql_ledger
 
 
 def entry(name: str, value: str = "x", **fields: Any) -> ProfileEntry:
@@ -115,11 +113,11 @@ async def test_recently_activated_are_alive_activated_and_ones_own_the_latest_fi
     ids=["recent", "preferences"],
 )
 async def test_of_a_being_with_many_memories_only_the_few_that_matter_are_looked_at(
-    ledger: Ledger, tmp_path: Path, statement: Any, index: str
+    new_db: Path, statement: Any, index: str
 ) -> None:
     compiled = compile_statement(statement)
     binds: Any = compiled.construct_params({"being": "ada", "project": "", "limit": 5, "most": 5})
-    with closing(sqlite3.connect(tmp_path / "memory.db")) as connection:
+    with closing(sqlite3.connect(new_db)) as connection:
         plan = " ".join(str(row[3]) for row in connection.execute(f"EXPLAIN QUERY PLAN {compiled}", binds))
     assert f"memories USING INDEX {index}" in plan
     if index == "ix_memories_activated":

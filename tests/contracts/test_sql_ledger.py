@@ -48,6 +48,7 @@ from tests.contracts.ledger.patrol_contract import PatrolContract
 from tests.contracts.ledger.patrol_state_contract import PatrolStateContract
 from tests.contracts.ledger.search_contract import SearchContract
 from tests.contracts.ledger.truth_contract import TruthContract
+from tests.household import sqlite_of
 
 
 @pytest.fixture
@@ -63,7 +64,7 @@ async def ledger(new_db: Path) -> AsyncIterator[AnyLedger]:
 
 async def pragma(ledger: Ledger, text: str) -> object:
     """Of the writer."""
-    return (await ledger.database._writer.sql.exec_driver_sql(f"PRAGMA {text}")).scalar()
+    return (await sqlite_of(ledger)._writer.sql.exec_driver_sql(f"PRAGMA {text}")).scalar()
 
 
 @asynccontextmanager

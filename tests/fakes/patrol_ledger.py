@@ -357,6 +357,10 @@ class FakePatrolLedger:
         self.state.offers |= {one.id: one for one in offered}
         return True
 
+    @asynccontextmanager
+    async def patrol_lock(self, scope: Scope, *, wait: bool = True) -> AsyncIterator[bool]:
+        yield True
+
     async def begin_run(self, scope: Scope, run: RunId, started: datetime) -> None:
         self.state.runs[run] = PatrolRun(
             id=run, being_id=scope.being_id, started=started, finished=started, state="running", report={}

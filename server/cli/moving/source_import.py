@@ -84,7 +84,7 @@ async def import_sources(
 @asynccontextmanager
 async def _open_ledger(settings: Settings, *, dry_run: bool) -> AsyncIterator[Ledger]:
     """A dry run before there is a memory looks at an empty one, and makes none."""
-    if not dry_run or ledger_path(settings).exists():
+    if not dry_run or settings.database_url or ledger_path(settings).exists():
         async with open_ledger_without_index(settings) as ledger:
             yield ledger
         return

@@ -6,7 +6,7 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from sqlalchemy import bindparam, delete, exists, or_, select
+from sqlalchemy import bindparam, delete, exists, or_, select, true
 
 from madeleine.memory.model import MemoryId, RunId, Scope
 from madeleine.memory.moving.records import AnyRecord, MemoryRecord, ReinforcementRecord
@@ -21,7 +21,7 @@ from madeleine.storage.sql.database.tables import clusters_table, forgotten_tabl
 from madeleine.storage.sql.memories.clusters import recompute_cluster_vectors
 from madeleine.storage.sql.memories.index_source import mark_memories_for_index
 from madeleine.storage.sql.memories.storing import INSERT_MEMORY, read_idempotency_key_outcomes
-from madeleine.storage.sql.moving.import_work import INSERT_ROW, TABLES_BY_TYPE
+from madeleine.storage.sql.moving.import_work import INSERT_ROW, TABLES_BY_TYPE, derived_columns
 
 _a, _g = archived_memories_table.c, archive_groups_table.c
 _BEING = bindparam("being", type_=_a.being_id.type)
@@ -38,7 +38,11 @@ _SELECT_EARLIER_VERSIONS = select(_a.memory_id).where(
 )
 _referred = json_items(_a.refers_to)
 _SELECT_DEPENDENTS = (
-    select(_a.memory_id).where(_a.being_id == _BEING, is_in_bound_list(_referred.c.value, "ids")).distinct()
+    select(_a.memory_id)
+    .select_from(archived_memories_table)
+    .join(_referred, true())
+    .where(_a.being_id == _BEING, is_in_bound_list(_referred.c.value, "ids"))
+    .distinct()
 )
 _DELETE_ENTRIES = delete(archived_memories_table).where(is_in_bound_list(_a.memory_id, "ids"))
 _DELETE_EMPTY_GROUPS = delete(archive_groups_table).where(
@@ -126,7 +130,8 @@ async def _insert(transaction: Transaction, scope: Scope, entries: Sequence[Rest
             continue
         if isinstance(record, ReinforcementRecord) and record.key in taken:
             record = record.model_copy(update={"key": None})  # noqa: PLW2901
-        await transaction.run(INSERT_ROW[record.type], [TABLES_BY_TYPE[record.type].to_row(record)])
+        row = TABLES_BY_TYPE[record.type].to_row(record) | derived_columns(record)
+        await transaction.run(INSERT_ROW[record.type], [row])
     await mark_memories_for_index(transaction, [memory.id for memory in values])
     await recompute_cluster_vectors(transaction, scope, clusters)
 

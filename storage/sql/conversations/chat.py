@@ -6,7 +6,7 @@ import hashlib
 from collections.abc import Iterable, Sequence
 from datetime import datetime
 
-from sqlalchemy import and_, bindparam, case, func, insert, or_, select, update
+from sqlalchemy import Text, and_, bindparam, case, func, insert, or_, select, update
 
 from madeleine.memory.chat import SPOKEN_ROLES, ChatSession, MemoryThreadBacklog, Message, MessageId, UnwatchedSession
 from madeleine.memory.errors import InvalidInput
@@ -86,7 +86,10 @@ _SELECT_SPOKEN_BEFORE = (
 _SELECT_LATEST_IN_SESSION = select(*_MESSAGE.columns).where(_IN_SESSION).order_by(_m.position.desc()).limit(_LIMIT)
 _SELECT_LATEST_MESSAGES = (
     select(*_MESSAGE.columns)
-    .where(_m.being_id == _BEING, or_(bindparam("other_than").is_(None), _m.session_id != bindparam("other_than")))
+    .where(
+        _m.being_id == _BEING,
+        or_(bindparam("other_than", type_=Text).is_(None), _m.session_id != bindparam("other_than")),
+    )
     .order_by(_m.at.desc(), _m.seq.desc())
     .limit(_LIMIT)
 )

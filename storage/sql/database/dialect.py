@@ -5,8 +5,9 @@ statements are the same in both. Lists and records are JSON text in both.
 from __future__ import annotations
 
 import json
+import re
 from collections.abc import Callable, Iterable
-from typing import Any
+from typing import Any, Literal
 
 from sqlalchemy import ColumnElement, Function, Table, bindparam, case, literal_column, null, or_, select, text
 from sqlalchemy.dialects import postgresql
@@ -16,6 +17,8 @@ from sqlalchemy.sql.compiler import SQLCompiler
 from sqlalchemy.sql.functions import GenericFunction
 from sqlalchemy.sql.selectable import TableValuedAlias
 from sqlalchemy.types import Float, Integer, LargeBinary, Text
+
+DialectName = Literal["sqlite", "postgresql"]
 
 MIN_INT, MAX_INT = -(2**63), 2**63 - 1
 """The limits of an integer column: before and after every moment."""
@@ -99,6 +102,19 @@ contains_text = _sql_function("contains_text", sqlite="(instr({0}, {1}) > 0)", p
 sql_greatest = _sql_function("greatest", sqlite="max({0}, {1})", postgresql="greatest({0}, {1})")
 sql_least = _sql_function("least", sqlite="min({0}, {1})", postgresql="least({0}, {1})")
 """The greater and the lesser of two values in a row."""
+sql_text_start = _sql_function(
+    "text_start", Text(), sqlite="substr({0}, 1, {1})", postgresql="left({0}, CAST({1} AS INTEGER))"
+)
+"""(text, number): its first characters."""
+sql_text_after_first = _sql_function("text_after_first", Text(), sqlite="substr({0}, 2)", postgresql="substr({0}, 2)")
+"""A text without its first character."""
+sql_utc_day = _sql_function(
+    "utc_day",
+    Text(),
+    sqlite="strftime('%Y-%m-%d', {0} / 1000000, 'unixepoch')",
+    postgresql="to_char(to_timestamp({0} / 1000000) AT TIME ZONE 'UTC', 'YYYY-MM-DD')",
+)
+"""The day of a moment in microseconds, as 2026-03-01."""
 sql_last_sequence_number = _sql_function(
     "last_number",
     Integer(),
@@ -106,13 +122,21 @@ sql_last_sequence_number = _sql_function(
     postgresql="coalesce(pg_sequence_last_value(pg_get_serial_sequence({0}, {1})::regclass), 0)",
 )
 """(table, its numbered column): the last number that was given; numbers are not used again."""
+sql_last_audit_number = _sql_function(
+    "last_audit_number",
+    Integer(),
+    sqlite="coalesce((SELECT seq FROM sqlite_sequence WHERE name = 'audit'), 0)",
+    postgresql="(SELECT last FROM audit_numbers)",
+)
+"""The last number of the audit. PostgreSQL's sequences leave gaps where a transaction was rolled back: the audit has a
+counter of its own there."""
 
 _unindexed_function = _sql_function("unindexed", sqlite="+{0}", postgresql="{0}")
 _json_items = _sql_function(
     "items",
     sqlite="json_each({0})",
-    postgresql="(SELECT position - 1 AS key, value FROM jsonb_array_elements_text(CAST({0} AS JSONB))"
-    " WITH ORDINALITY AS item (value, position))",
+    postgresql='LATERAL (SELECT position - 1 AS key, value COLLATE "C" AS value'
+    " FROM jsonb_array_elements_text(CAST({0} AS JSONB)) WITH ORDINALITY AS item (value, position))",
 )
 _json_field = _sql_function(
     "field", Text(), sqlite="json_extract({0}, '$.' || {1})", postgresql="(CAST({0} AS JSONB) ->> {1})"
@@ -126,6 +150,9 @@ _json_with_field = _sql_function(
 _json_without_field = _sql_function(
     "without_field", Text(), sqlite="json_remove({0}, '$.' || {1})", postgresql="CAST(CAST({0} AS JSONB) - {1} AS TEXT)"
 )
+json_number = _sql_function("number", Float(), sqlite="{0}", postgresql="CAST({0} AS DOUBLE PRECISION)")
+json_integer = _sql_function("integer", Integer(), sqlite="{0}", postgresql="CAST({0} AS BIGINT)")
+"""The value of an item that is a number, or a whole number."""
 json_list_number_at = _sql_function(
     "number_at",
     Float(),
@@ -136,7 +163,7 @@ json_list_number_at = _sql_function(
 
 
 def json_items(json_list: Any, name: str | None = None) -> TableValuedAlias:
-    """The items of a JSON list as rows: `key`, from 0, and `value`."""
+    """The items of a JSON list as rows: `key`, from 0, and `value`. Of a list in a table they come after it in FROM."""
     return _json_items(json_list).table_valued("key", "value", name=name)
 
 
@@ -156,7 +183,8 @@ def json_without_field(json_object: Any, name: str) -> ColumnElement[Any]:
 def is_in_bound_list(column: ColumnElement[Any], name: str) -> ColumnElement[bool]:
     """`column` is in the list bound to `name` by `json_list_bind_value`: one bind, one text, whatever the length. An
     expanding `IN` would have to be cut up at SQLite's limit of variables, and costs 0.1 ms more for 200 ids."""
-    return column.in_(select(json_items(bindparam(name)).c.value))
+    value = json_items(bindparam(name)).c.value
+    return column.in_(select(json_integer(value) if isinstance(column.type, Integer) else value))
 
 
 def json_list_bind_value(values: Iterable[str]) -> str:
@@ -167,13 +195,15 @@ def json_list_bind_value(values: Iterable[str]) -> str:
 # --- patterns -----------------------------------------------------------------------------------------------------
 
 sql_matches_pattern = _sql_function("matches_pattern", sqlite="({0} GLOB {1})", postgresql="({0} ~ {1})")
-"""A text matches a pattern from its beginning to its end."""
-ANY_TEXT_PATTERN = "*"
+"""A text matches one of the patterns below, which are of the dialect."""
+ANY_TEXT_PATTERN = {"sqlite": "*", "postgresql": ""}
 
 
-def glob_pattern_of_word(form: str, word_signs: str, *, whole: bool) -> str:
-    """SQLite's pattern for a text, with a separator before and behind, in which a word begins with `form`, or is it if
+def pattern_of_word(dialect: DialectName, form: str, word_signs: str, *, whole: bool) -> str:
+    """The pattern for a text, with a separator before and behind, in which a word begins with `form`, or is it if
     `whole`. `word_signs`: what words consist of, as inside brackets."""
+    if dialect == "postgresql":
+        return f"[^{word_signs}]{re.escape(form)}" + (f"[^{word_signs}]" if whole else "")
     escaped = "".join(f"[{sign}]" if sign in "*?[" else sign for sign in form)
     return f"*[^{word_signs}]{escaped}" + (f"[^{word_signs}]*" if whole else "*")
 

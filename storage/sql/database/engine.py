@@ -1,31 +1,20 @@
-"""Connections: one writer, a few readers, and what a transaction is.
-
-aiosqlite gives each connection a thread of its own, and SQLAlchemy would go there three or four times for a statement:
-up to 1 ms. So it only compiles them, the driver goes there once for each, and connections are opened once and kept: a
-pool would roll back at each return.
-"""
+"""What repositories use of a database: reads, transactions, and repositories themselves. `sqlite` and `postgresql`
+implement it."""
 
 from __future__ import annotations
 
 import asyncio
 import logging
-import sqlite3
-from collections.abc import AsyncIterator, Awaitable, Callable, Coroutine, Iterable, Mapping, Sequence
-from contextlib import asynccontextmanager, suppress
-from functools import lru_cache, partial
-from itertools import islice
-from pathlib import Path
-from typing import Any, NamedTuple, Protocol, TypeVar, cast
+from abc import ABC, abstractmethod
+from collections.abc import Awaitable, Callable, Coroutine, Iterable, Mapping, Sequence
+from contextlib import AbstractAsyncContextManager
+from typing import Any, Protocol, TypeVar
 
-import aiosqlite
-from sqlalchemy import URL, ClauseElement, Compiled, Executable, NullPool, event, text
-from sqlalchemy.dialects import sqlite
-from sqlalchemy.engine.interfaces import DBAPIConnection
-from sqlalchemy.ext.asyncio import AsyncConnection, AsyncEngine, create_async_engine
+from sqlalchemy import ClauseElement, Executable
 
-from madeleine.memory.errors import LedgerLost, StorageBusy, StorageError
-from madeleine.storage.resources import LEDGER_DISK_RESERVE_BYTES, require_disk_space
-from madeleine.storage.sql.database.schema import DAMAGED_ROW_MESSAGE, migrate_to_head, translating_driver_errors
+from madeleine.memory.errors import StorageError
+from madeleine.storage.sql.database.dialect import DialectName
+from madeleine.storage.sql.database.schema import DAMAGED_ROW_MESSAGE, translating_driver_errors
 
 _log = logging.getLogger(__name__)
 
@@ -33,30 +22,9 @@ T = TypeVar("T")
 Row = tuple[Any, ...]
 """Declared as SQLAlchemy declares its rows; the driver's are tuples."""
 
-MAX_READER_CONNECTIONS = 4
-_CHUNK_ROWS = 1000
+CHUNK_ROWS = 1000
 """Rows made or sent at a time: a few milliseconds, after which the event loop has its turn."""
-_MAX_WAITING_ROWS = 20
-"""Of one statement, or statements, that wait to be written with what follows."""
 _INTERRUPT_EVERY_SECONDS = 0.02
-_NAMED_BINDS = sqlite.dialect(paramstyle="named")
-_PRAGMAS = (
-    "PRAGMA busy_timeout = 5000",
-    "PRAGMA foreign_keys = ON",
-    "PRAGMA temp_store = MEMORY",
-    "PRAGMA cache_size = -8000",  # KiB for each connection
-)
-_WRITER_PRAGMAS = (
-    *_PRAGMAS,
-    "PRAGMA journal_mode = WAL",
-    "PRAGMA synchronous = FULL",
-    "PRAGMA journal_size_limit = 67108864",  # a patrol of 100,000 memories leaves a large log behind
-)
-_BRIEF_READER_PRAGMAS = ("PRAGMA query_only = ON", "PRAGMA temp_store = MEMORY", "PRAGMA cache_size = -2000")
-_MAX_BRIEF_READ_CHARS = 4_000
-"""Of the values of a brief read: a hundred ids."""
-_TRUNCATE_LOG = text("PRAGMA wal_checkpoint(TRUNCATE)")
-_READER_PRAGMAS = (*_PRAGMAS, "PRAGMA query_only = ON")
 
 
 BRIEF_READ = "brief_read"
@@ -65,7 +33,7 @@ SelectT = TypeVar("SelectT", bound=Executable)
 
 def brief_read(select: SelectT) -> SelectT:
     """Mark a query for a few rows by their keys: 0.03 ms, where a visit to a reader's thread takes up to 0.5 ms. It is
-    made on the event loop."""
+    made on the event loop where the database is a file."""
     return select.execution_options(**{BRIEF_READ: True})
 
 
@@ -74,6 +42,55 @@ class QueryReader(Protocol):
 
     async def rows(self, statement: ClauseElement, from_row: Callable[[Row], T], /, **binds: Any) -> list[T]:
         """Return the value that `from_row` makes of each row."""
+
+
+class Transaction(QueryReader, Protocol):
+    """Statements that are committed together or not at all. Reads see its own writes."""
+
+    async def run(self, statement: ClauseElement, rows: Iterable[Mapping[str, Any]]) -> None:
+        """Once for each of `rows`. An error may come with a later statement, or the commit."""
+
+
+class Database(ABC):
+    """An open database. Transactions exclude each other, also those of other processes; reads never wait for them, and
+    see the last commit."""
+
+    dialect: DialectName
+
+    @abstractmethod
+    async def rows(self, statement: ClauseElement, from_row: Callable[[Row], T], /, **binds: Any) -> list[T]:
+        """Return the value that `from_row` makes of each row."""
+
+    @abstractmethod
+    def transaction(
+        self, *, durable: bool = True, needs_index_space: bool = False
+    ) -> AbstractAsyncContextManager[Transaction]:
+        """The writer, alone. Committed when left without an exception and then on disk; else rolled back, also on
+        cancellation. Taking it twice in one task is a deadlock.
+
+        `durable=False` leaves the commit in the log for the next durable one to sync: a power cut may undo it, a
+        killed process does not. For what can be done again. `needs_index_space`: for what the index has to take in,
+        too; refused with `StorageFull` while the index would not.
+        """
+
+    @abstractmethod
+    async def scrub(self) -> None:
+        """Return when the database's files hold nothing that is not in its tables. Raises `StorageBusy`,
+        `StorageFull`."""
+
+    @abstractmethod
+    def require_own_files(self) -> None:
+        """Raises `LedgerLost` unless what was opened is still what is there."""
+
+    def follow_changes(self, on_change: Callable[[], None]) -> Coroutine[Any, Any, None] | None:
+        """Work without an end that calls `on_change` whenever another server has committed something for the index.
+        None where no other server can."""
+        return None
+
+    @abstractmethod
+    def exclusive(self, name: str, *, wait: bool = True) -> AbstractAsyncContextManager[bool]:
+        """Hold the lock of that name against other processes over this database; True while it is held. Without `wait`
+        False if another process holds it. Freed when its holder dies."""
 
 
 async def run_to_completion(
@@ -102,286 +119,17 @@ async def run_to_completion(
         raise
 
 
-def _create_engine(path: Path, begin: str | None, pragmas: Iterable[str]) -> AsyncEngine:
-    engine = create_async_engine(
-        URL.create("sqlite+aiosqlite", database=str(path)),
-        poolclass=NullPool,
-        connect_args={"isolation_level": begin, "cached_statements": 256},
-        hide_parameters=True,  # no memory's text in an error's message, nor in the log
-    )
-
-    @event.listens_for(engine.sync_engine, "connect")
-    def set_up(connection: DBAPIConnection, _: object) -> None:
-        try:
-            cursor = connection.cursor()
-            for pragma in pragmas:
-                cursor.execute(pragma)
-            cursor.close()
-        except BaseException:
-            connection.close()
-            raise
-
-    return engine
-
-
-class _Connection(NamedTuple):
-    sql: AsyncConnection
-    driver: aiosqlite.Connection
-    """It runs all statements; `sql` opens and closes it."""
-
-    async def command(self, sql: str) -> None:
-        await run_to_completion(self.driver.execute_fetchall(sql))
-
-    async def read(
-        self, statement: ClauseElement, binds: Mapping[str, Any], *, stop: Callable[[], Awaitable[None]] | None = None
-    ) -> list[Row]:
-        """The rows as SQLite has them: a truth value is 0 or 1."""
-        compiled = compile_statement(statement)
-        rows = await run_to_completion(
-            self.driver.execute_fetchall(str(compiled), cast(Any, compiled.construct_params(binds))), interrupt=stop
-        )
-        return cast(list[Row], rows)
-
-    async def write_all(self, writes: Sequence[_Write], *, commit: bool = False) -> None:
-        """Each in order, then the commit: one visit to the driver's thread for all of them."""
-        # The driver has no public call for several statements at once.
-        driver: Any = self.driver
-        await run_to_completion(driver._execute(partial(_run_writes, driver, writes, commit=commit)))
-
-
-class _Write(NamedTuple):
-    """A statement that is run once for each of the binds."""
-
-    sql: str
-    binds: Sequence[Any]
-
-
-def _run_writes(driver: Any, writes: Sequence[_Write], *, commit: bool) -> None:
-    """In the driver's thread."""
-    connection: sqlite3.Connection = driver._conn
-    for sql, binds in writes:
-        if len(binds) == 1:
-            connection.execute(sql, binds[0])
-        else:
-            connection.executemany(sql, binds)
-    if commit:
-        connection.commit()
-
-
-@lru_cache(maxsize=512)
-def compile_statement(statement: ClauseElement, columns: tuple[str, ...] | None = None) -> Compiled:
-    """`columns`: the values that an INSERT or an UPDATE gets, where it does not name them itself."""
-    return statement.compile(dialect=_NAMED_BINDS, column_keys=columns)
-
-
-async def _make_values(rows: Sequence[Row], make: Callable[[Row], T]) -> list[T]:
+async def make_values(rows: Sequence[Row], make: Callable[[Row], T]) -> list[T]:
     made: list[T] = []
-    for start in range(0, len(rows), _CHUNK_ROWS):
+    for start in range(0, len(rows), CHUNK_ROWS):
         if made:
             await asyncio.sleep(0)
         try:
-            made += map(make, rows[start : start + _CHUNK_ROWS])
+            made += map(make, rows[start : start + CHUNK_ROWS])
         except (ValueError, TypeError, LookupError, OverflowError) as error:
             # A value that no writer leaves there, as half of a JSON list. Its text is no message.
             raise StorageError(DAMAGED_ROW_MESSAGE.format(type(error).__name__)) from error
     return made
-
-
-def _file_identities(path: Path) -> list[tuple[int, int]]:
-    """Device and inode of the database, its log and the log's index. Raises `OSError`, and for an emptied database."""
-    found = [Path(f"{path}{suffix}").stat() for suffix in ("", "-wal", "-shm")]
-    if not found[0].st_size:
-        raise OSError(f"{path} is empty")
-    return [(status.st_dev, status.st_ino) for status in found]
-
-
-class Transaction:
-    """Statements that are committed together or not at all. Few writes wait for the next read, many writes or the
-    commit, to be carried out in one visit to the driver's thread, which takes longer than they do."""
-
-    def __init__(self, writer: _Connection) -> None:
-        self._writer = writer
-        self._pending: list[_Write] = []
-
-    async def run(self, statement: ClauseElement, rows: Iterable[Mapping[str, Any]]) -> None:
-        """Once for each of `rows`. An error may come with a later statement, or the commit."""
-        remaining = iter(rows)
-        while chunk := list(islice(remaining, _CHUNK_ROWS)):
-            compiled = compile_statement(statement, tuple(chunk[0]))
-            self._pending.append(_Write(str(compiled), [compiled.construct_params(row) for row in chunk]))
-            if len(chunk) > _MAX_WAITING_ROWS or len(self._pending) > _MAX_WAITING_ROWS:
-                await self._write_pending()
-
-    async def _write_pending(self) -> None:
-        pending, self._pending = self._pending, []
-        if pending:
-            await self._writer.write_all(pending)
-
-    async def commit(self) -> None:
-        await self._writer.write_all(self._pending, commit=True)
-
-    async def rows(self, statement: ClauseElement, from_row: Callable[[Row], T], /, **binds: Any) -> list[T]:
-        await self._write_pending()
-        if not self._writer.driver.in_transaction:
-            # Before a write the driver says so itself, 0.2 ms sooner; before a read it would not.
-            await self._writer.command("BEGIN IMMEDIATE")
-        return await _make_values(await self._writer.read(statement, binds), from_row)
-
-
-class Database:
-    """Reads never wait for the writer: with a write-ahead log they see the last commit."""
-
-    def __init__(self, path: Path) -> None:
-        self._path = path
-        self._writers = _create_engine(path, "IMMEDIATE", _WRITER_PRAGMAS)
-        self._readers = _create_engine(path, None, _READER_PRAGMAS)
-        self._connections: list[_Connection] = []
-        self._write_lock = asyncio.Lock()
-        self._idle_readers: list[_Connection] = []
-        self._reader_slots = asyncio.Semaphore(MAX_READER_CONNECTIONS)
-        self._closed = False
-
-    async def open(self) -> None:
-        self._writer = await self._connect(self._writers)
-        await self._writer.command("SELECT 1 FROM sqlite_master")  # the first read makes the log
-        self._brief_reader = sqlite3.connect(self._path, timeout=0, isolation_level=None, cached_statements=64)
-        for pragma in _BRIEF_READER_PRAGMAS:
-            self._brief_reader.execute(pragma)
-        self._files = _file_identities(self._path)
-
-    def require_own_files(self) -> None:
-        """Raises `LedgerLost` unless the files at their paths are those that were opened: what is written to a deleted
-        file goes with its last process. Three calls to the system, 5 µs."""
-        try:
-            if _file_identities(self._path) == self._files:
-                return
-            reason = "was replaced"
-        except OSError as error:
-            reason = f"cannot be reached any more ({error.strerror or 'it is empty'})"
-        raise LedgerLost(
-            f"The memory database {self._path}, or its -wal or -shm file, {reason} while it was open. What was not "
-            "acknowledged may be lost, and this process ends: put the file back, or restore a backup."
-        )
-
-    async def _connect(self, engine: AsyncEngine) -> _Connection:
-        sql = await engine.connect()
-        driver = cast(aiosqlite.Connection, (await sql.get_raw_connection()).driver_connection)
-        self._connections.append(_Connection(sql, driver))
-        return self._connections[-1]
-
-    async def rows(self, statement: ClauseElement, from_row: Callable[[Row], T], /, **binds: Any) -> list[T]:
-        rows = self._read_briefly(statement, binds)
-        return await _make_values(await self._read_in_thread(statement, binds) if rows is None else rows, from_row)
-
-    def _read_briefly(self, statement: ClauseElement, binds: Mapping[str, Any]) -> list[Row] | None:
-        """What a `brief_read` finds, on the event loop; None for another read, or one that cannot be made now."""
-        is_brief = isinstance(statement, Executable) and statement.get_execution_options().get(BRIEF_READ)
-        if not is_brief or self._closed:
-            return None
-        if sum(len(bind) for bind in binds.values() if isinstance(bind, str)) > _MAX_BRIEF_READ_CHARS:
-            return None
-        compiled = compile_statement(statement)
-        with suppress(sqlite3.Error):  # a thread waits for who writes to the files, and says what is wrong
-            return self._brief_reader.execute(str(compiled), cast(Any, compiled.construct_params(binds))).fetchall()
-        return None
-
-    async def _read_in_thread(self, statement: ClauseElement, binds: Mapping[str, Any]) -> list[Row]:
-        async with self._reader_slots:
-            self._refuse_if_closed()
-            while not self._idle_readers:
-                await run_to_completion(self._open_reader())
-            reader = self._idle_readers.pop()
-            try:
-                return await reader.read(statement, binds, stop=reader.driver.interrupt)
-            finally:
-                self._idle_readers.append(reader)
-
-    async def _open_reader(self) -> None:
-        self._idle_readers.append(await self._connect(self._readers))
-
-    @asynccontextmanager
-    async def transaction(self, *, durable: bool = True, needs_index_space: bool = False) -> AsyncIterator[Transaction]:
-        """The writer, alone. Committed when left without an exception and then on disk; else rolled back, also on
-        cancellation. Taking it twice in one task is a deadlock.
-
-        `durable=False` leaves the commit in the log for the next durable one to sync: a power cut may undo it, a
-        killed process does not. For what can be done again. `needs_index_space`: for what the index has to take in,
-        too; refused with `StorageFull` while the index would not.
-        """
-        if needs_index_space:
-            require_disk_space(self._path.parent, LEDGER_DISK_RESERVE_BYTES)
-        async with self._write_lock:
-            self._refuse_if_closed()
-            self.require_own_files()
-            try:
-                if not durable:
-                    await self._writer.command("PRAGMA synchronous = NORMAL")
-                transaction = Transaction(self._writer)
-                yield transaction
-                await transaction.commit()
-                self.require_own_files()
-            except BaseException:
-                await self._roll_back()
-                raise
-            finally:
-                if not durable:
-                    await self._writer.command("PRAGMA synchronous = FULL")
-
-    async def _roll_back(self) -> None:
-        try:
-            # After a commit that failed, too. Outside a transaction the driver does nothing.
-            await run_to_completion(self._writer.driver.rollback())
-        except StorageError:
-            _log.exception("a transaction could not be rolled back")
-
-    async def scrub(self) -> None:
-        """Write the database anew from what is in its tables and empty the log: nothing that was ever deleted or
-        overwritten is left in the two files. Writers wait meanwhile, readers do not (0.3 s for 10,000 memories).
-
-        Deleted cells could be zeroed as they go (`secure_delete`), but pages that were rebuilt when a tree was balanced
-        keep copies of rows that moved elsewhere, and nobody knows of those any more.
-        Raises `StorageBusy` if another process reads, `StorageFull` if there is no room for the copy.
-        """
-        async with self._write_lock:
-            self._refuse_if_closed()
-            # Else the copy would be held in memory.
-            await self._writer.command("PRAGMA temp_store = FILE")
-            try:
-                await self._writer.command("VACUUM")
-                [(busy, _, _)] = await self._writer.read(_TRUNCATE_LOG, {})
-            finally:
-                await self._writer.command("PRAGMA temp_store = MEMORY")
-        if busy:
-            raise StorageBusy("Another process reads the memory database, so that its log cannot be emptied yet.")
-
-    async def close(self) -> None:
-        """Close after running statements have ended; later ones are refused."""
-        async with self._write_lock:
-            self._closed = True
-            for _ in range(MAX_READER_CONNECTIONS):
-                await self._reader_slots.acquire()
-            self._brief_reader.close()
-            while self._connections:
-                await self._connections.pop().sql.close()
-            self._idle_readers.clear()
-            for _ in range(MAX_READER_CONNECTIONS):
-                self._reader_slots.release()
-
-    def _refuse_if_closed(self) -> None:
-        if self._closed:
-            raise StorageError("The memory database is closed. Open it again to go on.")
-
-
-@asynccontextmanager
-async def open_database(path: Path) -> AsyncIterator[Database]:
-    """The file is made, for its owner alone, and brought to the newest schema. Raises `StorageError`."""
-    await asyncio.to_thread(migrate_to_head, path)
-    database = Database(path)
-    try:
-        await run_to_completion(database.open())
-        yield database
-    finally:
-        await run_to_completion(database.close())
 
 
 class DatabaseRepository:

@@ -26,7 +26,7 @@ from madeleine.memory.model import (
     timeline_as_search_text,
 )
 from madeleine.memory.text.normalization import FOLDED_TEXT_SEPARATOR, fold_text
-from madeleine.storage.sql.database.dialect import UtcMicros, upsert_statement
+from madeleine.storage.sql.database.dialect import UtcMicros, sql_text_start, upsert_statement
 from madeleine.storage.sql.database.engine import QueryReader, Row, Transaction
 from madeleine.storage.sql.database.mapping import (
     RowMap,
@@ -85,7 +85,7 @@ def decode_emotion_vector(stored: str) -> EmotionVector:
 
 _superseded = memories.alias("superseded")
 _BEFORE = (
-    select(func.substr(_superseded.c.action, 1, MAX_SUPERSEDED_TEXT_CHARS))
+    select(sql_text_start(_superseded.c.action, MAX_SUPERSEDED_TEXT_CHARS))
     .where(_superseded.c.being_id == _m.being_id, _superseded.c.superseded_by == _m.id)
     .order_by(_superseded.c.valid_until.desc())
     .limit(1)

@@ -7,10 +7,12 @@ import threading
 from collections.abc import Iterator
 from contextlib import closing, contextmanager
 from pathlib import Path
+from typing import Any
 
+from sqlalchemy import Connection
 from sqlalchemy.exc import DBAPIError
 
-from madeleine.memory.errors import InvalidInput, StorageBusy, StorageError, StorageFull
+from madeleine.memory.errors import InvalidInput, MadeleineError, StorageBusy, StorageError, StorageFull
 
 SCHEMA_REVISION = "0019"
 MIGRATIONS_FOLDER = Path(__file__).parents[1] / "migrations"
@@ -46,19 +48,9 @@ def schema_revision(path: Path) -> str | None:
 
 
 def _run_migrations(path: Path, revision: str | None) -> None:
-    from alembic import command
-    from alembic.config import Config
-    from alembic.script import ScriptDirectory
     from sqlalchemy import URL, NullPool, create_engine, event
 
-    config = Config()
-    config.set_main_option("script_location", str(MIGRATIONS_FOLDER).replace("%", "%%"))
-    known = {script.revision for script in ScriptDirectory.from_config(config).walk_revisions()}
-    if revision is not None and revision not in known:
-        raise StorageError(
-            f"The memory database {path} was written by a newer Madeleine (schema {revision}, this one knows "
-            f"{SCHEMA_REVISION}). Nothing was changed: upgrade Madeleine to open it."
-        )
+    require_known_revision(revision, str(path))
     engine = create_engine(
         URL.create("sqlite", database=str(path)), poolclass=NullPool, connect_args={"isolation_level": None}
     )
@@ -66,10 +58,44 @@ def _run_migrations(path: Path, revision: str | None) -> None:
     event.listen(engine, "begin", lambda connection: connection.exec_driver_sql("BEGIN IMMEDIATE"))
     try:
         with engine.begin() as connection:
-            config.attributes["connection"] = connection
-            command.upgrade(config, "head")
+            upgrade_connection(connection)
     finally:
         engine.dispose()
+
+
+def require_known_revision(revision: str | None, name: str) -> None:
+    """`name` says which database it is. Raises `StorageError` for one of a newer version."""
+    from alembic.script import ScriptDirectory
+
+    known = {script.revision for script in ScriptDirectory(str(MIGRATIONS_FOLDER)).walk_revisions()}
+    if revision is not None and revision not in known:
+        raise StorageError(
+            f"The memory database {name} was written by a newer Madeleine (schema {revision}, this one knows "
+            f"{SCHEMA_REVISION}). Nothing was changed: upgrade Madeleine to open it."
+        )
+
+
+def upgrade_connection(connection: Connection) -> None:
+    """Migrate to the newest revision, within the connection's transaction."""
+    from alembic import command
+
+    command.upgrade(_alembic_config(connection), "head")
+
+
+def stamp_connection(connection: Connection) -> None:
+    """Note that the tables are those of the newest revision."""
+    from alembic import command
+
+    command.stamp(_alembic_config(connection), "head")
+
+
+def _alembic_config(connection: Connection) -> Any:
+    from alembic.config import Config
+
+    config = Config()
+    config.set_main_option("script_location", str(MIGRATIONS_FOLDER).replace("%", "%%"))
+    config.attributes["connection"] = connection
+    return config
 
 
 _FULL_CODES = {sqlite3.SQLITE_FULL, sqlite3.SQLITE_IOERR_SHMSIZE}
@@ -79,6 +105,9 @@ DAMAGED_ROW_MESSAGE = (
     "A row of the memory database is damaged ({}). All other rows can be read; to have it back, end Madeleine "
     "(madeleine stop) and restore the file from a backup."
 )
+_HALF_OF_A_PAIR_MESSAGE = (
+    "The text holds half of a surrogate pair, which is no character. Nothing was stored: leave it out."
+)
 
 
 @contextmanager
@@ -86,15 +115,18 @@ def translating_driver_errors() -> Iterator[None]:
     try:
         yield
     except DBAPIError as error:
-        raise translate_driver_error(error.orig) from error.orig
+        # PostgreSQL's messages quote what they refuse; no memory's text comes into the log.
+        cause = None if getattr(error.orig, "sqlstate", None) else error.orig
+        raise translate_driver_error(error.orig) from cause
     except sqlite3.Error as error:
         raise translate_driver_error(error) from error
     except UnicodeEncodeError as error:
-        message = "The text holds half of a surrogate pair, which is no character. Nothing was stored: leave it out."
-        raise InvalidInput(message) from error
+        raise InvalidInput(_HALF_OF_A_PAIR_MESSAGE) from error
 
 
-def translate_driver_error(error: BaseException | None) -> StorageError:
+def translate_driver_error(error: BaseException | None) -> MadeleineError:
+    if sqlstate := getattr(error, "sqlstate", None):
+        return _error_of_sqlstate(str(sqlstate), error)
     # The low byte is the primary code; the rest says which operation it was.
     extended_code = getattr(error, "sqlite_errorcode", sqlite3.SQLITE_ERROR)
     code = extended_code & 0xFF
@@ -112,3 +144,31 @@ def translate_driver_error(error: BaseException | None) -> StorageError:
     if code == sqlite3.SQLITE_READONLY:
         return StorageError("The memory database is read-only. Nothing was stored: check the file's permissions.")
     return StorageError(f"The memory database failed ({error}). Try again; if it goes on, check the disk and the log.")
+
+
+_NOT_A_CHARACTER = {"22021", "22P05"}
+_DISK_FULL = {"53100", "53200"}
+_LOCKED = {"55P03", "40P01", "57014"}
+_REFUSED = {"28000", "28P01", "3D000", "42501"}
+
+
+def _error_of_sqlstate(sqlstate: str, error: BaseException | None) -> StorageError | InvalidInput:
+    """PostgreSQL's codes. The messages may quote a text, and are left out."""
+    while error is not None:
+        if isinstance(error, UnicodeEncodeError):
+            return InvalidInput(_HALF_OF_A_PAIR_MESSAGE)
+        error = error.__cause__
+    if sqlstate in _NOT_A_CHARACTER:
+        return InvalidInput("The text holds the character U+0000, which PostgreSQL cannot keep. Nothing was stored.")
+    if sqlstate in _DISK_FULL:
+        return StorageFull("The disk of PostgreSQL is full. Nothing was stored: free some space and try again.")
+    if sqlstate in _LOCKED:
+        return StorageBusy("Another server is writing to the memory database. Nothing was stored: try again.")
+    if sqlstate in _REFUSED:
+        return StorageError(
+            f"PostgreSQL refuses the user or the database of MADELEINE_DATABASE_URL (SQLSTATE {sqlstate}). Check the "
+            "name, the password and the rights: the user must be allowed to create tables in the database."
+        )
+    return StorageError(
+        f"PostgreSQL failed (SQLSTATE {sqlstate}). Try again; if it goes on, see the log of PostgreSQL for the reason."
+    )

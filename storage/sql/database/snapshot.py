@@ -1,4 +1,4 @@
-"""Reading one state of a database file row by row, while others write to it."""
+"""Reading one state of a database row by row, while others write to it."""
 
 from __future__ import annotations
 
@@ -6,19 +6,24 @@ import sqlite3
 from collections.abc import Iterator
 from contextlib import closing, contextmanager
 from pathlib import Path
-from typing import Any
+from typing import Any, Protocol
 
 from sqlalchemy import ClauseElement
 
 from madeleine.memory.errors import StorageError
-from madeleine.storage.sql.database.engine import Row, compile_statement
+from madeleine.storage.sql.database.engine import Row
+from madeleine.storage.sql.database.opening import LedgerLocation
 from madeleine.storage.sql.database.schema import SCHEMA_REVISION, schema_revision, translating_driver_errors
+from madeleine.storage.sql.database.sqlite import compile_statement
 
 
-class Snapshot:
-    """The database as it was when the snapshot was opened. Blocking; rows come one by one, and memory
-    stays flat."""
+class Snapshot(Protocol):
+    """The database as it was when the snapshot was opened. Blocking; rows come one by one, and memory stays flat."""
 
+    def rows(self, statement: ClauseElement, **binds: Any) -> Iterator[Row]: ...
+
+
+class _SqliteSnapshot:
     def __init__(self, connection: sqlite3.Connection) -> None:
         self._connection = connection
 
@@ -30,8 +35,20 @@ class Snapshot:
 
 
 @contextmanager
-def open_snapshot(path: Path) -> Iterator[Snapshot]:
-    """Raises `StorageError` for a file that cannot be read, or is of another version."""
+def open_snapshot(ledger: LedgerLocation) -> Iterator[Snapshot]:
+    """Raises `StorageError` for one that cannot be read, or is of another version."""
+    if isinstance(ledger, Path):
+        with _open_sqlite_snapshot(ledger) as snapshot:
+            yield snapshot
+    else:
+        from madeleine.storage.sql.database.postgresql_snapshot import open_postgres_snapshot
+
+        with open_postgres_snapshot(ledger.url) as snapshot:
+            yield snapshot
+
+
+@contextmanager
+def _open_sqlite_snapshot(path: Path) -> Iterator[Snapshot]:
     revision = schema_revision(path)
     if revision != SCHEMA_REVISION:
         raise StorageError(
@@ -44,5 +61,5 @@ def open_snapshot(path: Path) -> Iterator[Snapshot]:
             connection.execute(f"PRAGMA {pragma}")
         connection.execute("BEGIN")
         connection.execute("SELECT 1 FROM sqlite_master").fetchone()  # a snapshot begins with its first read
-        yield Snapshot(connection)
+        yield _SqliteSnapshot(connection)
         connection.execute("ROLLBACK")

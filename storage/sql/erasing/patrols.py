@@ -29,6 +29,7 @@ from madeleine.storage.sql.database.dialect import (
     json_items,
     json_list_bind_value,
     set_json_key,
+    sql_text_after_first,
 )
 from madeleine.storage.sql.database.engine import Row, Transaction
 from madeleine.storage.sql.database.lifecycle import EraseListing, tables_with_declaration
@@ -93,7 +94,9 @@ def _field_lists_any(field: str) -> ColumnElement[bool]:
 
 
 # An object inside the object: a timeline has entries with a date, and plain texts besides.
-_HAS_DATED_ENTRIES = or_(contains_text(func.substr(_j.before, 2), "{"), contains_text(func.substr(_j.after, 2), "{"))
+_HAS_DATED_ENTRIES = or_(
+    contains_text(sql_text_after_first(_j.before), "{"), contains_text(sql_text_after_first(_j.after), "{")
+)
 _SELECT_MEMORIES_WITH_CHANGED_TIMELINE = (
     select(_j.target)
     .join(memories, (memories.c.id == _j.target) & (memories.c.being_id == _BEING))

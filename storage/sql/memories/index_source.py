@@ -12,12 +12,7 @@ from sqlalchemy import bindparam, delete, exists, func, insert, literal_column, 
 
 from madeleine.memory.embedding import is_model_of_pieces
 from madeleine.memory.model import ContentHash, EmbeddingModelName, Memory, MemoryId, Vector
-from madeleine.storage.sql.administration import (
-    read_setting,
-    write_setting_once,
-    write_store_setting,
-    write_store_settings,
-)
+from madeleine.storage.sql.administration import read_setting, write_setting_once, write_store_settings
 from madeleine.storage.sql.database.dialect import (
     insert_if_missing_statement,
     is_in_bound_list,
@@ -80,6 +75,7 @@ _SELECT_MEMORY_PAGE = (
     select(*MEMORY_COLUMNS).where(_m.id > bindparam("after")).order_by(_m.id).limit(bindparam("limit"))
 )
 _COUNT_MEMORIES = select(func.count()).select_from(memories)
+_COUNT_MEMORIES_BY_BEING = select(_m.being_id, func.count()).group_by(_m.being_id).order_by(_m.being_id)
 _SELECT_KNOWN_HASHES = select(_m.content_hash).where(is_in_bound_list(_m.content_hash, "hashes")).distinct()
 _SELECT_MEMORIES_WITHOUT_VECTOR = (
     select(*MEMORY_COLUMNS)
@@ -163,6 +159,9 @@ class IndexSourceRepository(VectorRepository):
     async def count_memories(self) -> int:
         return int((await self._database.rows(_COUNT_MEMORIES, first_column))[0])
 
+    async def count_memories_by_being(self) -> dict[str, int]:
+        return dict(await self._database.rows(_COUNT_MEMORIES_BY_BEING, first_two_columns))
+
     async def add_missing_vectors(
         self, model: EmbeddingModelName, vectors: Mapping[ContentHash, Vector], *, mark: bool = True
     ) -> None:
@@ -217,7 +216,7 @@ class IndexSourceRepository(VectorRepository):
         return await read_setting(self._database, name)
 
     async def set_setting(self, name: str, value: Any) -> None:
-        await write_store_setting(self._database, name, value)
+        await self.set_settings({name: value})
 
     async def set_settings(self, values: Mapping[str, Any]) -> None:
         """All in one transaction."""

@@ -113,7 +113,7 @@ _SELECT_CLUSTER_SUMMARIES = (
     .outerjoin(_parents, and_(_parents.c.id == _c.parent_id, _parents.c.being_id == _c.being_id))
     .outerjoin(memories, and_(_m.being_id == _c.being_id, _m.cluster_id == _c.id))
     .where(_c.being_id == _BEING)
-    .group_by(_c.id)
+    .group_by(_c.id, _parents.c.name)
     .order_by(_c.is_root.desc(), _ACTIVE_COUNT.desc(), _c.name, _c.id)
 )
 _SELECT_FEELINGS_IN_CLUSTERS = select(_m.cluster_id, _m.emotions, _m.emotion).where(
@@ -136,7 +136,7 @@ _SELECT_CLUSTER_MEMORIES = (
         IS_IN_PROJECT,
         # Nothing comes after a memory that is not the being's: no page is shown twice.
         or_(
-            bindparam("after").is_(None),
+            bindparam("after", type_=_m.id.type).is_(None),
             _m.happened_at < _PREVIOUS_HAPPENED_AT,
             and_(_m.happened_at == _PREVIOUS_HAPPENED_AT, _m.id > bindparam("after")),
         ),

@@ -17,10 +17,11 @@ _m = tables.memories.c
 _BEING = bindparam("being", type_=_m.being_id.type)
 _number = dialect.json_items(bindparam("numbers"))
 _a = archived_memories_table.c
+_ASKED_NUMBERS = select(dialect.json_integer(_number.c.value))
 # What is archived keeps its number: it can be named, to be restored or forgotten.
 _SELECT_IDS_OF_NUMBERS = union_all(
-    select(_m.number, _m.id).where(_m.being_id == _BEING, _m.number.in_(select(_number.c.value))),
-    select(_a.number, _a.memory_id).where(_a.being_id == _BEING, _a.number.in_(select(_number.c.value))),
+    select(_m.number, _m.id).where(_m.being_id == _BEING, _m.number.in_(_ASKED_NUMBERS)),
+    select(_a.number, _a.memory_id).where(_a.being_id == _BEING, _a.number.in_(_ASKED_NUMBERS)),
 )
 _SELECT_NUMBERS_OF_IDS = union_all(
     select(_m.id, _m.number).where(

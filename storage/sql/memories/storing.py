@@ -16,7 +16,7 @@ from dataclasses import replace
 from datetime import datetime
 from typing import Any
 
-from sqlalchemy import bindparam, case, func, insert, literal, literal_column, or_, select, union_all, update
+from sqlalchemy import Text, bindparam, case, func, insert, literal, literal_column, or_, select, union_all, update
 
 from madeleine.memory.errors import InvalidInput, KeyConflict, SourcesForgotten, StorageError
 from madeleine.memory.ingest.ports import CommittedMemories, IdempotencyKeyOutcome, StoreBatch
@@ -107,7 +107,7 @@ INSERT_MEMORY = insert(tables.memories).values(
     {name: bindparam(f"new_{name}") for name in _INSERTED_COLUMNS}
     | {
         "since": _cycle - bindparam("new_session_count"),
-        "stopped_at": case((bindparam("new_status") == "active", None), else_=_cycle),
+        "stopped_at": case((bindparam("new_status", type_=Text) == "active", None), else_=_cycle),
     }
 )
 _ADD_TO_LAST_NUMBER = dialect.upsert_statement(

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from contextlib import contextmanager
-from pathlib import Path
 
 from pydantic import ValidationError
 from sqlalchemy import func, select
@@ -13,6 +12,7 @@ from madeleine.memory.errors import StorageError
 from madeleine.memory.moving.export_file import export_lines
 from madeleine.memory.moving.record_base import ExportRecord, Header
 from madeleine.memory.moving.records import JOURNAL_TYPES, PatrolChangeRecord
+from madeleine.storage.sql.database.opening import LedgerLocation
 from madeleine.storage.sql.database.schema import DAMAGED_ROW_MESSAGE
 from madeleine.storage.sql.database.snapshot import Snapshot, open_snapshot
 from madeleine.storage.sql.moving.exported_tables import EXPORTED_TABLES, ExportedTable
@@ -56,7 +56,7 @@ def _without_vector(change: PatrolChangeRecord) -> PatrolChangeRecord:
 
 
 @contextmanager
-def open_ledger_export(path: Path, being: str | None, *, journal: bool = False) -> Iterator[LedgerExport]:
+def open_ledger_export(ledger: LedgerLocation, being: str | None, *, journal: bool = False) -> Iterator[LedgerExport]:
     """Of the being, or of all. Stores go on meanwhile. Raises `StorageError`."""
-    with open_snapshot(path) as snapshot:
+    with open_snapshot(ledger) as snapshot:
         yield LedgerExport(snapshot, being, journal=journal)

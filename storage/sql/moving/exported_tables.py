@@ -13,6 +13,7 @@ from sqlalchemy import (
     ColumnElement,
     Select,
     Table,
+    Text,
     bindparam,
     func,
     literal_column,
@@ -76,7 +77,9 @@ class ExportedTable:
         """All rows of the being `being`, or of all beings where that is NULL."""
         fields = self.fields
         being = fields["being"]
-        statement = select(*fields.values()).where(or_(bindparam("being").is_(None), being == bindparam("being")))
+        statement = select(*fields.values()).where(
+            or_(bindparam("being", type_=Text).is_(None), being == bindparam("being"))
+        )
         return (statement if self.only is None else statement.where(self.only)).order_by(being, *self.order)
 
     def to_record(self, row: Row) -> ExportRecord:

@@ -12,7 +12,7 @@ from collections.abc import Awaitable, Callable, Iterator, Mapping, Sequence
 from datetime import datetime
 from typing import Any
 
-from sqlalchemy import bindparam, case, insert, select, update
+from sqlalchemy import bindparam, case, insert, select, true, update
 
 from madeleine.memory.model import BeingId, MemoryId, Scope
 from madeleine.memory.moving.archive_records import ArchivedMemoryRecord
@@ -69,7 +69,13 @@ _POINTERS = ("absorbed_into", "compressed_into", "resembles", "superseded_by", "
 _m, _s, _a = tables.memories.c, tables.sessions.c, tables.audit.c
 _BEING = bindparam("being", type_=_m.being_id.type)
 _forgotten_id = json_items(_a.ids)
-SELECT_FORGOTTEN_IDS = select(_forgotten_id.c.value).where(_a.event == "forget").distinct()
+SELECT_FORGOTTEN_IDS = (
+    select(_forgotten_id.c.value)
+    .select_from(tables.audit)
+    .join(_forgotten_id, true())
+    .where(_a.event == "forget")
+    .distinct()
+)
 _SELECT_LAST_NUMBER = select(tables.last_memory_numbers_table.c.last).where(
     tables.last_memory_numbers_table.c.being_id == _BEING
 )

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from datetime import datetime
 
-from sqlalchemy import select
+from sqlalchemy import select, true
 
 from madeleine.memory.core_blocks.values import core_block_id
 from madeleine.memory.model import BeingId, MemoryId, Scope
@@ -19,7 +19,13 @@ from madeleine.storage.sql.ledger import Ledger
 RESTORE_TOOL = "madeleine restore"
 _a, _m, _g = tables.audit.c, tables.memories.c, tables.messages_table.c
 _forgotten = json_items(_a.ids)
-_SELECT_FORGOTTEN = select(_a.being_id, _forgotten.c.value).where(_a.event == "forget").distinct()
+_SELECT_FORGOTTEN = (
+    select(_a.being_id, _forgotten.c.value)
+    .select_from(tables.audit)
+    .join(_forgotten, true())
+    .where(_a.event == "forget")
+    .distinct()
+)
 _w = archived_memories_table.c
 _HELD_TABLES = ((_m.id, _m.being_id), (_g.id, _g.being_id), (_w.memory_id, _w.being_id))
 _SELECT_HELD = [select(id_, being) for id_, being in _HELD_TABLES]

@@ -8,7 +8,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from datetime import datetime
 from typing import Any
 
-from sqlalchemy import bindparam, delete, exists, insert, select, union, update
+from sqlalchemy import bindparam, delete, exists, insert, select, true, union, update
 
 from madeleine.memory.errors import CannotUndo
 from madeleine.memory.ingest.ports import ErasedIds
@@ -53,7 +53,11 @@ _SELECT_CHANGED_SINCE = union(
     ),
 )
 _source = json_items(tables.diary_entries_table.c.sources)
-_SELECT_DIARY_SOURCES = select(tables.diary_entries_table.c.date, _source.c.value)
+_SELECT_DIARY_SOURCES = (
+    select(tables.diary_entries_table.c.date, _source.c.value)
+    .select_from(tables.diary_entries_table)
+    .join(_source, true())
+)
 _REMOVED_MESSAGES = (is_in_bound_list(_messages.id, "ids"),)
 _DELETE_LINKS = delete(tables.message_memories_table).where(is_in_bound_list(_links.message_id, "ids"))
 _DELETE_EMPTY_SESSION = delete(tables.sessions).where(

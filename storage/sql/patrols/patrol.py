@@ -8,7 +8,7 @@ from collections.abc import Callable, Sequence
 from datetime import datetime
 from typing import Any, TypeVar
 
-from sqlalchemy import ClauseElement, bindparam, case, exists, func, literal_column, or_, select
+from sqlalchemy import ClauseElement, Integer, Text, bindparam, case, exists, func, literal_column, or_, select
 
 from madeleine.memory.ingest.notes import SCENE_NOTE_TYPE
 from madeleine.memory.model import (
@@ -90,16 +90,18 @@ _FADING_THRESHOLDS = [
 _thresholds = dialect.json_items(bindparam("thresholds"), "thresholds")
 _SELECT_FADED_ACTIVE = (
     select(*_MEMORY_STATE.columns)
-    .select_from(_thresholds.join(memories, _m.since == bindparam("cycle") - _thresholds.c.key))
+    .select_from(_thresholds.join(memories, _m.since == bindparam("cycle", type_=Integer) - _thresholds.c.key))
     .where(
         _m.being_id == dialect.bind_that_fixes_join_order(_thresholds.c.key, _BEING),
         _m.status == "active",
         _m.pinned.is_(False),
-        _m.importance <= _thresholds.c.value,
+        _m.importance <= dialect.json_number(_thresholds.c.value),
     )
 )
 _SELECT_LONG_FADED_ACTIVE = _SELECT_STATES.where(
-    _m.status == "active", _m.pinned.is_(False), _m.since < bindparam("cycle") - bindparam("deepest")
+    _m.status == "active",
+    _m.pinned.is_(False),
+    _m.since < bindparam("cycle", type_=Integer) - bindparam("deepest", type_=Integer),
 )
 _own_threshold = dialect.json_list_number_at(bindparam("thresholds"), _m.stopped_at - _m.since)
 _SELECT_UNFADED_DYING = _SELECT_STATES.where(
@@ -187,7 +189,7 @@ _STATE_COLUMNS = ("importance", "status", "fresh", "cluster_id", "absorbed_into"
 _STATE_FIELDS = (*_STATE_COLUMNS, "session_count")
 _UPDATE_STATE = update_row_of_being(memories, *_STATE_COLUMNS).values(
     since=_cycle - bindparam("new_session_count"),
-    stopped_at=case((bindparam("new_status") == "active", None), else_=_cycle),
+    stopped_at=case((bindparam("new_status", type_=Text) == "active", None), else_=_cycle),
 )
 _UPDATE_COMPRESSED = update_row_of_being(memories, "compressed", "compressed_into")
 _summaries = select(dialect.json_items(bindparam("ids")).c.value.label("id")).cte("summaries", recursive=True)

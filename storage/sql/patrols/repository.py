@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import AsyncIterator, Mapping, Sequence
-from contextlib import asynccontextmanager
+from contextlib import AbstractAsyncContextManager, asynccontextmanager
 from datetime import datetime, timedelta
 from typing import Any
 
@@ -185,6 +185,9 @@ _SELECT_RECENT_ACTIVITY = select(*_ACTIVITY.columns).group_by(_activity.c.being)
 
 class PatrolRepository(MemoryReadRepository):
     """`PatrolLedger`, `RecentActivityReader` and `TokenSpendingLedger`."""
+
+    def patrol_lock(self, scope: Scope, *, wait: bool = True) -> AbstractAsyncContextManager[bool]:
+        return self._database.exclusive(f"patrol {scope.being_id}", wait=wait)
 
     async def unread_notes(self, scope: Scope, *, type: str) -> list[Note]:
         return await read_notes(self._database, scope, type, "unread")

@@ -86,7 +86,7 @@ class SearchRepository(DatabaseRepository):
         if source == "diary":
             return await diary.match_tags_in_diary(self._database, scope, query)
         # Superseded memories too: their successors are shown for them.
-        binds = keyword_query_binds(scope, query.filters) | _tag_binds(query.tags) | {"include_superseded": True}
+        binds = keyword_query_binds(scope, query.filters) | self._tag_binds(query.tags) | {"include_superseded": True}
         binds |= {f"related_{n}": fold_and_delimit_theme(theme) for n, theme in enumerate(query.related)}
         statement = tag_masks_statement(source, len(query.filters.themes), len(query.tags), len(query.related))
         rows = await self._database.rows(statement, tuple, max_texts=query.max_texts, **binds)
@@ -96,9 +96,16 @@ class SearchRepository(DatabaseRepository):
     async def cooccurring_themes(
         self, scope: Scope, tags: Sequence[SearchTag], *, recent: int
     ) -> list[tuple[str, ...]]:
-        binds = {"being": scope.being_id, "recent": recent} | _tag_binds(tags)
+        binds = {"being": scope.being_id, "recent": recent} | self._tag_binds(tags)
         statement = cooccurring_themes_statement(len(tags))
         return await self._database.rows(statement, lambda row: decode_json_list_cached(row[0]), **binds)
+
+    def _tag_binds(self, tags: Sequence[SearchTag]) -> dict[str, Any]:
+        binds: dict[str, Any] = {"edge": FOLDED_TEXT_SEPARATOR}
+        for n, tag in enumerate(tags):
+            patterns = _tag_patterns(tag, self._database.dialect)
+            binds |= {f"anchor_{n}": tag.anchor, f"patterns_{n}": dialect.json_list_bind_value(patterns)}
+        return binds
 
 
 async def _gather_results(queries: Iterable[Awaitable[T]]) -> list[T]:
@@ -117,18 +124,12 @@ def _sources_with_hits(query: KeywordQuery) -> list[SearchSource]:
     ]
 
 
-def _tag_binds(tags: Sequence[SearchTag]) -> dict[str, Any]:
-    binds: dict[str, Any] = {"edge": FOLDED_TEXT_SEPARATOR} | {f"anchor_{n}": tag.anchor for n, tag in enumerate(tags)}
-    return binds | {f"patterns_{n}": dialect.json_list_bind_value(_tag_patterns(tag)) for n, tag in enumerate(tags)}
-
-
-def _tag_patterns(tag: SearchTag) -> list[str]:
+def _tag_patterns(tag: SearchTag, name: dialect.DialectName) -> list[str]:
     """For a text with a separator before and behind."""
     if tag.kind == "part":
-        return [dialect.ANY_TEXT_PATTERN]
-    return [
-        dialect.glob_pattern_of_word(form, SPACED_SCRIPT_CHAR_CLASS, whole=tag.kind == "words") for form in tag.forms
-    ]
+        return [dialect.ANY_TEXT_PATTERN[name]]
+    is_whole = tag.kind == "words"
+    return [dialect.pattern_of_word(name, form, SPACED_SCRIPT_CHAR_CLASS, whole=is_whole) for form in tag.forms]
 
 
 def _holds_tag(text: ColumnElement[str], n: int) -> ColumnElement[bool]:

@@ -155,7 +155,7 @@ SEARCHED_TABLES = {
             or_(bindparam("include_compressed", type_=Boolean), _m.compressed.is_(False), _m.status == "dead"),
             or_(bindparam("include_retracted", type_=Boolean), _m.truth != "retracted"),
             or_(bindparam("include_superseded", type_=Boolean), _m.truth != "superseded"),
-            or_(bindparam("as_of").is_(None), _WAS_TRUE),
+            or_(_as_of.is_(None), _WAS_TRUE),
             IS_IN_PROJECT,
         ),
     ),
@@ -192,7 +192,7 @@ def _successors_of_hits(mode: Literal["or", "and"], terms: int) -> Select[Any]:
     old, step = memories.alias("old"), memories.alias("step")
     contained = SEARCHED_TABLES["memories"].contains_terms(mode, terms, old)
     later = select(old.c.superseded_by.label("id")).where(
-        old.c.being_id == bindparam("being"), old.c.superseded_by.is_not(None), bindparam("as_of").is_(None), contained
+        old.c.being_id == bindparam("being"), old.c.superseded_by.is_not(None), _as_of.is_(None), contained
     )
     versions = later.cte("later", recursive=True)
     following = func.coalesce(step.c.superseded_by, step.c.absorbed_into)

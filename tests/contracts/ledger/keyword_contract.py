@@ -242,7 +242,8 @@ class KeywordContract:
             query = replace(query, after=page[-1].position)
         assert seen == [id_ for _, id_ in sorted(expected)]
 
-    @given(text=st.text(st.characters(codec="utf-8"), max_size=30), data=st.data())
+    # Without U+0000: `clean_text` takes it out before anything is stored.
+    @given(text=st.text(st.characters(codec="utf-8", exclude_characters="\0"), max_size=30), data=st.data())
     @settings(max_examples=60, deadline=None, suppress_health_check=SHARED)
     async def test_every_part_of_what_was_written_finds_it(
         self, ledger: StoringLedger, text: str, data: st.DataObject

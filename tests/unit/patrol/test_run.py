@@ -299,12 +299,12 @@ async def test_the_next_patrol_waits_for_the_rollback_of_one_that_is_cancelled_a
     await rolling.wait()
     running.cancel()
     await asyncio.sleep(0)
-    assert home.patrol.is_running(ADA.being_id)
+    assert await home.patrol.is_running(ADA.being_id)
     rolled.set()
     with pytest.raises(asyncio.CancelledError):
         await running
     assert [one.event for one in told] == ["begins", "fails"]
-    assert not home.patrol.is_running(ADA.being_id)
+    assert not await home.patrol.is_running(ADA.being_id)
 
 
 async def test_another_beings_memories_do_not_age(home: Household) -> None:

@@ -25,7 +25,7 @@ from madeleine.storage.qdrant.edge import EdgeIndex
 from madeleine.storage.qdrant.schema import IndexFingerprint
 from madeleine.storage.sql.ledger import Ledger, open_ledger
 from tests.doubles import ADA, Clock, WordEmbedder
-from tests.household import NearbyIndex, ScriptedModel, new_store, rows
+from tests.household import NearbyIndex, ScriptedModel, new_store, rows, sqlite_of
 
 Said = tuple[ChatRole, str]
 DEFAULT_CONFIG = MemoryThreadConfig()
@@ -172,5 +172,5 @@ async def talks(
             index = await EdgeIndex.open(tmp_path / "index", IndexFingerprint(embedder.model, embedder.dim))
             stack.push_async_callback(index.close)
         ledger = await stack.enter_async_context(open_ledger(path))
-        await ledger.database._writer.sql.exec_driver_sql("PRAGMA synchronous = OFF")
+        await sqlite_of(ledger)._writer.sql.exec_driver_sql("PRAGMA synchronous = OFF")
         yield Talks(path, ledger, index, config)

@@ -59,7 +59,7 @@ class Household:
     async def recent_activity(self) -> list[RecentActivity]:
         return [self.new[being] for being in sorted(self.new)]
 
-    def is_running(self, being_id: BeingId) -> bool:
+    async def is_running(self, being_id: BeingId) -> bool:
         return being_id in self.under_way
 
     async def __call__(

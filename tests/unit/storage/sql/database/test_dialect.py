@@ -23,7 +23,13 @@ from madeleine.storage.sql.search.sources import SEARCHED_TABLES, hits_by_ids_st
 
 DIALECTS = {"sqlite": sqlite.dialect(paramstyle="named"), "postgresql": postgresql.dialect()}  # type: ignore[no-untyped-call]
 ROOT = Path(sql.__file__).parent
-ITS_OWN_SQL = {f"database/{name}.py" for name in ("backup", "dialect", "engine", "inspection", "schema", "snapshot")}
+ITS_OWN_SQL = {
+    f"database/{name}.py"
+    for name in (
+        *("backup", "dialect", "inspection", "opening", "schema", "snapshot", "sqlite"),
+        *("postgresql", "postgresql_schema"),
+    )
+}
 SQLITE_ONLY = re.compile(r"sqlite|json_each|json_extract|json_set|INSERT OR|PRAGMA|rowid|GLOB|\btext\(\"|\.op\(")
 
 

@@ -15,10 +15,11 @@ import pytest
 from sqlalchemy import insert, literal_column, select, text
 
 from madeleine.memory.errors import StorageBusy, StorageError
-from madeleine.storage.sql.administration import read_setting, write_store_setting
-from madeleine.storage.sql.database import engine
-from madeleine.storage.sql.database.engine import Database, brief_read, open_database, run_to_completion
+from madeleine.storage.sql.administration import read_setting, write_store_settings
+from madeleine.storage.sql.database import sqlite
+from madeleine.storage.sql.database.engine import brief_read, run_to_completion
 from madeleine.storage.sql.database.mapping import first_column
+from madeleine.storage.sql.database.sqlite import SqliteDatabase, open_sqlite_database
 from madeleine.storage.sql.database.tables import settings as table
 from tests.remains import found_in
 
@@ -27,8 +28,8 @@ ROOT = Path(__file__).parents[5]
 
 
 @pytest.fixture
-async def database(new_db: Path) -> AsyncIterator[Database]:
-    async with open_database(new_db) as database:
+async def database(new_db: Path) -> AsyncIterator[SqliteDatabase]:
+    async with open_sqlite_database(new_db) as database:
         yield database
 
 
@@ -47,7 +48,7 @@ class Stopper:
             self.go_on.wait(10)
 
 
-async def _cancelled_while_writing(database: Database, *, at: str) -> None:
+async def _cancelled_while_writing(database: SqliteDatabase, *, at: str) -> None:
     stopper = Stopper(at)
     await database._writer.driver.set_trace_callback(stopper)
 
@@ -66,20 +67,20 @@ async def _cancelled_while_writing(database: Database, *, at: str) -> None:
         await task
 
 
-async def test_cancelled_before_its_commit_a_transaction_leaves_nothing(database: Database) -> None:
+async def test_cancelled_before_its_commit_a_transaction_leaves_nothing(database: SqliteDatabase) -> None:
     await _cancelled_while_writing(database, at="INSERT")
     assert await read_setting(database, "first") is None
-    await write_store_setting(database, "after", 1)
+    await write_store_settings(database, {"after": 1})
     assert await read_setting(database, "after") == 1
 
 
-async def test_cancelled_in_its_commit_a_transaction_is_whole(database: Database) -> None:
+async def test_cancelled_in_its_commit_a_transaction_is_whole(database: SqliteDatabase) -> None:
     await _cancelled_while_writing(database, at="COMMIT")
     assert [await read_setting(database, name) for name in ("first", "second")] == [1, 1]
-    await write_store_setting(database, "after", 1)
+    await write_store_settings(database, {"after": 1})
 
 
-async def test_a_transaction_reads_what_it_wrote_and_an_error_at_the_end_undoes_all(database: Database) -> None:
+async def test_a_transaction_reads_what_it_wrote_and_an_error_at_the_end_undoes_all(database: SqliteDatabase) -> None:
     async def write() -> None:
         async with database.transaction() as transaction:
             await transaction.run(INSERT, [{"name": "first", "value": "1"}])
@@ -92,9 +93,9 @@ async def test_a_transaction_reads_what_it_wrote_and_an_error_at_the_end_undoes_
     assert [await read_setting(database, name) for name in ("first", "second")] == [None, None]
 
 
-async def test_a_brief_read_sees_each_commit_and_is_answered_while_another_writes(database: Database) -> None:
+async def test_a_brief_read_sees_each_commit_and_is_answered_while_another_writes(database: SqliteDatabase) -> None:
     names = brief_read(select(table.c.name).where(literal_column("name IN ('a', 'b')")).order_by(table.c.name))
-    await write_store_setting(database, "a", 1)
+    await write_store_settings(database, {"a": 1})
     async with database.transaction() as transaction:
         await transaction.run(INSERT, [{"name": "b", "value": "1"}])
         await transaction.rows(names, first_column)
@@ -102,15 +103,15 @@ async def test_a_brief_read_sees_each_commit_and_is_answered_while_another_write
     assert await database.rows(names, first_column) == ["a", "b"]
 
 
-async def test_a_closed_database_refuses_a_brief_read(database: Database) -> None:
+async def test_a_closed_database_refuses_a_brief_read(database: SqliteDatabase) -> None:
     await database.close()
     with pytest.raises(StorageError):
         await database.rows(brief_read(select(table.c.name)), first_column)
 
 
-async def test_a_read_that_is_cancelled_stops_and_its_connection_serves_the_next(database: Database) -> None:
+async def test_a_read_that_is_cancelled_stops_and_its_connection_serves_the_next(database: SqliteDatabase) -> None:
     endless = text("WITH RECURSIVE n(i) AS (VALUES (0) UNION ALL SELECT i + 1 FROM n) SELECT count(*) FROM n")
-    await write_store_setting(database, "a", 1)
+    await write_store_settings(database, {"a": 1})
     for pause in (0, 0, 0.001, 0.1):
         task = asyncio.create_task(database.rows(endless, tuple))
         await asyncio.sleep(pause)
@@ -120,11 +121,11 @@ async def test_a_read_that_is_cancelled_stops_and_its_connection_serves_the_next
     assert await asyncio.gather(*(read_setting(database, "a") for _ in range(20))) == [1] * 20
 
 
-async def test_reads_do_not_wait_for_a_write_that_is_under_way(database: Database) -> None:
-    await write_store_setting(database, "a", 1)
+async def test_reads_do_not_wait_for_a_write_that_is_under_way(database: SqliteDatabase) -> None:
+    await write_store_settings(database, {"a": 1})
     stopper = Stopper("INSERT")
     await database._writer.driver.set_trace_callback(stopper)
-    task = asyncio.create_task(write_store_setting(database, "a", 2))
+    task = asyncio.create_task(write_store_settings(database, {"a": 2}))
     await asyncio.wait_for(stopper.reached.wait(), 10)
     assert await asyncio.wait_for(read_setting(database, "a"), 5) == 1
     stopper.go_on.set()
@@ -132,7 +133,7 @@ async def test_reads_do_not_wait_for_a_write_that_is_under_way(database: Databas
     assert await read_setting(database, "a") == 2
 
 
-async def test_a_transaction_holds_the_lock_from_its_first_read(database: Database) -> None:
+async def test_a_transaction_holds_the_lock_from_its_first_read(database: SqliteDatabase) -> None:
     async with database.transaction() as transaction:
         assert not database._writer.driver.in_transaction
         await read_setting(transaction, "a")
@@ -141,24 +142,24 @@ async def test_a_transaction_holds_the_lock_from_its_first_read(database: Databa
 
 
 async def test_a_commit_that_fails_leaves_nothing_and_a_usable_writer(
-    database: Database, monkeypatch: pytest.MonkeyPatch
+    database: SqliteDatabase, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    run_writes = engine._run_writes
+    run_writes = sqlite._run_writes
 
     def full(driver: Any, writes: Any, *, commit: bool) -> None:
         run_writes(driver, writes, commit=False)
         raise sqlite3.OperationalError("disk I/O error")
 
     with monkeypatch.context() as patch:
-        patch.setattr(engine, "_run_writes", full)
+        patch.setattr(sqlite, "_run_writes", full)
         with pytest.raises(StorageError):
-            await write_store_setting(database, "a", 1)
+            await write_store_settings(database, {"a": 1})
     assert await read_setting(database, "a") is None
-    await write_store_setting(database, "a", 2)
+    await write_store_settings(database, {"a": 2})
     assert await read_setting(database, "a") == 2
 
 
-async def test_a_statement_that_fails_takes_the_whole_transaction_with_it(database: Database) -> None:
+async def test_a_statement_that_fails_takes_the_whole_transaction_with_it(database: SqliteDatabase) -> None:
     async def write() -> None:
         async with database.transaction() as transaction:
             await transaction.run(INSERT, [{"name": "a", "value": "1"}])
@@ -169,14 +170,14 @@ async def test_a_statement_that_fails_takes_the_whole_transaction_with_it(databa
     assert await read_setting(database, "a") is None
 
 
-async def test_a_transaction_reads_what_it_has_noted_to_write(database: Database) -> None:
+async def test_a_transaction_reads_what_it_has_noted_to_write(database: SqliteDatabase) -> None:
     async with database.transaction() as transaction:
         await transaction.run(INSERT, [{"name": "a", "value": "1"}])
         assert await read_setting(transaction, "a") == 1
         assert await read_setting(database, "a") is None
 
 
-async def test_a_transaction_without_statements_is_no_trouble(database: Database) -> None:
+async def test_a_transaction_without_statements_is_no_trouble(database: SqliteDatabase) -> None:
     async with database.transaction():
         pass
     async with database.transaction(durable=False) as transaction:
@@ -203,7 +204,9 @@ async def test_work_to_finish_ends_before_the_cancellation_goes_on() -> None:
     assert ended
 
 
-async def test_scrubbing_leaves_nothing_of_rows_that_moved_changed_or_went(database: Database, tmp_path: Path) -> None:
+async def test_scrubbing_leaves_nothing_of_rows_that_moved_changed_or_went(
+    database: SqliteDatabase, tmp_path: Path
+) -> None:
     """SQLite leaves them in free pages, in gaps of pages that were balanced, and in the log; ruling 11."""
     chance = random.Random(4)
     async with database.transaction() as transaction:
@@ -214,19 +217,19 @@ async def test_scrubbing_leaves_nothing_of_rows_that_moved_changed_or_went(datab
         for name, word in words.items():
             await transaction.run(INSERT, [{"name": name, "value": f'"{word}{"x" * chance.randrange(900)}"'}])
     for name in chance.sample(sorted(words), 300):
-        await write_store_setting(database, name, "y" * chance.randrange(900))
+        await write_store_settings(database, {name: "y" * chance.randrange(900)})
         await read_setting(database, name)
     await database.scrub()
-    await write_store_setting(database, "new", 1)
+    await write_store_settings(database, {"new": 1})
     left = {name: word for name, word in words.items() if word in str(await read_setting(database, name))}
     assert len(left) == 100
     assert set(found_in(tmp_path, words.values())) == set(left.values())
 
 
 async def test_scrubbing_fails_while_another_process_reads_and_can_be_done_again(
-    database: Database, tmp_path: Path
+    database: SqliteDatabase, tmp_path: Path
 ) -> None:
-    await write_store_setting(database, "a", "before")
+    await write_store_settings(database, {"a": "before"})
     with closing(sqlite3.connect(tmp_path / "memory.db", isolation_level=None)) as other:
         other.execute("BEGIN")
         other.execute("SELECT * FROM settings").fetchall()
@@ -243,13 +246,13 @@ def test_a_process_that_does_not_close_can_exit(tmp_path: Path) -> None:
     program = f"""
 import asyncio
 from pathlib import Path
-from madeleine.storage.sql.administration import read_setting, write_store_setting
-from madeleine.storage.sql.database.engine import open_database
+from madeleine.storage.sql.administration import read_setting, write_store_settings
+from madeleine.storage.sql.database.sqlite import open_sqlite_database
 
 async def main():
-    opened = open_database(Path({str(tmp_path / "memory.db")!r}))
+    opened = open_sqlite_database(Path({str(tmp_path / "memory.db")!r}))
     database = await opened.__aenter__()
-    await write_store_setting(database, "a", 1)
+    await write_store_settings(database, {{"a": 1}})
     print(await read_setting(database, "a"), flush=True)
     globals()["kept"] = opened, database
 

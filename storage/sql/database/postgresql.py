@@ -1,0 +1,267 @@
+"""PostgreSQL over asyncpg (spec O10): several servers over one ledger.
+
+A transaction holds an advisory lock of the ledger, so that writers follow each other, as over SQLite: what a use case
+reads in its transaction stays so until its commit, the marks for the index are numbered in the order of their commits,
+and no two wait for each other.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+import uuid
+import zlib
+from collections.abc import AsyncIterator, Awaitable, Callable, Iterable, Mapping, Sequence
+from contextlib import asynccontextmanager, suppress
+from importlib.util import find_spec
+from itertools import islice
+from typing import Any, TypeVar
+
+from sqlalchemy import ClauseElement, NullPool, event, make_url, text
+from sqlalchemy.exc import ArgumentError
+from sqlalchemy.ext.asyncio import AsyncConnection, AsyncEngine, create_async_engine
+
+from madeleine.memory.errors import InvalidInput, StorageError
+from madeleine.storage.sql.database.engine import CHUNK_ROWS, Database, Row, make_values, run_to_completion
+from madeleine.storage.sql.database.location import PostgresLocation
+from madeleine.storage.sql.database.postgresql_schema import CHANGES_CHANNEL, migrate_connection, use_wide_integers
+from madeleine.storage.sql.database.tables import metadata
+
+_log = logging.getLogger(__name__)
+
+T = TypeVar("T")
+MAX_CONNECTIONS = 6
+"""For reads and for the one transaction. Patrols and the follower of changes have connections of their own."""
+CONNECT_SECONDS = 10.0
+LOCK_SECONDS = 20
+"""How long a transaction waits for those of other servers."""
+LISTEN_RETRY_SECONDS = 1.0
+_IDLE_IN_TRANSACTION_SECONDS = 60
+"""A server that is cut off from PostgreSQL in a transaction holds up the others no longer."""
+# Two numbers name an advisory lock: of what it locks, and of the schema, so that two ledgers of a database are apart.
+_LOCK_WRITER = text(
+    "SELECT set_config('synchronous_commit', :sync, true), "
+    "pg_advisory_xact_lock(hashtext('madeleine writer'), hashtext(current_schema()))"
+)
+_HOLD_WRITER = text("SELECT pg_advisory_lock(hashtext('madeleine writer'), hashtext(current_schema()))")
+_RELEASE_WRITER = text("SELECT pg_advisory_unlock(hashtext('madeleine writer'), hashtext(current_schema()))")
+_TRY_LOCK = text("SELECT pg_try_advisory_lock(:lock, hashtext(current_schema()))")
+_WAIT_FOR_LOCK = text("SELECT pg_advisory_lock(:lock, hashtext(current_schema()))")
+_SELECT_SCHEMA = text("SELECT current_schema()")
+
+
+def _require_driver() -> None:
+    if find_spec("asyncpg") is None:
+        raise InvalidInput(
+            "MADELEINE_DATABASE_URL needs asyncpg, which is not installed. Run "
+            '`pip install "madeleine-memory[postgres]"`, or leave the setting out to use SQLite.'
+        )
+
+
+def create_postgres_engine(
+    url: str, *, name: str = "madeleine", pooled: bool = True, lock_seconds: int = LOCK_SECONDS
+) -> AsyncEngine:
+    """`name`: what its connections are called in PostgreSQL. Connects to nothing yet. Raises `InvalidInput` without the
+    driver, and for a URL that is none."""
+    _require_driver()
+    try:
+        parsed = make_url(url).set(drivername="postgresql+asyncpg")
+    except ArgumentError as error:
+        raise InvalidInput("MADELEINE_DATABASE_URL is no URL as postgresql://user@host:5432/database.") from error
+    limits = {
+        "lock_timeout": f"{lock_seconds}s",
+        "idle_in_transaction_session_timeout": f"{_IDLE_IN_TRANSACTION_SECONDS}s",
+        "application_name": name,
+        "jit": "off",
+    }
+    pool: dict[str, Any] = {"pool_size": MAX_CONNECTIONS, "max_overflow": 0, "pool_pre_ping": True}
+    engine = create_async_engine(
+        parsed,
+        connect_args={"timeout": CONNECT_SECONDS, "server_settings": limits},
+        hide_parameters=True,  # no memory's text in an error's message, nor in the log
+        **(pool if pooled else {"poolclass": NullPool}),
+    )
+    use_wide_integers(engine.sync_engine)
+
+    @event.listens_for(engine.sync_engine, "connect")
+    def set_up(connection: Any, _: object) -> None:
+        # The sum of integers is a NUMERIC; SQLite's is an integer.
+        codec = {"schema": "pg_catalog", "encoder": str, "decoder": _number_from_text, "format": "text"}
+        connection.run_async(lambda driver: driver.set_type_codec("numeric", **codec))
+
+    return engine
+
+
+def _number_from_text(written: str) -> int | float:
+    return float(written) if "." in written else int(written)
+
+
+async def complete_on_postgres(work: Awaitable[T]) -> T:
+    """`run_to_completion`, with the errors of the connection as ours."""
+
+    async def run() -> T:
+        try:
+            return await work
+        except (OSError, TimeoutError) as error:
+            raise StorageError(
+                f"PostgreSQL cannot be reached ({type(error).__name__}). Check MADELEINE_DATABASE_URL and the server."
+            ) from error
+
+    return await run_to_completion(run())
+
+
+@asynccontextmanager
+async def _connection(engine: AsyncEngine) -> AsyncIterator[AsyncConnection]:
+    connection = engine.connect()
+    try:
+        await complete_on_postgres(connection.start())
+        yield connection
+    finally:
+        if connection.sync_connection is not None:
+            with suppress(StorageError):
+                await complete_on_postgres(connection.close())
+
+
+class PostgresTransaction:
+    def __init__(self, connection: AsyncConnection) -> None:
+        self._connection = connection
+
+    async def run(self, statement: ClauseElement, rows: Iterable[Mapping[str, Any]]) -> None:
+        remaining = iter(rows)
+        execute: Any = self._connection.execute
+        while chunk := list(islice(remaining, CHUNK_ROWS)):
+            await complete_on_postgres(execute(statement, [dict(row) for row in chunk]))
+
+    async def rows(self, statement: ClauseElement, from_row: Callable[[Row], T], /, **binds: Any) -> list[T]:
+        return await make_values(await complete_on_postgres(_fetch(self._connection, statement, binds)), from_row)
+
+
+async def _fetch(connection: AsyncConnection, statement: Any, binds: Mapping[str, Any]) -> Sequence[Row]:
+    """What holds a NUL is not here, and is looked for as what nothing else is."""
+    asked = {name: value.replace("\0", "\ufffd") if isinstance(value, str) else value for name, value in binds.items()}
+    return [tuple(row) for row in (await connection.execute(statement, asked)).fetchall()]
+
+
+class PostgresDatabase(Database):
+    """One schema of one database: the first of the search path of the URL's user."""
+
+    dialect = "postgresql"
+
+    def __init__(self, location: PostgresLocation) -> None:
+        self.location = location
+        self._name = f"madeleine {uuid.uuid4().hex[:12]}"
+        self._engine = create_postgres_engine(location.url, name=self._name)
+        self._readers = self._engine.execution_options(isolation_level="AUTOCOMMIT")
+        self._single = create_postgres_engine(
+            location.url, name=self._name, pooled=False, lock_seconds=0
+        ).execution_options(isolation_level="AUTOCOMMIT")
+        self._write_lock = asyncio.Lock()
+        self._closed = False
+
+    async def open(self) -> None:
+        await complete_on_postgres(self._migrate())
+
+    async def _migrate(self) -> None:
+        async with self._engine.begin() as connection:
+            await connection.run_sync(migrate_connection)
+
+    async def rows(self, statement: ClauseElement, from_row: Callable[[Row], T], /, **binds: Any) -> list[T]:
+        self._refuse_if_closed()
+        return await make_values(await complete_on_postgres(self._read(statement, binds)), from_row)
+
+    async def _read(self, statement: ClauseElement, binds: Mapping[str, Any]) -> Sequence[Row]:
+        async with self._readers.connect() as connection:
+            return await _fetch(connection, statement, binds)
+
+    @asynccontextmanager
+    async def transaction(
+        self, *, durable: bool = True, needs_index_space: bool = False
+    ) -> AsyncIterator[PostgresTransaction]:
+        async with self._write_lock:
+            self._refuse_if_closed()
+            async with _connection(self._engine) as connection:
+                try:
+                    sync = "on" if durable else "off"
+                    await complete_on_postgres(_fetch(connection, _LOCK_WRITER, {"sync": sync}))
+                    yield PostgresTransaction(connection)
+                    await complete_on_postgres(connection.commit())
+                except BaseException:
+                    with suppress(StorageError):
+                        await complete_on_postgres(connection.rollback())
+                    raise
+
+    async def scrub(self) -> None:
+        """Write the tables anew from what is in them. PostgreSQL's log keeps what it holds until it is recycled."""
+        async with self._write_lock:
+            self._refuse_if_closed()
+            await complete_on_postgres(self._rewrite_tables())
+
+    async def _rewrite_tables(self) -> None:
+        async with self._readers.connect() as connection:
+            await connection.execute(_HOLD_WRITER)
+            try:
+                for table in metadata.sorted_tables:
+                    await connection.exec_driver_sql(f"VACUUM (FULL, ANALYZE) {table.name}")
+            finally:
+                await connection.execute(_RELEASE_WRITER)
+
+    def require_own_files(self) -> None:
+        """There are none: a database that is gone says so at the next statement."""
+
+    @asynccontextmanager
+    async def exclusive(self, name: str, *, wait: bool = True) -> AsyncIterator[bool]:
+        """An advisory lock of a connection of its own, freed when the connection ends, however it ends."""
+        self._refuse_if_closed()
+        lock = zlib.crc32(name.encode()) - 2**31
+        async with _connection(self._single) as connection:
+            [(held,)] = await complete_on_postgres(
+                _fetch(connection, _WAIT_FOR_LOCK if wait else _TRY_LOCK, {"lock": lock})
+            )
+            yield wait or bool(held)
+
+    async def follow_changes(self, on_change: Callable[[], None]) -> None:
+        """Call it whenever another server has committed something for the index, and after each connection: what was
+        notified while there was none is found then. Without an end."""
+        while True:
+            try:
+                await self._listen(on_change)
+            except StorageError as error:
+                _log.warning("listening for the changes of other servers failed, retrying: %s", error)
+            await asyncio.sleep(LISTEN_RETRY_SECONDS)
+
+    async def _listen(self, on_change: Callable[[], None]) -> None:
+        ended = asyncio.Event()
+        async with _connection(self._single) as connection:
+            driver: Any = (await connection.get_raw_connection()).driver_connection
+            [(schema,)] = await complete_on_postgres(_fetch(connection, _SELECT_SCHEMA, {}))
+
+            def notified(_: object, process: int, channel: str, payload: str) -> None:
+                where, _, writer = payload.partition(" ")
+                if where == schema and writer != self._name:
+                    on_change()
+
+            driver.add_termination_listener(lambda _: ended.set())
+            await complete_on_postgres(driver.add_listener(CHANGES_CHANNEL, notified))
+            on_change()
+            await ended.wait()
+
+    async def close(self) -> None:
+        async with self._write_lock:
+            self._closed = True
+            await self._engine.dispose()
+            await self._single.dispose()
+
+    def _refuse_if_closed(self) -> None:
+        if self._closed:
+            raise StorageError("The memory database is closed. Open it again to go on.")
+
+
+@asynccontextmanager
+async def open_postgres_database(location: PostgresLocation) -> AsyncIterator[PostgresDatabase]:
+    """The tables are made, or brought to the newest schema. Raises `StorageError`, `InvalidInput`."""
+    database = PostgresDatabase(location)
+    try:
+        await database.open()
+        yield database
+    finally:
+        await run_to_completion(database.close())

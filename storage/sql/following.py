@@ -1,0 +1,141 @@
+"""What tells each of several servers over one ledger what its own index has still to take in (ADR 69).
+
+The marks stay in the ledger, at most one a memory, and each server remembers the last one that it has taken in: commits
+follow each other, so the marks of a later one are greater. The same holds for what was forgotten.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+from sqlalchemy import bindparam, delete, select
+
+from madeleine.memory.model import MemoryId
+from madeleine.storage.sql.administration import read_setting, write_setting
+from madeleine.storage.sql.database.dialect import is_in_bound_list, json_list_bind_value
+from madeleine.storage.sql.database.mapping import first_column, first_two_columns
+from madeleine.storage.sql.database.postgresql import PostgresDatabase
+from madeleine.storage.sql.database.tables import forgotten_table, index_pending_table
+from madeleine.storage.sql.erasing.memories import ErasureRepository
+from madeleine.storage.sql.ledger import Ledger
+from madeleine.storage.sql.memories.index_source import IndexSourceRepository
+
+SETTINGS_OF_A_SERVER = frozenset(
+    (
+        *("index_built", "index_second", "collection"),
+        *("embedding_model", "embedding_model_wanted", "embedding_model_refused"),
+    )
+)
+"""Facts about its index and its model."""
+_TAKEN_IN_SETTING, _SCRUBBED_SETTING, _REWRITTEN_SETTING = "taken_in_mark", "scrubbed_mark", "rewritten_mark"
+_p, _f = index_pending_table.c, forgotten_table.c
+_SELECT_MARKS = (
+    select(_p.mark, _p.memory_id).where(_p.mark > bindparam("after")).order_by(_p.mark).limit(bindparam("limit"))
+)
+_SELECT_MARKS_OF_MEMORIES = select(_p.mark).where(
+    is_in_bound_list(_p.memory_id, "ids"), _p.mark <= bindparam("up_to"), _p.mark > bindparam("after")
+)
+_later = index_pending_table.alias("later")
+_DELETE_REPEATED_MARKS = delete(index_pending_table).where(
+    is_in_bound_list(_p.memory_id, "ids"),
+    select(_later.c.mark).where(_later.c.memory_id == _p.memory_id, _later.c.mark > _p.mark).exists(),
+)
+_SELECT_FORGOTTEN = select(_f.mark, _f.memory_id).where(_f.mark > bindparam("after")).order_by(_f.mark)
+
+
+def _name_at(name: str, database: PostgresDatabase) -> str:
+    return f"{name}@{database.location.server}"
+
+
+class FollowingIndexSource(IndexSourceRepository):
+    """`IndexingLedger` of one of several servers."""
+
+    def __init__(self, database: PostgresDatabase) -> None:
+        super().__init__(database)
+        self._shared = database
+        self._after: int | None = None
+        """All marks up to it are taken in; None before it was read."""
+        self._stored_after = 0
+        self._taken_in: set[int] = set()
+        """Later marks that are taken in, too."""
+        self._handed_out: dict[int, MemoryId] = {}
+
+    async def pending_marks(self, *, limit: int) -> list[tuple[int, MemoryId]]:
+        while True:
+            after = await self._taken_in_up_to()
+            rows: list[tuple[int, MemoryId]] = await self._database.rows(
+                _SELECT_MARKS, first_two_columns, after=after, limit=limit
+            )
+            pending = [(mark, id_) for mark, id_ in rows if mark not in self._taken_in]
+            first = pending[0][0] if pending else rows[-1][0] + 1 if rows else after + 1
+            self._after = max([after, *(mark for mark, _ in rows if mark < first)])
+            self._taken_in = {mark for mark in self._taken_in if mark > self._after}
+            if pending or len(rows) < limit:
+                self._handed_out.update(pending)
+                await self._remember()
+                return pending
+
+    async def clear_marks(self, marks: Sequence[int]) -> None:
+        self._taken_in.update(marks)
+        ids = {id_ for mark in marks if (id_ := self._handed_out.pop(mark, None))}
+        async with self._database.transaction(durable=False) as transaction:
+            await transaction.run(_DELETE_REPEATED_MARKS, [{"ids": json_list_bind_value(ids)}])
+        await self.pending_marks(limit=1)
+
+    async def clear_marks_of_memories(self, ids: Sequence[MemoryId], *, up_to: int) -> None:
+        binds = {"ids": json_list_bind_value(ids), "up_to": up_to, "after": await self._taken_in_up_to()}
+        self._taken_in.update(await self._database.rows(_SELECT_MARKS_OF_MEMORIES, first_column, **binds))
+
+    async def _taken_in_up_to(self) -> int:
+        if self._after is None:
+            stored = await read_setting(self._database, _name_at(_TAKEN_IN_SETTING, self._shared))
+            self._after = self._stored_after = int(stored or 0)
+        return self._after
+
+    async def _remember(self) -> None:
+        if self._after is not None and self._after > self._stored_after:
+            async with self._database.transaction(durable=False) as transaction:
+                await write_setting(transaction, _name_at(_TAKEN_IN_SETTING, self._shared), self._after)
+            self._stored_after = self._after
+
+    async def setting(self, name: str) -> Any:
+        return await super().setting(self._own(name))
+
+    async def set_settings(self, values: Mapping[str, Any]) -> None:
+        await super().set_settings({self._own(name): value for name, value in values.items()})
+
+    def _own(self, name: str) -> str:
+        return _name_at(name, self._shared) if name in SETTINGS_OF_A_SERVER else name
+
+
+class FollowingErasure(ErasureRepository):
+    """`ErasedBytesLedger` of one of several servers: each erases what was forgotten from its own index."""
+
+    def __init__(self, database: PostgresDatabase) -> None:
+        super().__init__(database)
+        self._shared = database
+
+    async def pending_scrubs(self) -> list[tuple[int, MemoryId]]:
+        after = await read_setting(self._database, _name_at(_SCRUBBED_SETTING, self._shared))
+        return await self._database.rows(_SELECT_FORGOTTEN, first_two_columns, after=int(after or 0))
+
+    async def clear_scrubs(self, marks: Sequence[int]) -> None:
+        async with self._database.transaction() as transaction:
+            await write_setting(transaction, _name_at(_SCRUBBED_SETTING, self._shared), max(marks))
+
+    async def scrub(self) -> None:
+        """Rewrite the tables, unless another server has done so since the last one was forgotten."""
+        pending = await self.pending_scrubs()
+        last = pending[-1][0] if pending else 0
+        if last > int(await read_setting(self._database, _REWRITTEN_SETTING) or 0):
+            await super().scrub()
+            async with self._database.transaction() as transaction:
+                await write_setting(transaction, _REWRITTEN_SETTING, last)
+
+
+def follow_other_servers(ledger: Ledger) -> None:
+    """Give it the repositories of one of several servers."""
+    database = ledger.database
+    assert isinstance(database, PostgresDatabase)
+    ledger.index_source, ledger.erasure = FollowingIndexSource(database), FollowingErasure(database)
