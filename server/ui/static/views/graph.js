@@ -4,6 +4,8 @@ import { tool } from "../api.js";
 import { h, link, replace, stored, svg } from "../dom.js";
 import { badge, empty, memoryCard, plural, section, state } from "../parts.js";
 
+export const past = "Of an entity what was true then, by all that is known today. The list of those named most is today's.";
+
 const SHOWN = 12;
 const [WIDTH, HEIGHT] = [640, 420];
 const MAX_LABEL_SIGNS = 22;
