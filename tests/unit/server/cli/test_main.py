@@ -65,7 +65,7 @@ def test_an_unknown_tool_is_told_at_the_start(
     monkeypatch.setattr("os.umask", lambda mask: mask)  # it would be this process's for good
     assert main(["serve", "--in-process", "--tools", "recall,remember"]) == 2
     assert (
-        "Unknown tool 'remember'. Known are archive, context, forget, ingest, lessons, observe, profile, recall,"
+        "Unknown tool 'remember'. Known are archive, context, core_memory, edit_core_memory, forget, ingest,"
         in capsys.readouterr().err
     )
     assert list(tmp_path.iterdir()) == []
