@@ -21,10 +21,10 @@ from madeleine.memory.retention.ports import ArchiveQuery
 from madeleine.memory.retention.values import groups_to_archive
 from madeleine.memory.rules.dynamics.truth import Supersession
 from madeleine.storage.sql.archive.packing import PARTS_OF_MEMORY
-from madeleine.storage.sql.database.lifecycle import ArchivedWithMemory, tables_with_declaration
 from madeleine.storage.sql.database.tables import metadata
 from madeleine.storage.sql.ledger import Ledger, open_ledger
 from madeleine.storage.sql.moving.import_work import TABLES_BY_TYPE
+from madeleine.storage.sql.tables.lifecycle import ArchivedWithMemory, tables_with_declaration
 from tests.contracts.ledger.ledger_values import (
     ADA,
     BOB,

@@ -17,16 +17,16 @@ from madeleine.memory.moving.records import AnyRecord, MemoryRecord
 from madeleine.memory.moving.values import memory_from_record
 from madeleine.memory.retention.values import ArchiveGroup
 from madeleine.storage.sql.archive.packing import PARTS_OF_MEMORY, pack_records
-from madeleine.storage.sql.database.archive_tables import archive_groups_table, archived_memories_table
 from madeleine.storage.sql.database.dialect import is_in_bound_list, json_list_bind_value
 from madeleine.storage.sql.database.engine import Transaction
-from madeleine.storage.sql.database.lifecycle import archival_statements
 from madeleine.storage.sql.database.mapping import encode_json_list, microseconds_from_moment
 from madeleine.storage.sql.database.memory_rows import row_from_memory
 from madeleine.storage.sql.database.tables import forgotten_table, metadata
 from madeleine.storage.sql.memories.clusters import recompute_cluster_vectors
 from madeleine.storage.sql.memories.index_source import delete_orphaned_vectors
 from madeleine.storage.sql.moving.import_work import TABLES_BY_TYPE
+from madeleine.storage.sql.tables.archive import archive_groups_table, archived_memories_table
+from madeleine.storage.sql.tables.lifecycle import archival_statements
 
 _MEMORIES = TABLES_BY_TYPE["memory"]
 _SELECT_MEMORIES = _MEMORIES.select().where(is_in_bound_list(_MEMORIES.table.c.id, "ids"))

@@ -13,10 +13,10 @@ from madeleine.memory.rules.archiving.extracts import extract_digest
 from madeleine.storage.sql.archive.archiving import entry_columns, read_records, remove_from_tables
 from madeleine.storage.sql.archive.packing import unpack_records
 from madeleine.storage.sql.archive.restoring import RestoredEntry, dependents_of, restore_memories
-from madeleine.storage.sql.database.archive_tables import archive_groups_table, archived_memories_table
 from madeleine.storage.sql.database.dialect import is_in_bound_list, json_list_bind_value
 from madeleine.storage.sql.database.engine import Transaction
 from madeleine.storage.sql.database.mapping import first_two_columns
+from madeleine.storage.sql.tables.archive import archive_groups_table, archived_memories_table
 
 _a, _g = archived_memories_table.c, archive_groups_table.c
 _INSERT_ENTRY = insert(archived_memories_table)

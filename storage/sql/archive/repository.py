@@ -25,7 +25,6 @@ from madeleine.storage.sql.administration import read_setting, record_audit, wri
 from madeleine.storage.sql.archive.archiving import archive_memories
 from madeleine.storage.sql.archive.packing import unpack_records
 from madeleine.storage.sql.archive.restoring import restore_memories
-from madeleine.storage.sql.database.archive_tables import archive_groups_table, archived_memories_table
 from madeleine.storage.sql.database.dialect import contains_text, is_in_bound_list, json_list_bind_value, sql_greatest
 from madeleine.storage.sql.database.engine import QueryReader, Row, Transaction
 from madeleine.storage.sql.database.mapping import (
@@ -38,6 +37,7 @@ from madeleine.storage.sql.database.memory_rows import CYCLES_SINCE_REACTIVATION
 from madeleine.storage.sql.database.tables import memories
 from madeleine.storage.sql.memories.index_source import cache_vectors_and_mark
 from madeleine.storage.sql.memories.reading import MemoryReadRepository, memories_by_ids
+from madeleine.storage.sql.tables.archive import archive_groups_table, archived_memories_table
 
 ENFORCED_SETTING = "retention_enforced"
 """In the store's settings: when the rules were last enforced, by being."""

@@ -12,7 +12,6 @@ from madeleine.memory.model import MemoryId, RunId, Scope
 from madeleine.memory.moving.records import AnyRecord, MemoryRecord, ReinforcementRecord
 from madeleine.memory.moving.values import memory_from_record, memory_record_of
 from madeleine.storage.sql.archive.packing import unpack_records
-from madeleine.storage.sql.database.archive_tables import archive_groups_table, archived_memories_table
 from madeleine.storage.sql.database.dialect import is_in_bound_list, json_items, json_list_bind_value
 from madeleine.storage.sql.database.engine import Transaction
 from madeleine.storage.sql.database.mapping import decode_json_list, first_column
@@ -22,6 +21,7 @@ from madeleine.storage.sql.memories.clusters import recompute_cluster_vectors
 from madeleine.storage.sql.memories.index_source import mark_memories_for_index
 from madeleine.storage.sql.memories.storing import INSERT_MEMORY, read_idempotency_key_outcomes
 from madeleine.storage.sql.moving.import_work import INSERT_ROW, TABLES_BY_TYPE, derived_columns
+from madeleine.storage.sql.tables.archive import archive_groups_table, archived_memories_table
 
 _a, _g = archived_memories_table.c, archive_groups_table.c
 _BEING = bindparam("being", type_=_a.being_id.type)

@@ -10,10 +10,10 @@ from sqlalchemy import bindparam, delete, func, insert, select
 from madeleine.memory.core_blocks.values import CoreBlock
 from madeleine.memory.model import Scope
 from madeleine.storage.sql.administration import record_audit
-from madeleine.storage.sql.database.core_block_table import core_blocks_table
 from madeleine.storage.sql.database.engine import DatabaseRepository, QueryReader
 from madeleine.storage.sql.database.mapping import RowMap, first_column
 from madeleine.storage.sql.database.tables import forgotten_table
+from madeleine.storage.sql.tables.core_blocks import core_blocks_table
 
 _b = core_blocks_table.c
 _BEING, _NAME = bindparam("being", type_=_b.being_id.type), bindparam("block", type_=_b.name.type)

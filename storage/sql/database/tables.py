@@ -5,15 +5,9 @@ from __future__ import annotations
 from sqlalchemy import Boolean, Column, Float, ForeignKey, Index, Integer, LargeBinary, Text
 from sqlalchemy.schema import UniqueConstraint
 
-from madeleine.storage.sql.database import (  # noqa: F401
-    archive_tables,
-    core_block_table,
-    declaring,
-    graph_tables,
-    lesson_table,
-)
 from madeleine.storage.sql.database.dialect import HashBytes, JsonText, TextList, UtcMicros, in_words, index_filter
-from madeleine.storage.sql.database.lifecycle import (
+from madeleine.storage.sql.tables import archive, core_blocks, declaring, graph, lessons  # noqa: F401
+from madeleine.storage.sql.tables.lifecycle import (
     ArchivedWithMemory,
     ClearReferenceToForgotten,
     DeleteRows,

@@ -19,7 +19,6 @@ from madeleine.storage.sql.administration import record_audit
 from madeleine.storage.sql.archive.erasing import bring_back_to_erase, erase_from_archive
 from madeleine.storage.sql.database.dialect import equals_any, is_in_bound_list, json_list_bind_value
 from madeleine.storage.sql.database.engine import DatabaseRepository, Transaction
-from madeleine.storage.sql.database.lifecycle import DeleteRows, removal_statements
 from madeleine.storage.sql.database.mapping import (
     first_column,
     first_two_columns,
@@ -45,6 +44,7 @@ from madeleine.storage.sql.memories.reading import memories_by_ids, revisions_of
 from madeleine.storage.sql.memories.storing import remove_ingest_digests
 from madeleine.storage.sql.memories.truth import relink_chains
 from madeleine.storage.sql.moving.source_imports import remember_forgotten_statements
+from madeleine.storage.sql.tables.lifecycle import DeleteRows, removal_statements
 
 _m = memories.c
 _BEING = bindparam("being", type_=_m.being_id.type)

@@ -32,7 +32,6 @@ from madeleine.storage.sql.database.dialect import (
     sql_text_after_first,
 )
 from madeleine.storage.sql.database.engine import Row, Transaction
-from madeleine.storage.sql.database.lifecycle import EraseListing, tables_with_declaration
 from madeleine.storage.sql.database.mapping import (
     decode_json_list,
     encode_column_value,
@@ -49,6 +48,7 @@ from madeleine.storage.sql.database.tables import (
 )
 from madeleine.storage.sql.memories.index_source import delete_orphaned_vectors
 from madeleine.storage.sql.patrols.journal import JOURNAL_CHANGE_ROW_MAP, JournalChange, JournalFields
+from madeleine.storage.sql.tables.lifecycle import EraseListing, tables_with_declaration
 
 _d, _j, _o = diary_entries_table.c, patrol_changes_table.c, decision_requests_table.c
 _BEING = bindparam("being", type_=_j.being_id.type)

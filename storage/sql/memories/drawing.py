@@ -16,10 +16,10 @@ from madeleine.storage.sql.database.dialect import (
     json_list_bind_value,
 )
 from madeleine.storage.sql.database.engine import DatabaseRepository, Transaction
-from madeleine.storage.sql.database.graph_tables import drawn_memories_table, drawn_relations_table, mentions_table
 from madeleine.storage.sql.database.mapping import RowMap, decode_json_list, first_column
 from madeleine.storage.sql.database.memory_rows import MEMORY_COLUMNS, memory_from_row
 from madeleine.storage.sql.database.tables import memories
+from madeleine.storage.sql.tables.graph import drawn_memories_table, drawn_relations_table, mentions_table
 
 _d, _m = drawn_memories_table.c, memories.c
 _last = memories.alias("last").c

@@ -32,12 +32,12 @@ from madeleine.storage.sql.database.dialect import (
     without_index_use,
 )
 from madeleine.storage.sql.database.engine import Row, Transaction
-from madeleine.storage.sql.database.graph_tables import drawn_relations_table, mentions_table, stated_relations_table
 from madeleine.storage.sql.database.mapping import first_two_columns
 from madeleine.storage.sql.database.memory_rows import MEMORY_COLUMNS, memory_from_row
 from madeleine.storage.sql.database.tables import memories
 from madeleine.storage.sql.memories.drawing import relation_row
 from madeleine.storage.sql.memories.reading import MemoryReadRepository, memories_by_ids
+from madeleine.storage.sql.tables.graph import drawn_relations_table, mentions_table, stated_relations_table
 
 _m, _n, _s = memories.c, mentions_table.c, stated_relations_table.c
 _BEING = bindparam("being", type_=_m.being_id.type)

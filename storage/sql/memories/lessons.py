@@ -12,11 +12,11 @@ from madeleine.memory.model import MemoryId, Scope
 from madeleine.storage.sql.administration import record_audit
 from madeleine.storage.sql.database import dialect
 from madeleine.storage.sql.database.engine import Row, Transaction
-from madeleine.storage.sql.database.lesson_table import lessons_table
 from madeleine.storage.sql.database.mapping import RowMap, first_column
 from madeleine.storage.sql.database.memory_rows import MEMORY_COLUMNS, memory_from_row
 from madeleine.storage.sql.database.tables import memories
 from madeleine.storage.sql.memories.reading import MemoryReadRepository
+from madeleine.storage.sql.tables.lessons import lessons_table
 
 _l, _m = lessons_table.c, memories.c
 _BEING = bindparam("being", type_=_m.being_id.type)

@@ -9,9 +9,9 @@ from sqlalchemy import Select, Table, Text, and_, bindparam, select, type_coerce
 from madeleine.memory.model import MemoryId, Scope
 from madeleine.memory.short_ids import IdKind
 from madeleine.storage.sql.database import dialect, tables
-from madeleine.storage.sql.database.archive_tables import archived_memories_table
 from madeleine.storage.sql.database.engine import DatabaseRepository
 from madeleine.storage.sql.database.mapping import first_column, first_two_columns
+from madeleine.storage.sql.tables.archive import archived_memories_table
 
 _m = tables.memories.c
 _BEING = bindparam("being", type_=_m.being_id.type)

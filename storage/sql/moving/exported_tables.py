@@ -28,14 +28,14 @@ from madeleine.memory.moving.archive_records import ArchivedMemoryRecord, Archiv
 from madeleine.memory.moving.record_base import ExportRecord
 from madeleine.storage.sql.conversations.chat import NO_FIRST_AT
 from madeleine.storage.sql.database import tables
-from madeleine.storage.sql.database.archive_tables import archive_groups_table, archived_memories_table
-from madeleine.storage.sql.database.core_block_table import core_blocks_table
 from madeleine.storage.sql.database.dialect import JsonText, PackedRecords, TextList, UtcMicros
 from madeleine.storage.sql.database.engine import Row
-from madeleine.storage.sql.database.graph_tables import stated_relations_table
-from madeleine.storage.sql.database.lesson_table import lessons_table
 from madeleine.storage.sql.database.mapping import encode_column_value, moment_from_microseconds
 from madeleine.storage.sql.database.memory_rows import CYCLES_SINCE_REACTIVATION
+from madeleine.storage.sql.tables.archive import archive_groups_table, archived_memories_table
+from madeleine.storage.sql.tables.core_blocks import core_blocks_table
+from madeleine.storage.sql.tables.graph import stated_relations_table
+from madeleine.storage.sql.tables.lessons import lessons_table
 
 _m, _s = tables.memories.c, tables.sessions.c
 PACKING_LEVEL = 6

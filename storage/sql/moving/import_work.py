@@ -11,7 +11,7 @@ from datetime import datetime
 from itertools import groupby, islice
 from typing import Any, TypeVar
 
-from sqlalchemy import Select, insert, select
+from sqlalchemy import Select, bindparam, case, insert, select, true, update
 
 from madeleine.memory.core_blocks.values import core_block_id
 from madeleine.memory.graph.values import entity_key
@@ -31,18 +31,42 @@ from madeleine.memory.moving.records import (
 from madeleine.memory.moving.values import is_contrary, memory_from_record, memory_record_of
 from madeleine.memory.text.normalization import fold_text
 from madeleine.storage.sql.database import tables
-from madeleine.storage.sql.database.archive_tables import archived_memories_table
 from madeleine.storage.sql.database.dialect import (
     insert_if_missing_statement,
     is_in_bound_list,
+    json_items,
     json_list_bind_value,
+    sql_greatest,
+    sql_least,
 )
 from madeleine.storage.sql.database.engine import Transaction
 from madeleine.storage.sql.database.mapping import first_column, first_two_columns
 from madeleine.storage.sql.database.memory_rows import row_from_memory
 from madeleine.storage.sql.moving.exported_tables import EXPORTED_TABLES, ExportedTable
+from madeleine.storage.sql.tables.archive import archived_memories_table
 
 TABLES_BY_TYPE = {exported.type: exported for exported in EXPORTED_TABLES}
+_s, _a = tables.sessions.c, tables.audit.c
+_BEING = bindparam("being", type_=_s.being_id.type)
+_forgotten_id = json_items(_a.ids)
+SELECT_FORGOTTEN_IDS = (
+    select(_forgotten_id.c.value)
+    .select_from(tables.audit)
+    .join(_forgotten_id, true())
+    .where(_a.event == "forget")
+    .distinct()
+)
+EXTEND_SESSION = (
+    update(tables.sessions)
+    .where(_s.being_id == _BEING, _s.session_id == bindparam("session"))
+    .values(
+        messages=sql_greatest(_s.messages, bindparam("end")),
+        # What is imported was read by the memory thread that it comes from, but not what waits here.
+        watched=case((_s.watched == _s.messages, sql_greatest(_s.watched, bindparam("end"))), else_=_s.watched),
+        first_at=sql_least(_s.first_at, bindparam("earliest")),
+        last_at=sql_greatest(_s.last_at, bindparam("latest")),
+    )
+)
 _INSERT_IMPORTED_ROW = insert_if_missing_statement(tables.imported_rows_table)
 
 

@@ -12,7 +12,7 @@ from collections.abc import Awaitable, Callable, Iterator, Mapping, Sequence
 from datetime import datetime
 from typing import Any
 
-from sqlalchemy import bindparam, case, insert, select, true, update
+from sqlalchemy import bindparam, insert, select, update
 
 from madeleine.memory.model import BeingId, MemoryId, Scope
 from madeleine.memory.moving.archive_records import ArchivedMemoryRecord
@@ -37,13 +37,9 @@ from madeleine.storage.sql.administration import record_audit
 from madeleine.storage.sql.archive.erasing import retell_groups
 from madeleine.storage.sql.conversations.chat import message_key_hash
 from madeleine.storage.sql.database import tables
-from madeleine.storage.sql.database.core_block_table import core_blocks_table
 from madeleine.storage.sql.database.dialect import (
     is_in_bound_list,
-    json_items,
     json_list_bind_value,
-    sql_greatest,
-    sql_least,
     upsert_statement,
 )
 from madeleine.storage.sql.database.engine import Transaction
@@ -54,8 +50,10 @@ from madeleine.storage.sql.memories.index_source import mark_memories_for_index
 from madeleine.storage.sql.memories.reading import memories_by_ids
 from madeleine.storage.sql.memories.storing import INSERT_MEMORY, read_idempotency_key_outcomes
 from madeleine.storage.sql.moving.import_work import (
+    EXTEND_SESSION,
     INSERT_ROW,
     SELECT_ARCHIVED,
+    SELECT_FORGOTTEN_IDS,
     TABLES_BY_TYPE,
     ImportWork,
     batches_of_one_type,
@@ -64,18 +62,11 @@ from madeleine.storage.sql.moving.import_work import (
     records_by_being,
 )
 from madeleine.storage.sql.moving.source_imports import last_sequence_numbers
+from madeleine.storage.sql.tables.core_blocks import core_blocks_table
 
 _POINTERS = ("absorbed_into", "compressed_into", "resembles", "superseded_by", "may_supersede")
-_m, _s, _a = tables.memories.c, tables.sessions.c, tables.audit.c
+_m, _s = tables.memories.c, tables.sessions.c
 _BEING = bindparam("being", type_=_m.being_id.type)
-_forgotten_id = json_items(_a.ids)
-SELECT_FORGOTTEN_IDS = (
-    select(_forgotten_id.c.value)
-    .select_from(tables.audit)
-    .join(_forgotten_id, true())
-    .where(_a.event == "forget")
-    .distinct()
-)
 _SELECT_LAST_NUMBER = select(tables.last_memory_numbers_table.c.last).where(
     tables.last_memory_numbers_table.c.being_id == _BEING
 )
@@ -88,17 +79,6 @@ _SELECT_SESSIONS = select(_s.session_id, _s.messages).where(
 _messages = tables.messages_table.c
 _SELECT_MESSAGE_PLACES = select(_messages.session_id, _messages.position, _messages.key).where(
     _messages.being_id == _BEING, is_in_bound_list(_messages.session_id, "sessions")
-)
-_EXTEND_SESSION = (
-    update(tables.sessions)
-    .where(_s.being_id == _BEING, _s.session_id == bindparam("session"))
-    .values(
-        messages=sql_greatest(_s.messages, bindparam("end")),
-        # What is imported was read by the memory thread that it comes from, but not what waits here.
-        watched=case((_s.watched == _s.messages, sql_greatest(_s.watched, bindparam("end"))), else_=_s.watched),
-        first_at=sql_least(_s.first_at, bindparam("earliest")),
-        last_at=sql_greatest(_s.last_at, bindparam("latest")),
-    )
 )
 _SELECT_FORGOTTEN_KEYS = select(tables.forgotten_keys_table.c.key_hash).where(
     tables.forgotten_keys_table.c.being_id == _BEING, is_in_bound_list(tables.forgotten_keys_table.c.key_hash, "hashes")
@@ -377,7 +357,7 @@ class RecordImport(ImportWork):
             if (messages := [message for message in added if message.session_id == session])
         ]
         # A session that came with this file says itself where it ends.
-        await self._transaction.run(_EXTEND_SESSION, [row for row in extended if row["end"] > ends[row["session"]]])
+        await self._transaction.run(EXTEND_SESSION, [row for row in extended if row["end"] > ends[row["session"]]])
 
     async def _take_message_memory(self, batch: Sequence[MessageMemoryRecord]) -> None:
         links = [

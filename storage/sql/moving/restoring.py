@@ -11,10 +11,10 @@ from madeleine.memory.core_blocks.values import core_block_id
 from madeleine.memory.model import BeingId, MemoryId, Scope
 from madeleine.storage.sql.administration import record_audit
 from madeleine.storage.sql.database import tables
-from madeleine.storage.sql.database.archive_tables import archived_memories_table
-from madeleine.storage.sql.database.core_block_table import core_blocks_table
 from madeleine.storage.sql.database.dialect import insert_if_missing_statement, json_items, upsert_statement
 from madeleine.storage.sql.ledger import Ledger
+from madeleine.storage.sql.tables.archive import archived_memories_table
+from madeleine.storage.sql.tables.core_blocks import core_blocks_table
 
 RESTORE_TOOL = "madeleine restore"
 _a, _m, _g = tables.audit.c, tables.memories.c, tables.messages_table.c

@@ -18,7 +18,6 @@ from madeleine.memory.rules.storing.retelling import AddedByRetelling
 from madeleine.storage.sql.administration import record_audit
 from madeleine.storage.sql.archive.restoring import restore_memories
 from madeleine.storage.sql.database import tables
-from madeleine.storage.sql.database.archive_tables import archive_groups_table, archived_memories_table
 from madeleine.storage.sql.database.dialect import is_in_bound_list, json_items, json_list_bind_value
 from madeleine.storage.sql.database.engine import Transaction
 from madeleine.storage.sql.database.mapping import first_column
@@ -28,6 +27,7 @@ from madeleine.storage.sql.memories.storing import take_back_retellings
 from madeleine.storage.sql.moving.added_rows import UNFINISHED
 from madeleine.storage.sql.moving.exported_tables import ExportedTable
 from madeleine.storage.sql.moving.import_work import SELECT_ARCHIVED, SELECT_EXISTING, TABLES_BY_TYPE, record_digest
+from madeleine.storage.sql.tables.archive import archive_groups_table, archived_memories_table
 
 _i, _r, _m = tables.imports_table.c, tables.imported_rows_table.c, tables.memories.c
 _messages, _links, _s = tables.messages_table.c, tables.message_memories_table.c, tables.sessions.c

@@ -14,9 +14,9 @@ from madeleine.memory.model import Memory, MemoryId, RunId, Scope
 from madeleine.memory.patrol_records import MemoryState, PatrolChanges
 from madeleine.storage.sql.database.dialect import is_in_bound_list, json_list_bind_value, without_index_use
 from madeleine.storage.sql.database.engine import QueryReader, Transaction
-from madeleine.storage.sql.database.lifecycle import JournalColumnChanges, tables_with_declaration
 from madeleine.storage.sql.database.mapping import RowMap, encode_column_value, is_row_of_being
 from madeleine.storage.sql.database.tables import metadata, patrol_changes_table
+from madeleine.storage.sql.tables.lifecycle import JournalColumnChanges, tables_with_declaration
 
 JournalFields = dict[str, Any]
 

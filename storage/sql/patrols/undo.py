@@ -33,7 +33,6 @@ from madeleine.storage.sql.database.dialect import (
     without_index_use,
 )
 from madeleine.storage.sql.database.engine import Row, Transaction
-from madeleine.storage.sql.database.lifecycle import UndoneWithMemory, removal_statements
 from madeleine.storage.sql.database.mapping import (
     decode_json_list,
     first_column,
@@ -47,6 +46,7 @@ from madeleine.storage.sql.memories.reading import memories_by_ids
 from madeleine.storage.sql.memories.truth import delete_acts_of_run
 from madeleine.storage.sql.patrols.journal import JOURNAL_CHANGE_ROW_MAP, JOURNALLED_TABLES, JournalChange
 from madeleine.storage.sql.patrols.undo_plan import TableUndoPlan, plan_table_undo, write_undo_plan
+from madeleine.storage.sql.tables.lifecycle import UndoneWithMemory, removal_statements
 
 _c, _j, _m, _r = tables.clusters_table.c, tables.patrol_changes_table.c, tables.memories.c, tables.patrol_runs.c
 _BEING = bindparam("being", type_=_m.being_id.type)

@@ -7,7 +7,8 @@ import pkgutil
 import pytest
 from sqlalchemy import Table
 
-from madeleine.storage.sql.database.lifecycle import (
+from madeleine.storage.sql.database.tables import metadata
+from madeleine.storage.sql.tables.lifecycle import (
     ClearReferenceToForgotten,
     DeleteRows,
     EraseListing,
@@ -19,7 +20,6 @@ from madeleine.storage.sql.database.lifecycle import (
     RestorationDeclaration,
     UndoneWithMemory,
 )
-from madeleine.storage.sql.database.tables import metadata
 
 TABLES = list(metadata.tables.values())
 REFERENCES = {

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from sqlalchemy import Column, Float, ForeignKey, Integer, Text
 
-from madeleine.storage.sql.database import declaring
 from madeleine.storage.sql.database.dialect import TextList
-from madeleine.storage.sql.database.lifecycle import ArchivedWithMemory, DeleteRows, LeftByUndo
+from madeleine.storage.sql.tables import declaring
+from madeleine.storage.sql.tables.lifecycle import ArchivedWithMemory, DeleteRows, LeftByUndo
 
 lessons_table = declaring.table(
     "lessons",

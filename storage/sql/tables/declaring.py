@@ -9,7 +9,7 @@ from sqlalchemy import Column, MetaData, Table
 from sqlalchemy.schema import SchemaItem
 from sqlalchemy.types import TypeEngine
 
-from madeleine.storage.sql.database.lifecycle import Declaration
+from madeleine.storage.sql.tables.lifecycle import Declaration
 
 metadata = MetaData(
     naming_convention={

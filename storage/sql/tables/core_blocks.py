@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from sqlalchemy import Column, Integer, Text
 
-from madeleine.storage.sql.database import declaring
 from madeleine.storage.sql.database.dialect import UtcMicros
-from madeleine.storage.sql.database.lifecycle import KeepWhenForgetting, LeftByUndo
+from madeleine.storage.sql.tables import declaring
+from madeleine.storage.sql.tables.lifecycle import KeepWhenForgetting, LeftByUndo
 
 core_blocks_table = declaring.table(
     "core_blocks",

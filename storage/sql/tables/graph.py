@@ -7,9 +7,9 @@ from typing import Any
 
 from sqlalchemy import Column, ForeignKey, Index, Integer, Table, Text
 
-from madeleine.storage.sql.database import declaring
 from madeleine.storage.sql.database.dialect import UtcMicros
-from madeleine.storage.sql.database.lifecycle import (
+from madeleine.storage.sql.tables import declaring
+from madeleine.storage.sql.tables.lifecycle import (
     ArchivedWithMemory,
     Declaration,
     DeleteRows,

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from sqlalchemy import Boolean, Column, ForeignKey, Index, Integer, Text
 
-from madeleine.storage.sql.database import declaring
 from madeleine.storage.sql.database.dialect import PackedRecords, TextList, UtcMicros
-from madeleine.storage.sql.database.lifecycle import LeftByUndo, RedactWith
+from madeleine.storage.sql.tables import declaring
+from madeleine.storage.sql.tables.lifecycle import LeftByUndo, RedactWith
 
 _ERASE = RedactWith("archive.erasing.erase_from_archive")
 _UNDO = LeftByUndo("an undo brings back what its run has archived (archive.restoring.restore_of_run)")
