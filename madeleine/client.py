@@ -62,6 +62,8 @@ class StoreArguments(TypedDict, total=False):
     """Id of the memory that was true until `when` (now, without one), and is not any more."""
     key: str
     """An idempotency key: a repeated call stores once."""
+    project: str
+    """It is found only there."""
 
 
 class RecallArguments(TypedDict, total=False):
@@ -86,6 +88,8 @@ class RecallArguments(TypedDict, total=False):
     """What a summary stands for, too."""
     as_of: Moment
     """What was true then, instead of what is true now."""
+    project: str
+    """What was stored in it, too."""
     details: bool
     """All fields, with provenance; the default here."""
     explain: bool | str
@@ -110,6 +114,8 @@ class SearchArguments(TypedDict, total=False):
     include_compressed: bool
     as_of: Moment
     """What was true then, instead of what is true now."""
+    project: str
+    """What was stored in it, too."""
     limit: int
     """1 to 100 a page, 10 by default."""
     cursor: str

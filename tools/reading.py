@@ -71,10 +71,10 @@ class RecallArguments(ToolArguments):
     token_budget: Annotated[int, Field(ge=1, le=100_000, description="For the texts.")] = 2000
     format: Annotated[
         RecallFormat,
-        Field(description="memories: facts, dates, ids; fragments: a mood; prompt: a <memory> block."),
+        Field(description="memories: facts, dates, ids; fragments: a mood; prompt: <memory> block."),
     ] = "fragments"
-    as_of: Annotated[ShortText, Field(description="Date: what was true then.")] = ""
-    project: ShortText = ""
+    as_of: Annotated[ShortText, Field(description="What was true then.")] = ""
+    project: Annotated[ShortText, Field(description="And its own.")] = ""
     details: DetailsFlag = False
     explain: Annotated[bool | ShortText, Field(description="Why; an id: why not.")] = False
 
@@ -271,8 +271,8 @@ class SearchArguments(ToolArguments):
     sources: Annotated[list[SearchSource], Field(min_length=1, max_length=4)] = ["memories", "diary", "chat", "notes"]
     include_dead: Annotated[bool, Field(description="Faded too.")] = True
     include_compressed: Annotated[bool, Field(description="Summarised too.")] = False
-    as_of: Annotated[ShortText, Field(description="Date: what was true then.")] = ""
-    project: ShortText = ""
+    as_of: Annotated[ShortText, Field(description="What was true then.")] = ""
+    project: Annotated[ShortText, Field(description="And its own.")] = ""
     limit: Annotated[int, Field(ge=1, le=100, description="Per page.")] = 10
     cursor: Annotated[ShortText, Field(description="The last next_cursor.")] = ""
     details: DetailsFlag = False
@@ -307,7 +307,8 @@ async def _archived_hits(call: ToolCall, arguments: SearchArguments) -> list[dic
         return []
     mode: Literal["or", "and"] = "and" if arguments.mode == "and" else "or"
     entries = await call.use.archive.find(call.scope, ArchiveQuery(terms=terms, mode=mode, limit=MAX_ARCHIVED_HITS))
-    call.audit_recall("search_memory", [entry.memory.id for entry in entries])
+    if entries:
+        call.audit_recall("search_memory", [entry.memory.id for entry in entries])
     return [archived_as_json(entry) for entry in entries]
 
 

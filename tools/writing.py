@@ -81,13 +81,13 @@ class SceneArguments(ToolArguments):
     emotion_vector: Annotated[
         EmotionVectorArgument | None, Field(description=f"By axis: {', '.join(EMOTION_AXES)}.")
     ] = None
-    lesson: Annotated[LineText, Field(description="To do differently in future.")] = ""
+    lesson: Annotated[LineText, Field(description="To do differently.")] = ""
     themes: Annotated[list[ShortText], Field(max_length=20, description="Topics, to filter by.")] = []
     session_id: Annotated[ShortText, Field(description="Of this conversation.")] = ""
     pinned: Annotated[bool, Field(description="Never fades.")] = False
-    supersedes: Annotated[ShortText, Field(description="Id of the memory that this makes untrue.")] = ""
+    supersedes: Annotated[ShortText, Field(description="Id of what this makes untrue.")] = ""
     key: Annotated[ShortText, Field(description="Idempotency key.")] = ""
-    distinct: Annotated[bool, Field(description="Store beside a memory that seems to say the same.")] = False
+    distinct: Annotated[bool, Field(description="Store beside what seems to say the same.")] = False
 
 
 SCENE_SCHEMA = {"type": "object", "required": ["text"]}
@@ -99,7 +99,7 @@ class StoreArguments(SceneArguments):
     project: Annotated[ShortText, Field(description="Found only there.")] = ""
     scenes: Annotated[
         list[Annotated[SceneArguments, validate_each(SceneArguments), WithJsonSchema(SCENE_SCHEMA)]],
-        Field(max_length=MAX_SCENES, description="Several; beside them only session_id, project."),
+        Field(max_length=MAX_SCENES, description="Several; beside them session_id, project."),
     ] = []
 
     @property

@@ -168,13 +168,15 @@ def plan_retention(
 ) -> dict[MemoryId, ArchiveReason]:
     """The memories of a being that go, and why (spec O8, ruling 26). `ages`: all of them. Never one that is pinned, or
     younger than its rule; when all of them have gone, the plan for what stays is empty. `most`: ends with the memory
-    by which there are so many, and those that go with it."""
+    by which there are so many, and those that go with it. `ended`: only what was kept for these goes then."""
     links = MemoryLinks.of(ages)
     rules = _RulesAt(config, being, now)
-    over: dict[MemoryId, ArchiveReason] = {age.id: "expired" for age in ages if rules.is_expired(age)}
+    by_rules = ended == NOTHING_ENDED
+    over: dict[MemoryId, ArchiveReason] = {age.id: "expired" for age in ages if by_rules and rules.is_expired(age)}
     over |= _ended(ages, now, ended)
     going = _whole(over, links, {}, most=most)
-    going |= _beyond_limit(ages, links, going, rules, most=most)
+    if by_rules:
+        going |= _beyond_limit(ages, links, going, rules, most=most)
     while more := _whole(over, links, going, most=most):  # what hung on them is gone by now
         going |= more
     return going
