@@ -16,7 +16,7 @@ BENCH_ARGS ?=
 PACKAGES := memory storage inference patrol tools server
 
 .DEFAULT_GOAL := help
-.PHONY: help demo test slow bench page latency profile dynamics life patrol-bench duplicates truth unrelated small preferences emotions ingest-bench startup attack docs pictures \
+.PHONY: help demo test slow bench page latency profile dynamics life patrol-bench duplicates truth unrelated small preferences emotions ingest-bench startup others attack docs pictures \
   check types lint imports dependencies dead-code duplicate-code format lock mcpb clean
 .DELETE_ON_ERROR:
 
@@ -82,6 +82,9 @@ emotions: $(VENV)/.dev ## measure the effect of emotions on the ranking
 
 ingest-bench: $(VENV)/.dev ## measure the import of 10 MB: speed, memory use, recovery from a kill (BENCH_ARGS="--megabytes 0.2")
 	@$(PY) -m benchmarks.ingest $(BENCH_ARGS)
+
+others: $(VENV)/.dev ## compare with other memory servers, which it installs (BENCH_ARGS="--stores family")
+	@$(PY) -m benchmarks.others $(BENCH_ARGS)
 
 attack: $(VENV)/.dev ## measure what attacks on the HTTP server cost others (BENCH_ARGS="--together")
 	@$(PY) -m benchmarks.attack $(BENCH_ARGS)
