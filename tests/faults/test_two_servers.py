@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import os
 import random
 import time
 from collections import Counter, defaultdict
@@ -37,6 +38,7 @@ POLL_SECONDS = 0.05
 GREATEST_LAG_SECONDS = 120.0
 """Of one probe, while the other server is killed and starts again; the median and the greatest are printed."""
 PROBES = 20
+MEMORIES = int(os.environ.get("MEMORIES_OF_TWO_SERVERS", "0"))
 
 
 @asynccontextmanager
@@ -117,7 +119,8 @@ class Load:
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("memories", [400, 4_000])
+@pytest.mark.skipif(not MEMORIES, reason="by hand: MEMORIES_OF_TWO_SERVERS=4000, on a machine with nothing else to do")
+@pytest.mark.parametrize("memories", [MEMORIES])
 async def test_a_killed_server_loses_nothing_and_each_being_has_one_patrol_at_a_time(
     tmp_path: Path, postgres: PostgresCluster, memories: int
 ) -> None:
