@@ -79,7 +79,7 @@ class Outcome:
         }
         return {name: round(value, 2) for name, value in figures.items()}
 
-    def complete(self) -> dict[str, float]:
+    def questions_found(self) -> dict[str, float]:
         """The share of queries, in %, of which any or all evidence is among the first five or ten."""
         shares = {}
         for at in (5, 10):
@@ -245,7 +245,10 @@ def summarise(results: dict[str, SetResult], memory: OpenedMemory, seconds: floa
                 "documents": result.documents,
                 "queries": result.queries,
                 "figures": {channel: outcome.figures() for channel, outcome in result.outcomes.items()},
-                "complete": {"memories": result.outcomes[RECALL].complete(), "sessions": result.sessions.complete()},
+                "questions found": {
+                    "memories": result.outcomes[RECALL].questions_found(),
+                    "sessions": result.sessions.questions_found(),
+                },
                 "lost without": result.losses(),
                 "answers": {label: content.figures() for label, content in result.answers.items()},
                 "unrelated": {
@@ -266,11 +269,11 @@ def show(console: Console, summary: dict[str, Any]) -> None:
             label = f"{name} ({of_set['queries']})" if channel == RECALL else ""
             table.add_row(label, channel, *(f"{value:.1f}" for value in figures.values()), empty)
     console.print(table)
-    complete = Table("set", "of", "any@5", "all@5", "any@10", "all@10", title="Questions with evidence found, %")
+    found = Table("set", "of", "any@5", "all@5", "any@10", "all@10", title="Questions with evidence found, %")
     for name, of_set in summary["sets"].items():
-        for what, figures in of_set["complete"].items():
-            complete.add_row(name, what, *(f"{value:.1f}" for value in figures.values()))
-    console.print(complete)
+        for what, figures in of_set["questions found"].items():
+            found.add_row(name, what, *(f"{value:.1f}" for value in figures.values()))
+    console.print(found)
     answers = Table("set", "answer", "evidence %", "tokens", "evidence per 100 tokens", title="Answers")
     for name, of_set in summary["sets"].items():
         for label, figures in of_set["answers"].items():

@@ -11,6 +11,8 @@ from madeleine.memory.model import BeingId
 MessageId = NewType("MessageId", str)
 """A UUID in its canonical text form."""
 ChatRole = Literal["user", "assistant", "system", "tool"]
+MAX_OBSERVED_MESSAGES_PER_CALL = 100
+"""Of one call of `observe`."""
 SPOKEN_ROLES: tuple[ChatRole, ...] = ("user", "assistant")
 """Of those who converse. The others are programs: what they write is nobody's statement."""
 

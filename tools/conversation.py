@@ -8,7 +8,7 @@ from typing import Annotated, Any
 
 from pydantic import Field
 
-from madeleine.memory.chat import ChatRole, NewMessage
+from madeleine.memory.chat import MAX_OBSERVED_MESSAGES_PER_CALL, ChatRole, NewMessage
 from madeleine.memory.errors import InvalidInput
 from madeleine.memory.ingest.ingest import IngestedChunk, IngestOutcome, IngestRequest
 from madeleine.memory.model import Category, MemoryId, parse_iso_moment, short_id_of_non_memory
@@ -20,8 +20,6 @@ from madeleine.tools.feelings import EmotionLabels
 from madeleine.tools.replies import missing_vector_notice, notice_field, without_empty_fields
 from madeleine.tools.tool import ToolCall, object_schema, tool
 
-MAX_OBSERVED_MESSAGES_PER_CALL = 100
-"""Of one call of `observe`."""
 CHUNK_PREVIEW_CHARS = 60
 """Beginning of a chunk that the answer shows."""
 CHUNK_SCORE_DIGITS = 4

@@ -74,7 +74,7 @@ class RecallArguments(ToolArguments):
         Field(description="memories: facts, dates, ids; fragments: a mood; prompt: <memory> block."),
     ] = "fragments"
     as_of: Annotated[ShortText, Field(description="What was true then.")] = ""
-    project: Annotated[ShortText, Field(description="And its own.")] = ""
+    project: Annotated[ShortText, Field(description="Its own too.")] = ""
     details: DetailsFlag = False
     explain: Annotated[bool | ShortText, Field(description="Why; an id: why not.")] = False
 
@@ -272,7 +272,7 @@ class SearchArguments(ToolArguments):
     include_dead: Annotated[bool, Field(description="Faded too.")] = True
     include_compressed: Annotated[bool, Field(description="Summarised too.")] = False
     as_of: Annotated[ShortText, Field(description="What was true then.")] = ""
-    project: Annotated[ShortText, Field(description="And its own.")] = ""
+    project: Annotated[ShortText, Field(description="Its own too.")] = ""
     limit: Annotated[int, Field(ge=1, le=100, description="Per page.")] = 10
     cursor: Annotated[ShortText, Field(description="The last next_cursor.")] = ""
     details: DetailsFlag = False

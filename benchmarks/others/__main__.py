@@ -28,9 +28,9 @@ from rich.console import Console
 from rich.table import Table
 
 from benchmarks.others.servers import MemoryServer, servers
+from benchmarks.small.__main__ import STORES, percent
 
 HERE = Path(__file__).parent
-STORES = HERE.parent / "small"
 UNRELATED = HERE.parent / "unrelated.txt"
 RESULTS = HERE.parent / "results"
 WITHIN = 10
@@ -49,6 +49,11 @@ def places(answer: str, texts: Mapping[str, str]) -> list[str]:
     return sorted((key for key, at in found.items() if at >= 0), key=found.__getitem__)
 
 
+def _best_place(order: Sequence[str], keys: Iterable[str]) -> int:
+    """From 1; 0 if none of them is there."""
+    return min((order.index(key) + 1 for key in keys if key in order), default=0)
+
+
 def _letters(text: str) -> str:
     return _SIGNS.sub("", text.replace("\\n", " ").replace('\\"', " ")).lower()
 
@@ -64,7 +69,7 @@ async def measure_questions(server: MemoryServer, folder: Path, names: Sequence[
             for question in store["questions"]:
                 answer = await server.recall(client, question["text"])
                 order = places(answer, texts)
-                place = min((order.index(key) + 1 for key in question["answer"] if key in order), default=0)
+                place = _best_place(order, question["answer"])
                 tokens.append(len(answer) / CHARS_PER_TOKEN)
                 if not question["answer"]:
                     empty.append(not places(server.told(answer), texts))
@@ -72,18 +77,18 @@ async def measure_questions(server: MemoryServer, folder: Path, names: Sequence[
                 first.append(place == 1)
                 within.append(0 < place <= WITHIN)
                 if was := question.get("was"):
-                    old = min((order.index(key) + 1 for key in was if key in order), default=0)
+                    old = _best_place(order, was)
                     current.append(place > 0 and (not old or place < old))
-            unrelated = UNRELATED.read_text("utf-8").splitlines()
-            for text in unrelated:
-                unrelated_empty.append(not places(server.told(await server.recall(client, text)), texts))  # noqa: PERF401
+            for text in UNRELATED.read_text("utf-8").splitlines():
+                answer = await server.recall(client, text)
+                unrelated_empty.append(not places(server.told(answer), texts))
     return {
         "questions": len(first) + len(empty),
-        "right one first, %": _percent(first),
-        f"among {WITHIN}, %": _percent(within),
-        "changed fact: current before old, no hint given, %": _percent(current),
-        "nothing said of what was never told, %": _percent(empty),
-        "nothing said to unrelated questions, %": _percent(unrelated_empty),
+        "right one first, %": percent(first),
+        f"among {WITHIN}, %": percent(within),
+        "changed fact: current before old, no hint given, %": percent(current),
+        "nothing said of what was never told, %": percent(empty),
+        "nothing said to unrelated questions, %": percent(unrelated_empty),
         "tokens an answer": round(fmean(tokens)),
     }
 
@@ -105,7 +110,7 @@ async def measure_two_at_once(server: MemoryServer, place: Path) -> Figures:
     refused = sum(isinstance(outcome, BaseException) for outcome in outcomes)
     async with server.connected(place) as client:
         kept = [bool(places(await server.recall(client, text), {"": text})) for text in acknowledged]
-    return {"two servers on one store: refused to work": refused, "of acknowledged, found, %": _percent(kept)}
+    return {"two servers on one store: refused to work": refused, "of acknowledged, found, %": percent(kept)}
 
 
 async def measure_kill(server: MemoryServer, place: Path) -> Figures:
@@ -122,7 +127,7 @@ async def measure_kill(server: MemoryServer, place: Path) -> Figures:
             pass
     async with server.connected(place) as client:
         kept = [bool(places(await server.recall(client, text), {"": text})) for text in acknowledged]
-    return {"killed after the acknowledgement: found, %": _percent(kept)}
+    return {"killed after the acknowledgement: found, %": percent(kept)}
 
 
 async def measure_forget(server: MemoryServer, place: Path) -> Figures:
@@ -185,10 +190,6 @@ def _processes_with(place: str) -> Iterable[int]:
                 yield int(path.name)
         except OSError:
             continue
-
-
-def _percent(outcomes: Sequence[bool]) -> float | None:
-    return round(100 * fmean(outcomes), 1) if outcomes else None
 
 
 async def run(folder: Path, installed: Path, names: Sequence[str]) -> dict[str, Figures]:

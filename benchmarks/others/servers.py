@@ -39,7 +39,7 @@ _WITH_LOCAL_MODEL = (
 
 @dataclass(frozen=True, slots=True)
 class MemoryServer:
-    """`data`: environment variable that holds the place of the memory. `ends_with_client`: no process of it is left."""
+    """`data`: environment variable that holds the place of the memory."""
 
     name: str
     command: Sequence[str]
@@ -56,9 +56,9 @@ class MemoryServer:
             async with Client(transport, read_timeout_seconds=TIMEOUT_SECONDS, mode="legacy") as client:
                 yield client
 
-    async def store(self, client: Client, name: str, text: str) -> str:
-        """What the server says. Raises `RuntimeError` if it refuses."""
-        return await call(client, *self.store_call(name, text))
+    async def store(self, client: Client, name: str, text: str) -> None:
+        """Raises `RuntimeError` if the server refuses."""
+        await call(client, *self.store_call(name, text))
 
     async def recall(self, client: Client, question: str) -> str:
         return await call(client, *self.recall_call(question))

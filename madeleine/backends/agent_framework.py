@@ -14,6 +14,8 @@ from typing import TYPE_CHECKING, Any
 
 from agent_framework import ContextProvider, Message
 
+from madeleine.memory.chat import MAX_OBSERVED_MESSAGES_PER_CALL
+
 if TYPE_CHECKING:
     from agent_framework import AgentSession, SessionContext, SupportsAgentRun
 
@@ -21,7 +23,6 @@ if TYPE_CHECKING:
 
 SOURCE_ID = "madeleine"
 TOKEN_BUDGET = 2000
-MAX_MESSAGES_PER_CALL = 100
 _STARTED = "started"
 
 
@@ -55,8 +56,9 @@ class MadeleineContextProvider(ContextProvider):
     ) -> None:
         answers = context.response.messages if context.response else []
         told = [{"role": role, "text": text} for role, text in _told([*context.input_messages, *answers])]
-        for first in range(0, len(told), MAX_MESSAGES_PER_CALL):
-            await self._memory.observe(session.session_id, told[first : first + MAX_MESSAGES_PER_CALL])
+        most = MAX_OBSERVED_MESSAGES_PER_CALL
+        for first in range(0, len(told), most):
+            await self._memory.observe(session.session_id, told[first : first + most])
 
 
 def _told(messages: Iterable[Message]) -> Iterable[tuple[str, str]]:

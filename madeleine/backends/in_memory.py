@@ -9,7 +9,7 @@ from datetime import UTC, datetime
 
 from madeleine.backends.base import CompanyBackend
 from madeleine.backends.config import CompanyMemoryConfig
-from madeleine.backends.errors import MemoryStoreError, require_connected
+from madeleine.backends.errors import MemoryStoreError, raised_as, require_connected
 from madeleine.backends.values import (
     CoreBlock,
     CoreBlockEdit,
@@ -22,7 +22,13 @@ from madeleine.backends.values import (
     OrgFactWriteRequest,
     OrgMemoryQuery,
 )
-from madeleine.memory.core_blocks.values import DEFAULT_BLOCK_CHARS
+from madeleine.memory.core_blocks.values import (
+    DEFAULT_BLOCK_CHARS,
+    BlockEdit,
+    EditKind,
+    require_within_limit,
+    text_after_edit,
+)
 from madeleine.memory.model import Category
 
 _WORD = re.compile(r"\w+")
@@ -137,12 +143,14 @@ class InMemoryBackend(CompanyBackend):
         text, version = (current.text, current.version) if current else ("", 0)
         if version != edit.version:
             raise MemoryStoreError(f"The block {edit.name!r} is at version {version}, and says: {text}")
-        if edit.old and text.count(edit.old) != 1:
-            raise MemoryStoreError(f"{edit.old!r} does not stand once in the block {edit.name!r}.")
-        changed = text.replace(edit.old, edit.text) if edit.old else edit.text
-        changed = "\n".join(filter(None, (text, edit.text))) if edit.append else changed
-        if len(changed) > DEFAULT_BLOCK_CHARS:
-            raise MemoryStoreError(f"The block {edit.name!r} has room for {DEFAULT_BLOCK_CHARS} characters.")
+        if edit.old and edit.append:
+            raise MemoryStoreError("Nothing was changed. Give old or append, not both.")
+        kind: EditKind = "replace" if edit.old else "append" if edit.append else "write"
+        with raised_as(MemoryStoreError):
+            changed = text_after_edit(
+                text, BlockEdit(name=edit.name, version=version, kind=kind, text=edit.text, old=edit.old)
+            ).strip()
+            require_within_limit(changed, DEFAULT_BLOCK_CHARS, edit.name)
         block = CoreBlock(name=edit.name, version=version + 1, text=changed, max_chars=DEFAULT_BLOCK_CHARS)
         blocks[edit.name] = block
         return block

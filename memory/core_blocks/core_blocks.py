@@ -68,12 +68,13 @@ class EditCoreBlocks:
                     "one of them, or store this as a memory."
                 )
         text = redactor.text(text_after_edit(current.text if current else "", edit)).strip()
-        description = redactor.text(edit.description or "") if edit.description is not None else None
+        before = current.description if current else ""
+        description = before if edit.description is None else redactor.text(edit.description)
         block = CoreBlock(
             name=name,
             version=edit.version + 1,
             text=text,
-            description=description if description is not None else current.description if current else "",
+            description=description,
             max_chars=edit.max_chars or (current.max_chars if current else DEFAULT_BLOCK_CHARS),
             written_at=self.now(),
             client=scope.client,

@@ -37,8 +37,7 @@ class RestoredMemories:
 
 @dataclass(frozen=True, eq=False)
 class Archive:
-    """`write_lock` is the one of `StoreScenes`; `on_commit` wakes the background that keeps the index, `update_index`
-    does it at once."""
+    """The use case. `write_lock` is the one of `StoreScenes`; `update_index` takes what came back into the index."""
 
     ledger: ArchiveLedger
     retention: RetentionLedger

@@ -1,5 +1,5 @@
-"""What tells each of several servers over one ledger what its own index has still to take in (spec O10,
-ADR 69).
+"""What tells each of several servers over one ledger what its own index has still to take in
+(spec O10, ADR 69).
 
 The marks stay in the ledger, at most one a memory, and each server remembers the last one that it has taken in: commits
 follow each other, so the marks of a later one are greater. The same holds for what was forgotten.

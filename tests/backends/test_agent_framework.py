@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import AsyncIterator, Iterator, Mapping, Sequence
+from collections.abc import AsyncIterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -11,16 +11,6 @@ from agent_framework import Agent, BaseChatClient, ChatResponse, Message
 
 import madeleine
 from madeleine.backends.agent_framework import MadeleineContextProvider
-from tests.e2e.hosting import no_host_left
-from tests.e2e.serving import furnish
-
-
-@pytest.fixture
-def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Path]:
-    monkeypatch.setenv("MADELEINE_THREAD", "off")
-    furnish(tmp_path / "data")
-    with no_host_left(tmp_path / "data"):
-        yield tmp_path / "data"
 
 
 @pytest.fixture

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import AsyncIterator, Iterator
+from collections.abc import AsyncIterator
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
 
@@ -38,14 +38,6 @@ from tests.e2e.serving import furnish
 
 def config_of(folder: Path, **more: object) -> CompanyMemoryConfig:
     return CompanyMemoryConfig.model_validate({"storage": MemoryStorageConfig(data_dir=folder)} | more)
-
-
-@pytest.fixture
-def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Path]:
-    monkeypatch.setenv("MADELEINE_THREAD", "off")
-    furnish(tmp_path / "data")
-    with no_host_left(tmp_path / "data"):
-        yield tmp_path / "data"
 
 
 class TestMadeleineBackend(BackendContract):

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import AsyncIterator, Iterator
+from collections.abc import AsyncIterator
 from pathlib import Path
 from typing import Any
 
@@ -15,16 +15,6 @@ from langgraph.store.memory import InMemoryStore
 
 import madeleine
 from madeleine.backends.langgraph import MadeleineStore, text_of_value, value_of_text
-from tests.e2e.hosting import no_host_left
-from tests.e2e.serving import furnish
-
-
-@pytest.fixture
-def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Path]:
-    monkeypatch.setenv("MADELEINE_THREAD", "off")
-    furnish(tmp_path / "data")
-    with no_host_left(tmp_path / "data"):
-        yield tmp_path / "data"
 
 
 @pytest.fixture

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import asyncio
-import json
 from collections.abc import AsyncIterator
 from contextlib import AbstractAsyncContextManager
 from typing import Any
@@ -11,7 +10,7 @@ from typing import Any
 import pytest
 from alembic.autogenerate import compare_metadata
 from alembic.migration import MigrationContext
-from sqlalchemy import Connection, NullPool, SelectBase, UpdateBase, select
+from sqlalchemy import Connection, NullPool, SelectBase, UpdateBase
 from sqlalchemy.exc import DBAPIError
 from sqlalchemy.ext.asyncio import create_async_engine
 
@@ -19,39 +18,20 @@ from madeleine.memory.errors import InvalidInput, StorageError
 from madeleine.storage.sql.database import postgresql
 from madeleine.storage.sql.database.location import PostgresLocation
 from madeleine.storage.sql.database.postgresql import create_postgres_engine
-from madeleine.storage.sql.database.tables import metadata, patrol_runs
+from madeleine.storage.sql.database.tables import metadata
 from madeleine.storage.sql.ledger import Ledger, open_ledger
 from tests.contracts.ledger.any_ledger import AnyLedger
-from tests.contracts.ledger.forgetting_contract import ForgettingContract
-from tests.contracts.ledger.keyword_contract import KeywordContract
-from tests.contracts.ledger.ledger_contract import LedgerContract
+from tests.contracts.ledger.database_ledger_contract import DatabaseLedgerContract
 from tests.contracts.ledger.ledger_values import ADA, BOB, MOMENT, batch, memory, note, stored_memory
-from tests.contracts.ledger.patrol_contract import PatrolContract
-from tests.contracts.ledger.patrol_state_contract import PatrolStateContract
-from tests.contracts.ledger.search_contract import SearchContract
-from tests.contracts.ledger.truth_contract import TruthContract
 from tests.postgres import PostgresCluster, postgres_ledger
 from tests.unit.storage.sql.database.test_dialect import statements
 
 
-class TestPostgresLedger(
-    LedgerContract,
-    KeywordContract,
-    TruthContract,
-    PatrolStateContract,
-    ForgettingContract,
-    PatrolContract,
-    SearchContract,
-):
+class TestPostgresLedger(DatabaseLedgerContract):
     @pytest.fixture
     async def ledger(self, postgres: PostgresCluster) -> AsyncIterator[AnyLedger]:
         async with postgres_ledger(postgres) as ledger:
             yield ledger
-
-    async def _reports(self, ledger: AnyLedger) -> list[object]:
-        assert isinstance(ledger, Ledger)
-        statement = select(patrol_runs.c.report)
-        return await ledger.database.rows(statement, lambda row: json.loads(row[0]))
 
 
 async def test_it_is_made_once_migrated_by_the_same_migrations_and_not_by_an_older_version(

@@ -14,7 +14,7 @@ from alembic import command
 from alembic.autogenerate import compare_metadata
 from alembic.config import Config
 from alembic.migration import MigrationContext
-from sqlalchemy import create_engine, select
+from sqlalchemy import create_engine
 
 from madeleine.memory.errors import CannotUndo, InvalidInput, KeyConflict, StorageBusy, StorageError, StorageFull
 from madeleine.memory.ingest.ports import CommittedMemories
@@ -24,12 +24,10 @@ from madeleine.memory.recall.ports import MemoryReactivation
 from madeleine.storage.sql.database.engine import Transaction
 from madeleine.storage.sql.database.memory_rows import row_from_memory
 from madeleine.storage.sql.database.schema import MIGRATIONS_FOLDER, SCHEMA_REVISION
-from madeleine.storage.sql.database.tables import metadata, patrol_runs
+from madeleine.storage.sql.database.tables import metadata
 from madeleine.storage.sql.ledger import Ledger, open_ledger
 from tests.contracts.ledger.any_ledger import AnyLedger
-from tests.contracts.ledger.forgetting_contract import ForgettingContract
-from tests.contracts.ledger.keyword_contract import KeywordContract
-from tests.contracts.ledger.ledger_contract import LedgerContract
+from tests.contracts.ledger.database_ledger_contract import DatabaseLedgerContract
 from tests.contracts.ledger.ledger_values import (
     ADA,
     MODEL,
@@ -44,10 +42,6 @@ from tests.contracts.ledger.ledger_values import (
     stored_memory,
     vector,
 )
-from tests.contracts.ledger.patrol_contract import PatrolContract
-from tests.contracts.ledger.patrol_state_contract import PatrolStateContract
-from tests.contracts.ledger.search_contract import SearchContract
-from tests.contracts.ledger.truth_contract import TruthContract
 from tests.household import sqlite_of
 
 
@@ -78,20 +72,7 @@ async def no_room(ledger: Ledger) -> AsyncIterator[None]:
         await pragma(ledger, f"max_page_count = {greatest}")
 
 
-class TestSqlLedger(
-    LedgerContract,
-    KeywordContract,
-    TruthContract,
-    PatrolStateContract,
-    ForgettingContract,
-    PatrolContract,
-    SearchContract,
-):
-    async def _reports(self, ledger: AnyLedger) -> list[object]:
-        assert isinstance(ledger, Ledger)
-        statement = select(patrol_runs.c.report)
-        return await ledger.database.rows(statement, lambda row: json.loads(row[0]))
-
+class TestSqlLedger(DatabaseLedgerContract):
     def test_it_was_thought_of_what_each_table_holds_of_a_memory(self) -> None:
         """One that is not in this list: see `storage.sql.erasing` and `tests/faults/test_forgotten_bytes.py`."""
         assert set(metadata.tables) == {

@@ -128,6 +128,7 @@ async def test_a_server_that_starts_without_a_byte_left_says_so_and_opens_when_t
     async with disk.connected() as client:
         stored = {thing: await store(client, thing) for thing in THINGS}
     assert not (disk.outside / "data" / "memory.db-shm").exists()
+    disk.keep_blocks()
     disk.fill()
     async with disk.connected() as client:
         for _ in range(2):

@@ -131,4 +131,4 @@ def test_what_a_role_may_not_write_stays_as_it_is_whatever_it_calls(tmp_path: Pa
                 ]
                 runner.run(call_all(role, some))
         runner.run(stack.aclose())
-    assert agents_calls > examples, "some were carried out"
+    assert agents_calls > examples / 4, "some were carried out"

@@ -24,7 +24,7 @@ from madeleine.storage.sql.database.memory_rows import row_from_memory
 from madeleine.storage.sql.database.tables import forgotten_table, metadata
 from madeleine.storage.sql.memories.clusters import recompute_cluster_vectors
 from madeleine.storage.sql.memories.index_source import delete_orphaned_vectors
-from madeleine.storage.sql.moving.import_work import TABLES_BY_TYPE
+from madeleine.storage.sql.moving.import_work import TABLES_BY_TYPE, searched_words
 from madeleine.storage.sql.tables.archive import archive_groups_table, archived_memories_table
 from madeleine.storage.sql.tables.lifecycle import archival_statements
 
@@ -35,7 +35,7 @@ _SELECT_PARTS = {
     for type_ in PARTS_OF_MEMORY
 }
 _REMOVE_FROM_TABLES = archival_statements(metadata)
-_INSERT_GROUP, _INSERT_ENTRY = insert(archive_groups_table), insert(archived_memories_table)
+_INSERT_GROUP, INSERT_ENTRY = insert(archive_groups_table), insert(archived_memories_table)
 # The index loses them by these marks also where this process is killed (`IndexKeeper.remove_memories`).
 _MARK_FOR_INDEX = insert(forgotten_table)
 
@@ -55,7 +55,7 @@ async def archive_memories(
         entries = await asyncio.to_thread(_entries, of_group)
         for entry in entries:
             entry |= fixed | {"group_id": group.id, "reason": group.reasons[entry["memory_id"]]}  # noqa: PLW2901
-        await transaction.run(_INSERT_ENTRY, entries)
+        await transaction.run(INSERT_ENTRY, entries)
     await remove_from_tables(transaction, scope, [records[id_][0] for id_ in wanted if id_ in records])
     return [id_ for id_ in wanted if id_ in records]
 
@@ -92,7 +92,7 @@ def entry_columns(record: MemoryRecord, records: Sequence[ExportRecord]) -> dict
         "refers_to": encode_json_list(referred),
         "superseded_by": record.superseded_by,
         "happened_at": row["happened_at"],
-        "folded": f"{row['folded']}{row['folded_themes']}",
+        "folded": searched_words(row),
         "records": pack_records(records),
     }
 

@@ -5,21 +5,20 @@ from __future__ import annotations
 
 from collections.abc import Collection, Sequence
 
-from sqlalchemy import bindparam, delete, exists, insert, select, update
+from sqlalchemy import bindparam, select, update
 
 from madeleine.memory.model import MemoryId, Scope
 from madeleine.memory.moving.values import memory_record_of
 from madeleine.memory.rules.archiving.extracts import extract_digest
-from madeleine.storage.sql.archive.archiving import entry_columns, read_records, remove_from_tables
+from madeleine.storage.sql.archive.archiving import INSERT_ENTRY, entry_columns, read_records, remove_from_tables
 from madeleine.storage.sql.archive.packing import unpack_records
-from madeleine.storage.sql.archive.restoring import RestoredEntry, dependents_of, restore_memories
+from madeleine.storage.sql.archive.restoring import DELETE_EMPTY_GROUPS, RestoredEntry, dependents_of, restore_memories
 from madeleine.storage.sql.database.dialect import is_in_bound_list, json_list_bind_value
 from madeleine.storage.sql.database.engine import Transaction
 from madeleine.storage.sql.database.mapping import first_two_columns
 from madeleine.storage.sql.tables.archive import archive_groups_table, archived_memories_table
 
 _a, _g = archived_memories_table.c, archive_groups_table.c
-_INSERT_ENTRY = insert(archived_memories_table)
 _SELECT_OF_GROUPS = (
     select(_a.group_id, _a.records).where(is_in_bound_list(_a.group_id, "groups")).order_by(_a.happened_at, _a.number)
 )
@@ -27,9 +26,6 @@ _UPDATE_DIGEST = (
     update(archive_groups_table)
     .where(_g.id == bindparam("group"))
     .values(digest=bindparam("new_digest"), is_summary=False)
-)
-_DELETE_EMPTY_GROUPS = delete(archive_groups_table).where(
-    is_in_bound_list(_g.id, "groups"), ~exists().where(_a.group_id == _g.id)
 )
 
 
@@ -57,10 +53,10 @@ async def erase_from_archive(
         names = ("id", "group_id", "reason", "run_id", "archived_at")
         kept = {name: getattr(entry, name) for name in names}
         rows.append(kept | {"being_id": scope.being_id} | entry_columns(of_memory[0], of_memory))
-    await transaction.run(_INSERT_ENTRY, rows)
+    await transaction.run(INSERT_ENTRY, rows)
     await remove_from_tables(transaction, scope, [of_memory[0] for of_memory in records.values()])
     await retell_groups(transaction, {entry.group_id for entry in brought if entry.memory_id in erased})
-    await transaction.run(_DELETE_EMPTY_GROUPS, [{"groups": json_list_bind_value(entry.group_id for entry in brought)}])
+    await transaction.run(DELETE_EMPTY_GROUPS, [{"groups": json_list_bind_value(entry.group_id for entry in brought)}])
 
 
 async def retell_groups(transaction: Transaction, groups: Collection[str]) -> None:
@@ -71,4 +67,4 @@ async def retell_groups(transaction: Transaction, groups: Collection[str]) -> No
         texts.setdefault(group, []).append(memory_record_of(unpack_records(packed)).action)
     digests = [{"group": group, "new_digest": extract_digest(of_group)} for group, of_group in texts.items()]
     await transaction.run(_UPDATE_DIGEST, digests)
-    await transaction.run(_DELETE_EMPTY_GROUPS, [binds])
+    await transaction.run(DELETE_EMPTY_GROUPS, [binds])

@@ -52,6 +52,7 @@ _AGE_COLUMNS = (
     _m.session_id, _m.project, _m.absorbed_into, _m.compressed_into, _m.superseded_by,
 )  # fmt: skip
 _SELECT_AGES = select(*_AGE_COLUMNS).where(_m.being_id == _BEING).order_by(_m.seq)
+# The first of the conditions is that of the index.
 _SELECT_LEVELLED = (
     select(_m.id)
     .where(_m.being_id == _BEING, or_(_m.project.is_not(None), _m.level.is_not(None)), _m.level.is_not(None))

@@ -45,7 +45,7 @@ _SELECT_DEPENDENTS = (
     .distinct()
 )
 _DELETE_ENTRIES = delete(archived_memories_table).where(is_in_bound_list(_a.memory_id, "ids"))
-_DELETE_EMPTY_GROUPS = delete(archive_groups_table).where(
+DELETE_EMPTY_GROUPS = delete(archive_groups_table).where(
     is_in_bound_list(_g.id, "groups"), ~exists().where(_a.group_id == _g.id)
 )
 _CLEAR_INDEX_MARKS = delete(forgotten_table).where(is_in_bound_list(forgotten_table.c.memory_id, "ids"))
@@ -95,7 +95,7 @@ async def restore_memories(
         await transaction.run(_CLEAR_INDEX_MARKS, [{"ids": gone}])
         if not keep_groups:
             groups = json_list_bind_value({entry.group_id for entry in restored})
-            await transaction.run(_DELETE_EMPTY_GROUPS, [{"groups": groups}])
+            await transaction.run(DELETE_EMPTY_GROUPS, [{"groups": groups}])
     return restored
 
 

@@ -143,8 +143,8 @@ def _file_identities(path: Path) -> list[tuple[int, int]]:
 
 
 class SqliteTransaction:
-    """Few writes wait for the next read, many writes or the
-    commit, to be carried out in one visit to the driver's thread, which takes longer than they do."""
+    """Few writes wait for the next read, for many writes or for the commit, to be carried out in one visit to the
+    driver's thread, which takes longer than they do."""
 
     def __init__(self, writer: _Connection) -> None:
         self._writer = writer

@@ -6,7 +6,7 @@ import hashlib
 import json
 import uuid
 from collections import Counter, defaultdict
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from datetime import datetime
 from itertools import groupby, islice
 from typing import Any, TypeVar
@@ -193,9 +193,14 @@ def derived_columns(record: ExportRecord) -> dict[str, Any]:
         case StatedRelationRecord():
             return {"subject_key": entity_key(record.subject), "object_key": entity_key(record.object)}
         case ArchivedMemoryRecord():
-            row = row_from_memory(memory_from_record(memory_record_of(map(record_of, record.records))))
-            return {"folded": f"{row['folded']}{row['folded_themes']}"}
+            memory = memory_from_record(memory_record_of(map(record_of, record.records)))
+            return {"folded": searched_words(row_from_memory(memory))}
     return {}
+
+
+def searched_words(row: Mapping[str, Any]) -> str:
+    """Of an archived memory, from its row in the table of memories."""
+    return f"{row['folded']}{row['folded_themes']}"
 
 
 def batches_of_one_type(records: Iterator[AnyRecord]) -> Iterator[list[Any]]:

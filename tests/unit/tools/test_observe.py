@@ -9,14 +9,13 @@ from typing import Any, cast
 
 import pytest
 
-from madeleine.memory.chat import NewMessage
+from madeleine.memory.chat import MAX_OBSERVED_MESSAGES_PER_CALL, NewMessage
 from madeleine.memory.errors import InvalidInput
 from madeleine.memory.ingest.store import StoredSceneResult
 from madeleine.memory.model import Scope
 from madeleine.memory.watch.extraction import ExtractedMemory
 from madeleine.memory.watch.observe import AgentExtractedMemory, Observation, ObservationResult
 from madeleine.tools.arguments import validate_tool_arguments
-from madeleine.tools.conversation import MAX_OBSERVED_MESSAGES_PER_CALL
 from madeleine.tools.conversation import observe as observe_tool
 from madeleine.tools.tool import ToolCall, ToolUseCases
 from tests.doubles import ADA, a_memory

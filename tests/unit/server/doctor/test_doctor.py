@@ -171,7 +171,10 @@ def test_a_missing_model_file_and_a_full_disk_are_told(
     assert levels(found["data directory"]) == levels(found["model"]) == {"problem"}
 
 
-def test_clients_and_hooks_are_read_in_their_own_formats(report: Report, data_dir: Path, tmp_path: Path) -> None:
+def test_clients_and_hooks_are_read_in_their_own_formats(
+    report: Report, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("PATH", "/usr/bin")  # without the `madeleine` of the environment that runs the tests
     home, script = tmp_path / "home", tmp_path / "madeleine"
     script.touch(mode=0o755)
     entry = {"command": str(script), "args": [], "env": {"MADELEINE_BEING": "ada"}}
