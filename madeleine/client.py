@@ -64,6 +64,8 @@ class StoreArguments(TypedDict, total=False):
     """An idempotency key: a repeated call stores once."""
     project: str
     """It is found only there."""
+    level: Literal["session", "project"]
+    """It is kept until that ends; that of the connection by default."""
 
 
 class RecallArguments(TypedDict, total=False):

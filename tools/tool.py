@@ -19,13 +19,14 @@ from madeleine.memory.ingest.store import StoreScenes
 from madeleine.memory.ingest.truth import ChangeTruth
 from madeleine.memory.language_model import LanguageModel
 from madeleine.memory.lessons.lessons import LearnLessons
-from madeleine.memory.model import Scope
+from madeleine.memory.model import MemoryLevel, Scope
 from madeleine.memory.organisation.knowledge import OrganisationKnowledge
 from madeleine.memory.permissions import Permission
 from madeleine.memory.recall.elsewhere import SearchOutsideMemories
 from madeleine.memory.recall.recall import Recall
 from madeleine.memory.recall.search import BrowseMemories, SearchStoredTexts
 from madeleine.memory.retention.archive import Archive
+from madeleine.memory.retention.levels import at_level
 from madeleine.memory.short_ids import ShortIdTranslator
 from madeleine.memory.watch.observe import ObserveConversation
 from madeleine.patrol.run import RunPatrols
@@ -79,6 +80,10 @@ class ToolCall:
     def in_project(self, project: str) -> ToolCall:
         """The call in a project that its arguments name; "" for that of the connection."""
         return replace(self, scope=replace(self.scope, project=project)) if project else self
+
+    def at_level(self, level: MemoryLevel | None) -> ToolCall:
+        """The call at a level that its arguments name. Raises `InvalidInput`."""
+        return replace(self, scope=at_level(self.scope, level))
 
     async def with_short_ids(self, message: str) -> str:
         """The message with short ids for full ones; as it is if they cannot be looked up now."""

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import replace
-from typing import Annotated, Any
+from typing import Annotated, Any, Literal
 
 from pydantic import Field, WithJsonSchema
 
@@ -62,7 +62,7 @@ class SceneArguments(ToolArguments):
     text: Annotated[LongText, Field(description="What happened, in sentences that make sense alone.")]
     when: Annotated[
         ShortText | Annotated[list[ShortText | DatedActionArguments], Field(min_length=1, max_length=50)] | None,
-        Field(description="Day of the event, or since when a fact is true: ISO date, time, month, year, or timeline."),
+        Field(description="Day of the event, or since when a fact is true: ISO date, time, month, year, timeline."),
     ] = None
     actors: Annotated[list[ShortText], Field(max_length=50, description="Participants, the speaker first.")] = []
     setting: Annotated[LineText, Field(description="Where.")] = ""
@@ -97,9 +97,10 @@ SCENE_SCHEMA = {"type": "object", "required": ["text"]}
 class StoreArguments(SceneArguments):
     text: Annotated[LongText, Field(description="What happened, in sentences that make sense alone.")] = ""
     project: Annotated[ShortText, Field(description="Found only there.")] = ""
+    level: Annotated[Literal["session", "project"] | None, Field(description="Ends with it.")] = None
     scenes: Annotated[
         list[Annotated[SceneArguments, validate_each(SceneArguments), WithJsonSchema(SCENE_SCHEMA)]],
-        Field(max_length=MAX_SCENES, description="Several; beside them session_id, project."),
+        Field(max_length=MAX_SCENES, description="Several; beside them session_id, project, level."),
     ] = []
 
     @property
@@ -109,7 +110,7 @@ class StoreArguments(SceneArguments):
             if not self.text:
                 raise InvalidInput("Nothing was done. text: is required, or scenes for several memories at once.")
             return [self]
-        if beside := sorted(self.model_fields_set - {"scenes", "session_id", "project"}):
+        if beside := sorted(self.model_fields_set - {"scenes", "session_id", "project", "level"}):
             raise InvalidInput(
                 f"Nothing was done. Beside scenes leave out {', '.join(beside)}: give them in each scene."
             )
@@ -129,8 +130,8 @@ class StoreArguments(SceneArguments):
 async def store(call: ToolCall, arguments: StoreArguments) -> dict[str, Any]:
     """Store what later conversations should know, one scene a memory: an event, decision, fact, preference, feeling or
     lesson; several by scenes, as at a session's end. If something known has changed or moved, name the old memory
-    in supersedes. What says the same as an earlier memory reinforces it, which keeps its wording."""
-    call = call.in_project(arguments.project)
+    in supersedes. What says the same as an earlier one reinforces that."""
+    call = call.in_project(arguments.project).at_level(arguments.level)
     scenes = arguments.scenes_or_errors
     [first, *others] = outcomes = await _store_each(call, scenes)
     if not arguments.scenes:
@@ -287,8 +288,8 @@ class UpdateMemoryArguments(ToolArguments):
 @tool(UpdateMemoryArguments, object_schema("id changed", string="id", array="changed versions", object="superseded"))
 async def update_memory(call: ToolCall, arguments: UpdateMemoryArguments) -> dict[str, Any]:
     """Correct a memory, or pin or weigh it; what is left out stays. A changed fact: text and when
-    do what store does with supersedes, and keep actors, themes and lesson. Something never true: give retracted.
-    recall_memory shows versions. New ones: store; to erase: forget."""
+    do what store's supersedes does, and keep actors, themes and lesson. Something never true: give retracted.
+    To erase: forget."""
     [memory_id] = (await call.use.ids.memories(call.scope, [arguments.id])).values()
     if arguments.undo or arguments.retracted:
         return await _change_truth(call, memory_id, arguments)
@@ -347,7 +348,7 @@ class ForgetArguments(ToolArguments):
     permission="erase",
 )
 async def forget(call: ToolCall, arguments: ForgetArguments) -> dict[str, Any]:
-    """Erase memories with the messages they came from, or single messages by id, permanently, from disk too. Only on
+    """Erase memories with the messages they came from, or single messages by id, from disk too. Only on
     request: to correct use update_memory. related: linked memories that stay and may say the same."""
     full_ids = await call.use.ids.memories(call.scope, arguments.ids)
     messages = await call.use.ids.full(call.scope, "message", [id_ for id_ in full_ids if full_ids[id_] == id_])

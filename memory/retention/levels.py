@@ -4,11 +4,14 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
+from typing import get_args
 
 from madeleine.memory.errors import InvalidInput
 from madeleine.memory.model import Memory, MemoryLevel, Scope
 
 MAX_PROJECT_CHARS = 200
+_LEVELS: tuple[MemoryLevel, ...] = get_args(MemoryLevel)
+"""From the shortest."""
 
 
 class LevelForbids(InvalidInput):
@@ -41,6 +44,19 @@ class LevelRules:
         return replace(own, level="session") if is_impossible else own
 
 
+def at_level(scope: Scope, asked: MemoryLevel | None) -> Scope:
+    """The scope of a call that asks for a level of its own, None for that of the connection. Raises `InvalidInput` if it
+    asks for more than the connection keeps."""
+    if asked is None:
+        return scope
+    if _LEVELS.index(asked) > _LEVELS.index(scope.level) > 0:
+        raise InvalidInput(
+            f"Nothing was stored. This connection keeps nothing beyond its {scope.level} (MADELEINE_LEVEL): leave out "
+            f"level {asked}."
+        )
+    return replace(scope, level=min(asked, scope.level, key=_LEVELS.index))
+
+
 def kept_at_level(memory: Memory, scope: Scope, superseded: Memory | None = None) -> Memory:
     """A new memory as the level and the project of the caller keep it; a version as the one that it supersedes, so that
     a chain is found as a whole. Raises `InvalidInput` where the level keeps nothing, or asks for a project."""
@@ -51,8 +67,8 @@ def kept_at_level(memory: Memory, scope: Scope, superseded: Memory | None = None
             raise LevelForbids
         case "project" if not scope.project:
             raise InvalidInput(
-                "This connection keeps memories for a project only (MADELEINE_LEVEL is project), and no project is "
-                "known. Nothing was stored: name it in the argument project, or set MADELEINE_PROJECT."
+                "Nothing was stored. It was to be kept for a project only (level, or MADELEINE_LEVEL), and no project is "
+                "known: name it in the argument project, or set MADELEINE_PROJECT."
             )
         case "persistent":
             level = None

@@ -195,6 +195,10 @@ async def test_a_level_says_what_it_forbids_and_what_it_keeps_ends(tmp_path: Pat
             "it was kept for a session, which has ended", "it was kept for a project, which has ended",
         }  # fmt: skip
         assert "Give either" in await boat("archive", action="end")
+        assert "nothing beyond its session" in await session("store", text="x", level="project", project="boat")
+        lasting_call = caller(memory)
+        await lasting_call("store", text="The parking place is 14", session_id="s3", level="session")
+        assert (await lasting_call("archive", action="end", session_id="s3"))["archived"] == 1, "for this call alone"
         await session("store", text="Bread is needed", session_id="s2")
         OPEN[0] = timedelta(hours=13)
         assert {"step": "+", "name": "retention", "archived": 1} in (await session("run_patrol"))["steps"]
