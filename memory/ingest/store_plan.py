@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-import re
+import string
 from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import lru_cache
@@ -24,7 +24,7 @@ from madeleine.memory.text.wording import Wording
 MAX_DUPLICATE_CANDIDATES = 15
 """Memories that are compared with a new scene: as many of the nearest, and of those that share words with it."""
 
-_NO_ASCII_LETTERS = re.compile("[^a-z]+")
+_NO_ASCII_LETTERS = bytes({*range(256)} - {*string.ascii_lowercase.encode()})
 
 StoreOutcome = tuple[IdempotencyKeyOutcome, bool]
 """The outcome for a scene, and whether it is that of an earlier call with the same key."""
@@ -107,8 +107,8 @@ def have_same_words(first: Memory, second: Memory) -> bool:
     return _words(mine) == _words(theirs)
 
 
-def _ascii_letters(text: str) -> str:
-    return _NO_ASCII_LETTERS.sub("", text.lower())
+def _ascii_letters(text: str) -> bytes:
+    return text.lower().encode().translate(None, _NO_ASCII_LETTERS)
 
 
 @lru_cache(maxsize=500)
