@@ -32,6 +32,7 @@ def open_to_others(root: Path) -> list[str]:
 
 
 @pytest.mark.skipif(os.name == "nt", reason="permissions are inherited there")
+@pytest.mark.slow
 def test_everything_in_the_data_directory_is_for_its_owner_alone_also_under_a_lax_umask(tmp_path: Path) -> None:
     data_dir = tmp_path / "data"
     madeleine(data_dir, "note", str(a_file(tmp_path, '{"action": "We found a note"}')))
@@ -114,6 +115,7 @@ async def test_turned_off_what_is_told_is_kept_as_it_is(tmp_path: Path) -> None:
         assert (await call_tool(client, "search_memory", query=TOKEN))["hits"] != []
 
 
+@pytest.mark.slow
 async def test_the_audit_tells_beside_a_running_server_who_wrote_and_recalled_what_and_never_a_text(
     tmp_path: Path,
 ) -> None:

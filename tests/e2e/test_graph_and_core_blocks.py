@@ -5,6 +5,8 @@ from __future__ import annotations
 import json
 from pathlib import Path
 
+import pytest
+
 from tests.e2e.hosting import hosted, madeleine, no_host_left
 from tests.e2e.serving import call_tool, command, connected, tool_error
 
@@ -13,6 +15,7 @@ SISTER = {"text": "Ada's sister Lena moved to Bern.", "when": "2026-02-01"}
 TOM = {"text": "Tom lives in Bern.", "actors": ["Tom"], "when": "2026-02-02"}
 
 
+@pytest.mark.slow
 async def test_the_graph_is_followed_stated_exported_and_forgotten(tmp_path: Path) -> None:
     data, export = tmp_path / "data", tmp_path / "memory.jsonl"
     with no_host_left(data):
@@ -65,6 +68,7 @@ def _relation(subject: str, relation: str, object_: str) -> dict[str, str]:
     return {"subject": subject, "relation": relation, "object": object_}
 
 
+@pytest.mark.slow
 async def test_a_block_is_edited_by_two_clients_shown_at_the_start_moved_and_erased(tmp_path: Path) -> None:
     data, export = tmp_path / "data", tmp_path / "memory.jsonl"
     with no_host_left(data):

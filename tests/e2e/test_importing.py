@@ -19,6 +19,7 @@ def data(tmp_path: Path) -> Iterator[Path]:
         yield tmp_path / "data"
 
 
+@pytest.mark.slow
 def test_what_is_on_the_machine_is_shown_imported_recalled_and_taken_back(data: Path, tmp_path: Path) -> None:
     home = programs.whole_home(tmp_path / "home")
     here = {"HOME": str(home), "XDG_DATA_HOME": "", "MEMORY_FILE_PATH": ""}

@@ -71,6 +71,7 @@ def test_a_memory_moves_to_another_machine_and_is_recalled_there_at_once(
     run(other, "import", "--undo", done["id"], code=2)
 
 
+@pytest.mark.slow
 def test_forgetting_names_the_copies_and_neither_brings_it_back(home: Path, tmp_path: Path) -> None:
     """Ruling 25."""
     export, backup = tmp_path / "e.jsonl", tmp_path / "b.db"
@@ -94,6 +95,7 @@ def test_forgetting_names_the_copies_and_neither_brings_it_back(home: Path, tmp_
         assert len(found["hits"]) == 1
 
 
+@pytest.mark.slow
 def test_a_restore_under_a_client_keeps_what_it_replaces(home: Path, tmp_path: Path) -> None:
     backup = tmp_path / "b.db"
     with asking(home) as client:
@@ -108,7 +110,13 @@ def test_a_restore_under_a_client_keeps_what_it_replaces(home: Path, tmp_path: P
         assert connection.execute("SELECT count(*) FROM memories").fetchone() == (2,)
 
 
-@pytest.mark.parametrize("content", [b"", b"no database", b'{"format":"madeleine-export"}\n'])
+@pytest.mark.parametrize(
+    "content",
+    [
+        b"no database",
+        *(pytest.param(other, marks=pytest.mark.slow) for other in (b"", b'{"format":"madeleine-export"}\n')),
+    ],
+)
 def test_a_file_that_is_no_backup_changes_nothing(home: Path, tmp_path: Path, content: bytes) -> None:
     with asking(home) as client:
         answer(client, 1, "store", text=TEXTS[0])
@@ -119,6 +127,7 @@ def test_a_file_that_is_no_backup_changes_nothing(home: Path, tmp_path: Path, co
     assert "harbour" in run(home, "export", "-")
 
 
+@pytest.mark.slow
 def test_an_export_does_not_replace_another_file(home: Path, tmp_path: Path) -> None:
     with asking(home) as client:
         answer(client, 1, "store", text=TEXTS[0])

@@ -81,6 +81,7 @@ async def test_a_hook_recalls_what_belongs_to_the_directory_of_its_conversation(
                 assert (BOAT in ran.stdout) == found, cwd
 
 
+@pytest.mark.slow
 async def test_the_commands_show_what_would_go_archive_it_and_bring_it_back(tmp_path: Path) -> None:
     from madeleine.storage.sql.ledger import open_ledger
 

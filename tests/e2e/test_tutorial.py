@@ -38,6 +38,7 @@ def environment(tmp_path: Path) -> dict[str, str]:
     return {name: value for name, value in os.environ.items() if not name.startswith("MADELEINE_")} | own
 
 
+@pytest.mark.slow
 def test_every_line_of_the_tutorial_does_what_it_says(tmp_path: Path, environment: dict[str, str]) -> None:
     def run(command: str) -> subprocess.CompletedProcess[str]:
         return subprocess.run(

@@ -5,6 +5,8 @@ from __future__ import annotations
 import json
 from pathlib import Path
 
+import pytest
+
 import madeleine as library
 from madeleine.models import RecallExplanation
 from tests.e2e.hosting import hosted, madeleine, no_host_left
@@ -17,6 +19,7 @@ def explanation(run_output: str) -> RecallExplanation:
     return RecallExplanation.model_validate(json.loads(run_output))
 
 
+@pytest.mark.slow
 async def test_why_a_memory_comes_is_told_by_command_and_library_alike(tmp_path: Path) -> None:
     data = tmp_path / "data"
     with no_host_left(data):

@@ -18,7 +18,7 @@ from tests.household import new_store
 from tests.moving_values import export_after_imports, exported, file_of, parsed, whole_exports
 
 _SETTINGS = settings(
-    max_examples=40,
+    max_examples=15,
     deadline=None,
     suppress_health_check=[HealthCheck.function_scoped_fixture],
     phases=[Phase.explicit, Phase.reuse, Phase.generate],  # a store for each example: shrinking takes minutes

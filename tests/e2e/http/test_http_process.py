@@ -66,6 +66,7 @@ def listed(client: httpx.Client, url: str, token: str = "") -> int:
     return client.post(url, json=message, headers=headers_of(message) | (bearer(token) if token else {})).status_code
 
 
+@pytest.mark.slow
 def test_a_token_made_and_revoked_beside_the_server_counts_at_once_and_is_in_no_log(tmp_path: Path) -> None:
     with (
         process(tmp_path, MADELEINE_LOG_LEVEL="debug") as (server, url),
@@ -133,6 +134,7 @@ def test_an_address_of_the_network_is_refused_until_names_and_tokens_are_set(
     assert "Traceback" not in done.stderr
 
 
+@pytest.mark.slow
 def test_a_port_that_is_taken_is_told_with_what_to_do(tmp_path: Path) -> None:
     with process(tmp_path / "one") as (_, url):
         port = str(httpx.URL(url).port)
