@@ -11,7 +11,7 @@ from madeleine.memory.text.structure import visible_text
 from madeleine.server import __version__
 from madeleine.server.cli.archive.arguments import add_archive
 from madeleine.server.cli.help.text import EXAMPLES_HEADING, examples_of, grouped_commands, suggestion, with_suggestion
-from madeleine.server.cli.looking.grammar import add_graph
+from madeleine.server.cli.looking.grammar import add_costs, add_graph
 
 PROFILE_KINDS_HELP = "soul, partner_rules, preferences, relationships, tools, map, knowledge or notes"
 DEFAULT_OBSERVE_TIMEOUT_SECONDS = 8.0
@@ -114,6 +114,7 @@ def build_command_line_parser() -> CommandLineParser:
     _add_init(commands, json)
     _add_why_and_doctor(commands, json)
     add_graph(commands, json)
+    add_costs(commands, json)
     _add_help(commands)
     return grammar
 

@@ -108,8 +108,8 @@ async def audit_command(settings: Settings, arguments: argparse.Namespace) -> No
     query = AuditQuery(
         being_id=BeingId(arguments.being) if arguments.being is not None else None,
         event=arguments.event,
-        since=_parse_moment_option("--since", arguments.since),
-        until=_parse_moment_option("--until", arguments.until, to_end=True),
+        since=parse_moment_option("--since", arguments.since),
+        until=parse_moment_option("--until", arguments.until, to_end=True),
         limit=arguments.limit,
     )
     async with open_ledger_without_index(settings, create=False) as ledger:
@@ -156,7 +156,8 @@ def _caller(entry: AuditEntry) -> str:
     return "/".join(part for part in (entry.being_id, entry.author, entry.client, entry.role) if part)
 
 
-def _parse_moment_option(option: str, text: str | None, *, to_end: bool = False) -> datetime | None:
+def parse_moment_option(option: str, text: str | None, *, to_end: bool = False) -> datetime | None:
+    """The start of the period that is named, or its end. Raises `InvalidInput`."""
     if text is None:
         return None
     period = parse_iso_period(text)

@@ -144,7 +144,7 @@ _MODULES_OF_OTHER_NAMES = {
     "restore": "backup_command",
     "config": "init_command",
     "move-in": "import_command",
-    "graph": "looking.graph_command",
+    **{name: f"looking.{name}_command" for name in ("graph", "costs")},
     **dict.fromkeys(("retention", "archive"), "archive.command"),
 }
 

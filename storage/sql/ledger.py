@@ -23,6 +23,7 @@ from madeleine.storage.sql.memories.reading import RecallRepository
 from madeleine.storage.sql.memories.short_ids import ShortIdRepository
 from madeleine.storage.sql.memories.storing import MemoryRepository
 from madeleine.storage.sql.moving.repository import CopyRepository, ImportRepository
+from madeleine.storage.sql.operations.costs import CostRepository
 from madeleine.storage.sql.overview import OverviewRepository
 from madeleine.storage.sql.patrols.repository import PatrolRepository
 from madeleine.storage.sql.search.repository import SearchRepository
@@ -48,6 +49,7 @@ class Ledger:
         self.conversations = ConversationRepository(database)
         self.context = ContextRepository(database)
         self.patrols = PatrolRepository(database)
+        self.costs = CostRepository(database)
         self.audit = AuditRepository(database)
         self.archive = ArchiveRepository(database)
         self.imports = ImportRepository(database)

@@ -8,7 +8,7 @@ from collections.abc import Iterable, Mapping
 COMMAND_GROUPS: Mapping[str, tuple[str, ...]] = {
     "Connect clients": ("init", "serve", "config", "status", "stop", "token"),
     "Remember": ("observe", "note", "ingest", "profile", "org"),
-    "Look": ("ui", "why", "graph", "audit", "doctor"),
+    "Look": ("ui", "why", "graph", "costs", "audit", "doctor"),
     "Maintain": ("patrol", "retention", "archive", "models", "reindex"),
     "Move and keep": ("move-in", "export", "import", "backup", "restore"),
     "Help": ("help", "completion"),
@@ -31,6 +31,7 @@ EXAMPLES: Mapping[str, tuple[str, ...]] = {
         'madeleine completion zsh > "${fpath[1]}/_madeleine"',
         "madeleine completion fish > ~/.config/fish/completions/madeleine.fish",
     ),
+    "costs": ("madeleine costs --since 2026-03-01", "madeleine costs --by model --json"),
     "doctor": ("madeleine doctor", "madeleine doctor --json | jq '.findings[] | select(.level == \"problem\")'"),
     "export": ("madeleine export memory.jsonl", "madeleine export --being ada --format markdown notes/"),
     "graph": ("madeleine graph", "madeleine graph 'Mia Berger' --hops 2", "madeleine graph Bern --as-of 2025-06-01"),

@@ -1,4 +1,4 @@
-"""The grammar of `madeleine graph`. Imported at every start: standard library and little else."""
+"""The grammar of `madeleine graph` and `madeleine costs`. Imported at every start: standard library and little else."""
 
 from __future__ import annotations
 
@@ -16,6 +16,16 @@ def add_graph(commands: Subparsers, json: CommandLineParser) -> None:
     add("--hops", type=int, choices=(1, 2), default=1, help="2: also what its neighbours are related to")
     add("--as-of", metavar="DATE", help="what was true then")
     add("--limit", metavar="N", type=_limit, default=10, help="of each list, at most 50 (default 10)")
+
+
+def add_costs(commands: Subparsers, json: CommandLineParser) -> None:
+    text = "show what language models cost: calls, tokens and price, by day, run, model, purpose or being"
+    add = commands.add_parser("costs", parents=[json], help=text).add_argument
+    groups = ("day", "run", "model", "purpose", "being")
+    add("--by", choices=groups, default="day", help="a line for each of these (default: day)")
+    add("--being", metavar="B", help="only this being's (default: all)")
+    add("--since", metavar="T", help="ISO date or time")
+    add("--until", metavar="T", help="ISO date or time, inclusive")
 
 
 def _limit(text: str) -> int:

@@ -10,6 +10,7 @@ from functools import lru_cache
 from typing import Any, Generic, Protocol, TypeVar
 
 import numpy as np
+from pydantic import BaseModel
 from sqlalchemy import Boolean, ColumnElement, LargeBinary, Table, Update, bindparam, update
 
 from madeleine.memory.model import Scope, Vector
@@ -111,7 +112,8 @@ def first_two_columns(row: Row) -> tuple[Any, Any]:
 
 
 class RowMap(Generic[T]):
-    """A dataclass and the columns of its fields: those of `table` that have a field's name, and `expressions`.
+    """A dataclass or a pydantic model and the columns of its fields: those of `table` that have a field's name, and
+    `expressions`.
 
     `decoders`: of fields that are not read as the type of their column says.
     """
@@ -126,7 +128,7 @@ class RowMap(Generic[T]):
     ) -> None:
         self._make = make
         known: dict[str, Any] = ({} if table is None else {**table.c}) | expressions
-        names = [field.name for field in fields(make) if field.name in known]  # type: ignore[arg-type]
+        names = [name for name in _field_names(make) if name in known]
         self.columns: tuple[ColumnElement[Any], ...] = tuple(known[name] for name in names)
         self._names = tuple(names)
         self._stored_names = tuple(name for name in names if table is not None and name in table.c)
@@ -145,6 +147,12 @@ class RowMap(Generic[T]):
         """The fields that are columns of the table, and `others`, as columns hold them."""
         row = {name: getattr(record, name) for name in self._stored_names} | others
         return {name: encode_column_value(value) for name, value in row.items()}
+
+
+def _field_names(make: type) -> Iterable[str]:
+    if issubclass(make, BaseModel):
+        return make.model_fields
+    return [field.name for field in fields(make)]  # type: ignore[arg-type]
 
 
 def is_row_of_being(table: Table, key: str = "id") -> tuple[ColumnElement[bool], ColumnElement[bool]]:

@@ -1,0 +1,1 @@
+"""Operational data beside the memory (spec O10): what model calls cost."""

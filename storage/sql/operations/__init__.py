@@ -1,0 +1,1 @@
+"""Operational data (spec O10)."""

@@ -1,0 +1,29 @@
+"""Conditions that hold where nothing is asked for."""
+
+from __future__ import annotations
+
+from datetime import datetime
+from typing import Any
+
+from sqlalchemy import ColumnElement, Text, and_, bindparam, or_
+
+from madeleine.storage.sql.database.dialect import MAX_INT, MIN_INT
+from madeleine.storage.sql.database.mapping import microseconds_from_moment
+
+
+def equals_if_bound(column: ColumnElement[Any], name: str) -> ColumnElement[bool]:
+    """The column, of texts, has the value that is bound to `name`, unless that is NULL."""
+    return or_(bindparam(name, type_=Text).is_(None), column == bindparam(name))
+
+
+def is_in_bound_period(column: ColumnElement[int]) -> ColumnElement[bool]:
+    """See `period_binds`."""
+    return and_(column >= bindparam("since"), column <= bindparam("until"))
+
+
+def period_binds(since: datetime | None, until: datetime | None) -> dict[str, int]:
+    """Both inclusive; None for no limit."""
+    return {
+        "since": microseconds_from_moment(since) if since else MIN_INT,
+        "until": microseconds_from_moment(until) if until else MAX_INT,
+    }
