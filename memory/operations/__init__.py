@@ -1,1 +1,1 @@
-"""Operational data beside the memory (spec O10): what model calls cost."""
+"""Operational data beside the memory (spec O10): tasks, costs, messages, audit, states, settings, projects."""

@@ -5,10 +5,12 @@ from __future__ import annotations
 from datetime import datetime
 from typing import Annotated, Literal, TypedDict
 
-from pydantic import AwareDatetime, BaseModel, ConfigDict, Field, StringConstraints
+from pydantic import AwareDatetime, BaseModel, ConfigDict, Field, JsonValue, StringConstraints
 
 NotBlankStr = Annotated[str, StringConstraints(strip_whitespace=True, min_length=1)]
 Count = Annotated[int, Field(ge=0)]
+Details = dict[str, JsonValue]
+"""What the application keeps with a record. Nothing searches it."""
 
 
 class OperationalRecord(BaseModel):
@@ -57,3 +59,97 @@ class CostFilter(TypedDict, total=False):
     purpose: str | None
     since: datetime | None
     until: datetime | None
+
+
+TaskKind = Literal["task", "patrol"]
+"""`patrol`: a patrol's run, which patrols alone write."""
+
+
+class Task(OperationalRecord):
+    """`status`: the application's word, and for a patrol that of its run: running, finished, undone, rolled_back,
+    pruned, unjournalled. `details` of a patrol are its report. `assigned_to`: an agent, "" for nobody."""
+
+    id: NotBlankStr
+    title: NotBlankStr
+    status: NotBlankStr
+    assigned_to: str = ""
+    project: str = ""
+    created_at: AwareDatetime
+    updated_at: AwareDatetime
+    details: Details = {}
+    kind: TaskKind = "task"
+
+
+class Message(OperationalRecord):
+    """What an agent wrote to others in a channel. It is never changed."""
+
+    id: NotBlankStr
+    channel: NotBlankStr
+    sender: NotBlankStr
+    text: str
+    at: AwareDatetime
+    details: Details = {}
+
+
+AuditVerdict = Literal["allow", "deny", "escalate"]
+RiskLevel = Literal["low", "medium", "high", "critical"]
+
+
+class AuditRecord(OperationalRecord):
+    """An action, and whether it was allowed. Ids only, never a text.
+
+    `source`: `application` for what an application has recorded; `memory` for what was done to memories, where the
+    action is the event, the verdict `allow`, since the memory's audit holds what was done, and the risk that of
+    `RISK_OF_EVENT`. `agent_id`: who acted, "" for what concerns all agents.
+    """
+
+    id: NotBlankStr
+    agent_id: str
+    action: NotBlankStr
+    verdict: AuditVerdict
+    risk: RiskLevel
+    at: AwareDatetime
+    tool: str = ""
+    ids: tuple[NotBlankStr, ...] = ()
+    source: Literal["application", "memory"] = "application"
+
+
+class AuditFilter(TypedDict, total=False):
+    """All that is given must hold; `since` and `until` are inclusive."""
+
+    agent_id: str | None
+    action: str | None
+    verdict: AuditVerdict | None
+    risk: RiskLevel | None
+    since: datetime | None
+    until: datetime | None
+
+
+class AgentState(OperationalRecord):
+    """What an agent is doing. `status`: the application's word, as `idle`."""
+
+    agent_id: NotBlankStr
+    status: NotBlankStr
+    task_id: str = ""
+    updated_at: AwareDatetime
+    details: Details = {}
+
+
+class Setting(OperationalRecord):
+    """A setting of the application; Madeleine's own are in its environment and `madeleine.toml`."""
+
+    namespace: NotBlankStr
+    key: NotBlankStr
+    value: JsonValue
+    updated_at: AwareDatetime
+
+
+class Project(OperationalRecord):
+    """`id`: what memories of the project have as their `project`. `lead`: an agent, "" for nobody."""
+
+    id: NotBlankStr
+    name: NotBlankStr
+    status: NotBlankStr
+    lead: str = ""
+    created_at: AwareDatetime
+    details: Details = {}

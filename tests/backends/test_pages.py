@@ -1,4 +1,4 @@
-"""The programs in `docs/organisations.md` and `docs/backends.md` run, as they stand there."""
+"""The programs on the pages of organisations, backends and operational data run, as they stand there."""
 
 from __future__ import annotations
 
@@ -50,3 +50,13 @@ def test_the_third_backend_on_the_page_is_one(tmp_path: Path) -> None:
     assert shown[0] == "a memory backend: True"
     assert '"content": "The lamp is broken"' in shown[1]
     assert shown[2] == "deleted: True"
+
+
+def test_the_operational_data_on_the_page_is_kept(tmp_path: Path) -> None:
+    assert output_of_program("operational-data.md", tmp_path) == [
+        "a persistence backend: True",
+        "Deploy by ada is blocked",
+        "ada: Stopped at $0.60",
+        "ada: 2 calls, 2000 tokens",
+        "denied: 1",
+    ]

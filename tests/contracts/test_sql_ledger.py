@@ -84,6 +84,7 @@ class TestSqlLedger(DatabaseLedgerContract):
             "copies", "imports", "imported_rows", "lessons",
             "drawn_memories", "mentions", "drawn_relations", "stated_relations", "core_blocks",
             "archive_groups", "archived_memories",
+            "tasks", "channel_messages", "audited_actions", "agent_states", "application_settings", "projects",
         }  # fmt: skip
 
     async def test_everything_acknowledged_is_there_after_reopening(self, path: Path) -> None:

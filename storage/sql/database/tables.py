@@ -6,7 +6,7 @@ from sqlalchemy import Boolean, Column, Float, ForeignKey, Index, Integer, Large
 from sqlalchemy.schema import UniqueConstraint
 
 from madeleine.storage.sql.database.dialect import HashBytes, JsonText, TextList, UtcMicros, in_words, index_filter
-from madeleine.storage.sql.tables import archive, core_blocks, declaring, graph, lessons  # noqa: F401
+from madeleine.storage.sql.tables import archive, core_blocks, declaring, graph, lessons, operations  # noqa: F401
 from madeleine.storage.sql.tables.lifecycle import (
     ArchivedWithMemory,
     ClearReferenceToForgotten,

@@ -247,6 +247,10 @@ TABLES_LEFT_OUT: Mapping[str, str] = {
     "ingested": "keyed with a secret of this store",
     "patrol_offers": "offered anew by the next patrol",
     "cost_records": "the money was spent here",
+    **dict.fromkeys(
+        ("tasks", "channel_messages", "audited_actions", "agent_states", "application_settings", "projects"),
+        "an application's records, no being's memory; a backup holds them",
+    ),
     "copies": "about files beside this store",
     "imports": "about this store",
     "imported_rows": "about this store",

@@ -1,0 +1,32 @@
+"""All repositories of operational data over one database (spec O10)."""
+
+from __future__ import annotations
+
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+
+from madeleine.storage.sql.database.engine import Database
+from madeleine.storage.sql.database.opening import LedgerLocation, open_database
+from madeleine.storage.sql.operations.audit import ActionAudit
+from madeleine.storage.sql.operations.costs import CostRepository
+from madeleine.storage.sql.operations.records import AgentStates, Projects, Settings
+from madeleine.storage.sql.operations.tasks import Messages, Tasks
+
+
+class OperationalRepositories:
+    def __init__(self, database: Database) -> None:
+        self.tasks = Tasks(database)
+        self.cost_records = CostRepository(database)
+        self.messages = Messages(database)
+        self.audit_entries = ActionAudit(database)
+        self.agent_states = AgentStates(database)
+        self.settings = Settings(database)
+        self.projects = Projects(database)
+
+
+@asynccontextmanager
+async def open_operational_data(location: LedgerLocation) -> AsyncIterator[OperationalRepositories]:
+    """Those of a ledger, safe to open beside a running server. It is made if there is none, and brought to the newest
+    schema. Raises `StorageError`, `InvalidInput`."""
+    async with open_database(location) as database:
+        yield OperationalRepositories(database)

@@ -1,0 +1,103 @@
+"""Tasks of an application beside patrols, and messages between agents (spec O10)."""
+
+from __future__ import annotations
+
+import sys
+from typing import Any
+
+from sqlalchemy import Text, bindparam, delete, func, insert, literal, select, union_all
+
+from madeleine.memory.errors import InvalidInput
+from madeleine.memory.operations.ports import DEFAULT_RECORDS
+from madeleine.memory.operations.values import Message, Task, TaskKind
+from madeleine.storage.sql.database.engine import DatabaseRepository
+from madeleine.storage.sql.database.mapping import RowMap, first_column
+from madeleine.storage.sql.database.tables import patrol_runs
+from madeleine.storage.sql.operations.filters import equals_if_bound
+from madeleine.storage.sql.operations.records import RecordRepository, RecordTable, mark_for_scrub
+from madeleine.storage.sql.tables.operations import channel_messages_table, tasks_table
+
+_t, _r, _m = tasks_table.c, patrol_runs.c, channel_messages_table.c
+_PATROL = literal("patrol", Text)
+_all = union_all(
+    select(*tasks_table.c, literal("task", Text).label("kind")),
+    select(
+        *(_r.id, _PATROL.label("title"), _r.state.label("status"), _r.being_id.label("assigned_to")),
+        *(literal("", Text).label("project"), _r.started, _r.finished, _r.report, _PATROL),
+    ),
+).subquery("all_tasks")
+_columns: dict[str, Any] = dict(_all.c)
+_TASK = RowMap(Task, **_columns)
+_SELECT_TASKS = (
+    select(*_TASK.columns)
+    .where(*(equals_if_bound(_all.c[name], name) for name in ("status", "assigned_to", "project", "kind")))
+    .order_by(_all.c.created_at, _all.c.id)
+    .limit(bindparam("limit"))
+)
+# A patrol's id is a UUID that it was given here.
+_SELECT_TASK = select(*_TASK.columns).where(_all.c.id == bindparam("task_id")).order_by(_all.c.kind.desc()).limit(1)
+
+
+class Tasks(RecordRepository[Task]):
+    """`TaskRepository`."""
+
+    _table = RecordTable(Task, tasks_table)
+
+    async def save(self, task: Task, /) -> None:
+        if task.kind != "task":
+            raise InvalidInput("A patrol's run is written by the patrol: save a task of the kind 'task'.")
+        await super().save(task)
+
+    async def get(self, task_id: str) -> Task | None:
+        found = await self._database.rows(_SELECT_TASK, _TASK.from_row, task_id=task_id)
+        return found[0] if found else None
+
+    async def list_tasks(
+        self,
+        *,
+        status: str | None = None,
+        assigned_to: str | None = None,
+        project: str | None = None,
+        kind: TaskKind | None = "task",
+        limit: int = DEFAULT_RECORDS,
+    ) -> tuple[Task, ...]:
+        binds = {"status": status, "assigned_to": assigned_to, "project": project, "kind": kind}
+        return tuple(await self._database.rows(_SELECT_TASKS, _TASK.from_row, limit=limit, **binds))
+
+    async def delete(self, task_id: str) -> bool:
+        return await self._delete(task_id)
+
+
+_MESSAGE = RowMap(Message, channel_messages_table)
+_SELECT_MESSAGE_ID = select(_m.id).where(_m.id == bindparam("message_id"))
+_SELECT_HISTORY = (
+    select(*_MESSAGE.columns)
+    .where(_m.channel == bindparam("of_channel"))
+    .order_by(_m.at.desc(), _m.seq.desc())
+    .limit(bindparam("limit"))
+)
+_COUNT_MESSAGES = select(func.count()).where(_m.channel == bindparam("of_channel"))
+_INSERT_MESSAGE = insert(channel_messages_table)
+_DELETE_CHANNEL = delete(channel_messages_table).where(_m.channel == bindparam("of_channel"))
+
+
+class Messages(DatabaseRepository):
+    """`MessageRepository`."""
+
+    async def save(self, message: Message) -> None:
+        async with self._database.transaction() as transaction:
+            if not await transaction.rows(_SELECT_MESSAGE_ID, first_column, message_id=message.id):
+                await transaction.run(_INSERT_MESSAGE, [_MESSAGE.to_row(message)])
+
+    async def get_history(self, channel: str, *, limit: int | None = None) -> tuple[Message, ...]:
+        most = sys.maxsize if limit is None else limit
+        latest = await self._database.rows(_SELECT_HISTORY, _MESSAGE.from_row, of_channel=channel, limit=most)
+        return tuple(reversed(latest))
+
+    async def delete_channel(self, channel: str) -> int:
+        async with self._database.transaction() as transaction:
+            [count] = await transaction.rows(_COUNT_MESSAGES, first_column, of_channel=channel)
+            if count:
+                await transaction.run(_DELETE_CHANNEL, [{"of_channel": channel}])
+                await mark_for_scrub(transaction)
+        return int(count)
