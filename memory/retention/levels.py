@@ -45,8 +45,8 @@ class LevelRules:
 
 
 def at_level(scope: Scope, asked: MemoryLevel | None) -> Scope:
-    """The scope of a call that asks for a level of its own, None for that of the connection. Raises `InvalidInput` if it
-    asks for more than the connection keeps."""
+    """The scope of a call that asks for a level of its own, None for that of the connection. Raises `InvalidInput` if
+    it asks for more than the connection keeps."""
     if asked is None:
         return scope
     if _LEVELS.index(asked) > _LEVELS.index(scope.level) > 0:
@@ -67,8 +67,8 @@ def kept_at_level(memory: Memory, scope: Scope, superseded: Memory | None = None
             raise LevelForbids
         case "project" if not scope.project:
             raise InvalidInput(
-                "Nothing was stored. It was to be kept for a project only (level, or MADELEINE_LEVEL), and no project is "
-                "known: name it in the argument project, or set MADELEINE_PROJECT."
+                "Nothing was stored. It was to be kept for a project only (level, or MADELEINE_LEVEL), and no project "
+                "is known: name it in the argument project, or set MADELEINE_PROJECT."
             )
         case "persistent":
             level = None

@@ -1,7 +1,8 @@
 """Kills a piece of work at every statement that it sends and at every step on the index's files, one after the other.
 
-A program of its own, for it forks: `python -m tests.faults.fault_points DIRECTORY WORK` prints the number of points
-and the faults as JSON. After each kill the files are opened as a next process would.
+A program of its own, for it forks: `python -m tests.faults.fault_points DIRECTORY WORK [STRIDE]` prints the number of
+kills and the faults as JSON. With a stride of 2 each other point, from the first or the second on by chance. After each
+kill the files are opened as a next process would.
 """
 
 from __future__ import annotations
@@ -9,6 +10,7 @@ from __future__ import annotations
 import asyncio
 import json
 import os
+import random
 import shutil
 import signal
 import sqlite3
@@ -278,7 +280,7 @@ WORKS: dict[str, tuple[Callable[[Path], object], Callable[[Path], object], Calla
 
 
 def main() -> None:
-    directory, name = Path(sys.argv[1]), sys.argv[2]
+    directory, name, stride = Path(sys.argv[1]), sys.argv[2], int((*sys.argv[3:], "1")[0])
     prepare, work, check = WORKS[name]
     os.umask(0o077)
     whole, copy = directory / "whole", directory / "copy"
@@ -291,13 +293,13 @@ def main() -> None:
     assert in_child(lambda: prepare(whole))[0] == 0, "it could not be prepared"
     code, points = in_child(lambda: work(fresh()))
     assert code == 0, "the work itself failed"
-    faults = []
-    for number in range(1, points + 1):
+    killed_at, faults = range(random.randint(1, stride), points + 1, stride), []
+    for number in killed_at:
         fresh()
         code, _ = in_child(lambda: work(copy), kill_at=number)
         if code not in (-signal.SIGKILL, 0) or in_child(lambda: check(copy))[0]:
             faults.append(number)
-    print(json.dumps({"work": name, "points": points, "faults": faults}))
+    print(json.dumps({"work": name, "points": len(killed_at), "faults": faults}))
 
 
 if __name__ == "__main__":

@@ -356,7 +356,7 @@ async def test_over_stdio_nothing_is_left_while_the_server_runs_and_after_it(tmp
 
 
 ROUNDS_FAST = 1
-ROUNDS_SLOW = 24
+ROUNDS_SLOW = 12
 WHOLE_FORGET_S = 2.5
 """About how long one takes, process start and all left out: kills are spread over it."""
 

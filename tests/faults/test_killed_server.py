@@ -18,7 +18,7 @@ from tests.e2e.serving import ROOT, call_tool, command, connected, environment, 
 
 FACTS = ("lamp", "kettle", "violin", "ladder", "compass", "teapot", "bicycle", "mirror", "candle", "barrel")
 ToolCall = tuple[str, dict[str, object]]
-ROUNDS_SLOW = 20
+ROUNDS_SLOW = 10
 ROUNDS_FAST = 1
 
 

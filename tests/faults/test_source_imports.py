@@ -64,15 +64,17 @@ def test_an_import_that_was_killed_is_continued_and_doubles_nothing(tmp_path: Pa
             for pid in hosts_of(data):
                 os.kill(pid, signal.SIGKILL)
         first.communicate(timeout=LIMIT_S)
-        assert first.returncode != 0
+        went_on = killed == "the host" and first.returncode == 0  # killed between two requests: the next finds another
+        assert went_on or first.returncode != 0
         before = count(data, "memories")
         again = madeleine(data, "import", str(notes), "--json")
-        assert again.returncode == 0, again.stderr
+        assert again.returncode == (3 if went_on else 0), again.stderr
         third = madeleine(data, "import", str(notes), "--json")
         assert (third.returncode, json.loads(third.stdout)["new"]) == (3, 0)
         [done] = json.loads(madeleine(data, "import", "--list", "--json").stdout)
         whole = count(data, "memories") + count(data, "reinforcements")
-        assert before < whole == done["counts"]["memory"] + done["counts"].get("reinforcement", 0)
+        assert before < whole or went_on
+        assert whole == done["counts"]["memory"] + done["counts"].get("reinforcement", 0)
         assert count(data, "messages") == spoken == done["counts"]["message"]
         with closing(sqlite3.connect(data / "memory.db")) as connection:
             [(doubled,)] = connection.execute("SELECT count(*) - count(DISTINCT action) FROM memories")

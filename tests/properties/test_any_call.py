@@ -20,7 +20,7 @@ from tests.e2e.serving import ROOT, command, environment
 
 AT_ONCE = 50
 """Calls an example."""
-FAST, SLOW = 300, 10_000
+FAST, SLOW = 300, 5_000
 SCHEMAS: Mapping[str, Mapping[str, Any]] = {
     tool.name: tool.input_schema for tool in (mcp_tool(one, 32_000) for one in make_all_tools(Random(1)))
 }

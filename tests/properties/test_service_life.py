@@ -29,7 +29,7 @@ WEIGHTS = {
     "reach_for_another": 2, "write_though_only_reading": 2, "restart": 1,
 }  # fmt: skip
 ACTIONS = [action for action, weight in WEIGHTS.items() for _ in range(weight)]
-QUICK, MANY = 3, 10
+QUICK, MANY = 3, 6
 
 
 class Truth(NamedTuple):

@@ -8,7 +8,7 @@ from datetime import UTC, datetime, timedelta
 from typing import Any
 
 import pytest
-from hypothesis import HealthCheck, given, settings
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from madeleine.memory.keyword_search import SearchHit
@@ -33,6 +33,7 @@ from tests.contracts.ledger.ledger_values import (
     ADA,
     BOB,
     MOMENT,
+    SHARED,
     _numbers,
     apply_changes,
     batch,
@@ -42,9 +43,6 @@ from tests.contracts.ledger.ledger_values import (
     memory,
     note,
 )
-
-SHARED = [HealthCheck.function_scoped_fixture, HealthCheck.differing_executors]
-"""Every ledger runs the same property, each example over a being of its own."""
 
 
 class KeywordContract:

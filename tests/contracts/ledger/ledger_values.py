@@ -9,6 +9,7 @@ from typing import Any
 from uuid import UUID
 
 import numpy as np
+from hypothesis import HealthCheck
 
 from madeleine.memory.ingest.ports import StoreBatch
 from madeleine.memory.keyword_search import KeywordQuery, SearchHit
@@ -39,6 +40,8 @@ MODEL = EmbeddingModelName("tests")
 MOMENT = datetime(2025, 3, 1, 12, 0, 0, 123457, tzinfo=UTC)
 WAIT_S = 10
 """How long a test waits for what should come at once."""
+SHARED = [HealthCheck.function_scoped_fixture, HealthCheck.differing_executors]
+"""Every ledger runs the same property, each example over a being of its own."""
 _numbers = itertools.count(1)
 
 

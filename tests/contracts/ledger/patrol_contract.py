@@ -9,7 +9,7 @@ from typing import Any
 
 import numpy as np
 import pytest
-from hypothesis import HealthCheck, given, settings
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from madeleine.memory.errors import CannotUndo
@@ -31,6 +31,7 @@ from tests.contracts.ledger.ledger_values import (
     BOB,
     MODEL,
     MOMENT,
+    SHARED,
     all_states,
     batch,
     cluster,
@@ -89,7 +90,7 @@ class PatrolContract:
             max_size=12,
         )
     )
-    @settings(max_examples=40, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
+    @settings(max_examples=40, deadline=None, suppress_health_check=SHARED)
     async def test_those_that_fade_are_those_of_the_rule(
         self, ledger: AnyLedger, clocks: list[tuple[float, int, MemoryStatus, bool]]
     ) -> None:

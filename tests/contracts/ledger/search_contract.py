@@ -9,7 +9,7 @@ from typing import Any
 from uuid import UUID
 
 import pytest
-from hypothesis import HealthCheck, given, settings
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from madeleine.inference.stems import stem
@@ -25,6 +25,7 @@ from tests.contracts.ledger.ledger_values import (
     BOB,
     MOMENT,
     RUN,
+    SHARED,
     apply_changes,
     batch,
     ids,
@@ -172,7 +173,7 @@ class SearchContract:
         every=st.booleans(),
         limit=st.integers(1, 5),
     )
-    @settings(max_examples=40, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
+    @settings(max_examples=40, deadline=None, suppress_health_check=SHARED)
     async def test_pages_over_all_sources_join_without_gap_or_repeat(
         self, ledger: AnyLedger, written: list[tuple[int, str, SearchSource]], terms: list[str], every: bool, limit: int
     ) -> None:
@@ -201,7 +202,7 @@ class SearchContract:
         terms=st.lists(st.text(min_size=1, max_size=20), min_size=1, max_size=32),
         after=st.none() | st.tuples(st.integers(), st.text(st.characters(codec="utf-8"), max_size=9)),
     )
-    @settings(max_examples=30, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
+    @settings(max_examples=30, deadline=None, suppress_health_check=SHARED)
     async def test_no_terms_and_no_position_make_a_search_fail(
         self, ledger: AnyLedger, terms: list[str], after: tuple[int, str] | None
     ) -> None:
@@ -259,7 +260,7 @@ class SearchContract:
             min_size=1, max_size=4, unique=True,
         ),
     )  # fmt: skip
-    @settings(max_examples=60, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
+    @settings(max_examples=60, deadline=None, suppress_health_check=SHARED)
     async def test_the_ledger_and_the_rule_agree_on_what_a_text_holds(
         self, ledger: AnyLedger, text: list[str], glue: str, wanted: list[str]
     ) -> None:
