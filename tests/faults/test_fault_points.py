@@ -1,6 +1,6 @@
-"""A kill at every other statement of the migrations, of `reindex`, of a switch of the model, and of archiving, restoring
-and undoing that, from the first or the second on: fault points, not chance (rulings 1, 11 and 26, ADR 40, ADR 55). Nothing is lost, nothing is there
-twice, and the next process goes on."""
+"""A kill at every other statement, from the first or the second on, of the migrations, of `reindex`, of a switch of the
+model, and of archiving, restoring and undoing that: fault points, not chance (rulings 1, 11 and 26, ADR 40, ADR 55).
+Nothing is lost, nothing is there twice, and the next process goes on."""
 
 from __future__ import annotations
 
