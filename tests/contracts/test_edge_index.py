@@ -112,6 +112,7 @@ class TestEdgeIndex(IndexContract):
         with pytest.raises(IndexUnavailable):
             await index.upsert([point(1, "harbor")])
 
+    @pytest.mark.slow
     async def test_optimizing_changes_no_answer_and_keeps_what_was_written_meanwhile(self, tmp_path: Path) -> None:
         points = {p.memory.id: p for p in random_points(600, seed=5)}
         index = await EdgeIndex.recreate(tmp_path / "i", FINGERPRINT, full_scan_points=100)
@@ -186,6 +187,7 @@ class TestEdgeIndex(IndexContract):
             index = await EdgeIndex.open(tmp_path / "i", FINGERPRINT)
         await index.close()
 
+    @pytest.mark.slow
     async def test_scrubbing_changes_no_answer_and_keeps_what_was_written_meanwhile(self, tmp_path: Path) -> None:
         points = {p.memory.id: p for p in random_points(600, seed=5)}
         index = await EdgeIndex.recreate(tmp_path / "i", FINGERPRINT, full_scan_points=100)

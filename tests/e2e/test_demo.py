@@ -9,6 +9,7 @@ from pathlib import Path
 ROOT = Path(__file__).parents[2]
 
 
+@pytest.mark.slow
 def test_the_demo_shows_all_that_it_promises() -> None:
     """A patrol that asked less ended it, and no test told."""
     done = subprocess.run(

@@ -49,6 +49,7 @@ def run(data_dir: Path, *words: str, code: int = 0) -> str:
     return completed.stdout + completed.stderr
 
 
+@pytest.mark.slow
 def test_a_memory_moves_to_another_machine_and_is_recalled_there_at_once(
     home: Path, other: Path, tmp_path: Path
 ) -> None:

@@ -355,7 +355,6 @@ async def test_over_stdio_nothing_is_left_while_the_server_runs_and_after_it(tmp
     assert found_in(tmp_path, words) == {}
 
 
-ROUNDS_FAST = 1
 ROUNDS_SLOW = 12
 WHOLE_FORGET_S = 2.5
 """About how long one takes, process start and all left out: kills are spread over it."""
@@ -395,7 +394,7 @@ def killed_while_forgetting(data_dir: Path, memory_id: str, *, after_seconds: fl
                 process.stdin.close()
 
 
-@pytest.mark.parametrize("rounds", [ROUNDS_FAST, pytest.param(ROUNDS_SLOW, marks=pytest.mark.slow)])
+@pytest.mark.parametrize("rounds", [pytest.param(ROUNDS_SLOW, marks=pytest.mark.slow)])
 async def test_killed_in_the_middle_it_is_wholly_there_or_finished_at_the_next_start(
     tmp_path: Path, rounds: int
 ) -> None:

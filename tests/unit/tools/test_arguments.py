@@ -95,6 +95,7 @@ CHOICES: list[Argument] = [
     ("recall", "format"), ("recall", "ranking"), ("search_memory", "mode"), ("store", "category"),
     ("ingest", "category"), ("profile", "action"), ("profile", "kind"), ("share", "kind"),
     ("lessons", "outcome"), ("search_shared", "scope"), ("archive", "action"),
+    ("store", "level"),
 ]  # fmt: skip
 CHOICE_LISTS: list[Argument] = [
     ("recall", "categories"), ("search_memory", "categories"), ("search_memory", "sources"), ("run_patrol", "steps"),

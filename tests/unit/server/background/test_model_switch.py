@@ -130,6 +130,7 @@ async def test_a_call_that_began_with_the_old_model_ends_with_it(memory: OpenedM
     assert not await memory.ledger.index_source.memories_without_vector(memory.embedder.model, limit=1)
 
 
+@pytest.mark.slow
 async def test_what_is_stored_and_forgotten_while_the_index_is_built_is_so_in_the_new_one(
     memory: OpenedMemory, monkeypatch: pytest.MonkeyPatch
 ) -> None:
