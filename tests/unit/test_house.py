@@ -46,6 +46,7 @@ def test_no_module_is_longer_than_400_lines() -> None:
 
 def test_no_folder_of_code_holds_more_than_20_files() -> None:
     folders = Counter(path.rpartition("/")[0] for path in CODE)
+    del folders["storage/sql/migrations/versions"]  # a file for each revision, which only grow in number
     assert {folder: files for folder, files in folders.items() if files > MAX_FILES} == {}
 
 
