@@ -5,6 +5,7 @@ from __future__ import annotations
 import gc
 import os
 import random
+import shutil
 from collections.abc import AsyncIterator, Iterator, Mapping
 from pathlib import Path
 
@@ -12,6 +13,7 @@ import pytest
 from hypothesis import settings
 
 from madeleine import operating_system
+from madeleine.storage.sql.database import schema
 from madeleine.storage.sql.ledger import Ledger, open_ledger
 from tests.household import Household, household, new_store
 from tests.postgres import PostgresCluster, postgres_cluster, postgres_ledger, server_programs
@@ -69,6 +71,22 @@ def put_temporary_directories_in_memory() -> None:
 def templates(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """Where `new_store` keeps what it copies."""
     return tmp_path_factory.mktemp("templates")
+
+
+@pytest.fixture(scope="session", autouse=True)
+def _new_stores_are_copied(templates: Path) -> Iterator[None]:
+    """A store that a test opens where there is none is not migrated through every revision again."""
+    migrate, template = schema._run_migrations, new_store(templates, templates / "copied.db")
+
+    def copy_or_migrate(path: Path, revision: str | None) -> None:
+        if revision is None and path.stat().st_size == 0:
+            shutil.copyfile(template, path)
+        else:
+            migrate(path, revision)
+
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(schema, "_run_migrations", copy_or_migrate)
+        yield
 
 
 @pytest.fixture
