@@ -64,19 +64,26 @@ class SupersededMemorySearch:
         if but_for_a_value:  # several are a series: the runs of each day, the phones of a family
             return but_for_a_value[0] if len(but_for_a_value) == 1 else None
         best, best_score = None, 0.0
-        for other, cosine, old in candidates:
-            rarity = await self._rarity(scope, old)
+        rarities = await self._rarities(scope, [old for _, _, old in candidates])
+        for (other, cosine, old), rarity in zip(candidates, rarities, strict=True):
             cosines = [cosine for neighbour, cosine in nearest if neighbour is not other]
             score = supersession_score(new, old, cosine=cosine, other_cosines=cosines, rarity=rarity)
             if score > best_score:
                 best, best_score = other, score
         return best
 
-    async def _rarity(self, scope: Scope, statement: Statement) -> WordRarity:
-        """Of the words that the index has. A word that no memory has is as rare as a word can be."""
-        *values, greatest = await self.index.idf(scope, [*statement.content.values(), TERM_IN_NO_MEMORY])
-        idf = zip(statement.content, values, strict=True)
-        return word_rarity({stem: value for stem, value in idf if 0 < value < greatest}, greatest)
+    async def _rarities(self, scope: Scope, statements: Sequence[Statement]) -> list[WordRarity]:
+        """Of each statement's words that the index has. A word that no memory has is as rare as a word can be."""
+        if not statements:
+            return []
+        words = [word for statement in statements for word in statement.content.values()]
+        *values, greatest = await self.index.idf(scope, [*words, TERM_IN_NO_MEMORY])
+        idf = iter(values)
+        by_stem = [dict(zip(statement.content, idf, strict=False)) for statement in statements]
+        return [
+            word_rarity({stem: value for stem, value in of_one.items() if 0 < value < greatest}, greatest)
+            for of_one in by_stem
+        ]
 
 
 def _by_wording(memory: Memory, near: Sequence[tuple[Memory, float]]) -> list[tuple[Memory, float]]:
