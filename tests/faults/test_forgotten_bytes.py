@@ -355,7 +355,7 @@ async def test_over_stdio_nothing_is_left_while_the_server_runs_and_after_it(tmp
     assert found_in(tmp_path, words) == {}
 
 
-ROUNDS_SLOW = 12
+ROUNDS = 12
 WHOLE_FORGET_S = 2.5
 """About how long one takes, process start and all left out: kills are spread over it."""
 
@@ -394,19 +394,17 @@ def killed_while_forgetting(data_dir: Path, memory_id: str, *, after_seconds: fl
                 process.stdin.close()
 
 
-@pytest.mark.parametrize("rounds", [pytest.param(ROUNDS_SLOW, marks=pytest.mark.slow)])
-async def test_killed_in_the_middle_it_is_wholly_there_or_finished_at_the_next_start(
-    tmp_path: Path, rounds: int
-) -> None:
-    chance = random.Random(rounds)
+@pytest.mark.slow
+async def test_killed_in_the_middle_it_is_wholly_there_or_finished_at_the_next_start(tmp_path: Path) -> None:
+    chance = random.Random(ROUNDS)
     async with connected(tmp_path) as client:
         kept = [
             (await call_tool(client, "store", text=f"Grandmother told story number {n} about {n * 7} swans"))["id"]
             for n in range(20)
         ]
         secret = await buried(client, 0)
-    for round_ in range(rounds):
-        kill_after = (round_ + chance.random()) / rounds * WHOLE_FORGET_S
+    for round_ in range(ROUNDS):
+        kill_after = (round_ + chance.random()) / ROUNDS * WHOLE_FORGET_S
         killed_while_forgetting(tmp_path, secret["id"], after_seconds=kill_after)
         async with connected(tmp_path) as client:
             left = (await call_tool(client, "recall_memory", ids=[secret["id"]]))["memories"]

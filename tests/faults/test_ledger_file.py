@@ -55,9 +55,8 @@ def _replace_by_new(data_dir: Path) -> None:
     shutil.copy(other / "memory.db", data_dir)
 
 
-@pytest.mark.parametrize(
-    "lose", [pytest.param(lose, marks=pytest.mark.slow) for lose in (_delete, _empty, _replace_by_new)]
-)
+@pytest.mark.slow
+@pytest.mark.parametrize("lose", [_delete, _empty, _replace_by_new])
 async def test_a_ledger_that_is_gone_is_refused_with_both_ways_out_and_the_index_is_kept(
     whole: Path, data_dir: Path, lose: Callable[[Path], None]
 ) -> None:
