@@ -286,7 +286,7 @@ class SearchArguments(ToolArguments):
 )
 async def search_memory(call: ToolCall, arguments: SearchArguments) -> dict[str, Any]:
     """Search memories, diary, chat and notes for exact words, newest first: names, dates, phrases; without query, list
-    memories by date or theme. For look-ups, time spans, or faded ones (dead). By meaning use recall."""
+    memories by date or theme. For look-ups, time spans, faded ones (dead). By meaning use recall."""
     call = call.in_project(arguments.project)
     page = await _search(call, arguments)
     call.audit_recall("search_memory", [hit.id for hit in page.hits])

@@ -97,7 +97,7 @@ SCENE_SCHEMA = {"type": "object", "required": ["text"]}
 class StoreArguments(SceneArguments):
     text: Annotated[LongText, Field(description="What happened, in sentences that make sense alone.")] = ""
     project: Annotated[ShortText, Field(description="Found only there.")] = ""
-    level: Annotated[Literal["session", "project"] | None, Field(description="Ends with it.")] = None
+    level: Annotated[Literal["session", "project"] | None, Field(description="Kept until its end.")] = None
     scenes: Annotated[
         list[Annotated[SceneArguments, validate_each(SceneArguments), WithJsonSchema(SCENE_SCHEMA)]],
         Field(max_length=MAX_SCENES, description="Several; beside them session_id, project, level."),

@@ -7,7 +7,8 @@ from typing import Annotated, Literal
 
 from pydantic import Field
 
-from madeleine.backends.values import BackendModel, NotBlankStr
+from madeleine.backends.values import BackendModel
+from madeleine.memory.operations.values import NotBlankStr
 from madeleine.memory.permissions import KnowledgeWriteAccess
 
 

@@ -19,7 +19,7 @@ from pydantic import Field
 from madeleine.backends.errors import MemoryConfigError, MemoryConnectionError, raised_as, require_connected
 from madeleine.backends.persistence_in_memory import InMemoryRepositories
 from madeleine.backends.protocols import BackendLifecycle
-from madeleine.backends.values import BackendModel, NotBlankStr
+from madeleine.backends.values import BackendModel
 from madeleine.memory.errors import MadeleineError
 from madeleine.memory.operations.ports import (
     AgentStateRepository,
@@ -36,6 +36,7 @@ from madeleine.memory.operations.values import (
     CostRecord,
     CostTotal,
     Message,
+    NotBlankStr,
     Project,
     Setting,
     Task,
@@ -233,4 +234,4 @@ def create_persistence_backend(config: PersistenceConfig) -> LedgerPersistenceBa
     if given != needed:
         needs = f"needs {needed.pop()} and nothing else" if needed else "needs neither data_dir nor database_url"
         raise MemoryConfigError(f"The backend {config.backend} {needs}.")
-    return LedgerPersistenceBackend(config) if needed or given else InMemoryPersistenceBackend()
+    return LedgerPersistenceBackend(config) if needed else InMemoryPersistenceBackend()

@@ -7,8 +7,12 @@ from collections.abc import Iterable, Mapping
 from datetime import UTC, datetime
 from typing import Any, Generic, TypeVar, Unpack
 
-from madeleine.memory.errors import InvalidInput
 from madeleine.memory.operations.ports import DEFAULT_RECORDS
+from madeleine.memory.operations.refusals import (
+    ActionAlreadyRecorded,
+    require_action_of_application,
+    require_task_of_application,
+)
 from madeleine.memory.operations.values import (
     AgentState,
     AuditFilter,
@@ -22,6 +26,7 @@ from madeleine.memory.operations.values import (
     Project,
     Setting,
     Task,
+    TaskFilter,
     TaskKind,
 )
 
@@ -63,24 +68,17 @@ class InMemoryTasks(_Records[Task]):
     keys = ("id",)
 
     async def save(self, task: Task, /) -> None:
-        if task.kind != "task":
-            raise InvalidInput("A patrol's run is written by the patrol: save a task of the kind 'task'.")
+        require_task_of_application(task)
         await super().save(task)
 
     async def get(self, task_id: str) -> Task | None:
         return self._records.get((task_id,))
 
     async def list_tasks(
-        self,
-        *,
-        status: str | None = None,
-        assigned_to: str | None = None,
-        project: str | None = None,
-        kind: TaskKind | None = "task",
-        limit: int = DEFAULT_RECORDS,
+        self, *, kind: TaskKind | None = "task", limit: int = DEFAULT_RECORDS, **filter: Unpack[TaskFilter]
     ) -> tuple[Task, ...]:
-        tasks = self._list(status=status, assigned_to=assigned_to, project=project, kind=kind)
-        return tuple(sorted(tasks, key=lambda task: task.created_at))[:limit]
+        tasks = _selected(self._records.values(), {"kind": kind, **filter})
+        return tuple(sorted(tasks, key=lambda task: (task.created_at, task.id)))[:limit]
 
     async def delete(self, task_id: str) -> bool:
         return self._records.pop((task_id,), None) is not None
@@ -159,10 +157,9 @@ class InMemoryAudit:
         self._records: dict[str, AuditRecord] = {}
 
     async def save(self, record: AuditRecord) -> None:
-        if record.source != "application":
-            raise InvalidInput("What is done to memories is recorded by the memory: save what your application did.")
+        require_action_of_application(record)
         if record.id in self._records:
-            raise InvalidInput(f"There is a record {record.id!r} already, and the audit is only added to.")
+            raise ActionAlreadyRecorded(record.id)
         self._records[record.id] = record
 
     async def query(self, *, limit: int = DEFAULT_RECORDS, **filter: Unpack[AuditFilter]) -> tuple[AuditRecord, ...]:

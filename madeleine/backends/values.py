@@ -6,11 +6,10 @@ from collections.abc import Mapping
 from datetime import datetime
 from typing import Annotated, Any, Literal
 
-from pydantic import BaseModel, ConfigDict, Field, StringConstraints
+from pydantic import BaseModel, ConfigDict, Field
 
 from madeleine.memory.model import Category, KnowledgeKind, Role
-
-NotBlankStr = Annotated[str, StringConstraints(strip_whitespace=True, min_length=1)]
+from madeleine.memory.operations.values import NotBlankStr
 
 
 class BackendModel(BaseModel):

@@ -76,13 +76,12 @@ class SupersededMemorySearch:
         """Of each statement's words that the index has. A word that no memory has is as rare as a word can be."""
         if not statements:
             return []
-        words = [word for statement in statements for word in statement.content.values()]
+        words = list({word for statement in statements for word in statement.content.values()})
         *values, greatest = await self.index.idf(scope, [*words, TERM_IN_NO_MEMORY])
-        idf = iter(values)
-        by_stem = [dict(zip(statement.content, idf, strict=False)) for statement in statements]
+        known = {word: value for word, value in zip(words, values, strict=True) if 0 < value < greatest}
         return [
-            word_rarity({stem: value for stem, value in of_one.items() if 0 < value < greatest}, greatest)
-            for of_one in by_stem
+            word_rarity({stem: known[word] for stem, word in statement.content.items() if word in known}, greatest)
+            for statement in statements
         ]
 
 

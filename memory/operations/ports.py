@@ -20,6 +20,7 @@ from madeleine.memory.operations.values import (
     Project,
     Setting,
     Task,
+    TaskFilter,
     TaskKind,
 )
 
@@ -55,13 +56,7 @@ class TaskRepository(Protocol):
     async def get(self, task_id: str) -> Task | None: ...
 
     async def list_tasks(
-        self,
-        *,
-        status: str | None = None,
-        assigned_to: str | None = None,
-        project: str | None = None,
-        kind: TaskKind | None = "task",
-        limit: int = DEFAULT_RECORDS,
+        self, *, kind: TaskKind | None = "task", limit: int = DEFAULT_RECORDS, **filter: Unpack[TaskFilter]
     ) -> tuple[Task, ...]:
         """The oldest first. `kind=None`: tasks and patrols."""
 

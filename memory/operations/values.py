@@ -65,6 +65,14 @@ TaskKind = Literal["task", "patrol"]
 """`patrol`: a patrol's run, which patrols alone write."""
 
 
+class TaskFilter(TypedDict, total=False):
+    """All that is given must hold."""
+
+    status: str | None
+    assigned_to: str | None
+    project: str | None
+
+
 class Task(OperationalRecord):
     """`status`: the application's word, and for a patrol that of its run: running, finished, undone, rolled_back,
     pruned, unjournalled. `details` of a patrol are its report. `assigned_to`: an agent, "" for nobody."""

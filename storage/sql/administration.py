@@ -9,19 +9,18 @@ from contextlib import asynccontextmanager
 from datetime import datetime
 from typing import Any
 
-from sqlalchemy import Text, bindparam, func, insert, literal, or_, select, update
+from sqlalchemy import bindparam, func, insert, literal, or_, select, update
 
 from madeleine.memory.audit import AuditEntry, AuditEventKind, AuditQuery, build_audit_entry
 from madeleine.memory.bearer_tokens import BearerTokenId, BearerTokenRecord
 from madeleine.memory.model import Scope
 from madeleine.storage.sql.database.dialect import (
-    MAX_INT,
-    MIN_INT,
     insert_if_missing_statement,
     sql_last_audit_number,
     upsert_statement,
 )
 from madeleine.storage.sql.database.engine import Database, DatabaseRepository, QueryReader, Transaction
+from madeleine.storage.sql.database.filters import equals_if_bound, is_in_bound_period, period_binds
 from madeleine.storage.sql.database.mapping import RowMap, first_column, microseconds_from_moment
 from madeleine.storage.sql.database.opening import LedgerLocation, open_database
 from madeleine.storage.sql.database.tables import audit, bearer_tokens_table, settings
@@ -34,12 +33,9 @@ _INSERT_AUDIT_ENTRY = insert(audit)
 _SELECT_AUDIT_ENTRIES = (
     select(*_AUDIT_ENTRY.columns)
     .where(
-        or_(
-            bindparam("being", type_=Text).is_(None), _a.being_id == bindparam("being"), _a.author == bindparam("being")
-        ),
-        or_(bindparam("event", type_=Text).is_(None), _a.event == bindparam("event")),
-        _a.at >= bindparam("since"),
-        _a.at <= bindparam("until"),
+        or_(equals_if_bound(_a.being_id, "being"), _a.author == bindparam("being")),
+        equals_if_bound(_a.event, "event"),
+        is_in_bound_period(_a.at),
     )
     .order_by(_a.seq.desc())
     .limit(bindparam("limit"))
@@ -82,9 +78,8 @@ class AuditRepository(DatabaseRepository):
             _AUDIT_ENTRY.from_row,
             being=query.being_id,
             event=query.event,
-            since=microseconds_from_moment(query.since) if query.since else MIN_INT,
-            until=microseconds_from_moment(query.until) if query.until else MAX_INT,
             limit=query.limit,
+            **period_binds(query.since, query.until),
         )
         return newest_first[::-1]
 

@@ -17,6 +17,7 @@ from madeleine.memory.patrol_records import PatrolRun
 from madeleine.storage.sql.database import dialect
 from madeleine.storage.sql.database.dialect import MAX_INT
 from madeleine.storage.sql.database.engine import DatabaseRepository, Row
+from madeleine.storage.sql.database.filters import is_in_bound_period, period_binds
 from madeleine.storage.sql.database.mapping import (
     RowMap,
     first_column,
@@ -127,7 +128,7 @@ _COST = RowMap(
 )
 _SELECT_COSTS = (
     select(*_COST.columns)
-    .where(_c.being_id == _BEING, _c.at >= bindparam("since"), _c.at <= bindparam("until"))
+    .where(_c.being_id == _BEING, is_in_bound_period(_c.at))
     .group_by(_DAY, _c.purpose, _c.model)
     .order_by(_DAY, _c.purpose, _c.model)
 )
@@ -195,10 +196,8 @@ class OverviewRepository(DatabaseRepository):
         return await self._database.rows(_SELECT_CHANGES, _CHANGE.from_row, being=scope.being_id, run=run)
 
     async def costs_between(self, scope: Scope, since: datetime, until: datetime) -> list[DailyCost]:
-        binds = {"being": scope.being_id} | {
-            name: microseconds_from_moment(moment) for name, moment in (("since", since), ("until", until))
-        }
-        return await self._database.rows(_SELECT_COSTS, _COST.from_row, **binds)
+        binds = period_binds(since, until)
+        return await self._database.rows(_SELECT_COSTS, _COST.from_row, being=scope.being_id, **binds)
 
     async def audit_of_memory(self, scope: Scope, id_: MemoryId) -> list[AuditEntry]:
         """The latest first."""

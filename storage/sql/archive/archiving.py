@@ -21,7 +21,8 @@ from madeleine.storage.sql.database.dialect import is_in_bound_list, json_list_b
 from madeleine.storage.sql.database.engine import Transaction
 from madeleine.storage.sql.database.mapping import encode_json_list, microseconds_from_moment
 from madeleine.storage.sql.database.memory_rows import row_from_memory
-from madeleine.storage.sql.database.tables import forgotten_table, metadata
+from madeleine.storage.sql.database.tables import metadata
+from madeleine.storage.sql.erasing.scrub_marks import mark_for_scrub
 from madeleine.storage.sql.memories.clusters import recompute_cluster_vectors
 from madeleine.storage.sql.memories.index_source import delete_orphaned_vectors
 from madeleine.storage.sql.moving.import_work import TABLES_BY_TYPE, searched_words
@@ -36,8 +37,6 @@ _SELECT_PARTS = {
 }
 _REMOVE_FROM_TABLES = archival_statements(metadata)
 _INSERT_GROUP, INSERT_ENTRY = insert(archive_groups_table), insert(archived_memories_table)
-# The index loses them by these marks also where this process is killed (`IndexKeeper.remove_memories`).
-_MARK_FOR_INDEX = insert(forgotten_table)
 
 
 async def archive_memories(
@@ -105,4 +104,5 @@ async def remove_from_tables(transaction: Transaction, scope: Scope, archived: S
         await transaction.run(statement, [{"ids": json_list_bind_value(ids)}])
     await delete_orphaned_vectors(transaction, [memory.content_hash for memory in memories])
     await recompute_cluster_vectors(transaction, scope, {one.cluster_id for one in memories if one.cluster_id})
-    await transaction.run(_MARK_FOR_INDEX, [{"memory_id": id_} for id_ in ids])
+    # The index loses them by these marks also where this process is killed (`IndexKeeper.remove_memories`).
+    await mark_for_scrub(transaction, ids)

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import uuid
 from datetime import datetime
 
 from sqlalchemy import bindparam, delete, func, insert, select
@@ -12,7 +11,7 @@ from madeleine.memory.model import Scope
 from madeleine.storage.sql.administration import record_audit
 from madeleine.storage.sql.database.engine import DatabaseRepository, QueryReader
 from madeleine.storage.sql.database.mapping import RowMap, first_column
-from madeleine.storage.sql.database.tables import forgotten_table
+from madeleine.storage.sql.erasing.scrub_marks import mark_files_for_scrub
 from madeleine.storage.sql.tables.core_blocks import core_blocks_table
 
 _b = core_blocks_table.c
@@ -33,7 +32,6 @@ _SELECT_VERSIONS = select(*_BLOCK.columns).where(_b.being_id == _BEING, _b.name 
 _SELECT_LAST_VERSION = select(func.coalesce(func.max(_b.version), 0)).where(_b.being_id == _BEING, _b.name == _NAME)
 _INSERT = insert(core_blocks_table)
 _DELETE = delete(core_blocks_table).where(_b.being_id == _BEING, _b.name == _NAME)
-_MARK_FOR_SCRUB = insert(forgotten_table)
 
 
 async def read_core_blocks(reads: QueryReader, scope: Scope) -> list[CoreBlock]:
@@ -66,7 +64,6 @@ class CoreBlockRepository(DatabaseRepository):
             versions = await transaction.rows(_SELECT_VERSIONS, _BLOCK.from_row, **binds)
             if versions:
                 await transaction.run(_DELETE, [binds])
-                # Of no memory: it has the files rewritten (ADR 12).
-                await transaction.run(_MARK_FOR_SCRUB, [{"memory_id": str(uuid.uuid4())}])
+                await mark_files_for_scrub(transaction)
                 await record_audit(transaction, scope, "forget", at, tool="edit_core_memory", ids=[versions[-1].id])
             return len(versions)

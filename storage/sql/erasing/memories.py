@@ -9,7 +9,7 @@ from dataclasses import replace
 from datetime import datetime
 from typing import Any
 
-from sqlalchemy import bindparam, delete, insert, select, update
+from sqlalchemy import bindparam, delete, select, update
 
 from madeleine.memory.chat import MessageId
 from madeleine.memory.ingest.ports import ErasedIds
@@ -38,6 +38,7 @@ from madeleine.storage.sql.database.tables import (
 )
 from madeleine.storage.sql.erasing import patrols
 from madeleine.storage.sql.erasing.messages import erase_messages, source_message_ids_of_memories
+from madeleine.storage.sql.erasing.scrub_marks import mark_for_scrub
 from madeleine.storage.sql.memories import clusters
 from madeleine.storage.sql.memories.index_source import delete_orphaned_vectors, mark_memories_for_index
 from madeleine.storage.sql.memories.reading import memories_by_ids, revisions_of
@@ -73,7 +74,6 @@ _SELECT_COPIES = (
     .where(equals_any(_c.being_id, "", _BEING), _c.made_at >= bindparam("earliest"))
     .order_by(_c.made_at, _c.path)
 )
-_MARK_FOR_SCRUB = insert(forgotten_table)
 _SELECT_PENDING_SCRUBS = select(forgotten_table.c.mark, forgotten_table.c.memory_id).order_by(forgotten_table.c.mark)
 _CLEAR_SCRUB = delete(forgotten_table).where(forgotten_table.c.mark == bindparam("old_mark"))
 
@@ -297,7 +297,7 @@ class ErasureRepository(DatabaseRepository):
             if not known and not messages:
                 return erased
             # One of the messages stands for all: their bytes are in the ledger's files alone.
-            await transaction.run(_MARK_FOR_SCRUB, [{"memory_id": id_} for id_ in memory_ids or messages[:1]])
+            await mark_for_scrub(transaction, memory_ids or messages[:1])
             await record_audit(transaction, scope, "forget", at, tool="forget", ids=[*memory_ids, *messages])
             remaining = [id_ for id_ in drawn if id_ not in memory_ids]
             related = tuple(dict.fromkeys([*erased.related_ids, *remaining]))

@@ -13,11 +13,8 @@ from sqlalchemy import (
     ColumnElement,
     Select,
     Table,
-    Text,
-    bindparam,
     func,
     literal_column,
-    or_,
     select,
     type_coerce,
     union,
@@ -30,6 +27,7 @@ from madeleine.storage.sql.conversations.chat import NO_FIRST_AT
 from madeleine.storage.sql.database import tables
 from madeleine.storage.sql.database.dialect import JsonText, PackedRecords, TextList, UtcMicros
 from madeleine.storage.sql.database.engine import Row
+from madeleine.storage.sql.database.filters import equals_if_bound
 from madeleine.storage.sql.database.mapping import encode_column_value, moment_from_microseconds
 from madeleine.storage.sql.database.memory_rows import CYCLES_SINCE_REACTIVATION
 from madeleine.storage.sql.tables.archive import archive_groups_table, archived_memories_table
@@ -77,9 +75,7 @@ class ExportedTable:
         """All rows of the being `being`, or of all beings where that is NULL."""
         fields = self.fields
         being = fields["being"]
-        statement = select(*fields.values()).where(
-            or_(bindparam("being", type_=Text).is_(None), being == bindparam("being"))
-        )
+        statement = select(*fields.values()).where(equals_if_bound(being, "being"))
         return (statement if self.only is None else statement.where(self.only)).order_by(being, *self.order)
 
     def to_record(self, row: Row) -> ExportRecord:

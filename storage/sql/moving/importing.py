@@ -46,6 +46,7 @@ from madeleine.storage.sql.database.engine import Transaction
 from madeleine.storage.sql.database.mapping import encode_json_list, microseconds_from_moment
 from madeleine.storage.sql.database.memory_rows import row_from_memory
 from madeleine.storage.sql.erasing.memories import erase_memories
+from madeleine.storage.sql.erasing.scrub_marks import mark_for_scrub
 from madeleine.storage.sql.memories.index_source import mark_memories_for_index
 from madeleine.storage.sql.memories.reading import memories_by_ids
 from madeleine.storage.sql.memories.storing import INSERT_MEMORY, read_idempotency_key_outcomes
@@ -89,7 +90,6 @@ _POINT_TO_KNOWN = [
     update(tables.memories).where(_m[name] == bindparam("old"), _m.being_id == _BEING).values({name: bindparam("new")})
     for name in _POINTERS
 ]
-_INSERT_SCRUB_MARK = insert(tables.forgotten_table)
 _INSERT_IMPORT = insert(tables.imports_table)
 
 
@@ -196,7 +196,7 @@ class RecordImport(ImportWork):
         for being, ids in self._to_erase.items():
             scope = Scope(BeingId(being), self._client)
             await erase_memories(self._transaction, scope, await memories_by_ids(self._transaction, scope, ids))
-            await self._transaction.run(_INSERT_SCRUB_MARK, [{"memory_id": id_} for id_ in ids])
+            await mark_for_scrub(self._transaction, ids)
             for id_ in ids:
                 self._memories[id_] = ""
 

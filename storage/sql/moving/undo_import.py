@@ -8,7 +8,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from datetime import datetime
 from typing import Any
 
-from sqlalchemy import bindparam, delete, exists, insert, select, true, union, update
+from sqlalchemy import bindparam, delete, exists, select, true, union, update
 
 from madeleine.memory.errors import CannotUndo
 from madeleine.memory.ingest.ports import ErasedIds
@@ -22,6 +22,7 @@ from madeleine.storage.sql.database.dialect import is_in_bound_list, json_items,
 from madeleine.storage.sql.database.engine import Transaction
 from madeleine.storage.sql.database.mapping import first_column
 from madeleine.storage.sql.erasing.memories import erase_memories
+from madeleine.storage.sql.erasing.scrub_marks import mark_for_scrub
 from madeleine.storage.sql.memories.reading import memories_by_ids
 from madeleine.storage.sql.memories.storing import take_back_retellings
 from madeleine.storage.sql.moving.added_rows import UNFINISHED
@@ -89,7 +90,6 @@ _DELETE_ARCHIVED = delete(archived_memories_table).where(is_in_bound_list(_w.id,
 _DELETE_EMPTY_GROUPS = delete(archive_groups_table).where(
     is_in_bound_list(_g.id, "ids"), ~exists().where(_w.group_id == _g.id)
 )
-_MARK_FOR_SCRUB = insert(tables.forgotten_table)
 _UNCHANGED_ONLY = ("note", "profile", "core_block", "diary", "patrol_run")
 
 
@@ -161,7 +161,7 @@ class ImportUndo:
                 self._transaction, scope, await memories_by_ids(self._transaction, scope, own)
             )
             erased += result.erased_ids
-        await self._transaction.run(_MARK_FOR_SCRUB, [{"memory_id": id_} for id_ in erased])
+        await mark_for_scrub(self._transaction, erased)
         self._removed["memory"] = len(erased)
         return ErasedIds(erased_ids=tuple(erased))
 

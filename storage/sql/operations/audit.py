@@ -6,23 +6,26 @@ from typing import Any, Unpack
 
 from sqlalchemy import FromClause, Select, Text, bindparam, case, cast, insert, literal, select, union_all
 
-from madeleine.memory.errors import InvalidInput
 from madeleine.memory.operations.ports import DEFAULT_RECORDS
+from madeleine.memory.operations.refusals import (
+    MEMORY_ACTION_ID_PREFIX,
+    ActionAlreadyRecorded,
+    require_action_of_application,
+)
 from madeleine.memory.operations.risk import RISK_OF_EVENT
 from madeleine.memory.operations.values import AuditFilter, AuditRecord
 from madeleine.storage.sql.database.engine import DatabaseRepository
+from madeleine.storage.sql.database.filters import equals_if_bound, is_in_bound_period, period_binds
 from madeleine.storage.sql.database.mapping import RowMap, first_column
 from madeleine.storage.sql.database.tables import audit
-from madeleine.storage.sql.operations.filters import equals_if_bound, is_in_bound_period, period_binds
 from madeleine.storage.sql.tables.operations import audited_actions_table
 
-_MEMORY_ID_PREFIX = "memory:"
 _FILTERED = ("agent_id", "action", "verdict", "risk")
 _w, _a = audited_actions_table.c, audit.c
-_applications = select(*audited_actions_table.c, literal("application", Text).label("source"))
-_memory_s = select(
+_of_application = select(*audited_actions_table.c, literal("application", Text).label("source"))
+_of_memory = select(
     _a.seq,
-    (literal(_MEMORY_ID_PREFIX, Text) + cast(_a.seq, Text)).label("id"),
+    (literal(MEMORY_ACTION_ID_PREFIX, Text) + cast(_a.seq, Text)).label("id"),
     case((_a.author != "", _a.author), else_=_a.being_id).label("agent_id"),
     _a.event.label("action"),
     literal("allow", Text).label("verdict"),
@@ -45,7 +48,7 @@ def _asked_for(actions: Select[Any], *order: str) -> FromClause:
 
 
 # The memory's are numbered as they happened, and have no index by time.
-_each = (_asked_for(_applications, "at", "seq"), _asked_for(_memory_s, "seq"))
+_each = (_asked_for(_of_application, "at", "seq"), _asked_for(_of_memory, "seq"))
 _all = union_all(*(select(*actions.c) for actions in _each)).subquery("all_actions")
 _columns: dict[str, Any] = {name: _all.c[name] for name in AuditRecord.model_fields}
 _ANY_RECORD = RowMap(AuditRecord, **_columns)
@@ -59,11 +62,10 @@ class ActionAudit(DatabaseRepository):
     """`AuditRepository`."""
 
     async def save(self, record: AuditRecord) -> None:
-        if record.source != "application" or record.id.startswith(_MEMORY_ID_PREFIX):
-            raise InvalidInput("What is done to memories is recorded by the memory: save what your application did.")
+        require_action_of_application(record)
         async with self._database.transaction() as transaction:
             if await transaction.rows(_SELECT_ID, first_column, record_id=record.id):
-                raise InvalidInput(f"There is a record {record.id!r} already, and the audit is only added to.")
+                raise ActionAlreadyRecorded(record.id)
             await transaction.run(_INSERT, [_RECORD.to_row(record)])
 
     async def query(self, *, limit: int = DEFAULT_RECORDS, **filter: Unpack[AuditFilter]) -> tuple[AuditRecord, ...]:

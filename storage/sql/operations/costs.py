@@ -10,9 +10,9 @@ from madeleine.memory.operations.ports import DEFAULT_RECORDS
 from madeleine.memory.operations.values import CostFilter, CostGrouping, CostRecord, CostTotal
 from madeleine.storage.sql.database.dialect import sql_utc_day
 from madeleine.storage.sql.database.engine import DatabaseRepository
+from madeleine.storage.sql.database.filters import equals_if_bound, is_in_bound_period, period_binds
 from madeleine.storage.sql.database.mapping import RowMap, first_column
 from madeleine.storage.sql.database.tables import cost_records_table
-from madeleine.storage.sql.operations.filters import equals_if_bound, is_in_bound_period, period_binds
 
 _c = cost_records_table.c
 _COST = RowMap(CostRecord, cost_records_table, agent_id=_c.being_id, task_id=_c.run_id)

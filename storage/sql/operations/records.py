@@ -3,26 +3,19 @@
 from __future__ import annotations
 
 import json
-import uuid
 from typing import Any, Generic, TypeVar
 
-from sqlalchemy import Delete, Select, Table, bindparam, delete, insert, select
+from sqlalchemy import Delete, Select, Table, bindparam, delete, select
 
 from madeleine.memory.operations.values import AgentState, OperationalRecord, Project, Setting
 from madeleine.storage.sql.database.dialect import upsert_statement
-from madeleine.storage.sql.database.engine import DatabaseRepository, Transaction
+from madeleine.storage.sql.database.engine import DatabaseRepository
+from madeleine.storage.sql.database.filters import equals_if_bound
 from madeleine.storage.sql.database.mapping import RowMap
-from madeleine.storage.sql.database.tables import forgotten_table
-from madeleine.storage.sql.operations.filters import equals_if_bound
+from madeleine.storage.sql.erasing.scrub_marks import mark_files_for_scrub
 from madeleine.storage.sql.tables.operations import agent_states_table, application_settings_table, projects_table
 
 RecordT = TypeVar("RecordT", bound=OperationalRecord)
-_MARK_FOR_SCRUB = insert(forgotten_table)
-
-
-async def mark_for_scrub(transaction: Transaction) -> None:
-    """Have the files rewritten, as nothing else takes deleted bytes out of them (ADR 12)."""
-    await transaction.run(_MARK_FOR_SCRUB, [{"memory_id": str(uuid.uuid4())}])
 
 
 class RecordTable(Generic[RecordT]):
@@ -69,7 +62,7 @@ class RecordRepository(DatabaseRepository, Generic[RecordT]):
             found = await transaction.rows(self._table.select_by_key, self._table.rows.from_row, **binds)
             if found:
                 await transaction.run(self._table.delete_by_key, [binds])
-                await mark_for_scrub(transaction)
+                await mark_files_for_scrub(transaction)
         return bool(found)
 
 

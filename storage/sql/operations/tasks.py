@@ -3,18 +3,19 @@
 from __future__ import annotations
 
 import sys
-from typing import Any
+from typing import Any, Unpack
 
 from sqlalchemy import Text, bindparam, delete, func, insert, literal, select, union_all
 
-from madeleine.memory.errors import InvalidInput
 from madeleine.memory.operations.ports import DEFAULT_RECORDS
-from madeleine.memory.operations.values import Message, Task, TaskKind
+from madeleine.memory.operations.refusals import require_task_of_application
+from madeleine.memory.operations.values import Message, Task, TaskFilter, TaskKind
 from madeleine.storage.sql.database.engine import DatabaseRepository
+from madeleine.storage.sql.database.filters import equals_if_bound
 from madeleine.storage.sql.database.mapping import RowMap, first_column
 from madeleine.storage.sql.database.tables import patrol_runs
-from madeleine.storage.sql.operations.filters import equals_if_bound
-from madeleine.storage.sql.operations.records import RecordRepository, RecordTable, mark_for_scrub
+from madeleine.storage.sql.erasing.scrub_marks import mark_files_for_scrub
+from madeleine.storage.sql.operations.records import RecordRepository, RecordTable
 from madeleine.storage.sql.tables.operations import channel_messages_table, tasks_table
 
 _t, _r, _m = tasks_table.c, patrol_runs.c, channel_messages_table.c
@@ -27,10 +28,11 @@ _all = union_all(
     ),
 ).subquery("all_tasks")
 _columns: dict[str, Any] = dict(_all.c)
+_FILTERED = ("status", "assigned_to", "project")
 _TASK = RowMap(Task, **_columns)
 _SELECT_TASKS = (
     select(*_TASK.columns)
-    .where(*(equals_if_bound(_all.c[name], name) for name in ("status", "assigned_to", "project", "kind")))
+    .where(*(equals_if_bound(_all.c[name], name) for name in (*_FILTERED, "kind")))
     .order_by(_all.c.created_at, _all.c.id)
     .limit(bindparam("limit"))
 )
@@ -44,8 +46,7 @@ class Tasks(RecordRepository[Task]):
     _table = RecordTable(Task, tasks_table)
 
     async def save(self, task: Task, /) -> None:
-        if task.kind != "task":
-            raise InvalidInput("A patrol's run is written by the patrol: save a task of the kind 'task'.")
+        require_task_of_application(task)
         await super().save(task)
 
     async def get(self, task_id: str) -> Task | None:
@@ -53,15 +54,9 @@ class Tasks(RecordRepository[Task]):
         return found[0] if found else None
 
     async def list_tasks(
-        self,
-        *,
-        status: str | None = None,
-        assigned_to: str | None = None,
-        project: str | None = None,
-        kind: TaskKind | None = "task",
-        limit: int = DEFAULT_RECORDS,
+        self, *, kind: TaskKind | None = "task", limit: int = DEFAULT_RECORDS, **filter: Unpack[TaskFilter]
     ) -> tuple[Task, ...]:
-        binds = {"status": status, "assigned_to": assigned_to, "project": project, "kind": kind}
+        binds = dict.fromkeys(_FILTERED) | dict(filter) | {"kind": kind}
         return tuple(await self._database.rows(_SELECT_TASKS, _TASK.from_row, limit=limit, **binds))
 
     async def delete(self, task_id: str) -> bool:
@@ -99,5 +94,5 @@ class Messages(DatabaseRepository):
             [count] = await transaction.rows(_COUNT_MESSAGES, first_column, of_channel=channel)
             if count:
                 await transaction.run(_DELETE_CHANNEL, [{"of_channel": channel}])
-                await mark_for_scrub(transaction)
+                await mark_files_for_scrub(transaction)
         return int(count)

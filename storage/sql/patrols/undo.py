@@ -16,7 +16,7 @@ from dataclasses import dataclass
 from datetime import datetime
 from typing import Any
 
-from sqlalchemy import ClauseElement, bindparam, delete, func, insert, select, union, update
+from sqlalchemy import ClauseElement, bindparam, delete, func, select, union, update
 
 from madeleine.memory.errors import CannotUndo
 from madeleine.memory.model import Memory, MemoryId, RunId, Scope
@@ -40,6 +40,7 @@ from madeleine.storage.sql.database.mapping import (
     update_row_of_being,
 )
 from madeleine.storage.sql.database.memory_rows import read_patrol_cycle, update_merged_memories, write_patrol_cycle
+from madeleine.storage.sql.erasing.scrub_marks import mark_for_scrub
 from madeleine.storage.sql.memories.clusters import recompute_cluster_vectors
 from madeleine.storage.sql.memories.index_source import delete_orphaned_vectors, mark_memories_for_index
 from madeleine.storage.sql.memories.reading import memories_by_ids
@@ -64,7 +65,6 @@ _REMOVE_MEMORIES = removal_statements(tables.metadata, UndoneWithMemory)
 _SELECT_EXISTING = (
     select(_m.id).where(is_in_bound_list(_m.id, "ids"), without_index_use(_m.being_id) == _BEING).order_by(_m.seq)
 )
-_MARK_FOR_SCRUB = insert(tables.forgotten_table)
 
 _SELECT_RUN_STATE = select(_r.state).where(_r.id == bindparam("run"), _r.being_id == _BEING)
 _RUN_STANDS = equals_any(_r.state, "finished", "running", "pruned")
@@ -224,7 +224,7 @@ class _Undo:
             for statement in _REMOVE_MEMORIES:
                 await self.transaction.run(statement, [{"ids": json_list_bind_value(ids)}])
             await delete_orphaned_vectors(self.transaction, [memory.content_hash for memory in removed])
-            await self.transaction.run(_MARK_FOR_SCRUB, [{"memory_id": id_} for id_ in ids])
+            await mark_for_scrub(self.transaction, ids)
         return removed
 
     async def _restore_clock(self, ticks: Sequence[JournalChange]) -> int:

@@ -1,0 +1,23 @@
+"""Marks that have the files rewritten: nothing else takes deleted bytes out of them (ADR 12)."""
+
+from __future__ import annotations
+
+import uuid
+from collections.abc import Iterable
+
+from sqlalchemy import insert
+
+from madeleine.storage.sql.database.engine import Transaction
+from madeleine.storage.sql.database.tables import forgotten_table
+
+_MARK = insert(forgotten_table)
+
+
+async def mark_for_scrub(transaction: Transaction, erased_ids: Iterable[str]) -> None:
+    """For each of what is gone, by which the index loses it, too."""
+    await transaction.run(_MARK, [{"memory_id": id_} for id_ in erased_ids])
+
+
+async def mark_files_for_scrub(transaction: Transaction) -> None:
+    """For what is no memory's."""
+    await mark_for_scrub(transaction, [str(uuid.uuid4())])
