@@ -34,15 +34,21 @@ async def live_events(
                     waiting = asyncio.ensure_future(anext(events))
                     continue
                 last = await overview.last_audit_number()
-                changes = await reader.audit_after(after) if last > after else []
+                happened = await _happened_since(reader, after) if last > after else []
                 after = last
-                silent_polls = 0 if changes else silent_polls + 1
-                if changes:
-                    yield {"type": "changes", "changes": changes}
-                elif silent_polls % HEARTBEAT_POLLS == 0:
+                silent_polls = 0 if happened else silent_polls + 1
+                for event in happened:
+                    yield event
+                if not happened and silent_polls % HEARTBEAT_POLLS == 0:
                     yield None
         finally:
             waiting.cancel()
+
+
+async def _happened_since(reader: PageReader, after: int) -> list[dict[str, Any]]:
+    changes = await reader.audit_after(after)
+    shared = await reader.has_shared_change_after(after)
+    return [{"type": "changes", "changes": changes}] * bool(changes) + [{"type": "shared"}] * shared
 
 
 def _patrol_event(event: PatrolEvent) -> dict[str, Any]:

@@ -19,6 +19,7 @@ from madeleine.memory.model import (
     short_id_of_memory_number,
     short_id_of_non_memory,
 )
+from madeleine.memory.organisation.knowledge import organisation_scope
 from madeleine.memory.patrol_records import PatrolRun
 from madeleine.memory.permissions import permissions_of_role
 from madeleine.memory.rules.dynamics.importance import (
@@ -252,6 +253,12 @@ class PageReader:
         entries = await self.memory.ledger.overview.audit_page(self.scope, limit=50, after=after)
         shown = [entry for entry in entries if (entry.client, entry.event) != (PAGE_CLIENT_NAME, "recall")]
         return (await self._audit_as_json(shown))[::-1]
+
+    async def has_shared_change_after(self, after: int) -> bool:
+        """Whether anybody has changed what all share."""
+        everyone = organisation_scope(self.scope)
+        overview = self.memory.ledger.overview
+        return bool(await overview.audit_page(everyone, limit=1, after=after, events=CHANGE_EVENTS))
 
     async def _audit_as_json(self, entries: Sequence[AuditEntry]) -> list[dict[str, Any]]:
         ids = [MemoryId(id_) for entry in entries for id_ in entry.ids[:3]]

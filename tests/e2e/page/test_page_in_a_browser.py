@@ -328,6 +328,9 @@ async def test_what_all_share_is_written_here_by_who_may(tmp_path: Path) -> None
             await page.get_by_role("dialog").get_by_role("button", name="Share", exact=True).click()
             await visitor.see("shared", heading="Shared facts")
             await expect(main).to_contain_text("Grace prefers coffee to tea")
+            async with hosted(data_dir, being="bo") as other:
+                await call_tool(other, "share", text="The build runs on two cores")
+            await expect(main).to_contain_text("The build runs on two cores")  # as soon as another has shared it
             await main.get_by_role("link", name="Grace prefers coffee").click()
             await page.get_by_role("button", name="Erase …").click()
             await page.get_by_role("button", name="Erase for good").click()
@@ -335,7 +338,7 @@ async def test_what_all_share_is_written_here_by_who_may(tmp_path: Path) -> None
             assert [complaint for complaint in visitor.complaints if "400" not in complaint] == []  # looked for in vain
         async with hosted(data_dir) as agent:
             listed = (await call_tool(agent, "search_shared", scope="shared"))["memories"]
-            assert [fact["text"] for fact in listed] == ["PRs need one approval"]
+            assert {fact["text"] for fact in listed} == {"PRs need one approval", "The build runs on two cores"}
 
 
 async def focused(visitor: Visitor) -> str:

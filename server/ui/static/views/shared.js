@@ -15,7 +15,13 @@ const KINDS = {
 };
 
 export async function show(main, { argument }) {
-  if (argument) return showFact(main, argument);
+  const draw = argument ? () => showFact(main, argument) : () => showAll(main);
+  await draw();
+  // What an erasure leaves shown is its proof.
+  return { live: (event) => { if (event.type === "shared" && !document.querySelector("dialog") && !main.querySelector("[data-proof]")) draw().catch((error) => message(error.message, "error")); } };
+}
+
+async function showAll(main) {
   const { memories } = await tool("search_shared", { scope: "shared", limit: 50, as_of: state.asOf, token_budget: 100000 });
   const kinds = state.asOf ? [] : state.about.shares;
   const groups = Object.keys(KINDS).map((kind) => [kind, memories.filter((fact) => fact.kind === kind)]).filter(([, facts]) => facts.length);
@@ -24,7 +30,6 @@ export async function show(main, { argument }) {
     kinds.length ? h("div", { class: "actions" }, button("Share something", () => share(main, kinds), { class: "primary" })) : state.asOf ? null : h("p", { class: "faint" }, "You may only read it."),
     groups.length ? groups.map(([kind, facts]) => section(`${KINDS[kind][0]} (${number(facts.length)})`, h("p", { class: "faint" }, KINDS[kind][1]), h("div", { class: "cards" }, facts.map((fact) => card(fact)))))
       : section("Nothing is shared", empty(state.asOf ? "Nothing was shared and true then." : "Agents share with the tool share, people here or with madeleine org share.")));
-  return {};
 }
 
 const truthOf = (fact) => (["superseded", "retracted"].includes(fact.status) ? fact.status : "current");
@@ -42,7 +47,7 @@ async function showFact(main, id) {
   let versions;
   try { ({ memories: versions } = await tool("search_shared", { id })); } catch (error) {
     replace(main, h("h1", {}, "There is no such fact"), h("p", {}, error.message), h("p", {}, link("To the shared facts", "shared")));
-    return {};
+    return;
   }
   const fact = versions.find((version) => version.id === id) ?? versions.at(-1);
   const isTrue = truthOf(fact) === "current";
@@ -61,7 +66,6 @@ async function showFact(main, id) {
       h("span", { class: "faint" }, [truthOf(version), version.valid_from && `since ${dayOf(version.valid_from)}`, version.valid_until && `until ${dayOf(version.valid_until)}`].filter(Boolean).join(" · "), " · by ", stored(version.author ?? "nobody")),
       version.retraction_reason && h("span", {}, "Retracted: ", stored(version.retraction_reason)))))),
     h("p", {}, link("To the shared facts", "shared")));
-  return {};
 }
 
 async function change(values, done, again) {
@@ -77,7 +81,7 @@ export async function share(main, kinds) {
   try {
     const done = await tool("share", { text: text.value.trim(), kind: kind.value });
     message(done.notice ?? `Shared as ${done.id}.`);
-    await show(main, {});
+    await showAll(main);
   } catch (error) { message(error.message, "error"); }
 }
 
@@ -104,7 +108,7 @@ async function erase(fact, main) {
   try {
     const done = await tool("retract", { id: fact.id, erase: true });
     const left = await tool("search_shared", { id: fact.id }).then(() => `${fact.id} is still there.`, () => `Looked for again: there is no ${fact.id} any more.`);
-    replace(main, h("h1", {}, "Erased"), section("Proof", h("ul", {}, h("li", {}, `Erased: ${done.id}.`), h("li", {}, left)),
+    replace(main, h("h1", {}, "Erased"), section("Proof", h("ul", { "data-proof": true }, h("li", {}, `Erased: ${done.id}.`), h("li", {}, left)),
       done.copies?.length ? [h("p", {}, `${plural(done.copies.length, "copy that was made before may still hold it", "copies that were made before may still hold it")}; only you can delete them:`), h("ul", {}, done.copies.map((copy) => stored(typeof copy === "string" ? copy : copy.path ?? JSON.stringify(copy), "li")))] : null),
     h("p", {}, link("To the shared facts", "shared")));
   } catch (error) { message(error.message, "error"); }
