@@ -31,14 +31,13 @@ from tests.postgres import PostgresCluster
 
 BEINGS = (ADA, BOB)
 SCENES_OF_A_CALL = 10
-PATROLS_OF_CLIENT = 12
 CALL_SECONDS = 120.0
 """On a machine with much else to do."""
 POLL_SECONDS = 0.05
 GREATEST_LAG_SECONDS = 120.0
 """Of one probe, while the other server is killed and starts again; the median and the greatest are printed."""
-PROBES = 20
-MEMORIES = int(os.environ.get("MEMORIES_OF_TWO_SERVERS", "0"))
+MEMORIES = int(os.environ.get("MEMORIES_OF_TWO_SERVERS", "400"))
+"""4,000 on a machine with nothing else to do."""
 
 
 @asynccontextmanager
@@ -119,12 +118,12 @@ class Load:
 
 
 @pytest.mark.slow
-@pytest.mark.skipif(not MEMORIES, reason="by hand: MEMORIES_OF_TWO_SERVERS=4000, on a machine with nothing else to do")
 @pytest.mark.parametrize("memories", [MEMORIES])
 async def test_a_killed_server_loses_nothing_and_each_being_has_one_patrol_at_a_time(
     tmp_path: Path, postgres: PostgresCluster, memories: int
 ) -> None:
     load, lags = Load(memories), list[float]()
+    patrols_of_client, probes = max(4, memories // 300), max(6, memories // 200)
     directories = (tmp_path / "first", tmp_path / "second")
     async with postgres.database() as url, AsyncExitStack() as stack:
         stack.callback(end_hosts, *directories)
@@ -140,13 +139,13 @@ async def test_a_killed_server_loses_nothing_and_each_being_has_one_patrol_at_a_
         }
 
         async def patrol(client: Client) -> None:
-            for number in range(PATROLS_OF_CLIENT):
-                await load.reached(number / PATROLS_OF_CLIENT)
+            for number in range(patrols_of_client):
+                await load.reached(number / patrols_of_client)
                 await answer_of(client, "run_patrol")
 
         async def probe() -> None:
-            for number in range(PROBES):
-                await load.reached(number / PROBES)
+            for number in range(probes):
+                await load.reached(number / probes)
                 source, target = directories if number % 2 else directories[::-1]
                 text = f"Probe {number}: the {number}th lantern hangs in tower {number * 7}"
                 if await answer_of(asking["ada", source], "store", text=text):
