@@ -47,7 +47,8 @@ class Message:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ChatSession:
-    """`interface`: where it was held, a client's name or the export that it came from. `messages`: how many it has."""
+    """`interface`: where it was held, a client's name or the export that it came from. `messages`: how many it has.
+    `project`: the one that it was observed in, None for none (spec O2)."""
 
     session_id: str
     title: str
@@ -55,13 +56,15 @@ class ChatSession:
     first_at: datetime
     last_at: datetime
     messages: int
+    project: str | None = None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class UnwatchedSession:
     """A session with messages that the memory thread has not looked at (spec T1): those at positions in [`watched`,
     `messages`), of which some may have been erased since. `put_off`: those before this position hold no sign of
-    anything to remember, and are read together with what follows. `failures`: how often it has failed at them."""
+    anything to remember, and are read together with what follows. `failures`: how often it has failed at them.
+    `project`: the one that it was observed in, None for none (spec O2)."""
 
     being_id: BeingId
     session_id: str
@@ -69,6 +72,7 @@ class UnwatchedSession:
     messages: int
     failures: int
     put_off: int = 0
+    project: str | None = None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

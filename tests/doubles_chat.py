@@ -56,7 +56,12 @@ class _Session:
     put_off: int = 0
     abandoned: int = 0
     next_try: datetime = NOW
+    project: str | None = None
     messages: list[tuple[Message, str | None]] = field(default_factory=list)
+
+
+def _is_shown(kept: _Session, scope: Scope) -> bool:
+    return kept.project in (None, scope.project)
 
 
 class FakeChat:
@@ -81,7 +86,7 @@ class FakeChat:
         import_id: str = "",
     ) -> list[MessageId]:
         place = (scope.being_id, session_id)
-        kept = self._sessions.get(place, _Session())
+        kept = self._sessions.get(place, _Session(project=scope.project or None))
         taken = {key for _, key in kept.messages} | {key for *of, key in self._forgotten if tuple(of) == place}
         caught_up, all_put_off = kept.watched == kept.next, kept.put_off == kept.next
         new: list[Message] = []
@@ -122,10 +127,11 @@ class FakeChat:
             found = [message for message, _ in self._of(scope, session_id)]
         else:
             found = sorted(self._own(scope), key=lambda message: message.at)
-            found = [message for message in found if message.session_id != other_than]
+            hidden = {id_ for (_, id_), kept in self._sessions.items() if not _is_shown(kept, scope)}
+            found = [message for message in found if message.session_id not in {other_than, *hidden}]
         return found[max(0, len(found) - limit) :]
 
-    async def sessions(self, scope: Scope, *, limit: int) -> list[ChatSession]:
+    async def sessions(self, scope: Scope, *, limit: int, all_projects: bool = False) -> list[ChatSession]:
         own = [
             ChatSession(
                 session_id=id_,
@@ -134,9 +140,10 @@ class FakeChat:
                 first_at=kept.first_at,
                 last_at=kept.last_at,
                 messages=len(kept.messages),
+                project=kept.project,
             )
             for (being, id_), kept in self._sessions.items()
-            if being == scope.being_id and kept.messages
+            if being == scope.being_id and kept.messages and (all_projects or _is_shown(kept, scope))
         ]
         return sorted(own, key=lambda one: (-one.last_at.timestamp(), one.session_id))[:limit]
 
@@ -146,7 +153,7 @@ class FakeChat:
         due = [
             (kept.next_try, UnwatchedSession(
                 being_id=being, session_id=id_, watched=kept.watched, messages=kept.next, failures=kept.failures,
-                put_off=kept.put_off,
+                put_off=kept.put_off, project=kept.project,
             ))
             for (being, id_), kept in self._sessions.items()
             if kept.watched < kept.next and kept.next_try <= now

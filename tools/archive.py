@@ -110,6 +110,8 @@ async def _end(call: ToolCall, arguments: ArchiveArguments) -> dict[str, Any]:
     if bool(arguments.session_id) == bool(arguments.project):
         raise InvalidInput("Nothing was done. Give either the session_id or the project that has ended.")
     ended = EndedScope(session_id=arguments.session_id, project=arguments.project)
+    if not await call.use.archive.plan(call.scope, ended):
+        return {"archived": 0}  # every session that a hook watches ends: no patrol is to be told of for that
     report = await call.use.patrol(
         call.scope, steps=["retention"], language=call.language_model, offer_pending=False, ended=ended
     )

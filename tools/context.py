@@ -41,6 +41,7 @@ from madeleine.tools.tool import ToolCall, object_schema, tool
 class ContextArguments(ToolArguments):
     message: Annotated[LongText, Field(description="The message to answer. Without it, nothing is recalled.")] = ""
     session_id: Annotated[ShortText, Field(description="Of this conversation, as in observe.")] = ""
+    project: Annotated[ShortText, Field(description="Its own too.")] = ""
     token_limit: Annotated[int | None, Field(ge=1, le=1_000_000, description="Of the prompt.")] = None
     blocks: Annotated[
         list[ContextBlock], Field(min_length=1, max_length=len(MESSAGE_CONTEXT_BLOCKS), description="Only these.")
@@ -83,6 +84,7 @@ async def context(call: ToolCall, arguments: ContextArguments) -> dict[str, Any]
         blocks=frozenset(arguments.blocks),
         flags=call.use.context.flags.model_copy(update=flags),
     )
+    call = call.in_project(arguments.project)
     return built_context_as_json(await build_audited_context(call, query, audited_as="context"), query)
 
 

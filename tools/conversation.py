@@ -64,6 +64,7 @@ class ObserveArguments(ToolArguments):
     ] = []
     title: ShortText = ""
     interface: Annotated[ShortText, Field(description="Where it is held; by default the client's name.")] = ""
+    project: Annotated[ShortText, Field(description="A conversation belongs to that of its first message.")] = ""
 
 
 @tool(
@@ -87,6 +88,7 @@ async def observe(call: ToolCall, arguments: ObserveArguments) -> dict[str, Any]
             for memory in arguments.memories
         ],
     )
+    call = call.in_project(arguments.project)
     observed = await call.use.observe(call.scope, observation, request=call.request_key())
     return {"new": len(observed.new_messages)} | without_empty_fields(
         ids=[short_id_of_non_memory(message.id) for message in observed.new_messages],

@@ -20,11 +20,11 @@ class ChatReader(Protocol):
     async def recent_messages(
         self, scope: Scope, *, limit: int, session_id: str | None = None, other_than: str | None = None
     ) -> list[Message]:
-        """The last ones, oldest first: of one session by position, or of all, or of all but one by when they were
-        said."""
+        """The last ones, oldest first: of one session by position, or of all that the scope's project may see, or of
+        these but one by when they were said."""
 
-    async def sessions(self, scope: Scope, *, limit: int) -> list[ChatSession]:
-        """Those spoken in latest first."""
+    async def sessions(self, scope: Scope, *, limit: int, all_projects: bool = False) -> list[ChatSession]:
+        """Those spoken in latest first; without those of other projects, unless all are asked for."""
 
 
 class ProfileLedger(Protocol):

@@ -211,6 +211,7 @@ class SessionRecord(ExportRecord):
     abandoned: Count
     failures: Count
     next_try: Moment
+    project: str | None = None
 
 
 class MessageRecord(ExportRecord):

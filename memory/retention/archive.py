@@ -50,10 +50,10 @@ class Archive:
     redact: RedactText = redact_secrets
 
     async def plan(self, scope: Scope, ended: EndedScope = NOTHING_ENDED) -> list[ArchiveGroup]:
-        """What the next enforcement of the rules would archive; nothing is changed."""
-        if scope.being_id == ORGANISATION:
-            return []
+        """What the next enforcement of the rules would archive, or the end of what has `ended`; nothing is changed."""
         reads = self.retention.retention_reads(scope)
+        if scope.being_id == ORGANISATION or (ended != NOTHING_ENDED and not await reads.has_levels()):
+            return []
         going = plan_retention(await reads.memory_ages(), self.config, scope.being_id, self.now(), ended)
         return groups_to_archive(await reads.memories(list(going)), going)
 

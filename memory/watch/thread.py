@@ -110,7 +110,8 @@ class MemoryThread:
         run = RunId(str(uuid.uuid4()))
         self._counts = result.counts
         for session in await self.ledger.unwatched_sessions(now=now, limit=MAX_SESSIONS_PER_POLL):
-            scope = self.levels.applied_to_unattended(Scope(session.being_id, THREAD_CLIENT_NAME))
+            of_session = Scope(session.being_id, THREAD_CLIENT_NAME, project=session.project or "")
+            scope = self.levels.applied_to_unattended(of_session)
             metered = None if language is None else self._metered(language, scope, run)
             try:
                 result.has_more |= await self._read_session(scope, session, metered)

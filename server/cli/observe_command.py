@@ -13,7 +13,7 @@ import sys
 import threading
 import time
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
@@ -124,6 +124,8 @@ def observe_conversation(arguments: argparse.Namespace, deadline: float) -> Obse
             complaint = str(error)
         if arguments.recall and not recalled:
             recalled = recall_for_hook(call, request)
+        if request.ends:
+            end_session(call, request)
     return ObserveCommandOutput(recalled, complaint)
 
 
@@ -142,7 +144,9 @@ def open_memory_client(
         from madeleine.server.attach.blocking_http import BlockingHttpClient
 
         token = variables.get(TOKEN_VARIABLE, "")
-        yield BlockingHttpClient(url, token, name=OBSERVE_CLIENT_NAME, until=deadline), MAX_TEXT_CHARS
+        client = BlockingHttpClient(url, token, name=OBSERVE_CLIENT_NAME, until=deadline)
+        project = with_project_of_directory(settings, directory).get("project", "")
+        yield _in_project(client, project) if project else client, MAX_TEXT_CHARS
         return
     data_dir = resolve_data_directory(settings.pop("data_dir", None))
     limit = read_max_text_chars(settings, data_dir)
@@ -153,6 +157,15 @@ def open_memory_client(
         yield call, limit
 
 
+def _in_project(call: BlockingToolCall, project: str) -> BlockingToolCall:
+    """A server knows nothing of the directory of a client's conversation: the calls tell the project."""
+
+    def with_project(tool: str, arguments: Mapping[str, Any]) -> dict[str, Any]:
+        return call(tool, {**arguments, "project": project} if tool in ("observe", "recall", "context") else arguments)
+
+    return with_project
+
+
 # --- input --------------------------------------------------------------------------------------------------------
 
 
@@ -160,13 +173,14 @@ def open_memory_client(
 class ObserveRequest:
     """`arguments`: of the tool, without messages. `transcript`: the messages of a whole one, of which new ones are
     recorded; `messages` come after it. `prompt`: the user's last message. `begins`: the conversation begins, or goes on
-    where it was compacted. `compacted`: the model sees a summary of its beginning."""
+    where it was compacted. `ends`: it ends. `compacted`: the model sees a summary of its beginning."""
 
     arguments: Mapping[str, Any]
     transcript: Sequence[Mapping[str, Any]] = ()
     messages: Sequence[Any] = ()
     prompt: str = ""
     begins: bool = False
+    ends: bool = False
     compacted: bool = False
     directory: Path | None = None
     """Where the conversation works, if that is known."""
@@ -223,7 +237,8 @@ def parse_claude_code_hook(hook: Mapping[str, Any]) -> ObserveRequest | None:
     begins = event == "SessionStart"
     compacted = begins and hook.get("source") == "compact"
     prompts = [message.text for message in spoken or () if message.role == "user"] if compacted else []
-    return ObserveRequest(arguments, transcript, prompt="".join(prompts[-1:]), begins=begins, compacted=compacted)
+    prompt, ends = "".join(prompts[-1:]), event == "SessionEnd"
+    return ObserveRequest(arguments, transcript, prompt=prompt, begins=begins, ends=ends, compacted=compacted)
 
 
 def _read_transcript_file(path: Any) -> tuple[list[TranscriptMessage] | None, bool]:
@@ -274,6 +289,13 @@ def record_messages(call: BlockingToolCall, request: ObserveRequest, limit: int)
         refusals += _send_batch(call, request.arguments, last_batch)
     if refusals:
         raise refusals[0]
+
+
+def end_session(call: BlockingToolCall, request: ObserveRequest) -> None:
+    """What was to be kept for this session only goes into the archive (spec O2). Where the server does not offer the
+    tool, or the caller may not, it goes when nothing of it was asked for during half a day."""
+    with suppress(MadeleineError):
+        call("archive", {"action": "end", "session_id": request.arguments["session_id"]})
 
 
 def _send_batch(call: BlockingToolCall, arguments: Mapping[str, Any], batch: Sequence[Any]) -> list[MadeleineError]:

@@ -203,7 +203,7 @@ class PageReader:
         return self.planes.blocks(self.memory, self.scope)
 
     async def conversations(self) -> dict[str, Any]:
-        sessions = await self.memory.ledger.conversations.sessions(self.scope, limit=500)
+        sessions = await self.memory.ledger.conversations.sessions(self.scope, limit=500, all_projects=True)
         return {
             "sessions": [
                 asdict(session) | {"first_at": iso_time(session.first_at), "last_at": iso_time(session.last_at)}

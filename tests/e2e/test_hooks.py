@@ -28,9 +28,9 @@ RunHook = Callable[..., Awaitable[str]]
 class Conversation:
     """A transcript that grows as Claude Code's does."""
 
-    def __init__(self, path: Path) -> None:
+    def __init__(self, path: Path, session_id: str = "s") -> None:
         self.path = path
-        self.about = {"session_id": "s", "transcript_path": str(path), "cwd": str(path.parent)}
+        self.about = {"session_id": session_id, "transcript_path": str(path), "cwd": str(path.parent)}
         self._count = 0
 
     def add(self, role: str, text: str, **more: Any) -> None:
@@ -89,9 +89,15 @@ async def test_a_compacted_conversation_goes_on_knowing_what_it_knew(tmp_path: P
     with no_host_left(data_dir):
         async with hosted(data_dir) as client:  # the host is warm, as it is for all but the day's first hook
             await call_tool(client, "store", text="Always answer in metric units.", category="procedural")
+            await call_tool(
+                client, "store", text="Parking place 14 is ours until tonight", session_id="s", level="session"
+            )
             async with hooks_of(conversation, environment(data_dir)) as run:
                 assert "metric units" in await run("SessionStart", source="startup")
                 await assert_a_compacted_conversation_knows_what_it_knew(conversation, run)
+            assert (await call_tool(client, "recall_memory", ids=["m2"]))["missing"] == ["m2"]
+            found = await call_tool(client, "search_memory", query="parking place")
+            assert "until tonight" in str(found["archived"]), "what was kept for the session has ended with it"
         kept = rows(data_dir / "memory.db", "SELECT text FROM messages ORDER BY seq")
     assert [text for (text,) in kept][:2] == [CRANE, "Noted."]
     assert len(kept) == 28
@@ -107,10 +113,14 @@ async def test_the_same_hooks_reach_a_server_over_http_by_its_token_alone(tmp_pa
         chosen = {f"CLAUDE_PLUGIN_OPTION_MADELEINE_{name}": value for name, value in options.items()}
         async with hooks_of(conversation, variables | chosen) as run:
             await assert_a_compacted_conversation_knows_what_it_knew(conversation, run)
-        async with hooks_of(conversation, variables | {"MADELEINE_TOKEN": token}, url=options["URL"]) as run:
+        by_word = variables | {"MADELEINE_TOKEN": token, "MADELEINE_PROJECT": "boat"}
+        async with hooks_of(conversation, by_word, url=options["URL"]) as run:
             assert CRANE in await run("UserPromptSubmit", prompt="What is the crane of Lille called?", prompt_id="p4")
-    kept = rows(tmp_path / "data" / "memory.db", "SELECT DISTINCT being_id FROM messages")
-    assert kept == [("ada",)]
+        harbour = Conversation(tmp_path / "harbour.jsonl", session_id="harbour")
+        async with hooks_of(harbour, by_word, url=options["URL"]) as run:
+            await assert_a_compacted_conversation_knows_what_it_knew(harbour, run)
+    kept = rows(tmp_path / "data" / "memory.db", "SELECT being_id, session_id, project FROM sessions ORDER BY 2 DESC")
+    assert kept == [("ada", "s", None), ("ada", "harbour", "boat")]
     assert not (tmp_path / "elsewhere").exists()
 
 

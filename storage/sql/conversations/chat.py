@@ -6,7 +6,7 @@ import hashlib
 from collections.abc import Iterable, Sequence
 from datetime import datetime
 
-from sqlalchemy import Text, and_, bindparam, case, func, insert, or_, select, update
+from sqlalchemy import Boolean, Text, and_, bindparam, case, func, insert, or_, select, update
 
 from madeleine.memory.chat import SPOKEN_ROLES, ChatSession, MemoryThreadBacklog, Message, MessageId, UnwatchedSession
 from madeleine.memory.errors import InvalidInput
@@ -21,6 +21,7 @@ from madeleine.storage.sql.database.mapping import (
     microseconds_from_moment,
     records_in_order_of_ids,
 )
+from madeleine.storage.sql.database.session_projects import IS_OF_PROJECT, is_said_in_project
 from madeleine.storage.sql.database.tables import forgotten_keys_table, message_memories_table, messages_table, sessions
 from madeleine.storage.sql.moving.added_rows import imported_row, remember_added
 
@@ -89,6 +90,7 @@ _SELECT_LATEST_MESSAGES = (
     .where(
         _m.being_id == _BEING,
         or_(bindparam("other_than", type_=Text).is_(None), _m.session_id != bindparam("other_than")),
+        is_said_in_project(_m),
     )
     .order_by(_m.at.desc(), _m.seq.desc())
     .limit(_LIMIT)
@@ -99,7 +101,7 @@ _CHAT_SESSION = RowMap(
 )
 _SELECT_SESSIONS = (
     select(*_CHAT_SESSION.columns)
-    .where(_s.being_id == _BEING, _MESSAGE_COUNT > 0)
+    .where(_s.being_id == _BEING, _MESSAGE_COUNT > 0, or_(bindparam("all_projects", type_=Boolean), IS_OF_PROJECT))
     .order_by(_s.last_at.desc(), _s.session_id)
     .limit(_LIMIT)
 )
@@ -222,6 +224,7 @@ class ConversationRepository(DatabaseRepository):
                 "session_id": session_id,
                 "title": title,
                 "interface": interface,
+                "project": scope.project or None,
                 "first_at": min(row["at"] for row in rows),
                 "last_at": max(row["at"] for row in rows),
                 "messages": end + len(rows),
@@ -261,10 +264,12 @@ class ConversationRepository(DatabaseRepository):
     ) -> list[Message]:
         statement = _SELECT_LATEST_MESSAGES if session_id is None else _SELECT_LATEST_IN_SESSION
         binds = {"being": scope.being_id, "session": session_id, "other_than": other_than, "limit": limit}
+        binds |= {"project": scope.project} if session_id is None else {}
         return (await self._database.rows(statement, _MESSAGE.from_row, **binds))[::-1]
 
-    async def sessions(self, scope: Scope, *, limit: int) -> list[ChatSession]:
-        return await self._database.rows(_SELECT_SESSIONS, _CHAT_SESSION.from_row, being=scope.being_id, limit=limit)
+    async def sessions(self, scope: Scope, *, limit: int, all_projects: bool = False) -> list[ChatSession]:
+        binds = {"being": scope.being_id, "project": scope.project, "all_projects": all_projects, "limit": limit}
+        return await self._database.rows(_SELECT_SESSIONS, _CHAT_SESSION.from_row, **binds)
 
     async def unwatched_sessions(self, *, now: datetime, limit: int) -> list[UnwatchedSession]:
         binds = {"now": microseconds_from_moment(now), "limit": limit}

@@ -237,8 +237,9 @@ forgotten_table = _table(
 # Conversations as they were observed (spec T1, H1). `messages` is the position that the next message gets, `watched`
 # the first position that the memory thread has not read; between them some may have been erased. `next_try`: since when
 # they wait for it, or, after a failure, until when. Unread messages before `put_off` hold no sign of anything to
-# remember, and wait for what follows; `abandoned` counts messages that it could not read. A session that was erased
-# whole stays, blank, so that no position is given out twice.
+# remember, and wait for what follows; `abandoned` counts messages that it could not read. `project`: that in
+# which the first message was observed. A session that was erased whole stays, blank, so that no position is given out
+# twice.
 sessions = _table(
     "sessions",
     *_keys(Text, "being_id", "session_id"),
@@ -247,6 +248,7 @@ sessions = _table(
     *_required(UtcMicros, "first_at", "last_at", "next_try"),
     *_required(Integer, "messages", "watched", "failures"),
     *_required(Integer, "put_off", "abandoned"),
+    *_optional(Text, "project"),
     Index("ix_sessions_unwatched", "next_try", **index_filter("watched < messages")),
     lifecycle=[RedactWith("erasing.messages.erase_messages"), LeftByUndo("no patrol changes it")],
 )

@@ -32,6 +32,7 @@ from madeleine.storage.sql.database.memory_rows import (
     fold_and_delimit_theme,
     memory_from_row,
 )
+from madeleine.storage.sql.database.session_projects import is_said_in_project
 from madeleine.storage.sql.database.tables import memories, messages_table, notes_table
 
 _m, _n = memories.c, notes_table.c
@@ -160,7 +161,12 @@ SEARCHED_TABLES = {
         ),
     ),
     "chat": SearchedTable(
-        messages_table, messages_table.c.at, _MESSAGE.columns, _message_hit, (messages_table.c.at, messages_table.c.at)
+        messages_table,
+        messages_table.c.at,
+        _MESSAGE.columns,
+        _message_hit,
+        (messages_table.c.at, messages_table.c.at),
+        conditions=(is_said_in_project(messages_table.c),),
     ),
     # A scene note that was taken in is found as the memory it became.
     "notes": SearchedTable(

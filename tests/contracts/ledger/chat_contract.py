@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import replace
 from datetime import datetime, timedelta
 from typing import Protocol
 
@@ -134,6 +135,23 @@ class ChatContract:
         assert await texts(1, session_id="t") == ["5"]
         assert await texts(3, other_than="t") == ["3", "4", "6"]
         assert await texts(9, session_id="nobody's") == []
+
+    async def test_a_conversation_is_shown_in_the_project_of_its_first_message(self, chat: AnyChat) -> None:
+        boat, house = replace(ADA, project="boat"), replace(ADA, project="house")
+        await appended(chat, "varnish", session_id="b", scope=boat)
+        await appended(chat, "it is dry", session_id="b", scope=house)
+        await appended(chat, "roof", session_id="h", scope=house)
+        await appended(chat, "bread", session_id="everywhere")
+        for scope, shown in ((boat, "b"), (house, "h"), (ADA, "")):
+            sessions = {one.session_id: one.project for one in await chat.sessions(scope, limit=9)}
+            assert sessions == {"everywhere": None} | ({shown: scope.project} if shown else {})
+            recent = await chat.recent_messages(scope, limit=9, other_than="none")
+            assert {one.session_id for one in recent} == set(sessions)
+        assert len(await chat.sessions(ADA, limit=9, all_projects=True)) == 3
+        assert {one.session_id: one.project for one in await chat.unwatched_sessions(now=LATER, limit=9)} == {
+            "b": "boat", "h": "house", "everywhere": None,
+        }  # fmt: skip
+        assert len(await chat.recent_messages(ADA, limit=9, session_id="b")) == 2
 
     async def test_what_was_said_in_one_moment_keeps_its_order(self, chat: AnyChat) -> None:
         await chat.append(ADA, "s", [a_message(str(n)) for n in range(9)], keys=[None] * 9)

@@ -195,6 +195,7 @@ async def test_a_level_says_what_it_forbids_and_what_it_keeps_ends(tmp_path: Pat
             "it was kept for a session, which has ended", "it was kept for a project, which has ended",
         }  # fmt: skip
         assert "Give either" in await boat("archive", action="end")
+        assert await session("archive", action="end", session_id="s") == {"archived": 0}, "and no patrol is told of"
         assert "nothing beyond its session" in await session("store", text="x", level="project", project="boat")
         lasting_call = caller(memory)
         await lasting_call("store", text="The parking place is 14", session_id="s3", level="session")

@@ -68,6 +68,7 @@ MAX_LENGTH: dict[Argument, int] = {
     ("archive", "query"): MAX_TEXT, ("archive", "text"): MAX_TEXT, ("archive", "group"): 200,
     ("archive", "session_id"): 200, ("archive", "project"): 200,
     ("recall", "project"): 200, ("search_memory", "project"): 200, ("store", "project"): 200,
+    ("observe", "project"): 200, ("context", "project"): 200,
     ("search_shared", "as_of"): 200, ("search_shared", "id"): 200, ("retract", "id"): 200, ("retract", "reason"): 2_000,
     ("related", "entity"): 200, ("related", "as_of"): 200, ("relate", "memory"): 200, ("core_memory", "name"): 200,
     ("edit_core_memory", "name"): 60, ("edit_core_memory", "text"): 8_000, ("edit_core_memory", "old"): 8_000,

@@ -11,7 +11,7 @@ export async function show(main, { name, argument }) {
   const { sessions } = await get("conversations");
   replace(main, h("h1", {}, "Conversations"), sessions.length
     ? h("ul", { class: "log panel" }, sessions.map((session) => h("li", {}, link(stored(session.title || session.session_id), `conversation/${encodeURIComponent(session.session_id)}`), " ",
-      h("span", { class: "faint" }, `${number(session.messages)} messages · `, session.interface, " · ", ago(session.last_at)))))
+      h("span", { class: "faint" }, `${number(session.messages)} messages · `, session.interface, session.project && [" · ", stored(session.project)], " · ", ago(session.last_at)))))
     : empty("None was observed yet. Hooks store them: madeleine observe."));
   return {};
 }

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import random
 from collections.abc import AsyncIterator
+from dataclasses import replace
 from datetime import timedelta
 from pathlib import Path
 from typing import Any
@@ -372,6 +373,14 @@ async def test_without_a_model_an_exchange_is_recorded_as_it_was_said(recorder: 
     assert {(one.category, one.importance) for one in kept} == {("episodic", 0.4)}
     assert recorder.links() == [(0, LYON[1]), (1, LYON[1]), (4, BOSS[1]), (5, BOSS[1])]
     assert recorder.waits() == []
+
+
+async def test_what_is_drawn_from_a_conversation_belongs_to_its_project(recorder: Talks) -> None:
+    """spec O2"""
+    await recorder.say(LYON, NICE, scope=replace(ADA, project="boat"))
+    await recorder.say(BOSS, ("assistant", "Oh no."), session="t")
+    await recorder.thread.poll(None)
+    assert {one.scene.action: one.project for one in await recorder.kept()} == {LYON[1]: "boat", BOSS[1]: None}
 
 
 async def test_said_again_it_is_recorded_once_and_recalled_text_never(recorder: Talks) -> None:
