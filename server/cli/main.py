@@ -58,7 +58,7 @@ def is_debugging() -> bool:
 def run_command(arguments: argparse.Namespace) -> int:
     """The exit code. Raises `MadeleineError`."""
     if arguments.command == "observe":
-        from madeleine.server.cli.observe_command import observe_command
+        from madeleine.server.cli.observing.command import observe_command
 
         return observe_command(arguments)
     if arguments.command in ("completion", "doctor", "help"):  # whatever is wrong with the settings

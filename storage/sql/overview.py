@@ -31,11 +31,10 @@ from madeleine.storage.sql.database.tables import (
     cost_records_table,
     embeddings,
     memories,
-    message_memories_table,
-    messages_table,
     patrol_changes_table,
     patrol_runs,
 )
+from madeleine.storage.sql.tables.conversations import message_memories_table, messages_table
 
 OUTLINE_TEXT_CHARS = 120
 MAX_CHANGES_OF_A_RUN = 2_000

@@ -22,8 +22,13 @@ from madeleine.storage.sql.database.mapping import (
     records_in_order_of_ids,
 )
 from madeleine.storage.sql.database.session_projects import IS_OF_PROJECT, is_said_in_project
-from madeleine.storage.sql.database.tables import forgotten_keys_table, message_memories_table, messages_table, sessions
 from madeleine.storage.sql.moving.added_rows import imported_row, remember_added
+from madeleine.storage.sql.tables.conversations import (
+    forgotten_keys_table,
+    message_memories_table,
+    messages_table,
+    sessions,
+)
 
 _m, _s, _l, _f = messages_table.c, sessions.c, message_memories_table.c, forgotten_keys_table.c
 ERASED_TITLE = "\x7f"

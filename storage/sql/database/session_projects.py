@@ -5,7 +5,7 @@ from __future__ import annotations
 from sqlalchemy import ColumnElement, bindparam, or_, select
 from sqlalchemy.sql.base import ReadOnlyColumnCollection
 
-from madeleine.storage.sql.database.tables import sessions
+from madeleine.storage.sql.tables.conversations import sessions
 
 _s = sessions.c
 _PROJECT = bindparam("project", type_=_s.project.type)

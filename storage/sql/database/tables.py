@@ -6,7 +6,7 @@ from sqlalchemy import Boolean, Column, Float, ForeignKey, Index, Integer, Large
 from sqlalchemy.schema import UniqueConstraint
 
 from madeleine.storage.sql.database.dialect import HashBytes, JsonText, TextList, UtcMicros, in_words, index_filter
-from madeleine.storage.sql.tables import archive, core_blocks, declaring, graph, lessons, operations  # noqa: F401
+from madeleine.storage.sql.tables import archive, conversations, core_blocks, declaring, graph, lessons, operations  # noqa: F401
 from madeleine.storage.sql.tables.lifecycle import (
     ArchivedWithMemory,
     ClearReferenceToForgotten,
@@ -232,55 +232,6 @@ forgotten_table = _table(
     "forgotten",
     *(*_keys(Integer, "mark"), *_required(Text, "memory_id")),
     lifecycle=[KeepWhenForgetting("ids whose bytes may remain"), LeftByUndo("forgetting is final")],
-)
-
-# Conversations as they were observed (spec T1, H1). `messages` is the position that the next message gets, `watched`
-# the first position that the memory thread has not read; between them some may have been erased. `next_try`: since when
-# they wait for it, or, after a failure, until when. Unread messages before `put_off` hold no sign of anything to
-# remember, and wait for what follows; `abandoned` counts messages that it could not read. `project`: that in
-# which the first message was observed. A session that was erased whole stays, blank, so that no position is given out
-# twice.
-sessions = _table(
-    "sessions",
-    *_keys(Text, "being_id", "session_id"),
-    # `interface`: the client, or the export that it was imported from.
-    *_required(Text, "title", "interface"),
-    *_required(UtcMicros, "first_at", "last_at", "next_try"),
-    *_required(Integer, "messages", "watched", "failures"),
-    *_required(Integer, "put_off", "abandoned"),
-    *_optional(Text, "project"),
-    Index("ix_sessions_unwatched", "next_try", **index_filter("watched < messages")),
-    lifecycle=[RedactWith("erasing.messages.erase_messages"), LeftByUndo("no patrol changes it")],
-)
-
-messages_table = _table(
-    "messages",
-    *_keys(Integer, "seq"),
-    Column("id", Text, nullable=False, unique=True),
-    *_required(Text, "being_id", "session_id", "role", "speaker", "text", "client", "folded"),
-    # In its session, from 0, without a gap while none is erased; not given out again.
-    *_required(Integer, "position"),
-    *_required(UtcMicros, "at", "stored_at"),
-    *_optional(Text, "key"),
-    UniqueConstraint("being_id", "session_id", "position"),
-    UniqueConstraint("being_id", "session_id", "key"),
-    lifecycle=[RedactWith("erasing.messages.erase_messages"), LeftByUndo("no patrol changes it")],
-)
-Index("ix_messages_timeline", messages_table.c.being_id, messages_table.c.at.desc(), messages_table.c.id)
-
-# Keys of messages that were forgotten, by a hash with their session: what is read again does not come back.
-forgotten_keys_table = _table(
-    "forgotten_keys",
-    *_keys(Text, "being_id", "key_hash"),
-    lifecycle=[KeepWhenForgetting("hashes that keep messages out"), LeftByUndo("forgetting is final")],
-)
-
-# The memories that were drawn from a message.
-message_memories_table = _table(
-    "message_memories",
-    *_keys(Text, "message_id"),
-    Column("memory_id", Text, primary_key=True, index=True),
-    lifecycle=[DeleteRows(), LeftByUndo("no patrol changes it")],
 )
 
 # Who the being is and whom it deals with, by kind and name (spec P5). Of a preference that is a procedural memory too,

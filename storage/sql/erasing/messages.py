@@ -21,9 +21,9 @@ from madeleine.storage.sql.database.dialect import (
 )
 from madeleine.storage.sql.database.engine import Transaction
 from madeleine.storage.sql.database.mapping import first_column, first_two_columns
-from madeleine.storage.sql.database.tables import (
+from madeleine.storage.sql.database.tables import memories
+from madeleine.storage.sql.tables.conversations import (
     forgotten_keys_table,
-    memories,
     message_memories_table,
     messages_table,
     sessions,

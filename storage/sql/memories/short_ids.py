@@ -12,6 +12,7 @@ from madeleine.storage.sql.database import dialect, tables
 from madeleine.storage.sql.database.engine import DatabaseRepository
 from madeleine.storage.sql.database.mapping import first_column, first_two_columns
 from madeleine.storage.sql.tables.archive import archived_memories_table
+from madeleine.storage.sql.tables.conversations import messages_table
 
 _m = tables.memories.c
 _BEING = bindparam("being", type_=_m.being_id.type)
@@ -33,7 +34,7 @@ _SELECT_NUMBERS_OF_IDS = union_all(
 )
 _TABLES: Mapping[IdKind, Table] = {
     "memory": tables.memories,
-    "message": tables.messages_table,
+    "message": messages_table,
     "note": tables.notes_table,
     "cluster": tables.clusters_table,
     "run": tables.patrol_runs,

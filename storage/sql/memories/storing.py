@@ -53,6 +53,7 @@ from madeleine.storage.sql.memories.lessons import insert_lessons
 from madeleine.storage.sql.memories.reading import MemoryReadRepository, memories_by_ids
 from madeleine.storage.sql.memories.versions import current_versions
 from madeleine.storage.sql.moving.added_rows import remember_stored
+from madeleine.storage.sql.tables.conversations import message_memories_table, messages_table
 
 INGEST_DIGEST_SECRET_SETTING = "ingested_secret"
 """In the store's settings: 32 random bytes in hexadecimal digits, made with the first outcome."""
@@ -128,20 +129,20 @@ _REINFORCED_COLUMNS = (
 _UPDATE_REINFORCED_MEMORY = update_row_of_being(tables.memories, *_REINFORCED_COLUMNS)
 _REINFORCEMENT = RowMap(Reinforcement, tables.reinforcements_table)
 _INSERT_REINFORCEMENT = insert(tables.reinforcements_table)
-_SELECT_SOURCES = select(tables.messages_table.c.id).where(
-    dialect.is_in_bound_list(tables.messages_table.c.id, "ids"),
-    dialect.without_index_use(tables.messages_table.c.being_id) == _BEING,
+_SELECT_SOURCES = select(messages_table.c.id).where(
+    dialect.is_in_bound_list(messages_table.c.id, "ids"),
+    dialect.without_index_use(messages_table.c.being_id) == _BEING,
 )
-_INSERT_MESSAGE_LINK = dialect.insert_if_missing_statement(tables.message_memories_table).from_select(
+_INSERT_MESSAGE_LINK = dialect.insert_if_missing_statement(message_memories_table).from_select(
     ["message_id", "memory_id"],
-    select(tables.messages_table.c.id, _m.id)
+    select(messages_table.c.id, _m.id)
     .join_from(
-        tables.messages_table,
+        messages_table,
         tables.memories,
-        dialect.without_index_use(tables.messages_table.c.being_id) == dialect.without_index_use(_m.being_id),
+        dialect.without_index_use(messages_table.c.being_id) == dialect.without_index_use(_m.being_id),
     )
     .where(
-        tables.messages_table.c.id == bindparam("message"),
+        messages_table.c.id == bindparam("message"),
         _m.id == bindparam("memory"),
         dialect.without_index_use(_m.being_id) == _BEING,
     ),

@@ -31,11 +31,17 @@ from madeleine.storage.sql.database.filters import equals_if_bound
 from madeleine.storage.sql.database.mapping import encode_column_value, moment_from_microseconds
 from madeleine.storage.sql.database.memory_rows import CYCLES_SINCE_REACTIVATION
 from madeleine.storage.sql.tables.archive import archive_groups_table, archived_memories_table
+from madeleine.storage.sql.tables.conversations import (
+    forgotten_keys_table,
+    message_memories_table,
+    messages_table,
+    sessions,
+)
 from madeleine.storage.sql.tables.core_blocks import core_blocks_table
 from madeleine.storage.sql.tables.graph import stated_relations_table
 from madeleine.storage.sql.tables.lessons import lessons_table
 
-_m, _s = tables.memories.c, tables.sessions.c
+_m, _s = tables.memories.c, sessions.c
 PACKING_LEVEL = 6
 _last_numbers = tables.last_memory_numbers_table.c
 _JSON_COLUMNS = ("when_", "retold", "emotion")
@@ -116,22 +122,22 @@ def _encode(column: ColumnElement[Any], value: Any) -> Any:
     return encode_column_value(value)
 
 
-_links, _messages = tables.message_memories_table.c, tables.messages_table.c
+_links, _messages = message_memories_table.c, messages_table.c
 _being_of_message = (
     select(_messages.being_id)
     .where(_messages.id == _links.message_id)
-    .correlate(tables.message_memories_table)
+    .correlate(message_memories_table)
     .scalar_subquery()
 )
 _revisions, _acts, _told = tables.revisions_table.c, tables.truth_acts_table.c, tables.reinforcements_table.c
 _changes, _runs, _notes = tables.patrol_changes_table.c, tables.patrol_runs.c, tables.notes_table.c
-_profile, _diary, _keys = tables.profile.c, tables.diary_entries_table.c, tables.forgotten_keys_table.c
+_profile, _diary, _keys = tables.profile.c, tables.diary_entries_table.c, forgotten_keys_table.c
 _lessons, _stated, _blocks = lessons_table.c, stated_relations_table.c, core_blocks_table.c
 _groups, _archived = archive_groups_table.c, archived_memories_table.c
 _clusters, _beings = tables.clusters_table.c, tables.beings.c
 _known_beings = union(
-    *(select(table.c.being_id) for table in (tables.last_memory_numbers_table, tables.beings, tables.sessions,
-      tables.notes_table, tables.profile, core_blocks_table, tables.diary_entries_table, tables.forgotten_keys_table))
+    *(select(table.c.being_id) for table in (tables.last_memory_numbers_table, tables.beings, sessions,
+      tables.notes_table, tables.profile, core_blocks_table, tables.diary_entries_table, forgotten_keys_table))
 ).subquery("known_beings")  # fmt: skip
 
 
@@ -200,17 +206,17 @@ EXPORTED_TABLES: tuple[ExportedTable, ...] = (
         derived=frozenset({"subject_key", "object_key"}),
     ),
     ExportedTable(
-        records.SessionRecord, tables.sessions, (_s.session_id,), only=_s.first_at != literal_column(str(NO_FIRST_AT))
+        records.SessionRecord, sessions, (_s.session_id,), only=_s.first_at != literal_column(str(NO_FIRST_AT))
     ),
     ExportedTable(
         records.MessageRecord,
-        tables.messages_table,
+        messages_table,
         (_messages.session_id, _messages.position),
         derived=frozenset({"seq", "folded"}),
     ),
     ExportedTable(
         records.MessageMemoryRecord,
-        tables.message_memories_table,
+        message_memories_table,
         (_links.message_id, _links.memory_id),
         expressions={"being": _being_of_message},
         only=_being_of_message.is_not(None),
@@ -225,7 +231,7 @@ EXPORTED_TABLES: tuple[ExportedTable, ...] = (
     ExportedTable(records.ProfileRecord, tables.profile, (_profile.kind, _profile.name)),
     ExportedTable(records.CoreBlockRecord, core_blocks_table, (_blocks.name, _blocks.version)),
     ExportedTable(records.DiaryRecord, tables.diary_entries_table, (_diary.date,)),
-    ExportedTable(records.ForgottenKeyRecord, tables.forgotten_keys_table, (_keys.key_hash,)),
+    ExportedTable(records.ForgottenKeyRecord, forgotten_keys_table, (_keys.key_hash,)),
     ExportedTable(records.PatrolRunRecord, tables.patrol_runs, (_runs.started, _runs.id)),
     ExportedTable(records.PatrolChangeRecord, tables.patrol_changes_table, (_changes.seq,), derived=frozenset({"seq"})),
 )

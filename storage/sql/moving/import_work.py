@@ -44,9 +44,10 @@ from madeleine.storage.sql.database.mapping import first_column, first_two_colum
 from madeleine.storage.sql.database.memory_rows import row_from_memory
 from madeleine.storage.sql.moving.exported_tables import EXPORTED_TABLES, ExportedTable
 from madeleine.storage.sql.tables.archive import archived_memories_table
+from madeleine.storage.sql.tables.conversations import sessions
 
 TABLES_BY_TYPE = {exported.type: exported for exported in EXPORTED_TABLES}
-_s, _a = tables.sessions.c, tables.audit.c
+_s, _a = sessions.c, tables.audit.c
 _BEING = bindparam("being", type_=_s.being_id.type)
 _forgotten_id = json_items(_a.ids)
 SELECT_FORGOTTEN_IDS = (
@@ -57,7 +58,7 @@ SELECT_FORGOTTEN_IDS = (
     .distinct()
 )
 EXTEND_SESSION = (
-    update(tables.sessions)
+    update(sessions)
     .where(_s.being_id == _BEING, _s.session_id == bindparam("session"))
     .values(
         messages=sql_greatest(_s.messages, bindparam("end")),

@@ -63,10 +63,11 @@ from madeleine.storage.sql.moving.import_work import (
     records_by_being,
 )
 from madeleine.storage.sql.moving.source_imports import last_sequence_numbers
+from madeleine.storage.sql.tables.conversations import forgotten_keys_table, messages_table, sessions
 from madeleine.storage.sql.tables.core_blocks import core_blocks_table
 
 _POINTERS = ("absorbed_into", "compressed_into", "resembles", "superseded_by", "may_supersede")
-_m, _s = tables.memories.c, tables.sessions.c
+_m, _s = tables.memories.c, sessions.c
 _BEING = bindparam("being", type_=_m.being_id.type)
 _SELECT_LAST_NUMBER = select(tables.last_memory_numbers_table.c.last).where(
     tables.last_memory_numbers_table.c.being_id == _BEING
@@ -77,12 +78,12 @@ _SELECT_CLOCK = select(tables.beings.c.cycle).where(tables.beings.c.being_id == 
 _SELECT_SESSIONS = select(_s.session_id, _s.messages).where(
     _s.being_id == _BEING, is_in_bound_list(_s.session_id, "sessions")
 )
-_messages = tables.messages_table.c
+_messages = messages_table.c
 _SELECT_MESSAGE_PLACES = select(_messages.session_id, _messages.position, _messages.key).where(
     _messages.being_id == _BEING, is_in_bound_list(_messages.session_id, "sessions")
 )
-_SELECT_FORGOTTEN_KEYS = select(tables.forgotten_keys_table.c.key_hash).where(
-    tables.forgotten_keys_table.c.being_id == _BEING, is_in_bound_list(tables.forgotten_keys_table.c.key_hash, "hashes")
+_SELECT_FORGOTTEN_KEYS = select(forgotten_keys_table.c.key_hash).where(
+    forgotten_keys_table.c.being_id == _BEING, is_in_bound_list(forgotten_keys_table.c.key_hash, "hashes")
 )
 _SELECT_BLOCK_NAMES = select(core_blocks_table.c.name).where(core_blocks_table.c.being_id == _BEING).distinct()
 _SELECT_BEINGS_WITH_RUNS = select(tables.patrol_runs.c.being_id).distinct()

@@ -14,10 +14,11 @@ from madeleine.storage.sql.database import tables
 from madeleine.storage.sql.database.dialect import insert_if_missing_statement, json_items, upsert_statement
 from madeleine.storage.sql.ledger import Ledger
 from madeleine.storage.sql.tables.archive import archived_memories_table
+from madeleine.storage.sql.tables.conversations import forgotten_keys_table, messages_table
 from madeleine.storage.sql.tables.core_blocks import core_blocks_table
 
 RESTORE_TOOL = "madeleine restore"
-_a, _m, _g = tables.audit.c, tables.memories.c, tables.messages_table.c
+_a, _m, _g = tables.audit.c, tables.memories.c, messages_table.c
 _forgotten = json_items(_a.ids)
 _SELECT_FORGOTTEN = (
     select(_a.being_id, _forgotten.c.value)
@@ -30,7 +31,7 @@ _w = archived_memories_table.c
 _HELD_TABLES = ((_m.id, _m.being_id), (_g.id, _g.being_id), (_w.memory_id, _w.being_id))
 _SELECT_HELD = [select(id_, being) for id_, being in _HELD_TABLES]
 _SELECT_BLOCKS = select(core_blocks_table.c.being_id, core_blocks_table.c.name).distinct()
-_KEPT_TABLES = (tables.forgotten_keys_table, tables.copies_table)
+_KEPT_TABLES = (forgotten_keys_table, tables.copies_table)
 _tokens = tables.bearer_tokens_table
 _UPSERT_TOKEN = upsert_statement(_tokens, "expires_at", "revoked_at")
 

@@ -23,8 +23,9 @@ from madeleine.storage.sql.database.dialect import (
 from madeleine.storage.sql.database.engine import QueryReader, Transaction
 from madeleine.storage.sql.database.mapping import first_column, microseconds_from_moment
 from madeleine.storage.sql.moving.added_rows import UNFINISHED
+from madeleine.storage.sql.tables.conversations import forgotten_keys_table
 
-_i, _r, _f = tables.imports_table.c, tables.imported_rows_table.c, tables.forgotten_keys_table.c
+_i, _r, _f = tables.imports_table.c, tables.imported_rows_table.c, forgotten_keys_table.c
 _m, _told = tables.memories.c, tables.reinforcements_table.c
 NUMBERED_TABLES = (tables.reinforcements_table, tables.revisions_table, tables.truth_acts_table, tables.memories)
 """Whose numbers tell what came after an import."""
@@ -52,7 +53,7 @@ _SELECT_KEYS_OF_MEMORIES = (
     .where(is_in_bound_list(_m.id, "ids"), _m.key.like(_IS_IMPORTED))
     .union(select(_told.key).where(is_in_bound_list(_told.memory_id, "ids"), _told.key.like(_IS_IMPORTED)))
 )
-_INSERT_FORGOTTEN_KEY = insert_if_missing_statement(tables.forgotten_keys_table)
+_INSERT_FORGOTTEN_KEY = insert_if_missing_statement(forgotten_keys_table)
 _TYPES = ("memory", "reinforcement", "session", "message")
 
 

@@ -29,9 +29,10 @@ from madeleine.storage.sql.moving.added_rows import UNFINISHED
 from madeleine.storage.sql.moving.exported_tables import ExportedTable
 from madeleine.storage.sql.moving.import_work import SELECT_ARCHIVED, SELECT_EXISTING, TABLES_BY_TYPE, record_digest
 from madeleine.storage.sql.tables.archive import archive_groups_table, archived_memories_table
+from madeleine.storage.sql.tables.conversations import message_memories_table, messages_table, sessions
 
 _i, _r, _m = tables.imports_table.c, tables.imported_rows_table.c, tables.memories.c
-_messages, _links, _s = tables.messages_table.c, tables.message_memories_table.c, tables.sessions.c
+_messages, _links, _s = messages_table.c, message_memories_table.c, sessions.c
 _SELECT_IMPORT = select(_i.id, _i.state, _i.last_numbers).where(_i.id == bindparam("import"))
 _SELECT_ROWS = select(_r.type, _r.key, _r.digest).where(_r.import_id == bindparam("import"))
 _SELECT_BEINGS = select(_m.id, _m.being_id).where(is_in_bound_list(_m.id, "ids"))
@@ -60,8 +61,8 @@ _SELECT_DIARY_SOURCES = (
     .join(_source, true())
 )
 _REMOVED_MESSAGES = (is_in_bound_list(_messages.id, "ids"),)
-_DELETE_LINKS = delete(tables.message_memories_table).where(is_in_bound_list(_links.message_id, "ids"))
-_DELETE_EMPTY_SESSION = delete(tables.sessions).where(
+_DELETE_LINKS = delete(message_memories_table).where(is_in_bound_list(_links.message_id, "ids"))
+_DELETE_EMPTY_SESSION = delete(sessions).where(
     _s.being_id == bindparam("own_being"),
     _s.session_id == bindparam("own_session"),
     ~exists().where(_messages.being_id == _s.being_id, _messages.session_id == _s.session_id),
@@ -214,7 +215,7 @@ class ImportUndo:
         drawn_from = select(_links.message_id).where(is_in_bound_list(_links.message_id, "ids"))
         kept = set(await self._rows(drawn_from, first_column, ids=json_list_bind_value(ids)))
         removable = [id_ for id_ in ids if id_ not in kept]
-        statement = delete(tables.messages_table).where(*_REMOVED_MESSAGES)
+        statement = delete(messages_table).where(*_REMOVED_MESSAGES)
         await self._transaction.run(statement, [{"ids": json_list_bind_value(removable)}])
         self._removed["message"], self._kept["message"] = len(removable), len(kept)
 

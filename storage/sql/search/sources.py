@@ -33,7 +33,8 @@ from madeleine.storage.sql.database.memory_rows import (
     memory_from_row,
 )
 from madeleine.storage.sql.database.session_projects import is_said_in_project
-from madeleine.storage.sql.database.tables import memories, messages_table, notes_table
+from madeleine.storage.sql.database.tables import memories, notes_table
+from madeleine.storage.sql.tables.conversations import messages_table
 
 _m, _n = memories.c, notes_table.c
 _MESSAGE, _NOTE = RowMap(Message, messages_table), RowMap(Note, notes_table)

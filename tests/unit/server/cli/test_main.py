@@ -100,7 +100,7 @@ FAST_START = """
 import sys
 before = set(sys.modules)
 import madeleine.server.attach.forwarder, madeleine.server.cli.main
-import madeleine.server.cli.observe_command
+import madeleine.server.cli.observing.command
 imported = {name.split(".")[0] for name in set(sys.modules) - before}
 print(sorted(imported - sys.stdlib_module_names))
 """

@@ -15,20 +15,20 @@ from madeleine.memory.errors import ConnectionLost, InvalidInput, ServerError
 from madeleine.server.attach.connector import HostRefused
 from madeleine.server.cli.arguments import build_command_line_parser
 from madeleine.server.cli.main import main
-from madeleine.server.cli.observe_command import (
+from madeleine.server.cli.observing.command import (
+    ObserveCommandOutput,
+    read_max_text_chars,
+    run_with_time_limit,
+)
+from madeleine.server.cli.observing.recalling import recall_for_hook
+from madeleine.server.cli.observing.recording import (
     MAX_MESSAGES_PER_OBSERVE_CALL,
     RESENT_MESSAGE_COUNT,
-    ObserveCommandOutput,
-    ObserveRequest,
-    parse_claude_code_hook,
-    parse_observe_input,
-    read_max_text_chars,
-    recall_for_hook,
     record_messages,
-    run_with_time_limit,
     split_long_messages,
     unrecorded_messages,
 )
+from madeleine.server.cli.observing.request import ObserveRequest, parse_claude_code_hook, parse_observe_input
 
 SESSION = {"session_id": "s", "cwd": "/project", "permission_mode": "default"}
 

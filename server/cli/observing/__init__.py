@@ -1,0 +1,1 @@
+"""`madeleine observe`: the hooks of agents, by the standard library alone."""
