@@ -103,7 +103,7 @@ class SharedPlaces:
         return False
 
 
-class BoundedLog:
+class LimitedWarnings:
     """One line for many errors in a row."""
 
     def __init__(self, seconds: float = ACCEPT_ERROR_LOG_SECONDS) -> None:
@@ -128,7 +128,7 @@ async def accept_connections(listener: socket.socket, on_connection: HandleAccep
     asyncio's own servers, when no file can be opened, log each of up to `backlog` failures at a time, and begin as many
     further attempts a second later.
     """
-    loop, errors = asyncio.get_running_loop(), BoundedLog()
+    loop, errors = asyncio.get_running_loop(), LimitedWarnings()
     accepted = 0
     listener.setblocking(False)
     while True:

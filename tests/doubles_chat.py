@@ -179,7 +179,7 @@ class FakeChat:
             left = [message for message, _ in kept.messages if message.position >= up_to]
             kept.next_try = left[0].stored_at if left else kept.next_try
 
-    async def hold_back_messages(self, scope: Scope, session_id: str, *, up_to: int, until: datetime) -> None:
+    async def put_off_messages(self, scope: Scope, session_id: str, *, up_to: int, until: datetime) -> None:
         if kept := self._sessions.get((scope.being_id, session_id)):
             kept.put_off, kept.failures = up_to, 0
             kept.next_try = until if kept.next == up_to else kept.next_try
@@ -192,7 +192,7 @@ class FakeChat:
             abandoned=sum(kept.abandoned for kept in every),
         )
 
-    async def postpone_session(self, scope: Scope, session_id: str, *, next_try: datetime, failed: bool) -> None:
+    async def retry_session_later(self, scope: Scope, session_id: str, *, next_try: datetime, failed: bool) -> None:
         if kept := self._sessions.get((scope.being_id, session_id)):
             kept.failures += failed
             kept.next_try = next_try

@@ -101,7 +101,7 @@ async def find_told_again(
         return latest if latest.status in LIVING_STATUSES and not latest.compressed else None
     if latest.truth == "retracted":
         return ToldAgain(earlier, None)
-    current = await ledger.current_versions(scope, [latest.id])
+    current = await ledger.current_version_ids(scope, [latest.id])
     return ToldAgain(earlier, next(iter(await ledger.memories(scope, [*current.values()])), None))
 
 

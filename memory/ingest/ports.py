@@ -63,8 +63,8 @@ class StoreScenesLedger(MemoryAndKeyReader, VectorCache, Protocol):
         """Memories with this very text to embed, at most 5: first the living, current ones, oldest first, then those
         that are not true any more or were absorbed."""
 
-    async def current_versions(self, scope: Scope, ids: Sequence[MemoryId]) -> Mapping[MemoryId, MemoryId]:
-        """As `RecallLedger.current_versions`."""
+    async def current_version_ids(self, scope: Scope, ids: Sequence[MemoryId]) -> Mapping[MemoryId, MemoryId]:
+        """As `RecallLedger.current_version_ids`."""
 
     async def next_turns(self, scope: Scope, sessions: Sequence[str]) -> dict[str, int]:
         """The turn that the next memory of each session has."""

@@ -33,10 +33,10 @@ from madeleine.memory.organisation.ports import KnowledgeLedger
 from madeleine.memory.permissions import KnowledgeWriteAccess, permissions_of_role
 from madeleine.memory.recall.recall import Recall
 from madeleine.memory.recall.selection import RecallQuery
-from madeleine.memory.rules.dynamics.truth import TruthActOutcome, was_true_at
+from madeleine.memory.rules.dynamics.truth import TruthActOutcome
 from madeleine.memory.rules.ranking.profiles import LinearRankingWeights
 
-SHARE_TOOL_NAME = "share"
+SHARE_TOOL_NAME, RETRACT_TOOL_NAME = "share", "retract"
 MAX_POLICY_CHARS = 500
 """Of a policy, which is part of every prompt."""
 MAX_LISTED = 500
@@ -115,7 +115,8 @@ class OrganisationKnowledge:
         async with self._counting:
             if new.supersedes is None and (known := await self._known(scope, scene)):
                 return StoredSceneResult(memory=known, status="stored", repeated=True)
-            await self._require_room(new)
+            if new.kind == "policy" and new.supersedes is None:
+                await self._require_room("Nothing was shared")
             [stored] = await self.truth.store(organisation_scope(scope), [scene])
         return stored
 
@@ -128,20 +129,24 @@ class OrganisationKnowledge:
     async def undo(self, scope: Scope, id_: MemoryId) -> TruthActOutcome:
         """Take back the last supersession or retraction that concerned it. Only for roles that may change what others
         have shared: the act may have been another's. Raises `NotPermitted`, `CannotUndo`, `InvalidInput`."""
-        await self._require_change(scope, [id_], as_author=False)
-        return await self.truth.undo(organisation_scope(scope), id_)
+        [fact] = await self._require_change(scope, [id_], as_author=False)
+        shared = organisation_scope(scope)
+        async with self._counting:
+            chain = (await self.versions(scope, [id_])).get(id_, [])
+            if fact.knowledge == "policy" and all(version.truth != "current" for version in chain):
+                await self._require_room("Nothing was taken back")
+            return await self.truth.undo(shared, id_)
 
     async def erase(self, scope: Scope, id_: MemoryId) -> ForgetOutcome:
         """Erase it for good, as `forget` does (ruling 11). Raises `NotPermitted`, `InvalidInput`."""
         if "erase" not in permissions_of_role(scope.role):
-            raise NotPermitted("retract", permission="erase", role=scope.role)
+            raise NotPermitted(RETRACT_TOOL_NAME, permission="erase", role=scope.role)
         await self._require_change(scope, [id_])
         return await self.forget(organisation_scope(scope), [id_])
 
     async def listed(self, kinds: Sequence[KnowledgeKind] = (), *, as_of: datetime | None = None) -> list[Memory]:
         """What is true now, or was true then, newest first."""
-        known = await self.ledger.knowledge(kinds or KNOWLEDGE_KINDS, current=as_of is None, limit=MAX_LISTED)
-        return known if as_of is None else [one for one in known if was_true_at(one, as_of)]
+        return await self.ledger.knowledge(kinds or KNOWLEDGE_KINDS, as_of=as_of, limit=MAX_LISTED)
 
     async def versions(self, scope: Scope, ids: Sequence[MemoryId]) -> dict[MemoryId, list[Memory]]:
         """All versions of each that exists, the current one last, with their authors."""
@@ -189,7 +194,9 @@ class OrganisationKnowledge:
         if not access.may_write(scope.role, kind):
             raise KnowledgeNotWritable(kind, scope.role, access.by_kind[kind])
 
-    async def _require_change(self, scope: Scope, ids: Sequence[MemoryId], *, as_author: bool = True) -> list[Memory]:
+    async def _require_change(
+        self, scope: Scope, ids: Sequence[MemoryId], *, as_author: bool = True, tool: str = RETRACT_TOOL_NAME
+    ) -> list[Memory]:
         known = await self._facts(scope, ids)
         access = self.config.write_access
         for fact in known:
@@ -197,12 +204,12 @@ class OrganisationKnowledge:
             is_author = as_author and fact.provenance.author == scope.being_id
             self._require_write(scope, kind)
             if not access.may_change(scope.role, kind, is_author=is_author):
-                raise NotPermitted("retract", permission="change what others have shared", role=scope.role)
+                raise NotPermitted(tool, permission="change what others have shared", role=scope.role)
         return known
 
     async def _require_same_kind(self, scope: Scope, id_: MemoryId, kind: KnowledgeKind) -> None:
         """So that whoever may write a kind changes nothing of another by an act, or by taking it back."""
-        [old] = await self._require_change(scope, [id_])
+        [old] = await self._require_change(scope, [id_], tool=SHARE_TOOL_NAME)
         if old.knowledge != kind:
             raise InvalidInput(
                 f"{old.short_id} is a {old.knowledge}, which only another {old.knowledge} can supersede. Nothing was "
@@ -251,13 +258,12 @@ class OrganisationKnowledge:
         same = await store.ledger.memories(shared, await store.ledger.ids_with_text(shared, text))
         return next((one for one in same if one.truth == "current" and one.knowledge == new.knowledge), None)
 
-    async def _require_room(self, new: NewKnowledge) -> None:
-        if new.kind != "policy" or new.supersedes is not None:
-            return
+    async def _require_room(self, outcome: str) -> None:
+        """For one more policy."""
         most = self.config.max_policies
-        if len(await self.ledger.knowledge(["policy"], current=True, limit=most)) >= most:
+        if len(await self.ledger.knowledge(["policy"], limit=most)) >= most:
             raise InvalidInput(
-                f"There are {most} policies, which is the most: all of them are in every prompt. Nothing was shared: "
+                f"There are {most} policies, which is the most: all of them are in every prompt. {outcome}: "
                 "supersede or retract one, or share it as a convention or procedure, which is found when it matters."
             )
 

@@ -3,14 +3,17 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from datetime import datetime
 from typing import Protocol
 
 from madeleine.memory.model import KnowledgeKind, Memory, MemoryId, Scope
 
 
 class KnowledgeLedger(Protocol):
-    async def knowledge(self, kinds: Sequence[KnowledgeKind], *, current: bool, limit: int) -> list[Memory]:
-        """What all share, of these kinds, the newest first; superseded and retracted ones too unless `current`."""
+    async def knowledge(
+        self, kinds: Sequence[KnowledgeKind], *, as_of: datetime | None = None, limit: int
+    ) -> list[Memory]:
+        """What all share and is true now, or was true then, of these kinds, the newest first."""
 
     async def all_versions(self, scope: Scope, ids: Sequence[MemoryId]) -> dict[MemoryId, list[Memory]]:
         """As `RecallLedger.all_versions`."""

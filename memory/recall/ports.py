@@ -42,7 +42,7 @@ class RecallLedger(Protocol):
         """Living procedural memories that are not disabled in the being's profile: those in `matching_ids`, in order;
         where `include_standing`, then the others by importance, then the newest. At most `limit`."""
 
-    async def current_versions(self, scope: Scope, ids: Sequence[MemoryId]) -> dict[MemoryId, MemoryId]:
+    async def current_version_ids(self, scope: Scope, ids: Sequence[MemoryId]) -> dict[MemoryId, MemoryId]:
         """The last version of each of the memories that exist: itself where it has no successor (ruling 14)."""
 
     async def all_versions(self, scope: Scope, ids: Sequence[MemoryId]) -> dict[MemoryId, list[Memory]]:
@@ -127,8 +127,8 @@ class TagSearchLedger(Protocol):
     async def tag_matches(self, scope: Scope, query: TagQuery) -> list[TagMatches]:
         """Texts that match a tag or have a related theme: of each source and mask the newest `query.filters.limit`."""
 
-    async def current_versions(self, scope: Scope, ids: Sequence[MemoryId]) -> dict[MemoryId, MemoryId]:
-        """As `RecallLedger.current_versions`."""
+    async def current_version_ids(self, scope: Scope, ids: Sequence[MemoryId]) -> dict[MemoryId, MemoryId]:
+        """As `RecallLedger.current_version_ids`."""
 
     async def hits_by_ids(self, scope: Scope, wanted: Sequence[tuple[SearchSource, str]]) -> list[SearchHit]:
         """Hits by source and id, in any order; those erased meanwhile are left out."""

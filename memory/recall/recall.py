@@ -384,7 +384,7 @@ class Recall:
         if not versions:
             return {}
         if as_of is None:
-            return {**await self.ledger.current_versions(scope, versions)}
+            return {**await self.ledger.current_version_ids(scope, versions)}
         chains = await self.ledger.all_versions(scope, versions)
         return {id_: next((m.id for m in chain if was_true_at(m, as_of)), None) for id_, chain in chains.items()}
 

@@ -225,7 +225,7 @@ class SearchByMessageTags:
         self, scope: Scope, superseded: Sequence[MemoryId], query: KeywordQuery
     ) -> dict[tuple[SearchSource, str], SearchHit]:
         """Hits of the current versions, by those that they are shown for (ruling 14)."""
-        current = await self.ledger.current_versions(scope, superseded)
+        current = await self.ledger.current_version_ids(scope, superseded)
         hits = await self.ledger.hits_by_ids(scope, [("memories", id_) for id_ in dict.fromkeys(current.values())])
         shown = {hit.id: hit for hit in hits if query.include_dead or hit.status != "dead"}
         return {("memories", id_): shown[last] for id_, last in current.items() if last in shown}

@@ -53,10 +53,10 @@ class MemoryThreadLedger(Protocol):
         """The thread has looked at the messages before this position; failures are forgotten. `abandoned`: count so
         many of them as abandoned."""
 
-    async def hold_back_messages(self, scope: Scope, session_id: str, *, up_to: int, until: datetime) -> None:
+    async def put_off_messages(self, scope: Scope, session_id: str, *, up_to: int, until: datetime) -> None:
         """Leave the messages before this position unread until a new message comes, or until then."""
 
-    async def postpone_session(self, scope: Scope, session_id: str, *, next_try: datetime, failed: bool) -> None:
+    async def retry_session_later(self, scope: Scope, session_id: str, *, next_try: datetime, failed: bool) -> None:
         """The session is not due before `next_try`. `failed`: count one failure more."""
 
     async def messages_with_memories(self, scope: Scope, ids: Sequence[MessageId]) -> set[MessageId]:

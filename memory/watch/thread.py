@@ -56,14 +56,14 @@ class MemoryThreadConfig:
     """`settle_time`: how long an answer to a person's last message is awaited before that message is read.
     `retry_delay`: pause after the first failure, doubled with each more, up to `max_retry_delay`. `token_budget`: a
     day, 0 for unlimited. `records_exchanges`: without a model, store exchanges word for word (spec H6).
-    `hold_back_time`: how long messages without a sign of anything to remember wait to be read with what follows."""
+    `put_off_time`: how long messages without a sign of anything to remember wait to be read with what follows."""
 
     settle_time: timedelta = timedelta(seconds=60)
     retry_delay: timedelta = timedelta(seconds=30)
     max_retry_delay: timedelta = timedelta(hours=1)
     token_budget: int = 200_000
     records_exchanges: bool = False
-    hold_back_time: timedelta = timedelta(hours=1)
+    put_off_time: timedelta = timedelta(hours=1)
 
 
 @dataclass(slots=True)
@@ -201,8 +201,8 @@ class MemoryThread:
         """`last`: position of the session's last spoken message. What programs say behind it is put off with it."""
         self._counts["put off"] += len(snippet.new_messages)
         up_to = session.messages if last < snippet.end else snippet.end
-        until = self.now() + self.config.hold_back_time
-        await self.ledger.hold_back_messages(scope, session.session_id, up_to=up_to, until=until)
+        until = self.now() + self.config.put_off_time
+        await self.ledger.put_off_messages(scope, session.session_id, up_to=up_to, until=until)
 
     async def _remember_snippet(
         self,
@@ -293,7 +293,7 @@ class MemoryThread:
     async def _postpone(self, scope: Scope, session: UnwatchedSession, pause: timedelta, *, failed: bool) -> None:
         next_try = self.now() + pause
         try:
-            await self.ledger.postpone_session(scope, session.session_id, next_try=next_try, failed=failed)
+            await self.ledger.retry_session_later(scope, session.session_id, next_try=next_try, failed=failed)
         except StorageError as error:
             logger.warning("the next try could not be recorded: %s", error)
 

@@ -82,7 +82,9 @@ def prompt_key_prefix(text: str) -> str:
     return f"prompt-{hashlib.sha256(redact_secrets(text).text.encode()).hexdigest()[:24]}-"
 
 
-def new_prompt_message(messages: Sequence[TranscriptMessage], prompt: str, prompt_id: str) -> TranscriptMessage | None:
+def unrecorded_prompt_message(
+    messages: Sequence[TranscriptMessage], prompt: str, prompt_id: str
+) -> TranscriptMessage | None:
     """The prompt that is being made, as the message behind `messages`; None if it is one of them already."""
     prefix = prompt_key_prefix(prompt)
     equal = [message for message in messages if message.role == "user" and message.key.startswith(prefix)]

@@ -106,10 +106,10 @@ class NonblockingOutput:
 
     def flush(self) -> None:
         # On Windows, where nobody can tell whether a pipe takes more, writing waits.
-        while self.unsent and (not operating_system.can_watch_pipes() or is_fd_writable(self._fd)):
+        while self.unsent and (not operating_system.can_watch_pipes() or can_write_without_blocking(self._fd)):
             del self.unsent[: os.write(self._fd, self.unsent[:PIPE_WRITE_BYTES])]
 
 
-def is_fd_writable(fd: int) -> bool:
+def can_write_without_blocking(fd: int) -> bool:
     """Return whether a write would not block. False on Windows, where nobody can tell."""
     return operating_system.can_watch_pipes() and bool(select.select([], [fd], [], 0)[1])

@@ -34,7 +34,7 @@ from madeleine.storage.sql.database.backup import (
     verify_ledger_file,
 )
 from madeleine.storage.sql.ledger import Ledger, open_ledger
-from madeleine.storage.sql.moving.restoring import LedgerHandover
+from madeleine.storage.sql.moving.restoring import CarryOver
 
 RESTORING_FILE = f"{LEDGER_FILE}.restoring"
 MAX_LOCK_ATTEMPTS = 20
@@ -114,12 +114,12 @@ def _memory_for_itself(data_dir: Path) -> Iterator[None]:
 
 
 @asynccontextmanager
-async def _open_handover(ledger: Path, draft: Path) -> AsyncIterator[tuple[Ledger, LedgerHandover | None]]:
+async def _open_handover(ledger: Path, draft: Path) -> AsyncIterator[tuple[Ledger, CarryOver | None]]:
     """The restored ledger, and the handover if there is a ledger to be replaced."""
     async with AsyncExitStack() as stack:
         restored = await stack.enter_async_context(open_ledger(draft))
         if has_content(ledger):
-            yield restored, LedgerHandover(await stack.enter_async_context(open_ledger(ledger)), restored)
+            yield restored, CarryOver(await stack.enter_async_context(open_ledger(ledger)), restored)
         else:
             yield restored, None
 

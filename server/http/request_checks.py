@@ -27,7 +27,7 @@ from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 from madeleine.memory.errors import MadeleineError
 from madeleine.server.addresses import is_loopback
-from madeleine.server.connections import BoundedLog
+from madeleine.server.connections import LimitedWarnings
 from madeleine.server.http.authentication import access_token_of_request
 from madeleine.server.mcp.server import RequestContext
 from madeleine.server.settings.http import LOOPBACK_HOSTS, HttpSettings, bracket_ipv6_host
@@ -121,7 +121,7 @@ def _with_any_port(names: Sequence[str]) -> list[str]:
 
 def check_and_log_http_requests(app: ASGIApp, allowed: AllowedSources) -> ASGIApp:
     """The outermost layer: checks `Host` (421) and `Origin` (403), logs each request, answers expected errors (503)."""
-    failures = BoundedLog()  # a stranger may cause them: a token of an issuer that does not answer
+    failures = LimitedWarnings()  # a stranger may cause them: a token of an issuer that does not answer
 
     async def serve(scope: Scope, receive: Receive, send: Send) -> None:
         if scope["type"] != "http":

@@ -24,7 +24,13 @@ from mcp.shared.message import ServerMessageMetadata, SessionMessage
 from pydantic import ValidationError
 from pydantic_core import PydanticSerializationError
 
-from madeleine.server.attach.streams import MAX_LINE_BYTES, PIPE_WRITE_BYTES, ReadBytes, is_fd_writable, read_lines
+from madeleine.server.attach.streams import (
+    MAX_LINE_BYTES,
+    PIPE_WRITE_BYTES,
+    ReadBytes,
+    can_write_without_blocking,
+    read_lines,
+)
 from madeleine.server.mcp.json_limits import json_shape_error
 
 logger = logging.getLogger(__name__)
@@ -187,7 +193,7 @@ class _FdWriter:
         async with self._write_lock:
             view = memoryview(data)
             while view:
-                if is_fd_writable(self._fd) or await _wait_until_ready(anyio.wait_writable, self._fd):
+                if can_write_without_blocking(self._fd) or await _wait_until_ready(anyio.wait_writable, self._fd):
                     view = view[os.write(self._fd, view[:PIPE_WRITE_BYTES]) :]
                 else:
                     view = view[await anyio.to_thread.run_sync(os.write, self._fd, view) :]

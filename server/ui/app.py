@@ -303,7 +303,7 @@ async def _send_file(files: dict[str, StaticFile], request: Request) -> Response
 
 
 def _as_asgi(endpoint: Callable[[Request], Awaitable[Response]]) -> ASGIApp:
-    async def serve(scope: Scope, receive: Receive, send: Send) -> None:
+    async def app(scope: Scope, receive: Receive, send: Send) -> None:
         await (await endpoint(Request(scope, receive)))(scope, receive, send)
 
-    return serve
+    return app

@@ -166,7 +166,7 @@ class InMemoryMemories:
         self._store.patrols.mark(after)
         return TruthActOutcome(kind=kind, changed=tuple(await self.memories(scope, list(after))))
 
-    async def current_versions(self, scope: Scope, ids: Sequence[MemoryId]) -> dict[MemoryId, MemoryId]:
+    async def current_version_ids(self, scope: Scope, ids: Sequence[MemoryId]) -> dict[MemoryId, MemoryId]:
         own = {one.id: one for one in self._store.own(scope)}
         current = {id_: id_ for id_ in ids if id_ in own}
         for id_ in current:
@@ -176,8 +176,8 @@ class InMemoryMemories:
 
     async def all_versions(self, scope: Scope, ids: Sequence[MemoryId]) -> dict[MemoryId, list[Memory]]:
         own = {one.id: one for one in self._store.own(scope)}
-        ends = await self.current_versions(scope, list(own))
-        asked = await self.current_versions(scope, ids)
+        ends = await self.current_version_ids(scope, list(own))
+        asked = await self.current_version_ids(scope, ids)
         versions = {id_: [own[one] for one, last in ends.items() if last == end] for id_, end in asked.items()}
         for chain in versions.values():
             chain.sort(key=lambda one: (one.valid_until is None, one.valid_until or one.created_at))
@@ -198,7 +198,7 @@ class InMemoryMemories:
         known = {one.id: one for one in own}
         told = [(one, known[one.resembles]) for one in living if one.id in ids and one.resembles in known]
         again = [(one, earlier.id) for one, earlier in told if earlier.superseded_by and _is_retold(one, earlier)]
-        latest = await self.current_versions(scope, [id_ for _, id_ in again])
+        latest = await self.current_version_ids(scope, [id_ for _, id_ in again])
         return [
             *(LaterMemory(newer, older, is_proposed=True) for newer, older in found.items()),
             *resembling,

@@ -134,10 +134,11 @@ def open_memory_client(
 
 
 def _in_project(call: BlockingToolCall, project: str) -> BlockingToolCall:
-    """A server knows nothing of the directory of a client's conversation: the calls tell the project."""
+    """A server knows nothing of the directory of a client's conversation: calls that name no project tell it."""
 
     def with_project(tool: str, arguments: Mapping[str, Any]) -> dict[str, Any]:
-        return call(tool, {**arguments, "project": project} if tool in ("observe", "recall", "context") else arguments)
+        takes_project = tool in ("observe", "recall", "context")
+        return call(tool, {**arguments, "project": arguments.get("project") or project} if takes_project else arguments)
 
     return with_project
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import uuid
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from typing import Any
@@ -25,22 +26,56 @@ def record_messages(call: BlockingToolCall, request: ObserveRequest, limit: int)
     if request.transcript:
         last_key = call("observe", {"session_id": request.arguments["session_id"]}).get("last_key")
         transcript = unrecorded_messages(split_long_messages(request.transcript, limit), last_key)
-    messages = [*transcript, *split_long_messages(request.messages, limit)]
-    # Memories may name messages by their places in the call, so they come with the last of them.
+    given, memories = list(request.messages), request.arguments.get("memories") or []
+    if isinstance(memories, list) and memories:
+        given = [_with_key(message) for message in given]
+        memories = [_naming_keys(memory, given) for memory in memories]
+    messages = [*transcript, *split_long_messages(given, limit)]
     without_memories = {name: value for name, value in request.arguments.items() if name != "memories"}
     *batches, last_batch = list(_message_batches(messages)) or [[]]
     refusals = [refusal for batch in batches for refusal in _send_batch(call, without_memories, batch)]
-    if request.arguments.get("memories"):
-        call("observe", {**request.arguments, "messages": last_batch})
+    if memories:
+        refusals += _send_with_memories(call, without_memories, last_batch, memories)
     elif last_batch:
-        refusals += _send_batch(call, request.arguments, last_batch)
+        refusals += _send_batch(call, without_memories, last_batch)
     if refusals:
         raise refusals[0]
 
 
+def _with_key(message: Any) -> Any:
+    """Several calls may be needed, and what a memory rests on is told by key in all of them."""
+    return {"key": f"observed-{uuid.uuid4()}", **message} if isinstance(message, Mapping) else message
+
+
+def _naming_keys(memory: Any, messages: Sequence[Any]) -> Any:
+    """The memory with the keys of its messages in place of their positions; without any, those of the last ones."""
+    if not isinstance(memory, Mapping):
+        return memory
+    named = memory.get("messages") or range(max(0, len(messages) - MAX_MESSAGES_PER_OBSERVE_CALL), len(messages))
+
+    def key_of(source: Any) -> Any:
+        is_place = isinstance(source, int) and 0 <= source < len(messages)
+        return messages[source]["key"] if is_place and isinstance(messages[source], Mapping) else source
+
+    return {**memory, "messages": [key_of(source) for source in named]}
+
+
+def _send_with_memories(
+    call: BlockingToolCall, arguments: Mapping[str, Any], batch: Sequence[Any], memories: Sequence[Any]
+) -> list[MadeleineError]:
+    """The refusals. A refused call keeps nothing: its messages are then sent alone, and come first in what is told."""
+    try:
+        call("observe", {**arguments, "messages": batch, "memories": memories})
+    except ConnectionLost:
+        raise
+    except MadeleineError as error:
+        return [*_send_batch(call, arguments, batch), error]
+    return []
+
+
 def end_session(call: BlockingToolCall, request: ObserveRequest) -> None:
     """What was to be kept for this session only goes into the archive (spec O2). Where the server does not offer the
-    tool, or the caller may not, it goes when nothing of it was asked for during half a day."""
+    tool, or the caller may not, it goes when the session has been quiet for long enough."""
     with suppress(MadeleineError):
         call("archive", {"action": "end", "session_id": request.arguments["session_id"]})
 

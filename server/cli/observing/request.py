@@ -13,10 +13,10 @@ from madeleine.memory.errors import InvalidInput
 from madeleine.memory.watch.transcripts import (
     TranscriptMessage,
     is_compact_summary,
-    new_prompt_message,
     prompt_as_in_transcript,
     read_transcript,
     text_without_program_additions,
+    unrecorded_prompt_message,
 )
 
 CLAUDE_CODE_INTERFACE = "claude-code"
@@ -44,7 +44,8 @@ def parse_observe_input(arguments: argparse.Namespace, text: str) -> ObserveRequ
     if arguments.role:
         optional = {"speaker": arguments.speaker, "key": arguments.key}
         message = {"role": arguments.role, "text": text.strip()} | {k: v for k, v in optional.items() if v}
-        return ObserveRequest({"session_id": _session_id_argument(arguments)}, messages=[message], prompt=text.strip())
+        prompt = text.strip() if arguments.role == "user" else ""
+        return ObserveRequest({"session_id": _session_id_argument(arguments)}, messages=[message], prompt=prompt)
     try:
         content = json.loads(text)
     except (ValueError, RecursionError) as error:
@@ -79,7 +80,7 @@ def parse_claude_code_hook(hook: Mapping[str, Any]) -> ObserveRequest | None:
     prompt_id = hook.get("prompt_id")
     if event == "UserPromptSubmit" and isinstance(hook.get("prompt"), str):
         prompt = "" if hook.get("source") == "system" else prompt_as_in_transcript(hook["prompt"])
-        message = new_prompt_message(spoken or (), prompt, str(prompt_id or "")) if prompt else None
+        message = unrecorded_prompt_message(spoken or (), prompt, str(prompt_id or "")) if prompt else None
         return ObserveRequest(
             arguments, transcript, [_message_argument(message)] if message else [], prompt, compacted=compacted
         )

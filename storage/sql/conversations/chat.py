@@ -138,7 +138,7 @@ _MARK_WATCHED = (
         next_try=func.coalesce(_FIRST_UNWATCHED_AT, _s.next_try),
     )
 )
-_PUT_OFF_SESSION = (
+_PUT_OFF_MESSAGES = (
     update(sessions)
     .where(_IS_SESSION)
     # A message that has come meanwhile is not put off: it is due at once, as the session was.
@@ -148,7 +148,7 @@ _PUT_OFF_SESSION = (
         next_try=case((_s.messages == bindparam("up_to"), bindparam("until")), else_=_s.next_try),
     )
 )
-_POSTPONE_SESSION = (
+_RETRY_SESSION_LATER = (
     update(sessions)
     .where(_IS_SESSION)
     .values(next_try=bindparam("again_at"), failures=_s.failures + bindparam("new_failures"))
@@ -296,12 +296,12 @@ class ConversationRepository(DatabaseRepository):
         async with self._database.transaction() as transaction:
             await transaction.run(_MARK_WATCHED, [row])
 
-    async def hold_back_messages(self, scope: Scope, session_id: str, *, up_to: int, until: datetime) -> None:
+    async def put_off_messages(self, scope: Scope, session_id: str, *, up_to: int, until: datetime) -> None:
         row = {"being": scope.being_id, "session": session_id, "up_to": up_to, "until": microseconds_from_moment(until)}
         async with self._database.transaction() as transaction:
-            await transaction.run(_PUT_OFF_SESSION, [row])
+            await transaction.run(_PUT_OFF_MESSAGES, [row])
 
-    async def postpone_session(self, scope: Scope, session_id: str, *, next_try: datetime, failed: bool) -> None:
+    async def retry_session_later(self, scope: Scope, session_id: str, *, next_try: datetime, failed: bool) -> None:
         row = {
             "being": scope.being_id,
             "session": session_id,
@@ -309,7 +309,7 @@ class ConversationRepository(DatabaseRepository):
             "new_failures": failed,
         }
         async with self._database.transaction() as transaction:
-            await transaction.run(_POSTPONE_SESSION, [row])
+            await transaction.run(_RETRY_SESSION_LATER, [row])
 
     async def messages_with_memories(self, scope: Scope, ids: Sequence[MessageId]) -> set[MessageId]:
         binds = {"being": scope.being_id, "ids": dialect.json_list_bind_value(ids)}

@@ -227,7 +227,7 @@ class ContextRepository(ConversationRepository):
     """`ContextLedger`, `ProfileLedger` and `NoteLedger`."""
 
     async def policies(self) -> list[Memory]:
-        return (await read_knowledge(self._database, ["policy"], current=True, limit=MAX_READ_POLICIES))[::-1]
+        return (await read_knowledge(self._database, ["policy"], limit=MAX_READ_POLICIES))[::-1]
 
     async def core_blocks(self, scope: Scope) -> list[CoreBlock]:
         return await read_core_blocks(self._database, scope)

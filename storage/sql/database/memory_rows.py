@@ -10,7 +10,7 @@ from functools import lru_cache
 from operator import attrgetter
 from typing import Any
 
-from sqlalchemy import ColumnElement, bindparam, case, func, or_, select, type_coerce
+from sqlalchemy import ColumnElement, and_, bindparam, case, func, or_, select, type_coerce
 
 from madeleine.memory.model import (
     MAX_SUPERSEDED_TEXT_CHARS,
@@ -59,6 +59,15 @@ _UPSERT_CYCLE = upsert_statement(beings, "cycle")
 
 IS_IN_PROJECT = or_(_m.project.is_(None), _m.project == bindparam("project", type_=_m.project.type))
 """Found by a caller who works in the project `project`, "" for none (spec O2)."""
+AS_OF = bindparam("as_of", type_=_m.valid_until.type)
+_told_at = case((_m.happened_at < _m.created_at, _m.happened_at), else_=_m.created_at)
+_begins = func.coalesce(_m.valid_from, _told_at)
+WAS_TRUE_AS_OF = and_(
+    _m.truth != "retracted",
+    or_(_begins <= AS_OF, _begins > _m.valid_until),
+    or_(_m.valid_until.is_(None), _m.valid_until > AS_OF),
+)
+"""`rules.dynamics.truth.was_true_at`, of the moment `as_of`."""
 
 
 async def read_patrol_cycle(reads: QueryReader, scope: Scope) -> int:

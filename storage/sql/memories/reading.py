@@ -40,7 +40,7 @@ from madeleine.storage.sql.database.memory_rows import (
 )
 from madeleine.storage.sql.database.tables import audit, clusters_table, embeddings, memories, profile, revisions_table
 from madeleine.storage.sql.memories.index_source import VectorRepository
-from madeleine.storage.sql.memories.versions import all_versions, current_versions, told_later
+from madeleine.storage.sql.memories.versions import all_versions, current_version_ids, told_later
 
 _a, _c, _e, _m, _p, _r = audit.c, clusters_table.c, embeddings.c, memories.c, profile.c, revisions_table.c
 _BEING = bindparam("being", type_=_m.being_id.type)
@@ -224,8 +224,8 @@ class RecallRepository(MemoryReadRepository):
             preferences += await self._database.rows(_SELECT_STANDING_PREFERENCES, memory_from_row, **binds)
         return list({memory.id: memory for memory in preferences}.values())[:limit]
 
-    async def current_versions(self, scope: Scope, ids: Sequence[MemoryId]) -> dict[MemoryId, MemoryId]:
-        return await current_versions(self._database, scope, ids)
+    async def current_version_ids(self, scope: Scope, ids: Sequence[MemoryId]) -> dict[MemoryId, MemoryId]:
+        return await current_version_ids(self._database, scope, ids)
 
     async def all_versions(self, scope: Scope, ids: Sequence[MemoryId]) -> dict[MemoryId, list[Memory]]:
         return await all_versions(self._database, scope, ids)

@@ -51,7 +51,7 @@ from madeleine.storage.sql.memories.drawing import draw_again
 from madeleine.storage.sql.memories.index_source import cache_vectors, delete_orphaned_vectors, mark_memories_for_index
 from madeleine.storage.sql.memories.lessons import insert_lessons
 from madeleine.storage.sql.memories.reading import MemoryReadRepository, memories_by_ids
-from madeleine.storage.sql.memories.versions import current_versions
+from madeleine.storage.sql.memories.versions import current_version_ids
 from madeleine.storage.sql.moving.added_rows import remember_stored
 from madeleine.storage.sql.tables.conversations import message_memories_table, messages_table
 
@@ -299,8 +299,8 @@ class MemoryRepository(MemoryReadRepository):
         binds = {"hash": hash_, "being": scope.being_id, "project": scope.project}
         return await self._database.rows(_SELECT_IDS_BY_HASH, first_column, **binds)
 
-    async def current_versions(self, scope: Scope, ids: Sequence[MemoryId]) -> dict[MemoryId, MemoryId]:
-        return await current_versions(self._database, scope, ids)
+    async def current_version_ids(self, scope: Scope, ids: Sequence[MemoryId]) -> dict[MemoryId, MemoryId]:
+        return await current_version_ids(self._database, scope, ids)
 
     async def next_turns(self, scope: Scope, sessions: Sequence[str]) -> dict[str, int]:
         named = {session for session in sessions if session}

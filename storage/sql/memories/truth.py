@@ -29,7 +29,7 @@ from madeleine.storage.sql.database.tables import memories, truth_acts_table
 from madeleine.storage.sql.memories.clusters import recompute_cluster_vectors
 from madeleine.storage.sql.memories.index_source import mark_memories_for_index
 from madeleine.storage.sql.memories.reading import memories_by_ids
-from madeleine.storage.sql.memories.versions import current_versions
+from madeleine.storage.sql.memories.versions import current_version_ids
 
 _a, _m = truth_acts_table.c, memories.c
 _BEING = bindparam("being", type_=_m.being_id.type)
@@ -89,7 +89,7 @@ async def _require_current(transaction: Transaction, scope: Scope, id_: MemoryId
             f"There is no memory {id_!r}. Nothing was changed: take an id that recall or search_memory returned."
         )
     if memory.truth != "current":
-        latest = await current_versions(transaction, scope, [id_])
+        latest = await current_version_ids(transaction, scope, [id_])
         current = await memories_by_ids(transaction, scope, list(latest.values()))
         truth.require_current(memory, current[0] if current else None)
 

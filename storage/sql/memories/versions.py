@@ -86,7 +86,7 @@ _SELECT_TOLD_LATER = brief_read(
 )
 
 
-async def current_versions(reads: QueryReader, scope: Scope, ids: Sequence[MemoryId]) -> dict[MemoryId, MemoryId]:
+async def current_version_ids(reads: QueryReader, scope: Scope, ids: Sequence[MemoryId]) -> dict[MemoryId, MemoryId]:
     """The last version of each memory that exists: itself where it has no successor."""
     if not ids:
         return {}

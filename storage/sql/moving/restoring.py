@@ -36,8 +36,8 @@ _tokens = tables.bearer_tokens_table
 _UPSERT_TOKEN = upsert_statement(_tokens, "expires_at", "revoked_at")
 
 
-class LedgerHandover:
-    """From the ledger that is replaced to the one that is restored, which nobody else has open yet."""
+class CarryOver:
+    """What is taken from the ledger that is replaced to the restored one, which nobody else has open yet."""
 
     def __init__(self, replaced: Ledger, restored: Ledger) -> None:
         self._replaced = replaced

@@ -27,7 +27,7 @@ from madeleine.storage.sql.database.engine import DatabaseRepository
 from madeleine.storage.sql.database.mapping import decode_json_list_cached, first_column
 from madeleine.storage.sql.database.memory_rows import fold_and_delimit_theme
 from madeleine.storage.sql.database.tables import memories
-from madeleine.storage.sql.memories.versions import current_versions
+from madeleine.storage.sql.memories.versions import current_version_ids
 from madeleine.storage.sql.search import diary
 from madeleine.storage.sql.search.sources import (
     SEARCHED_TABLES,
@@ -76,8 +76,8 @@ class SearchRepository(DatabaseRepository):
         binds = {"being": scope.being_id, "ids": dialect.json_list_bind_value(ids)}
         return await self._database.rows(hits_by_ids_statement(source), SEARCHED_TABLES[source].to_hit, **binds)
 
-    async def current_versions(self, scope: Scope, ids: Sequence[MemoryId]) -> dict[MemoryId, MemoryId]:
-        return await current_versions(self._database, scope, ids)
+    async def current_version_ids(self, scope: Scope, ids: Sequence[MemoryId]) -> dict[MemoryId, MemoryId]:
+        return await current_version_ids(self._database, scope, ids)
 
     async def tag_matches(self, scope: Scope, query: TagQuery) -> list[TagMatches]:
         return await _gather_results(self._tagged(scope, query, source) for source in _sources_with_hits(query.filters))

@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from functools import lru_cache
 from typing import Any, Literal
 
-from sqlalchemy import Boolean, ColumnElement, FromClause, Select, Table, and_, bindparam, case, func, or_, select
+from sqlalchemy import Boolean, ColumnElement, FromClause, Select, Table, and_, bindparam, func, or_, select
 
 from madeleine.memory.chat import Message
 from madeleine.memory.keyword_search import KeywordQuery, SearchHit, SearchSource
@@ -27,8 +27,10 @@ from madeleine.storage.sql.database.dialect import (
 from madeleine.storage.sql.database.engine import Row
 from madeleine.storage.sql.database.mapping import RowMap, microseconds_from_moment
 from madeleine.storage.sql.database.memory_rows import (
+    AS_OF,
     IS_IN_PROJECT,
     MEMORY_COLUMNS,
+    WAS_TRUE_AS_OF,
     fold_and_delimit_theme,
     memory_from_row,
 )
@@ -133,16 +135,6 @@ def _note_hit(row: Row) -> SearchHit:
     )
 
 
-_as_of = bindparam("as_of", type_=_m.valid_until.type)
-_told = case((_m.happened_at < _m.created_at, _m.happened_at), else_=_m.created_at)
-_begin = func.coalesce(_m.valid_from, _told)
-_WAS_TRUE = and_(
-    _m.truth != "retracted",
-    or_(_begin <= _as_of, _begin > _m.valid_until),
-    or_(_m.valid_until.is_(None), _m.valid_until > _as_of),
-)
-"""`rules.dynamics.truth.was_true_at`."""
-
 SEARCHED_TABLES = {
     "memories": SearchedTable(
         memories,
@@ -157,7 +149,7 @@ SEARCHED_TABLES = {
             or_(bindparam("include_compressed", type_=Boolean), _m.compressed.is_(False), _m.status == "dead"),
             or_(bindparam("include_retracted", type_=Boolean), _m.truth != "retracted"),
             or_(bindparam("include_superseded", type_=Boolean), _m.truth != "superseded"),
-            or_(_as_of.is_(None), _WAS_TRUE),
+            or_(AS_OF.is_(None), WAS_TRUE_AS_OF),
             IS_IN_PROJECT,
         ),
     ),
@@ -199,7 +191,7 @@ def _successors_of_hits(mode: Literal["or", "and"], terms: int) -> Select[Any]:
     old, step = memories.alias("old"), memories.alias("step")
     contained = SEARCHED_TABLES["memories"].contains_terms(mode, terms, old)
     later = select(old.c.superseded_by.label("id")).where(
-        old.c.being_id == bindparam("being"), old.c.superseded_by.is_not(None), _as_of.is_(None), contained
+        old.c.being_id == bindparam("being"), old.c.superseded_by.is_not(None), AS_OF.is_(None), contained
     )
     versions = later.cte("later", recursive=True)
     following = func.coalesce(step.c.superseded_by, step.c.absorbed_into)

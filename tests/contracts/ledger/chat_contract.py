@@ -183,8 +183,8 @@ class ChatContract:
 
     async def test_what_failed_is_tried_again_when_it_is_due(self, chat: AnyChat) -> None:
         await appended(chat, "one")
-        await chat.postpone_session(ADA, "s", next_try=LATER, failed=True)
-        await chat.postpone_session(ADA, "s", next_try=LATER, failed=True)
+        await chat.retry_session_later(ADA, "s", next_try=LATER, failed=True)
+        await chat.retry_session_later(ADA, "s", next_try=LATER, failed=True)
         await appended(chat, "two")
         assert await chat.unwatched_sessions(now=LATER - SECOND, limit=9) == []
         [found] = await chat.unwatched_sessions(now=LATER, limit=9)
@@ -196,7 +196,7 @@ class ChatContract:
     async def test_what_is_put_off_waits_and_has_not_failed(self, chat: AnyChat) -> None:
         await appended(chat, "one")
         await appended(chat, "Bob's", scope=BOB)
-        await chat.postpone_session(ADA, "s", next_try=LATER, failed=False)
+        await chat.retry_session_later(ADA, "s", next_try=LATER, failed=False)
         [theirs] = await chat.unwatched_sessions(now=LATER - SECOND, limit=9)
         assert theirs.being_id == BOB.being_id
         _, found = await chat.unwatched_sessions(now=LATER, limit=9)
@@ -205,14 +205,14 @@ class ChatContract:
     async def test_what_was_put_off_waits_for_a_new_message_or_for_its_time(self, chat: AnyChat) -> None:
         """spec T2"""
         await appended(chat, "one", "two")
-        await chat.hold_back_messages(ADA, "s", up_to=2, until=LATER)
+        await chat.put_off_messages(ADA, "s", up_to=2, until=LATER)
         assert await waiting(chat, LATER - SECOND) == []
         assert await waiting(chat, LATER) == [("s", 0, 2)]
         assert await chat.thread_backlog() == MemoryThreadBacklog(unread=2, put_off=2)
         await appended(chat, "three", stored_at=NOW + SECOND)
         [found] = await chat.unwatched_sessions(now=NOW + SECOND, limit=9)
         assert (found.watched, found.put_off, found.messages) == (0, 2, 3)
-        await chat.hold_back_messages(ADA, "s", up_to=2, until=LATER)
+        await chat.put_off_messages(ADA, "s", up_to=2, until=LATER)
         assert await waiting(chat, NOW + SECOND) == [("s", 0, 3)], "a message that came meanwhile is not put off"
         await chat.mark_watched(ADA, "s", up_to=3, abandoned=2)
         assert await chat.thread_backlog() == MemoryThreadBacklog(abandoned=2)
@@ -247,7 +247,7 @@ class ChatContract:
         assert await whole(chat, scope=BOB) == [(0, "Bob's"), (1, "Bob's too")]
         assert [one.text for one in await chat.recent_messages(ADA, limit=9)] == ["Ada's"]
         await chat.mark_watched(ADA, "s", up_to=1)
-        await chat.postpone_session(ADA, "s", next_try=LATER, failed=True)
+        await chat.retry_session_later(ADA, "s", next_try=LATER, failed=True)
         [found] = await chat.unwatched_sessions(now=LATER, limit=9)
         assert (found.being_id, found.failures) == (BOB.being_id, 0)
 
@@ -288,7 +288,7 @@ class ChatContract:
     async def test_a_session_that_was_erased_whole_goes_on_where_it_ended(self, chat: AnyChat) -> None:
         """What is known by its position must not be taken for what was there before."""
         ids = await chat.append(ADA, "s", said("one", "two"), keys=[None, None], title="Tea", interface="cli")
-        await chat.postpone_session(ADA, "s", next_try=LATER, failed=True)
+        await chat.retry_session_later(ADA, "s", next_try=LATER, failed=True)
         await self.erase(chat, ids)
         new = said("three", at=LATER, stored_at=LATER)
         await chat.append(ADA, "s", new, keys=[None], title="Tea", interface="web")

@@ -84,12 +84,12 @@ class TruthContract:
         await ledger.memories.commit(ADA, batch(alone))
         asked = [first.id, third.id, alone.id]
         current = {first.id: third.id, third.id: third.id, alone.id: alone.id}
-        assert await ledger.recall.current_versions(ADA, asked) == current
+        assert await ledger.recall.current_version_ids(ADA, asked) == current
         versions = await ledger.recall.all_versions(ADA, asked)
         for id_ in (first.id, third.id):
             assert [one.id for one in versions[id_]] == [first.id, second.id, third.id]
         assert [one.id for one in versions[alone.id]] == [alone.id]
-        assert await ledger.recall.current_versions(BOB, asked) == {}
+        assert await ledger.recall.current_version_ids(BOB, asked) == {}
         assert await ledger.recall.all_versions(BOB, asked) == {}
 
     async def test_what_was_proposed_to_supersede_a_memory_is_found_through_any_number_of_links(

@@ -5,6 +5,7 @@ from __future__ import annotations
 import random
 from collections.abc import AsyncIterator
 from dataclasses import dataclass
+from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
@@ -88,6 +89,9 @@ async def test_a_superseded_policy_leaves_its_history_and_as_of_shows_it(company
     assert await company.texts(kinds=["policy"]) == ["PRs need one approval"]
     assert await company.texts(kinds=["policy"], as_of="2026-02") == ["PRs need two approvals"]
     assert await company.texts(query="approvals", as_of="2026-02") == ["PRs need two approvals"]
+    then = datetime(2026, 2, 1, tzinfo=UTC)
+    known = await company.memory.ledger.knowledge.knowledge(["policy"], as_of=then, limit=1)
+    assert [one.short_id for one in known] == ["s1"], "newer ones do not take its place"
     versions = (await company.call("bo/agent", "search_shared", id="s1"))["memories"]
     assert [(one["id"], one["author"], one.get("status")) for one in versions] == [
         ("s1", "hana", "superseded"),
@@ -122,7 +126,7 @@ REFUSALS: list[tuple[str, str, dict[str, Any], str]] = [
     ("ada/agent", "share", {"text": "Never", "supersedes": "s2"}, "A decision is written by"),
     ("ada/senior", "share", {"text": "Never", "supersedes": "s1"}, "A policy is written by human"),
     ("ada/human", "share", {"text": "Never", "kind": "decision", "supersedes": "s1"}, "only another policy"),
-    ("ada/agent", "share", {"text": "Never", "supersedes": "s3"}, "change what others have shared"),
+    ("ada/agent", "share", {"text": "Never", "supersedes": "s3"}, "share needs .* change what others have shared"),
     ("ada/agent", "retract", {"id": "s3", "reason": "Wrong"}, "change what others have shared"),
     ("ada/senior", "retract", {"id": "s1", "reason": "Wrong"}, "A policy is written by human"),
     ("ada/senior", "retract", {"id": "s1", "undo": True}, "A policy is written by human"),
@@ -161,6 +165,10 @@ async def test_there_are_never_more_policies_than_every_prompt_holds(company: Co
     await company.call("hana/human", "retract", id="s1", reason="Nobody keeps it")
     await company.call("hana/human", "share", text="Rule 10", kind="policy")
     assert len(await company.texts(kinds=["policy"])) == 10
+    with pytest.raises(AssertionError, match=r"There are 10 policies.* Nothing was taken back"):
+        await company.call("hana/human", "retract", id="s1", undo=True)
+    await company.call("hana/human", "retract", id="s11", undo=True)
+    assert len(await company.texts(kinds=["policy"])) == 10, "one comes for one that goes"
 
 
 async def test_shared_twice_is_shared_once_and_keys_are_each_authors_own(company: Company) -> None:
@@ -179,7 +187,7 @@ async def test_a_memory_is_shared_without_what_was_felt_or_said(company: Company
         "ada/agent", "store", text="The deploy failed", feeling="I was afraid", dialogue=["Oh no"], lesson="Look twice"
     )
     await company.call("ada/agent", "share", memory="m1")
-    [shared] = await company.memory.ledger.knowledge.knowledge(["knowledge"], current=True, limit=9)
+    [shared] = await company.memory.ledger.knowledge.knowledge(["knowledge"], limit=9)
     assert (shared.scene.action, shared.lesson, shared.feeling, shared.scene.dialogue) == (
         "The deploy failed",
         "Look twice",

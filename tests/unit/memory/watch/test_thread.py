@@ -104,7 +104,7 @@ async def test_what_no_word_tells_of_is_shown_in_the_end(home: Talks) -> None:
     await home.say(("user", "花生会让我窒息"), ("assistant", "好的"))
     assert (await home.poll()).counts["put off"] == 2
     assert await home.ledger.conversations.thread_backlog() == MemoryThreadBacklog(unread=2, put_off=2)
-    home.clock.advance(home.thread.config.hold_back_time)
+    home.clock.advance(home.thread.config.put_off_time)
     home.answers(lambda prompt: {"memories": [memory("花生会让用户窒息")]})
     assert (await home.poll()).counts["stored"] == 1
     assert home.waits() == []
@@ -313,7 +313,7 @@ async def test_a_conversation_that_quotes_recalled_memories_does_not_store_them_
         await home.say((role, text), ("assistant", "I see."), session=f"s{number}")
     first = await home.poll_all()
     assert (home.mind.prompts == []) == (role == "assistant")
-    home.clock.advance(home.thread.config.hold_back_time)
+    home.clock.advance(home.thread.config.put_off_time)
     second = await home.poll_all()
     assert (first.counts["stored"], second.counts["stored"], home.waits()) == (0, 0, [])
     assert await home.texts() == sorted(REMEMBERED)

@@ -82,6 +82,40 @@ def test_text_with_a_role_is_one_message() -> None:
     )
 
 
+def test_only_what_a_user_says_is_a_prompt() -> None:
+    found = asked("It is in the attic.", "--role", "assistant", "--session", "s")
+    assert found is not None
+    assert (found.prompt, len(found.messages)) == ("", 1)
+
+
+def test_memories_name_their_messages_in_whatever_calls_these_are_sent() -> None:
+    host = Host()
+    said: list[Any] = [{"role": "user", "text": str(n)} for n in range(230)]
+    said[7]["key"] = "seven"
+    memories = [{"text": "a", "messages": [7, 1, "old"]}, {"text": "b"}]
+    record_messages(host, ObserveRequest({"session_id": "s", "memories": memories}, messages=said), 1000)
+    assert ["memories" in call for call in host.calls] == [False, False, True]
+    assert host.texts() == [str(n) for n in range(230)]
+    text_of = {message["key"]: message["text"] for message in host.kept}
+    first, second = host.calls[-1]["memories"]
+    assert (first["messages"][0], text_of[first["messages"][1]], first["messages"][2]) == ("seven", "1", "old")
+    assert [text_of[key] for key in second["messages"]] == [str(n) for n in range(130, 230)]
+
+
+def test_where_memories_are_refused_their_messages_are_kept() -> None:
+    class WithoutMemories(Host):
+        def __call__(self, tool: str, arguments: Mapping[str, Any]) -> dict[str, Any]:
+            if "memories" in arguments:
+                raise ServerError("no such message")
+            return super().__call__(tool, arguments)
+
+    host = WithoutMemories()
+    request = ObserveRequest({"session_id": "s", "memories": [{"text": "a"}]}, messages=[{"role": "user", "text": "b"}])
+    with pytest.raises(ServerError, match="no such message"):
+        record_messages(host, request, 1000)
+    assert host.texts() == ["b"]
+
+
 def test_a_list_of_messages_and_a_whole_call_are_taken_as_they_are() -> None:
     messages = [{"role": "user", "text": "Hi"}]
     assert asked(json.dumps(messages), "--session", "s") == ObserveRequest({"session_id": "s"}, messages=messages)
