@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import unicodedata
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from datetime import datetime
 from typing import Annotated, Any, Literal
@@ -91,7 +91,7 @@ def recall_tool(rng: RandomSource) -> Tool:
     async def recall(call: ToolCall, arguments: RecallArguments) -> dict[str, Any]:
         """Recall the few memories that matter for a message; without a query the start: pinned, preferences, notes,
         diary, changes. Call it first, and whenever the past may matter. memories: what matches;
-        preferences: how to behave; near: related, no answer; omitted: more matches. Empty
+        preferences: how to behave; near: related, unsure; omitted: more matches. Empty
         does not mean unknown: ask in other words, or use search_memory."""
         call = call.in_project(arguments.project)
         if not arguments.query.strip():
@@ -163,7 +163,13 @@ def recall_result_as_json(
         meaning_off_notice(result.meaning_off),
         *result.notices,
         f"Too long for token_budget: {too_long}. Raise it, or open them with recall_memory." if too_long else "",
+        other_projects_notice(known_elsewhere.projects),
     )
+
+
+def other_projects_notice(projects: Sequence[str]) -> str:
+    names = ", ".join(repr(name) for name in projects)
+    return f"What belongs to a project is found with its name in project: {names}." if projects else ""
 
 
 def _memories_in_text(result: RecallResult, format_: RecallFormat) -> list[tuple[Memory, float]]:
@@ -293,10 +299,11 @@ async def search_memory(call: ToolCall, arguments: SearchArguments) -> dict[str,
     hits = [hit_as_json(hit, details=arguments.details) for hit in page.hits]
     respelled = (f"Nothing has {word!r}; this is for {other!r}." for word, other in page.respelled.items())
     archived = [] if arguments.cursor or arguments.mode == "subject" else await _archived_hits(call, arguments)
+    projects = [] if hits or arguments.cursor else await call.use.search_elsewhere.projects(call.scope)
     return (
         {"hits": hits}
         | without_empty_fields(next_cursor=page.next_cursor, omitted=page.omitted or None, archived=archived)
-        | notice_field(*respelled, ARCHIVED_NOTICE if archived else "")
+        | notice_field(*respelled, ARCHIVED_NOTICE if archived else "", other_projects_notice(projects))
     )
 
 

@@ -106,6 +106,7 @@ def memory_state_as_json(memory: Memory) -> dict[str, Any]:
         since=version_valid_since(memory),
         before=memory.before,
         status=status_limiting_recall(memory),
+        until=memory.valid_until.date().isoformat() if memory.truth == "superseded" and memory.valid_until else None,
     )
 
 

@@ -229,7 +229,7 @@ def _supersession_advice(memory: Memory, before: Memory) -> str:
 
 
 def _decided_notice(stored: StoredSceneResult) -> str:
-    if stored.superseded is None or stored.status == "stored":
+    if stored.superseded is None or (stored.status == "stored" and not stored.repeated):
         return ""
     return f"{stored.memory.short_id} was stored before; now it supersedes {stored.superseded.short_id}."
 

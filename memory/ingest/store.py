@@ -81,7 +81,7 @@ class NewScene:
 @dataclass(frozen=True, slots=True, kw_only=True)
 class StoredSceneResult:
     """`status` reinforced: an earlier memory says the same and was counted once more. `repeated`: the key was used
-    before for the same text, and nothing was done. `embedding_error`: why the memory is found by words only, for now.
+    before for the same text, and nothing was stored. `embedding_error`: why the memory is found by words only, for now.
     `redacted`: number of secrets removed, by kind. `superseded`: the memory that was true until then, as it is.
     `not_kept`: the text of a scene that reinforced a memory in other words."""
 
@@ -193,7 +193,7 @@ class StoreScenes:
             plan = await self._plan(scope, drafts, approve)
             new = {point.memory.id: point.memory for point in plan.points}
             changed: dict[MemoryId, Memory] = {}
-            if new or plan.reinforcements:
+            if new or plan.reinforcements or plan.supersessions:
                 hashes = {memory.content_hash for memory in new.values()}
                 batch = StoreBatch(
                     new=tuple(new.values()),
@@ -251,6 +251,7 @@ class StoreScenes:
                 if before.text != text:
                     raise KeyConflict(key)
                 plan.outcomes.append((before, True))
+                _plan_supersession(plan, draft, before)  # an act that comes with the second telling
                 continue
             earlier = await find_earlier(self.ledger, self.index, scope, point, plan, supersedes=scene.supersedes)
             told = await self._told_before(scope, draft, earlier)
@@ -267,8 +268,7 @@ class StoreScenes:
                     turns[session_id] += 1
                 plan.add_point(replace(point, memory=memory))
                 outcome = IdempotencyKeyOutcome(memory.id, text, "stored")
-            if scene.supersedes is not None and draft.since is not None:
-                plan.supersessions.append(_supersession(scene, outcome, point.memory, draft.since))
+            _plan_supersession(plan, draft, outcome)
             plan.attach(outcome.memory_id, scene.sources, scene.learnt)
             plan.outcomes.append((outcome, False))
             if key is not None:
@@ -388,13 +388,19 @@ def _reinforcement(of: MemoryId, scene: NewScene, draft: Memory) -> Reinforcemen
     return reinforcement_from_draft(of, draft, importance=importance, key=scene.key)
 
 
-def _supersession(scene: NewScene, outcome: IdempotencyKeyOutcome, draft: Memory, since: datetime) -> Supersession:
-    """`draft`: the memory that the scene would have become."""
-    return Supersession(
-        old=scene.supersedes or MemoryId(""),
+def _plan_supersession(plan: StorePlan, draft: _Draft, outcome: IdempotencyKeyOutcome) -> None:
+    """Nothing for what supersedes nothing, and for an act that is told again."""
+    scene, old = draft.scene, draft.superseded
+    if scene.supersedes is None or draft.since is None:
+        return
+    if old is not None and old.superseded_by == outcome.memory_id:
+        return
+    act = Supersession(
+        old=scene.supersedes,
         new=outcome.memory_id,
-        since=since,
-        at=draft.created_at,
+        since=draft.since,
+        at=draft.point.memory.created_at,
         tool=scene.tool,
         makes_new=scene.is_update and outcome.status == "stored",
     )
+    plan.supersessions.append(act)

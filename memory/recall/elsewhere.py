@@ -17,15 +17,19 @@ from madeleine.memory.text.normalization import fold_text
 MIN_MATCHED_QUERY_TAG_SHARE = 0.5
 """Share of the query's tags that a text holds, as of memories that are near (`MatchThresholds.near_words`)."""
 MAX_COMPARED_TEXTS = 20
+MAX_NAMED_PROJECTS = 8
 NON_MEMORY_SEARCH_SOURCES: tuple[SearchSource, ...] = ("chat", "notes")
 
 
 TextT = TypeVar("TextT")
 
 
-class ProfileReader(Protocol):
+class OutsideLedger(Protocol):
     async def profile(self, scope: Scope) -> list[ProfileEntry]:
         """All entries; those of preferences that are memories have a `memory_id`."""
+
+    async def projects(self, scope: Scope, *, limit: int) -> list[str]:
+        """The names of the being's projects that have memories, in order."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -34,6 +38,8 @@ class KnownOutsideMemories:
 
     entries: tuple[ProfileEntry, ...] = ()
     hits: tuple[SearchHit, ...] = ()
+    projects: tuple[str, ...] = ()
+    """Where a caller who names none has not looked (spec O2)."""
 
     @property
     def ids(self) -> list[str]:
@@ -47,17 +53,16 @@ NOTHING_KNOWN_ELSEWHERE = KnownOutsideMemories()
 class SearchOutsideMemories:
     """The use case: for a query that no memory matches. Nothing is counted as recalled."""
 
-    ledger: ProfileReader
+    ledger: OutsideLedger
     search_by_tags: SearchByMessageTags
 
     async def __call__(self, scope: Scope, query: RecallQuery) -> KnownOutsideMemories:
         """At most `query.limit` together, entries first. Nothing for a query with a filter that only memories have; the
         profile has no time. A message in the very words of the query is left out."""
-        if query.categories or query.themes or query.as_of:
-            return NOTHING_KNOWN_ELSEWHERE
+        projects = tuple(await self.projects(scope))
         tags = most_specific_tags(query.text, self.search_by_tags.stem)
-        if not tags:
-            return NOTHING_KNOWN_ELSEWHERE
+        if query.categories or query.themes or query.as_of or not tags:
+            return KnownOutsideMemories(projects=projects)
         entries: list[tuple[float, ProfileEntry]] = []
         if not (query.since or query.until):
             shown = (entry for entry in await self.ledger.profile(scope) if entry.enabled and not entry.memory_id)
@@ -71,7 +76,12 @@ class SearchOutsideMemories:
         return KnownOutsideMemories(
             tuple(one for one in near if isinstance(one, ProfileEntry)),
             tuple(one for one in near if isinstance(one, SearchHit)),
+            projects,
         )
+
+    async def projects(self, scope: Scope) -> list[str]:
+        """The first of those that a caller who works in none has not looked into; none for one who works in one."""
+        return [] if scope.project else await self.ledger.projects(scope, limit=MAX_NAMED_PROJECTS)
 
 
 def _best_first(shares: Sequence[tuple[float, TextT]]) -> list[TextT]:

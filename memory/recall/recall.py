@@ -39,7 +39,7 @@ from madeleine.memory.recall.selection import (
     is_recallable_as_of,
     rerank,
 )
-from madeleine.memory.rules.dynamics.truth import was_true_at
+from madeleine.memory.rules.dynamics.truth import is_to_come, was_true_at
 from madeleine.memory.rules.prompting import LIST_FORMAT, RecallTextFormat
 from madeleine.memory.rules.ranking.blended import BlendedRankingWeights
 from madeleine.memory.rules.ranking.matching import GateOutcome, MatchThresholds, matching_and_near_candidates
@@ -359,7 +359,9 @@ class Recall:
     async def _newer_first(
         self, scope: Scope, query: RecallQuery, scores: Mapping[MemoryId, float], pool: CandidatePool
     ) -> NewerFirst:
-        if not self.config.newer_among_near_equals or query.as_of is not None:
+        now = self.now()
+        asks_for_past = query.as_of is not None and not is_to_come(query.as_of, now)
+        if not self.config.newer_among_near_equals or asks_for_past:
             return NewerFirst(scores)
         only_matches = bool(query.since or query.until)  # when it happened is not looked at again
         return await put_newer_memories_first(
@@ -370,7 +372,7 @@ class Recall:
             scores=scores,
             pool=pool,
             only_matches=only_matches,
-            now=self.now(),
+            now=query.as_of or now,
         )
 
     async def _true_versions(

@@ -56,7 +56,8 @@ logger = logging.getLogger(__name__)
 INSTRUCTIONS_OPENING = "Madeleine is your long-term memory."
 INSTRUCTION_BY_TOOL = {
     "recall": "Call recall with what is being said when a conversation begins and whenever the past may matter; ask "
-    "for format memories where facts, dates or ids count. Empty does not mean unknown: ask in other words.",
+    "for format memories where facts, dates or ids count. Empty does not mean unknown: read near, ask in other words, "
+    "or in the language that it was told in.",
     "search_memory": "search_memory finds exact words and lists by date or theme.",
     "recall_memory": "recall_memory reads whole memories by id.",
     "store": "Call store for what should be known later: events, decisions, facts, preferences, feelings, lessons; the "

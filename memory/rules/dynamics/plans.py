@@ -26,7 +26,7 @@ def planned_since(old: Memory, new: Memory, now: datetime) -> datetime | None:
     if not is_to_come(new.happened_at, now):
         return begin if begin is not None and (day is None or day < begin) else None
     if day is None and _names_its_own_day(new):
-        day = next((named.start for named in _days_named(old) if named.precision == "day" and named.end >= now), None)
+        day = next((named.start for named in _days_named(old) if _is_of_event(named, old, now)), None)
     if day is None or (begin is not None and day < new.happened_at):
         return new.happened_at
     return None
@@ -86,6 +86,12 @@ def _beginning_to_come(memory: Memory, now: datetime) -> datetime | None:
 
 def _days_named(memory: Memory) -> list[IsoPeriod]:
     return days_named(memory.scene.action, memory.created_at.date())
+
+
+def _is_of_event(named: IsoPeriod, memory: Memory, now: datetime) -> bool:
+    """Whether a day that the text names is to come, or was when it was told: what began on it would name a day past."""
+    told = min(memory.happened_at, memory.created_at)
+    return named.precision == "day" and (named.end >= now or named.start.date() > told.date())
 
 
 def _names_its_own_day(memory: Memory) -> bool:

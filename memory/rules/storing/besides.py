@@ -1,7 +1,7 @@
 """What a superseded memory said besides what has changed (ruling 14): nobody recalls it, unless it is told anew.
 
-"Bob lives in Lyon and works at Acme", superseded by "Bob lives in Paris", also said "works at Acme". Of its clauses,
-the one that shares most with the new text is what has changed; every other one that has words of its own is told.
+"Bob lives in Lyon and works at Acme", superseded by "Bob lives in Paris", also said "works at Acme". Each clause of the
+new text takes the place of the one that it shares most with; every other one that has words of its own is told.
 Sentences are clauses, and what follows a comma or a conjunction if it has a verb that is known to be one: "Toner" is no
 clause of "Papier Rau sells paper and toner".
 """
@@ -9,7 +9,7 @@ clause of "Papier Rau sells paper and toner".
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator
+from collections.abc import Collection, Iterator, Mapping
 from functools import cache
 
 from madeleine.memory.rules.storing.statements import VALUE_LEXICON_LISTS, Statement
@@ -38,19 +38,29 @@ def unreplaced_clauses(new: Statement, old: Statement) -> str:
     if not stems:
         return ""
 
-    def shared(clause: str) -> tuple[int, float]:
-        count = len(stems[clause] & new.content.keys())
-        return count, count / len(stems[clause])
-
-    replaced = max(stems, key=shared)
+    replaced = {_most_alike(stems, new.content.keys())}
+    for clause in _clauses(new.reading):
+        words = Statement(clause).content.keys()
+        if words & set().union(*stems.values()):
+            replaced.add(_most_alike(stems, words))
     values = frozenset(old.reading.listed(*VALUE_LEXICON_LISTS))
     telling = {stem for stem, word in old.content.items() if not word[0].isdigit() and word not in values}
     besides = [
         clause
         for clause, own in stems.items()
-        if clause != replaced and len(own & telling - new.content.keys()) >= MIN_UNREPLACED_CLAUSE_WORDS
+        if clause not in replaced and len(own & telling - new.content.keys()) >= MIN_UNREPLACED_CLAUSE_WORDS
     ]
     return " … ".join(besides)[:MAX_UNREPLACED_CLAUSES_CHARS]
+
+
+def _most_alike(stems: Mapping[str, Collection[str]], words: Collection[str]) -> str:
+    """The clause that has most of the words, of several the shortest."""
+
+    def shared(clause: str) -> tuple[int, float]:
+        count = sum(stem in words for stem in stems[clause])
+        return count, count / len(stems[clause])
+
+    return max(stems, key=shared)
 
 
 def _clauses(reading: Reading) -> Iterator[str]:

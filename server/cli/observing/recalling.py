@@ -67,4 +67,4 @@ def near_memories_block(answer: Mapping[str, Any]) -> str:
     )
     lines = "\n".join(f"- {escape_tags_on_one_line(text)}" for text in texts)
     unknown_words = escape_tags_on_one_line(", ".join(unknown))
-    return f"Related, but no answer; no memory has: {unknown_words}.\n<memory>\n{lines}\n</memory>"
+    return f"Related, may answer or not; no memory has: {unknown_words}.\n<memory>\n{lines}\n</memory>"

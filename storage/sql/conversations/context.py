@@ -58,6 +58,17 @@ _b, _d, _m, _n, _p, _r = beings.c, diary_entries_table.c, memories.c, notes_tabl
 _BEING = bindparam("being", type_=_p.being_id.type)
 
 _PROFILE_ENTRY = RowMap(ProfileEntry, profile)
+_SELECT_PROJECTS = (
+    select(_m.project)
+    .distinct()
+    .where(
+        _m.being_id == _BEING,
+        or_(_m.project.is_not(None), _m.level.is_not(None)),  # as the index has it
+        _m.project.is_not(None),
+    )
+    .order_by(_m.project)
+    .limit(bindparam("limit"))
+)
 _SELECT_PROFILE_ENTRIES = (
     select(*_PROFILE_ENTRY.columns, _m.action)
     .outerjoin(memories, _m.id == _p.memory_id)
@@ -239,6 +250,9 @@ class ContextRepository(ConversationRepository):
             _SELECT_UNNAMED_PREFERENCES, _UNNAMED_PREFERENCE.from_row, most=MAX_PREFERENCES_WITHOUT_ENTRY, **binds
         )
         return [*entries, *reversed(unnamed)]
+
+    async def projects(self, scope: Scope, *, limit: int) -> list[str]:
+        return await self._database.rows(_SELECT_PROJECTS, first_column, being=scope.being_id, limit=limit)
 
     async def write_entry(self, scope: Scope, entry: ProfileEntry) -> MemoryId | None:
         async with self._database.transaction(needs_index_space=True) as transaction:

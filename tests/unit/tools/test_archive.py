@@ -157,6 +157,10 @@ async def test_a_memory_of_a_project_is_found_only_there_and_one_without_everywh
             start = str(await call("recall", **there))
             assert ("German" in start) == (project == "boat"), project
         await call("run_patrol")
+        for tool, arguments in (("recall", {}), ("search_memory", {"mode": "and"})):
+            nothing = await call(tool, query="zanzibar kayak", **arguments)
+            assert "in project: 'boat', 'house'" in nothing["notice"], tool
+            assert "notice" not in await call(tool, query="zanzibar kayak", project="boat", **arguments), tool
         recalled = await call("recall", query="boat paint", format="memories", limit=9)
         assert not any("boat" in text for text in texts(recalled))
 

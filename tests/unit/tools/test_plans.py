@@ -64,6 +64,24 @@ async def test_an_appointment_told_without_when_is_moved_all_the_same(use: Use) 
     assert await recalled(use, DENTIST, limit=1) == [moved_to(day(15))]
 
 
+async def test_an_appointment_whose_old_day_has_passed_is_moved_at_once(use: Use) -> None:
+    await begun(use)
+    old = (await use("store", text=appointment(day(-6)), when=str(day(-20))))["id"]
+    moved = await use("store", text=moved_to(day(15)), when=f"{day(15)}T09:15", supersedes=old)
+    assert moved["superseded"]["id"] == old
+    assert await recalled(use, DENTIST, limit=1) == [moved_to(day(15))]
+
+
+async def test_what_began_on_a_day_that_its_text_names_stays_true_until_the_day_of_what_follows(use: Use) -> None:
+    old = f"The tram ticket costs 49 euros as of {written(day(-300))}."
+    new = f"The tram ticket costs 55 euros as of {written(day(30))}."
+    await use("store", text=old, when=str(day(-300)))
+    answer = await use("store", text=new, when=str(day(30)), supersedes="m1")
+    assert "A plan until" in answer["notice"]
+    assert (await recalled(use, "What does the tram ticket cost?"))[0] == old
+    assert (await recalled(use, "What does the tram ticket cost?", as_of=str(day(60))))[0] == new
+
+
 @pytest.mark.parametrize("change", ["is on", "was moved to"])
 async def test_a_moved_day_comes_first_before_anyone_decides(use: Use, change: str) -> None:
     """Also the earlier of two days to come."""

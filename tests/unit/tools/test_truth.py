@@ -42,6 +42,7 @@ async def moved(use: Use) -> tuple[str, str, str]:
             "Dr. Roe wrote 88 on Ann's new prescription.",
             "",
         ),
+        ("update_memory", "Eva lives in Ulm and her boss is Ida.", "Eva lives in Ulm and her boss is Max Gru.", ""),
         ("store", "Ada, Ben and Tom sleep in Halle.", "Ada, Ben and Tom are back in Jena.", ""),
         ("store", "Kranich orders paper and toner from Rau.", "Toner and paper come from Officelux.", ""),
         (
@@ -211,6 +212,21 @@ async def test_a_version_that_is_not_current_is_not_superseded_and_the_current_o
     assert (await use("search_memory", query="Bern"))["hits"] == [], "nothing was stored"
     with pytest.raises(RuntimeError, match="cannot have ended before"):
         await use("store", text="Maria lives in Bern", supersedes=oslo, when="2026-05")
+
+
+async def test_an_act_may_come_with_the_second_telling_and_be_told_again(use: Use) -> None:
+    """The answer to a store says: repeat it with supersedes."""
+    old = (await use("store", text="The office door code is 4417"))["id"]
+    told = {"text": "The office door code is 9031", "key": "code"}
+    new = (await use("store", **told))["id"]
+    acted = await use("store", **told, supersedes=old)
+    assert (acted["id"], acted["superseded"]["id"]) == (new, old)
+    assert acted["notice"] == f"{new} was stored before; now it supersedes {old}."
+    assert await recalled(use, "What is the office door code?") == ["The office door code is 9031"]
+    for again in (told, {"text": told["text"]}):
+        assert (await use("store", **again, supersedes=old))["id"] == new
+    versions = (await use("recall_memory", ids=[new]))["memories"][0]["versions"]
+    assert [one["id"] for one in versions] == [old, new]
 
 
 async def test_of_two_clients_that_supersede_one_memory_at_once_one_is_told(use: Use) -> None:

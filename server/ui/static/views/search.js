@@ -69,7 +69,7 @@ function drawMeaning(results, said, meaning) {
     section("By meaning", meaning.memories.length
       ? h("div", { class: "cards" }, meaning.memories.map((memory, place) => memoryCard(memory, why(memory, place + 1, best))))
       : empty("Nothing matches well enough. Empty does not mean unknown: try other words.")),
-    meaning.near?.length ? section("Near, but no answer", h("div", { class: "cards" }, meaning.near.map((memory) => (memory.id?.startsWith("m") ? memoryCard(memory) : hitCard(memory))))) : null);
+    meaning.near?.length ? section("Near, may answer or not", h("div", { class: "cards" }, meaning.near.map((memory) => (memory.id?.startsWith("m") ? memoryCard(memory) : hitCard(memory))))) : null);
 }
 
 function hitCard(hit) {

@@ -347,7 +347,7 @@ def test_what_is_near_is_printed_with_the_words_that_nothing_holds() -> None:
     near = [{"id": "m1", "when": "2026-03-01", "text": "The database\nlistens </memory> on 5433"}, *[{"text": "x"}] * 9]
     answer: dict[str, Any] = {"prompt": "", "near": near, "unknown_words": ["failover"]}
     shown = recall_for_hook(lambda tool, arguments: answer, ObserveRequest({}, prompt="?"))
-    assert shown.splitlines()[1:3] == ["Related, but no answer; no memory has: failover.", "<memory>"]
+    assert shown.splitlines()[1:3] == ["Related, may answer or not; no memory has: failover.", "<memory>"]
     assert shown.count("</memory>") == 1
     assert shown.count("\n- ") == 3
     answer["unknown_words"] = []
