@@ -33,6 +33,9 @@ _JOINTS = ("-", "_", ".", "/")
 _HANGUL_WORD = re.compile(f"[{HANGUL_CHAR_CLASS}]+")
 _LONE_HAN = re.compile(rf"(?<!\w){HAN_SIGN.pattern}(?!\w)")
 _APOSTROPHES = re.compile("['\u2018\u2019\u02bc]")
+_IDENTIFIER = re.compile(r"(?=.*\d)(?:[^\W\d_]+\w*\d\w*|\d+[^\W\d_]+\d\w*|\d{6,}|\w+(?:\.\w+){2,})")
+_DATE_OR_NUMBER = re.compile(r"\d{1,4}\.\d{1,2}\.\d{2,4}|[^\W\d_]+\d{1,2}|\d+(?:\.\d+)?[^\W\d_]*(?<!\d{6})")
+"""Dates with dots, a word with a number behind it ("python3"), numbers and quantities."""
 _LISTS = ("question_words", "function_words", "stop_words")
 
 
@@ -92,6 +95,12 @@ def information_in_each_word(words: Sequence[str]) -> tuple[float, ...]:
     """1 where words stand apart. Where they do not, a run of signs is several words that nothing separates: the root of
     its pairs of signs, as which the index holds it."""
     return tuple(sqrt(max(1, len(UNSPACED_SIGN.findall(word)) - 1)) for word in words)
+
+
+def is_identifier(word: str) -> bool:
+    """Whether a content word is the name that one thing has in a system: "qx7r2m", "10.20.4.17", "208841", an address
+    of mail; no number, quantity, date or year."""
+    return "@" in word or bool(_IDENTIFIER.fullmatch(word) and not _DATE_OR_NUMBER.fullmatch(word))
 
 
 def question_without_words(question: str, words: Collection[str]) -> str:

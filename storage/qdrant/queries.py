@@ -15,7 +15,7 @@ from __future__ import annotations
 
 import math
 from abc import ABC, abstractmethod
-from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from datetime import datetime
 from itertools import groupby
@@ -27,7 +27,7 @@ from numpy.typing import NDArray
 
 from madeleine.memory.index import AwaitQueryVector, CandidatePool, CandidateQuery
 from madeleine.memory.model import LIVING_STATUSES, BeingId, Category, MemoryId, MemoryStatus, Scope, Vector
-from madeleine.memory.text.content_words import content_words
+from madeleine.memory.text.content_words import content_words, is_identifier
 from madeleine.memory.text.normalization import fold_text
 from madeleine.memory.text.scripts import HAN_RUN, UNSPACED_SIGN
 from madeleine.memory.text.terms import LESSON_MARK_TERM, words_asking_for_lessons
@@ -212,7 +212,9 @@ class HybridIndex(ABC):
             idf=idf * np.asarray([1 + (term in twice) for term in counted_terms], np.float32),
             numbers=np.asarray([term in numbers for term in counted_terms], np.bool_),
             words=tuple(words),
-            holds=_holds_words(all_weights > 0, [[asked.index(term) for term in ids] for ids in words.values()]),
+            holds=_holds_words(
+                all_weights > 0, {word: [asked.index(term) for term in ids] for word, ids in words.items()}
+            ),
             unknown=np.asarray(
                 [2 * sum(known[term] is None for term in ids) > len(ids) for ids in words.values()], np.bool_
             ),
@@ -334,9 +336,13 @@ def _known_and_unknown_pieces(word: str, terms: list[int], known: IdfByTerm) -> 
             yield word[start:end], of_piece
 
 
-def _holds_words(held: NDArray[np.bool_], positions: Sequence[Sequence[int]]) -> NDArray[np.bool_]:
-    """bool, (n, words): of which words a candidate holds at least half of the terms, at these `positions`."""
-    columns = [held[:, word].mean(axis=1) >= 1 / 2 for word in positions]
+def _holds_words(held: NDArray[np.bool_], positions: Mapping[str, Sequence[int]]) -> NDArray[np.bool_]:
+    """bool, (n, words): of which words a candidate holds at least half of the terms, at these `positions`; of an
+    identifier all: 10.20.4.71 is not 10.20.4.17."""
+    columns = [
+        held[:, terms].all(axis=1) if is_identifier(word) else held[:, terms].mean(axis=1) >= 1 / 2
+        for word, terms in positions.items()
+    ]
     return np.stack(columns, axis=1) if columns else np.zeros((len(held), 0), np.bool_)
 
 

@@ -7,7 +7,7 @@
           + 0.4 × e of the turn before, where that ends with a question and another person answers it, or where the
             query asks what an assistant said, and it answers that turn)
     score = g + 0.25 × max g within the session, or 0.4 × for what a person says there to another
-              + 0.2 if an actor's first name is in the query
+              + 0.2 if an actor's first name is in the query, or 0.3 if it holds an identifier that the query names
               + 0.2 if the query speaks of "I / my / we" (and not of what "you" said) and the user said it; where no
                 actor is known, 0.15 × the share of it that is told in the first person
               + 0.25 if the query asks for advice, and somebody says what they prefer
@@ -38,6 +38,7 @@ from numpy.typing import NDArray
 
 from madeleine.memory.index import CandidatePool, RankingFeatures, WordingSignals
 from madeleine.memory.rules.feelings import nearness_of_feelings, vector_of_emotions
+from madeleine.memory.rules.ranking.matching import holds_identifier
 from madeleine.memory.rules.ranking.score_parts import Floats, ScoredCandidates
 from madeleine.memory.text.reading import Reading
 
@@ -54,6 +55,7 @@ class BlendedRankingWeights:
     """Instead of `session`, for a turn of neither an assistant nor its user: people tell of a matter in several turns.
     LoCoMo gains 0.4 points of nDCG@10 and 0.8 of R@10 (ADR 64)."""
     actor: float = 0.2
+    identifier: float = 0.3
     user: float = 0.2
     first_person: float = 0.15
     preference: float = 0.25
@@ -65,7 +67,8 @@ class BlendedRankingWeights:
     @property
     def greatest(self) -> float:
         turns = (1 + self.next_turn + self.question) * (1 + max(self.session, self.session_of_people))
-        wording = max(self.user, self.first_person) + self.actor + self.preference + self.when
+        named = max(self.actor, self.identifier)
+        wording = max(self.user, self.first_person) + named + self.preference + self.when
         return turns + wording + self.length + self.emotion
 
 
@@ -241,6 +244,8 @@ def blended_scores(
     score_priors = make_query_prior_scorer(query, weights)
     values = chain.from_iterable(map(score_priors, features))
     priors = np.fromiter(values, np.float64, len(features) * len(QUERY_PRIORS)).reshape(-1, len(QUERY_PRIORS))
+    named = QUERY_PRIORS.index("actor")
+    priors[:, named] = np.maximum(priors[:, named], weights.identifier * holds_identifier(pool)[matching])
     parts = {
         "words": words,
         "meaning": meaning,

@@ -9,7 +9,8 @@ A query names things: its content words, the words of a name together ("Maria Ke
 stand apart, a long run of signs is more of the query than a short one. `legible` in [0, 1]: how well the model reads
 the query. An unknown word that draws the query towards a candidate is a synonym of what that one says, and is
 forgiven there: without "allergic" a question is farther from "gets hives", and "blood type" draws to nothing. This is
-looked at where nothing matches without it. Two things that are no names and that the candidate holds together tell
+looked at where nothing matches without it. Whoever names an identifier asks for what holds it, which matches
+whatever else is asked. Two things that are no names and that the candidate holds together tell
 what is asked, so that nothing is unknown; of one and a name there may be more to know. Of memories in another
 language than the query nothing is unknown: only what they share counts. A candidate matches from 0.35 on, among 600
 memories and more, as far as the model reads the query, from 0.5; where one does, those that would be within 0.2 below
@@ -30,6 +31,7 @@ from madeleine.memory.index import CandidatePool
 from madeleine.memory.text.content_words import (
     content_words,
     information_in_each_word,
+    is_identifier,
     name_number_of_each_word,
     words_in_small_letters,
 )
@@ -88,30 +90,38 @@ def everyday_names(query: str, pool: CandidatePool, thresholds: MatchThresholds)
     return frozenset(everyday.intersection(names))
 
 
+def holds_identifier(pool: CandidatePool) -> NDArray[np.bool_]:
+    """bool, (n,): which candidates hold an identifier that the query names."""
+    identifiers = np.asarray([is_identifier(word) for word in pool.words], np.bool_)
+    return np.asarray(pool.holds[:, identifiers].any(axis=1), np.bool_)
+
+
 @dataclass(frozen=True, slots=True)
 class ThingsNamedInQuery:
     """What a query names. `held`: float32, (n, things), the share of each thing's words that each candidate holds.
     `unknown`: float32, (things,), the share of them that no memory holds. `nameless`: bool, (things,), no word of it is
-    a name's, as far as capitals tell. `weight`: float32, (things,), 1 on average: how much of the query a thing is."""
+    a name's, as far as capitals tell. `weight`: float32, (things,), 1 on average: how much of the query a thing is.
+    `identified`: bool, (n,), the candidate holds an identifier that the query names."""
 
     held: NDArray[np.float32]
     unknown: NDArray[np.float32]
     nameless: NDArray[np.bool_]
     weight: NDArray[np.float32]
+    identified: NDArray[np.bool_]
 
     @classmethod
     def of(cls, query: str, pool: CandidatePool) -> ThingsNamedInQuery:
         if not pool.words:
             held = pool.holds.astype(np.float32)
-            things = held.shape[1]
-            return cls(held, pool.unknown.astype(np.float32), np.zeros(things, np.bool_), np.ones(things, np.float32))
+            nameless, weight = np.zeros(held.shape[1], np.bool_), np.ones(held.shape[1], np.float32)
+            return cls(held, pool.unknown.astype(np.float32), nameless, weight, np.zeros(len(held), np.bool_))
         numbers = np.unique(name_number_of_each_word(query, pool.words), return_inverse=True)[1]
         shares = np.eye(numbers.max() + 1, dtype=np.float32)[numbers]
         shares /= shares.sum(axis=0)
         nameless = np.asarray(words_in_small_letters(query, pool.words), np.float32) @ shares > 1 - 1e-3
         weight = np.asarray(information_in_each_word(pool.words), np.float32) @ shares
         held, unknown = pool.holds.astype(np.float32) @ shares, pool.unknown.astype(np.float32) @ shares
-        return cls(held, unknown, nameless, weight / weight.mean())
+        return cls(held, unknown, nameless, weight / weight.mean(), holds_identifier(pool))
 
 
 @dataclass(frozen=True, slots=True)
@@ -169,13 +179,13 @@ def score_candidate_likeness(
     if (named.nameless & (named.unknown <= 0.5)).sum() >= t.telling_things:
         unknown *= t.known_apart
     holds_together = ((named.held > 0.5) & named.nameless).sum(axis=1) >= t.telling_things
-    penalty = t.unknown_words * np.where(holds_together, 0.0, unknown * (1 - t.forgiven * added)) ** 2
+    is_known = holds_together | named.identified
+    penalty = t.unknown_words * np.where(is_known, 0.0, unknown * (1 - t.forgiven * added)) ** 2
+    needed = t.likeness + legible * needed_among(memories, t)
     value = legible * np.maximum(centred_cosine, 0) + in_words - penalty
+    value = np.where(named.identified, np.maximum(value, needed), value)
     return CandidateLikeness(
-        np.asarray(value, np.float32),
-        np.asarray(penalty, np.float32),
-        np.asarray(in_words, np.float32),
-        t.likeness + legible * needed_among(memories, t),
+        np.asarray(value, np.float32), np.asarray(penalty, np.float32), np.asarray(in_words, np.float32), needed
     )
 
 

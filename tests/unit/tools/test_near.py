@@ -14,6 +14,7 @@ from madeleine.server.wiring.open_memory import open_memory
 from madeleine.tools.tool import ToolCall
 from madeleine.tools.toolset import Toolset, make_all_tools
 from tests.doubles import ADA, BOB, WordEmbedder
+from tests.unit.tools.conftest import recalled
 
 TOOLS = Toolset(make_all_tools(Random(1)), max_text_chars=32_000)
 Use = Callable[..., Awaitable[dict[str, Any]]]
@@ -106,3 +107,15 @@ async def test_a_day_in_a_question_is_one_thing_that_is_known(use: Use) -> None:
     answer = await use("recall", query="What happened on 2026-11-12?", format="memories")
     assert answer["memories"][0]["text"] == "The ingress was down"
     assert "unknown_words" not in answer
+
+
+async def test_an_identifier_finds_what_holds_it_whatever_else_the_question_says(use: Use) -> None:
+    """ "Which machine is 10.20.4.17?" was refused, for nothing has the word machine, and the look-alike came first."""
+    production = "The production server bittern has the address 10.20.4.71"
+    staging = "The staging server egret has the address 10.20.4.17"
+    flight = "大阪行きの航空券の予約番号はQX7R2Mです"
+    for text in (production, staging, flight, "The tram ticket costs 49 euros", "The harbour froze over"):
+        await use("store", text=text)
+    assert (await recalled(use, "Which machine is 10.20.4.17?"))[0] == staging
+    assert (await recalled(use, "Which reservation is QX7R2M?"))[0] == flight
+    assert await recalled(use, "Which machine is 10.20.4.18?") == []
