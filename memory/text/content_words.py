@@ -33,8 +33,10 @@ _JOINTS = ("-", "_", ".", "/")
 _HANGUL_WORD = re.compile(f"[{HANGUL_CHAR_CLASS}]+")
 _LONE_HAN = re.compile(rf"(?<!\w){HAN_SIGN.pattern}(?!\w)")
 _APOSTROPHES = re.compile("['\u2018\u2019\u02bc]")
-_IDENTIFIER = re.compile(r"(?=.*\d)(?:[^\W\d_]+\w*\d\w*|\d+[^\W\d_]+\d\w*|\d{6,}|\w+(?:\.\w+){2,})")
-_DATE_OR_NUMBER = re.compile(r"\d{1,4}\.\d{1,2}\.\d{2,4}|[^\W\d_]+\d{1,2}|\d+(?:\.\d+)?[^\W\d_]*(?<!\d{6})")
+_IDENTIFIER = re.compile(r"(?=.*\d)(?:[a-z]+\w*\d\w*|\d+[a-z]+\d\w*|\d{6,}|\w+(?:\.\w+){2,})", re.ASCII)
+_DATE_OR_NUMBER = re.compile(
+    r"\d{1,4}\.\d{1,2}\.\d{2,4}|[a-z]+(?:\d{1,2}|(?:19|20)\d\d)|\d+(?:\.\d+)?[a-z]*(?<!\d{6})", re.ASCII
+)
 """Dates with dots, a word with a number behind it ("python3"), numbers and quantities."""
 _LISTS = ("question_words", "function_words", "stop_words")
 

@@ -80,7 +80,10 @@ def test_a_run_of_signs_without_spaces_says_more_than_one_word(
     ("words", "are"),
     [
         ("qx7r2m 10.20.4.17 208841 a@b.example wktm2291876 v1.2.3 7f3c2ab rtx4090", True),
-        ("2026 1.74 10kg 250ml 2nd python3 31.12.2026 2026-03-01 39.90 heron1 o.k 5432 machine", False),
+        (
+            "2026 1.74 10kg 250ml 2nd python3 euro2016 番号2号 31.12.2026 2026-03-01 39.90 o.k 5432 heron",
+            False,
+        ),
     ],
 )
 def test_an_identifier_is_told_from_numbers_quantities_and_dates(words: str, are: bool) -> None:
