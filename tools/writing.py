@@ -26,7 +26,7 @@ from madeleine.memory.recall.selection import (
     NON_INFERABLE_THEME,
     has_non_inferable_theme,
 )
-from madeleine.memory.rules.dynamics.plans import other_day_named, planned_since
+from madeleine.memory.rules.dynamics.plans import only_day_to_come_named, other_day_named, planned_since
 from madeleine.memory.rules.feelings import EMOTION_AXES
 from madeleine.memory.rules.storing.besides import unreplaced_clauses_notice
 from madeleine.tools.arguments import LineText, LongText, ShortText, ToolArguments, ZeroToOne, unique, validate_each
@@ -208,6 +208,20 @@ async def stored_as_json(call: ToolCall, stored: StoredSceneResult, *, has_key: 
         _decided_notice(stored),
         _told_again_notice(memory, stored.told_again) if stored.told_again else "",
         _besides_notice(stored),
+        _undated_event_notice(stored),
+    )
+
+
+def _undated_event_notice(stored: StoredSceneResult) -> str:
+    """What is to come is told at the start of a conversation, and found by its date, only if it has one."""
+    memory = stored.memory
+    if stored.status != "stored" or stored.repeated or stored.superseded or stored.may_supersede:
+        return ""
+    day = only_day_to_come_named(memory, memory.created_at)
+    return (
+        f"If this is to happen on {day}, update_memory({memory.short_id}, when: {day}): it is dated today."
+        if day
+        else ""
     )
 
 

@@ -67,6 +67,15 @@ def other_day_named(memory: Memory, now: datetime) -> str:
     return next((day.text for day in named), "")
 
 
+def only_day_to_come_named(memory: Memory, now: datetime) -> str:
+    """The one day to come that its text names, where it is dated to no day to come; "" for none, and for a day from
+    which on something is true."""
+    if _day_to_come(memory, now) is not None or _beginning_to_come(memory, now) is not None:
+        return ""
+    named = {day.text for day in _days_named(memory) if day.precision == "day" and is_to_come(day.start, now)}
+    return named.pop() if len(named) == 1 else ""
+
+
 def have_other_days_to_come(new: Memory, old: Memory) -> bool:
     """Whether both tell, by their dates, of a day to come, and of another one each."""
     days = [memory.happened_at for memory in (new, old) if is_to_come(memory.happened_at, new.created_at)]

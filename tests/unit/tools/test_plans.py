@@ -82,6 +82,19 @@ async def test_what_began_on_a_day_that_its_text_names_stays_true_until_the_day_
     assert (await recalled(use, "What does the tram ticket cost?", as_of=str(day(60))))[0] == new
 
 
+async def test_an_event_to_come_that_is_told_without_its_date_says_so(use: Use) -> None:
+    """It is missing under "coming up", and where since and until look."""
+    stored = await use("store", text=appointment(day(13)))
+    assert f"update_memory({stored['id']}, when: {day(13)})" in stored["notice"]
+    await use("update_memory", id=stored["id"], when=str(day(13)))
+    assert f"{day(13)}: {appointment(day(13))}" in (await use("recall"))["start"]
+    for text, when in (
+        (f"The premiere is on {written(day(14))}", day(14)),
+        (f"The shop has been closed since {written(day(-3))}", None),
+    ):
+        assert "notice" not in await use("store", text=text, distinct=True, **({"when": str(when)} if when else {}))
+
+
 @pytest.mark.parametrize("change", ["is on", "was moved to"])
 async def test_a_moved_day_comes_first_before_anyone_decides(use: Use, change: str) -> None:
     """Also the earlier of two days to come."""
