@@ -217,11 +217,10 @@ def _undated_event_notice(stored: StoredSceneResult) -> str:
     memory = stored.memory
     if stored.status != "stored" or stored.repeated or stored.superseded or stored.may_supersede:
         return ""
-    day = only_day_to_come_named(memory, memory.created_at)
+    if not (day := only_day_to_come_named(memory, memory.created_at)):
+        return ""
     return (
-        f"If this is to happen on {day}, update_memory({memory.short_id}, when: {day}): it is dated today."
-        if day
-        else ""
+        f"If this happens on {day}: update_memory({memory.short_id}, when: {day}); it is dated {memory_date(memory)}."
     )
 
 
