@@ -209,6 +209,7 @@ class ContextArguments(TypedDict, total=False):
     message: str
     """To be answered; without it nothing is recalled."""
     session_id: str
+    project: str
     token_limit: int
     """Tokens of `Context.prompt`."""
     blocks: Sequence[str]
@@ -232,6 +233,8 @@ class ObserveArguments(TypedDict, total=False):
     title: str
     interface: str
     """Where it is held; by default this client's name."""
+    project: str
+    """A conversation belongs to that of its first message."""
     memories: Sequence[Mapping[str, Any]]
     """Memories that were drawn from the messages already, as the tool `observe` takes them."""
 

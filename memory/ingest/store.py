@@ -300,18 +300,14 @@ class StoreScenes:
         least = self.thresholds.resembling
         resembles = await find_most_similar(self.ledger, self.embedder, draft.point, others, plan, resembling=least)
         memory = replace(memory, resembles=resembles)
-        before = draft.planned_to_supersede or await self._proposed(scope, draft.scene, draft.point, earlier.near)
+        before = draft.planned_to_supersede
+        if before is None and self.search_superseded is not None and draft.scene.supersedes is None:
+            is_read = draft.point.vector is not None
+            before = await self.search_superseded(scope, draft.point.memory, earlier.near, is_read=is_read)
         if before is None:
             return memory
         plan.proposed[memory.id] = before
         return replace(memory, may_supersede=before.id)
-
-    async def _proposed(
-        self, scope: Scope, scene: NewScene, point: IndexPoint, near: Sequence[tuple[Memory, float]]
-    ) -> Memory | None:
-        if self.search_superseded is None or scene.supersedes is not None:
-            return None
-        return await self.search_superseded(scope, point.memory, near, is_read=point.vector is not None)
 
     def _is_same(self, point: IndexPoint, other: Memory, cosine: float, new: NewScene) -> bool:
         memory = point.memory
@@ -336,8 +332,9 @@ class StoreScenes:
                 continue
             memory = known[outcome.memory_id]
             not_kept = outcome.text if not repeated and differ_in_words(outcome.text, memory.scene.action) else ""
-            answer = StoredSceneResult(memory=memory, status=outcome.status, repeated=repeated, not_kept=not_kept)
-            answers.append(answer)
+            answers.append(
+                StoredSceneResult(memory=memory, status=outcome.status, repeated=repeated, not_kept=not_kept)
+            )
         named = [answer.resembles for answer in answers if answer.resembles]
         resembled = {memory.id: memory for memory in await self.ledger.memories(scope, named)} if named else {}
         return [replace(answer, resembled=resembled.get(answer.resembles or MemoryId(""))) for answer in answers]
@@ -391,9 +388,8 @@ def _reinforcement(of: MemoryId, scene: NewScene, draft: Memory) -> Reinforcemen
 def _plan_supersession(plan: StorePlan, draft: _Draft, outcome: IdempotencyKeyOutcome) -> None:
     """Nothing for what supersedes nothing, and for an act that is told again."""
     scene, old = draft.scene, draft.superseded
-    if scene.supersedes is None or draft.since is None:
-        return
-    if old is not None and old.superseded_by == outcome.memory_id:
+    is_done = old is not None and old.superseded_by == outcome.memory_id
+    if scene.supersedes is None or draft.since is None or is_done:
         return
     act = Supersession(
         old=scene.supersedes,
