@@ -331,10 +331,9 @@ class StoreScenes:
                 answers.append(StoredSceneResult(memory=memory, status="stored", embedding_error=embedding_error))
                 continue
             memory = known[outcome.memory_id]
-            not_kept = outcome.text if not repeated and differ_in_words(outcome.text, memory.scene.action) else ""
-            answers.append(
-                StoredSceneResult(memory=memory, status=outcome.status, repeated=repeated, not_kept=not_kept)
-            )
+            says_more = not repeated and differ_in_words(outcome.text, memory.scene.action)
+            told = StoredSceneResult(memory=memory, status=outcome.status, repeated=repeated)
+            answers.append(replace(told, not_kept=outcome.text if says_more else ""))
         named = [answer.resembles for answer in answers if answer.resembles]
         resembled = {memory.id: memory for memory in await self.ledger.memories(scope, named)} if named else {}
         return [replace(answer, resembled=resembled.get(answer.resembles or MemoryId(""))) for answer in answers]
@@ -388,8 +387,7 @@ def _reinforcement(of: MemoryId, scene: NewScene, draft: Memory) -> Reinforcemen
 def _plan_supersession(plan: StorePlan, draft: _Draft, outcome: IdempotencyKeyOutcome) -> None:
     """Nothing for what supersedes nothing, and for an act that is told again."""
     scene, old = draft.scene, draft.superseded
-    is_done = old is not None and old.superseded_by == outcome.memory_id
-    if scene.supersedes is None or draft.since is None or is_done:
+    if not (scene.supersedes and draft.since) or (old is not None and old.superseded_by == outcome.memory_id):
         return
     act = Supersession(
         old=scene.supersedes,
