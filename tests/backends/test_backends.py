@@ -34,6 +34,7 @@ from madeleine.backends.injection import estimated_tokens
 from tests.backends.backend_contract import BackendContract, told
 from tests.e2e.hosting import no_host_left
 from tests.e2e.serving import furnish
+from tests.postgres import PostgresCluster
 
 
 def config_of(folder: Path, **more: object) -> CompanyMemoryConfig:
@@ -45,6 +46,22 @@ class TestMadeleineBackend(BackendContract):
     async def backend(self, folder: Path) -> AsyncIterator[MadeleineBackend | InMemoryBackend]:
         async with connected(create_memory_backend(config_of(folder))) as backend:
             yield backend
+
+
+@pytest.mark.slow
+class TestMadeleineBackendOverPostgres(BackendContract):
+    @pytest.fixture
+    async def backend(
+        self, tmp_path: Path, postgres: PostgresCluster, monkeypatch: pytest.MonkeyPatch
+    ) -> AsyncIterator[MadeleineBackend | InMemoryBackend]:
+        folder = tmp_path / "without a ledger"
+        monkeypatch.setenv("MADELEINE_THREAD", "off")
+        async with postgres.database() as url:
+            monkeypatch.setenv("MADELEINE_DATABASE_URL", url)
+            with no_host_left(folder):
+                async with connected(create_memory_backend(config_of(folder))) as backend:
+                    yield backend
+            assert not (folder / "memory.db").exists()
 
 
 class TestInMemoryBackend(BackendContract):
