@@ -111,7 +111,7 @@ async def _end(call: ToolCall, arguments: ArchiveArguments) -> dict[str, Any]:
         raise InvalidInput("Nothing was done. Give either the session_id or the project that has ended.")
     ended = EndedScope(session_id=arguments.session_id, project=arguments.project)
     if not await call.use.archive.plan(call.scope, ended):
-        return {"archived": 0}  # every session that a hook watches ends: no patrol is to be told of for that
+        return {"archived": 0}  # hooks end every session: one that kept nothing makes no patrol run
     report = await call.use.patrol(
         call.scope, steps=["retention"], language=call.language_model, offer_pending=False, ended=ended
     )

@@ -331,9 +331,9 @@ class StoreScenes:
                 answers.append(StoredSceneResult(memory=memory, status="stored", embedding_error=embedding_error))
                 continue
             memory = known[outcome.memory_id]
-            says_more = not repeated and differ_in_words(outcome.text, memory.scene.action)
-            told = StoredSceneResult(memory=memory, status=outcome.status, repeated=repeated)
-            answers.append(replace(told, not_kept=outcome.text if says_more else ""))
+            not_kept = outcome.text if not repeated and differ_in_words(outcome.text, memory.scene.action) else ""
+            answer = StoredSceneResult(memory=memory, status=outcome.status, repeated=repeated, not_kept=not_kept)
+            answers.append(answer)
         named = [answer.resembles for answer in answers if answer.resembles]
         resembled = {memory.id: memory for memory in await self.ledger.memories(scope, named)} if named else {}
         return [replace(answer, resembled=resembled.get(answer.resembles or MemoryId(""))) for answer in answers]

@@ -130,12 +130,12 @@ class OrganisationKnowledge:
         """Take back the last supersession or retraction that concerned it. Only for roles that may change what others
         have shared: the act may have been another's. Raises `NotPermitted`, `CannotUndo`, `InvalidInput`."""
         [fact] = await self._require_change(scope, [id_], as_author=False)
-        shared = organisation_scope(scope)
         async with self._counting:
-            chain = (await self.versions(scope, [id_])).get(id_, [])
-            if fact.knowledge == "policy" and all(version.truth != "current" for version in chain):
-                await self._require_room("Nothing was taken back")
-            return await self.truth.undo(shared, id_)
+            if fact.knowledge == "policy":
+                chain = (await self.versions(scope, [id_])).get(id_, [])
+                if all(version.truth != "current" for version in chain):  # else one goes for the one that comes back
+                    await self._require_room("Nothing was taken back")
+            return await self.truth.undo(organisation_scope(scope), id_)
 
     async def erase(self, scope: Scope, id_: MemoryId) -> ForgetOutcome:
         """Erase it for good, as `forget` does (ruling 11). Raises `NotPermitted`, `InvalidInput`."""
@@ -259,7 +259,7 @@ class OrganisationKnowledge:
         return next((one for one in same if one.truth == "current" and one.knowledge == new.knowledge), None)
 
     async def _require_room(self, outcome: str) -> None:
-        """For one more policy."""
+        """For one more policy. `outcome`: what the refusal says of the call."""
         most = self.config.max_policies
         if len(await self.ledger.knowledge(["policy"], limit=most)) >= most:
             raise InvalidInput(

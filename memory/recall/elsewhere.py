@@ -39,7 +39,7 @@ class KnownOutsideMemories:
     entries: tuple[ProfileEntry, ...] = ()
     hits: tuple[SearchHit, ...] = ()
     projects: tuple[str, ...] = ()
-    """Where a caller who names none has not looked (spec O2)."""
+    """Of which nothing was searched, as the caller works in none (spec O2)."""
 
     @property
     def ids(self) -> list[str]:
@@ -80,7 +80,8 @@ class SearchOutsideMemories:
         )
 
     async def projects(self, scope: Scope) -> list[str]:
-        """The first of those that a caller who works in none has not looked into; none for one who works in one."""
+        """Names of the being's projects, at most eight, for a caller who works in none: what belongs to them was not
+        searched. Empty for a caller who works in one."""
         return [] if scope.project else await self.ledger.projects(scope, limit=MAX_NAMED_PROJECTS)
 
 

@@ -50,7 +50,8 @@ class Archive:
     redact: RedactText = redact_secrets
 
     async def plan(self, scope: Scope, ended: EndedScope = NOTHING_ENDED) -> list[ArchiveGroup]:
-        """What the next enforcement of the rules would archive, or the end of what has `ended`; nothing is changed."""
+        """What the next enforcement of the rules would archive; with `ended`, what goes now that it has. Nothing is
+        changed."""
         reads = self.retention.retention_reads(scope)
         if scope.being_id == ORGANISATION or (ended != NOTHING_ENDED and not await reads.has_levels()):
             return []

@@ -288,9 +288,9 @@ class MemoryThread:
 
     async def _record_failure(self, scope: Scope, session: UnwatchedSession) -> None:
         self._counts["failed"] += 1
-        await self._postpone(scope, session, self._backoff(session.failures), failed=True)
+        await self._retry_later(scope, session, self._backoff(session.failures), failed=True)
 
-    async def _postpone(self, scope: Scope, session: UnwatchedSession, pause: timedelta, *, failed: bool) -> None:
+    async def _retry_later(self, scope: Scope, session: UnwatchedSession, pause: timedelta, *, failed: bool) -> None:
         next_try = self.now() + pause
         try:
             await self.ledger.retry_session_later(scope, session.session_id, next_try=next_try, failed=failed)
@@ -310,7 +310,7 @@ class MemoryThread:
 
     async def _wait_for_tokens(self, scope: Scope, session: UnwatchedSession, error: TokenBudgetExceeded) -> None:
         self._counts["waiting"] += 1
-        await self._postpone(scope, session, SPENT_BUDGET_PAUSE, failed=False)
+        await self._retry_later(scope, session, SPENT_BUDGET_PAUSE, failed=False)
         now = self.now()
         # A warning not more than once in the period of the budget.
         first = self._budget_warned_at is None or now - self._budget_warned_at >= TOKEN_BUDGET_PERIOD

@@ -114,8 +114,8 @@ def _memory_for_itself(data_dir: Path) -> Iterator[None]:
 
 
 @asynccontextmanager
-async def _open_handover(ledger: Path, draft: Path) -> AsyncIterator[tuple[Ledger, CarryOver | None]]:
-    """The restored ledger, and the handover if there is a ledger to be replaced."""
+async def _open_carry_over(ledger: Path, draft: Path) -> AsyncIterator[tuple[Ledger, CarryOver | None]]:
+    """The restored ledger, and what to carry over if there is a ledger to be replaced."""
     async with AsyncExitStack() as stack:
         restored = await stack.enter_async_context(open_ledger(draft))
         if has_content(ledger):
@@ -127,12 +127,12 @@ async def _open_handover(ledger: Path, draft: Path) -> AsyncIterator[tuple[Ledge
 async def _restore(data_dir: Path, draft: Path) -> tuple[Path | None, dict[str, int]]:
     """The folder with what was replaced, and the counts of what is restored."""
     ledger, at = data_dir / LEDGER_FILE, utc_now()
-    async with _open_handover(ledger, draft) as (restored, handover):
+    async with _open_carry_over(ledger, draft) as (restored, carry_over):
         # An index that is beside it belongs to what is replaced.
         await restored.index_source.set_setting(BUILT_INDEX_LOCATION_SETTING, None)
-        if handover:
-            await handover.forget(await handover.forgotten_since(), at=at)
-            await handover.take_over(at=at)
+        if carry_over:
+            await carry_over.forget(await carry_over.forgotten_since(), at=at)
+            await carry_over.take_over(at=at)
     counts = await asyncio.to_thread(_settle, draft)
     kept = new_folder_beside(data_dir, f"{at:%Y-%m-%d}") if ledger.exists() else None
     await asyncio.to_thread(replace_ledger, ledger, draft, kept)
@@ -155,9 +155,9 @@ def _settle(draft: Path) -> dict[str, int]:
 
 
 async def _print_forgotten(ledger: Path, draft: Path) -> None:
-    async with _open_handover(ledger, draft) as (_, handover):
-        held = await handover.forgotten_since() if handover else {}
-    if handover is None:
+    async with _open_carry_over(ledger, draft) as (_, carry_over):
+        held = await carry_over.forgotten_since() if carry_over else {}
+    if carry_over is None:
         print(
             "No memory is here that could tell what was forgotten since the backup was made: forget it again.",
             file=sys.stderr,

@@ -46,9 +46,12 @@ async def live_events(
 
 
 async def _happened_since(reader: PageReader, after: int) -> list[dict[str, Any]]:
-    changes = await reader.audit_after(after)
-    shared = await reader.has_shared_change_after(after)
-    return [{"type": "changes", "changes": changes}] * bool(changes) + [{"type": "shared"}] * shared
+    happened: list[dict[str, Any]] = []
+    if changes := await reader.audit_after(after):
+        happened.append({"type": "changes", "changes": changes})
+    if await reader.has_shared_change_after(after):
+        happened.append({"type": "shared"})
+    return happened
 
 
 def _patrol_event(event: PatrolEvent) -> dict[str, Any]:

@@ -63,8 +63,7 @@ def other_day_named(memory: Memory, now: datetime) -> str:
     """The day to come that the text of an event to come names in place of its own; "" if it names none."""
     if not memory.scene.when or not is_to_come(memory.happened_at, now) or _names_its_own_day(memory):
         return ""
-    named = (day for day in _days_named(memory) if day.precision == "day" and is_to_come(day.start, now))
-    return next((day.text for day in named), "")
+    return next(iter(_days_to_come_named(memory, now)), "")
 
 
 def only_day_to_come_named(memory: Memory, now: datetime) -> str:
@@ -72,8 +71,8 @@ def only_day_to_come_named(memory: Memory, now: datetime) -> str:
     which on something is true."""
     if _day_to_come(memory, now) is not None or _beginning_to_come(memory, now) is not None:
         return ""
-    named = {day.text for day in _days_named(memory) if day.precision == "day" and is_to_come(day.start, now)}
-    return named.pop() if len(named) == 1 else ""
+    days = _days_to_come_named(memory, now)
+    return days[0] if len(days) == 1 else ""
 
 
 def have_other_days_to_come(new: Memory, old: Memory) -> bool:
@@ -97,8 +96,15 @@ def _days_named(memory: Memory) -> list[IsoPeriod]:
     return days_named(memory.scene.action, memory.created_at.date())
 
 
+def _days_to_come_named(memory: Memory, now: datetime) -> tuple[str, ...]:
+    """ISO, each once, in order."""
+    days = (day.text for day in _days_named(memory) if day.precision == "day" and is_to_come(day.start, now))
+    return tuple(dict.fromkeys(days))
+
+
 def _is_of_event(named: IsoPeriod, memory: Memory, now: datetime) -> bool:
-    """Whether a day that the text names is to come, or was when it was told: what began on it would name a day past."""
+    """Whether a day that the text names is that of an event: it is to come, or was when it was told. What is true since
+    a day is told on that day or later."""
     told = min(memory.happened_at, memory.created_at)
     return named.precision == "day" and (named.end >= now or named.start.date() > told.date())
 
@@ -114,5 +120,5 @@ def _event_dates(old: Memory, new: Memory, now: datetime) -> tuple[TimelineEntry
     if not old.scene.when or not is_to_come(old.happened_at, now) or _beginning_to_come(old, now) is not None:
         return None
     known = {named.text for named in _days_named(old)}
-    told = {named.text for named in _days_named(new) if named.precision == "day" and is_to_come(named.start, now)}
-    return tuple(told) if len(told) == 1 and not told & known else old.scene.when
+    told = _days_to_come_named(new, now)
+    return told if len(told) == 1 and known.isdisjoint(told) else old.scene.when

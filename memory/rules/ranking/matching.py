@@ -7,15 +7,15 @@
 
 A query names things: its content words, the words of a name together ("Maria Kern", "heron-1"). Where words do not
 stand apart, a long run of signs is more of the query than a short one. `legible` in [0, 1]: how well the model reads
-the query. An unknown word that draws the query towards a candidate is a synonym of what that one says, and is
-forgiven there: without "allergic" a question is farther from "gets hives", and "blood type" draws to nothing. This is
-looked at where nothing matches without it. Whoever names an identifier asks for what holds it, which matches
-whatever else is asked. Two things that are no names and that the candidate holds together tell
-what is asked, so that nothing is unknown; of one and a name there may be more to know. Of memories in another
-language than the query nothing is unknown: only what they share counts. A candidate matches from 0.35 on, among 600
-memories and more, as far as the model reads the query, from 0.5; where one does, those that would be within 0.2 below
-0.35 if nothing were unknown do, too. Of a long query at most eight things are expected in one memory. Measured over
-twelve languages (`make unrelated`), small stores (`make small`) and LoCoMo: benchmarks/README.md.
+the query. An unknown word that draws the query towards a candidate is a synonym of what that one says, and is forgiven
+there: without "allergic" a question is farther from "gets hives", and "blood type" draws to nothing. This is looked at
+where nothing matches without it. Whoever names an identifier asks for what holds it, which matches whatever else is
+asked. Two things that are no names and that the candidate holds together tell what is asked, so that nothing is
+unknown; of one and a name there may be more to know. Of memories in another language than the query nothing is unknown:
+only what they share counts. A candidate matches from 0.35 on, among 600 memories and more, as far as the model reads
+the query, from 0.5; where one does, those that would be within 0.2 below 0.35 if nothing were unknown do, too. Of a
+long query at most eight things are expected in one memory. Measured over twelve languages (`make unrelated`), small
+stores (`make small`) and LoCoMo: benchmarks/README.md.
 """
 
 from __future__ import annotations

@@ -38,10 +38,10 @@ def unreplaced_clauses(new: Statement, old: Statement) -> str:
     if not stems:
         return ""
 
+    known = frozenset[str]().union(*stems.values())
     replaced = {_most_alike(stems, new.content.keys())}
     for clause in _clauses(new.reading):
-        words = Statement(clause).content.keys()
-        if words & set().union(*stems.values()):
+        if known & (words := Statement(clause).content.keys()):
             replaced.add(_most_alike(stems, words))
     values = frozenset(old.reading.listed(*VALUE_LEXICON_LISTS))
     telling = {stem for stem, word in old.content.items() if not word[0].isdigit() and word not in values}

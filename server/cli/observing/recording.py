@@ -44,7 +44,9 @@ def record_messages(call: BlockingToolCall, request: ObserveRequest, limit: int)
 
 def _with_key(message: Any) -> Any:
     """Several calls may be needed, and what a memory rests on is told by key in all of them."""
-    return {"key": f"observed-{uuid.uuid4()}", **message} if isinstance(message, Mapping) else message
+    if not isinstance(message, Mapping) or message.get("key") is not None:
+        return message
+    return {**message, "key": f"observed-{uuid.uuid4()}"}
 
 
 def _naming_keys(memory: Any, messages: Sequence[Any]) -> Any:

@@ -27,6 +27,7 @@ from madeleine.storage.sql.archive.packing import unpack_records
 from madeleine.storage.sql.archive.restoring import restore_memories
 from madeleine.storage.sql.database.dialect import contains_text, is_in_bound_list, json_list_bind_value, sql_greatest
 from madeleine.storage.sql.database.engine import QueryReader, Row, Transaction
+from madeleine.storage.sql.database.filters import is_in_bound_project
 from madeleine.storage.sql.database.mapping import (
     RowMap,
     first_column,
@@ -59,7 +60,7 @@ _SELECT_LEVELLED = (
     .limit(1)
 )
 _IS_OWN = _a.being_id == _BEING
-_IN_PROJECT = or_(_a.project.is_(None), _a.project == bindparam("project"))
+_IN_PROJECT = is_in_bound_project(_a.project)
 _ENTRY_COLUMNS = (_a.id, _a.group_id, _a.records, _a.reason, _a.archived_at)
 _SELECT_BY_IDS = select(*_ENTRY_COLUMNS).where(
     _IS_OWN, or_(is_in_bound_list(_a.memory_id, "ids"), is_in_bound_list(_a.id, "ids"))

@@ -1,4 +1,4 @@
-"""Conditions that hold where nothing is asked for."""
+"""Conditions by values that are bound, shared by several tables."""
 
 from __future__ import annotations
 
@@ -14,6 +14,12 @@ from madeleine.storage.sql.database.mapping import microseconds_from_moment
 def equals_if_bound(column: ColumnElement[Any], name: str) -> ColumnElement[bool]:
     """The column, of texts, has the value that is bound to `name`, unless that is NULL."""
     return or_(bindparam(name, type_=Text).is_(None), column == bindparam(name))
+
+
+def is_in_bound_project(column: ColumnElement[str | None]) -> ColumnElement[bool]:
+    """The column names no project, or the one that is bound to `project`, "" for a caller who works in none (spec
+    O2)."""
+    return or_(column.is_(None), column == bindparam("project", type_=column.type))
 
 
 def is_in_bound_period(column: ColumnElement[int]) -> ColumnElement[bool]:

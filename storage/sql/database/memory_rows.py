@@ -28,6 +28,7 @@ from madeleine.memory.model import (
 from madeleine.memory.text.normalization import FOLDED_TEXT_SEPARATOR, fold_text
 from madeleine.storage.sql.database.dialect import UtcMicros, sql_text_start, upsert_statement
 from madeleine.storage.sql.database.engine import QueryReader, Row, Transaction
+from madeleine.storage.sql.database.filters import is_in_bound_project
 from madeleine.storage.sql.database.mapping import (
     RowMap,
     decode_json_list_cached,
@@ -57,8 +58,7 @@ _SELECT_CYCLE = select(cycle_of_being(bindparam("being")))
 _UPSERT_CYCLE = upsert_statement(beings, "cycle")
 
 
-IS_IN_PROJECT = or_(_m.project.is_(None), _m.project == bindparam("project", type_=_m.project.type))
-"""Found by a caller who works in the project `project`, "" for none (spec O2)."""
+IS_IN_PROJECT = is_in_bound_project(_m.project)
 AS_OF = bindparam("as_of", type_=_m.valid_until.type)
 _told_at = case((_m.happened_at < _m.created_at, _m.happened_at), else_=_m.created_at)
 _begins = func.coalesce(_m.valid_from, _told_at)

@@ -25,6 +25,7 @@ from madeleine.storage.sql.database.dialect import (
     json_list_bind_value,
 )
 from madeleine.storage.sql.database.engine import Row
+from madeleine.storage.sql.database.filters import period_binds
 from madeleine.storage.sql.database.mapping import RowMap, microseconds_from_moment
 from madeleine.storage.sql.database.memory_rows import (
     AS_OF,
@@ -226,8 +227,7 @@ def keyword_query_binds(scope: Scope, query: KeywordQuery) -> dict[str, Any]:
     binds: dict[str, Any] = {
         "being": scope.being_id,
         "project": scope.project,
-        "since": microseconds_from_moment(query.since) if query.since else MIN_INT,
-        "until": microseconds_from_moment(query.until) if query.until else MAX_INT,
+        **period_binds(query.since, query.until),
         "after_at": after_at,
         "after_id": after_id,
         "limit": query.limit,

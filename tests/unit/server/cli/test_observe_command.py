@@ -92,6 +92,7 @@ def test_memories_name_their_messages_in_whatever_calls_these_are_sent() -> None
     host = Host()
     said: list[Any] = [{"role": "user", "text": str(n)} for n in range(230)]
     said[7]["key"] = "seven"
+    said[8]["key"] = None
     memories = [{"text": "a", "messages": [7, 1, "old"]}, {"text": "b"}]
     record_messages(host, ObserveRequest({"session_id": "s", "memories": memories}, messages=said), 1000)
     assert ["memories" in call for call in host.calls] == [False, False, True]
