@@ -33,7 +33,7 @@ from rich.table import Table
 from benchmarks.latency import BEING, fill
 from benchmarks.made_up_scenes import questions, texts
 from madeleine.inference.packaged import Int8Engine
-from madeleine.memory.ingest import index_keeper, store
+from madeleine.memory.ingest import index_keeper, proposals, store
 from madeleine.memory.model import BeingId
 from madeleine.memory.recall import gate, recall, selection
 from madeleine.server.background.serving import open_served_memory
@@ -64,7 +64,7 @@ STAGES: dict[str, tuple[tuple[str, type | types.ModuleType, str], ...]] = {
         ("plan", store.StoreScenes, "_plan"),
         ("  told before", store.StoreScenes, "_told_before"),
         ("  links", store.StoreScenes, "_linked"),
-        ("  may supersede", store.StoreScenes, "_proposed"),
+        ("  may supersede", proposals.SupersededMemorySearch, "__call__"),
         ("commit", MemoryRepository, "commit"),
         ("indexing", EdgeIndex, "upsert"),
         ("ledger reads", SqliteDatabase, "rows"),
