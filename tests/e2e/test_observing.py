@@ -27,9 +27,11 @@ def data_dir(tmp_path: Path) -> Iterator[Path]:
 
 
 def run(data_dir: Path, *words: str, given: Any = "", being: str = "ada", **more: str) -> tuple[int, str, str]:
-    """The command with something on standard input: exit code, output, errors."""
+    """The command with something on standard input: exit code, output, errors. On a busy machine a first start takes
+    longer than a hook waits."""
+    patience = ["--timeout", "60"] if words[0] == "observe" and "--timeout" not in words else []
     found = subprocess.run(
-        [*COMMAND, *words],
+        [*COMMAND, *words, *patience],
         env=environment(data_dir, being, **more),
         cwd=ROOT,
         input=given if isinstance(given, str) else json.dumps(given),

@@ -73,7 +73,7 @@ async def test_a_hook_recalls_what_belongs_to_the_directory_of_its_conversation(
                 hook = {"hook_event_name": "UserPromptSubmit", "session_id": "s", "cwd": str(cwd), "prompt": BOAT + "?"}
                 ran = await asyncio.to_thread(
                     subprocess.run,
-                    [sys.executable, "-P", "-m", "madeleine", "observe", "--recall", "--strict"],
+                    [sys.executable, "-P", "-m", "madeleine", "observe", "--recall", "--strict", "--timeout", "60"],
                     env=environment(data, MADELEINE_PROJECT="auto"), cwd="/", input=json.dumps(hook),
                     capture_output=True, text=True, timeout=120, check=False,
                 )  # fmt: skip
