@@ -21,6 +21,9 @@ from tests.household import rows
 HOOKS = json.loads((ROOT / "plugin" / "hooks" / "hooks.json").read_text())["hooks"]
 CRANE = "The harbour crane of Lille is called Xanthippe and lifts 40 tonnes."
 
+PATIENT = ("--strict", "--timeout", "60")
+"""On a busy machine a first start takes longer than a hook waits."""
+
 RunHook = Callable[..., Awaitable[str]]
 """The event and more of its JSON to standard output."""
 
@@ -50,7 +53,7 @@ async def hooks_of(
         program, *words = shlex.split(hook["command"])
         assert program == "madeleine"
         process = await asyncio.create_subprocess_exec(
-            *(sys.executable, "-P", "-m", "madeleine"), *words, "--strict", *(["--url", url] if url else []),
+            *(sys.executable, "-P", "-m", "madeleine"), *words, *PATIENT, *(["--url", url] if url else []),
             env=dict(variables), cwd=conversation.path.parent,
             stdin=asyncio.subprocess.PIPE, stdout=asyncio.subprocess.PIPE, stderr=asyncio.subprocess.PIPE,
         )  # fmt: skip
