@@ -4,8 +4,9 @@
         await memory.store("The lamp in the hall is broken")
         recalled = await memory.recall("Which lamp is broken?")
 
-`connect` and `Memory` are documented in `madeleine.client`, the answers in `madeleine.models`, the errors in
-`madeleine.memory.errors`. Importing this package takes no time: the command starts with it.
+`connect` and `Memory` are documented in `madeleine.client`, their optional arguments in `madeleine.arguments`, the
+answers in `madeleine.models`, the errors in `madeleine.memory.errors`. Importing this package takes no time: the
+command starts with it.
 """
 
 from __future__ import annotations

@@ -73,5 +73,5 @@ def _helps(parser: argparse.ArgumentParser) -> Iterator[tuple[str, str]]:
 
 
 def library() -> str:
-    modules = ("madeleine.client", "madeleine.models", "madeleine.memory.errors")
+    modules = ("madeleine.client", "madeleine.arguments", "madeleine.models", "madeleine.memory.errors")
     return "# Python\n\n" + "\n".join(f"::: {module}\n" for module in modules)

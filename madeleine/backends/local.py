@@ -33,7 +33,8 @@ from madeleine.memory.errors import InvalidInput, MadeleineError, NotCurrent
 from madeleine.memory.model import Category, Role
 
 if TYPE_CHECKING:
-    from madeleine.client import Memory, StoreArguments
+    from madeleine.arguments import StoreArguments
+    from madeleine.client import Memory
 
 READER = "reader"
 """The being that reads what is shared, where no agent asks; it stores nothing."""

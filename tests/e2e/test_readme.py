@@ -198,7 +198,7 @@ def test_a_patrol_is_watched(newcomer: Newcomer) -> None:
     with newcomer.running("patrol", "--watch") as wait_for:
         wait_for("Watching")
         newcomer.run("patrol")
-        assert wait_for("assign")
+        wait_for("assign")
 
 
 @pytest.mark.slow

@@ -7,7 +7,8 @@ from typing import Any
 import pytest
 from pydantic import BaseModel
 
-from madeleine import client, models
+from madeleine import arguments as of_the_library
+from madeleine import models
 from madeleine.tools.context import context
 from madeleine.tools.organisation import retract, search_shared, share
 from madeleine.tools.reading import RecallArguments, recall_memory, search_memory
@@ -19,15 +20,15 @@ from madeleine.tools.writing import forget, store, update_memory
 @pytest.mark.parametrize(
     ("optional", "required", "arguments"),
     [
-        (client.StoreArguments, {"text", "scenes"}, store.arguments),
-        (client.RecallArguments, {"query"}, RecallArguments),
-        (client.SearchArguments, {"query"}, search_memory.arguments),
-        (client.MemoriesArguments, {"ids"}, recall_memory.arguments),
-        (client.UpdateArguments, {"id"}, update_memory.arguments),
-        (client.PatrolArguments, set(), run_patrol.arguments),
-        (client.ContextArguments, set(), context.arguments),
-        (client.ShareArguments, {"text"}, share.arguments),
-        (client.SearchSharedArguments, {"query"}, search_shared.arguments),
+        (of_the_library.StoreArguments, {"text", "scenes"}, store.arguments),
+        (of_the_library.RecallArguments, {"query"}, RecallArguments),
+        (of_the_library.SearchArguments, {"query"}, search_memory.arguments),
+        (of_the_library.MemoriesArguments, {"ids"}, recall_memory.arguments),
+        (of_the_library.UpdateArguments, {"id"}, update_memory.arguments),
+        (of_the_library.PatrolArguments, set(), run_patrol.arguments),
+        (of_the_library.ContextArguments, set(), context.arguments),
+        (of_the_library.ShareArguments, {"text"}, share.arguments),
+        (of_the_library.SearchSharedArguments, {"query"}, search_shared.arguments),
     ],
 )
 def test_every_argument_of_a_tool_can_be_given(optional: Any, required: set[str], arguments: type[BaseModel]) -> None:

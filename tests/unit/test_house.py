@@ -13,7 +13,9 @@ READS_ENVIRONMENT = {"environ", "environb", "getenv", "getenvb"}
 MAX_LINES, MAX_FILES = 400, 20
 SOURCES = [path.relative_to(ROOT).as_posix() for package in PACKAGES for path in sorted((ROOT / package).rglob("*.py"))]
 CODE = SOURCES + [
-    path.relative_to(ROOT).as_posix() for folder in ("benchmarks", "examples") for path in (ROOT / folder).rglob("*.py")
+    path.relative_to(ROOT).as_posix()
+    for folder in ("madeleine", "benchmarks", "examples")
+    for path in (ROOT / folder).rglob("*.py")
 ]
 
 

@@ -1,18 +1,14 @@
-"""What a memory answers, as frozen models. Fields that a newer server adds are ignored."""
+"""Memories: what is stored, found, changed and erased."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from datetime import datetime
-from typing import Any
 
-from pydantic import BaseModel, ConfigDict, Field, model_validator
+from pydantic import Field
 
 from madeleine.memory.model import Category
-
-
-class LibraryAnswer(BaseModel):
-    model_config = ConfigDict(frozen=True, extra="ignore")
+from madeleine.models.base import LibraryAnswer
 
 
 class Provenance(LibraryAnswer):
@@ -262,20 +258,6 @@ class UpdateResult(LibraryAnswer):
     notice: str = ""
 
 
-class ObservedMessages(LibraryAnswer):
-    """`new`: how many were not there yet, with their `ids`; `position`: of the first of them in its session; `known`:
-    how many were there. `last_key`: of the session's last message with a key."""
-
-    new: int
-    ids: tuple[str, ...] = ()
-    position: int | None = None
-    known: int = 0
-    last_key: str = ""
-    memories: tuple[Mapping[str, str], ...] = ()
-    """Id and status of each that was given."""
-    redacted: Mapping[str, int] = Field(default_factory=dict)
-
-
 class ForgetResult(LibraryAnswer):
     """`related`: memories tied to what was erased, which stay and may tell the same."""
 
@@ -288,204 +270,3 @@ class ForgetResult(LibraryAnswer):
     copies: tuple[str, ...] = ()
     """Exports and backups that were made before and may still hold it."""
     notice: str = ""
-
-
-class PatrolStep(LibraryAnswer):
-    """`counts`: what the step did, by name. `skipped`, `failed`: why, or ""."""
-
-    name: str
-    counts: Mapping[str, int] = Field(default_factory=dict)
-    skipped: str = ""
-    failed: str = ""
-    notes: tuple[str, ...] = ()
-
-    @model_validator(mode="before")
-    @classmethod
-    def _collect_counts(cls, answer: Any) -> Any:
-        if not isinstance(answer, Mapping) or "counts" in answer:
-            return answer
-        counts = {name: value for name, value in answer.items() if type(value) is int}
-        return {**answer, "counts": counts}
-
-
-class PatrolSpending(LibraryAnswer):
-    """On language models. `usd` is None if a price is not known."""
-
-    calls: int = 0
-    input_tokens: int = 0
-    output_tokens: int = 0
-    usd: float | None = None
-
-
-class PatrolReport(LibraryAnswer):
-    """`pending`: decisions that a language model or the caller has to make, as `guidance` (kind → instructions) says;
-    `still_open`: offers of an earlier answer; `waiting`: how many more there are."""
-
-    run_id: str
-    dry_run: bool = False
-    steps: tuple[PatrolStep, ...] = ()
-    decided: Sequence[Mapping[str, Any]] = ()
-    pending: Sequence[Mapping[str, Any]] = ()
-    guidance: Mapping[str, str] = Field(default_factory=dict)
-    still_open: tuple[str, ...] = ()
-    waiting: int = 0
-    spent: PatrolSpending = PatrolSpending()
-    undone: Mapping[str, int] = Field(default_factory=dict)
-    """What `undo` put back, by name."""
-
-
-class PromptTurn(LibraryAnswer):
-    role: str
-    content: str
-
-
-class RecentMemory(LibraryAnswer):
-    id: str
-    text: str
-    category: Category
-    when: str
-    last_activated: datetime | None = None
-
-
-class ChatMessage(LibraryAnswer):
-    id: str
-    role: str
-    text: str
-    when: datetime | None = None
-    speaker: str = ""
-    session_id: str = ""
-
-
-class DiaryDay(LibraryAnswer):
-    when: str
-    text: str
-
-
-class DroppedBlock(LibraryAnswer):
-    """Left out for the token limit: `count` entries with `tokens` tokens of a block; `in_full`: all of it."""
-
-    block: str
-    count: int
-    tokens: int
-    in_full: bool = False
-
-
-class Context(LibraryAnswer):
-    """`prompt` is the whole context as one text; the blocks follow by themselves. A block that was not asked for, or is
-    switched off, is None."""
-
-    prompt: str
-    system_prompt: str | None = None
-    snapshot: tuple[PromptTurn, ...] | None = None
-    recent_nodes: tuple[RecentMemory, ...] | None = None
-    memory_block: str | None = None
-    memories: tuple[SearchHit, ...] | None = None
-    history_current_chat: tuple[ChatMessage, ...] | None = None
-    history_recent: tuple[ChatMessage, ...] | None = None
-    diary: tuple[DiaryDay, ...] | None = None
-    thoughts: tuple[str, ...] | None = None
-    tags_placeholder: tuple[str, ...] | None = None
-    sources: tuple[MemoryRecord, ...] = ()
-    dropped: tuple[DroppedBlock, ...] = ()
-    tokens: Mapping[str, int] = Field(default_factory=dict)
-    """By block; `limit` is the token limit."""
-    notice: str = ""
-
-
-class SharedResult(LibraryAnswer):
-    """`status`: "shared", or "known" if it was shared before, word for word or under this key."""
-
-    id: str
-    kind: str = ""
-    status: str
-    superseded: MemoryVersion | None = None
-    redacted: Mapping[str, int] = Field(default_factory=dict)
-    notice: str = ""
-
-
-class SharedRecord(MemoryRecord):
-    """What is shared has a kind and an author; a memory of the being's own has none."""
-
-    kind: str = ""
-    author: str = ""
-    author_role: str = ""
-
-
-class SharedPage(LibraryAnswer):
-    memories: tuple[SharedRecord, ...]
-    notice: str = ""
-
-
-class RetractedResult(LibraryAnswer):
-    """`status`: its state now, or "erased". `changed`: others that the act has changed, as they are."""
-
-    id: str
-    status: str
-    changed: tuple[MemoryVersion, ...] = ()
-    copies: tuple[str, ...] = ()
-    notice: str = ""
-
-
-class Entity(LibraryAnswer):
-    """`kind`: "actor", "name", "place", "theme" or "date". `memories`: how many name it."""
-
-    name: str
-    kind: str
-    memories: int
-
-
-class EntityRelation(LibraryAnswer):
-    """`memory`: id of the memory that says so, which is true from `since` until `until`, each "" while unknown."""
-
-    subject: str
-    relation: str
-    object: str
-    memory: str
-    since: str = ""
-    until: str = ""
-    stated: bool = False
-
-
-class EntityNeighbour(LibraryAnswer):
-    """`via`: the entity between, "" for a neighbour of the first hop. `memories`: ids of a few that name both."""
-
-    name: str
-    kind: str
-    via: str = ""
-    weight: float
-    memories: tuple[str, ...]
-
-
-class TimelineRecord(MemoryRecord):
-    until: str = ""
-
-
-class Related(LibraryAnswer):
-    """`entities`: others whose names hold the words asked for."""
-
-    entity: Entity | None = None
-    relations: tuple[EntityRelation, ...] = ()
-    neighbours: tuple[EntityNeighbour, ...] = ()
-    timeline: tuple[TimelineRecord, ...] = ()
-    entities: tuple[Entity, ...] = ()
-    notice: str = ""
-
-
-class CoreBlock(LibraryAnswer):
-    name: str
-    version: int
-    text: str
-    max_chars: int
-    description: str = ""
-    client: str = ""
-
-
-class CoreBlocks(LibraryAnswer):
-    blocks: tuple[CoreBlock, ...]
-
-
-class EditedCoreBlock(LibraryAnswer):
-    """`block` is None where it was erased."""
-
-    block: CoreBlock | None = None
-    redacted: Mapping[str, int] = Field(default_factory=dict)

@@ -1,0 +1,88 @@
+"""What a memory answers, as frozen models. Fields that a newer server adds are ignored."""
+
+from __future__ import annotations
+
+from madeleine.models.base import LibraryAnswer
+from madeleine.models.conversations import (
+    ChatMessage,
+    Context,
+    DiaryDay,
+    DroppedBlock,
+    ObservedMessages,
+    PromptTurn,
+    RecentMemory,
+)
+from madeleine.models.knowledge import (
+    CoreBlock,
+    CoreBlocks,
+    EditedCoreBlock,
+    Entity,
+    EntityNeighbour,
+    EntityRelation,
+    Related,
+    TimelineRecord,
+)
+from madeleine.models.memories import (
+    Cluster,
+    ClusterList,
+    ForgetResult,
+    MemoryExplanation,
+    MemoryPage,
+    MemoryRecord,
+    MemoryVersion,
+    NearRecord,
+    Provenance,
+    RecallExplanation,
+    RecallResult,
+    Revision,
+    SearchHit,
+    SearchPage,
+    StoredScenes,
+    StoreResult,
+    UpdateResult,
+)
+from madeleine.models.organisation import RetractedResult, SharedPage, SharedRecord, SharedResult
+from madeleine.models.patrols import PatrolReport, PatrolSpending, PatrolStep
+
+__all__ = [
+    "ChatMessage",
+    "Cluster",
+    "ClusterList",
+    "Context",
+    "CoreBlock",
+    "CoreBlocks",
+    "DiaryDay",
+    "DroppedBlock",
+    "EditedCoreBlock",
+    "Entity",
+    "EntityNeighbour",
+    "EntityRelation",
+    "ForgetResult",
+    "LibraryAnswer",
+    "MemoryExplanation",
+    "MemoryPage",
+    "MemoryRecord",
+    "MemoryVersion",
+    "NearRecord",
+    "ObservedMessages",
+    "PatrolReport",
+    "PatrolSpending",
+    "PatrolStep",
+    "PromptTurn",
+    "Provenance",
+    "RecallExplanation",
+    "RecallResult",
+    "RecentMemory",
+    "Related",
+    "RetractedResult",
+    "Revision",
+    "SearchHit",
+    "SearchPage",
+    "SharedPage",
+    "SharedRecord",
+    "SharedResult",
+    "StoreResult",
+    "StoredScenes",
+    "TimelineRecord",
+    "UpdateResult",
+]
