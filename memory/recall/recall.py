@@ -39,7 +39,7 @@ from madeleine.memory.recall.selection import (
     is_recallable_as_of,
     rerank,
 )
-from madeleine.memory.rules.dynamics.truth import is_to_come, was_true_at
+from madeleine.memory.rules.dynamics.truth import is_to_come, version_true_at
 from madeleine.memory.rules.prompting import LIST_FORMAT, RecallTextFormat
 from madeleine.memory.rules.ranking.blended import BlendedRankingWeights
 from madeleine.memory.rules.ranking.matching import GateOutcome, MatchThresholds, matching_and_near_candidates
@@ -388,7 +388,7 @@ class Recall:
         if as_of is None:
             return {**await self.ledger.current_version_ids(scope, versions)}
         chains = await self.ledger.all_versions(scope, versions)
-        return {id_: next((m.id for m in chain if was_true_at(m, as_of)), None) for id_, chain in chains.items()}
+        return {id_: version_true_at(chain, as_of) for id_, chain in chains.items()}
 
 
 async def _no_vector() -> Vector | None:

@@ -26,6 +26,7 @@ from madeleine.memory.model import (
 )
 from madeleine.memory.rules.dynamics.importance import status_after_flagging
 from madeleine.memory.rules.dynamics.mentions import LESSON_SEPARATOR
+from madeleine.memory.rules.dynamics.truth import beginning_of_validity
 from madeleine.memory.rules.feelings import MAX_EMOTIONS
 from madeleine.memory.rules.storing.likeness import difference_in_facts
 from madeleine.patrol.deciding.answers import (
@@ -242,7 +243,7 @@ def passages_of_let_go(
     return [(summary_as_memory(text, part, now), part) for part, text in passages(let_go)]
 
 
-MERGED_FIELDS = ("scene", "feeling", "emotions", "emotion", "lesson", "category")
+MERGED_FIELDS = ("scene", "feeling", "emotions", "emotion", "lesson", "category", "valid_from")
 
 
 def _is_rewritten(memory: Memory, current: DecisionRequestState) -> bool:
@@ -320,8 +321,10 @@ def memories_after_consolidation(answer: ConsolidationAnswer, current: DecisionR
 def merged_survivor(survivor: Memory, absorbed: Sequence[Memory]) -> Memory:
     """Keeps its words and when it happened; takes over the others' histories, lessons and reactivations, the greatest
     importance and the category that weighs most, feelings where it has none; is as recently activated as the latest of
-    them (ruling 20)."""
+    them (ruling 20). Where one of them had superseded another, it is the later version now (ruling 14)."""
     together = (survivor, *absorbed)
+    superseding = [memory.valid_from for memory in absorbed if memory.valid_from]
+    begin = beginning_of_validity(survivor)
     merged = replace(
         survivor,
         scene=replace(survivor.scene, when=merged_timeline(survivor, absorbed)),
@@ -330,6 +333,7 @@ def merged_survivor(survivor: Memory, absorbed: Sequence[Memory]) -> Memory:
         emotion=next((memory.emotion for memory in together if memory.emotion), None),
         lesson=_joined_lessons(together),
         category=max((memory.category for memory in together), key=CATEGORY_WEIGHTS.index),
+        valid_from=min(superseding + ([begin] if begin else [])) if superseding else survivor.valid_from,
         importance=min(1.0, max(memory.importance for memory in together) + SURVIVOR_IMPORTANCE_BONUS),
         session_count=min(memory.session_count for memory in together),
         reactivation_count=survivor.reactivation_count + sum(memory.reactivation_count for memory in absorbed),

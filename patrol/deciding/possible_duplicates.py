@@ -61,7 +61,9 @@ def _cosine(vectors: Mapping[MemoryId, Vector], one: MemoryId, other: MemoryId) 
 
 
 def _can_say_the_same(memory: Memory, other: Memory) -> bool:
-    return not difference_in_facts(memory.scene.action, other.scene.action)
+    """Not of a pair that another decision is about: whether the newer one has superseded the older one."""
+    is_undecided = memory.may_supersede == other.id or other.may_supersede == memory.id
+    return not is_undecided and not difference_in_facts(memory.scene.action, other.scene.action)
 
 
 def batches_of_similar_memories(

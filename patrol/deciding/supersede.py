@@ -97,5 +97,6 @@ class SupersedeMemory(DecisionType[SupersessionAnswer]):
             work.superseded.append(act)
         else:
             for state in await work.states([newer.id]):
-                work.put_state(replace(state, may_supersede=None))
+                # It may say the same as the older one, which the next patrol asks.
+                work.put_state(replace(state, may_supersede=None, fresh=state.fresh or state.status == "active"))
         return {"superseded": int(answer.superseded), "both_true": int(not answer.superseded)}

@@ -61,20 +61,23 @@ async def assign_memories_to_clusters(work: UnitOfWork) -> dict[str, int]:
     # Vectors of another model are compared with nothing, so without this such a cluster would never be touched again.
     outdated = [c.id for c in work.sub_clusters() if work.cluster_vector(c) is None and work.active_count(c.id)]
     await work.recompute_vectors(outdated)
-    matched = await assign_memories_to_sub_clusters(work, ready, vectors)
+    await assign_memories_to_sub_clusters(work, ready, vectors)
     new_under_roots = await assign_memories_to_roots(work, ready, vectors)
-    joined, new_clusters, regrouped = await make_topic_clusters_under_roots(work) if ready else (0, 0, set())
-    touched = {state.cluster_id for state in await work.states([state.id for state in ready])} | regrouped
+    new_clusters, regrouped = await make_topic_clusters_under_roots(work) if ready else (0, set())
+    placed = [state.cluster_id for state in await work.states([state.id for state in ready])]
+    roots = {root.id for root in work.roots()}
+    left_under_roots = sum(cluster_id in roots for cluster_id in placed)
+    touched = {*placed} | regrouped
     touched |= await divide_broad_clusters(work, touched)
-    touched |= {root.id for root in work.roots() if new_under_roots}
+    touched |= roots if new_under_roots else set()
     await work.recompute_vectors(touched)
     failed = sum(note.state == "parse_failed" for note in work.notes)
     return {
         "notes_read": len(work.notes) - failed,
         "notes_failed": failed,
         "assigned": len(ready),
-        "to_clusters": matched + joined,
-        "to_roots": len(ready) - matched - joined,
+        "to_clusters": len(ready) - left_under_roots,
+        "to_roots": left_under_roots,
         "new_clusters": new_clusters,
         "waiting_for_vectors": len(unclustered) - len(ready),
     }
@@ -82,11 +85,11 @@ async def assign_memories_to_clusters(work: UnitOfWork) -> dict[str, int]:
 
 async def assign_memories_to_sub_clusters(
     work: UnitOfWork, ready: Sequence[MemoryState], vectors: Mapping[MemoryId, Vector]
-) -> int:
-    """Assign each memory to the sub-cluster nearest to it, if that is near enough; return how many were assigned."""
+) -> None:
+    """Assign each memory to the sub-cluster nearest to it, if that is near enough."""
     targets = [(c.id, v) for c in work.sub_clusters() if (v := work.cluster_vector(c)) is not None]
     if not targets or not ready:
-        return 0
+        return
     # Thousands of vectors against thousands: other calls go on meanwhile.
     nearest = await asyncio.to_thread(
         nearest_targets,
@@ -97,7 +100,6 @@ async def assign_memories_to_sub_clusters(
     for state, target in zip(ready, nearest, strict=True):
         if target is not None:
             work.put_state(replace(state, cluster_id=targets[target][0]))
-    return len(nearest) - nearest.count(None)
 
 
 def nearest_targets(vectors: VectorRows, targets: VectorRows, space: VectorSpace) -> list[int | None]:
@@ -125,9 +127,9 @@ async def assign_memories_to_roots(
     return count
 
 
-async def make_topic_clusters_under_roots(work: UnitOfWork) -> tuple[int, int, set[ClusterId | None]]:
+async def make_topic_clusters_under_roots(work: UnitOfWork) -> tuple[int, set[ClusterId | None]]:
     """Memories that lie directly under a root join a sub-cluster or found one, under the root that most of them lie
-    under (rulings 4 and 17). Returns how many have joined one, how many are new, and all clusters that have changed."""
+    under (rulings 4 and 17). Returns how many sub-clusters are new, and all clusters that have changed."""
     roots = [root.id for root in work.roots()]
     free = [state for root in roots for state in await work.members(root) if state.status != "dead"]
     clusters = work.sub_clusters()
@@ -138,7 +140,7 @@ async def make_topic_clusters_under_roots(work: UnitOfWork) -> tuple[int, int, s
     vectors = await work.vectors([*free, *settled])
     states = [state for state in (*free, *settled) if state.id in vectors]
     if not states:
-        return 0, 0, set()
+        return 0, set()
     number = {cluster.id: number for number, cluster in enumerate(clusters)}
     homes = [number.get(state.cluster_id) if state.cluster_id else None for state in states]
     # Seconds for an imported history: other calls go on meanwhile, but the patrol's transaction holds the ledger's
@@ -153,7 +155,7 @@ async def make_topic_clusters_under_roots(work: UnitOfWork) -> tuple[int, int, s
         root_id = Counter(member.cluster_id for member in members).most_common(1)[0][0]
         assert root_id is not None
         changed |= {member.cluster_id for member in members} | {(await add_topic_cluster(work, members, root_id)).id}
-    return len(found.joined), len(found.founded), changed
+    return len(found.founded), changed
 
 
 def topics_of_vectors(vectors: VectorRows, homes: Sequence[int | None], space: VectorSpace) -> topics.Topics:

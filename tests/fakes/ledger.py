@@ -178,7 +178,8 @@ class InMemoryMemories:
         own = {one.id: one for one in self._store.own(scope)}
         ends = await self.current_version_ids(scope, list(own))
         asked = await self.current_version_ids(scope, ids)
-        versions = {id_: [own[one] for one, last in ends.items() if last == end] for id_, end in asked.items()}
+        told = {id_: end for id_, end in ends.items() if own[id_].absorbed_into is None}
+        versions = {id_: [own[one] for one, last in told.items() if last == end] for id_, end in asked.items()}
         for chain in versions.values():
             chain.sort(key=lambda one: (one.valid_until is None, one.valid_until or one.created_at))
         return versions

@@ -80,6 +80,14 @@ def was_true_at(memory: DatedStatement, moment: datetime) -> bool:
     return memory.truth != "retracted" and has_begun and (memory.valid_until is None or moment < memory.valid_until)
 
 
+def version_true_at(chain: Sequence[Memory], moment: datetime) -> MemoryId | None:
+    """Of versions the one that was true then; None where nothing is known of that time. Of two the one that became true
+    later: what has superseded two tells when both had ended, and not that one had followed the other."""
+    earliest = datetime.min.replace(tzinfo=UTC)
+    known = [(beginning_of_validity(memory) or earliest, memory) for memory in chain if was_true_at(memory, moment)]
+    return max(known, key=lambda one: one[0])[1].id if known else None
+
+
 def is_to_come(moment: datetime, now: datetime) -> bool:
     """A date without a time has begun where it is today on this machine's calendar."""
     return moment > max(now, datetime.combine(now.astimezone().date(), time.min, UTC))

@@ -92,16 +92,20 @@ def decode_emotion_vector(stored: str) -> EmotionVector:
     return EmotionVector(*json.loads(stored))
 
 
-_superseded = memories.alias("superseded")
+_superseded, _absorbed = memories.alias("superseded"), memories.alias("absorbed").c
+_ABSORBED_IDS = select(_absorbed.id).where(_absorbed.absorbed_into == _m.id).correlate(memories)
 _BEFORE = (
     select(sql_text_start(_superseded.c.action, MAX_SUPERSEDED_TEXT_CHARS))
-    .where(_superseded.c.being_id == _m.being_id, _superseded.c.superseded_by == _m.id)
+    .where(
+        _superseded.c.being_id == _m.being_id,
+        or_(_superseded.c.superseded_by == _m.id, _superseded.c.superseded_by.in_(_ABSORBED_IDS)),
+    )
     .order_by(_superseded.c.valid_until.desc())
     .limit(1)
     .correlate(memories)
     .scalar_subquery()
 )
-"""Looked up only for a memory that has superseded another."""
+"""Looked up only for a memory that has superseded another, itself or by one that it has absorbed."""
 _SCENE = RowMap(
     Scene, memories, when=memories.c.when_, decoders={"actors": decode_json_list_cached, "when": decode_when}
 )
@@ -125,7 +129,7 @@ _PROVENANCE_START = len(_SCENE.columns)
 _MEMORY_START = _PROVENANCE_START + len(_PROVENANCE.columns)
 _MERGED_COLUMNS = (
     *("when_", "folded", "content_hash", "span_start", "span_end"),
-    *("feeling", "emotions", "emotion", "lesson", "category"),
+    *("feeling", "emotions", "emotion", "lesson", "category", "valid_from"),
 )
 _UPDATE_MERGED = update_row_of_being(memories, *_MERGED_COLUMNS)
 

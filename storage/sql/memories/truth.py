@@ -47,6 +47,17 @@ _SELECT_LAST_ACT = (
     .order_by(_a.seq.desc())
     .limit(1)
 )
+_absorbed = memories.alias("absorbed").c
+_IS_ABSORBED = (_absorbed.being_id == _BEING, is_in_bound_list(_absorbed.absorbed_into, "ids"))
+_SELECT_PREDECESSORS_OF_SURVIVOR = (
+    select(*MEMORY_COLUMNS)
+    .where(
+        _m.being_id == _BEING,
+        or_(is_in_bound_list(_m.superseded_by, "ids"), _m.superseded_by.in_(select(_absorbed.id).where(*_IS_ABSORBED))),
+    )
+    .order_by(_m.valid_until, _m.seq)
+)
+"""Those of a memory, and of what it has absorbed."""
 _SELECT_ROWS_OF_ACT = select(_a.memory_id, _a.before, _a.after).where(_a.act_id == bindparam("act")).order_by(_a.seq)
 _DELETE_ACT = delete(truth_acts_table).where(_a.act_id == bindparam("old_act"))
 _DELETE_ACTS_OF_RUN = delete(truth_acts_table).where(_a.run_id == bindparam("old_run"), _a.being_id == _BEING)
@@ -102,7 +113,7 @@ async def retract(
     if not known:
         return None
     binds = {"being": scope.being_id, "ids": json_list_bind_value([memory_id])}
-    predecessors = await transaction.rows(_SELECT_PREDECESSORS, memory_from_row, **binds)
+    predecessors = await transaction.rows(_SELECT_PREDECESSORS_OF_SURVIVOR, memory_from_row, **binds)
     before = [_stored_fields(memory) for memory in (*known, *predecessors)]
     after = truth.memories_after_retraction(known[0], predecessors, reason)
     await _write_act(transaction, scope, "retract", before, after, at=at, tool=tool)

@@ -1,7 +1,8 @@
 """Chains of versions (ruling 14): the current version of a memory, and all of them.
 
 Only a superseded memory has a `superseded_by`, which names its successor, so a chain is followed back by an index that
-holds superseded memories alone. A memory that was absorbed is told by its survivor.
+holds superseded memories alone. A memory that was absorbed is told by its survivor, which stands in its place in the
+chain.
 """
 
 from __future__ import annotations
@@ -9,7 +10,7 @@ from __future__ import annotations
 from collections import defaultdict
 from collections.abc import Sequence
 
-from sqlalchemy import bindparam, false, func, select, true, union_all
+from sqlalchemy import bindparam, false, func, or_, select, true, union_all
 
 from madeleine.memory.model import Memory, MemoryId, Scope
 from madeleine.memory.recall.ports import LaterMemory
@@ -36,12 +37,13 @@ _ends = _latest.cte("ends")
 _versions = select(_ends.c.origin, _ends.c.id).cte("versions", recursive=True)
 _versions = _versions.union(
     select(_versions.c.origin, _m.id)
-    .select_from(_versions.join(memories, _m.superseded_by == _versions.c.id))
+    .select_from(_versions.join(memories, or_(_m.superseded_by == _versions.c.id, _m.absorbed_into == _versions.c.id)))
     .where(_m.being_id == _BEING)
 )
 _SELECT_VERSIONS = (
     select(_versions.c.origin, *MEMORY_COLUMNS)
     .select_from(_versions.join(memories, _m.id == _versions.c.id))
+    .where(_m.absorbed_into.is_(None))
     .order_by(_m.valid_until.is_(None), _m.valid_until, _m.seq)
 )
 _is_current = (_IS_OWN, IS_IN_PROJECT, _m.status != "dead", _m.truth == "current", _m.compressed.is_(False))

@@ -181,7 +181,8 @@ async def test_a_memory_under_a_root_joins_the_cluster_of_its_neighbours(store: 
     members = [store.put(a_memory(f"tea {i}", fresh=False), lean(0.9, i), tea) for i in (1, 2, 3)]
     old = store.put(a_memory("old", fresh=False), lean(0.95, 2), store.private)
     store.put(a_memory("new"), PRIVATE)
-    await assigned(store)
+    counts = await assigned(store)
+    assert (counts["to_clusters"], counts["to_roots"]) == (0, 1), "the old one is none of those that were assigned"
     assert {store.home(memory) for memory in [*members, old]} == {"Tea"}
 
 

@@ -79,6 +79,21 @@ async def test_a_declined_pair_stays_true_and_is_offered_no_more(home: Household
     assert (await home.now(new)).may_supersede == old.id
 
 
+async def test_a_pair_is_offered_for_one_decision_at_a_time(home: Household) -> None:
+    """It was offered for a merge as well, and whoever did both lost what was true before."""
+    await proposed(home, LYON, f"{LYON} still")
+    await home.run_patrol(steps=["assign"])
+
+    async def kinds() -> list[str]:
+        report = await home.run_patrol(steps=["consolidate", "supersede"])
+        return [request.kind for request in report.pending if request.kind != "diary" and len(request.memories) > 1]
+
+    assert await kinds() == ["supersede"]
+    [request] = await offered(home)
+    await decide(home, request, superseded=False)
+    assert await kinds() == ["consolidate"]
+
+
 @pytest.mark.parametrize("in_order", [True, False])
 async def test_a_chain_is_offered_as_it_grew_and_decided_in_any_order(home: Household, *, in_order: bool) -> None:
     first, second, third = await proposed(home, LYON, ROME, OSLO)
