@@ -63,10 +63,11 @@ class PastImport:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class LedgerCopy:
-    """A file that holds what the ledger held when it was made. `being_id`: whose; "" for all beings'."""
+    """A file that holds what the ledger held when it was made; `replaced`: the folder of the memory that a restore has
+    put aside. `being_id`: whose; "" for all beings'."""
 
     path: str
-    kind: Literal["export", "backup"]
+    kind: Literal["export", "backup", "replaced"]
     being_id: BeingId
     made_at: datetime
 

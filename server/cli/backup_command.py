@@ -10,6 +10,8 @@ from contextlib import AsyncExitStack, asynccontextmanager, contextmanager
 from pathlib import Path
 
 from madeleine.memory.errors import InvalidInput, StorageBusy
+from madeleine.memory.model import BeingId
+from madeleine.memory.moving.ports import LedgerCopy
 from madeleine.memory.text.structure import visible_line
 from madeleine.server import EXIT_FAILURE
 from madeleine.server.attach.connector import stop_host
@@ -28,6 +30,7 @@ from madeleine.server.wiring.data_directory import (
 from madeleine.storage.sql.database.backup import (
     back_up_ledger,
     has_content,
+    is_whole_ledger,
     remove_ledger_file,
     replace_ledger,
     total_of,
@@ -115,10 +118,10 @@ def _memory_for_itself(data_dir: Path) -> Iterator[None]:
 
 @asynccontextmanager
 async def _open_carry_over(ledger: Path, draft: Path) -> AsyncIterator[tuple[Ledger, CarryOver | None]]:
-    """The restored ledger, and what to carry over if there is a ledger to be replaced."""
+    """The restored ledger, and what to carry over if there is a ledger to be replaced that can be read."""
     async with AsyncExitStack() as stack:
         restored = await stack.enter_async_context(open_ledger(draft))
-        if has_content(ledger):
+        if has_content(ledger) and await asyncio.to_thread(is_whole_ledger, ledger):
             yield restored, CarryOver(await stack.enter_async_context(open_ledger(ledger)), restored)
         else:
             yield restored, None
@@ -127,15 +130,18 @@ async def _open_carry_over(ledger: Path, draft: Path) -> AsyncIterator[tuple[Led
 async def _restore(data_dir: Path, draft: Path) -> tuple[Path | None, dict[str, int]]:
     """The folder with what was replaced, and the counts of what is restored."""
     ledger, at = data_dir / LEDGER_FILE, utc_now()
+    kept = new_folder_beside(data_dir, f"{at:%Y-%m-%d}") if ledger.exists() else None
     async with _open_carry_over(ledger, draft) as (restored, carry_over):
         # An index that is beside it belongs to what is replaced.
         await restored.index_source.set_setting(BUILT_INDEX_LOCATION_SETTING, None)
         if carry_over:
             await carry_over.forget(await carry_over.forgotten_since(), at=at)
             await carry_over.take_over(at=at)
+        if kept:  # whoever forgets is told that it is there
+            copy = LedgerCopy(path=str(kept), kind="replaced", being_id=BeingId(""), made_at=at)
+            await restored.copies.add_copy(copy)
     counts = await asyncio.to_thread(_settle, draft)
-    kept = new_folder_beside(data_dir, f"{at:%Y-%m-%d}") if ledger.exists() else None
-    await asyncio.to_thread(replace_ledger, ledger, draft, kept)
+    await asyncio.to_thread(replace_ledger, ledger, draft, kept, is_whole=carry_over is not None)
     for folder in INDEX_FOLDERS:
         if kept and (index := data_dir / folder).exists():
             index.rename(kept / folder)
@@ -158,10 +164,8 @@ async def _print_forgotten(ledger: Path, draft: Path) -> None:
     async with _open_carry_over(ledger, draft) as (_, carry_over):
         held = await carry_over.forgotten_since() if carry_over else {}
     if carry_over is None:
-        print(
-            "No memory is here that could tell what was forgotten since the backup was made: forget it again.",
-            file=sys.stderr,
-        )
+        reason = "The memory here is damaged, and cannot tell" if has_content(ledger) else "No memory is here to tell"
+        print(f"{reason} what was forgotten since the backup was made: forget it again.", file=sys.stderr)
     if held:
         print("Forgotten since the backup was made, which still holds it; it is not restored:", file=sys.stderr)
     for being, ids in held.items():

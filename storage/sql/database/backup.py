@@ -66,20 +66,34 @@ def verify_ledger_file(path: Path) -> dict[str, int]:
         raise InvalidInput(f"{path} cannot be read as a backup: {error}") from error
 
 
-def replace_ledger(ledger: Path, draft: Path, kept: Path | None) -> None:
-    """Put `draft` in the place of the ledger, which is copied into the new folder `kept`. Whatever is killed, one of
-    the two is there, whole. No other process may have the ledger open. Blocking.
+def is_whole_ledger(path: Path) -> bool:
+    """Whether all of it can be read. Blocking. Raises `StorageBusy`."""
+    try:
+        verify_ledger_file(path)
+    except InvalidInput as error:
+        if isinstance(error.__cause__, StorageBusy):
+            raise error.__cause__ from error
+        return False
+    return True
+
+
+def replace_ledger(ledger: Path, draft: Path, kept: Path | None, *, is_whole: bool = True) -> None:
+    """Put `draft` in the place of the ledger, which is copied into the new folder `kept`, as it is. Whatever is killed,
+    one of the two is there. No other process may have the ledger open. Blocking.
 
     Raises `StorageBusy`, `StorageError`.
     """
     try:
         if kept:
-            _empty_log(ledger)
+            if is_whole:
+                _empty_log(ledger)
             kept.mkdir(mode=0o700)
-            copy = kept / ledger.name
-            copy.touch(mode=0o600)
-            shutil.copyfile(ledger, copy)
-            sync_file(copy)
+            for suffix in ("", *_SIDE_FILES):
+                if (file := Path(f"{ledger}{suffix}")).exists():
+                    copy = kept / file.name
+                    copy.touch(mode=0o600)
+                    shutil.copyfile(file, copy)
+                    sync_file(copy)
             sync_folder(kept)
         for suffix in _SIDE_FILES:
             Path(f"{draft}{suffix}").unlink(missing_ok=True)
