@@ -74,11 +74,11 @@ class VectorSpace:
     def _is_readable(self, vector: Vector) -> bool:
         return self.legible(vector) >= MIN_LEGIBILITY
 
-    def mean_near(self, vector: Vector) -> Vector | None:
+    def mean_of_nearest_language(self, vector: Vector) -> Vector | None:
         """The mean of the text's language."""
         return np.asarray(self.means[self._language(vector[None])[0]], np.float32) if len(self.means) else None
 
-    def all_foreign(self, query: Vector, mean_products: VectorRows) -> bool:
+    def are_all_in_other_language(self, query: Vector, mean_products: VectorRows) -> bool:
         """Whether none of these vectors is of the query's language, by a clear margin. `mean_products`: float32,
         (n, languages), of each with the means; zeros for a memory without a vector, of which nothing is known."""
         of_query, of_vectors = (self._nearness(products) for products in (query[None] @ self.means.T, mean_products))

@@ -11,7 +11,7 @@ from dataclasses import dataclass, field, fields, replace
 import numpy as np
 from numpy.typing import NDArray
 
-from madeleine.memory.embedding import VectorByContentHash, vectors_of_any_precision
+from madeleine.memory.embedding import VectorByContentHash, cached_vectors_of_any_precision
 from madeleine.memory.index import WordIdfSource
 from madeleine.memory.model import (
     Cluster,
@@ -154,7 +154,7 @@ class UnitOfWork:
     async def vectors(self, states: Sequence[MemoryState]) -> dict[MemoryId, Vector]:
         """Of those that have been embedded."""
         unknown = [state.content_hash for state in states if state.content_hash not in self._vectors]
-        self._vectors |= await vectors_of_any_precision(self.transaction, self.embedding_model, unknown)
+        self._vectors |= await cached_vectors_of_any_precision(self.transaction, self.embedding_model, unknown)
         return {state.id: self._vectors[state.content_hash] for state in states if state.content_hash in self._vectors}
 
     async def memories(self, states: Sequence[MemoryState]) -> list[Memory]:

@@ -26,7 +26,7 @@ from madeleine.memory.recall.elsewhere import SearchOutsideMemories
 from madeleine.memory.recall.recall import Recall
 from madeleine.memory.recall.search import BrowseMemories, SearchStoredTexts
 from madeleine.memory.retention.archive import Archive
-from madeleine.memory.retention.levels import at_level
+from madeleine.memory.retention.levels import scope_at_level
 from madeleine.memory.short_ids import ShortIdTranslator
 from madeleine.memory.watch.observe import ObserveConversation
 from madeleine.patrol.run import RunPatrols
@@ -83,7 +83,7 @@ class ToolCall:
 
     def at_level(self, level: MemoryLevel | None) -> ToolCall:
         """The call at a level that its arguments name. Raises `InvalidInput`."""
-        return replace(self, scope=at_level(self.scope, level))
+        return replace(self, scope=scope_at_level(self.scope, level))
 
     async def with_short_ids(self, message: str) -> str:
         """The message with short ids for full ones; as it is if they cannot be looked up now."""

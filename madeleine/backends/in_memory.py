@@ -26,7 +26,7 @@ from madeleine.memory.core_blocks.values import (
     DEFAULT_BLOCK_CHARS,
     BlockEdit,
     EditKind,
-    require_within_limit,
+    require_block_text_within_limit,
     text_after_edit,
 )
 from madeleine.memory.model import Category
@@ -150,7 +150,7 @@ class InMemoryBackend(CompanyBackend):
             changed = text_after_edit(
                 text, BlockEdit(name=edit.name, version=version, kind=kind, text=edit.text, old=edit.old)
             ).strip()
-            require_within_limit(changed, DEFAULT_BLOCK_CHARS, edit.name)
+            require_block_text_within_limit(changed, DEFAULT_BLOCK_CHARS, edit.name)
         block = CoreBlock(name=edit.name, version=version + 1, text=changed, max_chars=DEFAULT_BLOCK_CHARS)
         blocks[edit.name] = block
         return block

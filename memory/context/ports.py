@@ -12,7 +12,7 @@ from madeleine.memory.core_blocks.ports import CoreBlockReader
 from madeleine.memory.model import Emotion, Memory, MemoryId, Note, NoteId, Scope
 from madeleine.memory.patrol_records import DiaryEntry, PointsForNextSession
 from madeleine.memory.profile import ProfileEntry
-from madeleine.memory.rules.dynamics.plans import planned_since
+from madeleine.memory.rules.dynamics.plans import future_start_of_replacement
 from madeleine.memory.rules.prompting import PromptPartName
 
 
@@ -51,7 +51,7 @@ class ProfileLedger(Protocol):
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class StartMemories:
+class SessionStartMemories:
     """What a conversation begins with (ruling 18). `pinned`, `changed`: latest first; `due`: told before it happens,
     soonest first; `important`: the most important first, or often used. A memory may be in several."""
 
@@ -76,7 +76,7 @@ class StartMemories:
             if memory.valid_from is None
             and (before := everything.get(memory.may_supersede or memory.id))
             and before is not memory
-            and not planned_since(before, memory, memory.created_at)
+            and not future_start_of_replacement(before, memory, memory.created_at)
         }
         shown: set[MemoryId] = set()
         groups: dict[PromptPartName, list[Memory]] = {}
@@ -103,13 +103,13 @@ class ContextLedger(ChatReader, CoreBlockReader, Protocol):
     async def diary_since(self, scope: Scope, date: str, *, limit: int) -> list[DiaryEntry]:
         """The latest of those of that ISO date and later, oldest first."""
 
-    async def recently_activated(self, scope: Scope, *, limit: int) -> Sequence[Memory]:
+    async def recently_activated_memories(self, scope: Scope, *, limit: int) -> Sequence[Memory]:
         """Living memories with an action, the last one that came to mind first (spec P5)."""
 
-    async def last_emotions(self, scope: Scope, session_id: str) -> tuple[Emotion, ...]:
+    async def latest_emotions_of_session(self, scope: Scope, session_id: str) -> tuple[Emotion, ...]:
         """Of the latest memory of this session that has any."""
 
-    async def memories_for_start(
+    async def memories_for_session_start(
         self, scope: Scope, *, now: datetime, due_until: datetime, changed_since: datetime, limit: int
-    ) -> StartMemories:
+    ) -> SessionStartMemories:
         """Living current memories but preferences, at most `limit` in each group."""

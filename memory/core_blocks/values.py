@@ -74,7 +74,7 @@ def text_after_edit(before: str, edit: BlockEdit) -> str:
             return before.replace(edit.old, edit.text)
 
 
-def require_within_limit(text: str, max_chars: int, name: str) -> None:
+def require_block_text_within_limit(text: str, max_chars: int, name: str) -> None:
     if len(text) > max_chars:
         raise InvalidInput(
             f"The block {name!r} would have {len(text):,} characters, and has room for {max_chars:,}. Nothing was "

@@ -11,7 +11,7 @@ from typing import NamedTuple
 from madeleine.memory.graph.values import (
     MAX_ENTITY_CHARS,
     MAX_RELATION_CHARS,
-    DrawnMemory,
+    EntitiesOfMemory,
     EntityKind,
     Mention,
     Relation,
@@ -22,21 +22,21 @@ from madeleine.memory.text.dates import parse_iso_period
 from madeleine.memory.text.lexicon import listed_words
 from madeleine.memory.text.reading import Reading, WordInText
 
-DRAWING_VERSION = 1
+GRAPH_EXTRACTION_VERSION = 1
 """Raise it with a change of what is drawn: all memories are then read again."""
-MAX_READ_CHARS = 4_000
+MAX_EXTRACTED_TEXT_CHARS = 4_000
 """Of a text; what is longer names more than can be followed."""
 MAX_ENTITIES, MAX_RELATIONS = 24, 24
 """Of a memory."""
-MAX_WORDS_BETWEEN = 5
+MAX_WORDS_BETWEEN_RELATED_NAMES = 5
 """Of a relation: more between two names is a story, and no relation of theirs."""
-MAX_CAPITALS_SHARE = 0.5
+MAX_CAPITALISED_WORD_SHARE = 0.5
 """Of a text's words, and two more: where more have a capital, as in a heading, that tells no name."""
 _BETWEEN = re.compile(r"(?:'s)? ([^\W\d_][\w' -]*) ")
 _SPEAKER = re.compile(r"[^\W\d_][\w .'-]{0,30}: ")
 
 
-def draw_memory(memory: Memory, known: Collection[str] = ()) -> DrawnMemory:
+def extract_entities_and_relations(memory: Memory, known: Collection[str] = ()) -> EntitiesOfMemory:
     """Pure. Actors, place, themes and days as the scene tells them; names as far as capitals tell (none in scripts
     without), and words with a capital that are a name elsewhere, by their keys in `known`; a relation where one to five
     words without punctuation stand between two names of one sentence, at least one of them of some content, as in "Ada
@@ -45,7 +45,7 @@ def draw_memory(memory: Memory, known: Collection[str] = ()) -> DrawnMemory:
     names = _Names(memory.scene.actors, known)
     relations = dict.fromkeys(relation for reading in readings for relation in _relations(reading, names))
     found = _distinct(_named(memory, readings, names))
-    return DrawnMemory(
+    return EntitiesOfMemory(
         memory,
         tuple(Mention(memory.id, name, kind) for name, kind in found),
         tuple(Relation(memory.id, *parts) for parts in tuple(relations)[:MAX_RELATIONS]),
@@ -60,7 +60,7 @@ def possible_name_keys(memory: Memory) -> set[str]:
 def _readings(memory: Memory) -> list[Reading]:
     """Of the texts in their plain form, so that places in it are places in its sentences. The speaker of a line is left
     out: an actor already, and the line is in their voice."""
-    texts = (text[:MAX_READ_CHARS] for text in (memory.scene.action, *memory.scene.dialogue))
+    texts = (text[:MAX_EXTRACTED_TEXT_CHARS] for text in (memory.scene.action, *memory.scene.dialogue))
     return [Reading(_SPEAKER.sub("", Reading(text).plain, count=1)) for text in texts]
 
 
@@ -105,7 +105,7 @@ class _Names:
         openers = listed_words(lexicons, "openers", "time_words")
         capitals_tell = not all(lexicon.entries.get("nouns_capitalised") for lexicon in lexicons)
         capitals = sum(word.capitalised for word in reading.words)
-        capitals_tell = capitals_tell and capitals <= MAX_CAPITALS_SHARE * len(reading.words) + 2
+        capitals_tell = capitals_tell and capitals <= MAX_CAPITALISED_WORD_SHARE * len(reading.words) + 2
         sure = {at for start, end in reading.name_phrases for at in range(start, end)}
 
         def may_be_name(word: WordInText) -> bool:
@@ -192,5 +192,10 @@ def _words_between(part: Reading, start: int, end: int) -> tuple[str, bool]:
     text = " ".join(words[continues:])
     empty = listed_words(reading.lexicons, "stop_words", "function_words")
     has_content = any(word.stem not in empty for word in reading.words)
-    relates = has_content and len(words) <= MAX_WORDS_BETWEEN and len(text) <= MAX_RELATION_CHARS and not reading.denies
+    relates = (
+        has_content
+        and len(words) <= MAX_WORDS_BETWEEN_RELATED_NAMES
+        and len(text) <= MAX_RELATION_CHARS
+        and not reading.denies
+    )
     return (text if relates else ""), continues

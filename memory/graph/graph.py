@@ -9,12 +9,12 @@ from dataclasses import KW_ONLY, dataclass, replace
 from datetime import datetime
 
 from madeleine.memory.errors import InvalidInput
-from madeleine.memory.graph.drawing import draw_memory, possible_name_keys
-from madeleine.memory.graph.ports import DrawingLedger, GraphLedger
+from madeleine.memory.graph.drawing import extract_entities_and_relations, possible_name_keys
+from madeleine.memory.graph.ports import GraphExtractionLedger, GraphLedger
 from madeleine.memory.graph.values import (
     NAME_KINDS,
     DatedRelation,
-    DrawnMemory,
+    EntitiesOfMemory,
     Mention,
     NamedEntity,
     Neighbour,
@@ -26,9 +26,9 @@ from madeleine.memory.model import Memory, MemoryId, Scope
 from madeleine.memory.rules.dynamics.truth import beginning_of_validity, was_true_at
 from madeleine.memory.rules.storing.secrets import CountingRedactor, RedactText, redact_secrets
 
-DRAWN_AT_ONCE = 20
+EXTRACTION_BATCH_MEMORIES = 20
 """Memories drawn in one go: some 10 ms."""
-MAX_DRAWN_PER_CALL = 400
+MAX_EXTRACTED_MEMORIES_PER_CALL = 400
 """Memories that a question draws before it is answered; the background draws the rest."""
 MAX_FOLLOWED_MEMORIES = 300
 """Of an entity, the latest; a name that is in more of them relates little."""
@@ -40,10 +40,10 @@ DEFAULT_RELATED_LIMIT = 10
 
 
 @dataclass(frozen=True, eq=False)
-class DrawGraph:
+class ExtractGraph:
     """Draws what is not drawn yet."""
 
-    ledger: DrawingLedger
+    ledger: GraphExtractionLedger
 
     async def __call__(self, *, most: int | None = None, pause_seconds: float = 0.0) -> bool:
         """Draw at most `most` memories, all by default; whether all are drawn. Pauses between pages leave the processor
@@ -51,29 +51,29 @@ class DrawGraph:
         done = 0
         last: MemoryId | None = None
         while most is None or done < most:
-            page = await self.ledger.undrawn(limit=DRAWN_AT_ONCE, after=last)
+            page = await self.ledger.undrawn(limit=EXTRACTION_BATCH_MEMORIES, after=last)
             if not page:
                 return True
-            drawn: list[DrawnMemory] = []
+            drawn: list[EntitiesOfMemory] = []
             for being in dict.fromkeys(memory.being_id for memory in page):
                 drawn += await self._drawn(Scope(being), [memory for memory in page if memory.being_id == being])
-            await self.ledger.write_drawn(drawn)
+            await self.ledger.write_extracted_entities(drawn)
             done, last = done + len(page), page[-1].id
             await asyncio.sleep(pause_seconds)
         return not await self.ledger.undrawn(limit=1)
 
-    async def _drawn(self, scope: Scope, memories: Sequence[Memory]) -> list[DrawnMemory]:
+    async def _drawn(self, scope: Scope, memories: Sequence[Memory]) -> list[EntitiesOfMemory]:
         """A word with a capital at the beginning of a sentence is a name if it is one elsewhere: in memories that were
         drawn before, or in these."""
         possible = await asyncio.to_thread(lambda: [possible_name_keys(memory) for memory in memories])
-        known = await self.ledger.known_names(scope, set[str]().union(*possible))
+        known = await self.ledger.known_entity_keys(scope, set[str]().union(*possible))
 
-        def draw() -> list[DrawnMemory]:
-            first = [draw_memory(memory, known) for memory in memories]
+        def draw() -> list[EntitiesOfMemory]:
+            first = [extract_entities_and_relations(memory, known) for memory in memories]
             new = {mention.key for one in first for mention in one.mentions if mention.kind in NAME_KINDS} - known
             again = [bool(new & keys) for keys in possible]
             return [
-                draw_memory(one.memory, known | new) if redraw else one
+                extract_entities_and_relations(one.memory, known | new) if redraw else one
                 for one, redraw in zip(first, again, strict=True)
             ]
 
@@ -81,7 +81,7 @@ class DrawGraph:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class StatedRelations:
+class StatedRelationsResult:
     """`count`: of relations that were new, or are gone. `redacted`: number of secrets removed, by kind."""
 
     memory: Memory
@@ -94,7 +94,7 @@ class FollowRelations:
     """The use case. Nothing that it shows counts as recalled (ruling 18)."""
 
     ledger: GraphLedger
-    draw: DrawGraph
+    draw: ExtractGraph
     _: KW_ONLY
     now: Callable[[], datetime]
     redact: RedactText = redact_secrets
@@ -110,7 +110,7 @@ class FollowRelations:
     ) -> RelatedEntities:
         """What memories tell around an entity: relations and neighbours true now, or `as_of`, and its timeline. At most
         `limit` of each, neighbours `limit` a hop. Raises `StorageError`."""
-        undrawn = not await self.draw(most=MAX_DRAWN_PER_CALL)
+        undrawn = not await self.draw(most=MAX_EXTRACTED_MEMORIES_PER_CALL)
         entity, like = await self._entity(scope, entity_key(name), limit)
         if entity is None:
             return RelatedEntities(entity=None, named_like=like, undrawn=undrawn)
@@ -188,12 +188,12 @@ class FollowRelations:
 
     async def entities(self, scope: Scope, *, limit: int) -> list[NamedEntity]:
         """Those that most memories name."""
-        await self.draw(most=MAX_DRAWN_PER_CALL)
+        await self.draw(most=MAX_EXTRACTED_MEMORIES_PER_CALL)
         return await self.ledger.entities_like(scope, "", limit=limit)
 
     async def state(
         self, scope: Scope, memory_id: MemoryId, relations: Sequence[tuple[str, str, str]], *, remove: bool = False
-    ) -> StatedRelations:
+    ) -> StatedRelationsResult:
         """State what a memory says, as (subject, relation, object), or take that back. It holds as long as the memory
         does. Secrets are redacted. Raises `InvalidInput` for an unknown memory and for a relation of an entity to
         itself, `StorageError`."""
@@ -207,9 +207,9 @@ class FollowRelations:
         found = await self.ledger.memories(scope, [memory_id])
         if not found:
             raise InvalidInput(f"There is no memory {memory_id!r}. Nothing was written: store what says it first.")
-        change = self.ledger.remove_stated if remove else self.ledger.state_relations
+        change = self.ledger.remove_stated_relations if remove else self.ledger.state_relations
         count = await change(scope, stated, at=self.now())
-        return StatedRelations(memory=found[0], count=count, redacted=redactor.found)
+        return StatedRelationsResult(memory=found[0], count=count, redacted=redactor.found)
 
 
 def _begins(memory: Memory) -> datetime:

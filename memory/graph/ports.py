@@ -6,21 +6,21 @@ from collections.abc import Collection, Sequence
 from datetime import datetime
 from typing import Protocol
 
-from madeleine.memory.graph.values import DrawnMemory, Mention, NamedEntity, Relation
+from madeleine.memory.graph.values import EntitiesOfMemory, Mention, NamedEntity, Relation
 from madeleine.memory.model import Memory, MemoryId, Scope
 
 
-class DrawingLedger(Protocol):
+class GraphExtractionLedger(Protocol):
     """What is drawn from memories: derived, and at any time drawn anew."""
 
     async def undrawn(self, *, limit: int, after: MemoryId | None = None) -> list[Memory]:
-        """Memories of any being that were not drawn by the present `DRAWING_VERSION`, or whose text or themes have
-        changed since; those stored first come first. Only those stored after this one, while it is there."""
+        """Memories of any being that were not drawn by the present `GRAPH_EXTRACTION_VERSION`, or whose text or themes
+        have changed since; those stored first come first. Only those stored after this one, while it is there."""
 
-    async def known_names(self, scope: Scope, keys: Collection[str]) -> set[str]:
+    async def known_entity_keys(self, scope: Scope, keys: Collection[str]) -> set[str]:
         """Those of these keys by which memories of the being name an actor or have a name in their text."""
 
-    async def write_drawn(self, drawn: Sequence[DrawnMemory]) -> None:
+    async def write_extracted_entities(self, drawn: Sequence[EntitiesOfMemory]) -> None:
         """In place of what was drawn of these memories before. One that was erased or changed since it was read is left
         out."""
 
@@ -50,5 +50,5 @@ class GraphLedger(Protocol):
         """Durably; the number of those that were not stated before. Their memories must be the being's: others are
         skipped."""
 
-    async def remove_stated(self, scope: Scope, relations: Sequence[Relation], *, at: datetime) -> int:
+    async def remove_stated_relations(self, scope: Scope, relations: Sequence[Relation], *, at: datetime) -> int:
         """The number of those that were stated, and are gone."""

@@ -50,7 +50,7 @@ class Relation:
 
 
 @dataclass(frozen=True, slots=True)
-class DrawnMemory:
+class EntitiesOfMemory:
     """What was drawn from a memory as it was read."""
 
     memory: Memory

@@ -11,7 +11,12 @@ from dataclasses import dataclass, field, replace
 
 import numpy as np
 
-from madeleine.memory.embedding import Embedder, embed_with_cache, model_of_pieces, vectors_of_any_precision
+from madeleine.memory.embedding import (
+    Embedder,
+    cached_vectors_of_any_precision,
+    embed_with_cache,
+    model_name_of_piece_vectors,
+)
 from madeleine.memory.errors import IndexNeedsRebuild, IndexUnavailable
 from madeleine.memory.index import Index, IndexPoint, WritableIndex
 from madeleine.memory.ingest.ports import ErasedBytesLedger, IndexingLedger
@@ -61,7 +66,7 @@ class IndexKeeper:
     """New memories that the index has, and whose first mark is pending."""
     _mark_readings: int = field(default=0, init=False)
 
-    def begin_indexing(self) -> IndexingReport:
+    def begin_index_update(self) -> IndexingReport:
         """To be called before a commit. The function that it returns takes the new memories that are in the index
         after it: their marks ask for nothing more. None are remembered if marks were read meanwhile: theirs may be
         among those.
@@ -75,7 +80,7 @@ class IndexKeeper:
         return add_indexed
 
     @asynccontextmanager
-    async def at_rest(self) -> AsyncIterator[None]:
+    async def index_kept_unchanged(self) -> AsyncIterator[None]:
         """The index is not changed by the keeper meanwhile."""
         async with self._lock:
             yield
@@ -118,7 +123,7 @@ class IndexKeeper:
             done += count
             await self.catch_up()
         model, *replaced = interchangeable_models(self.embedder.model)
-        for old in (*replaced, *map(model_of_pieces, replaced)):
+        for old in (*replaced, *map(model_name_of_piece_vectors, replaced)):
             while count := await self.source.retire_model(old, successor=model, limit=MEMORIES_INDEXED_AT_ONCE):
                 logger.info("%d texts are embedded with %s; their vectors of %s are dropped", count, model, old)
         return done
@@ -127,7 +132,7 @@ class IndexKeeper:
         """Embed the pieces of memories whose pieces are not embedded yet. An index has them after `catch_up`. Returns
         the number of memories that have any. Raises `EmbeddingUnavailable`."""
         done, size = 0, TEXTS_IN_PIECES_AT_ONCE
-        model = model_of_pieces(self.embedder.model)
+        model = model_name_of_piece_vectors(self.embedder.model)
         while memories := await self.source.memories_without_vector(model, limit=MEMORIES_INDEXED_AT_ONCE):
             pieces = await self._pieces(memories)
             whole = {hash_: np.zeros(0, np.float32) for hash_, texts in pieces.items() if not texts}
@@ -137,7 +142,9 @@ class IndexKeeper:
                 vectors = await self._vectors_of_pieces(
                     {hash_: pieces[hash_] for hash_ in several[start : start + size]}
                 )
-                if model != model_of_pieces(self.embedder.model):  # switched meanwhile: these may be vectors of either
+                if model != model_name_of_piece_vectors(
+                    self.embedder.model
+                ):  # switched meanwhile: these may be vectors of either
                     return done
                 await self.source.add_missing_vectors(model, vectors)
             done += sum(memory.content_hash not in whole for memory in memories)
@@ -146,7 +153,7 @@ class IndexKeeper:
     async def _pieces(self, memories: Sequence[Memory]) -> dict[ContentHash, list[str]]:
         """Of each text, none for one that the model cannot read."""
         hashes = [memory.content_hash for memory in memories]
-        whole = await vectors_of_any_precision(self.source, self.embedder.model, hashes)
+        whole = await cached_vectors_of_any_precision(self.source, self.embedder.model, hashes)
         return {
             hash_: split_into_pieces(memory.scene.action) if self._is_legible(whole.get(hash_)) else []
             for hash_, memory in zip(hashes, memories, strict=True)
@@ -161,7 +168,7 @@ class IndexKeeper:
     def _is_legible(self, vector: Vector | None) -> bool:
         return vector is None or self.embedder.space.legible(vector) >= MIN_LEGIBILITY
 
-    async def embed_for(self, embedder: Embedder) -> int:
+    async def embed_missing_texts_with(self, embedder: Embedder) -> int:
         """Embed the next texts that another model has not embedded, for an index that does not serve yet: marked, once
         that index is being kept up. Returns their number, 0 if none is left. Raises `EmbeddingUnavailable`."""
         return await self._embed_batch(embedder, mark=self.successor is not None)
@@ -178,7 +185,7 @@ class IndexKeeper:
             await self.source.add_missing_vectors(model, embedded.vectors, mark=mark)
         return len(memories)
 
-    async def fill_successor(self) -> None:
+    async def fill_successor_index(self) -> None:
         """Bring all memories into the successor's empty index, and make it durable. What is changed meanwhile is
         marked, and reaches both."""
         after: MemoryId | None = None
@@ -233,8 +240,8 @@ class IndexKeeper:
 
     async def _index_in(self, target: EmbeddedIndex, memories: Sequence[Memory]) -> None:
         hashes = [memory.content_hash for memory in memories]
-        vectors = await vectors_of_any_precision(self.source, target.embedder.model, hashes)
-        pieces = await self.source.vectors(model_of_pieces(target.embedder.model), hashes)
+        vectors = await cached_vectors_of_any_precision(self.source, target.embedder.model, hashes)
+        pieces = await self.source.vectors(model_name_of_piece_vectors(target.embedder.model), hashes)
         points = await index_points_from_memories(memories, vectors, target.embedder)
         await target.index.upsert(
             [

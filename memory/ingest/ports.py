@@ -66,7 +66,7 @@ class StoreScenesLedger(MemoryAndKeyReader, VectorCache, Protocol):
     async def current_version_ids(self, scope: Scope, ids: Sequence[MemoryId]) -> Mapping[MemoryId, MemoryId]:
         """As `RecallLedger.current_version_ids`."""
 
-    async def next_turns(self, scope: Scope, sessions: Sequence[str]) -> dict[str, int]:
+    async def next_turn_numbers(self, scope: Scope, sessions: Sequence[str]) -> dict[str, int]:
         """The turn that the next memory of each session has."""
 
     async def commit(self, scope: Scope, batch: StoreBatch) -> CommittedMemories:

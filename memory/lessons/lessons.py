@@ -15,7 +15,7 @@ import numpy as np
 from numpy.typing import NDArray
 from pydantic import BaseModel, ConfigDict, Field
 
-from madeleine.memory.embedding import Embedder, vectors_of_any_precision
+from madeleine.memory.embedding import Embedder, cached_vectors_of_any_precision
 from madeleine.memory.errors import EmbeddingUnavailable, InvalidInput, MadeleineError
 from madeleine.memory.ingest.change import UpdateMemory
 from madeleine.memory.ingest.store import NewScene, StoredSceneResult, StoreScenes
@@ -53,7 +53,7 @@ MAX_LESSONS_COMPARED = 2_000
 MAX_LISTED_LESSONS = 100
 MAX_PROPOSAL_TOKENS = 1_500
 LESSON_COST_RUN_ID = RunId("lesson")
-IMPORTANCE_CHANGE = 0.1
+IMPORTANCE_CHANGE_PER_OUTCOME = 0.1
 """Of a lesson's memory, for each outcome."""
 MIN_LESSON_IMPORTANCE = 0.1
 PROPOSAL_INSTRUCTIONS = (
@@ -216,7 +216,7 @@ class LearnLessons:
         except EmbeddingUnavailable:
             return words
         hashes = [one.memory.content_hash for one in known]
-        cached = await vectors_of_any_precision(self.ledger, self.embedder.model, hashes)
+        cached = await cached_vectors_of_any_precision(self.ledger, self.embedder.model, hashes)
         rows = np.stack([cached.get(hash_, np.zeros_like(query)) for hash_ in hashes])
         cosines = self._centred(rows, query)
         legible = self.embedder.space.legible(query)
@@ -225,7 +225,7 @@ class LearnLessons:
     def _centred(self, rows: NDArray[np.float32], query: Vector) -> NDArray[np.float32]:
         space = self.embedder.space
         cosines = np.asarray(rows @ query, np.float32)
-        if (mean := space.mean_near(query)) is None:
+        if (mean := space.mean_of_nearest_language(query)) is None:
             return space.calibrated(cosines)
         to_mean = np.asarray(rows @ mean / max(float(np.linalg.norm(mean)), 1e-6), np.float32)
         return space.calibrated(centred_cosines(cosines, to_mean, query, mean))
@@ -247,7 +247,7 @@ class LearnLessons:
         `InvalidInput` if it is no lesson, `StorageError`."""
         learnt = await self.open(scope, memory_id)
         await self.ledger.count_outcome(scope, memory_id, helped=helped, at=self.now())
-        change = IMPORTANCE_CHANGE if helped else -IMPORTANCE_CHANGE
+        change = IMPORTANCE_CHANGE_PER_OUTCOME if helped else -IMPORTANCE_CHANGE_PER_OUTCOME
         importance = round(min(1.0, max(MIN_LESSON_IMPORTANCE, learnt.memory.importance + change)), 4)
         await self.update(scope, memory_id, MemoryChanges(importance=importance))
         return replace(learnt, helped=learnt.helped + helped, failed=learnt.failed + (not helped))

@@ -124,13 +124,13 @@ class MemoryRecord(ExportRecord):
     last_accessed: Moment | None = None
 
 
-class PartOfMemory(ExportRecord):
+class MemoryPartRecord(ExportRecord):
     key_fields = ()
     id_fields: ClassVar[tuple[str, ...]] = ("memory_id",)
     memory_id: Id
 
 
-class ReinforcementRecord(PartOfMemory):
+class ReinforcementRecord(MemoryPartRecord):
     type: Literal["reinforcement"] = "reinforcement"
     at: Moment
     text: str
@@ -140,7 +140,7 @@ class ReinforcementRecord(PartOfMemory):
     key: str | None = None
 
 
-class RevisionRecord(PartOfMemory):
+class RevisionRecord(MemoryPartRecord):
     """Fields as they were before a change; those that stayed are left out."""
 
     type: Literal["revision"] = "revision"
@@ -153,7 +153,7 @@ class RevisionRecord(PartOfMemory):
     when: Texts | None = None
 
 
-class TruthActRecord(PartOfMemory):
+class TruthActRecord(MemoryPartRecord):
     """One memory's share in an act that changed what is true; times in `before` and `after` are microseconds since
     1970."""
 
@@ -169,7 +169,7 @@ class TruthActRecord(PartOfMemory):
     after: Mapping[str, str | int | None]
 
 
-class LessonRecord(PartOfMemory):
+class LessonRecord(MemoryPartRecord):
     """What a failure taught, of the memory that is found (spec O11)."""
 
     type: Literal["lesson"] = "lesson"
@@ -183,7 +183,7 @@ class LessonRecord(PartOfMemory):
     failed: Count
 
 
-class StatedRelationRecord(PartOfMemory):
+class StatedRelationRecord(MemoryPartRecord):
     """A relation that a caller has stated of a memory; what is drawn from texts is drawn anew (spec O14)."""
 
     type: Literal["stated_relation"] = "stated_relation"

@@ -69,7 +69,7 @@ class NewKnowledge:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class FoundKnowledge:
+class KnowledgeSearchResult:
     """Own memories and what all share, best first by one score."""
 
     found: tuple[tuple[Memory, float], ...]
@@ -160,7 +160,7 @@ class OrganisationKnowledge:
         kinds: Sequence[KnowledgeKind] = (),
         personal: bool = True,
         language: LanguageModel | None = None,
-    ) -> FoundKnowledge:
+    ) -> KnowledgeSearchResult:
         """What matches among what all share, and with `personal` among the caller's own memories, ranked together. Own
         ones have the personal boost (spec O12). At most `query.limit`, of what is shared at most `max_retrieved`."""
         most_shared = min(query.limit, self.config.max_retrieved)
@@ -177,7 +177,7 @@ class OrganisationKnowledge:
             notices = tuple(dict.fromkeys((*notices, *own.notices)))
             meaning_off = meaning_off or own.meaning_off
         best = sorted(found, key=lambda scored: -scored[1])[: query.limit]
-        return FoundKnowledge(
+        return KnowledgeSearchResult(
             found=tuple((one, round(score, 4)) for one, score in best), notices=notices, meaning_off=meaning_off
         )
 

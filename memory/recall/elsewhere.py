@@ -11,7 +11,7 @@ from madeleine.memory.model import Scope
 from madeleine.memory.profile import ProfileEntry
 from madeleine.memory.recall.search import SearchByMessageTags
 from madeleine.memory.recall.selection import RecallQuery
-from madeleine.memory.rules.searching import has_tag, most_specific_tags
+from madeleine.memory.rules.searching import most_specific_tags, text_has_tag
 from madeleine.memory.text.normalization import fold_text
 
 MIN_MATCHED_QUERY_TAG_SHARE = 0.5
@@ -24,7 +24,7 @@ NON_MEMORY_SEARCH_SOURCES: tuple[SearchSource, ...] = ("chat", "notes")
 TextT = TypeVar("TextT")
 
 
-class OutsideLedger(Protocol):
+class ProfileAndProjectLedger(Protocol):
     async def profile(self, scope: Scope) -> list[ProfileEntry]:
         """All entries; those of preferences that are memories have a `memory_id`."""
 
@@ -53,7 +53,7 @@ NOTHING_KNOWN_ELSEWHERE = KnownOutsideMemories()
 class SearchOutsideMemories:
     """The use case: for a query that no memory matches. Nothing is counted as recalled."""
 
-    ledger: OutsideLedger
+    ledger: ProfileAndProjectLedger
     search_by_tags: SearchByMessageTags
 
     async def __call__(self, scope: Scope, query: RecallQuery) -> KnownOutsideMemories:
@@ -92,4 +92,4 @@ def _best_first(shares: Sequence[tuple[float, TextT]]) -> list[TextT]:
 
 def _share_of_tags(tags: Sequence[SearchTag], text: str) -> float:
     folded = fold_text(text)
-    return sum(has_tag(folded, tag) for tag in tags) / len(tags)
+    return sum(text_has_tag(folded, tag) for tag in tags) / len(tags)

@@ -14,7 +14,7 @@ from madeleine.memory.errors import EmbeddingUnavailable
 from madeleine.memory.index import CandidatePool, RecallIndex
 from madeleine.memory.model import Vector
 from madeleine.memory.recall.selection import RecallQuery
-from madeleine.memory.rules.ranking.blended import share_of_emotions
+from madeleine.memory.rules.ranking.blended import matching_emotion_shares
 from madeleine.memory.rules.ranking.matching import (
     CandidateLikeness,
     GateOutcome,
@@ -95,7 +95,7 @@ class CandidateMatcher:
     async def _centring(self, pool: CandidatePool, vector: Vector) -> CentredCosineFunction:
         """Takes off the mean of the query's language."""
         space = self.embedder.space
-        mean = space.mean_near(vector)
+        mean = space.mean_of_nearest_language(vector)
         if mean is None:
             return lambda cosines, _: space.calibrated(cosines)
         to_mean = await self.index.cosines(pool.ids, mean, recurring=True)
@@ -115,7 +115,7 @@ class CandidateMatcher:
             if query.emotions:
                 feeling = FEELING_SITUATION.format(" and ".join(query.emotions))
                 cosine = np.maximum(cosine, await self._centred_cosines(feeling, pool) + FEELING_ALLOWANCE)
-        shares = share_of_emotions(pool.features, frozenset(query.emotions)).astype(np.float32)
+        shares = matching_emotion_shares(pool.features, frozenset(query.emotions)).astype(np.float32)
         cosine = np.maximum(cosine, shares)
         named = ThingsNamedInQuery.of(query.text, replace(pool, holds=pool.holds & ~is_name))
         return score_candidate_likeness(named, cosine, legible=legible, thresholds=self.thresholds)
@@ -134,7 +134,7 @@ class CandidateMatcher:
         best = [int(at) for at in np.argsort(-alike)[:MAX_LANGUAGE_CHECKED_CANDIDATES]]
         ids = [pool.ids[at] for at in best if alike[at] >= self.thresholds.likeness - self.thresholds.companions]
         products = [await self.index.cosines(ids, mean, recurring=True) * np.linalg.norm(mean) for mean in space.means]
-        return bool(products) and space.all_foreign(vector, np.stack(products, axis=1))
+        return bool(products) and space.are_all_in_other_language(vector, np.stack(products, axis=1))
 
     async def _cosines_without_unknown(
         self, text: str, pool: CandidatePool, centred: CentredCosineFunction

@@ -40,7 +40,7 @@ from madeleine.memory.recall.ports import (
     ReactivationRecorder,
     TagSearchLedger,
 )
-from madeleine.memory.rules.feelings import mood_of
+from madeleine.memory.rules.feelings import mood_of_feelings
 from madeleine.memory.rules.searching import (
     best_tag_matches,
     deduplicated_hits,
@@ -284,7 +284,7 @@ class BrowseMemories:
         for cluster_id, emotions, told in await self.ledger.feelings_in_clusters(scope):
             feelings[cluster_id].append((emotions, told))
         clusters = await self.ledger.cluster_summaries(scope)
-        return [(cluster, mood_of(feelings[cluster.id])) for cluster in clusters]
+        return [(cluster, mood_of_feelings(feelings[cluster.id])) for cluster in clusters]
 
     async def _page(
         self, scope: Scope, memories: Sequence[Memory], *, missing: tuple[MemoryId, ...] = (), next_cursor: str = ""

@@ -20,7 +20,7 @@ from madeleine.memory.retention.values import (
     ArchiveGroupSummary,
     groups_to_archive,
 )
-from madeleine.memory.rules.archiving.retention import NOTHING_ENDED, EndedScope, RetentionConfig, plan_retention
+from madeleine.memory.rules.archiving.retention import NO_ENDED_SCOPE, EndedScope, RetentionConfig, plan_retention
 from madeleine.memory.rules.storing.secrets import RedactText, redact_secrets
 
 MAX_RESTORED_AT_ONCE = 500
@@ -49,11 +49,11 @@ class Archive:
     config: RetentionConfig = field(default_factory=RetentionConfig)
     redact: RedactText = redact_secrets
 
-    async def plan(self, scope: Scope, ended: EndedScope = NOTHING_ENDED) -> list[ArchiveGroup]:
+    async def plan(self, scope: Scope, ended: EndedScope = NO_ENDED_SCOPE) -> list[ArchiveGroup]:
         """What the next enforcement of the rules would archive; with `ended`, what goes now that it has. Nothing is
         changed."""
         reads = self.retention.retention_reads(scope)
-        if scope.being_id == ORGANISATION or (ended != NOTHING_ENDED and not await reads.has_levels()):
+        if scope.being_id == ORGANISATION or (ended != NO_ENDED_SCOPE and not await reads.has_levels()):
             return []
         going = plan_retention(await reads.memory_ages(), self.config, scope.being_id, self.now(), ended)
         return groups_to_archive(await reads.memories(list(going)), going)

@@ -28,7 +28,7 @@ MIN_EMOTION_SPELLING_LIKENESS = 0.75
 """Of `difflib`: reads "angry" as anger and "exited" as excitement; "hunger", "envy" and "hope" are like no label."""
 
 
-def closest_name(told: object, names: Sequence[str]) -> str | None:
+def closest_emotion_name(told: object, names: Sequence[str]) -> str | None:
     """The name that is meant: in whatever case, another form of the word, or misspelt a little; None for no name."""
     word = str(told).strip().casefold()
     if word in names:
@@ -41,10 +41,10 @@ def closest_name(told: object, names: Sequence[str]) -> str | None:
     return next(iter(get_close_matches(word, names, n=1, cutoff=MIN_EMOTION_SPELLING_LIKENESS)), None)
 
 
-def closest_axis(told: object) -> str | None:
-    """By its name, as `closest_name` has it, or by its first letter."""
+def closest_emotion_axis(told: object) -> str | None:
+    """By its name, as `closest_emotion_name` has it, or by its first letter."""
     letter = str(told).strip().casefold()
-    return next((axis for axis in EMOTION_AXES if letter == axis[0]), closest_name(told, EMOTION_AXES))
+    return next((axis for axis in EMOTION_AXES if letter == axis[0]), closest_emotion_name(told, EMOTION_AXES))
 
 
 @cache
@@ -74,14 +74,14 @@ def felt_vector(memory: Memory) -> EmotionVector | None:
     return memory.emotion or vector_of_emotions(memory.emotions)
 
 
-def nearness_of_feelings(first: EmotionVector, second: EmotionVector) -> float:
+def similarity_of_feelings(first: EmotionVector, second: EmotionVector) -> float:
     """In [0, 1]: the cosine of the two, 0 where they are opposed or one of them is without feeling."""
     a, b = np.array(astuple(first)), np.array(astuple(second))
     size = float(np.linalg.norm(a) * np.linalg.norm(b))
     return max(0.0, float(a @ b) / size) if size else 0.0
 
 
-def mood_of(feelings: Iterable[tuple[Sequence[Emotion], EmotionVector | None]]) -> Mood | None:
+def mood_of_feelings(feelings: Iterable[tuple[Sequence[Emotion], EmotionVector | None]]) -> Mood | None:
     """Of the labels and the told vector of each memory; None if none has a feeling."""
     labels: Counter[Emotion] = Counter()
     vectors = []

@@ -76,7 +76,7 @@ def _english_forms(stemmed: str) -> list[str]:
     return [stemmed, *(stemmed + ending for ending in ("s", "es", "e")), doubled + "ed", doubled + "ing"]
 
 
-def has_tag(folded: str, tag: SearchTag) -> bool:
+def text_has_tag(folded: str, tag: SearchTag) -> bool:
     """Whether a folded text holds the tag."""
     return tag.anchor in folded and _compiled_pattern(_tag_pattern(tag)).search(folded) is not None
 
@@ -186,7 +186,9 @@ def related_themes(cooccurring: Sequence[Sequence[str]], tags: Sequence[SearchTa
     memories."""
     counts: Counter[str] = Counter()
     for themes in cooccurring:
-        counts.update(theme for theme in set(map(fold_text, themes)) if not any(has_tag(theme, tag) for tag in tags))
+        counts.update(
+            theme for theme in set(map(fold_text, themes)) if not any(text_has_tag(theme, tag) for tag in tags)
+        )
     frequent = [theme for theme, count in counts.items() if count >= max(2, len(cooccurring) / 4)]
     return tuple(sorted(frequent, key=lambda theme: (-counts[theme], theme))[:most])
 
@@ -263,7 +265,7 @@ def first_term_finder(terms: Iterable[str]) -> FindFirstMatch:
     return lambda folded: min((at for at in map(folded.find, folded_terms) if at >= 0), default=-1)
 
 
-def excerpt(text: str, find_match: FindFirstMatch) -> str:
+def excerpt_around_match(text: str, find_match: FindFirstMatch) -> str:
     """Return a short text whole; of a longer one up to `MAX_HIT_SNIPPET_CHARS` characters around the match, or its
     beginning without a match. An ellipsis marks what is left out."""
     if len(text) <= MAX_HIT_SNIPPET_CHARS:
@@ -286,7 +288,7 @@ def hit_with_snippet(hit: SearchHit, find_match: FindFirstMatch) -> SearchHit:
     if hit.further_texts and find_match(fold_text(text)) < 0:
         further = (part for part in hit.further_texts if find_match(fold_text(part)) >= 0)
         text = " — ".join([text, *islice(further, 1)])
-    return replace(hit, snippet=excerpt(text, find_match))
+    return replace(hit, snippet=excerpt_around_match(text, find_match))
 
 
 def _unfolded_position(text: str, folded: str, at: int) -> int:

@@ -202,7 +202,7 @@ class MemoryThread:
         self._counts["put off"] += len(snippet.new_messages)
         up_to = session.messages if last < snippet.end else snippet.end
         until = self.now() + self.config.put_off_time
-        await self.ledger.put_off_messages(scope, session.session_id, up_to=up_to, until=until)
+        await self.ledger.postpone_reading_messages(scope, session.session_id, up_to=up_to, until=until)
 
     async def _remember_snippet(
         self,

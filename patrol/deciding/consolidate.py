@@ -9,7 +9,7 @@ from datetime import datetime
 
 import numpy as np
 
-from madeleine.memory.embedding import vectors_of_any_precision
+from madeleine.memory.embedding import cached_vectors_of_any_precision
 from madeleine.memory.language_model import RejectedAnswer
 from madeleine.memory.model import (
     LIVING_STATUSES,
@@ -189,7 +189,7 @@ class ConsolidateCluster(DecisionType[ConsolidationAnswer]):
             return []
         living = [state for state in await reads.cluster_members(ClusterId(key)) if state.status != "dead"]
         hashes = [state.content_hash for state in living]
-        by_hash = await vectors_of_any_precision(reads, self.context.services.embedding_model, hashes)
+        by_hash = await cached_vectors_of_any_precision(reads, self.context.services.embedding_model, hashes)
         embedded = [state for state in living if state.content_hash in by_hash]
         vectors: dict[MemoryId, Vector] = {}
         if embedded:

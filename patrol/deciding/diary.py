@@ -10,7 +10,7 @@ from datetime import date, datetime, timedelta
 from madeleine.memory.language_model import RejectedAnswer
 from madeleine.memory.model import Memory
 from madeleine.memory.patrol_records import DiaryEntry, PointsForNextSession
-from madeleine.memory.rules.feelings import mood_of
+from madeleine.memory.rules.feelings import mood_of_feelings
 from madeleine.memory.rules.storing.secrets import RedactText
 from madeleine.memory.text.sentences import split_sentences
 from madeleine.patrol.deciding.answers import (
@@ -185,7 +185,7 @@ def diary_requests(
 
 def feeling_of_day(memories: Sequence[Memory]) -> str:
     """Labels and the main axes of what was felt, in words for the one who writes; "" if no feeling is known."""
-    mood = mood_of((memory.emotions, memory.emotion) for memory in memories)
+    mood = mood_of_feelings((memory.emotions, memory.emotion) for memory in memories)
     if mood is None:
         return ""
     axes = f"valence {mood.vector.valence:+.1f}, arousal {mood.vector.arousal:+.1f}"

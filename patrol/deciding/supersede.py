@@ -9,7 +9,7 @@ from datetime import datetime
 from madeleine.memory.errors import MadeleineError
 from madeleine.memory.language_model import RejectedAnswer
 from madeleine.memory.model import Memory, MemoryId
-from madeleine.memory.rules.dynamics.plans import planned_since, supersession_since
+from madeleine.memory.rules.dynamics.plans import future_start_of_replacement, start_of_supersession
 from madeleine.memory.rules.dynamics.truth import Supersession, memories_after_supersession
 from madeleine.memory.rules.storing.besides import unreplaced_clauses_notice
 from madeleine.patrol.deciding.answers import (
@@ -63,7 +63,7 @@ def older_and_newer(current: DecisionRequestState) -> tuple[Memory, Memory]:
 def supersession_obstacle(older: Memory, newer: Memory, at: datetime) -> str:
     """Why the newer one cannot take the other's place, or ""."""
     try:
-        memories_after_supersession(older, newer, supersession_since(older, newer), at)
+        memories_after_supersession(older, newer, start_of_supersession(older, newer), at)
     except MadeleineError as error:
         return str(error)
     return ""
@@ -81,7 +81,11 @@ class SupersedeMemory(DecisionType[SupersessionAnswer]):
         newer = await reads.memories([MemoryId(key)])
         older = await reads.memories([one.may_supersede for one in newer if one.may_supersede])
         now = self.context.services.now()
-        if not older or supersession_obstacle(older[0], newer[0], now) or planned_since(older[0], newer[0], now):
+        if (
+            not older
+            or supersession_obstacle(older[0], newer[0], now)
+            or future_start_of_replacement(older[0], newer[0], now)
+        ):
             return []
         pair = tuple(offered_memory(memory, "supersede") for memory in (*older, *newer))
         return [DecisionRequest(kind="supersede", memories=pair)]
@@ -92,7 +96,7 @@ class SupersedeMemory(DecisionType[SupersessionAnswer]):
         older, newer = older_and_newer(current)
         if answer.superseded:
             at = self.context.services.now()
-            since = supersession_since(older, newer)
+            since = start_of_supersession(older, newer)
             act = Supersession(old=older.id, new=newer.id, since=since, at=at, tool="run_patrol")
             work.superseded.append(act)
         else:

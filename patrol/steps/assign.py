@@ -15,7 +15,7 @@ from functools import partial
 
 import numpy as np
 
-from madeleine.memory.embedding import VectorByContentHash, vectors_of_any_precision
+from madeleine.memory.embedding import VectorByContentHash, cached_vectors_of_any_precision
 from madeleine.memory.errors import LanguageModelUnavailable, UnusableAnswer
 from madeleine.memory.ingest.notes import PARSE_FAILED_MARK, SCENE_NOTE_TYPE, memory_from_scene_note
 from madeleine.memory.language_model import MeteredModel, Prompt, RejectedAnswer
@@ -254,7 +254,7 @@ async def choose_roots_with_model(
     unclustered = await context.reads.unclustered_states(limit=MAX_ASSIGNMENT_BATCH_MEMORIES)
     stored = await context.reads.memories([state.id for state in unclustered])
     hashes = [state.content_hash for state in unclustered]
-    vectors = {**vectors, **await vectors_of_any_precision(context.reads, embedding_model, hashes)}
+    vectors = {**vectors, **await cached_vectors_of_any_precision(context.reads, embedding_model, hashes)}
     targets = [
         cluster.vector
         for cluster in await context.reads.clusters()

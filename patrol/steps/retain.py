@@ -13,7 +13,7 @@ from madeleine.memory.language_model import Prompt, RejectedAnswer
 from madeleine.memory.model import ORGANISATION, Memory, MemoryId
 from madeleine.memory.retention.ports import RetentionReads
 from madeleine.memory.retention.values import MAX_SUMMARY_CHARS, ArchiveGroup, groups_to_archive
-from madeleine.memory.rules.archiving.retention import INTERVALS, ArchiveReason, EndedScope, plan_retention
+from madeleine.memory.rules.archiving.retention import INTERVAL_DURATIONS, ArchiveReason, EndedScope, plan_retention
 from madeleine.patrol.context import PatrolRunContext, RetentionServices
 from madeleine.patrol.report import PatrolStepReport
 
@@ -73,7 +73,7 @@ async def _is_due(context: PatrolRunContext, services: RetentionServices, reads:
     """Asked for alone it is always due."""
     if context.ended is not None or context.has_one_step:
         return True
-    interval, last = INTERVALS[services.config.interval], await reads.last_enforced()
+    interval, last = INTERVAL_DURATIONS[services.config.interval], await reads.last_enforced()
     return interval is not None and (last is None or context.services.now() - last >= interval)
 
 

@@ -19,10 +19,10 @@ from madeleine.memory.errors import (
     StorageError,
     StorageFull,
 )
-from madeleine.memory.graph.graph import DrawGraph
+from madeleine.memory.graph.graph import ExtractGraph
 from madeleine.memory.index import Index
 from madeleine.memory.ingest.index_keeper import ErasedBytesScrubber, IndexKeeper, ReportRebuildProgress
-from madeleine.memory.model import MemoryId, full_precision
+from madeleine.memory.model import MemoryId, model_name_at_full_precision
 from madeleine.server.background.index_origin import INDEX_FOLDERS, IndexOrigin
 from madeleine.server.background.index_place import BUILT_INDEX_LOCATION_SETTING, live_and_spare_place
 from madeleine.server.settings.settings import Settings
@@ -67,7 +67,7 @@ class IndexUpkeep:
         scrubber: ErasedBytesScrubber,
         remember_origin: Callable[[], Awaitable[None]] | None = None,
         *,
-        draw_graph: DrawGraph | None = None,
+        draw_graph: ExtractGraph | None = None,
     ) -> None:
         """`remember_origin` is called after the index was brought up to the ledger, `draw_graph` a while after memories
         have changed."""
@@ -224,7 +224,7 @@ async def open_synchronized_index(
     """The index, equal to the ledger: caught up from its pending marks, or rebuilt if it is damaged, incomplete, of
     another model, in another place than before, or differs from the ledger in the number of memories."""
     # Vectors of another precision serve until they are replaced.
-    fingerprint = IndexFingerprint(full_precision(embedder.model), await embedder.dimension())
+    fingerprint = IndexFingerprint(model_name_at_full_precision(embedder.model), await embedder.dimension())
     place, spare = await live_and_spare_place(settings, ledger)
     origin = await IndexOrigin.of_ledger(ledger)
     for folder in INDEX_FOLDERS:

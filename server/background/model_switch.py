@@ -22,7 +22,7 @@ from dataclasses import dataclass, field
 import numpy as np
 
 from madeleine.inference import PACKAGED_MODEL
-from madeleine.memory.embedding import Embedder, embed_with_cache, model_of_pieces
+from madeleine.memory.embedding import Embedder, embed_with_cache, model_name_of_piece_vectors
 from madeleine.memory.errors import EmbeddingUnavailable, InvalidInput, MadeleineError
 from madeleine.memory.index import Index
 from madeleine.memory.ingest.index_keeper import BACKGROUND_EMBED_BATCH_TEXTS, EmbeddedIndex, IndexKeeper
@@ -31,8 +31,8 @@ from madeleine.memory.model import (
     EmbeddingModelName,
     Memory,
     Scope,
-    full_precision,
     interchangeable_models,
+    model_name_at_full_precision,
 )
 from madeleine.memory.vector_space import MIN_LEGIBILITY, CosineCalibration, calibrate_cosines
 from madeleine.server.background.index_origin import INDEX_FOLDERS, IndexOrigin
@@ -127,7 +127,7 @@ class ModelSwitch:
         embedder = self.make_embedder(wanted.model)
         switched = False
         try:
-            fingerprint = IndexFingerprint(full_precision(embedder.model), await embedder.dimension())
+            fingerprint = IndexFingerprint(model_name_at_full_precision(embedder.model), await embedder.dimension())
             await embedder.warm_up()
             if embedder.model == old.embedder.model:
                 raise SwitchRefused(f"{wanted.model} serves already.")
@@ -149,20 +149,20 @@ class ModelSwitch:
         await self.keeper.embed_missing()
         await live.remove()
         kept = (*interchangeable_models(embedder.model), *interchangeable_models(old.embedder.model))
-        kept = (*kept, *map(model_of_pieces, kept))
+        kept = (*kept, *map(model_name_of_piece_vectors, kept))
         await self.ledger.index_source.drop_vectors_except(kept, at_once=VECTORS_DROPPED_AT_ONCE)
 
     async def _embed_all(self, embedder: Embedder) -> None:
         while True:
             started = time.monotonic()
-            if not await self.keeper.embed_for(embedder):
+            if not await self.keeper.embed_missing_texts_with(embedder):
                 return
             await asyncio.sleep(PAUSE_SHARE * (time.monotonic() - started))
 
     async def _embed_rest(self, embedder: Embedder) -> None:
         """What was stored since, for the index that is being kept up, but for less than a batch: as long as others
         store there is always some, and the change-over embeds it."""
-        while await self.keeper.embed_for(embedder) == BACKGROUND_EMBED_BATCH_TEXTS:
+        while await self.keeper.embed_missing_texts_with(embedder) == BACKGROUND_EMBED_BATCH_TEXTS:
             await self.keeper.catch_up()
         await self.keeper.catch_up()
 
@@ -174,7 +174,7 @@ class ModelSwitch:
         index = await place.recreate(fingerprint)
         try:
             self.keeper.successor = EmbeddedIndex(embedder, index)
-            await self.keeper.fill_successor()
+            await self.keeper.fill_successor_index()
             await index.optimize()
             yield index
         finally:
@@ -227,12 +227,12 @@ class ModelSwitch:
         await self._embed_rest(pair.embedder)
         # What is stored before has a vector of both models, what is stored afterwards one of the new.
         async with self.write_lock:
-            while await self.keeper.embed_for(pair.embedder):
+            while await self.keeper.embed_missing_texts_with(pair.embedder):
                 pass
             await self.keeper.catch_up()
             if await self._records.wanted() != wanted:
                 raise SwitchRefused("Another switch was asked for meanwhile.")
-            async with self.keeper.at_rest():
+            async with self.keeper.index_kept_unchanged():
                 await pair.index.flush()
                 origin = await IndexOrigin.of_ledger(self.ledger)
                 if not self.settings.qdrant_url:

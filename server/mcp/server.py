@@ -23,7 +23,7 @@ from mcp.shared.jsonrpc_dispatcher import progress_token_from_params
 from madeleine import operating_system
 from madeleine.memory.errors import InvalidInput, MadeleineError, NotPermitted
 from madeleine.memory.language_model import LanguageModel
-from madeleine.memory.model import CALLER_ROLES, BeingId, Role, Scope, is_own_being
+from madeleine.memory.model import CALLER_ROLES, BeingId, Role, Scope, may_connect_as_being
 from madeleine.memory.retention.levels import LevelRules
 from madeleine.memory.rules.storing.secrets import redact_secrets
 from madeleine.memory.text.structure import visible_line
@@ -87,7 +87,7 @@ class Caller:
     read_only: bool = False
 
     def __post_init__(self) -> None:
-        if not is_own_being(self.being_id):
+        if not may_connect_as_being(self.being_id):
             raise PermissionError("no connection serves what all beings share")
 
 

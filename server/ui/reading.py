@@ -212,7 +212,7 @@ class PageReader:
         }
 
     async def conversation(self, session_id: str, start: int) -> dict[str, Any]:
-        messages = await self.memory.ledger.conversations.messages_of(
+        messages = await self.memory.ledger.conversations.session_messages_between(
             self.scope, session_id, start=start, end=start + MESSAGES_PER_PAGE
         )
         heard = self._until(messages, lambda message: message.at)

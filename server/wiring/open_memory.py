@@ -19,7 +19,7 @@ from madeleine.memory.context.profile import EditProfile
 from madeleine.memory.context.values import ContextFlags
 from madeleine.memory.core_blocks.core_blocks import EditCoreBlocks
 from madeleine.memory.embedding import Embedder
-from madeleine.memory.graph.graph import DrawGraph, FollowRelations
+from madeleine.memory.graph.graph import ExtractGraph, FollowRelations
 from madeleine.memory.index import Index
 from madeleine.memory.ingest.being_statistics import BeingCentroids, TextRarityScorer
 from madeleine.memory.ingest.change import ForgetMemories, UpdateMemory
@@ -31,7 +31,7 @@ from madeleine.memory.ingest.truth import ChangeTruth
 from madeleine.memory.lessons.lessons import LearnLessons, LessonConfig
 from madeleine.memory.lessons.ports import WriteSkill
 from madeleine.memory.model import Scope
-from madeleine.memory.moving.importing import ImportExport
+from madeleine.memory.moving.importing import ImportExportFile
 from madeleine.memory.moving.ports import LedgerCopy
 from madeleine.memory.moving.statements import StoreStatements
 from madeleine.memory.organisation.knowledge import OrganisationConfig, OrganisationKnowledge
@@ -83,7 +83,7 @@ class OpenedMemory:
     model_switch: ModelSwitch
     pin_model: Callable[[], None]
     """To be called by a task before it uses any of these: it then ends with the model that it has begun with."""
-    import_export: ImportExport
+    import_export: ImportExportFile
     store_statements: StoreStatements
 
 
@@ -129,7 +129,7 @@ async def open_memory(
             served.current_embedder.warm_up,
             scrubber,
             remember_origin,
-            draw_graph=DrawGraph(ledger.drawing),
+            draw_graph=ExtractGraph(ledger.drawing),
         )
         write_lock = asyncio.Lock()
         switch = ModelSwitch(settings, ledger, served, keeper, make_embedder, write_lock, upkeep.wake)
@@ -148,7 +148,7 @@ async def open_memory(
             on_patrol_event=on_patrol_event,
         )
         await use.patrol.roll_back_unfinished()
-        import_export = ImportExport(
+        import_export = ImportExportFile(
             ledger.imports,
             keeper,
             scrubber,
@@ -191,7 +191,7 @@ def _build_use_cases(
         embedder,
         now=utc_now,
         on_commit=upkeep.wake,
-        begin_indexing=upkeep.keeper.begin_indexing,
+        begin_index_update=upkeep.keeper.begin_index_update,
         redact=redact,
         write_lock=write_lock,
         search_superseded=SupersededMemorySearch(index),
@@ -302,7 +302,7 @@ def _build_use_cases(
             write_skill=make_skill_writer(settings, ledger),
             costs=ledger.patrols,
         ),
-        graph=FollowRelations(ledger.graph, DrawGraph(ledger.drawing), now=utc_now, redact=redact),
+        graph=FollowRelations(ledger.graph, ExtractGraph(ledger.drawing), now=utc_now, redact=redact),
         core_blocks=EditCoreBlocks(ledger.core_blocks, upkeep.scrubber.request, now=utc_now, redact=redact),
         archive=Archive(
             ledger.archive,

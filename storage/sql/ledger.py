@@ -14,7 +14,7 @@ from madeleine.storage.sql.database.engine import Database
 from madeleine.storage.sql.database.opening import LedgerLocation, open_database
 from madeleine.storage.sql.erasing.memories import ErasureRepository
 from madeleine.storage.sql.memories.activations import ReactivationAndAuditWriter
-from madeleine.storage.sql.memories.drawing import DrawingRepository
+from madeleine.storage.sql.memories.drawing import GraphExtractionRepository
 from madeleine.storage.sql.memories.graph import GraphRepository
 from madeleine.storage.sql.memories.index_source import IndexSourceRepository
 from madeleine.storage.sql.memories.knowledge import KnowledgeRepository
@@ -39,7 +39,7 @@ class Ledger:
         self.recall = RecallRepository(database)
         self.knowledge = KnowledgeRepository(database)
         self.lessons = LessonRepository(database)
-        self.drawing = DrawingRepository(database)
+        self.drawing = GraphExtractionRepository(database)
         self.graph = GraphRepository(database)
         self.core_blocks = CoreBlockRepository(database)
         self.short_ids = ShortIdRepository(database)

@@ -21,7 +21,7 @@ from madeleine.inference.dense import (
 )
 from madeleine.inference.space_measurement import measure_vector_space
 from madeleine.memory.errors import EmbeddingUnavailable, InvalidInput
-from madeleine.memory.model import full_precision
+from madeleine.memory.model import model_name_at_full_precision
 from tests.contracts.embedder_contract import TEXTS, EmbedderContract
 from tests.doubles import WordEmbedder
 from tests.models import adapted_model, embedding_model, session_options
@@ -190,7 +190,7 @@ class TestModelInADirectory(EmbedderContract):
         assert embedder.model.startswith("directory/tiny#")
         assert await embedder.dimension() == (await embedder.embed(["a"])).shape[1] == 16
         moved = shutil.copytree(own_model, tmp_path / "moved@v2" / "tiny")
-        assert DenseEmbedder(str(moved), tmp_path).model == full_precision(embedder.model)
+        assert DenseEmbedder(str(moved), tmp_path).model == model_name_at_full_precision(embedder.model)
         changed = embedding_model(tmp_path / "other" / "tiny", seed=8)
         assert DenseEmbedder(str(changed), tmp_path).model != embedder.model
         (moved / "1_Pooling").mkdir()

@@ -100,7 +100,7 @@ async def test_recently_activated_are_alive_activated_and_ones_own_the_latest_fi
         ledger.activations.add(ADA, [MemoryReactivation(one.id, 1, MOMENT + timedelta(minutes=n))])
     ledger.activations.add(BOB, [MemoryReactivation(bobs.id, 1, MOMENT + timedelta(days=1))])
     await ledger.activations.flush()
-    recent_ones = await ledger.context.recently_activated(ADA, limit=3)
+    recent_ones = await ledger.context.recently_activated_memories(ADA, limit=3)
     assert [one.scene.action for one in recent_ones] == ["m3", "m2", "m1"]
 
 

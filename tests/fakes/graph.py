@@ -7,8 +7,8 @@ from collections.abc import Collection, Iterable, Sequence
 from datetime import datetime
 
 from madeleine.memory.core_blocks.values import CoreBlock
-from madeleine.memory.graph.drawing import DRAWING_VERSION
-from madeleine.memory.graph.values import NAME_KINDS, DrawnMemory, Mention, NamedEntity, Relation
+from madeleine.memory.graph.drawing import GRAPH_EXTRACTION_VERSION
+from madeleine.memory.graph.values import NAME_KINDS, EntitiesOfMemory, Mention, NamedEntity, Relation
 from madeleine.memory.model import Memory, MemoryId, Scope
 from tests.fakes.ledger import InMemoryMemories
 from tests.fakes.store import Store
@@ -19,7 +19,7 @@ def _identity(relation: Relation) -> tuple[str, ...]:
 
 
 class InMemoryGraph(InMemoryMemories):
-    """`DrawingLedger` and `GraphLedger`."""
+    """`GraphExtractionLedger` and `GraphLedger`."""
 
     def __init__(self, store: Store) -> None:
         super().__init__(store)
@@ -30,22 +30,22 @@ class InMemoryGraph(InMemoryMemories):
 
     def _is_drawn(self, memory: Memory) -> bool:
         read, version = self._drawn.get(memory.id, (None, 0))
-        return read is not None and version == DRAWING_VERSION and _says_the_same(read, memory)
+        return read is not None and version == GRAPH_EXTRACTION_VERSION and _says_the_same(read, memory)
 
     async def undrawn(self, *, limit: int, after: MemoryId | None = None) -> list[Memory]:
         ids = [*self._store.memories]
         later = ids[ids.index(after) + 1 :] if after in ids else ids
         return [one for id_ in later if not self._is_drawn(one := self._store.memories[id_])][:limit]
 
-    async def known_names(self, scope: Scope, keys: Collection[str]) -> set[str]:
+    async def known_entity_keys(self, scope: Scope, keys: Collection[str]) -> set[str]:
         mentions = (mention for memory in self._store.own(scope) for mention in self._mentions[memory.id])
         return {mention.key for mention in mentions if mention.kind in NAME_KINDS and mention.key in keys}
 
-    async def write_drawn(self, drawn: Sequence[DrawnMemory]) -> None:
+    async def write_extracted_entities(self, drawn: Sequence[EntitiesOfMemory]) -> None:
         for one in drawn:
             id_ = one.memory.id
             if (memory := self._store.memories.get(id_)) is not None and _says_the_same(memory, one.memory):
-                self._drawn[id_] = (memory, DRAWING_VERSION)
+                self._drawn[id_] = (memory, GRAPH_EXTRACTION_VERSION)
                 self._mentions[id_], self._relations[id_] = [*one.mentions], [*one.relations]
 
     def _told(self, scope: Scope) -> list[Memory]:
@@ -111,7 +111,7 @@ class InMemoryGraph(InMemoryMemories):
         self._stated |= new
         return len(new)
 
-    async def remove_stated(self, scope: Scope, relations: Sequence[Relation], *, at: datetime) -> int:
+    async def remove_stated_relations(self, scope: Scope, relations: Sequence[Relation], *, at: datetime) -> int:
         own = {memory.id for memory in self._store.own(scope)}
         gone = {_identity(one) for one in relations if one.memory_id in own} & self._stated.keys()
         for identity in gone:

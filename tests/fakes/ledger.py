@@ -32,7 +32,7 @@ from madeleine.memory.model import (
     Vector,
 )
 from madeleine.memory.patrol_records import PatrolRun
-from madeleine.memory.recall.ports import ClusterSummary, LaterMemory, MemoryReactivation
+from madeleine.memory.recall.ports import ClusterSummary, MemoryReactivation, PossibleNewerVersion
 from madeleine.memory.rules.dynamics.revision import changes_that_differ, memory_after_changes, revision_with_old_values
 from madeleine.memory.rules.dynamics.truth import (
     TRUTH_FIELDS,
@@ -89,7 +89,7 @@ class InMemoryMemories:
         gone = [one for one in alike if one.truth != "current" or one.absorbed_into is not None]
         return [one.id for one in (*held, *gone)][:5]
 
-    async def next_turns(self, scope: Scope, sessions: Sequence[str]) -> dict[str, int]:
+    async def next_turn_numbers(self, scope: Scope, sessions: Sequence[str]) -> dict[str, int]:
         own = self._store.own(scope)
         return {
             session: max((one.turn + 1 for one in own if one.provenance.session_id == session), default=0)
@@ -183,12 +183,12 @@ class InMemoryMemories:
             chain.sort(key=lambda one: (one.valid_until is None, one.valid_until or one.created_at))
         return versions
 
-    async def told_later(self, scope: Scope, ids: Sequence[MemoryId]) -> list[LaterMemory]:
+    async def possible_newer_versions(self, scope: Scope, ids: Sequence[MemoryId]) -> list[PossibleNewerVersion]:
         asked, found = set(ids), dict[MemoryId, MemoryId]()
         own = self._store.own(scope)
         living = [one for one in own if one.status in LIVING_STATUSES and one.truth == "current" and not one.compressed]
         resembling = [
-            LaterMemory(one.id, one.resembles, is_proposed=False)
+            PossibleNewerVersion(one.id, one.resembles, is_proposed=False)
             for one in living
             if one.id in asked and one.resembles in asked
         ]
@@ -200,10 +200,10 @@ class InMemoryMemories:
         again = [(one, earlier.id) for one, earlier in told if earlier.superseded_by and _is_retold(one, earlier)]
         latest = await self.current_version_ids(scope, [id_ for _, id_ in again])
         return [
-            *(LaterMemory(newer, older, is_proposed=True) for newer, older in found.items()),
+            *(PossibleNewerVersion(newer, older, is_proposed=True) for newer, older in found.items()),
             *resembling,
             *(
-                LaterMemory(latest[id_], one.id, is_proposed=True, has_superseded_text=True)
+                PossibleNewerVersion(latest[id_], one.id, is_proposed=True, has_superseded_text=True)
                 for one, id_ in again
                 if latest[id_] != one.id and known[latest[id_]] in living
             ),

@@ -191,7 +191,7 @@ async def test_the_messages_that_it_was_drawn_from_are_gone_too(tmp_path: Path) 
         assert found_in(tmp_path, words) == {}
         again = await memory.use_cases.observe(ADA, Observation(session_id="s", messages=[secret]))
         assert (again.new_messages, again.known_count) == ((), 1)
-        assert len(await memory.ledger.conversations.messages_of(ADA, "s", start=0, end=99)) == 90
+        assert len(await memory.ledger.conversations.session_messages_between(ADA, "s", start=0, end=99)) == 90
     assert found_in(tmp_path, words) == {}
 
 

@@ -80,7 +80,7 @@ def was_true_at(memory: DatedStatement, moment: datetime) -> bool:
     return memory.truth != "retracted" and has_begun and (memory.valid_until is None or moment < memory.valid_until)
 
 
-def is_to_come(moment: datetime, now: datetime) -> bool:
+def is_in_future(moment: datetime, now: datetime) -> bool:
     """A date without a time has begun where it is today on this machine's calendar."""
     return moment > max(now, datetime.combine(now.astimezone().date(), time.min, UTC))
 
@@ -93,10 +93,10 @@ def true_since(memory: Memory) -> datetime:
     return memory.valid_from or (memory.created_at if told_in_time else memory.happened_at)
 
 
-def beginning_as_told(memory: Memory, now: datetime) -> IsoPeriod | None:
+def stated_start_of_memory(memory: Memory, now: datetime) -> IsoPeriod | None:
     """Its own date, if it is no day to come: what it says was not true before. None for one that has none."""
     period = first_timeline_period(memory.scene.when)
-    return period if period is not None and not is_to_come(period.start, now) else None
+    return period if period is not None and not is_in_future(period.start, now) else None
 
 
 def memories_after_supersession(old: Memory, new: Memory, since: datetime, at: datetime) -> tuple[Memory, Memory]:
@@ -109,11 +109,11 @@ def memories_after_supersession(old: Memory, new: Memory, since: datetime, at: d
     require_current(old)
     if not was_superseded_after(new, since):
         require_current(new)
-    if old.valid_from is not None and is_to_come(old.valid_from, at):
+    if old.valid_from is not None and is_in_future(old.valid_from, at):
         old = replace(old, valid_from=None)
     elif old.valid_from is not None and since < old.valid_from:
         _refuse_earlier_end(old, old.valid_from.date().isoformat(), "if it was wrong, retract it by update_memory")
-    elif old.valid_from is None and (begin := beginning_as_told(old, at)) and since < begin.start:
+    elif old.valid_from is None and (begin := stated_start_of_memory(old, at)) and since < begin.start:
         _refuse_earlier_end(old, begin.text, f"if {old.short_id} has the wrong date, update_memory its when alone")
     return (
         replace(old, truth="superseded", valid_until=since, superseded_by=new.id),

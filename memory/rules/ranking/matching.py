@@ -181,7 +181,7 @@ def score_candidate_likeness(
     holds_together = ((named.held > 0.5) & named.nameless).sum(axis=1) >= t.telling_things
     is_known = holds_together | named.identified
     penalty = t.unknown_words * np.where(is_known, 0.0, unknown * (1 - t.forgiven * added)) ** 2
-    needed = t.likeness + legible * needed_among(memories, t)
+    needed = t.likeness + legible * extra_similarity_needed(memories, t)
     value = legible * np.maximum(centred_cosine, 0) + in_words - penalty
     value = np.where(named.identified, np.maximum(value, needed), value)
     return CandidateLikeness(
@@ -189,7 +189,7 @@ def score_candidate_likeness(
     )
 
 
-def needed_among(memories: int, thresholds: MatchThresholds) -> float:
+def extra_similarity_needed(memories: int, thresholds: MatchThresholds) -> float:
     """Likeness that is needed in addition among so many memories: by the logarithm of their number."""
     t = thresholds
     share = log(max(memories, t.few_memories) / t.few_memories) / log(t.crowd_memories / t.few_memories)

@@ -24,7 +24,7 @@ from dataclasses import dataclass
 from itertools import islice
 
 from madeleine.memory.model import MemoryId
-from madeleine.memory.rules.storing.statements import Statement, same_wording, tells_another_value
+from madeleine.memory.rules.storing.statements import Statement, differ_in_value_of_one_thing, same_wording
 from madeleine.memory.text.reading import Reading
 
 MAX_SHARED_WORD_RATIO_OF_CHANGE = 1 / 3
@@ -43,10 +43,10 @@ def asks_for_past(query: Reading) -> bool:
 
 def only_older_answers_question(question: Statement, newer: Statement, older: Statement) -> bool:
     """Whether two of one wording speak of two things, and the question names that of the older one, or what it was."""
-    named = named_by_one_alone(question, older, newer)
+    named = question_words_only_in_first(question, older, newer)
     if not named or same_wording(newer, older) <= MAX_SHARED_WORD_RATIO_OF_CHANGE:
         return False
-    return not tells_another_value(newer, older) or any(map(older.is_name, named))
+    return not differ_in_value_of_one_thing(newer, older) or any(map(older.is_name, named))
 
 
 @dataclass(frozen=True, slots=True)
@@ -68,12 +68,12 @@ class Link:
     resembles: bool = False
 
 
-def named_by_one_alone(question: Statement, one: Statement, other: Statement) -> list[str]:
+def question_words_only_in_first(question: Statement, one: Statement, other: Statement) -> list[str]:
     """Words of the one that the question has, and the other lacks."""
     return [one.content[stem] for stem in question.content.keys() & one.content.keys() - other.content.keys()]
 
 
-def may_be_compared(newer: Statement, older: Statement) -> bool:
+def are_comparable_statements(newer: Statement, older: Statement) -> bool:
     return not any(one.asks or len(one.words) > MAX_COMPARED_WORDS for one in (newer, older))
 
 

@@ -8,8 +8,8 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-Floats = NDArray[np.float64]
-BEYOND_BOUNDS_PART = "bounds"
+FloatArray = NDArray[np.float64]
+CLIPPED_SCORE_PART = "bounds"
 """What a sum below 0 or above 1 gains or loses."""
 SCORE_DIGITS = 4
 
@@ -20,10 +20,10 @@ class ScoredCandidates:
     is, but for its bounds."""
 
     scores: NDArray[np.float32]
-    parts: Mapping[str, Floats]
+    parts: Mapping[str, FloatArray]
 
     @classmethod
-    def of(cls, parts: Mapping[str, Floats], *, greatest: float = 1.0) -> ScoredCandidates:
+    def of(cls, parts: Mapping[str, FloatArray], *, greatest: float = 1.0) -> ScoredCandidates:
         """`greatest`: the sum that is the score 1."""
         scaled = {name: np.asarray(part / greatest, np.float64) for name, part in parts.items()}
         total = np.sum(list(scaled.values()), axis=0, dtype=np.float64)
@@ -37,7 +37,7 @@ class ScoredCandidates:
     def parts_of(self, position: int) -> dict[str, float]:
         """The parts that are not 0 of one candidate's score."""
         parts = {name: float(part[position]) for name, part in self.parts.items()}
-        parts[BEYOND_BOUNDS_PART] = float(self.scores[position]) - sum(parts.values())
+        parts[CLIPPED_SCORE_PART] = float(self.scores[position]) - sum(parts.values())
         return {name: part for name, part in parts.items() if abs(part) >= 10**-SCORE_DIGITS / 2}
 
 

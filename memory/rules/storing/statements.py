@@ -124,7 +124,7 @@ def differ_in_one_value(new: Statement, old: Statement) -> bool:
     differences = _differences(old.words, new.words)
     if len(differences) == 1:
         return all(is_value(word) for word in (*differences[0].gone, *differences[0].come))
-    if are_of_one_form(new, old):
+    if may_state_same_of_two_things(new, old):
         return False
     of_content = _differences(old.content_words, new.content_words)
     if replaced := _replacements(of_content, old.content_words, new.content_words):
@@ -133,13 +133,13 @@ def differ_in_one_value(new: Statement, old: Statement) -> bool:
     return any(difference.gone and difference.come for difference in of_content)  # the new one has all of its words
 
 
-def tells_another_value(new: Statement, old: Statement) -> bool:
+def differ_in_value_of_one_thing(new: Statement, old: Statement) -> bool:
     """Whether two of one wording differ in the value of one thing: in a word that is one anywhere, or in whatever words
     beside one that tells of a change."""
-    return differ_in_one_value(new, old) or tells_change_in_one_place(new, old)
+    return differ_in_one_value(new, old) or states_change_in_one_place(new, old)
 
 
-def tells_change_in_one_place(new: Statement, old: Statement) -> bool:
+def states_change_in_one_place(new: Statement, old: Statement) -> bool:
     """Whether two of one wording begin with the same and differ in one place, beside words that tell of a change ("has
     been changed to", "no longer"): the value of one thing, in whatever words. Where the old one is an event of that
     kind itself, the new one is another ("stopped smoking", "stopped eating sugar")."""
@@ -155,7 +155,7 @@ def tells_change_in_one_place(new: Statement, old: Statement) -> bool:
     return True
 
 
-def tells_change_of(new: Statement, old: Statement) -> bool:
+def states_change_of_old_statement(new: Statement, old: Statement) -> bool:
     """Whether the new one tells of a change in all words of the old one but values: "was moved to Friday"."""
     if new.asks or old.asks or not new.reading.matches("change"):
         return False
@@ -164,7 +164,7 @@ def tells_change_of(new: Statement, old: Statement) -> bool:
     return len(subject) > 1 and subject <= new.content.keys()
 
 
-def are_of_one_form(new: Statement, old: Statement) -> bool:
+def may_state_same_of_two_things(new: Statement, old: Statement) -> bool:
     """Whether the two may tell the same of two things: other words in two places, or a name more between the words that
     both have."""
     before, after = old.content_words, new.content_words

@@ -280,7 +280,7 @@ class ConversationRepository(DatabaseRepository):
         binds = {"now": microseconds_from_moment(now), "limit": limit}
         return await self._database.rows(_SELECT_UNWATCHED_SESSIONS, _UNWATCHED_SESSION.from_row, **binds)
 
-    async def messages_of(self, scope: Scope, session_id: str, *, start: int, end: int) -> list[Message]:
+    async def session_messages_between(self, scope: Scope, session_id: str, *, start: int, end: int) -> list[Message]:
         binds = {"being": scope.being_id, "session": session_id, "start": start, "end": end}
         return await self._database.rows(_SELECT_MESSAGES_BETWEEN, _MESSAGE.from_row, **binds)
 
@@ -296,7 +296,7 @@ class ConversationRepository(DatabaseRepository):
         async with self._database.transaction() as transaction:
             await transaction.run(_MARK_WATCHED, [row])
 
-    async def put_off_messages(self, scope: Scope, session_id: str, *, up_to: int, until: datetime) -> None:
+    async def postpone_reading_messages(self, scope: Scope, session_id: str, *, up_to: int, until: datetime) -> None:
         row = {"being": scope.being_id, "session": session_id, "up_to": up_to, "until": microseconds_from_moment(until)}
         async with self._database.transaction() as transaction:
             await transaction.run(_PUT_OFF_MESSAGES, [row])

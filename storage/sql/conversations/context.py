@@ -9,7 +9,7 @@ from typing import Any, cast
 
 from sqlalchemy import Select, bindparam, delete, exists, func, insert, literal, literal_column, or_, select, update
 
-from madeleine.memory.context.ports import StartMemories
+from madeleine.memory.context.ports import SessionStartMemories
 from madeleine.memory.core_blocks.values import CoreBlock
 from madeleine.memory.errors import InvalidInput
 from madeleine.memory.ingest.notes import SCENE_NOTE_TYPE
@@ -309,19 +309,19 @@ class ContextRepository(ConversationRepository):
         binds = {"being": scope.being_id, "day": date, "limit": limit}
         return (await self._database.rows(_SELECT_DIARY_SINCE, _DIARY_ENTRY.from_row, **binds))[::-1]
 
-    async def recently_activated(self, scope: Scope, *, limit: int) -> list[Memory]:
+    async def recently_activated_memories(self, scope: Scope, *, limit: int) -> list[Memory]:
         binds = {"being": scope.being_id, "project": scope.project}
         return await self._database.rows(_SELECT_RECENT_MEMORIES, memory_from_row, limit=limit, **binds)
 
-    async def last_emotions(self, scope: Scope, session_id: str) -> tuple[Emotion, ...]:
+    async def latest_emotions_of_session(self, scope: Scope, session_id: str) -> tuple[Emotion, ...]:
         labels = await self._database.rows(
             _SELECT_LAST_EMOTIONS, lambda row: decode_json_list_cached(row[0]), being=scope.being_id, session=session_id
         )
         return next((cast("tuple[Emotion, ...]", tuple(emotions)) for emotions in labels if emotions), ())
 
-    async def memories_for_start(
+    async def memories_for_session_start(
         self, scope: Scope, *, now: datetime, due_until: datetime, changed_since: datetime, limit: int
-    ) -> StartMemories:
+    ) -> SessionStartMemories:
         times = {"now": now, "due_until": due_until, "changed_since": changed_since}
         binds = {name: microseconds_from_moment(at) for name, at in times.items()}
 
@@ -335,7 +335,7 @@ class ContextRepository(ConversationRepository):
             for memory in await select_memories(statement, "changed_since")
         }
         latest = sorted(changed.values(), key=lambda memory: memory.corrected_at or memory.created_at, reverse=True)
-        return StartMemories(
+        return SessionStartMemories(
             pinned=await select_memories(_SELECT_PINNED_MEMORIES),
             due=await select_memories(_SELECT_DUE_MEMORIES, "now", "due_until"),
             important=await select_memories(_SELECT_IMPORTANT_MEMORIES),

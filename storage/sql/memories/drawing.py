@@ -6,8 +6,8 @@ from collections.abc import Collection, Iterable, Sequence
 
 from sqlalchemy import Table, bindparam, delete, func, insert, or_, select
 
-from madeleine.memory.graph.drawing import DRAWING_VERSION
-from madeleine.memory.graph.values import NAME_KINDS, DrawnMemory, Mention, Relation
+from madeleine.memory.graph.drawing import GRAPH_EXTRACTION_VERSION
+from madeleine.memory.graph.values import NAME_KINDS, EntitiesOfMemory, Mention, Relation
 from madeleine.memory.model import BeingId, Memory, MemoryId, Scope
 from madeleine.storage.sql.database.dialect import (
     equals_any,
@@ -32,7 +32,7 @@ _SELECT_UNDRAWN = (
             .where(
                 # A page goes on where the last one ended, instead of finding again what is drawn.
                 _m.seq > func.coalesce(select(_last.seq).where(_last.id == bindparam("last")).scalar_subquery(), 0),
-                or_(_d.memory_id.is_(None), _d.content_hash != _m.content_hash, _d.version != DRAWING_VERSION),
+                or_(_d.memory_id.is_(None), _d.content_hash != _m.content_hash, _d.version != GRAPH_EXTRACTION_VERSION),
             )
             .order_by(_m.seq)
             .limit(bindparam("limit"))
@@ -67,22 +67,22 @@ def relation_row(table: Table, being: BeingId, relation: Relation, **others: obj
     return RowMap(Relation, table).to_row(relation, **keys, **others)
 
 
-async def draw_again(transaction: Transaction, ids: Iterable[MemoryId]) -> None:
+async def mark_for_graph_extraction(transaction: Transaction, ids: Iterable[MemoryId]) -> None:
     """Have these memories drawn again: something of them has changed that the hash of their text does not tell."""
     await transaction.run(_FORGET_DRAWING, [{"ids": json_list_bind_value(ids)}])
 
 
-class DrawingRepository(DatabaseRepository):
-    """`DrawingLedger`."""
+class GraphExtractionRepository(DatabaseRepository):
+    """`GraphExtractionLedger`."""
 
     async def undrawn(self, *, limit: int, after: MemoryId | None = None) -> list[Memory]:
         return await self._database.rows(_SELECT_UNDRAWN, memory_from_row, limit=limit, last=after)
 
-    async def known_names(self, scope: Scope, keys: Collection[str]) -> set[str]:
+    async def known_entity_keys(self, scope: Scope, keys: Collection[str]) -> set[str]:
         binds = {"being": scope.being_id, "keys": json_list_bind_value(keys)}
         return set(await self._database.rows(_SELECT_KNOWN_NAMES, first_column, **binds))
 
-    async def write_drawn(self, drawn: Sequence[DrawnMemory]) -> None:
+    async def write_extracted_entities(self, drawn: Sequence[EntitiesOfMemory]) -> None:
         by_id = {one.memory.id: one for one in drawn}
         ids = {"ids": json_list_bind_value(by_id)}
         # It can be done again: no need to sync the disk for it.
@@ -98,7 +98,11 @@ class DrawingRepository(DatabaseRepository):
             await transaction.run(
                 _INSERT_DRAWN,
                 [
-                    {"memory_id": one.memory.id, "content_hash": one.memory.content_hash, "version": DRAWING_VERSION}
+                    {
+                        "memory_id": one.memory.id,
+                        "content_hash": one.memory.content_hash,
+                        "version": GRAPH_EXTRACTION_VERSION,
+                    }
                     for one in kept
                 ],
             )

@@ -10,7 +10,7 @@ from typing import Any
 
 from sqlalchemy import bindparam, delete, exists, func, insert, literal_column, select, update
 
-from madeleine.memory.embedding import is_model_of_pieces
+from madeleine.memory.embedding import is_model_name_of_piece_vectors
 from madeleine.memory.model import ContentHash, EmbeddingModelName, Memory, MemoryId, Vector
 from madeleine.storage.sql.administration import read_setting, write_setting_once, write_store_settings
 from madeleine.storage.sql.database.dialect import (
@@ -90,7 +90,7 @@ async def cached_vectors(
 ) -> dict[ContentHash, Vector]:
     if not hashes:
         return {}
-    decode = vector_from_compact_bytes if is_model_of_pieces(model) else vector_from_bytes
+    decode = vector_from_compact_bytes if is_model_name_of_piece_vectors(model) else vector_from_bytes
     rows = await reads.rows(_SELECT_VECTORS, first_two_columns, model=model, hashes=json_list_bind_value(hashes))
     return {hash_: decode(stored) for hash_, stored in rows}
 
@@ -99,7 +99,7 @@ async def cache_vectors(
     transaction: Transaction, model: EmbeddingModelName, vectors: Mapping[ContentHash, Vector]
 ) -> None:
     fixed = {"model": model, "created_at": time.time_ns() // 1000}
-    encode = compact_bytes_from_vector if is_model_of_pieces(model) else bytes_from_vector
+    encode = compact_bytes_from_vector if is_model_name_of_piece_vectors(model) else bytes_from_vector
     rows = [fixed | {"content_hash": hash_, "vector": encode(vector)} for hash_, vector in vectors.items()]
     await transaction.run(_INSERT_VECTOR, rows)
 

@@ -20,7 +20,7 @@ from madeleine.memory.model import (
     Scope,
     Vector,
 )
-from madeleine.memory.recall.ports import ClusterSummary, LaterMemory
+from madeleine.memory.recall.ports import ClusterSummary, PossibleNewerVersion
 from madeleine.storage.sql.database import dialect
 from madeleine.storage.sql.database.engine import QueryReader, Row, brief_read
 from madeleine.storage.sql.database.mapping import (
@@ -40,7 +40,7 @@ from madeleine.storage.sql.database.memory_rows import (
 )
 from madeleine.storage.sql.database.tables import audit, clusters_table, embeddings, memories, profile, revisions_table
 from madeleine.storage.sql.memories.index_source import VectorRepository
-from madeleine.storage.sql.memories.versions import all_versions, current_version_ids, told_later
+from madeleine.storage.sql.memories.versions import all_versions, current_version_ids, possible_newer_versions
 
 _a, _c, _e, _m, _p, _r = audit.c, clusters_table.c, embeddings.c, memories.c, profile.c, revisions_table.c
 _BEING = bindparam("being", type_=_m.being_id.type)
@@ -230,8 +230,8 @@ class RecallRepository(MemoryReadRepository):
     async def all_versions(self, scope: Scope, ids: Sequence[MemoryId]) -> dict[MemoryId, list[Memory]]:
         return await all_versions(self._database, scope, ids)
 
-    async def told_later(self, scope: Scope, ids: Sequence[MemoryId]) -> list[LaterMemory]:
-        return await told_later(self._database, scope, ids)
+    async def possible_newer_versions(self, scope: Scope, ids: Sequence[MemoryId]) -> list[PossibleNewerVersion]:
+        return await possible_newer_versions(self._database, scope, ids)
 
     async def ranking_states(self, scope: Scope, ids: Sequence[MemoryId]) -> dict[MemoryId, MemoryRankingState]:
         binds = {"ids": dialect.json_list_bind_value(ids), "being": scope.being_id}

@@ -47,7 +47,7 @@ from madeleine.storage.sql.database.mapping import (
 from madeleine.storage.sql.database.memory_rows import IS_IN_PROJECT, cycle_of_being, row_from_memory
 from madeleine.storage.sql.memories import truth
 from madeleine.storage.sql.memories.clusters import recompute_cluster_vectors
-from madeleine.storage.sql.memories.drawing import draw_again
+from madeleine.storage.sql.memories.drawing import mark_for_graph_extraction
 from madeleine.storage.sql.memories.index_source import cache_vectors, delete_orphaned_vectors, mark_memories_for_index
 from madeleine.storage.sql.memories.lessons import insert_lessons
 from madeleine.storage.sql.memories.reading import MemoryReadRepository, memories_by_ids
@@ -302,7 +302,7 @@ class MemoryRepository(MemoryReadRepository):
     async def current_version_ids(self, scope: Scope, ids: Sequence[MemoryId]) -> dict[MemoryId, MemoryId]:
         return await current_version_ids(self._database, scope, ids)
 
-    async def next_turns(self, scope: Scope, sessions: Sequence[str]) -> dict[str, int]:
+    async def next_turn_numbers(self, scope: Scope, sessions: Sequence[str]) -> dict[str, int]:
         named = {session for session in sessions if session}
         if not named:
             return {}
@@ -376,7 +376,7 @@ class MemoryRepository(MemoryReadRepository):
                 preference = row_of_being_binds(scope, new.id, value=new.scene.action, updated_at=at)
                 await transaction.run(_UPDATE_PREFERENCE, [preference])
             await mark_memories_for_index(transaction, [new.id])
-            await draw_again(transaction, [new.id])
+            await mark_for_graph_extraction(transaction, [new.id])
             await record_audit(transaction, scope, "update", at, tool="update_memory", ids=[new.id])
             return new, done
 

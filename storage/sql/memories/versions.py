@@ -12,7 +12,7 @@ from collections.abc import Sequence
 from sqlalchemy import bindparam, false, func, select, true, union_all
 
 from madeleine.memory.model import Memory, MemoryId, Scope
-from madeleine.memory.recall.ports import LaterMemory
+from madeleine.memory.recall.ports import PossibleNewerVersion
 from madeleine.storage.sql.database.dialect import json_items, json_list_bind_value, without_index_use
 from madeleine.storage.sql.database.engine import QueryReader, Row, brief_read
 from madeleine.storage.sql.database.mapping import first_two_columns
@@ -108,16 +108,18 @@ async def all_versions(reads: QueryReader, scope: Scope, ids: Sequence[MemoryId]
     return dict(versions)
 
 
-async def told_later(reads: QueryReader, scope: Scope, ids: Sequence[MemoryId]) -> list[LaterMemory]:
-    """What `RecallLedger.told_later` says."""
+async def possible_newer_versions(
+    reads: QueryReader, scope: Scope, ids: Sequence[MemoryId]
+) -> list[PossibleNewerVersion]:
+    """What `RecallLedger.possible_newer_versions` says."""
     if not ids:
         return []
     binds = {"being": scope.being_id, "project": scope.project, "ids": json_list_bind_value(ids)}
     return list(await reads.rows(_SELECT_TOLD_LATER, _to_later_memory, **binds))
 
 
-def _to_later_memory(row: Row) -> LaterMemory:
-    return LaterMemory(newer=row[0], older=row[1], is_proposed=bool(row[2]), has_superseded_text=bool(row[3]))
+def _to_later_memory(row: Row) -> PossibleNewerVersion:
+    return PossibleNewerVersion(newer=row[0], older=row[1], is_proposed=bool(row[2]), has_superseded_text=bool(row[3]))
 
 
 def _to_origin_and_memory(row: Row) -> tuple[MemoryId, Memory]:

@@ -23,11 +23,11 @@ from madeleine.memory.moving.records import (
     BeingRecord,
     ClusterRecord,
     CoreBlockRecord,
+    MemoryPartRecord,
     MemoryRecord,
     MessageMemoryRecord,
     MessageRecord,
     NoteRecord,
-    PartOfMemory,
     PatrolChangeRecord,
     ProfileRecord,
     ReinforcementRecord,
@@ -290,7 +290,7 @@ class RecordImport(ImportWork):
         memory, *parts = record.records
         return record.model_copy(update={"number": number, "records": ({**memory, "number": number}, *parts)})
 
-    async def _take_part(self, batch: Sequence[PartOfMemory]) -> None:
+    async def _take_part(self, batch: Sequence[MemoryPartRecord]) -> None:
         """What belongs to a memory comes with it, and not to one that is here."""
         if not batch:
             return

@@ -9,7 +9,7 @@ from datetime import datetime
 from sqlalchemy import bindparam, delete, select, update
 
 from madeleine.memory.model import ORGANISATION, BeingId, ClusterId, EmbeddingModelName, Scope
-from madeleine.memory.moving.ports import ImportReport, ImportUndone, LedgerCopy, PastImport
+from madeleine.memory.moving.ports import ImportReport, ImportUndoResult, LedgerCopy, PastImport
 from madeleine.memory.moving.record_base import Header
 from madeleine.memory.moving.records import AnyRecord
 from madeleine.storage.sql.database import tables
@@ -74,7 +74,7 @@ class ImportRepository(DatabaseRepository):
             return replace(report, id="")
         return report
 
-    async def undo_import(self, import_id: str, *, client: str, at: datetime) -> ImportUndone:
+    async def undo_import(self, import_id: str, *, client: str, at: datetime) -> ImportUndoResult:
         async with self._database.transaction() as transaction:
             return await ImportUndo(transaction, import_id, client=client, at=at).undo()
 

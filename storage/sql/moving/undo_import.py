@@ -13,7 +13,7 @@ from sqlalchemy import bindparam, delete, exists, select, true, union, update
 from madeleine.memory.errors import CannotUndo
 from madeleine.memory.ingest.ports import ErasedIds
 from madeleine.memory.model import BeingId, MemoryId, Scope
-from madeleine.memory.moving.ports import ImportUndone
+from madeleine.memory.moving.ports import ImportUndoResult
 from madeleine.memory.rules.storing.retelling import AddedByRetelling
 from madeleine.storage.sql.administration import record_audit
 from madeleine.storage.sql.archive.restoring import restore_memories
@@ -105,7 +105,7 @@ class ImportUndo:
         self._removed: Counter[str] = Counter()
         self._kept: Counter[str] = Counter()
 
-    async def undo(self) -> ImportUndone:
+    async def undo(self) -> ImportUndoResult:
         """Raises `CannotUndo`."""
         last_numbers = await self._require_undoable()
         rows = await self._rows(_SELECT_ROWS, tuple, **{"import": self._import_id})
@@ -132,7 +132,7 @@ class ImportUndo:
         await record_audit(
             self._transaction, scope, "import", self._at, tool="madeleine import --undo", ids=[self._import_id]
         )
-        return ImportUndone(removed=dict(+self._removed), kept=dict(+self._kept), erased=erased)
+        return ImportUndoResult(removed=dict(+self._removed), kept=dict(+self._kept), erased=erased)
 
     async def _rows(self, statement: Any, make: Any = first_column, **binds: Any) -> list[Any]:
         return await self._transaction.rows(statement, make, **binds)

@@ -6,7 +6,7 @@ from typing import Any, Unpack
 
 from sqlalchemy import FromClause, Select, Text, bindparam, case, cast, insert, literal, select, union_all
 
-from madeleine.memory.operations.ports import DEFAULT_RECORDS
+from madeleine.memory.operations.ports import DEFAULT_RECORD_LIMIT
 from madeleine.memory.operations.refusals import (
     MEMORY_ACTION_ID_PREFIX,
     ActionAlreadyRecorded,
@@ -68,7 +68,9 @@ class ActionAudit(DatabaseRepository):
                 raise ActionAlreadyRecorded(record.id)
             await transaction.run(_INSERT, [_RECORD.to_row(record)])
 
-    async def query(self, *, limit: int = DEFAULT_RECORDS, **filter: Unpack[AuditFilter]) -> tuple[AuditRecord, ...]:
+    async def query(
+        self, *, limit: int = DEFAULT_RECORD_LIMIT, **filter: Unpack[AuditFilter]
+    ) -> tuple[AuditRecord, ...]:
         binds: dict[str, Any] = {name: filter.get(name) for name in _FILTERED}
         binds |= period_binds(filter.get("since"), filter.get("until"))
         return tuple(await self._database.rows(_SELECT, _ANY_RECORD.from_row, limit=limit, **binds))

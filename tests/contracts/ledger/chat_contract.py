@@ -45,7 +45,7 @@ async def appended(
 
 async def whole(chat: AnyChat, session_id: str = "s", scope: Scope = ADA) -> list[tuple[int, str]]:
     """The session, by position."""
-    return [(one.position, one.text) for one in await chat.messages_of(scope, session_id, start=0, end=99)]
+    return [(one.position, one.text) for one in await chat.session_messages_between(scope, session_id, start=0, end=99)]
 
 
 async def waiting(chat: AnyChat, now: datetime = LATER, limit: int = 9) -> list[tuple[str, int, int]]:
@@ -64,7 +64,7 @@ class ChatContract:
         ids = await chat.append(ADA, "s", [first, second], keys=[None, None])
         assert ids == [first.id, second.id]
         await appended(chat, "How are you?")
-        messages = await chat.messages_of(ADA, "s", start=0, end=9)
+        messages = await chat.session_messages_between(ADA, "s", start=0, end=9)
         assert [(one.position, one.role, one.speaker, one.text) for one in messages] == [
             (0, "user", "Zoé", "Hi"), (1, "assistant", "", "Hello, Zoé"), (2, "user", "", "How are you?"),
         ]  # fmt: skip
@@ -75,7 +75,7 @@ class ChatContract:
         assert await appended(chat, "one", keys=["k1"]) == []
         new = await appended(chat, "one", "two", "two", "three", keys=["k1", "k2", "k2", None])
         assert await whole(chat) == [(0, "one"), (1, "two"), (2, "three")]
-        assert [message.id for message in await chat.messages_of(ADA, "s", start=0, end=9)] == [one, *new]
+        assert [message.id for message in await chat.session_messages_between(ADA, "s", start=0, end=9)] == [one, *new]
         assert len(await appended(chat, "one", session_id="other", keys=["k1"])) == 1
         assert len(await appended(chat, "one", keys=["k1"], scope=BOB)) == 1
 
@@ -205,14 +205,14 @@ class ChatContract:
     async def test_what_was_put_off_waits_for_a_new_message_or_for_its_time(self, chat: AnyChat) -> None:
         """spec T2"""
         await appended(chat, "one", "two")
-        await chat.put_off_messages(ADA, "s", up_to=2, until=LATER)
+        await chat.postpone_reading_messages(ADA, "s", up_to=2, until=LATER)
         assert await waiting(chat, LATER - SECOND) == []
         assert await waiting(chat, LATER) == [("s", 0, 2)]
         assert await chat.thread_backlog() == MemoryThreadBacklog(unread=2, put_off=2)
         await appended(chat, "three", stored_at=NOW + SECOND)
         [found] = await chat.unwatched_sessions(now=NOW + SECOND, limit=9)
         assert (found.watched, found.put_off, found.messages) == (0, 2, 3)
-        await chat.put_off_messages(ADA, "s", up_to=2, until=LATER)
+        await chat.postpone_reading_messages(ADA, "s", up_to=2, until=LATER)
         assert await waiting(chat, NOW + SECOND) == [("s", 0, 3)], "a message that came meanwhile is not put off"
         await chat.mark_watched(ADA, "s", up_to=3, abandoned=2)
         assert await chat.thread_backlog() == MemoryThreadBacklog(abandoned=2)
@@ -234,7 +234,7 @@ class ChatContract:
 
     async def test_messages_are_given_by_position(self, chat: AnyChat) -> None:
         await appended(chat, *"abcde")
-        messages = await chat.messages_of(ADA, "s", start=1, end=4)
+        messages = await chat.session_messages_between(ADA, "s", start=1, end=4)
         assert [one.text for one in messages] == ["b", "c", "d"]
 
     # --- beings

@@ -17,7 +17,7 @@ from madeleine.memory.chat import MessageId
 from madeleine.memory.keyword_search import KeywordQuery, SearchHit, SearchSource, SearchTag, TagMatches, TagQuery
 from madeleine.memory.model import BeingId, Memory, Provenance, Scope
 from madeleine.memory.patrol_records import DiaryEntry, PatrolChanges
-from madeleine.memory.rules.searching import has_tag, tag_from_text
+from madeleine.memory.rules.searching import tag_from_text, text_has_tag
 from madeleine.memory.text.normalization import fold_text
 from tests.contracts.ledger.any_ledger import AnyLedger
 from tests.contracts.ledger.ledger_values import (
@@ -269,7 +269,7 @@ class SearchContract:
         kept = await keep(ledger, said, scope=scope)
         message = await say(ledger, said, scope=scope)
         entry = await write(ledger, said, scope=scope)
-        mask = sum(1 << n for n, tag in enumerate(tags(*wanted)) if has_tag(fold_text(said), tag))
+        mask = sum(1 << n for n, tag in enumerate(tags(*wanted)) if text_has_tag(fold_text(said), tag))
         expected = dict.fromkeys((kept.id, message, entry.date), mask) if mask else {}
         assert masks(await ledger.search.tag_matches(scope, tagged(*wanted))) == expected
 

@@ -13,7 +13,7 @@ import pytest
 
 from madeleine.memory.audit import AuditQuery
 from madeleine.memory.errors import InvalidInput, NotPermitted
-from madeleine.memory.model import ORGANISATION, BeingId, Role, Scope, is_own_being
+from madeleine.memory.model import ORGANISATION, BeingId, Role, Scope, may_connect_as_being
 from madeleine.server.http.tokens import parse_being_id
 from madeleine.server.mcp.server import Caller
 from madeleine.server.settings.settings import Settings, read_settings
@@ -197,7 +197,7 @@ async def test_a_memory_is_shared_without_what_was_felt_or_said(company: Company
 
 
 async def test_no_connection_can_be_the_organisations_and_no_patrol_changes_it(company: Company) -> None:
-    assert not is_own_being(ORGANISATION)
+    assert not may_connect_as_being(ORGANISATION)
     assert parse_being_id(ORGANISATION) is None
     with pytest.raises(PermissionError):
         Caller(ORGANISATION)

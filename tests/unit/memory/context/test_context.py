@@ -13,7 +13,7 @@ import pytest
 
 from madeleine.memory.chat import Message, MessageId
 from madeleine.memory.context.context import BuildContext
-from madeleine.memory.context.ports import StartMemories
+from madeleine.memory.context.ports import SessionStartMemories
 from madeleine.memory.context.values import BuiltContext, ContextBlock, ContextFlags, ContextQuery
 from madeleine.memory.ingest import change
 from madeleine.memory.ingest.store import NewScene
@@ -452,12 +452,12 @@ def test_of_two_that_may_be_versions_of_one_the_start_shows_the_later_marked() -
     old, pinned = a_memory("Bob lives in Lyon"), a_memory("The port is 80", pinned=True)
     new = replace(a_memory("Bob is in Paris"), may_supersede=old.id)
     newer = replace(a_memory("Port 81"), may_supersede=pinned.id)
-    start = StartMemories(pinned=[pinned], important=[old], changed=[newer, new, old, pinned])
+    start = SessionStartMemories(pinned=[pinned], important=[old], changed=[newer, new, old, pinned])
     assert start.groups() == {"pinned": [pinned], "due": [], "important": [], "changes": [newer, new]}
     assert render_numbered_line(new).endswith("(may replace an older one: see run_patrol)")
     decided = replace(new, valid_from=new.happened_at)
     assert "may replace" not in render_numbered_line(decided)
-    assert StartMemories(important=[old], changed=[decided]).groups()["important"] == [old]
+    assert SessionStartMemories(important=[old], changed=[decided]).groups()["important"] == [old]
 
 
 async def test_other_conversations_do_not_come_in_by_way_of_hits_and_chat_leaves_places(house: House) -> None:
@@ -478,5 +478,7 @@ async def test_the_last_feelings_of_the_conversation_are_the_current_ones(house:
     await house.store("We won the match", session_id="s1", emotions=("joy",))
     await house.store("The bus was late", session_id="s1")
     ledger = house.memory.ledger.context
-    assert await ledger.last_emotions(ADA, "s1") == ("joy",)
-    assert await ledger.last_emotions(ADA, "s2") == await ledger.last_emotions(BOB, "s1") == ()
+    assert await ledger.latest_emotions_of_session(ADA, "s1") == ("joy",)
+    assert (
+        await ledger.latest_emotions_of_session(ADA, "s2") == await ledger.latest_emotions_of_session(BOB, "s1") == ()
+    )

@@ -9,7 +9,7 @@ from datetime import UTC, datetime
 import pytest
 
 from madeleine.memory.errors import InvalidInput
-from madeleine.memory.graph.graph import DrawGraph, FollowRelations
+from madeleine.memory.graph.graph import ExtractGraph, FollowRelations
 from madeleine.memory.graph.values import DatedRelation
 from madeleine.memory.model import Memory, MemoryId, Scene
 from madeleine.memory.rules.dynamics.truth import Supersession
@@ -39,7 +39,7 @@ async def follow() -> FollowRelations:
     await graph.commit(BOB, batch(memory("Lena is Bob's.", scope=BOB)))
     act = Supersession(old=LINDT.id, new=RICOLA.id, since=MARCH, at=MARCH, tool="store", makes_new=True)
     await graph.commit(ADA, replace(batch(RICOLA), supersessions=(act,)))
-    return FollowRelations(graph, DrawGraph(graph), now=lambda: MOMENT)
+    return FollowRelations(graph, ExtractGraph(graph), now=lambda: MOMENT)
 
 
 def shown(relations: Sequence[DatedRelation]) -> list[tuple[str, str, str]]:

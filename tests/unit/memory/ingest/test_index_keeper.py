@@ -134,10 +134,10 @@ async def test_a_new_memory_that_is_in_the_index_is_not_indexed_again(
 
     monkeypatch.setattr(home.index, "upsert", recording)
     first, second, third = (a_memory(action) for action in ACTIONS[:3])
-    report = home.keeper.begin_indexing()
+    report = home.keeper.begin_index_update()
     await home.commit(first, second)
     report([first.id])
-    late = home.keeper.begin_indexing()
+    late = home.keeper.begin_index_update()
     assert await home.keeper.catch_up() == 2
     assert (upserted, await home.marked()) == ([second.id], [])
     # Its mark may be gone by then, and the next one would tell of a change.
@@ -149,7 +149,7 @@ async def test_a_new_memory_that_is_in_the_index_is_not_indexed_again(
 
 async def test_a_memory_that_was_changed_after_it_was_indexed_is_indexed_again(home: Home) -> None:
     memory = a_memory("Sailed to the harbor")
-    report = home.keeper.begin_indexing()
+    report = home.keeper.begin_index_update()
     await home.commit(memory)
     await home.index.upsert(await index_points_from_memories([memory], {}, home.embedder))
     report([memory.id])

@@ -275,7 +275,7 @@ async def test_the_default_profile_asks_the_ledger_for_what_changed_and_for_the_
 
     recall = Recall(cast(Any, Counting()), home.index, home.embedder, home.activations, now=lambda: NOW)
     await recall(ADA, RecallQuery(text="harbor"))
-    assert asked == ["told_later", "memories"]
+    assert asked == ["possible_newer_versions", "memories"]
 
 
 # --- the budget, by the real tokenizer

@@ -6,8 +6,8 @@ from madeleine.memory.model import MemoryId
 from madeleine.memory.rules.ranking.near_equals import (
     Link,
     Match,
+    are_comparable_statements,
     asks_for_past,
-    may_be_compared,
     newer_version_score,
     only_older_answers_question,
     order_newer_before_older,
@@ -74,9 +74,9 @@ def test_of_two_that_answer_a_question_the_later_one_comes_first_if_it_tells_of_
 
 def test_memories_that_ask_or_tell_much_are_not_compared() -> None:
     fact, question, much = map(Statement, ("Ivo lives in Split", "Does Ivo live in Split?", "Ivo walks on. " * 30))
-    assert may_be_compared(fact, Statement("Ivo moved to Trieste"))
-    assert not may_be_compared(fact, question)
-    assert not may_be_compared(much, fact)
+    assert are_comparable_statements(fact, Statement("Ivo moved to Trieste"))
+    assert not are_comparable_statements(fact, question)
+    assert not are_comparable_statements(much, fact)
 
 
 @pytest.mark.parametrize(
