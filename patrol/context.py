@@ -113,7 +113,7 @@ class PatrolRunContext:
         self._step_deadline = time.monotonic() + self.services.config.step_seconds
 
     @property
-    def out_of_time(self) -> bool:
+    def is_out_of_time(self) -> bool:
         return time.monotonic() > self._step_deadline
 
     @asynccontextmanager

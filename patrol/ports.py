@@ -78,7 +78,7 @@ class PatrolReads(VectorCache, Protocol):
 
     async def requests(self, ids: Sequence[records.DecisionRequestId]) -> list[records.StoredDecisionRequest]: ...
 
-    async def declined_sizes(self) -> dict[str, int]:
+    async def declined_cluster_sizes(self) -> dict[str, int]:
         """Topics that were declined, and how many memories their clusters had at the last time."""
 
     async def open_requests(self) -> list[records.StoredDecisionRequest]:

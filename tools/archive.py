@@ -17,7 +17,7 @@ from madeleine.tools.arguments import LongText, ShortText, ToolArguments
 from madeleine.tools.replies import memory_item_as_json, notice_field, without_empty_fields
 from madeleine.tools.tool import ToolCall, object_schema, tool
 
-REASON_TEXTS = {
+ARCHIVE_REASON_TEXTS = {
     "expired": "its time was over",
     "limit": "there were too many memories",
     "session_ended": "it was kept for a session, which has ended",
@@ -132,7 +132,7 @@ def archived_as_json(entry: ArchivedMemory) -> dict[str, Any]:
     item = memory_item_as_json(memory) | {"text": scene_to_text(memory.scene, memory.feeling, dated=False)}
     return item | {
         "archived": entry.archived_at.date().isoformat(),
-        "reason": REASON_TEXTS[entry.reason],
+        "reason": ARCHIVE_REASON_TEXTS[entry.reason],
         "group": short_id_of_non_memory(entry.group_id),
     }
 

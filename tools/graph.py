@@ -56,7 +56,7 @@ async def related(call: ToolCall, arguments: RelatedArguments) -> dict[str, Any]
     call.audit_recall("related", dict.fromkeys(memory.id for memory in _shown_memories(result)))
     if result.entity is None:
         return {"entities": [entity_as_json(one) for one in result.named_like]} | notice_field(
-            f"No memory names {arguments.entity!r}.", _UNDRAWN if result.undrawn else ""
+            f"No memory names {arguments.entity!r}.", _INCOMPLETE_NOTICE if result.is_incomplete else ""
         )
     return without_empty_fields(
         entity=entity_as_json(result.entity),
@@ -66,11 +66,11 @@ async def related(call: ToolCall, arguments: RelatedArguments) -> dict[str, Any]
         entities=[entity_as_json(one) for one in result.named_like],
     ) | notice_field(
         f"{result.omitted} earlier memories name it: raise limit." if result.omitted else "",
-        _UNDRAWN if result.undrawn else "",
+        _INCOMPLETE_NOTICE if result.is_incomplete else "",
     )
 
 
-_UNDRAWN = "Some memories are still to be read: ask again in a moment."
+_INCOMPLETE_NOTICE = "Some memories are still to be read: ask again in a moment."
 
 
 def _shown_memories(result: RelatedEntities) -> Iterator[Memory]:

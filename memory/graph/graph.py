@@ -9,7 +9,7 @@ from dataclasses import KW_ONLY, dataclass, replace
 from datetime import datetime
 
 from madeleine.memory.errors import InvalidInput
-from madeleine.memory.graph.drawing import extract_entities_and_relations, possible_name_keys
+from madeleine.memory.graph.extraction import extract_entities_and_relations, possible_name_keys
 from madeleine.memory.graph.ports import GraphExtractionLedger, GraphLedger
 from madeleine.memory.graph.values import (
     NAME_KINDS,
@@ -27,9 +27,9 @@ from madeleine.memory.rules.dynamics.truth import beginning_of_validity, was_tru
 from madeleine.memory.rules.storing.secrets import CountingRedactor, RedactText, redact_secrets
 
 EXTRACTION_BATCH_MEMORIES = 20
-"""Memories drawn in one go: some 10 ms."""
+"""Memories read in one go: some 10 ms."""
 MAX_EXTRACTED_MEMORIES_PER_CALL = 400
-"""Memories that a question draws before it is answered; the background draws the rest."""
+"""Memories that a question has read before it is answered; the background reads the rest."""
 MAX_FOLLOWED_MEMORIES = 300
 """Of an entity, the latest; a name that is in more of them relates little."""
 FOLLOWED_NEIGHBOURS = 8
@@ -41,43 +41,45 @@ DEFAULT_RELATED_LIMIT = 10
 
 @dataclass(frozen=True, eq=False)
 class ExtractGraph:
-    """Draws what is not drawn yet."""
+    """Extracts entities and relations from memories that are new or changed."""
 
     ledger: GraphExtractionLedger
 
     async def __call__(self, *, most: int | None = None, pause_seconds: float = 0.0) -> bool:
-        """Draw at most `most` memories, all by default; whether all are drawn. Pauses between pages leave the processor
+        """Read at most `most` memories, all by default; whether all are read. Pauses between pages leave the processor
         to others. Raises `StorageError`."""
         done = 0
         last: MemoryId | None = None
         while most is None or done < most:
-            page = await self.ledger.undrawn(limit=EXTRACTION_BATCH_MEMORIES, after=last)
+            page = await self.ledger.memories_to_extract_from(limit=EXTRACTION_BATCH_MEMORIES, after=last)
             if not page:
                 return True
-            drawn: list[EntitiesOfMemory] = []
+            extracted: list[EntitiesOfMemory] = []
             for being in dict.fromkeys(memory.being_id for memory in page):
-                drawn += await self._drawn(Scope(being), [memory for memory in page if memory.being_id == being])
-            await self.ledger.write_extracted_entities(drawn)
+                extracted += await self._extract_of_being(
+                    Scope(being), [memory for memory in page if memory.being_id == being]
+                )
+            await self.ledger.write_extracted_entities(extracted)
             done, last = done + len(page), page[-1].id
             await asyncio.sleep(pause_seconds)
-        return not await self.ledger.undrawn(limit=1)
+        return not await self.ledger.memories_to_extract_from(limit=1)
 
-    async def _drawn(self, scope: Scope, memories: Sequence[Memory]) -> list[EntitiesOfMemory]:
+    async def _extract_of_being(self, scope: Scope, memories: Sequence[Memory]) -> list[EntitiesOfMemory]:
         """A word with a capital at the beginning of a sentence is a name if it is one elsewhere: in memories that were
-        drawn before, or in these."""
+        read before, or in these."""
         possible = await asyncio.to_thread(lambda: [possible_name_keys(memory) for memory in memories])
         known = await self.ledger.known_entity_keys(scope, set[str]().union(*possible))
 
-        def draw() -> list[EntitiesOfMemory]:
+        def extract() -> list[EntitiesOfMemory]:
             first = [extract_entities_and_relations(memory, known) for memory in memories]
             new = {mention.key for one in first for mention in one.mentions if mention.kind in NAME_KINDS} - known
             again = [bool(new & keys) for keys in possible]
             return [
-                extract_entities_and_relations(one.memory, known | new) if redraw else one
-                for one, redraw in zip(first, again, strict=True)
+                extract_entities_and_relations(one.memory, known | new) if is_repeated else one
+                for one, is_repeated in zip(first, again, strict=True)
             ]
 
-        return await asyncio.to_thread(draw)
+        return await asyncio.to_thread(extract)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -94,7 +96,7 @@ class FollowRelations:
     """The use case. Nothing that it shows counts as recalled (ruling 18)."""
 
     ledger: GraphLedger
-    draw: ExtractGraph
+    extract: ExtractGraph
     _: KW_ONLY
     now: Callable[[], datetime]
     redact: RedactText = redact_secrets
@@ -110,10 +112,10 @@ class FollowRelations:
     ) -> RelatedEntities:
         """What memories tell around an entity: relations and neighbours true now, or `as_of`, and its timeline. At most
         `limit` of each, neighbours `limit` a hop. Raises `StorageError`."""
-        undrawn = not await self.draw(most=MAX_EXTRACTED_MEMORIES_PER_CALL)
+        is_incomplete = not await self.extract(most=MAX_EXTRACTED_MEMORIES_PER_CALL)
         entity, like = await self._entity(scope, entity_key(name), limit)
         if entity is None:
-            return RelatedEntities(entity=None, named_like=like, undrawn=undrawn)
+            return RelatedEntities(entity=None, named_like=like, is_incomplete=is_incomplete)
         naming = await self.ledger.memories_naming(scope, [entity.key], limit=MAX_FOLLOWED_MEMORIES)
         direct = await self._neighbours(scope, self._true(naming, as_of), [entity.key], known={entity.key}, hops=1)
         followed = [one.key for one in direct if one.kind != "date"][:FOLLOWED_NEIGHBOURS] if hops > 1 else []
@@ -131,7 +133,7 @@ class FollowRelations:
             timeline=timeline[-limit:],
             named_like=[one for one in like if one.key != entity.key],
             omitted=max(0, len(timeline) - limit),
-            undrawn=undrawn,
+            is_incomplete=is_incomplete,
         )
 
     async def _entity(self, scope: Scope, key: str, limit: int) -> tuple[NamedEntity | None, list[NamedEntity]]:
@@ -188,7 +190,7 @@ class FollowRelations:
 
     async def entities(self, scope: Scope, *, limit: int) -> list[NamedEntity]:
         """Those that most memories name."""
-        await self.draw(most=MAX_EXTRACTED_MEMORIES_PER_CALL)
+        await self.extract(most=MAX_EXTRACTED_MEMORIES_PER_CALL)
         return await self.ledger.entities_like(scope, "", limit=limit)
 
     async def state(

@@ -11,17 +11,17 @@ from madeleine.memory.model import Memory, MemoryId, Scope
 
 
 class GraphExtractionLedger(Protocol):
-    """What is drawn from memories: derived, and at any time drawn anew."""
+    """Entities and relations of memories: derived, and at any time extracted anew."""
 
-    async def undrawn(self, *, limit: int, after: MemoryId | None = None) -> list[Memory]:
-        """Memories of any being that were not drawn by the present `GRAPH_EXTRACTION_VERSION`, or whose text or themes
+    async def memories_to_extract_from(self, *, limit: int, after: MemoryId | None = None) -> list[Memory]:
+        """Memories of any being that were not read by the present `GRAPH_EXTRACTION_VERSION`, or whose text or themes
         have changed since; those stored first come first. Only those stored after this one, while it is there."""
 
     async def known_entity_keys(self, scope: Scope, keys: Collection[str]) -> set[str]:
         """Those of these keys by which memories of the being name an actor or have a name in their text."""
 
-    async def write_extracted_entities(self, drawn: Sequence[EntitiesOfMemory]) -> None:
-        """In place of what was drawn of these memories before. One that was erased or changed since it was read is left
+    async def write_extracted_entities(self, extracted: Sequence[EntitiesOfMemory]) -> None:
+        """In place of what these memories had before. One that was erased or changed since it was read is left
         out."""
 
 

@@ -30,16 +30,16 @@ from madeleine.memory.rules.feelings import MAX_EMOTIONS
 from madeleine.memory.rules.storing.likeness import difference_in_facts
 from madeleine.patrol.deciding.answers import (
     CheckedAnswer,
+    CurrentRequestState,
     Decision,
     DecisionAnswer,
     DecisionAnswerSchema,
-    DecisionRequestState,
     DecisionType,
 )
 from madeleine.patrol.deciding.compress import summary_as_memory
-from madeleine.patrol.deciding.extracts import passages
+from madeleine.patrol.deciding.extracts import join_into_passages
 from madeleine.patrol.deciding.possible_duplicates import (
-    LIMITS,
+    CONSOLIDATION_LIMITS,
     batches_of_similar_memories,
     ids_of_possible_duplicates,
     memories_most_similar_to,
@@ -61,7 +61,7 @@ CATEGORY_WEIGHTS: Sequence[Category] = ("working", "episodic", "semantic", "soci
 """The later weighs more: a preference stays one whatever it is merged with."""
 MIN_KEPT_IMPORTANCE = 0.15
 """0.15 × exp(−30 / 30) is above the floor of 0.05: a kept memory is not asked about again within 30 days."""
-DYING_KEY = ""
+DYING_MEMORIES_KEY = ""
 MAX_DYING_READ = 500
 """Dying memories that are asked about in one patrol at most, the oldest."""
 MAX_TIMELINE_ACTION_CHARS = 2_000
@@ -122,7 +122,7 @@ class ConsolidationAnswer(DecisionAnswer):
         if undecided:
             yield f"Decide every dying memory, in merges, make_dead or keep: {', '.join(map(repr, undecided))}."
 
-    def check_current(self, current: DecisionRequestState) -> CheckedAnswer:
+    def check_current(self, current: CurrentRequestState) -> CheckedAnswer:
         merges: list[MemoryMerge] = []
         left_out: list[str] = []
         for merge in self.merges:
@@ -130,13 +130,15 @@ class ConsolidationAnswer(DecisionAnswer):
                 left_out.append(f"{merge.survivor} {reason}: nothing was merged into it.")
                 continue
             obstacles = {id_: _merge_obstacle(id_, merge.survivor, current) for id_ in merge.absorbed}
-            if absorbed := current.unobstructed(obstacles, f"it was not merged into {merge.survivor}", left_out):
+            if absorbed := current.without_obstacles(obstacles, f"it was not merged into {merge.survivor}", left_out):
                 merges.append(MemoryMerge(merge.survivor, absorbed))
         obstacles = {
             id_: current.change_since_offer(id_) or _death_obstacle(current.memories[id_]) for id_ in self.make_dead
         }
-        make_dead = current.unobstructed(obstacles, "it was not made dead", left_out)
-        keep = current.unobstructed({id_: current.change_since_offer(id_) for id_ in self.keep}, "as it is", left_out)
+        make_dead = current.without_obstacles(obstacles, "it was not made dead", left_out)
+        keep = current.without_obstacles(
+            {id_: current.change_since_offer(id_) for id_ in self.keep}, "as it is", left_out
+        )
         return CheckedAnswer(ConsolidationAnswer(tuple(merges), make_dead, keep), tuple(left_out))
 
 
@@ -145,7 +147,7 @@ TWO_FACTS_ADVICE = (
 )
 
 
-def _merge_obstacle(id_: MemoryId, survivor: MemoryId, current: DecisionRequestState) -> str:
+def _merge_obstacle(id_: MemoryId, survivor: MemoryId, current: CurrentRequestState) -> str:
     if reason := current.change_since_offer(id_):
         return reason
     memory = current.memories[id_]
@@ -177,13 +179,13 @@ class ConsolidateCluster(DecisionType[ConsolidationAnswer]):
         counts = [count for count in await self.context.reads.cluster_counts() if count.unconsolidated]
         fresh = [count for count in counts if count.unconsolidated > count.dying]
         fresh.sort(key=lambda count: (-count.unconsolidated, count.cluster_id))
-        dying = [DYING_KEY] if any(count.dying for count in counts) else []
+        dying = [DYING_MEMORIES_KEY] if any(count.dying for count in counts) else []
         return [*dying, *(count.cluster_id for count in fresh)]
 
     async def requests(self, key: str) -> list[DecisionRequest]:
         reads = self.context.reads
-        if key == DYING_KEY:
-            return requests_about_dying(await reads.dying_memories(limit=MAX_DYING_READ), self.limits)
+        if key == DYING_MEMORIES_KEY:
+            return requests_about_dying_memories(await reads.dying_memories(limit=MAX_DYING_READ), self.limits)
         clusters = await reads.clusters([ClusterId(key)])
         if not clusters:
             return []
@@ -199,13 +201,13 @@ class ConsolidateCluster(DecisionType[ConsolidationAnswer]):
         memories = await reads.memories([state.id for state in living])
         return await asyncio.to_thread(consolidation_requests, clusters[0], memories, vectors, self.limits)
 
-    def texts_to_embed(self, answer: ConsolidationAnswer, current: DecisionRequestState) -> list[str]:
+    def texts_to_embed(self, answer: ConsolidationAnswer, current: CurrentRequestState) -> list[str]:
         rewritten = (one for one in memories_after_consolidation(answer, current) if _is_rewritten(one, current))
-        made = passages_of_let_go(answer, current, self.context.services.now())
+        made = passages_of_forgotten_scenes(answer, current, self.context.services.now())
         return [memory.embedded_text for memory in (*rewritten, *(passage for passage, _ in made))]
 
     async def apply(
-        self, work: UnitOfWork, answer: ConsolidationAnswer, current: DecisionRequestState
+        self, work: UnitOfWork, answer: ConsolidationAnswer, current: CurrentRequestState
     ) -> dict[str, int]:
         changed = memories_after_consolidation(answer, current)
         for memory in changed:
@@ -217,7 +219,7 @@ class ConsolidateCluster(DecisionType[ConsolidationAnswer]):
         for state in await work.states(released):
             if state.status == "dying":
                 work.put_state(replace(state, status="dead", reactivation_count=0))
-        made = passages_of_let_go(answer, current, self.context.services.now())
+        made = passages_of_forgotten_scenes(answer, current, self.context.services.now())
         for passage, sources in made:
             work.add_memory(passage)
             work.compressed |= dict.fromkeys((source.id for source in sources), passage.id)
@@ -233,25 +235,28 @@ class ConsolidateCluster(DecisionType[ConsolidationAnswer]):
         }
 
 
-def passages_of_let_go(
-    answer: ConsolidationAnswer, current: DecisionRequestState, now: datetime
+def passages_of_forgotten_scenes(
+    answer: ConsolidationAnswer, current: CurrentRequestState, now: datetime
 ) -> list[tuple[Memory, Sequence[Memory]]]:
     """Passages that hold what was let go of, word for word by session and day, each with its scenes: these are dead,
     and what they told is found as long as somebody asks for it, at the cost of one memory."""
     let_go = [current.memories[id_] for id_ in answer.make_dead]
-    return [(summary_as_memory(text, part, now), part) for part, text in passages(let_go)]
+    return [(summary_as_memory(text, part, now), part) for part, text in join_into_passages(let_go)]
 
 
 MERGED_FIELDS = ("scene", "feeling", "emotions", "emotion", "lesson", "category")
 
 
-def _is_rewritten(memory: Memory, current: DecisionRequestState) -> bool:
+def _is_rewritten(memory: Memory, current: CurrentRequestState) -> bool:
     before = current.memories[memory.id]
     return any(getattr(memory, name) != getattr(before, name) for name in MERGED_FIELDS)
 
 
 def consolidation_requests(
-    cluster: Cluster, members: Sequence[Memory], vectors: Mapping[MemoryId, Vector], limits: RequestLimits = LIMITS
+    cluster: Cluster,
+    members: Sequence[Memory],
+    vectors: Mapping[MemoryId, Vector],
+    limits: RequestLimits = CONSOLIDATION_LIMITS,
 ) -> list[DecisionRequest]:
     """Every fresh living member is in exactly one request (spec P6 ❹), with those similar to it; after them the
     consolidated ones that may say the same, which may be in several. Fresh ones that nothing resembles have a request
@@ -288,7 +293,9 @@ def consolidation_requests(
     return requests
 
 
-def requests_about_dying(dying: Sequence[Memory], limits: RequestLimits = LIMITS) -> list[DecisionRequest]:
+def requests_about_dying_memories(
+    dying: Sequence[Memory], limits: RequestLimits = CONSOLIDATION_LIMITS
+) -> list[DecisionRequest]:
     """All of them, of all clusters, those of a session together. What is dying was compared with what resembles it when
     it was fresh."""
     sessions = list(dict.fromkeys(memory.provenance.session_id for memory in dying))
@@ -300,7 +307,7 @@ def requests_about_dying(dying: Sequence[Memory], limits: RequestLimits = LIMITS
 # --- what memories become ---------------------------------------------------------------------------------------
 
 
-def memories_after_consolidation(answer: ConsolidationAnswer, current: DecisionRequestState) -> list[Memory]:
+def memories_after_consolidation(answer: ConsolidationAnswer, current: CurrentRequestState) -> list[Memory]:
     """The memories that change, as they become. `answer` was checked against `current`. Every offered memory that is
     still as it was offered is fresh no longer. A survivor's embed text changes with its timeline."""
     memories = current.memories

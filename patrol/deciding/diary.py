@@ -16,15 +16,15 @@ from madeleine.memory.text.sentences import split_sentences
 from madeleine.patrol.deciding.answers import (
     MAX_DIARY_POINT_CHARS,
     MIN_AND_MAX_DIARY_POINTS,
+    CurrentRequestState,
     Decision,
     DecisionAnswer,
     DecisionAnswerSchema,
-    DecisionRequestState,
     DecisionType,
 )
 from madeleine.patrol.deciding.requests import (
     MAX_OFFERED_MEMORIES,
-    MODEL_LIMITS,
+    REQUEST_LIMITS_FOR_MODEL,
     SORT_KEY_BY_EVENT_TIME,
     DecisionRequest,
     RequestLimits,
@@ -109,7 +109,7 @@ class WriteDiary(DecisionType[DiaryAnswer]):
         last = await reads.last_diary()
         new = await reads.stored_since(last.written_at if last else None, limit=MAX_MEMORIES_READ_FOR_DIARY)
         by_day = memories_by_recent_day(new, services.today(), services.local_day)
-        declined = await reads.declined_sizes() if by_day else {}
+        declined = await reads.declined_cluster_sizes() if by_day else {}
         for day, of_day in sorted(by_day.items()):
             if f"diary:{day}" not in declined:
                 return day, of_day, last
@@ -122,7 +122,7 @@ class WriteDiary(DecisionType[DiaryAnswer]):
         return diary_requests(day, of_day, earlier, (await reads.thoughts()).points, self.limits)
 
     async def apply(
-        self, work: UnitOfWork, answer: DiaryAnswer, current: DecisionRequestState
+        self, work: UnitOfWork, answer: DiaryAnswer, current: CurrentRequestState
     ) -> dict[str, int] | RejectedAnswer:
         request = current.request
         if answer.is_declined:
@@ -163,12 +163,12 @@ def diary_requests(
     memories: Sequence[Memory],
     earlier: str,
     think: Sequence[str],
-    limits: RequestLimits = MODEL_LIMITS["diary"],
+    limits: RequestLimits = REQUEST_LIMITS_FOR_MODEL["diary"],
 ) -> list[DecisionRequest]:
     """At most one request: of more memories than fit the most important, in the order in which they happened."""
     earlier, points = shorten_diary_and_points(earlier, think)
     by_importance = sorted(memories, key=lambda memory: (-memory.importance, SORT_KEY_BY_EVENT_TIME(memory)))
-    used = len(earlier) + sum(map(len, points)) if limits == MODEL_LIMITS["diary"] else 0
+    used = len(earlier) + sum(map(len, points)) if limits == REQUEST_LIMITS_FOR_MODEL["diary"] else 0
     offered = offered_memories_within_limits(by_importance, "diary", limits, used_characters=used)
     if not offered:
         return []

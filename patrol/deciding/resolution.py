@@ -16,10 +16,10 @@ from madeleine.memory.model import Memory, MemoryId, short_id_of_non_memory
 from madeleine.memory.patrol_records import DecisionRequestId, StoredDecisionRequest
 from madeleine.patrol.context import PatrolRunContext
 from madeleine.patrol.deciding.answers import (
+    CurrentRequestState,
     Decision,
     DecisionAnswer,
     DecisionAnswerSchema,
-    DecisionRequestState,
     DecisionType,
     InvalidDecision,
 )
@@ -31,12 +31,12 @@ from madeleine.patrol.deciding.extracts import (
     MAX_JOINED_CHARS,
     MAX_OVERDUE_SESSIONS_READ,
     MAX_PASSAGES,
-    can_be_joined,
+    may_join_passage,
     passage_requests,
 )
 from madeleine.patrol.deciding.repair import RepairNote
 from madeleine.patrol.deciding.requests import (
-    AGENT_LIMITS,
+    REQUEST_LIMITS_FOR_AGENT,
     DecisionKind,
     DecisionRequest,
     decision_prompt,
@@ -80,7 +80,7 @@ async def decide_pending_with_model(context: PatrolRunContext, step: StepName) -
             requests += await decision_type.requests(keys.popleft())
         batch, requests = requests[:MAX_CONCURRENT_MODEL_CALLS], requests[MAX_CONCURRENT_MODEL_CALLS:]
         undecided, reason = batch, f"the step has had its {context.services.config.step_seconds:g} s"
-        if not context.out_of_time:
+        if not context.is_out_of_time:
             undecided, reason = await _resolve_batch(context, batch, notes)
         if reason:
             pending = len(keys) + len({request.topic for request in (*undecided, *requests)})
@@ -156,16 +156,16 @@ async def join_undecided_episodes(context: PatrolRunContext) -> PatrolStepReport
     reads = context.reads
     await _join(context, await reads.faded_episodes(max_chars=MAX_JOINED_CHARS, limit=MAX_FADED_EPISODES))
     for key in (await CompressSessions(context).overdue_keys())[:MAX_OVERDUE_SESSIONS_READ]:
-        if context.counts["summaries"] >= MAX_PASSAGES or context.out_of_time:
+        if context.counts["summaries"] >= MAX_PASSAGES or context.is_out_of_time:
             break
-        await _join(context, [one for one in await reads.session_memories(key) if can_be_joined(one)])
+        await _join(context, [one for one in await reads.session_memories(key) if may_join_passage(one)])
     notes = ("What nobody had decided about was joined to passages by session and day.",)
     return PatrolStepReport("compress", dict(context.counts), notes=notes) if context.counts else None
 
 
 async def _join(context: PatrolRunContext, episodes: Sequence[Memory]) -> None:
     for request, passage in passage_requests(episodes):
-        if context.out_of_time:
+        if context.is_out_of_time:
             break
         applied = await apply_answer(context, request, SessionSummaryAnswer(passage, is_passage=True))
         if isinstance(applied, AgentDecisionResult):
@@ -187,13 +187,13 @@ async def apply_answer(
     answer = answer.redacted(context.services.redact)
     vectors: VectorByContentHash = {}
     if decision_type.embeds_texts:
-        current = await DecisionRequestState.read(context.reads, request)
+        current = await CurrentRequestState.read(context.reads, request)
         result = answer.checked(current)
         if not isinstance(result, RejectedAnswer):
             vectors = (await context.services.embed(decision_type.texts_to_embed(result.answer, current))).vectors
     async with context.unit_of_work(request.kind, PreparedStepInputs(vectors=vectors)) as work:
         await work.states([memory.id for memory in request.memories])
-        current = await DecisionRequestState.read(work.transaction, request)
+        current = await CurrentRequestState.read(work.transaction, request)
         if request.cluster_id is not None:
             await work.read_clusters([request.cluster_id])
             if cluster := work.clusters.get(request.cluster_id):
@@ -242,7 +242,7 @@ async def _requests_to_offer(
     """The stored requests; those to offer, which may be among them; how many more there may be; and those on the way
     that need no decision. The kinds take turns, so that each has its share (ruling 20)."""
     stored = [DecisionRequest.from_json(record.body) for record in await context.reads.open_requests()]
-    kinds = {kind: DECISION_TYPES[kind](context, AGENT_LIMITS) for kind in DECISION_OFFER_ORDER}
+    kinds = {kind: DECISION_TYPES[kind](context, REQUEST_LIMITS_FOR_AGENT) for kind in DECISION_OFFER_ORDER}
     keys = {kind: deque(await decision_type.pending_keys()) for kind, decision_type in kinds.items()}
     # Nothing is lost while a large cluster waits: one at a time, the largest.
     keys["split"] = deque([*keys["split"]][:1])

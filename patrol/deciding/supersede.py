@@ -14,9 +14,9 @@ from madeleine.memory.rules.dynamics.truth import Supersession, memories_after_s
 from madeleine.memory.rules.storing.besides import unreplaced_clauses_notice
 from madeleine.patrol.deciding.answers import (
     CheckedAnswer,
+    CurrentRequestState,
     DecisionAnswer,
     DecisionAnswerSchema,
-    DecisionRequestState,
     DecisionType,
 )
 from madeleine.patrol.deciding.requests import DecisionRequest, offered_memory
@@ -40,10 +40,10 @@ class SupersessionAnswer(DecisionAnswer):
     def complaints(self, request: DecisionRequest) -> Iterator[str]:
         return iter(())
 
-    def check_current(self, current: DecisionRequestState) -> CheckedAnswer | RejectedAnswer:
+    def check_current(self, current: CurrentRequestState) -> CheckedAnswer | RejectedAnswer:
         if reason := current.text_refusal():
             return RejectedAnswer(reason)
-        older, newer = older_and_newer(current)
+        older, newer = older_and_newer_memory(current)
         if newer.may_supersede != older.id:
             return RejectedAnswer("This pair was decided before: nothing was changed.")
         if not self.superseded:
@@ -54,7 +54,7 @@ class SupersessionAnswer(DecisionAnswer):
         return CheckedAnswer(self, left_out=(besides,) if besides else ())
 
 
-def older_and_newer(current: DecisionRequestState) -> tuple[Memory, Memory]:
+def older_and_newer_memory(current: CurrentRequestState) -> tuple[Memory, Memory]:
     """The older and the newer memory of the request; they still exist."""
     older, newer = (current.memories[memory.id] for memory in current.request.memories)
     return older, newer
@@ -90,10 +90,8 @@ class SupersedeMemory(DecisionType[SupersessionAnswer]):
         pair = tuple(offered_memory(memory, "supersede") for memory in (*older, *newer))
         return [DecisionRequest(kind="supersede", memories=pair)]
 
-    async def apply(
-        self, work: UnitOfWork, answer: SupersessionAnswer, current: DecisionRequestState
-    ) -> dict[str, int]:
-        older, newer = older_and_newer(current)
+    async def apply(self, work: UnitOfWork, answer: SupersessionAnswer, current: CurrentRequestState) -> dict[str, int]:
+        older, newer = older_and_newer_memory(current)
         if answer.superseded:
             at = self.context.services.now()
             since = start_of_supersession(older, newer)

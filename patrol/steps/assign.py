@@ -89,7 +89,7 @@ async def assign_memories_to_sub_clusters(
         return 0
     # Thousands of vectors against thousands: other calls go on meanwhile.
     nearest = await asyncio.to_thread(
-        nearest_targets,
+        nearest_target_indexes,
         np.stack([vectors[state.id] for state in ready]),
         np.stack([vector for _, vector in targets]),
         work.space,
@@ -100,7 +100,7 @@ async def assign_memories_to_sub_clusters(
     return len(nearest) - nearest.count(None)
 
 
-def nearest_targets(vectors: VectorRows, targets: VectorRows, space: VectorSpace) -> list[int | None]:
+def nearest_target_indexes(vectors: VectorRows, targets: VectorRows, space: VectorSpace) -> list[int | None]:
     """For each vector the index of the target nearest to it, if that is near enough."""
     own, other = topics.without_shared_direction(vectors, targets, space)
     cosines = own @ other.T
@@ -266,12 +266,12 @@ async def choose_roots_with_model(
     near: list[int | None] = [None] * len(embedded)
     if embedded and targets:
         rows = np.stack([vectors[memory.content_hash] for memory in embedded])
-        near = nearest_targets(rows, np.stack(targets), context.services.embedder.space)
+        near = nearest_target_indexes(rows, np.stack(targets), context.services.embedder.space)
     far = [memory for memory, target in zip(embedded, near, strict=True) if target is None]
     far = far[:MAX_ROOT_CLASSIFIED_MEMORIES]
     roots: dict[MemoryId, clustering.RootClusterName] = {}
     for start in range(0, len(far), ACTIONS_PER_ROOT_CLASSIFICATION):
-        if context.out_of_time:
+        if context.is_out_of_time:
             break
         batch = far[start : start + ACTIONS_PER_ROOT_CLASSIFICATION]
         try:

@@ -40,9 +40,9 @@ from madeleine.server.background.index_place import (
     BUILT_INDEX_LOCATION_SETTING,
     SECOND_INDEX_SETTING,
     IndexPlace,
-    live_and_spare_place,
+    live_and_spare_index_place,
 )
-from madeleine.server.background.index_upkeep import LazyEmbedder, running_task
+from madeleine.server.background.index_upkeep import LazyEmbedder, run_background_task
 from madeleine.server.background.model_records import (
     CALIBRATIONS_SETTING,
     REFUSED_MODEL_SETTING,
@@ -53,7 +53,7 @@ from madeleine.server.background.model_records import (
     ServingModel,
     WantedModel,
 )
-from madeleine.server.background.served_model import ServedModel, ServedPair
+from madeleine.server.background.served_model import ServedEmbedderAndIndex, ServedModel
 from madeleine.server.settings.settings import Settings
 from madeleine.storage.qdrant.schema import IndexFingerprint
 from madeleine.storage.sql.ledger import Ledger
@@ -62,7 +62,7 @@ logger = logging.getLogger(__name__)
 
 REQUEST_POLL_SECONDS = 1.0
 RETRY_SECONDS = 30.0
-PAUSE_SHARE = 0.25
+SWITCH_PAUSE_SHARE = 0.25
 """Of the time that a batch took, before the next: whoever recalls meanwhile has the processor."""
 CALIBRATION_TEXTS = 400
 """80,000 pairs: their hundredth part is known to a hundredth of the cosine."""
@@ -97,7 +97,7 @@ class ModelSwitch:
         self._records = ModelRecords(self.ledger.index_source)
 
     def background_task(self) -> AbstractAsyncContextManager[None]:
-        return running_task(self.run(), "model switch")
+        return run_background_task(self.run(), "model switch")
 
     async def run(self) -> None:
         while True:
@@ -132,11 +132,11 @@ class ModelSwitch:
             if embedder.model == old.embedder.model:
                 raise SwitchRefused(f"{wanted.model} serves already.")
             await self._embed_all(embedder)
-            live, spare = await live_and_spare_place(self.settings, self.ledger)
+            live, spare = await live_and_spare_index_place(self.settings, self.ledger)
             calibration = await self._calibrate(embedder)
             async with self._built_index(spare, fingerprint, embedder) as index:
                 await self._verify(embedder, index)
-                pair = ServedPair(embedder, index, calibration)
+                pair = ServedEmbedderAndIndex(embedder, index, calibration)
                 await self._change_over(wanted, pair, spare)
                 switched = True
         finally:
@@ -157,7 +157,7 @@ class ModelSwitch:
             started = time.monotonic()
             if not await self.keeper.embed_missing_texts_with(embedder):
                 return
-            await asyncio.sleep(PAUSE_SHARE * (time.monotonic() - started))
+            await asyncio.sleep(SWITCH_PAUSE_SHARE * (time.monotonic() - started))
 
     async def _embed_rest(self, embedder: Embedder) -> None:
         """What was stored since, for the index that is being kept up, but for less than a batch: as long as others
@@ -221,7 +221,7 @@ class ModelSwitch:
         texts = [memory.embedded_text for memory in await self._sample(CALIBRATION_TEXTS)]
         return await calibrate_by_texts(embedder, self.make_embedder, self.ledger, texts)
 
-    async def _change_over(self, wanted: WantedModel, pair: ServedPair, place: IndexPlace) -> None:
+    async def _change_over(self, wanted: WantedModel, pair: ServedEmbedderAndIndex, place: IndexPlace) -> None:
         """Raises `SwitchRefused` if another request has come meanwhile."""
         source, configured = self.ledger.index_source, self.settings.embedding_model
         await self._embed_rest(pair.embedder)

@@ -22,7 +22,7 @@ MAX_RETIRED_SECONDS = 1_800.0
 
 
 @dataclass(frozen=True, eq=False)
-class ServedPair:
+class ServedEmbedderAndIndex:
     """`calibration`: None for the default model, whose thresholds need none."""
 
     embedder: LazyEmbedder
@@ -30,19 +30,19 @@ class ServedPair:
     calibration: CosineCalibration | None = None
 
 
-_PINNED: ContextVar[ServedPair | None] = ContextVar("served pair", default=None)
+_PINNED: ContextVar[ServedEmbedderAndIndex | None] = ContextVar("served pair", default=None)
 
-PickPair = Callable[[], ServedPair]
+PickServedPair = Callable[[], ServedEmbedderAndIndex]
 
 
 class ServedModel:
     """`embedder` and `index` are for calls: both those of the pair that the call is pinned to. `current_embedder` and
     `current_index` are for the upkeep of what serves now."""
 
-    def __init__(self, pair: ServedPair) -> None:
+    def __init__(self, pair: ServedEmbedderAndIndex) -> None:
         self.current = pair
         self._open = {pair}
-        self._tasks: WeakKeyDictionary[asyncio.Task[object], ServedPair] = WeakKeyDictionary()
+        self._tasks: WeakKeyDictionary[asyncio.Task[object], ServedEmbedderAndIndex] = WeakKeyDictionary()
         self.embedder, self.index = ServedEmbedder(self._pinned), ServedIndex(self._pinned, self)
         self.current_embedder = ServedEmbedder(lambda: self.current)
         self.current_index = ServedIndex(lambda: self.current, self)
@@ -53,16 +53,16 @@ class ServedModel:
             _PINNED.set(self.current)
             self._tasks[task] = self.current
 
-    def _pinned(self) -> ServedPair:
+    def _pinned(self) -> ServedEmbedderAndIndex:
         pair = _PINNED.get()
         return pair if pair is not None and pair in self._open else self.current
 
-    def switch_to(self, pair: ServedPair) -> None:
+    def switch_to(self, pair: ServedEmbedderAndIndex) -> None:
         """Without a pause: the next call has the new pair."""
         self._open.add(pair)
         self.current = pair
 
-    async def retire(self, pair: ServedPair) -> None:
+    async def retire(self, pair: ServedEmbedderAndIndex) -> None:
         """Wait for the calls that have begun with the pair, then close its index and its model."""
         until = asyncio.get_running_loop().time() + MAX_RETIRED_SECONDS
         while asyncio.get_running_loop().time() < until:
@@ -83,7 +83,7 @@ class ServedModel:
 class ServedEmbedder:
     """`LazyEmbedder`: that of the pair. Closed with it."""
 
-    def __init__(self, pick: PickPair) -> None:
+    def __init__(self, pick: PickServedPair) -> None:
         self._pick = pick
 
     @property
@@ -114,7 +114,7 @@ class ServedEmbedder:
 class ServedIndex:
     """`memory.index.Index`: that of the pair."""
 
-    def __init__(self, pick: PickPair, served: ServedModel) -> None:
+    def __init__(self, pick: PickServedPair, served: ServedModel) -> None:
         self._pick = pick
         self._served = served
 

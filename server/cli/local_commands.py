@@ -27,7 +27,7 @@ from madeleine.memory.model import SHORT_ID_CHARS, BeingId, Scope
 from madeleine.memory.rules.storing.secrets import redact_secrets, refuse_secret_argument
 from madeleine.memory.text.dates import parse_iso_period
 from madeleine.memory.text.structure import visible_line
-from madeleine.server.background.index_origin import put_memory_aside
+from madeleine.server.background.index_origin import move_memory_aside
 from madeleine.server.cli.output import (
     console,
     print_json,
@@ -58,7 +58,7 @@ async def reindex_command(settings: Settings, arguments: argparse.Namespace) -> 
     kept = None
     if arguments.start_anew:
         with lock_data_directory(settings.data_dir):
-            kept = put_memory_aside(settings.data_dir, f"{utc_now():%Y-%m-%d}")
+            kept = move_memory_aside(settings.data_dir, f"{utc_now():%Y-%m-%d}")
         if not arguments.json:
             print(f"What was there is kept in {kept}.")
     with Progress(console=console(sys.stderr)) as bar:

@@ -101,7 +101,7 @@ async def models_state(settings: Settings, ledger: Ledger) -> dict[str, Any]:
     models = []
     for name, of_model in roles.items():
         try:
-            identity = available.identity_of_model(name)
+            identity = available.vector_name_of_model(name)
         except InvalidInput as error:
             identity = EmbeddingModelName("")
             of_model.append(str(error))
@@ -147,7 +147,7 @@ async def _switch(settings: Settings, arguments: argparse.Namespace, ledger: Led
         text = f"The memory is being embedded with {model}. `madeleine models list` shows how far it is."
         _print_switch(arguments, model, "asked for", text)
         return
-    identity, shown = available.identity_of_model(model), ""
+    identity, shown = available.vector_name_of_model(model), ""
     while True:
         switched = await records.last_switch()
         if switched and switched.request == wanted.request:
@@ -223,10 +223,10 @@ def _results_of_units(
 
 async def _sets(arguments: argparse.Namespace) -> dict[str, list[evaluation.SearchedDocuments]]:
     folder = Path(arguments.data)
-    names = arguments.sets.split(",") if arguments.sets else evaluation.names_of_sets(folder)
+    names = arguments.sets.split(",") if arguments.sets else evaluation.data_set_names(folder)
     if not names:
         raise InvalidInput(f"{folder} holds no sets: NAME.docs.jsonl and NAME.queries.jsonl.")
-    return {name: await asyncio.to_thread(evaluation.read_set, folder, name) for name in names}
+    return {name: await asyncio.to_thread(evaluation.read_data_set, folder, name) for name in names}
 
 
 async def _own_set(settings: Settings, ledger: Ledger, file: Path) -> dict[str, list[evaluation.SearchedDocuments]]:

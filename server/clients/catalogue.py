@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from madeleine.operating_system import script_name
+from madeleine.operating_system import command_file_name
 from madeleine.server.clients.jsonc import (
     append_item,
     parse_json_with_comments,
@@ -20,7 +20,7 @@ from madeleine.server.clients.jsonc import (
     remove_member,
     set_member,
 )
-from madeleine.server.clients.places import UserPlaces
+from madeleine.server.clients.places import ClientConfigurationPaths
 from madeleine.server.clients.toml_text import parse_toml, remove_table, set_table
 
 SERVER_NAME = "madeleine"
@@ -46,7 +46,7 @@ def server_command() -> list[str]:
     """How this installation is started, from anywhere: a client sees no shell's `PATH`."""
     if "archive-v0" in Path(sys.prefix).parts:  # made by uvx, and gone with its cache
         return [shutil.which("uvx") or "uvx", "madeleine-memory"]
-    script = Path(sys.executable).with_name(script_name("madeleine"))
+    script = Path(sys.executable).with_name(command_file_name("madeleine"))
     return [str(script)] if script.exists() else [sys.executable, "-P", "-m", "madeleine"]
 
 
@@ -75,7 +75,7 @@ class McpClient:
     next_step: str = "Restart it."
 
 
-def known_clients(places: UserPlaces, entry: ServerEntry) -> list[McpClient]:
+def known_clients(places: ClientConfigurationPaths, entry: ServerEntry) -> list[McpClient]:
     """In alphabetical order."""
     plain = {SERVER_NAME: entry.as_json()}
     typed = {SERVER_NAME: entry.as_json(with_type=True)}

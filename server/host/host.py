@@ -36,7 +36,7 @@ from madeleine.server.attach.connector import (
 from madeleine.server.attach.endpoint import HostAddress
 from madeleine.server.background.loops import PatrolEventBroadcast, patrol_event_as_json
 from madeleine.server.background.serving import LazilyOpenedMemory, open_served_memory
-from madeleine.server.connections import ConnectionLimits, SharedPlaces, accept_connections, raise_open_file_limit
+from madeleine.server.connections import ConnectionLimits, ConnectionSlots, accept_connections, raise_open_file_limit
 from madeleine.server.host.commands import RunHostCommand, run_and_report, run_host_command
 from madeleine.server.logs import start_logging
 from madeleine.server.mcp.lines import OPEN_CALLS_GRACE_SECONDS, WriteBytes, open_mcp_line_transport, write_and_drain
@@ -62,7 +62,7 @@ ROTATED_LOG_FILES = 3
 
 @dataclass(eq=False)
 class _HostConnection:
-    """An `Occupant`: a connection, idle until its first line has come."""
+    """An `SlotHolder`: a connection, idle until its first line has come."""
 
     socket: socket.socket
     task: asyncio.Task[None] | None = None
@@ -105,7 +105,7 @@ class Host:
         self.stop_event.set()
 
     async def serve(self, listener: socket.socket) -> None:
-        places = SharedPlaces(limit := ConnectionLimits.for_open_files(raise_open_file_limit()).host, limit)
+        places = ConnectionSlots(limit := ConnectionLimits.for_open_files(raise_open_file_limit()).host, limit)
         accepting = asyncio.create_task(
             accept_connections(listener, lambda accepted, _: self._accept(accepted, places)), name="accept"
         )
@@ -136,7 +136,7 @@ class Host:
             await self.wait_until_idle()
         self.end()
 
-    def _accept(self, accepted: socket.socket, places: SharedPlaces) -> None:
+    def _accept(self, accepted: socket.socket, places: ConnectionSlots) -> None:
         connection = _HostConnection(accepted)
         if not places.take("", connection):
             accepted.close()

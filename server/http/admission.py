@@ -17,7 +17,7 @@ from starlette.exceptions import HTTPException
 from starlette.requests import HTTPConnection
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
-from madeleine.server.connections import SharedPlaces
+from madeleine.server.connections import ConnectionSlots
 from madeleine.server.http.request_checks import (
     RETRY_AFTER_HEADERS,
     RateLimit,
@@ -63,8 +63,8 @@ def authenticate(app: ASGIApp, backend: BearerAuthBackend, limit: RateLimit) -> 
 
 
 @dataclass(eq=False)
-class Place:
-    """An `Occupant` that is never idle, or is closed by an event."""
+class ConnectionSlot:
+    """An `SlotHolder` that is never idle, or is closed by an event."""
 
     is_idle: bool = False
     closed: asyncio.Event = field(default_factory=asyncio.Event)
@@ -74,7 +74,9 @@ class Place:
 
 
 @asynccontextmanager
-async def place_of_caller(places: SharedPlaces, scope: Scope, place: Place) -> AsyncIterator[Place]:
+async def slot_for_caller(
+    places: ConnectionSlots, scope: Scope, place: ConnectionSlot
+) -> AsyncIterator[ConnectionSlot]:
     """Raises `HTTPException`."""
     owner = caller_key_of_request(scope)
     if not places.take(owner, place):
@@ -86,11 +88,11 @@ async def place_of_caller(places: SharedPlaces, scope: Scope, place: Place) -> A
         places.leave(owner, place)
 
 
-def limit_concurrency(app: ASGIApp, places: SharedPlaces) -> ASGIApp:
+def limit_concurrency(app: ASGIApp, places: ConnectionSlots) -> ASGIApp:
     """503 for a caller's request beyond its places."""
 
     async def serve(scope: Scope, receive: Receive, send: Send) -> None:
-        async with place_of_caller(places, scope, Place()):
+        async with slot_for_caller(places, scope, ConnectionSlot()):
             await app(scope, receive, send)
 
     return serve
@@ -101,7 +103,7 @@ def limit_concurrency(app: ASGIApp, places: SharedPlaces) -> ASGIApp:
 
 @dataclass(eq=False)
 class Session:
-    """An `Occupant`: a session of the streamable transport."""
+    """An `SlotHolder`: a session of the streamable transport."""
 
     id: str
     scope: Scope
@@ -122,7 +124,7 @@ class SessionLimits:
     """Wraps the streamable transport. A caller's own session that was idle longest ends when the caller begins one too
     many: its next request is answered with 404, and the client begins another (MCP, session management)."""
 
-    def __init__(self, app: ASGIApp, places: SharedPlaces) -> None:
+    def __init__(self, app: ASGIApp, places: ConnectionSlots) -> None:
         self._app = app
         self._places = places
         self._sessions: dict[str, Session] = {}

@@ -28,7 +28,7 @@ from starlette.routing import BaseRoute, Route
 from starlette.types import ASGIApp, Receive, Scope, Send
 
 from madeleine.memory.errors import MadeleineError
-from madeleine.server.connections import LISTEN_BACKLOG, MAX_HTTP_CONNECTIONS, SharedPlaces, accept_connections
+from madeleine.server.connections import LISTEN_BACKLOG, MAX_HTTP_CONNECTIONS, ConnectionSlots, accept_connections
 from madeleine.server.http.admission import SessionLimits, authenticate, limit_concurrency
 from madeleine.server.http.authentication import BearerTokenVerifier, require_caller
 from madeleine.server.http.bodies import buffer_json_body
@@ -85,8 +85,8 @@ def build_http_app(
     metadata_url = build_resource_metadata_url(resource)
     backend = BearerAuthBackend(verifier, resource_server_url=resource)
     rate, verification_rate = (RateLimit(settings.http_rate_per_minute) for _ in range(2))
-    calls, bodies = (SharedPlaces(MAX_CONCURRENT_CALLS, MAX_CONCURRENT_CALLS_PER_CALLER) for _ in range(2))
-    streams = SharedPlaces(max_connections // 2, MAX_STREAMS_PER_CALLER)
+    calls, bodies = (ConnectionSlots(MAX_CONCURRENT_CALLS, MAX_CONCURRENT_CALLS_PER_CALLER) for _ in range(2))
+    streams = ConnectionSlots(max_connections // 2, MAX_STREAMS_PER_CALLER)
 
     def protected(app: ASGIApp) -> AsgiEndpoint:
         """The outermost check is the last one here."""
@@ -104,7 +104,7 @@ def build_http_app(
     sessions = StreamableHTTPSessionManager(
         server, max_request_body_size=settings.http_max_body_bytes, max_sessions=2 * MAX_SESSIONS
     )
-    streamable = SessionLimits(StreamableHTTPASGIApp(sessions), SharedPlaces(MAX_SESSIONS, MAX_SESSIONS_PER_CALLER))
+    streamable = SessionLimits(StreamableHTTPASGIApp(sessions), ConnectionSlots(MAX_SESSIONS, MAX_SESSIONS_PER_CALLER))
     routes: list[BaseRoute] = [
         Route(HEALTH_PATH, JSONResponse({"status": "ok"}), methods=["GET"]),
         *oauth_resource_metadata_routes(settings, resource),
@@ -243,7 +243,7 @@ class _Uvicorn(uvicorn.Server):
         super().__init__(config)
         self._listener = listener
         self._max_body = max_body
-        self._places = SharedPlaces(max_connections, max(max_connections // 2, 1))
+        self._places = ConnectionSlots(max_connections, max(max_connections // 2, 1))
         self._tasks: set[asyncio.Task[None]] = set()
 
     @contextmanager

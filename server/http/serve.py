@@ -37,7 +37,7 @@ from madeleine.server.http.request_checks import language_model_key_of_request
 from madeleine.server.mcp.server import Caller, McpRequestHandlers, call_on_stop_signals, toolset_from_settings
 from madeleine.server.settings.http import HttpSettings, bracket_ipv6_host
 from madeleine.server.settings.settings import Settings
-from madeleine.server.ui.app import Page, page_of_memory
+from madeleine.server.ui.app import Page, build_page
 from madeleine.server.wiring.data_directory import open_bearer_token_ledger
 from madeleine.server.wiring.language_models import LanguageModelPool
 from madeleine.tools.tool import ToolUseCases
@@ -80,7 +80,7 @@ async def serve_http_as_host(settings: Settings, *, sse: bool) -> None:
                     models,
                     stop_event=host.stop_event,
                     sse=sse,
-                    page=page_of_memory(settings, memory.opened, models, memory.patrol_events),
+                    page=build_page(settings, memory.opened, models, memory.patrol_events),
                     on_listening=announce,
                 )
             finally:

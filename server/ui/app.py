@@ -30,14 +30,14 @@ from madeleine.server.settings.settings import Settings
 from madeleine.server.ui.guard import (
     PAGE_PATH,
     cookie_name,
-    refusal,
+    refusal_response,
     require_same_origin,
     secret_of_request,
     set_session_cookie,
     with_security_headers,
 )
-from madeleine.server.ui.live import live_events
-from madeleine.server.ui.plane import Planes
+from madeleine.server.ui.live import live_page_events
+from madeleine.server.ui.plane import MemoryMaps
 from madeleine.server.ui.reading import PageReader
 from madeleine.server.ui.sessions import SESSION_SECONDS, PageSession, PageSessions
 from madeleine.server.wiring.clocks import utc_now
@@ -69,11 +69,11 @@ class Page:
     patrol_events: PatrolEventBroadcast
     is_closing: Callable[[], bool]
     language_model: Callable[[], AbstractAsyncContextManager[LanguageModel | None]]
-    planes: Planes = field(default_factory=Planes)
+    planes: MemoryMaps = field(default_factory=MemoryMaps)
     files: dict[str, StaticFile] = field(default_factory=lambda: static_files(STATIC_FOLDER))
 
 
-def page_of_memory(
+def build_page(
     settings: Settings,
     opened: Callable[[], Awaitable[OpenedMemory]],
     models: LanguageModelPool,
@@ -112,7 +112,7 @@ def page_routes(page: Page, guard: Guard, stream_guard: Guard, login: ASGIApp) -
         Route(f"{API_PATH}/tools/{{name}}", protected(partial(_call_tool, page)), methods=["POST"]),
         Route(f"{API_PATH}/events", protected(partial(_stream_events, page), stream_guard), methods=["GET"]),
         Route(f"{API_PATH}/map", protected(partial(_stream_map, page)), methods=["GET"]),
-        *(Route(f"{API_PATH}/{path}", reading(answer), methods=["GET"]) for path, answer in READING.items()),
+        *(Route(f"{API_PATH}/{path}", reading(answer), methods=["GET"]) for path, answer in READ_ENDPOINTS.items()),
         Route(
             f"{PAGE_PATH}{{path:path}}",
             AsgiEndpoint(with_security_headers(_as_asgi(partial(_send_file, page.files)))),
@@ -137,7 +137,9 @@ async def _about(reader: PageReader, request: Request) -> dict[str, Any]:
 
 async def _memory(reader: PageReader, request: Request) -> dict[str, Any]:
     shown = request.path_params["id"]
-    return await reader.memory_extras((await reader.memory.use_cases.ids.memories(reader.scope, [shown]))[shown])
+    return await reader.audit_and_sources_of_memory(
+        (await reader.memory.use_cases.ids.memories(reader.scope, [shown]))[shown]
+    )
 
 
 async def _run(reader: PageReader, request: Request) -> dict[str, Any]:
@@ -145,7 +147,7 @@ async def _run(reader: PageReader, request: Request) -> dict[str, Any]:
     return await reader.run(RunId(run))
 
 
-READING: dict[str, Answer] = {
+READ_ENDPOINTS: dict[str, Answer] = {
     "about": _about,
     "start": lambda reader, _: reader.start(),
     "memories": lambda reader, _: reader.outlines(),
@@ -176,7 +178,7 @@ async def _answer_reading(page: Page, answer: Answer, request: Request) -> Respo
         as_of = parse_as_of(request.query_params.get("as_of", ""))
         content = await answer(await _reader(page, request, as_of), request)
     except MadeleineError as error:
-        return refusal(400 if isinstance(error, InvalidInput) else 503, str(error))
+        return refusal_response(400 if isinstance(error, InvalidInput) else 503, str(error))
     return JSONResponse(content)
 
 
@@ -186,23 +188,23 @@ async def _call_tool(page: Page, request: Request) -> Response:
     reader = await _reader(page, request)
     tools = page.toolset.for_caller(reader.caller.role, read_only=reader.caller.read_only)
     if name not in tools:
-        return refusal(403, f"{name[:100]}: there is no such tool for you.")
+        return refusal_response(403, f"{name[:100]}: there is no such tool for you.")
     try:
         arguments = json.loads(await request.body())
     except (ValueError, RecursionError):
         arguments = None
     if not isinstance(arguments, dict):
-        return refusal(400, "The arguments have to be a JSON object.")
+        return refusal_response(400, "The arguments have to be a JSON object.")
     try:
         async with page.language_model() as language:
             call = ToolCall(reader.scope, reader.memory.use_cases, language_model=language)
             result = await tools.call(name, arguments, call)
     except MadeleineError as error:
-        return refusal(503, str(error))
+        return refusal_response(503, str(error))
     except Exception as error:  # as in Toolset.call: the log has the traceback
         result = tool_result_of_crash(name, error)
     if result.is_error:
-        return refusal(400, "".join(getattr(part, "text", "") for part in result.content))
+        return refusal_response(400, "".join(getattr(part, "text", "") for part in result.content))
     return JSONResponse(result.structured_content)
 
 
@@ -220,7 +222,7 @@ async def _stream_events(page: Page, request: Request) -> Response:
     reader = await _reader(page, request)
 
     async def lines() -> AsyncIterator[str]:
-        async for event in live_events(reader, page.patrol_events, page.is_closing):
+        async for event in live_page_events(reader, page.patrol_events, page.is_closing):
             yield f"data: {json.dumps(json_without_structure(event), ensure_ascii=False)}\n\n" if event else ":\n\n"
 
     return StreamingResponse(lines(), media_type="text/event-stream")
@@ -239,7 +241,9 @@ def login_by_link(sessions: PageSessions) -> ASGIApp:
             token = None
         secret = sessions.redeem(token) if isinstance(token, str) else None
         if secret is None:
-            return refusal(401, "This link was used already, or is too old. Run `madeleine ui` again.", login="link")
+            return refusal_response(
+                401, "This link was used already, or is too old. Run `madeleine ui` again.", login="link"
+            )
         return _session_response(request, secret)
 
     return _as_asgi(log_in)
@@ -251,7 +255,7 @@ def login_by_token(sessions: PageSessions) -> ASGIApp:
     async def log_in(request: Request) -> Response:
         bearer = request.headers.get("authorization", "").partition(" ")[2].strip()
         if not bearer:
-            return refusal(401, "A token opens this page.", login="token")
+            return refusal_response(401, "A token opens this page.", login="token")
         return _session_response(request, sessions.open(PageSession(bearer=bearer)))
 
     return _as_asgi(log_in)
@@ -295,7 +299,7 @@ def static_files(folder: Path) -> dict[str, StaticFile]:
 async def _send_file(files: dict[str, StaticFile], request: Request) -> Response:
     file = files.get(request.path_params["path"] or "index.html")
     if file is None:
-        return refusal(404, "There is no such page.")
+        return refusal_response(404, "There is no such page.")
     headers = {"ETag": file.etag, "Cache-Control": "no-cache"}
     if request.headers.get("if-none-match") == file.etag:
         return Response(status_code=304, headers=headers)

@@ -63,7 +63,7 @@ def require_same_origin(app: ASGIApp) -> ASGIApp:
     """403 for what another page asks. A change has to be JSON, which no form can send."""
 
     async def serve(scope: Scope, receive: Receive, send: Send) -> None:
-        await (app if _is_own_request(scope) else refusal(403, "Only the page itself may ask this."))(
+        await (app if _is_own_request(scope) else refusal_response(403, "Only the page itself may ask this."))(
             scope, receive, send
         )
 
@@ -86,7 +86,9 @@ def require_session(app: ASGIApp, sessions: PageSessions) -> ASGIApp:
     async def serve(scope: Scope, receive: Receive, send: Send) -> None:
         session = sessions.find(secret_of_request(scope))
         if session is None or session.caller is None:
-            await refusal(401, "The link of `madeleine ui` opens this page, once.", login="link")(scope, receive, send)
+            await refusal_response(401, "The link of `madeleine ui` opens this page, once.", login="link")(
+                scope, receive, send
+            )
             return
         scope[CALLER_ASGI_SCOPE_KEY] = session.caller
         await app(scope, receive, send)
@@ -101,7 +103,7 @@ def with_token_of_session(app: ASGIApp, sessions: PageSessions) -> ASGIApp:
         if "authorization" not in Headers(scope=scope):
             session = sessions.find(secret_of_request(scope))
             if session is None or not session.bearer:
-                await refusal(401, "A token opens this page.", login="token")(scope, receive, send)
+                await refusal_response(401, "A token opens this page.", login="token")(scope, receive, send)
                 return
             # Whatever reads headers makes the scope's list anew: this is the last one.
             MutableHeaders(scope=scope)["authorization"] = f"Bearer {session.bearer}"
@@ -110,5 +112,5 @@ def with_token_of_session(app: ASGIApp, sessions: PageSessions) -> ASGIApp:
     return serve
 
 
-def refusal(status: int, message: str, **more: str) -> JSONResponse:
+def refusal_response(status: int, message: str, **more: str) -> JSONResponse:
     return JSONResponse({"error": message, **more}, status_code=status)

@@ -30,8 +30,8 @@ from madeleine.memory.rules.dynamics.importance import (
 from madeleine.memory.rules.dynamics.truth import beginning_of_validity
 from madeleine.server import __version__
 from madeleine.server.mcp.server import Caller
-from madeleine.server.ui.past import past_start_as_json
-from madeleine.server.ui.plane import Planes
+from madeleine.server.ui.past import past_overview_as_json
+from madeleine.server.ui.plane import MemoryMaps
 from madeleine.tools.lessons import lesson_as_json
 from madeleine.tools.profile import note_as_json
 from madeleine.tools.replies import cluster_as_json, iso_time, memory_item_as_json, without_empty_fields
@@ -48,7 +48,7 @@ CHANGE_EVENTS = (
     *("supersede", "retract", "restore", "import"),
 )
 MAX_RECENT_CHANGES = 40
-FORESEEN_PATROLS = 30
+FORECAST_PATROLS = 30
 MAX_FADING_MEMORIES = 500
 COST_DAYS = 90
 MAX_RUNS_READ = 1_000
@@ -66,7 +66,7 @@ class PageReader:
 
     memory: OpenedMemory
     caller: Caller
-    planes: Planes
+    planes: MemoryMaps
     as_of: datetime | None = None
 
     @property
@@ -103,7 +103,7 @@ class PageReader:
         }
         if self.as_of is not None:
             outlines, summaries = await overview.outlines(scope), await ledger.recall.cluster_summaries(scope)
-            return start | past_start_as_json(outlines, summaries, self.as_of)
+            return start | past_overview_as_json(outlines, summaries, self.as_of)
         clusters = await self.memory.use_cases.browse.clusters(scope)
         return start | {
             "counts": _counts(await overview.counts(scope)),
@@ -118,7 +118,7 @@ class PageReader:
         outlines = await self.memory.ledger.overview.outlines(self.scope)
         return await asyncio.to_thread(_columns, outlines)
 
-    async def memory_extras(self, id_: MemoryId) -> dict[str, Any]:
+    async def audit_and_sources_of_memory(self, id_: MemoryId) -> dict[str, Any]:
         """What `recall_memory` does not tell of a memory: who wrote and recalled it, and what it was made of."""
         overview, scope = self.memory.ledger.overview, self.scope
         found = await self.memory.ledger.recall.memories(scope, [id_])
@@ -187,7 +187,7 @@ class PageReader:
             (left, outline)
             for outline in outlines
             if outline.status == "active" and outline.truth == "current" and not outline.pinned
-            if (left := patrols_until_dying(outline.importance, outline.session_count)) <= FORESEEN_PATROLS
+            if (left := patrols_until_dying(outline.importance, outline.session_count)) <= FORECAST_PATROLS
         ]
         soon.sort(key=lambda each: (each[0], each[1].seq))
         dying = [outline for outline in outlines if outline.status == "dying"]
@@ -195,11 +195,11 @@ class PageReader:
             "soon": [_fading_as_json(outline, left) for left, outline in soon[:MAX_FADING_MEMORIES]],
             "dying": [_fading_as_json(outline, 0) for outline in dying[:MAX_FADING_MEMORIES]],
             "total": len(soon),
-            "patrols": FORESEEN_PATROLS,
+            "patrols": FORECAST_PATROLS,
         }
 
     def plane(self) -> AsyncIterator[dict[str, Any]]:
-        """Memories on a plane, near each other where they mean much the same: `Planes.blocks`."""
+        """Memories on a plane, near each other where they mean much the same: `MemoryMaps.blocks`."""
         return self.planes.blocks(self.memory, self.scope)
 
     async def conversations(self) -> dict[str, Any]:

@@ -61,7 +61,7 @@ from madeleine.server.background.index_upkeep import (
 )
 from madeleine.server.background.model_records import ModelRecords
 from madeleine.server.background.model_switch import MakeEmbedder, ModelSwitch
-from madeleine.server.background.served_model import ServedModel, ServedPair
+from madeleine.server.background.served_model import ServedEmbedderAndIndex, ServedModel
 from madeleine.server.settings.settings import Settings
 from madeleine.server.wiring.clocks import local_date_today, local_day, utc_now
 from madeleine.server.wiring.data_directory import ledger_location, lock_data_directory, path_exists
@@ -112,7 +112,7 @@ async def open_memory(
             first = embedder or make_embedder(await records.chosen(settings.embedding_model))
             closed_on_error.push_async_callback(first.close)
             first_index = await open_synchronized_index(settings, ledger, first, rebuild=rebuild, progress=progress)
-            served = ServedModel(ServedPair(first, first_index, await records.calibration(first.model)))
+            served = ServedModel(ServedEmbedderAndIndex(first, first_index, await records.calibration(first.model)))
             closed_on_error.pop_all()
         stack.push_async_callback(served.close)
         embedder, index = served.embedder, served.index
@@ -129,7 +129,7 @@ async def open_memory(
             served.current_embedder.warm_up,
             scrubber,
             remember_origin,
-            draw_graph=ExtractGraph(ledger.drawing),
+            extract_graph=ExtractGraph(ledger.graph_extraction),
         )
         write_lock = asyncio.Lock()
         switch = ModelSwitch(settings, ledger, served, keeper, make_embedder, write_lock, upkeep.wake)
@@ -302,7 +302,7 @@ def _build_use_cases(
             write_skill=make_skill_writer(settings, ledger),
             costs=ledger.patrols,
         ),
-        graph=FollowRelations(ledger.graph, ExtractGraph(ledger.drawing), now=utc_now, redact=redact),
+        graph=FollowRelations(ledger.graph, ExtractGraph(ledger.graph_extraction), now=utc_now, redact=redact),
         core_blocks=EditCoreBlocks(ledger.core_blocks, upkeep.scrubber.request, now=utc_now, redact=redact),
         archive=Archive(
             ledger.archive,

@@ -107,7 +107,7 @@ class IndexFingerprint:
         return asdict(self)
 
 
-def partition_of(being: BeingId, project: str | None) -> str:
+def partition_name(being: BeingId, project: str | None) -> str:
     """What a point has in place of its being: a project's memories are found in it alone, and whoever works in none
     asks for the being, as ever. No name of a being holds the sign between the two."""
     return f"{being}\0{project}" if project else being
@@ -127,7 +127,7 @@ def point_payload(point: IndexPoint) -> dict[str, Any]:
     memory = point.memory
     first, last = time_span_of_memory(memory)
     fields: dict[str, Any] = {
-        BEING_FIELD: partition_of(memory.being_id, memory.project),
+        BEING_FIELD: partition_name(memory.being_id, memory.project),
         STATUS_FIELD: memory.status,
         CATEGORY_FIELD: memory.category,
         SESSION_FIELD: memory.provenance.session_id,

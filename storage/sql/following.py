@@ -22,7 +22,7 @@ from madeleine.storage.sql.erasing.memories import ErasureRepository
 from madeleine.storage.sql.ledger import Ledger
 from madeleine.storage.sql.memories.index_source import IndexSourceRepository
 
-SETTINGS_OF_A_SERVER = frozenset(
+PER_SERVER_SETTINGS = frozenset(
     (
         *("index_built", "index_second", "collection"),
         *("embedding_model", "embedding_model_wanted", "embedding_model_refused"),
@@ -107,7 +107,7 @@ class FollowingIndexSource(IndexSourceRepository):
         await super().set_settings({self._own(name): value for name, value in values.items()})
 
     def _own(self, name: str) -> str:
-        return _name_at(name, self._shared) if name in SETTINGS_OF_A_SERVER else name
+        return _name_at(name, self._shared) if name in PER_SERVER_SETTINGS else name
 
 
 class FollowingErasure(ErasureRepository):

@@ -20,7 +20,7 @@ from madeleine.memory.patrol_records import PatrolChanges
 from madeleine.memory.retention.ports import ArchiveQuery
 from madeleine.memory.retention.values import groups_to_archive
 from madeleine.memory.rules.dynamics.truth import Supersession
-from madeleine.storage.sql.archive.packing import PARTS_OF_MEMORY
+from madeleine.storage.sql.archive.packing import RECORD_TYPES_OF_MEMORY
 from madeleine.storage.sql.database.tables import metadata
 from madeleine.storage.sql.ledger import Ledger, open_ledger
 from madeleine.storage.sql.moving.import_work import TABLES_BY_TYPE
@@ -289,4 +289,4 @@ async def test_a_large_archive_of_mixed_density_gives_back_identical_bytes(ledge
 def test_what_is_declared_to_go_with_a_memory_is_in_its_lines_or_is_derived() -> None:
     derived = {"drawn_memories", "mentions", "drawn_relations", "index_pending"}
     declared = {table.name for table, _ in tables_with_declaration(metadata, ArchivedWithMemory)}
-    assert {TABLES_BY_TYPE[type_].table.name for type_ in ("memory", *PARTS_OF_MEMORY)} == declared - derived
+    assert {TABLES_BY_TYPE[type_].table.name for type_ in ("memory", *RECORD_TYPES_OF_MEMORY)} == declared - derived

@@ -7,7 +7,7 @@ from collections.abc import Collection, Iterable, Sequence
 from datetime import datetime
 
 from madeleine.memory.core_blocks.values import CoreBlock
-from madeleine.memory.graph.drawing import GRAPH_EXTRACTION_VERSION
+from madeleine.memory.graph.extraction import GRAPH_EXTRACTION_VERSION
 from madeleine.memory.graph.values import NAME_KINDS, EntitiesOfMemory, Mention, NamedEntity, Relation
 from madeleine.memory.model import Memory, MemoryId, Scope
 from tests.fakes.ledger import InMemoryMemories
@@ -23,29 +23,29 @@ class InMemoryGraph(InMemoryMemories):
 
     def __init__(self, store: Store) -> None:
         super().__init__(store)
-        self._drawn: dict[MemoryId, tuple[Memory, int]] = {}
+        self._read: dict[MemoryId, tuple[Memory, int]] = {}
         self._mentions: dict[MemoryId, list[Mention]] = defaultdict(list)
         self._relations: dict[MemoryId, list[Relation]] = defaultdict(list)
         self._stated: dict[tuple[str, ...], Relation] = {}
 
-    def _is_drawn(self, memory: Memory) -> bool:
-        read, version = self._drawn.get(memory.id, (None, 0))
+    def _is_read(self, memory: Memory) -> bool:
+        read, version = self._read.get(memory.id, (None, 0))
         return read is not None and version == GRAPH_EXTRACTION_VERSION and _says_the_same(read, memory)
 
-    async def undrawn(self, *, limit: int, after: MemoryId | None = None) -> list[Memory]:
+    async def memories_to_extract_from(self, *, limit: int, after: MemoryId | None = None) -> list[Memory]:
         ids = [*self._store.memories]
         later = ids[ids.index(after) + 1 :] if after in ids else ids
-        return [one for id_ in later if not self._is_drawn(one := self._store.memories[id_])][:limit]
+        return [one for id_ in later if not self._is_read(one := self._store.memories[id_])][:limit]
 
     async def known_entity_keys(self, scope: Scope, keys: Collection[str]) -> set[str]:
         mentions = (mention for memory in self._store.own(scope) for mention in self._mentions[memory.id])
         return {mention.key for mention in mentions if mention.kind in NAME_KINDS and mention.key in keys}
 
-    async def write_extracted_entities(self, drawn: Sequence[EntitiesOfMemory]) -> None:
-        for one in drawn:
+    async def write_extracted_entities(self, extracted: Sequence[EntitiesOfMemory]) -> None:
+        for one in extracted:
             id_ = one.memory.id
             if (memory := self._store.memories.get(id_)) is not None and _says_the_same(memory, one.memory):
-                self._drawn[id_] = (memory, GRAPH_EXTRACTION_VERSION)
+                self._read[id_] = (memory, GRAPH_EXTRACTION_VERSION)
                 self._mentions[id_], self._relations[id_] = [*one.mentions], [*one.relations]
 
     def _told(self, scope: Scope) -> list[Memory]:

@@ -198,7 +198,7 @@ class FakePatrolTransaction:
     async def requests(self, ids: Sequence[DecisionRequestId]) -> list[StoredDecisionRequest]:
         return [self._state.offers[id_] for id_ in ids if id_ in self._state.offers]
 
-    async def declined_sizes(self) -> dict[str, int]:
+    async def declined_cluster_sizes(self) -> dict[str, int]:
         return dict(self._state.declined)
 
     async def open_requests(self) -> list[StoredDecisionRequest]:

@@ -9,7 +9,7 @@ from madeleine.memory.moving.record_base import ExportRecord
 from madeleine.memory.moving.records import AnyRecord, parse_record
 from madeleine.storage.sql.moving.exported_tables import PACKING_LEVEL
 
-PARTS_OF_MEMORY = ("reinforcement", "revision", "truth_act", "lesson", "stated_relation", "profile")
+RECORD_TYPES_OF_MEMORY = ("reinforcement", "revision", "truth_act", "lesson", "stated_relation", "profile")
 """Types of records that go with a memory, in the order in which they stand behind it."""
 
 

@@ -35,7 +35,7 @@ from madeleine.storage.sql.database.engine import Row, Transaction
 from madeleine.storage.sql.database.mapping import first_two_columns
 from madeleine.storage.sql.database.memory_rows import MEMORY_COLUMNS, memory_from_row
 from madeleine.storage.sql.database.tables import memories
-from madeleine.storage.sql.memories.drawing import relation_row
+from madeleine.storage.sql.memories.graph_extraction import relation_row
 from madeleine.storage.sql.memories.reading import MemoryReadRepository, memories_by_ids
 from madeleine.storage.sql.tables.graph import drawn_relations_table, mentions_table, stated_relations_table
 

@@ -24,7 +24,7 @@ from madeleine.storage.sql.database.engine import (
     DatabaseRepository,
     QueryReader,
     Transaction,
-    brief_read,
+    mark_as_brief_read,
 )
 from madeleine.storage.sql.database.mapping import (
     bytes_from_vector,
@@ -39,7 +39,7 @@ from madeleine.storage.sql.database.memory_rows import MEMORY_COLUMNS, memory_fr
 from madeleine.storage.sql.database.tables import clusters_table, embeddings, index_pending_table, memories
 
 _e, _m, _p = embeddings.c, memories.c, index_pending_table.c
-_SELECT_VECTORS = brief_read(
+_SELECT_VECTORS = mark_as_brief_read(
     select(_e.content_hash, _e.vector).where(
         _e.model == bindparam("model"), is_in_bound_list(_e.content_hash, "hashes")
     )

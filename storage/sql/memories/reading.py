@@ -22,7 +22,7 @@ from madeleine.memory.model import (
 )
 from madeleine.memory.recall.ports import ClusterSummary, PossibleNewerVersion
 from madeleine.storage.sql.database import dialect
-from madeleine.storage.sql.database.engine import QueryReader, Row, brief_read
+from madeleine.storage.sql.database.engine import QueryReader, Row, mark_as_brief_read
 from madeleine.storage.sql.database.mapping import (
     RowMap,
     decode_json_list_cached,
@@ -46,7 +46,7 @@ _a, _c, _e, _m, _p, _r = audit.c, clusters_table.c, embeddings.c, memories.c, pr
 _BEING = bindparam("being", type_=_m.being_id.type)
 _HAS_OWN_ID = (dialect.is_in_bound_list(_m.id, "ids"), dialect.without_index_use(_m.being_id) == _BEING)
 
-_SELECT_MEMORIES = brief_read(select(*MEMORY_COLUMNS).where(*_HAS_OWN_ID))
+_SELECT_MEMORIES = mark_as_brief_read(select(*MEMORY_COLUMNS).where(*_HAS_OWN_ID))
 _REVISION = RowMap(MemoryChanges, revisions_table)
 _SELECT_REVISIONS = (
     select(_r.memory_id, _r.at, _r.client, *_REVISION.columns)

@@ -195,11 +195,11 @@ def derived_columns(record: ExportRecord) -> dict[str, Any]:
             return {"subject_key": entity_key(record.subject), "object_key": entity_key(record.object)}
         case ArchivedMemoryRecord():
             memory = memory_from_record(memory_record_of(map(record_of, record.records)))
-            return {"folded": searched_words(row_from_memory(memory))}
+            return {"folded": words_to_search(row_from_memory(memory))}
     return {}
 
 
-def searched_words(row: Mapping[str, Any]) -> str:
+def words_to_search(row: Mapping[str, Any]) -> str:
     """Of an archived memory, from its row in the table of memories."""
     return f"{row['folded']}{row['folded_themes']}"
 

@@ -66,7 +66,7 @@ class ImportRepository(DatabaseRepository):
             async with self._database.transaction(needs_index_space=True) as transaction:
                 work = RecordImport(transaction, source=source, client=client, at=at)
                 await work.begin(header)
-                await work.take_all(records)
+                await work.import_all_records(records)
                 report = await work.finish(header)
                 _require_kept(report, dry_run=dry_run)
         except _RolledBack:

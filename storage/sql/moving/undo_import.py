@@ -24,8 +24,8 @@ from madeleine.storage.sql.database.mapping import first_column
 from madeleine.storage.sql.erasing.memories import erase_memories
 from madeleine.storage.sql.erasing.scrub_marks import mark_for_scrub
 from madeleine.storage.sql.memories.reading import memories_by_ids
-from madeleine.storage.sql.memories.storing import take_back_retellings
-from madeleine.storage.sql.moving.added_rows import UNFINISHED
+from madeleine.storage.sql.memories.storing import undo_retellings
+from madeleine.storage.sql.moving.added_rows import UNFINISHED_IMPORT_STATE
 from madeleine.storage.sql.moving.exported_tables import ExportedTable
 from madeleine.storage.sql.moving.import_work import SELECT_ARCHIVED, SELECT_EXISTING, TABLES_BY_TYPE, record_digest
 from madeleine.storage.sql.tables.archive import archive_groups_table, archived_memories_table
@@ -144,7 +144,7 @@ class ImportUndo:
                 f"There is no import {self._import_id!r}. Nothing was changed: `madeleine import --list` shows all."
             )
         _, state, last_numbers = found[0]
-        if state not in ("imported", UNFINISHED):
+        if state not in ("imported", UNFINISHED_IMPORT_STATE):
             raise CannotUndo(f"The import {self._import_id} was undone before. Nothing was changed.")
         return dict(json.loads(last_numbers))
 
@@ -192,7 +192,7 @@ class ImportUndo:
         for being, own_keys in keys.items():
             scope = Scope(BeingId(being), self._client)
             for memory in await memories_by_ids(self._transaction, scope, [MemoryId(id_) for id_ in added]):
-                await take_back_retellings(self._transaction, scope, memory, added[memory.id])
+                await undo_retellings(self._transaction, scope, memory, added[memory.id])
             binds = {"own_being": being, "keys": json_list_bind_value(own_keys)}
             await self._transaction.run(_DELETE_REINFORCEMENTS, [binds])
             self._removed["reinforcement"] += len(own_keys)

@@ -328,7 +328,7 @@ class PatrolReader:
             ),
         )
 
-    async def declined_sizes(self) -> dict[str, int]:
+    async def declined_cluster_sizes(self) -> dict[str, int]:
         return dict(await self._rows(_SELECT_DECLINED, lambda row: (row[0], int(json.loads(row[1])["declined"]))))
 
     async def open_requests(self) -> list[StoredDecisionRequest]:

@@ -6,10 +6,12 @@ from sqlalchemy import Boolean, Column, ForeignKey, Index, Integer, Text
 
 from madeleine.storage.sql.database.dialect import PackedRecords, TextList, UtcMicros
 from madeleine.storage.sql.tables import declaring
-from madeleine.storage.sql.tables.lifecycle import LeftByUndo, RedactWith
+from madeleine.storage.sql.tables.lifecycle import RedactWith, UnchangedByUndo
 
 _ERASE = RedactWith("archive.erasing.erase_from_archive")
-_UNDO = LeftByUndo("an undo brings back what its run has archived (archive.restoring.restore_of_run)")
+_UNDO = UnchangedByUndo(
+    "an undo brings back what its run has archived (archive.restoring.restore_memories_archived_by_run)"
+)
 
 archive_groups_table = declaring.table(
     "archive_groups",

@@ -6,7 +6,7 @@ from sqlalchemy import Column, Index, Integer, Text, UniqueConstraint
 
 from madeleine.storage.sql.database.dialect import UtcMicros, index_filter
 from madeleine.storage.sql.tables import declaring
-from madeleine.storage.sql.tables.lifecycle import DeleteRows, KeepWhenForgetting, LeftByUndo, RedactWith
+from madeleine.storage.sql.tables.lifecycle import DeleteRows, KeepWhenForgetting, RedactWith, UnchangedByUndo
 
 # Conversations as they were observed (spec T1, H1). `messages` is the position that the next message gets, `watched`
 # the first position that the memory thread has not read; between them some may have been erased. `next_try`: since when
@@ -24,7 +24,7 @@ sessions = declaring.table(
     *declaring.required(Integer, "put_off", "abandoned"),
     *declaring.optional(Text, "project"),
     Index("ix_sessions_unwatched", "next_try", **index_filter("watched < messages")),
-    lifecycle=[RedactWith("erasing.messages.erase_messages"), LeftByUndo("no patrol changes it")],
+    lifecycle=[RedactWith("erasing.messages.erase_messages"), UnchangedByUndo("no patrol changes it")],
 )
 
 messages_table = declaring.table(
@@ -38,7 +38,7 @@ messages_table = declaring.table(
     *declaring.optional(Text, "key"),
     UniqueConstraint("being_id", "session_id", "position"),
     UniqueConstraint("being_id", "session_id", "key"),
-    lifecycle=[RedactWith("erasing.messages.erase_messages"), LeftByUndo("no patrol changes it")],
+    lifecycle=[RedactWith("erasing.messages.erase_messages"), UnchangedByUndo("no patrol changes it")],
 )
 Index("ix_messages_timeline", messages_table.c.being_id, messages_table.c.at.desc(), messages_table.c.id)
 
@@ -46,7 +46,7 @@ Index("ix_messages_timeline", messages_table.c.being_id, messages_table.c.at.des
 forgotten_keys_table = declaring.table(
     "forgotten_keys",
     *declaring.keys(Text, "being_id", "key_hash"),
-    lifecycle=[KeepWhenForgetting("hashes that keep messages out"), LeftByUndo("forgetting is final")],
+    lifecycle=[KeepWhenForgetting("hashes that keep messages out"), UnchangedByUndo("forgetting is final")],
 )
 
 # The memories that were drawn from a message.
@@ -54,5 +54,5 @@ message_memories_table = declaring.table(
     "message_memories",
     *declaring.keys(Text, "message_id"),
     Column("memory_id", Text, primary_key=True, index=True),
-    lifecycle=[DeleteRows(), LeftByUndo("no patrol changes it")],
+    lifecycle=[DeleteRows(), UnchangedByUndo("no patrol changes it")],
 )

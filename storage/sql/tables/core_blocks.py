@@ -6,7 +6,7 @@ from sqlalchemy import Column, Integer, Text
 
 from madeleine.storage.sql.database.dialect import UtcMicros
 from madeleine.storage.sql.tables import declaring
-from madeleine.storage.sql.tables.lifecycle import KeepWhenForgetting, LeftByUndo
+from madeleine.storage.sql.tables.lifecycle import KeepWhenForgetting, UnchangedByUndo
 
 core_blocks_table = declaring.table(
     "core_blocks",
@@ -17,6 +17,6 @@ core_blocks_table = declaring.table(
     *declaring.required(UtcMicros, "written_at"),
     lifecycle=[
         KeepWhenForgetting("the agent's own words, drawn from no memory; a block is erased by its name"),
-        LeftByUndo("no patrol changes it"),
+        UnchangedByUndo("no patrol changes it"),
     ],
 )

@@ -12,11 +12,11 @@ from madeleine.storage.sql.tables import declaring
 from madeleine.storage.sql.tables.lifecycle import (
     ArchivedWithMemory,
     Declaration,
+    DeletedWithUndoneMemory,
     DeleteRows,
-    UndoneWithMemory,
 )
 
-_GOES_WITH_ITS_MEMORY: list[Declaration] = [DeleteRows(), UndoneWithMemory(), ArchivedWithMemory()]
+_GOES_WITH_ITS_MEMORY: list[Declaration] = [DeleteRows(), DeletedWithUndoneMemory(), ArchivedWithMemory()]
 
 
 def _memory_key() -> Column[str]:

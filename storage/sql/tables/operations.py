@@ -6,11 +6,11 @@ from sqlalchemy import Column, Index, Integer, Text
 
 from madeleine.storage.sql.database.dialect import JsonText, TextList, UtcMicros
 from madeleine.storage.sql.tables import declaring
-from madeleine.storage.sql.tables.lifecycle import Declaration, KeepWhenForgetting, LeftByUndo
+from madeleine.storage.sql.tables.lifecycle import Declaration, KeepWhenForgetting, UnchangedByUndo
 
 _OF_THE_APPLICATION: list[Declaration] = [
     KeepWhenForgetting("the application's own records, drawn from no memory; their repository erases them"),
-    LeftByUndo("no patrol changes it"),
+    UnchangedByUndo("no patrol changes it"),
 ]
 
 tasks_table = declaring.table(
@@ -39,7 +39,7 @@ audited_actions_table = declaring.table(
     *declaring.required(UtcMicros, "at"),
     *declaring.required(TextList, "ids"),
     Index("ix_audited_actions_at", "at"),
-    lifecycle=[KeepWhenForgetting("ids only, appended to only"), LeftByUndo("no patrol changes it")],
+    lifecycle=[KeepWhenForgetting("ids only, appended to only"), UnchangedByUndo("no patrol changes it")],
 )
 agent_states_table = declaring.table(
     "agent_states",

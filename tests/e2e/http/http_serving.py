@@ -24,7 +24,7 @@ from madeleine.server.background.loops import PatrolEventBroadcast
 from madeleine.server.http.serve import serve_http
 from madeleine.server.http.tokens import generate_bearer
 from madeleine.server.settings.settings import Settings
-from madeleine.server.ui.app import page_of_memory
+from madeleine.server.ui.app import build_page
 from madeleine.server.wiring.clocks import utc_now
 from madeleine.server.wiring.data_directory import open_bearer_token_ledger
 from madeleine.server.wiring.language_models import LanguageModelPool
@@ -160,7 +160,7 @@ async def serving(
                 models,
                 stop_event=end,
                 sse=sse,
-                page=page_of_memory(wanted, opened, models, PatrolEventBroadcast()),
+                page=build_page(wanted, opened, models, PatrolEventBroadcast()),
                 on_listening=listening.set_result,
             ),
             name="server",

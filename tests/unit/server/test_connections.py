@@ -15,7 +15,7 @@ from madeleine.server import connections
 from madeleine.server.connections import (
     RESERVED_OPEN_FILES,
     ConnectionLimits,
-    SharedPlaces,
+    ConnectionSlots,
     accept_connections,
 )
 
@@ -33,7 +33,7 @@ class Guest:
 def test_places_are_never_exceeded_and_only_idle_occupants_are_closed(
     arrivals: list[tuple[str, bool]], total: int, per_owner: int
 ) -> None:
-    places, inside = SharedPlaces(total, per_owner), dict[Guest, str]()
+    places, inside = ConnectionSlots(total, per_owner), dict[Guest, str]()
     for owner, is_idle in arrivals:
         guest = Guest(is_idle)
         if places.take(owner, guest):
@@ -47,7 +47,7 @@ def test_places_are_never_exceeded_and_only_idle_occupants_are_closed(
 
 
 def test_the_own_oldest_idle_occupant_makes_room_before_those_of_others() -> None:
-    places = SharedPlaces(total=4, per_owner=2)
+    places = ConnectionSlots(total=4, per_owner=2)
     other, first, busy, second, third = Guest(), Guest(), Guest(is_idle=False), Guest(), Guest()
     for owner, guest in (("other", other), ("greedy", first), ("greedy", second)):
         assert places.take(owner, guest)

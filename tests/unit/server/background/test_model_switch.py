@@ -19,7 +19,7 @@ from madeleine.memory.recall.selection import RecallQuery
 from madeleine.server.background import model_switch
 from madeleine.server.background.index_origin import INDEX_FOLDERS
 from madeleine.server.background.model_records import ModelRecords, ServingModel, WantedModel
-from madeleine.server.background.served_model import ServedModel, ServedPair
+from madeleine.server.background.served_model import ServedEmbedderAndIndex, ServedModel
 from madeleine.server.settings.settings import Settings
 from madeleine.server.wiring.open_memory import OpenedMemory, open_memory
 from tests.doubles import ADA, WordEmbedder
@@ -58,7 +58,7 @@ def changed(monkeypatch: pytest.MonkeyPatch) -> asyncio.Event:
     event = asyncio.Event()
     retire = ServedModel.retire
 
-    async def tell(self: ServedModel, pair: ServedPair) -> None:
+    async def tell(self: ServedModel, pair: ServedEmbedderAndIndex) -> None:
         event.set()
         await retire(self, pair)
 

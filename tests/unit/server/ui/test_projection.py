@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from madeleine.server.ui import projection
-from madeleine.server.ui.projection import Landmarks, choose_landmarks, lay_out
+from madeleine.server.ui.projection import Landmarks, choose_landmarks, lay_out_landmarks
 
 
 def grouped_vectors(groups: int, each: int) -> projection.Matrix:
@@ -19,7 +19,7 @@ def drawn(vectors: projection.Matrix) -> projection.Matrix:
     """All memories on the plane, as the page draws them."""
     numbers = list(range(len(vectors)))
     chosen = choose_landmarks(numbers)
-    landmarks = lay_out(chosen, vectors[chosen], len(numbers))
+    landmarks = lay_out_landmarks(chosen, vectors[chosen], len(numbers))
     plane = landmarks.place(numbers, vectors, {number: vectors[number] for number in chosen})
     plane[chosen] = [landmarks.places[number] for number in chosen]
     return plane

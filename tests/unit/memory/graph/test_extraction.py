@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from madeleine.memory.graph.drawing import extract_entities_and_relations
+from madeleine.memory.graph.extraction import extract_entities_and_relations
 from madeleine.memory.graph.values import MAX_ENTITY_CHARS, entity_key
 from madeleine.memory.model import DatedAction, Scene
 from tests.contracts.ledger.ledger_values import memory

@@ -1,4 +1,4 @@
-"""Draw entities and relations from what a memory says, by its structure and its capitals alone (spec O14)."""
+"""Extract entities and relations from what a memory says, by its structure and its capitals alone (spec O14)."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ from madeleine.memory.text.lexicon import listed_words
 from madeleine.memory.text.reading import Reading, WordInText
 
 GRAPH_EXTRACTION_VERSION = 1
-"""Raise it with a change of what is drawn: all memories are then read again."""
+"""Raise it with a change of what is extracted: all memories are then read again."""
 MAX_EXTRACTED_TEXT_CHARS = 4_000
 """Of a text; what is longer names more than can be followed."""
 MAX_ENTITIES, MAX_RELATIONS = 24, 24
