@@ -74,8 +74,8 @@ async def fill(ledger: Ledger, texts: Texts, size: int) -> None:
             )
             for at in moments
         ]  # fmt: skip
-        await ledger.conversations.append(SCOPE, f"session {start}", messages, keys=[None] * len(messages))
-    async with ledger.patrols.patrol(SCOPE) as patrol:
+        await ledger.conversations.append_messages(SCOPE, f"session {start}", messages, keys=[None] * len(messages))
+    async with ledger.patrols.patrol_transaction(SCOPE) as patrol:
         for day in range(DAYS):
             date = (END - timedelta(days=day)).date().isoformat()
             entry = DiaryEntry(date=date, text=texts(5 * LENGTH), sources=(), written_at=END)

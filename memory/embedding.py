@@ -39,7 +39,7 @@ class Embedder(Protocol):
         """float32, (n, dim), unit rows, in the order of `texts`. Raises `EmbeddingUnavailable`."""
 
     @property
-    def space(self) -> VectorSpace:
+    def vector_space(self) -> VectorSpace:
         """Undivided until the model has been loaded once, unless it is the default one."""
 
     async def count_tokens(self, texts: Sequence[str]) -> list[int]:

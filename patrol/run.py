@@ -279,8 +279,8 @@ class RunPatrols:
         if "assign" in steps:  # the writer is not to wait for a model
             context.prepared = await prepare_cluster_assignment(context)
         with suppress(_DryRunRollback):
-            async with self._ledger.patrol(context.scope) as transaction:
-                context.share_transaction(transaction)
+            async with self._ledger.patrol_transaction(context.scope) as transaction:
+                context.use_one_transaction(transaction)
                 reports = await run_patrol_steps(context, steps, on_progress)
                 _, waiting = await offer_decisions_to_agent(context)
                 report = replace(report, steps=tuple(reports), waiting_count=waiting)

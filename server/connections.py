@@ -66,7 +66,7 @@ class ConnectionSlots:
     def __len__(self) -> int:
         return self._count
 
-    def take(self, owner: str, occupant: SlotHolder) -> bool:
+    def claim(self, owner: str, occupant: SlotHolder) -> bool:
         """False if there is no place, and no idle occupant to close for it."""
         if len(self._by_owner.get(owner, ())) >= self.per_owner and not self._close_oldest_idle([owner]):
             return False
@@ -78,7 +78,7 @@ class ConnectionSlots:
         self._count += 1
         return True
 
-    def leave(self, owner: str, occupant: SlotHolder) -> None:
+    def release(self, owner: str, occupant: SlotHolder) -> None:
         """Nothing happens if it has no place any more."""
         own = self._by_owner.get(owner, {})
         if occupant in own:
@@ -97,7 +97,7 @@ class ConnectionSlots:
         for owner in owners:
             for occupant in self._by_owner[owner]:
                 if occupant.is_idle:
-                    self.leave(owner, occupant)
+                    self.release(owner, occupant)
                     occupant.close()
                     return True
         return False

@@ -73,7 +73,7 @@ class FakeChat:
 
     # ChatLedger
 
-    async def append(
+    async def append_messages(
         self,
         scope: Scope,
         session_id: str,

@@ -120,7 +120,7 @@ async def _end(call: ToolCall, arguments: ArchiveArguments) -> dict[str, Any]:
 
 
 async def _planned_as_json(call: ToolCall, group: ArchiveGroup) -> dict[str, Any]:
-    short_ids = await call.use.ids.shortened(call.scope, list(group.reasons))
+    short_ids = await call.use.ids.short_ids_of_memories(call.scope, list(group.reasons))
     reasons: dict[str, list[str]] = {}
     for id_, reason in group.reasons.items():
         reasons.setdefault(reason, []).append(short_ids[id_])

@@ -52,7 +52,9 @@ async def related(call: ToolCall, arguments: RelatedArguments) -> dict[str, Any]
     if not arguments.entity.strip():
         found = await graph.entities(call.scope, limit=arguments.limit)
         return {"entities": [entity_as_json(one) for one in found]}
-    result = await graph.related(call.scope, arguments.entity, hops=arguments.hops, limit=arguments.limit, as_of=as_of)
+    result = await graph.find_related(
+        call.scope, arguments.entity, hops=arguments.hops, limit=arguments.limit, as_of=as_of
+    )
     call.audit_recall("related", dict.fromkeys(memory.id for memory in _shown_memories(result)))
     if result.entity is None:
         return {"entities": [entity_as_json(one) for one in result.named_like]} | notice_field(
@@ -138,6 +140,6 @@ async def relate(call: ToolCall, arguments: RelateArguments) -> dict[str, Any]:
         raise InvalidInput("Nothing was written. memory: the id of the memory that says so.")
     [memory_id] = (await call.use.ids.memories(call.scope, [arguments.memory])).values()
     relations = [(one.subject, one.relation, one.object) for one in arguments.relations]
-    done = await call.use.graph.state(call.scope, memory_id, relations, remove=arguments.remove)
+    done = await call.use.graph.change_stated_relations(call.scope, memory_id, relations, remove=arguments.remove)
     counted = {"removed" if arguments.remove else "stated": done.count}
     return {"memory": done.memory.short_id} | counted | without_empty_fields(redacted=dict(done.redacted))

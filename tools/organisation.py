@@ -120,7 +120,7 @@ async def search_shared(call: ToolCall, arguments: SearchSharedArguments) -> dic
         notices = (meaning_off_notice(result.meaning_off), *result.notices)
     else:
         listed = sorted(
-            await organisation.listed(arguments.kinds, as_of=as_of), key=lambda one: one.knowledge != "policy"
+            await organisation.list_knowledge(arguments.kinds, as_of=as_of), key=lambda one: one.knowledge != "policy"
         )
         found = [(one, None) for one in listed[: arguments.limit]]
         if more := len(listed) - len(found):

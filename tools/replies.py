@@ -175,7 +175,7 @@ MEMORY_REFERENCE_FIELDS = ("absorbed_into", "compressed_into", "resembles", "sup
 async def short_ids_of_references(call: ToolCall, memories: Sequence[Memory]) -> dict[MemoryId, str]:
     """The short ids of the memories that these refer to."""
     named = [getattr(memory, name) for memory in memories for name in MEMORY_REFERENCE_FIELDS]
-    return await call.use.ids.shortened(call.scope, filter(None, named))
+    return await call.use.ids.short_ids_of_memories(call.scope, filter(None, named))
 
 
 def hit_as_json(hit: SearchHit, *, details: bool = False) -> dict[str, Any]:

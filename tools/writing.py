@@ -368,10 +368,10 @@ async def forget(call: ToolCall, arguments: ForgetArguments) -> dict[str, Any]:
     """Erase memories with the messages they came from, or single messages by id, from disk too. Only on
     request: to correct use update_memory. related: linked memories that stay and may say the same."""
     full_ids = await call.use.ids.memories(call.scope, arguments.ids)
-    messages = await call.use.ids.full(call.scope, "message", [id_ for id_ in full_ids if full_ids[id_] == id_])
+    messages = await call.use.ids.full_ids(call.scope, "message", [id_ for id_ in full_ids if full_ids[id_] == id_])
     named: dict[str, str] = {**full_ids, **messages}
     result = await call.use.forget(call.scope, [MemoryId(id_) for id_ in named.values()])
-    related = await call.use.ids.shortened(call.scope, result.related)
+    related = await call.use.ids.short_ids_of_memories(call.scope, result.related)
     current_again = await call.use.update.ledger.memories(call.scope, result.current_again)
     return (
         {"erased": [id_ for id_ in named if named[id_] in result.erased]}

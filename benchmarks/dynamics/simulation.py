@@ -80,7 +80,7 @@ class Simulation:
                 break
             report = await self.patrol.decide(SCOPE, decisions)
             counts.update(_counts(report))
-        await self.memory.index_keeper.catch_up()
+        await self.memory.index_keeper.index_marked_memories()
         return counts
 
     async def status_counts(self) -> dict[str, int]:

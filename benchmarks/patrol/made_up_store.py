@@ -108,8 +108,8 @@ class MadeUpEmbedder:
         return MODEL
 
     @property
-    def space(self) -> VectorSpace:
-        return VectorSpace.undivided()
+    def vector_space(self) -> VectorSpace:
+        return VectorSpace.without_languages()
 
     async def dimension(self) -> int:
         return packaged.PACKAGED_MODEL_DIMENSION
@@ -169,7 +169,7 @@ async def fill(data_dir: Path, count: int, *, idle_nights: int = 1) -> None:
             if len(written) >= WRITTEN_AT_ONCE or start + CLUSTER >= count:
                 await ledger.memories.commit(SCOPE, StoreBatch(new=tuple(written), model=MODEL, vectors=vectors))
                 written, vectors = [], {}
-        async with ledger.patrols.patrol(SCOPE) as transaction:
+        async with ledger.patrols.patrol_transaction(SCOPE) as transaction:
             await transaction.apply_changes(PatrolChanges(clusters=tuple(clusters)), run=RunId("fill"), step="fill")
 
 

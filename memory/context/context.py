@@ -109,11 +109,13 @@ class BuildContext:
         shown = frozenset(message.id for message in (*current_chat, *other_chats))
         return ContextMaterial(
             policies=await ledger.policies() if "policies" in parts else (),
-            profile=profile_entries_in_display_order(await ledger.profile(scope)) if parts & profile_parts else (),
+            profile=profile_entries_in_display_order(await ledger.profile_entries(scope))
+            if parts & profile_parts
+            else (),
             core_blocks=await ledger.core_blocks(scope) if "core_blocks" in parts else (),
-            thoughts=(await ledger.thoughts(scope)).points if "thoughts" in parts else (),
-            notes=await ledger.open_notes(scope, limit=MAX_CONTEXT_NOTES) if "notes" in parts else (),
-            diary=await ledger.diary_since(scope, since, limit=diary_limit) if "diary" in parts else (),
+            thoughts=(await ledger.points_for_next_session(scope)).points if "thoughts" in parts else (),
+            notes=await ledger.list_open_notes(scope, limit=MAX_CONTEXT_NOTES) if "notes" in parts else (),
+            diary=await ledger.diary_entries_since(scope, since, limit=diary_limit) if "diary" in parts else (),
             recent_nodes=(
                 await ledger.recently_activated_memories(scope, limit=recent_limit) if "recent_nodes" in parts else ()
             ),

@@ -28,22 +28,22 @@ class ChatReader(Protocol):
 
 
 class ProfileLedger(Protocol):
-    async def profile(self, scope: Scope) -> list[ProfileEntry]:
+    async def profile_entries(self, scope: Scope) -> list[ProfileEntry]:
         """All entries, by kind and name; of preferences that are memories, those whose memory is alive, with what it
         says now. Also the latest procedural memories that have no entry, as if they had, in the order of their coming.
         """
 
-    async def write_entry(self, scope: Scope, entry: ProfileEntry) -> MemoryId | None:
+    async def write_profile_entry(self, scope: Scope, entry: ProfileEntry) -> MemoryId | None:
         """Durably, in place of the entry of that kind and name, and of one that was learnt, of the same memory. The
         memory that the replaced one was of, if it was of another that is alive. Raises `InvalidInput` if the memory is
         that of an entry with another name; `StorageFull`, `StorageError`."""
 
-    async def remove_entry(self, scope: Scope, entry: ProfileEntry, *, at: datetime) -> bool:
+    async def remove_profile_entry(self, scope: Scope, entry: ProfileEntry, *, at: datetime) -> bool:
         """False if it is gone already."""
 
     async def add_note(self, scope: Scope, note: Note) -> None: ...
 
-    async def open_notes(self, scope: Scope, *, limit: int) -> list[Note]:
+    async def list_open_notes(self, scope: Scope, *, limit: int) -> list[Note]:
         """The latest that are unread and no scenes, or scenes that could not be read, oldest first."""
 
     async def close_note(self, scope: Scope, note_id: NoteId, *, at: datetime, remove: bool = False) -> bool:
@@ -94,13 +94,13 @@ class ContextLedger(ChatReader, CoreBlockReader, Protocol):
     async def policies(self) -> list[Memory]:
         """Current core policies of the organisation, oldest first (spec O4)."""
 
-    async def profile(self, scope: Scope) -> list[ProfileEntry]: ...
+    async def profile_entries(self, scope: Scope) -> list[ProfileEntry]: ...
 
-    async def open_notes(self, scope: Scope, *, limit: int) -> list[Note]: ...
+    async def list_open_notes(self, scope: Scope, *, limit: int) -> list[Note]: ...
 
-    async def thoughts(self, scope: Scope) -> PointsForNextSession: ...
+    async def points_for_next_session(self, scope: Scope) -> PointsForNextSession: ...
 
-    async def diary_since(self, scope: Scope, date: str, *, limit: int) -> list[DiaryEntry]:
+    async def diary_entries_since(self, scope: Scope, date: str, *, limit: int) -> list[DiaryEntry]:
         """The latest of those of that ISO date and later, oldest first."""
 
     async def recently_activated_memories(self, scope: Scope, *, limit: int) -> Sequence[Memory]:

@@ -20,7 +20,7 @@ from madeleine.memory.graph.values import (
 from madeleine.memory.model import Memory, TimelineEntry
 from madeleine.memory.text.dates import parse_iso_period
 from madeleine.memory.text.lexicon import listed_words
-from madeleine.memory.text.reading import Reading, WordInText
+from madeleine.memory.text.reading import TextReading, WordInText
 
 GRAPH_EXTRACTION_VERSION = 1
 """Raise it with a change of what is extracted: all memories are then read again."""
@@ -57,11 +57,11 @@ def possible_name_keys(memory: Memory) -> set[str]:
     return {entity_key(word.stem) for reading in _readings(memory) for word in reading.words if word.capitalised}
 
 
-def _readings(memory: Memory) -> list[Reading]:
+def _readings(memory: Memory) -> list[TextReading]:
     """Of the texts in their plain form, so that places in it are places in its sentences. The speaker of a line is left
     out: an actor already, and the line is in their voice."""
     texts = (text[:MAX_EXTRACTED_TEXT_CHARS] for text in (memory.scene.action, *memory.scene.dialogue))
-    return [Reading(_SPEAKER.sub("", Reading(text).plain, count=1)) for text in texts]
+    return [TextReading(_SPEAKER.sub("", TextReading(text).normalized_text, count=1)) for text in texts]
 
 
 class _Phrase(NamedTuple):
@@ -80,7 +80,7 @@ class _Names:
                 self._actors[word].add(actor)
         self._known = known
 
-    def phrases(self, reading: Reading) -> list[_Phrase]:
+    def phrases(self, reading: TextReading) -> list[_Phrase]:
         """Runs of names with one space between, without the `'s` behind them."""
         words = reading.words
         is_name = self._which_are_names(reading)
@@ -89,14 +89,14 @@ class _Names:
             if not is_name[at]:
                 continue
             end = word.start + len(word.text.split("'s", 1)[0]) if word.low.endswith("'s") else word.end
-            goes_on = bool(spans) and reading.plain[spans[-1][1] : word.start] == " "
+            goes_on = bool(spans) and reading.normalized_text[spans[-1][1] : word.start] == " "
             if goes_on:
                 spans[-1] = (spans[-1][0], end)
             else:
                 spans.append((word.start, end))
-        return [_Phrase(start, end, self._name(reading.plain[start:end])) for start, end in spans]
+        return [_Phrase(start, end, self._name(reading.normalized_text[start:end])) for start, end in spans]
 
-    def _which_are_names(self, reading: Reading) -> list[bool]:
+    def _which_are_names(self, reading: TextReading) -> list[bool]:
         """More than the reading is sure of: a capital inside a sentence tells a name, whatever that word is in another
         language; one at its beginning does where a name follows."""
         lexicons = reading.lexicons
@@ -124,7 +124,7 @@ class _Names:
         for at in range(len(words) - 2, -1, -1):
             word = words[at]
             begins = word.opens and may_be_name(word) and not is_empty(word) and word.stem not in openers
-            beside = reading.plain[word.end : words[at + 1].start] == " "
+            beside = reading.normalized_text[word.end : words[at + 1].start] == " "
             names[at] = names[at] or (begins and names[at + 1] and beside)
         return names
 
@@ -137,7 +137,7 @@ class _Names:
         return next(iter(actors)) if len(actors) == 1 else text
 
 
-def _named(memory: Memory, readings: Sequence[Reading], names: _Names) -> Iterator[tuple[str, EntityKind]]:
+def _named(memory: Memory, readings: Sequence[TextReading], names: _Names) -> Iterator[tuple[str, EntityKind]]:
     scene = memory.scene
     yield from ((actor, "actor") for actor in scene.actors)
     yield from ((scene.setting, "place"),) if scene.setting else ()
@@ -163,14 +163,14 @@ def _day(item: TimelineEntry) -> str:
     return period.text[:10] if period is not None and "/" not in period.text else ""
 
 
-def _relations(reading: Reading, names: _Names) -> Iterator[tuple[str, str, str]]:
+def _relations(reading: TextReading, names: _Names) -> Iterator[tuple[str, str, str]]:
     phrases = names.phrases(reading)
     start = 0
     for sentence in reading.sentences:
         end = start + len(sentence)
         own = [phrase for phrase in phrases if start <= phrase.start < end]
         start = end
-        if len(own) < 2 or Reading(sentence).asks:
+        if len(own) < 2 or TextReading(sentence).asks:
             continue
         subject = ""
         for phrase, following in pairwise(own):
@@ -181,13 +181,13 @@ def _relations(reading: Reading, names: _Names) -> Iterator[tuple[str, str, str]
                 yield subject, between, following.name
 
 
-def _words_between(part: Reading, start: int, end: int) -> tuple[str, bool]:
+def _words_between(part: TextReading, start: int, end: int) -> tuple[str, bool]:
     """The words between two names, "" if they relate nothing; and whether they go on about the subject before."""
-    between = _BETWEEN.fullmatch(part.plain[start:end])
+    between = _BETWEEN.fullmatch(part.normalized_text[start:end])
     if between is None:
         return "", False
     words = between[1].split()
-    reading = Reading(between[1], part.text)
+    reading = TextReading(between[1], part.text)
     continues = words[0].casefold() in listed_words(reading.lexicons, "conjunctions")
     text = " ".join(words[continues:])
     empty = listed_words(reading.lexicons, "stop_words", "function_words")

@@ -101,7 +101,7 @@ class FollowRelations:
     now: Callable[[], datetime]
     redact: RedactText = redact_secrets
 
-    async def related(
+    async def find_related(
         self,
         scope: Scope,
         name: str,
@@ -193,7 +193,7 @@ class FollowRelations:
         await self.extract(most=MAX_EXTRACTED_MEMORIES_PER_CALL)
         return await self.ledger.entities_like(scope, "", limit=limit)
 
-    async def state(
+    async def change_stated_relations(
         self, scope: Scope, memory_id: MemoryId, relations: Sequence[tuple[str, str, str]], *, remove: bool = False
     ) -> StatedRelationsResult:
         """State what a memory says, as (subject, relation, object), or take that back. It holds as long as the memory
@@ -209,7 +209,7 @@ class FollowRelations:
         found = await self.ledger.memories(scope, [memory_id])
         if not found:
             raise InvalidInput(f"There is no memory {memory_id!r}. Nothing was written: store what says it first.")
-        change = self.ledger.remove_stated_relations if remove else self.ledger.state_relations
+        change = self.ledger.remove_stated_relations if remove else self.ledger.add_stated_relations
         count = await change(scope, stated, at=self.now())
         return StatedRelationsResult(memory=found[0], count=count, redacted=redactor.found)
 

@@ -46,7 +46,7 @@ class GraphLedger(Protocol):
 
     async def memories(self, scope: Scope, ids: Sequence[MemoryId]) -> list[Memory]: ...
 
-    async def state_relations(self, scope: Scope, relations: Sequence[Relation], *, at: datetime) -> int:
+    async def add_stated_relations(self, scope: Scope, relations: Sequence[Relation], *, at: datetime) -> int:
         """Durably; the number of those that were not stated before. Their memories must be the being's: others are
         skipped."""
 

@@ -40,7 +40,7 @@ async def find_earlier_memories(
 ) -> EarlierMemories:
     """`supersedes`: no candidate."""
     near = await _near(ledger, index, scope, point)
-    known = plan.similar_to(point) + [
+    known = plan.similar_memories(point) + [
         (other, cosine)
         for other, cosine in near
         if other.status in LIVING_STATUSES
@@ -121,7 +121,7 @@ async def find_most_similar_memory_id(
     if point.vector is not None:
         missing = {*hashes} - vectors.keys()
         vectors |= await ledger.vectors(embedder.model, sorted(missing))
-    cosines = embedder.space.readable_cosines(point.vector, [vectors.get(hash_) for hash_ in hashes])
+    cosines = embedder.vector_space.readable_cosines(point.vector, [vectors.get(hash_) for hash_ in hashes])
     scores = resemblances_to_texts(point.memory.scene.action, [other.scene.action for other in known], cosines)
     best = max(range(len(known)), key=scores.__getitem__)
     return known[best].id if scores[best] >= resembling else None

@@ -85,7 +85,7 @@ class IndexKeeper:
         async with self._lock:
             yield
 
-    async def catch_up(self) -> int:
+    async def index_marked_memories(self) -> int:
         """Index all memories that are marked by now, make them durable, clear the marks. Returns the number of
         memories. Those that are marked meanwhile may be without end, and others wait for the keeper."""
         async with self._lock:
@@ -121,7 +121,7 @@ class IndexKeeper:
         done = 0
         while count := await self._embed_batch(self.embedder):
             done += count
-            await self.catch_up()
+            await self.index_marked_memories()
         model, *replaced = interchangeable_models(self.embedder.model)
         for old in (*replaced, *map(model_name_of_piece_vectors, replaced)):
             while count := await self.source.retire_model(old, successor=model, limit=MEMORIES_INDEXED_AT_ONCE):
@@ -129,8 +129,8 @@ class IndexKeeper:
         return done
 
     async def embed_missing_pieces(self) -> int:
-        """Embed the pieces of memories whose pieces are not embedded yet. An index has them after `catch_up`. Returns
-        the number of memories that have any. Raises `EmbeddingUnavailable`."""
+        """Embed the pieces of memories whose pieces are not embedded yet. An index has them after
+        `index_marked_memories`. Returns the number of memories that have any. Raises `EmbeddingUnavailable`."""
         done, size = 0, TEXTS_IN_PIECES_AT_ONCE
         model = model_name_of_piece_vectors(self.embedder.model)
         while memories := await self.source.memories_without_vector(model, limit=MEMORIES_INDEXED_AT_ONCE):
@@ -166,7 +166,7 @@ class IndexKeeper:
         return {hash_: np.concatenate([rows[text] for text in of_memory]) for hash_, of_memory in pieces.items()}
 
     def _is_legible(self, vector: Vector | None) -> bool:
-        return vector is None or self.embedder.space.legible(vector) >= MIN_LEGIBILITY
+        return vector is None or self.embedder.vector_space.legibility_of_text(vector) >= MIN_LEGIBILITY
 
     async def embed_missing_texts_with(self, embedder: Embedder) -> int:
         """Embed the next texts that another model has not embedded, for an index that does not serve yet: marked, once
@@ -199,12 +199,12 @@ class IndexKeeper:
             if not page:
                 break
             after = page[-1].id
-        await self.catch_up()
+        await self.index_marked_memories()
 
     async def require_complete(self) -> None:
         """Raises `IndexNeedsRebuild` if the index does not hold as many memories as the ledger."""
         while (indexed := await self.index.count()) != (kept := await self.source.count_memories()):
-            if not await self.catch_up():  # else another server has stored some meanwhile
+            if not await self.index_marked_memories():  # else another server has stored some meanwhile
                 raise IndexNeedsRebuild(f"the index holds {indexed} memories, the ledger {kept}")
 
     async def rebuild(self, progress: ReportRebuildProgress | None = None) -> int:
@@ -271,13 +271,13 @@ async def index_points_from_memories(
     """Memories as points of the index, without a vector where the model cannot read the text: such vectors lie close to
     everything."""
     tokens = await embedder.count_tokens([recallable_text_of_memory(memory) for memory in memories])
-    space = embedder.space
+    space = embedder.vector_space
     of_memories = [vectors.get(memory.content_hash) for memory in memories]
     return [
         IndexPoint(
             memory=memory,
             words=bm25_text_of_memory(memory),
-            vector=vector if vector is not None and space.legible(vector) >= MIN_LEGIBILITY else None,
+            vector=vector if vector is not None and space.legibility_of_text(vector) >= MIN_LEGIBILITY else None,
             tokens=count,
         )
         for memory, vector, count in zip(memories, of_memories, tokens, strict=True)
@@ -348,7 +348,7 @@ class ErasedBytesScrubber:
             return 0
         await self.keeper.remove_memories(list(dict.fromkeys(id_ for _, id_ in pending)))
         # Memories that were changed by the erasure are marked, too: their old points are replaced first.
-        await self.keeper.catch_up()
+        await self.keeper.index_marked_memories()
         await self.ledger.scrub()
         for index in (self.index, *([self.keeper.successor.index] if self.keeper.successor else [])):
             await index.scrub()

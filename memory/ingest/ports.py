@@ -199,11 +199,11 @@ class IngestLedger(MemoryAndKeyReader, VectorCache, Protocol):
 class CentroidLedger(Protocol):
     """Vectors from which the mean of a being's memories is computed."""
 
-    async def audit_since(self, scope: Scope, *, after: int) -> tuple[int, bool]:
+    async def audit_entries_since(self, scope: Scope, *, after: int) -> tuple[int, bool]:
         """The number of the last audit entry, and whether since `after` any of the being's memories were changed,
         forgotten or tended by a patrol."""
 
-    async def vectors_after(
+    async def vectors_stored_after(
         self, scope: Scope, model: EmbeddingModelName, *, after: int, limit: int
     ) -> list[tuple[int, Vector | None]]:
         """(number, vector) of the being's living memories with greater numbers, in order; None for a memory that has

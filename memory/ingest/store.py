@@ -270,7 +270,7 @@ class StoreScenes:
                 plan.add_point(replace(point, memory=memory))
                 outcome = IdempotencyKeyOutcome(memory.id, text, "stored")
             _plan_supersession(plan, draft, outcome)
-            plan.attach(outcome.memory_id, scene.sources, scene.learnt)
+            plan.add_sources_and_lesson(outcome.memory_id, scene.sources, scene.learnt)
             plan.outcomes.append((outcome, False))
             if key is not None:
                 by_key[key] = outcome

@@ -103,7 +103,7 @@ class ImportExportFile:
         if report.left_out_counts.get("forgotten"):
             self.scrubber.request()
         with suppress(IndexUnavailable, EmbeddingUnavailable):
-            await self.keeper.catch_up()
+            await self.keeper.index_marked_memories()
             await self.keeper.embed_missing()
         await self.ledger.recompute_clusters(report.cluster_ids, model=self.embedder.model)
 

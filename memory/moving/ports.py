@@ -75,7 +75,7 @@ class CopyLedger(Protocol):
     async def add_copy(self, copy: LedgerCopy) -> None:
         """In place of an earlier one of that path."""
 
-    async def copies(self) -> list[LedgerCopy]:
+    async def ledger_copies(self) -> list[LedgerCopy]:
         """The oldest first."""
 
     async def remove_copies(self, paths: Sequence[str]) -> None: ...
@@ -110,7 +110,7 @@ class ImportLedger(Protocol):
     async def has_shared_knowledge(self, import_id: str) -> bool:
         """Whether the import added anything to what all beings share."""
 
-    async def imports(self) -> list[PastImport]:
+    async def past_imports(self) -> list[PastImport]:
         """The latest first."""
 
     async def recompute_clusters(self, ids: Sequence[ClusterId], *, model: EmbeddingModelName) -> None:

@@ -144,7 +144,9 @@ class OrganisationKnowledge:
         await self._require_change(scope, [id_])
         return await self.forget(organisation_scope(scope), [id_])
 
-    async def listed(self, kinds: Sequence[KnowledgeKind] = (), *, as_of: datetime | None = None) -> list[Memory]:
+    async def list_knowledge(
+        self, kinds: Sequence[KnowledgeKind] = (), *, as_of: datetime | None = None
+    ) -> list[Memory]:
         """What is true now, or was true then, newest first."""
         return await self.ledger.knowledge(kinds or KNOWLEDGE_KINDS, as_of=as_of, limit=MAX_LISTED)
 

@@ -25,7 +25,7 @@ TextT = TypeVar("TextT")
 
 
 class ProfileAndProjectLedger(Protocol):
-    async def profile(self, scope: Scope) -> list[ProfileEntry]:
+    async def profile_entries(self, scope: Scope) -> list[ProfileEntry]:
         """All entries; those of preferences that are memories have a `memory_id`."""
 
     async def projects(self, scope: Scope, *, limit: int) -> list[str]:
@@ -65,7 +65,9 @@ class SearchOutsideMemories:
             return KnownOutsideMemories(projects=projects)
         entries: list[tuple[float, ProfileEntry]] = []
         if not (query.since or query.until):
-            shown = (entry for entry in await self.ledger.profile(scope) if entry.enabled and not entry.memory_id)
+            shown = (
+                entry for entry in await self.ledger.profile_entries(scope) if entry.enabled and not entry.memory_id
+            )
             entries = [(_share_of_tags(tags, f"{entry.name} {entry.value}"), entry) for entry in shown]
         texts = KeywordQuery(
             terms=(), sources=NON_MEMORY_SEARCH_SOURCES, since=query.since, until=query.until, limit=MAX_COMPARED_TEXTS

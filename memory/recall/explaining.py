@@ -121,7 +121,7 @@ class RecallExplainer:
 
     async def _outcome(self, memory: Memory) -> tuple[RecallOutcome, str]:
         id_ = memory.id
-        if id_ in {shown.id for shown in self.selection.all}:
+        if id_ in {shown.id for shown in self.selection.all_memories}:
             return "recalled", "Its text is cut to fit the token budget." if id_ in self.selection.truncated else ""
         if state := self._state(memory):
             return state
@@ -239,7 +239,7 @@ class RecallExplainer:
         parts: dict[str, float] = {}
         if evidence.scored is not None and id_ in self._positions:
             place = self._positions[id_]
-            parts = evidence.scored.parts_of(place)
+            parts = evidence.scored.score_parts_at(place)
             if (candidate := self.ranked.pool.ids[evidence.positions[place]]) != id_:
                 note = f"It is shown for {candidate}, an earlier version."
         rest = score - sum(parts.values())

@@ -68,7 +68,7 @@ class CandidateMatcher:
         (ruling 19)."""
         if query.categories or query.since or query.until or set(query.themes) - self.configured_themes:
             return GateOutcome(np.arange(len(pool.ids)), np.zeros(0, np.intp))
-        thresholds, named = self.thresholds, ThingsNamedInQuery.of(query.text, pool)
+        thresholds, named = self.thresholds, ThingsNamedInQuery.from_query(query.text, pool)
         gate = partial(score_candidate_likeness, named, legible=legible, thresholds=thresholds, memories=pool.memories)
         cosine = pool.cosine
         likenesses = gate(cosine)
@@ -94,12 +94,12 @@ class CandidateMatcher:
 
     async def _centring(self, pool: CandidatePool, vector: Vector) -> CentredCosineFunction:
         """Takes off the mean of the query's language."""
-        space = self.embedder.space
+        space = self.embedder.vector_space
         mean = space.mean_of_nearest_language(vector)
         if mean is None:
-            return lambda cosines, _: space.calibrated(cosines)
+            return lambda cosines, _: space.calibrated_cosines(cosines)
         to_mean = await self.index.cosines(pool.ids, mean, recurring=True)
-        return lambda cosines, to: space.calibrated(centred_cosines(cosines, to_mean, to, mean))
+        return lambda cosines, to: space.calibrated_cosines(centred_cosines(cosines, to_mean, to, mean))
 
     async def _likeness_to_situation(
         self, query: RecallQuery, pool: CandidatePool, cosine: NDArray[np.float32], legible: float
@@ -117,7 +117,7 @@ class CandidateMatcher:
                 cosine = np.maximum(cosine, await self._centred_cosines(feeling, pool) + FEELING_ALLOWANCE)
         shares = matching_emotion_shares(pool.features, frozenset(query.emotions)).astype(np.float32)
         cosine = np.maximum(cosine, shares)
-        named = ThingsNamedInQuery.of(query.text, replace(pool, holds=pool.holds & ~is_name))
+        named = ThingsNamedInQuery.from_query(query.text, replace(pool, holds=pool.holds & ~is_name))
         return score_candidate_likeness(named, cosine, legible=legible, thresholds=self.thresholds)
 
     async def _centred_cosines(self, text: str, pool: CandidatePool) -> NDArray[np.float32]:
@@ -129,7 +129,7 @@ class CandidateMatcher:
     async def _are_foreign(self, pool: CandidatePool, vector: Vector, likeness: CandidateLikeness) -> bool:
         """Whether the candidates that would match if nothing were unknown are in another language than the query: of
         its words only names and numbers can be known then."""
-        space = self.embedder.space
+        space = self.embedder.vector_space
         alike = likeness.without_unknown
         best = [int(at) for at in np.argsort(-alike)[:MAX_LANGUAGE_CHECKED_CANDIDATES]]
         ids = [pool.ids[at] for at in best if alike[at] >= self.thresholds.likeness - self.thresholds.companions]

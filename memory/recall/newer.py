@@ -15,8 +15,8 @@ from madeleine.memory.rules.dynamics.plans import future_start_of_replacement
 from madeleine.memory.rules.dynamics.truth import true_since
 from madeleine.memory.rules.ranking.blended import analyse_query
 from madeleine.memory.rules.ranking.near_equals import (
-    Link,
-    Match,
+    MemoryPairLink,
+    QuestionMatch,
     are_comparable_statements,
     asks_for_past,
     newer_version_score,
@@ -108,7 +108,7 @@ async def put_newer_memories_first(
 class _Pair:
     newer: Memory
     older: Memory
-    link: Link
+    link: MemoryPairLink
 
     @property
     def is_declared(self) -> bool:
@@ -134,7 +134,7 @@ def _pairs(
         for newer in memories.values():
             if true_since(newer) <= true_since(older):
                 continue
-            link = Link(
+            link = MemoryPairLink(
                 is_proposed=(newer.id, older.id) in proposed,
                 joined_by_proposals=chains[newer.id] == chains[older.id],
                 resembles=newer.resembles == older.id,
@@ -176,10 +176,10 @@ async def _rarest_shared_words(index: RecallIndex, scope: Scope, pairs: Sequence
     return [max((rarity.get(stem, 0.0) for stem in pair.shared_words), default=0.0) for pair in pairs]
 
 
-def _match(memory: Memory, pool: CandidatePool) -> Match:
+def _match(memory: Memory, pool: CandidatePool) -> QuestionMatch:
     statement = read_statement(memory.scene.action)
     if memory.id not in pool.ids:
-        return Match(statement)
+        return QuestionMatch(statement)
     at = pool.ids.index(memory.id)
     held = zip(pool.words, pool.rarity.tolist(), pool.holds[at], strict=True)
-    return Match(statement, float(pool.cosine[at]), {word: rarity for word, rarity, holds in held if holds})
+    return QuestionMatch(statement, float(pool.cosine[at]), {word: rarity for word, rarity, holds in held if holds})

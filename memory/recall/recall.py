@@ -185,7 +185,7 @@ class Recall:
         )
         near_ids = ranked.near[: max(0, query.limit - len(memories))]
         near = await self.ledger.memories(scope, near_ids) if near_ids else []
-        now, matching = self.now(), (memory for memory in selection.all if memory.id in ranked.scores)
+        now, matching = self.now(), (memory for memory in selection.all_memories if memory.id in ranked.scores)
         if query.as_of is None:  # looking back wakes nothing (ruling 18)
             self.activations.add(scope, [MemoryReactivation(memory.id, 1, now) for memory in matching])
         return RecallResult(
@@ -198,11 +198,11 @@ class Recall:
             notices=ranked.notices,
             reformulated=attempt.rewordings,
             faded=await self._faded_count(scope, query) if len(memories) < query.limit else 0,
-            omitted=len(ranked.scores.keys() - {memory.id for memory in selection.all}),
+            omitted=len(ranked.scores.keys() - {memory.id for memory in selection.all_memories}),
             truncated=selection.truncated,
             too_long=selection.too_long,
             near=tuple(memory for memory in near if is_recallable_as_of(memory, query.as_of)),
-            unknown_words=ranked.pool.unknown_words[:MAX_NAMED_UNKNOWN_WORDS] if ranked.refused else (),
+            unknown_words=ranked.pool.unknown_words[:MAX_NAMED_UNKNOWN_WORDS] if ranked.has_no_match else (),
         )
 
     async def _faded_count(self, scope: Scope, query: RecallQuery) -> int:
@@ -230,7 +230,7 @@ class Recall:
 
     async def _ranked(self, scope: Scope, query: RecallQuery) -> RankedCandidates:
         ranked = await self.rank(scope, query)
-        if ranked.refused:
+        if ranked.has_no_match:
             ranked = await self._ranked_respelled(scope, query, ranked)
         if self.reranker is None or not ranked.scores:
             return ranked
@@ -270,7 +270,7 @@ class Recall:
             vector, meaning_off = await embedding
         finally:
             embedding.cancel()
-        trust = self.embedder.space.legible(vector) if vector is not None else 0.0
+        trust = self.embedder.vector_space.legibility_of_text(vector) if vector is not None else 0.0
         gates = await self._gates(query, pool, vector, trust)
         matching, near = matching_and_near_candidates(gates)
         near_ids = [pool.ids[i] for i in near]

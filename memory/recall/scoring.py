@@ -50,7 +50,7 @@ async def score_matches(
     matching_states = [states[pool.ids[i]] for i in matching]
     near = candidate_similarity(pool, dense_trust=trust)[matching]
     if profile == "linear":
-        enough, scored = linear_scores(near, matching_states, now=now, weights=profiles).at_least(
+        enough, scored = linear_scores(near, matching_states, now=now, weights=profiles).with_score_at_least(
             profiles.linear.minimum
         )
         return matching[enough], scored

@@ -70,7 +70,7 @@ class RankedCandidates:
         return tuple(self.scores)
 
     @property
-    def refused(self) -> bool:
+    def has_no_match(self) -> bool:
         """Whether the gate let nothing through, or only preferences by meaning."""
         return self.scores.keys() <= self.procedural and bool(self.near or not self.scores)
 
@@ -96,8 +96,8 @@ async def rerank(
 def merge_rankings(first: RankedCandidates, second: RankedCandidates) -> RankedCandidates:
     """Fuse both lists by Reciprocal Rank Fusion: scores of two queries are not comparable (spec O12)."""
     notices = tuple(dict.fromkeys((*first.notices, *second.notices)))
-    if first.refused or second.refused:
-        return replace(second if first.refused and second.scores else first, notices=notices)
+    if first.has_no_match or second.has_no_match:
+        return replace(second if first.has_no_match and second.scores else first, notices=notices)
     return replace(
         first,
         scores={id_: round(score, 4) for id_, score in fuse_rankings_by_rrf(first.ids, second.ids)},
@@ -169,7 +169,7 @@ class RecallSelection:
     too_long: tuple[Memory, ...] = ()
 
     @property
-    def all(self) -> tuple[Memory, ...]:
+    def all_memories(self) -> tuple[Memory, ...]:
         return *self.preferences, *self.memories
 
 

@@ -14,7 +14,7 @@ from madeleine.memory.model import Scope
 class ObservationLedger(Protocol):
     """The ledger for observing a conversation."""
 
-    async def append(
+    async def append_messages(
         self, scope: Scope, session_id: str, messages: Sequence[Message], *, keys: Sequence[str | None],
         title: str = "", interface: str = "", watched: bool = False, import_id: str = "",
     ) -> list[MessageId]:  # fmt: skip

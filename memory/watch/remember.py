@@ -25,7 +25,7 @@ from madeleine.memory.rules.storing.quoting import (
     statements_of_memory,
 )
 from madeleine.memory.rules.storing.secrets import CountingRedactor, RedactText, redact_secrets
-from madeleine.memory.text.reading import Reading
+from madeleine.memory.text.reading import TextReading
 from madeleine.memory.watch.extraction import ExtractedMemory, SourcedMemory
 
 ALL_STATUSES: tuple[MemoryStatus, ...] = ("active", "dying", "dead")
@@ -227,7 +227,7 @@ def _quoted_memory(finding: SourcedMemory, similar: Sequence[SimilarMemory]) -> 
 def _is_preference(finding: SourcedMemory) -> bool:
     """Of the person, and never what an assistant alone said (ruling 15)."""
     said_by_person = any(message.role == "user" for message in finding.sources) or not finding.sources
-    return said_by_person and Reading(finding.extracted.essence).states_preference
+    return said_by_person and TextReading(finding.extracted.essence).states_preference
 
 
 def _restates(finding: SourcedMemory, memory: Memory) -> bool:

@@ -304,7 +304,7 @@ class DecisionType(ABC, Generic[AnswerT]):
         """Keys (of clusters, sessions, days) of what may have to be decided, the largest first. Reads counts only."""
 
     @abstractmethod
-    async def requests(self, key: str) -> list[DecisionRequest]: ...
+    async def build_requests(self, key: str) -> list[DecisionRequest]: ...
 
     def texts_to_embed(self, answer: AnswerT, current: CurrentRequestState) -> list[str]:
         """Texts that `apply` stores, to be embedded before it; the answer was checked against `current`."""

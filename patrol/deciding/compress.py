@@ -68,7 +68,7 @@ class CompressSessions(DecisionType[SessionSummaryAnswer]):
         overdue = len(sessions) - self.context.services.config.compression_threshold * 3 // 2
         return [session.session_id for session in sessions[: max(0, overdue)]]
 
-    async def requests(self, key: str) -> list[DecisionRequest]:
+    async def build_requests(self, key: str) -> list[DecisionRequest]:
         return session_compression_requests(key, await self.context.reads.session_memories(key), self.limits)
 
     def texts_to_embed(self, answer: SessionSummaryAnswer, current: CurrentRequestState) -> list[str]:

@@ -182,7 +182,7 @@ class ConsolidateCluster(DecisionType[ConsolidationAnswer]):
         dying = [DYING_MEMORIES_KEY] if any(count.dying for count in counts) else []
         return [*dying, *(count.cluster_id for count in fresh)]
 
-    async def requests(self, key: str) -> list[DecisionRequest]:
+    async def build_requests(self, key: str) -> list[DecisionRequest]:
         reads = self.context.reads
         if key == DYING_MEMORIES_KEY:
             return requests_about_dying_memories(await reads.dying_memories(limit=MAX_DYING_READ), self.limits)
@@ -196,7 +196,7 @@ class ConsolidateCluster(DecisionType[ConsolidationAnswer]):
         vectors: dict[MemoryId, Vector] = {}
         if embedded:
             rows = np.stack([by_hash[state.content_hash] for state in embedded])
-            centred = self.context.services.embedder.space.centred(rows)
+            centred = self.context.services.embedder.vector_space.centred(rows)
             vectors = {state.id: row for state, row in zip(embedded, centred, strict=True)}
         memories = await reads.memories([state.id for state in living])
         return await asyncio.to_thread(consolidation_requests, clusters[0], memories, vectors, self.limits)
@@ -216,7 +216,7 @@ class ConsolidateCluster(DecisionType[ConsolidationAnswer]):
         # A summary that has died stands for nothing: its sources are recalled again, unless they had faded before it.
         released = await work.transaction.summarised_memories(answer.make_dead)
         work.compressed |= dict.fromkeys(released)
-        for state in await work.states(released):
+        for state in await work.memory_states(released):
             if state.status == "dying":
                 work.put_state(replace(state, status="dead", reactivation_count=0))
         made = passages_of_forgotten_scenes(answer, current, self.context.services.now())

@@ -115,11 +115,11 @@ class WriteDiary(DecisionType[DiaryAnswer]):
                 return day, of_day, last
         return services.today().isoformat(), [], last
 
-    async def requests(self, key: str) -> list[DecisionRequest]:
+    async def build_requests(self, key: str) -> list[DecisionRequest]:
         reads = self.context.reads
         day, of_day, last = await self._day_to_write()
         earlier = last.text if last and last.date == day else ""
-        return diary_requests(day, of_day, earlier, (await reads.thoughts()).points, self.limits)
+        return diary_requests(day, of_day, earlier, (await reads.points_for_next_session()).points, self.limits)
 
     async def apply(
         self, work: UnitOfWork, answer: DiaryAnswer, current: CurrentRequestState
@@ -128,7 +128,7 @@ class WriteDiary(DecisionType[DiaryAnswer]):
         if answer.is_declined:
             work.declined = {request.topic: len(request.memories)}
             return {"declined": 1}
-        last, thoughts = await work.transaction.last_diary(), await work.transaction.thoughts()
+        last, thoughts = await work.transaction.last_diary(), await work.transaction.points_for_next_session()
         today = last if last and last.date == request.date else None
         if (request.earlier, request.think) != shorten_diary_and_points(today.text if today else "", thoughts.points):
             # Its words may be of a memory that is forgotten by now, and would come back with a new text.

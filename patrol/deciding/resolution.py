@@ -77,7 +77,7 @@ async def decide_pending_with_model(context: PatrolRunContext, step: StepName) -
     notes: list[str] = []
     while keys or requests:
         while keys and len(requests) < MAX_CONCURRENT_MODEL_CALLS:
-            requests += await decision_type.requests(keys.popleft())
+            requests += await decision_type.build_requests(keys.popleft())
         batch, requests = requests[:MAX_CONCURRENT_MODEL_CALLS], requests[MAX_CONCURRENT_MODEL_CALLS:]
         undecided, reason = batch, f"the step has had its {context.services.config.step_seconds:g} s"
         if not context.is_out_of_time:
@@ -140,7 +140,7 @@ async def ask_model_to_decide(model: MeteredModel, request: DecisionRequest) -> 
             else result
         )
 
-    return await model.ask(decision_prompt(request), answer_type.schema, check)
+    return await model.answer_prompt(decision_prompt(request), answer_type.schema, check)
 
 
 def _with_numbers_for_ids(reason: str, request: DecisionRequest) -> str:
@@ -192,10 +192,10 @@ async def apply_answer(
         if not isinstance(result, RejectedAnswer):
             vectors = (await context.services.embed(decision_type.texts_to_embed(result.answer, current))).vectors
     async with context.unit_of_work(request.kind, PreparedStepInputs(vectors=vectors)) as work:
-        await work.states([memory.id for memory in request.memories])
+        await work.memory_states([memory.id for memory in request.memories])
         current = await CurrentRequestState.read(work.transaction, request)
         if request.cluster_id is not None:
-            await work.read_clusters([request.cluster_id])
+            await work.load_clusters([request.cluster_id])
             if cluster := work.clusters.get(request.cluster_id):
                 current = replace(current, is_root=cluster.is_root, active_count=work.active_count(cluster.id))
         result = answer.checked(current)
@@ -257,7 +257,7 @@ async def _requests_to_offer(
         for kind, decision_type in kinds.items():
             while room > 0 and len(offers[kind]) < max_requests and (parts[kind] or keys[kind]):
                 if not parts[kind]:
-                    for new in await decision_type.requests(keys[kind].popleft()):
+                    for new in await decision_type.build_requests(keys[kind].popleft()):
                         (parts[kind] if new.has_choice else without_choice).append(new)
                     continue
                 new = parts[kind].popleft()
@@ -270,7 +270,7 @@ async def _requests_to_offer(
                 shown |= {memory.id for memory in request.memories}
                 room -= size
     for _ in range(min(MAX_SETTLED_CLUSTERS, len(keys["consolidate"]))):
-        for new in await kinds["consolidate"].requests(keys["consolidate"].popleft()):
+        for new in await kinds["consolidate"].build_requests(keys["consolidate"].popleft()):
             (parts["consolidate"] if new.has_choice else without_choice).append(new)
     waiting = sum(map(len, keys.values())) + sum(map(len, parts.values()))
     offered = [request for requests in offers.values() for request in requests]
@@ -283,7 +283,9 @@ async def apply_decisions(
     """Each by itself: one that cannot be used changes nothing and does not keep the others from counting."""
     stored = {
         record.id: record
-        for record in await context.reads.requests([DecisionRequestId(decision.offer) for decision in decisions])
+        for record in await context.reads.decision_requests(
+            [DecisionRequestId(decision.offer) for decision in decisions]
+        )
     }
     results: list[AgentDecisionResult] = []
     for decision in decisions:

@@ -144,7 +144,7 @@ class SplitCluster(DecisionType[ClusterSplitAnswer]):
         counts.sort(key=lambda count: (-count.active, count.cluster_id))
         return [count.cluster_id for count in counts if count.cluster_id not in roots]
 
-    async def requests(self, key: str) -> list[DecisionRequest]:
+    async def build_requests(self, key: str) -> list[DecisionRequest]:
         reads = self.context.reads
         clusters = await reads.clusters([ClusterId(key)])
         if not clusters:
@@ -159,7 +159,7 @@ class SplitCluster(DecisionType[ClusterSplitAnswer]):
             parent = work.clusters[cluster_id].parent_id
             for part in answer.parts:
                 cluster = work.add_sub_cluster(part.name, parent)
-                work.move_to_cluster(await work.states(part.memories), cluster.id)
+                work.move_to_cluster(await work.memory_states(part.memories), cluster.id)
                 new_clusters.append(cluster.id)
             await work.recompute_vectors([cluster_id, *new_clusters])
         if cluster_id:

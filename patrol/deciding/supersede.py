@@ -76,7 +76,7 @@ class SupersedeMemory(DecisionType[SupersessionAnswer]):
         """Ids of the newer memories, the oldest first, so that a chain is decided in the order in which it grew."""
         return [*await self.context.reads.proposed_supersessions()]
 
-    async def requests(self, key: str) -> list[DecisionRequest]:
+    async def build_requests(self, key: str) -> list[DecisionRequest]:
         reads = self.context.reads
         newer = await reads.memories([MemoryId(key)])
         older = await reads.memories([one.may_supersede for one in newer if one.may_supersede])
@@ -98,6 +98,6 @@ class SupersedeMemory(DecisionType[SupersessionAnswer]):
             act = Supersession(old=older.id, new=newer.id, since=since, at=at, tool="run_patrol")
             work.superseded.append(act)
         else:
-            for state in await work.states([newer.id]):
+            for state in await work.memory_states([newer.id]):
                 work.put_state(replace(state, may_supersede=None))
         return {"superseded": int(answer.superseded), "both_true": int(not answer.superseded)}

@@ -49,24 +49,24 @@ MIN_BROAD_CLUSTER_MEMORIES, MAX_CLUSTER_SHARE = 24, 0.15
 
 
 async def assign_memories_to_clusters(work: UnitOfWork) -> dict[str, int]:
-    await work.read_clusters()
+    await work.load_clusters()
     work.notes = work.prepared.notes
     unclustered = work.working_states(await work.transaction.unclustered_states(limit=MAX_ASSIGNMENT_BATCH_MEMORIES))
     for memory in work.prepared.memories:
         work.add_memory(memory)
-    unclustered += await work.states([memory.id for memory in work.prepared.memories])
+    unclustered += await work.memory_states([memory.id for memory in work.prepared.memories])
     vectors = await work.vectors(unclustered)
     ready = [state for state in unclustered if state.id in vectors] if work.prepared.root_prototypes else []
-    work.roots()
+    work.root_clusters()
     # Vectors of another model are compared with nothing, so without this such a cluster would never be touched again.
     outdated = [c.id for c in work.sub_clusters() if work.cluster_vector(c) is None and work.active_count(c.id)]
     await work.recompute_vectors(outdated)
     matched = await assign_memories_to_sub_clusters(work, ready, vectors)
     new_under_roots = await assign_memories_to_roots(work, ready, vectors)
     joined, new_clusters, regrouped = await make_topic_clusters_under_roots(work) if ready else (0, 0, set())
-    touched = {state.cluster_id for state in await work.states([state.id for state in ready])} | regrouped
+    touched = {state.cluster_id for state in await work.memory_states([state.id for state in ready])} | regrouped
     touched |= await divide_broad_clusters(work, touched)
-    touched |= {root.id for root in work.roots() if new_under_roots}
+    touched |= {root.id for root in work.root_clusters() if new_under_roots}
     await work.recompute_vectors(touched)
     failed = sum(note.state == "parse_failed" for note in work.notes)
     return {
@@ -114,10 +114,10 @@ async def assign_memories_to_roots(
     """Assign the others to Business or Private, as a language model has chosen, else by the prototypes (spec P6 ❶,
     ruling 5); return how many were assigned."""
     count = 0
-    for state in await work.states([state.id for state in ready]):
+    for state in await work.memory_states([state.id for state in ready]):
         if state.cluster_id is None:
             chosen = work.prepared.chosen_roots.get(state.id)
-            root = work.root(
+            root = work.root_cluster(
                 chosen or clustering.nearest_root_cluster(vectors[state.id], work.prepared.root_prototypes)
             )
             work.put_state(replace(state, cluster_id=root.id))
@@ -128,13 +128,15 @@ async def assign_memories_to_roots(
 async def make_topic_clusters_under_roots(work: UnitOfWork) -> tuple[int, int, set[ClusterId | None]]:
     """Memories that lie directly under a root join a sub-cluster or found one, under the root that most of them lie
     under (rulings 4 and 17). Returns how many have joined one, how many are new, and all clusters that have changed."""
-    roots = [root.id for root in work.roots()]
-    free = [state for root in roots for state in await work.members(root) if state.status != "dead"]
+    roots = [root.id for root in work.root_clusters()]
+    free = [state for root in roots for state in await work.cluster_members(root) if state.status != "dead"]
     clusters = work.sub_clusters()
     if len(free) + sum(work.active_count(cluster.id) for cluster in clusters) > MAX_TOPIC_MEMORIES:
         clusters, free = [], free[-MAX_TOPIC_MEMORIES:]
-    await work.read_members([cluster.id for cluster in clusters])
-    settled = [state for cluster in clusters for state in await work.members(cluster.id) if state.shapes_cluster]
+    await work.load_cluster_members([cluster.id for cluster in clusters])
+    settled = [
+        state for cluster in clusters for state in await work.cluster_members(cluster.id) if state.shapes_cluster
+    ]
     vectors = await work.vectors([*free, *settled])
     states = [state for state in (*free, *settled) if state.id in vectors]
     if not states:
@@ -173,7 +175,7 @@ async def divide_broad_clusters(work: UnitOfWork, grown: Iterable[ClusterId | No
     fewest = max(MIN_BROAD_CLUSTER_MEMORIES, MAX_CLUSTER_SHARE * sum(counts.values()))
     changed: set[ClusterId] = set()
     for id_ in sorted(id_ for id_ in grown if id_ is not None and counts.get(id_, 0) > fewest):
-        states = [state for state in await work.members(id_) if state.status != "dead"]
+        states = [state for state in await work.cluster_members(id_) if state.status != "dead"]
         vectors = await work.vectors(states)
         states = [state for state in states if state.id in vectors]
         rows = np.stack([vectors[state.id] for state in states])
@@ -266,7 +268,7 @@ async def choose_roots_with_model(
     near: list[int | None] = [None] * len(embedded)
     if embedded and targets:
         rows = np.stack([vectors[memory.content_hash] for memory in embedded])
-        near = nearest_target_indexes(rows, np.stack(targets), context.services.embedder.space)
+        near = nearest_target_indexes(rows, np.stack(targets), context.services.embedder.vector_space)
     far = [memory for memory, target in zip(embedded, near, strict=True) if target is None]
     far = far[:MAX_ROOT_CLASSIFIED_MEMORIES]
     roots: dict[MemoryId, clustering.RootClusterName] = {}
@@ -294,7 +296,7 @@ class RootClassificationSchema(DecisionAnswerSchema):
 
 async def classify_actions(model: MeteredModel, actions: Sequence[str]) -> list[clustering.RootClusterName]:
     """A root for each action, in order. Raises `LanguageModelUnavailable`, `UnusableAnswer`."""
-    return await model.ask(
+    return await model.answer_prompt(
         root_classification_prompt(actions), RootClassificationSchema, partial(roots_from_answer, count=len(actions))
     )
 

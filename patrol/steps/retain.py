@@ -105,7 +105,7 @@ async def _summaries(context: PatrolRunContext, groups: Sequence[ArchiveGroup]) 
             break
         memories = await reads.memories(list(group.reasons))
         try:
-            text = await context.language_model.ask(_prompt(memories), ArchiveSummarySchema, _checked_summary)
+            text = await context.language_model.answer_prompt(_prompt(memories), ArchiveSummarySchema, _checked_summary)
         except MadeleineError as error:
             logger.warning("an archived group was not summarised and keeps its extracts: %s", error)
             break

@@ -90,10 +90,10 @@ class IndexUpkeep:
         self._vectors_wanted.set()
         self._graph_wanted.set()
 
-    async def catch_up(self) -> None:
+    async def index_marked_memories(self) -> None:
         """Bring the index up to the ledger now. Should it fail, the background tries again."""
         self.wake()
-        await self.keeper.catch_up()
+        await self.keeper.index_marked_memories()
 
     async def remove_memories(self, ids: Sequence[MemoryId]) -> None:
         """Remove memories from the index now. Should it fail, the background tries again."""
@@ -118,7 +118,7 @@ class IndexUpkeep:
             )
 
     async def _catch_up(self) -> None:
-        self._changes += await self.keeper.catch_up()
+        self._changes += await self.keeper.index_marked_memories()
         if self._remember_origin:
             await self._remember_origin()
         if self._changes >= MIN_NEW_MEMORIES_TO_OPTIMIZE:
@@ -173,7 +173,7 @@ async def follow_other_servers(ledger: Ledger, upkeep: IndexUpkeep) -> AsyncIter
         await asyncio.sleep(OTHER_SERVERS_DELAY_SECONDS)
         changed.clear()
         upkeep.scrubber.request()
-        await upkeep.catch_up()
+        await upkeep.index_marked_memories()
 
     follow = ledger.database.follow_changes(changed.set)
     if follow is None:
@@ -239,7 +239,7 @@ async def open_synchronized_index(
                 # The last process may have been killed between the ledger and the index.
                 await keeper.remove_memories([id_ for _, id_ in await ledger.erasure.pending_scrubs()])
                 try:
-                    await keeper.catch_up()
+                    await keeper.index_marked_memories()
                 except IndexDiskFull as error:  # the marks stay, and the background tries again
                     logger.warning("updating the index failed, retrying: %s", error)
                 await keeper.require_complete()
@@ -250,7 +250,7 @@ async def open_synchronized_index(
     async with _closed_on_error(await place.recreate(fingerprint)) as index:
         keeper = IndexKeeper(ledger.index_source, index, embedder)
         await keeper.rebuild(progress)
-        await keeper.catch_up()
+        await keeper.index_marked_memories()
         await ledger.index_source.set_setting(BUILT_INDEX_LOCATION_SETTING, place.name)
         return index
 

@@ -144,7 +144,7 @@ class ModelSwitch:
                 await embedder.close()
         logger.info("the embedding model is %s now; %s has served until now", embedder.model, old.embedder.model)
         self.wake_upkeep()
-        await self.served.retire(old)
+        await self.served.close_when_unused(old)
         # Calls that ended with the old model have left memories without a vector of the new.
         await self.keeper.embed_missing()
         await live.remove()
@@ -163,8 +163,8 @@ class ModelSwitch:
         """What was stored since, for the index that is being kept up, but for less than a batch: as long as others
         store there is always some, and the change-over embeds it."""
         while await self.keeper.embed_missing_texts_with(embedder) == BACKGROUND_EMBED_BATCH_TEXTS:
-            await self.keeper.catch_up()
-        await self.keeper.catch_up()
+            await self.keeper.index_marked_memories()
+        await self.keeper.index_marked_memories()
 
     @asynccontextmanager
     async def _built_index(
@@ -196,7 +196,7 @@ class ModelSwitch:
         vectors = await embedder.embed([memory.embedded_text for memory in sample])
         checked = found = 0
         for memory, vector in zip(sample, vectors, strict=True):
-            if embedder.space.legible(vector) < MIN_LEGIBILITY:
+            if embedder.vector_space.legibility_of_text(vector) < MIN_LEGIBILITY:
                 continue  # it is found by its words alone
             checked += 1
             [cosine] = await index.cosines([memory.id], vector)
@@ -229,7 +229,7 @@ class ModelSwitch:
         async with self.write_lock:
             while await self.keeper.embed_missing_texts_with(pair.embedder):
                 pass
-            await self.keeper.catch_up()
+            await self.keeper.index_marked_memories()
             if await self._records.wanted() != wanted:
                 raise SwitchRefused("Another switch was asked for meanwhile.")
             async with self.keeper.index_kept_unchanged():
@@ -239,7 +239,7 @@ class ModelSwitch:
                     await asyncio.to_thread(origin.write, self.settings.data_dir / INDEX_FOLDERS[place.second])
                 serving = ServingModel(
                     model=wanted.model,
-                    previous=await self._records.chosen(configured),
+                    previous=await self._records.model_to_serve(configured),
                     configured=configured,
                     request=wanted.request,
                 )
@@ -274,6 +274,8 @@ async def calibrate_by_texts(
             return None
         rows = np.asarray(list(own.vectors.values()), np.float32)
         reference_rows = np.asarray([other.vectors[hash_] for hash_ in own.vectors], np.float32)
-        return await asyncio.to_thread(calibrate_cosines, embedder.space, rows, reference.space, reference_rows)
+        return await asyncio.to_thread(
+            calibrate_cosines, embedder.vector_space, rows, reference.vector_space, reference_rows
+        )
     finally:
         await reference.close()

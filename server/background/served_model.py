@@ -47,7 +47,7 @@ class ServedModel:
         self.current_embedder = ServedEmbedder(lambda: self.current)
         self.current_index = ServedIndex(lambda: self.current, self)
 
-    def pin(self) -> None:
+    def pin_current_pair(self) -> None:
         """From here on the running task, and those that it starts, use what serves now, until it asks again."""
         if task := asyncio.current_task():
             _PINNED.set(self.current)
@@ -62,7 +62,7 @@ class ServedModel:
         self._open.add(pair)
         self.current = pair
 
-    async def retire(self, pair: ServedEmbedderAndIndex) -> None:
+    async def close_when_unused(self, pair: ServedEmbedderAndIndex) -> None:
         """Wait for the calls that have begun with the pair, then close its index and its model."""
         until = asyncio.get_running_loop().time() + MAX_RETIRED_SECONDS
         while asyncio.get_running_loop().time() < until:
@@ -91,9 +91,13 @@ class ServedEmbedder:
         return self._pick().embedder.model
 
     @property
-    def space(self) -> VectorSpace:
+    def vector_space(self) -> VectorSpace:
         pair = self._pick()
-        return replace(pair.embedder.space, calibration=pair.calibration) if pair.calibration else pair.embedder.space
+        return (
+            replace(pair.embedder.vector_space, calibration=pair.calibration)
+            if pair.calibration
+            else pair.embedder.vector_space
+        )
 
     async def embed(self, texts: Sequence[str]) -> NDArray[np.float32]:
         return await self._pick().embedder.embed(texts)

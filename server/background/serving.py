@@ -118,9 +118,9 @@ class LazilyOpenedMemory:
 
     async def use_cases(self) -> ToolUseCases:
         """Raises what opening raised."""
-        return (await self.opened()).use_cases
+        return (await self.opened_memory()).use_cases
 
-    async def opened(self) -> OpenedMemory:
+    async def opened_memory(self) -> OpenedMemory:
         """Raises what opening raised."""
         self.last_call = datetime.now(UTC)
         memory = await asyncio.shield(self._opening_task())

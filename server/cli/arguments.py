@@ -14,7 +14,7 @@ from madeleine.server.cli.help.text import (
     EXAMPLES_HEADING,
     examples_of,
     grouped_commands,
-    suggest_name,
+    suggestion,
     with_suggestion,
 )
 from madeleine.server.cli.looking.grammar import add_costs_command, add_graph_command
@@ -74,7 +74,7 @@ def parse_command_line(argv: Sequence[str] | None) -> argparse.Namespace:
     if unknown:
         names = [name for name in (arguments.command, getattr(arguments, "verb", None)) if name]
         option = unknown[0].partition("=")[0]
-        meant = suggest_name(option, grammar.all_options(names)) if option.startswith("--") else ""
+        meant = suggestion(option, grammar.all_options(names)) if option.startswith("--") else ""
         kind = "option" if option.startswith("-") else "argument"
         grammar.error(f"There is no {kind} {option!r} here.{meant}")
     arguments.command = arguments.command or "serve"

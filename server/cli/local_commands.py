@@ -177,7 +177,7 @@ async def token_command(settings: Settings, arguments: argparse.Namespace) -> No
         return
     async with open_bearer_token_ledger(settings) as ledger:
         if arguments.verb == "list":
-            tokens = await ledger.all()
+            tokens = await ledger.all_tokens()
             if arguments.json:
                 print_json([_token_as_json(token, now=now) for token in tokens])
             elif tokens:

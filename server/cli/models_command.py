@@ -88,7 +88,7 @@ async def models_state(settings: Settings, ledger: Ledger) -> dict[str, Any]:
     """Of each model: its roles (serves, set, wanted, before), and the number of texts that it has embedded."""
     records = ModelRecords(ledger.index_source)
     switch, wanted = await records.last_switch(), await records.wanted()
-    serving = await records.chosen(settings.embedding_model)
+    serving = await records.model_to_serve(settings.embedding_model)
     roles: dict[str, list[str]] = {serving: ["serves"]}
     roles.setdefault(settings.embedding_model, []).append("set")
     if wanted:
@@ -154,7 +154,7 @@ async def _switch(settings: Settings, arguments: argparse.Namespace, ledger: Led
             text = f"{model} serves now. `madeleine models switch --back` goes back."
             _print_switch(arguments, model, "serves", text)
             return
-        if reason := await records.refused(wanted.request):
+        if reason := await records.refusal_reason(wanted.request):
             raise InvalidInput(f"The model was not switched, and the old one serves: {reason}")
         if await records.wanted() != wanted:
             raise InvalidInput("Another switch was asked for meanwhile; this one was given up.")
@@ -181,7 +181,7 @@ def _is_missing_directory(model: str) -> bool:
 async def _go_back_at_next_start(records: ModelRecords, last: ServingModel) -> None:
     """Without its files the model that serves cannot be loaded, so that no process can switch it."""
     await records.set_serving(last.model_copy(update={"model": last.previous, "previous": last.model}))
-    await records.withdraw()
+    await records.withdraw_request()
 
 
 # --- evaluate -----------------------------------------------------------------------------------------------------
@@ -191,7 +191,7 @@ async def _evaluate(settings: Settings, arguments: argparse.Namespace, ledger: L
     if bool(arguments.queries) == bool(arguments.data):
         raise InvalidInput("Give --queries with a file of your own, or --data with a folder of sets: one of the two.")
     records = ModelRecords(ledger.index_source)
-    models = arguments.models or [await records.chosen(settings.embedding_model)]
+    models = arguments.models or [await records.model_to_serve(settings.embedding_model)]
     sets = await (_own_set(settings, ledger, Path(arguments.queries)) if arguments.queries else _sets(arguments))
     tables: dict[str, dict[str, dict[str, evaluation.RetrievalScore]]] = {}
     for model in models:
@@ -269,7 +269,7 @@ def _score_table(name: str, of_models: Mapping[str, Mapping[str, evaluation.Retr
 
 async def _calibrate(settings: Settings, arguments: argparse.Namespace, ledger: Ledger) -> None:
     records = ModelRecords(ledger.index_source)
-    model = await records.chosen(settings.embedding_model)
+    model = await records.model_to_serve(settings.embedding_model)
     models_dir = settings.data_dir / MODELS_FOLDER
     embedder = DenseEmbedder(model, models_dir)
     try:
@@ -304,7 +304,7 @@ class _Questions(BaseModel):
 
 
 async def _train(settings: Settings, arguments: argparse.Namespace, ledger: Ledger) -> None:
-    base = arguments.base or await ModelRecords(ledger.index_source).chosen(settings.embedding_model)
+    base = arguments.base or await ModelRecords(ledger.index_source).model_to_serve(settings.embedding_model)
     adapted = find_adapted_model(base)
     base = adapted.base if adapted else available.absolute_model_name(base)
     config = _fine_tune_config(arguments.checkpoint, base, arguments.source)
@@ -365,7 +365,7 @@ def _questions_by(language: LanguageModel, settings: Settings, ledger: Ledger) -
         shown = redact(passage).text
         prompt = Prompt(purpose="questions", system=QUESTIONS_PROMPT, text=shown, size="small", max_tokens=300)
         costs: list[ModelCallCost] = []
-        answer = await language.ask(prompt, _Questions, costs.append)
+        answer = await language.answer_prompt(prompt, _Questions, costs.append)
         for cost in costs:
             await ledger.patrols.record_cost(scope, TRAINING_COST_RUN_ID, cost, at=utc_now())
         return () if isinstance(answer, RejectedAnswer) else answer.questions[:2]

@@ -79,13 +79,13 @@ async def slot_for_caller(
 ) -> AsyncIterator[ConnectionSlot]:
     """Raises `HTTPException`."""
     owner = caller_key_of_request(scope)
-    if not places.take(owner, place):
+    if not places.claim(owner, place):
         message = f"{places.per_owner} requests of one caller, or {places.total} of all, are served already"
         raise HTTPException(503, f"{message}. Try again in a moment", RETRY_AFTER_HEADERS)
     try:
         yield place
     finally:
-        places.leave(owner, place)
+        places.release(owner, place)
 
 
 def limit_concurrency(app: ASGIApp, places: ConnectionSlots) -> ASGIApp:
@@ -117,7 +117,7 @@ class Session:
         return not self.requests
 
     def close(self) -> None:
-        self.limits.end(self)
+        self.limits.end_session(self)
 
 
 class SessionLimits:
@@ -160,14 +160,14 @@ class SessionLimits:
     def _begin(self, id_: str, scope: Scope) -> None:
         session = Session(id_, scope, self)
         self._sessions[id_] = session
-        if not self._places.take(caller_key_of_request(scope), session):
+        if not self._places.claim(caller_key_of_request(scope), session):
             session.close()
 
     def _forget(self, session: Session) -> None:
         self._sessions.pop(session.id, None)
-        self._places.leave(caller_key_of_request(session.scope), session)
+        self._places.release(caller_key_of_request(session.scope), session)
 
-    def end(self, session: Session) -> None:
+    def end_session(self, session: Session) -> None:
         """As its client would, with its token."""
         self._forget(session)
         headers = [(MCP_SESSION_ID_HEADER.encode(), session.id.encode())]

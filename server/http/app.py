@@ -48,7 +48,7 @@ from madeleine.server.http.streams import serve_streams
 from madeleine.server.mcp.lines import OPEN_CALLS_GRACE_SECONDS, OpenRequestCounter
 from madeleine.server.mcp.server import Caller
 from madeleine.server.settings.http import HttpSettings, bracket_ipv6_host
-from madeleine.server.ui.app import Page, login_by_token, page_routes
+from madeleine.server.ui.app import PageServices, login_by_token, page_routes
 from madeleine.server.ui.guard import with_token_of_session
 
 MCP_PATH = "/mcp"
@@ -72,7 +72,7 @@ def build_http_app(
     shutdown: GracefulHttpShutdown,
     *,
     anonymous: Caller | None,
-    page: Page | None = None,
+    page: PageServices | None = None,
     max_connections: int = MAX_HTTP_CONNECTIONS,
     sse: bool = False,
 ) -> Starlette:
@@ -269,7 +269,7 @@ class _Uvicorn(uvicorn.Server):
             server_state=self.server_state,
             app_state=self.lifespan.state,
         )
-        if self._places.take(address, connection):
+        if self._places.claim(address, connection):
             self._start(self._serve_connection(connection, accepted, address))
         else:
             accepted.close()
@@ -278,7 +278,7 @@ class _Uvicorn(uvicorn.Server):
         try:
             await asyncio.get_running_loop().connect_accepted_socket(lambda: connection, accepted)
         except OSError:
-            self._places.leave(address, connection)
+            self._places.release(address, connection)
             accepted.close()
 
     def _start(self, work: Coroutine[Any, Any, None]) -> None:

@@ -95,7 +95,7 @@ class HttpConnection(H11Protocol):
             self._await_rest_of_answer()
 
     def connection_lost(self, exc: Exception | None) -> None:
-        self._places.leave(self._address, self)
+        self._places.release(self._address, self)
         super().connection_lost(exc)
         self._stop_head_timer()
         self._stop_reading_timer()

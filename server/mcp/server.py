@@ -160,7 +160,7 @@ class McpRequestHandlers:
         return self._toolsets[caller.role, caller.read_only]
 
     async def list_tools(self, context: RequestContext, params: PageRequest | None) -> types.ListToolsResult:
-        return types.ListToolsResult(tools=self._allowed_tools(self.caller_of(context)).list())
+        return types.ListToolsResult(tools=self._allowed_tools(self.caller_of(context)).list_tools())
 
     async def call_tool(self, context: RequestContext, params: types.CallToolRequestParams) -> types.CallToolResult:
         if params.name not in self.toolset:
@@ -173,12 +173,12 @@ class McpRequestHandlers:
             use, language_model = await self.use_cases(), self.language_model_of(context)
         except MadeleineError as error:
             return tool_result_of_error(error)
-        except Exception as error:  # as in Toolset.call: no traceback reaches a client
+        except Exception as error:  # as in Toolset.call_tool: no traceback reaches a client
             return tool_result_of_crash(params.name, error)
         scope = await self._scope(context)
         async with language_model as language, open_progress_reporter(context) as progress:
             call = ToolCall(scope, use, progress, partial(idempotency_key_of_request, self.session, context), language)
-            return await tools.call(params.name, params.arguments or {}, call)
+            return await tools.call_tool(params.name, params.arguments or {}, call)
 
     async def list_prompts(self, context: RequestContext, params: PageRequest) -> types.ListPromptsResult:
         return types.ListPromptsResult(prompts=[CONTEXT_MCP_PROMPT])
@@ -206,7 +206,7 @@ class McpRequestHandlers:
         scope = await self._scope(context, counts=False)
         try:
             call = ToolCall(scope, await self.use_cases())
-            learnt = await call.use.lessons.living(scope)
+            learnt = await call.use.lessons.lessons_not_faded(scope)
         except MadeleineError as error:
             logger.warning("Skills are listed without what was learnt: %s", error)
             return []
@@ -264,7 +264,7 @@ class McpRequestHandlers:
 
 def instructions_for_toolset(toolset: Toolset) -> str:
     """The instructions for the tools that this connection has."""
-    advice = [sentence for name, sentence in INSTRUCTION_BY_TOOL.items() if name in toolset.names]
+    advice = [sentence for name, sentence in INSTRUCTION_BY_TOOL.items() if name in toolset.tool_names]
     return " ".join([INSTRUCTIONS_OPENING, *advice, STORED_DATA_WARNING])
 
 

@@ -60,7 +60,7 @@ Answer = Callable[[PageReader, Request], Awaitable[dict[str, Any]]]
 
 
 @dataclass(frozen=True)
-class Page:
+class PageServices:
     """What all requests share. `language_model` is for patrols that are run from the page."""
 
     sessions: PageSessions
@@ -69,7 +69,7 @@ class Page:
     patrol_events: PatrolEventBroadcast
     is_closing: Callable[[], bool]
     language_model: Callable[[], AbstractAsyncContextManager[LanguageModel | None]]
-    planes: MemoryMaps = field(default_factory=MemoryMaps)
+    memory_maps: MemoryMaps = field(default_factory=MemoryMaps)
     files: dict[str, StaticFile] = field(default_factory=lambda: static_files(STATIC_FOLDER))
 
 
@@ -81,12 +81,12 @@ def build_page(
     *,
     sessions: PageSessions | None = None,
     is_closing: Callable[[], bool] = lambda: False,
-) -> Page:
+) -> PageServices:
     """With all tools but those that the settings exclude: the page needs them, listed or not."""
     tools = choose_tools(
         make_all_tools(random.SystemRandom()), exclude=settings.exclude_tools, read_only=settings.read_only
     )
-    return Page(
+    return PageServices(
         sessions or PageSessions(),
         opened,
         Toolset(tools, max_text_chars=settings.max_text_chars),
@@ -96,7 +96,7 @@ def build_page(
     )
 
 
-def page_routes(page: Page, guard: Guard, stream_guard: Guard, login: ASGIApp) -> list[BaseRoute]:
+def page_routes(page: PageServices, guard: Guard, stream_guard: Guard, login: ASGIApp) -> list[BaseRoute]:
     """`login` answers the request that opens a session; `stream_guard` guards what stays open."""
 
     def protected(endpoint: Callable[[Request], Awaitable[Response]], guard: Guard = guard) -> ASGIApp:
@@ -132,7 +132,7 @@ def _number(request: Request, name: str, default: int, most: int) -> int:
 
 
 async def _about(reader: PageReader, request: Request) -> dict[str, Any]:
-    return reader.about()
+    return reader.caller_and_limits()
 
 
 async def _memory(reader: PageReader, request: Request) -> dict[str, Any]:
@@ -149,17 +149,17 @@ async def _run(reader: PageReader, request: Request) -> dict[str, Any]:
 
 READ_ENDPOINTS: dict[str, Answer] = {
     "about": _about,
-    "start": lambda reader, _: reader.start(),
+    "start": lambda reader, _: reader.overview(),
     "memories": lambda reader, _: reader.outlines(),
     "memory/{id}": _memory,
     "runs": lambda reader, request: reader.runs(_number(request, "limit", 50, MAX_RUNS_SHOWN)),
     "run/{id}": _run,
-    "fading": lambda reader, _: reader.fading(),
+    "fading": lambda reader, _: reader.fading_forecast(),
     "conversations": lambda reader, _: reader.conversations(),
     "conversation": lambda reader, request: reader.conversation(
         request.query_params.get("session", ""), _number(request, "start", 0, 2**31)
     ),
-    "written": lambda reader, _: reader.written(),
+    "written": lambda reader, _: reader.diary_notes_and_lessons(),
     "costs": lambda reader, _: reader.costs(utc_now()),
     "audit": lambda reader, request: reader.audit(
         before=_number(request, "before", 0, 2**62),
@@ -169,11 +169,11 @@ READ_ENDPOINTS: dict[str, Answer] = {
 }
 
 
-async def _reader(page: Page, request: Request, as_of: datetime | None = None) -> PageReader:
-    return PageReader(await page.opened(), request.scope[CALLER_ASGI_SCOPE_KEY], page.planes, as_of)
+async def _reader(page: PageServices, request: Request, as_of: datetime | None = None) -> PageReader:
+    return PageReader(await page.opened(), request.scope[CALLER_ASGI_SCOPE_KEY], page.memory_maps, as_of)
 
 
-async def _answer_reading(page: Page, answer: Answer, request: Request) -> Response:
+async def _answer_reading(page: PageServices, answer: Answer, request: Request) -> Response:
     try:
         as_of = parse_as_of(request.query_params.get("as_of", ""))
         content = await answer(await _reader(page, request, as_of), request)
@@ -182,7 +182,7 @@ async def _answer_reading(page: Page, answer: Answer, request: Request) -> Respo
     return JSONResponse(content)
 
 
-async def _call_tool(page: Page, request: Request) -> Response:
+async def _call_tool(page: PageServices, request: Request) -> Response:
     """The tool itself, as any client calls it, with the rights of the caller."""
     name = request.path_params["name"]
     reader = await _reader(page, request)
@@ -198,27 +198,27 @@ async def _call_tool(page: Page, request: Request) -> Response:
     try:
         async with page.language_model() as language:
             call = ToolCall(reader.scope, reader.memory.use_cases, language_model=language)
-            result = await tools.call(name, arguments, call)
+            result = await tools.call_tool(name, arguments, call)
     except MadeleineError as error:
         return refusal_response(503, str(error))
-    except Exception as error:  # as in Toolset.call: the log has the traceback
+    except Exception as error:  # as in Toolset.call_tool: the log has the traceback
         result = tool_result_of_crash(name, error)
     if result.is_error:
         return refusal_response(400, "".join(getattr(part, "text", "") for part in result.content))
     return JSONResponse(result.structured_content)
 
 
-async def _stream_map(page: Page, request: Request) -> Response:
+async def _stream_map(page: PageServices, request: Request) -> Response:
     reader = await _reader(page, request)
 
     async def lines() -> AsyncIterator[str]:
-        async for block in reader.plane():
+        async for block in reader.memory_map():
             yield f"{json.dumps(block)}\n"
 
     return StreamingResponse(lines(), media_type="application/x-ndjson")
 
 
-async def _stream_events(page: Page, request: Request) -> Response:
+async def _stream_events(page: PageServices, request: Request) -> Response:
     reader = await _reader(page, request)
 
     async def lines() -> AsyncIterator[str]:
@@ -267,7 +267,7 @@ def _session_response(request: Request, secret: str) -> Response:
     return response
 
 
-async def _log_out(page: Page, request: Request) -> Response:
+async def _log_out(page: PageServices, request: Request) -> Response:
     page.sessions.close(secret_of_request(request.scope))
     response = JSONResponse({})
     response.delete_cookie(cookie_name(request.scope), path=PAGE_PATH)

@@ -66,14 +66,14 @@ class PageReader:
 
     memory: OpenedMemory
     caller: Caller
-    planes: MemoryMaps
+    memory_maps: MemoryMaps
     as_of: datetime | None = None
 
     @property
     def scope(self) -> Scope:
         return Scope(self.caller.being_id, PAGE_CLIENT_NAME, self.caller.role, count_activations=False)
 
-    def about(self) -> dict[str, Any]:
+    def caller_and_limits(self) -> dict[str, Any]:
         """Who looks, what they may do, and the constants of fading."""
         rights = permissions_of_role(self.caller.role)
         return {
@@ -91,7 +91,7 @@ class PageReader:
         kinds = [kind for kind in KNOWLEDGE_KINDS if access.may_write(self.caller.role, kind)]
         return [] if self.caller.read_only else kinds
 
-    async def start(self) -> dict[str, Any]:
+    async def overview(self) -> dict[str, Any]:
         """What changed lately, what waits for a decision, who the being is, and how much there is."""
         ledger, scope = self.memory.ledger, self.scope
         overview = ledger.overview
@@ -110,7 +110,7 @@ class PageReader:
             "clusters": [
                 cluster_as_json(cluster, mood) | {"count": cluster.active + cluster.dying} for cluster, mood in clusters
             ],
-            "think": list((await ledger.context.thoughts(scope)).points),
+            "think": list((await ledger.context.points_for_next_session(scope)).points),
         }
 
     async def outlines(self) -> dict[str, list[Any]]:
@@ -180,7 +180,7 @@ class PageReader:
         named |= {cluster.id: {"id": short_id_of_non_memory(cluster.id), "name": cluster.name} for cluster in clusters}
         return named | {memory.id: {"id": memory.short_id, "text": memory.scene.action[:200]} for memory in memories}
 
-    async def fading(self) -> dict[str, Any]:
+    async def fading_forecast(self) -> dict[str, Any]:
         """What will be dying after the next patrols, if nobody recalls it; the soonest first."""
         outlines = await self.memory.ledger.overview.outlines(self.scope)
         soon = [
@@ -198,9 +198,9 @@ class PageReader:
             "patrols": FORECAST_PATROLS,
         }
 
-    def plane(self) -> AsyncIterator[dict[str, Any]]:
+    def memory_map(self) -> AsyncIterator[dict[str, Any]]:
         """Memories on a plane, near each other where they mean much the same: `MemoryMaps.blocks`."""
-        return self.planes.blocks(self.memory, self.scope)
+        return self.memory_maps.blocks(self.memory, self.scope)
 
     async def conversations(self) -> dict[str, Any]:
         sessions = await self.memory.ledger.conversations.sessions(self.scope, limit=500, all_projects=True)
@@ -220,16 +220,16 @@ class PageReader:
         shown = [_message_as_json(message) for message in heard]
         return {"messages": shown, "next": None if is_last else start + MESSAGES_PER_PAGE}
 
-    async def written(self) -> dict[str, Any]:
+    async def diary_notes_and_lessons(self) -> dict[str, Any]:
         """Diary, points for the next session, open notes, lessons. Points and which notes were open are of today."""
         context, scope, as_of = self.memory.ledger.context, self.scope, self.as_of
         last_day = "9" if as_of is None else as_of.date().isoformat()
-        entries = await context.diary_since(scope, "", limit=1_000)
-        notes = await context.open_notes(scope, limit=500)
+        entries = await context.diary_entries_since(scope, "", limit=1_000)
+        notes = await context.list_open_notes(scope, limit=500)
         lessons = await self.memory.ledger.lessons.lessons(scope, limit=MAX_LESSONS)
         return {
             "diary": [{"date": day.date, "text": day.text} for day in reversed(entries) if day.date <= last_day],
-            "think": list((await context.thoughts(scope)).points) if as_of is None else [],
+            "think": list((await context.points_for_next_session(scope)).points) if as_of is None else [],
             "notes": [note_as_json(note) for note in self._until(notes, lambda note: note.created_at)],
             "lessons": [
                 lesson_as_json(learnt, in_full=True) | {"status": learnt.memory.status}

@@ -109,7 +109,7 @@ async def open_memory(
         make_embedder = make_embedder or partial(_make_dense_embedder, settings.data_dir / MODELS_FOLDER)
         records = ModelRecords(ledger.index_source)
         async with AsyncExitStack() as closed_on_error:
-            first = embedder or make_embedder(await records.chosen(settings.embedding_model))
+            first = embedder or make_embedder(await records.model_to_serve(settings.embedding_model))
             closed_on_error.push_async_callback(first.close)
             first_index = await open_synchronized_index(settings, ledger, first, rebuild=rebuild, progress=progress)
             served = ServedModel(ServedEmbedderAndIndex(first, first_index, await records.calibration(first.model)))
@@ -167,7 +167,7 @@ async def open_memory(
             keeper,
             thread,
             switch,
-            served.pin,
+            served.pin_current_pair,
             import_export,
             StoreStatements(ledger.imports, use.store),
         )
@@ -269,7 +269,7 @@ def _build_use_cases(
         patrol=RunPatrols(
             patrol_services,
             ledger.activations,
-            update_index=upkeep.catch_up,
+            update_index=upkeep.index_marked_memories,
             on_memories_removed=upkeep.remove_memories,
             on_event=on_patrol_event,
         ),
@@ -310,7 +310,7 @@ def _build_use_cases(
             embedder,
             write_lock,
             now=utc_now,
-            update_index=upkeep.catch_up,
+            update_index=upkeep.index_marked_memories,
             config=settings.retention,
             redact=redact,
         ),

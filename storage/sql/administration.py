@@ -154,7 +154,7 @@ class BearerTokenRepository(DatabaseRepository):
     async def find(self, id_: BearerTokenId) -> BearerTokenRecord | None:
         return next(iter(await self._database.rows(_SELECT_TOKEN, _TOKEN.from_row, token_id=id_)), None)
 
-    async def all(self) -> list[BearerTokenRecord]:
+    async def all_tokens(self) -> list[BearerTokenRecord]:
         return await self._database.rows(_SELECT_TOKENS, _TOKEN.from_row)
 
     async def has_tokens(self) -> bool:

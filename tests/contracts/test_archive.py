@@ -85,14 +85,14 @@ async def lived(ledger: Ledger) -> tuple[Memory, Memory]:
     await ledger.memories.commit(ADA, batch(again=[reinforcement_of(rich, "Again", key="told again")]))
     changes = MemoryChanges(importance=0.9, themes=("orders", "late"))
     await ledger.memories.change(ADA, rich.id, changes, at=MOMENT, model=MODEL, vectors={})
-    await ledger.graph.state_relations(ADA, [Relation(rich.id, "Zoë", "runs", "the shop", stated=True)], at=MOMENT)
+    await ledger.graph.add_stated_relations(ADA, [Relation(rich.id, "Zoë", "runs", "the shop", stated=True)], at=MOMENT)
     return rich, other
 
 
 async def test_an_archived_memory_comes_back_with_every_part_byte_for_byte(ledger: Ledger) -> None:
     rich, other = await lived(ledger)
     await apply_changes(ledger, PatrolChanges(clusters=(cluster("c", "Orders", "c", is_root=True),)))
-    [state] = await ledger.patrols.patrol_reads(ADA).states([rich.id])
+    [state] = await ledger.patrols.patrol_reads(ADA).memory_states([rich.id])
     await apply_changes(ledger, PatrolChanges(states=(replace(state, cluster_id="c"),)))  # type: ignore[arg-type]
     before = await lines_of(ledger)
     assert sum(b'"memory_id":"%s"' % rich.id.encode() in line for line in before) == 5
@@ -100,7 +100,7 @@ async def test_an_archived_memory_comes_back_with_every_part_byte_for_byte(ledge
     assert await ledger.memories.memories(ADA, [rich.id, other.id]) == [await stored_memory(ledger, other)]
     assert await ledger.memories.vectors(MODEL, [rich.content_hash]) == {}
     assert rich.id in [id_ for _, id_ in await ledger.erasure.pending_scrubs()], "so that the index loses it"
-    async with ledger.patrols.patrol(ADA) as transaction:
+    async with ledger.patrols.patrol_transaction(ADA) as transaction:
         await transaction.increment_session_counts(RUN)  # time does not pass in the archive
     [back] = await ledger.archive.restore(ADA, [rich.id], at=LATER)
     assert back.session_count == 3
@@ -202,8 +202,8 @@ async def test_undoing_a_run_brings_back_what_it_has_archived_and_what_it_change
     await ledger.memories.commit(ADA, batch(one, two))
     first, second = RunId("first"), RunId("second")
     await ledger.patrols.begin_run(ADA, first, MOMENT)
-    [state, _] = await ledger.patrols.patrol_reads(ADA).states([one.id, two.id])
-    async with ledger.patrols.patrol(ADA) as transaction:
+    [state, _] = await ledger.patrols.patrol_reads(ADA).memory_states([one.id, two.id])
+    async with ledger.patrols.patrol_transaction(ADA) as transaction:
         dying = PatrolChanges(states=(replace(state, status="dying"),))
         await transaction.apply_changes(dying, run=first, step="flag")
     await ledger.patrols.finish_run(ADA, first, MOMENT, {})

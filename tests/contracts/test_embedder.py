@@ -89,7 +89,7 @@ class TestDenseEmbedder(EmbedderContract):
             "Nous avons mangé une crème brûlée",
             "Wir aßen Brot",
         ]
-        legible = [embedder.space.legible(vector) for vector in await embedder.embed(texts)]
+        legible = [embedder.vector_space.legibility_of_text(vector) for vector in await embedder.embed(texts)]
         assert legible == [0, 0, 1, 1, 1]
 
     async def test_texts_of_one_language_that_say_different_things_are_far_apart(self, embedder: DenseEmbedder) -> None:
@@ -100,7 +100,7 @@ class TestDenseEmbedder(EmbedderContract):
             "De combien augmente le loyer ?",
         ]
         raw = await embedder.embed(texts)
-        [capital, rent, asked] = embedder.space.centred(raw)
+        [capital, rent, asked] = embedder.vector_space.centred(raw)
         assert capital @ rent < 0.2
         assert asked @ rent > 0.4
         assert raw[0] @ raw[1] > 0.35

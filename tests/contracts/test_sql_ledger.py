@@ -179,7 +179,7 @@ class TestSqlLedger(DatabaseLedgerContract):
                 connection.execute(f"INSERT INTO memories ({', '.join(columns)}) VALUES ({marks})", values)
         async with open_ledger(path) as ledger:
             assert await ledger.memories.memories(ADA, [old.id for old in olds]) == olds
-            found = await ledger.patrols.patrol_reads(ADA).states([old.id for old in olds])
+            found = await ledger.patrols.patrol_reads(ADA).memory_states([old.id for old in olds])
             assert [one.content_hash for one in found] == [old.content_hash for old in olds]
             assert [one.number for one in await ledger.memories.memories(ADA, [old.id for old in olds])] == [1, 2, 3, 4]
             [next_one] = (await ledger.memories.commit(ADA, batch(memory()))).new
@@ -319,7 +319,7 @@ class TestSqlLedger(DatabaseLedgerContract):
         async with open_ledger(path) as ledger:
             many = [memory(f"Memory {n}") for n in range(2000)]
             await ledger.memories.commit(ADA, batch(*many))
-            async with ledger.patrols.patrol(ADA) as transaction:
+            async with ledger.patrols.patrol_transaction(ADA) as transaction:
                 read = await all_states(ledger, transaction)
                 assert [one.id for one in read] == [one.id for one in many]
                 await transaction.apply_changes(PatrolChanges(states=tuple(read)), run=RUN, step="assign")

@@ -105,7 +105,7 @@ class InMemoryGraph(InMemoryMemories):
             distinct.setdefault(_identity(relation), relation)
         return list(distinct.values())
 
-    async def state_relations(self, scope: Scope, relations: Sequence[Relation], *, at: datetime) -> int:
+    async def add_stated_relations(self, scope: Scope, relations: Sequence[Relation], *, at: datetime) -> int:
         own = {memory.id for memory in self._store.own(scope)}
         new = {_identity(one): one for one in relations if one.memory_id in own and _identity(one) not in self._stated}
         self._stated |= new

@@ -66,7 +66,7 @@ def _read_claude_code(file: SourceFile, max_text_chars: int) -> Iterator[SourceI
         if line is None:
             yield DamagedEntry(f"line {number:,}", f"it has more than {MAX_LINE_BYTES // 1024 // 1024} MB")
             continue
-        message = reader.message(line)
+        message = reader.parse_message(line)
         if message is None:
             if _SIDECHAIN.search(line):
                 yield SkippedContent(_SUBAGENTS)
@@ -85,7 +85,7 @@ def _read_claude_code(file: SourceFile, max_text_chars: int) -> Iterator[SourceI
         parts.session_id = parts.session_id or message.session_id or stem
         parts.title = title_of_session(project, title)
         yield from parts.add(message.role, message.text, message.key, moment_from_json(message.at))
-    yield from parts.rest()
+    yield from parts.take_remaining()
 
 
 # --- Codex --------------------------------------------------------------------------------------------------------
@@ -129,7 +129,7 @@ def _read_codex(file: SourceFile, max_text_chars: int) -> Iterator[SourceItem]:
             yield from parts.add(role, text, f"line-{number}", moment_from_json(line.get("timestamp")))
         elif not (has_events and payload.get("type") == "message"):
             yield SkippedContent(_TOOLS if line.get("type") in ("response_item", "event_msg") else _OTHER_LINES)
-    yield from parts.rest()
+    yield from parts.take_remaining()
 
 
 def _codex_message(line: JsonObject, payload: JsonObject, has_events: bool) -> tuple[ChatRole | None, str]:
@@ -217,7 +217,7 @@ def _read_gemini(file: SourceFile, max_text_chars: int) -> Iterator[SourceItem]:
         return
     for id_, (role, text, at) in session.messages.items():
         yield from parts.add(role, text, id_, moment_from_json(at))
-    yield from parts.rest()
+    yield from parts.take_remaining()
 
 
 def _gemini_lines(file: SourceFile) -> Iterator[JsonObject | DamagedEntry]:
@@ -270,7 +270,7 @@ def _read_cursor_transcript(file: SourceFile, max_text_chars: int) -> Iterator[S
             yield from parts.add(line["role"], text, f"line-{number}", file.modified)
         else:
             yield SkippedContent(_TOOLS)
-    yield from parts.rest()
+    yield from parts.take_remaining()
 
 
 def _read_cursor_database(file: SourceFile, max_text_chars: int) -> Iterator[SourceItem]:
@@ -294,7 +294,7 @@ def _read_cursor_database(file: SourceFile, max_text_chars: int) -> Iterator[Sou
                 yield from parts.add(role, text, bubble_id, at)
             else:
                 yield SkippedContent(_TOOLS)
-        yield from parts.rest()
+        yield from parts.take_remaining()
         if not parts.message_count:
             yield SkippedContent("conversations without a message")
 

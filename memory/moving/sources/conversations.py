@@ -38,9 +38,9 @@ class ConversationParts:
             self._chars += len(part)
             self.message_count += 1
             if len(self._messages) >= MAX_PART_MESSAGES or self._chars >= MAX_PART_CHARS:
-                yield from self.rest()
+                yield from self.take_remaining()
 
-    def rest(self) -> Iterator[Observation]:
+    def take_remaining(self) -> Iterator[Observation]:
         if self._messages:
             yield Observation(
                 session_id=self.session_id[:MAX_LABEL_CHARS],

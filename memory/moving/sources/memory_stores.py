@@ -232,7 +232,7 @@ def _claude_mem_prompts(file: SourceFile, max_text_chars: int) -> Iterator[Sourc
     earlier: Counter[str] = Counter()
     for session_id, prompt, at in file.rows(_SELECT_PROMPTS):
         if label_from_json(session_id) != parts.session_id:
-            yield from parts.rest()
+            yield from parts.take_remaining()
             parts.session_id = label_from_json(session_id)
             earlier.clear()
         text = prompt_as_in_transcript(text_from_json(prompt))
@@ -242,7 +242,7 @@ def _claude_mem_prompts(file: SourceFile, max_text_chars: int) -> Iterator[Sourc
         prefix = prompt_key_prefix(text)
         yield from parts.add("user", text, f"{prefix}{earlier[prefix]}", moment_from_json(at))
         earlier[prefix] += 1
-    yield from parts.rest()
+    yield from parts.take_remaining()
 
 
 # --- mcp-memory-service -------------------------------------------------------------------------------------------

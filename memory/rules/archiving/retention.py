@@ -60,7 +60,7 @@ class RetentionConfig(BaseModel):
     interval: ConsolidationInterval = "daily"
     beings: Mapping[str, BeingRetention] = Field(default_factory=dict)
 
-    def rule_of(self, being: BeingId, category: Category) -> RetentionRule:
+    def rule_for_being(self, being: BeingId, category: Category) -> RetentionRule:
         """The five steps of spec O9."""
         own = self.beings.get(being, BeingRetention())
         if category in own.rules:
@@ -133,7 +133,7 @@ class MemoryLinks:
     versions: Mapping[MemoryId, Sequence[MemoryId]]
 
     @classmethod
-    def of(cls, ages: Iterable[MemoryAge]) -> MemoryLinks:
+    def from_ages(cls, ages: Iterable[MemoryAge]) -> MemoryLinks:
         dependents: defaultdict[MemoryId, list[MemoryId]] = defaultdict(list)
         versions: defaultdict[MemoryId, list[MemoryId]] = defaultdict(list)
         for age in ages:
@@ -169,7 +169,7 @@ def plan_retention(
     """The memories of a being that go, and why (spec O8, ruling 26). `ages`: all of them. Never one that is pinned, or
     younger than its rule; when all of them have gone, the plan for what stays is empty. `most`: ends with the memory
     by which there are so many, and those that go with it. `ended`: only what was kept for these goes then."""
-    links = MemoryLinks.of(ages)
+    links = MemoryLinks.from_ages(ages)
     rules = _RulesAt(config, being, now)
     by_rules = ended == NO_ENDED_SCOPE
     over: dict[MemoryId, ArchiveReason] = {age.id: "expired" for age in ages if by_rules and rules.is_expired(age)}
@@ -206,12 +206,12 @@ class _RulesAt:
     now: datetime
 
     def is_expired(self, age: MemoryAge) -> bool:
-        days = self.config.rule_of(self.being, age.category).days
+        days = self.config.rule_for_being(self.being, age.category).days
         return not age.pinned and days is not None and self.now - age.last_used >= timedelta(days=days)
 
     def may_make_room(self, age: MemoryAge) -> bool:
         """Not what is pinned, what is asked for, or what a rule keeps for longer."""
-        rule = self.config.rule_of(self.being, age.category)
+        rule = self.config.rule_for_being(self.being, age.category)
         if age.pinned or (rule.source != "keep" and rule.days is None):
             return False
         is_current = age.truth == "current" and age.status in LIVING_STATUSES

@@ -140,10 +140,10 @@ def memories_after_retraction(memory: Memory, predecessors: Sequence[Memory], re
             f"Memory {memory.short_id} is retracted already: {memory.retraction_reason!r}. Nothing was changed."
         )
     retracted = replace(memory, truth="retracted", retraction_reason=reason, superseded_by=None)
-    return (retracted, *(with_successor(one, memory.superseded_by, memory.valid_until) for one in predecessors))
+    return (retracted, *(with_other_successor(one, memory.superseded_by, memory.valid_until) for one in predecessors))
 
 
-def with_successor(memory: Memory, successor: MemoryId | None, until: datetime | None) -> Memory:
+def with_other_successor(memory: Memory, successor: MemoryId | None, until: datetime | None) -> Memory:
     """A superseded memory whose successor is another now; current again without one."""
     if successor is None:
         return replace(memory, truth="current", valid_until=None, superseded_by=None)

@@ -40,7 +40,7 @@ from madeleine.memory.index import CandidatePool, RankingFeatures, WordingSignal
 from madeleine.memory.rules.feelings import similarity_of_feelings, vector_of_emotions
 from madeleine.memory.rules.ranking.matching import holds_identifier
 from madeleine.memory.rules.ranking.score_parts import FloatArray, ScoredCandidates
-from madeleine.memory.text.reading import Reading
+from madeleine.memory.text.reading import TextReading
 
 
 @dataclass(frozen=True, slots=True)
@@ -262,7 +262,7 @@ def blended_scores(
         **dict(zip(QUERY_PRIORS, priors.T, strict=True)),
         "emotions": weights.emotion * relevant_emotion_shares(query, f, features, emotions),
     }
-    return ScoredCandidates.of(parts, greatest=weights.greatest)
+    return ScoredCandidates.from_parts(parts, greatest=weights.greatest)
 
 
 MAX_READ_QUERY_CHARS = 2_000
@@ -273,7 +273,7 @@ FeelingRoleInQuery = Literal["asked", "there", "beside"]
 
 def read_wording_signals(text: str) -> WordingSignals:
     """Read the wording of a memory's action, once, when it is indexed."""
-    reading = Reading(text)
+    reading = TextReading(text)
     return WordingSignals(
         asks=reading.asks,
         tells_when=reading.tells_time,
@@ -282,43 +282,43 @@ def read_wording_signals(text: str) -> WordingSignals:
     )
 
 
-def analyse_query(query: str) -> Reading:
+def analyse_query(query: str) -> TextReading:
     """Each run of white space is one space, as the patterns expect."""
     return _read_query(" ".join(query[:MAX_READ_QUERY_CHARS].split()))
 
 
 @lru_cache(maxsize=10)
-def _read_query(query: str) -> Reading:
+def _read_query(query: str) -> TextReading:
     """Several rules of one recall read it."""
-    return Reading(query)
+    return TextReading(query)
 
 
-def asks_what_assistant_said(query: Reading) -> bool:
+def asks_what_assistant_said(query: TextReading) -> bool:
     """It asks for what the other one, an assistant, has said: "you recommended", not "would you recommend"."""
     return query.matches("asks_answer")
 
 
-def asks_about_oneself(query: Reading) -> bool:
+def asks_about_oneself(query: TextReading) -> bool:
     """It speaks of "I / my / we", and not of what the other one said."""
     return query.first_person > 0 and not asks_what_assistant_said(query)
 
 
-def asks_for_list(query: Reading) -> bool:
+def asks_for_list(query: TextReading) -> bool:
     """It asks for all there is of something: "all allergies", "which dishes"."""
     return query.matches("asks_list")
 
 
-def asks_when(query: Reading) -> bool:
+def asks_when(query: TextReading) -> bool:
     """It asks for a date or a span of time."""
     return query.matches("asks_when")
 
 
-def asks_for_advice(query: Reading) -> bool:
+def asks_for_advice(query: TextReading) -> bool:
     """It asks what to do, where what somebody prefers counts; not what was advised before."""
     return query.matches("asks_advice") and not asks_what_assistant_said(query)
 
 
-def feeling_role_in_query(query: Reading) -> FeelingRoleInQuery:
+def feeling_role_in_query(query: TextReading) -> FeelingRoleInQuery:
     """Role of a feeling for the query: "asked" if it asks how something felt; "beside" if it asks for a fact, which is
     the same whatever is felt; "there" otherwise."""
     if query.matches("asks_feeling"):

@@ -35,7 +35,7 @@ from madeleine.memory.text.content_words import (
     name_number_of_each_word,
     words_in_small_letters,
 )
-from madeleine.memory.text.reading import Reading
+from madeleine.memory.text.reading import TextReading
 
 
 @dataclass(frozen=True, slots=True)
@@ -86,7 +86,9 @@ class MatchThresholds:
 def everyday_names(query: str, pool: CandidatePool, thresholds: MatchThresholds) -> frozenset[str]:
     """The content words of the query that name whom or what many of the being's memories are about."""
     everyday = {word for word, rarity in zip(pool.words, pool.rarity, strict=True) if rarity < thresholds.everyday}
-    names = {piece for name in Reading(query).possible_names for piece in content_words(name.text)} if everyday else ()
+    names = (
+        {piece for name in TextReading(query).possible_names for piece in content_words(name.text)} if everyday else ()
+    )
     return frozenset(everyday.intersection(names))
 
 
@@ -110,7 +112,7 @@ class ThingsNamedInQuery:
     identified: NDArray[np.bool_]
 
     @classmethod
-    def of(cls, query: str, pool: CandidatePool) -> ThingsNamedInQuery:
+    def from_query(cls, query: str, pool: CandidatePool) -> ThingsNamedInQuery:
         if not pool.words:
             held = pool.holds.astype(np.float32)
             nameless, weight = np.zeros(held.shape[1], np.bool_), np.ones(held.shape[1], np.float32)

@@ -25,7 +25,7 @@ from itertools import islice
 
 from madeleine.memory.model import MemoryId
 from madeleine.memory.rules.storing.statements import Statement, differ_in_value_of_one_thing, same_wording
-from madeleine.memory.text.reading import Reading
+from madeleine.memory.text.reading import TextReading
 
 MAX_SHARED_WORD_RATIO_OF_CHANGE = 1 / 3
 """Share of words in the same order above which a word of the question that only the older one holds tells that the two
@@ -36,7 +36,7 @@ MAX_COMPARED_WORDS = 70
 """Of a memory that tells more than one fact nothing tells which of them another one changes."""
 
 
-def asks_for_past(query: Reading) -> bool:
+def asks_for_past(query: TextReading) -> bool:
     """It asks what was, or what was first, so that the older memory may be the answer."""
     return query.matches("asks_past")
 
@@ -50,7 +50,7 @@ def only_older_answers_question(question: Statement, newer: Statement, older: St
 
 
 @dataclass(frozen=True, slots=True)
-class Match:
+class QuestionMatch:
     """How a memory matches the question. `cosine`: 0 where it did not match by itself. `asked_words`: the words of the
     question that it holds, with their rarity in [0, 1]."""
 
@@ -60,7 +60,7 @@ class Match:
 
 
 @dataclass(frozen=True, slots=True)
-class Link:
+class MemoryPairLink:
     """What the store has noted of two memories."""
 
     is_proposed: bool = False
@@ -78,7 +78,13 @@ def are_comparable_statements(newer: Statement, older: Statement) -> bool:
 
 
 def newer_version_score(
-    question: Statement, newer: Match, older: Match, link: Link, *, rarest_shared_word: float, is_read: bool
+    question: Statement,
+    newer: QuestionMatch,
+    older: QuestionMatch,
+    link: MemoryPairLink,
+    *,
+    rarest_shared_word: float,
+    is_read: bool,
 ) -> float:
     """Above 0 the newer one probably tells what became of what the older one told. `rarest_shared_word`: its rarity, in
     [0, 1]. `is_read`: by the model."""

@@ -20,7 +20,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from madeleine.memory.text.lexicon import listed_words
-from madeleine.memory.text.reading import Reading
+from madeleine.memory.text.reading import TextReading
 from madeleine.memory.text.scripts import HAN_AND_KANA_CHAR_CLASS, HAN_SIGN, HANGUL_CHAR_CLASS, HIRAGANA_RUN
 
 ASSUMED_COSINE_OF_UNREADABLE_TEXT = 0.26
@@ -52,9 +52,9 @@ def _shared(mine: Pieces, theirs: Pieces) -> float:
 
 @lru_cache(maxsize=2_000)
 def _pieces(text: str) -> Pieces:
-    reading = Reading(text)
+    reading = TextReading(text)
     common = listed_words(reading.lexicons, "function_words", "stop_words")
-    words = {*re.findall(r"\w+", reading.low)} - common
+    words = {*re.findall(r"\w+", reading.lowercase_text)} - common
     numbers = {*reading.number_values, *reading.number_words} - {"", "0", "1"}
     pieces = set[int]().union(*map(_hashes_of_word, words))
     pieces |= {hash(f"{number} {copy}") for number in numbers for copy in range(_NUMBER_PIECES)}

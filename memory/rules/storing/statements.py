@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from difflib import SequenceMatcher
 from functools import cached_property, lru_cache
 
-from madeleine.memory.text.reading import Reading
+from madeleine.memory.text.reading import TextReading
 from madeleine.memory.text.scripts import HAN_OR_KANA_SIGN, HANGUL_CHAR_CLASS, HIRAGANA_RUN
 
 MAX_SHARED_WORD_RATIO = 0.4
@@ -38,19 +38,21 @@ class Statement:
     text: str
 
     @cached_property
-    def reading(self) -> Reading:
-        return Reading(self.text[:MAX_READ_STATEMENT_CHARS])
+    def reading(self) -> TextReading:
+        return TextReading(self.text[:MAX_READ_STATEMENT_CHARS])
 
     @cached_property
     def words(self) -> list[str]:
         """Lower case, in order; a name of several parts (`storefront-web`) is one. Where words are not spaced, any two
         signs."""
-        return [part for word in _WORD.findall(self.reading.low) for part in _parts(word)]
+        return [part for word in _WORD.findall(self.reading.lowercase_text) for part in _parts(word)]
 
     @cached_property
     def content_words(self) -> list[str]:
         """The words that are no function words, in order; "Ben" is none, though the Italian "ben" is one."""
-        common = frozenset(self.reading.known_words).intersection(self.reading.listed("stop_words", "function_words"))
+        common = frozenset(self.reading.known_words).intersection(
+            self.reading.words_in_lists("stop_words", "function_words")
+        )
         common -= {word.casefold().removesuffix("'s") for word in _CAPITALIZED_INSIDE.findall(self.text)}
         content = (word for word in self.words if word not in common and word.split("'")[0] not in common)
         return [word for word in content if not HIRAGANA_RUN.fullmatch(word)]
@@ -68,7 +70,7 @@ class Statement:
     @cached_property
     def tells_event_of_change(self) -> bool:
         """In a verb or by a negation; not by "now" alone."""
-        verbs_and_negations = {*self.content.values(), *self.reading.listed("negations")}
+        verbs_and_negations = {*self.content.values(), *self.reading.words_in_lists("negations")}
         return not verbs_and_negations.isdisjoint(self.change_words)
 
     @cached_property
@@ -116,7 +118,9 @@ def differ_in_one_value(new: Statement, old: Statement) -> bool:
     new one tells what became of what it replaces ("Joachim is on call; Mira is on leave"). Questions never do."""
     if new.asks or old.asks or same_wording(new, old) <= MAX_SHARED_WORD_RATIO:
         return False
-    values = frozenset((*new.reading.listed(*VALUE_LEXICON_LISTS), *old.reading.listed(*VALUE_LEXICON_LISTS)))
+    values = frozenset(
+        (*new.reading.words_in_lists(*VALUE_LEXICON_LISTS), *old.reading.words_in_lists(*VALUE_LEXICON_LISTS))
+    )
 
     def is_value(word: str) -> bool:
         return word in values or _DIGIT.search(word) is not None
@@ -159,7 +163,7 @@ def states_change_of_old_statement(new: Statement, old: Statement) -> bool:
     """Whether the new one tells of a change in all words of the old one but values: "was moved to Friday"."""
     if new.asks or old.asks or not new.reading.matches("change"):
         return False
-    values = frozenset(old.reading.listed(*VALUE_LEXICON_LISTS))
+    values = frozenset(old.reading.words_in_lists(*VALUE_LEXICON_LISTS))
     subject = {stem for stem, word in old.content.items() if not word[0].isdigit() and word not in values}
     return len(subject) > 1 and subject <= new.content.keys()
 

@@ -10,7 +10,7 @@ from pathlib import Path
 from madeleine.memory.errors import InvalidInput
 from madeleine.memory.text.structure import visible_line
 from madeleine.server.cli.arguments import build_command_line_parser
-from madeleine.server.cli.help.text import suggest_name
+from madeleine.server.cli.help.text import suggestion
 from madeleine.server.cli.output import console
 
 OVERVIEW_PAGE = "README"
@@ -25,7 +25,7 @@ def help_command(arguments: argparse.Namespace) -> None:
         print(f"pages (madeleine help PAGE):\n  {', '.join(name for name in sorted(pages) if name != OVERVIEW_PAGE)}")
         return
     if topic not in pages:
-        meant = suggest_name(topic, set(pages) - {OVERVIEW_PAGE})
+        meant = suggestion(topic, set(pages) - {OVERVIEW_PAGE})
         raise InvalidInput(f"There is no page {visible_line(topic)!r}.{meant}")
     text = pages[topic].read_text(encoding="utf-8")
     out = console()

@@ -79,10 +79,10 @@ def with_suggestion(message: str) -> str:
     if match is None or match["where"] not in ("command", "verb"):
         return message
     known = re.findall(r"[\w-]+", match["known"])
-    return f"There is no {match['where']} {match['given']!r}.{suggest_name(match['given'], known)}"
+    return f"There is no {match['where']} {match['given']!r}.{suggestion(match['given'], known)}"
 
 
-def suggest_name(given: str, known: Iterable[str]) -> str:
+def suggestion(given: str, known: Iterable[str]) -> str:
     """ " Is X meant?", or all that there are where nothing is near."""
     from difflib import get_close_matches  # otherwise not needed by a forwarder, which is to start fast
 

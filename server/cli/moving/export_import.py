@@ -74,7 +74,7 @@ async def undo_import(settings: Settings, import_id: str, *, as_json: bool) -> i
 
 async def print_imports(settings: Settings, *, as_json: bool) -> None:
     async with open_ledger_without_index(settings, create=False) as ledger:
-        imports = await ledger.imports.imports()
+        imports = await ledger.imports.past_imports()
     if as_json:
         fields = ("id", "source", "state")
         print_json(

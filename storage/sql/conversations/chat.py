@@ -189,7 +189,7 @@ async def _known_keys(reads: QueryReader, scope: Scope, session_id: str, keys: I
 class ConversationRepository(DatabaseRepository):
     """`ObservationLedger`, `ChatReader` and `MemoryThreadLedger`."""
 
-    async def append(
+    async def append_messages(
         self,
         scope: Scope,
         session_id: str,

@@ -243,7 +243,7 @@ class ContextRepository(ConversationRepository):
     async def core_blocks(self, scope: Scope) -> list[CoreBlock]:
         return await read_core_blocks(self._database, scope)
 
-    async def profile(self, scope: Scope) -> list[ProfileEntry]:
+    async def profile_entries(self, scope: Scope) -> list[ProfileEntry]:
         binds = {"being": scope.being_id, "project": scope.project}
         entries = await self._database.rows(_SELECT_PROFILE_ENTRIES, _to_profile_entry, **binds)
         unnamed = await self._database.rows(
@@ -254,7 +254,7 @@ class ContextRepository(ConversationRepository):
     async def projects(self, scope: Scope, *, limit: int) -> list[str]:
         return await self._database.rows(_SELECT_PROJECTS, first_column, being=scope.being_id, limit=limit)
 
-    async def write_entry(self, scope: Scope, entry: ProfileEntry) -> MemoryId | None:
+    async def write_profile_entry(self, scope: Scope, entry: ProfileEntry) -> MemoryId | None:
         async with self._database.transaction(needs_index_space=True) as transaction:
             replaced: list[MemoryId] = await transaction.rows(
                 _SELECT_REPLACED_MEMORY, first_column, **_profile_entry_binds(scope, entry)
@@ -269,7 +269,7 @@ class ContextRepository(ConversationRepository):
             await record_audit(transaction, scope, "profile", entry.updated_at, tool="profile", ids=ids)
         return next((id_ for id_ in replaced if id_ != entry.memory_id), None)
 
-    async def remove_entry(self, scope: Scope, entry: ProfileEntry, *, at: datetime) -> bool:
+    async def remove_profile_entry(self, scope: Scope, entry: ProfileEntry, *, at: datetime) -> bool:
         binds = _profile_entry_binds(scope, entry)
         async with self._database.transaction() as transaction:
             if not await transaction.rows(_SELECT_PROFILE_ENTRY, first_column, **binds):
@@ -285,7 +285,7 @@ class ContextRepository(ConversationRepository):
             await transaction.run(_INSERT_NOTE, [_NOTE.to_row(note, folded=fold_text(note.content))])
             await record_audit(transaction, scope, "note", note.created_at, ids=[note.id])
 
-    async def open_notes(self, scope: Scope, *, limit: int) -> list[Note]:
+    async def list_open_notes(self, scope: Scope, *, limit: int) -> list[Note]:
         newest = await self._database.rows(_SELECT_OPEN_NOTES, _NOTE.from_row, being=scope.being_id, limit=limit)
         return newest[::-1]
 
@@ -302,10 +302,10 @@ class ContextRepository(ConversationRepository):
             await record_audit(transaction, scope, "note", at, tool="profile", ids=[note_id])
             return True
 
-    async def thoughts(self, scope: Scope) -> PointsForNextSession:
+    async def points_for_next_session(self, scope: Scope) -> PointsForNextSession:
         return await read_points_for_next_session(self._database, scope)
 
-    async def diary_since(self, scope: Scope, date: str, *, limit: int) -> list[DiaryEntry]:
+    async def diary_entries_since(self, scope: Scope, date: str, *, limit: int) -> list[DiaryEntry]:
         binds = {"being": scope.being_id, "day": date, "limit": limit}
         return (await self._database.rows(_SELECT_DIARY_SINCE, _DIARY_ENTRY.from_row, **binds))[::-1]
 

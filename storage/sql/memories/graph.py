@@ -193,7 +193,7 @@ class GraphRepository(MemoryReadRepository):
             distinct.setdefault(_identity(relation), relation)
         return list(distinct.values())
 
-    async def state_relations(self, scope: Scope, relations: Sequence[Relation], *, at: datetime) -> int:
+    async def add_stated_relations(self, scope: Scope, relations: Sequence[Relation], *, at: datetime) -> int:
         async with self._database.transaction() as transaction:
             own = await self._own_memories(transaction, scope, relations)
             stated = await self._stated(transaction, scope, own)

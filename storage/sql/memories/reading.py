@@ -258,13 +258,13 @@ class RecallRepository(MemoryReadRepository):
     ) -> list[tuple[ClusterId, tuple[Emotion, ...], EmotionVector | None]]:
         return await self._database.rows(_SELECT_FEELINGS_IN_CLUSTERS, _to_felt_in_cluster, being=scope.being_id)
 
-    async def audit_since(self, scope: Scope, *, after: int) -> tuple[int, bool]:
+    async def audit_entries_since(self, scope: Scope, *, after: int) -> tuple[int, bool]:
         [(last, changes)] = await self._database.rows(
             _SELECT_LAST_AUDIT, first_two_columns, being=scope.being_id, after=after
         )
         return (after if last is None else last), changes > 0
 
-    async def vectors_after(
+    async def vectors_stored_after(
         self, scope: Scope, model: EmbeddingModelName, *, after: int, limit: int
     ) -> list[tuple[int, Vector | None]]:
         binds = {"being": scope.being_id, "model": model, "after": after, "limit": limit}

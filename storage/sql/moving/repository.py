@@ -93,7 +93,7 @@ class ImportRepository(DatabaseRepository):
         binds = {"import": import_id, "organisation": ORGANISATION}
         return bool(await self._database.rows(_SELECT_SHARED_ROW, first_column, **binds))
 
-    async def imports(self) -> list[PastImport]:
+    async def past_imports(self) -> list[PastImport]:
         return await self._database.rows(_SELECT_IMPORTS, _PAST_IMPORT.from_row)
 
     async def recompute_clusters(self, ids: Sequence[ClusterId], *, model: EmbeddingModelName) -> None:
@@ -113,7 +113,7 @@ class CopyRepository(DatabaseRepository):
         async with self._database.transaction() as transaction:
             await transaction.run(_UPSERT_COPY, [_COPY.to_row(copy)])
 
-    async def copies(self) -> list[LedgerCopy]:
+    async def ledger_copies(self) -> list[LedgerCopy]:
         return await self._database.rows(_SELECT_COPIES, _COPY.from_row)
 
     async def remove_copies(self, paths: Sequence[str]) -> None:

@@ -224,7 +224,7 @@ class ForgettingContract:
     async def test_names_of_clusters_and_old_reports_tell_nothing_of_it(self, ledger: AnyLedger) -> None:
         gone, stays = memory("Zoé sold a xylophone"), memory("Ann tuned a harp", themes=("harps",))
         await stored(ledger, gone, stays)
-        async with ledger.patrols.patrol(ADA) as transaction:
+        async with ledger.patrols.patrol_transaction(ADA) as transaction:
             places = {gone.id: "alone", stays.id: "mixed"}
             await transaction.apply_changes(
                 PatrolChanges(
@@ -311,7 +311,7 @@ class ForgettingContract:
 
     async def test_forgetting_waits_for_a_patrol_and_has_the_last_word(self, ledger: AnyLedger) -> None:
         await stored(ledger, one := memory("one"), memory("two"))
-        async with ledger.patrols.patrol(ADA) as transaction:
+        async with ledger.patrols.patrol_transaction(ADA) as transaction:
             forgetting = asyncio.create_task(ledger.erasure.forget(ADA, [one.id], at=LATER))
             changed = [replace(subject, session_count=7) for subject in await all_states(ledger, transaction)]
             await asyncio.sleep(0)
@@ -334,7 +334,7 @@ class ForgettingContract:
         """Both in the cluster `c`; the first has the vector (1, 0), the second (0, 1)."""
         rows = {first.content_hash: vector(1, 0), second.content_hash: vector(0, 1)}
         await ledger.memories.commit(ADA, batch(first, second, vectors=rows))
-        async with ledger.patrols.patrol(ADA) as transaction:
+        async with ledger.patrols.patrol_transaction(ADA) as transaction:
             moved = tuple(replace(one, cluster_id=ClusterId("c")) for one in await all_states(ledger, transaction))
             made = (
                 cluster("root", "Private", "root", is_root=True),
@@ -343,7 +343,7 @@ class ForgettingContract:
             await transaction.apply_changes(PatrolChanges(states=moved, clusters=made), run=RUN, step="assign")
 
     async def _vector(self, ledger: AnyLedger) -> list[float] | None:
-        async with ledger.patrols.patrol(ADA) as transaction:
+        async with ledger.patrols.patrol_transaction(ADA) as transaction:
             [found] = [one.vector for one in await transaction.clusters() if one.id == "c"]
         return None if found is None else np.round(found, 6).tolist()
 

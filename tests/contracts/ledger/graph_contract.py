@@ -88,8 +88,8 @@ class GraphContract:
             relation(older, "Ben Okri", "works for", "Carla Rossi"),
             relation(older, "Carla Rossi", "likes", "Zoe"),
         ]
-        assert await ledger.graph.state_relations(ADA, [*stated, stated[0]], at=MOMENT) == 2
-        assert await ledger.graph.state_relations(ADA, [stated[0], relation(other, "a", "b", "c")], at=MOMENT) == 0
+        assert await ledger.graph.add_stated_relations(ADA, [*stated, stated[0]], at=MOMENT) == 2
+        assert await ledger.graph.add_stated_relations(ADA, [stated[0], relation(other, "a", "b", "c")], at=MOMENT) == 0
         found = await ledger.graph.relations(ADA, ["carla rossi"], limit=9)
         drawn = Relation(newer.id, "Ben Okri", "cooks for", "Carla Rossi")
         assert found == [*stated, drawn]

@@ -256,7 +256,7 @@ class LedgerContract:
         assert await ledger.recall.cluster_memories(ADA, ClusterId("c"), limit=10, after=None) is None
         assert await ledger.recall.cluster_summaries(ADA) == []
         assert await ledger.patrols.unread_notes(ADA, type="todo") == []
-        async with ledger.patrols.patrol(ADA) as transaction:
+        async with ledger.patrols.patrol_transaction(ADA) as transaction:
             assert await all_states(ledger, transaction) == []
             assert await transaction.clusters() == []
             assert await transaction.clusters([ClusterId("c")]) == []

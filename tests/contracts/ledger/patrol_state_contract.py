@@ -47,7 +47,7 @@ class PatrolStateContract:
         await ledger.index_source.clear_marks([mark for mark, _ in await ledger.index_source.pending_marks(limit=10)])
         root = cluster("r", "Private", "r", is_root=True)
         group = cluster("g", "Tea", "r", vector=vector(0.6, 0.8), model=MODEL)
-        async with ledger.patrols.patrol(ADA) as transaction:
+        async with ledger.patrols.patrol_transaction(ADA) as transaction:
             read = {one.id: one for one in await all_states(ledger, transaction)}
             assert list(read) == [moved.id, counted.id]
             assert read[moved.id] == MemoryState(
@@ -78,7 +78,7 @@ class PatrolStateContract:
                 run=RUN,
                 step="assign",
             )
-            assert len(await transaction.states([moved.id, counted.id, born.id])) == 3
+            assert len(await transaction.memory_states([moved.id, counted.id, born.id])) == 3
         await ledger.patrols.begin_run(ADA, RUN, MOMENT)
         await ledger.patrols.finish_run(ADA, RUN, MOMENT + timedelta(seconds=1), {"é": [1]})
         assert await stored_memory(ledger, moved) == replace(
@@ -89,7 +89,7 @@ class PatrolStateContract:
         assert await stored_memory(ledger, born) == born
         assert {id_ for _, id_ in await ledger.index_source.pending_marks(limit=10)} == {born.id, moved.id}
         assert await ledger.patrols.unread_notes(ADA, type="scene") == []
-        async with ledger.patrols.patrol(ADA) as transaction:
+        async with ledger.patrols.patrol_transaction(ADA) as transaction:
             first, second = await transaction.clusters()
             assert (first.id, second) == (group.id, root)
             assert await transaction.clusters([root.id, ClusterId("none")]) == [root]
@@ -124,7 +124,7 @@ class PatrolStateContract:
             )
         )
         # Once as the patrol does it, with what it has read, and once more without: the second finds nothing to move.
-        async with ledger.patrols.patrol(ADA) as transaction:
+        async with ledger.patrols.patrol_transaction(ADA) as transaction:
             await all_states(ledger, transaction)
             await transaction.apply_changes(changes, run=RUN, step="assign")
         await apply_changes(ledger, changes)
@@ -163,7 +163,7 @@ class PatrolStateContract:
         start, since = MOMENT, MOMENT + timedelta(minutes=1)
         await ledger.patrols.begin_run(ADA, RUN, start)
         await ledger.memories.commit(ADA, batch(memory("Meanwhile", created_at=since)))
-        async with ledger.patrols.patrol(ADA) as transaction:
+        async with ledger.patrols.patrol_transaction(ADA) as transaction:
             await transaction.increment_session_counts(RUN)
             for tool in ("notes", "run_patrol"):
                 written = memory(f"By {tool}", created_at=since, provenance=Provenance(tool=tool))
@@ -186,7 +186,7 @@ class PatrolStateContract:
 
     async def patrolled(self, ledger: AnyLedger, run: RunId, started: datetime) -> None:
         await ledger.patrols.begin_run(ADA, run, started)
-        async with ledger.patrols.patrol(ADA) as transaction:
+        async with ledger.patrols.patrol_transaction(ADA) as transaction:
             await transaction.increment_session_counts(run)
         await ledger.patrols.finish_run(ADA, run, started + timedelta(seconds=1), {"steps": [{"name": "age"}]})
 
@@ -197,7 +197,7 @@ class PatrolStateContract:
         (subject,) = (await states(ledger)).values()
 
         async def fail_after_applying() -> None:
-            async with ledger.patrols.patrol(ADA) as transaction:
+            async with ledger.patrols.patrol_transaction(ADA) as transaction:
                 await transaction.apply_changes(
                     PatrolChanges(
                         new_memories=(memory("Never"),),
@@ -219,7 +219,7 @@ class PatrolStateContract:
     async def test_reads_go_on_while_a_patrol_holds_the_writer_and_see_what_was_before(self, ledger: AnyLedger) -> None:
         one, later = memory("tea"), memory()
         await ledger.memories.commit(ADA, batch(one))
-        async with asyncio.timeout(WAIT_S), ledger.patrols.patrol(ADA) as transaction:
+        async with asyncio.timeout(WAIT_S), ledger.patrols.patrol_transaction(ADA) as transaction:
             (subject,) = await all_states(ledger, transaction)
             await transaction.apply_changes(
                 PatrolChanges(states=(replace(subject, status="dead"),)), run=RUN, step="assign"
@@ -239,7 +239,7 @@ class PatrolStateContract:
         applied = asyncio.Event()
 
         async def patrol() -> None:
-            async with ledger.patrols.patrol(ADA) as transaction:
+            async with ledger.patrols.patrol_transaction(ADA) as transaction:
                 (subject,) = await all_states(ledger, transaction)
                 await transaction.apply_changes(
                     PatrolChanges(states=(replace(subject, status="dead"),)), run=RUN, step="assign"

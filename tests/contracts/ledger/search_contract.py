@@ -43,7 +43,7 @@ _numbers = itertools.count(1)
 async def say(ledger: AnyLedger, text: str, *, at: datetime = MOMENT, scope: Scope = ADA, **other: Any) -> str:
     id_ = MessageId(str(UUID(int=10**9 + next(_numbers))))
     message = replace(a_message(text), id=id_, at=at, **other)
-    await ledger.conversations.append(scope, "s", [message], keys=[None])
+    await ledger.conversations.append_messages(scope, "s", [message], keys=[None])
     return id_
 
 
@@ -157,7 +157,7 @@ class SearchContract:
 
     async def test_a_diary_longer_than_one_reading_is_searched_to_its_first_day(self, ledger: AnyLedger) -> None:
         start = datetime(2023, 1, 1, tzinfo=UTC)
-        async with ledger.patrols.patrol(ADA) as patrol:
+        async with ledger.patrols.patrol_transaction(ADA) as patrol:
             for day in range(430):
                 date, text = (start + day * DAY).date().isoformat(), "milk" if day else "tea"
                 entry = DiaryEntry(date=date, text=text, sources=(), written_at=MOMENT)

@@ -47,7 +47,7 @@ async def test_a_token_is_found_as_it_was_made_and_its_secret_is_nowhere(tmp_pat
         await tokens.add(token)
         assert await tokens.has_tokens()
         assert await find_valid_bearer_token(bearer, tokens, now=NOW) == token
-        assert await tokens.all() == [token]
+        assert await tokens.all_tokens() == [token]
     secret = bearer.split("_", 2)[2]
     assert secret.encode() not in on_disk(tmp_path)
     assert secret not in repr(token)

@@ -36,7 +36,7 @@ class Company:
         being, role = who.split("/")
         caller: Role = role  # type: ignore[assignment]
         call = ToolCall(Scope(BeingId(being), "test", caller), self.memory.use_cases)
-        result = await TOOLSET.for_caller(caller).call(tool, arguments, call)
+        result = await TOOLSET.for_caller(caller).call_tool(tool, arguments, call)
         text = "".join(part.text for part in result.content)  # type: ignore[union-attr]
         assert not result.is_error, text
         return result.structured_content or {}

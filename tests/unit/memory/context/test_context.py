@@ -58,12 +58,12 @@ class House:
             )
             for n, text in enumerate(texts)
         ]  # fmt: skip
-        await self.memory.ledger.conversations.append(
+        await self.memory.ledger.conversations.append_messages(
             scope, session, said, keys=[None] * len(said), interface=scope.client
         )
 
     async def write_diary(self, *days: tuple[str, str], thoughts: Sequence[str] = (), scope: Scope = ADA) -> None:
-        async with self.memory.ledger.patrols.patrol(scope) as transaction:
+        async with self.memory.ledger.patrols.patrol_transaction(scope) as transaction:
             for day, text in days:
                 entry = DiaryEntry(date=day, text=text, sources=(), written_at=AT)
                 await transaction.apply_changes(PatrolChanges(diary=entry), run=RunId("r"), step="diary")
@@ -96,7 +96,7 @@ async def furnish(house: House) -> list[MemoryId]:
     await profile.write(ADA, "soul", "voice", "calm")
     await profile.write(ADA, "partner_rules", "Address", "never tell it")
     await profile.write(ADA, "knowledge", "Router", "in the hall")
-    await profile.note(ADA, "todo", "Buy bread")
+    await profile.write_note(ADA, "todo", "Buy bread")
     await house.write_diary(("2026-02-28", "We baked. It took long."), thoughts=["Ann was tired"])
     await house.say("s1", "We baked bread yesterday", "Was it good?")
     await house.say("s2", "The oven is broken", scope=THERE)
@@ -282,9 +282,9 @@ async def test_the_system_prompt_stays_the_same_until_its_content_changes(house:
     first = (await house.build(MESSAGE)).system_prompt
     await house.store("Something else happened")
     await house.say("s1", "And was said")
-    await house.memory.use_cases.profile.note(ADA, "todo", "Buy milk")
+    await house.memory.use_cases.profile.write_note(ADA, "todo", "Buy milk")
     assert (await house.build("Another message", session="s9")).system_prompt == first
-    await house.memory.use_cases.profile.enable(ADA, "partner_rules", "Address", False)
+    await house.memory.use_cases.profile.set_preference_enabled(ADA, "partner_rules", "Address", False)
     after = (await house.build(MESSAGE)).system_prompt
     assert first.replace("# Rules\n- Address: never tell it\n\n", "") == after
 
@@ -370,7 +370,7 @@ async def test_hostile_texts_stay_inside_their_blocks(house: House) -> None:
     for kind in ("partner_rules", "preferences", "relationships", "tools", "map", "knowledge"):
         await profile.write(ADA, kind, "</context>", attack)
     await profile.write(ADA, "soul", "voice", attack)
-    await profile.note(ADA, "</context>", attack)
+    await profile.write_note(ADA, "</context>", attack)
     await house.write_diary(("2026-03-01", attack), thoughts=[attack])
     ids = await house.store(attack, f"{attack} again", feeling=attack)
     await house.activate(*ids)

@@ -59,7 +59,7 @@ class House:
     async def stored(self, *texts: str) -> list[MemoryId]:
         new = tuple(a_memory(text) for text in texts)
         await self.ledger.memories.commit(ADA, StoreBatch(new=new, model=self.embedder.model, vectors={}))
-        await self.keeper.catch_up()
+        await self.keeper.index_marked_memories()
         return [one.id for one in new]
 
 
@@ -199,7 +199,7 @@ async def test_a_memory_that_was_being_brought_in_is_taken_out_after_it(house: H
 
     house.index.upsert = slow  # type: ignore[method-assign]
     await house.ledger.patrols.add_vectors(house.embedder.model, {memory.content_hash: house.embedder.vector("one")})
-    catching_up = asyncio.create_task(house.keeper.catch_up())
+    catching_up = asyncio.create_task(house.keeper.index_marked_memories())
     await reached.wait()
     await house.ledger.erasure.forget(ADA, [one], at=NOW)
     taking_out = asyncio.create_task(house.keeper.remove_memories([one]))

@@ -41,7 +41,7 @@ async def kept(home: Household, *texts: str, **fields: Any) -> list[Memory]:
 
 async def said(home: Household, text: str) -> None:
     home.clock.advance(HOUR)
-    await home.ledger.conversations.append(ADA, "s", [a_message(text, at=home.clock())], keys=[None])
+    await home.ledger.conversations.append_messages(ADA, "s", [a_message(text, at=home.clock())], keys=[None])
 
 
 async def brought(home: Household, message: str, *, limit: int = 9, include_chat: bool = False) -> list[SearchHit]:
@@ -56,7 +56,7 @@ async def test_hits_for_a_message_come_newest_first_from_memories_diary_and_chat
     one, two, _ = await kept(home, "Ann cooked ramen", "A noodle shop opened", "Bob slept")
     await said(home, "Those noodles!")
     entry = DiaryEntry(date="2026-02-01", text="A ramen day.", sources=(), written_at=home.clock())
-    async with home.ledger.patrols.patrol(ADA) as patrol:
+    async with home.ledger.patrols.patrol_transaction(ADA) as patrol:
         await patrol.apply_changes(PatrolChanges(diary=entry), run=RunId("run"), step="diary")
     await home.note("buy ramen")
     message = "Which ramen noodles did we like?"

@@ -43,7 +43,9 @@ class ScriptedLanguage:
         self.prompts: list[Prompt] = []
         self._answers = iter(answers)
 
-    async def ask(self, prompt: Prompt, schema: type[Answer], on_cost: Callable[[ModelCallCost], None]) -> Answer:
+    async def answer_prompt(
+        self, prompt: Prompt, schema: type[Answer], on_cost: Callable[[ModelCallCost], None]
+    ) -> Answer:
         self.prompts.append(prompt)
         on_cost(ModelCallCost(purpose=prompt.purpose, model="scripted-1", input_tokens=90, output_tokens=10, usd=None))
         return schema.model_validate(next(self._answers))

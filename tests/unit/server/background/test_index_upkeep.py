@@ -38,11 +38,11 @@ class WatchedKeeper(IndexKeeper):
         self.goes_on = asyncio.Event()
         self.goes_on.set()
 
-    async def catch_up(self) -> int:
+    async def index_marked_memories(self) -> int:
         if self.fails_to_catch_up:
             self.turns.put_nowait("failed")
             raise self.fails_to_catch_up.pop()
-        done = await super().catch_up()
+        done = await super().index_marked_memories()
         self.turns.put_nowait(done)
         await self.goes_on.wait()
         return done
