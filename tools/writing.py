@@ -10,7 +10,7 @@ from pydantic import Field, WithJsonSchema
 
 from madeleine.memory.errors import InvalidInput, MadeleineError
 from madeleine.memory.ingest.store import NewScene, StoredSceneResult
-from madeleine.memory.ingest.store_plan import RepeatedOutdatedMemory
+from madeleine.memory.ingest.store_plan import OutdatedCopy
 from madeleine.memory.model import (
     MAX_SUPERSEDED_TEXT_CHARS,
     Category,
@@ -251,7 +251,7 @@ def _decided_notice(stored: StoredSceneResult) -> str:
     return f"{stored.memory.short_id} was stored before; now it supersedes {stored.superseded.short_id}."
 
 
-def _told_again_notice(memory: Memory, told_again: RepeatedOutdatedMemory) -> str:
+def _told_again_notice(memory: Memory, told_again: OutdatedCopy) -> str:
     earlier, now = told_again.earlier, told_again.now
     if now is None:
         return (

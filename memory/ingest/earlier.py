@@ -11,7 +11,7 @@ from madeleine.memory.embedding import Embedder
 from madeleine.memory.errors import IndexUnavailable
 from madeleine.memory.index import IndexPoint, WritableIndex
 from madeleine.memory.ingest.ports import StoreScenesLedger
-from madeleine.memory.ingest.store_plan import MAX_DUPLICATE_CANDIDATES, RepeatedOutdatedMemory, StorePlan, wording_key
+from madeleine.memory.ingest.store_plan import MAX_DUPLICATE_CANDIDATES, OutdatedCopy, StorePlan, wording_key
 from madeleine.memory.model import LIVING_STATUSES, Memory, MemoryId, Scope
 from madeleine.memory.rules.dynamics.plans import with_dates_of_version
 from madeleine.memory.rules.dynamics.truth import require_current
@@ -35,7 +35,6 @@ async def find_earlier_memories(
     scope: Scope,
     point: IndexPoint,
     plan: StorePlan,
-    *,
     supersedes: MemoryId | None,
 ) -> EarlierMemories:
     """`supersedes`: no candidate."""
@@ -88,7 +87,7 @@ async def prepare_new_version(
 
 async def find_memory_with_same_text(
     ledger: StoreScenesLedger, scope: Scope, memory: Memory, near: Sequence[tuple[Memory, float]]
-) -> Memory | RepeatedOutdatedMemory | None:
+) -> Memory | OutdatedCopy | None:
     """The living memory that has absorbed the text of the new one; else what said it, if that is not true any more."""
     words = wording_key(memory)
     told = (one for one, _ in near if one.truth != "current" or one.absorbed_into is not None)
@@ -100,12 +99,12 @@ async def find_memory_with_same_text(
     if latest.truth == "current":
         return latest if latest.status in LIVING_STATUSES and not latest.compressed else None
     if latest.truth == "retracted":
-        return RepeatedOutdatedMemory(earlier, None)
+        return OutdatedCopy(earlier, None)
     current = await ledger.current_version_ids(scope, [latest.id])
-    return RepeatedOutdatedMemory(earlier, next(iter(await ledger.memories(scope, [*current.values()])), None))
+    return OutdatedCopy(earlier, next(iter(await ledger.memories(scope, [*current.values()])), None))
 
 
-async def find_most_similar_memory_id(
+async def find_most_similar_id(
     ledger: StoreScenesLedger,
     embedder: Embedder,
     point: IndexPoint,

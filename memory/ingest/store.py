@@ -18,13 +18,13 @@ from madeleine.memory.ingest.earlier import (
     EarlierMemories,
     find_earlier_memories,
     find_memory_with_same_text,
-    find_most_similar_memory_id,
+    find_most_similar_id,
     prepare_new_version,
 )
 from madeleine.memory.ingest.index_keeper import IndexingReport, index_committed_points, index_points_from_memories
 from madeleine.memory.ingest.ports import IdempotencyKeyOutcome, StoreBatch, StoreScenesLedger
 from madeleine.memory.ingest.proposals import SupersededMemorySearch
-from madeleine.memory.ingest.store_plan import RepeatedOutdatedMemory, StoreOutcome, StorePlan, have_same_words
+from madeleine.memory.ingest.store_plan import OutdatedCopy, StoreOutcome, StorePlan, have_same_words
 from madeleine.memory.lessons.values import Lesson
 from madeleine.memory.model import (
     Category,
@@ -96,7 +96,7 @@ class StoredSceneResult:
     not_kept: str = ""
     resembled: Memory | None = None
     """The one that `resembles` names."""
-    told_again: RepeatedOutdatedMemory | None = None
+    told_again: OutdatedCopy | None = None
     """It says what is not true any more; what is true still comes first."""
 
     @property
@@ -252,9 +252,7 @@ class StoreScenes:
                 plan.outcomes.append((before, True))
                 _plan_supersession(plan, draft, before)  # an act that comes with the second telling
                 continue
-            earlier = await find_earlier_memories(
-                self.ledger, self.index, scope, point, plan, supersedes=scene.supersedes
-            )
+            earlier = await find_earlier_memories(self.ledger, self.index, scope, point, plan, scene.supersedes)
             told = await self._told_before(scope, draft, earlier)
             if isinstance(told, Memory):
                 approve(told.id)
@@ -276,9 +274,7 @@ class StoreScenes:
                 by_key[key] = outcome
         return plan
 
-    async def _told_before(
-        self, scope: Scope, draft: _Draft, earlier: EarlierMemories
-    ) -> Memory | RepeatedOutdatedMemory | None:
+    async def _told_before(self, scope: Scope, draft: _Draft, earlier: EarlierMemories) -> Memory | OutdatedCopy | None:
         """The memory that the scene reinforces, or what said the same and is not true any more."""
         scene, point = draft.scene, draft.point
         for other, cosine in earlier.candidates:
@@ -292,12 +288,7 @@ class StoreScenes:
         return told
 
     async def _linked(
-        self,
-        scope: Scope,
-        draft: _Draft,
-        earlier: EarlierMemories,
-        told: RepeatedOutdatedMemory | None,
-        plan: StorePlan,
+        self, scope: Scope, draft: _Draft, earlier: EarlierMemories, told: OutdatedCopy | None, plan: StorePlan
     ) -> Memory:
         """The new memory with its links to earlier ones, of which the answer tells."""
         memory = draft.point.memory
@@ -306,9 +297,7 @@ class StoreScenes:
             return replace(memory, resembles=told.earlier.id)
         others = [other for other, _ in earlier.candidates]
         least = self.thresholds.resembling
-        resembles = await find_most_similar_memory_id(
-            self.ledger, self.embedder, draft.point, others, plan, resembling=least
-        )
+        resembles = await find_most_similar_id(self.ledger, self.embedder, draft.point, others, plan, resembling=least)
         memory = replace(memory, resembles=resembles)
         before = draft.planned_to_supersede
         if before is None and self.search_superseded is not None and draft.scene.supersedes is None:

@@ -31,7 +31,7 @@ StoreOutcome = tuple[IdempotencyKeyOutcome, bool]
 
 
 @dataclass(frozen=True, slots=True)
-class RepeatedOutdatedMemory:
+class OutdatedCopy:
     """`earlier` said it word for word. `now`: what is true in its place; None for one that was retracted."""
 
     earlier: Memory
@@ -50,7 +50,7 @@ class StorePlan:
         self.outcomes: list[StoreOutcome] = []
         self.proposed: dict[MemoryId, Memory] = {}
         """By the id of a memory: the one that it may supersede."""
-        self.told_again: dict[MemoryId, RepeatedOutdatedMemory] = {}
+        self.told_again: dict[MemoryId, OutdatedCopy] = {}
         self._capacity = capacity
         self.retold: dict[MemoryId, Memory] = {}
         """Memories that the call reinforces, as they will be."""

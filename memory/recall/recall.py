@@ -52,7 +52,7 @@ from madeleine.memory.text.written_dates import text_with_iso_dates, text_with_p
 MIN_CANDIDATES_PER_RESULT = 4
 """Least number of candidates from each channel for each memory to return (spec L2, step 2)."""
 MAX_NAMED_UNKNOWN_WORDS = 8
-PIECE_SIMILARITY_SHARE = 0.4
+PIECE_WEIGHT = 0.4
 """Of the cosine that ranks: that of the nearest piece of a text; the whole has the rest. From 0.3 to 0.5 the gains on
 LoCoMo, BEAM and LongMemEval differ by at most 0.3 points of nDCG@10 (ADR 64)."""
 EMBEDDING_HEAD_START_SECONDS = 0.001
@@ -350,9 +350,7 @@ class Recall:
             mean = np.asarray((vector + other) / length, np.float32)
             whole = (whole + await self.index.cosines(pool.ids, other)) / length
         pieces = pool.nearest_piece_cosines(mean, whole)
-        return replace(
-            pool, cosine=np.asarray((1 - PIECE_SIMILARITY_SHARE) * whole + PIECE_SIMILARITY_SHARE * pieces, np.float32)
-        )
+        return replace(pool, cosine=np.asarray((1 - PIECE_WEIGHT) * whole + PIECE_WEIGHT * pieces, np.float32))
 
     @cached_property
     def _gate(self) -> CandidateMatcher:
