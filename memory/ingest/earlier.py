@@ -35,6 +35,7 @@ async def find_earlier_memories(
     scope: Scope,
     point: IndexPoint,
     plan: StorePlan,
+    *,
     supersedes: MemoryId | None,
 ) -> EarlierMemories:
     """`supersedes`: no candidate."""

@@ -123,9 +123,8 @@ class _Draft(NamedTuple):
 class StoreScenes:
     """The use case. One store at a time decides and commits, so that two equal scenes at once become one memory.
 
-    `on_commit` is called after each commit that leaves index marks; it must not block. `begin_index_update`: of the
-    keeper that works them off. `write_lock` is shared with other use cases that change memories, so that none goes away
-    between a decision and its commit."""
+    `on_commit`: called after each commit that leaves index marks; must not block. `begin_index_update`: of the keeper.
+    `write_lock`: shared with use cases that change memories, so that none goes away before the commit."""
 
     ledger: StoreScenesLedger
     index: WritableIndex
@@ -252,7 +251,9 @@ class StoreScenes:
                 plan.outcomes.append((before, True))
                 _plan_supersession(plan, draft, before)  # an act that comes with the second telling
                 continue
-            earlier = await find_earlier_memories(self.ledger, self.index, scope, point, plan, scene.supersedes)
+            earlier = await find_earlier_memories(
+                self.ledger, self.index, scope, point, plan, supersedes=scene.supersedes
+            )
             told = await self._told_before(scope, draft, earlier)
             if isinstance(told, Memory):
                 approve(told.id)
